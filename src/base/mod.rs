@@ -1,0 +1,12 @@
+//! Small mechanisms that know nothing of disks.
+
+pub mod chain;
+pub mod clock;
+pub mod deadline;
+pub mod lock;
+pub mod task;
+
+pub use clock::{Clock, SystemClock, TokioClock};
+pub use deadline::{Deadline, Elapsed};
+pub use lock::{Guard, KeyedLocks};
+pub use task::Tasks;

@@ -1,0 +1,160 @@
+//! What each action is asked, in the project's own types.
+
+use crate::model::{
+    Category, ClientToken, DiskId, Gib, InstanceId, PerformanceLevel, SnapshotId, Tags, ZoneId,
+};
+
+/// `CreateDisk`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CreateDisk {
+    /// Where the disk lives for good.
+    pub zone: ZoneId,
+    /// What to buy.
+    pub category: Category,
+    /// Level of a `cloud_essd`; none is the cloud's default, PL1.
+    pub performance_level: Option<PerformanceLevel>,
+    /// Capacity; at least that of the snapshot.
+    pub size: Gib,
+    /// Name in the console: 2 to 128 characters, a letter first.
+    pub name: String,
+    /// Snapshot to start from; none is a blank disk.
+    pub snapshot: Option<SnapshotId>,
+    /// Encrypt at rest.
+    pub encrypted: bool,
+    /// Key to encrypt by; needs `encrypted`. None is the account's service key.
+    pub kms_key: Option<String>,
+    /// Tags, at most 20.
+    pub tags: Tags,
+    /// Makes the call repeatable.
+    pub token: ClientToken,
+}
+
+/// `AttachDisk`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AttachDisk {
+    /// The disk.
+    pub disk: DiskId,
+    /// The instance that shall hold it.
+    pub instance: InstanceId,
+}
+
+/// `DetachDisk`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DetachDisk {
+    /// The disk.
+    pub disk: DiskId,
+    /// The instance that holds it.
+    pub instance: InstanceId,
+}
+
+/// `DescribeDisks`: all filters that are set must match.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct DescribeDisks {
+    /// These ids, at most 100. `Some(vec![])` matches nothing.
+    pub ids: Option<Vec<DiskId>>,
+    /// Disks that carry all these tags.
+    pub tags: Tags,
+    /// Disks that this instance holds.
+    pub instance: Option<InstanceId>,
+    /// Rows a page, 10 to 500; none is 100.
+    pub page_size: Option<u32>,
+    /// Where the page before ended.
+    pub next: Option<String>,
+}
+
+/// `ResizeDisk`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResizeDisk {
+    /// The disk.
+    pub disk: DiskId,
+    /// The new capacity, larger than now.
+    pub size: Gib,
+    /// How.
+    pub mode: ResizeMode,
+    /// Makes the call repeatable.
+    pub token: ClientToken,
+}
+
+/// How a disk grows (`Type` of `ResizeDisk`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ResizeMode {
+    /// While its instance runs; the guest sees it without a reboot.
+    Online,
+    /// While it is free.
+    Offline,
+}
+
+/// `CreateSnapshot`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CreateSnapshot {
+    /// The disk.
+    pub disk: DiskId,
+    /// Name in the console: 2 to 128 characters, a letter first, never starting with `auto`.
+    pub name: String,
+    /// Days until the cloud deletes it; none is for ever.
+    pub retention_days: Option<u32>,
+    /// Tags, at most 20.
+    pub tags: Tags,
+    /// Makes the call repeatable.
+    pub token: ClientToken,
+}
+
+/// `DescribeSnapshots`: all filters that are set must match.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct DescribeSnapshots {
+    /// These ids, at most 100. `Some(vec![])` matches nothing.
+    pub ids: Option<Vec<SnapshotId>>,
+    /// Snapshots of this disk.
+    pub disk: Option<DiskId>,
+    /// Snapshots that carry all these tags.
+    pub tags: Tags,
+    /// Rows a page, 10 to 100; none is 100.
+    pub page_size: Option<u32>,
+    /// Where the page before ended.
+    pub next: Option<String>,
+}
+
+/// `TagResources`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TagResources {
+    /// What to tag, all of one kind, at most 50.
+    pub targets: TagTarget,
+    /// Tags to set, at most 20.
+    pub tags: Tags,
+}
+
+/// The resources of one `TagResources`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TagTarget {
+    /// Disks.
+    Disks(Vec<DiskId>),
+    /// Snapshots.
+    Snapshots(Vec<SnapshotId>),
+}
+
+/// `DescribeInstances`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct DescribeInstances {
+    /// These ids, at most 100.
+    pub ids: Option<Vec<InstanceId>>,
+    /// Where the page before ended.
+    pub next: Option<String>,
+}
+
+/// `DescribeAvailableResource` for data disks.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct DescribeStock {
+    /// Only this zone.
+    pub zone: Option<ZoneId>,
+    /// Only this category.
+    pub category: Option<Category>,
+}
+
+/// One page of a listing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page<T> {
+    /// The rows.
+    pub rows: Vec<T>,
+    /// Where the next page starts; none after the last.
+    pub next: Option<String>,
+}

@@ -1,0 +1,318 @@
+//! What can go wrong with a cloud call, classed by what to do next.
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::time::Duration;
+
+/// What an error means for the caller. Decided by the string `Code`; the same condition comes with
+/// different HTTP statuses from different actions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// The request never reached the cloud: nothing happened.
+    Unreachable,
+    /// It may or may not have happened: connection lost, unreadable answer, 5xx.
+    Ambiguous,
+    /// Too many calls; wait.
+    Throttled,
+    /// The resource is in another state now; read it again.
+    Conflict,
+    /// An earlier call under the same token is still running.
+    InFlight,
+    /// The token was used before, for another request.
+    TokenMismatch,
+    /// The resource is not there.
+    NotFound,
+    /// This category cannot be had in this zone now.
+    OutOfStock,
+    /// A quota or limit of the account or instance is reached.
+    Quota,
+    /// The credentials are wrong, expired or not permitted.
+    Denied,
+    /// The nonce was used before: sign again.
+    Resign,
+    /// The request can never succeed as it is.
+    Invalid,
+    /// The caller's deadline came first; whether it happened is unknown.
+    Deadline,
+    /// No credentials could be had.
+    Credentials,
+}
+
+/// A failed cloud call.
+#[derive(Debug)]
+pub struct Error(Box<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    kind: Kind,
+    action: &'static str,
+    code: Option<String>,
+    status: Option<u16>,
+    message: Option<String>,
+    request_id: Option<String>,
+    attempts: u32,
+    elapsed: Duration,
+    source: Option<Box<dyn StdError + Send + Sync>>,
+}
+
+impl Error {
+    /// An error without an answer of the cloud.
+    #[must_use]
+    pub fn new(kind: Kind, action: &'static str) -> Self {
+        Self(Box::new(Inner {
+            kind,
+            action,
+            code: None,
+            status: None,
+            message: None,
+            request_id: None,
+            attempts: 1,
+            elapsed: Duration::ZERO,
+            source: None,
+        }))
+    }
+
+    /// An error that the cloud answered; its kind follows from the code, else from the status.
+    #[must_use]
+    pub fn answered(action: &'static str, status: u16, code: &str) -> Self {
+        let mut error = Self::new(classify(status, code), action);
+        error.0.status = Some(status);
+        error.0.code = (!code.is_empty()).then(|| code.to_owned());
+        error
+    }
+
+    /// With the cloud's or our own words.
+    #[must_use]
+    pub fn with_message(mut self, message: impl Into<String>) -> Self {
+        self.0.message = Some(message.into()).filter(|m| !m.is_empty());
+        self
+    }
+
+    /// With the cloud's id of the request.
+    #[must_use]
+    pub fn with_request_id(mut self, id: impl Into<String>) -> Self {
+        self.0.request_id = Some(id.into()).filter(|id| !id.is_empty());
+        self
+    }
+
+    /// With the HTTP status.
+    #[must_use]
+    pub fn with_status(mut self, status: u16) -> Self {
+        self.0.status = Some(status);
+        self
+    }
+
+    /// With its cause.
+    #[must_use]
+    pub fn with_source(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        self.0.source = Some(source.into());
+        self
+    }
+
+    /// With what it took to get here.
+    #[must_use]
+    pub fn with_effort(mut self, attempts: u32, elapsed: Duration) -> Self {
+        self.0.attempts = attempts;
+        self.0.elapsed = elapsed;
+        self
+    }
+
+    /// What it means.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        self.0.kind
+    }
+
+    /// The action that failed.
+    #[must_use]
+    pub fn action(&self) -> &'static str {
+        self.0.action
+    }
+
+    /// The cloud's code, such as `InvalidDiskId.NotFound`.
+    #[must_use]
+    pub fn code(&self) -> Option<&str> {
+        self.0.code.as_deref()
+    }
+
+    /// The HTTP status.
+    #[must_use]
+    pub fn status(&self) -> Option<u16> {
+        self.0.status
+    }
+
+    /// The cloud's or our own words; the cloud sometimes has none.
+    #[must_use]
+    pub fn message(&self) -> Option<&str> {
+        self.0.message.as_deref()
+    }
+
+    /// The cloud's id of the request, for a support ticket.
+    #[must_use]
+    pub fn request_id(&self) -> Option<&str> {
+        self.0.request_id.as_deref()
+    }
+
+    /// How often it was tried.
+    #[must_use]
+    pub fn attempts(&self) -> u32 {
+        self.0.attempts
+    }
+
+    /// Whether the cloud answered with this code.
+    #[must_use]
+    pub fn has_code(&self, code: &str) -> bool {
+        self.code() == Some(code)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let inner = &self.0;
+        write!(f, "{} failed", inner.action)?;
+        match (&inner.code, inner.kind) {
+            (Some(code), _) => write!(f, " with {code}")?,
+            (None, Kind::Deadline) => f.write_str(" at the deadline")?,
+            (None, Kind::Unreachable) => f.write_str(": the cloud was not reached")?,
+            (None, Kind::Credentials) => f.write_str(": no credentials")?,
+            (None, _) => {}
+        }
+        if let Some(message) = &inner.message {
+            write!(f, ": {message}")?;
+        }
+        let mut facts = Vec::new();
+        if let Some(status) = inner.status {
+            facts.push(format!("HTTP {status}"));
+        }
+        if let Some(id) = &inner.request_id {
+            facts.push(format!("RequestId {id}"));
+        }
+        if inner.attempts > 1 {
+            facts.push(format!(
+                "{} attempts in {:.1} s",
+                inner.attempts,
+                inner.elapsed.as_secs_f64()
+            ));
+        }
+        if !facts.is_empty() {
+            write!(f, " ({})", facts.join(", "))?;
+        }
+        Ok(())
+    }
+}
+
+impl StdError for Error {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.0
+            .source
+            .as_deref()
+            .map(|source| source as &(dyn StdError + 'static))
+    }
+}
+
+/// The one table from codes to kinds. Sources: the gateway table and the error lists of each action
+/// in the ECS API documents.
+fn classify(status: u16, code: &str) -> Kind {
+    match code {
+        "SignatureNonceUsed" => Kind::Resign,
+        "LastTokenProcessing" | "IdempotentProcessing" | "LastOrderProcessing" => Kind::InFlight,
+        "IdempotentParameterMismatch" => Kind::TokenMismatch,
+        "InternalError" | "ServiceUnavailable" | "UnknownError" => Kind::Ambiguous,
+        "Zone.NotOnSale"
+        | "OperationDenied.NoStock"
+        | "OperationDenied.NotEnoughCapacity"
+        | "InvalidDataDiskCategory.NotSupported"
+        | "InvalidDataDiskCategory.ValueNotSupported"
+        | "InvalidDiskCategory.NotSupported"
+        | "InvalidDiskCategory.ValueNotSupported" => Kind::OutOfStock,
+        "InstanceDiskLimitExceeded"
+        | "InvalidOperation.DiskQueueNumberNotEnough"
+        | "DiskAttachedNumberExceeded"
+        | "InstanceDiskCategoryLimitExceed" => Kind::Quota,
+        "IncorrectDiskStatus"
+        | "IncorrectDiskStatus.Initializing"
+        | "IncorrectDiskStatus.CreatingSnapshot"
+        | "DISK_HAS_CREATING_SNAPSHOT"
+        | "DiskCreatingSnapshot"
+        | "DiskStillAttached"
+        | "IncorrectInstanceStatus"
+        | "InvalidOperation.Conflict"
+        | "OperationConflict"
+        | "Operation.Conflict"
+        | "OperationConflict.DisksAttachingParallellyExceed"
+        | "DisksDetachingOnEcsExceeded"
+        | "InvalidOperation.DiskDetachingFromThisEcs"
+        | "InvalidStatus.Upgrading"
+        | "InvalidStatus.DiskNotReady"
+        | "InvalidDisk.InUse"
+        | "DependencyViolation" => Kind::Conflict,
+        "InvalidDiskId.NotFound"
+        | "InvalidSnapshotId.NotFound"
+        | "InvalidInstanceId.NotFound"
+        | "InvalidDisk.AlreadyDetached" => Kind::NotFound,
+        "InvalidAccessKeyId.NotFound"
+        | "InvalidAccessKeyId.Inactive"
+        | "SignatureDoesNotMatch"
+        | "IncompleteSignature"
+        | "InvalidTimeStamp.Expired"
+        | "MissingSecurityToken"
+        | "Forbidden"
+        | "RegionUnauthorized"
+        | "Account.Arrearage" => Kind::Denied,
+        code if code.contains("Throttling") => Kind::Throttled,
+        code if code.starts_with("Forbidden.") || code.starts_with("InvalidSecurityToken") => {
+            Kind::Denied
+        }
+        code if code.starts_with("QuotaExceed") || code.starts_with("InvalidAccountStatus") => {
+            Kind::Quota
+        }
+        _ if status == 429 => Kind::Throttled,
+        _ if status >= 500 => Kind::Ambiguous,
+        "" if status < 400 => Kind::Ambiguous,
+        "" if status == 408 => Kind::Ambiguous,
+        _ => Kind::Invalid,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_tells_action_code_words_status_and_request_id() {
+        let error = Error::answered("AttachDisk", 403, "InstanceDiskLimitExceeded")
+            .with_message("The amount of the disk on instance in question reach its limits.")
+            .with_request_id("540CFF28-407A-40B5-B6A5-74BEXAMPLE")
+            .with_effort(2, Duration::from_millis(1500));
+        assert_eq!(error.kind(), Kind::Quota);
+        assert_eq!(
+            error.to_string(),
+            "AttachDisk failed with InstanceDiskLimitExceeded: The amount of the disk on instance in \
+             question reach its limits. (HTTP 403, RequestId 540CFF28-407A-40B5-B6A5-74BEXAMPLE, \
+             2 attempts in 1.5 s)"
+        );
+    }
+
+    #[test]
+    fn the_code_decides_whatever_the_status() {
+        for (status, code, kind) in [
+            (404, "InternalError", Kind::Ambiguous),
+            (403, "Throttling", Kind::Throttled),
+            (400, "Throttling.User", Kind::Throttled),
+            (400, "Throttling.ConcurrentLimitExceeded", Kind::Throttled),
+            (404, "InvalidDisk.InUse", Kind::Conflict),
+            (404, "InvalidAccessKeyId.NotFound", Kind::Denied),
+            (400, "InvalidDiskSize.NotSupported", Kind::Invalid),
+            (403, "QuotaExceed.Tags", Kind::Quota),
+        ] {
+            assert_eq!(Error::answered("X", status, code).kind(), kind, "{code}");
+        }
+    }
+
+    #[test]
+    fn without_a_code_the_status_decides() {
+        assert_eq!(Error::answered("X", 502, "").kind(), Kind::Ambiguous);
+        assert_eq!(Error::answered("X", 429, "").kind(), Kind::Throttled);
+        assert_eq!(Error::answered("X", 400, "").kind(), Kind::Invalid);
+    }
+}

@@ -1,0 +1,89 @@
+//! The cloud's disk API: what can be asked of it ([`Ecs`]) and the client that asks over HTTP.
+
+use std::fmt::Debug;
+
+use async_trait::async_trait;
+
+use crate::base::Deadline;
+use crate::model::{Disk, Instance, InstanceType, Snapshot};
+use crate::model::{DiskId, SnapshotId, ZoneStock};
+
+pub mod action;
+pub mod error;
+
+pub use action::{
+    AttachDisk, CreateDisk, CreateSnapshot, DescribeDisks, DescribeInstances, DescribeSnapshots,
+    DescribeStock, DetachDisk, Page, ResizeDisk, ResizeMode, TagResources, TagTarget,
+};
+pub use error::{Error, Kind};
+
+/// The result of a cloud call.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// The ECS API, one method an action. Implemented by the signing HTTP client, by decorators around
+/// it, and by the fake cloud in memory.
+///
+/// No call goes on beyond its deadline. Reads are eventually consistent: what a call has just
+/// changed may be missing from a description for seconds.
+#[async_trait]
+pub trait Ecs: Debug + Send + Sync {
+    /// Creates a data disk; it becomes `Available` later. Repeatable under the same token.
+    async fn create_disk(&self, deadline: Deadline, request: &CreateDisk) -> Result<DiskId>;
+
+    /// Deletes a disk that nobody holds. A disk that is not there is [`Kind::NotFound`] or success.
+    async fn delete_disk(&self, deadline: Deadline, disk: &DiskId) -> Result<()>;
+
+    /// Starts to attach a disk; it becomes `In_use` later.
+    async fn attach_disk(&self, deadline: Deadline, request: &AttachDisk) -> Result<()>;
+
+    /// Starts to detach a disk; it becomes `Available` later.
+    async fn detach_disk(&self, deadline: Deadline, request: &DetachDisk) -> Result<()>;
+
+    /// One page of disks. Ids that are not there are missing from the answer.
+    async fn describe_disks(&self, deadline: Deadline, query: &DescribeDisks)
+    -> Result<Page<Disk>>;
+
+    /// Grows a disk. Repeatable under the same token.
+    async fn resize_disk(&self, deadline: Deadline, request: &ResizeDisk) -> Result<()>;
+
+    /// Starts a snapshot. Repeatable under the same token.
+    async fn create_snapshot(
+        &self,
+        deadline: Deadline,
+        request: &CreateSnapshot,
+    ) -> Result<SnapshotId>;
+
+    /// Deletes a snapshot. One that is not there is [`Kind::NotFound`] or success.
+    async fn delete_snapshot(&self, deadline: Deadline, snapshot: &SnapshotId) -> Result<()>;
+
+    /// One page of snapshots.
+    async fn describe_snapshots(
+        &self,
+        deadline: Deadline,
+        query: &DescribeSnapshots,
+    ) -> Result<Page<Snapshot>>;
+
+    /// Sets tags on disks or snapshots; keys that are there are overwritten.
+    async fn tag_resources(&self, deadline: Deadline, request: &TagResources) -> Result<()>;
+
+    /// One page of instances. An account without permission gets an empty page, not an error.
+    async fn describe_instances(
+        &self,
+        deadline: Deadline,
+        query: &DescribeInstances,
+    ) -> Result<Page<Instance>>;
+
+    /// The named instance types, at most ten.
+    async fn describe_instance_types(
+        &self,
+        deadline: Deadline,
+        names: &[String],
+    ) -> Result<Vec<InstanceType>>;
+
+    /// What disks can be bought where.
+    async fn describe_available_resource(
+        &self,
+        deadline: Deadline,
+        query: &DescribeStock,
+    ) -> Result<Vec<ZoneStock>>;
+}

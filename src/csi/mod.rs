@@ -1,0 +1,3 @@
+//! The Container Storage Interface: requests in, answers out, errors as gRPC codes.
+
+pub mod proto;

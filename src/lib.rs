@@ -1,0 +1,7 @@
+//! A CSI driver for Alibaba-style ECS cloud disks. `docs/architecture.md` shows the way around.
+
+pub mod base;
+pub mod cloud;
+pub mod csi;
+pub mod host;
+pub mod model;

@@ -1,0 +1,3 @@
+//! Entry point: parses the command line and dispatches to a role.
+
+fn main() {}

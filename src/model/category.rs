@@ -1,0 +1,141 @@
+//! Disk categories and performance levels: what the cloud sells, and in which sizes.
+//!
+//! Sizes follow the block-storage performance page and the CreateDisk parameter table of the ECS API.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::ops::RangeInclusive;
+use std::str::FromStr;
+
+use super::size::Gib;
+
+/// The kind of disk, `DiskCategory` in the API.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Category {
+    /// `cloud`: basic, no longer sold for new instance types.
+    Cloud,
+    /// `cloud_efficiency`
+    CloudEfficiency,
+    /// `cloud_ssd`
+    CloudSsd,
+    /// `cloud_essd`: the one that has performance levels.
+    CloudEssd,
+    /// `cloud_auto`: ESSD AutoPL.
+    CloudAuto,
+    /// `cloud_essd_entry`
+    CloudEssdEntry,
+    /// A category that this driver does not create, as the cloud names it.
+    Other(String),
+}
+
+impl Category {
+    /// The categories that this driver creates, in the order in which `type: available` tries them.
+    pub const CREATABLE: [Self; 6] = [
+        Self::CloudEfficiency,
+        Self::CloudSsd,
+        Self::Cloud,
+        Self::CloudEssd,
+        Self::CloudAuto,
+        Self::CloudEssdEntry,
+    ];
+
+    /// The name in the API.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Cloud => "cloud",
+            Self::CloudEfficiency => "cloud_efficiency",
+            Self::CloudSsd => "cloud_ssd",
+            Self::CloudEssd => "cloud_essd",
+            Self::CloudAuto => "cloud_auto",
+            Self::CloudEssdEntry => "cloud_essd_entry",
+            Self::Other(name) => name,
+        }
+    }
+
+    /// Sizes of data disks of this category, at the level that is created (PL1 for `cloud_essd`).
+    /// None for a category that this driver does not create.
+    #[must_use]
+    pub fn sizes(&self) -> Option<RangeInclusive<Gib>> {
+        match self {
+            Self::Cloud => Some(Gib(5)..=Gib(2000)),
+            Self::CloudEfficiency | Self::CloudSsd => Some(Gib(20)..=Gib(32768)),
+            Self::CloudEssd => Some(Gib(20)..=Gib(65536)),
+            Self::CloudAuto => Some(Gib(1)..=Gib(65536)),
+            Self::CloudEssdEntry => Some(Gib(10)..=Gib(32768)),
+            Self::Other(_) => None,
+        }
+    }
+
+    /// Whether a snapshot of such a disk can be used before it is fully copied (ESSD family).
+    #[must_use]
+    pub fn snapshots_at_once(&self) -> bool {
+        match self {
+            Self::CloudEssd | Self::CloudAuto | Self::CloudEssdEntry => true,
+            Self::Cloud | Self::CloudEfficiency | Self::CloudSsd | Self::Other(_) => false,
+        }
+    }
+}
+
+impl FromStr for Category {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(Self::CREATABLE
+            .into_iter()
+            .find(|category| category.as_str() == text)
+            .unwrap_or_else(|| Self::Other(text.to_owned())))
+    }
+}
+
+impl fmt::Display for Category {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// The performance level of an ESSD (`PL0` to `PL3`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum PerformanceLevel {
+    /// The slowest, from 1 GiB.
+    Pl0,
+    /// The default.
+    Pl1,
+    /// From 461 GiB.
+    Pl2,
+    /// From 1261 GiB.
+    Pl3,
+}
+
+impl PerformanceLevel {
+    /// The name in the API.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pl0 => "PL0",
+            Self::Pl1 => "PL1",
+            Self::Pl2 => "PL2",
+            Self::Pl3 => "PL3",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_creatable_category_has_a_name_and_sizes() {
+        for category in Category::CREATABLE {
+            assert_eq!(category.as_str().parse(), Ok(category.clone()));
+            assert!(category.sizes().is_some(), "{category}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_category_keeps_its_name() {
+        let Ok(category) = "elastic_ephemeral_disk_premium".parse::<Category>();
+        assert_eq!(category.to_string(), "elastic_ephemeral_disk_premium");
+        assert_eq!(category.sizes(), None);
+    }
+}

@@ -1,0 +1,200 @@
+//! A disk as the cloud describes it.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::str::FromStr;
+
+use jiff::Timestamp;
+
+use super::category::Category;
+use super::id::{DiskId, InstanceId, SnapshotId, ZoneId};
+use super::size::Gib;
+use super::tag::Tags;
+
+/// The serial number by which a guest tells its disks apart.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Serial(String);
+
+impl Serial {
+    /// A serial from the API or from sysfs, where some kernels pad it with spaces. None when empty:
+    /// disks made before 2020-06-10 have none.
+    #[must_use]
+    pub fn new(text: &str) -> Option<Self> {
+        let text = text.trim();
+        (!text.is_empty()).then(|| Self(text.to_owned()))
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Serial {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Where a disk is in its life (`Status` in the API).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DiskStatus {
+    /// Being made.
+    Creating,
+    /// Free to attach.
+    Available,
+    /// On its way to an instance.
+    Attaching,
+    /// Attached.
+    InUse,
+    /// On its way off an instance.
+    Detaching,
+    /// Being reset to a snapshot.
+    ReIniting,
+    /// A word that this driver does not know.
+    Unknown(String),
+}
+
+impl DiskStatus {
+    /// The word in the API.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Creating => "Creating",
+            Self::Available => "Available",
+            Self::Attaching => "Attaching",
+            Self::InUse => "In_use",
+            Self::Detaching => "Detaching",
+            Self::ReIniting => "ReIniting",
+            Self::Unknown(word) => word,
+        }
+    }
+}
+
+impl FromStr for DiskStatus {
+    type Err = Infallible;
+
+    fn from_str(word: &str) -> Result<Self, Infallible> {
+        Ok(match word {
+            "Creating" => Self::Creating,
+            "Available" => Self::Available,
+            "Attaching" => Self::Attaching,
+            "In_use" => Self::InUse,
+            "Detaching" => Self::Detaching,
+            "ReIniting" => Self::ReIniting,
+            other => Self::Unknown(other.to_owned()),
+        })
+    }
+}
+
+impl fmt::Display for DiskStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// What a disk holds (`Type` in the API).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DiskKind {
+    /// Data: ours to handle.
+    Data,
+    /// The system of an instance: never ours.
+    System,
+    /// A word that this driver does not know.
+    Unknown(String),
+}
+
+impl FromStr for DiskKind {
+    type Err = Infallible;
+
+    fn from_str(word: &str) -> Result<Self, Infallible> {
+        Ok(match word {
+            "data" => Self::Data,
+            "system" => Self::System,
+            other => Self::Unknown(other.to_owned()),
+        })
+    }
+}
+
+/// One row of `DescribeDisks`: what it said, at a moment that may lie seconds back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Disk {
+    /// The id.
+    pub id: DiskId,
+    /// The serial that the guest sees; none on very old disks.
+    pub serial: Option<Serial>,
+    /// The name it was created under.
+    pub name: String,
+    /// Where it lives; none for a regional disk.
+    pub zone: Option<ZoneId>,
+    /// What was bought.
+    pub category: Category,
+    /// `PL0` … `PL3` as the cloud writes it; none where the category has no levels.
+    pub performance_level: Option<String>,
+    /// The capacity.
+    pub size: Gib,
+    /// Data or system.
+    pub kind: DiskKind,
+    /// Where it is in its life. Never enough to tell who holds it: see `attachments`.
+    pub status: DiskStatus,
+    /// The instances that hold it.
+    pub attachments: Vec<InstanceId>,
+    /// The snapshot it was made from.
+    pub source_snapshot: Option<SnapshotId>,
+    /// Whether it is encrypted at rest.
+    pub encrypted: bool,
+    /// The key, where it is encrypted by one of the user's.
+    pub kms_key: Option<String>,
+    /// Its tags.
+    pub tags: Tags,
+    /// When it was created.
+    pub created: Option<Timestamp>,
+}
+
+impl Disk {
+    /// Whether this instance holds the disk.
+    #[must_use]
+    pub fn is_attached_to(&self, instance: &InstanceId) -> bool {
+        self.attachments.contains(instance)
+    }
+
+    /// Whether it is attached and usable on this instance.
+    #[must_use]
+    pub fn is_in_use_on(&self, instance: &InstanceId) -> bool {
+        self.status == DiskStatus::InUse && self.is_attached_to(instance)
+    }
+
+    /// Whether nobody holds it, nor is about to.
+    #[must_use]
+    pub fn is_free(&self) -> bool {
+        self.status == DiskStatus::Available && self.attachments.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_padded_serial_is_trimmed_and_an_empty_one_is_none() {
+        assert_eq!(
+            Serial::new("bp18um4r4f2fve24k7qz  ").unwrap().as_str(),
+            "bp18um4r4f2fve24k7qz"
+        );
+        assert_eq!(Serial::new("  "), None);
+    }
+
+    #[test]
+    fn an_unknown_status_keeps_its_word() {
+        assert_eq!(
+            "Frozen".parse(),
+            Ok(DiskStatus::Unknown("Frozen".to_owned()))
+        );
+        assert_eq!("In_use".parse(), Ok(DiskStatus::InUse));
+        assert_eq!(
+            "In_Use".parse(),
+            Ok(DiskStatus::Unknown("In_Use".to_owned()))
+        );
+    }
+}

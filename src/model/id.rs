@@ -1,0 +1,143 @@
+//! Every id is its own type, parsed once at the edge.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A text that cannot be an id of the wanted kind.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{value:?} is no {kind}: {rule}")]
+pub struct InvalidId {
+    /// What was wanted, in words: "disk id".
+    pub kind: &'static str,
+    /// What was given.
+    pub value: String,
+    /// What is allowed.
+    pub rule: &'static str,
+}
+
+/// Longest id that is accepted: generous against the cloud's 22 characters.
+const LONGEST: usize = 64;
+
+fn is_plain(text: &str) -> bool {
+    !text.is_empty()
+        && text.len() <= LONGEST
+        && text
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
+        && !text.starts_with('.')
+}
+
+fn has_prefix(text: &str, prefix: &str) -> bool {
+    text.strip_prefix(prefix).is_some_and(|body| {
+        text.len() <= LONGEST && !body.is_empty() && body.bytes().all(|b| b.is_ascii_alphanumeric())
+    })
+}
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident, $kind:literal, $rule:literal, $check:expr) => {
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+        #[serde(try_from = "String", into = "String")]
+        pub struct $name(String);
+
+        impl $name {
+            /// The id as the cloud writes it.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = InvalidId;
+
+            fn from_str(text: &str) -> Result<Self, InvalidId> {
+                let valid: fn(&str) -> bool = $check;
+                if valid(text) {
+                    Ok(Self(text.to_owned()))
+                } else {
+                    Err(InvalidId { kind: $kind, value: text.to_owned(), rule: $rule })
+                }
+            }
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = InvalidId;
+
+            fn try_from(text: String) -> Result<Self, InvalidId> {
+                text.parse()
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(id: $name) -> Self {
+                id.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    };
+}
+
+id!(
+    /// A cloud disk: `d-` and letters or digits. It is also the CSI volume id.
+    DiskId, "disk id", "\"d-\" followed by letters and digits, at most 64 characters", |t| has_prefix(t, "d-")
+);
+id!(
+    /// A snapshot of a disk: `s-` and letters or digits. It is also the CSI snapshot id.
+    SnapshotId, "snapshot id", "\"s-\" followed by letters and digits, at most 64 characters", |t| has_prefix(t, "s-")
+);
+id!(
+    /// An instance (a machine): `i-` and letters or digits. It is also the CSI node id.
+    InstanceId, "instance id", "\"i-\" followed by letters and digits, at most 64 characters", |t| has_prefix(t, "i-")
+);
+id!(
+    /// A region, such as `cn-beijing`.
+    RegionId, "region id", "letters, digits, '-', '_' and '.', at most 64 characters", is_plain
+);
+id!(
+    /// A zone of a region, such as `cn-beijing-c`.
+    ZoneId, "zone id", "letters, digits, '-', '_' and '.', at most 64 characters", is_plain
+);
+id!(
+    /// The cluster whose disks this driver owns; it goes into a tag of each disk and snapshot.
+    ClusterId, "cluster id", "letters, digits, '-', '_' and '.', at most 64 characters", is_plain
+);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_of_another_kind_is_refused_with_the_rule() {
+        let refused = "i-bp1abc".parse::<DiskId>().unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            "\"i-bp1abc\" is no disk id: \"d-\" followed by letters and digits, at most 64 characters"
+        );
+    }
+
+    #[test]
+    fn a_path_is_never_an_id() {
+        for text in ["d-../x", "d-", "d-a/b", "", "d-a b"] {
+            assert!(text.parse::<DiskId>().is_err(), "{text}");
+        }
+        assert!("..".parse::<ZoneId>().is_err());
+    }
+
+    #[test]
+    fn an_id_prints_as_the_cloud_writes_it() {
+        let id: DiskId = "d-bp18um4r4f2fve24k7qz".parse().unwrap();
+        assert_eq!(id.to_string(), "d-bp18um4r4f2fve24k7qz");
+    }
+}

@@ -1,0 +1,62 @@
+//! Instances (the machines) and their types.
+
+use std::convert::Infallible;
+use std::str::FromStr;
+
+use super::id::{InstanceId, ZoneId};
+
+/// What an instance does (`Status` in the API).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum InstanceStatus {
+    /// Being made.
+    Pending,
+    /// Booting.
+    Starting,
+    /// Up.
+    Running,
+    /// Going down.
+    Stopping,
+    /// Down.
+    Stopped,
+    /// A word that this driver does not know.
+    Unknown(String),
+}
+
+impl FromStr for InstanceStatus {
+    type Err = Infallible;
+
+    fn from_str(word: &str) -> Result<Self, Infallible> {
+        Ok(match word {
+            "Pending" => Self::Pending,
+            "Starting" => Self::Starting,
+            "Running" => Self::Running,
+            "Stopping" => Self::Stopping,
+            "Stopped" => Self::Stopped,
+            other => Self::Unknown(other.to_owned()),
+        })
+    }
+}
+
+/// One row of `DescribeInstances`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Instance {
+    /// The id.
+    pub id: InstanceId,
+    /// The machine type, such as `ecs.g6.large`.
+    pub instance_type: String,
+    /// Where it runs.
+    pub zone: ZoneId,
+    /// What it does.
+    pub status: InstanceStatus,
+}
+
+/// One row of `DescribeInstanceTypes`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InstanceType {
+    /// The name, such as `ecs.g6.large`.
+    pub name: String,
+    /// How many cloud disks it takes, the system disk included (`DiskQuantity`).
+    pub disk_quantity: u32,
+    /// `required`, `unsupported` or `supported`, as the cloud writes it; empty where it says nothing.
+    pub nvme_support: String,
+}

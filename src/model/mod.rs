@@ -1,0 +1,22 @@
+//! The nouns of the field: ids, sizes, disks, snapshots, instances. Pure values, no I/O, no time.
+
+pub mod category;
+pub mod disk;
+pub mod id;
+pub mod instance;
+pub mod size;
+pub mod snapshot;
+pub mod stock;
+pub mod tag;
+pub mod token;
+pub mod topology;
+
+pub use category::{Category, PerformanceLevel};
+pub use disk::{Disk, DiskKind, DiskStatus, Serial};
+pub use id::{ClusterId, DiskId, InstanceId, InvalidId, RegionId, SnapshotId, ZoneId};
+pub use instance::{Instance, InstanceStatus, InstanceType};
+pub use size::{Bytes, Gib, SizeRange};
+pub use snapshot::{Snapshot, SnapshotStatus};
+pub use stock::{Stock, ZoneStock};
+pub use tag::Tags;
+pub use token::ClientToken;
