@@ -52,6 +52,7 @@ struct Inner {
     request_id: Option<String>,
     attempts: u32,
     elapsed: Duration,
+    wait: Option<Duration>,
     source: Option<Box<dyn StdError + Send + Sync>>,
 }
 
@@ -68,6 +69,7 @@ impl Error {
             request_id: None,
             attempts: 1,
             elapsed: Duration::ZERO,
+            wait: None,
             source: None,
         }))
     }
@@ -115,6 +117,19 @@ impl Error {
         self.0.attempts = attempts;
         self.0.elapsed = elapsed;
         self
+    }
+
+    /// With the time that the cloud asks to wait.
+    #[must_use]
+    pub fn with_wait(mut self, wait: Option<Duration>) -> Self {
+        self.0.wait = wait;
+        self
+    }
+
+    /// The time that the cloud asks to wait before the next attempt.
+    #[must_use]
+    pub fn wait(&self) -> Option<Duration> {
+        self.0.wait
     }
 
     /// What it means.

@@ -9,12 +9,22 @@ use crate::model::{Disk, Instance, InstanceType, Snapshot};
 use crate::model::{DiskId, SnapshotId, ZoneStock};
 
 pub mod action;
+pub mod client;
+pub mod credential;
+pub mod endpoint;
 pub mod error;
+pub mod metadata;
+pub mod poll;
+pub mod retry;
+pub mod sign;
+pub mod transport;
+pub mod wire;
 
 pub use action::{
     AttachDisk, CreateDisk, CreateSnapshot, DescribeDisks, DescribeInstances, DescribeSnapshots,
     DescribeStock, DetachDisk, Page, ResizeDisk, ResizeMode, TagResources, TagTarget,
 };
+pub use client::Client;
 pub use error::{Error, Kind};
 
 /// The result of a cloud call.

@@ -152,6 +152,18 @@ pub struct Disk {
     pub created: Option<Timestamp>,
 }
 
+/// Where it is in its life and who holds it, for an operator.
+impl fmt::Display for Disk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "disk {} is {}", self.id, self.status)?;
+        if !self.attachments.is_empty() {
+            let holders: Vec<_> = self.attachments.iter().map(InstanceId::as_str).collect();
+            write!(f, ", attached to {}", holders.join(" and "))?;
+        }
+        Ok(())
+    }
+}
+
 impl Disk {
     /// Whether this instance holds the disk.
     #[must_use]

@@ -75,3 +75,10 @@ pub struct Snapshot {
     /// Its tags.
     pub tags: Tags,
 }
+
+/// How far it is, for an operator.
+impl fmt::Display for Snapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "snapshot {} is {}", self.id, self.status)
+    }
+}

@@ -1,0 +1,207 @@
+//! The client of the real API: parameters, attempts, answers.
+
+use async_trait::async_trait;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use super::action::{
+    AttachDisk, CreateDisk, CreateSnapshot, DescribeDisks, DescribeInstances, DescribeSnapshots,
+    DescribeStock, DetachDisk, Page, ResizeDisk, TagResources, TagTarget,
+};
+use super::error::{Error, Kind};
+use super::retry::{self, Repeat};
+use super::transport::Transport;
+use super::wire::params::Params;
+use super::wire::{Malformed, disk, instance, snapshot, stock};
+use super::{Ecs, Result};
+use crate::base::Deadline;
+use crate::model::{Disk, DiskId, Instance, InstanceType, Snapshot, SnapshotId, ZoneStock};
+
+/// [`Ecs`] over HTTP.
+#[derive(Debug)]
+pub struct Client {
+    transport: Transport,
+}
+
+/// An answer of which only the success matters.
+#[derive(Debug, Deserialize)]
+struct Done {}
+
+impl Client {
+    /// A client on this transport.
+    #[must_use]
+    pub fn new(transport: Transport) -> Self {
+        Self { transport }
+    }
+
+    async fn call<T: DeserializeOwned>(
+        &self,
+        deadline: Deadline,
+        action: &'static str,
+        repeat: Repeat,
+        params: Params,
+    ) -> Result<T> {
+        let attempt = || self.transport.attempt(deadline, action, &params);
+        let outcome = retry::run(action, deadline, repeat, attempt).await;
+        match &outcome {
+            Ok(_) => tracing::debug!(cloud.action = action, "cloud call answered"),
+            Err(error) => tracing::debug!(
+                cloud.action = action,
+                cloud.code = error.code(),
+                cloud.request_id = error.request_id(),
+                "cloud call failed"
+            ),
+        }
+        outcome
+    }
+}
+
+fn unreadable(action: &'static str) -> impl FnOnce(Malformed) -> Error {
+    move |malformed| {
+        Error::new(Kind::Ambiguous, action)
+            .with_message("the answer makes no sense")
+            .with_source(malformed)
+    }
+}
+
+#[async_trait]
+impl Ecs for Client {
+    async fn create_disk(&self, deadline: Deadline, request: &CreateDisk) -> Result<DiskId> {
+        let params = disk::create(request);
+        let created: disk::Created = self
+            .call(deadline, "CreateDisk", Repeat::Freely, params)
+            .await?;
+        Ok(created.disk_id)
+    }
+
+    async fn delete_disk(&self, deadline: Deadline, disk: &DiskId) -> Result<()> {
+        let params = Params::default().set("DiskId", disk);
+        let Done {} = self
+            .call(deadline, "DeleteDisk", Repeat::Freely, params)
+            .await?;
+        Ok(())
+    }
+
+    async fn attach_disk(&self, deadline: Deadline, request: &AttachDisk) -> Result<()> {
+        let params = Params::default()
+            .set("DiskId", &request.disk)
+            .set("InstanceId", &request.instance)
+            .set("DeleteWithInstance", false);
+        let Done {} = self
+            .call(deadline, "AttachDisk", Repeat::Unsent, params)
+            .await?;
+        Ok(())
+    }
+
+    async fn detach_disk(&self, deadline: Deadline, request: &DetachDisk) -> Result<()> {
+        let params = Params::default()
+            .set("DiskId", &request.disk)
+            .set("InstanceId", &request.instance);
+        let Done {} = self
+            .call(deadline, "DetachDisk", Repeat::Unsent, params)
+            .await?;
+        Ok(())
+    }
+
+    async fn describe_disks(
+        &self,
+        deadline: Deadline,
+        query: &DescribeDisks,
+    ) -> Result<Page<Disk>> {
+        const ACTION: &str = "DescribeDisks";
+        let described: disk::Described = self
+            .call(deadline, ACTION, Repeat::Freely, disk::describe(query))
+            .await?;
+        described.page().map_err(unreadable(ACTION))
+    }
+
+    async fn resize_disk(&self, deadline: Deadline, request: &ResizeDisk) -> Result<()> {
+        let params = disk::resize(request);
+        let Done {} = self
+            .call(deadline, "ResizeDisk", Repeat::Freely, params)
+            .await?;
+        Ok(())
+    }
+
+    async fn create_snapshot(
+        &self,
+        deadline: Deadline,
+        request: &CreateSnapshot,
+    ) -> Result<SnapshotId> {
+        let params = snapshot::create(request);
+        let created: snapshot::Created = self
+            .call(deadline, "CreateSnapshot", Repeat::Freely, params)
+            .await?;
+        Ok(created.snapshot_id)
+    }
+
+    async fn delete_snapshot(&self, deadline: Deadline, snapshot: &SnapshotId) -> Result<()> {
+        let params = snapshot::delete(snapshot);
+        let Done {} = self
+            .call(deadline, "DeleteSnapshot", Repeat::Freely, params)
+            .await?;
+        Ok(())
+    }
+
+    async fn describe_snapshots(
+        &self,
+        deadline: Deadline,
+        query: &DescribeSnapshots,
+    ) -> Result<Page<Snapshot>> {
+        const ACTION: &str = "DescribeSnapshots";
+        let described: snapshot::Described = self
+            .call(deadline, ACTION, Repeat::Freely, snapshot::describe(query))
+            .await?;
+        described.page().map_err(unreadable(ACTION))
+    }
+
+    async fn tag_resources(&self, deadline: Deadline, request: &TagResources) -> Result<()> {
+        let params = Params::default().tags(&request.tags);
+        let params = match &request.targets {
+            TagTarget::Disks(ids) => params.set("ResourceType", "disk").list("ResourceId", ids),
+            TagTarget::Snapshots(ids) => params
+                .set("ResourceType", "snapshot")
+                .list("ResourceId", ids),
+        };
+        let Done {} = self
+            .call(deadline, "TagResources", Repeat::Freely, params)
+            .await?;
+        Ok(())
+    }
+
+    async fn describe_instances(
+        &self,
+        deadline: Deadline,
+        query: &DescribeInstances,
+    ) -> Result<Page<Instance>> {
+        const ACTION: &str = "DescribeInstances";
+        let described: instance::Described = self
+            .call(deadline, ACTION, Repeat::Freely, instance::describe(query))
+            .await?;
+        described.page().map_err(unreadable(ACTION))
+    }
+
+    async fn describe_instance_types(
+        &self,
+        deadline: Deadline,
+        names: &[String],
+    ) -> Result<Vec<InstanceType>> {
+        let params = instance::describe_types(names);
+        let described: instance::DescribedTypes = self
+            .call(deadline, "DescribeInstanceTypes", Repeat::Freely, params)
+            .await?;
+        Ok(described.into())
+    }
+
+    async fn describe_available_resource(
+        &self,
+        deadline: Deadline,
+        query: &DescribeStock,
+    ) -> Result<Vec<ZoneStock>> {
+        const ACTION: &str = "DescribeAvailableResource";
+        let described: stock::Described = self
+            .call(deadline, ACTION, Repeat::Freely, stock::describe(query))
+            .await?;
+        described.zones().map_err(unreadable(ACTION))
+    }
+}

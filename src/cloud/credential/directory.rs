@@ -1,0 +1,118 @@
+//! Credentials in a mounted Secret directory, one file a key.
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use async_trait::async_trait;
+
+use super::{CredentialError, Credentials, Provide, assemble};
+
+/// File names that are looked for, first the project's, then those of the vendor's charts.
+const PAIRS: [(&str, &str); 2] = [("access-key-id", "access-key-secret"), ("id", "secret")];
+const TOKEN: &str = "security-token";
+
+/// A directory that kubelet keeps up to date. It is read for every signature: three small files in
+/// the page cache, so that a rotated key counts from the next call on, and no cache can be stale.
+#[derive(Debug, Clone)]
+pub struct Directory {
+    path: PathBuf,
+}
+
+impl Directory {
+    /// The directory of the mounted Secret.
+    #[must_use]
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into() }
+    }
+}
+
+#[async_trait]
+impl Provide for Directory {
+    async fn provide(&self) -> Result<Option<Credentials>, CredentialError> {
+        // kubelet swaps the `..data` link when the Secret changes. Resolving it once means that id
+        // and secret always come from the same version.
+        let data = self.path.join("..data");
+        let version = match tokio::fs::canonicalize(&data).await {
+            Ok(version) => version,
+            Err(error) if error.kind() == ErrorKind::NotFound => self.path.clone(),
+            Err(source) => return Err(CredentialError::Unreadable { path: data, source }),
+        };
+        let place = self.path.display().to_string();
+        for (id, secret) in PAIRS {
+            let found = assemble(
+                &place,
+                (id, read(&version, id).await?),
+                (secret, read(&version, secret).await?),
+                read(&version, TOKEN).await?,
+            )?;
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+        Err(CredentialError::Missing(format!(
+            "{place} has neither access-key-id and access-key-secret nor id and secret"
+        )))
+    }
+}
+
+async fn read(directory: &Path, name: &str) -> Result<Option<String>, CredentialError> {
+    let path = directory.join(name);
+    match tokio::fs::read_to_string(&path).await {
+        Ok(text) => Ok(Some(text.trim().to_owned()).filter(|text| !text.is_empty())),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(CredentialError::Unreadable { path, source }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use secrecy::ExposeSecret;
+
+    use super::*;
+
+    fn version(root: &Path, name: &str, secret: &str) {
+        let version = root.join(name);
+        std::fs::create_dir(&version).unwrap();
+        std::fs::write(version.join("access-key-id"), "key\n").unwrap();
+        std::fs::write(version.join("access-key-secret"), secret).unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_rotated_secret_counts_from_the_next_call_on() {
+        let root = tempfile::tempdir().unwrap();
+        version(root.path(), "..v1", "old");
+        version(root.path(), "..v2", "new\n");
+        symlink("..v1", root.path().join("..data")).unwrap();
+        let directory = Directory::new(root.path());
+        let secret = |found: Option<Credentials>| found.unwrap().secret.expose_secret().to_owned();
+        assert_eq!(secret(directory.provide().await.unwrap()), "old");
+        symlink("..v2", root.path().join("..next")).unwrap();
+        std::fs::rename(root.path().join("..next"), root.path().join("..data")).unwrap();
+        assert_eq!(secret(directory.provide().await.unwrap()), "new");
+    }
+
+    #[tokio::test]
+    async fn the_vendor_charts_file_names_work_too() {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::write(root.path().join("id"), "key").unwrap();
+        std::fs::write(root.path().join("secret"), "s").unwrap();
+        let found = Directory::new(root.path())
+            .provide()
+            .await
+            .unwrap()
+            .unwrap();
+        assert_eq!(found.access_key_id.expose_secret(), "key");
+    }
+
+    #[tokio::test]
+    async fn an_empty_directory_is_an_error_that_says_what_it_wants() {
+        let root = tempfile::tempdir().unwrap();
+        let error = Directory::new(root.path()).provide().await.unwrap_err();
+        assert!(
+            error.to_string().contains("has neither access-key-id"),
+            "{error}"
+        );
+    }
+}

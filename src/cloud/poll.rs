@@ -1,0 +1,494 @@
+//! Waiting for the cloud, shared: however many calls wait, one description a tick tells them all,
+//! 100 ids at a time; nobody waiting costs nothing.
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Debug, Display};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{Notify, mpsc};
+use tokio::time::Instant;
+
+use super::error::{Error, Kind};
+use super::{Ecs, Result};
+use crate::base::{Deadline, Tasks};
+use crate::cloud::action::{DescribeDisks, DescribeSnapshots};
+use crate::model::{Disk, DiskId, Snapshot, SnapshotId};
+
+/// Ids that one description takes (ECS API, `DiskIds` and `SnapshotIds`).
+pub const IDS_A_CALL: usize = 100;
+
+/// How often the cloud is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pace {
+    /// Between two descriptions, for those who wait for a change.
+    pub tick: Duration,
+    /// How long a single look waits for others to share its call.
+    pub linger: Duration,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self {
+            tick: Duration::from_millis(500),
+            linger: Duration::from_millis(50),
+        }
+    }
+}
+
+/// What one description said of one id.
+#[derive(Debug)]
+pub enum Seen<V> {
+    /// This row.
+    Row(Arc<V>),
+    /// No row: gone, not there yet, or hidden from this account.
+    Nothing,
+    /// The description failed.
+    Failed(Arc<Error>),
+}
+
+impl<V> Clone for Seen<V> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Row(row) => Self::Row(Arc::clone(row)),
+            Self::Nothing => Self::Nothing,
+            Self::Failed(error) => Self::Failed(Arc::clone(error)),
+        }
+    }
+}
+
+impl<V: Display> Display for Seen<V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Row(row) => write!(f, "{row}"),
+            Self::Nothing => f.write_str("no such row"),
+            Self::Failed(error) => write!(f, "{error}"),
+        }
+    }
+}
+
+type Fetch<K, V> = dyn Fn(Vec<K>, Deadline) -> Pin<Box<dyn Future<Output = Result<Vec<(K, V)>>> + Send>>
+    + Send
+    + Sync;
+
+/// Shared looks at resources of one kind.
+pub struct Watch<K, V> {
+    shared: Arc<Shared<K, V>>,
+    tasks: Tasks,
+}
+
+/// Why a wait ended without its state.
+#[derive(Debug, thiserror::Error)]
+pub enum WaitError {
+    /// The deadline came first.
+    #[error("the deadline passed while waiting; last seen: {last}")]
+    Deadline {
+        /// The last look, in words.
+        last: String,
+    },
+    /// The cloud cannot be asked.
+    #[error("cannot look at the state")]
+    Cloud(#[source] Arc<Error>),
+}
+
+struct Shared<K, V> {
+    fetch: Box<Fetch<K, V>>,
+    pace: Pace,
+    state: Mutex<State<K, V>>,
+    joined: Notify,
+}
+
+struct State<K, V> {
+    waiters: BTreeMap<u64, Waiter<K, V>>,
+    next: u64,
+    polling: bool,
+}
+
+struct Waiter<K, V> {
+    key: K,
+    due: Instant,
+    deadline: Deadline,
+    seen: mpsc::UnboundedSender<Seen<V>>,
+}
+
+/// Takes its waiter off the list when dropped.
+struct Place<'a, K, V> {
+    shared: &'a Shared<K, V>,
+    number: u64,
+}
+
+impl Watch<DiskId, Disk> {
+    /// Looks at disks.
+    #[must_use]
+    pub fn disks(ecs: Arc<dyn Ecs>, tasks: Tasks, pace: Pace) -> Self {
+        Self::new(tasks, pace, move |ids, deadline| {
+            let ecs = Arc::clone(&ecs);
+            Box::pin(async move {
+                let query = DescribeDisks {
+                    ids: Some(ids),
+                    ..DescribeDisks::default()
+                };
+                let page = ecs.describe_disks(deadline, &query).await?;
+                Ok(page
+                    .rows
+                    .into_iter()
+                    .map(|disk| (disk.id.clone(), disk))
+                    .collect())
+            })
+        })
+    }
+}
+
+impl Watch<SnapshotId, Snapshot> {
+    /// Looks at snapshots.
+    #[must_use]
+    pub fn snapshots(ecs: Arc<dyn Ecs>, tasks: Tasks, pace: Pace) -> Self {
+        Self::new(tasks, pace, move |ids, deadline| {
+            let ecs = Arc::clone(&ecs);
+            Box::pin(async move {
+                let query = DescribeSnapshots {
+                    ids: Some(ids),
+                    ..DescribeSnapshots::default()
+                };
+                let page = ecs.describe_snapshots(deadline, &query).await?;
+                Ok(page
+                    .rows
+                    .into_iter()
+                    .map(|row| (row.id.clone(), row))
+                    .collect())
+            })
+        })
+    }
+}
+
+impl<K, V> Watch<K, V>
+where
+    K: Clone + Ord + Debug + Send + Sync + 'static,
+    V: Display + Send + Sync + 'static,
+{
+    fn new(
+        tasks: Tasks,
+        pace: Pace,
+        fetch: impl Fn(Vec<K>, Deadline) -> Pin<Box<dyn Future<Output = Result<Vec<(K, V)>>> + Send>>
+        + Send
+        + Sync
+        + 'static,
+    ) -> Self {
+        let state = State {
+            waiters: BTreeMap::new(),
+            next: 0,
+            polling: false,
+        };
+        let shared = Shared {
+            fetch: Box::new(fetch),
+            pace,
+            state: Mutex::new(state),
+            joined: Notify::new(),
+        };
+        Self {
+            shared: Arc::new(shared),
+            tasks,
+        }
+    }
+
+    /// One look, shared with whoever looks or waits at the same time. None when there is no row.
+    ///
+    /// # Errors
+    /// When the cloud cannot be asked, or the deadline passes.
+    pub async fn look(
+        &self,
+        key: &K,
+        deadline: Deadline,
+    ) -> std::result::Result<Option<Arc<V>>, WaitError> {
+        let first = self.shared.pace.linger;
+        self.follow(key, deadline, first, |seen| match seen {
+            Seen::Row(row) => Some(Some(row)),
+            Seen::Nothing => Some(None),
+            Seen::Failed(_) => None,
+        })
+        .await
+    }
+
+    /// Waits until `decide` makes something of what is seen. It is asked once a tick, only about
+    /// descriptions that were started after this call, and never about a passing failure.
+    ///
+    /// # Errors
+    /// When the cloud cannot be asked, or the deadline passes.
+    pub async fn until<T>(
+        &self,
+        key: &K,
+        deadline: Deadline,
+        decide: impl FnMut(Seen<V>) -> Option<T>,
+    ) -> std::result::Result<T, WaitError> {
+        self.follow(key, deadline, self.shared.pace.tick, decide)
+            .await
+    }
+
+    async fn follow<T>(
+        &self,
+        key: &K,
+        deadline: Deadline,
+        first: Duration,
+        mut decide: impl FnMut(Seen<V>) -> Option<T>,
+    ) -> std::result::Result<T, WaitError> {
+        let (seen, mut sight) = mpsc::unbounded_channel();
+        let _place = self.join(key.clone(), deadline, first, seen);
+        let mut last = None;
+        loop {
+            let Ok(Some(seen)) = deadline.bound(sight.recv()).await else {
+                let last = last.map_or_else(
+                    || "nothing yet".to_owned(),
+                    |seen: Seen<V>| seen.to_string(),
+                );
+                return Err(WaitError::Deadline { last });
+            };
+            match &seen {
+                Seen::Failed(error) if !is_passing(error) => {
+                    return Err(WaitError::Cloud(Arc::clone(error)));
+                }
+                Seen::Failed(_) => {}
+                Seen::Row(_) | Seen::Nothing => {
+                    if let Some(outcome) = decide(seen.clone()) {
+                        return Ok(outcome);
+                    }
+                }
+            }
+            last = Some(seen);
+        }
+    }
+
+    fn join(
+        &self,
+        key: K,
+        deadline: Deadline,
+        first: Duration,
+        seen: mpsc::UnboundedSender<Seen<V>>,
+    ) -> Place<'_, K, V> {
+        let mut state = self.shared.lock();
+        let number = state.next;
+        state.next += 1;
+        let due = Instant::now() + first;
+        state.waiters.insert(
+            number,
+            Waiter {
+                key,
+                due,
+                deadline,
+                seen,
+            },
+        );
+        if !std::mem::replace(&mut state.polling, true) {
+            let shared = Arc::clone(&self.shared);
+            self.tasks.start(async move { shared.poll().await });
+        }
+        drop(state);
+        self.shared.joined.notify_one();
+        Place {
+            shared: &self.shared,
+            number,
+        }
+    }
+}
+
+/// Whether the same look may succeed a moment later.
+fn is_passing(error: &Error) -> bool {
+    match error.kind() {
+        Kind::Unreachable
+        | Kind::Ambiguous
+        | Kind::Throttled
+        | Kind::Conflict
+        | Kind::InFlight
+        | Kind::Resign
+        | Kind::Deadline => true,
+        Kind::TokenMismatch
+        | Kind::NotFound
+        | Kind::OutOfStock
+        | Kind::Quota
+        | Kind::Denied
+        | Kind::Invalid
+        | Kind::Credentials => false,
+    }
+}
+
+impl<K, V> Shared<K, V>
+where
+    K: Clone + Ord + Debug + Send + Sync + 'static,
+    V: Display + Send + Sync + 'static,
+{
+    /// Describes what is waited for, when the first waiter is due, until nobody waits.
+    async fn poll(&self) {
+        loop {
+            let due = {
+                let mut state = self.lock();
+                match state.waiters.values().map(|waiter| waiter.due).min() {
+                    Some(due) => due,
+                    None => {
+                        state.polling = false;
+                        return;
+                    }
+                }
+            };
+            tokio::select! {
+                () = tokio::time::sleep_until(due) => self.describe().await,
+                // Somebody came who is due earlier, or the one who was due has left.
+                () = self.joined.notified() => {}
+            }
+        }
+    }
+
+    async fn describe(&self) {
+        let (numbers, deadline) = {
+            let mut state = self.lock();
+            let next = Instant::now() + self.pace.tick;
+            let mut numbers: BTreeMap<K, Vec<u64>> = BTreeMap::new();
+            for (number, waiter) in &mut state.waiters {
+                waiter.due = next;
+                numbers.entry(waiter.key.clone()).or_default().push(*number);
+            }
+            let deadline = state.waiters.values().map(|waiter| waiter.deadline).max();
+            (numbers, deadline)
+        };
+        let Some(deadline) = deadline else { return };
+        let keys: Vec<K> = numbers.keys().cloned().collect();
+        for chunk in keys.chunks(IDS_A_CALL) {
+            let answer = (self.fetch)(chunk.to_vec(), deadline).await;
+            let answer = answer.map(|rows| {
+                rows.into_iter()
+                    .map(|(k, v)| (k, Arc::new(v)))
+                    .collect::<BTreeMap<_, _>>()
+            });
+            let answer = answer.map_err(Arc::new);
+            let state = self.lock();
+            for key in chunk {
+                for waiter in numbers[key]
+                    .iter()
+                    .filter_map(|number| state.waiters.get(number))
+                {
+                    let seen = match &answer {
+                        Ok(rows) => rows
+                            .get(key)
+                            .map_or(Seen::Nothing, |v| Seen::Row(Arc::clone(v))),
+                        Err(error) => Seen::Failed(Arc::clone(error)),
+                    };
+                    // A waiter that has just left has no use for it.
+                    let _ = waiter.seen.send(seen);
+                }
+            }
+        }
+    }
+}
+
+impl<K, V> Shared<K, V> {
+    fn lock(&self) -> MutexGuard<'_, State<K, V>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<K, V> Drop for Place<'_, K, V> {
+    fn drop(&mut self) {
+        self.shared.lock().waiters.remove(&self.number);
+        self.shared.joined.notify_one();
+    }
+}
+
+impl<K, V> Debug for Watch<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Watch")
+            .field("waiting", &self.shared.lock().waiters.len())
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Calls = Arc<Mutex<Vec<usize>>>;
+
+    /// A cloud of numbers where a key's row is the number of calls so far.
+    fn watch(calls: &Calls) -> Watch<u32, usize> {
+        let calls = Arc::clone(calls);
+        Watch::new(Tasks::default(), Pace::default(), move |keys, _| {
+            let calls = Arc::clone(&calls);
+            Box::pin(async move {
+                let mut calls = calls.lock().unwrap();
+                calls.push(keys.len());
+                let n = calls.len();
+                Ok(keys.into_iter().map(|key| (key, n)).collect())
+            })
+        })
+    }
+
+    fn at_least(n: usize) -> impl FnMut(Seen<usize>) -> Option<usize> {
+        move |seen| match seen {
+            Seen::Row(row) => (*row >= n).then_some(*row),
+            Seen::Nothing | Seen::Failed(_) => None,
+        }
+    }
+
+    fn deadline() -> Deadline {
+        Deadline::after(Duration::from_secs(60))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn any_number_of_waiters_costs_one_call_per_hundred_ids_and_tick() {
+        let calls = Calls::default();
+        let watch = Arc::new(watch(&calls));
+        let mut waits = tokio::task::JoinSet::new();
+        for key in 0..250 {
+            let watch = Arc::clone(&watch);
+            waits.spawn(async move { watch.until(&key, deadline(), at_least(4)).await.is_ok() });
+        }
+        assert!(waits.join_all().await.into_iter().all(|ok| ok));
+        // The second tick's three calls bring everybody to 4.
+        assert_eq!(*calls.lock().unwrap(), [100, 100, 50, 100, 100, 50]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_waiting_costs_nothing() {
+        let calls = Calls::default();
+        let watch = watch(&calls);
+        watch.until(&1, deadline(), at_least(2)).await.unwrap();
+        tokio::time::sleep(Duration::from_secs(600)).await;
+        assert_eq!(calls.lock().unwrap().len(), 2);
+        assert!(!watch.shared.lock().polling);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_single_look_does_not_wait_for_the_tick() {
+        let calls = Calls::default();
+        let start = Instant::now();
+        assert!(watch(&calls).look(&1, deadline()).await.unwrap().is_some());
+        assert!(start.elapsed() < Duration::from_millis(100));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_deadline_error_tells_what_was_seen_last() {
+        let calls = Calls::default();
+        let soon = Deadline::after(Duration::from_secs(1));
+        let error = watch(&calls)
+            .until(&1, soon, at_least(99))
+            .await
+            .unwrap_err();
+        assert!(error.to_string().ends_with("last seen: 1"), "{error}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_denied_description_ends_the_wait_and_a_passing_failure_does_not() {
+        for (code, ends) in [("Forbidden.RAM", true), ("ServiceUnavailable", false)] {
+            let watch: Watch<u32, usize> =
+                Watch::new(Tasks::default(), Pace::default(), move |_, _| {
+                    Box::pin(async move { Err(Error::answered("DescribeDisks", 403, code)) })
+                });
+            let soon = Deadline::after(Duration::from_secs(5));
+            let error = watch.until(&1, soon, at_least(1)).await.unwrap_err();
+            assert_eq!(
+                matches!(error, WaitError::Cloud(_)),
+                ends,
+                "{code}: {error}"
+            );
+        }
+    }
+}

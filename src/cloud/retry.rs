@@ -1,0 +1,177 @@
+//! When a failed attempt is worth another, and after how long. Every attempt signs anew, so the loop
+//! is ours; the schedule is not.
+
+use std::future::Future;
+use std::time::Duration;
+
+use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
+use tokio::time::Instant;
+
+use super::error::{Error, Kind};
+use crate::base::Deadline;
+
+/// Which failed calls may be sent again without asking what became of the first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Repeat {
+    /// Reads, deletions, and writes that carry a token: any number of times.
+    Freely,
+    /// Attaching and detaching: only when the first one certainly did nothing. After a lost answer
+    /// the caller looks at the disk instead.
+    Unsent,
+}
+
+/// Runs attempts until one succeeds, one fails for good, or the deadline leaves no room for another.
+///
+/// # Errors
+/// The last attempt's, with how many there were and how long they took.
+pub async fn run<T, F>(
+    action: &'static str,
+    deadline: Deadline,
+    repeat: Repeat,
+    mut attempt: impl FnMut() -> F,
+) -> Result<T, Error>
+where
+    F: Future<Output = Result<T, Error>>,
+{
+    let start = Instant::now();
+    let (mut short, mut long) = schedules();
+    let mut attempts = 0;
+    loop {
+        attempts += 1;
+        let outcome = deadline.bound(attempt()).await;
+        let error = match outcome {
+            Ok(Ok(answer)) => return Ok(answer),
+            Ok(Err(error)) => error,
+            Err(_) => {
+                return Err(
+                    Error::new(Kind::Deadline, action).with_effort(attempts, start.elapsed())
+                );
+            }
+        };
+        let pause = match error.kind() {
+            // A nonce that was seen before costs nothing but another one.
+            Kind::Resign => Some(Duration::ZERO),
+            Kind::Unreachable => short.next(),
+            Kind::Ambiguous if repeat == Repeat::Freely => short.next(),
+            Kind::InFlight => short.next(),
+            Kind::Throttled => long.next(),
+            Kind::Ambiguous
+            | Kind::Conflict
+            | Kind::TokenMismatch
+            | Kind::NotFound
+            | Kind::OutOfStock
+            | Kind::Quota
+            | Kind::Denied
+            | Kind::Invalid
+            | Kind::Deadline
+            | Kind::Credentials => None,
+        };
+        let pause = pause.map(|pause| pause.max(error.wait().unwrap_or_default()));
+        let Some(pause) = pause.filter(|pause| *pause < deadline.remaining()) else {
+            return Err(error.with_effort(attempts, start.elapsed()));
+        };
+        tracing::debug!(
+            cloud.action = action,
+            cloud.code = error.code(),
+            cloud.request_id = error.request_id(),
+            attempt = attempts,
+            pause_ms = u64::try_from(pause.as_millis()).unwrap_or(u64::MAX),
+            "cloud call failed and will be repeated"
+        );
+        tokio::time::sleep(pause).await;
+    }
+}
+
+/// For what passes by itself, and for a throttled window, which lasts until the minute is over.
+fn schedules() -> (ExponentialBackoff, ExponentialBackoff) {
+    let builder = ExponentialBuilder::new().with_jitter().without_max_times();
+    (
+        builder
+            .with_min_delay(Duration::from_millis(200))
+            .with_max_delay(Duration::from_secs(5))
+            .build(),
+        builder
+            .with_min_delay(Duration::from_secs(1))
+            .with_max_delay(Duration::from_secs(10))
+            .build(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+
+    async fn fail_until(
+        succeeds_at: u32,
+        repeat: Repeat,
+        error: impl Fn() -> Error + Send + Sync,
+    ) -> (Result<(), Error>, u32) {
+        let count = AtomicU32::new(0);
+        let result = run(
+            "AttachDisk",
+            Deadline::after(Duration::from_secs(60)),
+            repeat,
+            || async {
+                match count.fetch_add(1, Ordering::SeqCst) + 1 {
+                    n if n >= succeeds_at => Ok(()),
+                    _ => Err(error()),
+                }
+            },
+        )
+        .await;
+        (result, count.into_inner())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_never_reached_the_cloud_is_always_repeated() {
+        let unreached = || Error::new(Kind::Unreachable, "AttachDisk");
+        assert_eq!(fail_until(3, Repeat::Unsent, unreached).await.1, 3);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lost_answer_is_repeated_only_where_that_is_harmless() {
+        let lost = || Error::new(Kind::Ambiguous, "AttachDisk");
+        let (result, attempts) = fail_until(3, Repeat::Unsent, lost).await;
+        assert_eq!((result.unwrap_err().kind(), attempts), (Kind::Ambiguous, 1));
+        assert!(fail_until(3, Repeat::Freely, lost).await.0.is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_refusal_is_final() {
+        let refused = || Error::answered("AttachDisk", 403, "InstanceDiskLimitExceeded");
+        assert_eq!(fail_until(3, Repeat::Freely, refused).await.1, 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_wait_that_the_cloud_asks_for_is_kept() {
+        let start = Instant::now();
+        let throttled = || {
+            Error::answered("AttachDisk", 400, "Throttling")
+                .with_wait(Some(Duration::from_secs(20)))
+        };
+        assert!(fail_until(2, Repeat::Freely, throttled).await.0.is_ok());
+        assert!(start.elapsed() >= Duration::from_secs(20));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_attempt_is_made_beyond_the_deadline_and_the_error_tells_the_effort() {
+        let start = Instant::now();
+        let lost = || Error::answered("AttachDisk", 503, "ServiceUnavailable");
+        let (result, attempts) = fail_until(u32::MAX, Repeat::Freely, lost).await;
+        assert!(start.elapsed() <= Duration::from_secs(60));
+        let text = result.unwrap_err().to_string();
+        assert!(text.contains(&format!("{attempts} attempts")), "{text}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_attempt_that_hangs_ends_at_the_deadline() {
+        let hang = || std::future::pending::<Result<(), Error>>();
+        let deadline = Deadline::after(Duration::from_secs(3));
+        let error = run("AttachDisk", deadline, Repeat::Freely, hang)
+            .await
+            .unwrap_err();
+        assert_eq!(error.kind(), Kind::Deadline);
+    }
+}

@@ -1,0 +1,240 @@
+//! One attempt at one call: credentials, signature, HTTP, answer.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::{Client, Url};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use super::credential::Provide;
+use super::error::{Error, Kind};
+use super::sign::{Attempt, Scheme};
+use super::wire::params::Params;
+use crate::base::{Clock, Deadline};
+use crate::model::RegionId;
+
+/// No answer within this time counts as lost, so that a dead connection does not eat the deadline.
+const PATIENCE: Duration = Duration::from_secs(15);
+const CONNECT: Duration = Duration::from_secs(5);
+
+/// Signs and sends.
+#[derive(Debug)]
+pub struct Transport {
+    http: Client,
+    endpoint: Url,
+    host: String,
+    region: RegionId,
+    scheme: Scheme,
+    credentials: Arc<dyn Provide>,
+    clock: Arc<dyn Clock>,
+}
+
+/// What a [`Transport`] needs.
+#[derive(Debug)]
+pub struct Settings {
+    /// `https://host` or, for tests, `http://host:port`.
+    pub endpoint: String,
+    /// Sent with every call.
+    pub region: RegionId,
+    /// The signature.
+    pub scheme: Scheme,
+    /// Whose calls these are.
+    pub credentials: Arc<dyn Provide>,
+    /// Wall time of the signatures.
+    pub clock: Arc<dyn Clock>,
+}
+
+/// Why there can be no transport.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// The endpoint is no URL.
+    #[error("{endpoint:?} is no endpoint: http://HOST[:PORT] or https://HOST[:PORT] is")]
+    Endpoint {
+        /// What was given.
+        endpoint: String,
+    },
+    /// The HTTP client cannot be made: no certificate bundle, mostly.
+    #[error("cannot build the HTTP client")]
+    Client(#[source] reqwest::Error),
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+struct Refusal {
+    code: Option<String>,
+    message: Option<String>,
+    request_id: Option<String>,
+}
+
+impl Transport {
+    /// A transport to the endpoint.
+    ///
+    /// # Errors
+    /// When the endpoint is no URL, or the machine has no certificate bundle.
+    pub fn new(settings: Settings) -> Result<Self, BuildError> {
+        let invalid = || BuildError::Endpoint {
+            endpoint: settings.endpoint.clone(),
+        };
+        let endpoint = Url::parse(&settings.endpoint).map_err(|_| invalid())?;
+        let name = endpoint
+            .host_str()
+            .filter(|_| matches!(endpoint.scheme(), "http" | "https"));
+        let name = name.ok_or_else(invalid)?;
+        // As the Host header will carry it: the V3 signature covers it.
+        let host = match endpoint.port() {
+            Some(port) => format!("{name}:{port}"),
+            None => name.to_owned(),
+        };
+        let http = Client::builder()
+            .connect_timeout(CONNECT)
+            .user_agent(concat!("diskplugin/", env!("CARGO_PKG_VERSION")))
+            .build()
+            .map_err(BuildError::Client)?;
+        Ok(Self {
+            http,
+            host,
+            region: settings.region,
+            scheme: settings.scheme,
+            credentials: settings.credentials,
+            clock: settings.clock,
+            endpoint,
+        })
+    }
+
+    /// Sends the call once, signed anew.
+    ///
+    /// # Errors
+    /// Whatever went wrong, as [`Error`]; [`Kind::Ambiguous`] when the answer was lost.
+    pub async fn attempt<T: DeserializeOwned>(
+        &self,
+        deadline: Deadline,
+        action: &'static str,
+        params: &Params,
+    ) -> Result<T, Error> {
+        let url = self.endpoint.clone();
+        let credentials = self.credentials.provide().await;
+        let credentials = credentials
+            .map_err(|error| Error::new(Kind::Credentials, action).with_source(error))?
+            .ok_or_else(|| Error::new(Kind::Credentials, action))?;
+        let params = self.with_region(params);
+        let signed = self.scheme.sign(&Attempt {
+            action,
+            params: &params,
+            host: &self.host,
+            credentials: &credentials,
+            time: self.clock.now(),
+            nonce: &uuid::Uuid::new_v4().simple().to_string(),
+        });
+        let mut url = url;
+        url.set_path("/");
+        url.set_query(Some(&signed.query));
+        let mut request = self
+            .http
+            .post(url)
+            .timeout(deadline.remaining().min(PATIENCE));
+        for (name, value) in signed.headers {
+            request = request.header(name, value);
+        }
+        // The URL of a failed request carries key id and signature: it must not reach the error.
+        let response = request
+            .send()
+            .await
+            .map_err(|error| lost(action, error.without_url()))?;
+        let status = response.status().as_u16();
+        let hint = throttle_hint(response.headers());
+        let body = response.bytes().await;
+        let body = body.map_err(|error| lost(action, error.without_url()).with_status(status))?;
+        if status == 200 {
+            return serde_json::from_slice(&body).map_err(|error| {
+                Error::new(Kind::Ambiguous, action)
+                    .with_status(status)
+                    .with_message("the answer cannot be read")
+                    .with_source(error)
+            });
+        }
+        let refusal: Refusal = serde_json::from_slice(&body).unwrap_or_default();
+        Err(refusal.error(action, status).with_wait(hint))
+    }
+
+    fn with_region(&self, params: &Params) -> BTreeMap<String, String> {
+        params
+            .clone()
+            .set("RegionId", &self.region)
+            .as_map()
+            .clone()
+    }
+}
+
+impl Refusal {
+    fn error(self, action: &'static str, status: u16) -> Error {
+        let code = self.code.unwrap_or_default();
+        let message = self.message.unwrap_or_default();
+        // The gateway appends the text that it signed, with the key id in it.
+        let message = match message.split_once("server string to sign is:") {
+            Some((words, _)) => words.trim_end().to_owned(),
+            None => message,
+        };
+        Error::answered(action, status, &code)
+            .with_message(message)
+            .with_request_id(self.request_id.unwrap_or_default())
+    }
+}
+
+fn lost(action: &'static str, error: reqwest::Error) -> Error {
+    let kind = if error.is_connect() {
+        Kind::Unreachable
+    } else {
+        Kind::Ambiguous
+    };
+    Error::new(kind, action).with_source(error)
+}
+
+/// How long the cloud asks to wait: the larger `TimeLeft` (milliseconds) of its two headers.
+fn throttle_hint(headers: &reqwest::header::HeaderMap) -> Option<Duration> {
+    ["x-ratelimit-user-api", "x-ratelimit-user"]
+        .into_iter()
+        .filter_map(|name| headers.get(name)?.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .filter_map(|field| field.trim().strip_prefix("TimeLeft:")?.trim().parse().ok())
+        .map(Duration::from_millis)
+        .max()
+}
+
+#[cfg(test)]
+mod tests {
+    use reqwest::header::{HeaderMap, HeaderValue};
+
+    use super::*;
+
+    #[test]
+    fn the_longer_wait_of_both_headers_counts() {
+        let mut headers = HeaderMap::new();
+        headers.insert(
+            "x-ratelimit-user-api",
+            HeaderValue::from_static("Limit:1,Remain:0,TimeLeft:2000,Reset:1"),
+        );
+        headers.insert("x-ratelimit-user", HeaderValue::from_static("TimeLeft:300"));
+        assert_eq!(throttle_hint(&headers), Some(Duration::from_secs(2)));
+        assert_eq!(throttle_hint(&HeaderMap::new()), None);
+    }
+
+    #[test]
+    fn the_string_that_was_signed_never_gets_into_the_message() {
+        let refusal = Refusal {
+            code: Some("SignatureDoesNotMatch".to_owned()),
+            message: Some(
+                "Specified signature is not matched with our calculation. server string to sign \
+                 is:POST&%2F&AccessKeyId%3DLTAI"
+                    .to_owned(),
+            ),
+            request_id: None,
+        };
+        let text = refusal.error("DeleteDisk", 400).to_string();
+        assert!(
+            !text.contains("LTAI") && text.contains("not matched"),
+            "{text}"
+        );
+    }
+}

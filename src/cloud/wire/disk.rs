@@ -1,0 +1,272 @@
+//! Disks on the wire.
+
+use serde::Deserialize;
+
+use super::params::Params;
+use super::{Malformed, filled, number, time};
+use crate::cloud::action::{CreateDisk, DescribeDisks, Page, ResizeDisk, ResizeMode};
+use crate::model::{Category, Disk, DiskKind, DiskStatus, Gib, PerformanceLevel, Serial, Tags};
+
+/// Rows asked for a page where the caller does not say: all the ids of one query.
+const PAGE: u32 = 100;
+
+/// `CreateDisk`.
+#[must_use]
+pub fn create(request: &CreateDisk) -> Params {
+    Params::default()
+        .set("ZoneId", &request.zone)
+        .set("DiskCategory", &request.category)
+        .set_some(
+            "PerformanceLevel",
+            request.performance_level.map(PerformanceLevel::as_str),
+        )
+        .set("Size", request.size.0)
+        .set("DiskName", &request.name)
+        .set_some("SnapshotId", request.snapshot.as_ref())
+        .set_some("Encrypted", request.encrypted.then_some("true"))
+        .set_some("KMSKeyId", request.kms_key.as_ref())
+        .set("ClientToken", &request.token)
+        .tags(&request.tags)
+}
+
+/// `ResizeDisk`.
+#[must_use]
+pub fn resize(request: &ResizeDisk) -> Params {
+    let mode = match request.mode {
+        ResizeMode::Online => "online",
+        ResizeMode::Offline => "offline",
+    };
+    Params::default()
+        .set("DiskId", &request.disk)
+        .set("NewSize", request.size.0)
+        .set("Type", mode)
+        .set("ClientToken", &request.token)
+}
+
+/// `DescribeDisks`.
+#[must_use]
+pub fn describe(query: &DescribeDisks) -> Params {
+    let params = Params::default()
+        .set("MaxResults", query.page_size.unwrap_or(PAGE))
+        .set_some("NextToken", query.next.as_ref())
+        .set_some("InstanceId", query.instance.as_ref())
+        .tags(&query.tags);
+    match &query.ids {
+        Some(ids) => params.ids("DiskIds", ids),
+        None => params,
+    }
+}
+
+/// The answer to `CreateDisk`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Created {
+    /// The new disk.
+    pub disk_id: crate::model::DiskId,
+}
+
+/// The answer to `DescribeDisks`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Described {
+    #[serde(default, deserialize_with = "filled")]
+    next_token: Option<String>,
+    disks: Rows,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Rows {
+    #[serde(default)]
+    disk: Vec<Row>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Row {
+    disk_id: String,
+    #[serde(default, deserialize_with = "filled")]
+    serial_number: Option<String>,
+    #[serde(default, deserialize_with = "filled")]
+    disk_name: Option<String>,
+    #[serde(default, deserialize_with = "filled")]
+    zone_id: Option<String>,
+    #[serde(default, deserialize_with = "filled")]
+    category: Option<String>,
+    #[serde(default, deserialize_with = "filled")]
+    performance_level: Option<String>,
+    #[serde(default, deserialize_with = "number")]
+    size: Option<u32>,
+    #[serde(default, deserialize_with = "filled", rename = "Type")]
+    kind: Option<String>,
+    #[serde(default, deserialize_with = "filled")]
+    status: Option<String>,
+    #[serde(default, deserialize_with = "filled")]
+    instance_id: Option<String>,
+    #[serde(default)]
+    attachments: Option<Attachments>,
+    #[serde(default, deserialize_with = "filled")]
+    source_snapshot_id: Option<String>,
+    #[serde(default)]
+    encrypted: Option<bool>,
+    #[serde(default, deserialize_with = "filled", rename = "KMSKeyId")]
+    kms_key_id: Option<String>,
+    #[serde(default, deserialize_with = "filled")]
+    creation_time: Option<String>,
+    #[serde(default)]
+    tags: Option<TagRows>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Attachments {
+    #[serde(default)]
+    attachment: Vec<Attachment>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Attachment {
+    #[serde(default, deserialize_with = "filled")]
+    instance_id: Option<String>,
+}
+
+/// Tags of a described resource, which are spelled `TagKey` and `TagValue` there.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct TagRows {
+    #[serde(default)]
+    tag: Vec<TagRow>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct TagRow {
+    tag_key: String,
+    #[serde(default)]
+    tag_value: Option<String>,
+}
+
+impl From<TagRows> for Tags {
+    fn from(rows: TagRows) -> Self {
+        rows.tag
+            .into_iter()
+            .map(|row| (row.tag_key, row.tag_value.unwrap_or_default()))
+            .collect()
+    }
+}
+
+impl Described {
+    /// The page in the model's terms.
+    ///
+    /// # Errors
+    /// When a row lacks what every disk has.
+    pub fn page(self) -> Result<Page<Disk>, Malformed> {
+        let rows = self
+            .disks
+            .disk
+            .into_iter()
+            .map(Row::disk)
+            .collect::<Result<_, _>>()?;
+        Ok(Page {
+            rows,
+            next: self.next_token,
+        })
+    }
+}
+
+impl Row {
+    fn disk(self) -> Result<Disk, Malformed> {
+        let missing = |field| Malformed::Missing {
+            id: self.disk_id.clone(),
+            field,
+        };
+        let Ok(status): Result<DiskStatus, _> =
+            self.status.ok_or_else(|| missing("Status"))?.parse();
+        let Ok(category): Result<Category, _> =
+            self.category.ok_or_else(|| missing("Category"))?.parse();
+        let Ok(kind): Result<DiskKind, _> = self.kind.as_deref().unwrap_or("data").parse();
+        let size = self.size.map(Gib).ok_or_else(|| missing("Size"))?;
+        // `InstanceId` repeats the attachment, and is empty for disks with several.
+        let mut holders: Vec<_> = self
+            .attachments
+            .unwrap_or_default()
+            .attachment
+            .into_iter()
+            .filter_map(|attachment| attachment.instance_id)
+            .collect();
+        if holders.is_empty() {
+            holders.extend(self.instance_id);
+        }
+        let parse = |id: String| id.parse().map_err(Malformed::Id);
+        Ok(Disk {
+            serial: self.serial_number.as_deref().and_then(Serial::new),
+            name: self.disk_name.unwrap_or_default(),
+            zone: self
+                .zone_id
+                .map(|zone| zone.parse().map_err(Malformed::Id))
+                .transpose()?,
+            category,
+            performance_level: self.performance_level,
+            size,
+            kind,
+            status,
+            attachments: holders.into_iter().map(parse).collect::<Result<_, _>>()?,
+            source_snapshot: self
+                .source_snapshot_id
+                .map(|id| id.parse().map_err(Malformed::Id))
+                .transpose()?,
+            encrypted: self.encrypted.unwrap_or_default(),
+            kms_key: self.kms_key_id,
+            tags: self.tags.unwrap_or_default().into(),
+            created: time(self.creation_time.as_deref()),
+            id: self.disk_id.parse().map_err(Malformed::Id)?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_documented_row_becomes_a_disk() {
+        let json = r#"{"RequestId":"R","TotalCount":1,"NextToken":"","Disks":{"Disk":[{
+            "DiskId":"d-bp18um4r4f2fve24k7qz","SerialNumber":"bp18um4r4f2fve24k7qz",
+            "ZoneId":"cn-hangzhou-i","DiskName":"n","Type":"data","Category":"cloud_essd",
+            "PerformanceLevel":"PL1","Size":60,"Status":"In_use","InstanceId":"i-bp67acfmxazb4qw1e9rt",
+            "Attachments":{"Attachment":[{"InstanceId":"i-bp67acfmxazb4qw1e9rt","Device":"/dev/xvdb"}]},
+            "Encrypted":false,"KMSKeyId":"","SourceSnapshotId":"","CreationTime":"2021-06-07T06:08:54Z",
+            "Tags":{"Tag":[{"TagKey":"k","TagValue":"v"}]}}]}}"#;
+        let page = serde_json::from_str::<Described>(json)
+            .unwrap()
+            .page()
+            .unwrap();
+        assert_eq!(page.next, None);
+        let disk = &page.rows[0];
+        assert!(disk.is_in_use_on(&"i-bp67acfmxazb4qw1e9rt".parse().unwrap()));
+        assert_eq!(
+            disk.serial.as_ref().unwrap().as_str(),
+            "bp18um4r4f2fve24k7qz"
+        );
+        assert_eq!((disk.size, &disk.tags["k"]), (Gib(60), &"v".to_owned()));
+        assert_eq!(disk.kms_key, None);
+    }
+
+    #[test]
+    fn a_sparse_row_is_read_and_a_row_without_status_is_refused() {
+        let sparse = r#"{"Disks":{"Disk":[{"DiskId":"d-1","Status":"Available","Category":"cloud",
+            "Size":"5","Tags":null,"Attachments":null,"Encrypted":null}]}}"#;
+        let page = serde_json::from_str::<Described>(sparse)
+            .unwrap()
+            .page()
+            .unwrap();
+        assert!(page.rows[0].is_free());
+        let broken = r#"{"Disks":{"Disk":[{"DiskId":"d-1","Category":"cloud","Size":5}]}}"#;
+        let error = serde_json::from_str::<Described>(broken)
+            .unwrap()
+            .page()
+            .unwrap_err();
+        assert_eq!(error.to_string(), "the row of d-1 has no Status");
+    }
+}

@@ -1,0 +1,149 @@
+//! Snapshots on the wire.
+
+use serde::Deserialize;
+
+use super::disk::TagRows;
+use super::params::Params;
+use super::{Malformed, filled, number, time};
+use crate::cloud::action::{CreateSnapshot, DescribeSnapshots, Page};
+use crate::model::{Gib, Snapshot, SnapshotId, SnapshotStatus};
+
+/// `CreateSnapshot`.
+#[must_use]
+pub fn create(request: &CreateSnapshot) -> Params {
+    Params::default()
+        .set("DiskId", &request.disk)
+        .set("SnapshotName", &request.name)
+        .set_some("RetentionDays", request.retention_days)
+        .set("ClientToken", &request.token)
+        .tags(&request.tags)
+}
+
+/// `DeleteSnapshot`. Forced: else a snapshot could not go before the disks made from it, which
+/// need it only to be reset to it, and no CSI call does that.
+#[must_use]
+pub fn delete(snapshot: &SnapshotId) -> Params {
+    Params::default()
+        .set("SnapshotId", snapshot)
+        .set("Force", "true")
+}
+
+/// `DescribeSnapshots`.
+#[must_use]
+pub fn describe(query: &DescribeSnapshots) -> Params {
+    let params = Params::default()
+        .set("MaxResults", query.page_size.unwrap_or(100))
+        .set_some("NextToken", query.next.as_ref())
+        .set_some("DiskId", query.disk.as_ref())
+        .tags(&query.tags);
+    match &query.ids {
+        Some(ids) => params.ids("SnapshotIds", ids),
+        None => params,
+    }
+}
+
+/// The answer to `CreateSnapshot`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Created {
+    /// The new snapshot.
+    pub snapshot_id: SnapshotId,
+}
+
+/// The answer to `DescribeSnapshots`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Described {
+    #[serde(default, deserialize_with = "filled")]
+    next_token: Option<String>,
+    snapshots: Rows,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Rows {
+    #[serde(default)]
+    snapshot: Vec<Row>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Row {
+    snapshot_id: String,
+    #[serde(default, deserialize_with = "filled")]
+    snapshot_name: Option<String>,
+    #[serde(default, deserialize_with = "filled")]
+    source_disk_id: Option<String>,
+    #[serde(default, deserialize_with = "number")]
+    source_disk_size: Option<u32>,
+    #[serde(default, deserialize_with = "filled")]
+    status: Option<String>,
+    #[serde(default, deserialize_with = "filled")]
+    creation_time: Option<String>,
+    #[serde(default)]
+    available: Option<bool>,
+    #[serde(default)]
+    tags: Option<TagRows>,
+}
+
+impl Described {
+    /// The page in the model's terms.
+    ///
+    /// # Errors
+    /// When a row lacks what every snapshot has.
+    pub fn page(self) -> Result<Page<Snapshot>, Malformed> {
+        let rows = self.snapshots.snapshot.into_iter().map(Row::snapshot);
+        Ok(Page {
+            rows: rows.collect::<Result<_, _>>()?,
+            next: self.next_token,
+        })
+    }
+}
+
+impl Row {
+    fn snapshot(self) -> Result<Snapshot, Malformed> {
+        let missing = |field| Malformed::Missing {
+            id: self.snapshot_id.clone(),
+            field,
+        };
+        let Ok(status): Result<SnapshotStatus, _> =
+            self.status.ok_or_else(|| missing("Status"))?.parse();
+        let source_size = self
+            .source_disk_size
+            .map(Gib)
+            .ok_or_else(|| missing("SourceDiskSize"))?;
+        Ok(Snapshot {
+            name: self.snapshot_name.unwrap_or_default(),
+            source_disk: self
+                .source_disk_id
+                .map(|id| id.parse().map_err(Malformed::Id))
+                .transpose()?,
+            source_size,
+            available: self
+                .available
+                .unwrap_or(status == SnapshotStatus::Accomplished),
+            status,
+            created: time(self.creation_time.as_deref()),
+            tags: self.tags.unwrap_or_default().into(),
+            id: self.snapshot_id.parse().map_err(Malformed::Id)?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_snapshot_before_its_cut_has_no_creation_time_and_its_size_may_be_text() {
+        let json = r#"{"Snapshots":{"Snapshot":[{"SnapshotId":"s-1","SourceDiskId":"d-1",
+            "SourceDiskSize":"40","Status":"progressing","CreationTime":"","Available":false}]}}"#;
+        let page = serde_json::from_str::<Described>(json)
+            .unwrap()
+            .page()
+            .unwrap();
+        assert_eq!(page.rows[0].created, None);
+        assert_eq!(page.rows[0].source_size, Gib(40));
+        assert!(!page.rows[0].available);
+    }
+}
