@@ -3,5 +3,6 @@
 pub mod base;
 pub mod cloud;
 pub mod csi;
+pub mod disk;
 pub mod host;
 pub mod model;

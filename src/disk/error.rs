@@ -1,0 +1,168 @@
+//! How a verb can fail: what, for which disk and node, and what to do next.
+
+use crate::cloud;
+use crate::cloud::poll::WaitError;
+use crate::model::{ClusterId, DiskId, InstanceId, SnapshotId};
+
+/// A verb that did not reach its state.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// There is no such disk.
+    #[error("disk {disk} does not exist in this region, or this account may not see it")]
+    NoSuchDisk {
+        /// The disk.
+        disk: DiskId,
+    },
+    /// There is no such snapshot.
+    #[error("snapshot {snapshot} does not exist in this region, or this account may not see it")]
+    NoSuchSnapshot {
+        /// The snapshot.
+        snapshot: SnapshotId,
+    },
+    /// There is no such instance.
+    #[error("node {node} does not exist in this region, so disk {disk} cannot be attached to it")]
+    NoSuchNode {
+        /// The instance.
+        node: InstanceId,
+        /// The disk.
+        disk: DiskId,
+    },
+    /// The resource carries another cluster's tag, or none.
+    #[error(
+        "{what} is not deleted: its tag {tag} is {}, and this driver deletes only what cluster \
+         {cluster} created; delete it in the console if it is no longer needed",
+        owner.as_deref().unwrap_or("missing")
+    )]
+    NotOurs {
+        /// The disk or snapshot, in words.
+        what: String,
+        /// The tag's key.
+        tag: &'static str,
+        /// Its value.
+        owner: Option<String>,
+        /// This driver's cluster.
+        cluster: ClusterId,
+    },
+    /// Another instance holds the disk.
+    #[error(
+        "disk {disk} cannot be attached to node {node}: node {holder} holds it; it is never taken \
+         from a node, so unpublish it there first"
+    )]
+    InUseElsewhere {
+        /// The disk.
+        disk: DiskId,
+        /// Who wanted it.
+        node: InstanceId,
+        /// Who has it.
+        holder: InstanceId,
+    },
+    /// The disk is attached, and so not deleted.
+    #[error("disk {disk} is not deleted: it is attached to {holders}; unpublish it first")]
+    StillAttached {
+        /// The disk.
+        disk: DiskId,
+        /// Who has it.
+        holders: String,
+    },
+    /// The name is taken by something else.
+    #[error("{name:?} already exists as {existing} and differs from the request: {differences}")]
+    Exists {
+        /// The CSI name.
+        name: String,
+        /// What has it.
+        existing: String,
+        /// What differs, both sides.
+        differences: String,
+    },
+    /// No category in no zone could be had.
+    #[error(
+        "no disk can be created for {name:?}: {reasons}; add categories to `type` or zones to \
+         `zoneId` of the StorageClass, or wait until there is stock"
+    )]
+    OutOfStock {
+        /// The CSI name.
+        name: String,
+        /// Each zone and category with its reason.
+        reasons: String,
+    },
+    /// No category has the wanted size.
+    #[error("no disk of the wanted size can be created for {name:?}: {reasons}")]
+    OutOfRange {
+        /// The CSI name or the disk.
+        name: String,
+        /// Each category with its sizes.
+        reasons: String,
+    },
+    /// The node takes no more disks.
+    #[error("disk {disk} cannot be attached to node {node}: the node takes no more disks")]
+    NodeFull {
+        /// The disk.
+        disk: DiskId,
+        /// The node.
+        node: InstanceId,
+        /// The cloud's words.
+        #[source]
+        source: cloud::Error,
+    },
+    /// The attachment was accepted and then failed in the cloud.
+    #[error(
+        "the cloud gave up attaching disk {disk} to node {node}: the disk is Available again; look \
+         at the instance's events in the console"
+    )]
+    FellBack {
+        /// The disk.
+        disk: DiskId,
+        /// The node.
+        node: InstanceId,
+    },
+    /// The snapshot never came about.
+    #[error("snapshot {snapshot} failed in the cloud; delete it and take another")]
+    SnapshotFailed {
+        /// The snapshot.
+        snapshot: SnapshotId,
+    },
+    /// The snapshot is not usable yet.
+    #[error("snapshot {snapshot} is not ready to be used yet; it will be tried again")]
+    SnapshotNotReady {
+        /// The snapshot.
+        snapshot: SnapshotId,
+    },
+    /// Too many are at it.
+    #[error("the deadline passed while other disks were being {verb} node {node} one by one")]
+    Queue {
+        /// "attached to" or "detached from".
+        verb: &'static str,
+        /// The node.
+        node: InstanceId,
+    },
+    /// A wait did not end well.
+    #[error("cannot {step}")]
+    Wait {
+        /// The step and its disk, in words.
+        step: String,
+        /// Why.
+        #[source]
+        source: WaitError,
+    },
+    /// A call failed.
+    #[error("cannot {step}")]
+    Cloud {
+        /// The step and its disk, in words.
+        step: String,
+        /// Why.
+        #[source]
+        source: cloud::Error,
+    },
+}
+
+/// Names the step of a failed call.
+pub(super) fn cloud(step: impl Into<String>) -> impl FnOnce(cloud::Error) -> Error {
+    let step = step.into();
+    move |source| Error::Cloud { step, source }
+}
+
+/// Names the step of a failed wait.
+pub(super) fn wait(step: impl Into<String>) -> impl FnOnce(WaitError) -> Error {
+    let step = step.into();
+    move |source| Error::Wait { step, source }
+}

@@ -1,0 +1,61 @@
+//! Finding by tags what an earlier call under the same name created.
+
+use super::error::{Error, cloud};
+use super::{Disks, Result};
+use crate::base::Deadline;
+use crate::cloud::{DescribeDisks, DescribeSnapshots};
+use crate::model::{Disk, DiskId, Snapshot};
+
+impl Disks {
+    /// The disk of this CSI name; none when there is none yet, or the tag index lags.
+    pub(super) async fn find_disk(&self, deadline: Deadline, name: &str) -> Result<Option<Disk>> {
+        let query = DescribeDisks {
+            tags: self.tags(name),
+            ..DescribeDisks::default()
+        };
+        let page = self.ecs.describe_disks(deadline, &query).await;
+        let page = page.map_err(cloud(format!("look for an earlier disk of {name:?}")))?;
+        if page.rows.len() > 1 {
+            let ids: Vec<_> = page.rows.iter().map(|disk| disk.id.as_str()).collect();
+            tracing::error!(
+                volume.name = name,
+                disk.ids = ids.join(","),
+                "one name has several disks"
+            );
+        }
+        // The oldest: whoever was answered first was told of that one.
+        Ok(page
+            .rows
+            .into_iter()
+            .min_by_key(|disk| (disk.created, disk.id.clone())))
+    }
+
+    /// The snapshot of this CSI name; none when there is none yet, or the tag index lags.
+    pub(super) async fn find_snapshot(
+        &self,
+        deadline: Deadline,
+        name: &str,
+    ) -> Result<Option<Snapshot>> {
+        let query = DescribeSnapshots {
+            tags: self.tags(name),
+            ..DescribeSnapshots::default()
+        };
+        let page = self.ecs.describe_snapshots(deadline, &query).await;
+        let page = page.map_err(cloud(format!("look for an earlier snapshot of {name:?}")))?;
+        Ok(page
+            .rows
+            .into_iter()
+            .min_by_key(|row| (row.created, row.id.clone())))
+    }
+
+    /// The disk as it stands.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchDisk`] when there is none.
+    pub async fn disk(&self, deadline: Deadline, disk: &DiskId) -> Result<Disk> {
+        let row = self.disks.look(disk, deadline).await;
+        let row = row.map_err(super::error::wait(format!("look at disk {disk}")))?;
+        let row = row.ok_or_else(|| Error::NoSuchDisk { disk: disk.clone() })?;
+        Ok(Disk::clone(&row))
+    }
+}

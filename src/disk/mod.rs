@@ -1,0 +1,58 @@
+//! The verbs: what can be done with disks and snapshots, whatever state they are found in.
+//!
+//! Each verb is repeatable. It acts first and looks only when the cloud refuses; it answers when the
+//! state that was asked for is seen; it never takes, deletes or undoes what another call made.
+
+use std::sync::Arc;
+
+use crate::base::Tasks;
+use crate::cloud::Ecs;
+use crate::cloud::poll::{Pace, Watch};
+use crate::model::{ClusterId, Disk, DiskId, Snapshot, SnapshotId};
+
+mod attach;
+mod compare;
+mod create;
+mod delete;
+mod detach;
+mod error;
+mod find;
+mod label;
+mod list;
+mod place;
+mod resize;
+mod slots;
+mod snapshot;
+
+pub use create::NewDisk;
+pub use error::Error;
+pub use list::{Cursor, InvalidCursor, Listed};
+pub use snapshot::NewSnapshot;
+
+/// The result of a verb.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// The disks and snapshots of one cluster in one region.
+#[derive(Debug)]
+pub struct Disks {
+    ecs: Arc<dyn Ecs>,
+    disks: Watch<DiskId, Disk>,
+    snapshots: Watch<SnapshotId, Snapshot>,
+    slots: slots::Slots,
+    cluster: ClusterId,
+}
+
+impl Disks {
+    /// The verbs over this cloud. What they create carries the cluster's tag, and nothing without it
+    /// is ever deleted.
+    #[must_use]
+    pub fn new(ecs: Arc<dyn Ecs>, cluster: ClusterId, tasks: &Tasks, pace: Pace) -> Self {
+        Self {
+            disks: Watch::disks(Arc::clone(&ecs), tasks.clone(), pace),
+            snapshots: Watch::snapshots(Arc::clone(&ecs), tasks.clone(), pace),
+            slots: slots::Slots::default(),
+            ecs,
+            cluster,
+        }
+    }
+}
