@@ -1,3 +1,14 @@
 //! The Container Storage Interface: requests in, answers out, errors as gRPC codes.
 
+pub mod capability;
+pub mod controller;
+mod deadline;
+pub mod drain;
+pub mod identity;
+pub mod layer;
+pub mod param;
 pub mod proto;
+mod request;
+pub mod server;
+pub mod socket;
+mod status;

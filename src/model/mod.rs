@@ -1,6 +1,7 @@
 //! The nouns of the field: ids, sizes, disks, snapshots, instances. Pure values, no I/O, no time.
 
 pub mod category;
+pub mod context;
 pub mod disk;
 pub mod id;
 pub mod instance;

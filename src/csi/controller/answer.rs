@@ -1,0 +1,71 @@
+//! The model in CSI's terms.
+
+use std::collections::HashMap;
+
+use crate::csi::proto;
+use crate::csi::proto::controller_service_capability::rpc::Type;
+use crate::csi::proto::controller_service_capability::{Rpc, Type as Capability};
+use crate::model::{Disk, Snapshot, SnapshotId, ZoneId, topology};
+
+/// Every RPC that is served.
+const CAPABILITIES: [Type; 8] = [
+    Type::CreateDeleteVolume,
+    Type::PublishUnpublishVolume,
+    Type::ListVolumes,
+    Type::ListVolumesPublishedNodes,
+    Type::CreateDeleteSnapshot,
+    Type::ListSnapshots,
+    Type::ExpandVolume,
+    Type::SingleNodeMultiWriter,
+];
+
+pub(super) fn capabilities() -> proto::ControllerGetCapabilitiesResponse {
+    let capability = |rpc: Type| proto::ControllerServiceCapability {
+        r#type: Some(Capability::Rpc(Rpc { r#type: rpc.into() })),
+    };
+    proto::ControllerGetCapabilitiesResponse {
+        capabilities: CAPABILITIES.into_iter().map(capability).collect(),
+    }
+}
+
+pub(super) fn volume(disk: &Disk, context: HashMap<String, String>) -> proto::Volume {
+    proto::Volume {
+        capacity_bytes: disk.size.bytes().to_i64(),
+        volume_id: disk.id.to_string(),
+        volume_context: context,
+        content_source: disk.source_snapshot.as_ref().map(source),
+        accessible_topology: disk.zone.iter().map(segment).collect(),
+    }
+}
+
+pub(super) fn snapshot(snapshot: &Snapshot) -> proto::Snapshot {
+    proto::Snapshot {
+        size_bytes: snapshot.source_size.bytes().to_i64(),
+        snapshot_id: snapshot.id.to_string(),
+        source_volume_id: snapshot
+            .source_disk
+            .as_ref()
+            .map(ToString::to_string)
+            .unwrap_or_default(),
+        creation_time: snapshot.created.map(|time| prost_types::Timestamp {
+            seconds: time.as_second(),
+            nanos: time.subsec_nanosecond(),
+        }),
+        ready_to_use: snapshot.available,
+        group_snapshot_id: String::new(),
+    }
+}
+
+fn source(snapshot: &SnapshotId) -> proto::VolumeContentSource {
+    use proto::volume_content_source::{SnapshotSource, Type};
+    proto::VolumeContentSource {
+        r#type: Some(Type::Snapshot(SnapshotSource {
+            snapshot_id: snapshot.to_string(),
+        })),
+    }
+}
+
+fn segment(zone: &ZoneId) -> proto::Topology {
+    let segments = HashMap::from([(topology::ZONE_KEY.to_owned(), zone.to_string())]);
+    proto::Topology { segments }
+}

@@ -1,0 +1,116 @@
+//! CreateVolume and DeleteVolume.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use tonic::Status;
+
+use super::{Service, Settings, answer, zones};
+use crate::base::Deadline;
+use crate::csi::param::Class;
+use crate::csi::proto::volume_content_source::Type;
+use crate::csi::{capability, proto, request};
+use crate::disk::NewDisk;
+use crate::model::{DiskId, SnapshotId, context};
+
+pub(super) async fn create(
+    service: &Service,
+    deadline: Deadline,
+    request: proto::CreateVolumeRequest,
+) -> Result<proto::CreateVolumeResponse, Status> {
+    let (new, class) = read(&request, &service.settings)?;
+    let key = format!("volume {:?}", new.name);
+    let disks = Arc::clone(&service.disks);
+    let disk = service
+        .change(&key, async move { disks.create(deadline, &new).await })
+        .await?;
+    let mut volume = answer::volume(&disk, class.context());
+    // The answer must name the source that was asked for (CSI `CreateVolume`).
+    volume.content_source = request.volume_content_source;
+    Ok(proto::CreateVolumeResponse {
+        volume: Some(volume),
+    })
+}
+
+pub(super) async fn delete(
+    service: &Service,
+    deadline: Deadline,
+    request: &proto::DeleteVolumeRequest,
+) -> Result<proto::DeleteVolumeResponse, Status> {
+    let id = request::required("volume_id", &request.volume_id)?;
+    // What cannot be a disk is certainly gone.
+    if let Ok(disk) = id.parse::<DiskId>() {
+        let disks = Arc::clone(&service.disks);
+        service
+            .change(id, async move { disks.delete(deadline, &disk).await })
+            .await?;
+    }
+    Ok(proto::DeleteVolumeResponse {})
+}
+
+fn read(
+    request: &proto::CreateVolumeRequest,
+    settings: &Settings,
+) -> Result<(NewDisk, Class), Status> {
+    let name = request::name("name", &request.name)?;
+    capability::check(&request.volume_capabilities)?;
+    let class = Class::read(&request.parameters)?;
+    if let Some(key) = request.mutable_parameters.keys().next() {
+        return Err(Status::invalid_argument(format!(
+            "mutable parameter {key:?} is not supported: this driver modifies no volumes"
+        )));
+    }
+    if let Some(region) = class
+        .region
+        .as_ref()
+        .filter(|region| **region != settings.region)
+    {
+        return Err(Status::invalid_argument(format!(
+            "parameter \"regionId\" has value {:?}; allowed: {}, the driver's own region",
+            region.as_str(),
+            settings.region
+        )));
+    }
+    let requirement = request.accessibility_requirements.as_ref();
+    let new = NewDisk {
+        name,
+        size: request::size_range(request.capacity_range.as_ref())?,
+        categories: class.categories.clone(),
+        zones: zones::choose(requirement, &class.zones, settings.zone.as_ref())?,
+        snapshot: source(request.volume_content_source.as_ref())?,
+        encrypted: class.encrypted,
+        kms_key: class.kms_key.clone(),
+    };
+    Ok((new, class))
+}
+
+fn source(source: Option<&proto::VolumeContentSource>) -> Result<Option<SnapshotId>, Status> {
+    match source.map(|source| &source.r#type) {
+        None => Ok(None),
+        Some(Some(Type::Snapshot(snapshot))) => request::id(
+            "volume_content_source.snapshot.snapshot_id",
+            &snapshot.snapshot_id,
+        )
+        .map(Some),
+        Some(Some(Type::Volume(_))) => Err(Status::invalid_argument(
+            "volume_content_source.volume is not supported: take a snapshot and restore it",
+        )),
+        Some(None) => Err(Status::invalid_argument(
+            "volume_content_source names neither snapshot nor volume",
+        )),
+    }
+}
+
+impl Class {
+    /// What the node must know of the class.
+    fn context(&self) -> HashMap<String, String> {
+        let mut entries = HashMap::new();
+        if let Some(fs_type) = &self.fs_type {
+            entries.insert(context::FS_TYPE.to_owned(), fs_type.clone());
+        }
+        if self.read_only {
+            entries.insert(context::READ_ONLY.to_owned(), "true".to_owned());
+        }
+        entries
+    }
+}

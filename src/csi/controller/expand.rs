@@ -1,0 +1,39 @@
+//! ControllerExpandVolume.
+
+use std::sync::Arc;
+
+use tonic::Status;
+
+use super::Service;
+use crate::base::Deadline;
+use crate::csi::proto::volume_capability::AccessType;
+use crate::csi::{proto, request};
+use crate::model::DiskId;
+
+pub(super) async fn expand(
+    service: &Service,
+    deadline: Deadline,
+    request: &proto::ControllerExpandVolumeRequest,
+) -> Result<proto::ControllerExpandVolumeResponse, Status> {
+    let id = request::required("volume_id", &request.volume_id)?;
+    if request.capacity_range.is_none() {
+        return Err(Status::invalid_argument(
+            "capacity_range is required and missing",
+        ));
+    }
+    let size = request::size_range(request.capacity_range.as_ref())?;
+    let disk: DiskId = request::id("volume_id", id)?;
+    let disks = Arc::clone(&service.disks);
+    let row = service
+        .change(id, async move { disks.resize(deadline, &disk, size).await })
+        .await?;
+    let access = request
+        .volume_capability
+        .as_ref()
+        .and_then(|c| c.access_type.as_ref());
+    Ok(proto::ControllerExpandVolumeResponse {
+        capacity_bytes: row.size.bytes().to_i64(),
+        // A raw block volume has no filesystem that would have to grow.
+        node_expansion_required: !matches!(access, Some(AccessType::Block(_))),
+    })
+}

@@ -1,0 +1,171 @@
+//! The CSI Controller service: reads requests, calls the verbs, writes answers.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use tonic::{Request, Response, Status};
+
+use super::proto::controller_server::Controller;
+use super::{deadline, proto, status};
+use crate::base::{KeyedLocks, Tasks};
+use crate::disk::{self, Disks};
+use crate::model::{RegionId, ZoneId};
+
+mod answer;
+mod create;
+mod expand;
+mod list;
+mod publish;
+mod snapshot;
+mod validate;
+mod zones;
+
+/// What the service needs to know of where it runs.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The region whose disks it handles.
+    pub region: RegionId,
+    /// Where disks go when neither topology nor class says so.
+    pub zone: Option<ZoneId>,
+}
+
+/// The service.
+#[derive(Debug, Clone)]
+pub struct Service {
+    disks: Arc<Disks>,
+    settings: Arc<Settings>,
+    locks: KeyedLocks,
+    tasks: Tasks,
+}
+
+impl Service {
+    /// The service over these disks. What it starts is finished on `tasks`, also when the caller
+    /// gives up.
+    #[must_use]
+    pub fn new(disks: Arc<Disks>, settings: Settings, tasks: Tasks) -> Self {
+        Self {
+            disks,
+            settings: Arc::new(settings),
+            locks: KeyedLocks::default(),
+            tasks,
+        }
+    }
+
+    /// Runs a verb that changes something: alone for its key, and to its end.
+    async fn change<T, F>(&self, key: &str, verb: F) -> Result<T, Status>
+    where
+        T: Send + 'static,
+        F: Future<Output = disk::Result<T>> + Send + 'static,
+    {
+        let guard = self.locks.try_lock(key).ok_or_else(|| status::busy(key))?;
+        let run = async move {
+            let outcome = verb.await;
+            drop(guard);
+            outcome
+        };
+        self.tasks
+            .run(run)
+            .await
+            .map_err(|error| status::of(&error))
+    }
+}
+
+#[tonic::async_trait]
+impl Controller for Service {
+    async fn create_volume(
+        &self,
+        request: Request<proto::CreateVolumeRequest>,
+    ) -> Result<Response<proto::CreateVolumeResponse>, Status> {
+        create::create(self, deadline::of(&request), request.into_inner())
+            .await
+            .map(Response::new)
+    }
+
+    async fn delete_volume(
+        &self,
+        request: Request<proto::DeleteVolumeRequest>,
+    ) -> Result<Response<proto::DeleteVolumeResponse>, Status> {
+        create::delete(self, deadline::of(&request), &request.into_inner())
+            .await
+            .map(Response::new)
+    }
+
+    async fn controller_publish_volume(
+        &self,
+        request: Request<proto::ControllerPublishVolumeRequest>,
+    ) -> Result<Response<proto::ControllerPublishVolumeResponse>, Status> {
+        publish::publish(self, deadline::of(&request), request.into_inner())
+            .await
+            .map(Response::new)
+    }
+
+    async fn controller_unpublish_volume(
+        &self,
+        request: Request<proto::ControllerUnpublishVolumeRequest>,
+    ) -> Result<Response<proto::ControllerUnpublishVolumeResponse>, Status> {
+        publish::unpublish(self, deadline::of(&request), &request.into_inner())
+            .await
+            .map(Response::new)
+    }
+
+    async fn validate_volume_capabilities(
+        &self,
+        request: Request<proto::ValidateVolumeCapabilitiesRequest>,
+    ) -> Result<Response<proto::ValidateVolumeCapabilitiesResponse>, Status> {
+        validate::validate(self, deadline::of(&request), request.into_inner())
+            .await
+            .map(Response::new)
+    }
+
+    async fn list_volumes(
+        &self,
+        request: Request<proto::ListVolumesRequest>,
+    ) -> Result<Response<proto::ListVolumesResponse>, Status> {
+        list::volumes(self, deadline::of(&request), &request.into_inner())
+            .await
+            .map(Response::new)
+    }
+
+    async fn controller_get_capabilities(
+        &self,
+        _: Request<proto::ControllerGetCapabilitiesRequest>,
+    ) -> Result<Response<proto::ControllerGetCapabilitiesResponse>, Status> {
+        Ok(Response::new(answer::capabilities()))
+    }
+
+    async fn create_snapshot(
+        &self,
+        request: Request<proto::CreateSnapshotRequest>,
+    ) -> Result<Response<proto::CreateSnapshotResponse>, Status> {
+        snapshot::create(self, deadline::of(&request), &request.into_inner())
+            .await
+            .map(Response::new)
+    }
+
+    async fn delete_snapshot(
+        &self,
+        request: Request<proto::DeleteSnapshotRequest>,
+    ) -> Result<Response<proto::DeleteSnapshotResponse>, Status> {
+        snapshot::delete(self, deadline::of(&request), &request.into_inner())
+            .await
+            .map(Response::new)
+    }
+
+    async fn list_snapshots(
+        &self,
+        request: Request<proto::ListSnapshotsRequest>,
+    ) -> Result<Response<proto::ListSnapshotsResponse>, Status> {
+        list::snapshots(self, deadline::of(&request), &request.into_inner())
+            .await
+            .map(Response::new)
+    }
+
+    async fn controller_expand_volume(
+        &self,
+        request: Request<proto::ControllerExpandVolumeRequest>,
+    ) -> Result<Response<proto::ControllerExpandVolumeResponse>, Status> {
+        expand::expand(self, deadline::of(&request), &request.into_inner())
+            .await
+            .map(Response::new)
+    }
+}

@@ -1,0 +1,73 @@
+//! ControllerPublishVolume and ControllerUnpublishVolume.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use tonic::Status;
+
+use super::Service;
+use crate::base::Deadline;
+use crate::csi::{capability, proto, request};
+use crate::model::{DiskId, InstanceId, context};
+
+pub(super) async fn publish(
+    service: &Service,
+    deadline: Deadline,
+    request: proto::ControllerPublishVolumeRequest,
+) -> Result<proto::ControllerPublishVolumeResponse, Status> {
+    // All fields are looked at before either id is: an empty one is INVALID_ARGUMENT whatever else.
+    request::required("volume_id", &request.volume_id)?;
+    request::required("node_id", &request.node_id)?;
+    let capability = request.volume_capability.as_ref();
+    let capability = capability
+        .ok_or_else(|| Status::invalid_argument("volume_capability is required and missing"))?;
+    capability::check(std::slice::from_ref(capability))?;
+    let disk: DiskId = request::id("volume_id", &request.volume_id)?;
+    let node: InstanceId = request::id("node_id", &request.node_id)?;
+    let disks = Arc::clone(&service.disks);
+    let key = request.volume_id;
+    let row = service
+        .change(
+            &key,
+            async move { disks.attach(deadline, &disk, &node).await },
+        )
+        .await?;
+    // What the cloud calls the serial is what the guest sees; the node does not have to guess.
+    let publish_context = row
+        .serial
+        .iter()
+        .map(|s| (context::SERIAL.to_owned(), s.to_string()));
+    Ok(proto::ControllerPublishVolumeResponse {
+        publish_context: publish_context.collect::<HashMap<_, _>>(),
+    })
+}
+
+pub(super) async fn unpublish(
+    service: &Service,
+    deadline: Deadline,
+    request: &proto::ControllerUnpublishVolumeRequest,
+) -> Result<proto::ControllerUnpublishVolumeResponse, Status> {
+    let id = request::required("volume_id", &request.volume_id)?;
+    let done = proto::ControllerUnpublishVolumeResponse {};
+    // What cannot be a disk, or an instance, holds nothing and is held by nobody.
+    let Ok(disk) = id.parse::<DiskId>() else {
+        return Ok(done);
+    };
+    let disks = Arc::clone(&service.disks);
+    if request.node_id.is_empty() {
+        service
+            .change(
+                id,
+                async move { disks.detach_everywhere(deadline, &disk).await },
+            )
+            .await?;
+    } else if let Ok(node) = request.node_id.parse::<InstanceId>() {
+        service
+            .change(
+                id,
+                async move { disks.detach(deadline, &disk, &node).await },
+            )
+            .await?;
+    }
+    Ok(done)
+}

@@ -1,0 +1,69 @@
+//! The caller's deadline, from the `grpc-timeout` header.
+
+use std::time::Duration;
+
+use tonic::Request;
+
+use crate::base::Deadline;
+
+/// Where the caller sets none: longer than any step of the cloud takes by itself.
+const DEFAULT: Duration = Duration::from_secs(120);
+
+/// Taken off the caller's time, so that our answer, which says what is under way, arrives before the
+/// caller gives up with "deadline exceeded".
+const MARGIN: Duration = Duration::from_millis(250);
+
+/// The deadline of this request.
+pub(crate) fn of<T>(request: &Request<T>) -> Deadline {
+    let header = request
+        .metadata()
+        .get("grpc-timeout")
+        .and_then(|value| value.to_str().ok());
+    match header.and_then(parse) {
+        Some(timeout) => Deadline::after(timeout.saturating_sub(MARGIN.min(timeout / 4))),
+        None => Deadline::after(DEFAULT),
+    }
+}
+
+/// The header's value: up to eight digits and a unit (gRPC over HTTP/2, `Timeout`).
+fn parse(value: &str) -> Option<Duration> {
+    let (unit_at, unit) = value.char_indices().next_back()?;
+    let digits = &value[..unit_at];
+    if digits.len() > 8 {
+        return None;
+    }
+    let amount: u64 = digits.parse().ok()?;
+    Some(match unit {
+        'H' => Duration::from_secs(amount * 3600),
+        'M' => Duration::from_secs(amount * 60),
+        'S' => Duration::from_secs(amount),
+        'm' => Duration::from_millis(amount),
+        'u' => Duration::from_micros(amount),
+        'n' => Duration::from_nanos(amount),
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn the_answer_comes_before_the_caller_gives_up() {
+        let mut request = Request::new(());
+        request
+            .metadata_mut()
+            .insert("grpc-timeout", "10S".parse().unwrap());
+        assert_eq!(of(&request).remaining(), Duration::from_millis(9750));
+        assert_eq!(of(&Request::new(())).remaining(), DEFAULT);
+    }
+
+    #[test]
+    fn every_unit_is_read_and_nonsense_is_none() {
+        assert_eq!(parse("15000m"), Some(Duration::from_secs(15)));
+        assert_eq!(parse("99999999n"), Some(Duration::from_nanos(99_999_999)));
+        for nonsense in ["", "S", "1x", "-1S", "123456789S", "1é"] {
+            assert_eq!(parse(nonsense), None, "{nonsense}");
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! The CSI Identity service.
+
+use tonic::{Request, Response, Status};
+
+use super::proto::identity_server::Identity;
+use super::proto::plugin_capability::volume_expansion::Type as Expansion;
+use super::proto::plugin_capability::{
+    self, Service as ServiceCapability, VolumeExpansion, service,
+};
+use super::proto::{
+    self, GetPluginCapabilitiesResponse, GetPluginInfoResponse, PluginCapability, ProbeResponse,
+};
+
+/// The name under which the driver is registered.
+pub const DRIVER: &str = "diskplugin.csi.example";
+
+/// The service.
+#[derive(Debug, Clone, Copy)]
+pub struct Service {
+    /// Whether the Controller service is on this socket too.
+    pub controller: bool,
+}
+
+impl Service {
+    fn capabilities(self) -> Vec<PluginCapability> {
+        use plugin_capability::Type;
+        let service = |kind: service::Type| {
+            Type::Service(ServiceCapability {
+                r#type: kind.into(),
+            })
+        };
+        let expansion = |kind: Expansion| {
+            Type::VolumeExpansion(VolumeExpansion {
+                r#type: kind.into(),
+            })
+        };
+        let mut capabilities = vec![
+            service(service::Type::VolumeAccessibilityConstraints),
+            expansion(Expansion::Online),
+        ];
+        if self.controller {
+            capabilities.push(service(service::Type::ControllerService));
+        }
+        let capability = |kind| PluginCapability { r#type: Some(kind) };
+        capabilities.into_iter().map(capability).collect()
+    }
+}
+
+#[tonic::async_trait]
+impl Identity for Service {
+    async fn get_plugin_info(
+        &self,
+        _: Request<proto::GetPluginInfoRequest>,
+    ) -> Result<Response<GetPluginInfoResponse>, Status> {
+        Ok(Response::new(GetPluginInfoResponse {
+            name: DRIVER.to_owned(),
+            vendor_version: env!("CARGO_PKG_VERSION").to_owned(),
+            manifest: std::collections::HashMap::new(),
+        }))
+    }
+
+    async fn get_plugin_capabilities(
+        &self,
+        _: Request<proto::GetPluginCapabilitiesRequest>,
+    ) -> Result<Response<GetPluginCapabilitiesResponse>, Status> {
+        Ok(Response::new(GetPluginCapabilitiesResponse {
+            capabilities: self.capabilities(),
+        }))
+    }
+
+    async fn probe(
+        &self,
+        _: Request<proto::ProbeRequest>,
+    ) -> Result<Response<ProbeResponse>, Status> {
+        // The socket is there only once everything behind it has been built.
+        Ok(Response::new(ProbeResponse { ready: Some(true) }))
+    }
+}

@@ -1,0 +1,104 @@
+//! The edge of the server: every call has a span, is logged once with its outcome, and is refused
+//! while the server drains. Bodies are never logged: they carry secrets.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use tokio::time::Instant;
+use tonic::{Code, Status};
+use tower::{Layer, Service};
+use tracing::Instrument;
+
+use super::drain::Drain;
+
+/// Wraps the whole server.
+#[derive(Debug, Clone)]
+pub struct Edge {
+    drain: Drain,
+}
+
+/// A wrapped service.
+#[derive(Debug, Clone)]
+pub struct EdgeService<S> {
+    inner: S,
+    drain: Drain,
+}
+
+impl Edge {
+    /// An edge that refuses calls while this drains.
+    #[must_use]
+    pub fn new(drain: Drain) -> Self {
+        Self { drain }
+    }
+}
+
+impl<S> Layer<S> for Edge {
+    type Service = EdgeService<S>;
+
+    fn layer(&self, inner: S) -> EdgeService<S> {
+        EdgeService {
+            inner,
+            drain: self.drain.clone(),
+        }
+    }
+}
+
+impl<S, B, R> Service<http::Request<B>> for EdgeService<S>
+where
+    S: Service<http::Request<B>, Response = http::Response<R>> + Clone + Send + 'static,
+    S::Future: Send + 'static,
+    B: Send + 'static,
+    R: Default,
+{
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = Pin<Box<dyn Future<Output = Result<S::Response, S::Error>> + Send>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, request: http::Request<B>) -> Self::Future {
+        let Some(running) = self.drain.admit() else {
+            let refused = Status::unavailable("the driver is shutting down; repeat the call");
+            return Box::pin(async move { Ok(refused.into_http()) });
+        };
+        let path = request.uri().path();
+        let method = path.rsplit('/').next().unwrap_or(path).to_owned();
+        let span = tracing::info_span!("rpc", rpc.method = method);
+        // The service that was polled ready is the one to call.
+        let ready = self.inner.clone();
+        let mut inner = std::mem::replace(&mut self.inner, ready);
+        let call = async move {
+            let start = Instant::now();
+            let response = inner.call(request).await?;
+            log(&method, start, &response);
+            drop(running);
+            Ok(response)
+        };
+        Box::pin(call.instrument(span))
+    }
+}
+
+fn log<R>(method: &str, start: Instant, response: &http::Response<R>) {
+    let elapsed_ms = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
+    // A failed unary call has its status in the headers; a success has none there.
+    match Status::from_header_map(response.headers()) {
+        Some(status) if status.code() != Code::Ok => tracing::warn!(
+            rpc.method = method,
+            rpc.code = ?status.code(),
+            elapsed_ms,
+            "{method} failed: {}",
+            status.message()
+        ),
+        _ if matches!(
+            method,
+            "Probe" | "NodeGetCapabilities" | "NodeGetVolumeStats"
+        ) =>
+        {
+            tracing::debug!(rpc.method = method, elapsed_ms, "{method} done");
+        }
+        _ => tracing::info!(rpc.method = method, elapsed_ms, "{method} done"),
+    }
+}

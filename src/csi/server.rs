@@ -1,0 +1,91 @@
+//! The gRPC server: which services are on the socket, and how it comes and goes.
+
+use std::future::Future;
+use std::time::Duration;
+
+use tokio_stream::wrappers::UnixListenerStream;
+use tonic::transport::Server;
+
+use super::drain::Drain;
+use super::layer::Edge;
+use super::proto::controller_server::ControllerServer;
+use super::proto::identity_server::IdentityServer;
+use super::socket::{self, Endpoint, SocketError};
+use super::{controller, identity};
+use crate::base::Tasks;
+
+/// What is served.
+#[derive(Debug, Clone)]
+pub struct Services {
+    /// The Controller service, where this role has it.
+    pub controller: Option<controller::Service>,
+}
+
+/// Why serving ended.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The socket cannot be had.
+    #[error("cannot listen")]
+    Socket(#[source] SocketError),
+    /// The server failed.
+    #[error("the server failed")]
+    Transport(#[source] tonic::transport::Error),
+}
+
+/// Serves until `stop` resolves; then refuses new calls, lets running ones and the work that they
+/// started finish, but not longer than `grace`, and takes the socket away.
+///
+/// # Errors
+/// When the socket cannot be had or the server fails.
+pub async fn serve(
+    endpoint: &Endpoint,
+    services: Services,
+    tasks: Tasks,
+    stop: impl Future<Output = ()> + Send,
+    grace: Duration,
+) -> Result<(), ServeError> {
+    let (listener, socket) = socket::bind(endpoint).await.map_err(ServeError::Socket)?;
+    let drain = Drain::default();
+    let identity = identity::Service {
+        controller: services.controller.is_some(),
+    };
+    let router = Server::builder()
+        .layer(Edge::new(drain.clone()))
+        .add_service(IdentityServer::new(identity))
+        .add_optional_service(services.controller.map(ControllerServer::new));
+    let drained = async move {
+        stop.await;
+        tracing::info!("stopping: new calls are refused, running ones finish");
+        let finish = async {
+            drain.finish().await;
+            tasks.finish().await;
+        };
+        if tokio::time::timeout(grace, finish).await.is_err() {
+            tracing::warn!(
+                running = tasks.running(),
+                "grace period over with work still running"
+            );
+        }
+    };
+    tracing::info!(%endpoint, "ready");
+    let incoming = UnixListenerStream::new(listener);
+    let (finished, over) = tokio::sync::oneshot::channel();
+    let served = router.serve_with_incoming_shutdown(incoming, async move {
+        drained.await;
+        let _ = finished.send(());
+    });
+    // Idle connections of clients that never hang up must not keep a drained process.
+    let linger = async {
+        if over.await.is_err() {
+            std::future::pending::<()>().await;
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    };
+    let outcome = tokio::select! {
+        outcome = served => outcome,
+        () = linger => Ok(()),
+    };
+    drop(socket);
+    tracing::info!(%endpoint, "stopped");
+    outcome.map_err(ServeError::Transport)
+}

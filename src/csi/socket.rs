@@ -1,0 +1,217 @@
+//! The unix socket: private, taken over from a dead process, never from a living one.
+
+use std::fmt;
+use std::fs::Permissions;
+use std::io::ErrorKind;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use tokio::net::{UnixListener, UnixStream};
+
+/// Where to listen: `unix:///absolute/path`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Endpoint {
+    path: PathBuf,
+}
+
+/// A text that is no endpoint.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is no endpoint: unix:///absolute/path is, with at most 107 bytes of path")]
+pub struct InvalidEndpoint(String);
+
+/// Longest path of a unix socket (Linux, `sun_path` of unix(7)).
+const LONGEST: usize = 107;
+
+impl Endpoint {
+    /// The socket's path.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl FromStr for Endpoint {
+    type Err = InvalidEndpoint;
+
+    fn from_str(text: &str) -> Result<Self, InvalidEndpoint> {
+        let path = text.strip_prefix("unix://").unwrap_or(text);
+        if !path.starts_with('/') || path.ends_with('/') || path.len() > LONGEST {
+            return Err(InvalidEndpoint(text.to_owned()));
+        }
+        Ok(Self { path: path.into() })
+    }
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "unix://{}", self.path.display())
+    }
+}
+
+/// Why the socket cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum SocketError {
+    /// Somebody answers there.
+    #[error("{} is in use by a running process; stop that one first", path.display())]
+    InUse {
+        /// The path.
+        path: PathBuf,
+    },
+    /// Something else is there.
+    #[error("{} exists and is no socket; it is left alone, remove it or choose another path", path.display())]
+    NotASocket {
+        /// The path.
+        path: PathBuf,
+    },
+    /// A step failed.
+    #[error("cannot {step} {}", path.display())]
+    Io {
+        /// The step.
+        step: &'static str,
+        /// The path.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+/// A bound socket, whose path goes when this is dropped.
+#[derive(Debug)]
+pub struct Socket {
+    path: PathBuf,
+    inode: u64,
+}
+
+/// Binds the endpoint, readable and writable by this user only.
+///
+/// # Errors
+/// When a living process serves it, or something that is no socket is there.
+pub async fn bind(endpoint: &Endpoint) -> Result<(UnixListener, Socket), SocketError> {
+    let path = &endpoint.path;
+    clear_way(path).await?;
+    if let Some(directory) = path.parent() {
+        let created = tokio::fs::create_dir_all(directory).await;
+        created.map_err(io("create the directory of", path))?;
+    }
+    // Bound beside its place, closed to others, then moved: at its own path the socket is never
+    // open to everybody, and never half there.
+    let beside = path.with_file_name(format!(".{}", std::process::id()));
+    let listener = UnixListener::bind(&beside).map_err(io("bind", path))?;
+    let placed = async {
+        tokio::fs::set_permissions(&beside, Permissions::from_mode(0o600)).await?;
+        let inode = tokio::fs::metadata(&beside).await?.ino();
+        tokio::fs::rename(&beside, path).await?;
+        Ok(inode)
+    };
+    match placed.await {
+        Ok(inode) => Ok((
+            listener,
+            Socket {
+                path: path.clone(),
+                inode,
+            },
+        )),
+        Err(source) => {
+            // Best effort: the error that matters is the one above.
+            let _ = tokio::fs::remove_file(&beside).await;
+            Err(io("place", path)(source))
+        }
+    }
+}
+
+async fn clear_way(path: &Path) -> Result<(), SocketError> {
+    let metadata = match tokio::fs::symlink_metadata(path).await {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(io("look at", path)(error)),
+    };
+    if !metadata.file_type().is_socket() {
+        return Err(SocketError::NotASocket {
+            path: path.to_owned(),
+        });
+    }
+    match UnixStream::connect(path).await {
+        Ok(_) => Err(SocketError::InUse {
+            path: path.to_owned(),
+        }),
+        Err(error)
+            if matches!(
+                error.kind(),
+                ErrorKind::ConnectionRefused | ErrorKind::NotFound
+            ) =>
+        {
+            tracing::info!(path = %path.display(), "taking over the socket of a process that is gone");
+            Ok(())
+        }
+        // Neither dead nor ours to judge: a full backlog, or another user's.
+        Err(error) => Err(io("tell who serves", path)(error)),
+    }
+}
+
+fn io(step: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> SocketError {
+    let path = path.to_owned();
+    move |source| SocketError::Io { step, path, source }
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        let ours = std::fs::symlink_metadata(&self.path).is_ok_and(|m| m.ino() == self.inode);
+        if ours && let Err(error) = std::fs::remove_file(&self.path) {
+            tracing::warn!(path = %self.path.display(), %error, "cannot remove the socket");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn endpoint(directory: &Path) -> Endpoint {
+        format!("unix://{}/csi.sock", directory.display())
+            .parse()
+            .unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_living_socket_is_refused_and_a_stale_one_is_taken_over() {
+        let directory = tempfile::tempdir().unwrap();
+        let endpoint = endpoint(directory.path());
+        let (listener, socket) = bind(&endpoint).await.unwrap();
+        assert!(matches!(
+            bind(&endpoint).await,
+            Err(SocketError::InUse { .. })
+        ));
+        drop(listener);
+        std::mem::forget(socket);
+        let (_listener, socket) = bind(&endpoint).await.unwrap();
+        let mode = std::fs::metadata(endpoint.path())
+            .unwrap()
+            .permissions()
+            .mode();
+        assert_eq!(mode & 0o777, 0o600);
+        drop(socket);
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_file_in_the_way_is_left_alone() {
+        let directory = tempfile::tempdir().unwrap();
+        let endpoint = endpoint(directory.path());
+        std::fs::write(endpoint.path(), "data").unwrap();
+        assert!(matches!(
+            bind(&endpoint).await,
+            Err(SocketError::NotASocket { .. })
+        ));
+        assert_eq!(std::fs::read_to_string(endpoint.path()).unwrap(), "data");
+    }
+
+    #[test]
+    fn an_endpoint_is_an_absolute_path() {
+        assert!("unix:///csi/csi.sock".parse::<Endpoint>().is_ok());
+        for text in ["tcp://1.2.3.4:5", "unix://csi.sock", "", "unix:///csi/"] {
+            assert!(text.parse::<Endpoint>().is_err(), "{text}");
+        }
+    }
+}
