@@ -1,0 +1,121 @@
+//! What holds for files as such: their length, and words that must not be in them.
+
+use std::path::{Path, PathBuf};
+
+use crate::source::Source;
+
+const MOST_LINES: usize = 400;
+
+/// Not part of the repository, or not text of ours.
+const NOT_OURS: &[&str] = &[".git", "target", "bin"];
+
+/// In halves, that this file does not refuse itself.
+const UNFIT: &[(&str, &str)] = &[
+    (concat!("/wo", "rk/"), "a path of one machine"),
+    (concat!("/tmp", "/wt"), "a path of one machine"),
+    (concat!("to", "do!"), "work left undone"),
+    (concat!("unimple", "mented!"), "work left undone"),
+    (concat!("FIX", "ME"), "work left undone"),
+    (concat!("#[ig", "nore"), "a test that does not run"),
+];
+
+/// A text file of the repository.
+#[derive(Debug)]
+pub(crate) struct Text {
+    path: String,
+    content: String,
+}
+
+/// The complaint about a file that is too long.
+pub(crate) fn too_long(file: &Source) -> Option<String> {
+    let lines = file.plain_lines;
+    (lines > MOST_LINES).then(|| format!("{}: {lines} lines without its tests", file.path))
+}
+
+/// The upper median; 0 for nothing.
+pub(crate) fn median(mut numbers: Vec<usize>) -> usize {
+    numbers.sort_unstable();
+    numbers.get(numbers.len() / 2).copied().unwrap_or(0)
+}
+
+/// Every text file of the repository.
+pub(crate) fn texts() -> Vec<Text> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let files = under(root).into_iter();
+    let texts: Vec<Text> = files
+        .filter_map(|path| {
+            let content = String::from_utf8(std::fs::read(&path).ok()?).ok()?;
+            let path = path.strip_prefix(root).ok()?.display().to_string();
+            Some(Text { path, content })
+        })
+        .collect();
+    assert!(
+        texts.iter().any(|text| text.path == "Cargo.toml"),
+        "the walk misses files"
+    );
+    texts
+}
+
+/// The words in this text that must not be there, one line each.
+pub(crate) fn unfit(text: &Text) -> Vec<String> {
+    let lines = text.content.lines().enumerate();
+    lines
+        .flat_map(|(index, line)| {
+            let found = UNFIT.iter().filter(move |(word, _)| line.contains(word));
+            found.map(move |(word, what)| format!("{}:{}: {word}: {what}", text.path, index + 1))
+        })
+        .collect()
+}
+
+/// Every file below a folder, in a stable order; links are not followed.
+pub(crate) fn under(folder: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    let entries = std::fs::read_dir(folder)
+        .unwrap_or_else(|error| panic!("{} is not readable: {error}", folder.display()));
+    for entry in entries {
+        let entry = entry.expect("a folder that was opened can be read");
+        let kind = entry.file_type().expect("the kind of an entry is known");
+        if NOT_OURS.iter().any(|name| entry.file_name() == *name) {
+            continue;
+        }
+        if kind.is_dir() {
+            files.extend(under(&entry.path()));
+        } else if kind.is_file() {
+            files.push(entry.path());
+        }
+    }
+    files.sort();
+    files
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_lines_outside_the_tests_count_as_length() {
+        let plain = "fn f() {}\n".repeat(MOST_LINES);
+        let tests = format!("#[cfg(test)]\nmod tests {{\n{plain}}}\n");
+        let fits = Source::new("disk/create.rs", &format!("{plain}{tests}"));
+        assert_eq!((fits.plain_lines, too_long(&fits)), (MOST_LINES, None));
+        let over = Source::new("disk/create.rs", &format!("{plain}fn g() {{}}\n{tests}"));
+        assert!(too_long(&over).is_some());
+    }
+
+    #[test]
+    fn the_median_is_the_middle_of_the_sorted_numbers() {
+        assert_eq!(median(vec![900, 1, 20]), 20);
+        assert_eq!(median(vec![]), 0);
+    }
+
+    #[test]
+    fn each_unfit_word_is_refused_with_its_line() {
+        for (word, what) in UNFIT {
+            let text = Text {
+                path: "docs/x.md".to_owned(),
+                content: format!("fine\nsee {word}here\n"),
+            };
+            assert_eq!(unfit(&text), [format!("docs/x.md:2: {word}: {what}")]);
+        }
+    }
+}

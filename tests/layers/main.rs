@@ -1,0 +1,42 @@
+//! Holds the house to its plan: who may use whom, which crate is named where, how long a file is.
+//!
+//! What stands under `#[cfg(test)]` is free: it may bring in the fake world.
+
+mod crates;
+mod files;
+mod layer;
+mod source;
+
+use source::Source;
+
+#[test]
+fn every_module_uses_only_the_layers_below_it() {
+    let house = layer::House::survey(&Source::all());
+    report(Source::all().iter().flat_map(|file| house.refused(file)));
+}
+
+#[test]
+fn every_border_crate_is_named_only_at_its_border() {
+    report(Source::all().iter().flat_map(crates::refused));
+}
+
+#[test]
+fn no_file_is_longer_than_400_lines_without_its_tests() {
+    report(Source::all().iter().filter_map(files::too_long));
+}
+
+#[test]
+fn the_median_file_is_shorter_than_150_lines() {
+    let median = files::median(Source::all().iter().map(|file| file.lines).collect());
+    assert!(median < 150, "the median file has {median} lines");
+}
+
+#[test]
+fn no_file_names_a_machine_or_leaves_work_undone() {
+    report(files::texts().iter().flat_map(files::unfit));
+}
+
+fn report(refused: impl Iterator<Item = String>) {
+    let refused: Vec<String> = refused.collect();
+    assert!(refused.is_empty(), "\n{}\n", refused.join("\n"));
+}
