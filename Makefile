@@ -1,0 +1,35 @@
+# What a person or the CI types. Each target brings along what it needs (scripts/setup).
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test sanity
+
+SANITY := tests/tools/bin/csi-sanity
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: ## Install what is missing for everything below; needs root only then
+	scripts/setup test
+
+# The dev profile: the release build's whole-program optimisation would take minutes for nothing.
+demo: ## Show a volume's whole life against the embedded cloud (ARGS=… are handed on)
+	scripts/setup demo
+	cargo run --locked -- demo $(ARGS)
+
+test: ## Run everything: style, lints, tests, the demo, csi-sanity
+	scripts/setup test
+	cargo fmt --check
+	cargo clippy --locked --all-targets -- -D warnings
+	cargo clippy --locked --all-targets --no-default-features -- -D warnings
+	cargo test --locked
+	cargo run --locked -- demo
+	tests/sanity/run
+
+sanity: ## Run the CSI conformance suite against all-in-one (ARGS=… are handed on)
+	scripts/setup test
+	cargo build --locked
+	tests/sanity/run $(ARGS)
+
+$(SANITY): tests/tools/go.mod tests/tools/go.sum
+	cd tests/tools && CGO_ENABLED=0 go build -o bin/ github.com/kubernetes-csi/csi-test/v5/cmd/csi-sanity
+	@touch $@
