@@ -6,8 +6,8 @@ use crate::source::Source;
 
 const MOST_LINES: usize = 400;
 
-/// Not part of the repository, or not text of ours.
-const NOT_OURS: &[&str] = &[".git", "target", "bin"];
+/// Not part of the repository.
+const NOT_OURS: &[&str] = &[".git", "target", "tests/tools/bin"];
 
 /// In halves, that this file does not refuse itself.
 const UNFIT: &[(&str, &str)] = &[
@@ -69,13 +69,14 @@ pub(crate) fn unfit(text: &Text) -> Vec<String> {
 
 /// Every file below a folder, in a stable order; links are not followed.
 pub(crate) fn under(folder: &Path) -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut files = Vec::new();
     let entries = std::fs::read_dir(folder)
         .unwrap_or_else(|error| panic!("{} is not readable: {error}", folder.display()));
     for entry in entries {
         let entry = entry.expect("a folder that was opened can be read");
         let kind = entry.file_type().expect("the kind of an entry is known");
-        if NOT_OURS.iter().any(|name| entry.file_name() == *name) {
+        if NOT_OURS.iter().any(|path| entry.path() == root.join(path)) {
             continue;
         }
         if kind.is_dir() {
