@@ -65,17 +65,27 @@ impl House {
         let Some((_, below)) = LAYERS.iter().find(|(name, _)| *name == file.module()) else {
             return vec![format!("{}: no layer is known for it", file.path)];
         };
-        let named = file.named().into_iter();
-        named
-            .filter_map(|named| {
-                let reason = self.objection(file, below, &named.segments)?;
-                let path = named.segments.join("::");
-                Some(format!("{}:{}: {path}: {reason}", file.path, named.line))
-            })
-            .collect()
+        let named = file.named();
+        let modules: BTreeSet<String> = named.iter().filter_map(whole_module).collect();
+        let found = named.iter().filter_map(|one| {
+            let mut segments = one.segments.clone();
+            if modules.contains(&segments[0]) {
+                segments.insert(0, "crate".to_owned());
+            }
+            let reason = self.objection(file, below, &segments, one.renamed)?;
+            let path = one.segments.join("::");
+            Some(format!("{}:{}: {path}: {reason}", file.path, one.line))
+        });
+        found.collect()
     }
 
-    fn objection(&self, file: &Source, below: &[&str], segments: &[String]) -> Option<String> {
+    fn objection(
+        &self,
+        file: &Source,
+        below: &[&str],
+        segments: &[String],
+        renamed: bool,
+    ) -> Option<String> {
         let own = file.module();
         let ups = segments.iter().take_while(|part| *part == "super").count();
         if ups > 0 && ups >= file.depth() {
@@ -97,8 +107,8 @@ impl House {
                 "{own} takes the trait, app chooses who implements it"
             ));
         }
-        let first = rest.first().map_or("", String::as_str);
-        if own == "sim" && !self.shared_with_sim(used, first) {
+        let first = rest.first().map_or("self", String::as_str);
+        if own == "sim" && (renamed && first == "self" || !self.shared_with_sim(used, first)) {
             return Some(format!("sim shares only the contract of {used}"));
         }
         None
@@ -107,10 +117,21 @@ impl House {
     /// The fake may know what is asked and answered, and none of the code that it judges.
     fn shared_with_sim(&self, used: &str, name: &str) -> bool {
         match used {
+            // The module as a whole: what is named through it is looked at where it is named.
+            _ if name == "self" => true,
             "cloud" => self.contract.contains(name),
             "host" => name == "exec" || name.starts_with(char::is_uppercase),
             _ => true,
         }
+    }
+}
+
+/// The module that this brings in under its own name, to be named through it.
+fn whole_module(named: &Named) -> Option<String> {
+    match named.segments.as_slice() {
+        [root, module] if root == "crate" => Some(module.clone()),
+        [root, module, own] if root == "crate" && own == "self" => Some(module.clone()),
+        _ => None,
     }
 }
 
@@ -219,11 +240,15 @@ mod tests {
         for text in [
             "use crate::cloud::{AttachDisk, Ecs, Page, action::CreateDisk, error::Kind};",
             "use crate::host::{Command, Exec};",
+            "use crate::cloud::{self, Ecs};\nfn f() -> cloud::Result<()> { cloud::Page::new() }",
         ] {
             assert_eq!(refused("sim/state.rs", text), [""; 0], "{text}");
         }
         for text in [
-            "use crate::cloud;",
+            "use crate::cloud as other;",
+            "use crate::cloud::{self as other};",
+            "use crate::cloud::*;",
+            "use crate::cloud;\nfn f() { cloud::sign::v1::sign(); }",
             "use crate::cloud::sign::v1;",
             "use crate::cloud::wire::Disk;",
             "use crate::host::mountinfo::parse;",

@@ -22,6 +22,8 @@ pub(crate) struct Source {
 pub(crate) struct Named {
     pub(crate) line: usize,
     pub(crate) segments: Vec<String>,
+    /// Whether `as` gives it another name.
+    pub(crate) renamed: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -164,7 +166,12 @@ impl Source {
             }
             at += 1;
         }
-        named.push(Named { line, segments });
+        let renamed = self.text(at) == "as";
+        named.push(Named {
+            line,
+            segments,
+            renamed,
+        });
         at
     }
 }
