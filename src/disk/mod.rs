@@ -19,6 +19,7 @@ mod error;
 mod find;
 mod label;
 mod list;
+mod meaning;
 mod place;
 mod resize;
 mod slots;
@@ -27,6 +28,7 @@ mod snapshot;
 pub use create::NewDisk;
 pub use error::Error;
 pub use list::{Cursor, InvalidCursor, Listed};
+pub use meaning::Meaning;
 pub use snapshot::NewSnapshot;
 
 /// The result of a verb.

@@ -1,5 +1,4 @@
-//! Waiting for the cloud, shared: however many calls wait, one description a tick tells them all,
-//! 100 ids at a time; nobody waiting costs nothing.
+//! The shared waiting itself: one task while anybody waits, one description a tick.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Debug, Display};
@@ -11,63 +10,12 @@ use std::time::Duration;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 
-use super::error::{Error, Kind};
-use super::{Ecs, Result};
+use super::seen::is_passing;
+use super::{IDS_A_CALL, Pace, Seen, WaitError};
 use crate::base::{Deadline, Tasks};
 use crate::cloud::action::{DescribeDisks, DescribeSnapshots};
+use crate::cloud::{Ecs, Result};
 use crate::model::{Disk, DiskId, Snapshot, SnapshotId};
-
-/// Ids that one description takes (ECS API, `DiskIds` and `SnapshotIds`).
-pub const IDS_A_CALL: usize = 100;
-
-/// How often the cloud is asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Pace {
-    /// Between two descriptions, for those who wait for a change.
-    pub tick: Duration,
-    /// How long a single look waits for others to share its call.
-    pub linger: Duration,
-}
-
-impl Default for Pace {
-    fn default() -> Self {
-        Self {
-            tick: Duration::from_millis(500),
-            linger: Duration::from_millis(50),
-        }
-    }
-}
-
-/// What one description said of one id.
-#[derive(Debug)]
-pub enum Seen<V> {
-    /// This row.
-    Row(Arc<V>),
-    /// No row: gone, not there yet, or hidden from this account.
-    Nothing,
-    /// The description failed.
-    Failed(Arc<Error>),
-}
-
-impl<V> Clone for Seen<V> {
-    fn clone(&self) -> Self {
-        match self {
-            Self::Row(row) => Self::Row(Arc::clone(row)),
-            Self::Nothing => Self::Nothing,
-            Self::Failed(error) => Self::Failed(Arc::clone(error)),
-        }
-    }
-}
-
-impl<V: Display> Display for Seen<V> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Row(row) => write!(f, "{row}"),
-            Self::Nothing => f.write_str("no such row"),
-            Self::Failed(error) => write!(f, "{error}"),
-        }
-    }
-}
 
 type Fetch<K, V> = dyn Fn(Vec<K>, Deadline) -> Pin<Box<dyn Future<Output = Result<Vec<(K, V)>>> + Send>>
     + Send
@@ -77,20 +25,6 @@ type Fetch<K, V> = dyn Fn(Vec<K>, Deadline) -> Pin<Box<dyn Future<Output = Resul
 pub struct Watch<K, V> {
     shared: Arc<Shared<K, V>>,
     tasks: Tasks,
-}
-
-/// Why a wait ended without its state.
-#[derive(Debug, thiserror::Error)]
-pub enum WaitError {
-    /// The deadline came first.
-    #[error("the deadline passed while waiting; last seen: {last}")]
-    Deadline {
-        /// The last look, in words.
-        last: String,
-    },
-    /// The cloud cannot be asked.
-    #[error("cannot look at the state")]
-    Cloud(#[source] Arc<Error>),
 }
 
 struct Shared<K, V> {
@@ -292,26 +226,6 @@ where
     }
 }
 
-/// Whether the same look may succeed a moment later.
-fn is_passing(error: &Error) -> bool {
-    match error.kind() {
-        Kind::Unreachable
-        | Kind::Ambiguous
-        | Kind::Throttled
-        | Kind::Conflict
-        | Kind::InFlight
-        | Kind::Resign
-        | Kind::Deadline => true,
-        Kind::TokenMismatch
-        | Kind::NotFound
-        | Kind::OutOfStock
-        | Kind::Quota
-        | Kind::Denied
-        | Kind::Invalid
-        | Kind::Credentials => false,
-    }
-}
-
 impl<K, V> Shared<K, V>
 where
     K: Clone + Ord + Debug + Send + Sync + 'static,
@@ -404,6 +318,7 @@ impl<K, V> Debug for Watch<K, V> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cloud::Error;
 
     type Calls = Arc<Mutex<Vec<usize>>>;
 
