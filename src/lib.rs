@@ -6,3 +6,5 @@ pub mod csi;
 pub mod disk;
 pub mod host;
 pub mod model;
+#[cfg(feature = "mock-cloud")]
+pub mod sim;

@@ -1,0 +1,77 @@
+//! The actions that the fake cloud knows.
+
+use std::str::FromStr;
+
+/// An action of the ECS API.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Action {
+    CreateDisk,
+    DeleteDisk,
+    AttachDisk,
+    DetachDisk,
+    DescribeDisks,
+    ResizeDisk,
+    CreateSnapshot,
+    DeleteSnapshot,
+    DescribeSnapshots,
+    TagResources,
+    DescribeInstances,
+    DescribeInstanceTypes,
+    DescribeAvailableResource,
+    DescribeRegions,
+}
+
+impl Action {
+    pub(crate) const ALL: [Self; 14] = [
+        Self::CreateDisk,
+        Self::DeleteDisk,
+        Self::AttachDisk,
+        Self::DetachDisk,
+        Self::DescribeDisks,
+        Self::ResizeDisk,
+        Self::CreateSnapshot,
+        Self::DeleteSnapshot,
+        Self::DescribeSnapshots,
+        Self::TagResources,
+        Self::DescribeInstances,
+        Self::DescribeInstanceTypes,
+        Self::DescribeAvailableResource,
+        Self::DescribeRegions,
+    ];
+
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::CreateDisk => "CreateDisk",
+            Self::DeleteDisk => "DeleteDisk",
+            Self::AttachDisk => "AttachDisk",
+            Self::DetachDisk => "DetachDisk",
+            Self::DescribeDisks => "DescribeDisks",
+            Self::ResizeDisk => "ResizeDisk",
+            Self::CreateSnapshot => "CreateSnapshot",
+            Self::DeleteSnapshot => "DeleteSnapshot",
+            Self::DescribeSnapshots => "DescribeSnapshots",
+            Self::TagResources => "TagResources",
+            Self::DescribeInstances => "DescribeInstances",
+            Self::DescribeInstanceTypes => "DescribeInstanceTypes",
+            Self::DescribeAvailableResource => "DescribeAvailableResource",
+            Self::DescribeRegions => "DescribeRegions",
+        }
+    }
+
+    /// Whether the action only reads: without permission it answers an empty list.
+    pub(crate) fn is_list(self) -> bool {
+        self.as_str().starts_with("Describe")
+    }
+}
+
+impl FromStr for Action {
+    type Err = ();
+
+    /// Action names are case-sensitive.
+    fn from_str(name: &str) -> Result<Self, ()> {
+        Self::ALL
+            .into_iter()
+            .find(|action| action.as_str() == name)
+            .ok_or(())
+    }
+}

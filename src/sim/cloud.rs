@@ -1,0 +1,144 @@
+//! A fake cloud that runs: the world, its faces and whatever keeps it going.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::base::Clock;
+use crate::model::{InstanceId, ZoneId};
+
+use super::config::{Config, InvalidConfig};
+use super::ecs::SimEcs;
+use super::log::{Count, Entry};
+use super::options::Options;
+use super::shared::Shared;
+use super::world::World;
+
+/// A fake cloud. Clones are handles on the same one.
+#[derive(Debug, Clone)]
+pub struct Cloud {
+    shared: Arc<Shared>,
+}
+
+/// An instance of the fake cloud.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Node {
+    /// Its id.
+    pub id: InstanceId,
+    /// Its zone.
+    pub zone: ZoneId,
+    /// Its type.
+    pub instance_type: String,
+}
+
+impl Cloud {
+    /// A fake cloud in memory, without a wire and without devices; time passes with the clock.
+    #[must_use]
+    pub fn in_memory(options: &Options, clock: Arc<dyn Clock>) -> Self {
+        let mut genesis = options.genesis();
+        genesis.backed = false;
+        let world = World::new(genesis, clock.now());
+        Self {
+            shared: Arc::new(Shared::new(world, clock)),
+        }
+    }
+
+    /// The face in memory.
+    #[must_use]
+    pub fn ecs(&self) -> SimEcs {
+        SimEcs::new(Arc::clone(&self.shared))
+    }
+
+    /// Its instances.
+    #[must_use]
+    pub fn nodes(&self) -> Vec<Node> {
+        let world = self.shared.world();
+        let rows = world.instances.values();
+        rows.map(|row| Node {
+            id: row.id.parse().expect("checked when it was added"),
+            zone: row.zone.parse().expect("checked when it was added"),
+            instance_type: row.instance_type.clone(),
+        })
+        .collect()
+    }
+
+    /// All disks, snapshots and instances, as they are now.
+    #[must_use]
+    pub fn state(&self) -> Value {
+        let mut world = self.shared.world();
+        world.advance(self.shared.now());
+        world.state()
+    }
+
+    /// The calls that the log still holds, the oldest first.
+    #[must_use]
+    pub fn calls(&self) -> Vec<Entry> {
+        self.shared.world().log.entries().cloned().collect()
+    }
+
+    /// How often each action was called.
+    #[must_use]
+    pub fn counts(&self) -> std::collections::BTreeMap<String, Count> {
+        self.shared.world().log.counts().clone()
+    }
+
+    /// Forgets all calls.
+    pub fn clear_calls(&self) {
+        self.shared.world().log.clear();
+    }
+
+    /// The configuration.
+    #[must_use]
+    pub fn config(&self) -> Config {
+        self.shared.world().config.clone()
+    }
+
+    /// Changes the configuration by a JSON merge patch.
+    ///
+    /// # Errors
+    /// When the outcome would not be a configuration; nothing is changed then.
+    pub fn configure(&self, patch: &Value) -> Result<(), InvalidConfig> {
+        let mut world = self.shared.world();
+        let config = world.config.patched(patch)?;
+        world.configure(config);
+        Ok(())
+    }
+
+    /// Lets a detach that is stuck on purpose come to its end.
+    pub fn release(&self, disk: &crate::model::DiskId) {
+        self.shared.world().release(disk.as_str());
+        self.shared.ring();
+    }
+
+    /// Starts (`true`) or stops an instance. False when it is not there.
+    pub fn switch_instance(&self, instance: &InstanceId, on: bool) -> bool {
+        let switched = self.shared.world().switch_instance(instance.as_str(), on);
+        self.shared.ring();
+        switched
+    }
+
+    /// Removes an instance; its disks come off. False when it is not there.
+    pub fn remove_instance(&self, instance: &InstanceId) -> bool {
+        let removed = self.shared.world().remove_instance(instance.as_str());
+        self.shared.ring();
+        removed
+    }
+}
+
+impl World {
+    pub(crate) fn state(&self) -> Value {
+        let disks = self.disks.values().map(|row| {
+            let mut value = json!(row);
+            value["status"] = json!(row.status());
+            value
+        });
+        json!({
+            "now": self.now,
+            "region": self.region,
+            "zones": self.zones,
+            "disks": disks.collect::<Vec<_>>(),
+            "snapshots": self.snapshots.values().map(|row| json!(row)).collect::<Vec<_>>(),
+            "instances": self.instances.values().map(|row| json!(row)).collect::<Vec<_>>(),
+        })
+    }
+}

@@ -1,0 +1,94 @@
+//! From the world's rows to the project's nouns, for the face in memory.
+
+use crate::model::{
+    Category, Disk, DiskId, DiskKind, DiskStatus, Gib, Instance, InstanceId, InstanceStatus,
+    InstanceType, Serial, Snapshot, SnapshotId, SnapshotStatus, Stock, ZoneId, ZoneStock,
+};
+
+use super::disk::DiskRow;
+use super::instance::InstanceRow;
+use super::machine::MachineType;
+use super::snapshot::SnapshotRow;
+use super::stock::ZoneOffer;
+
+const OWN: &str = "the world makes no other ids, and takes no others";
+
+pub(crate) fn disk_id(id: &str) -> DiskId {
+    id.parse().expect(OWN)
+}
+
+pub(crate) fn snapshot_id(id: &str) -> SnapshotId {
+    id.parse().expect(OWN)
+}
+
+fn category(name: &str) -> Category {
+    let Ok(category) = name.parse();
+    category
+}
+
+pub(crate) fn disk(row: DiskRow) -> Disk {
+    let Ok(status) = row.status().parse::<DiskStatus>();
+    let attachments = row
+        .shown()
+        .map(|a| a.instance.parse::<InstanceId>().expect(OWN));
+    Disk {
+        id: disk_id(&row.id),
+        serial: Serial::new(&row.serial),
+        attachments: attachments.collect(),
+        zone: row.zone.parse::<ZoneId>().ok(),
+        category: category(&row.category),
+        size: Gib(row.size),
+        kind: DiskKind::Data,
+        status,
+        source_snapshot: row.snapshot.as_deref().map(snapshot_id),
+        encrypted: row.encrypted,
+        created: Some(row.created),
+        name: row.name,
+        performance_level: row.level,
+        kms_key: row.kms_key,
+        tags: row.tags,
+    }
+}
+
+pub(crate) fn snapshot(row: SnapshotRow) -> Snapshot {
+    let Ok(status) = row.status().parse::<SnapshotStatus>();
+    Snapshot {
+        id: snapshot_id(&row.id),
+        available: row.available(),
+        source_disk: Some(disk_id(&row.disk)),
+        source_size: Gib(row.size),
+        status,
+        created: row.cut,
+        name: row.name,
+        tags: row.tags,
+    }
+}
+
+pub(crate) fn instance(row: InstanceRow) -> Instance {
+    let Ok(status) = row.power.as_str().parse::<InstanceStatus>();
+    Instance {
+        id: row.id.parse().expect(OWN),
+        zone: row.zone.parse().expect(OWN),
+        instance_type: row.instance_type,
+        status,
+    }
+}
+
+pub(crate) fn machine(row: MachineType) -> InstanceType {
+    InstanceType {
+        name: row.name,
+        disk_quantity: row.disk_quantity,
+        nvme_support: row.nvme.to_owned(),
+    }
+}
+
+pub(crate) fn stock(row: ZoneOffer) -> ZoneStock {
+    let categories = row.offers.into_iter().map(|offer| Stock {
+        category: category(offer.category),
+        available: offer.available,
+    });
+    ZoneStock {
+        zone: row.zone.parse().ok(),
+        categories: categories.collect(),
+    }
+}

@@ -1,0 +1,319 @@
+//! The face in memory: the world behind [`Ecs`], in tokio's time, paused or not.
+//!
+//! Like the cloud itself it answers each call once: nothing is retried, and errors are raw.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use crate::base::Deadline;
+use crate::cloud::{
+    self, AttachDisk, CreateDisk, CreateSnapshot, DescribeDisks, DescribeInstances,
+    DescribeSnapshots, DescribeStock, DetachDisk, Ecs, Error, Kind, Page, ResizeDisk, ResizeMode,
+    TagResources, TagTarget,
+};
+use crate::model::{Disk, DiskId, Instance, InstanceType, Snapshot, SnapshotId, ZoneStock};
+
+use super::action::Action;
+use super::convert;
+use super::gate::Call;
+use super::log::Via;
+use super::params::Params;
+use super::reply::{Answer, Listing, Mangle, Refusal};
+use super::shared::Shared;
+
+/// The fake cloud, called without a wire.
+#[derive(Debug, Clone)]
+pub struct SimEcs {
+    shared: Arc<Shared>,
+}
+
+impl SimEcs {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        Self { shared }
+    }
+
+    async fn call(
+        &self,
+        deadline: Deadline,
+        action: Action,
+        params: Params,
+    ) -> cloud::Result<Answer> {
+        let name = action.as_str();
+        if deadline.is_over() {
+            return Err(Error::new(Kind::Deadline, name));
+        }
+        let call = Call {
+            action,
+            params,
+            via: Via::Memory,
+            nonce: None,
+        };
+        let admission = self.shared.world().admit(self.shared.now(), &call);
+        pause(deadline, admission.delay, name).await?;
+        let served = self
+            .shared
+            .world()
+            .serve(self.shared.now(), &call, admission);
+        self.shared.ring();
+        pause(deadline, served.delay, name).await?;
+        match served.mangle {
+            Some(Mangle::Reset | Mangle::Truncated) => Err(Error::new(Kind::Ambiguous, name)),
+            Some(Mangle::Empty) => Err(Error::answered(name, 200, "")),
+            Some(Mangle::Html) => Err(Error::answered(name, 502, "")),
+            None => served
+                .reply
+                .map_err(|refusal| error(name, refusal, served.request_id)),
+        }
+    }
+
+    fn region(&self) -> Params {
+        let region = self.shared.world().region.clone();
+        Params::default().with("RegionId", region)
+    }
+}
+
+async fn pause(deadline: Deadline, delay: Duration, action: &'static str) -> cloud::Result<()> {
+    if delay.is_zero() {
+        return Ok(());
+    }
+    let slept = deadline.bound(tokio::time::sleep(delay)).await;
+    slept.map_err(|_| Error::new(Kind::Deadline, action))
+}
+
+fn error(action: &'static str, refusal: Refusal, request_id: String) -> Error {
+    Error::answered(action, refusal.status, &refusal.code)
+        .with_message(refusal.message.unwrap_or_default())
+        .with_request_id(request_id)
+}
+
+fn wrong(action: Action) -> Error {
+    Error::new(Kind::Ambiguous, action.as_str()).with_message("the answer is of another action")
+}
+
+fn id_array<T: AsRef<str>>(ids: impl Iterator<Item = T>) -> String {
+    let ids: Vec<serde_json::Value> = ids.map(|id| id.as_ref().into()).collect();
+    serde_json::Value::from(ids).to_string()
+}
+
+fn page<T, U>(listing: Listing<T>, with: impl FnMut(T) -> U) -> Page<U> {
+    Page {
+        rows: listing.rows.into_iter().map(with).collect(),
+        next: listing.next,
+    }
+}
+
+/// Rows a page, when the caller does not say: what the trait promises.
+fn page_size(wanted: Option<u32>) -> String {
+    wanted.unwrap_or(100).to_string()
+}
+
+#[deny(clippy::missing_trait_methods)]
+#[async_trait]
+impl Ecs for SimEcs {
+    async fn create_disk(&self, deadline: Deadline, request: &CreateDisk) -> cloud::Result<DiskId> {
+        let level = request.performance_level.map(|level| level.as_str());
+        let snapshot = request.snapshot.as_ref().map(SnapshotId::as_str);
+        let params = self
+            .region()
+            .with("ZoneId", request.zone.as_str())
+            .with("DiskCategory", request.category.as_str())
+            .with("Size", request.size.0.to_string())
+            .with("DiskName", &request.name)
+            .with("Encrypted", request.encrypted.to_string())
+            .with("ClientToken", request.token.as_str())
+            .with_opt("PerformanceLevel", level)
+            .with_opt("SnapshotId", snapshot)
+            .with_opt("KMSKeyId", request.kms_key.as_deref())
+            .with_tags(&request.tags);
+        match self.call(deadline, Action::CreateDisk, params).await? {
+            Answer::Disk(id) => Ok(convert::disk_id(&id)),
+            _ => Err(wrong(Action::CreateDisk)),
+        }
+    }
+
+    async fn delete_disk(&self, deadline: Deadline, disk: &DiskId) -> cloud::Result<()> {
+        let params = Params::default().with("DiskId", disk.as_str());
+        self.call(deadline, Action::DeleteDisk, params).await?;
+        Ok(())
+    }
+
+    async fn attach_disk(&self, deadline: Deadline, request: &AttachDisk) -> cloud::Result<()> {
+        let params = Params::default()
+            .with("DiskId", request.disk.as_str())
+            .with("InstanceId", request.instance.as_str());
+        self.call(deadline, Action::AttachDisk, params).await?;
+        Ok(())
+    }
+
+    async fn detach_disk(&self, deadline: Deadline, request: &DetachDisk) -> cloud::Result<()> {
+        let params = Params::default()
+            .with("DiskId", request.disk.as_str())
+            .with("InstanceId", request.instance.as_str());
+        self.call(deadline, Action::DetachDisk, params).await?;
+        Ok(())
+    }
+
+    async fn describe_disks(
+        &self,
+        deadline: Deadline,
+        query: &DescribeDisks,
+    ) -> cloud::Result<Page<Disk>> {
+        let ids = query.ids.as_ref();
+        let ids = ids.map(|ids| id_array(ids.iter().map(DiskId::as_str)));
+        let params = self
+            .region()
+            .with("MaxResults", page_size(query.page_size))
+            .with_opt("DiskIds", ids)
+            .with_opt("InstanceId", query.instance.as_ref().map(|id| id.as_str()))
+            .with_opt("NextToken", query.next.as_deref())
+            .with_tags(&query.tags);
+        match self.call(deadline, Action::DescribeDisks, params).await? {
+            Answer::Disks(listing) => Ok(page(listing, convert::disk)),
+            _ => Err(wrong(Action::DescribeDisks)),
+        }
+    }
+
+    async fn resize_disk(&self, deadline: Deadline, request: &ResizeDisk) -> cloud::Result<()> {
+        let mode = match request.mode {
+            ResizeMode::Online => "online",
+            ResizeMode::Offline => "offline",
+        };
+        let params = Params::default()
+            .with("DiskId", request.disk.as_str())
+            .with("NewSize", request.size.0.to_string())
+            .with("Type", mode)
+            .with("ClientToken", request.token.as_str());
+        self.call(deadline, Action::ResizeDisk, params).await?;
+        Ok(())
+    }
+
+    async fn create_snapshot(
+        &self,
+        deadline: Deadline,
+        request: &CreateSnapshot,
+    ) -> cloud::Result<SnapshotId> {
+        let days = request.retention_days.map(|days| days.to_string());
+        let params = Params::default()
+            .with("DiskId", request.disk.as_str())
+            .with("SnapshotName", &request.name)
+            .with("ClientToken", request.token.as_str())
+            .with_opt("RetentionDays", days)
+            .with_tags(&request.tags);
+        match self.call(deadline, Action::CreateSnapshot, params).await? {
+            Answer::Snapshot(id) => Ok(convert::snapshot_id(&id)),
+            _ => Err(wrong(Action::CreateSnapshot)),
+        }
+    }
+
+    async fn delete_snapshot(
+        &self,
+        deadline: Deadline,
+        snapshot: &SnapshotId,
+    ) -> cloud::Result<()> {
+        // Forced: CSI lets a snapshot go although volumes were made from it.
+        let params = Params::default()
+            .with("SnapshotId", snapshot.as_str())
+            .with("Force", "true");
+        self.call(deadline, Action::DeleteSnapshot, params).await?;
+        Ok(())
+    }
+
+    async fn describe_snapshots(
+        &self,
+        deadline: Deadline,
+        query: &DescribeSnapshots,
+    ) -> cloud::Result<Page<Snapshot>> {
+        let ids = query.ids.as_ref();
+        let ids = ids.map(|ids| id_array(ids.iter().map(SnapshotId::as_str)));
+        let params = self
+            .region()
+            .with("MaxResults", page_size(query.page_size))
+            .with_opt("SnapshotIds", ids)
+            .with_opt("DiskId", query.disk.as_ref().map(DiskId::as_str))
+            .with_opt("NextToken", query.next.as_deref())
+            .with_tags(&query.tags);
+        match self
+            .call(deadline, Action::DescribeSnapshots, params)
+            .await?
+        {
+            Answer::Snapshots(listing) => Ok(page(listing, convert::snapshot)),
+            _ => Err(wrong(Action::DescribeSnapshots)),
+        }
+    }
+
+    async fn tag_resources(&self, deadline: Deadline, request: &TagResources) -> cloud::Result<()> {
+        let (kind, ids): (_, Vec<&str>) = match &request.targets {
+            TagTarget::Disks(ids) => ("disk", ids.iter().map(DiskId::as_str).collect()),
+            TagTarget::Snapshots(ids) => ("snapshot", ids.iter().map(SnapshotId::as_str).collect()),
+        };
+        let mut params = self
+            .region()
+            .with("ResourceType", kind)
+            .with_tags(&request.tags);
+        for (n, id) in (1..).zip(ids) {
+            params.set(format!("ResourceId.{n}"), id);
+        }
+        self.call(deadline, Action::TagResources, params).await?;
+        Ok(())
+    }
+
+    async fn describe_instances(
+        &self,
+        deadline: Deadline,
+        query: &DescribeInstances,
+    ) -> cloud::Result<Page<Instance>> {
+        let ids = query.ids.as_ref();
+        let ids = ids.map(|ids| id_array(ids.iter().map(|id| id.as_str())));
+        let params = self
+            .region()
+            .with("MaxResults", page_size(None))
+            .with_opt("InstanceIds", ids)
+            .with_opt("NextToken", query.next.as_deref());
+        match self
+            .call(deadline, Action::DescribeInstances, params)
+            .await?
+        {
+            Answer::Instances(listing) => Ok(page(listing, convert::instance)),
+            _ => Err(wrong(Action::DescribeInstances)),
+        }
+    }
+
+    async fn describe_instance_types(
+        &self,
+        deadline: Deadline,
+        names: &[String],
+    ) -> cloud::Result<Vec<InstanceType>> {
+        let mut params = Params::default();
+        for (n, name) in (1..).zip(names) {
+            params.set(format!("InstanceTypes.{n}"), name);
+        }
+        let action = Action::DescribeInstanceTypes;
+        match self.call(deadline, action, params).await? {
+            Answer::Types(types) => Ok(types.into_iter().map(convert::machine).collect()),
+            _ => Err(wrong(action)),
+        }
+    }
+
+    async fn describe_available_resource(
+        &self,
+        deadline: Deadline,
+        query: &DescribeStock,
+    ) -> cloud::Result<Vec<ZoneStock>> {
+        let params = self
+            .region()
+            .with("DestinationResource", "DataDisk")
+            .with("ResourceType", "disk")
+            .with_opt("ZoneId", query.zone.as_ref().map(|zone| zone.as_str()))
+            .with_opt(
+                "DataDiskCategory",
+                query.category.as_ref().map(|c| c.as_str()),
+            );
+        let action = Action::DescribeAvailableResource;
+        match self.call(deadline, action, params).await? {
+            Answer::Stock(zones) => Ok(zones.into_iter().map(convert::stock).collect()),
+            _ => Err(wrong(action)),
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! The way of a call through the world: counted, perhaps denied, perhaps struck by a fault, served.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::action::Action;
+use super::fault::Strike;
+use super::log::{Entry, Via};
+use super::params::Params;
+use super::reply::{Answer, Listing, Mangle, Refusal, Reply};
+use super::world::World;
+
+/// A call that has come in.
+#[derive(Debug, Clone)]
+pub(crate) struct Call {
+    pub(crate) action: Action,
+    pub(crate) params: Params,
+    pub(crate) via: Via,
+    pub(crate) nonce: Option<String>,
+}
+
+/// A call that has been let in, or not.
+#[derive(Debug)]
+pub(crate) struct Admission {
+    /// How long it takes before it has an effect.
+    pub(crate) delay: Duration,
+    seq: u64,
+    request_id: String,
+    strike: Strike,
+    early: Option<Reply>,
+}
+
+/// A call that has been decided.
+#[derive(Debug)]
+pub(crate) struct Served {
+    pub(crate) reply: Reply,
+    /// How the answer is spoilt.
+    pub(crate) mangle: Option<Mangle>,
+    /// How long the answer takes.
+    pub(crate) delay: Duration,
+    pub(crate) request_id: String,
+}
+
+impl World {
+    /// Lets a call in: everything that happens before its action runs.
+    pub(crate) fn admit(&mut self, now: Timestamp, call: &Call) -> Admission {
+        self.advance(now);
+        let request_id = self.rng.request_id();
+        let seq = self.open_log(call.action.as_str(), call, &request_id);
+        let region = self.region.clone();
+        let limits = &self.config.throttle;
+        let throttled = self
+            .throttle
+            .admit(limits, &region, call.action, self.now)
+            .err();
+        let name = call.action.as_str();
+        let denied = self.config.denied.iter().any(|d| d == name || d == "*");
+        let strike = match &throttled {
+            Some(_) => Strike::default(),
+            None => self.faults.strike(&self.config.faults, call.action),
+        };
+        let early = match throttled {
+            Some(refusal) => Some(Err(refusal)),
+            None if denied => Some(denial(call.action)),
+            None => strike.refusal.clone().map(Err),
+        };
+        Admission {
+            delay: strike.delay_before,
+            seq,
+            request_id,
+            strike,
+            early,
+        }
+    }
+
+    /// Serves a call that was let in.
+    pub(crate) fn serve(&mut self, now: Timestamp, call: &Call, admission: Admission) -> Served {
+        self.advance(now);
+        let strike = admission.strike;
+        let mut mangle = strike.mangle_before;
+        let mut reply = match admission.early {
+            Some(reply) => reply,
+            None if mangle.is_some() => Err(Refusal::new(500, "InternalError")),
+            None => {
+                mangle = strike.mangle;
+                let reply = self.act(call, strike.fails_later);
+                match strike.refusal_after {
+                    Some(refusal) => Err(refusal),
+                    None => reply,
+                }
+            }
+        };
+        if strike.speechless {
+            reply = reply.map_err(Refusal::speechless);
+        }
+        let refusal = reply.as_ref().err();
+        let refusal = refusal.map(|refusal| (refusal.status, refusal.code.as_str()));
+        self.log.close(admission.seq, refusal, mangle.is_some());
+        let latency = self.config.delays.answer.draw(&mut self.rng);
+        Served {
+            reply,
+            mangle,
+            delay: latency + strike.delay_after,
+            request_id: admission.request_id,
+        }
+    }
+
+    fn act(&mut self, call: &Call, fails_later: bool) -> Reply {
+        let params = &call.params;
+        match call.action {
+            Action::CreateDisk => self.create_disk(params, fails_later),
+            Action::DeleteDisk => self.delete_disk(params),
+            Action::AttachDisk => self.attach_disk(params, fails_later),
+            Action::DetachDisk => self.detach_disk(params, fails_later),
+            Action::DescribeDisks => self.describe_disks(params),
+            Action::ResizeDisk => self.resize_disk(params),
+            Action::CreateSnapshot => self.create_snapshot(params, fails_later),
+            Action::DeleteSnapshot => self.delete_snapshot(params),
+            Action::DescribeSnapshots => self.describe_snapshots(params),
+            Action::TagResources => self.tag_resources(params),
+            Action::DescribeInstances => self.describe_instances(params),
+            Action::DescribeInstanceTypes => self.describe_instance_types(params),
+            Action::DescribeAvailableResource => self.describe_stock(params),
+            Action::DescribeRegions => self.describe_regions(),
+        }
+    }
+
+    fn open_log(&mut self, action: &str, call: &Call, request_id: &str) -> u64 {
+        let entry = Entry {
+            seq: 0,
+            at: self.now,
+            action: action.to_owned(),
+            params: call.params.map().clone(),
+            via: call.via,
+            nonce: call.nonce.clone(),
+            status: None,
+            code: None,
+            spoilt: false,
+            request_id: request_id.to_owned(),
+        };
+        self.log.open(entry, self.config.rules.log_length)
+    }
+
+    /// Notes a call that the gateway turned away before it became one of a known action.
+    pub(crate) fn turn_away(
+        &mut self,
+        now: Timestamp,
+        action: &str,
+        via: Via,
+        nonce: Option<String>,
+        refusal: &Refusal,
+    ) -> String {
+        self.advance(now);
+        let request_id = self.rng.request_id();
+        let entry = Entry {
+            seq: 0,
+            at: self.now,
+            action: action.to_owned(),
+            params: std::collections::BTreeMap::new(),
+            via,
+            nonce,
+            status: None,
+            code: None,
+            spoilt: false,
+            request_id: request_id.clone(),
+        };
+        let seq = self.log.open(entry, self.config.rules.log_length);
+        self.log
+            .close(seq, Some((refusal.status, &refusal.code)), false);
+        request_id
+    }
+}
+
+/// Without permission a write is refused, while a list is empty (RAM, resource-level authorisation).
+fn denial(action: Action) -> Reply {
+    if !action.is_list() {
+        return Err(Refusal::new(403, "Forbidden.RAM")
+            .because("User not authorized to operate on the specified resource."));
+    }
+    Ok(match action {
+        Action::DescribeSnapshots => Answer::Snapshots(Listing::empty()),
+        Action::DescribeInstances => Answer::Instances(Listing::empty()),
+        Action::DescribeInstanceTypes => Answer::Types(Vec::new()),
+        Action::DescribeAvailableResource => Answer::Stock(Vec::new()),
+        Action::DescribeRegions => Answer::Regions(Vec::new()),
+        _ => Answer::Disks(Listing::empty()),
+    })
+}

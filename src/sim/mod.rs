@@ -1,0 +1,49 @@
+//! The fake cloud: one state machine with two faces, in memory and over HTTP, and loop devices
+//! behind its disks if wanted. Faithful, not nice: states are asynchronous, reads are stale when
+//! asked, paging, tokens, limits and errors are those of the ECS API documents. It shares no code
+//! with what it judges.
+#![expect(dead_code, reason = "the face over HTTP and the runner use it")]
+
+mod action;
+mod agenda;
+mod attach;
+pub mod cloud;
+pub mod config;
+mod convert;
+mod create;
+mod delete;
+mod detach;
+mod disk;
+pub mod ecs;
+mod effect;
+pub mod fault;
+mod gate;
+mod ids;
+mod index;
+pub mod instance;
+mod list;
+pub mod log;
+mod machine;
+mod name;
+pub mod options;
+mod page;
+mod params;
+mod reply;
+mod resize;
+mod shared;
+mod size;
+mod snapshot;
+pub mod spread;
+mod stale;
+pub mod stock;
+mod tag;
+#[cfg(test)]
+mod tests;
+pub mod throttle;
+mod token;
+mod world;
+
+pub use cloud::{Cloud, Node};
+pub use config::Config;
+pub use ecs::SimEcs;
+pub use options::{Backing, Options};

@@ -1,0 +1,307 @@
+//! The command line of the fake cloud.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use super::config::{Config, Delays, Metadata, Stale};
+use super::instance::NodeSpec;
+use super::spread::Spread;
+use super::stock::SoldOut;
+use super::throttle::Limits;
+use super::world::Genesis;
+use crate::model::{RegionId, ZoneId};
+
+/// What a fake cloud is started with. Delays are one duration (`500ms`) or a range (`1s..5s`).
+#[derive(Debug, Clone, clap::Args)]
+pub struct Options {
+    /// The region that it plays.
+    #[arg(long, default_value = "cn-beijing", value_parser = plain::<RegionId>)]
+    pub region: String,
+
+    /// Its zones.
+    #[arg(long, value_delimiter = ',', default_value = "cn-beijing-a,cn-beijing-b,cn-beijing-c",
+          value_parser = plain::<ZoneId>)]
+    pub zones: Vec<String>,
+
+    /// Its instances: a number of them, put into the zones in turn, or a list of ID, ID=ZONE,
+    /// ID=TYPE, ID=ZONE=TYPE.
+    #[arg(long, default_value = "2")]
+    pub nodes: Nodes,
+
+    /// Seed of all that is drawn: ids, durations, choices between documented answers.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+
+    /// Access key that signs valid requests.
+    #[arg(long, default_value = "LTAI5tFAKECLOUDKEY000001")]
+    pub access_key_id: String,
+
+    /// Its secret. The default protects nothing.
+    #[arg(long, default_value = "fake-cloud-secret", hide_default_value = true)]
+    pub access_key_secret: Secret,
+
+    /// Time from Creating to Available.
+    #[arg(long, default_value = "0s")]
+    pub create_delay: Spread,
+
+    /// Time from Attaching to In_use.
+    #[arg(long, default_value = "0s")]
+    pub attach_delay: Spread,
+
+    /// Time from Detaching to Available.
+    #[arg(long, default_value = "0s")]
+    pub detach_delay: Spread,
+
+    /// Time until a new size shows.
+    #[arg(long, default_value = "0s")]
+    pub resize_delay: Spread,
+
+    /// Time until the point in time of a snapshot is cut.
+    #[arg(long, default_value = "0s")]
+    pub cut_delay: Spread,
+
+    /// Time until a snapshot is accomplished.
+    #[arg(long, default_value = "0s")]
+    pub snapshot_delay: Spread,
+
+    /// Time until a deleted disk frees its file and its quota; it is hidden at once.
+    #[arg(long, default_value = "0s")]
+    pub delete_delay: Spread,
+
+    /// Time for which a disk made from a snapshot refuses deletion.
+    #[arg(long, default_value = "0s")]
+    pub load_delay: Spread,
+
+    /// Latency of every answer.
+    #[arg(long, default_value = "0s")]
+    pub answer_delay: Spread,
+
+    /// How old the replica that lists are served from is.
+    #[arg(long, default_value = "0s")]
+    pub stale: Spread,
+
+    /// Each list draws its own age within --stale: a new value may be followed by an old one.
+    #[arg(long)]
+    pub stale_jumping: bool,
+
+    /// Calls a minute: a number for each action, and ACTION=N, user=N, mode=window|bucket.
+    #[arg(long)]
+    pub throttle: Option<Limits>,
+
+    /// ZONE/CATEGORY that cannot be bought; either may be *.
+    #[arg(long, value_delimiter = ',')]
+    pub sold_out: Vec<SoldOut>,
+
+    /// Disks that an instance takes, its system disk included, whatever its type says.
+    #[arg(long)]
+    pub disk_quantity: Option<u32>,
+
+    /// A disk that was never attached cannot be snapshotted, as in the real cloud.
+    #[arg(long)]
+    pub never_attached: bool,
+
+    /// Deleting what is not there is an error instead of success.
+    #[arg(long)]
+    pub missing_is_error: bool,
+
+    /// Attaches and detaches of one instance may run side by side.
+    #[arg(long)]
+    pub parallel_attach: bool,
+
+    /// RAM role whose credentials the instance metadata service hands out.
+    #[arg(long, default_value = "diskplugin-node")]
+    pub ram_role: String,
+
+    /// The metadata service answers only requests that carry a token.
+    #[arg(long)]
+    pub metadata_token_required: bool,
+
+    /// What stands behind an attached disk.
+    #[arg(long, value_enum, default_value_t = Backing::None)]
+    pub back_with: Backing,
+
+    /// Directory of the disks' files and of the nodes' links to devices, with --back-with loop.
+    #[arg(long, required_if_eq("back_with", "loop"))]
+    pub device_dir: Option<PathBuf>,
+
+    /// Further configuration, as the JSON that the control path shows and takes.
+    #[arg(long, value_parser = json)]
+    pub config: Option<serde_json::Value>,
+}
+
+/// What stands behind an attached disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Backing {
+    /// Nothing: disks are facts only.
+    None,
+    /// A loop device for each attached disk. Needs root.
+    Loop,
+}
+
+/// The instances of a fake cloud.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Nodes(pub Vec<NodeSpec>);
+
+impl FromStr for Nodes {
+    type Err = super::instance::InvalidNode;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if let Ok(count) = text.trim().parse() {
+            return Ok(Self(vec![NodeSpec::default(); count]));
+        }
+        let specs = text.split(',').map(str::parse);
+        specs.collect::<Result<_, _>>().map(Self)
+    }
+}
+
+/// A secret that does not print.
+#[derive(Clone)]
+pub struct Secret(secrecy::SecretString);
+
+impl Secret {
+    /// The text.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        secrecy::ExposeSecret::expose_secret(&self.0)
+    }
+}
+
+impl FromStr for Secret {
+    type Err = std::convert::Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(Self(text.to_owned().into()))
+    }
+}
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("[REDACTED]")
+    }
+}
+
+fn plain<T: FromStr<Err = crate::model::InvalidId>>(text: &str) -> Result<String, T::Err> {
+    text.parse::<T>().map(|_| text.to_owned())
+}
+
+fn json(text: &str) -> Result<serde_json::Value, String> {
+    let value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let config = Config::default().patched(&value);
+    config
+        .map(|_| value)
+        .map_err(|error| crate::base::chain::chain(&error))
+}
+
+/// The options that an empty command line gives.
+impl Default for Options {
+    fn default() -> Self {
+        Self::from_flags([]).expect("every option has a default")
+    }
+}
+
+#[derive(clap::Parser)]
+struct Line {
+    #[command(flatten)]
+    options: Options,
+}
+
+impl Options {
+    /// The options of a command line, without the name of a program.
+    ///
+    /// # Errors
+    /// When a flag is unknown or its value cannot be read.
+    pub fn from_flags<'a>(flags: impl IntoIterator<Item = &'a str>) -> Result<Self, clap::Error> {
+        let line = ["mock-cloud"].into_iter().chain(flags);
+        <Line as clap::Parser>::try_parse_from(line).map(|line| line.options)
+    }
+
+    pub(crate) fn genesis(&self) -> Genesis {
+        let mut config = Config {
+            delays: Delays {
+                create: self.create_delay,
+                attach: self.attach_delay,
+                detach: self.detach_delay,
+                resize: self.resize_delay,
+                cut: self.cut_delay,
+                snapshot: self.snapshot_delay,
+                delete: self.delete_delay,
+                load: self.load_delay,
+                answer: self.answer_delay,
+                ..Delays::default()
+            },
+            stale: Stale {
+                lag: self.stale,
+                jumping: self.stale_jumping,
+                torn: false,
+            },
+            throttle: self.throttle.clone().unwrap_or_default(),
+            sold_out: self.sold_out.clone(),
+            metadata: Metadata {
+                role: Some(self.ram_role.clone()).filter(|role| !role.is_empty()),
+                token_required: self.metadata_token_required,
+                ..Metadata::default()
+            },
+            ..Config::default()
+        };
+        config.rules.disk_quantity = self.disk_quantity;
+        config.rules.never_attached = self.never_attached;
+        config.rules.missing_is_error = self.missing_is_error;
+        config.rules.one_at_a_time = !self.parallel_attach;
+        if let Some(patch) = &self.config {
+            config = config
+                .patched(patch)
+                .expect("it was tried when the command line was read");
+        }
+        Genesis {
+            region: self.region.clone(),
+            zones: self.zones.clone(),
+            nodes: self.nodes.0.clone(),
+            seed: self.seed,
+            backed: self.back_with == Backing::Loop,
+            config,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_become_configuration() {
+        let options = Options::from_flags([
+            "--attach-delay=1s..5s",
+            "--throttle=60,user=600",
+            "--sold-out=*/cloud_ssd,cn-beijing-a/*",
+            "--nodes=3",
+            "--parallel-attach",
+            r#"--config={"rules":{"never_attached":true}}"#,
+        ]);
+        let genesis = options.unwrap().genesis();
+        assert_eq!(genesis.config.delays.attach.to_string(), "1s..5s");
+        assert_eq!(genesis.config.throttle.user, Some(600));
+        assert_eq!(genesis.config.sold_out.len(), 2);
+        assert_eq!(genesis.nodes.len(), 3);
+        assert!(!genesis.config.rules.one_at_a_time);
+        assert!(genesis.config.rules.never_attached);
+    }
+
+    #[test]
+    fn loop_backing_needs_a_directory() {
+        assert!(Options::from_flags(["--back-with=loop"]).is_err());
+        assert!(Options::from_flags(["--back-with=loop", "--device-dir=/tmp/x"]).is_ok());
+    }
+
+    #[test]
+    fn the_secret_does_not_print() {
+        let options = Options::from_flags(["--access-key-secret=hush-hush"]).unwrap();
+        assert!(!format!("{options:?}").contains("hush"));
+    }
+
+    #[test]
+    fn a_list_of_nodes_names_each() {
+        let options = Options::from_flags(["--nodes=i-1=cn-beijing-c,i-2"]).unwrap();
+        let ids: Vec<_> = options.nodes.0.iter().map(|n| n.id.as_deref()).collect();
+        assert_eq!(ids, [Some("i-1"), Some("i-2")]);
+    }
+}

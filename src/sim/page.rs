@@ -1,0 +1,116 @@
+//! Paging: page numbers with a total, or opaque tokens that expire and come with a useless total.
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+
+use jiff::Timestamp;
+
+use super::params::Params;
+use super::reply::{Listing, Refusal};
+use super::spread::after;
+use super::world::World;
+
+/// The cursors behind the tokens that are out.
+#[derive(Debug, Default)]
+pub(crate) struct Pages {
+    cursors: BTreeMap<String, Cursor>,
+}
+
+#[derive(Debug)]
+struct Cursor {
+    /// The list goes on after this id, whatever came or went meanwhile.
+    last: String,
+    /// A token is good only for the query that it came from.
+    query: String,
+    expires: Timestamp,
+}
+
+/// Most rows of a page by number, of every list.
+const MOST_BY_NUMBER: u64 = 100;
+/// Rows of a page when the caller does not say.
+const DEFAULT: u64 = 10;
+
+impl World {
+    /// Cuts one page out of all rows, which are in the order of their ids.
+    pub(crate) fn page<T>(
+        &mut self,
+        params: &Params,
+        sizes: RangeInclusive<u64>,
+        rows: Vec<(String, T)>,
+    ) -> Result<Listing<T>, Refusal> {
+        let size: Option<u64> = params.parsed("MaxResults")?;
+        let token = params.get("NextToken");
+        if size.is_some() || token.is_some() {
+            let size = size.unwrap_or(DEFAULT).clamp(*sizes.start(), *sizes.end());
+            return self.page_by_token(params, token, size, rows);
+        }
+        let size = params.parsed("PageSize")?.unwrap_or(DEFAULT);
+        let size = size.clamp(1, MOST_BY_NUMBER);
+        let number = params.parsed("PageNumber")?.unwrap_or(1u64).max(1);
+        let total = u64::try_from(rows.len()).unwrap_or(u64::MAX);
+        let skip = usize::try_from((number - 1).saturating_mul(size)).unwrap_or(usize::MAX);
+        let take = usize::try_from(size).unwrap_or(usize::MAX);
+        let rows = rows.into_iter().map(|(_, row)| row);
+        Ok(Listing {
+            rows: rows.skip(skip).take(take).collect(),
+            next: None,
+            total,
+            page_number: number,
+            page_size: size,
+        })
+    }
+
+    fn page_by_token<T>(
+        &mut self,
+        params: &Params,
+        token: Option<&str>,
+        size: u64,
+        rows: Vec<(String, T)>,
+    ) -> Result<Listing<T>, Refusal> {
+        let now = self.now;
+        self.pages.cursors.retain(|_, cursor| cursor.expires > now);
+        let query = query(params);
+        let start = match token {
+            None => None,
+            Some(token) => match self.pages.cursors.get(token) {
+                Some(cursor) if cursor.query == query => Some(cursor.last.clone()),
+                _ => return Err(Refusal::invalid("NextToken")),
+            },
+        };
+        let mut rest = rows
+            .into_iter()
+            .skip_while(|(id, _)| start.as_ref().is_some_and(|last| id <= last));
+        let take = usize::try_from(size).unwrap_or(usize::MAX);
+        let page: Vec<(String, T)> = rest.by_ref().take(take).collect();
+        let last = page.last().map(|(id, _)| id.clone());
+        let next = match last.filter(|_| rest.next().is_some()) {
+            None => None,
+            Some(last) => {
+                let token = format!("AAAAA{}", self.rng.word(40));
+                let expires = after(now, self.config.rules.page_memory);
+                let cursor = Cursor {
+                    last,
+                    query,
+                    expires,
+                };
+                self.pages.cursors.insert(token.clone(), cursor);
+                Some(token)
+            }
+        };
+        Ok(Listing {
+            rows: page.into_iter().map(|(_, row)| row).collect(),
+            next,
+            total: self.rng.below(1000),
+            page_number: 0,
+            page_size: size,
+        })
+    }
+}
+
+fn query(params: &Params) -> String {
+    let filters = params.map().iter();
+    filters
+        .filter(|(name, _)| !matches!(name.as_str(), "NextToken" | "MaxResults"))
+        .map(|(name, value)| format!("{name}={value};"))
+        .collect()
+}

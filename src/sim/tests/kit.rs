@@ -1,0 +1,144 @@
+//! A world for tests, driven by hand.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::sim::action::Action;
+use crate::sim::disk::DiskRow;
+use crate::sim::gate::Call;
+use crate::sim::log::Via;
+use crate::sim::options::Options;
+use crate::sim::params::Params;
+use crate::sim::reply::{Answer, Listing, Reply};
+use crate::sim::spread::after;
+use crate::sim::world::World;
+
+pub(super) const NODE: &str = "i-one";
+pub(super) const OTHER: &str = "i-two";
+pub(super) const ZONE: &str = "cn-beijing-a";
+
+/// A world whose time the test moves.
+#[derive(Debug)]
+pub(super) struct Sandbox {
+    pub(super) world: World,
+    now: Timestamp,
+}
+
+impl Sandbox {
+    /// Two nodes in one zone, and further flags.
+    pub(super) fn new(flags: &[&str]) -> Self {
+        let nodes = "--nodes=i-one=cn-beijing-a,i-two=cn-beijing-a,i-far=cn-beijing-b";
+        let flags = std::iter::once(nodes).chain(flags.iter().copied());
+        let options = Options::from_flags(flags).unwrap();
+        let now = Timestamp::from_second(1_800_000_000).unwrap();
+        Self {
+            world: World::new(options.genesis(), now),
+            now,
+        }
+    }
+
+    pub(super) fn configure(&mut self, patch: &serde_json::Value) {
+        let config = self.world.config.patched(patch).unwrap();
+        self.world.configure(config);
+    }
+
+    pub(super) fn pass(&mut self, seconds: u64) {
+        self.now = after(self.now, Duration::from_secs(seconds));
+        self.world.advance(self.now);
+    }
+
+    pub(super) fn call(&mut self, action: Action, params: Params) -> Reply {
+        let call = Call {
+            action,
+            params,
+            via: Via::Memory,
+            nonce: None,
+        };
+        let admission = self.world.admit(self.now, &call);
+        self.world.serve(self.now, &call, admission).reply
+    }
+
+    /// The status and code of a refusal, or `ok`.
+    pub(super) fn outcome(&mut self, action: Action, params: Params) -> String {
+        match self.call(action, params) {
+            Ok(_) => "ok".to_owned(),
+            Err(refusal) => format!("{} {}", refusal.status, refusal.code),
+        }
+    }
+
+    pub(super) fn create(&mut self, params: Params) -> String {
+        match self.call(Action::CreateDisk, params) {
+            Ok(Answer::Disk(id)) => id,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub(super) fn snapshot(&mut self, disk: &str) -> String {
+        match self.call(
+            Action::CreateSnapshot,
+            Params::default().with("DiskId", disk),
+        ) {
+            Ok(Answer::Snapshot(id)) => id,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub(super) fn attach(&mut self, disk: &str, instance: &str) -> String {
+        self.outcome(Action::AttachDisk, pair(disk, instance))
+    }
+
+    pub(super) fn detach(&mut self, disk: &str, instance: &str) -> String {
+        self.outcome(Action::DetachDisk, pair(disk, instance))
+    }
+
+    pub(super) fn delete(&mut self, disk: &str) -> String {
+        self.outcome(Action::DeleteDisk, Params::default().with("DiskId", disk))
+    }
+
+    pub(super) fn resize(&mut self, disk: &str, size: u32, mode: &str) -> String {
+        let params = Params::default()
+            .with("DiskId", disk)
+            .with("NewSize", size.to_string())
+            .with("Type", mode);
+        self.outcome(Action::ResizeDisk, params)
+    }
+
+    pub(super) fn disks(&mut self, params: Params) -> Listing<DiskRow> {
+        match self.call(Action::DescribeDisks, params) {
+            Ok(Answer::Disks(listing)) => listing,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// The status of a disk as lists show it; `gone` when they do not.
+    pub(super) fn status(&mut self, disk: &str) -> String {
+        let params = region().with("DiskIds", format!("[{disk:?}]"));
+        let rows = self.disks(params).rows;
+        rows.first()
+            .map_or("gone".to_owned(), |row| row.status().to_owned())
+    }
+}
+
+pub(super) fn region() -> Params {
+    Params::default().with("RegionId", "cn-beijing")
+}
+
+/// A 20 GiB ESSD.
+pub(super) fn essd() -> Params {
+    region()
+        .with("ZoneId", ZONE)
+        .with("DiskCategory", "cloud_essd")
+        .with("Size", "20")
+}
+
+/// A 20 GiB disk of a legacy category.
+pub(super) fn legacy() -> Params {
+    essd().with("DiskCategory", "cloud_efficiency")
+}
+
+fn pair(disk: &str, instance: &str) -> Params {
+    Params::default()
+        .with("DiskId", disk)
+        .with("InstanceId", instance)
+}

@@ -1,0 +1,8 @@
+//! The rules of the world, in virtual time.
+
+mod kit;
+mod life;
+mod matrix;
+mod memory;
+mod rules;
+mod snapshots;

@@ -1,0 +1,327 @@
+//! Tokens, sizes, stock, quotas, pages, stale reads, permissions and faults.
+
+use serde_json::json;
+
+use super::kit::{NODE, Sandbox, essd, region};
+use crate::sim::action::Action;
+use crate::sim::params::Params;
+use crate::sim::reply::{Answer, Mangle};
+
+#[test]
+fn the_same_token_and_request_give_the_same_disk() {
+    let mut sandbox = Sandbox::new(&[]);
+    let request = || essd().with("ClientToken", "t");
+    let first = sandbox.create(request());
+    sandbox.pass(3600);
+    assert_eq!(sandbox.create(request()), first);
+    assert_eq!(sandbox.disks(region()).rows.len(), 1);
+}
+
+#[test]
+fn the_same_token_with_another_request_is_a_mismatch() {
+    let mut sandbox = Sandbox::new(&[]);
+    let tag = |n: u32, key: &str| (format!("Tag.{n}.Key"), key.to_owned());
+    let request = |tags: [(String, String); 2]| {
+        let mut params = essd().with("ClientToken", "t");
+        tags.into_iter()
+            .for_each(|(name, value)| params.set(name, value));
+        params
+    };
+    sandbox.create(request([tag(1, "a"), tag(2, "b")]));
+    let mismatch = "400 IdempotentParameterMismatch";
+    let swapped = request([tag(1, "b"), tag(2, "a")]);
+    assert_eq!(sandbox.outcome(Action::CreateDisk, swapped), mismatch);
+    let larger = request([tag(1, "a"), tag(2, "b")]).with("Size", "30");
+    assert_eq!(sandbox.outcome(Action::CreateDisk, larger), mismatch);
+}
+
+#[test]
+fn a_token_is_forgotten_after_its_time() {
+    let mut sandbox = Sandbox::new(&[]);
+    let request = || essd().with("ClientToken", "t");
+    let first = sandbox.create(request());
+    sandbox.pass(24 * 3600);
+    assert_ne!(sandbox.create(request()), first);
+}
+
+#[test]
+fn a_repeat_may_find_the_first_still_in_flight() {
+    let mut sandbox = Sandbox::new(&[]);
+    sandbox.configure(&json!({"rules": {"token_in_flight": "5s"}}));
+    let request = || essd().with("ClientToken", "t");
+    let first = sandbox.create(request());
+    let busy = sandbox.outcome(Action::CreateDisk, request());
+    assert_eq!(busy, "403 LastTokenProcessing");
+    sandbox.pass(5);
+    assert_eq!(sandbox.create(request()), first);
+}
+
+#[test]
+fn a_failed_create_may_burn_its_token() {
+    for (percent, again) in [(0, "ok"), (100, "400 IdempotentParameterMismatch")] {
+        let mut sandbox = Sandbox::new(&[]);
+        sandbox.configure(&json!({"rules": {"token_burn_percent": percent}}));
+        let request = |size: &str| essd().with("ClientToken", "t").with("Size", size);
+        assert_ne!(sandbox.outcome(Action::CreateDisk, request("1")), "ok");
+        assert_eq!(sandbox.outcome(Action::CreateDisk, request("20")), again);
+    }
+}
+
+#[test]
+fn a_size_out_of_range_is_refused() {
+    let mut sandbox = Sandbox::new(&[]);
+    sandbox.configure(&json!({"rules": {"alternatives": "first"}}));
+    for (category, level, size, wanted) in [
+        (
+            "cloud_essd",
+            "PL1",
+            "19",
+            "400 InvalidDiskSize.NotSupported",
+        ),
+        ("cloud_essd", "PL0", "1", "ok"),
+        (
+            "cloud_essd",
+            "PL2",
+            "460",
+            "403 OperationDenied.PerformanceLevelNotMatch",
+        ),
+        ("cloud_essd", "PL2", "461", "ok"),
+        (
+            "cloud_essd",
+            "PL9",
+            "461",
+            "400 InvalidPerformanceLevel.Malformed",
+        ),
+        (
+            "cloud_efficiency",
+            "",
+            "32769",
+            "400 InvalidDiskSize.NotSupported",
+        ),
+        (
+            "cloud_gold",
+            "",
+            "20",
+            "400 InvalidDiskCategory.NotSupported",
+        ),
+        ("cloud_ssd", "", "", "400 MissingParameter"),
+    ] {
+        let params = essd()
+            .with("DiskCategory", category)
+            .with("PerformanceLevel", level)
+            .with("Size", size);
+        let outcome = sandbox.outcome(Action::CreateDisk, params);
+        assert_eq!(outcome, wanted, "{category} {level} {size}");
+    }
+}
+
+#[test]
+fn what_is_sold_out_cannot_be_created_and_the_stock_says_so() {
+    let mut sandbox = Sandbox::new(&["--sold-out=cn-beijing-a/cloud_essd"]);
+    sandbox.configure(&json!({"rules": {"alternatives": "first"}}));
+    let refused = sandbox.outcome(Action::CreateDisk, essd());
+    assert_eq!(refused, "400 InvalidDataDiskCategory.NotSupported");
+    let elsewhere = essd().with("ZoneId", "cn-beijing-b");
+    assert_eq!(sandbox.outcome(Action::CreateDisk, elsewhere), "ok");
+    let query = region().with("DestinationResource", "DataDisk");
+    let Ok(Answer::Stock(zones)) = sandbox.call(Action::DescribeAvailableResource, query) else {
+        panic!("no stock");
+    };
+    let offers = zones
+        .iter()
+        .find(|zone| zone.zone == "cn-beijing-a")
+        .unwrap();
+    let essd = offers.offers.iter().find(|o| o.category == "cloud_essd");
+    assert!(!essd.unwrap().available);
+}
+
+#[test]
+fn quotas_and_an_empty_account_refuse_disks() {
+    let mut sandbox = Sandbox::new(&[]);
+    sandbox.create(essd());
+    for (limits, wanted) in [
+        (
+            json!({"zone_category_gib": 39}),
+            "400 QuotaExceed.DiskCapacity",
+        ),
+        (
+            json!({"total_gib": 39}),
+            "403 QuotaExceeded.PostpaidDataDiskCapacity",
+        ),
+        (
+            json!({"no_balance": true}),
+            "403 InvalidAccountStatus.NotEnoughBalance",
+        ),
+        (json!({"total_gib": 40}), "ok"),
+    ] {
+        sandbox.configure(&json!({"limits": null}));
+        sandbox.configure(&json!({"limits": limits}));
+        assert_eq!(sandbox.outcome(Action::CreateDisk, essd()), wanted);
+    }
+}
+
+#[test]
+fn a_page_is_ten_rows_long_unless_asked_and_clamped() {
+    let mut sandbox = Sandbox::new(&[]);
+    for _ in 0..30 {
+        sandbox.create(essd());
+    }
+    let page = sandbox.disks(region());
+    assert_eq!((page.rows.len(), page.total, page.next), (10, 30, None));
+    for (asked, got) in [("1", 10), ("12", 12), ("9999", 30)] {
+        let page = sandbox.disks(region().with("MaxResults", asked));
+        assert_eq!(page.rows.len(), got, "{asked}");
+    }
+    let page = sandbox.disks(region().with("PageSize", "100").with("PageNumber", "1"));
+    assert_eq!(page.rows.len(), 30);
+}
+
+#[test]
+fn pages_by_token_show_every_row_once_though_rows_come_and_go() {
+    let mut sandbox = Sandbox::new(&[]);
+    let disks: Vec<String> = (0..25).map(|_| sandbox.create(essd())).collect();
+    let query = || region().with("MaxResults", "10");
+    let first = sandbox.disks(query());
+    let seen: Vec<String> = first.rows.iter().map(|row| row.id.clone()).collect();
+    let unseen = disks.iter().find(|id| !seen.contains(id)).unwrap();
+    sandbox.delete(unseen);
+    sandbox.delete(&seen[0]);
+    let second = sandbox.disks(query().with("NextToken", first.next.unwrap()));
+    let third = sandbox.disks(query().with("NextToken", second.next.unwrap()));
+    assert_eq!(third.next, None);
+    let rest = second.rows.len() + third.rows.len();
+    assert_eq!(rest, 14);
+    assert!(second.rows.iter().all(|row| !seen.contains(&row.id)));
+}
+
+#[test]
+fn a_page_token_expires_and_fits_only_its_query() {
+    let mut sandbox = Sandbox::new(&[]);
+    for _ in 0..11 {
+        sandbox.create(essd());
+    }
+    let query = || region().with("MaxResults", "10");
+    let token = sandbox.disks(query()).next.unwrap();
+    let other = query()
+        .with("NextToken", &token)
+        .with("Category", "cloud_essd");
+    assert_eq!(
+        sandbox.outcome(Action::DescribeDisks, other),
+        "400 InvalidParameter"
+    );
+    sandbox.pass(3600);
+    let late = query().with("NextToken", token);
+    assert_eq!(
+        sandbox.outcome(Action::DescribeDisks, late),
+        "400 InvalidParameter"
+    );
+}
+
+#[test]
+fn an_empty_list_of_ids_matches_nothing_and_unknown_ids_are_left_out() {
+    let mut sandbox = Sandbox::new(&[]);
+    let disk = sandbox.create(essd());
+    assert_eq!(sandbox.disks(region().with("DiskIds", "[]")).rows.len(), 0);
+    let both = format!(r#"["{disk}","d-none"]"#);
+    assert_eq!(sandbox.disks(region().with("DiskIds", both)).rows.len(), 1);
+}
+
+#[test]
+fn reads_are_as_old_as_the_replica() {
+    let mut sandbox = Sandbox::new(&["--stale=2s"]);
+    let disk = sandbox.create(essd());
+    assert_eq!(sandbox.status(&disk), "gone");
+    sandbox.pass(2);
+    assert_eq!(sandbox.status(&disk), "Available");
+    sandbox.attach(&disk, NODE);
+    assert_eq!(sandbox.status(&disk), "Available");
+    sandbox.pass(2);
+    assert_eq!(sandbox.status(&disk), "In_use");
+    sandbox.detach(&disk, NODE);
+    sandbox.pass(2);
+    sandbox.delete(&disk);
+    assert_eq!(sandbox.status(&disk), "Available");
+    sandbox.pass(2);
+    assert_eq!(sandbox.status(&disk), "gone");
+}
+
+#[test]
+fn a_jumping_replica_shows_new_and_old_in_turn() {
+    let mut sandbox = Sandbox::new(&["--stale=0s..10s", "--stale-jumping"]);
+    let disk = sandbox.create(essd());
+    sandbox.pass(60);
+    sandbox.attach(&disk, NODE);
+    sandbox.pass(5);
+    let seen: Vec<String> = (0..40).map(|_| sandbox.status(&disk)).collect();
+    let backwards = seen
+        .windows(2)
+        .any(|w| w[0] == "In_use" && w[1] == "Available");
+    assert!(backwards, "{seen:?}");
+}
+
+#[test]
+fn without_permission_writes_are_refused_and_lists_are_empty() {
+    let mut sandbox = Sandbox::new(&[]);
+    sandbox.create(essd());
+    sandbox.configure(&json!({"denied": ["CreateDisk", "DescribeDisks"]}));
+    let refused = sandbox.outcome(Action::CreateDisk, essd());
+    assert_eq!(refused, "403 Forbidden.RAM");
+    assert_eq!(sandbox.disks(region()).rows.len(), 0);
+}
+
+#[test]
+fn an_answer_lost_after_the_commit_leaves_the_disk() {
+    let mut sandbox = Sandbox::new(&[]);
+    sandbox.configure(&json!({"faults": [
+        {"action": "CreateDisk", "kind": "reset-before"},
+        {"action": "CreateDisk", "from": 2, "kind": "reset-after"},
+    ]}));
+    for (mangle, disks) in [(Mangle::Reset, 0), (Mangle::Reset, 1)] {
+        let call = crate::sim::gate::Call {
+            action: Action::CreateDisk,
+            params: essd(),
+            via: crate::sim::log::Via::Memory,
+            nonce: None,
+        };
+        let now = sandbox.world.now;
+        let admission = sandbox.world.admit(now, &call);
+        let served = sandbox.world.serve(now, &call, admission);
+        assert_eq!(served.mangle, Some(mangle));
+        assert_eq!(sandbox.disks(region()).rows.len(), disks);
+    }
+}
+
+#[test]
+fn tags_are_set_on_all_resources_or_on_none() {
+    let mut sandbox = Sandbox::new(&[]);
+    let disk = sandbox.create(essd());
+    let request = |second: &str| {
+        region()
+            .with("ResourceType", "disk")
+            .with("ResourceId.1", disk.as_str())
+            .with("ResourceId.2", second)
+            .with("Tag.1.Key", "k")
+            .with("Tag.1.Value", "v")
+    };
+    let refused = sandbox.outcome(Action::TagResources, request("d-none"));
+    assert_eq!(refused, "404 InvalidResourceId.NotFound");
+    let tagged = || region().with("Tag.1.Key", "k").with("Tag.1.Value", "v");
+    assert_eq!(sandbox.disks(tagged()).rows.len(), 0);
+    assert_eq!(sandbox.outcome(Action::TagResources, request("")), "ok");
+    assert_eq!(sandbox.disks(tagged()).rows.len(), 1);
+}
+
+#[test]
+fn instances_and_their_types_are_listed() {
+    let mut sandbox = Sandbox::new(&[]);
+    let query = region().with("InstanceIds", r#"["i-one","i-none"]"#);
+    let Ok(Answer::Instances(page)) = sandbox.call(Action::DescribeInstances, query) else {
+        panic!("no instances");
+    };
+    assert_eq!(page.rows.len(), 1);
+    let query = Params::default().with("InstanceTypes.1", "ecs.g6.large");
+    let Ok(Answer::Types(types)) = sandbox.call(Action::DescribeInstanceTypes, query) else {
+        panic!("no types");
+    };
+    assert_eq!(types[0].disk_quantity, 17);
+}
