@@ -3,8 +3,10 @@
 pub mod category;
 pub mod context;
 pub mod disk;
+pub mod filesystem;
 pub mod id;
 pub mod instance;
+pub mod mount_flags;
 pub mod size;
 pub mod snapshot;
 pub mod stock;
@@ -14,8 +16,10 @@ pub mod topology;
 
 pub use category::{Category, PerformanceLevel};
 pub use disk::{Disk, DiskKind, DiskStatus, Serial};
+pub use filesystem::{Filesystem, UnknownFilesystem};
 pub use id::{ClusterId, DiskId, InstanceId, InvalidId, RegionId, SnapshotId, ZoneId};
 pub use instance::{Instance, InstanceStatus, InstanceType};
+pub use mount_flags::{InvalidMountFlag, MountFlags};
 pub use size::{Bytes, Gib, SizeRange};
 pub use snapshot::{Snapshot, SnapshotStatus};
 pub use stock::{Stock, ZoneStock};

@@ -1,0 +1,80 @@
+//! The filesystems that volumes are made with.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A filesystem that the driver can make, mount and grow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Filesystem {
+    /// `ext4`, where nothing else is asked for.
+    #[default]
+    Ext4,
+    /// `ext3`
+    Ext3,
+    /// `xfs`
+    Xfs,
+    /// `btrfs`
+    Btrfs,
+}
+
+/// A name that is none of [`Filesystem::ALL`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("fsType {given:?} is not supported: allowed are ext4, ext3, xfs, btrfs")]
+pub struct UnknownFilesystem {
+    /// What was given.
+    pub given: String,
+}
+
+impl Filesystem {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Ext4, Self::Ext3, Self::Xfs, Self::Btrfs];
+
+    /// The name, as the kernel and blkid spell it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ext4 => "ext4",
+            Self::Ext3 => "ext3",
+            Self::Xfs => "xfs",
+            Self::Btrfs => "btrfs",
+        }
+    }
+}
+
+impl FromStr for Filesystem {
+    type Err = UnknownFilesystem;
+
+    fn from_str(name: &str) -> Result<Self, UnknownFilesystem> {
+        Self::ALL
+            .into_iter()
+            .find(|filesystem| filesystem.as_str().eq_ignore_ascii_case(name))
+            .ok_or_else(|| UnknownFilesystem {
+                given: name.to_owned(),
+            })
+    }
+}
+
+impl fmt::Display for Filesystem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_compare_without_case() {
+        assert_eq!("XFS".parse(), Ok(Filesystem::Xfs));
+    }
+
+    #[test]
+    fn the_refusal_of_a_name_lists_every_allowed_one() {
+        let text = "ntfs".parse::<Filesystem>().unwrap_err().to_string();
+        assert!(text.contains("\"ntfs\""), "{text}");
+        for filesystem in Filesystem::ALL {
+            assert!(text.contains(filesystem.as_str()), "{text}");
+        }
+    }
+}

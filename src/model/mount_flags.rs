@@ -1,0 +1,141 @@
+//! Mount flags, as a capability carries them: one option an entry.
+
+use std::fmt;
+
+/// Options that were checked to be options and nothing else.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct MountFlags(Vec<String>);
+
+/// A flag that cannot be passed on.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("mount flag {flag:?} is refused: {reason}")]
+pub struct InvalidMountFlag {
+    /// The flag.
+    pub flag: String,
+    /// What is wrong with it.
+    pub reason: &'static str,
+}
+
+/// Words that mount(8) does not pass on as options of a filesystem but acts on: they would turn one
+/// mount into another operation, on another device or with another reach.
+const OPERATIONS: [&str; 15] = [
+    "remount",
+    "bind",
+    "rbind",
+    "move",
+    "loop",
+    "shared",
+    "rshared",
+    "private",
+    "rprivate",
+    "slave",
+    "rslave",
+    "unbindable",
+    "runbindable",
+    "offset",
+    "sizelimit",
+];
+
+impl MountFlags {
+    /// Takes flags as they came.
+    ///
+    /// # Errors
+    /// On a flag that is empty, holds control characters, holds more than one option, or is an
+    /// operation rather than an option. What an option means is for the kernel to know.
+    pub fn new(flags: impl IntoIterator<Item = String>) -> Result<Self, InvalidMountFlag> {
+        flags
+            .into_iter()
+            .map(|flag| match defect(&flag) {
+                Some(reason) => Err(InvalidMountFlag { flag, reason }),
+                None => Ok(flag),
+            })
+            .collect::<Result<_, _>>()
+            .map(Self)
+    }
+
+    /// The flags.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &str> {
+        self.0.iter().map(String::as_str)
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether they ask for a read-only mount: the last of `ro` and `rw` counts.
+    #[must_use]
+    pub fn read_only(&self) -> bool {
+        self.iter()
+            .rfind(|flag| matches!(*flag, "ro" | "rw"))
+            .is_some_and(|flag| flag == "ro")
+    }
+}
+
+fn defect(flag: &str) -> Option<&'static str> {
+    let name = flag.split('=').next().unwrap_or_default();
+    if flag.is_empty() {
+        Some("it is empty")
+    } else if flag.contains(char::is_control) {
+        Some("it holds a control character")
+    } else if !flag.matches('"').count().is_multiple_of(2) {
+        Some("a quotation mark is not closed")
+    } else if flag.split('"').step_by(2).any(|part| part.contains(',')) {
+        // A quoted comma belongs to the value: SELinux contexts have them.
+        Some("it holds a comma: give one option an entry")
+    } else if OPERATIONS.contains(&name) {
+        Some("it is an operation, not an option")
+    } else {
+        None
+    }
+}
+
+impl fmt::Display for MountFlags {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.join(","))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flags(list: &[&str]) -> Result<MountFlags, InvalidMountFlag> {
+        MountFlags::new(list.iter().map(|&flag| flag.to_owned()))
+    }
+
+    #[test]
+    fn an_option_that_hides_another_one_is_refused() {
+        for flag in [
+            "noatime,bind",
+            "bind",
+            "remount",
+            "offset=4096",
+            "a\0b",
+            "a\n",
+            "",
+            "context=\"x",
+        ] {
+            assert!(flags(&[flag]).is_err(), "{flag:?}");
+        }
+        let text = flags(&["noatime,rw"]).unwrap_err().to_string();
+        assert_eq!(
+            text,
+            "mount flag \"noatime,rw\" is refused: it holds a comma: give one option an entry"
+        );
+    }
+
+    #[test]
+    fn a_quoted_comma_is_part_of_the_value() {
+        let context = "context=\"system_u:object_r:container_file_t:s0:c1,c2\"";
+        assert_eq!(flags(&[context, "noatime"]).unwrap().iter().count(), 2);
+    }
+
+    #[test]
+    fn the_last_of_ro_and_rw_counts() {
+        assert!(flags(&["rw", "noatime", "ro"]).unwrap().read_only());
+        assert!(!flags(&["ro", "rw"]).unwrap().read_only());
+        assert!(!flags(&[]).unwrap().read_only());
+    }
+}
