@@ -6,5 +6,6 @@ pub mod csi;
 pub mod disk;
 pub mod host;
 pub mod model;
+pub mod node;
 #[cfg(feature = "mock-cloud")]
 pub mod sim;

@@ -5,13 +5,12 @@ use std::collections::HashMap;
 
 use tonic::Status;
 
-use crate::model::{Category, RegionId, ZoneId};
+use crate::model::{Category, Filesystem, RegionId, ZoneId};
 
 /// Parameters that the sidecars add for their own use; the driver takes any of them.
 const SIDECARS: &str = "csi.storage.k8s.io/";
 const ALLOWED: &str =
     "type, zoneId, regionId, fsType, readOnly, encrypted, kmsKeyId and csi.storage.k8s.io/*";
-const FILESYSTEMS: [&str; 4] = ["ext4", "ext3", "xfs", "btrfs"];
 
 /// What a StorageClass asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,7 +22,7 @@ pub struct Class {
     /// `regionId`: must be the driver's.
     pub region: Option<RegionId>,
     /// `fsType`: for volumes whose capability names none.
-    pub fs_type: Option<String>,
+    pub fs_type: Option<Filesystem>,
     /// `readOnly`: every mount is read-only.
     pub read_only: bool,
     /// `encrypted`: encrypt at rest.
@@ -63,7 +62,7 @@ impl Class {
                 "type" => class.categories = categories(key, value)?,
                 "zoneid" => class.zones = list(key, value, "zone ids, separated by commas")?,
                 "regionid" => class.region = Some(parse(key, value, "a region id")?),
-                "fstype" => class.fs_type = Some(filesystem(key, value)?),
+                "fstype" => class.fs_type = Some(parse(key, value, "ext4, ext3, xfs, btrfs")?),
                 "readonly" => class.read_only = boolean(key, value)?,
                 "encrypted" => class.encrypted = boolean(key, value)?,
                 "kmskeyid" => class.kms_key = Some(value.to_owned()).filter(|key| !key.is_empty()),
@@ -139,14 +138,6 @@ fn categories(key: &str, value: &str) -> Result<Vec<Category>, Status> {
     Ok(categories)
 }
 
-fn filesystem(key: &str, value: &str) -> Result<String, Status> {
-    let lower = value.to_ascii_lowercase();
-    if FILESYSTEMS.contains(&lower.as_str()) {
-        return Ok(lower);
-    }
-    Err(refuse(key, value, &FILESYSTEMS.join(", ")))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -174,8 +165,8 @@ mod tests {
         assert_eq!(class.zones, ["cn-beijing-c".parse().unwrap()]);
         assert_eq!(class.region, Some("cn-beijing".parse().unwrap()));
         assert_eq!(
-            (class.fs_type.as_deref(), class.read_only),
-            (Some("ext4"), false)
+            (class.fs_type, class.read_only),
+            (Some(Filesystem::Ext4), false)
         );
     }
 

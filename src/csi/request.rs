@@ -5,10 +5,16 @@ use std::str::FromStr;
 use tonic::Status;
 
 use super::proto::CapacityRange;
+use crate::base::chain::chain;
 use crate::model::{Bytes, InvalidId, SizeRange};
 
 /// Longest name and id that CSI allows, in bytes (CSI, "Size Limits").
 const LONGEST: usize = 128;
+
+/// The status of a request that is wrong by itself.
+pub(crate) fn invalid(error: &(dyn std::error::Error + 'static)) -> Status {
+    Status::invalid_argument(chain(error))
+}
 
 /// The text of a required field.
 pub(crate) fn required<'a>(field: &str, value: &'a str) -> Result<&'a str, Status> {

@@ -53,7 +53,7 @@ fn read(
     settings: &Settings,
 ) -> Result<(NewDisk, Class), Status> {
     let name = request::name("name", &request.name)?;
-    capability::check(&request.volume_capabilities)?;
+    capability::check_all(&request.volume_capabilities).map_err(|e| request::invalid(&e))?;
     let class = Class::read(&request.parameters)?;
     if let Some(key) = request.mutable_parameters.keys().next() {
         return Err(Status::invalid_argument(format!(
@@ -105,8 +105,8 @@ impl Class {
     /// What the node must know of the class.
     fn context(&self) -> HashMap<String, String> {
         let mut entries = HashMap::new();
-        if let Some(fs_type) = &self.fs_type {
-            entries.insert(context::FS_TYPE.to_owned(), fs_type.clone());
+        if let Some(fs_type) = self.fs_type {
+            entries.insert(context::FS_TYPE.to_owned(), fs_type.to_string());
         }
         if self.read_only {
             entries.insert(context::READ_ONLY.to_owned(), "true".to_owned());

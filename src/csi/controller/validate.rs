@@ -26,7 +26,8 @@ pub(super) async fn validate(
         .disk(deadline, &disk)
         .await
         .map_err(|error| status::of(&error))?;
-    let refusal = capability::check(&request.volume_capabilities).err();
+    let refusal = capability::check_all(&request.volume_capabilities).err();
+    let refusal = refusal.map(|error| request::invalid(&error));
     let refusal = refusal.or_else(|| Class::read(&request.parameters).err());
     Ok(match refusal {
         Some(refusal) => proto::ValidateVolumeCapabilitiesResponse {

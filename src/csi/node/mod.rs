@@ -1,0 +1,7 @@
+//! The CSI Node service.
+
+mod request;
+mod service;
+mod status;
+
+pub use service::Service;

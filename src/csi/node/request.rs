@@ -1,0 +1,269 @@
+//! From the wire to what the node's verbs are asked for. Missing fields are named before anything
+//! else is judged; an id that no disk can have names no volume.
+
+use std::collections::HashMap;
+
+use crate::csi::capability::{self, AccessKind, AccessMode, InvalidCapability};
+use crate::csi::proto;
+use crate::model::{Bytes, DiskId, Filesystem, InvalidId, Serial, UnknownFilesystem, context};
+use crate::node::{Access, Expand, InvalidPath, Leave, Publish, Stage, Stats, Volume, VolumePath};
+
+/// A request that cannot be understood, or names nothing that can exist.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Invalid {
+    #[error("{0} is missing")]
+    Missing(&'static str),
+    #[error("volume_id")]
+    NoSuchVolume(#[source] InvalidId),
+    /// The path of statistics and growth names where a volume is, so a path that no volume can be
+    /// at is one where it is not.
+    #[error("volume_path")]
+    NoSuchPath(#[source] InvalidPath),
+    #[error("{field}")]
+    Path {
+        field: &'static str,
+        #[source]
+        source: InvalidPath,
+    },
+    #[error("volume_capability cannot be met")]
+    Capability(#[source] InvalidCapability),
+    #[error("volume_context {}", context::FS_TYPE)]
+    Filesystem(#[source] UnknownFilesystem),
+    #[error(
+        "volume_context {key} is {value:?}: allowed are \"true\" and \"false\"",
+        key = context::READ_ONLY
+    )]
+    ReadOnly { value: String },
+    #[error("capacity_range.{0} is negative")]
+    Negative(&'static str),
+    #[error("capacity_range.limit_bytes is below required_bytes")]
+    Limit,
+}
+
+type Result<T> = std::result::Result<T, Invalid>;
+type Map = HashMap<String, String>;
+
+fn present<'a>(field: &'static str, text: &'a str) -> Result<&'a str> {
+    if text.is_empty() {
+        return Err(Invalid::Missing(field));
+    }
+    Ok(text)
+}
+
+fn volume(id: &str, publish_context: Option<&Map>) -> Result<Volume> {
+    let id: DiskId = id.parse().map_err(Invalid::NoSuchVolume)?;
+    let serial = publish_context
+        .and_then(|map| context::get(map, context::SERIAL))
+        .and_then(Serial::new);
+    Ok(Volume::new(id, serial))
+}
+
+fn path(field: &'static str, text: &str) -> Result<VolumePath> {
+    text.parse()
+        .map_err(|source| Invalid::Path { field, source })
+}
+
+/// How the volume is used, whether read-only, and by whom.
+struct Use {
+    access: Access,
+    read_only: bool,
+    mode: AccessMode,
+}
+
+fn how_used(capability: Option<&proto::VolumeCapability>, volume_context: &Map) -> Result<Use> {
+    let capability = capability::check(capability).map_err(Invalid::Capability)?;
+    let flagged = match context::get(volume_context, context::READ_ONLY) {
+        None => false,
+        Some(text) if text.eq_ignore_ascii_case("true") => true,
+        Some(text) if text.eq_ignore_ascii_case("false") => false,
+        Some(text) => {
+            return Err(Invalid::ReadOnly {
+                value: text.to_owned(),
+            });
+        }
+    };
+    let mut read_only = capability.mode.is_read_only() || flagged;
+    let access = match capability.access {
+        AccessKind::Block => Access::Block,
+        AccessKind::Mount { filesystem, flags } => {
+            read_only |= flags.read_only();
+            let filesystem = match filesystem {
+                Some(filesystem) => filesystem,
+                None => default_filesystem(volume_context)?,
+            };
+            Access::Mount { filesystem, flags }
+        }
+    };
+    Ok(Use {
+        access,
+        read_only,
+        mode: capability.mode,
+    })
+}
+
+fn default_filesystem(volume_context: &Map) -> Result<Filesystem> {
+    context::get(volume_context, context::FS_TYPE).map_or(Ok(Filesystem::default()), |name| {
+        name.parse().map_err(Invalid::Filesystem)
+    })
+}
+
+pub(super) fn stage(request: &proto::NodeStageVolumeRequest) -> Result<Stage> {
+    let id = present("volume_id", &request.volume_id)?;
+    let staging = present("staging_target_path", &request.staging_target_path)?;
+    let used = how_used(request.volume_capability.as_ref(), &request.volume_context)?;
+    Ok(Stage {
+        staging: path("staging_target_path", staging)?,
+        volume: volume(id, Some(&request.publish_context))?,
+        access: used.access,
+        read_only: used.read_only,
+    })
+}
+
+pub(super) fn publish(request: &proto::NodePublishVolumeRequest) -> Result<Publish> {
+    let id = present("volume_id", &request.volume_id)?;
+    let target = present("target_path", &request.target_path)?;
+    let used = how_used(request.volume_capability.as_ref(), &request.volume_context)?;
+    let staging = present("staging_target_path", &request.staging_target_path)?;
+    Ok(Publish {
+        staging: path("staging_target_path", staging)?,
+        target: path("target_path", target)?,
+        volume: volume(id, Some(&request.publish_context))?,
+        access: used.access,
+        read_only: used.read_only || request.readonly,
+        single_target: used.mode == AccessMode::SingleNodeSingleWriter,
+    })
+}
+
+pub(super) fn unstage(request: &proto::NodeUnstageVolumeRequest) -> Result<Leave> {
+    let id = present("volume_id", &request.volume_id)?;
+    let staging = present("staging_target_path", &request.staging_target_path)?;
+    Ok(Leave {
+        path: path("staging_target_path", staging)?,
+        volume: volume(id, None)?,
+    })
+}
+
+pub(super) fn unpublish(request: &proto::NodeUnpublishVolumeRequest) -> Result<Leave> {
+    let id = present("volume_id", &request.volume_id)?;
+    let target = present("target_path", &request.target_path)?;
+    Ok(Leave {
+        path: path("target_path", target)?,
+        volume: volume(id, None)?,
+    })
+}
+
+pub(super) fn stats(request: &proto::NodeGetVolumeStatsRequest) -> Result<Stats> {
+    let id = present("volume_id", &request.volume_id)?;
+    let place = present("volume_path", &request.volume_path)?;
+    Ok(Stats {
+        volume: volume(id, None)?,
+        path: place.parse().map_err(Invalid::NoSuchPath)?,
+    })
+}
+
+pub(super) fn expand(request: &proto::NodeExpandVolumeRequest) -> Result<Expand> {
+    let id = present("volume_id", &request.volume_id)?;
+    let place = present("volume_path", &request.volume_path)?;
+    let block = match &request.volume_capability {
+        None => false,
+        given => {
+            let capability = capability::check(given.as_ref()).map_err(Invalid::Capability)?;
+            capability.access == AccessKind::Block
+        }
+    };
+    let required = match &request.capacity_range {
+        None => None,
+        Some(range) => required(range)?,
+    };
+    Ok(Expand {
+        volume: volume(id, None)?,
+        path: place.parse().map_err(Invalid::NoSuchPath)?,
+        required,
+        block,
+    })
+}
+
+fn required(range: &proto::CapacityRange) -> Result<Option<Bytes>> {
+    let negative = |field| move |_| Invalid::Negative(field);
+    let required = u64::try_from(range.required_bytes).map_err(negative("required_bytes"))?;
+    let limit = u64::try_from(range.limit_bytes).map_err(negative("limit_bytes"))?;
+    if limit != 0 && limit < required {
+        return Err(Invalid::Limit);
+    }
+    Ok((required != 0).then_some(Bytes(required)))
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::volume_capability::{AccessMode, AccessType, MountVolume, access_mode::Mode};
+
+    use super::*;
+
+    fn capability(fs_type: &str, mode: Mode) -> Option<proto::VolumeCapability> {
+        Some(proto::VolumeCapability {
+            access_type: Some(AccessType::Mount(MountVolume {
+                fs_type: fs_type.to_owned(),
+                ..Default::default()
+            })),
+            access_mode: Some(AccessMode { mode: mode.into() }),
+        })
+    }
+
+    fn stage_request(fs_type: &str, context: &[(&str, &str)]) -> proto::NodeStageVolumeRequest {
+        proto::NodeStageVolumeRequest {
+            volume_id: "d-bp1".to_owned(),
+            staging_target_path: "/staging".to_owned(),
+            volume_capability: capability(fs_type, Mode::SingleNodeWriter),
+            volume_context: context
+                .iter()
+                .map(|&(key, value)| (key.to_owned(), value.to_owned()))
+                .collect(),
+            ..Default::default()
+        }
+    }
+
+    #[test]
+    fn the_capability_goes_before_the_context_and_that_before_ext4() {
+        for (fs_type, context, wanted) in [
+            ("xfs", &[("fsType", "btrfs")][..], Filesystem::Xfs),
+            ("", &[("fstype", "BTRFS")], Filesystem::Btrfs),
+            ("", &[], Filesystem::Ext4),
+        ] {
+            let staged = stage(&stage_request(fs_type, context)).unwrap();
+            let Access::Mount { filesystem, .. } = staged.access else {
+                panic!("not a mount");
+            };
+            assert_eq!(filesystem, wanted);
+        }
+    }
+
+    #[test]
+    fn read_only_comes_from_context_mode_or_flag() {
+        assert!(
+            !stage(&stage_request("", &[("readOnly", "false")]))
+                .unwrap()
+                .read_only
+        );
+        assert!(
+            stage(&stage_request("", &[("readOnly", "true")]))
+                .unwrap()
+                .read_only
+        );
+        assert!(stage(&stage_request("", &[("readOnly", "yes")])).is_err());
+        let mut request = stage_request("", &[]);
+        request.volume_capability = capability("", Mode::MultiNodeReaderOnly);
+        assert!(stage(&request).unwrap().read_only);
+    }
+
+    #[test]
+    fn a_missing_field_is_named_even_where_the_id_is_nonsense() {
+        let mut request = stage_request("", &[]);
+        request.volume_id = "no-disk".to_owned();
+        assert!(matches!(stage(&request), Err(Invalid::NoSuchVolume(_))));
+        request.volume_capability = None;
+        assert_eq!(
+            crate::base::chain::chain(&stage(&request).unwrap_err()),
+            "volume_capability cannot be met: volume_capability is missing"
+        );
+    }
+}

@@ -1,0 +1,186 @@
+//! Mounting by system call rather than by mount(8): the answer is an errno and not prose, nothing
+//! in `/etc` or in a helper program has a say, and the device is checked in the same breath.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use nix::sys::stat::{major, minor};
+
+use super::device::{Device, Number};
+use super::error::{HostError, Result};
+use super::filesystem;
+use super::mountinfo::Mount;
+use crate::model::{Filesystem, MountFlags};
+
+/// A filesystem to mount.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MountDevice {
+    /// The device it is on.
+    pub device: Device,
+    /// Where to.
+    pub target: PathBuf,
+    /// Its type.
+    pub filesystem: Filesystem,
+    /// The caller's options.
+    pub flags: MountFlags,
+    /// Whether to mount it read-only, whatever the options say.
+    pub read_only: bool,
+}
+
+const NONE: Option<&str> = None;
+
+pub(super) fn mount_device(request: &MountDevice) -> Result<()> {
+    let (mut flags, data) = translate(request.filesystem, &request.flags);
+    flags.set(MsFlags::MS_RDONLY, request.read_only);
+    check_number(&request.device)?;
+    mount(
+        Some(&request.device.path),
+        &request.target,
+        Some(request.filesystem.as_str()),
+        flags,
+        Some(data.as_str()),
+    )
+    .map_err(|errno| HostError::io("mount on", &request.target, errno))
+}
+
+pub(super) fn bind(source: &Path, target: &Path) -> Result<()> {
+    mount(Some(source), target, NONE, MsFlags::MS_BIND, NONE)
+        .map_err(|errno| HostError::io("bind onto", target, errno))
+}
+
+pub(super) fn bind_device(device: &Device, target: &Path) -> Result<()> {
+    check_number(device)?;
+    bind(&device.path, target)
+}
+
+/// Makes one mount read-only and leaves its other options as they are: the system call sets all of
+/// them at once.
+pub(super) fn remount_read_only(existing: &Mount) -> Result<()> {
+    let mut flags = MsFlags::MS_BIND | MsFlags::MS_REMOUNT | MsFlags::MS_RDONLY;
+    for (option, flag) in [
+        ("nosuid", MsFlags::MS_NOSUID),
+        ("nodev", MsFlags::MS_NODEV),
+        ("noexec", MsFlags::MS_NOEXEC),
+        ("noatime", MsFlags::MS_NOATIME),
+        ("nodiratime", MsFlags::MS_NODIRATIME),
+        ("relatime", MsFlags::MS_RELATIME),
+    ] {
+        flags.set(flag, existing.has_option(option));
+    }
+    mount(NONE, &existing.point, NONE, flags, NONE)
+        .map_err(|errno| HostError::io("remount read-only", &existing.point, errno))
+}
+
+pub(super) fn unmount(target: &Path) -> Result<()> {
+    umount2(target, MntFlags::UMOUNT_NOFOLLOW)
+        .map_err(|errno| HostError::io("unmount", target, errno))
+}
+
+/// The device number of a block device node.
+pub(super) fn number_of(path: &Path) -> Result<Number> {
+    let metadata =
+        fs::symlink_metadata(path).map_err(|error| HostError::io("look at", path, error))?;
+    if !metadata.file_type().is_block_device() {
+        let reason = io::Error::other("it is no block device");
+        return Err(HostError::io("use", path, reason));
+    }
+    let rdev = metadata.rdev();
+    Ok(Number {
+        major: major(rdev),
+        minor: minor(rdev),
+    })
+}
+
+/// The node must still be the device that was chosen by its serial.
+pub(super) fn check_number(device: &Device) -> Result<()> {
+    let now = number_of(&device.path)?;
+    if now == device.number {
+        return Ok(());
+    }
+    Err(HostError::Changed {
+        device: device.path.clone(),
+        reason: format!("its node is {now}, the chosen disk is {}", device.number),
+    })
+}
+
+/// Splits options into those that the kernel takes as bits and those that the filesystem reads.
+fn translate(filesystem: Filesystem, flags: &MountFlags) -> (MsFlags, String) {
+    let mut bits = MsFlags::empty();
+    let mut data: Vec<&str> = filesystem::mount_defaults(filesystem).to_vec();
+    for flag in flags.iter() {
+        match known(flag) {
+            Some(Known::Set(bit)) => bits.insert(bit),
+            Some(Known::Clear(bit)) => bits.remove(bit),
+            Some(Known::Comment) => {}
+            None => data.push(flag),
+        }
+    }
+    (bits, data.join(","))
+}
+
+enum Known {
+    Set(MsFlags),
+    Clear(MsFlags),
+    Comment,
+}
+
+/// The options of mount(8) that no filesystem reads ("filesystem-independent mount options").
+fn known(flag: &str) -> Option<Known> {
+    Some(match flag {
+        // Read-only is decided by the caller of this module.
+        "ro" | "rw" | "defaults" | "_netdev" | "auto" | "noauto" | "nofail" => Known::Comment,
+        "nosuid" => Known::Set(MsFlags::MS_NOSUID),
+        "suid" => Known::Clear(MsFlags::MS_NOSUID),
+        "nodev" => Known::Set(MsFlags::MS_NODEV),
+        "dev" => Known::Clear(MsFlags::MS_NODEV),
+        "noexec" => Known::Set(MsFlags::MS_NOEXEC),
+        "exec" => Known::Clear(MsFlags::MS_NOEXEC),
+        "sync" => Known::Set(MsFlags::MS_SYNCHRONOUS),
+        "async" => Known::Clear(MsFlags::MS_SYNCHRONOUS),
+        "dirsync" => Known::Set(MsFlags::MS_DIRSYNC),
+        "noatime" => Known::Set(MsFlags::MS_NOATIME),
+        "atime" => Known::Clear(MsFlags::MS_NOATIME),
+        "nodiratime" => Known::Set(MsFlags::MS_NODIRATIME),
+        "diratime" => Known::Clear(MsFlags::MS_NODIRATIME),
+        "relatime" => Known::Set(MsFlags::MS_RELATIME),
+        "norelatime" => Known::Clear(MsFlags::MS_RELATIME),
+        "strictatime" => Known::Set(MsFlags::MS_STRICTATIME),
+        "nostrictatime" => Known::Clear(MsFlags::MS_STRICTATIME),
+        "lazytime" => Known::Set(MsFlags::MS_LAZYTIME),
+        "nolazytime" => Known::Clear(MsFlags::MS_LAZYTIME),
+        "silent" => Known::Set(MsFlags::MS_SILENT),
+        "iversion" => Known::Set(MsFlags::MS_I_VERSION),
+        "noiversion" => Known::Clear(MsFlags::MS_I_VERSION),
+        comment if comment.starts_with("x-") => Known::Comment,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_split_between_the_kernel_and_the_filesystem() {
+        let flags = [
+            "noatime", "nodev", "discard", "dev", "x-y=z", "ro", "uquota",
+        ]
+        .map(str::to_owned);
+        let (bits, data) = translate(Filesystem::Xfs, &MountFlags::new(flags).unwrap());
+        assert_eq!(bits, MsFlags::MS_NOATIME);
+        assert_eq!(data, "nouuid,discard,uquota");
+    }
+
+    #[test]
+    fn a_plain_file_is_no_device() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let error = number_of(file.path()).unwrap_err();
+        assert!(
+            crate::base::chain::chain(&error).ends_with("it is no block device"),
+            "{error}"
+        );
+    }
+}

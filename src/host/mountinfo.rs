@@ -1,0 +1,230 @@
+//! The mount table: `/proc/self/mountinfo`, as proc(5) describes it.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+use super::device::{Device, Number};
+
+/// One line of the table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mount {
+    /// The device of the mounted filesystem; btrfs shows one that no block device has.
+    pub number: Number,
+    /// The directory or file within the filesystem that is mounted.
+    pub root: PathBuf,
+    /// Where it is mounted.
+    pub point: PathBuf,
+    /// Options of this mount.
+    pub options: String,
+    /// The filesystem's type.
+    pub kind: String,
+    /// What was mounted, in the filesystem's words.
+    pub source: PathBuf,
+    /// Options of the filesystem, shared by all its mounts.
+    pub super_options: String,
+}
+
+/// A line that does not follow proc(5).
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {line:?}: {reason}")]
+pub struct InvalidLine {
+    /// The line.
+    pub line: String,
+    /// What is wrong.
+    pub reason: &'static str,
+}
+
+impl Mount {
+    /// Whether nothing can be written through it.
+    #[must_use]
+    pub fn is_read_only(&self) -> bool {
+        has(&self.options, "ro") || has(&self.super_options, "ro")
+    }
+
+    /// Whether its filesystem as a whole is read-only.
+    #[must_use]
+    pub fn is_super_read_only(&self) -> bool {
+        has(&self.super_options, "ro")
+    }
+
+    /// Whether the option is set for this mount.
+    #[must_use]
+    pub fn has_option(&self, option: &str) -> bool {
+        has(&self.options, option)
+    }
+
+    /// Whether a filesystem on this very device is mounted.
+    #[must_use]
+    pub fn is_of(&self, device: &Device) -> bool {
+        if self.kind == "btrfs" {
+            return self.source.file_name() == device.path.file_name();
+        }
+        self.number == device.number
+    }
+
+    /// Whether it shows this device's node, which is a file of the filesystem under `/dev`.
+    #[must_use]
+    pub fn is_node_of(&self, device: &Device) -> bool {
+        matches!(self.kind.as_str(), "devtmpfs" | "tmpfs")
+            && self.root.file_name() == device.path.file_name()
+    }
+
+    /// Whether the filesystem is mounted from its root, not from a directory within.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.root == Path::new("/")
+    }
+}
+
+fn has(options: &str, option: &str) -> bool {
+    options.split(',').any(|given| given == option)
+}
+
+/// Reads the table, in the kernel's order: of two mounts at one point the later is on top.
+///
+/// # Errors
+/// On the first line that does not follow proc(5).
+pub fn parse(table: &[u8]) -> Result<Vec<Mount>, InvalidLine> {
+    table
+        .split(|&byte| byte == b'\n')
+        .filter(|line| !line.is_empty())
+        .map(|line| {
+            parse_line(line).map_err(|reason| InvalidLine {
+                line: String::from_utf8_lossy(line).into_owned(),
+                reason,
+            })
+        })
+        .collect()
+}
+
+fn parse_line(line: &[u8]) -> Result<Mount, &'static str> {
+    let mut fields = line.split(|&byte| byte == b' ');
+    let mut next = || fields.next().ok_or("a field is missing");
+    let (_id, _parent) = (next()?, next()?);
+    let number = text(next()?)
+        .parse()
+        .map_err(|()| "major:minor is no pair of numbers")?;
+    let root = path(next()?);
+    let point = path(next()?);
+    let options = text(next()?);
+    // Optional fields, any number of them, up to a lone hyphen.
+    while next()? != b"-" {}
+    Ok(Mount {
+        number,
+        root,
+        point,
+        options,
+        kind: text(next()?),
+        source: path(next()?),
+        super_options: text(next()?),
+    })
+}
+
+fn text(field: &[u8]) -> String {
+    String::from_utf8_lossy(&unescape(field)).into_owned()
+}
+
+fn path(field: &[u8]) -> PathBuf {
+    PathBuf::from(OsString::from_vec(unescape(field)))
+}
+
+/// Undoes the kernel's escapes: a backslash and three octal digits stand for one byte.
+fn unescape(field: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(field.len());
+    let mut rest = field;
+    while let Some((&first, tail)) = rest.split_first() {
+        let (byte, after) = match (first, tail) {
+            (b'\\', [a, b, c, after @ ..]) => match octal(*a, *b, *c) {
+                Some(byte) => (byte, after),
+                None => (first, tail),
+            },
+            _ => (first, tail),
+        };
+        bytes.push(byte);
+        rest = after;
+    }
+    bytes
+}
+
+fn octal(a: u8, b: u8, c: u8) -> Option<u8> {
+    let digit = |byte: u8| matches!(byte, b'0'..=b'7').then(|| u16::from(byte - b'0'));
+    u8::try_from(digit(a)? * 64 + digit(b)? * 8 + digit(c)?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write;
+    use std::os::unix::ffi::OsStrExt;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn optional_fields_are_skipped_and_escapes_undone() {
+        let table =
+            b"36 35 7:5 / /a\\040b\\134c rw,noatime shared:1 master:2 - ext4 /dev/loop5 ro,x=1\n\
+            37 35 0:6 /loop5 /t rw - devtmpfs udev rw\n";
+        let mounts = parse(table).unwrap();
+        assert_eq!(mounts[0].point, Path::new("/a b\\c"));
+        assert!(mounts[0].is_read_only() && !mounts[0].has_option("ro"));
+        assert_eq!(mounts[0].number, Number { major: 7, minor: 5 });
+        assert_eq!(mounts[1].root, Path::new("/loop5"));
+        assert!(!mounts[1].is_whole());
+    }
+
+    #[test]
+    fn a_cut_line_is_an_error() {
+        for line in ["36 35 7:5 / /a rw", "36 35 x / /a rw - ext4 s rw", "junk"] {
+            assert!(parse(line.as_bytes()).is_err(), "{line}");
+        }
+    }
+
+    #[test]
+    fn the_table_of_this_process_is_understood() {
+        let table = std::fs::read("/proc/self/mountinfo").unwrap();
+        assert!(
+            parse(&table)
+                .unwrap()
+                .iter()
+                .any(|mount| mount.point == Path::new("/"))
+        );
+    }
+
+    fn escape(bytes: &[u8]) -> String {
+        let mut text = String::new();
+        for &byte in bytes {
+            match byte {
+                b' ' | b'\t' | b'\n' | b'\\' | 128.. => write!(text, "\\{byte:03o}").unwrap(),
+                _ => text.push(char::from(byte)),
+            }
+        }
+        text
+    }
+
+    proptest! {
+        #[test]
+        fn every_path_comes_back_as_it_was(
+            root in proptest::collection::vec(1u8..=255, 0..40),
+            point in proptest::collection::vec(1u8..=255, 0..40),
+            optional in proptest::collection::vec("[a-z]{1,8}:[0-9]{1,3}", 0..4),
+        ) {
+            let optional: String = optional.iter().map(|tag| format!(" {tag}")).collect();
+            let line = format!(
+                "1 2 3:4 /{} /{} rw{optional} - xfs /dev/x rw\n",
+                escape(&root),
+                escape(&point),
+            );
+            let mounts = parse(line.as_bytes()).unwrap();
+            prop_assert_eq!(mounts.len(), 1);
+            prop_assert_eq!(&mounts[0].root.as_os_str().as_bytes()[1..], &root[..]);
+            prop_assert_eq!(&mounts[0].point.as_os_str().as_bytes()[1..], &point[..]);
+        }
+
+        #[test]
+        fn no_table_makes_it_panic(table in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = parse(&table);
+        }
+    }
+}

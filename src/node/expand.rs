@@ -1,0 +1,119 @@
+//! Growing: the filesystem follows its device while it is in use.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::MissedTickBehavior;
+
+use super::observe::{Quick, mounts_of, quick};
+use super::plan;
+use super::request::Expand;
+use super::run::Subject;
+use super::{Error, Node, Result};
+use crate::base::Deadline;
+use crate::host::{Device, Entry, Mount};
+use crate::model::Bytes;
+
+const VERB: &str = "expanding";
+
+/// How often to look whether the device has grown.
+const TICK: Duration = Duration::from_millis(100);
+
+impl Node {
+    /// Grows a volume's filesystem and answers the size of its device. Repeatable; the deadline
+    /// bounds the wait for the device to have the wanted size.
+    ///
+    /// # Errors
+    /// When the volume is not at the path, its device keeps its size, or growing fails.
+    pub async fn expand(self: &Arc<Self>, request: Expand, deadline: Deadline) -> Result<Bytes> {
+        let guard = self.lock(&request.volume.id)?;
+        let node = Arc::clone(self);
+        self.tasks
+            .run(async move {
+                let _guard = guard;
+                node.expand_locked(&request, deadline).await
+            })
+            .await
+    }
+
+    async fn expand_locked(&self, request: &Expand, deadline: Deadline) -> Result<Bytes> {
+        let volume = &request.volume;
+        let device = self.device_at(request).await?;
+        let device = self.wait_for_size(request, device, deadline).await?;
+        let at = Quick::new(volume, VERB);
+        let mounts = mounts_of(&device, &self.mounts(at).await?, &[]);
+        let filesystem = mounts.first().and_then(|mount| mount.kind.parse().ok());
+        let Some(filesystem) = filesystem else {
+            return Ok(device.size);
+        };
+        let stated = self
+            .host
+            .filesystem_size(quick(), &device, filesystem)
+            .await
+            .map_err(at.failed())?;
+        let steps = plan::expand(&device, &mounts, stated).map_err(|refusal| Error::Refused {
+            volume: volume.id.clone(),
+            verb: VERB,
+            refusal,
+        })?;
+        let subject = Subject {
+            volume,
+            device: Some(&device),
+            verb: VERB,
+        };
+        self.run(subject, &steps).await?;
+        Ok(device.size)
+    }
+
+    /// The volume's device, if the volume is at the path.
+    async fn device_at(&self, request: &Expand) -> Result<Device> {
+        let volume = &request.volume;
+        let at = Quick::new(volume, VERB);
+        let not_here = |reason: &str| Error::NotHere {
+            volume: volume.id.clone(),
+            path: request.path.as_path().to_owned(),
+            reason: reason.to_owned(),
+        };
+        let Some(device) = self.present(volume, VERB).await? else {
+            return Err(not_here("no device with its serial is on this node"));
+        };
+        // The path of a device says nothing: orchestrators name a directory above it.
+        if request.block {
+            return Ok(device);
+        }
+        let mounts = self.mounts(at).await?;
+        let spot = self.spot(request.path.as_path(), &mounts, at).await?;
+        let is_mounted = spot
+            .mount
+            .as_ref()
+            .is_some_and(|m: &Mount| m.is_of(&device));
+        if is_mounted || spot.entry == Entry::Block(device.number) {
+            return Ok(device);
+        }
+        Err(not_here("it is not mounted there"))
+    }
+
+    async fn wait_for_size(
+        &self,
+        request: &Expand,
+        mut device: Device,
+        deadline: Deadline,
+    ) -> Result<Device> {
+        let required = request.required.unwrap_or_default();
+        let mut ticks = tokio::time::interval(TICK);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        while device.size < required {
+            if deadline.remaining() <= TICK {
+                return Err(Error::NotGrown {
+                    volume: request.volume.id.clone(),
+                    device: device.to_string(),
+                    size: device.size,
+                    required,
+                });
+            }
+            ticks.tick().await;
+            device = self.device_at(request).await?;
+        }
+        Ok(device)
+    }
+}

@@ -1,0 +1,91 @@
+//! The node's half: a disk that is attached to this machine becomes a directory or a device in a pod.
+//!
+//! Each verb looks (`observe`), decides (`plan`, pure), and only then acts (`run`). Which volume is
+//! mounted where is learned from the mount table and sysfs every time, never remembered.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::base::{Guard, KeyedLocks, Tasks};
+use crate::host::{Exec, Host};
+use crate::model::{DiskId, InstanceId, ZoneId};
+
+pub mod error;
+pub mod expand;
+pub mod find;
+pub mod info;
+mod observe;
+pub mod path;
+pub mod plan;
+pub mod publish;
+pub mod request;
+mod run;
+pub mod stage;
+pub mod stats;
+mod undo;
+pub mod unpublish;
+pub mod unstage;
+
+pub use error::{Error, Result};
+pub use find::FindError;
+pub use info::Info;
+pub use path::{InvalidPath, VolumePath};
+pub use plan::Refusal;
+pub use request::{Access, Expand, Leave, Publish, Stage, Stats, Volume};
+pub use stats::VolumeStats;
+
+// What callers meet in errors and answers.
+pub use crate::host::{Amount, HostError, Usage};
+
+/// What the node is told about itself.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The instance this runs on; it is the CSI node id.
+    pub id: InstanceId,
+    /// The zone it is in.
+    pub zone: ZoneId,
+    /// How many volumes it takes; none leaves that to the cluster.
+    pub max_volumes: Option<u32>,
+    /// The fake cloud's device directory: `DIR/<serial>` is a symlink to a loop device whose backing
+    /// file is named `<serial>.<anything>`. None on a real machine.
+    pub device_dir: Option<PathBuf>,
+}
+
+/// The node.
+#[derive(Debug)]
+pub struct Node {
+    host: Arc<dyn Host>,
+    exec: Arc<dyn Exec>,
+    settings: Settings,
+    locks: KeyedLocks,
+    tasks: Tasks,
+}
+
+impl Node {
+    /// A node on this host.
+    #[must_use]
+    pub fn new(host: Arc<dyn Host>, exec: Arc<dyn Exec>, settings: Settings) -> Self {
+        Self {
+            host,
+            exec,
+            settings,
+            locks: KeyedLocks::default(),
+            tasks: Tasks::default(),
+        }
+    }
+
+    /// The calls that run now; shutdown waits for them.
+    #[must_use]
+    pub fn tasks(&self) -> &Tasks {
+        &self.tasks
+    }
+
+    /// One call at a time for each volume.
+    fn lock(&self, volume: &DiskId) -> Result<Guard> {
+        self.locks
+            .try_lock(volume.as_str())
+            .ok_or_else(|| Error::Busy {
+                volume: volume.clone(),
+            })
+    }
+}

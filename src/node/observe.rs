@@ -1,0 +1,101 @@
+//! Looking at the host, with the errors and time bounds that all verbs share.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::request::Volume;
+use super::{Error, Node, Result};
+use crate::base::Deadline;
+use crate::host::{Device, Entry, HostError, Mount};
+use crate::model::DiskId;
+
+/// Bound of one call that only reads what the kernel has in memory, or changes a directory entry.
+const QUICK: Duration = Duration::from_secs(30);
+
+/// The deadline of such a call. It is not the caller's: once a verb has begun to act, it goes on to
+/// a state that the next call can build on.
+pub(super) fn quick() -> Deadline {
+    Deadline::after(QUICK)
+}
+
+/// Names the volume and the verb in errors of the host.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Quick<'a> {
+    volume: &'a DiskId,
+    verb: &'static str,
+}
+
+impl<'a> Quick<'a> {
+    pub(super) fn new(volume: &'a Volume, verb: &'static str) -> Self {
+        Self {
+            volume: &volume.id,
+            verb,
+        }
+    }
+
+    pub(super) fn failed(self) -> impl FnOnce(HostError) -> Error {
+        let volume = self.volume.clone();
+        let verb = self.verb;
+        move |source| Error::Host {
+            volume,
+            verb,
+            source,
+        }
+    }
+}
+
+/// A path, what is there, and what is mounted there.
+#[derive(Debug, Clone)]
+pub(super) struct Spot {
+    /// The path as the mount table spells it.
+    pub(super) path: PathBuf,
+    /// What is there. Under a mount that answers no more it counts as missing.
+    pub(super) entry: Entry,
+    /// The topmost mount at it.
+    pub(super) mount: Option<Mount>,
+}
+
+impl Node {
+    /// Looks at a path, given the mount table.
+    pub(super) async fn spot(&self, path: &Path, mounts: &[Mount], at: Quick<'_>) -> Result<Spot> {
+        let path = self
+            .host
+            .canonical(quick(), path)
+            .await
+            .map_err(at.failed())?;
+        let mount = mounts.iter().rfind(|mount| mount.point == path).cloned();
+        let entry = match self.host.entry(quick(), &path).await {
+            Ok(entry) => entry,
+            // A filesystem whose device is gone answers nothing, and must come off all the same.
+            Err(error) if mount.is_some() => {
+                tracing::warn!(path = %path.display(), error = %error, "a mounted path does not answer");
+                Entry::Missing
+            }
+            Err(error) => return Err(at.failed()(error)),
+        };
+        Ok(Spot { path, entry, mount })
+    }
+
+    /// The mount table.
+    pub(super) async fn mounts(&self, at: Quick<'_>) -> Result<Vec<Mount>> {
+        self.host.mounts(quick()).await.map_err(at.failed())
+    }
+}
+
+/// Mounts of the device's filesystem, other than at these places.
+pub(super) fn mounts_of(device: &Device, mounts: &[Mount], except: &[&Path]) -> Vec<Mount> {
+    mounts
+        .iter()
+        .filter(|mount| mount.is_of(device) && !except.contains(&mount.point.as_path()))
+        .cloned()
+        .collect()
+}
+
+/// Mounts of the device's node, other than at this place.
+pub(super) fn nodes_of(device: &Device, mounts: &[Mount], except: &Path) -> Vec<Mount> {
+    mounts
+        .iter()
+        .filter(|mount| mount.is_node_of(device) && mount.point != except)
+        .cloned()
+        .collect()
+}

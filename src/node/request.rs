@@ -1,0 +1,114 @@
+//! What the verbs are asked for, parsed.
+
+use super::path::VolumePath;
+use crate::model::{Bytes, DiskId, Filesystem, MountFlags, Serial};
+
+/// A volume and the serial that its device shows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Volume {
+    /// The disk.
+    pub id: DiskId,
+    /// The serial of its device.
+    pub serial: Serial,
+}
+
+impl Volume {
+    /// A volume whose serial the controller passed on; else it is the id without `d-` (ECS API,
+    /// `SerialNumber`).
+    #[must_use]
+    pub fn new(id: DiskId, serial: Option<Serial>) -> Self {
+        let serial = serial.unwrap_or_else(|| {
+            let body = id.as_str().strip_prefix("d-").unwrap_or(id.as_str());
+            Serial::new(body).expect("a disk id has a body after its prefix")
+        });
+        Self { id, serial }
+    }
+}
+
+/// How a volume is used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Access {
+    /// As a device.
+    Block,
+    /// As a directory.
+    Mount {
+        /// The filesystem it must have, or be given when it is blank.
+        filesystem: Filesystem,
+        /// Options of the mount.
+        flags: MountFlags,
+    },
+}
+
+/// Make a volume ready on this node.
+#[derive(Debug, Clone)]
+pub struct Stage {
+    /// The volume.
+    pub volume: Volume,
+    /// Where it is mounted for the node.
+    pub staging: VolumePath,
+    /// How it is used.
+    pub access: Access,
+    /// Whether nothing may be written.
+    pub read_only: bool,
+}
+
+/// Show a staged volume to a pod.
+#[derive(Debug, Clone)]
+pub struct Publish {
+    /// The volume.
+    pub volume: Volume,
+    /// Where it is staged.
+    pub staging: VolumePath,
+    /// Where the pod sees it.
+    pub target: VolumePath,
+    /// How it is used.
+    pub access: Access,
+    /// Whether the pod may not write.
+    pub read_only: bool,
+    /// Whether no other target may have it (access mode `SINGLE_NODE_SINGLE_WRITER`).
+    pub single_target: bool,
+}
+
+/// Undo [`Stage`] or [`Publish`] at a path.
+#[derive(Debug, Clone)]
+pub struct Leave {
+    /// The volume.
+    pub volume: Volume,
+    /// Where it is staged or published.
+    pub path: VolumePath,
+}
+
+/// Grow a volume's filesystem to its device.
+#[derive(Debug, Clone)]
+pub struct Expand {
+    /// The volume.
+    pub volume: Volume,
+    /// Where it is staged or published.
+    pub path: VolumePath,
+    /// The size that the device must have at least; none takes it as it is.
+    pub required: Option<Bytes>,
+    /// Whether it is known to be used as a device.
+    pub block: bool,
+}
+
+/// How full a volume is.
+#[derive(Debug, Clone)]
+pub struct Stats {
+    /// The volume.
+    pub volume: Volume,
+    /// Where it is staged or published.
+    pub path: VolumePath,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_serial_is_the_passed_one_else_the_id_without_its_prefix() {
+        let id: DiskId = "d-bp1d".parse().unwrap();
+        assert_eq!(Volume::new(id.clone(), None).serial.as_str(), "bp1d");
+        let other = Serial::new("zz9");
+        assert_eq!(Volume::new(id, other).serial.as_str(), "zz9");
+    }
+}
