@@ -39,6 +39,12 @@ pub fn check(filesystem: Filesystem, device: &Path) -> Option<Command> {
     }
 }
 
+/// Whether there is a [`check`] for it.
+#[must_use]
+pub fn is_checked(filesystem: Filesystem) -> bool {
+    matches!(filesystem, Filesystem::Ext4 | Filesystem::Ext3)
+}
+
 /// Reads the exit code of [`check`] (e2fsck(8): 1 and 2 are bits for "corrected", 4 and above are
 /// errors left, or a check that could not be done).
 #[must_use]

@@ -19,6 +19,9 @@ pub mod mount;
 pub mod mountinfo;
 pub mod stats;
 
+#[cfg(test)]
+pub(crate) mod fake;
+
 pub use blockdev::Content;
 pub use device::{Device, Number};
 pub use entry::Entry;

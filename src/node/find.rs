@@ -240,3 +240,148 @@ impl Node {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::fake::disk;
+
+    fn serial(text: &str) -> Serial {
+        Serial::new(text).unwrap()
+    }
+
+    fn link(path: &str, target: &str) -> Link {
+        Link {
+            path: path.into(),
+            target: target.into(),
+        }
+    }
+
+    fn marked(target: &str) -> Links {
+        Links {
+            by_id: Vec::new(),
+            marked: Some(link("/devices/bp1", target)),
+        }
+    }
+
+    fn loop_device(name: &str, minor: u64, file: &str) -> Device {
+        Device {
+            serial: None,
+            backing_file: Some(file.into()),
+            ..disk(name, minor, "x")
+        }
+    }
+
+    #[test]
+    fn the_serial_alone_decides() {
+        let devices = [disk("vda", 0, "system"), disk("vdb", 16, "bp1")];
+        let sighting = sight(&serial("bp1"), &devices, &Links::default());
+        assert_eq!(sighting, Ok(Sighting::Here(devices[1].clone())));
+    }
+
+    #[test]
+    fn two_devices_with_one_serial_are_refused_and_named() {
+        let devices = [disk("vdb", 16, "bp1"), disk("vdc", 32, "bp1")];
+        let refused = sight(&serial("bp1"), &devices, &Links::default()).unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            "serial bp1 is that of more than one device: /dev/vdb (254:16) with serial bp1, \
+             /dev/vdc (254:32) with serial bp1"
+        );
+    }
+
+    #[test]
+    fn a_disk_without_capacity_is_not_there_yet() {
+        let mut device = disk("vdb", 16, "bp1");
+        device.size.0 = 0;
+        let sighting = sight(&serial("bp1"), &[device], &Links::default());
+        let text = "/dev/vdb (254:16) has it, but no capacity yet";
+        assert_eq!(sighting, Ok(Sighting::NotYet(text.to_owned())));
+    }
+
+    #[test]
+    fn a_missing_disk_is_told_with_what_is_there() {
+        let devices = [disk("vda", 0, "system")];
+        let Ok(Sighting::NotYet(text)) = sight(&serial("bp1"), &devices, &Links::default()) else {
+            panic!("found");
+        };
+        assert_eq!(text, "there are /dev/vda (254:0) with serial system");
+    }
+
+    #[test]
+    fn a_link_to_a_disk_with_another_serial_is_stale() {
+        let devices = [disk("vdb", 16, "bp2")];
+        let links = Links {
+            by_id: vec![link("disk/by-id/virtio-bp1", "../../vdb")],
+            marked: None,
+        };
+        let refused = sight(&serial("bp1"), &devices, &links).unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            "disk/by-id/virtio-bp1 leads to /dev/vdb (254:16), which is another disk \
+             (serial bp2): the link is stale"
+        );
+    }
+
+    #[test]
+    fn a_link_is_no_proof_of_a_disk_without_serial() {
+        let bare = Device {
+            serial: None,
+            ..disk("vdb", 16, "x")
+        };
+        let links = Links {
+            by_id: vec![link("disk/by-id/virtio-bp1", "../../vdb")],
+            marked: None,
+        };
+        let sighting = sight(&serial("bp1"), &[bare], &links).unwrap();
+        assert!(matches!(sighting, Sighting::NotYet(text) if text.contains("nothing proves")));
+    }
+
+    #[test]
+    fn a_link_that_leads_nowhere_may_be_ahead_of_its_device() {
+        let sighting = sight(&serial("bp1"), &[], &marked("/dev/loop3")).unwrap();
+        assert!(matches!(sighting, Sighting::NotYet(text) if text.contains("which is gone")));
+    }
+
+    #[test]
+    fn a_loop_device_is_accepted_by_its_whole_mark_only() {
+        let find = |file| {
+            let device = loop_device("loop3", 3, file);
+            sight(&serial("bp1"), &[device], &marked("/dev/loop3"))
+        };
+        assert!(matches!(find("/images/bp1.img"), Ok(Sighting::Here(_))));
+        for other in ["/images/bp12.img", "/images/xbp1.img", "/bp1/disk.img"] {
+            assert!(
+                matches!(find(other), Err(FindError::Stale { .. })),
+                "{other}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_mark_without_a_link_is_not_enough() {
+        let device = loop_device("loop3", 3, "/images/bp1.img");
+        let sighting = sight(&serial("bp1"), &[device], &Links::default());
+        assert!(matches!(sighting, Ok(Sighting::NotYet(_))));
+    }
+
+    #[test]
+    fn one_file_behind_two_loop_devices_is_refused() {
+        let devices = [
+            loop_device("loop3", 3, "/images/bp1.img"),
+            loop_device("loop4", 4, "/images/bp1.img"),
+        ];
+        let refused = sight(&serial("bp1"), &devices, &marked("/dev/loop3"));
+        assert!(matches!(refused, Err(FindError::Duplicate { .. })));
+    }
+
+    #[test]
+    fn a_serial_and_a_mark_on_different_devices_are_refused() {
+        let devices = [
+            disk("vdb", 16, "bp1"),
+            loop_device("loop3", 3, "/images/bp1.img"),
+        ];
+        let refused = sight(&serial("bp1"), &devices, &marked("/dev/loop3"));
+        assert!(matches!(refused, Err(FindError::Duplicate { .. })));
+    }
+}

@@ -26,6 +26,9 @@ mod undo;
 pub mod unpublish;
 pub mod unstage;
 
+#[cfg(test)]
+mod tests;
+
 pub use error::{Error, Result};
 pub use find::FindError;
 pub use info::Info;

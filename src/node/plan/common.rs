@@ -1,0 +1,69 @@
+//! Judgements and words that several plans share.
+
+use super::{Plan, Refusal, Spot, Step};
+use crate::host::filesystem::SLACK;
+use crate::host::{Device, Entry, Mount};
+use crate::model::{Bytes, Filesystem};
+
+/// Whether the filesystem leaves so much of the device unused that it should grow.
+pub(super) fn is_small(stated: Option<Bytes>, device: &Device) -> bool {
+    stated.is_some_and(|size| device.size.0.saturating_sub(size.0) > SLACK.0)
+}
+
+pub(super) fn directory(spot: &Spot) -> Plan {
+    match spot.entry {
+        Entry::Directory => Ok(Vec::new()),
+        Entry::Missing => Ok(vec![Step::MakeDirectory(spot.path.clone())]),
+        other => Err(bad(spot, other, "a directory")),
+    }
+}
+
+pub(super) fn bad(spot: &Spot, entry: Entry, wanted: &'static str) -> Refusal {
+    Refusal::BadTarget {
+        path: spot.path.clone(),
+        found: match entry {
+            Entry::Missing => "missing",
+            Entry::Directory => "a directory",
+            Entry::File => "a file",
+            Entry::Block(_) => "a block device",
+            Entry::Symlink => "a symlink",
+            Entry::Other => "a special file",
+        },
+        wanted,
+    }
+}
+
+pub(super) fn incompatible(spot: &Spot, found: String, wanted: &str) -> Refusal {
+    Refusal::Incompatible {
+        path: spot.path.clone(),
+        found,
+        wanted: wanted.to_owned(),
+    }
+}
+
+pub(super) fn occupied(spot: &Spot, mount: &Mount) -> Refusal {
+    Refusal::Occupied {
+        path: spot.path.clone(),
+        source_name: format!("{} ({})", mount.source.display(), mount.kind),
+    }
+}
+
+pub(super) fn foreign(device: &Device, what: &str, wanted: Filesystem) -> Refusal {
+    Refusal::ForeignData {
+        device: device.to_string(),
+        found: what.to_owned(),
+        wanted,
+    }
+}
+
+pub(super) fn places(mounts: &[Mount]) -> String {
+    let points: Vec<String> = mounts
+        .iter()
+        .map(|m| m.point.display().to_string())
+        .collect();
+    points.join(", ")
+}
+
+pub(super) fn word(read_only: bool) -> &'static str {
+    if read_only { "read-only" } else { "writable" }
+}

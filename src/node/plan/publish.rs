@@ -1,0 +1,109 @@
+//! Publishing.
+
+use super::common::{bad, directory, incompatible, occupied, places, word};
+use super::{Access, Plan, Refusal, Spot, Step, Wanted};
+use crate::host::{Device, Entry, Mount};
+use crate::model::Filesystem;
+
+/// What publishing saw.
+#[derive(Debug)]
+pub(in crate::node) struct PublishSeen {
+    pub(in crate::node) device: Device,
+    pub(in crate::node) staging: Spot,
+    pub(in crate::node) target: Spot,
+    /// Other targets that the volume is published at.
+    pub(in crate::node) others: Vec<Mount>,
+}
+
+/// Publishing.
+pub(in crate::node) fn publish(
+    wanted: Wanted<'_>,
+    single_target: bool,
+    seen: &PublishSeen,
+) -> Plan {
+    let steps = match wanted.access {
+        Access::Block => publish_block(wanted.read_only, seen)?,
+        Access::Mount { filesystem, .. } => publish_mount(*filesystem, wanted.read_only, seen)?,
+    };
+    if single_target && !seen.others.is_empty() {
+        return Err(Refusal::SingleTarget {
+            at: places(&seen.others),
+        });
+    }
+    Ok(steps)
+}
+
+fn publish_mount(filesystem: Filesystem, read_only: bool, seen: &PublishSeen) -> Plan {
+    let staging = seen.staging.path.clone();
+    let staged = seen.staging.mount.as_ref();
+    let Some(staged) = staged.filter(|mount| mount.is_of(&seen.device)) else {
+        return Err(Refusal::NotStaged { staging });
+    };
+    if staged.kind != filesystem.as_str() {
+        let found = format!("as {}", staged.kind);
+        return Err(incompatible(&seen.staging, found, filesystem.as_str()));
+    }
+    if staged.is_read_only() && !read_only {
+        return Err(Refusal::StagedReadOnly { staging });
+    }
+    let target = seen.target.path.clone();
+    if let Some(mount) = &seen.target.mount {
+        if !mount.is_of(&seen.device) || !mount.is_whole() {
+            return Err(occupied(&seen.target, mount));
+        }
+        return there_already(&seen.target, mount, read_only);
+    }
+    let mut steps = directory(&seen.target)?;
+    steps.push(Step::Bind {
+        source: staging,
+        target: target.clone(),
+    });
+    if read_only {
+        steps.push(Step::RemountReadOnly(target));
+    }
+    Ok(steps)
+}
+
+fn publish_block(read_only: bool, seen: &PublishSeen) -> Plan {
+    let device = &seen.device;
+    // A read-only mount does not keep anybody from writing to a device through its node, so the
+    // device itself is made read-only; that cannot differ between targets.
+    if let Some(other) = seen.others.iter().find(|m| m.is_read_only() != read_only) {
+        return Err(Refusal::MixedAccess {
+            found: word(other.is_read_only()),
+            at: other.point.display().to_string(),
+        });
+    }
+    let mut steps = Vec::new();
+    if device.read_only != read_only {
+        steps.push(Step::SetDeviceReadOnly(read_only));
+    }
+    let target = seen.target.path.clone();
+    if let Some(mount) = &seen.target.mount {
+        if seen.target.entry != Entry::Block(device.number) {
+            return Err(occupied(&seen.target, mount));
+        }
+        steps.extend(there_already(&seen.target, mount, read_only)?);
+        return Ok(steps);
+    }
+    match seen.target.entry {
+        Entry::File => {}
+        Entry::Missing => steps.push(Step::MakeFile(target.clone())),
+        other => return Err(bad(&seen.target, other, "a file")),
+    }
+    steps.push(Step::BindDevice(target.clone()));
+    if read_only {
+        steps.push(Step::RemountReadOnly(target));
+    }
+    Ok(steps)
+}
+
+/// It is at the target. An earlier read-only call may have ended before its last step, and making
+/// the mount read-only is safe; the other way round is another wish.
+fn there_already(spot: &Spot, mount: &Mount, read_only: bool) -> Plan {
+    match (mount.is_read_only(), read_only) {
+        (true, true) | (false, false) => Ok(Vec::new()),
+        (false, true) => Ok(vec![Step::RemountReadOnly(spot.path.clone())]),
+        (true, false) => Err(incompatible(spot, word(true).to_owned(), word(false))),
+    }
+}
