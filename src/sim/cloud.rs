@@ -1,6 +1,7 @@
 //! A fake cloud that runs: the world, its faces and whatever keeps it going.
 
-use std::sync::Arc;
+use std::net::TcpListener;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Value, json};
 
@@ -8,7 +9,9 @@ use crate::base::Clock;
 use crate::model::{InstanceId, ZoneId};
 
 use super::config::{Config, InvalidConfig};
+use super::credential::Keys;
 use super::ecs::SimEcs;
+use super::http::Server;
 use super::log::{Count, Entry};
 use super::options::Options;
 use super::shared::Shared;
@@ -18,6 +21,16 @@ use super::world::World;
 #[derive(Debug, Clone)]
 pub struct Cloud {
     shared: Arc<Shared>,
+    server: Arc<Mutex<Option<Server>>>,
+    endpoint: Option<String>,
+}
+
+/// A fake cloud that could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The listener cannot be served on.
+    #[error("cannot serve on the listener")]
+    Listener(#[source] std::io::Error),
 }
 
 /// An instance of the fake cloud.
@@ -40,7 +53,52 @@ impl Cloud {
         let world = World::new(genesis, clock.now());
         Self {
             shared: Arc::new(Shared::new(world, clock)),
+            server: Arc::default(),
+            endpoint: None,
         }
+    }
+
+    /// A fake cloud that serves the API, the metadata of its instances (`/imds/ID/latest/…`) and
+    /// the control path (`/_control/…`) on the listener.
+    ///
+    /// # Errors
+    /// When the listener cannot be served on.
+    pub async fn start(
+        options: &Options,
+        clock: Arc<dyn Clock>,
+        listener: TcpListener,
+    ) -> Result<Self, StartError> {
+        let mut cloud = Self::in_memory(options, clock);
+        let keys = Keys {
+            id: options.access_key_id.clone(),
+            secret: options.access_key_secret.clone(),
+            seed: options.seed,
+        };
+        let shared = Arc::clone(&cloud.shared);
+        let server = Server::start(listener, shared, keys).await;
+        let server = server.map_err(StartError::Listener)?;
+        cloud.endpoint = Some(server.uri());
+        cloud.server = Arc::new(Mutex::new(Some(server)));
+        Ok(cloud)
+    }
+
+    /// Where the API is served: for `--ecs-endpoint`. None in memory.
+    #[must_use]
+    pub fn endpoint(&self) -> Option<&str> {
+        self.endpoint.as_deref()
+    }
+
+    /// Where an instance finds its metadata: for `--metadata-endpoint`. None in memory.
+    #[must_use]
+    pub fn metadata_endpoint(&self, instance: &InstanceId) -> Option<String> {
+        let endpoint = self.endpoint.as_deref()?;
+        Some(format!("{endpoint}/imds/{instance}"))
+    }
+
+    /// Stops serving. May be called again, and on any clone.
+    pub async fn shutdown(&self) {
+        let mut server = self.server.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(server.take());
     }
 
     /// The face in memory.

@@ -2,7 +2,7 @@
 //! behind its disks if wanted. Faithful, not nice: states are asynchronous, reads are stale when
 //! asked, paging, tokens, limits and errors are those of the ECS API documents. It shares no code
 //! with what it judges.
-#![expect(dead_code, reason = "the face over HTTP and the runner use it")]
+#![expect(dead_code, reason = "the runner uses it")]
 
 mod action;
 mod agenda;
@@ -11,6 +11,7 @@ pub mod cloud;
 pub mod config;
 mod convert;
 mod create;
+mod credential;
 mod delete;
 mod detach;
 mod disk;
@@ -18,6 +19,7 @@ pub mod ecs;
 mod effect;
 pub mod fault;
 mod gate;
+mod http;
 mod ids;
 mod index;
 pub mod instance;

@@ -1,0 +1,15 @@
+//! The face over HTTP: the real wire, with its own reading of signatures and its own JSON.
+
+mod api;
+mod auth_v1;
+mod auth_v3;
+mod control;
+mod doorman;
+mod imds;
+mod query;
+mod render;
+mod reply;
+mod request;
+mod server;
+
+pub(crate) use server::Server;

@@ -1,0 +1,263 @@
+//! Answers and refusals in the wire's JSON, or in a little XML for who did not ask for JSON.
+
+use serde_json::{Value, json};
+
+use crate::sim::disk::{DiskRow, Link};
+use crate::sim::instance::InstanceRow;
+use crate::sim::machine::MachineType;
+use crate::sim::reply::{Answer, Listing, Refusal};
+use crate::sim::size;
+use crate::sim::snapshot::SnapshotRow;
+use crate::sim::stock::ZoneOffer;
+use jiff::Timestamp;
+
+/// Where rows are rendered: the region that they lie in, and the time.
+#[derive(Debug)]
+pub(super) struct Scene<'a> {
+    pub(super) region: &'a str,
+    pub(super) now: Timestamp,
+}
+
+fn time(at: Option<Timestamp>) -> String {
+    at.map_or(String::new(), |at| {
+        at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+    })
+}
+
+fn tags(tags: &std::collections::BTreeMap<String, String>) -> Value {
+    let tags = tags
+        .iter()
+        .map(|(k, v)| json!({"TagKey": k, "TagValue": v}));
+    json!({"Tag": tags.collect::<Vec<_>>()})
+}
+
+fn listing<T>(page: Listing<T>, list: &str, row: &str, with: impl FnMut(T) -> Value) -> Value {
+    let page = page.map(with);
+    let mut value = json!({
+        "TotalCount": page.total,
+        "PageNumber": page.page_number,
+        "PageSize": page.page_size,
+        "NextToken": page.next.unwrap_or_default(),
+    });
+    value[list] = json!({ row: page.rows });
+    value
+}
+
+impl Scene<'_> {
+    pub(super) fn answer(&self, answer: Answer) -> Value {
+        match answer {
+            Answer::Done => json!({}),
+            Answer::Disk(id) => json!({"DiskId": id}),
+            Answer::Snapshot(id) => json!({"SnapshotId": id}),
+            Answer::Disks(page) => listing(page, "Disks", "Disk", |row| self.disk(&row)),
+            Answer::Snapshots(page) => {
+                listing(page, "Snapshots", "Snapshot", |row| self.snapshot(&row))
+            }
+            Answer::Instances(page) => {
+                listing(page, "Instances", "Instance", |row| self.instance(&row))
+            }
+            Answer::Types(types) => {
+                let types: Vec<Value> = types.iter().map(machine).collect();
+                json!({"InstanceTypes": {"InstanceType": types}, "NextToken": ""})
+            }
+            Answer::Stock(zones) => {
+                let zones: Vec<Value> = zones.iter().map(|zone| self.zone(zone)).collect();
+                json!({"AvailableZones": {"AvailableZone": zones}})
+            }
+            Answer::Regions(regions) => {
+                let regions = regions.iter().map(|region| {
+                    json!({"RegionId": region, "LocalName": region, "Status": "available"})
+                });
+                json!({"Regions": {"Region": regions.collect::<Vec<_>>()}})
+            }
+        }
+    }
+
+    fn disk(&self, row: &DiskRow) -> Value {
+        let holder = row.shown().next().filter(|_| !row.multi_attach);
+        let attachments = row.shown().map(|a| {
+            json!({"InstanceId": a.instance, "Device": a.device, "AttachedTime": time(Some(a.since))})
+        });
+        let attachments: Vec<Value> = attachments.collect();
+        let (iops, rate) = size::performance(&row.category, row.level.as_deref(), row.size);
+        let held = row.attachments.iter().any(|a| a.link == Link::Attached);
+        let value = json!({
+            "DiskId": row.id,
+            "SerialNumber": row.serial,
+            "RegionId": self.region,
+            "ZoneId": row.zone,
+            "DiskName": row.name,
+            "Description": row.description,
+            "Type": "data",
+            "Category": row.category,
+            "PerformanceLevel": row.level.as_deref().unwrap_or_default(),
+            "Size": row.size,
+            "Status": row.status(),
+            "InstanceId": holder.map_or("", |a| &a.instance),
+            "Device": holder.map_or("", |a| &a.device),
+            "Attachments": {"Attachment": attachments},
+            "MultiAttach": if row.multi_attach { "Enabled" } else { "Disabled" },
+            "Portable": true,
+            "DeleteWithInstance": row.delete_with_instance,
+            "Tags": tags(&row.tags),
+        });
+        merged(value, constant(row, held, iops, rate))
+    }
+
+    fn snapshot(&self, row: &SnapshotRow) -> Value {
+        let remaining = crate::sim::spread::until(self.now, row.ends).as_secs();
+        json!({
+            "SnapshotId": row.id,
+            "SnapshotName": row.name,
+            "Description": row.description,
+            "SourceDiskId": row.disk,
+            "SourceDiskSize": row.size.to_string(),
+            "SourceDiskType": "data",
+            "Status": row.status(),
+            "Progress": format!("{}%", row.progress(self.now)),
+            "Available": row.available(),
+            "RemainTime": remaining,
+            "CreationTime": time(row.cut),
+            "LastModifiedTime": time(row.cut),
+            "RetentionDays": row.retention_days.unwrap_or(0),
+            "Usage": "none",
+            "Encrypted": row.encrypted,
+            "Category": "Standard",
+            "SnapshotType": "user",
+            "RegionId": self.region,
+            "ResourceGroupId": "",
+            "ProductCode": "",
+            "Tags": tags(&row.tags),
+        })
+    }
+
+    fn instance(&self, row: &InstanceRow) -> Value {
+        json!({
+            "InstanceId": row.id,
+            "InstanceName": row.name,
+            "HostName": row.name,
+            "InstanceType": row.instance_type,
+            "Status": row.power.as_str(),
+            "RegionId": self.region,
+            "ZoneId": row.zone,
+            "CreationTime": time(Some(row.created)),
+            "IoOptimized": true,
+            "DeviceAvailable": true,
+            "InstanceChargeType": "PostPaid",
+            "OperationLocks": {"LockReason": []},
+            "Tags": tags(&row.tags),
+        })
+    }
+
+    fn zone(&self, zone: &ZoneOffer) -> Value {
+        let word = |available| if available { "Available" } else { "SoldOut" };
+        let stock = |available| {
+            if available {
+                "WithStock"
+            } else {
+                "WithoutStock"
+            }
+        };
+        let any = zone.offers.iter().any(|offer| offer.available);
+        let offers = zone.offers.iter().map(|offer| {
+            json!({
+                "Value": offer.category,
+                "Status": word(offer.available),
+                "StatusCategory": stock(offer.available),
+                "Min": offer.sizes.start(),
+                "Max": offer.sizes.end(),
+                "Unit": "GiB",
+            })
+        });
+        let offers: Vec<Value> = offers.collect();
+        json!({
+            "RegionId": self.region,
+            "ZoneId": zone.zone,
+            "Status": word(any),
+            "StatusCategory": stock(any),
+            "AvailableResources": {"AvailableResource": [
+                {"Type": "DataDisk", "SupportedResources": {"SupportedResource": offers}}
+            ]},
+        })
+    }
+}
+
+/// What drivers rarely look at.
+fn constant(row: &DiskRow, held: bool, iops: u32, rate: u32) -> Value {
+    json!({
+            "DeleteAutoSnapshot": true,
+    "EnableAutoSnapshot": true,
+    "EnableAutomatedSnapshotPolicy": false,
+    "AutoSnapshotPolicyId": "",
+    "Encrypted": row.encrypted,
+    "KMSKeyId": row.kms_key.as_deref().unwrap_or_default(),
+    "SourceSnapshotId": row.snapshot.as_deref().unwrap_or_default(),
+    "SourceDiskId": "",
+    "ImageId": "",
+    "ResourceGroupId": "",
+    "DiskChargeType": "PostPaid",
+    "ExpiredTime": "2999-09-08T16:00Z",
+    "CreationTime": time(Some(row.created)),
+    "AttachedTime": time(row.attached.filter(|_| held)),
+    "DetachedTime": time(row.detached.filter(|_| !held)),
+    "IOPS": iops,
+    "IOPSRead": iops,
+    "IOPSWrite": iops,
+    "Throughput": rate,
+    "ThroughputRead": rate,
+    "ThroughputWrite": rate,
+    "ProvisionedIops": row.provisioned_iops,
+    "BurstingEnabled": row.bursting,
+    "StorageSetId": "",
+    "ProductCode": "",
+    "BdfId": "",
+    "MountInstanceNum": 0,
+    "MountInstances": {"MountInstance": []},
+    "OperationLocks": {"OperationLock": []},
+    })
+}
+
+fn merged(mut one: Value, mut other: Value) -> Value {
+    if let (Some(one), Some(other)) = (one.as_object_mut(), other.as_object_mut()) {
+        one.append(other);
+    }
+    one
+}
+
+fn machine(row: &MachineType) -> Value {
+    let family = row.name.rsplit_once('.').map_or("", |(family, _)| family);
+    json!({
+        "InstanceTypeId": row.name,
+        "InstanceTypeFamily": family,
+        "CpuCoreCount": row.cores,
+        "MemorySize": row.memory_gib,
+        "DiskQuantity": row.disk_quantity,
+        "NvmeSupport": row.nvme,
+        "LocalStorageAmount": 0,
+    })
+}
+
+/// The body of a refusal.
+pub(super) fn refusal(refusal: &Refusal, request_id: &str, host: &str) -> Value {
+    json!({
+        "RequestId": request_id,
+        "HostId": host,
+        "Code": refusal.code,
+        "Message": refusal.message,
+        "Recommend": format!(
+            "https://troubleshoot.example/?q={}&product=Ecs&requestId={request_id}", refusal.code
+        ),
+    })
+}
+
+/// The little XML that a caller gets who did not ask for JSON.
+pub(super) fn xml(root: &str, value: &Value) -> String {
+    let fields = ["RequestId", "HostId", "Code", "Message", "Recommend"].into_iter();
+    let fields = fields.filter_map(|name| {
+        let text = value.get(name)?.as_str()?;
+        let text = text.replace('&', "&amp;").replace('<', "&lt;");
+        Some(format!("<{name}>{text}</{name}>"))
+    });
+    let fields: String = fields.collect();
+    format!("<?xml version='1.0' encoding='UTF-8'?><{root}>{fields}</{root}>")
+}

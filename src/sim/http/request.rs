@@ -1,0 +1,46 @@
+//! A request, taken apart.
+
+use std::collections::BTreeMap;
+
+use super::query;
+
+/// What came over the wire, as the faces of the server read it.
+#[derive(Debug)]
+pub(super) struct Wire<'a> {
+    pub(super) method: &'a str,
+    pub(super) path: &'a str,
+    pub(super) query: BTreeMap<String, String>,
+    /// By lower-case name.
+    pub(super) headers: BTreeMap<String, String>,
+    pub(super) body: &'a [u8],
+}
+
+impl<'a> Wire<'a> {
+    pub(super) fn of(request: &'a wiremock::Request) -> Self {
+        let headers = request.headers.iter().map(|(name, value)| {
+            let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
+            (name.as_str().to_owned(), value)
+        });
+        Self {
+            method: request.method.as_str(),
+            path: request.url.path(),
+            query: query::decode(request.url.query().unwrap_or_default()),
+            headers: headers.collect(),
+            body: &request.body,
+        }
+    }
+
+    pub(super) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).map(String::as_str)
+    }
+
+    /// The parameters in the body, when it is a form.
+    pub(super) fn form(&self) -> BTreeMap<String, String> {
+        let kind = self.header("content-type").unwrap_or_default();
+        if kind.starts_with("application/x-www-form-urlencoded") {
+            query::decode(&String::from_utf8_lossy(self.body))
+        } else {
+            BTreeMap::new()
+        }
+    }
+}
