@@ -36,7 +36,7 @@ pub(crate) enum Due {
     Resized {
         disk: String,
         size: u32,
-        online: bool,
+        visible: bool,
     },
     Deleted {
         disk: String,

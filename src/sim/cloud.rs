@@ -1,11 +1,16 @@
 //! A fake cloud that runs: the world, its faces and whatever keeps it going.
 
 use std::net::TcpListener;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Value, json};
 
-use crate::base::Clock;
+use tokio_util::sync::CancellationToken;
+
+use crate::base::chain::chain;
+use crate::base::{Clock, Tasks};
+use crate::host::Exec;
 use crate::model::{InstanceId, ZoneId};
 
 use super::config::{Config, InvalidConfig};
@@ -13,21 +18,41 @@ use super::credential::Keys;
 use super::ecs::SimEcs;
 use super::http::Server;
 use super::log::{Count, Entry};
-use super::options::Options;
+use super::loopdev::{LoopError, Loops};
+use super::options::{Backing, Options};
+use super::runner::Runner;
 use super::shared::Shared;
-use super::world::World;
+use super::world::{Genesis, World};
 
 /// A fake cloud. Clones are handles on the same one.
 #[derive(Debug, Clone)]
 pub struct Cloud {
     shared: Arc<Shared>,
-    server: Arc<Mutex<Option<Server>>>,
     endpoint: Option<String>,
+    running: Arc<Running>,
+}
+
+/// What keeps a fake cloud going, and ends with its last handle.
+#[derive(Debug, Default)]
+struct Running {
+    server: Mutex<Option<Server>>,
+    loops: Option<Arc<Loops>>,
+    tasks: Tasks,
+    stop: CancellationToken,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
 }
 
 /// A fake cloud that could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
+    /// The devices cannot be had.
+    #[error("cannot stand loop devices behind the disks")]
+    Devices(#[source] LoopError),
     /// The listener cannot be served on.
     #[error("cannot serve on the listener")]
     Listener(#[source] std::io::Error),
@@ -50,25 +75,38 @@ impl Cloud {
     pub fn in_memory(options: &Options, clock: Arc<dyn Clock>) -> Self {
         let mut genesis = options.genesis();
         genesis.backed = false;
+        Self::of(genesis, clock)
+    }
+
+    fn of(genesis: Genesis, clock: Arc<dyn Clock>) -> Self {
         let world = World::new(genesis, clock.now());
         Self {
             shared: Arc::new(Shared::new(world, clock)),
-            server: Arc::default(),
             endpoint: None,
+            running: Arc::default(),
         }
     }
 
     /// A fake cloud that serves the API, the metadata of its instances (`/imds/ID/latest/…`) and
     /// the control path (`/_control/…`) on the listener.
     ///
+    /// With loop devices behind its disks, commands are run by `exec`; the clock must then run with
+    /// tokio's. End it by [`Cloud::shutdown`], or devices and files stay until the next start in the
+    /// same directory.
+    ///
     /// # Errors
-    /// When the listener cannot be served on.
+    /// When the directory of the devices cannot be had, or the listener cannot be served on.
     pub async fn start(
         options: &Options,
         clock: Arc<dyn Clock>,
+        exec: Arc<dyn Exec>,
         listener: TcpListener,
     ) -> Result<Self, StartError> {
-        let mut cloud = Self::in_memory(options, clock);
+        let mut cloud = Self::of(options.genesis(), clock);
+        let loops = match (options.back_with, &options.device_dir) {
+            (Backing::Loop, Some(dir)) => Some(open(dir, exec).await?),
+            _ => None,
+        };
         let keys = Keys {
             id: options.access_key_id.clone(),
             secret: options.access_key_secret.clone(),
@@ -76,10 +114,37 @@ impl Cloud {
         };
         let shared = Arc::clone(&cloud.shared);
         let server = Server::start(listener, shared, keys).await;
-        let server = server.map_err(StartError::Listener)?;
+        let server = match server {
+            Ok(server) => server,
+            Err(error) => {
+                if let Some(loops) = &loops {
+                    loops.close().await.map_err(StartError::Devices)?;
+                }
+                return Err(StartError::Listener(error));
+            }
+        };
         cloud.endpoint = Some(server.uri());
-        cloud.server = Arc::new(Mutex::new(Some(server)));
+        cloud.running = Arc::new(Running {
+            server: Mutex::new(Some(server)),
+            loops,
+            tasks: Tasks::default(),
+            stop: CancellationToken::new(),
+        });
+        cloud.run();
         Ok(cloud)
+    }
+
+    fn run(&self) {
+        let Some(loops) = &self.running.loops else {
+            return;
+        };
+        let runner = Runner {
+            shared: Arc::clone(&self.shared),
+            loops: Arc::clone(loops),
+            tasks: self.running.tasks.clone(),
+            stop: self.running.stop.clone(),
+        };
+        self.running.tasks.start(runner.run());
     }
 
     /// Where the API is served: for `--ecs-endpoint`. None in memory.
@@ -95,10 +160,26 @@ impl Cloud {
         Some(format!("{endpoint}/imds/{instance}"))
     }
 
-    /// Stops serving. May be called again, and on any clone.
+    /// Stops serving, frees all devices and removes all files. May be called again, on any clone.
+    /// What goes wrong with the devices is logged.
     pub async fn shutdown(&self) {
-        let mut server = self.server.lock().unwrap_or_else(PoisonError::into_inner);
-        drop(server.take());
+        let running = &self.running;
+        let server = running
+            .server
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        drop(server);
+        running.stop.cancel();
+        running.tasks.finish().await;
+        if let Some(loops) = &running.loops
+            && let Err(error) = loops.close().await
+        {
+            tracing::error!(
+                error = chain(&error),
+                "devices of the fake cloud are left behind"
+            );
+        }
     }
 
     /// The face in memory.
@@ -181,6 +262,11 @@ impl Cloud {
         self.shared.ring();
         removed
     }
+}
+
+async fn open(dir: &Path, exec: Arc<dyn Exec>) -> Result<Arc<Loops>, StartError> {
+    let loops = Loops::open(dir, exec).await;
+    loops.map(Arc::new).map_err(StartError::Devices)
 }
 
 impl World {

@@ -72,7 +72,7 @@ pub struct Stale {
     pub lag: Spread,
     /// Each call draws its own lag: a new value may be followed by an old one.
     pub jumping: bool,
-    /// A row's attachments are new while the rest of it is old.
+    /// The status of a disk is old while the rest of its row is new.
     pub torn: bool,
 }
 

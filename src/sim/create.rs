@@ -75,6 +75,7 @@ impl World {
             loading,
             growing: None,
             sticks: false,
+            shown_status: None,
         });
         let create = self.config.delays.create.draw(&mut self.rng);
         let disk = id.clone();

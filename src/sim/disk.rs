@@ -64,12 +64,18 @@ pub(crate) struct DiskRow {
     pub(crate) growing: Option<u32>,
     /// An injected outcome: the next detach never ends.
     pub(crate) sticks: bool,
+    /// What a torn read shows as status.
+    #[serde(skip)]
+    pub(crate) shown_status: Option<&'static str>,
 }
 
 impl DiskRow {
     /// `Status` in the API. A shared disk is `In_use` while anybody holds it.
     pub(crate) fn status(&self) -> &'static str {
         let any = |link| self.attachments.iter().any(|a| a.link == link);
+        if let Some(status) = self.shown_status {
+            return status;
+        }
         match self.phase {
             Phase::Creating => "Creating",
             Phase::Deleting => "Deleting",

@@ -28,8 +28,8 @@ pub(crate) enum Work {
     Resize {
         serial: String,
         gib: u32,
-        /// Whether the guest shall see it now.
-        online: bool,
+        /// Whether a device shows it now; else it needs a new attachment.
+        visible: bool,
     },
     Cut {
         serial: String,
@@ -110,10 +110,14 @@ impl World {
                 serial: serial(disk)?,
                 instance: instance.clone(),
             },
-            Due::Resized { disk, size, online } => Work::Resize {
+            Due::Resized {
+                disk,
+                size,
+                visible,
+            } => Work::Resize {
                 serial: serial(disk)?,
                 gib: *size,
-                online: *online,
+                visible: *visible,
             },
             Due::Deleted { serial, .. } => Work::RemoveDisk {
                 serial: serial.clone(),

@@ -110,6 +110,10 @@ impl World {
         let id = spec.id.unwrap_or_else(|| format!("i-{}", self.rng.body()));
         let turn = self.instances.len() % self.zones.len().max(1);
         let zone = spec.zone.or_else(|| self.zones.get(turn).cloned());
+        // Who names a zone wants it to be there.
+        if let Some(zone) = zone.as_ref().filter(|zone| !self.zones.contains(zone)) {
+            self.zones.push(zone.clone());
+        }
         let row = InstanceRow {
             id: id.clone(),
             name: format!("node-{}", self.instances.len() + 1),
@@ -123,6 +127,17 @@ impl World {
             tags: spec.tags,
         };
         self.instances.insert(id.clone(), row);
+        id
+    }
+
+    /// Adds an instance that has to be made and started first. Returns its id.
+    pub(crate) fn add_instance(&mut self, spec: NodeSpec) -> String {
+        let id = self.found_instance(spec);
+        self.change_instance(&id, |row| row.power = Power::Pending);
+        let delay = self.config.delays.power.draw(&mut self.rng);
+        let instance = id.clone();
+        let to = Power::Running;
+        self.plan(delay, Due::Power { instance, to });
         id
     }
 

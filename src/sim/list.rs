@@ -37,17 +37,11 @@ impl World {
         };
         let old = old.filter(|row| row.phase != Phase::Deleting)?;
         match current {
-            Some(current) if self.config.stale.torn => {
-                // The index of attachments is newer than the row: its status may not agree.
-                let mut row = old.clone();
-                let moved = row.status() != current.status();
-                if moved && old.attachments.is_empty() {
-                    return Some(Cow::Owned(row));
-                }
-                row.attachments
-                    .retain(|a| current.on(&a.instance).is_some());
-                Some(Cow::Owned(row))
-            }
+            // The attachments are newer than the status: they need not agree.
+            Some(current) if self.config.stale.torn => Some(Cow::Owned(DiskRow {
+                shown_status: Some(old.status()),
+                ..current.clone()
+            })),
             _ => Some(Cow::Borrowed(old)),
         }
     }

@@ -2,7 +2,6 @@
 //! behind its disks if wanted. Faithful, not nice: states are asynchronous, reads are stale when
 //! asked, paging, tokens, limits and errors are those of the ECS API documents. It shares no code
 //! with what it judges.
-#![expect(dead_code, reason = "the runner uses it")]
 
 mod action;
 mod agenda;
@@ -25,6 +24,7 @@ mod index;
 pub mod instance;
 mod list;
 pub mod log;
+mod loopdev;
 mod machine;
 mod name;
 pub mod options;
@@ -32,6 +32,7 @@ mod page;
 mod params;
 mod reply;
 mod resize;
+mod runner;
 mod shared;
 mod size;
 mod snapshot;
@@ -45,7 +46,8 @@ pub mod throttle;
 mod token;
 mod world;
 
-pub use cloud::{Cloud, Node};
+pub use cloud::{Cloud, Node, StartError};
 pub use config::Config;
 pub use ecs::SimEcs;
+pub use loopdev::LoopError;
 pub use options::{Backing, Options};

@@ -59,7 +59,7 @@ impl World {
         let due = Due::Resized {
             disk: id.to_owned(),
             size: wanted,
-            online,
+            visible: online || row.attachments.is_empty(),
         };
         self.plan(delay, due);
         Ok(Answer::Done)

@@ -120,7 +120,7 @@ fn instances(world: &mut World, body: &[u8]) -> ResponseTemplate {
             return failure(409, "the instance is there already");
         }
         (InstanceOp::Add, _) => {
-            let id = world.found_instance(NodeSpec {
+            let id = world.add_instance(NodeSpec {
                 id,
                 zone: order.zone.map(String::from),
                 instance_type: order.instance_type,

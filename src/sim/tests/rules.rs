@@ -246,6 +246,20 @@ fn reads_are_as_old_as_the_replica() {
 }
 
 #[test]
+fn a_torn_read_shows_new_attachments_under_an_old_status() {
+    let mut sandbox = Sandbox::new(&["--stale=5s"]);
+    sandbox.configure(&json!({"stale": {"torn": true}}));
+    let disk = sandbox.create(essd());
+    sandbox.pass(60);
+    sandbox.attach(&disk, NODE);
+    let rows = sandbox.disks(region()).rows;
+    assert_eq!(rows[0].status(), "Available");
+    assert_eq!(rows[0].shown().next().unwrap().instance, NODE);
+    sandbox.pass(5);
+    assert_eq!(sandbox.status(&disk), "In_use");
+}
+
+#[test]
 fn a_jumping_replica_shows_new_and_old_in_turn() {
     let mut sandbox = Sandbox::new(&["--stale=0s..10s", "--stale-jumping"]);
     let disk = sandbox.create(essd());

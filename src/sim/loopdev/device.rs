@@ -1,0 +1,91 @@
+//! Loop devices, as sysfs shows them and as `losetup` sets them.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use nix::fcntl::OFlag;
+
+use super::dir::LoopError;
+use crate::base::Deadline;
+use crate::host::{Command, Exec};
+
+/// Longest that one command may take; copying a full disk is the slowest.
+const COMMAND_TIME: Duration = Duration::from_mins(5);
+
+pub(super) async fn run(exec: &Arc<dyn Exec>, command: Command) -> Result<String, LoopError> {
+    let output = exec.run(&command, Deadline::after(COMMAND_TIME)).await;
+    let output = output.and_then(|output| command.success(output));
+    Ok(output.map_err(LoopError::Command)?.stdout)
+}
+
+/// The loop devices whose backing file is accepted.
+pub(super) async fn find(accept: impl Fn(&Path) -> bool) -> Result<Vec<PathBuf>, LoopError> {
+    let sys = Path::new("/sys/block");
+    let at = |error| LoopError::io("read", sys, error);
+    let mut found = Vec::new();
+    let mut entries = tokio::fs::read_dir(sys).await.map_err(at)?;
+    while let Some(entry) = entries.next_entry().await.map_err(at)? {
+        let name = entry.file_name();
+        if !name.as_encoded_bytes().starts_with(b"loop") {
+            continue;
+        }
+        if let Some(file) = backing_file(&entry.path()).await
+            && accept(&file)
+        {
+            found.push(Path::new("/dev").join(name));
+        }
+    }
+    Ok(found)
+}
+
+/// The file behind a loop device, by its directory in sysfs; none when it is free.
+async fn backing_file(sys: &Path) -> Option<PathBuf> {
+    let text = tokio::fs::read_to_string(sys.join("loop/backing_file")).await;
+    // A device that is free has no such attribute; one that is being freed may answer an error.
+    let text = text.ok()?;
+    let text = text.trim_end_matches('\n');
+    let text = text.strip_suffix(" (deleted)").unwrap_or(text);
+    (!text.is_empty()).then(|| PathBuf::from(text))
+}
+
+/// Sets up a loop device, or returns the one that the file has already.
+pub(super) async fn attach(exec: &Arc<dyn Exec>, file: &Path) -> Result<PathBuf, LoopError> {
+    let command = Command::new("losetup")
+        .args(["--find", "--show", "--nooverlap"])
+        .arg(file);
+    let device = PathBuf::from(run(exec, command).await?.trim());
+    if find(|backing| backing == file).await?.contains(&device) {
+        Ok(device)
+    } else {
+        Err(LoopError::WrongDevice {
+            device,
+            file: file.to_owned(),
+        })
+    }
+}
+
+/// Whether something, such as a mount, holds the device for itself.
+pub(super) async fn is_busy(device: &Path) -> bool {
+    let mut options = tokio::fs::OpenOptions::new();
+    let opened = options
+        .read(true)
+        .custom_flags(OFlag::O_EXCL.bits())
+        .open(device)
+        .await;
+    let busy = nix::errno::Errno::EBUSY as i32;
+    opened.is_err_and(|error| error.raw_os_error() == Some(busy))
+}
+
+/// Frees the device. A device that is open is only marked to be freed later, and `losetup` calls
+/// that success: the caller must look whether it is gone.
+pub(super) async fn detach(exec: &Arc<dyn Exec>, device: &Path) -> Result<(), LoopError> {
+    let command = Command::new("losetup").arg("--detach").arg(device);
+    run(exec, command).await.map(drop)
+}
+
+/// Lets the device see that its file has grown.
+pub(super) async fn grow(exec: &Arc<dyn Exec>, device: &Path) -> Result<(), LoopError> {
+    let command = Command::new("losetup").arg("--set-capacity").arg(device);
+    run(exec, command).await.map(drop)
+}

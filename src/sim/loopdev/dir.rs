@@ -1,0 +1,192 @@
+//! The directory of a fake cloud with devices: taken over at the start, left clean at the end.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use nix::fcntl::{Flock, FlockArg};
+
+use crate::host::ExecError;
+
+/// Why something about the devices failed.
+#[derive(Debug, thiserror::Error)]
+pub enum LoopError {
+    /// A file or directory.
+    #[error("cannot {step} {path}")]
+    Io {
+        /// What was tried.
+        step: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// The cause.
+        #[source]
+        source: io::Error,
+    },
+    /// A command.
+    #[error("a command failed")]
+    Command(#[source] ExecError),
+    /// The directory holds something else.
+    #[error("{0} is not empty and was not made by a fake cloud: it is left alone")]
+    Foreign(PathBuf),
+    /// Another fake cloud uses the directory.
+    #[error("{0} is used by another fake cloud")]
+    InUse(PathBuf),
+    /// `losetup` printed a device that is not backed by the file.
+    #[error("{device} is not backed by {file}")]
+    WrongDevice {
+        /// The device.
+        device: PathBuf,
+        /// The file.
+        file: PathBuf,
+    },
+}
+
+impl LoopError {
+    pub(super) fn io(step: &'static str, path: &Path, source: io::Error) -> Self {
+        Self::Io {
+            step,
+            path: path.to_owned(),
+            source,
+        }
+    }
+}
+
+const MARK: &str = ".fake-cloud";
+const OURS: [&str; 3] = ["disks", "snapshots", "nodes"];
+
+/// A directory that this fake cloud holds alone.
+#[derive(Debug)]
+pub(super) struct Dir {
+    path: PathBuf,
+    /// Held while the directory is; the kernel lets go of it when the process ends.
+    _lock: Flock<File>,
+}
+
+impl Dir {
+    /// Takes the directory: a new one, an empty one, or one that a fake cloud left behind.
+    pub(super) async fn take(path: &Path) -> Result<Self, LoopError> {
+        let made = !path.exists();
+        let at = |step| move |error| LoopError::io(step, path, error);
+        tokio::fs::create_dir_all(path)
+            .await
+            .map_err(at("create"))?;
+        let path = tokio::fs::canonicalize(path).await.map_err(at("resolve"))?;
+        let mark = path.join(MARK);
+        if !mark.exists() {
+            let mut entries = tokio::fs::read_dir(&path).await.map_err(at("read"))?;
+            if entries.next_entry().await.map_err(at("read"))?.is_some() {
+                return Err(LoopError::Foreign(path));
+            }
+            let word: &[u8] = if made { b"made" } else { b"found" };
+            let wrote = tokio::fs::write(&mark, word).await;
+            wrote.map_err(|error| LoopError::io("write", &mark, error))?;
+        }
+        let file = File::open(&mark).map_err(|error| LoopError::io("open", &mark, error))?;
+        let lock = Flock::lock(file, FlockArg::LockExclusiveNonblock)
+            .map_err(|_| LoopError::InUse(path.clone()))?;
+        Ok(Self { path, _lock: lock })
+    }
+
+    /// Makes the subdirectories anew. What a crashed fake cloud left in them is gone then.
+    pub(super) async fn lay_out(&self) -> Result<(), LoopError> {
+        self.clear().await?;
+        for name in OURS {
+            let path = self.path.join(name);
+            let made = tokio::fs::create_dir(&path).await;
+            made.map_err(|error| LoopError::io("create", &path, error))?;
+        }
+        Ok(())
+    }
+
+    async fn clear(&self) -> Result<(), LoopError> {
+        for name in OURS {
+            let path = self.path.join(name);
+            present(tokio::fs::remove_dir_all(&path).await)
+                .map_err(|error| LoopError::io("remove", &path, error))?;
+        }
+        Ok(())
+    }
+
+    /// Removes what this fake cloud made: all of the directory, when it made that, too.
+    pub(super) async fn leave(&self) -> Result<(), LoopError> {
+        if !self.path.exists() {
+            return Ok(());
+        }
+        self.clear().await?;
+        let mark = self.path.join(MARK);
+        let made = tokio::fs::read(&mark)
+            .await
+            .is_ok_and(|word| word == b"made");
+        present(tokio::fs::remove_file(&mark).await)
+            .map_err(|error| LoopError::io("remove", &mark, error))?;
+        if made {
+            present(tokio::fs::remove_dir(&self.path).await)
+                .map_err(|error| LoopError::io("remove", &self.path, error))?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn holds(&self, file: &Path) -> bool {
+        file.starts_with(&self.path)
+    }
+
+    pub(super) fn disk(&self, serial: &str) -> PathBuf {
+        self.path.join("disks").join(format!("{serial}.img"))
+    }
+
+    pub(super) fn snapshot(&self, id: &str) -> PathBuf {
+        self.path.join("snapshots").join(format!("{id}.img"))
+    }
+
+    pub(super) fn link(&self, instance: &str, serial: &str) -> PathBuf {
+        self.path.join("nodes").join(instance).join(serial)
+    }
+}
+
+/// Removing what is not there is fine.
+pub(super) fn present(result: io::Result<()>) -> io::Result<()> {
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_directory_with_foreign_files_is_left_alone() {
+        let home = tempfile::tempdir().unwrap();
+        std::fs::write(home.path().join("precious"), "x").unwrap();
+        let refused = Dir::take(home.path()).await;
+        assert!(matches!(refused, Err(LoopError::Foreign(_))), "{refused:?}");
+        assert!(home.path().join("precious").exists());
+    }
+
+    #[tokio::test]
+    async fn a_directory_is_held_by_one_at_a_time() {
+        let home = tempfile::tempdir().unwrap();
+        let first = Dir::take(home.path()).await.unwrap();
+        let second = Dir::take(home.path()).await;
+        assert!(matches!(second, Err(LoopError::InUse(_))), "{second:?}");
+        drop(first);
+        assert!(Dir::take(home.path()).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn only_a_directory_that_was_made_is_removed() {
+        let home = tempfile::tempdir().unwrap();
+        for (path, there) in [
+            (home.path().join("new"), false),
+            (home.path().to_owned(), true),
+        ] {
+            let dir = Dir::take(&path).await.unwrap();
+            dir.lay_out().await.unwrap();
+            dir.leave().await.unwrap();
+            dir.leave().await.unwrap();
+            assert_eq!(path.exists(), there, "{path:?}");
+        }
+        assert_eq!(std::fs::read_dir(home.path()).unwrap().count(), 0);
+    }
+}

@@ -1,0 +1,185 @@
+//! Does on devices what the world has decided.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Mutex;
+
+use super::device;
+use super::dir::{Dir, LoopError, present};
+use crate::base::Deadline;
+use crate::host::{Command, Exec};
+use crate::sim::effect::Work;
+
+/// How far a piece of work got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Progress {
+    Done,
+    /// Something holds the device: try again later.
+    Busy,
+}
+
+/// The devices of a fake cloud.
+#[derive(Debug)]
+pub(crate) struct Loops {
+    dir: Dir,
+    exec: Arc<dyn Exec>,
+    /// Finding a free device and taking it are two steps.
+    finding: Mutex<()>,
+}
+
+/// How long the end waits for devices that are still in use.
+const PATIENCE: Duration = Duration::from_secs(5);
+const TICK: Duration = Duration::from_millis(100);
+const BYTES_PER_GIB: u64 = 1 << 30;
+
+impl Loops {
+    /// Takes the directory, and frees what a crashed fake cloud left in it.
+    pub(crate) async fn open(path: &Path, exec: Arc<dyn Exec>) -> Result<Self, LoopError> {
+        let loops = Self {
+            dir: Dir::take(path).await?,
+            exec,
+            finding: Mutex::new(()),
+        };
+        loops.free_all().await?;
+        loops.dir.lay_out().await?;
+        Ok(loops)
+    }
+
+    /// Frees all devices and removes all files. May be called again.
+    pub(crate) async fn close(&self) -> Result<(), LoopError> {
+        self.free_all().await?;
+        self.dir.leave().await
+    }
+
+    async fn free_all(&self) -> Result<(), LoopError> {
+        let deadline = Deadline::after(PATIENCE);
+        loop {
+            let devices = device::find(|file| self.dir.holds(file)).await?;
+            if devices.is_empty() {
+                return Ok(());
+            }
+            for device in &devices {
+                // At the end even a busy device is let go: the kernel frees it with its last user.
+                if deadline.is_over() || !device::is_busy(device).await {
+                    device::detach(&self.exec, device).await?;
+                }
+            }
+            if deadline.is_over() {
+                tracing::warn!(
+                    ?devices,
+                    "devices are still in use; they go with their last user"
+                );
+                return Ok(());
+            }
+            tokio::time::sleep(TICK).await;
+        }
+    }
+
+    pub(crate) async fn perform(&self, work: &Work) -> Result<Progress, LoopError> {
+        match work {
+            Work::CreateDisk {
+                serial,
+                gib,
+                snapshot,
+            } => self.create(serial, *gib, snapshot.as_deref()).await?,
+            Work::RemoveDisk { serial } => remove(&self.dir.disk(serial)).await?,
+            Work::Attach { serial, instance } => self.attach(serial, instance).await?,
+            Work::Detach { serial, instance } => return self.detach(serial, instance).await,
+            Work::Resize {
+                serial,
+                gib,
+                visible,
+            } => self.resize(serial, *gib, *visible).await?,
+            Work::Cut { serial, snapshot } => {
+                self.copy(&self.dir.disk(serial), &self.dir.snapshot(snapshot))
+                    .await?;
+            }
+            Work::RemoveSnapshot { snapshot } => remove(&self.dir.snapshot(snapshot)).await?,
+        }
+        Ok(Progress::Done)
+    }
+
+    async fn create(
+        &self,
+        serial: &str,
+        gib: u32,
+        snapshot: Option<&str>,
+    ) -> Result<(), LoopError> {
+        let file = self.dir.disk(serial);
+        if let Some(snapshot) = snapshot {
+            self.copy(&self.dir.snapshot(snapshot), &file).await?;
+        }
+        truncate(&file, gib).await
+    }
+
+    async fn copy(&self, from: &Path, to: &Path) -> Result<(), LoopError> {
+        let command = Command::new("cp")
+            .args(["--sparse=auto", "--reflink=auto", "--"])
+            .arg(from)
+            .arg(to);
+        device::run(&self.exec, command).await.map(drop)
+    }
+
+    async fn attach(&self, serial: &str, instance: &str) -> Result<(), LoopError> {
+        let finding = self.finding.lock().await;
+        let device = device::attach(&self.exec, &self.dir.disk(serial)).await?;
+        drop(finding);
+        let link = self.dir.link(instance, serial);
+        if let Some(home) = link.parent() {
+            let made = tokio::fs::create_dir_all(home).await;
+            made.map_err(|error| LoopError::io("create", home, error))?;
+        }
+        remove(&link).await?;
+        let linked = tokio::fs::symlink(&device, &link).await;
+        linked.map_err(|error| LoopError::io("link", &link, error))
+    }
+
+    async fn detach(&self, serial: &str, instance: &str) -> Result<Progress, LoopError> {
+        let devices = self.devices(serial).await?;
+        for device in &devices {
+            if device::is_busy(device).await {
+                return Ok(Progress::Busy);
+            }
+        }
+        remove(&self.dir.link(instance, serial)).await?;
+        for device in &devices {
+            device::detach(&self.exec, device).await?;
+        }
+        Ok(if self.devices(serial).await?.is_empty() {
+            Progress::Done
+        } else {
+            Progress::Busy
+        })
+    }
+
+    async fn resize(&self, serial: &str, gib: u32, visible: bool) -> Result<(), LoopError> {
+        truncate(&self.dir.disk(serial), gib).await?;
+        if visible {
+            for device in self.devices(serial).await? {
+                device::grow(&self.exec, &device).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn devices(&self, serial: &str) -> Result<Vec<PathBuf>, LoopError> {
+        let file = self.dir.disk(serial);
+        device::find(|backing| backing == file).await
+    }
+}
+
+async fn truncate(path: &Path, gib: u32) -> Result<(), LoopError> {
+    let at = |step| move |error| LoopError::io(step, path, error);
+    let mut options = tokio::fs::OpenOptions::new();
+    let options = options.create(true).truncate(false).write(true);
+    let file = options.open(path).await.map_err(at("open"))?;
+    let size = u64::from(gib) * BYTES_PER_GIB;
+    file.set_len(size).await.map_err(at("grow"))
+}
+
+async fn remove(path: &Path) -> Result<(), LoopError> {
+    present(tokio::fs::remove_file(path).await)
+        .map_err(|error| LoopError::io("remove", path, error))
+}
