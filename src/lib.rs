@@ -1,6 +1,8 @@
 //! A CSI driver for Alibaba-style ECS cloud disks. `docs/architecture.md` shows the way around.
 
+pub mod app;
 pub mod base;
+pub mod cli;
 pub mod cloud;
 pub mod csi;
 pub mod disk;

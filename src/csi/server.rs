@@ -10,8 +10,9 @@ use super::drain::Drain;
 use super::layer::Edge;
 use super::proto::controller_server::ControllerServer;
 use super::proto::identity_server::IdentityServer;
+use super::proto::node_server::NodeServer;
 use super::socket::{self, Endpoint, SocketError};
-use super::{controller, identity};
+use super::{controller, identity, node};
 use crate::base::Tasks;
 
 /// What is served.
@@ -19,6 +20,8 @@ use crate::base::Tasks;
 pub struct Services {
     /// The Controller service, where this role has it.
     pub controller: Option<controller::Service>,
+    /// The Node service, where this role has it.
+    pub node: Option<node::Service>,
 }
 
 /// Why serving ended.
@@ -52,7 +55,8 @@ pub async fn serve(
     let router = Server::builder()
         .layer(Edge::new(drain.clone()))
         .add_service(IdentityServer::new(identity))
-        .add_optional_service(services.controller.map(ControllerServer::new));
+        .add_optional_service(services.controller.map(ControllerServer::new))
+        .add_optional_service(services.node.map(NodeServer::new));
     let drained = async move {
         stop.await;
         tracing::info!("stopping: new calls are refused, running ones finish");

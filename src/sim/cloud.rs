@@ -1,7 +1,7 @@
 //! A fake cloud that runs: the world, its faces and whatever keeps it going.
 
 use std::net::TcpListener;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Value, json};
@@ -158,6 +158,14 @@ impl Cloud {
     pub fn metadata_endpoint(&self, instance: &InstanceId) -> Option<String> {
         let endpoint = self.endpoint.as_deref()?;
         Some(format!("{endpoint}/imds/{instance}"))
+    }
+
+    /// Where an instance finds links to its devices: for `--device-dir` of a node. None without
+    /// devices.
+    #[must_use]
+    pub fn device_dir(&self, instance: &InstanceId) -> Option<PathBuf> {
+        let loops = self.running.loops.as_ref()?;
+        Some(loops.node_dir(instance.as_str()))
     }
 
     /// Stops serving, frees all devices and removes all files. May be called again, on any clone.

@@ -9,18 +9,17 @@ use super::spread::Spread;
 use super::stock::SoldOut;
 use super::throttle::Limits;
 use super::world::Genesis;
-use crate::model::{RegionId, ZoneId};
+use crate::model::ZoneId;
 
 /// What a fake cloud is started with. Delays are one duration (`500ms`) or a range (`1s..5s`).
 #[derive(Debug, Clone, clap::Args)]
 pub struct Options {
-    /// The region that it plays.
-    #[arg(long, default_value = "cn-beijing", value_parser = plain::<RegionId>)]
+    /// The region that it plays; a flag of each role's own.
+    #[arg(skip = "cn-beijing".to_owned())]
     pub region: String,
 
-    /// Its zones.
-    #[arg(long, value_delimiter = ',', default_value = "cn-beijing-a,cn-beijing-b,cn-beijing-c",
-          value_parser = plain::<ZoneId>)]
+    /// Its zones; unset, REGION-a, REGION-b and REGION-c.
+    #[arg(long, value_delimiter = ',', value_parser = plain::<ZoneId>)]
     pub zones: Vec<String>,
 
     /// Its instances: a number of them, put into the zones in turn, or a list of ID, ID=ZONE,
@@ -180,6 +179,19 @@ impl std::fmt::Debug for Secret {
     }
 }
 
+impl Options {
+    /// The zones, as given or as the region's.
+    #[must_use]
+    pub fn zones(&self) -> Vec<String> {
+        if self.zones.is_empty() {
+            return ["a", "b", "c"]
+                .map(|zone| format!("{}-{zone}", self.region))
+                .to_vec();
+        }
+        self.zones.clone()
+    }
+}
+
 fn plain<T: FromStr<Err = crate::model::InvalidId>>(text: &str) -> Result<String, T::Err> {
     text.parse::<T>().map(|_| text.to_owned())
 }
@@ -254,7 +266,7 @@ impl Options {
         }
         Genesis {
             region: self.region.clone(),
-            zones: self.zones.clone(),
+            zones: self.zones(),
             nodes: self.nodes.0.clone(),
             seed: self.seed,
             backed: self.back_with == Backing::Loop,

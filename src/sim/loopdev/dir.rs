@@ -139,7 +139,11 @@ impl Dir {
     }
 
     pub(super) fn link(&self, instance: &str, serial: &str) -> PathBuf {
-        self.path.join("nodes").join(instance).join(serial)
+        self.node(instance).join(serial)
+    }
+
+    pub(super) fn node(&self, instance: &str) -> PathBuf {
+        self.path.join("nodes").join(instance)
     }
 }
 

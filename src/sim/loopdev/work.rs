@@ -47,6 +47,11 @@ impl Loops {
         Ok(loops)
     }
 
+    /// Where an instance finds its links.
+    pub(crate) fn node_dir(&self, instance: &str) -> PathBuf {
+        self.dir.node(instance)
+    }
+
     /// Frees all devices and removes all files. May be called again.
     pub(crate) async fn close(&self) -> Result<(), LoopError> {
         self.free_all().await?;

@@ -1,0 +1,165 @@
+//! The demo's calls of the Controller service.
+
+use anyhow::Context;
+
+use super::client::{at_least, gib, refused, request};
+use super::life::{GROWN, Life, SIZE};
+use super::node::{NodeSide, Placed};
+use crate::csi::proto;
+use crate::csi::proto::VolumeContentSource;
+use crate::csi::proto::volume_content_source::{SnapshotSource, Type as Source};
+
+impl Life {
+    pub(super) async fn create(
+        &self,
+        name: &str,
+        snapshot: Option<&str>,
+    ) -> anyhow::Result<(String, String)> {
+        let source = snapshot.map(|id| VolumeContentSource {
+            r#type: Some(Source::Snapshot(SnapshotSource {
+                snapshot_id: id.to_owned(),
+            })),
+        });
+        let message = proto::CreateVolumeRequest {
+            name: name.to_owned(),
+            capacity_range: Some(at_least(SIZE)),
+            volume_capabilities: vec![self.capability.clone()],
+            parameters: [("type".to_owned(), "cloud_essd".to_owned())].into(),
+            volume_content_source: source,
+            ..proto::CreateVolumeRequest::default()
+        };
+        let created = self
+            .controller
+            .clone()
+            .create_volume(request(message))
+            .await;
+        let volume = created.map_err(refused)?.into_inner().volume;
+        let volume = volume.context("the answer has no volume")?;
+        let zones: Vec<_> = volume
+            .accessible_topology
+            .iter()
+            .flat_map(|t| t.segments.values().cloned())
+            .collect();
+        let size = gib(volume.capacity_bytes);
+        let remark = format!(
+            "{}: {size} of cloud_essd in {}",
+            volume.volume_id,
+            zones.join(", ")
+        );
+        Ok((volume.volume_id, remark))
+    }
+
+    pub(super) async fn attach(
+        &self,
+        volume: &str,
+        node: &NodeSide,
+    ) -> anyhow::Result<(Placed, String)> {
+        let message = proto::ControllerPublishVolumeRequest {
+            volume_id: volume.to_owned(),
+            node_id: node.id.clone(),
+            volume_capability: Some(self.capability.clone()),
+            ..proto::ControllerPublishVolumeRequest::default()
+        };
+        let answer = self
+            .controller
+            .clone()
+            .controller_publish_volume(request(message))
+            .await;
+        let publish_context = answer.map_err(refused)?.into_inner().publish_context;
+        Ok((
+            Placed {
+                volume: volume.to_owned(),
+                publish_context,
+            },
+            String::new(),
+        ))
+    }
+
+    pub(super) async fn snapshot(&self, volume: &str) -> anyhow::Result<(String, String)> {
+        let message = proto::CreateSnapshotRequest {
+            source_volume_id: volume.to_owned(),
+            name: "demo-snapshot".to_owned(),
+            ..proto::CreateSnapshotRequest::default()
+        };
+        let mut ready = false;
+        let mut id = String::new();
+        // What the snapshotter sidecar does: ask again until it is ready to use.
+        while !ready {
+            let answer = self
+                .controller
+                .clone()
+                .create_snapshot(request(message.clone()))
+                .await;
+            let snapshot = answer.map_err(refused)?.into_inner().snapshot;
+            let snapshot = snapshot.context("the answer has no snapshot")?;
+            (ready, id) = (snapshot.ready_to_use, snapshot.snapshot_id);
+        }
+        Ok((id.clone(), id))
+    }
+
+    pub(super) async fn grow(&self, volume: &str) -> anyhow::Result<((), String)> {
+        let message = proto::ControllerExpandVolumeRequest {
+            volume_id: volume.to_owned(),
+            capacity_range: Some(at_least(GROWN)),
+            volume_capability: Some(self.capability.clone()),
+            ..proto::ControllerExpandVolumeRequest::default()
+        };
+        let answer = self
+            .controller
+            .clone()
+            .controller_expand_volume(request(message))
+            .await;
+        Ok((
+            (),
+            format!(
+                "now {}",
+                gib(answer.map_err(refused)?.into_inner().capacity_bytes)
+            ),
+        ))
+    }
+
+    pub(super) async fn detach(
+        &self,
+        volume: &str,
+        node: &NodeSide,
+    ) -> anyhow::Result<((), String)> {
+        let message = proto::ControllerUnpublishVolumeRequest {
+            volume_id: volume.to_owned(),
+            node_id: node.id.clone(),
+            ..proto::ControllerUnpublishVolumeRequest::default()
+        };
+        let answer = self
+            .controller
+            .clone()
+            .controller_unpublish_volume(request(message))
+            .await;
+        answer.map_err(refused)?;
+        Ok(((), String::new()))
+    }
+
+    pub(super) async fn delete(&self, volume: &str) -> anyhow::Result<((), String)> {
+        let message = proto::DeleteVolumeRequest {
+            volume_id: volume.to_owned(),
+            ..proto::DeleteVolumeRequest::default()
+        };
+        self.controller
+            .clone()
+            .delete_volume(request(message))
+            .await
+            .map_err(refused)?;
+        Ok(((), volume.to_owned()))
+    }
+
+    pub(super) async fn delete_snapshot(&self, snapshot: &str) -> anyhow::Result<((), String)> {
+        let message = proto::DeleteSnapshotRequest {
+            snapshot_id: snapshot.to_owned(),
+            ..proto::DeleteSnapshotRequest::default()
+        };
+        self.controller
+            .clone()
+            .delete_snapshot(request(message))
+            .await
+            .map_err(refused)?;
+        Ok(((), snapshot.to_owned()))
+    }
+}

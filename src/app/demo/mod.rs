@@ -1,0 +1,72 @@
+//! `diskplugin demo`: one volume's whole life, shown as it happens, and nothing left behind.
+
+use std::os::unix::fs::MetadataExt;
+
+use super::signal;
+use crate::cli;
+
+mod clean;
+mod client;
+mod controller;
+mod data;
+mod life;
+mod node;
+mod show;
+mod world;
+
+use show::Show;
+use world::World;
+
+/// Ended by a signal.
+#[derive(Debug, thiserror::Error)]
+#[error("stopped by a signal; everything has been taken down")]
+pub(super) struct Interrupted;
+
+pub(crate) async fn run(args: cli::Demo) -> anyhow::Result<()> {
+    let stop = signal::stop()?;
+    tokio::pin!(stop);
+    let root = is_root();
+    if !root {
+        println!(
+            "This is not root, so only the cloud's half is shown: block devices, mkfs and mount need \
+             root. For the whole life: sudo make demo"
+        );
+    }
+    let mut world = World::new(root, args.signature)?;
+    let told = tokio::select! {
+        told = tell(&mut world, &args, root) => told,
+        () = &mut stop => Err(Interrupted.into()),
+    };
+    if told.is_ok() && args.keep {
+        world.invite();
+        stop.await;
+    }
+    // From here on signals are ignored: taking down is what they ask for.
+    let cleaned = world.take_down().await;
+    told.and(cleaned)
+}
+
+async fn tell(world: &mut World, args: &cli::Demo, root: bool) -> anyhow::Result<()> {
+    world.start().await?;
+    let mut show = Show::new(world.fake()?);
+    show.opening(world);
+    let filesystem = match args.fs_type {
+        Some(filesystem) => filesystem,
+        None if root => world.filesystem().await?,
+        None => crate::model::Filesystem::default(),
+    };
+    let life = life::Life::new(world, filesystem).await?;
+    if root {
+        life.whole(&mut show, args.keep).await?;
+    } else {
+        life.cloud_half(&mut show).await?;
+    }
+    show.summary(&world.fake()?);
+    Ok(())
+}
+
+/// Whether this process may attach loop devices and mount: the owner of `/proc/self` is the
+/// effective user.
+fn is_root() -> bool {
+    std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
+}

@@ -1,0 +1,158 @@
+//! The demo's calls of the Node service.
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use tonic::transport::Channel;
+
+use super::client::{at_least, gib, refused, request, text};
+use super::life::{GROWN, Life};
+use crate::csi::proto;
+use crate::csi::proto::node_client::NodeClient;
+
+#[derive(Debug, Clone)]
+/// A node and its kubelet.
+pub(super) struct NodeSide {
+    pub(super) id: String,
+    pub(super) client: Option<NodeClient<Channel>>,
+    pub(super) kubelet: PathBuf,
+}
+
+/// A volume on a node.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Placed {
+    pub(super) volume: String,
+    pub(super) publish_context: std::collections::HashMap<String, String>,
+}
+
+impl Life {
+    pub(super) async fn stage(
+        &self,
+        placed: &Placed,
+        node: &NodeSide,
+    ) -> anyhow::Result<((), String)> {
+        let message = proto::NodeStageVolumeRequest {
+            volume_id: placed.volume.clone(),
+            publish_context: placed.publish_context.clone(),
+            staging_target_path: text(&node.staging())?,
+            volume_capability: Some(self.capability.clone()),
+            ..proto::NodeStageVolumeRequest::default()
+        };
+        std::fs::create_dir_all(node.staging())?;
+        node.client()?
+            .node_stage_volume(request(message))
+            .await
+            .map_err(refused)?;
+        Ok(((), String::new()))
+    }
+
+    pub(super) async fn publish(
+        &self,
+        placed: &Placed,
+        node: &NodeSide,
+    ) -> anyhow::Result<((), String)> {
+        let message = proto::NodePublishVolumeRequest {
+            volume_id: placed.volume.clone(),
+            publish_context: placed.publish_context.clone(),
+            staging_target_path: text(&node.staging())?,
+            target_path: text(&node.pod())?,
+            volume_capability: Some(self.capability.clone()),
+            ..proto::NodePublishVolumeRequest::default()
+        };
+        node.client()?
+            .node_publish_volume(request(message))
+            .await
+            .map_err(refused)?;
+        Ok(((), node.mounted()?))
+    }
+
+    pub(super) async fn grow_mounted(
+        &self,
+        volume: &str,
+        node: &NodeSide,
+    ) -> anyhow::Result<((), String)> {
+        let before = self.total(volume, node).await?;
+        let message = proto::NodeExpandVolumeRequest {
+            volume_id: volume.to_owned(),
+            volume_path: text(&node.pod())?,
+            staging_target_path: text(&node.staging())?,
+            capacity_range: Some(at_least(GROWN)),
+            volume_capability: Some(self.capability.clone()),
+            ..proto::NodeExpandVolumeRequest::default()
+        };
+        node.client()?
+            .node_expand_volume(request(message))
+            .await
+            .map_err(refused)?;
+        let after = self.total(volume, node).await?;
+        anyhow::ensure!(
+            after > before,
+            "the filesystem has {after} bytes, as before"
+        );
+        Ok(((), format!("from {} to {}", gib(before), gib(after))))
+    }
+
+    pub(super) async fn total(&self, volume: &str, node: &NodeSide) -> anyhow::Result<i64> {
+        let message = proto::NodeGetVolumeStatsRequest {
+            volume_id: volume.to_owned(),
+            volume_path: text(&node.pod())?,
+            staging_target_path: text(&node.staging())?,
+        };
+        let answer = node.client()?.node_get_volume_stats(request(message)).await;
+        let usage = answer.map_err(refused)?.into_inner().usage;
+        let bytes = usage
+            .iter()
+            .find(|usage| usage.unit() == proto::volume_usage::Unit::Bytes);
+        Ok(bytes.context("the answer has no bytes")?.total)
+    }
+
+    pub(super) async fn leave(
+        &self,
+        volume: &str,
+        node: &NodeSide,
+    ) -> anyhow::Result<((), String)> {
+        let unpublish = proto::NodeUnpublishVolumeRequest {
+            volume_id: volume.to_owned(),
+            target_path: text(&node.pod())?,
+        };
+        node.client()?
+            .node_unpublish_volume(request(unpublish))
+            .await
+            .map_err(refused)?;
+        let unstage = proto::NodeUnstageVolumeRequest {
+            volume_id: volume.to_owned(),
+            staging_target_path: text(&node.staging())?,
+        };
+        node.client()?
+            .node_unstage_volume(request(unstage))
+            .await
+            .map_err(refused)?;
+        Ok(((), String::new()))
+    }
+}
+
+impl NodeSide {
+    pub(super) fn client(&self) -> anyhow::Result<NodeClient<Channel>> {
+        self.client.clone().context("this node is not served")
+    }
+
+    pub(super) fn staging(&self) -> PathBuf {
+        self.kubelet.join("staging")
+    }
+
+    pub(super) fn pod(&self) -> PathBuf {
+        self.kubelet.join("pod")
+    }
+
+    /// The pod's mount as the kernel shows it.
+    pub(super) fn mounted(&self) -> anyhow::Result<String> {
+        let table = std::fs::read_to_string("/proc/self/mounts")?;
+        let pod = text(&self.pod())?;
+        let line = table
+            .lines()
+            .find(|line| line.split(' ').nth(1) == Some(pod.as_str()));
+        let line = line.with_context(|| format!("nothing is mounted at {pod}"))?;
+        let fields: Vec<&str> = line.split(' ').take(3).collect();
+        Ok(fields.join(" "))
+    }
+}

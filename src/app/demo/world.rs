@@ -1,0 +1,207 @@
+//! The demo's world: a fake cloud, a controller and two nodes, each on its own socket.
+
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use tokio_util::sync::CancellationToken;
+
+use crate::app::{cloud, controller, mock_cloud, node};
+use crate::base::{Deadline, Tasks};
+use crate::cloud::sign::Scheme;
+use crate::csi::node::Service;
+use crate::csi::server::{self, Services};
+use crate::host::{Host, Linux, Processes, Roots};
+use crate::model::{Filesystem, RegionId};
+use crate::node::Settings;
+use crate::sim::{Backing, Cloud, Node, Options};
+
+const REGION: &str = "cn-beijing";
+const CLUSTER: &str = "demo";
+
+/// Delays as the real cloud's fast ones are.
+const CLOUD: [&str; 5] = [
+    "--nodes=2",
+    "--create-delay=500ms",
+    "--attach-delay=1s",
+    "--detach-delay=1s",
+    "--snapshot-delay=2s",
+];
+
+/// How long running calls may take when the demo is stopped in the middle of one.
+const GRACE: Duration = Duration::from_secs(20);
+
+#[derive(Debug)]
+pub(super) struct World {
+    directory: PathBuf,
+    root: bool,
+    scheme: Scheme,
+    fake: Option<Cloud>,
+    stop: CancellationToken,
+    servers: Tasks,
+    pub(super) host: Linux,
+}
+
+impl World {
+    /// A world that is not started yet, in a directory of its own.
+    pub(super) fn new(root: bool, scheme: Scheme) -> anyhow::Result<Self> {
+        let name = format!("diskplugin-demo-{}", std::process::id());
+        let directory = std::env::temp_dir().join(name);
+        std::fs::create_dir(&directory)
+            .with_context(|| format!("cannot make {}", directory.display()))?;
+        Ok(Self {
+            directory: directory.canonicalize()?,
+            root,
+            scheme,
+            fake: None,
+            stop: CancellationToken::new(),
+            servers: Tasks::default(),
+            host: Linux::new(Arc::new(Processes), Roots::default()),
+        })
+    }
+
+    pub(super) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    pub(super) fn fake(&self) -> anyhow::Result<Cloud> {
+        self.fake.clone().context("the fake cloud is not started")
+    }
+
+    /// Whether there are node plugins: only root has devices for them.
+    pub(super) fn serves_nodes(&self) -> bool {
+        self.root
+    }
+
+    /// The first or second node.
+    pub(super) fn node(&self, number: usize) -> anyhow::Result<Node> {
+        self.fake()?
+            .nodes()
+            .into_iter()
+            .nth(number)
+            .context("the fake cloud has two nodes")
+    }
+
+    pub(super) fn controller_socket(&self) -> PathBuf {
+        self.directory.join("controller.sock")
+    }
+
+    pub(super) fn node_socket(&self, number: usize) -> PathBuf {
+        self.directory.join(format!("node-{}.sock", number + 1))
+    }
+
+    /// Where a node stages and publishes.
+    pub(super) fn kubelet(&self, number: usize) -> PathBuf {
+        self.directory.join(format!("kubelet-{}", number + 1))
+    }
+
+    /// The filesystem for the demo: ext4 where this machine can grow it mounted.
+    pub(super) async fn filesystem(&self) -> anyhow::Result<Filesystem> {
+        let deadline = Deadline::after(Duration::from_secs(5));
+        if self.host.may_grow_mounted_ext(deadline).await? {
+            return Ok(Filesystem::Ext4);
+        }
+        println!(
+            "     This machine withholds CAP_SYS_RESOURCE, without which the kernel grows no mounted \
+             ext4: xfs it is.\n"
+        );
+        Ok(Filesystem::Xfs)
+    }
+
+    /// Starts the cloud, the controller and the nodes.
+    pub(super) async fn start(&mut self) -> anyhow::Result<()> {
+        let mut options = Options::from_flags(CLOUD)?;
+        REGION.clone_into(&mut options.region);
+        // Both nodes in one zone: a zonal disk can move between them.
+        options.zones = vec![format!("{REGION}-a")];
+        if self.root {
+            options.back_with = Backing::Loop;
+            options.device_dir = Some(self.directory.join("devices"));
+        }
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("cannot listen")?;
+        let fake = mock_cloud::start(&options, listener).await?;
+        self.fake = Some(fake.clone());
+        self.start_controller(&fake, &options)?;
+        if self.root {
+            self.start_node(&fake, 0)?;
+            self.start_node(&fake, 1)?;
+        }
+        Ok(())
+    }
+
+    fn start_controller(&self, fake: &Cloud, options: &Options) -> anyhow::Result<()> {
+        let region: RegionId = REGION.parse()?;
+        let endpoint = fake.endpoint().context("the fake cloud serves no HTTP")?;
+        let ecs = cloud::fake_client(endpoint, &region, self.scheme, options)?;
+        let zone = options.zones.first().map(|zone| zone.parse()).transpose()?;
+        let tasks = Tasks::default();
+        let service = controller::service(ecs, region, zone, CLUSTER.parse()?, &tasks);
+        let services = Services {
+            controller: Some(service),
+            node: None,
+        };
+        self.serve(&self.controller_socket(), services, tasks)
+    }
+
+    fn start_node(&self, fake: &Cloud, number: usize) -> anyhow::Result<()> {
+        let own = self.node(number)?;
+        let node = node::node(Settings {
+            device_dir: fake.device_dir(&own.id),
+            id: own.id,
+            zone: own.zone,
+            max_volumes: None,
+        });
+        let tasks = node.tasks().clone();
+        let services = Services {
+            controller: None,
+            node: Some(Service::new(node)),
+        };
+        self.serve(&self.node_socket(number), services, tasks)
+    }
+
+    fn serve(&self, socket: &Path, services: Services, tasks: Tasks) -> anyhow::Result<()> {
+        let endpoint = format!("unix://{}", socket.display()).parse()?;
+        let stop = self.stop.clone().cancelled_owned();
+        self.servers.start(async move {
+            if let Err(error) = server::serve(&endpoint, services, tasks, stop, GRACE).await {
+                tracing::error!(%endpoint, "{}", crate::base::chain::chain(&error));
+            }
+        });
+        Ok(())
+    }
+
+    /// Ends the servers, then lets nothing of what they did stay behind.
+    pub(super) async fn take_down(mut self) -> anyhow::Result<()> {
+        self.stop.cancel();
+        self.servers.finish().await;
+        let unmounted = super::clean::unmount_below(&self.host, &self.directory).await;
+        if let Some(fake) = self.fake.take() {
+            fake.shutdown().await;
+        }
+        unmounted?;
+        super::clean::remove(&self.directory)
+    }
+
+    /// Says how to talk to what stays up.
+    pub(super) fn invite(&self) {
+        let endpoint = self
+            .fake
+            .as_ref()
+            .and_then(Cloud::endpoint)
+            .unwrap_or_default();
+        println!("\nEverything stays up until Ctrl-C:");
+        println!(
+            "  controller   unix://{}",
+            self.controller_socket().display()
+        );
+        if self.root {
+            println!("  node 1       unix://{}", self.node_socket(0).display());
+            println!("  node 2       unix://{}", self.node_socket(1).display());
+            println!("  volume       {}", self.kubelet(1).join("pod").display());
+        }
+        println!("  cloud        curl {endpoint}/_control/state");
+        println!("               curl {endpoint}/_control/calls");
+    }
+}

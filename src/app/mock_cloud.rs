@@ -1,0 +1,61 @@
+//! `diskplugin mock-cloud`: the fake ECS API over HTTP, by itself.
+
+use std::net::TcpListener;
+use std::sync::Arc;
+
+use anyhow::Context;
+
+use super::signal;
+use crate::base::SystemClock;
+use crate::cli;
+use crate::host::Processes;
+use crate::sim::{Cloud, Options};
+
+pub(crate) async fn run(args: cli::MockCloud) -> anyhow::Result<()> {
+    let stop = signal::stop()?;
+    let options = Options {
+        region: args.region.to_string(),
+        ..args.mock
+    };
+    let listener = TcpListener::bind(args.listen)
+        .with_context(|| format!("cannot listen on {}", args.listen))?;
+    let cloud = start(&options, listener).await?;
+    introduce(&cloud, &options);
+    stop.await;
+    cloud.shutdown().await;
+    Ok(())
+}
+
+/// A fake cloud on this machine's clock.
+pub(crate) async fn start(options: &Options, listener: TcpListener) -> anyhow::Result<Cloud> {
+    let cloud = Cloud::start(
+        options,
+        Arc::new(SystemClock),
+        Arc::new(Processes),
+        listener,
+    )
+    .await;
+    cloud.context("cannot start the fake cloud")
+}
+
+/// Says how to talk to it. The default secret protects nothing; another one is not shown.
+fn introduce(cloud: &Cloud, options: &Options) {
+    let endpoint = cloud.endpoint().unwrap_or_default();
+    println!("fake cloud of region {} at {endpoint}", options.region);
+    println!("  zones          {}", options.zones().join(", "));
+    println!("  state, calls   {endpoint}/_control/state {endpoint}/_control/calls");
+    println!("  configuration  {endpoint}/_control/config (GET, PATCH)");
+    for node in cloud.nodes() {
+        println!("  node           {} in {}", node.id, node.zone);
+        println!(
+            "                 --metadata-endpoint {}",
+            cloud.metadata_endpoint(&node.id).unwrap_or_default()
+        );
+        if let Some(directory) = cloud.device_dir(&node.id) {
+            println!("                 --device-dir {}", directory.display());
+        }
+    }
+    println!("  driver         ACCESS_KEY_ID={}", options.access_key_id);
+    println!("                 ACCESS_KEY_SECRET as given by --access-key-secret");
+    println!("                 --ecs-endpoint {endpoint}");
+}

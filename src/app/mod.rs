@@ -1,0 +1,80 @@
+//! The composition roots: each role builds its parts and passes them by argument.
+
+use std::process::ExitCode;
+
+use crate::cli::{Cli, Role};
+
+mod all_in_one;
+mod cloud;
+mod controller;
+#[cfg(feature = "mock-cloud")]
+mod demo;
+#[cfg(feature = "mock-cloud")]
+mod mock_cloud;
+mod node;
+mod place;
+mod signal;
+pub mod telemetry;
+
+/// A setting that is missing or wrong (`EX_CONFIG` of sysexits.h is 78; the role never starts, so
+/// this is `EX_USAGE`, like a wrong flag).
+const WRONG_SETTING: u8 = 64;
+
+/// Threads for all roles alike: the work is waiting, and memory must not grow with the processors.
+const THREADS: usize = 2;
+
+/// Settings that cannot work, all of them at once.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", .0.join("\n"))]
+pub(crate) struct WrongSettings(pub(crate) Vec<String>);
+
+/// Runs the role to its end.
+#[must_use]
+pub fn run(cli: Cli) -> ExitCode {
+    telemetry::start(cli.log_format, quiet(&cli.role));
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(THREADS)
+        .enable_all()
+        .build();
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(error) => return fail(&anyhow::Error::new(error).context("cannot start the runtime")),
+    };
+    let outcome = runtime.block_on(async {
+        match cli.role {
+            Role::Controller(args) => controller::run(args).await,
+            Role::Node(args) => node::run(args).await,
+            Role::AllInOne(args) => all_in_one::run(*args).await,
+            #[cfg(feature = "mock-cloud")]
+            Role::MockCloud(args) => mock_cloud::run(*args).await,
+            #[cfg(feature = "mock-cloud")]
+            Role::Demo(args) => demo::run(args).await,
+        }
+    });
+    // A system call on a dead device cannot be taken back and must not keep the process.
+    runtime.shutdown_background();
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => fail(&error),
+    }
+}
+
+/// Whether only warnings are logged: the demo tells its story itself.
+fn quiet(role: &Role) -> bool {
+    match role {
+        Role::Controller(_) | Role::Node(_) | Role::AllInOne(_) => false,
+        #[cfg(feature = "mock-cloud")]
+        Role::MockCloud(_) => false,
+        #[cfg(feature = "mock-cloud")]
+        Role::Demo(_) => true,
+    }
+}
+
+fn fail(error: &anyhow::Error) -> ExitCode {
+    eprintln!("diskplugin: {}", crate::base::chain::chain(error.as_ref()));
+    if error.is::<WrongSettings>() {
+        ExitCode::from(WRONG_SETTING)
+    } else {
+        ExitCode::FAILURE
+    }
+}

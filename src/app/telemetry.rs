@@ -1,0 +1,26 @@
+//! Logs: to standard error, as text or JSON, filtered by `RUST_LOG`.
+
+use tracing_subscriber::EnvFilter;
+
+/// How log lines look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum LogFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// For log collectors: one object a line.
+    Json,
+}
+
+/// Starts logging. `quiet` shows warnings only, where `RUST_LOG` does not say otherwise.
+pub fn start(format: LogFormat, quiet: bool) {
+    let default = if quiet { "error" } else { "info" };
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default));
+    let lines = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr);
+    match format {
+        LogFormat::Text => lines.with_target(false).init(),
+        LogFormat::Json => lines.json().flatten_event(true).init(),
+    }
+}

@@ -1,0 +1,263 @@
+//! The command line: one subcommand a role; each setting also as an environment variable.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::app::telemetry::LogFormat;
+use crate::cloud::endpoint::Network;
+use crate::cloud::metadata::DEFAULT_ENDPOINT;
+use crate::cloud::sign::Scheme;
+use crate::csi::socket::Endpoint;
+use crate::model::{ClusterId, InstanceId, RegionId, ZoneId};
+
+/// CSI driver for Alibaba-style ECS cloud disks.
+#[derive(Debug, Parser)]
+#[command(name = "diskplugin", version, arg_required_else_help = true)]
+pub struct Cli {
+    /// How log lines look; RUST_LOG says which there are.
+    #[arg(
+        long,
+        global = true,
+        env = "DISKPLUGIN_LOG_FORMAT",
+        value_enum,
+        default_value_t
+    )]
+    pub log_format: LogFormat,
+
+    /// The role.
+    #[command(subcommand)]
+    pub role: Role,
+}
+
+/// The roles.
+#[derive(Debug, Subcommand)]
+pub enum Role {
+    /// Serve the Controller service: the Deployment's container.
+    Controller(Controller),
+    /// Serve the Node service: the DaemonSet's container.
+    Node(Node),
+    /// Serve Controller and Node on one socket.
+    AllInOne(Box<AllInOne>),
+    /// Serve the fake ECS API over HTTP.
+    #[cfg(feature = "mock-cloud")]
+    MockCloud(Box<MockCloud>),
+    /// Show a volume's whole life against the embedded fake cloud.
+    #[cfg(feature = "mock-cloud")]
+    Demo(Demo),
+}
+
+/// Where a role listens and how it ends.
+#[derive(Debug, Args)]
+pub struct Serve {
+    /// The CSI socket.
+    #[arg(
+        long,
+        env = "DISKPLUGIN_ENDPOINT",
+        default_value = "unix:///csi/csi.sock"
+    )]
+    pub endpoint: Endpoint,
+
+    /// After SIGTERM, running calls may take so long to finish.
+    #[arg(long, env = "DISKPLUGIN_DRAIN_TIMEOUT", default_value = "25s", value_parser = duration)]
+    pub drain_timeout: Duration,
+}
+
+/// Where in the cloud a role is.
+#[derive(Debug, Args)]
+pub struct Place {
+    /// Region of the disks; unset, the instance metadata service tells.
+    #[arg(long, env = "DISKPLUGIN_REGION")]
+    pub region: Option<RegionId>,
+
+    /// Zone for disks that nothing else places, and the node's own; unset, the instance metadata
+    /// service tells.
+    #[arg(long, env = "DISKPLUGIN_ZONE")]
+    pub zone: Option<ZoneId>,
+
+    /// The instance metadata service.
+    #[arg(long, env = "DISKPLUGIN_METADATA_ENDPOINT", default_value = DEFAULT_ENDPOINT)]
+    pub metadata_endpoint: String,
+}
+
+/// How the cloud is reached.
+#[derive(Debug, Args)]
+pub struct Cloud {
+    /// URL of the ECS API; unset, the region's.
+    #[arg(long, env = "DISKPLUGIN_ECS_ENDPOINT")]
+    pub ecs_endpoint: Option<String>,
+
+    /// The network over which the region's API is reached.
+    #[arg(long, env = "DISKPLUGIN_NETWORK", value_enum, default_value_t)]
+    pub network: Network,
+
+    /// The signature of requests.
+    #[arg(long, env = "DISKPLUGIN_SIGNATURE", value_enum, default_value_t)]
+    pub signature: Scheme,
+
+    /// Directory of a mounted Secret with access-key-id and access-key-secret; unset, the
+    /// environment has ACCESS_KEY_ID and ACCESS_KEY_SECRET, or ALIBABA_CLOUD_ACCESS_KEY_ID and
+    /// ALIBABA_CLOUD_ACCESS_KEY_SECRET.
+    #[arg(long, env = "DISKPLUGIN_CREDENTIALS_DIR")]
+    pub credentials_dir: Option<PathBuf>,
+}
+
+/// Whose disks these are.
+#[derive(Debug, Args)]
+pub struct Owner {
+    /// Goes into a tag of each disk and snapshot; only what carries it is listed and deleted.
+    /// Unlike in any other cluster of the account.
+    #[arg(long, env = "DISKPLUGIN_CLUSTER_ID")]
+    pub cluster_id: Option<ClusterId>,
+}
+
+/// What a node knows of itself.
+#[derive(Debug, Args)]
+pub struct NodeSelf {
+    /// Instance id of this node; unset, the instance metadata service tells.
+    #[arg(long, env = "DISKPLUGIN_NODE_ID")]
+    pub node_id: Option<InstanceId>,
+
+    /// How many volumes this node takes, 1 or more; unset, also MAX_VOLUMES_PERNODE is looked at, and
+    /// without that the cluster is told no limit.
+    #[arg(long, env = "DISKPLUGIN_MAX_VOLUMES_PER_NODE",
+          value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_volumes_per_node: Option<u32>,
+}
+
+/// `controller`
+#[derive(Debug, Args)]
+pub struct Controller {
+    /// Where it listens.
+    #[command(flatten)]
+    pub serve: Serve,
+    /// Where it is.
+    #[command(flatten)]
+    pub place: Place,
+    /// What it calls.
+    #[command(flatten)]
+    pub cloud: Cloud,
+    /// Whose disks.
+    #[command(flatten)]
+    pub owner: Owner,
+}
+
+/// `node`
+#[derive(Debug, Args)]
+pub struct Node {
+    /// Where it listens.
+    #[command(flatten)]
+    pub serve: Serve,
+    /// Where it is.
+    #[command(flatten)]
+    pub place: Place,
+    /// Who it is.
+    #[command(flatten)]
+    pub own: NodeSelf,
+    /// With the fake cloud: directory of this node's links to loop devices, DIR/nodes/NODE-ID of
+    /// `mock-cloud --device-dir DIR`.
+    #[arg(long, env = "DISKPLUGIN_DEVICE_DIR")]
+    pub device_dir: Option<PathBuf>,
+}
+
+/// Which cloud `all-in-one` uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum Which {
+    /// The real one, or what `--ecs-endpoint` names.
+    #[default]
+    Real,
+    /// An embedded fake cloud.
+    #[cfg(feature = "mock-cloud")]
+    Mock,
+}
+
+/// `all-in-one`
+#[derive(Debug, Args)]
+pub struct AllInOne {
+    /// Where it listens.
+    #[command(flatten)]
+    pub serve: Serve,
+    /// Where it is.
+    #[command(flatten)]
+    pub place: Place,
+    /// What it calls.
+    #[command(flatten)]
+    pub cloud: Cloud,
+    /// Whose disks.
+    #[command(flatten)]
+    pub owner: Owner,
+    /// Who it is.
+    #[command(flatten)]
+    pub own: NodeSelf,
+    /// The cloud.
+    #[arg(long = "cloud", env = "DISKPLUGIN_CLOUD", value_enum, default_value_t)]
+    pub which: Which,
+    /// The fake cloud's options, with `--cloud mock`.
+    #[cfg(feature = "mock-cloud")]
+    #[command(flatten, next_help_heading = "With --cloud mock")]
+    pub mock: crate::sim::Options,
+}
+
+/// `mock-cloud`
+#[cfg(feature = "mock-cloud")]
+#[derive(Debug, Args)]
+pub struct MockCloud {
+    /// Address to serve; only the loopback is safe, for the control path asks for no password.
+    #[arg(long, env = "DISKPLUGIN_LISTEN", default_value = "127.0.0.1:8480")]
+    pub listen: std::net::SocketAddr,
+    /// The region that it plays.
+    #[arg(long, env = "DISKPLUGIN_REGION", default_value = "cn-beijing")]
+    pub region: RegionId,
+    /// The cloud.
+    #[command(flatten)]
+    pub mock: crate::sim::Options,
+}
+
+/// `demo`
+#[cfg(feature = "mock-cloud")]
+#[derive(Debug, Args)]
+pub struct Demo {
+    /// Filesystem of the volume; unset, ext4 where this machine can grow it mounted, else xfs.
+    #[arg(long)]
+    pub fs_type: Option<crate::model::Filesystem>,
+    /// The signature of requests.
+    #[arg(long, env = "DISKPLUGIN_SIGNATURE", value_enum, default_value_t)]
+    pub signature: Scheme,
+    /// Leave everything up at the end, and say how to talk to it; Ctrl-C takes it down.
+    #[arg(long)]
+    pub keep: bool,
+}
+
+fn duration(text: &str) -> Result<Duration, humantime::DurationError> {
+    humantime::parse_duration(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_setting_of_a_role_has_its_environment_variable() {
+        let command = Cli::command();
+        for role in ["controller", "node"] {
+            let role = command.find_subcommand(role).expect("the role exists");
+            for arg in role.get_arguments().filter(|arg| arg.get_id() != "help") {
+                let long = arg.get_long().expect("every setting has a long name");
+                let wanted = format!("DISKPLUGIN_{}", long.to_uppercase().replace('-', "_"));
+                assert_eq!(
+                    arg.get_env().and_then(|v| v.to_str()),
+                    Some(wanted.as_str()),
+                    "{long}"
+                );
+            }
+        }
+    }
+}
