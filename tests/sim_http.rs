@@ -507,6 +507,24 @@ async fn metadata_tokens_follow_their_rules() {
 }
 
 #[tokio::test]
+async fn metadata_may_be_limited_slow_or_unreachable() {
+    let lab = Lab::new(&["--nodes=i-one"]).await;
+    let path = "/imds/i-one/latest/meta-data/zone-id";
+    let configure = |patch: Value| {
+        lab.cloud.configure(&json!({"metadata": null})).unwrap();
+        lab.cloud.configure(&json!({"metadata": patch})).unwrap();
+    };
+    configure(json!({"rate": 0}));
+    assert_eq!(lab.get(path).await.0, 429);
+    configure(json!({"delay": "100ms"}));
+    let begun = tokio::time::Instant::now();
+    assert_eq!(lab.get(path).await.0, 200);
+    assert!(begun.elapsed() >= Duration::from_millis(100));
+    configure(json!({"unreachable": true}));
+    assert!(lab.client.get(lab.url(path)).send().await.is_err());
+}
+
+#[tokio::test]
 async fn role_credentials_sign_only_with_their_token() {
     let lab = Lab::new(&["--ram-role=worker", "--nodes=i-one"]).await;
     let path = "/imds/i-one/latest/meta-data/ram/security-credentials/";
