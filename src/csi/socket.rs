@@ -97,7 +97,10 @@ pub async fn bind(endpoint: &Endpoint) -> Result<(UnixListener, Socket), SocketE
     }
     // Bound beside its place, closed to others, then moved: at its own path the socket is never
     // open to everybody, and never half there.
-    let beside = path.with_file_name(format!(".{}", std::process::id()));
+    let beside = path.with_file_name(format!(
+        ".{}",
+        &uuid::Uuid::new_v4().simple().to_string()[..7]
+    ));
     let listener = UnixListener::bind(&beside).map_err(io("bind", path))?;
     let placed = async {
         tokio::fs::set_permissions(&beside, Permissions::from_mode(0o600)).await?;
