@@ -54,7 +54,8 @@ pub(crate) fn service(
     cluster: ClusterId,
     tasks: &Tasks,
 ) -> Service {
-    tracing::info!(%region, zone = zone.as_ref().map(ZoneId::as_str), %cluster, "controller");
+    let default_zone = zone.as_ref().map(ZoneId::as_str);
+    tracing::info!(%region, default_zone, %cluster, "handling the disks of this cluster");
     let disks = Arc::new(Disks::new(ecs, cluster, tasks, Pace::default()));
     Service::new(disks, Settings { region, zone }, tasks.clone())
 }

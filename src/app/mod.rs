@@ -25,7 +25,7 @@ const THREADS: usize = 2;
 
 /// Settings that cannot work, all of them at once.
 #[derive(Debug, thiserror::Error)]
-#[error("{}", .0.join("\n"))]
+#[error("the settings do not suffice:\n  {}", .0.join("\n  "))]
 pub(crate) struct WrongSettings(pub(crate) Vec<String>);
 
 /// Runs the role to its end.

@@ -40,7 +40,7 @@ pub(crate) async fn run(args: cli::Node) -> anyhow::Result<()> {
 
 /// The node on this machine.
 pub(crate) fn node(settings: Settings) -> Arc<Node> {
-    tracing::info!(node.id = %settings.id, zone = %settings.zone, "node");
+    tracing::info!(node.id = %settings.id, zone = %settings.zone, "handling the volumes of this node");
     let exec = Arc::new(Processes);
     let host = Arc::new(Linux::new(Arc::clone(&exec) as _, Roots::default()));
     Arc::new(Node::new(host, exec, settings))
