@@ -1,17 +1,21 @@
 //! Creating a disk, blank or from a snapshot.
 
-use super::error::{Error, cloud, wait};
-use super::place::{Candidate, candidates};
-use super::{Disks, Result, compare, label};
+use std::time::Duration;
+
+use super::error::{Error, wait};
+use super::place::candidates;
+use super::{Disks, Result, compare};
 use crate::base::Deadline;
 use crate::cloud::poll::Seen;
-use crate::cloud::{CreateDisk, Kind};
-use crate::model::{
-    Bytes, Category, ClientToken, Disk, DiskId, DiskStatus, SizeRange, SnapshotId, ZoneId,
-};
+use crate::model::{Bytes, Category, Disk, DiskId, DiskStatus, SizeRange, SnapshotId, ZoneId};
 
-/// How often the tags are looked at before a token that was used otherwise is given up.
-const LOOKS_FOR_LAGGING_TAGS: u32 = 5;
+/// How long a disk that the cloud says it made may be missing from every description. Believing that
+/// it is gone any sooner would buy a second one.
+const UNSEEN: Duration = Duration::from_secs(10);
+
+/// So many looks in a row must miss a disk that was seen before: a single one may come from a replica
+/// that lags.
+const LOOKS_TO_BELIEVE: u32 = 4;
 
 /// A disk that is wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,42 +43,42 @@ impl Disks {
     /// [`Error::Exists`] when the name belongs to a disk that differs; [`Error::OutOfStock`] when
     /// nothing of what is wanted can be had; [`Error::OutOfRange`] when nothing has that size.
     pub async fn create(&self, deadline: Deadline, new: &NewDisk) -> Result<Disk> {
-        let new = &self.sized_for_source(deadline, new).await?;
+        let new = match self.sized_for_source(deadline, new).await {
+            // Gone by now, perhaps after it served an earlier call of this very name.
+            Err(Error::NoSuchSnapshot { snapshot }) => {
+                let found = self.find_disk(deadline, &new.name).await?;
+                let found = found.ok_or(Error::NoSuchSnapshot { snapshot })?;
+                let adopted = self.adopt(deadline, &found, new).await?;
+                return adopted.ok_or(Error::NoSuchDisk { disk: found.id });
+            }
+            sized => &sized?,
+        };
         let candidates = candidates(new)?;
         // A single pair is safe by its token. Of several, an earlier call may have taken another
         // than this one would: only the tags know.
         if candidates.len() > 1
-            && let Some(disk) = self.find_disk(deadline, &new.name).await?
+            && let Some(found) = self.find_disk(deadline, &new.name).await?
+            && let Some(disk) = self.adopt(deadline, &found, new).await?
         {
-            return self.adopt(deadline, disk, new).await;
+            return Ok(disk);
         }
-        let mut reasons = Vec::new();
-        for candidate in &candidates {
-            match self.try_candidate(deadline, new, candidate).await {
-                Ok(disk) => return self.adopt_new(deadline, &disk, new).await,
-                Err(Error::Cloud { source, .. }) if moves_on(&source) => {
-                    tracing::info!(
-                        volume.name = new.name,
-                        zone = %candidate.zone,
-                        category = %candidate.category,
-                        cloud.code = source.code(),
-                        cloud.request_id = source.request_id(),
-                        "not to be had here, trying the next"
-                    );
-                    reasons.push(format!(
-                        "{} in {}: {}",
-                        candidate.category,
-                        candidate.zone,
-                        crate::base::chain::chain(&source)
-                    ));
-                }
-                Err(error) => return Err(error),
-            }
+        loop {
+            let id = self.buy(deadline, new, &candidates).await?;
+            let Some(disk) = self.made(deadline, &id).await? else {
+                tracing::warn!(volume.name = new.name, disk.id = %id, "the name's disk is gone");
+                self.trail.note(&new.name, |past| {
+                    past.unclear = None;
+                    past.gone = Some(id);
+                });
+                continue;
+            };
+            self.trail.note(&new.name, |past| {
+                past.refused = 0;
+                past.unclear = None;
+            });
+            refuse_other(&disk, new)?;
+            return Ok(disk);
         }
-        Err(Error::OutOfStock {
-            name: new.name.clone(),
-            reasons: reasons.join("; "),
-        })
     }
 
     /// The request with the source's size as its least.
@@ -112,103 +116,39 @@ impl Disks {
         Ok(new)
     }
 
-    async fn try_candidate(
-        &self,
-        deadline: Deadline,
-        new: &NewDisk,
-        candidate: &Candidate,
-    ) -> Result<DiskId> {
-        let step = || {
-            format!(
-                "create a {} disk in {} for {:?}",
-                candidate.category, candidate.zone, new.name
-            )
-        };
-        // Size and source stay out of the token: with other ones the cloud answers a mismatch, which
-        // is how a name that is used twice shows.
-        let (zone, category) = (candidate.zone.as_str(), candidate.category.as_str());
-        let cluster = self.cluster.as_str();
-        let token = ClientToken::derive("CreateDisk", [cluster, &new.name, zone, category]);
-        let mut request = CreateDisk {
-            zone: candidate.zone.clone(),
-            category: candidate.category.clone(),
-            performance_level: None,
-            size: candidate.size,
-            name: label::display_name(&new.name),
-            snapshot: new.snapshot.clone(),
-            encrypted: new.encrypted,
-            kms_key: new.kms_key.clone(),
-            tags: self.tags(&new.name),
-            token,
-        };
-        let refused = match self.ecs.create_disk(deadline, &request).await {
-            Err(error) if error.kind() == Kind::TokenMismatch => error,
-            outcome => return outcome.map_err(cloud(step())),
-        };
-        tracing::info!(
-            volume.name = new.name,
-            cloud.request_id = refused.request_id(),
-            "token was used before"
-        );
-        if let Some(disk) = self.find_lagging(deadline, &new.name).await? {
-            return Ok(disk.id);
-        }
-        // A create that failed can use its token up. Nothing carries the name, so a token of the
-        // whole request is safe.
-        let (size, source) = (request.size.0.to_string(), new.snapshot.as_ref());
-        let source = source.map_or("", SnapshotId::as_str);
-        let key = new.kms_key.as_deref().unwrap_or_default();
-        let parts = [cluster, &new.name, zone, category, &size, source, key];
-        request.token = ClientToken::derive("CreateDisk", parts);
-        self.ecs
-            .create_disk(deadline, &request)
-            .await
-            .map_err(cloud(step()))
-    }
-
-    /// Looks for the name until the tag index has had time to catch up.
-    async fn find_lagging(&self, deadline: Deadline, name: &str) -> Result<Option<Disk>> {
-        for look in 0..LOOKS_FOR_LAGGING_TAGS {
-            if let Some(disk) = self.find_disk(deadline, name).await? {
-                return Ok(Some(disk));
-            }
-            let pause = std::time::Duration::from_millis(500) * (look + 1);
-            let _ = deadline.bound(tokio::time::sleep(pause)).await;
-        }
-        Ok(None)
-    }
-
-    async fn adopt_new(&self, deadline: Deadline, disk: &DiskId, new: &NewDisk) -> Result<Disk> {
-        let disk = self.wait_made(deadline, disk).await?;
-        refuse_other(&disk, new)?;
-        Ok(disk)
-    }
-
-    async fn adopt(&self, deadline: Deadline, disk: Disk, new: &NewDisk) -> Result<Disk> {
-        refuse_other(&disk, new)?;
+    /// A disk that was found, if it will do; none when it is gone before it is made.
+    async fn adopt(&self, deadline: Deadline, disk: &Disk, new: &NewDisk) -> Result<Option<Disk>> {
+        refuse_other(disk, new)?;
         if disk.status != DiskStatus::Creating {
-            return Ok(disk);
+            return Ok(Some(disk.clone()));
         }
-        self.wait_made(deadline, &disk.id).await
+        self.made(deadline, &disk.id).await
     }
 
-    async fn wait_made(&self, deadline: Deadline, disk: &DiskId) -> Result<Disk> {
+    /// Waits until the disk is made; none once it can be believed that there is no such disk: it was
+    /// deleted since, or the cloud lost it.
+    async fn made(&self, deadline: Deadline, disk: &DiskId) -> Result<Option<Disk>> {
+        let unseen = Deadline::after(UNSEEN);
+        let mut missed = None;
         let made = |seen: Seen<Disk>| match seen {
-            Seen::Row(row) if row.status != DiskStatus::Creating => Some(Disk::clone(&row)),
-            // Right after its creation a disk may not be listed yet.
-            Seen::Row(_) | Seen::Nothing | Seen::Failed(_) => None,
+            Seen::Row(row) if row.status != DiskStatus::Creating => Some(Some(Disk::clone(&row))),
+            Seen::Row(_) => {
+                missed = Some(0);
+                None
+            }
+            Seen::Nothing => {
+                missed = missed.map(|looks| looks + 1);
+                let gone = match missed {
+                    Some(looks) => looks >= LOOKS_TO_BELIEVE,
+                    None => unseen.is_over(),
+                };
+                gone.then_some(None)
+            }
+            Seen::Failed(_) => None,
         };
         let waited = self.disks.until(disk, deadline, made).await;
         waited.map_err(wait(format!("see disk {disk} become Available")))
     }
-}
-
-/// Whether another pair may succeed where this one was refused.
-fn moves_on(error: &crate::cloud::Error) -> bool {
-    error.kind() == Kind::OutOfStock
-        || error
-            .code()
-            .is_some_and(|code| code.starts_with("QuotaExceed.DiskCapacity"))
 }
 
 fn refuse_other(disk: &Disk, new: &NewDisk) -> Result<()> {

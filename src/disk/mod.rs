@@ -11,6 +11,7 @@ use crate::cloud::poll::{Pace, Watch};
 use crate::model::{ClusterId, Disk, DiskId, Snapshot, SnapshotId};
 
 mod attach;
+mod buy;
 mod compare;
 mod create;
 mod delete;
@@ -24,6 +25,7 @@ mod place;
 mod resize;
 mod slots;
 mod snapshot;
+mod trail;
 
 pub use create::NewDisk;
 pub use error::Error;
@@ -41,6 +43,7 @@ pub struct Disks {
     disks: Watch<DiskId, Disk>,
     snapshots: Watch<SnapshotId, Snapshot>,
     slots: slots::Slots,
+    trail: trail::Trail,
     cluster: ClusterId,
 }
 
@@ -53,6 +56,7 @@ impl Disks {
             disks: Watch::disks(Arc::clone(&ecs), tasks.clone(), pace),
             snapshots: Watch::snapshots(Arc::clone(&ecs), tasks.clone(), pace),
             slots: slots::Slots::default(),
+            trail: trail::Trail::default(),
             ecs,
             cluster,
         }

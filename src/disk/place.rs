@@ -12,6 +12,13 @@ pub(super) struct Candidate {
     pub(super) size: Gib,
 }
 
+impl Candidate {
+    /// Whether it is the same category in the same zone.
+    pub(super) fn is_as(&self, other: &Self) -> bool {
+        self.zone == other.zone && self.category == other.category
+    }
+}
+
 /// The pairs to try: the first zone with each category in order, then the next zone, each at the
 /// smallest size that the category sells and the request admits.
 pub(super) fn candidates(new: &NewDisk) -> Result<Vec<Candidate>> {

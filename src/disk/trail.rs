@@ -1,0 +1,57 @@
+//! What this process remembers of creates that have not ended well. It saves calls and closes the
+//! gap until the tag index knows a new disk; after a restart the cloud's tokens and tags suffice.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::place::Candidate;
+use crate::model::{ClientToken, DiskId};
+
+/// The pasts of all names.
+#[derive(Debug, Default)]
+pub(super) struct Trail(Mutex<HashMap<String, Past>>);
+
+/// What earlier calls under one name left behind.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Past {
+    /// How many calls were refused: each may have used its token up.
+    pub(super) refused: u32,
+    /// What may have been bought without an answer, and under which token.
+    pub(super) unclear: Option<(Candidate, ClientToken)>,
+    /// The disk that the name had and that is no more.
+    pub(super) gone: Option<DiskId>,
+}
+
+impl Trail {
+    pub(super) fn of(&self, name: &str) -> Past {
+        self.lock().get(name).cloned().unwrap_or_default()
+    }
+
+    /// Changes the past of a name; one that is empty again takes no room.
+    pub(super) fn note(&self, name: &str, change: impl FnOnce(&mut Past)) {
+        let mut pasts = self.lock();
+        let past = pasts.entry(name.to_owned()).or_default();
+        change(past);
+        if *past == Past::default() {
+            pasts.remove(name);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Past>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_ended_well_leaves_nothing_behind() {
+        let trail = Trail::default();
+        trail.note("pvc-1", |past| past.refused += 1);
+        assert_eq!(trail.of("pvc-1").refused, 1);
+        trail.note("pvc-1", |past| past.refused = 0);
+        assert!(trail.lock().is_empty());
+    }
+}
