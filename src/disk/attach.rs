@@ -5,13 +5,17 @@ use std::sync::Arc;
 use super::error::{Error, cloud, wait};
 use super::{Disks, Result};
 use crate::base::Deadline;
-use crate::cloud::poll::Seen;
+use crate::cloud::poll::{Seen, WaitError};
 use crate::cloud::{self as api, AttachDisk, Kind};
 use crate::model::{Disk, DiskId, DiskStatus, InstanceId};
 
 /// So many looks in a row must say "free" after one has said "attaching", before the attachment
 /// counts as failed: a single one may come from a replica that lags.
 const LOOKS_TO_BELIEVE: u32 = 4;
+
+/// So many looks in a row must say "free" where none has said "attaching": it may have fallen back
+/// between two looks, or the replica may lag.
+const LOOKS_TO_GIVE_UP: u32 = 20;
 
 impl Disks {
     /// Attaches the disk to the node, or finds it attached there.
@@ -25,6 +29,7 @@ impl Disks {
         node: &InstanceId,
     ) -> Result<Disk> {
         let queue = |_| Error::Queue {
+            disk: disk.clone(),
             verb: "attached to",
             node: node.clone(),
         };
@@ -60,7 +65,8 @@ impl Disks {
         refusal: api::Error,
     ) -> Result<Option<Disk>> {
         match refusal.kind() {
-            Kind::Conflict | Kind::Ambiguous => {}
+            // A full node may hold this very disk.
+            Kind::Conflict | Kind::Ambiguous | Kind::Quota => {}
             Kind::NotFound if refusal.has_code("InvalidInstanceId.NotFound") => {
                 return Err(Error::NoSuchNode {
                     node: node.clone(),
@@ -68,14 +74,6 @@ impl Disks {
                 });
             }
             Kind::NotFound => return Err(Error::NoSuchDisk { disk: disk.clone() }),
-            Kind::Quota => {
-                let (disk, node) = (disk.clone(), node.clone());
-                return Err(Error::NodeFull {
-                    disk,
-                    node,
-                    source: refusal,
-                });
-            }
             Kind::Unreachable
             | Kind::Throttled
             | Kind::InFlight
@@ -94,9 +92,23 @@ impl Disks {
             cloud.request_id = refusal.request_id(),
             "attach refused, looking at the disk"
         );
-        let row = self.disk(deadline, disk).await?;
+        let row = match self.disk(deadline, disk).await {
+            // What was refused tells more than that there was no time to look.
+            Err(Error::Wait {
+                source: WaitError::Deadline { .. },
+                ..
+            }) => return Err(cloud(step(disk, node))(refusal)),
+            row => row?,
+        };
         match &row.status {
             DiskStatus::InUse if row.is_attached_to(node) => Ok(Some(row)),
+            _ if refusal.kind() == Kind::Quota && row.status != DiskStatus::Attaching => {
+                Err(Error::NodeFull {
+                    disk: disk.clone(),
+                    node: node.clone(),
+                    source: refusal,
+                })
+            }
             DiskStatus::InUse => {
                 Err(elsewhere(&row, node).unwrap_or_else(|| cloud(step(disk, node))(refusal)))
             }
@@ -114,9 +126,11 @@ impl Disks {
                     Seen::Nothing => Some(()),
                     Seen::Failed(_) => None,
                 };
-                let waited = self.disks.until(disk, deadline, free).await;
-                waited.map_err(wait(step(disk, node)))?;
-                Ok(None)
+                match self.disks.until(disk, deadline, free).await {
+                    Ok(()) => Ok(None),
+                    Err(WaitError::Deadline { .. }) => Err(cloud(step(disk, node))(refusal)),
+                    Err(error) => Err(wait(step(disk, node))(error)),
+                }
             }
             DiskStatus::Unknown(_) => Err(cloud(step(disk, node))(refusal)),
         }
@@ -129,17 +143,18 @@ impl Disks {
         node: &InstanceId,
     ) -> Result<Disk> {
         let mut attaching = false;
-        let mut doubts = 0;
+        let (mut missing, mut doubts) = (0, 0);
         let decide = |seen: Seen<Disk>| {
             let row: Arc<Disk> = match seen {
                 Seen::Row(row) => row,
                 Seen::Nothing => {
-                    doubts += 1;
+                    missing += 1;
                     let gone = Error::NoSuchDisk { disk: disk.clone() };
-                    return (doubts >= LOOKS_TO_BELIEVE).then_some(Err(gone));
+                    return (missing >= LOOKS_TO_BELIEVE).then_some(Err(gone));
                 }
                 Seen::Failed(_) => return None,
             };
+            missing = 0;
             if row.is_in_use_on(node) {
                 return Some(Ok(Disk::clone(&row)));
             }
@@ -149,13 +164,18 @@ impl Disks {
                 return Some(Err(error));
             }
             attaching |= row.status == DiskStatus::Attaching;
-            if attaching && row.is_free() {
+            if row.is_free() {
                 doubts += 1;
+                let enough = if attaching {
+                    LOOKS_TO_BELIEVE
+                } else {
+                    LOOKS_TO_GIVE_UP
+                };
                 let fell = Error::FellBack {
                     disk: disk.clone(),
                     node: node.clone(),
                 };
-                return (doubts >= LOOKS_TO_BELIEVE).then_some(Err(fell));
+                return (doubts >= enough).then_some(Err(fell));
             }
             doubts = 0;
             None

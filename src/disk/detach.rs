@@ -15,6 +15,7 @@ impl Disks {
     /// When the cloud refuses for good, or the disk does not come off by the deadline.
     pub async fn detach(&self, deadline: Deadline, disk: &DiskId, node: &InstanceId) -> Result<()> {
         let queue = |_| Error::Queue {
+            disk: disk.clone(),
             verb: "detached from",
             node: node.clone(),
         };

@@ -128,8 +128,13 @@ pub enum Error {
         snapshot: SnapshotId,
     },
     /// Too many are at it.
-    #[error("the deadline passed while other disks were being {verb} node {node} one by one")]
+    #[error(
+        "the deadline passed before it was the turn of disk {disk}: other disks were being {verb} node \
+         {node} one by one"
+    )]
     Queue {
+        /// The disk.
+        disk: DiskId,
         /// "attached to" or "detached from".
         verb: &'static str,
         /// The node.
