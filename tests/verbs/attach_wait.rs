@@ -1,0 +1,264 @@
+//! Attaching while reads are old, answers are lost and others are at the disk or the node.
+
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::time::Instant;
+
+use diskplugin::cloud::{AttachDisk, Ecs};
+use diskplugin::disk::{Error, Meaning};
+use diskplugin::model::InstanceId;
+
+use crate::kit::{Stage, minutes, one, seconds, text, two};
+
+fn held(node: &InstanceId) -> Vec<(String, String)> {
+    vec![(node.to_string(), "Attached".to_owned())]
+}
+
+#[tokio::test(start_paused = true)]
+async fn old_reads_delay_the_answer_and_do_not_change_it() {
+    let modes: [&[&str]; 3] = [
+        &["--stale=2s"],
+        &["--stale=0s..2s", "--stale-jumping"],
+        &[
+            "--stale=0s..2s",
+            "--stale-jumping",
+            r#"--config={"stale":{"torn":true}}"#,
+        ],
+    ];
+    for flags in modes {
+        for seed in 0..20 {
+            let seed = format!("--seed={seed}");
+            let flags: Vec<_> = flags
+                .iter()
+                .copied()
+                .chain([&*seed, "--attach-delay=1s"])
+                .collect();
+            let stage = Stage::new(&flags);
+            let disk = stage.disk("pvc-1").await;
+            let begun = Instant::now();
+            let row = stage.disks.attach(minutes(1), &disk, &one()).await;
+            let row = row.unwrap_or_else(|error| panic!("{flags:?}: {}", text(&error)));
+            assert!(row.is_in_use_on(&one()));
+            assert_eq!(stage.holders(&disk), held(&one()), "{flags:?}");
+            assert!(begun.elapsed() <= Duration::from_millis(3500), "{flags:?}");
+            assert_eq!(stage.calls("AttachDisk"), 1);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn available_right_after_the_call_is_no_failure() {
+    // The replica shows Available for two seconds, then Attaching for six.
+    let stage = Stage::new(&["--stale=2s", "--attach-delay=6s"]);
+    let disk = stage.disk("pvc-1").await;
+    let begun = Instant::now();
+    assert!(stage.disks.attach(minutes(1), &disk, &one()).await.is_ok());
+    assert_eq!(begun.elapsed(), Duration::from_secs(8));
+    assert_eq!(stage.calls("AttachDisk"), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_attachment_that_falls_back_is_told_well_before_the_deadline_and_can_be_repeated() {
+    for delay in ["2s", "100ms"] {
+        for stale in ["--stale=0s", "--stale=2s"] {
+            let stage = Stage::new(&[&format!("--attach-delay={delay}"), stale]);
+            let disk = stage.disk("pvc-1").await;
+            stage.fault("AttachDisk", &json!("fails-later"));
+            let begun = Instant::now();
+            let fell = stage
+                .disks
+                .attach(minutes(2), &disk, &one())
+                .await
+                .unwrap_err();
+            assert!(
+                matches!(fell, Error::FellBack { .. }),
+                "{delay} {stale}: {}",
+                text(&fell)
+            );
+            assert_eq!(fell.meaning(), Meaning::Failed);
+            assert!(
+                text(&fell).contains(disk.as_str()) && text(&fell).contains("i-one"),
+                "{fell}"
+            );
+            assert!(
+                begun.elapsed() <= Duration::from_secs(20),
+                "{:?}",
+                begun.elapsed()
+            );
+            assert!(stage.disks.attach(minutes(2), &disk, &one()).await.is_ok());
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_answer_is_looked_after_and_ends_attached() {
+    for loss in [
+        "reset-before",
+        "reset-after",
+        "html",
+        "internal-error",
+        "internal-error-after",
+    ] {
+        for stale in ["--stale=0s", "--stale=2s"] {
+            let stage = Stage::new(&["--attach-delay=3s", stale]);
+            let disk = stage.disk("pvc-1").await;
+            stage.fault("AttachDisk", &json!(loss));
+            let row = stage.disks.attach(minutes(1), &disk, &one()).await;
+            let row = row.unwrap_or_else(|error| panic!("{loss} {stale}: {}", text(&error)));
+            assert!(row.is_in_use_on(&one()));
+            assert_eq!(stage.holders(&disk), held(&one()));
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn somebody_elses_attach_on_the_node_is_waited_out() {
+    for alternatives in ["first", "last"] {
+        let stage = Stage::new(&["--attach-delay=4s"]);
+        stage.configure(&json!({"rules": {"alternatives": alternatives}}));
+        let (ours, theirs) = (stage.disk("pvc-1").await, stage.disk("pvc-2").await);
+        let foreign = AttachDisk {
+            disk: theirs.clone(),
+            instance: one(),
+        };
+        stage
+            .cloud
+            .ecs()
+            .attach_disk(minutes(1), &foreign)
+            .await
+            .unwrap();
+        let begun = Instant::now();
+        assert!(stage.disks.attach(minutes(1), &ours, &one()).await.is_ok());
+        assert!(
+            begun.elapsed() <= Duration::from_millis(9000),
+            "{:?}",
+            begun.elapsed()
+        );
+        assert_eq!(
+            (stage.holders(&ours), stage.holders(&theirs)),
+            (held(&one()), held(&one()))
+        );
+        // A refused attempt a tick, no storm.
+        assert!(
+            stage.calls("AttachDisk") <= 12,
+            "{}",
+            stage.calls("AttachDisk")
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_disk_on_its_way_off_another_node_is_waited_for() {
+    let stage = Stage::new(&["--detach-delay=10s", "--attach-delay=1s"]);
+    let disk = stage.disk("pvc-1").await;
+    stage.disks.attach(minutes(1), &disk, &two()).await.unwrap();
+    let off = stage
+        .disks
+        .detach(seconds(1), &disk, &two())
+        .await
+        .unwrap_err();
+    assert_eq!(off.meaning(), Meaning::Deadline);
+    let row = stage.disks.attach(minutes(1), &disk, &one()).await;
+    assert!(row.unwrap().is_in_use_on(&one()));
+    assert_eq!(stage.holders(&disk), held(&one()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_disk_that_old_reads_still_show_elsewhere_is_refused_at_worst_and_never_taken() {
+    let stage = Stage::new(&["--detach-delay=3s", "--attach-delay=1s", "--stale=2s"]);
+    let disk = stage.disk("pvc-1").await;
+    stage.disks.attach(minutes(1), &disk, &two()).await.unwrap();
+    stage
+        .disks
+        .detach(seconds(1), &disk, &two())
+        .await
+        .unwrap_err();
+    let early = stage.disks.attach(minutes(1), &disk, &one()).await;
+    assert!(
+        matches!(early, Ok(_) | Err(Error::InUseElsewhere { .. })),
+        "{early:?}"
+    );
+    stage.disks.detach(minutes(1), &disk, &two()).await.unwrap();
+    assert!(stage.disks.attach(minutes(1), &disk, &one()).await.is_ok());
+    assert_eq!(stage.holders(&disk), held(&one()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_disk_that_is_still_being_made_is_waited_for() {
+    let stage = Stage::new(&["--create-delay=5s"]);
+    let disk = stage.foreign(diskplugin::model::Tags::new()).await;
+    let row = stage.disks.attach(minutes(1), &disk, &one()).await.unwrap();
+    assert!(row.is_in_use_on(&one()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_starts_is_waited_for_and_one_that_does_not_get_ready_is_told_with_the_code() {
+    let stage = Stage::new(&[]);
+    let disk = stage.disk("pvc-1").await;
+    stage.configure(&json!({"delays": {"power": "5s", "ready": "3s"}}));
+    assert!(stage.cloud.switch_instance(&one(), true));
+    assert!(stage.disks.attach(minutes(1), &disk, &one()).await.is_ok());
+    stage.configure(&json!({"delays": {"power": "1h"}}));
+    stage.cloud.switch_instance(&two(), false);
+    let other = stage.disk("pvc-2").await;
+    let late = stage
+        .disks
+        .attach(seconds(20), &other, &two())
+        .await
+        .unwrap_err();
+    for part in [
+        other.as_str(),
+        "i-two",
+        "IncorrectInstanceStatus",
+        "RequestId",
+    ] {
+        assert!(text(&late).contains(part), "{}", text(&late));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_deadline_is_told_with_what_was_seen_and_the_repeat_finds_it() {
+    let stage = Stage::new(&["--attach-delay=30s"]);
+    let disk = stage.disk("pvc-1").await;
+    let begun = Instant::now();
+    let late = stage
+        .disks
+        .attach(seconds(10), &disk, &one())
+        .await
+        .unwrap_err();
+    assert_eq!(
+        (begun.elapsed(), late.meaning()),
+        (Duration::from_secs(10), Meaning::Deadline)
+    );
+    let seen = format!("last seen: disk {disk} is Attaching");
+    assert!(text(&late).contains(&seen), "{}", text(&late));
+    stage.cloud.clear_calls();
+    assert!(
+        stage
+            .restarted()
+            .attach(minutes(1), &disk, &one())
+            .await
+            .is_ok()
+    );
+    assert_eq!(stage.calls("AttachDisk"), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_disk_that_disappears_meanwhile_is_not_found() {
+    let stage = Stage::new(&[]);
+    let disk = stage.disk("pvc-1").await;
+    stage.fault("AttachDisk", &json!("reset-before"));
+    stage
+        .cloud
+        .ecs()
+        .delete_disk(minutes(1), &disk)
+        .await
+        .unwrap();
+    let gone = stage
+        .disks
+        .attach(minutes(1), &disk, &one())
+        .await
+        .unwrap_err();
+    assert!(matches!(gone, Error::NoSuchDisk { .. }), "{gone:?}");
+}

@@ -1,0 +1,287 @@
+//! Creating: when it answers, what it chooses, what it refuses.
+
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::time::Instant;
+
+use diskplugin::disk::{Error, Meaning, NewDisk};
+use diskplugin::model::Category;
+
+use crate::kit::{Stage, available, between, gib, minutes, seconds, text, wanted, zone};
+
+#[tokio::test(start_paused = true)]
+async fn the_answer_comes_when_the_disk_is_available_and_costs_one_look_a_tick() {
+    let stage = Stage::new(&["--create-delay=3s"]);
+    let begun = Instant::now();
+    let disk = stage
+        .disks
+        .create(minutes(1), &wanted("pvc-1"))
+        .await
+        .unwrap();
+    assert_eq!(begun.elapsed(), Duration::from_secs(3));
+    assert_eq!(stage.row(&disk.id)["status"], "Available");
+    assert_eq!(stage.calls("CreateDisk"), 1);
+    assert_eq!(stage.calls("DescribeDisks"), 6);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_same_name_is_the_same_disk_now_and_after_a_restart() {
+    for new in [wanted("pvc-1"), available("pvc-1")] {
+        let stage = Stage::new(&["--create-delay=1s"]);
+        let first = stage.disks.create(minutes(1), &new).await.unwrap();
+        let second = stage.disks.create(minutes(1), &new).await.unwrap();
+        let third = stage.restarted().create(minutes(1), &new).await.unwrap();
+        assert_eq!([&second.id, &third.id], [&first.id; 2]);
+        assert_eq!(stage.only_disk(), first.id);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_cluster_may_use_the_same_name_for_its_own_disk() {
+    for new in [wanted("pvc-1"), available("pvc-1")] {
+        let stage = Stage::new(&[]);
+        let ours = stage.disks.create(minutes(1), &new).await.unwrap();
+        let theirs = stage.neighbour().create(minutes(1), &new).await.unwrap();
+        assert_ne!(ours.id, theirs.id);
+    }
+}
+
+/// A request for the name that differs from the first, and how the difference reads.
+fn others(first: &NewDisk) -> Vec<(NewDisk, &'static str)> {
+    let base = first.clone();
+    vec![
+        (
+            NewDisk {
+                size: gib(40),
+                ..base.clone()
+            },
+            "size is 20 GiB, wanted required_bytes 42949672960",
+        ),
+        (
+            NewDisk {
+                size: between(1, 19),
+                categories: vec![Category::CloudAuto],
+                ..base.clone()
+            },
+            "size is 20 GiB, wanted required_bytes 1073741824 with limit_bytes 20401094656",
+        ),
+        (
+            NewDisk {
+                categories: vec![Category::CloudSsd],
+                ..base.clone()
+            },
+            "wanted cloud_ssd",
+        ),
+        (
+            NewDisk {
+                zones: vec![zone("b")],
+                ..base.clone()
+            },
+            "zone is cn-beijing-a, wanted cn-beijing-b",
+        ),
+        (
+            NewDisk {
+                zones: vec![zone("c"), zone("b")],
+                ..base.clone()
+            },
+            "zone is cn-beijing-a, wanted cn-beijing-c or cn-beijing-b",
+        ),
+        (
+            NewDisk {
+                encrypted: true,
+                ..base
+            },
+            "it is not encrypted, wanted encrypted",
+        ),
+    ]
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_request_under_a_used_name_is_refused_with_both_sides_and_buys_nothing() {
+    for first in [wanted("pvc-1"), available("pvc-1")] {
+        for (other, difference) in others(&first) {
+            let stage = Stage::new(&["--create-delay=1s"]);
+            let disk = stage.disks.create(minutes(1), &first).await.unwrap();
+            let refused = stage
+                .restarted()
+                .create(minutes(1), &other)
+                .await
+                .unwrap_err();
+            assert!(
+                matches!(refused, Error::Exists { .. }),
+                "{other:?}: {refused:?}"
+            );
+            let text = text(&refused);
+            assert!(
+                text.contains(disk.id.as_str()) && text.contains(difference),
+                "{text}"
+            );
+            assert_eq!(stage.only_disk(), disk.id);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_source_under_a_used_name_is_refused_with_both_sides() {
+    let stage = Stage::new(&[]);
+    let source = stage.disk("source").await;
+    let snapshot = stage.snapshot("snap", &source).await;
+    let disk = stage.disk("pvc-1").await;
+    let other = NewDisk {
+        snapshot: Some(snapshot.clone()),
+        ..wanted("pvc-1")
+    };
+    let refused = text(&stage.disks.create(minutes(1), &other).await.unwrap_err());
+    assert!(refused.contains(disk.as_str()), "{refused}");
+    assert!(
+        refused.contains(&format!("source snapshot is none, wanted {snapshot}")),
+        "{refused}"
+    );
+    assert_eq!(stage.rows().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_repeat_that_asks_for_less_gets_the_disk_that_is_there() {
+    let stage = Stage::new(&[]);
+    let first = NewDisk {
+        size: gib(40),
+        ..wanted("pvc-1")
+    };
+    let disk = stage.disks.create(minutes(1), &first).await.unwrap();
+    let less = stage
+        .disks
+        .create(minutes(1), &wanted("pvc-1"))
+        .await
+        .unwrap();
+    assert_eq!((less.id, stage.rows().len()), (disk.id, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn available_goes_through_the_categories_in_order_until_one_is_in_stock() {
+    let sold = "--sold-out=*/cloud_efficiency,*/cloud_ssd,*/cloud";
+    let stage = Stage::new(&[sold]);
+    let disk = stage
+        .disks
+        .create(minutes(1), &available("pvc-1"))
+        .await
+        .unwrap();
+    assert_eq!(disk.category, Category::CloudEssd);
+    let calls = stage.cloud.calls();
+    let tried = calls.iter().filter(|call| call.action == "CreateDisk");
+    let tried: Vec<_> = tried
+        .map(|call| call.params["DiskCategory"].as_str())
+        .collect();
+    assert_eq!(
+        tried,
+        ["cloud_efficiency", "cloud_ssd", "cloud", "cloud_essd"]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_next_zone_is_taken_when_the_first_has_nothing_of_what_is_wanted() {
+    let stage = Stage::new(&["--sold-out=cn-beijing-b/*"]);
+    let new = NewDisk {
+        zones: vec![zone("b"), zone("c")],
+        ..available("pvc-1")
+    };
+    let disk = stage.disks.create(minutes(1), &new).await.unwrap();
+    assert_eq!(disk.zone, Some(zone("c")));
+    assert_eq!(disk.category, Category::CloudEfficiency);
+}
+
+#[tokio::test(start_paused = true)]
+async fn when_nothing_is_in_stock_each_pair_is_named_with_its_reason() {
+    let stage = Stage::new(&["--sold-out=*/cloud_ssd,cn-beijing-b/*,cn-beijing-a/cloud_essd"]);
+    let new = NewDisk {
+        categories: vec![Category::CloudSsd, Category::CloudEssd],
+        zones: vec![zone("a"), zone("b")],
+        ..wanted("pvc-1")
+    };
+    let refused = stage.disks.create(minutes(1), &new).await.unwrap_err();
+    assert!(matches!(refused, Error::OutOfStock { .. }), "{refused:?}");
+    assert_eq!(refused.meaning(), Meaning::Exhausted);
+    for pair in [
+        "ssd in cn-beijing-a",
+        "essd in cn-beijing-a",
+        "ssd in cn-beijing-b",
+    ] {
+        assert!(
+            text(&refused).contains(&format!("cloud_{pair}: CreateDisk failed with ")),
+            "{refused}"
+        );
+    }
+    assert!(text(&refused).contains("RequestId"), "{refused}");
+    assert!(stage.rows().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_category_whose_quota_is_used_up_is_passed_over_and_an_empty_account_is_not() {
+    let stage = Stage::new(&[]);
+    stage.configure(&json!({"limits": {"zone_category_gib": 30}}));
+    let first = stage
+        .disks
+        .create(minutes(1), &available("pvc-1"))
+        .await
+        .unwrap();
+    let second = stage
+        .disks
+        .create(minutes(1), &available("pvc-2"))
+        .await
+        .unwrap();
+    assert_ne!(first.category, second.category);
+    stage.configure(&json!({"limits": {"no_balance": true}}));
+    stage.cloud.clear_calls();
+    let refused = stage
+        .disks
+        .create(minutes(1), &available("pvc-3"))
+        .await
+        .unwrap_err();
+    assert_eq!(
+        (refused.meaning(), stage.calls("CreateDisk")),
+        (Meaning::Exhausted, 1)
+    );
+    assert!(
+        text(&refused).contains("InvalidAccountStatus.NotEnoughBalance"),
+        "{refused}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_category_gets_the_smallest_size_that_it_sells_and_a_limit_below_it_passes_it_over() {
+    let stage = Stage::new(&[]);
+    let new = NewDisk {
+        size: between(1, 8),
+        ..available("pvc-1")
+    };
+    let disk = stage.disks.create(minutes(1), &new).await.unwrap();
+    // The first that sells less than 20 GiB.
+    assert_eq!((disk.category, disk.size.0), (Category::Cloud, 5));
+    let none = NewDisk {
+        size: between(1, 8),
+        ..wanted("pvc-2")
+    };
+    let refused = stage.disks.create(minutes(1), &none).await.unwrap_err();
+    assert!(matches!(refused, Error::OutOfRange { .. }), "{refused:?}");
+    assert_eq!(stage.rows().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deadline_shorter_than_the_creation_is_told_and_the_repeat_returns_the_same_disk() {
+    for new in [wanted("pvc-1"), available("pvc-1")] {
+        let stage = Stage::new(&["--create-delay=30s"]);
+        let begun = Instant::now();
+        let late = stage.disks.create(seconds(10), &new).await.unwrap_err();
+        assert_eq!(begun.elapsed(), Duration::from_secs(10));
+        assert_eq!(late.meaning(), Meaning::Deadline);
+        let made = stage.only_disk();
+        assert!(
+            text(&late).contains(&format!("disk {made} is Creating")),
+            "{}",
+            text(&late)
+        );
+        let disk = stage.restarted().create(minutes(1), &new).await.unwrap();
+        assert_eq!((&disk.id, stage.only_disk()), (&made, made.clone()));
+        assert_eq!(stage.row(&made)["status"], "Available");
+    }
+}

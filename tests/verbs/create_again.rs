@@ -1,0 +1,237 @@
+//! Creating when answers are lost, tokens are used up and reads are old: always one disk in the end.
+
+use serde_json::{Value, json};
+
+use diskplugin::disk::{Error, Meaning, NewDisk};
+use diskplugin::model::Category;
+
+use crate::kit::{Stage, available, gib, minutes, text, wanted, zone};
+
+fn losses() -> Vec<Value> {
+    vec![
+        json!("reset-before"),
+        json!("reset-after"),
+        json!("truncated"),
+        json!("empty"),
+        json!("html"),
+        json!("internal-error"),
+        json!("internal-error-after"),
+        json!("service-unavailable"),
+    ]
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_answer_is_unclear_and_the_repeat_ends_with_one_disk() {
+    for new in [wanted("pvc-1"), available("pvc-1")] {
+        for loss in losses() {
+            let stage = Stage::new(&["--create-delay=1s", "--stale=2s"]);
+            stage.fault("CreateDisk", &loss);
+            let lost = stage.disks.create(minutes(1), &new).await.unwrap_err();
+            assert_eq!(lost.meaning(), Meaning::Unclear, "{loss}: {lost:?}");
+            let disk = stage.disks.create(minutes(1), &new).await.unwrap();
+            assert_eq!(stage.only_disk(), disk.id, "{loss}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_repeats_by_itself_hides_every_loss() {
+    for loss in losses() {
+        let stage = Stage::patient(&["--create-delay=1s"]);
+        stage.faults("CreateDisk", 3, &loss);
+        let disk = stage
+            .disks
+            .create(minutes(1), &available("pvc-1"))
+            .await
+            .unwrap();
+        assert_eq!(stage.only_disk(), disk.id, "{loss}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_answer_is_followed_up_where_it_was_lost_though_a_better_category_is_back() {
+    let stage = Stage::new(&["--stale=2s", "--sold-out=*/cloud_efficiency"]);
+    stage.faults("CreateDisk", 2, &json!("reset-after"));
+    stage.configure(
+        &json!({"faults": [{"action": "CreateDisk", "from": 2, "kind": "reset-after"}]}),
+    );
+    stage
+        .disks
+        .create(minutes(1), &available("pvc-1"))
+        .await
+        .unwrap_err();
+    let made = stage.only_disk();
+    stage.configure(&json!({"sold_out": []}));
+    // At once: the tags do not show it yet.
+    let disk = stage
+        .disks
+        .create(minutes(1), &available("pvc-1"))
+        .await
+        .unwrap();
+    assert_eq!((disk.id, stage.only_disk()), (made.clone(), made));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_disk_that_old_reads_do_not_show_is_waited_for() {
+    for new in [wanted("pvc-1"), available("pvc-1")] {
+        for flags in [
+            ["--stale=2s", "--create-delay=0s"],
+            ["--stale=0s..2s", "--stale-jumping"],
+        ] {
+            let stage = Stage::new(&flags);
+            let disk = stage.disks.create(minutes(1), &new).await.unwrap();
+            let again = stage.restarted().create(minutes(1), &new).await.unwrap();
+            assert_eq!([&disk.id, &again.id], [&stage.only_disk(); 2]);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_request_is_refused_also_while_the_tags_lag() {
+    let stage = Stage::new(&["--stale=2s"]);
+    stage.fault("CreateDisk", &json!("reset-after"));
+    stage
+        .disks
+        .create(minutes(1), &wanted("pvc-1"))
+        .await
+        .unwrap_err();
+    let made = stage.only_disk();
+    let other = NewDisk {
+        size: gib(40),
+        ..wanted("pvc-1")
+    };
+    let refused = stage.disks.create(minutes(1), &other).await.unwrap_err();
+    assert!(matches!(refused, Error::Exists { .. }), "{refused:?}");
+    assert_eq!(stage.only_disk(), made);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_that_failed_calls_used_up_does_not_stand_in_the_way() {
+    for new in [wanted("pvc-1"), available("pvc-1")] {
+        let stage = Stage::new(&["--sold-out=*/*"]);
+        stage.configure(&json!({"rules": {"token_burn_percent": 100}}));
+        for _ in 0..3 {
+            let refused = stage.disks.create(minutes(1), &new).await.unwrap_err();
+            assert_eq!(refused.meaning(), Meaning::Exhausted, "{refused:?}");
+        }
+        stage.configure(&json!({"sold_out": []}));
+        // A process that knows nothing of the failures needs a few calls to get past them.
+        let fresh = stage.restarted();
+        let mut made = None;
+        for _ in 0..5 {
+            made = made.or(fresh.create(minutes(1), &new).await.ok());
+        }
+        let made = made.expect("there is stock");
+        for disks in [&stage.disks, &fresh, &stage.restarted()] {
+            assert_eq!(disks.create(minutes(1), &new).await.unwrap().id, made.id);
+        }
+        assert_eq!(stage.only_disk(), made.id);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_repeat_of_a_refused_call_succeeds_as_soon_as_there_is_stock() {
+    for burned in [0, 100] {
+        let stage = Stage::new(&["--sold-out=*/*"]);
+        stage.configure(&json!({"rules": {"token_burn_percent": burned}}));
+        for _ in 0..4 {
+            stage
+                .disks
+                .create(minutes(1), &wanted("pvc-1"))
+                .await
+                .unwrap_err();
+        }
+        stage.configure(&json!({"sold_out": []}));
+        let disk = stage
+            .disks
+            .create(minutes(1), &wanted("pvc-1"))
+            .await
+            .unwrap();
+        assert_eq!(stage.only_disk(), disk.id, "{burned} %");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_that_another_failed_request_used_up_ends_with_one_disk() {
+    let stage = Stage::new(&["--sold-out=*/*"]);
+    stage.configure(&json!({"rules": {"token_burn_percent": 100}}));
+    let larger = NewDisk {
+        size: gib(40),
+        ..wanted("pvc-1")
+    };
+    stage.disks.create(minutes(1), &larger).await.unwrap_err();
+    stage.configure(&json!({"sold_out": []}));
+    let disk = stage
+        .disks
+        .create(minutes(1), &wanted("pvc-1"))
+        .await
+        .unwrap();
+    let again = stage
+        .restarted()
+        .create(minutes(1), &wanted("pvc-1"))
+        .await
+        .unwrap();
+    assert_eq!([&disk.id, &again.id], [&stage.only_disk(); 2]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_first_call_in_flight_is_repeated_until_it_is_over() {
+    let stage = Stage::patient(&[]);
+    stage.configure(&json!({"rules": {"token_in_flight": "3s"}}));
+    stage.fault("CreateDisk", &json!("reset-after"));
+    let disk = stage
+        .disks
+        .create(minutes(1), &wanted("pvc-1"))
+        .await
+        .unwrap();
+    assert_eq!(stage.only_disk(), disk.id);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_disk_that_the_cloud_loses_while_it_is_made_is_made_again() {
+    for new in [wanted("pvc-1"), available("pvc-1")] {
+        for stale in ["--stale=0s", "--stale=2s"] {
+            let stage = Stage::new(&["--create-delay=2s", stale]);
+            stage.fault("CreateDisk", &json!("fails-later"));
+            let disk = stage.disks.create(minutes(1), &new).await.unwrap();
+            assert_eq!(stage.only_disk(), disk.id);
+            let again = stage.restarted().create(minutes(1), &new).await.unwrap();
+            assert_eq!((again.id, stage.only_disk()), (disk.id.clone(), disk.id));
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_name_whose_disk_was_deleted_gets_a_new_disk_each_time() {
+    for new in [wanted("pvc-1"), available("pvc-1")] {
+        let stage = Stage::new(&[]);
+        for _ in 0..3 {
+            let disk = stage.disks.create(minutes(1), &new).await.unwrap();
+            assert_eq!(stage.only_disk(), disk.id);
+            stage.disks.delete(minutes(1), &disk.id).await.unwrap();
+        }
+        assert!(stage.rows().is_empty());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_disk_of_a_list_is_known_again_when_the_list_has_shrunk_or_turned() {
+    let stage = Stage::new(&["--sold-out=*/cloud_ssd"]);
+    let both = NewDisk {
+        categories: vec![Category::CloudSsd, Category::CloudEssd],
+        zones: vec![zone("a"), zone("b")],
+        ..wanted("pvc-1")
+    };
+    let disk = stage.disks.create(minutes(1), &both).await.unwrap();
+    stage.configure(&json!({"sold_out": []}));
+    let turned = NewDisk {
+        zones: vec![zone("b"), zone("a")],
+        ..both
+    };
+    for new in [turned, wanted("pvc-1")] {
+        let found = stage.restarted().create(minutes(1), &new).await;
+        let found = found.unwrap_or_else(|error| panic!("{}", text(&error)));
+        assert_eq!(found.id, disk.id);
+        assert_eq!(stage.only_disk(), disk.id, "{new:?}");
+    }
+}

@@ -1,0 +1,109 @@
+//! Creating from a snapshot.
+
+use serde_json::json;
+
+use diskplugin::disk::{Error, Meaning, NewDisk};
+
+use crate::kit::{Stage, between, gib, minutes, new_snapshot, seconds, text, wanted};
+
+#[tokio::test(start_paused = true)]
+async fn a_smaller_request_grows_to_its_snapshot() {
+    let stage = Stage::new(&[]);
+    let large = NewDisk {
+        size: gib(50),
+        ..wanted("source")
+    };
+    let source = stage.disks.create(minutes(1), &large).await.unwrap();
+    let snapshot = stage.snapshot("snap", &source.id).await;
+    let new = NewDisk {
+        snapshot: Some(snapshot.clone()),
+        ..wanted("pvc-1")
+    };
+    let disk = stage.disks.create(minutes(1), &new).await.unwrap();
+    assert_eq!(
+        (disk.size.0, disk.source_snapshot.clone()),
+        (50, Some(snapshot))
+    );
+    let again = stage.restarted().create(minutes(1), &new).await.unwrap();
+    assert_eq!(again.id, disk.id);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_limit_below_the_snapshot_is_out_of_range() {
+    let stage = Stage::new(&[]);
+    let large = NewDisk {
+        size: gib(50),
+        ..wanted("source")
+    };
+    let source = stage.disks.create(minutes(1), &large).await.unwrap();
+    let snapshot = stage.snapshot("snap", &source.id).await;
+    let new = NewDisk {
+        size: between(20, 49),
+        snapshot: Some(snapshot.clone()),
+        ..wanted("pvc-1")
+    };
+    let refused = stage.disks.create(minutes(1), &new).await.unwrap_err();
+    assert!(matches!(refused, Error::OutOfRange { .. }), "{refused:?}");
+    assert!(
+        text(&refused).contains(&format!("snapshot {snapshot} needs 50 GiB")),
+        "{refused}"
+    );
+    assert_eq!(stage.only_disk(), source.id);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_snapshot_that_is_not_ready_is_told_and_no_disk_is_bought() {
+    let stage = Stage::new(&["--cut-delay=30s"]);
+    let source = stage.disk("source").await;
+    let begun = stage
+        .disks
+        .create_snapshot(seconds(5), &new_snapshot("snap", &source))
+        .await;
+    assert_eq!(begun.unwrap_err().meaning(), Meaning::Deadline);
+    let id = stage.cloud.state()["snapshots"][0]["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let new = NewDisk {
+        snapshot: Some(id.parse().unwrap()),
+        ..wanted("pvc-1")
+    };
+    let refused = stage.disks.create(minutes(1), &new).await.unwrap_err();
+    assert_eq!(refused.meaning(), Meaning::Precondition);
+    assert!(text(&refused).contains(&id), "{refused}");
+    assert_eq!(stage.only_disk(), source);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unknown_snapshot_is_not_found_by_name() {
+    let stage = Stage::new(&[]);
+    let new = NewDisk {
+        snapshot: Some("s-none".parse().unwrap()),
+        ..wanted("pvc-1")
+    };
+    let refused = stage.disks.create(minutes(1), &new).await.unwrap_err();
+    assert_eq!(refused.meaning(), Meaning::NotFound);
+    assert!(text(&refused).contains("s-none"), "{refused}");
+    assert_eq!(stage.calls("CreateDisk"), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_disk_whose_snapshot_went_while_its_answer_was_lost_is_still_found() {
+    let stage = Stage::new(&[]);
+    let source = stage.disk("source").await;
+    let snapshot = stage.snapshot("snap", &source).await;
+    let new = NewDisk {
+        snapshot: Some(snapshot.clone()),
+        ..wanted("pvc-1")
+    };
+    stage.fault("CreateDisk", &json!("reset-after"));
+    stage.disks.create(minutes(1), &new).await.unwrap_err();
+    stage
+        .disks
+        .delete_snapshot(minutes(1), &snapshot)
+        .await
+        .unwrap();
+    let disk = stage.restarted().create(minutes(1), &new).await.unwrap();
+    assert_eq!(disk.source_snapshot, Some(snapshot));
+    assert_eq!(stage.rows().len(), 2);
+}

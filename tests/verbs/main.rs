@@ -1,0 +1,16 @@
+#![cfg(feature = "mock-cloud")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "in a helper as in a test, a failure fails the test"
+)]
+//! The disk verbs against the fake cloud in memory, in virtual time.
+
+#[path = "../common/patient.rs"]
+mod patient;
+
+mod attach;
+mod attach_wait;
+mod create;
+mod create_again;
+mod create_restore;
+mod kit;
