@@ -251,6 +251,7 @@ fn classify(status: u16, code: &str) -> Kind {
         | "DiskCreatingSnapshot"
         | "DiskStillAttached"
         | "IncorrectInstanceStatus"
+        | "InvalidInstanceStatus.NotRunning"
         | "InvalidOperation.Conflict"
         | "OperationConflict"
         | "Operation.Conflict"
