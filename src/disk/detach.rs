@@ -4,8 +4,19 @@ use super::error::{Error, cloud, wait};
 use super::{Disks, Result};
 use crate::base::Deadline;
 use crate::cloud::poll::{Seen, WaitError};
-use crate::cloud::{DetachDisk, Kind};
+use crate::cloud::{self as api, DetachDisk, Kind};
 use crate::model::{Disk, DiskId, DiskStatus, InstanceId};
+
+/// By these the cloud says itself that the node does not hold the disk.
+const NOT_HELD: [&str; 3] = [
+    "InvalidDiskId.NotFound",
+    "InvalidDisk.AlreadyDetached",
+    "DependencyViolation",
+];
+
+/// So many looks in a row must show the disk off the node before a refusal that does not say so is
+/// taken for it: a single one may come from a replica that lags.
+const LOOKS_TO_BELIEVE: u32 = 4;
 
 impl Disks {
     /// Detaches the disk from the node. A disk that the node does not hold, or that is gone, is
@@ -29,13 +40,16 @@ impl Disks {
             disk: disk.clone(),
             instance: node.clone(),
         };
+        let mut off = 0;
         loop {
             let refusal = match self.ecs.detach_disk(deadline, &request).await {
                 Ok(()) => return self.wait_detached(deadline, disk, node).await,
                 Err(refusal) => refusal,
             };
+            if refusal.code().is_some_and(|code| NOT_HELD.contains(&code)) {
+                return Ok(());
+            }
             match refusal.kind() {
-                Kind::NotFound if refusal.has_code("InvalidDiskId.NotFound") => return Ok(()),
                 Kind::Conflict | Kind::Ambiguous | Kind::NotFound => {}
                 Kind::Unreachable
                 | Kind::Throttled
@@ -49,26 +63,26 @@ impl Disks {
                 | Kind::Deadline
                 | Kind::Credentials => return Err(cloud(step(disk, node))(refusal)),
             }
-            let row = match self.disk(deadline, disk).await {
-                Ok(row) => row,
-                Err(Error::NoSuchDisk { .. }) => return Ok(()),
-                Err(error) => return Err(error),
-            };
-            match &row.status {
-                DiskStatus::Detaching if row.is_attached_to(node) => {
-                    return self.wait_detached(deadline, disk, node).await;
+            match self.disks.look(disk, deadline).await {
+                Ok(Some(row)) if row.is_attached_to(node) => {
+                    if row.status == DiskStatus::Detaching {
+                        return self.wait_detached(deadline, disk, node).await;
+                    }
+                    off = 0;
                 }
-                // It may be on its way to this very node, or the node is busy with another disk:
-                // the next look, a tick from now, is worth another attempt.
-                DiskStatus::Attaching => self.next_look(deadline, disk, node).await?,
-                _ if row.is_attached_to(node) => self.next_look(deadline, disk, node).await?,
-                DiskStatus::Creating
-                | DiskStatus::Available
-                | DiskStatus::InUse
-                | DiskStatus::Detaching
-                | DiskStatus::ReIniting
-                | DiskStatus::Unknown(_) => return Ok(()),
+                // It may be on its way to this very node.
+                Ok(Some(row)) if row.status == DiskStatus::Attaching => off = 0,
+                Ok(_) => off += 1,
+                Err(error) => return Err(not_seen(disk, node, refusal, error)),
             }
+            if off >= LOOKS_TO_BELIEVE {
+                return Ok(());
+            }
+            // The node is busy with another disk, or this look is of before the attachment: the
+            // next one, a tick from now, is worth another attempt.
+            let next = |seen| matches!(seen, Seen::Row(_) | Seen::Nothing).then_some(());
+            let waited = self.disks.until(disk, deadline, next).await;
+            waited.map_err(|error| not_seen(disk, node, refusal, error))?;
         }
     }
 
@@ -88,14 +102,6 @@ impl Disks {
         Ok(())
     }
 
-    async fn next_look(&self, deadline: Deadline, disk: &DiskId, node: &InstanceId) -> Result<()> {
-        let next = |seen| matches!(seen, Seen::Row(_) | Seen::Nothing).then_some(());
-        self.disks
-            .until(disk, deadline, next)
-            .await
-            .map_err(wait(step(disk, node)))
-    }
-
     async fn wait_detached(
         &self,
         deadline: Deadline,
@@ -110,6 +116,14 @@ impl Disks {
         let waited: std::result::Result<(), WaitError> =
             self.disks.until(disk, deadline, off).await;
         waited.map_err(wait(step(disk, node)))
+    }
+}
+
+/// What the cloud refused tells more than that no time was left to look.
+fn not_seen(disk: &DiskId, node: &InstanceId, refusal: api::Error, error: WaitError) -> Error {
+    match error {
+        WaitError::Deadline { .. } => cloud(step(disk, node))(refusal),
+        WaitError::Cloud(_) => wait(step(disk, node))(error),
     }
 }
 
