@@ -6,7 +6,7 @@
 
 use super::error::{Error, cloud};
 use super::place::Candidate;
-use super::trail::Past;
+use super::trail::{Past, is_final};
 use super::{Disks, NewDisk, Result, label};
 use crate::base::Deadline;
 use crate::cloud::{self as api, CreateDisk, Kind};
@@ -191,22 +191,6 @@ impl Disks {
             &refused,
         ];
         ClientToken::derive("CreateDisk", parts)
-    }
-}
-
-/// Whether the cloud has decided that it makes no disk. Anything else may have made one.
-fn is_final(error: &api::Error) -> bool {
-    match error.kind() {
-        Kind::OutOfStock | Kind::Quota | Kind::Invalid | Kind::Conflict | Kind::NotFound => true,
-        Kind::Unreachable
-        | Kind::Ambiguous
-        | Kind::Throttled
-        | Kind::InFlight
-        | Kind::TokenMismatch
-        | Kind::Denied
-        | Kind::Resign
-        | Kind::Deadline
-        | Kind::Credentials => false,
     }
 }
 

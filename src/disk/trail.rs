@@ -1,17 +1,18 @@
-//! What this process remembers of creates that have not ended well. It saves calls and closes the
+//! What this process remembers of calls with a token that have not ended well. It saves calls and closes the
 //! gap until the tag index knows a new disk; after a restart the cloud's tokens and tags suffice.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::place::Candidate;
+use crate::cloud::{Error, Kind};
 use crate::model::{ClientToken, DiskId};
 
 /// The pasts of all names.
 #[derive(Debug, Default)]
 pub(super) struct Trail(Mutex<HashMap<String, Past>>);
 
-/// What earlier calls under one name left behind.
+/// What earlier calls under one name, or for one disk, left behind.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Past {
     /// How many calls were refused: each may have used its token up.
@@ -39,6 +40,23 @@ impl Trail {
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Past>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether the cloud has decided and nothing was done. Anything else may have taken effect; only of
+/// a decided call can the token be used up.
+pub(super) fn is_final(error: &Error) -> bool {
+    match error.kind() {
+        Kind::OutOfStock | Kind::Quota | Kind::Invalid | Kind::Conflict | Kind::NotFound => true,
+        Kind::Unreachable
+        | Kind::Ambiguous
+        | Kind::Throttled
+        | Kind::InFlight
+        | Kind::TokenMismatch
+        | Kind::Denied
+        | Kind::Resign
+        | Kind::Deadline
+        | Kind::Credentials => false,
     }
 }
 
