@@ -13,4 +13,7 @@ mod attach_wait;
 mod create;
 mod create_again;
 mod create_restore;
+mod delete;
+mod detach;
 mod kit;
+mod resize;

@@ -1,0 +1,221 @@
+//! Detaching: repeatable, and never of somebody else's.
+
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::time::Instant;
+
+use diskplugin::cloud::{AttachDisk, DetachDisk, Ecs};
+use diskplugin::disk::Meaning;
+use diskplugin::model::DiskId;
+
+use crate::kit::{Stage, minutes, one, seconds, text, two};
+
+async fn attached(stage: &Stage, name: &str) -> DiskId {
+    let disk = stage.disk(name).await;
+    stage.disks.attach(minutes(5), &disk, &one()).await.unwrap();
+    disk
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_answer_comes_when_the_disk_is_off_and_costs_one_look_a_tick() {
+    let stage = Stage::new(&["--detach-delay=3s"]);
+    let disk = attached(&stage, "pvc-1").await;
+    stage.cloud.clear_calls();
+    let begun = Instant::now();
+    stage.disks.detach(minutes(1), &disk, &one()).await.unwrap();
+    assert_eq!(begun.elapsed(), Duration::from_secs(3));
+    assert!(stage.holders(&disk).is_empty());
+    assert_eq!(stage.cloud.calls()[0].action, "DetachDisk");
+    assert_eq!(
+        (stage.calls("DetachDisk"), stage.calls("DescribeDisks")),
+        (1, 6)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_second_detach_a_free_disk_a_gone_disk_and_a_gone_node_are_success() {
+    for alternatives in ["first", "last", "seeded"] {
+        let stage = Stage::new(&["--detach-delay=1s"]);
+        stage.configure(&json!({"rules": {"alternatives": alternatives}}));
+        let disk = attached(&stage, "pvc-1").await;
+        stage.disks.detach(minutes(1), &disk, &one()).await.unwrap();
+        stage.disks.detach(minutes(1), &disk, &one()).await.unwrap();
+        stage
+            .disks
+            .detach_everywhere(minutes(1), &disk)
+            .await
+            .unwrap();
+        stage.disks.delete(minutes(1), &disk).await.unwrap();
+        stage.disks.detach(minutes(1), &disk, &one()).await.unwrap();
+        stage
+            .disks
+            .detach_everywhere(minutes(1), &disk)
+            .await
+            .unwrap();
+        let disk = attached(&stage, "pvc-2").await;
+        assert!(stage.cloud.remove_instance(&one()));
+        stage.disks.detach(minutes(1), &disk, &one()).await.unwrap();
+        assert!(stage.holders(&disk).is_empty());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_another_node_holds_is_success_and_left_alone() {
+    for alternatives in ["first", "last"] {
+        let stage = Stage::new(&[]);
+        stage.configure(&json!({"rules": {"alternatives": alternatives}}));
+        let disk = attached(&stage, "pvc-1").await;
+        stage.disks.detach(minutes(1), &disk, &two()).await.unwrap();
+        assert_eq!(
+            stage.holders(&disk),
+            [("i-one".to_owned(), "Attached".to_owned())]
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_node_means_whichever_holds_it() {
+    let stage = Stage::new(&["--detach-delay=2s"]);
+    let disk = attached(&stage, "pvc-1").await;
+    stage
+        .disks
+        .detach_everywhere(minutes(1), &disk)
+        .await
+        .unwrap();
+    assert!(stage.holders(&disk).is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_detach_that_never_ends_is_told_at_the_deadline_and_the_repeat_finds_it() {
+    for alternatives in ["first", "last"] {
+        let stage = Stage::new(&["--detach-delay=1s"]);
+        stage.configure(&json!({"rules": {"alternatives": alternatives}}));
+        let disk = attached(&stage, "pvc-1").await;
+        stage.fault("DetachDisk", &json!("fails-later"));
+        for _ in 0..2 {
+            let begun = Instant::now();
+            let late = stage
+                .disks
+                .detach(seconds(20), &disk, &one())
+                .await
+                .unwrap_err();
+            assert_eq!(
+                (begun.elapsed(), late.meaning()),
+                (Duration::from_secs(20), Meaning::Deadline)
+            );
+            let seen = format!("last seen: disk {disk} is Detaching, attached to i-one");
+            for part in ["detach disk", "from node i-one", &seen] {
+                assert!(text(&late).contains(part), "{}", text(&late));
+            }
+        }
+        assert!(stage.calls("DetachDisk") <= 2);
+        stage.cloud.release(&disk);
+        stage
+            .restarted()
+            .detach(minutes(1), &disk, &one())
+            .await
+            .unwrap();
+        assert!(stage.holders(&disk).is_empty());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_answer_is_looked_after_and_ends_detached() {
+    for loss in [
+        "reset-before",
+        "reset-after",
+        "empty",
+        "internal-error",
+        "internal-error-after",
+    ] {
+        for stale in ["--stale=0s", "--stale=2s"] {
+            let stage = Stage::new(&["--detach-delay=3s", stale]);
+            let disk = attached(&stage, "pvc-1").await;
+            stage.fault("DetachDisk", &json!(loss));
+            let off = stage.disks.detach(minutes(1), &disk, &one()).await;
+            off.unwrap_or_else(|error| panic!("{loss} {stale}: {}", text(&error)));
+            assert!(stage.holders(&disk).is_empty(), "{loss} {stale}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn success_is_never_told_of_a_disk_that_is_still_attached_however_old_the_reads() {
+    for seed in 0..60 {
+        let seed = format!("--seed={seed}");
+        let flags = [
+            "--stale=0s..2s",
+            "--stale-jumping",
+            "--detach-delay=4s",
+            &seed,
+        ];
+        let stage = Stage::new(&flags);
+        let (busy, disk) = (
+            attached(&stage, "pvc-1").await,
+            attached(&stage, "pvc-2").await,
+        );
+        // The node is at another disk, so that the detach is refused; reads may still be of before
+        // the attachment.
+        let foreign = DetachDisk {
+            disk: busy,
+            instance: one(),
+        };
+        stage
+            .cloud
+            .ecs()
+            .detach_disk(minutes(1), &foreign)
+            .await
+            .unwrap();
+        let off = stage.disks.detach(minutes(1), &disk, &one()).await;
+        off.unwrap_or_else(|error| panic!("{seed}: {}", text(&error)));
+        let holders = stage.holders(&disk);
+        assert!(
+            holders.iter().all(|(_, link)| link == "Detaching"),
+            "{seed}: {holders:?}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_disk_on_its_way_to_the_node_is_taken_off_when_it_has_arrived() {
+    let stage = Stage::new(&["--attach-delay=5s"]);
+    let disk = stage.disk("pvc-1").await;
+    let attach = AttachDisk {
+        disk: disk.clone(),
+        instance: one(),
+    };
+    stage
+        .cloud
+        .ecs()
+        .attach_disk(minutes(1), &attach)
+        .await
+        .unwrap();
+    stage.disks.detach(minutes(1), &disk, &one()).await.unwrap();
+    assert!(stage.holders(&disk).is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_stops_is_waited_for_and_one_that_hangs_is_told_with_the_code() {
+    let stage = Stage::new(&[]);
+    let disk = attached(&stage, "pvc-1").await;
+    stage.configure(&json!({"delays": {"power": "5s"}}));
+    stage.cloud.switch_instance(&one(), false);
+    stage.disks.detach(minutes(1), &disk, &one()).await.unwrap();
+    let disk = attached(&stage, "pvc-2").await;
+    stage.configure(&json!({"delays": {"power": "1h"}}));
+    stage.cloud.switch_instance(&one(), false);
+    let late = stage
+        .disks
+        .detach(seconds(20), &disk, &one())
+        .await
+        .unwrap_err();
+    for part in [
+        disk.as_str(),
+        "i-one",
+        "IncorrectInstanceStatus",
+        "RequestId",
+    ] {
+        assert!(text(&late).contains(part), "{}", text(&late));
+    }
+}

@@ -1,0 +1,252 @@
+//! Growing a disk.
+
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::time::Instant;
+
+use diskplugin::disk::{Error, Meaning};
+use diskplugin::model::{Bytes, SizeRange};
+
+use crate::kit::{Stage, between, gib, minutes, one, seconds, text};
+
+#[tokio::test(start_paused = true)]
+async fn a_free_disk_grows_offline_and_an_attached_one_online() {
+    for (attach, mode) in [(false, "offline"), (true, "online")] {
+        let stage = Stage::new(&["--resize-delay=3s"]);
+        let disk = stage.disk("pvc-1").await;
+        if attach {
+            stage.disks.attach(minutes(1), &disk, &one()).await.unwrap();
+        }
+        let begun = Instant::now();
+        let row = stage
+            .disks
+            .resize(minutes(1), &disk, gib(30))
+            .await
+            .unwrap();
+        assert_eq!(
+            (row.size.0, stage.row(&disk)["size"].as_u64()),
+            (30, Some(30))
+        );
+        // A look before, then the size shows late.
+        assert!(begun.elapsed() >= Duration::from_secs(3));
+        let calls = stage.cloud.calls();
+        let resize = calls
+            .iter()
+            .find(|call| call.action == "ResizeDisk")
+            .unwrap();
+        assert_eq!(resize.params["Type"], mode);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_large_enough_is_left_as_it_is_without_a_call() {
+    let stage = Stage::new(&[]);
+    let disk = stage.disk("pvc-1").await;
+    for range in [gib(20), gib(5), between(10, 25), SizeRange::default()] {
+        let row = stage.disks.resize(minutes(1), &disk, range).await.unwrap();
+        assert_eq!(row.size.0, 20);
+    }
+    stage
+        .disks
+        .resize(minutes(1), &disk, gib(30))
+        .await
+        .unwrap();
+    stage
+        .disks
+        .resize(minutes(1), &disk, gib(30))
+        .await
+        .unwrap();
+    assert_eq!(stage.calls("ResizeDisk"), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_size_rounds_up_to_the_next_gib_unless_the_limit_forbids_it() {
+    let stage = Stage::new(&[]);
+    let disk = stage.disk("pvc-1").await;
+    let odd = SizeRange {
+        required: Some(Bytes((30 << 30) + 1)),
+        limit: Some(Bytes((31 << 30) - 1)),
+    };
+    let refused = stage
+        .disks
+        .resize(minutes(1), &disk, odd)
+        .await
+        .unwrap_err();
+    assert_eq!(refused.meaning(), Meaning::OutOfRange);
+    let odd = SizeRange { limit: None, ..odd };
+    assert_eq!(
+        stage
+            .disks
+            .resize(minutes(1), &disk, odd)
+            .await
+            .unwrap()
+            .size
+            .0,
+        31
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_limit_below_the_size_and_a_size_beyond_the_category_are_out_of_range() {
+    let stage = Stage::new(&[]);
+    let disk = stage.disk("pvc-1").await;
+    for (range, part) in [
+        (between(1, 19), "no disk shrinks"),
+        (gib(70_000), "65536 GiB"),
+    ] {
+        let refused = stage
+            .disks
+            .resize(minutes(1), &disk, range)
+            .await
+            .unwrap_err();
+        assert!(matches!(refused, Error::OutOfRange { .. }), "{refused:?}");
+        assert!(
+            text(&refused).contains(part) && text(&refused).contains(disk.as_str()),
+            "{refused}"
+        );
+    }
+    assert_eq!(stage.calls("ResizeDisk"), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_size_that_shows_late_is_waited_for_and_found_by_the_repeat() {
+    for stale in ["--stale=0s", "--stale=2s"] {
+        let stage = Stage::new(&["--resize-delay=10s", stale]);
+        let disk = stage.disk("pvc-1").await;
+        let late = stage
+            .disks
+            .resize(seconds(5), &disk, gib(30))
+            .await
+            .unwrap_err();
+        assert_eq!(late.meaning(), Meaning::Deadline);
+        let row = stage
+            .restarted()
+            .resize(minutes(1), &disk, gib(30))
+            .await
+            .unwrap();
+        assert_eq!(
+            (row.size.0, stage.row(&disk)["size"].as_u64()),
+            (30, Some(30))
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_order_that_is_still_processed_is_waited_out() {
+    let stage = Stage::patient(&["--resize-delay=8s"]);
+    let disk = stage.disk("pvc-1").await;
+    stage
+        .disks
+        .resize(seconds(2), &disk, gib(30))
+        .await
+        .unwrap_err();
+    let row = stage
+        .disks
+        .resize(minutes(1), &disk, gib(40))
+        .await
+        .unwrap();
+    assert_eq!(row.size.0, 40);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_answer_ends_with_the_size_that_was_asked_for() {
+    for loss in ["reset-before", "reset-after", "internal-error-after"] {
+        let stage = Stage::new(&["--resize-delay=2s"]);
+        let disk = stage.disk("pvc-1").await;
+        stage.fault("ResizeDisk", &json!(loss));
+        let lost = stage
+            .disks
+            .resize(minutes(1), &disk, gib(30))
+            .await
+            .unwrap_err();
+        assert_eq!(lost.meaning(), Meaning::Unclear);
+        let row = stage
+            .disks
+            .resize(minutes(1), &disk, gib(30))
+            .await
+            .unwrap();
+        assert_eq!(row.size.0, 30, "{loss}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn somebody_elses_growth_in_between_is_success() {
+    // Old reads still show the old size; the cloud refuses to grow to what it is.
+    let stage = Stage::new(&["--stale=2s"]);
+    let disk = stage.disk("pvc-1").await;
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    stage.fault(
+        "ResizeDisk",
+        &json!({"code": {"status": 403, "code": "InvalidDiskSize.TooSmall"}}),
+    );
+    let (ours, theirs) = tokio::join!(stage.disks.resize(minutes(1), &disk, gib(30)), async {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        stage.restarted().resize(minutes(1), &disk, gib(30)).await
+    });
+    for row in [ours, theirs] {
+        assert_eq!(
+            row.unwrap_or_else(|error| panic!("{}", text(&error)))
+                .size
+                .0,
+            30
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_that_a_refused_resize_used_up_does_not_stand_in_the_way() {
+    let stage = Stage::new(&["--cut-delay=10s"]);
+    stage.configure(&json!({"rules": {"token_burn_percent": 100}}));
+    let disk = stage.disk("pvc-1").await;
+    let verbs = &stage.disks;
+    let snapshot = crate::kit::new_snapshot("snap", &disk);
+    verbs
+        .create_snapshot(seconds(1), &snapshot)
+        .await
+        .unwrap_err();
+    let refused = verbs.resize(seconds(1), &disk, gib(30)).await.unwrap_err();
+    assert_eq!(refused.meaning(), Meaning::Busy, "{}", text(&refused));
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    let row = verbs.resize(minutes(1), &disk, gib(30)).await;
+    assert_eq!(
+        row.unwrap_or_else(|error| panic!("{}", text(&error)))
+            .size
+            .0,
+        30
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_does_not_run_is_told_with_the_clouds_code() {
+    let stage = Stage::new(&[]);
+    let disk = stage.disk("pvc-1").await;
+    stage.disks.attach(minutes(1), &disk, &one()).await.unwrap();
+    stage.cloud.switch_instance(&one(), false);
+    let refused = stage
+        .disks
+        .resize(minutes(1), &disk, gib(30))
+        .await
+        .unwrap_err();
+    for part in [
+        disk.as_str(),
+        "InvalidInstanceStatus.NotRunning",
+        "RequestId",
+    ] {
+        assert!(text(&refused).contains(part), "{}", text(&refused));
+    }
+    // Not FAILED_PRECONDITION, which external-resizer takes for "only offline".
+    assert_eq!(refused.meaning(), Meaning::Busy);
+    stage.cloud.switch_instance(&one(), true);
+    assert!(stage.disks.resize(minutes(1), &disk, gib(30)).await.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unknown_disk_is_not_found() {
+    let stage = Stage::new(&[]);
+    let refused = stage
+        .disks
+        .resize(minutes(1), &"d-none".parse().unwrap(), gib(30))
+        .await;
+    assert_eq!(refused.unwrap_err().meaning(), Meaning::NotFound);
+}
