@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::app::telemetry::LogFormat;
 use crate::cloud::endpoint::Network;
 use crate::cloud::metadata::DEFAULT_ENDPOINT;
 use crate::cloud::sign::Scheme;
@@ -29,6 +28,16 @@ pub struct Cli {
     /// The role.
     #[command(subcommand)]
     pub role: Role,
+}
+
+/// How log lines look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum LogFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// For log collectors: one object a line.
+    Json,
 }
 
 /// The roles.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::controller::{owner, service};
-use super::node::{max_volumes, node};
+use super::node::{MAX_VOLUMES, max_volumes, node};
 use super::place::Whereabouts;
 use super::{cloud, signal};
 use crate::base::Tasks;
@@ -53,7 +53,7 @@ impl Driver {
 }
 
 async fn real(args: cli::AllInOne, stop: impl Future<Output = ()> + Send) -> anyhow::Result<()> {
-    let max_volumes = max_volumes(&args.own, std::env::var(super::node::MAX_VOLUMES).ok())?;
+    let max_volumes = max_volumes(&args.own, std::env::var(MAX_VOLUMES).ok())?;
     let mut where_is = Whereabouts::new(&args.place)?;
     let region = where_is.region(args.place.region).await;
     let zone = where_is.zone(args.place.zone).await;
@@ -86,7 +86,7 @@ mod mock {
 
     use anyhow::Context;
 
-    use super::{Driver, Future, Settings, cli, max_volumes};
+    use super::{Driver, Future, MAX_VOLUMES, Settings, cli, max_volumes};
     use crate::app::{cloud, mock_cloud};
     use crate::model::{ClusterId, RegionId, ZoneId};
     use crate::sim::{Cloud, Node, Options};
@@ -98,10 +98,7 @@ mod mock {
         args: cli::AllInOne,
         stop: impl Future<Output = ()> + Send,
     ) -> anyhow::Result<()> {
-        let max_volumes = max_volumes(
-            &args.own,
-            std::env::var(super::super::node::MAX_VOLUMES).ok(),
-        )?;
+        let max_volumes = max_volumes(&args.own, std::env::var(MAX_VOLUMES).ok())?;
         let region = match args.place.region {
             Some(region) => region,
             None => REGION.parse::<RegionId>().context("the default region")?,

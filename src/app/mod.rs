@@ -14,7 +14,7 @@ mod mock_cloud;
 mod node;
 mod place;
 mod signal;
-pub mod telemetry;
+mod telemetry;
 
 /// A setting that is missing or wrong (`EX_CONFIG` of sysexits.h is 78; the role never starts, so
 /// this is `EX_USAGE`, like a wrong flag).

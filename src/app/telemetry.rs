@@ -4,18 +4,10 @@ use std::io::IsTerminal;
 
 use tracing_subscriber::EnvFilter;
 
-/// How log lines look.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
-pub enum LogFormat {
-    /// For people.
-    #[default]
-    Text,
-    /// For log collectors: one object a line.
-    Json,
-}
+use crate::cli::LogFormat;
 
 /// Starts logging. `quiet` shows warnings only, where `RUST_LOG` does not say otherwise.
-pub fn start(format: LogFormat, quiet: bool) {
+pub(super) fn start(format: LogFormat, quiet: bool) {
     let default = if quiet { "error" } else { "info" };
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default));
     let lines = tracing_subscriber::fmt()
