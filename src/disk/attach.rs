@@ -3,15 +3,12 @@
 use std::sync::Arc;
 
 use super::error::{Error, cloud, wait};
+use super::missing::LOOKS_TO_BELIEVE;
 use super::{Disks, Result};
 use crate::base::Deadline;
 use crate::cloud::poll::{Seen, WaitError};
 use crate::cloud::{self as api, AttachDisk, Kind};
 use crate::model::{Disk, DiskId, DiskStatus, InstanceId};
-
-/// So many looks in a row must say "free" after one has said "attaching", before the attachment
-/// counts as failed: a single one may come from a replica that lags.
-const LOOKS_TO_BELIEVE: u32 = 4;
 
 /// So many looks in a row must say "free" where none has said "attaching": it may have fallen back
 /// between two looks, or the replica may lag.

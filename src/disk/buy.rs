@@ -5,15 +5,13 @@
 //! up, and is answered the same for a day: such a name goes on under a token of the whole request.
 
 use super::error::{Error, cloud};
+use super::find::lagging;
 use super::place::Candidate;
 use super::trail::{Past, is_final};
 use super::{Disks, NewDisk, Result, label};
 use crate::base::Deadline;
 use crate::cloud::{self as api, CreateDisk, Kind};
-use crate::model::{ClientToken, Disk, DiskId, SnapshotId};
-
-/// How often the tags are looked at before a token that was used otherwise is given up.
-const LOOKS_FOR_LAGGING_TAGS: u32 = 5;
+use crate::model::{ClientToken, DiskId, SnapshotId};
 
 /// What one call knows before it tries a pair.
 #[derive(Debug)]
@@ -33,7 +31,7 @@ impl Disks {
         new: &NewDisk,
         candidates: &[Candidate],
     ) -> Result<DiskId> {
-        let past = self.trail.of(&new.name);
+        let past = self.trails.disks.of(&new.name);
         let token = self.token(new, &past);
         let mut orders: Vec<_> = candidates
             .iter()
@@ -117,7 +115,9 @@ impl Disks {
                     cloud.request_id = refusal.request_id(),
                     "token was used before"
                 );
-                if let Some(disk) = self.find_lagging(deadline, &new.name).await? {
+                if let Some(disk) =
+                    lagging(deadline, || self.find_disk(deadline, &new.name)).await?
+                {
                     return Ok(disk.id);
                 }
             }
@@ -146,10 +146,12 @@ impl Disks {
         request: &CreateDisk,
     ) -> api::Result<DiskId> {
         let unclear = Some((pair.clone(), request.token.clone()));
-        self.trail.note(&new.name, |past| past.unclear = unclear);
+        self.trails
+            .disks
+            .note(&new.name, |past| past.unclear = unclear);
         let outcome = self.ecs.create_disk(deadline, request).await;
         if outcome.as_ref().is_err_and(is_final) {
-            self.trail.note(&new.name, |past| {
+            self.trails.disks.note(&new.name, |past| {
                 past.unclear = None;
                 past.refused += 1;
             });
@@ -157,20 +159,8 @@ impl Disks {
         outcome
     }
 
-    /// Looks for the name until the tag index has had time to catch up.
-    async fn find_lagging(&self, deadline: Deadline, name: &str) -> Result<Option<Disk>> {
-        for look in 0..LOOKS_FOR_LAGGING_TAGS {
-            if let Some(disk) = self.find_disk(deadline, name).await? {
-                return Ok(Some(disk));
-            }
-            let pause = std::time::Duration::from_millis(500) * (look + 1);
-            let _ = deadline.bound(tokio::time::sleep(pause)).await;
-        }
-        Ok(None)
-    }
-
     fn token(&self, new: &NewDisk, past: &Past) -> ClientToken {
-        let gone = past.gone.as_ref().map(DiskId::as_str);
+        let gone = past.gone.as_deref();
         let parts = [self.cluster.as_str(), new.name.as_str()];
         ClientToken::derive("CreateDisk", parts.into_iter().chain(gone))
     }
@@ -187,7 +177,7 @@ impl Disks {
             new.snapshot.as_ref().map_or("", SnapshotId::as_str),
             if new.encrypted { "encrypted" } else { "" },
             new.kms_key.as_deref().unwrap_or_default(),
-            past.gone.as_ref().map_or("", DiskId::as_str),
+            past.gone.as_deref().unwrap_or_default(),
             &refused,
         ];
         ClientToken::derive("CreateDisk", parts)

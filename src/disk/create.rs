@@ -1,21 +1,12 @@
 //! Creating a disk, blank or from a snapshot.
 
-use std::time::Duration;
-
 use super::error::{Error, wait};
+use super::missing::Missing;
 use super::place::candidates;
 use super::{Disks, Result, compare};
 use crate::base::Deadline;
 use crate::cloud::poll::Seen;
 use crate::model::{Bytes, Category, Disk, DiskId, DiskStatus, SizeRange, SnapshotId, ZoneId};
-
-/// How long a disk that the cloud says it made may be missing from every description. Believing that
-/// it is gone any sooner would buy a second one.
-const UNSEEN: Duration = Duration::from_secs(10);
-
-/// So many looks in a row must miss a disk that was seen before: a single one may come from a replica
-/// that lags.
-const LOOKS_TO_BELIEVE: u32 = 4;
 
 /// A disk that is wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,13 +57,13 @@ impl Disks {
             let id = self.buy(deadline, new, &candidates).await?;
             let Some(disk) = self.made(deadline, &id).await? else {
                 tracing::warn!(volume.name = new.name, disk.id = %id, "the name's disk is gone");
-                self.trail.note(&new.name, |past| {
+                self.trails.disks.note(&new.name, |past| {
                     past.unclear = None;
-                    past.gone = Some(id);
+                    past.gone = Some(id.to_string());
                 });
                 continue;
             };
-            self.trail.note(&new.name, |past| {
+            self.trails.disks.note(&new.name, |past| {
                 past.refused = 0;
                 past.unclear = None;
             });
@@ -128,22 +119,14 @@ impl Disks {
     /// Waits until the disk is made; none once it can be believed that there is no such disk: it was
     /// deleted since, or the cloud lost it.
     async fn made(&self, deadline: Deadline, disk: &DiskId) -> Result<Option<Disk>> {
-        let unseen = Deadline::after(UNSEEN);
-        let mut missed = None;
+        let mut missing = Missing::new();
         let made = |seen: Seen<Disk>| match seen {
             Seen::Row(row) if row.status != DiskStatus::Creating => Some(Some(Disk::clone(&row))),
             Seen::Row(_) => {
-                missed = Some(0);
+                missing.shown();
                 None
             }
-            Seen::Nothing => {
-                missed = missed.map(|looks| looks + 1);
-                let gone = match missed {
-                    Some(looks) => looks >= LOOKS_TO_BELIEVE,
-                    None => unseen.is_over(),
-                };
-                gone.then_some(None)
-            }
+            Seen::Nothing => missing.missed().then_some(None),
             Seen::Failed(_) => None,
         };
         let waited = self.disks.until(disk, deadline, made).await;

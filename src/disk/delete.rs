@@ -1,17 +1,12 @@
 //! Deleting a disk that is ours and that nobody holds.
 
-use std::time::Duration;
-
 use super::error::{Error, cloud, wait};
+use super::missing::settled;
 use super::{Disks, Result};
 use crate::base::Deadline;
 use crate::cloud::Kind;
 use crate::cloud::poll::Seen;
-use crate::model::{Disk, DiskId, InstanceId, tag};
-
-/// How long a new disk may be missing from a description (eventual consistency of `DescribeDisks`).
-/// Believing "not there" any sooner would leave a disk behind that nobody deletes.
-const LAG: Duration = Duration::from_secs(3);
+use crate::model::{DiskId, InstanceId, tag};
 
 impl Disks {
     /// Deletes the disk. One that is not there is success.
@@ -21,7 +16,9 @@ impl Disks {
     pub async fn delete(&self, deadline: Deadline, disk: &DiskId) -> Result<()> {
         let step = || format!("delete disk {disk}");
         loop {
-            let Some(row) = self.settled(deadline, disk).await? else {
+            let row = settled(&self.disks, disk, deadline).await;
+            let look = || format!("look at disk {disk} before deleting it");
+            let Some(row) = row.map_err(wait(look()))? else {
                 return Ok(());
             };
             self.owns(&row.tags).map_err(|owner| Error::NotOurs {
@@ -52,28 +49,5 @@ impl Disks {
                 Err(error) => return Err(cloud(step())(error)),
             }
         }
-    }
-
-    /// The disk, or none once that can be believed.
-    async fn settled(&self, deadline: Deadline, disk: &DiskId) -> Result<Option<Disk>> {
-        let step = || format!("look at disk {disk} before deleting it");
-        let row = self
-            .disks
-            .look(disk, deadline)
-            .await
-            .map_err(wait(step()))?;
-        if let Some(row) = row {
-            return Ok(Some(Disk::clone(&row)));
-        }
-        let believed = Deadline::after(LAG);
-        let until = |seen| match seen {
-            Seen::Row(row) => Some(Some(Disk::clone(&row))),
-            Seen::Nothing => believed.is_over().then_some(None),
-            Seen::Failed(_) => None,
-        };
-        self.disks
-            .until(disk, deadline, until)
-            .await
-            .map_err(wait(step()))
     }
 }

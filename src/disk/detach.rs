@@ -1,6 +1,7 @@
 //! Detaching: act first, look only when refused, answer when the node no longer holds the disk.
 
 use super::error::{Error, cloud, wait};
+use super::missing::LOOKS_TO_BELIEVE;
 use super::{Disks, Result};
 use crate::base::Deadline;
 use crate::cloud::poll::{Seen, WaitError};
@@ -13,10 +14,6 @@ const NOT_HELD: [&str; 3] = [
     "InvalidDisk.AlreadyDetached",
     "DependencyViolation",
 ];
-
-/// So many looks in a row must show the disk off the node before a refusal that does not say so is
-/// taken for it: a single one may come from a replica that lags.
-const LOOKS_TO_BELIEVE: u32 = 4;
 
 impl Disks {
     /// Detaches the disk from the node. A disk that the node does not hold, or that is gone, is

@@ -1,10 +1,35 @@
 //! Finding by tags what an earlier call under the same name created.
 
+use std::future::Future;
+use std::time::Duration;
+
 use super::error::{Error, cloud};
 use super::{Disks, Result};
 use crate::base::Deadline;
 use crate::cloud::{DescribeDisks, DescribeSnapshots};
 use crate::model::{Disk, DiskId, Snapshot};
+
+/// How often the tags are looked at before a token that was used otherwise is given up.
+const LOOKS_FOR_LAGGING_TAGS: u32 = 5;
+
+/// Looks again until the tag index has had time to catch up.
+pub(super) async fn lagging<T, F>(
+    deadline: Deadline,
+    mut find: impl FnMut() -> F,
+) -> Result<Option<T>>
+where
+    F: Future<Output = Result<Option<T>>>,
+{
+    for look in 0..LOOKS_FOR_LAGGING_TAGS {
+        let found = find().await?;
+        if found.is_some() {
+            return Ok(found);
+        }
+        let pause = Duration::from_millis(500) * (look + 1);
+        let _ = deadline.bound(tokio::time::sleep(pause)).await;
+    }
+    Ok(None)
+}
 
 impl Disks {
     /// The disk of this CSI name; none when there is none yet, or the tag index lags.

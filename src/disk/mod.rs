@@ -21,6 +21,7 @@ mod find;
 mod label;
 mod list;
 mod meaning;
+mod missing;
 mod place;
 mod resize;
 mod slots;
@@ -43,7 +44,7 @@ pub struct Disks {
     disks: Watch<DiskId, Disk>,
     snapshots: Watch<SnapshotId, Snapshot>,
     slots: slots::Slots,
-    trail: trail::Trail,
+    trails: trail::Trails,
     cluster: ClusterId,
 }
 
@@ -56,7 +57,7 @@ impl Disks {
             disks: Watch::disks(Arc::clone(&ecs), tasks.clone(), pace),
             snapshots: Watch::snapshots(Arc::clone(&ecs), tasks.clone(), pace),
             slots: slots::Slots::default(),
-            trail: trail::Trail::default(),
+            trails: trail::Trails::default(),
             ecs,
             cluster,
         }

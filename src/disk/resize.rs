@@ -64,7 +64,10 @@ impl Disks {
             outcome = self.order_growth(deadline, disk, size, mode).await;
         }
         match outcome {
-            Ok(()) => self.trail.note(disk.as_str(), |past| past.refused = 0),
+            Ok(()) => self
+                .trails
+                .growths
+                .note(disk.as_str(), |past| past.refused = 0),
             // It is that large already: an earlier call did it, and the look was of before.
             Err(error) if error.code().is_some_and(|code| NOT_LARGER.contains(&code)) => {}
             Err(error) => return Err(cloud(step())(error)),
@@ -83,7 +86,7 @@ impl Disks {
         size: Gib,
         mode: ResizeMode,
     ) -> api::Result<()> {
-        let refused = self.trail.of(disk.as_str()).refused.to_string();
+        let refused = self.trails.growths.of(disk.as_str()).refused.to_string();
         let parts = [disk.as_str(), &size.0.to_string(), &refused];
         let request = ResizeDisk {
             disk: disk.clone(),
@@ -95,7 +98,9 @@ impl Disks {
         if let Err(error) = &outcome
             && (is_final(error) || error.kind() == Kind::TokenMismatch)
         {
-            self.trail.note(disk.as_str(), |past| past.refused += 1);
+            self.trails
+                .growths
+                .note(disk.as_str(), |past| past.refused += 1);
         }
         outcome
     }

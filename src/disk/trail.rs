@@ -6,7 +6,18 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::place::Candidate;
 use crate::cloud::{Error, Kind};
-use crate::model::{ClientToken, DiskId};
+use crate::model::ClientToken;
+
+/// What is remembered of each kind of call.
+#[derive(Debug, Default)]
+pub(super) struct Trails {
+    /// Of creating disks, by name.
+    pub(super) disks: Trail,
+    /// Of growing them, by id.
+    pub(super) growths: Trail,
+    /// Of taking snapshots, by name.
+    pub(super) snapshots: Trail,
+}
 
 /// The pasts of all names.
 #[derive(Debug, Default)]
@@ -19,8 +30,8 @@ pub(super) struct Past {
     pub(super) refused: u32,
     /// What may have been bought without an answer, and under which token.
     pub(super) unclear: Option<(Candidate, ClientToken)>,
-    /// The disk that the name had and that is no more.
-    pub(super) gone: Option<DiskId>,
+    /// The disk or snapshot that the name had and that is no more.
+    pub(super) gone: Option<String>,
 }
 
 impl Trail {
