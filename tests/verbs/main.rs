@@ -16,4 +16,6 @@ mod create_restore;
 mod delete;
 mod detach;
 mod kit;
+mod list;
 mod resize;
+mod snapshot;

@@ -1,0 +1,195 @@
+//! Listing, in pages that stay right while items come and go.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use diskplugin::cloud::{CreateDisk, Ecs};
+use diskplugin::disk::Cursor;
+use diskplugin::model::{Category, ClientToken, DiskId, Gib, Tags, tag};
+
+use crate::kit::{Stage, minutes, wanted, zone};
+
+/// So many disks of this cluster, made a second apart or all at once.
+async fn many(stage: &Stage, count: usize, apart: Duration) -> Vec<String> {
+    let ecs = stage.cloud.ecs();
+    let mut ids = Vec::new();
+    for n in 0..count {
+        let request = CreateDisk {
+            zone: zone("a"),
+            category: Category::CloudEssd,
+            performance_level: None,
+            size: Gib(20),
+            name: format!("disk-{n}"),
+            snapshot: None,
+            encrypted: false,
+            kms_key: None,
+            tags: Tags::from([(tag::CLUSTER.to_owned(), "test".to_owned())]),
+            token: ClientToken::derive("test", [n.to_string().as_str()]),
+        };
+        ids.push(
+            ecs.create_disk(minutes(60), &request)
+                .await
+                .unwrap()
+                .to_string(),
+        );
+        tokio::time::sleep(apart).await;
+    }
+    ids
+}
+
+async fn page(stage: &Stage, after: Option<&Cursor>, most: usize) -> (Vec<String>, Option<Cursor>) {
+    let listed = stage
+        .disks
+        .list(minutes(1), after, Some(most))
+        .await
+        .unwrap();
+    // A cursor travels as text.
+    let next = listed
+        .next
+        .map(|cursor| cursor.to_string().parse().unwrap());
+    (
+        listed
+            .items
+            .iter()
+            .map(|disk| disk.id.to_string())
+            .collect(),
+        next,
+    )
+}
+
+#[tokio::test(start_paused = true)]
+async fn twelve_hundred_disks_are_listed_whole_through_the_clouds_pages() {
+    let stage = Stage::new(&[]);
+    let made = many(&stage, 1200, Duration::ZERO).await;
+    stage
+        .neighbour()
+        .create(minutes(1), &wanted("pvc-1"))
+        .await
+        .unwrap();
+    stage.foreign(Tags::new()).await;
+    stage.cloud.clear_calls();
+    let listed = stage.disks.list(minutes(1), None, None).await.unwrap();
+    let ids: BTreeSet<_> = listed
+        .items
+        .iter()
+        .map(|disk| disk.id.to_string())
+        .collect();
+    assert_eq!(
+        (ids.len(), listed.items.len(), listed.next),
+        (1200, 1200, None)
+    );
+    assert_eq!(ids, made.into_iter().collect());
+    assert_eq!(stage.calls("DescribeDisks"), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn pages_of_ten_tell_each_disk_once_also_when_all_are_of_one_second() {
+    for apart in [Duration::ZERO, Duration::from_secs(1)] {
+        let stage = Stage::new(&[]);
+        let made = many(&stage, 35, apart).await;
+        let (mut seen, mut after, mut pages) = (Vec::new(), None, 0);
+        loop {
+            let (ids, next) = page(&stage, after.as_ref(), 10).await;
+            seen.extend(ids);
+            pages += 1;
+            after = next;
+            if after.is_none() {
+                break;
+            }
+        }
+        let distinct: BTreeSet<_> = seen.iter().cloned().collect();
+        assert_eq!(
+            (pages, seen.len(), distinct),
+            (4, 35, made.into_iter().collect())
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_stays_is_told_once_while_others_come_and_go_between_pages() {
+    let stage = Stage::new(&[]);
+    let made = many(&stage, 30, Duration::from_secs(1)).await;
+    let ecs = stage.cloud.ecs();
+    let remove = |id: &str| {
+        let (ecs, id) = (ecs.clone(), id.parse::<DiskId>().unwrap());
+        async move { ecs.delete_disk(minutes(1), &id).await.unwrap() }
+    };
+    let (first, next) = page(&stage, None, 10).await;
+    assert_eq!(first, made[..10]);
+    // The last of the page, one before it and the first after it.
+    for n in [9, 3, 10] {
+        remove(&made[n]).await;
+    }
+    let late = stage.disk("late").await.to_string();
+    let (second, next) = page(&stage, next.as_ref(), 10).await;
+    assert_eq!(second, made[11..21]);
+    let (third, next) = page(&stage, next.as_ref(), 100).await;
+    assert_eq!(third[..9], made[21..]);
+    assert_eq!((&third[9..], next), (&[late][..], None));
+}
+
+#[tokio::test(start_paused = true)]
+async fn snapshots_are_listed_by_id_by_source_and_in_pages() {
+    let stage = Stage::new(&["--cut-delay=1s"]);
+    let (disk, other) = (stage.disk("pvc-1").await, stage.disk("pvc-2").await);
+    let mut made = Vec::new();
+    for n in 0..25 {
+        made.push(stage.snapshot(&format!("snap-{n}"), &disk).await);
+    }
+    let theirs = stage.snapshot("snap-other", &other).await;
+    let disks = &stage.disks;
+    let by_id = disks
+        .list_snapshots(minutes(1), Some(&theirs), None, (None, None))
+        .await
+        .unwrap();
+    assert_eq!((by_id.items.len(), &by_id.items[0].id), (1, &theirs));
+    let both = disks
+        .list_snapshots(minutes(1), Some(&theirs), Some(&disk), (None, None))
+        .await;
+    assert!(both.unwrap().items.is_empty());
+    let (mut seen, mut after) = (Vec::new(), None);
+    loop {
+        let page = (after.as_ref(), Some(10));
+        let listed = disks
+            .list_snapshots(minutes(1), None, Some(&disk), page)
+            .await
+            .unwrap();
+        seen.extend(listed.items.into_iter().map(|row| row.id));
+        after = listed.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    assert_eq!(seen, made);
+    let all = disks
+        .list_snapshots(minutes(1), None, None, (None, None))
+        .await
+        .unwrap();
+    assert_eq!(all.items.len(), 26);
+    let none = stage
+        .neighbour()
+        .list_snapshots(minutes(1), None, None, (None, None))
+        .await;
+    assert!(none.unwrap().items.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_permission_lists_are_empty() {
+    let stage = Stage::new(&[]);
+    stage.disk("pvc-1").await;
+    stage.configure(&serde_json::json!({"denied": ["DescribeDisks", "DescribeSnapshots"]}));
+    assert!(
+        stage
+            .disks
+            .list(minutes(1), None, None)
+            .await
+            .unwrap()
+            .items
+            .is_empty()
+    );
+    let snapshots = stage
+        .disks
+        .list_snapshots(minutes(1), None, None, (None, None))
+        .await;
+    assert!(snapshots.unwrap().items.is_empty());
+}

@@ -1,0 +1,307 @@
+//! Taking and deleting snapshots.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use diskplugin::cloud::{CreateSnapshot, Ecs};
+use diskplugin::disk::{Error, Meaning, NewDisk};
+use diskplugin::model::{Category, ClientToken, SnapshotId, Tags};
+
+use crate::kit::{Stage, minutes, new_snapshot, seconds, text, wanted};
+
+fn snapshots(stage: &Stage) -> Vec<Value> {
+    stage.cloud.state()["snapshots"].as_array().unwrap().clone()
+}
+
+fn only_snapshot(stage: &Stage) -> SnapshotId {
+    let rows = snapshots(stage);
+    assert_eq!(rows.len(), 1, "{rows:#?}");
+    rows[0]["id"].as_str().unwrap().parse().unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_answer_comes_when_the_point_in_time_is_cut_and_not_when_all_is_copied() {
+    for stale in ["--stale=0s", "--stale=2s"] {
+        let stage = Stage::new(&["--cut-delay=4s", "--snapshot-delay=10m", stale]);
+        let disk = stage.disk("pvc-1").await;
+        let begun = Instant::now();
+        let made = stage
+            .disks
+            .create_snapshot(minutes(1), &new_snapshot("snap", &disk))
+            .await
+            .unwrap();
+        assert!(
+            begun.elapsed() >= Duration::from_secs(4) && begun.elapsed() < Duration::from_secs(7)
+        );
+        assert!(made.created.is_some());
+        assert_eq!(
+            (made.source_disk.as_ref(), made.source_size.0),
+            (Some(&disk), 20)
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_the_essd_family_is_ready_before_it_is_complete() {
+    for (category, ready) in [
+        (Category::CloudEssd, true),
+        (Category::CloudEfficiency, false),
+    ] {
+        let stage = Stage::new(&["--snapshot-delay=10m"]);
+        let new = NewDisk {
+            categories: vec![category],
+            ..wanted("pvc-1")
+        };
+        let disk = stage.disks.create(minutes(1), &new).await.unwrap().id;
+        let snapshot = new_snapshot("snap", &disk);
+        let made = stage
+            .disks
+            .create_snapshot(minutes(1), &snapshot)
+            .await
+            .unwrap();
+        assert_eq!(made.available, ready);
+        tokio::time::sleep(Duration::from_secs(600)).await;
+        let later = stage
+            .disks
+            .create_snapshot(minutes(1), &snapshot)
+            .await
+            .unwrap();
+        assert_eq!((later.id, later.available), (made.id, true));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_same_name_is_the_same_snapshot_and_another_source_is_refused() {
+    for stale in ["--stale=0s", "--stale=2s"] {
+        let stage = Stage::patient(&["--cut-delay=1s", stale]);
+        let (disk, other) = (stage.disk("pvc-1").await, stage.disk("pvc-2").await);
+        let first = stage.snapshot("snap", &disk).await;
+        let again = stage
+            .restarted()
+            .create_snapshot(minutes(1), &new_snapshot("snap", &disk))
+            .await;
+        assert_eq!(again.unwrap().id, first);
+        let refused = stage
+            .disks
+            .create_snapshot(minutes(1), &new_snapshot("snap", &other))
+            .await;
+        let refused = refused.unwrap_err();
+        assert!(matches!(refused, Error::Exists { .. }), "{refused:?}");
+        let both = format!("source volume is {disk}, wanted {other}");
+        assert!(
+            text(&refused).contains(&both) && text(&refused).contains(first.as_str()),
+            "{refused}"
+        );
+        assert_eq!(only_snapshot(&stage), first);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_answer_is_unclear_and_the_repeat_ends_with_one_snapshot() {
+    for loss in [
+        "reset-before",
+        "reset-after",
+        "truncated",
+        "internal-error-after",
+    ] {
+        for category in [Category::CloudEssd, Category::CloudEfficiency] {
+            let stage = Stage::new(&["--cut-delay=2s", "--snapshot-delay=1m", "--stale=2s"]);
+            let new = NewDisk {
+                categories: vec![category],
+                ..wanted("pvc-1")
+            };
+            let disk = stage.disks.create(minutes(1), &new).await.unwrap().id;
+            stage.fault("CreateSnapshot", &json!(loss));
+            let snapshot = new_snapshot("snap", &disk);
+            let lost = stage
+                .disks
+                .create_snapshot(minutes(1), &snapshot)
+                .await
+                .unwrap_err();
+            assert_eq!(lost.meaning(), Meaning::Unclear);
+            let made = stage
+                .restarted()
+                .create_snapshot(minutes(1), &snapshot)
+                .await;
+            let made = made.unwrap_or_else(|error| panic!("{loss}: {}", text(&error)));
+            assert_eq!(only_snapshot(&stage), made.id);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_disk_that_is_being_snapshotted_is_busy_and_a_used_up_token_does_not_make_it_so_for_ever()
+{
+    for burned in [0, 100] {
+        let stage = Stage::new(&["--snapshot-delay=30s"]);
+        stage.configure(&json!({"rules": {"token_burn_percent": burned}}));
+        let new = NewDisk {
+            categories: vec![Category::CloudEfficiency],
+            ..wanted("pvc-1")
+        };
+        let disk = stage.disks.create(minutes(1), &new).await.unwrap().id;
+        stage.snapshot("snap-1", &disk).await;
+        let second = new_snapshot("snap-2", &disk);
+        let busy = stage
+            .disks
+            .create_snapshot(seconds(10), &second)
+            .await
+            .unwrap_err();
+        assert_eq!(busy.meaning(), Meaning::Busy, "{}", text(&busy));
+        tokio::time::sleep(Duration::from_secs(30)).await;
+        let made = stage.disks.create_snapshot(minutes(1), &second).await;
+        let made = made.unwrap_or_else(|error| panic!("{burned} %: {}", text(&error)));
+        let again = stage
+            .restarted()
+            .create_snapshot(minutes(1), &second)
+            .await
+            .unwrap();
+        assert_eq!(
+            (again.id, snapshots(&stage).len()),
+            (made.id, 2),
+            "{burned} %"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_name_whose_snapshot_was_deleted_gets_a_new_one() {
+    let stage = Stage::new(&[]);
+    let disk = stage.disk("pvc-1").await;
+    for _ in 0..3 {
+        let made = stage.snapshot("snap", &disk).await;
+        assert_eq!(only_snapshot(&stage), made);
+        stage
+            .disks
+            .delete_snapshot(minutes(1), &made)
+            .await
+            .unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_snapshot_that_fails_is_told_by_its_id_and_can_be_deleted() {
+    let stage = Stage::new(&["--cut-delay=2s"]);
+    let disk = stage.disk("pvc-1").await;
+    stage.fault("CreateSnapshot", &json!("fails-later"));
+    let failed = stage
+        .disks
+        .create_snapshot(minutes(1), &new_snapshot("snap", &disk))
+        .await;
+    let failed = failed.unwrap_err();
+    assert_eq!(failed.meaning(), Meaning::Failed);
+    let id = only_snapshot(&stage);
+    assert!(text(&failed).contains(id.as_str()), "{failed}");
+    stage.disks.delete_snapshot(minutes(1), &id).await.unwrap();
+    assert!(snapshots(&stage).is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cut_beyond_the_deadline_is_told_and_the_repeat_finds_it() {
+    let stage = Stage::new(&["--cut-delay=30s"]);
+    let disk = stage.disk("pvc-1").await;
+    let snapshot = new_snapshot("snap", &disk);
+    let late = stage
+        .disks
+        .create_snapshot(seconds(10), &snapshot)
+        .await
+        .unwrap_err();
+    assert_eq!(late.meaning(), Meaning::Deadline);
+    let id = only_snapshot(&stage);
+    assert!(
+        text(&late).contains(&format!("last seen: snapshot {id} is progressing")),
+        "{}",
+        text(&late)
+    );
+    let made = stage
+        .restarted()
+        .create_snapshot(minutes(1), &snapshot)
+        .await
+        .unwrap();
+    assert_eq!((made.id, snapshots(&stage).len()), (id, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_snapshot_of_an_unknown_disk_is_not_found() {
+    let stage = Stage::new(&[]);
+    let snapshot = new_snapshot("snap", &"d-none".parse().unwrap());
+    let refused = stage
+        .disks
+        .create_snapshot(minutes(1), &snapshot)
+        .await
+        .unwrap_err();
+    assert!(matches!(refused, Error::NoSuchDisk { .. }), "{refused:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn deleting_twice_and_what_is_not_there_is_success_and_disks_made_from_it_stay() {
+    for flags in [
+        &[][..],
+        &["--missing-is-error"],
+        &["--stale=2s", "--missing-is-error"],
+    ] {
+        let stage = Stage::new(flags);
+        let disk = stage.disk("pvc-1").await;
+        let snapshot = stage.snapshot("snap", &disk).await;
+        let new = NewDisk {
+            snapshot: Some(snapshot.clone()),
+            ..wanted("pvc-2")
+        };
+        stage.disks.create(minutes(1), &new).await.unwrap();
+        for _ in 0..2 {
+            stage
+                .disks
+                .delete_snapshot(minutes(1), &snapshot)
+                .await
+                .unwrap();
+        }
+        stage
+            .disks
+            .delete_snapshot(minutes(1), &"s-none".parse().unwrap())
+            .await
+            .unwrap();
+        assert_eq!((snapshots(&stage).len(), stage.rows().len()), (0, 2));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_snapshot_that_reads_do_not_show_yet_is_deleted_all_the_same() {
+    let stage = Stage::new(&["--stale=2s"]);
+    let disk = stage.disk("pvc-1").await;
+    stage
+        .disks
+        .create_snapshot(seconds(1), &new_snapshot("snap", &disk))
+        .await
+        .unwrap_err();
+    let id = only_snapshot(&stage);
+    stage.disks.delete_snapshot(minutes(1), &id).await.unwrap();
+    assert!(snapshots(&stage).is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn somebody_elses_snapshot_is_refused_and_is_still_there() {
+    let stage = Stage::new(&[]);
+    let disk = stage.disk("pvc-1").await;
+    let request = CreateSnapshot {
+        disk,
+        name: "by-hand".to_owned(),
+        retention_days: None,
+        tags: Tags::new(),
+        token: ClientToken::derive("test", ["by-hand"]),
+    };
+    let snapshot = stage
+        .cloud
+        .ecs()
+        .create_snapshot(minutes(1), &request)
+        .await
+        .unwrap();
+    let refused = stage
+        .disks
+        .delete_snapshot(minutes(1), &snapshot)
+        .await
+        .unwrap_err();
+    assert!(matches!(refused, Error::NotOurs { .. }), "{refused:?}");
+    assert_eq!(only_snapshot(&stage), snapshot);
+}
