@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+mod calm;
 mod seen;
 mod watch;
 

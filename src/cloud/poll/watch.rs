@@ -10,10 +10,12 @@ use std::time::Duration;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 
+use super::calm::Calm;
 use super::seen::is_passing;
 use super::{IDS_A_CALL, Pace, Seen, WaitError};
 use crate::base::{Deadline, Tasks};
 use crate::cloud::action::{DescribeDisks, DescribeSnapshots};
+use crate::cloud::error::{Error, Kind};
 use crate::cloud::{Ecs, Result};
 use crate::model::{Disk, DiskId, Snapshot, SnapshotId};
 
@@ -38,6 +40,7 @@ struct State<K, V> {
     waiters: BTreeMap<u64, Waiter<K, V>>,
     next: u64,
     polling: bool,
+    calm: Calm,
 }
 
 struct Waiter<K, V> {
@@ -114,6 +117,7 @@ where
             waiters: BTreeMap::new(),
             next: 0,
             polling: false,
+            calm: Calm::default(),
         };
         let shared = Shared {
             fetch: Box::new(fetch),
@@ -237,7 +241,7 @@ where
             let due = {
                 let mut state = self.lock();
                 match state.waiters.values().map(|waiter| waiter.due).min() {
-                    Some(due) => due,
+                    Some(due) => state.calm.until().map_or(due, |calm| due.max(calm)),
                     None => {
                         state.polling = false;
                         return;
@@ -266,15 +270,31 @@ where
         };
         let Some(deadline) = deadline else { return };
         let keys: Vec<K> = numbers.keys().cloned().collect();
+        let mut throttled: Option<Arc<Error>> = None;
         for chunk in keys.chunks(IDS_A_CALL) {
-            let answer = (self.fetch)(chunk.to_vec(), deadline).await;
+            let answer = match &throttled {
+                // It would be refused as well.
+                Some(error) => Err(Arc::clone(error)),
+                None => {
+                    let answer = (self.fetch)(chunk.to_vec(), deadline).await;
+                    self.lock().calm.after(answer.as_ref().err());
+                    answer.map_err(Arc::new)
+                }
+            };
             let answer = answer.map(|rows| {
                 rows.into_iter()
                     .map(|(k, v)| (k, Arc::new(v)))
                     .collect::<BTreeMap<_, _>>()
             });
-            let answer = answer.map_err(Arc::new);
-            let state = self.lock();
+            if let Err(error) = &answer
+                && error.kind() == Kind::Throttled
+            {
+                throttled = Some(Arc::clone(error));
+            }
+            let mut state = self.lock();
+            state
+                .calm
+                .after(answer.as_ref().err().map(|error| &**error));
             for key in chunk {
                 for waiter in numbers[key]
                     .iter()
@@ -318,7 +338,6 @@ impl<K, V> Debug for Watch<K, V> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cloud::Error;
 
     type Calls = Arc<Mutex<Vec<usize>>>;
 

@@ -1,0 +1,65 @@
+//! Patience after a throttling answer: for the rest of the window each further call is refused, and
+//! counts against the account.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::cloud::error::{Error, Kind};
+
+/// The pauses when the cloud does not say how long to wait: doubled with each refusal.
+const SHORTEST: Duration = Duration::from_secs(1);
+const LONGEST: Duration = Duration::from_secs(10);
+
+/// When the next description may be asked for.
+#[derive(Debug, Default)]
+pub(super) struct Calm {
+    until: Option<Instant>,
+    pause: Option<Duration>,
+}
+
+impl Calm {
+    /// Not before this instant, if any.
+    pub(super) fn until(&self) -> Option<Instant> {
+        self.until
+    }
+
+    /// Takes in how a description ended.
+    pub(super) fn after(&mut self, failure: Option<&Error>) {
+        let Some(error) = failure.filter(|error| error.kind() == Kind::Throttled) else {
+            *self = Self::default();
+            return;
+        };
+        let pause = self.pause.map_or(SHORTEST, |pause| pause * 2).min(LONGEST);
+        self.pause = Some(pause);
+        let wait = error.wait().unwrap_or_default().max(pause);
+        self.until = Some(Instant::now() + wait);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn pauses_double_up_to_ten_seconds_and_end_with_a_success() {
+        let throttled = Error::answered("DescribeDisks", 400, "Throttling");
+        let mut calm = Calm::default();
+        let pauses = [1, 2, 4, 8, 10, 10].map(Duration::from_secs);
+        for pause in pauses {
+            calm.after(Some(&throttled));
+            assert_eq!(calm.until(), Some(Instant::now() + pause));
+        }
+        calm.after(None);
+        assert_eq!(calm.until(), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_clouds_own_wait_is_kept_where_it_is_longer() {
+        let wait = Duration::from_secs(40);
+        let error = Error::answered("DescribeDisks", 400, "Throttling").with_wait(Some(wait));
+        let mut calm = Calm::default();
+        calm.after(Some(&error));
+        assert_eq!(calm.until(), Some(Instant::now() + wait));
+    }
+}
