@@ -19,3 +19,4 @@ mod kit;
 mod list;
 mod resize;
 mod snapshot;
+mod throttle;

@@ -1,0 +1,183 @@
+//! Throttled windows and missing permissions.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use diskplugin::disk::Meaning;
+use diskplugin::model::InstanceId;
+
+use crate::kit::{Stage, minutes, one, seconds, text, wanted};
+
+/// How often the action was called in each minute of the clock.
+fn by_minute(stage: &Stage, action: &str) -> BTreeMap<i64, u32> {
+    let mut minutes = BTreeMap::new();
+    for call in stage
+        .cloud
+        .calls()
+        .iter()
+        .filter(|call| call.action == action)
+    {
+        *minutes
+            .entry(call.at.as_second().div_euclid(60))
+            .or_default() += 1;
+    }
+    minutes
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_window_that_is_used_up_is_waited_out_without_a_storm() {
+    for patient in [true, false] {
+        let flags = ["--attach-delay=90s", "--throttle=DescribeDisks=10"];
+        let stage = if patient {
+            Stage::patient(&flags)
+        } else {
+            Stage::new(&flags)
+        };
+        let disk = stage.disk("pvc-1").await;
+        assert!(stage.disks.attach(minutes(5), &disk, &one()).await.is_ok());
+        // Ten that are let in, and then a probe at most every ten seconds.
+        for (minute, calls) in by_minute(&stage, "DescribeDisks") {
+            assert!(
+                calls <= 18,
+                "{calls} in minute {minute}, patient: {patient}"
+            );
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_waiters_in_a_used_up_window_probe_no_more_than_one() {
+    let stage = Stage::crowd(20, &["--attach-delay=30s"]);
+    let mut attaching = JoinSet::new();
+    for n in 0..20 {
+        let disk = stage.disk(&format!("pvc-{n}")).await;
+        let (verbs, node) = (Arc::clone(&stage.disks), format!("i-{n}"));
+        let node: InstanceId = node.parse().unwrap();
+        attaching.spawn(async move { verbs.attach(minutes(5), &disk, &node).await.is_ok() });
+    }
+    stage.configure(&json!({"throttle": {"actions": {"DescribeDisks": 0}}}));
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    stage.cloud.clear_calls();
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    for (minute, calls) in by_minute(&stage, "DescribeDisks") {
+        assert!(calls <= 12, "{calls} in minute {minute}");
+    }
+    stage.configure(&json!({"throttle": {"actions": null}}));
+    assert!(attaching.join_all().await.into_iter().all(|ok| ok));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_deadline_holds_in_a_throttled_window_and_the_error_says_so() {
+    for patient in [true, false] {
+        for (limit, step) in [
+            ("AttachDisk=0", "attach disk"),
+            ("DescribeDisks=3", "attach disk"),
+        ] {
+            let flags = ["--attach-delay=45s", &format!("--throttle={limit}")];
+            let stage = if patient {
+                Stage::patient(&flags)
+            } else {
+                Stage::new(&flags)
+            };
+            let disk = stage.disk("pvc-1").await;
+            let begun = Instant::now();
+            let late = stage
+                .disks
+                .attach(seconds(20), &disk, &one())
+                .await
+                .unwrap_err();
+            assert!(begun.elapsed() <= Duration::from_secs(20));
+            let text = text(&late);
+            assert!(
+                text.contains(step) && text.contains("Throttling"),
+                "{patient} {limit}: {text}"
+            );
+            assert!(
+                matches!(late.meaning(), Meaning::Unclear | Meaning::Deadline),
+                "{late:?}"
+            );
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_throttled_create_is_carried_through_the_minute_by_a_patient_client() {
+    let stage = Stage::patient(&["--throttle=CreateDisk=1"]);
+    stage.disk("pvc-1").await;
+    let begun = Instant::now();
+    stage.disk("pvc-2").await;
+    // The next minute plus the pause that runs when it begins.
+    assert!(
+        begun.elapsed() <= Duration::from_secs(80),
+        "{:?}",
+        begun.elapsed()
+    );
+    for (minute, calls) in by_minute(&stage, "CreateDisk") {
+        assert!(calls <= 12, "{calls} in minute {minute}");
+    }
+    assert_eq!(stage.rows().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_denied_is_told_at_once_with_what_to_check() {
+    let stage = Stage::patient(&[]);
+    let disk = stage.disk("pvc-1").await;
+    let snapshot = crate::kit::new_snapshot("snap", &disk);
+    stage.configure(
+        &json!({"denied": ["CreateDisk", "AttachDisk", "DetachDisk", "DeleteDisk",
+        "ResizeDisk", "CreateSnapshot"]}),
+    );
+    let begun = Instant::now();
+    let verbs = &stage.disks;
+    let errors = [
+        verbs
+            .create(minutes(1), &wanted("pvc-2"))
+            .await
+            .unwrap_err(),
+        verbs.attach(minutes(1), &disk, &one()).await.unwrap_err(),
+        verbs.detach(minutes(1), &disk, &one()).await.unwrap_err(),
+        verbs
+            .resize(minutes(1), &disk, crate::kit::gib(30))
+            .await
+            .unwrap_err(),
+        verbs
+            .create_snapshot(minutes(1), &snapshot)
+            .await
+            .unwrap_err(),
+        verbs.delete(minutes(1), &disk).await.unwrap_err(),
+    ];
+    for error in errors {
+        assert_eq!(error.meaning(), Meaning::Denied, "{error:?}");
+        assert!(
+            error.hint().is_some_and(|hint| hint.contains("RAM policy")),
+            "{error:?}"
+        );
+        assert!(text(&error).contains("Forbidden.RAM"), "{error:?}");
+    }
+    assert!(begun.elapsed() <= Duration::from_secs(1));
+    assert_eq!(stage.row(&disk)["status"], "Available");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_disk_that_may_not_be_seen_is_told_as_such_and_not_lost() {
+    let stage = Stage::new(&["--attach-delay=1s"]);
+    let disk = stage.disk("pvc-1").await;
+    stage.configure(&json!({"denied": ["DescribeDisks"]}));
+    let unseen = stage
+        .disks
+        .attach(minutes(1), &disk, &one())
+        .await
+        .unwrap_err();
+    assert_eq!(unseen.meaning(), Meaning::NotFound);
+    assert!(
+        text(&unseen).contains("this account may not see it"),
+        "{unseen}"
+    );
+    stage.configure(&json!({"denied": []}));
+    assert!(stage.disks.attach(minutes(1), &disk, &one()).await.is_ok());
+}
