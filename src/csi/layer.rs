@@ -9,6 +9,7 @@ use tokio::time::Instant;
 use tonic::{Code, Status};
 use tower::{Layer, Service};
 use tracing::Instrument;
+use tracing::field::Empty;
 
 use super::drain::Drain;
 
@@ -66,14 +67,23 @@ where
         };
         let path = request.uri().path();
         let method = path.rsplit('/').next().unwrap_or(path).to_owned();
-        let span = tracing::info_span!("rpc", rpc.method = method);
+        let span = tracing::info_span!(
+            "rpc",
+            rpc.method = method,
+            volume.name = Empty,
+            snapshot.name = Empty,
+            disk.id = Empty,
+            snapshot.id = Empty,
+            node.id = Empty,
+            path = Empty,
+        );
         // The service that was polled ready is the one to call.
         let ready = self.inner.clone();
         let mut inner = std::mem::replace(&mut self.inner, ready);
         let call = async move {
-            let start = Instant::now();
+            let waiting = Waiting::start(method);
             let response = inner.call(request).await?;
-            log(&method, start, &response);
+            waiting.answered(&response);
             drop(running);
             Ok(response)
         };
@@ -81,8 +91,53 @@ where
     }
 }
 
-fn log<R>(method: &str, start: Instant, response: &http::Response<R>) {
-    let elapsed_ms = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
+/// Tells, in the log lines of the running call, what it is about. Only for the fields of the span
+/// that [`Edge`] opens.
+pub(crate) fn about(field: &str, value: impl std::fmt::Display) {
+    tracing::Span::current().record(field, tracing::field::display(value));
+}
+
+/// A call whose caller has not been answered.
+#[derive(Debug)]
+struct Waiting {
+    method: String,
+    start: Instant,
+    answered: bool,
+}
+
+impl Waiting {
+    fn start(method: String) -> Self {
+        Self {
+            method,
+            start: Instant::now(),
+            answered: false,
+        }
+    }
+
+    fn elapsed_ms(&self) -> u64 {
+        u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    fn answered<R>(mut self, response: &http::Response<R>) {
+        self.answered = true;
+        log(&self.method, self.elapsed_ms(), response);
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if !self.answered {
+            let (method, elapsed_ms) = (&self.method, self.elapsed_ms());
+            tracing::warn!(
+                rpc.method = method,
+                elapsed_ms,
+                "the caller gave {method} up; what it began goes on"
+            );
+        }
+    }
+}
+
+fn log<R>(method: &str, elapsed_ms: u64, response: &http::Response<R>) {
     // A failed unary call has its status in the headers; a success has none there.
     match Status::from_header_map(response.headers()) {
         Some(status) if status.code() != Code::Ok => tracing::warn!(

@@ -32,7 +32,7 @@ impl Node {
         let mut undo = Undo::default();
         for step in steps {
             tracing::info!(
-                volume.id = %subject.volume.id,
+                disk.id = %subject.volume.id,
                 device = subject.device.map(|device| device.name.as_str()),
                 step = ?step,
                 "{}", subject.verb,
@@ -170,7 +170,7 @@ impl Node {
         match filesystem::judge_check(output.code) {
             Checked::Clean => Ok(()),
             Checked::Repaired => {
-                tracing::warn!(volume.id = %subject.volume.id, said = output.stdout.trim(), "filesystem repaired");
+                tracing::warn!(disk.id = %subject.volume.id, said = output.stdout.trim(), "filesystem repaired");
                 Ok(())
             }
             Checked::Broken => Err(Error::Broken {

@@ -51,7 +51,7 @@ impl Node {
             };
             if let Err(error) = done {
                 tracing::error!(
-                    volume.id = %subject.volume.id,
+                    disk.id = %subject.volume.id,
                     error = crate::base::chain::chain(&error),
                     "cannot take back a step of {}", subject.verb,
                 );

@@ -69,7 +69,7 @@ impl Node {
             Err(Error::Host { source, .. })
                 if source.io_kind() == Some(ErrorKind::DirectoryNotEmpty) =>
             {
-                tracing::info!(volume.id = %volume.id, "the staging directory is not empty and stays");
+                tracing::info!(disk.id = %volume.id, "the staging directory is not empty and stays");
                 Ok(false)
             }
             Err(error) => Err(error),

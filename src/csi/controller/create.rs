@@ -9,7 +9,7 @@ use super::{Service, Settings, answer, zones};
 use crate::base::Deadline;
 use crate::csi::param::Class;
 use crate::csi::proto::volume_content_source::Type;
-use crate::csi::{capability, proto, request};
+use crate::csi::{capability, layer, proto, request};
 use crate::disk::NewDisk;
 use crate::model::{DiskId, SnapshotId, context};
 
@@ -19,11 +19,13 @@ pub(super) async fn create(
     request: proto::CreateVolumeRequest,
 ) -> Result<proto::CreateVolumeResponse, Status> {
     let (new, class) = read(&request, &service.settings)?;
+    layer::about("volume.name", &new.name);
     let key = format!("volume {:?}", new.name);
     let disks = Arc::clone(&service.disks);
     let disk = service
         .change(&key, async move { disks.create(deadline, &new).await })
         .await?;
+    layer::about("disk.id", &disk.id);
     let mut volume = answer::volume(&disk, class.context());
     // The answer must name the source that was asked for (CSI `CreateVolume`).
     volume.content_source = request.volume_content_source;
@@ -38,6 +40,7 @@ pub(super) async fn delete(
     request: &proto::DeleteVolumeRequest,
 ) -> Result<proto::DeleteVolumeResponse, Status> {
     let id = request::required("volume_id", &request.volume_id)?;
+    layer::about("disk.id", id);
     // What cannot be a disk is certainly gone.
     if let Ok(disk) = id.parse::<DiskId>() {
         let disks = Arc::clone(&service.disks);

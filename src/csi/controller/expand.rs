@@ -7,7 +7,7 @@ use tonic::Status;
 use super::Service;
 use crate::base::Deadline;
 use crate::csi::proto::volume_capability::AccessType;
-use crate::csi::{proto, request};
+use crate::csi::{layer, proto, request};
 use crate::model::DiskId;
 
 pub(super) async fn expand(
@@ -23,6 +23,7 @@ pub(super) async fn expand(
     }
     let size = request::size_range(request.capacity_range.as_ref())?;
     let disk: DiskId = request::id("volume_id", id)?;
+    layer::about("disk.id", &disk);
     let disks = Arc::clone(&service.disks);
     let row = service
         .change(id, async move { disks.resize(deadline, &disk, size).await })

@@ -7,7 +7,7 @@ use tonic::Status;
 
 use super::Service;
 use crate::base::Deadline;
-use crate::csi::{capability, proto, request};
+use crate::csi::{capability, layer, proto, request};
 use crate::model::{DiskId, InstanceId, context};
 
 pub(super) async fn publish(
@@ -22,6 +22,8 @@ pub(super) async fn publish(
     capability::check_all(capability).map_err(|e| request::invalid(&e))?;
     let disk: DiskId = request::id("volume_id", &request.volume_id)?;
     let node: InstanceId = request::id("node_id", &request.node_id)?;
+    layer::about("disk.id", &disk);
+    layer::about("node.id", &node);
     let disks = Arc::clone(&service.disks);
     let key = request.volume_id;
     let row = service
@@ -46,6 +48,8 @@ pub(super) async fn unpublish(
     request: &proto::ControllerUnpublishVolumeRequest,
 ) -> Result<proto::ControllerUnpublishVolumeResponse, Status> {
     let id = request::required("volume_id", &request.volume_id)?;
+    layer::about("disk.id", id);
+    layer::about("node.id", &request.node_id);
     let done = proto::ControllerUnpublishVolumeResponse {};
     // What cannot be a disk, or an instance, holds nothing and is held by nobody.
     let Ok(disk) = id.parse::<DiskId>() else {

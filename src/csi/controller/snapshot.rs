@@ -6,7 +6,7 @@ use tonic::Status;
 
 use super::{Service, answer};
 use crate::base::Deadline;
-use crate::csi::{proto, request};
+use crate::csi::{layer, proto, request};
 use crate::disk::NewSnapshot;
 use crate::model::SnapshotId;
 
@@ -25,6 +25,8 @@ pub(super) async fn create(
         )));
     }
     let source = request::id("source_volume_id", &request.source_volume_id)?;
+    layer::about("snapshot.name", &name);
+    layer::about("disk.id", &source);
     let new = NewSnapshot { name, source };
     let key = format!("snapshot {:?}", new.name);
     let disks = Arc::clone(&service.disks);
@@ -45,6 +47,7 @@ pub(super) async fn delete(
     request: &proto::DeleteSnapshotRequest,
 ) -> Result<proto::DeleteSnapshotResponse, Status> {
     let id = request::required("snapshot_id", &request.snapshot_id)?;
+    layer::about("snapshot.id", id);
     // What cannot be a snapshot is certainly gone.
     if let Ok(snapshot) = id.parse::<SnapshotId>() {
         let disks = Arc::clone(&service.disks);

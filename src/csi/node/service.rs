@@ -6,7 +6,6 @@ use std::sync::Arc;
 use tonic::{Request, Response, Status};
 
 use super::{request, status};
-use crate::csi::deadline;
 use crate::csi::proto::node_server;
 use crate::csi::proto::node_service_capability::{Rpc, Type, rpc};
 use crate::csi::proto::volume_usage::Unit;
@@ -18,6 +17,7 @@ use crate::csi::proto::{
     NodeStageVolumeResponse, NodeUnpublishVolumeRequest, NodeUnpublishVolumeResponse,
     NodeUnstageVolumeRequest, NodeUnstageVolumeResponse, Topology, VolumeUsage,
 };
+use crate::csi::{deadline, layer};
 use crate::model::topology::ZONE_KEY;
 use crate::node::{Amount, Node, VolumeStats};
 
@@ -43,6 +43,11 @@ impl Service {
     }
 }
 
+fn about(volume: &str, path: &str) {
+    layer::about("disk.id", volume);
+    layer::about("path", path);
+}
+
 type Answer<T> = Result<Response<T>, Status>;
 
 #[tonic::async_trait]
@@ -52,6 +57,10 @@ impl node_server::Node for Service {
         request: Request<NodeStageVolumeRequest>,
     ) -> Answer<NodeStageVolumeResponse> {
         let deadline = deadline::of(&request);
+        about(
+            &request.get_ref().volume_id,
+            &request.get_ref().staging_target_path,
+        );
         let wanted = request::stage(request.get_ref()).map_err(|e| status::invalid(&e))?;
         let staged = self.node.stage(wanted, deadline).await;
         staged.map_err(|e| status::failed(&e))?;
@@ -62,6 +71,10 @@ impl node_server::Node for Service {
         &self,
         request: Request<NodeUnstageVolumeRequest>,
     ) -> Answer<NodeUnstageVolumeResponse> {
+        about(
+            &request.get_ref().volume_id,
+            &request.get_ref().staging_target_path,
+        );
         let wanted = request::unstage(request.get_ref()).map_err(|e| status::invalid(&e))?;
         let unstaged = self.node.unstage(wanted).await;
         unstaged.map_err(|e| status::failed(&e))?;
@@ -73,6 +86,7 @@ impl node_server::Node for Service {
         request: Request<NodePublishVolumeRequest>,
     ) -> Answer<NodePublishVolumeResponse> {
         let deadline = deadline::of(&request);
+        about(&request.get_ref().volume_id, &request.get_ref().target_path);
         let wanted = request::publish(request.get_ref()).map_err(|e| status::invalid(&e))?;
         let published = self.node.publish(wanted, deadline).await;
         published.map_err(|e| status::failed(&e))?;
@@ -83,6 +97,7 @@ impl node_server::Node for Service {
         &self,
         request: Request<NodeUnpublishVolumeRequest>,
     ) -> Answer<NodeUnpublishVolumeResponse> {
+        about(&request.get_ref().volume_id, &request.get_ref().target_path);
         let wanted = request::unpublish(request.get_ref()).map_err(|e| status::invalid(&e))?;
         let unpublished = self.node.unpublish(wanted).await;
         unpublished.map_err(|e| status::failed(&e))?;
@@ -94,6 +109,7 @@ impl node_server::Node for Service {
         request: Request<NodeGetVolumeStatsRequest>,
     ) -> Answer<NodeGetVolumeStatsResponse> {
         let deadline = deadline::of(&request);
+        about(&request.get_ref().volume_id, &request.get_ref().volume_path);
         let wanted = request::stats(request.get_ref()).map_err(|e| status::invalid(&e))?;
         let stats = self.node.stats(&wanted, deadline).await;
         let usage = match stats.map_err(|e| status::failed(&e))? {
@@ -118,6 +134,7 @@ impl node_server::Node for Service {
         request: Request<NodeExpandVolumeRequest>,
     ) -> Answer<NodeExpandVolumeResponse> {
         let deadline = deadline::of(&request);
+        about(&request.get_ref().volume_id, &request.get_ref().volume_path);
         let wanted = request::expand(request.get_ref()).map_err(|e| status::invalid(&e))?;
         let size = self.node.expand(wanted, deadline).await;
         Ok(Response::new(NodeExpandVolumeResponse {
