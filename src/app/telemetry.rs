@@ -6,17 +6,19 @@ use tracing_subscriber::EnvFilter;
 
 use crate::cli::LogFormat;
 
-/// Starts logging. `quiet` shows warnings only, where `RUST_LOG` does not say otherwise.
+/// Starts logging. `quiet` shows errors only, where `RUST_LOG` does not say otherwise.
 pub(super) fn start(format: LogFormat, quiet: bool) {
     let default = if quiet { "error" } else { "info" };
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default));
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        // Colours are for terminals, not for log collectors.
-        .with_ansi(std::io::stderr().is_terminal())
         .with_writer(std::io::stderr);
     match format {
-        LogFormat::Text => lines.with_target(false).init(),
+        LogFormat::Text => {
+            // Colours are for eyes: in a file or a collector they are noise.
+            let colours = std::io::stderr().is_terminal();
+            lines.with_target(false).with_ansi(colours).init();
+        }
         LogFormat::Json => lines.json().flatten_event(true).init(),
     }
 }
