@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use self::telemetry::LogFormat;
 use crate::cli::{Cli, Role};
 
 mod all_in_one;
@@ -31,14 +32,18 @@ pub(crate) struct WrongSettings(pub(crate) Vec<String>);
 /// Runs the role to its end.
 #[must_use]
 pub fn run(cli: Cli) -> ExitCode {
-    telemetry::start(cli.log_format, quiet(&cli.role));
+    let format = cli.log_format;
+    telemetry::start(format, quiet(&cli.role));
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(THREADS)
         .enable_all()
         .build();
     let runtime = match runtime {
         Ok(runtime) => runtime,
-        Err(error) => return fail(&anyhow::Error::new(error).context("cannot start the runtime")),
+        Err(error) => {
+            let error = anyhow::Error::new(error).context("cannot start the runtime");
+            return fail(&error, format);
+        }
     };
     let outcome = runtime.block_on(async {
         match cli.role {
@@ -55,7 +60,7 @@ pub fn run(cli: Cli) -> ExitCode {
     runtime.shutdown_background();
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => fail(&error),
+        Err(error) => fail(&error, format),
     }
 }
 
@@ -70,8 +75,13 @@ fn quiet(role: &Role) -> bool {
     }
 }
 
-fn fail(error: &anyhow::Error) -> ExitCode {
-    eprintln!("diskplugin: {}", crate::base::chain::chain(error.as_ref()));
+fn fail(error: &anyhow::Error, format: LogFormat) -> ExitCode {
+    let text = crate::base::chain::chain(error.as_ref());
+    match format {
+        LogFormat::Text => eprintln!("diskplugin: {text}"),
+        // A collector takes one object a line, the last words too.
+        LogFormat::Json => tracing::error!("{text}"),
+    }
     if error.is::<WrongSettings>() {
         ExitCode::from(WRONG_SETTING)
     } else {
