@@ -53,13 +53,16 @@ impl Driver {
 }
 
 async fn real(args: cli::AllInOne, stop: impl Future<Output = ()> + Send) -> anyhow::Result<()> {
-    let max_volumes = max_volumes(&args.own, std::env::var(MAX_VOLUMES).ok())?;
     let mut where_is = Whereabouts::new(&args.place)?;
+    let variable = std::env::var(MAX_VOLUMES).ok();
+    let max_volumes = where_is.checked(max_volumes(&args.own, variable));
     let region = where_is.region(args.place.region).await;
     let zone = where_is.zone(args.place.zone).await;
     let id = where_is.node(args.own.node_id).await;
     let cluster = owner(args.owner, &mut where_is);
-    let (Some(region), Some(zone), Some(id), Some(cluster)) = (region, zone, id, cluster) else {
+    let (Some(region), Some(zone), Some(id), Some(cluster), Some(max_volumes)) =
+        (region, zone, id, cluster, max_volumes)
+    else {
         return Err(where_is.check().into());
     };
     let driver = Driver {

@@ -15,11 +15,11 @@ pub(crate) const MAX_VOLUMES: &str = "MAX_VOLUMES_PERNODE";
 
 pub(crate) async fn run(args: cli::Node) -> anyhow::Result<()> {
     let stop = signal::stop()?;
-    let max_volumes = max_volumes(&args.own, std::env::var(MAX_VOLUMES).ok())?;
     let mut where_is = Whereabouts::new(&args.place)?;
+    let max_volumes = where_is.checked(max_volumes(&args.own, std::env::var(MAX_VOLUMES).ok()));
     let id = where_is.node(args.own.node_id).await;
     let zone = where_is.zone(args.place.zone).await;
-    let (Some(id), Some(zone)) = (id, zone) else {
+    let (Some(id), Some(zone), Some(max_volumes)) = (id, zone, max_volumes) else {
         return Err(where_is.check().into());
     };
     let node = node(Settings {

@@ -69,6 +69,11 @@ impl Whereabouts {
         zone
     }
 
+    /// The setting; one that is wrong is a problem, to be reported with all others.
+    pub(crate) fn checked<T>(&mut self, setting: Result<T, super::WrongSettings>) -> Option<T> {
+        setting.map_err(|wrong| self.problems.extend(wrong.0)).ok()
+    }
+
     /// Notes another problem.
     pub(crate) fn problem(&mut self, text: impl Into<String>) {
         self.problems.push(text.into());
