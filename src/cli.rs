@@ -8,6 +8,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::cloud::endpoint::Network;
 use crate::cloud::metadata::DEFAULT_ENDPOINT;
 use crate::cloud::sign::Scheme;
+use crate::cloud::transport::{BuildError, check_endpoint};
 use crate::csi::socket::Endpoint;
 use crate::model::{ClusterId, InstanceId, RegionId, ZoneId};
 
@@ -86,7 +87,8 @@ pub struct Place {
     pub zone: Option<ZoneId>,
 
     /// The instance metadata service.
-    #[arg(long, env = "DISKPLUGIN_METADATA_ENDPOINT", default_value = DEFAULT_ENDPOINT)]
+    #[arg(long, env = "DISKPLUGIN_METADATA_ENDPOINT", default_value = DEFAULT_ENDPOINT,
+          value_parser = url)]
     pub metadata_endpoint: String,
 }
 
@@ -94,7 +96,7 @@ pub struct Place {
 #[derive(Debug, Args)]
 pub struct Cloud {
     /// URL of the ECS API; unset, the region's.
-    #[arg(long, env = "DISKPLUGIN_ECS_ENDPOINT")]
+    #[arg(long, env = "DISKPLUGIN_ECS_ENDPOINT", value_parser = url)]
     pub ecs_endpoint: Option<String>,
 
     /// The network over which the region's API is reached.
@@ -236,6 +238,10 @@ pub struct Demo {
     /// Leave everything up at the end, and say how to talk to it; Ctrl-C takes it down.
     #[arg(long)]
     pub keep: bool,
+}
+
+fn url(text: &str) -> Result<String, BuildError> {
+    check_endpoint(text).map(|()| text.to_owned())
 }
 
 fn duration(text: &str) -> Result<Duration, humantime::DurationError> {

@@ -74,24 +74,12 @@ impl Transport {
     /// # Errors
     /// When the endpoint is no URL, or the machine has no certificate bundle.
     pub fn new(settings: Settings) -> Result<Self, BuildError> {
-        let invalid = || BuildError::Endpoint {
-            endpoint: settings.endpoint.clone(),
-        };
-        let endpoint = Url::parse(&settings.endpoint).map_err(|_| invalid())?;
-        let name = endpoint
-            .host_str()
-            .filter(|_| matches!(endpoint.scheme(), "http" | "https"));
-        let name = name.ok_or_else(invalid)?;
-        // As the Host header will carry it: the V3 signature covers it.
-        let host = match endpoint.port() {
-            Some(port) => format!("{name}:{port}"),
-            None => name.to_owned(),
-        };
+        let (endpoint, host) = parse(&settings.endpoint)?;
         let mut http = Client::builder()
             .connect_timeout(CONNECT)
             .user_agent(concat!("diskplugin/", env!("CARGO_PKG_VERSION")));
         // A fake cloud on this machine is never behind the environment's proxy.
-        if matches!(name, "localhost" | "127.0.0.1" | "[::1]") {
+        if matches!(endpoint.host_str(), Some("localhost" | "127.0.0.1" | "[::1]")) {
             http = http.no_proxy();
         }
         let http = http.build().map_err(BuildError::Client)?;
@@ -183,6 +171,31 @@ impl Refusal {
             .with_message(message)
             .with_request_id(self.request_id.unwrap_or_default())
     }
+}
+
+/// Whether this is an endpoint.
+///
+/// # Errors
+/// When it is no URL, or one of another protocol.
+pub fn check_endpoint(text: &str) -> Result<(), BuildError> {
+    parse(text).map(|_| ())
+}
+
+/// The endpoint, and its host as the `Host` header will carry it: the V3 signature covers it.
+fn parse(endpoint: &str) -> Result<(Url, String), BuildError> {
+    let invalid = || BuildError::Endpoint {
+        endpoint: endpoint.to_owned(),
+    };
+    let url = Url::parse(endpoint).map_err(|_| invalid())?;
+    let name = url
+        .host_str()
+        .filter(|_| matches!(url.scheme(), "http" | "https"));
+    let name = name.ok_or_else(invalid)?;
+    let host = match url.port() {
+        Some(port) => format!("{name}:{port}"),
+        None => name.to_owned(),
+    };
+    Ok((url, host))
 }
 
 fn lost(action: &'static str, error: reqwest::Error) -> Error {
