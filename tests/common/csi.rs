@@ -1,0 +1,97 @@
+//! CSI calls as the sidecars and kubelet make them.
+
+use std::path::{Path, PathBuf};
+
+use diskplugin::csi::proto::controller_client::ControllerClient;
+use diskplugin::csi::proto::node_client::NodeClient;
+use diskplugin::csi::proto::volume_capability::access_mode::Mode;
+use diskplugin::csi::proto::volume_capability::{AccessMode, AccessType, MountVolume};
+use diskplugin::csi::proto::{
+    CapacityRange, ControllerPublishVolumeRequest, CreateVolumeRequest, ListVolumesRequest,
+    NodeGetInfoRequest, NodeGetInfoResponse, VolumeCapability,
+};
+use tempfile::TempDir;
+use tonic::Status;
+use tonic::transport::{Channel, Endpoint};
+
+const GIB: i64 = 1 << 30;
+
+/// The socket of a role under test.
+pub(crate) fn socket(directory: &TempDir) -> PathBuf {
+    directory.path().join("csi.sock")
+}
+
+/// `--endpoint` for it.
+pub(crate) fn endpoint(socket: &Path) -> String {
+    format!("--endpoint=unix://{}", socket.display())
+}
+
+/// A new connection, where somebody serves the socket.
+pub(crate) async fn try_connect(socket: &Path) -> Option<Channel> {
+    let endpoint = Endpoint::try_from(format!("unix://{}", socket.display()));
+    endpoint.expect("an absolute path").connect().await.ok()
+}
+
+/// An ext4 volume for one writer.
+pub(crate) fn capability() -> VolumeCapability {
+    VolumeCapability {
+        access_type: Some(AccessType::Mount(MountVolume {
+            fs_type: "ext4".to_owned(),
+            ..MountVolume::default()
+        })),
+        access_mode: Some(AccessMode {
+            mode: Mode::SingleNodeWriter.into(),
+        }),
+    }
+}
+
+/// A request for a volume of this name.
+pub(crate) fn volume(name: &str) -> CreateVolumeRequest {
+    CreateVolumeRequest {
+        name: name.to_owned(),
+        capacity_range: Some(CapacityRange {
+            required_bytes: 20 * GIB,
+            limit_bytes: 0,
+        }),
+        volume_capabilities: vec![capability()],
+        parameters: [("type".to_owned(), "cloud_essd".to_owned())].into(),
+        ..CreateVolumeRequest::default()
+    }
+}
+
+/// Creates a volume of this name; its id.
+pub(crate) async fn create(channel: &Channel, name: &str) -> Result<String, Status> {
+    let mut controller = ControllerClient::new(channel.clone());
+    let created = controller.create_volume(volume(name)).await?;
+    let volume = created.into_inner().volume;
+    Ok(volume.expect("a success has a volume").volume_id)
+}
+
+/// Attaches the volume to the node.
+pub(crate) async fn publish(channel: &Channel, volume: &str, node: &str) -> Result<(), Status> {
+    let request = ControllerPublishVolumeRequest {
+        volume_id: volume.to_owned(),
+        node_id: node.to_owned(),
+        volume_capability: Some(capability()),
+        ..ControllerPublishVolumeRequest::default()
+    };
+    let mut controller = ControllerClient::new(channel.clone());
+    controller.controller_publish_volume(request).await?;
+    Ok(())
+}
+
+/// Lists the volumes.
+pub(crate) async fn list(channel: &Channel) -> Result<usize, Status> {
+    let mut controller = ControllerClient::new(channel.clone());
+    let listed = controller
+        .list_volumes(ListVolumesRequest::default())
+        .await?;
+    Ok(listed.into_inner().entries.len())
+}
+
+/// What the node says of itself.
+pub(crate) async fn info(channel: &Channel) -> Result<NodeGetInfoResponse, Status> {
+    let mut node = NodeClient::new(channel.clone());
+    let info = node.node_get_info(NodeGetInfoRequest {}).await?;
+    Ok(info.into_inner())
+}

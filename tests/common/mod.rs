@@ -1,0 +1,6 @@
+//! Whole processes under test: how they are started, watched, spoken to and ended.
+
+pub(crate) mod csi;
+pub(crate) mod fake;
+pub(crate) mod process;
+pub(crate) mod wait;

@@ -1,0 +1,64 @@
+//! `--help` names every flag.
+
+use crate::common::process::diskplugin;
+
+const SERVE: &str = "--endpoint --drain-timeout --log-format";
+const PLACE: &str = "--region --zone --metadata-endpoint";
+const CLOUD: &str = "--ecs-endpoint --network --signature --credentials-dir --cluster-id";
+const NODE: &str = "--node-id --max-volumes-per-node";
+const FAKE: &str = "--zones --nodes --seed --access-key-id --access-key-secret --create-delay \
+    --attach-delay --detach-delay --resize-delay --cut-delay --snapshot-delay --delete-delay \
+    --load-delay --answer-delay --stale --stale-jumping --throttle --sold-out --disk-quantity \
+    --never-attached --missing-is-error --parallel-attach --ram-role --metadata-token-required \
+    --back-with --device-dir --config";
+
+#[tokio::test]
+async fn the_help_of_a_role_has_exactly_its_flags_each_with_words() {
+    let roles: [(&str, &[&str]); 5] = [
+        ("controller", &[SERVE, PLACE, CLOUD]),
+        ("node", &[SERVE, PLACE, NODE, "--device-dir"]),
+        ("all-in-one", &[SERVE, PLACE, CLOUD, NODE, "--cloud", FAKE]),
+        ("mock-cloud", &["--listen --region --log-format", FAKE]),
+        ("demo", &["--fs-type --signature --keep --log-format"]),
+    ];
+    for (role, flags) in roles {
+        let ended = diskplugin([role, "--help"]).ended().await;
+        assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+        let mut wanted: Vec<_> = flags.iter().flat_map(|f| f.split_whitespace()).collect();
+        wanted.push("--help");
+        wanted.sort_unstable();
+        assert_eq!(shown(&ended.stdout), wanted, "{role}");
+    }
+}
+
+#[tokio::test]
+async fn help_and_version_are_no_failures() {
+    for line in [["--help"], ["--version"]] {
+        let ended = diskplugin(line).ended().await;
+        assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+        assert!(ended.stdout.contains("diskplugin"), "{}", ended.stdout);
+    }
+}
+
+/// The flags in a help text, sorted. Each stands on a line that begins with it, and the words for
+/// it on the next.
+fn shown(help: &str) -> Vec<&str> {
+    let lines: Vec<_> = help.lines().collect();
+    let mut flags: Vec<_> = lines
+        .windows(2)
+        .filter_map(|pair| {
+            let flag = pair[0]
+                .split_whitespace()
+                .find(|word| word.starts_with("--"))?;
+            let begins = pair[0].trim_start().starts_with(['-']) && pair[0].starts_with("  ");
+            let is_flag = begins && !pair[0].trim_start().starts_with("- ");
+            assert!(
+                !is_flag || !pair[1].trim().is_empty(),
+                "no words for {flag}"
+            );
+            is_flag.then_some(flag)
+        })
+        .collect();
+    flags.sort_unstable();
+    flags
+}

@@ -1,0 +1,18 @@
+//! Each role as a process: how it starts, what it is told, how it ends.
+#![cfg(feature = "mock-cloud")]
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
+
+#[path = "../common/mod.rs"]
+#[expect(
+    dead_code,
+    reason = "each file of tests uses its own part of the harness"
+)]
+mod common;
+
+mod credentials;
+mod ending;
+mod help;
+mod logs;
+mod settings;
+mod sockets;
+mod starting;

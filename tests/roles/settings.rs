@@ -1,0 +1,168 @@
+//! Settings: each by flag or environment, and what is missing or wrong told at once.
+
+use std::path::Path;
+
+use crate::common::csi::{create, endpoint, info, socket};
+use crate::common::fake::{Fake, KEY, NODES, SECRET};
+use crate::common::process::{Ended, Start, diskplugin};
+
+/// Nobody listens there.
+const NO_METADATA: &str = "--metadata-endpoint=http://127.0.0.1:9";
+
+/// Holds that the start is refused as a wrong setting, and that all of these are told.
+fn refused(ended: &Ended, told: &[&str]) {
+    assert_eq!(ended.code, Some(64), "{}", ended.stderr);
+    for text in told {
+        assert!(ended.stderr.contains(text), "no {text:?}: {}", ended.stderr);
+    }
+}
+
+#[tokio::test]
+async fn every_missing_setting_of_a_role_is_told_at_once() {
+    let required: [(&str, &[&str]); 3] = [
+        ("controller", &["--region", "--cluster-id"]),
+        ("node", &["--node-id", "--zone"]),
+        (
+            "all-in-one",
+            &["--region", "--zone", "--node-id", "--cluster-id"],
+        ),
+    ];
+    for (role, flags) in required {
+        refused(&diskplugin([role, NO_METADATA]).ended().await, flags);
+    }
+}
+
+#[tokio::test]
+async fn a_wrong_setting_is_told_together_with_the_missing_ones() {
+    for role in ["node", "all-in-one"] {
+        let start = diskplugin([role, NO_METADATA]).env("MAX_VOLUMES_PERNODE", "0");
+        let told = ["MAX_VOLUMES_PERNODE is \"0\"", "--zone", "--node-id"];
+        refused(&start.ended().await, &told);
+    }
+}
+
+#[tokio::test]
+async fn a_command_line_that_cannot_be_read_is_a_wrong_setting() {
+    let lines: [(&[&str], &str); 8] = [
+        (&["controller", "--no-such-flag"], "--no-such-flag"),
+        (&["no-such-role"], "no-such-role"),
+        (
+            &["node", "--max-volumes-per-node=0"],
+            "--max-volumes-per-node",
+        ),
+        (
+            &["node", "--endpoint=tcp://127.0.0.1:1"],
+            "unix:///absolute/path",
+        ),
+        (&["controller", "--signature=v2"], "v1, v3"),
+        (&["controller", "--ecs-endpoint=nonsense"], "http://HOST"),
+        (&["node", "--metadata-endpoint=ftp://h"], "http://HOST"),
+        (&[], "Usage"),
+    ];
+    for (line, told) in lines {
+        refused(&diskplugin(line).ended().await, &[told]);
+    }
+}
+
+#[tokio::test]
+async fn every_setting_of_a_controller_may_come_from_the_environment() {
+    let (fake, dir) = (Fake::start(&[]).await, tempfile::tempdir().unwrap());
+    let socket = socket(&dir);
+    let secret = dir.path().join("secret");
+    std::fs::create_dir(&secret).unwrap();
+    std::fs::write(secret.join("access-key-id"), KEY).unwrap();
+    std::fs::write(secret.join("access-key-secret"), SECRET).unwrap();
+    let start = from_environment(
+        "controller",
+        &[
+            ("ENDPOINT", &format!("unix://{}", socket.display())),
+            ("DRAIN_TIMEOUT", "3s"),
+            ("REGION", "cn-beijing"),
+            ("ZONE", "cn-beijing-c"),
+            ("METADATA_ENDPOINT", "http://127.0.0.1:9"),
+            ("ECS_ENDPOINT", &fake.url),
+            ("NETWORK", "vpc"),
+            ("SIGNATURE", "v3"),
+            ("CREDENTIALS_DIR", &secret.display().to_string()),
+            ("CLUSTER_ID", "c-environment"),
+            ("LOG_FORMAT", "json"),
+        ],
+    );
+    let (controller, channel) = start.ready(&socket).await;
+    create(&channel, "pvc-1").await.unwrap();
+    let disk = &fake.disks().await[0];
+    assert_eq!(disk["zone"], "cn-beijing-c");
+    assert!(disk["tags"].to_string().contains("c-environment"), "{disk}");
+    assert_eq!(fake.calls().await[0]["via"], "v3");
+    assert!(
+        controller.stderr().starts_with('{'),
+        "{}",
+        controller.stderr()
+    );
+}
+
+#[tokio::test]
+async fn every_setting_of_a_node_may_come_from_the_environment() {
+    let dir = tempfile::tempdir().unwrap();
+    let socket = socket(&dir);
+    let start = from_environment(
+        "node",
+        &[
+            ("ENDPOINT", &format!("unix://{}", socket.display())),
+            ("ZONE", "cn-beijing-c"),
+            ("NODE_ID", "i-environment"),
+            ("MAX_VOLUMES_PER_NODE", "7"),
+            ("DEVICE_DIR", &dir.path().display().to_string()),
+        ],
+    );
+    let (_node, channel) = start.ready(&socket).await;
+    let info = info(&channel).await.unwrap();
+    assert_eq!(
+        (info.node_id.as_str(), info.max_volumes_per_node),
+        ("i-environment", 7)
+    );
+}
+
+#[tokio::test]
+async fn the_clouds_choice_may_come_from_the_environment() {
+    let dir = tempfile::tempdir().unwrap();
+    let socket = socket(&dir);
+    let endpoint = format!("unix://{}", socket.display());
+    let settings = [("ENDPOINT", endpoint.as_str()), ("CLOUD", "mock")];
+    let (_both, channel) = from_environment("all-in-one", &settings)
+        .ready(&socket)
+        .await;
+    create(&channel, "pvc-1").await.unwrap();
+}
+
+#[tokio::test]
+async fn the_limit_comes_from_the_flag_before_the_charts_variable() {
+    assert_eq!(limit(&[], Some("9")).await, 9);
+    assert_eq!(limit(&["--max-volumes-per-node=5"], Some("9")).await, 5);
+    assert_eq!(limit(&[], None).await, 0);
+}
+
+/// The limit that a node tells when it is started so.
+async fn limit(flags: &[&str], variable: Option<&str>) -> i64 {
+    let dir = tempfile::tempdir().unwrap();
+    let socket = socket(&dir);
+    let mut start = node(&socket).args(flags);
+    if let Some(value) = variable {
+        start = start.env("MAX_VOLUMES_PERNODE", value);
+    }
+    let (_node, channel) = start.ready(&socket).await;
+    info(&channel).await.unwrap().max_volumes_per_node
+}
+
+fn node(socket: &Path) -> Start {
+    let id = format!("--node-id={}", NODES[0]);
+    diskplugin(["node", "--zone=cn-beijing-b", &id, &endpoint(socket)])
+}
+
+/// A role without any flag.
+fn from_environment(role: &str, settings: &[(&str, &str)]) -> Start {
+    let start = diskplugin([role]);
+    settings.iter().fold(start, |start, (name, value)| {
+        start.env(&format!("DISKPLUGIN_{name}"), value)
+    })
+}
