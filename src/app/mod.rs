@@ -2,8 +2,7 @@
 
 use std::process::ExitCode;
 
-use self::telemetry::LogFormat;
-use crate::cli::{Cli, Role};
+use crate::cli::{Cli, LogFormat, Role};
 
 mod all_in_one;
 mod cloud;

@@ -79,7 +79,10 @@ impl Transport {
             .connect_timeout(CONNECT)
             .user_agent(concat!("diskplugin/", env!("CARGO_PKG_VERSION")));
         // A fake cloud on this machine is never behind the environment's proxy.
-        if matches!(endpoint.host_str(), Some("localhost" | "127.0.0.1" | "[::1]")) {
+        if matches!(
+            endpoint.host_str(),
+            Some("localhost" | "127.0.0.1" | "[::1]")
+        ) {
             http = http.no_proxy();
         }
         let http = http.build().map_err(BuildError::Client)?;
