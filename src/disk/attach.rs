@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::error::{Error, cloud, wait};
-use super::missing::LOOKS_TO_BELIEVE;
+use super::missing::{LOOKS_TO_BELIEVE, settled};
 use super::{Disks, Result};
 use crate::base::Deadline;
 use crate::cloud::poll::{Seen, WaitError};
@@ -89,16 +89,15 @@ impl Disks {
             cloud.request_id = refusal.request_id(),
             "attach refused, looking at the disk"
         );
-        let row = match self.disk(deadline, disk).await {
+        let row = match settled(&self.disks, disk, deadline).await {
+            Ok(Some(row)) => row,
+            Ok(None) => return Err(Error::NoSuchDisk { disk: disk.clone() }),
             // What was refused tells more than that there was no time to look.
-            Err(Error::Wait {
-                source: WaitError::Deadline { .. },
-                ..
-            }) => return Err(cloud(step(disk, node))(refusal)),
-            row => row?,
+            Err(WaitError::Deadline { .. }) => return Err(cloud(step(disk, node))(refusal)),
+            Err(error) => return Err(wait(step(disk, node))(error)),
         };
         match &row.status {
-            DiskStatus::InUse if row.is_attached_to(node) => Ok(Some(row)),
+            DiskStatus::InUse if row.is_attached_to(node) => Ok(Some(Disk::clone(&row))),
             _ if refusal.kind() == Kind::Quota && row.status != DiskStatus::Attaching => {
                 Err(Error::NodeFull {
                     disk: disk.clone(),
