@@ -17,6 +17,7 @@ mod delete;
 mod detach;
 mod kit;
 mod list;
+mod random;
 mod resize;
 mod snapshot;
 mod throttle;

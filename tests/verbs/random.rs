@@ -1,0 +1,293 @@
+//! Random sequences against a model: whatever goes wrong on the way, the retries end where a clean
+//! run would have ended.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::task::{JoinSet, LocalSet};
+
+use diskplugin::disk::{Disks, Error, Meaning};
+use diskplugin::model::{DiskId, InstanceId};
+
+use crate::kit::{Stage, available, minutes, one, text, two, wanted};
+
+/// Runs of so many volumes, each of so many steps.
+const RUNS: u64 = 60;
+const VOLUMES: u64 = 5;
+const STEPS: u64 = 10;
+
+/// SplitMix64: the same numbers for the same seed on every machine.
+#[derive(Debug)]
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (z ^ (z >> 31)) % bound
+    }
+
+    fn of<T: Clone>(&mut self, items: &[T]) -> T {
+        let index = usize::try_from(self.below(u64::try_from(items.len()).unwrap())).unwrap();
+        items[index].clone()
+    }
+}
+
+/// What one volume must be in the end.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Volume {
+    disk: Option<DiskId>,
+    node: Option<InstanceId>,
+}
+
+/// Faults at random calls of the four writes and of the reads.
+fn faults(dice: &mut Dice) -> Value {
+    let kinds = [
+        json!("internal-error"),
+        json!("internal-error-after"),
+        json!("reset-before"),
+        json!("reset-after"),
+        json!("truncated"),
+        json!("html"),
+        json!("service-unavailable"),
+        json!({"delay-before": "3s"}),
+        json!({"delay-after": "3s"}),
+        json!({"code": {"status": 400, "code": "Throttling"}}),
+    ];
+    let actions = [
+        "CreateDisk",
+        "AttachDisk",
+        "DetachDisk",
+        "DeleteDisk",
+        "DescribeDisks",
+    ];
+    let fault = |_| {
+        let action = dice.of(&actions);
+        let kind = dice.of(&kinds);
+        json!({"action": action, "from": 1 + dice.below(20), "times": 1 + dice.below(3), "kind": kind})
+    };
+    let mut faults: Vec<Value> = (0..25).map(fault).collect();
+    // An attachment that is accepted and falls back, and a disk that is lost while it is made.
+    for action in ["AttachDisk", "CreateDisk"] {
+        faults.push(json!({"action": action, "from": 1 + dice.below(10), "kind": "fails-later"}));
+    }
+    faults.into()
+}
+
+fn stage(seed: u64, dice: &mut Dice) -> Stage {
+    let stale = dice.of(&["--stale=0s", "--stale=1s", "--stale=2s", "--stale=0s..2s"]);
+    let mut flags = vec![
+        stale,
+        "--create-delay=0s..3s",
+        "--attach-delay=100ms..4s",
+        "--detach-delay=1s..5s",
+    ];
+    flags.push(dice.of(&[
+        "--missing-is-error",
+        "--parallel-attach",
+        "--delete-delay=1s",
+    ]));
+    let jumping = stale.contains("..");
+    flags.extend(jumping.then_some("--stale-jumping"));
+    let seed = format!("--seed={seed}");
+    flags.push(&seed);
+    let stage = Stage::new(&flags);
+    stage.configure(
+        &json!({"faults": faults(dice), "rules": {"token_burn_percent": dice.below(101)}}),
+    );
+    stage
+}
+
+/// Repeats a verb as a sidecar does, until it succeeds or the answer is for good.
+async fn retried<T>(
+    dice: &mut Dice,
+    mut verb: impl AsyncFnMut(diskplugin::base::Deadline) -> Result<T, Error>,
+) -> Result<T, Error> {
+    for _ in 0..100 {
+        let patience = Duration::from_secs(3 + dice.below(40));
+        let outcome = verb(diskplugin::base::Deadline::after(patience)).await;
+        match outcome {
+            Err(error) if passes(&error) => {
+                tokio::time::sleep(Duration::from_millis(dice.below(1500))).await;
+            }
+            outcome => return outcome,
+        }
+    }
+    panic!("a hundred attempts in vain");
+}
+
+fn passes(error: &Error) -> bool {
+    match error.meaning() {
+        Meaning::Unclear | Meaning::Busy | Meaning::Deadline | Meaning::Failed => true,
+        // Stock comes back.
+        Meaning::Exhausted => true,
+        Meaning::NotFound
+        | Meaning::AlreadyExists
+        | Meaning::Precondition
+        | Meaning::OutOfRange
+        | Meaning::Denied
+        | Meaning::NoCredentials
+        | Meaning::Refused => false,
+    }
+}
+
+/// One volume's life: steps that the orchestrator would ask for in this order, each retried to its
+/// end. Returns what it must be.
+async fn live(processes: Vec<Arc<Disks>>, number: u64, mut dice: Dice) -> Volume {
+    let mut volume = Volume::default();
+    let mut generation = 0;
+    for _ in 0..STEPS {
+        // The driver is restarted now and then.
+        let disks = dice.of(&processes);
+        let Some(disk) = volume.disk.clone() else {
+            generation += 1;
+            let name = format!("pvc-{number}-{generation}");
+            let new = if dice.below(2) == 0 {
+                wanted(&name)
+            } else {
+                available(&name)
+            };
+            let made = retried(&mut dice, async |soon| disks.create(soon, &new).await).await;
+            volume.disk = Some(
+                made.unwrap_or_else(|error| panic!("{name}: {}", text(&error)))
+                    .id,
+            );
+            continue;
+        };
+        let target = dice.of(&[one(), two()]);
+        match (dice.below(4), &volume.node) {
+            (0, _) => {
+                let gone = retried(&mut dice, async |soon| disks.delete(soon, &disk).await).await;
+                match (gone, &volume.node) {
+                    (Ok(()), None) => volume = Volume::default(),
+                    (Err(Error::StillAttached { .. }), Some(_)) => {}
+                    // A read may be of before the detachment.
+                    (Err(Error::StillAttached { .. }), None) => {}
+                    (other, _) => panic!("delete of {volume:?}: {other:?}"),
+                }
+            }
+            (1 | 2, None) => {
+                let made = retried(&mut dice, async |soon| {
+                    disks.attach(soon, &disk, &target).await
+                })
+                .await;
+                match made {
+                    Ok(_) => volume.node = Some(target),
+                    // A category that these nodes do not take.
+                    Err(error) if error.meaning() == Meaning::Refused => {}
+                    Err(Error::InUseElsewhere { .. }) => {}
+                    Err(error) => panic!("attach of {volume:?}: {}", text(&error)),
+                }
+            }
+            (1 | 2, Some(node)) => {
+                let made = retried(&mut dice, async |soon| {
+                    disks.attach(soon, &disk, &target).await
+                })
+                .await;
+                match made {
+                    Ok(_) => assert_eq!(*node, target, "taken from a node"),
+                    Err(Error::InUseElsewhere { .. }) => assert_ne!(*node, target),
+                    Err(error) => panic!("attach of {volume:?}: {}", text(&error)),
+                }
+            }
+            (_, node) => {
+                let node = node.clone().unwrap_or(target);
+                let off = retried(&mut dice, async |soon| {
+                    disks.detach(soon, &disk, &node).await
+                })
+                .await;
+                off.unwrap_or_else(|error| panic!("detach of {volume:?}: {}", text(&error)));
+                volume.node = None;
+            }
+        }
+    }
+    volume
+}
+
+/// The disks as the cloud has them, and who holds each.
+fn found(stage: &Stage) -> BTreeMap<String, Vec<String>> {
+    let rows = stage.rows();
+    let rows = rows.iter().filter(|row| row["status"] != "Deleting");
+    rows.map(|row| {
+        let id = row["id"].as_str().unwrap().to_owned();
+        let disk: DiskId = id.parse().unwrap();
+        (
+            id,
+            stage
+                .holders(&disk)
+                .into_iter()
+                .map(|(node, _)| node)
+                .collect(),
+        )
+    })
+    .collect()
+}
+
+#[expect(
+    clippy::future_not_send,
+    reason = "the lives of one run share the test's thread"
+)]
+async fn run(seed: u64) {
+    let mut dice = Dice(seed);
+    let stage = stage(seed, &mut dice);
+    let processes = vec![
+        Arc::clone(&stage.disks),
+        stage.restarted(),
+        stage.restarted(),
+    ];
+    let (local, mut lives) = (LocalSet::new(), JoinSet::new());
+    for number in 0..VOLUMES {
+        let dice = Dice(dice.below(u64::MAX));
+        lives.spawn_local_on(live(processes.clone(), number, dice), &local);
+    }
+    let stock = async {
+        // What is sold out changes all the time.
+        loop {
+            let sold = dice.of(&[
+                json!([]),
+                json!(["*/cloud_essd"]),
+                json!(["*/cloud_efficiency"]),
+            ]);
+            stage.configure(&json!({"sold_out": sold}));
+            tokio::time::sleep(Duration::from_millis(500 + dice.below(4000))).await;
+        }
+    };
+    let all = local.run_until(lives.join_all());
+    let volumes = tokio::select! {
+        volumes = all => volumes,
+        () = stock => unreachable!(),
+    };
+    // What is still on its way arrives.
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let expected: BTreeMap<String, Vec<String>> = volumes
+        .into_iter()
+        .filter_map(|volume| {
+            let node = volume.node.map(|node| node.to_string());
+            Some((volume.disk?.to_string(), node.into_iter().collect()))
+        })
+        .collect();
+    assert_eq!(found(&stage), expected, "seed {seed}");
+    // Nothing is left that could not be taken down.
+    for disk in expected.keys() {
+        let disk: DiskId = disk.parse().unwrap();
+        stage.configure(&json!({"faults": [], "stale": {"lag": "0s"}}));
+        stage
+            .disks
+            .detach_everywhere(minutes(1), &disk)
+            .await
+            .unwrap();
+        stage.disks.delete(minutes(1), &disk).await.unwrap();
+    }
+    assert!(found(&stage).is_empty(), "seed {seed}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn whatever_goes_wrong_on_the_way_retries_end_where_a_clean_run_would() {
+    for seed in 0..RUNS {
+        run(seed).await;
+    }
+}
