@@ -1,0 +1,159 @@
+//! Access types and modes, and what the service says it can do.
+
+use tonic::{Code, Request};
+
+use diskplugin::csi::proto::controller_server::Controller;
+use diskplugin::csi::proto::controller_service_capability::Type;
+use diskplugin::csi::proto::controller_service_capability::rpc::Type as Rpc;
+use diskplugin::csi::proto::volume_capability::AccessType;
+use diskplugin::csi::proto::volume_capability::access_mode::Mode;
+use diskplugin::csi::proto::{
+    ControllerGetCapabilitiesRequest, CreateVolumeRequest, ValidateVolumeCapabilitiesRequest,
+    ValidateVolumeCapabilitiesResponse, VolumeCapability,
+};
+
+use crate::kit::{
+    NODE, Stage, block, capability, code, mount, new_volume, parameters, publication,
+};
+
+fn modes() -> [(Mode, bool); 8] {
+    [
+        (Mode::Unknown, false),
+        (Mode::SingleNodeWriter, true),
+        (Mode::SingleNodeReaderOnly, true),
+        (Mode::MultiNodeReaderOnly, false),
+        (Mode::MultiNodeSingleWriter, false),
+        (Mode::MultiNodeMultiWriter, false),
+        (Mode::SingleNodeSingleWriter, true),
+        (Mode::SingleNodeMultiWriter, true),
+    ]
+}
+
+fn accesses() -> [Option<AccessType>; 3] {
+    [None, mount().access_type, block().access_type]
+}
+
+async fn validate(
+    stage: &Stage,
+    volume: &str,
+    capabilities: Vec<VolumeCapability>,
+) -> Result<ValidateVolumeCapabilitiesResponse, tonic::Status> {
+    let request = ValidateVolumeCapabilitiesRequest {
+        volume_id: volume.to_owned(),
+        volume_capabilities: capabilities,
+        ..Default::default()
+    };
+    let answer = stage
+        .service
+        .validate_volume_capabilities(Request::new(request))
+        .await;
+    answer.map(tonic::Response::into_inner)
+}
+
+#[tokio::test(start_paused = true)]
+async fn single_node_modes_of_mount_and_block_are_taken_and_nothing_else_by_every_call() {
+    let stage = Stage::new(&[]);
+    let volume = stage.volume("pvc-1").await;
+    for access in accesses() {
+        for (mode, fine) in modes() {
+            let fine = fine && access.is_some();
+            let one = capability(mode, access.clone());
+            let new = CreateVolumeRequest {
+                volume_capabilities: vec![mount(), one.clone()],
+                ..new_volume("pvc-1")
+            };
+            let created = stage.create(new).await.map(|_| ());
+            let mut publish = publication(&volume, NODE);
+            publish.volume_capability = Some(one.clone());
+            let published = stage
+                .service
+                .controller_publish_volume(Request::new(publish))
+                .await;
+            let validated = validate(&stage, &volume, vec![one]).await.unwrap();
+            for outcome in [created, published.map(|_| ())] {
+                match outcome {
+                    Ok(()) => assert!(fine, "{access:?} {mode:?}"),
+                    Err(status) => {
+                        assert!(!fine, "{access:?} {mode:?}: {status}");
+                        assert_eq!(status.code(), Code::InvalidArgument);
+                    }
+                }
+            }
+            assert_eq!(validated.confirmed.is_some(), fine, "{access:?} {mode:?}");
+            assert_eq!(validated.message.is_empty(), fine, "{validated:?}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn validation_confirms_what_it_was_asked_and_says_why_it_does_not() {
+    let stage = Stage::new(&[]);
+    let volume = stage.volume("pvc-1").await;
+    let mut request = ValidateVolumeCapabilitiesRequest {
+        volume_id: volume.clone(),
+        volume_capabilities: vec![mount(), block()],
+        volume_context: parameters(&[("fsType", "xfs")]),
+        parameters: parameters(&[("type", "cloud_essd")]),
+        ..Default::default()
+    };
+    let answer = stage
+        .service
+        .validate_volume_capabilities(Request::new(request.clone()))
+        .await;
+    let confirmed = answer.unwrap().into_inner().confirmed.unwrap();
+    assert_eq!(confirmed.volume_capabilities, request.volume_capabilities);
+    assert_eq!(confirmed.volume_context, request.volume_context);
+    request.parameters = parameters(&[("type", "gold")]);
+    let answer = stage
+        .service
+        .validate_volume_capabilities(Request::new(request))
+        .await;
+    let answer = answer.unwrap().into_inner();
+    assert!(
+        answer.confirmed.is_none() && answer.message.contains("gold"),
+        "{answer:?}"
+    );
+    assert_eq!(
+        code(validate(&stage, "d-none", vec![mount()]).await),
+        Code::NotFound
+    );
+    assert_eq!(
+        code(validate(&stage, &volume, vec![]).await),
+        Code::InvalidArgument
+    );
+    assert_eq!(
+        code(validate(&stage, "", vec![mount()]).await),
+        Code::InvalidArgument
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn exactly_the_calls_that_are_served_are_advertised() {
+    let stage = Stage::new(&[]);
+    let request = Request::new(ControllerGetCapabilitiesRequest {});
+    let answer = stage
+        .service
+        .controller_get_capabilities(request)
+        .await
+        .unwrap();
+    let capabilities = answer.into_inner().capabilities.into_iter();
+    let types = capabilities.map(|capability| match capability.r#type {
+        Some(Type::Rpc(rpc)) => rpc.r#type(),
+        None => Rpc::Unknown,
+    });
+    let mut types: Vec<_> = types.map(|rpc| rpc.as_str_name()).collect();
+    types.sort_unstable();
+    assert_eq!(
+        types,
+        [
+            "CREATE_DELETE_SNAPSHOT",
+            "CREATE_DELETE_VOLUME",
+            "EXPAND_VOLUME",
+            "LIST_SNAPSHOTS",
+            "LIST_VOLUMES",
+            "LIST_VOLUMES_PUBLISHED_NODES",
+            "PUBLISH_UNPUBLISH_VOLUME",
+            "SINGLE_NODE_MULTI_WRITER",
+        ]
+    );
+}

@@ -1,0 +1,203 @@
+//! What a StorageClass and a topology make of a volume.
+
+use tonic::Code;
+
+use diskplugin::csi::proto::{CreateVolumeRequest, TopologyRequirement};
+
+use crate::kit::{Stage, new_volume, parameters, range, topology};
+
+/// The class that is in use in the field, as written.
+const IN_USE: [(&str, &str); 5] = [
+    ("type", "available"),
+    ("zoneId", "cn-beijing-c"),
+    ("regionId", "cn-beijing"),
+    ("fsType", "ext4"),
+    ("readOnly", "false"),
+];
+
+fn request(
+    class: &[(&str, &str)],
+    requirement: Option<TopologyRequirement>,
+) -> CreateVolumeRequest {
+    CreateVolumeRequest {
+        parameters: parameters(class),
+        accessibility_requirements: requirement,
+        ..new_volume("pvc-1")
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_class_in_use_works_with_and_without_topology() {
+    // Immediate binding without and with topology; WaitForFirstConsumer with the node's zone first.
+    let requirements = [
+        None,
+        Some(topology("abc", "abc")),
+        Some(topology("cab", "cab")),
+        Some(topology("c", "c")),
+    ];
+    for requirement in requirements {
+        let stage = Stage::new(&[]);
+        let volume = stage
+            .create(request(&IN_USE, requirement.clone()))
+            .await
+            .unwrap();
+        assert_eq!(
+            stage.bought(),
+            ("cn-beijing-c".to_owned(), "cloud_efficiency".to_owned())
+        );
+        assert_eq!(volume.accessible_topology, topology("c", "").requisite);
+        assert_eq!(volume.volume_context, parameters(&[("fsType", "ext4")]));
+        assert_eq!(volume.capacity_bytes, 20 << 30);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_outside_the_classes_zones_is_given_back_to_the_scheduler() {
+    let stage = Stage::new(&[]);
+    let refused = stage
+        .create(request(&IN_USE, Some(topology("ab", "a"))))
+        .await
+        .unwrap_err();
+    assert_eq!(refused.code(), Code::ResourceExhausted);
+    for part in ["cn-beijing-c", "cn-beijing-a, cn-beijing-b"] {
+        assert!(refused.message().contains(part), "{refused}");
+    }
+    assert!(stage.disks().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_zone_comes_from_topology_else_the_class_else_the_driver() {
+    let list = [("zoneId", "cn-beijing-b,cn-beijing-c")];
+    let none: &[(&str, &str)] = &[];
+    let cases = [
+        (none, None, "a"),
+        (&list[..], None, "b"),
+        (none, Some(topology("abc", "cab")), "c"),
+        (none, Some(topology("bc", "")), "b"),
+        (&list[..], Some(topology("abc", "acb")), "c"),
+        (none, Some(TopologyRequirement::default()), "a"),
+    ];
+    for (class, requirement, zone) in cases {
+        let stage = Stage::new(&[]);
+        stage
+            .create(request(class, requirement.clone()))
+            .await
+            .unwrap();
+        let bought = stage.bought().0;
+        assert_eq!(
+            bought,
+            format!("cn-beijing-{zone}"),
+            "{class:?} {requirement:?}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_next_of_several_zones_is_taken_when_the_preferred_one_is_sold_out() {
+    let stage = Stage::new(&["--sold-out=cn-beijing-c/*"]);
+    let volume = stage
+        .create(request(&[], Some(topology("abc", "cba"))))
+        .await
+        .unwrap();
+    assert_eq!(stage.bought().0, "cn-beijing-b");
+    assert_eq!(volume.accessible_topology, topology("b", "").requisite);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_of_types_is_an_order_of_preference_and_names_compare_without_case() {
+    let stage = Stage::new(&["--sold-out=*/cloud_essd"]);
+    let class = [
+        ("TYPE", "cloud_essd,cloud_auto"),
+        ("zoneid", "cn-beijing-b"),
+    ];
+    stage.create(request(&class, None)).await.unwrap();
+    assert_eq!(
+        stage.bought(),
+        ("cn-beijing-b".to_owned(), "cloud_auto".to_owned())
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_sidecars_add_is_taken_and_encryption_is_passed_on() {
+    let stage = Stage::new(&[]);
+    let class = [
+        ("csi.storage.k8s.io/pvc/name", "data"),
+        ("csi.storage.k8s.io/pvc/namespace", "default"),
+        ("csi.storage.k8s.io/pv/name", "pvc-1"),
+        ("csi.storage.k8s.io/fstype", "xfs"),
+        ("encrypted", "true"),
+        ("kmsKeyId", "key-1"),
+        ("readOnly", "true"),
+    ];
+    let volume = stage.create(request(&class, None)).await.unwrap();
+    let disk = &stage.cloud.state()["disks"][0];
+    assert_eq!(
+        (disk["encrypted"].as_bool(), disk["kms_key"].as_str()),
+        (Some(true), Some("key-1"))
+    );
+    assert_eq!(volume.volume_context, parameters(&[("readOnly", "true")]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unknown_key_or_bad_value_is_refused_by_key_value_and_what_is_allowed() {
+    let cases = [
+        ("fsTyp", "ext4", "allowed are type, zoneId"),
+        ("type", "cloud_sdd", "cloud_efficiency, cloud_ssd"),
+        ("type", "available,cloud_ssd", "available, or one or more"),
+        ("zoneId", "", "zone ids"),
+        ("regionId", "cn-hangzhou", "cn-beijing"),
+        ("fsType", "ntfs", "ext4, ext3, xfs, btrfs"),
+        ("readOnly", "maybe", "\"true\" or \"false\""),
+        ("encrypted", "", "\"true\" or \"false\""),
+    ];
+    let stage = Stage::new(&[]);
+    for (key, value, allowed) in cases {
+        let refused = stage
+            .create(request(&[(key, value)], None))
+            .await
+            .unwrap_err();
+        assert_eq!(refused.code(), Code::InvalidArgument, "{refused}");
+        for part in [&format!("{key:?}"), &format!("{value:?}"), allowed] {
+            let part: &str = part;
+            assert!(
+                refused.message().contains(part),
+                "{part}: {}",
+                refused.message()
+            );
+        }
+    }
+    assert_eq!(stage.calls("CreateDisk"), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_topology_without_the_zone_key_and_a_zone_that_the_region_has_not_are_refused() {
+    let stage = Stage::new(&[]);
+    let mut odd = topology("a", "");
+    odd.requisite[0].segments = parameters(&[("example.com/rack", "7")]);
+    let refused = stage.create(request(&[], Some(odd))).await.unwrap_err();
+    assert_eq!(refused.code(), Code::InvalidArgument);
+    assert!(
+        refused.message().contains("topology.kubernetes.io/zone"),
+        "{refused}"
+    );
+    let refused = stage
+        .create(request(&[("zoneId", "cn-beijing-z")], None))
+        .await
+        .unwrap_err();
+    assert_eq!(refused.code(), Code::InvalidArgument);
+    assert!(
+        refused.message().contains("InvalidZoneId.NotFound"),
+        "{refused}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_size_the_smallest_that_is_sold_is_bought() {
+    let stage = Stage::new(&[]);
+    let mut small = new_volume("pvc-1");
+    small.capacity_range = None;
+    assert_eq!(stage.create(small).await.unwrap().capacity_bytes, 20 << 30);
+    let mut odd = new_volume("pvc-2");
+    odd.capacity_range = Some(range(0, 0));
+    assert_eq!(stage.create(odd).await.unwrap().capacity_bytes, 20 << 30);
+}

@@ -1,0 +1,372 @@
+//! The code of each outcome, and that its message tells what a person needs.
+
+use serde_json::json;
+use tonic::{Code, Request, Status};
+
+use diskplugin::cloud::Ecs;
+use diskplugin::csi::proto::controller_server::Controller;
+use diskplugin::csi::proto::{CreateVolumeRequest, ListSnapshotsRequest, ListVolumesRequest};
+
+use crate::kit::{
+    NODE, OTHER, Stage, block, code, from_snapshot, new_volume, parameters, range, soon,
+};
+
+/// The failure has this code and tells all of this.
+#[track_caller]
+fn told<T: std::fmt::Debug>(answer: Result<T, Status>, code: Code, parts: &[&str]) {
+    let status = answer.unwrap_err();
+    assert_eq!(status.code(), code, "{status}");
+    for part in parts {
+        assert!(
+            status.message().contains(part),
+            "{part}: {}",
+            status.message()
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_whole_life_of_a_volume_is_repeatable_at_each_step() {
+    let stage = Stage::new(&[
+        "--create-delay=1s",
+        "--attach-delay=1s",
+        "--detach-delay=1s",
+        "--stale=2s",
+        "--missing-is-error",
+    ]);
+    let volume = stage.volume("pvc-1").await;
+    assert_eq!(stage.volume("pvc-1").await, volume);
+    let serial = volume.trim_start_matches("d-");
+    for _ in 0..2 {
+        let context = stage.publish(&volume, NODE).await.unwrap();
+        assert_eq!(
+            context,
+            parameters(&[("diskplugin.csi.example/serial", serial)])
+        );
+    }
+    for _ in 0..2 {
+        assert_eq!(stage.expand(&volume, 30).await.unwrap(), (30, true));
+    }
+    let snapshot = stage.snapshot("snap-1", &volume).await.unwrap();
+    assert_eq!(
+        stage.snapshot("snap-1", &volume).await.unwrap().snapshot_id,
+        snapshot.snapshot_id
+    );
+    assert_eq!(
+        (snapshot.size_bytes, &snapshot.source_volume_id),
+        (30 << 30, &volume)
+    );
+    assert!(snapshot.ready_to_use && snapshot.creation_time.is_some());
+    let source = Some(from_snapshot(&snapshot.snapshot_id));
+    let restore = CreateVolumeRequest {
+        volume_content_source: source.clone(),
+        ..new_volume("pvc-2")
+    };
+    for _ in 0..2 {
+        let restored = stage.create(restore.clone()).await.unwrap();
+        assert_eq!(
+            (restored.capacity_bytes, restored.content_source),
+            (30 << 30, source.clone())
+        );
+    }
+    assert_eq!(stage.disks().len(), 2);
+    for _ in 0..2 {
+        stage.unpublish(&volume, NODE).await.unwrap();
+    }
+    for _ in 0..2 {
+        stage.delete_snapshot(&snapshot.snapshot_id).await.unwrap();
+        stage.delete(&volume).await.unwrap();
+    }
+    assert_eq!(stage.disks().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_used_name_is_already_exists_with_the_differences() {
+    let stage = Stage::new(&[]);
+    let volume = stage.volume("pvc-1").await;
+    for (other, difference) in [
+        (
+            CreateVolumeRequest {
+                capacity_range: Some(range(40, 0)),
+                ..new_volume("pvc-1")
+            },
+            "size is 20 GiB",
+        ),
+        (
+            CreateVolumeRequest {
+                parameters: parameters(&[("type", "cloud_ssd")]),
+                ..new_volume("pvc-1")
+            },
+            "wanted cloud_ssd",
+        ),
+        (
+            CreateVolumeRequest {
+                parameters: parameters(&[("zoneId", "cn-beijing-b")]),
+                ..new_volume("pvc-1")
+            },
+            "wanted cn-beijing-b",
+        ),
+    ] {
+        told(
+            stage.create(other).await,
+            Code::AlreadyExists,
+            &[&volume, difference],
+        );
+    }
+    stage.snapshot("snap", &volume).await.unwrap();
+    let other = stage.volume("pvc-2").await;
+    told(
+        stage.snapshot("snap", &other).await,
+        Code::AlreadyExists,
+        &[&volume, &other],
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_stock_no_room_and_no_such_size_each_have_their_code() {
+    let stage = Stage::new(&["--disk-quantity=2"]);
+    let (first, second) = (stage.volume("pvc-1").await, stage.volume("pvc-2").await);
+    stage.publish(&first, NODE).await.unwrap();
+    told(
+        stage.publish(&second, NODE).await,
+        Code::ResourceExhausted,
+        &[&second, NODE, "InstanceDiskLimitExceeded"],
+    );
+    let large = CreateVolumeRequest {
+        capacity_range: Some(range(70_000, 0)),
+        ..new_volume("pvc-3")
+    };
+    told(
+        stage.create(large).await,
+        Code::OutOfRange,
+        &["cloud_essd", "65536 GiB"],
+    );
+    told(
+        stage.expand(&first, 70_000).await,
+        Code::OutOfRange,
+        &[&first],
+    );
+    let snapshot = stage.snapshot("snap", &first).await.unwrap().snapshot_id;
+    let tight = CreateVolumeRequest {
+        capacity_range: Some(range(1, 10)),
+        volume_content_source: Some(from_snapshot(&snapshot)),
+        ..new_volume("pvc-4")
+    };
+    told(
+        stage.create(tight).await,
+        Code::OutOfRange,
+        &[&snapshot, "20 GiB"],
+    );
+    stage.configure(&json!({"sold_out": ["*/*"]}));
+    told(
+        stage.create(new_volume("pvc-5")).await,
+        Code::ResourceExhausted,
+        &["cloud_essd in cn-beijing-a", "RequestId", "zoneId"],
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_somebody_must_change_first_is_a_failed_precondition() {
+    let stage = Stage::new(&["--cut-delay=10m"]);
+    let volume = stage.volume("pvc-1").await;
+    stage.publish(&volume, OTHER).await.unwrap();
+    told(
+        stage.publish(&volume, NODE).await,
+        Code::FailedPrecondition,
+        &[&volume, NODE, OTHER],
+    );
+    told(
+        stage.delete(&volume).await,
+        Code::FailedPrecondition,
+        &[&volume, OTHER],
+    );
+    assert_eq!(stage.disks(), [&*volume]);
+    // A snapshot that is not cut yet.
+    assert_eq!(
+        code(stage.snapshot("snap", &volume).await),
+        Code::DeadlineExceeded
+    );
+    let snapshot = stage.cloud.state()["snapshots"][0]["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let restore = CreateVolumeRequest {
+        volume_content_source: Some(from_snapshot(&snapshot)),
+        ..new_volume("pvc-2")
+    };
+    told(
+        stage.create(restore).await,
+        Code::FailedPrecondition,
+        &[&snapshot],
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_not_there_is_not_found_or_gone() {
+    let stage = Stage::new(&[]);
+    let volume = stage.volume("pvc-1").await;
+    for odd in ["d-none", "no id at all", "../d-1"] {
+        told(stage.publish(odd, NODE).await, Code::NotFound, &[odd]);
+        told(
+            stage.publish(&volume, &odd.replace("d-", "i-")).await,
+            Code::NotFound,
+            &[],
+        );
+        told(stage.expand(odd, 30).await, Code::NotFound, &[odd]);
+        told(stage.snapshot("snap", odd).await, Code::NotFound, &[odd]);
+        let restore = CreateVolumeRequest {
+            volume_content_source: Some(from_snapshot(odd)),
+            ..new_volume("pvc-2")
+        };
+        told(stage.create(restore).await, Code::NotFound, &[odd]);
+        stage.delete(odd).await.unwrap();
+        stage.delete_snapshot(odd).await.unwrap();
+        stage.unpublish(odd, NODE).await.unwrap();
+        stage.unpublish(&volume, odd).await.unwrap();
+    }
+    assert_eq!(stage.disks(), [volume]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_cloud_denies_refuses_or_breaks_each_has_its_code() {
+    let stage = Stage::new(&["--attach-delay=2s"]);
+    let volume = stage.volume("pvc-1").await;
+    told(
+        stage.publish(&volume, "i-far").await,
+        Code::InvalidArgument,
+        &["ResourcesNotInSameZone", "RequestId"],
+    );
+    stage.fault("AttachDisk", &json!("fails-later"));
+    told(
+        stage.publish(&volume, NODE).await,
+        Code::Internal,
+        &[&volume, NODE],
+    );
+    stage.configure(&json!({"throttle": {"actions": {"AttachDisk": 0}}}));
+    told(
+        stage.publish(&volume, NODE).await,
+        Code::Unavailable,
+        &["Throttling", "quota"],
+    );
+    stage.configure(&json!({"throttle": {"actions": null}, "denied": ["*"]}));
+    told(
+        stage.publish(&volume, NODE).await,
+        Code::PermissionDenied,
+        &["Forbidden.RAM", "RAM policy"],
+    );
+    told(
+        stage.create(new_volume("pvc-2")).await,
+        Code::PermissionDenied,
+        &["Forbidden.RAM", "RAM policy"],
+    );
+    let listed = stage
+        .service
+        .list_volumes(Request::new(ListVolumesRequest::default()))
+        .await;
+    assert!(listed.unwrap().into_inner().entries.is_empty());
+    let listed = stage
+        .service
+        .list_snapshots(Request::new(ListSnapshotsRequest::default()))
+        .await;
+    assert!(listed.unwrap().into_inner().entries.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_not_ours_is_not_deleted() {
+    let stage = Stage::new(&[]);
+    let volume = stage.volume("pvc-1").await;
+    let theirs = diskplugin::cloud::TagResources {
+        targets: diskplugin::cloud::TagTarget::Disks(vec![volume.parse().unwrap()]),
+        tags: parameters(&[("diskplugin.csi.example/cluster-id", "other")])
+            .into_iter()
+            .collect(),
+    };
+    stage
+        .cloud
+        .ecs()
+        .tag_resources(soon(), &theirs)
+        .await
+        .unwrap();
+    told(
+        stage.delete(&volume).await,
+        Code::FailedPrecondition,
+        &[&volume, "other"],
+    );
+    assert_eq!(stage.disks(), [volume]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_block_volume_needs_no_expansion_on_the_node() {
+    let stage = Stage::new(&[]);
+    let volume = stage.volume("pvc-1").await;
+    let request = diskplugin::csi::proto::ControllerExpandVolumeRequest {
+        volume_id: volume,
+        capacity_range: Some(range(30, 0)),
+        volume_capability: Some(block()),
+        ..Default::default()
+    };
+    let answer = stage
+        .service
+        .controller_expand_volume(Request::new(request))
+        .await
+        .unwrap();
+    assert!(!answer.into_inner().node_expansion_required);
+}
+
+#[tokio::test(start_paused = true)]
+async fn volumes_and_snapshots_are_listed_with_who_has_them() {
+    let stage = Stage::new(&[]);
+    let (first, second) = (stage.volume("pvc-1").await, stage.volume("pvc-2").await);
+    stage.publish(&second, NODE).await.unwrap();
+    let mut seen = Vec::new();
+    let mut request = ListVolumesRequest {
+        max_entries: 1,
+        ..Default::default()
+    };
+    loop {
+        let page = stage
+            .service
+            .list_volumes(Request::new(request.clone()))
+            .await
+            .unwrap()
+            .into_inner();
+        for entry in page.entries {
+            seen.push((
+                entry.volume.unwrap().volume_id,
+                entry.status.unwrap().published_node_ids,
+            ));
+        }
+        request.starting_token = page.next_token;
+        if request.starting_token.is_empty() {
+            break;
+        }
+    }
+    let mut wanted = vec![(first.clone(), vec![]), (second, vec![NODE.to_owned()])];
+    seen.sort();
+    wanted.sort();
+    assert_eq!(seen, wanted);
+    request.starting_token = "not-ours".to_owned();
+    told(
+        stage.service.list_volumes(Request::new(request)).await,
+        Code::Aborted,
+        &["not-ours"],
+    );
+    stage.snapshot("snap", &first).await.unwrap();
+    for (source, count) in [(first.as_str(), 1), ("d-none", 0), ("no id", 0), ("", 1)] {
+        let request = ListSnapshotsRequest {
+            source_volume_id: source.to_owned(),
+            ..Default::default()
+        };
+        let page = stage
+            .service
+            .list_snapshots(Request::new(request))
+            .await
+            .unwrap()
+            .into_inner();
+        assert_eq!(
+            (page.entries.len(), page.next_token.as_str()),
+            (count, ""),
+            "{source:?}"
+        );
+    }
+}

@@ -1,0 +1,287 @@
+//! A cloud, a Controller service over it, and requests that are right unless a test spoils them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use tonic::{Code, Request, Response, Status};
+
+use diskplugin::base::{Deadline, Tasks, TokioClock};
+use diskplugin::cloud::poll::Pace;
+use diskplugin::csi::controller::{Service, Settings};
+use diskplugin::csi::proto::controller_server::Controller;
+use diskplugin::csi::proto::volume_capability::access_mode::Mode;
+use diskplugin::csi::proto::volume_capability::{AccessMode, AccessType, BlockVolume, MountVolume};
+use diskplugin::csi::proto::{self, Topology, TopologyRequirement, VolumeCapability};
+use diskplugin::disk::Disks;
+use diskplugin::sim::{Cloud, Options};
+
+use crate::patient::Patient;
+
+/// The node that volumes are published to unless a test says otherwise.
+pub(crate) const NODE: &str = "i-one";
+/// Another one in the same zone.
+pub(crate) const OTHER: &str = "i-two";
+
+/// The outcome of an RPC.
+pub(crate) type Answer<T> = Result<T, Status>;
+
+/// A cloud and the service of one process over it.
+#[derive(Debug)]
+pub(crate) struct Stage {
+    pub(crate) cloud: Cloud,
+    pub(crate) service: Service,
+    pub(crate) tasks: Tasks,
+}
+
+impl Stage {
+    pub(crate) fn new(flags: &[&str]) -> Self {
+        let nodes = "--nodes=i-one=cn-beijing-a,i-two=cn-beijing-a,i-far=cn-beijing-b";
+        let options = Options::from_flags([nodes].into_iter().chain(flags.iter().copied()));
+        let clock = TokioClock::starting_at(Timestamp::from_second(1_800_000_000).unwrap());
+        let cloud = Cloud::in_memory(&options.unwrap(), Arc::new(clock));
+        let (service, tasks) = process(&cloud);
+        Self {
+            cloud,
+            service,
+            tasks,
+        }
+    }
+
+    /// The same cloud after the driver was killed and started again.
+    pub(crate) fn restarted(&self) -> Service {
+        process(&self.cloud).0
+    }
+
+    pub(crate) fn configure(&self, patch: &Value) {
+        self.cloud.configure(patch).unwrap();
+    }
+
+    /// The next call of the action goes wrong like this.
+    pub(crate) fn fault(&self, action: &str, kind: &Value) {
+        self.configure(&json!({"faults": []}));
+        self.configure(&json!({"faults": [{"action": action, "kind": kind}]}));
+    }
+
+    pub(crate) fn calls(&self, action: &str) -> u64 {
+        self.cloud
+            .counts()
+            .get(action)
+            .map_or(0, |count| count.calls)
+    }
+
+    /// The ids of all disks.
+    pub(crate) fn disks(&self) -> Vec<String> {
+        let state = self.cloud.state();
+        let rows = state["disks"].as_array().unwrap();
+        rows.iter()
+            .map(|row| row["id"].as_str().unwrap().to_owned())
+            .collect()
+    }
+
+    /// The zone and category of the only disk.
+    pub(crate) fn bought(&self) -> (String, String) {
+        let state = self.cloud.state();
+        let rows = state["disks"].as_array().unwrap();
+        assert_eq!(rows.len(), 1, "{rows:#?}");
+        let text = |field: &str| rows[0][field].as_str().unwrap().to_owned();
+        (text("zone"), text("category"))
+    }
+
+    pub(crate) async fn create(
+        &self,
+        request: proto::CreateVolumeRequest,
+    ) -> Answer<proto::Volume> {
+        create(&self.service, request).await
+    }
+
+    /// A volume that is there.
+    pub(crate) async fn volume(&self, name: &str) -> String {
+        self.create(new_volume(name)).await.unwrap().volume_id
+    }
+
+    pub(crate) async fn delete(&self, volume: &str) -> Answer<()> {
+        let request = proto::DeleteVolumeRequest {
+            volume_id: volume.to_owned(),
+            ..Default::default()
+        };
+        done(self.service.delete_volume(Request::new(request)).await)
+    }
+
+    pub(crate) async fn publish(
+        &self,
+        volume: &str,
+        node: &str,
+    ) -> Answer<HashMap<String, String>> {
+        let request = Request::new(publication(volume, node));
+        let answer = self.service.controller_publish_volume(request).await;
+        answer.map(|answer| answer.into_inner().publish_context)
+    }
+
+    pub(crate) async fn unpublish(&self, volume: &str, node: &str) -> Answer<()> {
+        let request = proto::ControllerUnpublishVolumeRequest {
+            volume_id: volume.to_owned(),
+            node_id: node.to_owned(),
+            ..Default::default()
+        };
+        done(
+            self.service
+                .controller_unpublish_volume(Request::new(request))
+                .await,
+        )
+    }
+
+    pub(crate) async fn expand(&self, volume: &str, gib: i64) -> Answer<(i64, bool)> {
+        let request = proto::ControllerExpandVolumeRequest {
+            volume_id: volume.to_owned(),
+            capacity_range: Some(range(gib, 0)),
+            volume_capability: Some(mount()),
+            ..Default::default()
+        };
+        let answer = self
+            .service
+            .controller_expand_volume(Request::new(request))
+            .await?;
+        let answer = answer.into_inner();
+        Ok((answer.capacity_bytes >> 30, answer.node_expansion_required))
+    }
+
+    pub(crate) async fn snapshot(&self, name: &str, volume: &str) -> Answer<proto::Snapshot> {
+        let request = proto::CreateSnapshotRequest {
+            name: name.to_owned(),
+            source_volume_id: volume.to_owned(),
+            ..Default::default()
+        };
+        let answer = self.service.create_snapshot(Request::new(request)).await;
+        answer.map(|answer| answer.into_inner().snapshot.unwrap())
+    }
+
+    pub(crate) async fn delete_snapshot(&self, id: &str) -> Answer<()> {
+        let request = proto::DeleteSnapshotRequest {
+            snapshot_id: id.to_owned(),
+            ..Default::default()
+        };
+        done(self.service.delete_snapshot(Request::new(request)).await)
+    }
+}
+
+fn process(cloud: &Cloud) -> (Service, Tasks) {
+    let tasks = Tasks::default();
+    let ecs = Arc::new(Patient(cloud.ecs()));
+    let disks = Disks::new(ecs, "test".parse().unwrap(), &tasks, Pace::default());
+    let settings = Settings {
+        region: "cn-beijing".parse().unwrap(),
+        zone: Some("cn-beijing-a".parse().unwrap()),
+    };
+    (
+        Service::new(Arc::new(disks), settings, tasks.clone()),
+        tasks,
+    )
+}
+
+pub(crate) async fn create(
+    service: &Service,
+    request: proto::CreateVolumeRequest,
+) -> Answer<proto::Volume> {
+    let answer = service.create_volume(Request::new(request)).await;
+    answer.map(|answer| answer.into_inner().volume.unwrap())
+}
+
+fn done<T>(answer: Result<Response<T>, Status>) -> Answer<()> {
+    answer.map(|_| ())
+}
+
+/// The same request with so long a deadline as the caller's `grpc-timeout` says.
+pub(crate) fn within<T>(time: Duration, message: T) -> Request<T> {
+    let mut request = Request::new(message);
+    let value = format!("{}m", time.as_millis());
+    request
+        .metadata_mut()
+        .insert("grpc-timeout", value.parse().unwrap());
+    request
+}
+
+pub(crate) fn code<T: std::fmt::Debug>(answer: Answer<T>) -> Code {
+    answer.unwrap_err().code()
+}
+
+pub(crate) fn soon() -> Deadline {
+    Deadline::after(Duration::from_secs(60))
+}
+
+/// Bytes of so many GiB; 0 is unset.
+pub(crate) fn range(required: i64, limit: i64) -> proto::CapacityRange {
+    proto::CapacityRange {
+        required_bytes: required << 30,
+        limit_bytes: limit << 30,
+    }
+}
+
+pub(crate) fn capability(mode: Mode, access: Option<AccessType>) -> VolumeCapability {
+    VolumeCapability {
+        access_mode: Some(AccessMode { mode: mode.into() }),
+        access_type: access,
+    }
+}
+
+pub(crate) fn mount() -> VolumeCapability {
+    let access = AccessType::Mount(MountVolume::default());
+    capability(Mode::SingleNodeWriter, Some(access))
+}
+
+pub(crate) fn block() -> VolumeCapability {
+    let access = AccessType::Block(BlockVolume::default());
+    capability(Mode::SingleNodeWriter, Some(access))
+}
+
+/// 20 GiB of whatever is in stock, in the driver's own zone.
+pub(crate) fn new_volume(name: &str) -> proto::CreateVolumeRequest {
+    proto::CreateVolumeRequest {
+        name: name.to_owned(),
+        capacity_range: Some(range(20, 0)),
+        volume_capabilities: vec![mount()],
+        parameters: parameters(&[("type", "cloud_essd")]),
+        ..Default::default()
+    }
+}
+
+pub(crate) fn publication(volume: &str, node: &str) -> proto::ControllerPublishVolumeRequest {
+    proto::ControllerPublishVolumeRequest {
+        volume_id: volume.to_owned(),
+        node_id: node.to_owned(),
+        volume_capability: Some(mount()),
+        ..Default::default()
+    }
+}
+
+pub(crate) fn from_snapshot(snapshot: &str) -> proto::VolumeContentSource {
+    use proto::volume_content_source::{SnapshotSource, Type};
+    let snapshot_id = snapshot.to_owned();
+    proto::VolumeContentSource {
+        r#type: Some(Type::Snapshot(SnapshotSource { snapshot_id })),
+    }
+}
+
+pub(crate) fn parameters(pairs: &[(&str, &str)]) -> HashMap<String, String> {
+    let own = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
+    pairs.iter().map(own).collect()
+}
+
+/// Zones by the last letter of their names.
+pub(crate) fn topology(requisite: &str, preferred: &str) -> TopologyRequirement {
+    let zones = |letters: &str| -> Vec<Topology> {
+        let zone = |letter: char| {
+            let zone = format!("cn-beijing-{letter}");
+            Topology {
+                segments: parameters(&[("topology.kubernetes.io/zone", &zone)]),
+            }
+        };
+        letters.chars().map(zone).collect()
+    };
+    TopologyRequirement {
+        requisite: zones(requisite),
+        preferred: zones(preferred),
+    }
+}
