@@ -68,6 +68,9 @@ pub enum InvalidCapability {
     /// There is none.
     #[error("volume_capability is missing")]
     Missing,
+    /// There are none.
+    #[error("volume_capabilities is empty")]
+    NoneGiven,
     /// It is neither.
     #[error("volume_capability has neither block nor mount")]
     NoAccessType,
@@ -126,15 +129,25 @@ pub fn check(capability: Option<&VolumeCapability>) -> Result<Capability, Invali
 /// When there is none, or one is refused.
 pub fn check_all(capabilities: &[VolumeCapability]) -> Result<Vec<Capability>, InvalidCapability> {
     if capabilities.is_empty() {
-        return Err(InvalidCapability::Missing);
+        return Err(InvalidCapability::NoneGiven);
     }
-    let checked = capabilities
+    capabilities
         .iter()
-        .map(|capability| match check(Some(capability))? {
-            Capability { mode, .. } if mode.is_multi_node() => Err(InvalidCapability::OneNode),
-            capability => Ok(capability),
-        });
-    checked.collect()
+        .map(|capability| check_one_node(Some(capability)))
+        .collect()
+}
+
+/// Reads a capability of a disk that one node holds at a time.
+///
+/// # Errors
+/// As [`check`], and when it is one for several nodes.
+pub fn check_one_node(
+    capability: Option<&VolumeCapability>,
+) -> Result<Capability, InvalidCapability> {
+    match check(capability)? {
+        Capability { mode, .. } if mode.is_multi_node() => Err(InvalidCapability::OneNode),
+        capability => Ok(capability),
+    }
 }
 
 fn mount_access(mount: &MountVolume) -> Result<AccessKind, InvalidCapability> {

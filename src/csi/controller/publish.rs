@@ -18,8 +18,8 @@ pub(super) async fn publish(
     // All fields are looked at before either id is: an empty one is INVALID_ARGUMENT whatever else.
     request::required("volume_id", &request.volume_id)?;
     request::required("node_id", &request.node_id)?;
-    let capability = request.volume_capability.as_slice();
-    capability::check_all(capability).map_err(|e| request::invalid(&e))?;
+    let capability = request.volume_capability.as_ref();
+    capability::check_one_node(capability).map_err(|e| request::invalid(&e))?;
     let disk: DiskId = request::id("volume_id", &request.volume_id)?;
     let node: InstanceId = request::id("node_id", &request.node_id)?;
     layer::about("disk.id", &disk);
