@@ -41,7 +41,7 @@ impl Client {
         repeat: Repeat,
         params: Params,
     ) -> Result<T> {
-        let attempt = || self.transport.attempt(deadline, action, &params);
+        let attempt = || self.transport.attempt(action, &params);
         let outcome = retry::run(action, deadline, repeat, attempt).await;
         match &outcome {
             Ok(_) => tracing::debug!(cloud.action = action, "cloud call answered"),

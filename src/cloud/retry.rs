@@ -37,6 +37,10 @@ where
     let (mut short, mut long) = schedules();
     let mut attempts = 0;
     loop {
+        // A future that is due already is still polled once: that could send the request.
+        if deadline.is_over() {
+            return Err(Error::new(Kind::Deadline, action).with_effort(attempts, start.elapsed()));
+        }
         attempts += 1;
         let outcome = deadline.bound(attempt()).await;
         let error = match outcome {
@@ -163,6 +167,14 @@ mod tests {
         assert!(start.elapsed() <= Duration::from_secs(60));
         let text = result.unwrap_err().to_string();
         assert!(text.contains(&format!("{attempts} attempts")), "{text}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn after_the_deadline_nothing_is_tried() {
+        let attempt = || async { panic!("tried") };
+        let over = Deadline::after(Duration::ZERO);
+        let outcome: Result<(), Error> = run("AttachDisk", over, Repeat::Freely, attempt).await;
+        assert_eq!(outcome.unwrap_err().kind(), Kind::Deadline);
     }
 
     #[tokio::test(start_paused = true)]

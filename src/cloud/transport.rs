@@ -12,7 +12,7 @@ use super::credential::Provide;
 use super::error::{Error, Kind};
 use super::sign::{Attempt, Scheme};
 use super::wire::params::Params;
-use crate::base::{Clock, Deadline};
+use crate::base::Clock;
 use crate::model::RegionId;
 
 /// No answer within this time counts as lost, so that a dead connection does not eat the deadline.
@@ -77,6 +77,7 @@ impl Transport {
         let (endpoint, host) = parse(&settings.endpoint)?;
         let mut http = Client::builder()
             .connect_timeout(CONNECT)
+            .timeout(PATIENCE)
             .user_agent(concat!("diskplugin/", env!("CARGO_PKG_VERSION")));
         // A fake cloud on this machine is never behind the environment's proxy.
         if matches!(
@@ -97,13 +98,12 @@ impl Transport {
         })
     }
 
-    /// Sends the call once, signed anew.
+    /// Sends the call once, signed anew. The caller bounds it by the deadline.
     ///
     /// # Errors
     /// Whatever went wrong, as [`Error`]; [`Kind::Ambiguous`] when the answer was lost.
     pub async fn attempt<T: DeserializeOwned>(
         &self,
-        deadline: Deadline,
         action: &'static str,
         params: &Params,
     ) -> Result<T, Error> {
@@ -124,10 +124,7 @@ impl Transport {
         let mut url = url;
         url.set_path("/");
         url.set_query(Some(&signed.query));
-        let mut request = self
-            .http
-            .post(url)
-            .timeout(deadline.remaining().min(PATIENCE));
+        let mut request = self.http.post(url);
         for (name, value) in signed.headers {
             request = request.header(name, value);
         }
