@@ -145,8 +145,7 @@ impl Transport {
                     .with_source(error)
             });
         }
-        let refusal: Refusal = serde_json::from_slice(&body).unwrap_or_default();
-        Err(refusal.error(action, status).with_wait(hint))
+        Err(refused(action, status, &body).with_wait(hint))
     }
 
     fn with_region(&self, params: &Params) -> BTreeMap<String, String> {
@@ -198,6 +197,19 @@ fn parse(endpoint: &str) -> Result<(Url, String), BuildError> {
     Ok((url, host))
 }
 
+/// What an answer says that is no success. A proxy's page or an empty body leaves only the status;
+/// JSON that stops in the middle is an answer that was lost, whatever its status.
+fn refused(action: &'static str, status: u16, body: &[u8]) -> Error {
+    match serde_json::from_slice::<Refusal>(body) {
+        Ok(refusal) => refusal.error(action, status),
+        Err(error) if error.is_eof() && !body.is_empty() => Error::new(Kind::Ambiguous, action)
+            .with_status(status)
+            .with_message("the answer is cut off")
+            .with_source(error),
+        Err(_) => Refusal::default().error(action, status),
+    }
+}
+
 fn lost(action: &'static str, error: reqwest::Error) -> Error {
     let kind = if error.is_connect() {
         Kind::Unreachable
@@ -234,6 +246,19 @@ mod tests {
         headers.insert("x-ratelimit-user", HeaderValue::from_static("TimeLeft:300"));
         assert_eq!(throttle_hint(&headers), Some(Duration::from_secs(2)));
         assert_eq!(throttle_hint(&HeaderMap::new()), None);
+    }
+
+    #[test]
+    fn a_refusal_that_is_cut_off_is_a_lost_answer_and_a_page_is_its_status() {
+        for (body, kind) in [
+            (r#"{"Code":"InvalidDiskId.NotFound"}"#, Kind::NotFound),
+            (r#"{"Code":"InvalidDiskId.Not"#, Kind::Ambiguous),
+            ("<html>no such page</html>", Kind::Invalid),
+            ("", Kind::Invalid),
+        ] {
+            let error = refused("DeleteDisk", 404, body.as_bytes());
+            assert_eq!((error.kind(), error.status()), (kind, Some(404)), "{body}");
+        }
     }
 
     #[test]
