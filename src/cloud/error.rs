@@ -265,6 +265,7 @@ fn classify(status: u16, code: &str) -> Kind {
         "InvalidDiskId.NotFound"
         | "InvalidSnapshotId.NotFound"
         | "InvalidInstanceId.NotFound"
+        | "InvalidResourceId.NotFound"
         | "InvalidDisk.AlreadyDetached" => Kind::NotFound,
         "InvalidAccessKeyId.NotFound"
         | "InvalidAccessKeyId.Inactive"
