@@ -1,5 +1,7 @@
 //! From the world's rows to the project's nouns, for the face in memory.
 
+use jiff::Timestamp;
+
 use crate::model::{
     Category, Disk, DiskId, DiskKind, DiskStatus, Gib, Instance, InstanceId, InstanceStatus,
     InstanceType, Serial, Snapshot, SnapshotId, SnapshotStatus, Stock, ZoneId, ZoneStock,
@@ -26,6 +28,11 @@ fn category(name: &str) -> Category {
     category
 }
 
+/// As the wire carries times: without fractions of a second.
+fn second(at: Timestamp) -> Option<Timestamp> {
+    Timestamp::from_second(at.as_second()).ok()
+}
+
 pub(crate) fn disk(row: DiskRow) -> Disk {
     let Ok(status) = row.status().parse::<DiskStatus>();
     let attachments = row
@@ -42,7 +49,7 @@ pub(crate) fn disk(row: DiskRow) -> Disk {
         status,
         source_snapshot: row.snapshot.as_deref().map(snapshot_id),
         encrypted: row.encrypted,
-        created: Some(row.created),
+        created: second(row.created),
         name: row.name,
         performance_level: row.level,
         kms_key: row.kms_key,
@@ -58,7 +65,7 @@ pub(crate) fn snapshot(row: SnapshotRow) -> Snapshot {
         source_disk: Some(disk_id(&row.disk)),
         source_size: Gib(row.size),
         status,
-        created: row.cut,
+        created: row.cut.and_then(second),
         name: row.name,
         tags: row.tags,
     }

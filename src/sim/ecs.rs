@@ -60,7 +60,10 @@ impl SimEcs {
         pause(deadline, served.delay, name).await?;
         match served.mangle {
             Some(Mangle::Reset | Mangle::Truncated) => Err(Error::new(Kind::Ambiguous, name)),
-            Some(Mangle::Empty) => Err(Error::answered(name, 200, "")),
+            Some(Mangle::Empty) => {
+                let status = served.reply.map_or_else(|refusal| refusal.status, |_| 200);
+                Err(Error::answered(name, status, ""))
+            }
             Some(Mangle::Html) => Err(Error::answered(name, 502, "")),
             None => served
                 .reply
@@ -86,6 +89,7 @@ fn error(action: &'static str, refusal: Refusal, request_id: String) -> Error {
     Error::answered(action, refusal.status, &refusal.code)
         .with_message(refusal.message.unwrap_or_default())
         .with_request_id(request_id)
+        .with_wait(refusal.wait)
 }
 
 fn wrong(action: Action) -> Error {
