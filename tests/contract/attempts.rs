@@ -1,0 +1,256 @@
+//! What the client does when an attempt fails, seen from the other end of the wire.
+
+use std::collections::BTreeSet;
+use std::net::{Ipv4Addr, TcpListener};
+use std::sync::Arc;
+use std::time::Duration;
+
+use diskplugin::base::chain::chain;
+use diskplugin::base::{Deadline, SystemClock};
+use diskplugin::cloud::sign::Scheme;
+use diskplugin::cloud::{DescribeDisks, Ecs, Kind, ResizeDisk, ResizeMode};
+use diskplugin::model::{ClientToken, Gib};
+use diskplugin::sim::Options;
+use serde_json::json;
+use tokio::time::Instant;
+use wiremock::matchers::any;
+use wiremock::{Mock, MockServer, Request, ResponseTemplate};
+
+use crate::world::{Face, World, client, cut, essd, made, off, onto, refused, seen, soon};
+
+/// After each of these the caller cannot know that the call took effect, though it did.
+const LOST: [&str; 5] = [
+    "reset-after",
+    "truncated",
+    "empty",
+    "html",
+    "internal-error-after",
+];
+
+/// A server that gives these answers and then success.
+async fn script(answers: Vec<ResponseTemplate>) -> MockServer {
+    let server = MockServer::start().await;
+    for (answer, priority) in answers.into_iter().zip(1..) {
+        let mock = Mock::given(any()).respond_with(answer).up_to_n_times(1);
+        mock.with_priority(priority).mount(&server).await;
+    }
+    let success = ResponseTemplate::new(200).set_body_json(json!({"DiskId": "d-1"}));
+    let last = Mock::given(any()).respond_with(success).with_priority(200);
+    last.mount(&server).await;
+    server
+}
+
+fn caller(endpoint: &str, scheme: Scheme) -> Arc<dyn Ecs> {
+    client(endpoint, scheme, Arc::new(SystemClock), &Options::default())
+}
+
+fn refusal(status: u16, code: &str) -> ResponseTemplate {
+    ResponseTemplate::new(status).set_body_json(json!({"Code": code, "RequestId": "R"}))
+}
+
+/// A parameter of a request, or a header.
+fn part(request: &Request, name: &str) -> String {
+    let mut query = request.url.query_pairs();
+    let found = query.find(|(key, _)| key == name);
+    let header = || request.headers[name].to_str().unwrap().to_owned();
+    found.map_or_else(header, |(_, value)| value.into_owned())
+}
+
+/// How many different values this part has over all requests.
+fn distinct(requests: &[Request], name: &str) -> usize {
+    let values = requests.iter().map(|request| part(request, name));
+    values.collect::<BTreeSet<_>>().len()
+}
+
+#[tokio::test]
+async fn every_attempt_is_signed_anew_and_carries_the_same_token() {
+    for (scheme, nonce, signature) in [
+        (Scheme::V1, "SignatureNonce", "Signature"),
+        (Scheme::V3, "x-acs-signature-nonce", "authorization"),
+    ] {
+        let busy = || refusal(503, "ServiceUnavailable");
+        let server = script(vec![busy(), busy()]).await;
+        let ecs = caller(&server.uri(), scheme);
+        ecs.create_disk(soon(), &essd("again")).await.unwrap();
+        let requests = server.received_requests().await.unwrap();
+        assert_eq!(requests.len(), 3);
+        assert_eq!(distinct(&requests, nonce), 3);
+        assert_eq!(distinct(&requests, signature), 3);
+        assert_eq!(distinct(&requests, "ClientToken"), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_nonce_that_was_used_is_replaced_at_once() {
+    let server = script(vec![refusal(400, "SignatureNonceUsed")]).await;
+    let ecs = caller(&server.uri(), Scheme::V1);
+    // Also where a lost answer would not be: nothing happened.
+    let start = Instant::now();
+    let request = onto(&"d-1".parse().unwrap(), "i-one");
+    ecs.attach_disk(soon(), &request).await.unwrap();
+    assert!(start.elapsed() < Duration::from_millis(200));
+    let requests = server.received_requests().await.unwrap();
+    assert_eq!(distinct(&requests, "SignatureNonce"), 2);
+}
+
+/// Whether all calls of the action carried one token, each with a nonce of its own.
+fn one_token(world: &World, action: &str) {
+    let calls = world.cloud.calls();
+    let calls: Vec<_> = calls.iter().filter(|call| call.action == action).collect();
+    let tokens: BTreeSet<_> = calls
+        .iter()
+        .map(|call| &call.params["ClientToken"])
+        .collect();
+    let nonces: BTreeSet<_> = calls.iter().map(|call| call.nonce.as_ref()).collect();
+    assert_eq!((tokens.len(), nonces.len()), (1, 2), "{calls:?}");
+    world.cloud.clear_calls();
+}
+
+#[tokio::test]
+async fn a_create_whose_answer_was_lost_is_repeated_and_makes_one_disk() {
+    let world = World::open(Face::HTTP_V1).await;
+    for (index, fault) in LOST.iter().enumerate() {
+        world.configure(json!({"faults": [{"action": "CreateDisk", "kind": fault}]}));
+        let disk = made(&*world.ecs, fault).await;
+        assert!(seen(&*world.ecs, &disk).await.is_some());
+        assert_eq!(world.disks(), index + 1, "{fault}");
+        one_token(&world, "CreateDisk");
+    }
+}
+
+#[tokio::test]
+async fn a_snapshot_whose_answer_was_lost_is_repeated_and_cut_once() {
+    let world = World::open(Face::HTTP_V1).await;
+    let disk = made(&*world.ecs, "source").await;
+    for (index, fault) in LOST.iter().enumerate() {
+        world.configure(json!({"faults": [{"action": "CreateSnapshot", "kind": fault}]}));
+        let request = cut(&disk, fault);
+        world.ecs.create_snapshot(soon(), &request).await.unwrap();
+        assert_eq!(world.snapshots(), index + 1, "{fault}");
+        one_token(&world, "CreateSnapshot");
+    }
+}
+
+#[tokio::test]
+async fn a_resize_whose_answer_was_lost_is_repeated_and_grows_once() {
+    let world = World::open(Face::HTTP_V1).await;
+    let disk = made(&*world.ecs, "grown").await;
+    for (size, fault) in (30..).zip(LOST) {
+        world.configure(json!({"faults": [{"action": "ResizeDisk", "kind": fault}]}));
+        let request = ResizeDisk {
+            disk: disk.clone(),
+            size: Gib(size),
+            mode: ResizeMode::Offline,
+            token: ClientToken::derive("ResizeDisk", [fault]),
+        };
+        world.ecs.resize_disk(soon(), &request).await.unwrap();
+        assert_eq!(seen(&*world.ecs, &disk).await.unwrap().size, Gib(size));
+        one_token(&world, "ResizeDisk");
+    }
+}
+
+#[tokio::test]
+async fn a_list_whose_answer_was_lost_is_asked_again() {
+    let world = World::open(Face::HTTP_V3).await;
+    let disk = made(&*world.ecs, "listed").await;
+    for fault in LOST.iter().chain(&["reset-before", "service-unavailable"]) {
+        world.configure(json!({"faults": [{"action": "DescribeDisks", "kind": fault}]}));
+        assert!(seen(&*world.ecs, &disk).await.is_some(), "{fault}");
+    }
+}
+
+#[tokio::test]
+async fn attaching_and_detaching_are_not_repeated_after_a_lost_answer() {
+    let world = World::open(Face::HTTP_V1).await;
+    let disk = made(&*world.ecs, "held").await;
+    for fault in LOST.iter().chain(&["reset-before"]) {
+        world.cloud.clear_calls();
+        world.configure(json!({"faults": [
+            {"action": "AttachDisk", "kind": fault}, {"action": "DetachDisk", "kind": fault}
+        ]}));
+        let outcome = world.ecs.attach_disk(soon(), &onto(&disk, "i-one")).await;
+        refused(outcome, Kind::Ambiguous);
+        assert_eq!(world.calls("AttachDisk"), 1, "{fault}");
+        // Attached for certain now, so that detaching can take effect.
+        let _ = world.ecs.attach_disk(soon(), &onto(&disk, "i-one")).await;
+        let outcome = world.ecs.detach_disk(soon(), &off(&disk, "i-one")).await;
+        refused(outcome, Kind::Ambiguous);
+        assert_eq!(world.calls("DetachDisk"), 1, "{fault}");
+        let _ = world.ecs.detach_disk(soon(), &off(&disk, "i-one")).await;
+        assert!(seen(&*world.ecs, &disk).await.unwrap().is_free());
+    }
+}
+
+#[tokio::test]
+async fn a_throttled_call_waits_as_long_as_the_cloud_asks() {
+    // Longer than the client would wait by itself.
+    let throttled = refusal(400, "Throttling").insert_header(
+        "x-ratelimit-user-api",
+        "Limit:1,Remain:0,TimeLeft:2500,Reset:0",
+    );
+    let server = script(vec![throttled]).await;
+    let ecs = caller(&server.uri(), Scheme::V1);
+    let start = Instant::now();
+    ecs.create_disk(soon(), &essd("patient")).await.unwrap();
+    assert!(start.elapsed() >= Duration::from_millis(2500));
+    assert_eq!(server.received_requests().await.unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn a_server_that_never_answers_is_left_at_the_deadline() {
+    // The kernel accepts the connection; nobody reads it.
+    let silent = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let endpoint = format!("http://{}", silent.local_addr().unwrap());
+    let ecs = caller(&endpoint, Scheme::V1);
+    let disk = "d-1".parse().unwrap();
+    let patience = Duration::from_millis(700);
+    let start = Instant::now();
+    let (all, create) = (DescribeDisks::default(), essd("silence"));
+    let attach = onto(&disk, "i-one");
+    let deadline = Deadline::after(patience);
+    let (created, attached, listed) = tokio::join!(
+        ecs.create_disk(deadline, &create),
+        ecs.attach_disk(deadline, &attach),
+        ecs.describe_disks(deadline, &all),
+    );
+    refused(created, Kind::Deadline);
+    refused(attached, Kind::Deadline);
+    refused(listed, Kind::Deadline);
+    let elapsed = start.elapsed();
+    assert!(elapsed >= patience && elapsed < patience * 2, "{elapsed:?}");
+}
+
+#[tokio::test]
+async fn a_cloud_that_is_not_reached_is_tried_until_the_deadline_by_every_call() {
+    let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let endpoint = format!("http://{}", port.local_addr().unwrap());
+    drop(port);
+    let ecs = caller(&endpoint, Scheme::V1);
+    let patience = Duration::from_millis(1500);
+    let start = Instant::now();
+    let attach = onto(&"d-1".parse().unwrap(), "i-one");
+    let outcome = ecs.attach_disk(Deadline::after(patience), &attach).await;
+    let error = refused(outcome, Kind::Unreachable);
+    assert!(error.attempts() > 1, "{error}");
+    assert!(start.elapsed() <= patience);
+}
+
+#[tokio::test]
+async fn no_error_shows_key_secret_or_signature() {
+    let world = World::open(Face::HTTP_V1).await;
+    let options = Options::default();
+    let disk = made(&*world.ecs, "shy").await;
+    for fault in LOST.iter().chain(&["reset-before"]) {
+        world.configure(json!({"faults": [{"action": "AttachDisk", "kind": fault}]}));
+        let outcome = world.ecs.attach_disk(soon(), &onto(&disk, "i-one")).await;
+        let error = outcome.unwrap_err();
+        let text = format!("{} {error:?}", chain(&error));
+        for secret in [
+            options.access_key_id.as_str(),
+            options.access_key_secret.expose(),
+            "Signature=",
+        ] {
+            assert!(!text.contains(secret), "{text}");
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! What a refusal tells.
+
+use std::time::Duration;
+
+use diskplugin::base::Deadline;
+use diskplugin::cloud::{DescribeDisks, Ecs, Kind};
+use serde_json::json;
+
+use crate::world::{World, essd, made, node, onto, refused, seen, soon};
+
+on_every_face!(
+    an_error_tells_action_code_status_words_and_request_id,
+    a_refusal_without_words_is_still_an_error,
+    a_write_without_permission_is_denied_and_a_list_is_empty,
+    a_throttled_caller_is_told_how_long_to_wait,
+    a_lost_answer_to_an_attach_is_ambiguous,
+    a_spoilt_answer_to_an_attach_is_ambiguous,
+    a_spoilt_refusal_of_an_attach_is_ambiguous,
+    after_its_deadline_no_call_is_made,
+);
+
+pub(crate) async fn an_error_tells_action_code_status_words_and_request_id(
+    ecs: &dyn Ecs,
+    world: &World,
+) {
+    let disk = "d-unknown".parse().unwrap();
+    let outcome = ecs.attach_disk(soon(), &onto(&disk, "i-one")).await;
+    let error = refused(outcome, Kind::NotFound);
+    assert_eq!(error.action(), "AttachDisk");
+    assert_eq!(error.code(), Some("InvalidDiskId.NotFound"));
+    assert_eq!(error.status(), Some(404));
+    assert!(error.message().is_some_and(|words| !words.is_empty()));
+    let calls = world.cloud.calls();
+    assert_eq!(error.request_id(), Some(calls[0].request_id.as_str()));
+    assert_eq!(error.attempts(), 1);
+    let text = error.to_string();
+    for part in ["AttachDisk", "InvalidDiskId.NotFound", &calls[0].request_id] {
+        assert!(text.contains(part), "{text}");
+    }
+}
+
+pub(crate) async fn a_refusal_without_words_is_still_an_error(ecs: &dyn Ecs, world: &World) {
+    world.configure(json!({"faults": [{"action": "AttachDisk", "kind": "null-message"}]}));
+    let disk = "d-unknown".parse().unwrap();
+    let outcome = ecs.attach_disk(soon(), &onto(&disk, "i-one")).await;
+    let error = refused(outcome, Kind::NotFound);
+    assert_eq!(error.message(), None);
+    assert!(error.request_id().is_some());
+}
+
+pub(crate) async fn a_write_without_permission_is_denied_and_a_list_is_empty(
+    ecs: &dyn Ecs,
+    world: &World,
+) {
+    made(ecs, "there").await;
+    world.configure(json!({"denied": ["CreateDisk", "DescribeDisks"]}));
+    let error = refused(ecs.create_disk(soon(), &essd("no")).await, Kind::Denied);
+    assert_eq!(error.code(), Some("Forbidden.RAM"));
+    let all = DescribeDisks::default();
+    let page = ecs.describe_disks(soon(), &all).await.unwrap();
+    assert_eq!((page.rows, page.next), (vec![], None));
+}
+
+pub(crate) async fn a_throttled_caller_is_told_how_long_to_wait(ecs: &dyn Ecs, world: &World) {
+    world.configure(json!({"throttle": {"actions": {"DescribeDisks": 0}}}));
+    // Shorter than the wait, which would be kept else.
+    let deadline = Deadline::after(Duration::from_secs(5));
+    let all = DescribeDisks::default();
+    let error = refused(ecs.describe_disks(deadline, &all).await, Kind::Throttled);
+    assert_eq!(error.wait(), Some(Duration::from_millis(59_750)));
+    assert_eq!(world.calls("DescribeDisks"), 1);
+}
+
+async fn spoilt(ecs: &dyn Ecs, world: &World, fault: &str) {
+    let disk = made(ecs, fault).await;
+    world.configure(json!({"faults": [{"action": "AttachDisk", "kind": fault}]}));
+    world.cloud.clear_calls();
+    let outcome = ecs.attach_disk(soon(), &onto(&disk, "i-one")).await;
+    assert_eq!(refused(outcome, Kind::Ambiguous).action(), "AttachDisk");
+    assert_eq!(world.calls("AttachDisk"), 1, "{fault} is not repeated");
+    let row = seen(ecs, &disk).await.unwrap();
+    assert!(row.is_in_use_on(&node("i-one")), "{row}");
+}
+
+pub(crate) async fn a_lost_answer_to_an_attach_is_ambiguous(ecs: &dyn Ecs, world: &World) {
+    spoilt(ecs, world, "reset-after").await;
+}
+
+pub(crate) async fn a_spoilt_answer_to_an_attach_is_ambiguous(ecs: &dyn Ecs, world: &World) {
+    for fault in ["truncated", "empty", "html"] {
+        spoilt(ecs, world, fault).await;
+    }
+}
+
+pub(crate) async fn a_spoilt_refusal_of_an_attach_is_ambiguous(ecs: &dyn Ecs, world: &World) {
+    let disk = "d-unknown".parse().unwrap();
+    for fault in ["truncated", "html"] {
+        world.configure(json!({"faults": [{"action": "AttachDisk", "kind": fault}]}));
+        let outcome = ecs.attach_disk(soon(), &onto(&disk, "i-one")).await;
+        refused(outcome, Kind::Ambiguous);
+    }
+}
+
+pub(crate) async fn after_its_deadline_no_call_is_made(ecs: &dyn Ecs, world: &World) {
+    let over = Deadline::after(Duration::ZERO);
+    let error = refused(ecs.create_disk(over, &essd("late")).await, Kind::Deadline);
+    assert_eq!(error.action(), "CreateDisk");
+    assert_eq!(world.calls("CreateDisk"), 0);
+}

@@ -1,0 +1,74 @@
+//! Instances and their types.
+
+use diskplugin::cloud::{DescribeInstances, Ecs, Kind};
+use diskplugin::model::InstanceStatus;
+use serde_json::json;
+
+use crate::world::{FAR_ZONE, World, ZONE, node, refused, soon, zone};
+
+on_every_face!(
+    instances_are_listed_with_type_zone_and_status,
+    instances_are_found_by_id_and_unknown_ones_are_missing,
+    an_instance_that_is_stopped_says_so,
+    a_type_tells_how_many_disks_it_takes,
+    more_than_ten_types_are_refused,
+);
+
+fn by(ids: &[&str]) -> DescribeInstances {
+    DescribeInstances {
+        ids: Some(ids.iter().map(|id| node(id)).collect()),
+        next: None,
+    }
+}
+
+pub(crate) async fn instances_are_listed_with_type_zone_and_status(ecs: &dyn Ecs, _: &World) {
+    let all = DescribeInstances::default();
+    let page = ecs.describe_instances(soon(), &all).await.unwrap();
+    assert_eq!((page.rows.len(), page.next), (3, None));
+    for row in page.rows {
+        let far = row.id == node("i-far");
+        assert_eq!(row.zone, zone(if far { FAR_ZONE } else { ZONE }));
+        assert_eq!(row.status, InstanceStatus::Running);
+        assert_eq!(row.instance_type, "ecs.g6.large");
+    }
+}
+
+pub(crate) async fn instances_are_found_by_id_and_unknown_ones_are_missing(
+    ecs: &dyn Ecs,
+    _: &World,
+) {
+    let query = by(&["i-two", "i-unknown"]);
+    let page = ecs.describe_instances(soon(), &query).await.unwrap();
+    let ids: Vec<_> = page.rows.into_iter().map(|row| row.id).collect();
+    assert_eq!(ids, [node("i-two")]);
+    let page = ecs.describe_instances(soon(), &by(&[])).await.unwrap();
+    assert_eq!(page.rows, []);
+}
+
+pub(crate) async fn an_instance_that_is_stopped_says_so(ecs: &dyn Ecs, world: &World) {
+    world.configure(json!({"delays": {"power": "5s"}}));
+    // The calls of the test bring the world to the present.
+    let query = by(&["i-one"]);
+    ecs.describe_instances(soon(), &query).await.unwrap();
+    assert!(world.cloud.switch_instance(&node("i-one"), false));
+    let page = ecs.describe_instances(soon(), &query).await.unwrap();
+    assert_eq!(page.rows[0].status, InstanceStatus::Stopping);
+    world.pass(5);
+    let page = ecs.describe_instances(soon(), &query).await.unwrap();
+    assert_eq!(page.rows[0].status, InstanceStatus::Stopped);
+}
+
+pub(crate) async fn a_type_tells_how_many_disks_it_takes(ecs: &dyn Ecs, _: &World) {
+    let names = ["ecs.g6.large".to_owned()];
+    let types = ecs.describe_instance_types(soon(), &names).await.unwrap();
+    assert_eq!(types.len(), 1);
+    assert_eq!(types[0].name, names[0]);
+    assert!(types[0].disk_quantity > 1);
+    assert!(!types[0].nvme_support.is_empty());
+}
+
+pub(crate) async fn more_than_ten_types_are_refused(ecs: &dyn Ecs, _: &World) {
+    let names: Vec<String> = (0..11).map(|n| format!("ecs.g{n}.large")).collect();
+    let outcome = ecs.describe_instance_types(soon(), &names).await;
+    refused(outcome, Kind::Invalid);
+}

@@ -1,0 +1,137 @@
+//! Lists come in pages.
+
+use std::collections::BTreeSet;
+
+use diskplugin::cloud::{DescribeDisks, DescribeSnapshots, Ecs, Kind};
+use diskplugin::model::DiskId;
+use serde_json::json;
+
+use crate::world::{World, cut, essd, made, refused, soon, tags};
+
+on_every_face!(
+    pages_show_every_disk_once,
+    a_page_has_a_hundred_rows_where_nobody_says,
+    a_page_size_is_kept_within_its_bounds,
+    snapshots_come_in_smaller_pages,
+    a_page_token_is_good_only_for_its_query_and_its_time,
+    what_comes_and_goes_between_pages_neither_repeats_nor_hides_others,
+);
+
+async fn disks(ecs: &dyn Ecs, count: usize) -> BTreeSet<DiskId> {
+    let mut ids = BTreeSet::new();
+    for n in 0..count {
+        ids.insert(made(ecs, &format!("disk-{n}")).await);
+    }
+    ids
+}
+
+fn by(page_size: u32) -> DescribeDisks {
+    DescribeDisks {
+        page_size: Some(page_size),
+        ..DescribeDisks::default()
+    }
+}
+
+/// The ids of all pages, and how many each page had.
+async fn walk(ecs: &dyn Ecs, mut query: DescribeDisks) -> (Vec<DiskId>, Vec<usize>) {
+    let (mut ids, mut sizes) = (Vec::new(), Vec::new());
+    loop {
+        let page = ecs.describe_disks(soon(), &query).await.unwrap();
+        sizes.push(page.rows.len());
+        ids.extend(page.rows.into_iter().map(|row| row.id));
+        if page.next.is_none() {
+            return (ids, sizes);
+        }
+        assert!(sizes.len() < 100, "paging does not end");
+        query.next = page.next;
+    }
+}
+
+pub(crate) async fn pages_show_every_disk_once(ecs: &dyn Ecs, _: &World) {
+    let wanted = disks(ecs, 25).await;
+    let (ids, sizes) = walk(ecs, by(10)).await;
+    assert_eq!(sizes, [10, 10, 5]);
+    assert_eq!(ids.into_iter().collect::<BTreeSet<_>>(), wanted);
+}
+
+pub(crate) async fn a_page_has_a_hundred_rows_where_nobody_says(ecs: &dyn Ecs, _: &World) {
+    disks(ecs, 101).await;
+    let (_, sizes) = walk(ecs, DescribeDisks::default()).await;
+    assert_eq!(sizes, [100, 1]);
+}
+
+pub(crate) async fn a_page_size_is_kept_within_its_bounds(ecs: &dyn Ecs, _: &World) {
+    disks(ecs, 12).await;
+    assert_eq!(walk(ecs, by(1)).await.1, [10, 2]);
+    assert_eq!(walk(ecs, by(501)).await.1, [12]);
+}
+
+pub(crate) async fn snapshots_come_in_smaller_pages(ecs: &dyn Ecs, _: &World) {
+    let disk = made(ecs, "source").await;
+    for n in 0..101 {
+        let request = cut(&disk, &format!("cut-{n}"));
+        ecs.create_snapshot(soon(), &request).await.unwrap();
+    }
+    let mut query = DescribeSnapshots {
+        page_size: Some(500),
+        ..DescribeSnapshots::default()
+    };
+    let page = ecs.describe_snapshots(soon(), &query).await.unwrap();
+    assert_eq!(page.rows.len(), 100);
+    query.next = page.next;
+    assert!(query.next.is_some());
+    let last = ecs.describe_snapshots(soon(), &query).await.unwrap();
+    assert_eq!((last.rows.len(), last.next), (1, None));
+    query = DescribeSnapshots {
+        page_size: Some(1),
+        ..DescribeSnapshots::default()
+    };
+    let page = ecs.describe_snapshots(soon(), &query).await.unwrap();
+    assert_eq!(page.rows.len(), 10);
+}
+
+pub(crate) async fn a_page_token_is_good_only_for_its_query_and_its_time(
+    ecs: &dyn Ecs,
+    world: &World,
+) {
+    world.configure(json!({"rules": {"page_memory": "1h"}}));
+    let mut request = essd("tagged");
+    request.tags = tags(&[("k", "v")]);
+    ecs.create_disk(soon(), &request).await.unwrap();
+    disks(ecs, 11).await;
+    let first = ecs.describe_disks(soon(), &by(10)).await.unwrap();
+    let other = DescribeDisks {
+        tags: tags(&[("k", "v")]),
+        next: first.next.clone(),
+        ..by(10)
+    };
+    refused(ecs.describe_disks(soon(), &other).await, Kind::Invalid);
+    let same = DescribeDisks {
+        next: first.next,
+        ..by(10)
+    };
+    let last = ecs.describe_disks(soon(), &same).await.unwrap();
+    assert_eq!((last.rows.len(), last.next), (2, None));
+    world.pass(3601);
+    refused(ecs.describe_disks(soon(), &same).await, Kind::Invalid);
+}
+
+pub(crate) async fn what_comes_and_goes_between_pages_neither_repeats_nor_hides_others(
+    ecs: &dyn Ecs,
+    _: &World,
+) {
+    let before = disks(ecs, 25).await;
+    let first = ecs.describe_disks(soon(), &by(10)).await.unwrap();
+    let mut ids: Vec<DiskId> = first.rows.into_iter().map(|row| row.id).collect();
+    let gone = ids[0].clone();
+    ecs.delete_disk(soon(), &gone).await.unwrap();
+    made(ecs, "late").await;
+    let rest = DescribeDisks {
+        next: first.next,
+        ..by(10)
+    };
+    ids.extend(walk(ecs, rest).await.0);
+    let all: BTreeSet<DiskId> = ids.iter().cloned().collect();
+    assert_eq!(all.len(), ids.len(), "a disk is shown twice");
+    assert!(before.is_subset(&all));
+}

@@ -1,0 +1,303 @@
+//! All faces tell the same story: the same calls, drawn at random, at the same times give the same
+//! answers to the last field, the ids drawn from the seed and the ids of the requests included.
+
+use diskplugin::cloud::{
+    DescribeDisks, DescribeInstances, DescribeSnapshots, DescribeStock, Ecs, ResizeDisk,
+    ResizeMode, Result, TagResources, TagTarget,
+};
+use diskplugin::model::{Category, ClientToken, DiskId, Gib, PerformanceLevel, SnapshotId};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use serde_json::json;
+
+use crate::world::{FAR_ZONE, Face, World, ZONE, cut, essd, node, off, onto, soon, tags, zone};
+
+/// One thing that happens. Numbers choose among what is there, or by remainder among what is known.
+#[derive(Debug, Clone)]
+enum Step {
+    Pass(u64),
+    Create {
+        name: u8,
+        what: u8,
+        size: u32,
+        from: Option<u8>,
+    },
+    Delete(u8),
+    Attach(u8, u8),
+    Detach(u8, u8),
+    Resize {
+        disk: u8,
+        size: u32,
+        online: bool,
+    },
+    Cut {
+        disk: u8,
+        name: u8,
+    },
+    DeleteSnapshot(u8),
+    Tag {
+        disk: u8,
+        snapshot: bool,
+        value: u8,
+    },
+    Disks {
+        filter: u8,
+        page_size: u32,
+    },
+    Snapshots {
+        filter: u8,
+    },
+    Instances,
+    Types(u8),
+    Stock(u8),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let n = any::<u8>;
+    let name = || 0..8_u8;
+    prop_oneof![
+        3 => (1..5_u64).prop_map(Step::Pass),
+        5 => (name(), n(), 18..42_u32, proptest::option::weighted(0.3, n()))
+            .prop_map(|(name, what, size, from)| Step::Create { name, what, size, from }),
+        1 => n().prop_map(Step::Delete),
+        4 => (n(), n()).prop_map(|(disk, node)| Step::Attach(disk, node)),
+        3 => (n(), n()).prop_map(|(disk, node)| Step::Detach(disk, node)),
+        2 => (n(), 10..60_u32, any::<bool>())
+            .prop_map(|(disk, size, online)| Step::Resize { disk, size, online }),
+        3 => (n(), name()).prop_map(|(disk, name)| Step::Cut { disk, name }),
+        1 => n().prop_map(Step::DeleteSnapshot),
+        2 => (n(), any::<bool>(), n())
+            .prop_map(|(disk, snapshot, value)| Step::Tag { disk, snapshot, value }),
+        4 => (n(), 1..600_u32)
+            .prop_map(|(filter, page_size)| Step::Disks { filter, page_size }),
+        2 => n().prop_map(|filter| Step::Snapshots { filter }),
+        1 => Just(Step::Instances),
+        1 => n().prop_map(Step::Types),
+        1 => n().prop_map(Step::Stock),
+    ]
+}
+
+/// A teller, who knows the ids that came up so far.
+#[derive(Debug)]
+struct Teller {
+    world: World,
+    disks: Vec<DiskId>,
+    snapshots: Vec<SnapshotId>,
+    page: Option<String>,
+}
+
+const NODES: [&str; 4] = ["i-one", "i-two", "i-far", "i-unknown"];
+
+impl Teller {
+    async fn open(face: Face) -> Self {
+        let world = World::open(face).await;
+        // A resize takes no time: a second one meanwhile is repeated by the client alone.
+        world.configure(json!({
+            "delays": {"create": "2s", "attach": "3s", "detach": "3s", "cut": "1s",
+                       "snapshot": "4s", "load": "5s", "delete": "2s"},
+            "rules": {"missing_is_error": true, "never_attached": true, "disk_quantity": 4},
+            "stale": {"lag": "1s", "torn": true},
+            "sold_out": ["cn-beijing-b/cloud_auto"],
+        }));
+        Self {
+            world,
+            disks: vec!["d-unknown".parse().unwrap()],
+            snapshots: vec!["s-unknown".parse().unwrap()],
+            page: None,
+        }
+    }
+
+    fn disk(&self, number: u8) -> DiskId {
+        self.disks[usize::from(number) % self.disks.len()].clone()
+    }
+
+    fn snapshot(&self, number: u8) -> SnapshotId {
+        self.snapshots[usize::from(number) % self.snapshots.len()].clone()
+    }
+
+    /// What comes of a step, in words.
+    async fn tell(&mut self, step: &Step) -> String {
+        let ecs = std::sync::Arc::clone(&self.world.ecs);
+        match *step {
+            Step::Pass(seconds) => {
+                self.world.pass(seconds);
+                String::new()
+            }
+            Step::Create {
+                name,
+                what,
+                size,
+                from,
+            } => self.create(&*ecs, name, what, size, from).await,
+            Step::Delete(disk) => words(ecs.delete_disk(soon(), &self.disk(disk)).await),
+            Step::Attach(disk, to) => {
+                let request = onto(&self.disk(disk), NODES[usize::from(to) % 4]);
+                words(ecs.attach_disk(soon(), &request).await)
+            }
+            Step::Detach(disk, from) => {
+                let request = off(&self.disk(disk), NODES[usize::from(from) % 4]);
+                words(ecs.detach_disk(soon(), &request).await)
+            }
+            Step::Resize { disk, size, online } => {
+                let mode = if online {
+                    ResizeMode::Online
+                } else {
+                    ResizeMode::Offline
+                };
+                let disk = self.disk(disk);
+                let token = ClientToken::derive("ResizeDisk", [disk.as_str()]);
+                let request = ResizeDisk {
+                    disk,
+                    size: Gib(size),
+                    mode,
+                    token,
+                };
+                words(ecs.resize_disk(soon(), &request).await)
+            }
+            Step::Cut { disk, name } => {
+                let mut request = cut(&self.disk(disk), &format!("cut-{name}"));
+                request.retention_days = (name > 5).then_some(u32::from(name));
+                request.tags = tags(&[("k", "cut")]);
+                let outcome = ecs.create_snapshot(soon(), &request).await;
+                self.snapshots.extend(outcome.as_ref().ok().cloned());
+                words(outcome)
+            }
+            Step::DeleteSnapshot(snapshot) => {
+                words(ecs.delete_snapshot(soon(), &self.snapshot(snapshot)).await)
+            }
+            Step::Tag {
+                disk,
+                snapshot,
+                value,
+            } => {
+                let targets = if snapshot {
+                    TagTarget::Snapshots(vec![self.snapshot(disk)])
+                } else {
+                    TagTarget::Disks(vec![self.disk(disk), self.disk(0)])
+                };
+                let tags = tags(&[(&format!("k{}", value % 30), "v")]);
+                let request = TagResources { targets, tags };
+                words(ecs.tag_resources(soon(), &request).await)
+            }
+            Step::Disks { filter, page_size } => self.disks(&*ecs, filter, page_size).await,
+            Step::Snapshots { filter } => self.snapshots(&*ecs, filter).await,
+            Step::Instances => {
+                let query = DescribeInstances::default();
+                words(ecs.describe_instances(soon(), &query).await)
+            }
+            Step::Types(count) => {
+                let names = (0..count % 12).map(|n| format!("ecs.g{n}.large"));
+                let names: Vec<String> = names.collect();
+                words(ecs.describe_instance_types(soon(), &names).await)
+            }
+            Step::Stock(filter) => {
+                let query = DescribeStock {
+                    zone: (filter.is_multiple_of(2)).then(|| zone(FAR_ZONE)),
+                    category: (filter.is_multiple_of(3)).then_some(Category::CloudAuto),
+                };
+                words(ecs.describe_available_resource(soon(), &query).await)
+            }
+        }
+    }
+
+    async fn create(
+        &mut self,
+        ecs: &dyn Ecs,
+        name: u8,
+        what: u8,
+        size: u32,
+        from: Option<u8>,
+    ) -> String {
+        let mut request = essd(&format!("disk-{name}"));
+        request.size = Gib(size);
+        request.category = match what % 8 {
+            index @ 0..6 => Category::CREATABLE[usize::from(index)].clone(),
+            6 => Category::Other("cloud_unheard_of".to_owned()),
+            _ => Category::CloudEssd,
+        };
+        request.performance_level = (what.is_multiple_of(5)).then_some(PerformanceLevel::Pl2);
+        request.zone = zone(if what.is_multiple_of(7) {
+            FAR_ZONE
+        } else {
+            ZONE
+        });
+        request.encrypted = what.is_multiple_of(3);
+        request.kms_key = (what.is_multiple_of(4)).then(|| "key".to_owned());
+        request.snapshot = from.map(|number| self.snapshot(number));
+        request.tags = tags(&[("name", "ö /&=+%~*"), ("none", "")]);
+        let outcome = ecs.create_disk(soon(), &request).await;
+        self.disks.extend(outcome.as_ref().ok().cloned());
+        words(outcome)
+    }
+
+    async fn disks(&mut self, ecs: &dyn Ecs, filter: u8, page_size: u32) -> String {
+        let ids = (0..filter % 7).map(|n| self.disk(n));
+        let query = DescribeDisks {
+            ids: (filter.is_multiple_of(3)).then(|| ids.collect()),
+            tags: tags(if filter.is_multiple_of(5) {
+                &[("none", "")]
+            } else {
+                &[]
+            }),
+            instance: (filter.is_multiple_of(7)).then(|| node("i-one")),
+            page_size: (filter.is_multiple_of(2)).then_some(page_size),
+            next: self.page.take(),
+        };
+        let outcome = ecs.describe_disks(soon(), &query).await;
+        self.page = outcome.as_ref().ok().and_then(|page| page.next.clone());
+        words(outcome)
+    }
+
+    async fn snapshots(&mut self, ecs: &dyn Ecs, filter: u8) -> String {
+        let ids = (0..filter % 7).map(|n| self.snapshot(n));
+        let query = DescribeSnapshots {
+            ids: (filter.is_multiple_of(3)).then(|| ids.collect()),
+            disk: (filter.is_multiple_of(5)).then(|| self.disk(filter)),
+            tags: tags(if filter.is_multiple_of(7) {
+                &[("k", "cut")]
+            } else {
+                &[]
+            }),
+            page_size: (filter.is_multiple_of(2)).then_some(u32::from(filter)),
+            next: None,
+        };
+        words(ecs.describe_snapshots(soon(), &query).await)
+    }
+}
+
+/// All that an answer or an error says; how long it took apart.
+fn words<T: std::fmt::Debug>(outcome: Result<T>) -> String {
+    match outcome {
+        Ok(answer) => format!("{answer:?}"),
+        Err(error) => format!("{:?} after {}: {error}", error.kind(), error.attempts()),
+    }
+}
+
+#[test]
+fn the_same_calls_get_the_same_answers_on_every_face() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let mut runner = TestRunner::new(Config {
+        cases: 24,
+        max_shrink_iters: 200,
+        failure_persistence: None,
+        ..Config::default()
+    });
+    let outcome = runner.run(&vec(step(), 1..80), |steps| {
+        runtime.block_on(async {
+            let mut memory = Teller::open(Face::Memory).await;
+            let mut v1 = Teller::open(Face::HTTP_V1).await;
+            let mut v3 = Teller::open(Face::HTTP_V3).await;
+            for step in &steps {
+                let told = memory.tell(step).await;
+                prop_assert_eq!(&told, &v1.tell(step).await, "in memory and V1: {:?}", step);
+                prop_assert_eq!(&told, &v3.tell(step).await, "in memory and V3: {:?}", step);
+            }
+            Ok(())
+        })
+    });
+    outcome.unwrap();
+}
