@@ -249,6 +249,8 @@ where
                 }
             };
             tokio::select! {
+                // In a fixed order, so that a simulation runs the same each time.
+                biased;
                 () = tokio::time::sleep_until(due) => self.describe().await,
                 // Somebody came who is due earlier, or the one who was due has left.
                 () = self.joined.notified() => {}
