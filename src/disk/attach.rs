@@ -3,16 +3,12 @@
 use std::sync::Arc;
 
 use super::error::{Error, cloud, wait};
-use super::missing::{LOOKS_TO_BELIEVE, settled};
+use super::missing::{Doubt, LAG, UNSEEN, settled};
 use super::{Disks, Result};
 use crate::base::Deadline;
 use crate::cloud::poll::{Seen, WaitError};
 use crate::cloud::{self as api, AttachDisk, Kind};
 use crate::model::{Disk, DiskId, DiskStatus, InstanceId};
-
-/// So many looks in a row must say "free" where none has said "attaching": it may have fallen back
-/// between two looks, or the replica may lag.
-const LOOKS_TO_GIVE_UP: u32 = 20;
 
 impl Disks {
     /// Attaches the disk to the node, or finds it attached there.
@@ -96,22 +92,25 @@ impl Disks {
             Err(WaitError::Deadline { .. }) => return Err(cloud(step(disk, node))(refusal)),
             Err(error) => return Err(wait(step(disk, node))(error)),
         };
+        if self.is_on(&row, node) {
+            return Ok(Some(Disk::clone(&row)));
+        }
+        if refusal.kind() == Kind::Quota && row.status != DiskStatus::Attaching {
+            return Err(Error::NodeFull {
+                disk: disk.clone(),
+                node: node.clone(),
+                source: refusal,
+            });
+        }
+        if let Some(error) = self.elsewhere(&row, node) {
+            return Err(error);
+        }
         match &row.status {
-            DiskStatus::InUse if row.is_attached_to(node) => Ok(Some(Disk::clone(&row))),
-            _ if refusal.kind() == Kind::Quota && row.status != DiskStatus::Attaching => {
-                Err(Error::NodeFull {
-                    disk: disk.clone(),
-                    node: node.clone(),
-                    source: refusal,
-                })
-            }
-            DiskStatus::InUse => {
-                Err(elsewhere(&row, node).unwrap_or_else(|| cloud(step(disk, node))(refusal)))
-            }
             DiskStatus::Attaching => self.wait_attached(deadline, disk, node).await.map(Some),
             // The instance is busy with another disk, or this look is a moment old; or the disk is
             // on its way to being free. The next look, a tick from now, is worth another attempt.
             DiskStatus::Available
+            | DiskStatus::InUse
             | DiskStatus::Creating
             | DiskStatus::Detaching
             | DiskStatus::ReIniting => {
@@ -132,6 +131,22 @@ impl Disks {
         }
     }
 
+    /// Whether the row shows the disk in use on the node, and not only as it was before it left.
+    fn is_on(&self, row: &Disk, node: &InstanceId) -> bool {
+        row.is_in_use_on(node) && !self.left.lately(&row.id, node)
+    }
+
+    /// The refusal, when another node has the disk in use and has not let go of it just now.
+    fn elsewhere(&self, row: &Disk, node: &InstanceId) -> Option<Error> {
+        let has = |holder: &&InstanceId| *holder != node && !self.left.lately(&row.id, holder);
+        let holder = row.attachments.iter().find(has)?;
+        (row.status == DiskStatus::InUse).then(|| Error::InUseElsewhere {
+            disk: row.id.clone(),
+            node: node.clone(),
+            holder: holder.clone(),
+        })
+    }
+
     async fn wait_attached(
         &self,
         deadline: Deadline,
@@ -139,41 +154,34 @@ impl Disks {
         node: &InstanceId,
     ) -> Result<Disk> {
         let mut attaching = false;
-        let (mut missing, mut doubts) = (0, 0);
+        let (mut missing, mut free) = (Doubt::default(), Doubt::default());
         let decide = |seen: Seen<Disk>| {
             let row: Arc<Disk> = match seen {
                 Seen::Row(row) => row,
                 Seen::Nothing => {
-                    missing += 1;
                     let gone = Error::NoSuchDisk { disk: disk.clone() };
-                    return (missing >= LOOKS_TO_BELIEVE).then_some(Err(gone));
+                    return missing.holds(LAG).then_some(Err(gone));
                 }
                 Seen::Failed(_) => return None,
             };
-            missing = 0;
-            if row.is_in_use_on(node) {
+            missing.ends();
+            if self.is_on(&row, node) {
                 return Some(Ok(Disk::clone(&row)));
             }
-            if row.status == DiskStatus::InUse
-                && let Some(error) = elsewhere(&row, node)
-            {
+            if let Some(error) = self.elsewhere(&row, node) {
                 return Some(Err(error));
             }
             attaching |= row.status == DiskStatus::Attaching;
             if row.is_free() {
-                doubts += 1;
-                let enough = if attaching {
-                    LOOKS_TO_BELIEVE
-                } else {
-                    LOOKS_TO_GIVE_UP
-                };
+                // It may have fallen back between two looks, or this one may be of before the call.
+                let long = if attaching { LAG } else { UNSEEN };
                 let fell = Error::FellBack {
                     disk: disk.clone(),
                     node: node.clone(),
                 };
-                return (doubts >= enough).then_some(Err(fell));
+                return free.holds(long).then_some(Err(fell));
             }
-            doubts = 0;
+            free.ends();
             None
         };
         let waited = self.disks.until(disk, deadline, decide).await;
@@ -183,13 +191,4 @@ impl Disks {
 
 fn step(disk: &DiskId, node: &InstanceId) -> String {
     format!("attach disk {disk} to node {node}")
-}
-
-fn elsewhere(row: &Disk, node: &InstanceId) -> Option<Error> {
-    let holder = row.attachments.iter().find(|holder| *holder != node)?;
-    Some(Error::InUseElsewhere {
-        disk: row.id.clone(),
-        node: node.clone(),
-        holder: holder.clone(),
-    })
 }

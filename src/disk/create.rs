@@ -119,7 +119,7 @@ impl Disks {
     /// Waits until the disk is made; none once it can be believed that there is no such disk: it was
     /// deleted since, or the cloud lost it.
     async fn made(&self, deadline: Deadline, disk: &DiskId) -> Result<Option<Disk>> {
-        let mut missing = Missing::new();
+        let mut missing = Missing::default();
         let made = |seen: Seen<Disk>| match seen {
             Seen::Row(row) if row.status != DiskStatus::Creating => Some(Some(Disk::clone(&row))),
             Seen::Row(_) => {

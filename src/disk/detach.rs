@@ -1,7 +1,7 @@
 //! Detaching: act first, look only when refused, answer when the node no longer holds the disk.
 
 use super::error::{Error, cloud, wait};
-use super::missing::LOOKS_TO_BELIEVE;
+use super::missing::{Doubt, LAG};
 use super::{Disks, Result};
 use crate::base::Deadline;
 use crate::cloud::poll::{Seen, WaitError};
@@ -37,7 +37,7 @@ impl Disks {
             disk: disk.clone(),
             instance: node.clone(),
         };
-        let mut off = 0;
+        let mut off = Doubt::default();
         loop {
             let refusal = match self.ecs.detach_disk(deadline, &request).await {
                 Ok(()) => return self.wait_detached(deadline, disk, node).await,
@@ -65,15 +65,14 @@ impl Disks {
                     if row.status == DiskStatus::Detaching {
                         return self.wait_detached(deadline, disk, node).await;
                     }
-                    off = 0;
+                    off.ends();
                 }
                 // It may be on its way to this very node.
-                Ok(Some(row)) if row.status == DiskStatus::Attaching => off = 0,
-                Ok(_) => off += 1,
+                Ok(Some(row)) if row.status == DiskStatus::Attaching => off.ends(),
+                // A refusal that does not say so is taken for it only when reads have caught up.
+                Ok(_) if off.holds(LAG) => return Ok(()),
+                Ok(_) => {}
                 Err(error) => return Err(not_seen(disk, node, refusal, error)),
-            }
-            if off >= LOOKS_TO_BELIEVE {
-                return Ok(());
             }
             // The node is busy with another disk, or this look is of before the attachment: the
             // next one, a tick from now, is worth another attempt.
@@ -105,6 +104,7 @@ impl Disks {
         disk: &DiskId,
         node: &InstanceId,
     ) -> Result<()> {
+        self.left.note(disk, node);
         let off = |seen: Seen<Disk>| match seen {
             Seen::Row(row) => (!row.is_attached_to(node)).then_some(()),
             Seen::Nothing => Some(()),
@@ -112,7 +112,9 @@ impl Disks {
         };
         let waited: std::result::Result<(), WaitError> =
             self.disks.until(disk, deadline, off).await;
-        waited.map_err(wait(step(disk, node)))
+        waited.map_err(wait(step(disk, node)))?;
+        self.left.note(disk, node);
+        Ok(())
     }
 }
 

@@ -1,51 +1,56 @@
-//! When to believe that something which descriptions do not show is really not there.
+//! When to believe what descriptions show, or do not show, against what the cloud's answers say. By
+//! time and not by looks: looks are shared, and many can fall into one moment.
 
 use std::fmt::{Debug, Display};
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use crate::base::Deadline;
 use crate::cloud::poll::{Seen, WaitError, Watch};
 
-/// So many looks in a row must agree: a single one may come from a replica that lags.
-pub(super) const LOOKS_TO_BELIEVE: u32 = 4;
-
-/// How long what is new may be missing from a description (eventual consistency). Believing "not
-/// there" any sooner would leave something behind that nobody deletes.
-const LAG: Duration = Duration::from_secs(3);
+/// How old what a description shows may be (eventual consistency). Believing "not there" any sooner
+/// would leave something behind that nobody deletes.
+pub(super) const LAG: Duration = Duration::from_secs(3);
 
 /// How long what the cloud says it made may be missing from every description. Believing that it is
 /// gone any sooner would make a second one.
-const UNSEEN: Duration = Duration::from_secs(10);
+pub(super) const UNSEEN: Duration = Duration::from_secs(10);
+
+/// Looks that contradict an answer of the cloud, without a break.
+#[derive(Debug, Default)]
+pub(super) struct Doubt(Option<Instant>);
+
+impl Doubt {
+    /// A look contradicts; true once the looks have done so for this long.
+    pub(super) fn holds(&mut self, long: Duration) -> bool {
+        self.0.get_or_insert_with(Instant::now).elapsed() >= long
+    }
+
+    /// A look agrees.
+    pub(super) fn ends(&mut self) {
+        self.0 = None;
+    }
+}
 
 /// The looks after something that the cloud says it made.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Missing {
-    unseen: Deadline,
-    /// How many looks in a row have missed what was seen before.
-    looks: Option<u32>,
+    shown: bool,
+    doubt: Doubt,
 }
 
 impl Missing {
-    pub(super) fn new() -> Self {
-        Self {
-            unseen: Deadline::after(UNSEEN),
-            looks: None,
-        }
-    }
-
     /// A look has shown it.
     pub(super) fn shown(&mut self) {
-        self.looks = Some(0);
+        self.shown = true;
+        self.doubt.ends();
     }
 
     /// A look has not; true once it can be believed that it is gone.
     pub(super) fn missed(&mut self) -> bool {
-        self.looks = self.looks.map(|looks| looks + 1);
-        match self.looks {
-            Some(looks) => looks >= LOOKS_TO_BELIEVE,
-            None => self.unseen.is_over(),
-        }
+        self.doubt.holds(if self.shown { LAG } else { UNSEEN })
     }
 }
 
@@ -63,10 +68,10 @@ where
     if row.is_some() {
         return Ok(row);
     }
-    let believed = Deadline::after(LAG);
+    let mut doubt = Doubt::default();
     let until = |seen| match seen {
         Seen::Row(row) => Some(Some(row)),
-        Seen::Nothing => believed.is_over().then_some(None),
+        Seen::Nothing => doubt.holds(LAG).then_some(None),
         Seen::Failed(_) => None,
     };
     watch.until(key, deadline, until).await

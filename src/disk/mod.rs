@@ -19,6 +19,7 @@ mod detach;
 mod error;
 mod find;
 mod label;
+mod left;
 mod list;
 mod meaning;
 mod missing;
@@ -45,6 +46,7 @@ pub struct Disks {
     snapshots: Watch<SnapshotId, Snapshot>,
     slots: slots::Slots,
     trails: trail::Trails,
+    left: left::Left,
     cluster: ClusterId,
 }
 
@@ -58,6 +60,7 @@ impl Disks {
             snapshots: Watch::snapshots(Arc::clone(&ecs), tasks.clone(), pace),
             slots: slots::Slots::default(),
             trails: trail::Trails::default(),
+            left: left::Left::default(),
             ecs,
             cluster,
         }

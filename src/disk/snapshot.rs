@@ -119,7 +119,7 @@ impl Disks {
         new: &NewSnapshot,
         id: &SnapshotId,
     ) -> Result<Option<Snapshot>> {
-        let mut missing = Missing::new();
+        let mut missing = Missing::default();
         let cut = |seen: Seen<Snapshot>| match seen {
             Seen::Row(row) if row.status == SnapshotStatus::Failed => {
                 let snapshot = row.id.clone();
