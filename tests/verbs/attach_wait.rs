@@ -48,6 +48,25 @@ async fn old_reads_delay_the_answer_and_do_not_change_it() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_read_of_the_attachment_before_is_not_taken_for_the_new_one() {
+    for seed in 0..60 {
+        let seed = format!("--seed={seed}");
+        let jumping = ["--stale=0s..2s", "--stale-jumping"];
+        let stage = Stage::new(&[jumping[0], jumping[1], "--attach-delay=1500ms", &seed]);
+        let disk = stage.disk("pvc-1").await;
+        for _ in 0..2 {
+            stage.disks.attach(minutes(1), &disk, &one()).await.unwrap();
+            assert_eq!(stage.holders(&disk), held(&one()), "{seed}");
+            tokio::time::sleep(Duration::from_secs(3)).await;
+            stage.disks.detach(minutes(1), &disk, &one()).await.unwrap();
+        }
+        stage.fault("AttachDisk", &json!("reset-after"));
+        stage.disks.attach(minutes(1), &disk, &one()).await.unwrap();
+        assert_eq!(stage.holders(&disk), held(&one()), "{seed}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn available_right_after_the_call_is_no_failure() {
     // The replica shows Available for two seconds, then Attaching for six.
     let stage = Stage::new(&["--stale=2s", "--attach-delay=6s"]);

@@ -14,7 +14,7 @@ use diskplugin::model::{DiskId, InstanceId};
 use crate::kit::{Stage, available, minutes, one, text, two, wanted};
 
 /// Runs of so many volumes, each of so many steps.
-const RUNS: u64 = 60;
+const RUNS: u64 = 50;
 const VOLUMES: u64 = 5;
 const STEPS: u64 = 10;
 
@@ -139,10 +139,14 @@ fn passes(error: &Error) -> bool {
 /// end. Returns what it must be.
 async fn live(processes: Vec<Arc<Disks>>, number: u64, mut dice: Dice) -> Volume {
     let mut volume = Volume::default();
-    let mut generation = 0;
+    let (mut generation, mut process) = (0, 0);
     for _ in 0..STEPS {
-        // The driver is restarted now and then.
-        let disks = dice.of(&processes);
+        if dice.below(3) == 0 {
+            // The driver is restarted, which takes longer than reads lag.
+            process = (process + 1) % processes.len();
+            tokio::time::sleep(Duration::from_secs(3)).await;
+        }
+        let disks = &processes[process];
         let Some(disk) = volume.disk.clone() else {
             generation += 1;
             let name = format!("pvc-{number}-{generation}");
@@ -160,27 +164,47 @@ async fn live(processes: Vec<Arc<Disks>>, number: u64, mut dice: Dice) -> Volume
         };
         let target = dice.of(&[one(), two()]);
         match (dice.below(4), &volume.node) {
-            (0, _) => {
-                let gone = retried(&mut dice, async |soon| disks.delete(soon, &disk).await).await;
-                match (gone, &volume.node) {
-                    (Ok(()), None) => volume = Volume::default(),
-                    (Err(Error::StillAttached { .. }), Some(_)) => {}
-                    // A read may be of before the detachment.
-                    (Err(Error::StillAttached { .. }), None) => {}
-                    (other, _) => panic!("delete of {volume:?}: {other:?}"),
+            (0, Some(_)) => {
+                let kept = retried(&mut dice, async |soon| disks.delete(soon, &disk).await).await;
+                assert!(
+                    matches!(kept, Err(Error::StillAttached { .. })),
+                    "delete of {volume:?}: {kept:?}"
+                );
+            }
+            (0, None) => {
+                let gone = async |soon| match disks.delete(soon, &disk).await {
+                    // A read of before it was detached, and perhaps of before it was deleted: the
+                    // orchestrator asks again.
+                    Err(Error::StillAttached { .. }) => Ok(false),
+                    outcome => outcome.map(|()| true),
+                };
+                for _ in 0..10 {
+                    if retried(&mut dice, gone).await.unwrap() {
+                        volume = Volume::default();
+                        break;
+                    }
+                    tokio::time::sleep(Duration::from_secs(1)).await;
                 }
+                assert_eq!(volume.disk, None, "{disk} could not be deleted");
             }
             (1 | 2, None) => {
-                let made = retried(&mut dice, async |soon| {
-                    disks.attach(soon, &disk, &target).await
-                })
-                .await;
-                match made {
-                    Ok(_) => volume.node = Some(target),
-                    // A category that these nodes do not take.
-                    Err(error) if error.meaning() == Meaning::Refused => {}
-                    Err(Error::InUseElsewhere { .. }) => {}
-                    Err(error) => panic!("attach of {volume:?}: {}", text(&error)),
+                let attach = async |soon| match disks.attach(soon, &disk, &target).await {
+                    // A read of before it was detached there: the orchestrator asks again.
+                    Err(Error::InUseElsewhere { .. }) => Ok(false),
+                    outcome => outcome.map(|_| true),
+                };
+                for _ in 0..10 {
+                    match retried(&mut dice, attach).await {
+                        Ok(true) => volume.node = Some(target.clone()),
+                        Ok(false) => {
+                            tokio::time::sleep(Duration::from_secs(1)).await;
+                            continue;
+                        }
+                        // A category that these nodes do not take.
+                        Err(error) if error.meaning() == Meaning::Refused => {}
+                        Err(error) => panic!("attach of {volume:?}: {}", text(&error)),
+                    }
+                    break;
                 }
             }
             (1 | 2, Some(node)) => {
@@ -258,6 +282,7 @@ async fn run(seed: u64) {
     };
     let all = local.run_until(lives.join_all());
     let volumes = tokio::select! {
+        biased;
         volumes = all => volumes,
         () = stock => unreachable!(),
     };
