@@ -167,6 +167,8 @@ impl Exec for Processes {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
+            // Out of the terminal's group: Ctrl-C is for the driver, which lets running calls finish.
+            .process_group(0)
             .kill_on_drop(true)
             .spawn()
             .map_err(|error| {
