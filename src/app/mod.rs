@@ -1,5 +1,6 @@
 //! The composition roots: each role builds its parts and passes them by argument.
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use crate::cli::{Cli, LogFormat, Role};
@@ -77,7 +78,10 @@ fn quiet(role: &Role) -> bool {
 fn fail(error: &anyhow::Error, format: LogFormat) -> ExitCode {
     let text = crate::base::chain::chain(error.as_ref());
     match format {
-        LogFormat::Text => eprintln!("diskplugin: {text}"),
+        LogFormat::Text => {
+            // Nobody may be reading any more.
+            let _ = writeln!(std::io::stderr(), "diskplugin: {text}");
+        }
         // A collector takes one object a line, the last words too.
         LogFormat::Json => tracing::error!("{text}"),
     }

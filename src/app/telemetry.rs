@@ -12,13 +12,13 @@ pub(super) fn start(format: LogFormat, quiet: bool) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default));
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter)
+        // Colours are for terminals, not for log collectors.
+        .with_ansi(std::io::stderr().is_terminal())
+        // Where nobody reads the log any more, complaining about that would end the process.
+        .log_internal_errors(false)
         .with_writer(std::io::stderr);
     match format {
-        LogFormat::Text => {
-            // Colours are for eyes: in a file or a collector they are noise.
-            let colours = std::io::stderr().is_terminal();
-            lines.with_target(false).with_ansi(colours).init();
-        }
+        LogFormat::Text => lines.with_target(false).init(),
         LogFormat::Json => lines.json().flatten_event(true).init(),
     }
 }
