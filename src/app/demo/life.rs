@@ -109,7 +109,7 @@ impl Life {
         show.step("unpublish and unstage it", self.leave(&restored, two))
             .await?;
         show.step("detach it", self.detach(&restored, two)).await?;
-        self.delete_all(show, &[volume, restored], &snapshot).await
+        self.delete_all(show, &volume, &restored, &snapshot).await
     }
 
     /// What happens in the cloud only.
@@ -132,18 +132,19 @@ impl Life {
         show.step("attach it to node 2", self.attach(&restored, two))
             .await?;
         show.step("detach it", self.detach(&restored, two)).await?;
-        self.delete_all(show, &[volume, restored], &snapshot).await
+        self.delete_all(show, &volume, &restored, &snapshot).await
     }
 
     async fn delete_all(
         &self,
         show: &mut Show,
-        volumes: &[String],
+        volume: &str,
+        restored: &str,
         snapshot: &str,
     ) -> anyhow::Result<()> {
-        for volume in volumes {
-            show.step("delete a volume", self.delete(volume)).await?;
-        }
+        show.step("delete the volume", self.delete(volume)).await?;
+        show.step("delete the restored volume", self.delete(restored))
+            .await?;
         show.step("delete the snapshot", self.delete_snapshot(snapshot))
             .await
     }

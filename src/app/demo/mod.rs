@@ -3,6 +3,7 @@
 use std::os::unix::fs::MetadataExt;
 
 use super::signal;
+use crate::base::chain::chain;
 use crate::cli;
 
 mod clean;
@@ -14,55 +15,73 @@ mod node;
 mod show;
 mod world;
 
-use show::Show;
+use show::{Show, say};
 use world::World;
 
 /// Ended by a signal.
 #[derive(Debug, thiserror::Error)]
-#[error("stopped by a signal; everything has been taken down")]
+#[error("stopped by a signal")]
 pub(super) struct Interrupted;
 
 pub(crate) async fn run(args: cli::Demo) -> anyhow::Result<()> {
-    let stop = signal::stop()?;
+    let stop = signal::stop_or_hangup()?;
     tokio::pin!(stop);
     let root = is_root();
     if !root {
-        println!(
-            "This is not root, so only the cloud's half is shown: block devices, mkfs and mount need \
-             root. For the whole life: sudo make demo"
-        );
+        say("This is not root, so only the cloud's half is shown: block devices, mkfs and mount")?;
+        say("need root. For the whole life: sudo make demo\n")?;
     }
     let mut world = World::new(root, args.signature)?;
     let told = tokio::select! {
         told = tell(&mut world, &args, root) => told,
         () = &mut stop => Err(Interrupted.into()),
     };
+    let mut told = told;
     if told.is_ok() && args.keep {
-        world.invite();
-        stop.await;
+        told = world.invite();
+        if told.is_ok() {
+            stop.await;
+        }
     }
-    // From here on signals are ignored: taking down is what they ask for.
+    // From here on signals are ignored: taking down is what they ask for. What cannot be printed is
+    // no reason not to do it.
+    let _ = match &told {
+        Err(error) if error.is::<Interrupted>() => {
+            say("\nStopped: what runs is finished, then everything is taken down.")
+        }
+        _ => say("\nTaking everything down."),
+    };
     let cleaned = world.take_down().await;
-    told.and(cleaned)
+    if cleaned.is_ok() {
+        let _ = say("Nothing is left behind: no mount, no loop device, no file.");
+    }
+    match (told, cleaned) {
+        (told, Ok(())) => told,
+        (Ok(()), Err(left)) => Err(left),
+        (Err(error), Err(left)) => Err(left.context(format!(
+            "{}; then not everything could be taken down",
+            chain(error.as_ref())
+        ))),
+    }
 }
 
 async fn tell(world: &mut World, args: &cli::Demo, root: bool) -> anyhow::Result<()> {
     world.start().await?;
     let mut show = Show::new(world.fake()?);
-    show.opening(world);
+    show.opening(world)?;
     let filesystem = match args.fs_type {
         Some(filesystem) => filesystem,
         None if root => world.filesystem().await?,
         None => crate::model::Filesystem::default(),
     };
+    show.head()?;
     let life = life::Life::new(world, filesystem).await?;
     if root {
         life.whole(&mut show, args.keep).await?;
     } else {
         life.cloud_half(&mut show).await?;
     }
-    show.summary(&world.fake()?);
-    Ok(())
+    show.summary(&world.fake()?)
 }
 
 /// Whether this process may attach loop devices and mount: the owner of `/proc/self` is the

@@ -1,9 +1,12 @@
 //! What the demo prints: each step as it ends, with its time and its cloud calls.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::future::Future;
+use std::io::Write;
 use std::time::Duration;
 
+use anyhow::Context;
 use tokio::time::Instant;
 
 use super::world::World;
@@ -18,6 +21,12 @@ pub(super) struct Show {
     calls: BTreeMap<String, u64>,
 }
 
+/// Prints a line. A reader that has gone (`demo | head`) is a failure like any other, after which
+/// everything is taken down; a panic would leave it all behind.
+pub(super) fn say(line: impl Display) -> anyhow::Result<()> {
+    writeln!(std::io::stdout(), "{line}").context("cannot print")
+}
+
 impl Show {
     pub(super) fn new(fake: Cloud) -> Self {
         Self {
@@ -28,16 +37,26 @@ impl Show {
         }
     }
 
-    pub(super) fn opening(&self, world: &World) {
-        println!(
-            "One volume's whole life. Every step is a CSI call over a unix socket; every cloud"
-        );
-        println!(
-            "call is a signed HTTP request to {}.",
+    pub(super) fn opening(&self, world: &World) -> anyhow::Result<()> {
+        say(
+            "One volume's whole life. Every step is a CSI call over a unix socket; every cloud call is",
+        )?;
+        say(format_args!(
+            "a signed HTTP request to {}.",
             self.fake.endpoint().unwrap_or_default()
-        );
-        println!("Everything lives in {}.\n", world.directory().display());
-        println!("{:>3}  {:<34} {:>8}  cloud calls", "", "step", "time");
+        ))?;
+        say(format_args!(
+            "Everything lives in {}.",
+            world.directory().display()
+        ))
+    }
+
+    /// The heads of the columns.
+    pub(super) fn head(&self) -> anyhow::Result<()> {
+        say(format_args!(
+            "\n{:>3}  {:<34} {:>8}  cloud calls",
+            "", "step", "time"
+        ))
     }
 
     /// Runs a step and prints it: what, how long, which cloud calls, and what came of it.
@@ -54,35 +73,46 @@ impl Show {
         let time = seconds(start.elapsed());
         match outcome {
             Ok((value, remark)) => {
-                println!("{:>3}  {title:<34} {time:>8}  {calls}", self.steps);
+                say(format_args!(
+                    "{:>3}  {title:<34} {time:>8}  {calls}",
+                    self.steps
+                ))?;
                 if !remark.is_empty() {
-                    println!("     {remark}");
+                    say(format_args!("     {remark}"))?;
                 }
                 Ok(value)
             }
             Err(error) => {
-                println!("{:>3}  {title:<34} {time:>8}  {calls}  FAILED", self.steps);
+                say(format_args!(
+                    "{:>3}  {title:<34} {time:>8}  {calls}  FAILED",
+                    self.steps
+                ))?;
                 Err(error.context(format!("step {} ({title}) failed", self.steps)))
             }
         }
     }
 
-    pub(super) fn summary(&self, fake: &Cloud) {
+    pub(super) fn summary(&self, fake: &Cloud) -> anyhow::Result<()> {
         let all: u64 = self.calls.values().sum();
-        println!(
+        say(format_args!(
             "\n{} steps in {}, {all} cloud calls:",
             self.steps,
             seconds(self.start.elapsed())
-        );
+        ))?;
         for (action, count) in &self.calls {
-            println!("  {count:>4} {action}");
+            say(format_args!("  {count:>4} {action}"))?;
         }
-        let left = |kind: &str| fake.state()[kind].as_array().map_or(0, Vec::len);
-        println!(
+        let state = fake.state();
+        // What is deleted is out of everybody's sight at once; only its file goes a moment later.
+        let left = |kind: &str| {
+            let rows = state[kind].as_array().into_iter().flatten();
+            rows.filter(|row| row["status"] != "Deleting").count()
+        };
+        say(format_args!(
             "Left in the cloud: {} disks, {} snapshots.",
             left("disks"),
             left("snapshots")
-        );
+        ))
     }
 
     fn take_calls(&mut self) -> String {

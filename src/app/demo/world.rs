@@ -8,6 +8,8 @@ use std::time::Duration;
 use anyhow::Context;
 use tokio_util::sync::CancellationToken;
 
+use super::clean;
+use super::show::say;
 use crate::app::{cloud, controller, mock_cloud, node};
 use crate::base::{Deadline, Tasks};
 use crate::cloud::sign::Scheme;
@@ -103,10 +105,10 @@ impl World {
         if self.host.may_grow_mounted_ext(deadline).await? {
             return Ok(Filesystem::Ext4);
         }
-        println!(
-            "     This machine withholds CAP_SYS_RESOURCE, without which the kernel grows no mounted \
-             ext4: xfs it is.\n"
-        );
+        say(
+            "This machine withholds CAP_SYS_RESOURCE, without which the kernel grows no mounted ext4: \
+             xfs it is.",
+        )?;
         Ok(Filesystem::Xfs)
     }
 
@@ -176,32 +178,45 @@ impl World {
     pub(super) async fn take_down(mut self) -> anyhow::Result<()> {
         self.stop.cancel();
         self.servers.finish().await;
-        let unmounted = super::clean::unmount_below(&self.host, &self.directory).await;
+        let unmounted = clean::unmount_below(&self.host, &self.directory).await;
         if let Some(fake) = self.fake.take() {
             fake.shutdown().await;
         }
         unmounted?;
-        super::clean::remove(&self.directory)
+        clean::remove(&self.directory)?;
+        clean::check(&self.directory)
     }
 
     /// Says how to talk to what stays up.
-    pub(super) fn invite(&self) {
+    pub(super) fn invite(&self) -> anyhow::Result<()> {
         let endpoint = self
             .fake
             .as_ref()
             .and_then(Cloud::endpoint)
             .unwrap_or_default();
-        println!("\nEverything stays up until Ctrl-C:");
-        println!(
+        let controller = self.controller_socket();
+        say("\nEverything stays up until Ctrl-C:")?;
+        say(format_args!(
             "  controller   unix://{}",
-            self.controller_socket().display()
-        );
+            controller.display()
+        ))?;
         if self.root {
-            println!("  node 1       unix://{}", self.node_socket(0).display());
-            println!("  node 2       unix://{}", self.node_socket(1).display());
-            println!("  volume       {}", self.kubelet(1).join("pod").display());
+            for number in 0..2 {
+                let socket = self.node_socket(number);
+                say(format_args!(
+                    "  node {}       unix://{}",
+                    number + 1,
+                    socket.display()
+                ))?;
+            }
+            let volume = self.kubelet(1).join("pod");
+            say(format_args!("  volume       {}", volume.display()))?;
         }
-        println!("  cloud        curl {endpoint}/_control/state");
-        println!("               curl {endpoint}/_control/calls");
+        say(format_args!(
+            "  cloud        curl {endpoint}/_control/state"
+        ))?;
+        say(format_args!(
+            "               curl {endpoint}/_control/calls"
+        ))
     }
 }
