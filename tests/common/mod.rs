@@ -2,5 +2,6 @@
 
 pub(crate) mod csi;
 pub(crate) mod fake;
+pub(crate) mod machine;
 pub(crate) mod process;
 pub(crate) mod wait;

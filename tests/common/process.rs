@@ -17,7 +17,7 @@ use super::csi;
 use super::wait::until;
 
 /// Longer than any start or end takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(40);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A command line, with an environment that has nothing but what is given here.
 #[derive(Debug)]
@@ -98,6 +98,12 @@ impl Start {
         self.spawn().ended().await
     }
 
+    /// Starts it, waits for its end, and tells whether it did well. For where nothing can be awaited.
+    pub(crate) fn run_blocking(mut self) -> bool {
+        let status = self.command.as_std_mut().status();
+        status.is_ok_and(|status| status.success())
+    }
+
     /// Starts it and waits until it answers on the socket.
     pub(crate) async fn ready(self, socket: &Path) -> (Process, Channel) {
         let mut process = self.spawn();
@@ -118,10 +124,6 @@ impl Process {
     fn read(&self, name: &str) -> String {
         let bytes = std::fs::read(self.prints.path().join(name)).expect("made at the start");
         String::from_utf8_lossy(&bytes).into_owned()
-    }
-
-    pub(crate) fn pid(&self) -> i32 {
-        self.pid.as_raw()
     }
 
     /// Sends the signal to the process alone.
