@@ -16,7 +16,7 @@ use crate::model::{ClusterId, InstanceId, RegionId, ZoneId};
 #[derive(Debug, Parser)]
 #[command(name = "diskplugin", version, arg_required_else_help = true)]
 pub struct Cli {
-    /// How log lines look; RUST_LOG says which there are.
+    /// How log lines look. How much is logged is said by RUST_LOG, such as debug.
     #[arg(
         long,
         global = true,
@@ -61,7 +61,7 @@ pub enum Role {
 /// Where a role listens and how it ends.
 #[derive(Debug, Args)]
 pub struct Serve {
-    /// The CSI socket.
+    /// The CSI socket: unix:///absolute/path.
     #[arg(
         long,
         env = "DISKPLUGIN_ENDPOINT",
@@ -69,7 +69,7 @@ pub struct Serve {
     )]
     pub endpoint: Endpoint,
 
-    /// After SIGTERM, running calls may take so long to finish.
+    /// How long running calls may take to finish after SIGTERM.
     #[arg(long, env = "DISKPLUGIN_DRAIN_TIMEOUT", default_value = "25s", value_parser = duration)]
     pub drain_timeout: Duration,
 }
@@ -77,16 +77,16 @@ pub struct Serve {
 /// Where in the cloud a role is.
 #[derive(Debug, Args)]
 pub struct Place {
-    /// Region of the disks; unset, the instance metadata service tells.
+    /// Region of the disks; unset, it comes from the instance metadata service.
     #[arg(long, env = "DISKPLUGIN_REGION")]
     pub region: Option<RegionId>,
 
-    /// Zone for disks that nothing else places, and the node's own; unset, the instance metadata
-    /// service tells.
+    /// The node's own zone; for the controller, the zone of disks that neither topology nor
+    /// StorageClass places. Unset, it comes from the instance metadata service.
     #[arg(long, env = "DISKPLUGIN_ZONE")]
     pub zone: Option<ZoneId>,
 
-    /// The instance metadata service.
+    /// URL of the instance metadata service.
     #[arg(long, env = "DISKPLUGIN_METADATA_ENDPOINT", default_value = DEFAULT_ENDPOINT,
           value_parser = url)]
     pub metadata_endpoint: String,
@@ -95,20 +95,20 @@ pub struct Place {
 /// How the cloud is reached.
 #[derive(Debug, Args)]
 pub struct Cloud {
-    /// URL of the ECS API; unset, the region's.
+    /// URL of the ECS API; unset, that of the region.
     #[arg(long, env = "DISKPLUGIN_ECS_ENDPOINT", value_parser = url)]
     pub ecs_endpoint: Option<String>,
 
-    /// The network over which the region's API is reached.
+    /// The network over which the region's API is reached, where --ecs-endpoint is unset.
     #[arg(long, env = "DISKPLUGIN_NETWORK", value_enum, default_value_t)]
     pub network: Network,
 
-    /// The signature of requests.
+    /// How requests to the cloud are signed.
     #[arg(long, env = "DISKPLUGIN_SIGNATURE", value_enum, default_value_t)]
     pub signature: Scheme,
 
-    /// Directory of a mounted Secret with access-key-id and access-key-secret; unset, the
-    /// environment has ACCESS_KEY_ID and ACCESS_KEY_SECRET, or ALIBABA_CLOUD_ACCESS_KEY_ID and
+    /// Directory of a mounted Secret with the files access-key-id and access-key-secret; unset, the
+    /// environment counts: ACCESS_KEY_ID and ACCESS_KEY_SECRET, or ALIBABA_CLOUD_ACCESS_KEY_ID and
     /// ALIBABA_CLOUD_ACCESS_KEY_SECRET.
     #[arg(long, env = "DISKPLUGIN_CREDENTIALS_DIR")]
     pub credentials_dir: Option<PathBuf>,
@@ -117,8 +117,8 @@ pub struct Cloud {
 /// Whose disks these are.
 #[derive(Debug, Args)]
 pub struct Owner {
-    /// Goes into a tag of each disk and snapshot; only what carries it is listed and deleted.
-    /// Unlike in any other cluster of the account.
+    /// Name of this cluster, unlike that of any other cluster of the account. It goes into a tag of
+    /// each disk and snapshot; only what carries it is listed and deleted.
     #[arg(long, env = "DISKPLUGIN_CLUSTER_ID")]
     pub cluster_id: Option<ClusterId>,
 }
@@ -126,12 +126,12 @@ pub struct Owner {
 /// What a node knows of itself.
 #[derive(Debug, Args)]
 pub struct NodeSelf {
-    /// Instance id of this node; unset, the instance metadata service tells.
+    /// Instance id of this node; unset, it comes from the instance metadata service.
     #[arg(long, env = "DISKPLUGIN_NODE_ID")]
     pub node_id: Option<InstanceId>,
 
-    /// How many volumes this node takes, 1 or more; unset, also MAX_VOLUMES_PERNODE is looked at, and
-    /// without that the cluster is told no limit.
+    /// How many volumes this node takes, 1 or more; unset, MAX_VOLUMES_PERNODE counts, and without
+    /// that the cluster is told no limit.
     #[arg(long, env = "DISKPLUGIN_MAX_VOLUMES_PER_NODE",
           value_parser = clap::value_parser!(u32).range(1..))]
     pub max_volumes_per_node: Option<u32>,
@@ -166,8 +166,8 @@ pub struct Node {
     /// Who it is.
     #[command(flatten)]
     pub own: NodeSelf,
-    /// With the fake cloud: directory of this node's links to loop devices, DIR/nodes/NODE-ID of
-    /// `mock-cloud --device-dir DIR`.
+    /// Only with the fake cloud: directory of this node's links to loop devices, which is
+    /// DIR/nodes/NODE-ID of `mock-cloud --device-dir DIR`.
     #[arg(long, env = "DISKPLUGIN_DEVICE_DIR")]
     pub device_dir: Option<PathBuf>,
 }
@@ -201,7 +201,7 @@ pub struct AllInOne {
     /// Who it is.
     #[command(flatten)]
     pub own: NodeSelf,
-    /// The cloud.
+    /// Which cloud it uses.
     #[arg(long = "cloud", env = "DISKPLUGIN_CLOUD", value_enum, default_value_t)]
     pub which: Which,
     /// The fake cloud's options, with `--cloud mock`.
@@ -214,7 +214,8 @@ pub struct AllInOne {
 #[cfg(feature = "mock-cloud")]
 #[derive(Debug, Args)]
 pub struct MockCloud {
-    /// Address to serve; only the loopback is safe, for the control path asks for no password.
+    /// Address to serve. The control path asks for no password and answers only on a loopback
+    /// address.
     #[arg(long, env = "DISKPLUGIN_LISTEN", default_value = "127.0.0.1:8480")]
     pub listen: std::net::SocketAddr,
     /// The region that it plays.
@@ -232,7 +233,7 @@ pub struct Demo {
     /// Filesystem of the volume; unset, ext4 where this machine can grow it mounted, else xfs.
     #[arg(long)]
     pub fs_type: Option<crate::model::Filesystem>,
-    /// The signature of requests.
+    /// How requests to the cloud are signed.
     #[arg(long, env = "DISKPLUGIN_SIGNATURE", value_enum, default_value_t)]
     pub signature: Scheme,
     /// Leave everything up at the end, and say how to talk to it; Ctrl-C takes it down.

@@ -9,6 +9,7 @@ use super::signal;
 use crate::base::SystemClock;
 use crate::cli;
 use crate::host::Processes;
+use crate::sim::options::DEFAULT_SECRET;
 use crate::sim::{Cloud, Options};
 
 pub(crate) async fn run(args: cli::MockCloud) -> anyhow::Result<()> {
@@ -56,6 +57,10 @@ fn introduce(cloud: &Cloud, options: &Options) {
         }
     }
     println!("  driver         ACCESS_KEY_ID={}", options.access_key_id);
-    println!("                 ACCESS_KEY_SECRET as given by --access-key-secret");
+    let secret = match options.access_key_secret.expose() {
+        DEFAULT_SECRET => DEFAULT_SECRET,
+        _ => "(as given by --access-key-secret)",
+    };
+    println!("                 ACCESS_KEY_SECRET={secret}");
     println!("                 --ecs-endpoint {endpoint}");
 }

@@ -11,6 +11,9 @@ use super::throttle::Limits;
 use super::world::Genesis;
 use crate::model::ZoneId;
 
+/// The secret where none is given. It protects nothing, so it is shown.
+pub const DEFAULT_SECRET: &str = "fake-cloud-secret";
+
 /// What a fake cloud is started with. Delays are one duration (`500ms`) or a range (`1s..5s`).
 #[derive(Debug, Clone, clap::Args)]
 pub struct Options {
@@ -18,12 +21,12 @@ pub struct Options {
     #[arg(skip = "cn-beijing".to_owned())]
     pub region: String,
 
-    /// Its zones; unset, REGION-a, REGION-b and REGION-c.
+    /// Its zones, separated by commas; unset, REGION-a, REGION-b and REGION-c.
     #[arg(long, value_delimiter = ',', value_parser = plain::<ZoneId>)]
     pub zones: Vec<String>,
 
-    /// Its instances: a number of them, put into the zones in turn, or a list of ID, ID=ZONE,
-    /// ID=TYPE, ID=ZONE=TYPE.
+    /// Its instances: their number, put into the zones in turn, or a list, separated by commas, of
+    /// ID, ID=ZONE, ID=TYPE or ID=ZONE=TYPE. Ids begin with i-, types with ecs.
     #[arg(long, default_value = "2")]
     pub nodes: Nodes,
 
@@ -36,74 +39,75 @@ pub struct Options {
     pub access_key_id: String,
 
     /// Its secret. The default protects nothing.
-    #[arg(long, default_value = "fake-cloud-secret", hide_default_value = true)]
+    #[arg(long, default_value = DEFAULT_SECRET)]
     pub access_key_secret: Secret,
 
-    /// Time from Creating to Available.
+    /// How long a disk is Creating: 2s, or 1s..5s for a time drawn for each.
     #[arg(long, default_value = "0s")]
     pub create_delay: Spread,
 
-    /// Time from Attaching to In_use.
+    /// How long a disk is Attaching.
     #[arg(long, default_value = "0s")]
     pub attach_delay: Spread,
 
-    /// Time from Detaching to Available.
+    /// How long a disk is Detaching.
     #[arg(long, default_value = "0s")]
     pub detach_delay: Spread,
 
-    /// Time until a new size shows.
+    /// How long until a new size shows.
     #[arg(long, default_value = "0s")]
     pub resize_delay: Spread,
 
-    /// Time until the point in time of a snapshot is cut.
+    /// How long until the point in time of a snapshot is cut.
     #[arg(long, default_value = "0s")]
     pub cut_delay: Spread,
 
-    /// Time until a snapshot is accomplished.
+    /// How long until a snapshot is accomplished.
     #[arg(long, default_value = "0s")]
     pub snapshot_delay: Spread,
 
-    /// Time until a deleted disk frees its file and its quota; it is hidden at once.
+    /// How long until a deleted disk frees its file and its quota; it is hidden at once.
     #[arg(long, default_value = "0s")]
     pub delete_delay: Spread,
 
-    /// Time for which a disk made from a snapshot refuses deletion.
+    /// How long a disk made from a snapshot refuses deletion.
     #[arg(long, default_value = "0s")]
     pub load_delay: Spread,
 
-    /// Latency of every answer.
+    /// How long every answer takes.
     #[arg(long, default_value = "0s")]
     pub answer_delay: Spread,
 
-    /// How old the replica that lists are served from is.
+    /// How old what lists show is.
     #[arg(long, default_value = "0s")]
     pub stale: Spread,
 
-    /// Each list draws its own age within --stale: a new value may be followed by an old one.
+    /// Draw an age within --stale for each list: a new value may be followed by an old one.
     #[arg(long)]
     pub stale_jumping: bool,
 
-    /// Calls a minute: a number for each action, and ACTION=N, user=N, mode=window|bucket.
+    /// Calls allowed a minute, separated by commas: N for each action, ACTION=N for one, user=N for
+    /// all together, mode=window or mode=bucket.
     #[arg(long)]
     pub throttle: Option<Limits>,
 
-    /// ZONE/CATEGORY that cannot be bought; either may be *.
+    /// ZONE/CATEGORY that cannot be bought, separated by commas; either may be *.
     #[arg(long, value_delimiter = ',')]
     pub sold_out: Vec<SoldOut>,
 
-    /// Disks that an instance takes, its system disk included, whatever its type says.
+    /// How many disks an instance takes, its system disk included, whatever its type says.
     #[arg(long)]
     pub disk_quantity: Option<u32>,
 
-    /// A disk that was never attached cannot be snapshotted, as in the real cloud.
+    /// Refuse snapshots of a disk that was never attached, as the real cloud does.
     #[arg(long)]
     pub never_attached: bool,
 
-    /// Deleting what is not there is an error instead of success.
+    /// Answer the deletion of what is not there with an error instead of success.
     #[arg(long)]
     pub missing_is_error: bool,
 
-    /// Attaches and detaches of one instance may run side by side.
+    /// Let attachments and detachments of one instance run side by side.
     #[arg(long)]
     pub parallel_attach: bool,
 
@@ -111,7 +115,7 @@ pub struct Options {
     #[arg(long, default_value = "diskplugin-node")]
     pub ram_role: String,
 
-    /// The metadata service answers only requests that carry a token.
+    /// Let the metadata service answer only requests that carry a token.
     #[arg(long)]
     pub metadata_token_required: bool,
 
@@ -123,7 +127,7 @@ pub struct Options {
     #[arg(long, required_if_eq("back_with", "loop"))]
     pub device_dir: Option<PathBuf>,
 
-    /// Further configuration, as the JSON that the control path shows and takes.
+    /// More configuration, as the JSON that the control path shows and takes.
     #[arg(long, value_parser = json)]
     pub config: Option<serde_json::Value>,
 }
