@@ -1,0 +1,119 @@
+//! What a reference lists is all that the code knows.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use diskplugin::csi::param::Class;
+use diskplugin::model::{Category, Filesystem};
+use diskplugin::sim::config::Config;
+use diskplugin::sim::fault::FaultKind;
+
+use crate::page::{page, read, root};
+use crate::report;
+
+#[test]
+fn every_parameter_of_a_storage_class_has_its_row() {
+    let unknown = HashMap::from([("unknown".to_owned(), String::new())]);
+    let refusal = Class::read(&unknown).unwrap_err().message().to_owned();
+    let allowed = refusal.split_once("allowed are ").expect("it says so").1;
+    let allowed = allowed.replace(" and ", ", ");
+    let text = read("docs/reference/storage-class.md");
+    report(
+        allowed
+            .split(", ")
+            .map(|name| format!("| `{name}` |"))
+            .filter(|row| !text.contains(row)),
+    );
+}
+
+#[test]
+fn every_category_and_filesystem_is_in_the_storage_class_reference() {
+    let page = page("docs/reference/storage-class.md");
+    let mut rows = Vec::new();
+    for category in Category::CREATABLE {
+        let sizes = category.sizes().expect("what is created has sizes");
+        let (least, most) = (sizes.start().0, sizes.end().0);
+        rows.push(format!("| `{category}` | {least} to {most} |"));
+    }
+    // In the order in which `available` tries them.
+    assert!(page.text.contains(&rows.join("\n")), "{}", rows.join("\n"));
+    let missing = Filesystem::ALL.into_iter().map(|fs| fs.to_string());
+    report(missing.filter(|name| !page.has_span(name)));
+}
+
+#[test]
+fn every_grpc_code_that_the_services_answer_has_its_row() {
+    let mut codes = Vec::new();
+    gather_codes(&root().join("src/csi"), &mut codes);
+    assert!(codes.iter().any(|code| code == "NOT_FOUND"), "{codes:?}");
+    let text = read("docs/reference/errors.md");
+    report(
+        codes
+            .iter()
+            .map(|code| format!("| `{code}` |"))
+            .filter(|row| !text.contains(row)),
+    );
+}
+
+/// `Code::NotFound` and `Status::not_found(` alike.
+fn gather_codes(folder: &Path, codes: &mut Vec<String>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            gather_codes(&path, codes);
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).unwrap();
+        for (start, end) in [("Code::", None), ("Status::", Some("("))] {
+            for rest in text.split(start).skip(1) {
+                let name: String = rest
+                    .chars()
+                    .take_while(|c| c.is_alphanumeric() || *c == '_')
+                    .collect();
+                let called = rest[name.len()..].starts_with(end.unwrap_or_default());
+                if called && !["new", "Ok", "from_header_map", "ok"].contains(&name.as_str()) {
+                    codes.push(upper(&name));
+                }
+            }
+        }
+    }
+}
+
+fn upper(name: &str) -> String {
+    let mut upper = String::new();
+    for (index, c) in name.char_indices() {
+        if c.is_uppercase() && index > 0 {
+            upper.push('_');
+        }
+        upper.extend(c.to_uppercase());
+    }
+    upper
+}
+
+#[test]
+fn every_fault_and_every_key_of_the_fake_cloud_is_named() {
+    let page = page("docs/reference/fake-cloud.md");
+    let refusal = serde_json::from_str::<FaultKind>("\"unknown\"").unwrap_err();
+    let refusal = refusal.to_string();
+    let kinds = refusal.split_once("one of ").expect("it names them").1;
+    let kinds = kinds.split('`').skip(1).step_by(2);
+    report(
+        kinds
+            .filter(|kind| !page.text.contains(&format!("| `{kind}` |")))
+            .filter(|kind| !page.text.contains(&format!("| `{{\"{kind}\":")))
+            .map(|kind| format!("fault {kind}")),
+    );
+    let config = serde_json::to_value(Config::default()).unwrap();
+    let mut keys = Vec::new();
+    for (key, value) in config.as_object().unwrap() {
+        keys.push(key.clone());
+        keys.extend(
+            value
+                .as_object()
+                .into_iter()
+                .flatten()
+                .map(|(k, _)| k.clone()),
+        );
+    }
+    report(keys.into_iter().filter(|key| !page.has_span(key)));
+}

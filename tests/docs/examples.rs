@@ -1,0 +1,96 @@
+//! The examples are what Kubernetes and the driver take.
+
+use std::collections::HashMap;
+
+use diskplugin::csi::identity::DRIVER;
+use diskplugin::csi::param::Class;
+use serde::Deserialize;
+
+use crate::page::{read, root};
+use crate::report;
+
+/// `storage.k8s.io/v1`, as far as it is used.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct StorageClass {
+    api_version: String,
+    kind: String,
+    metadata: Metadata,
+    provisioner: String,
+    #[serde(default)]
+    parameters: HashMap<String, String>,
+    #[serde(rename = "reclaimPolicy")]
+    reclaim: Reclaim,
+    #[serde(rename = "volumeBindingMode")]
+    binding: Binding,
+    allow_volume_expansion: bool,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Metadata {
+    name: String,
+}
+
+#[derive(Debug, Deserialize, PartialEq, Eq)]
+enum Reclaim {
+    Delete,
+    Retain,
+}
+
+#[derive(Debug, Deserialize, PartialEq, Eq)]
+enum Binding {
+    Immediate,
+    WaitForFirstConsumer,
+}
+
+fn classes() -> Vec<StorageClass> {
+    parse(&read("examples/storageclass.yaml"))
+}
+
+fn parse(text: &str) -> Vec<StorageClass> {
+    strict(text).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Kubernetes takes an unquoted `false` for no text, unlike this crate.
+fn strict(text: &str) -> Result<Vec<StorageClass>, serde_saphyr::Error> {
+    let options = serde_saphyr::options! { no_schema: true };
+    serde_saphyr::from_multiple_with_options(text, options)
+}
+
+#[test]
+fn every_example_is_a_file_that_a_test_reads() {
+    let entries = std::fs::read_dir(root().join("examples")).unwrap();
+    let names: Vec<_> = entries.map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names, ["storageclass.yaml"], "add a test for the new one");
+}
+
+#[test]
+fn every_example_class_is_one_that_the_driver_accepts() {
+    let classes = classes();
+    assert_eq!(classes.len(), 2);
+    report(classes.iter().filter_map(|class| {
+        let name = &class.metadata.name;
+        assert_eq!(class.api_version, "storage.k8s.io/v1", "{name}");
+        assert_eq!(class.kind, "StorageClass", "{name}");
+        assert_eq!(class.provisioner, DRIVER, "{name}");
+        assert!(class.allow_volume_expansion, "{name}");
+        let refusal = Class::read(&class.parameters).err()?;
+        Some(format!("{name}: {}", refusal.message()))
+    }));
+}
+
+#[test]
+fn the_examples_show_both_reclaim_policies_and_both_bindings() {
+    let classes = classes();
+    assert_eq!(classes[0].reclaim, Reclaim::Delete);
+    assert_eq!(classes[0].binding, Binding::Immediate);
+    assert_eq!(classes[1].reclaim, Reclaim::Retain);
+    assert_eq!(classes[1].binding, Binding::WaitForFirstConsumer);
+}
+
+#[test]
+fn a_parameter_that_is_no_text_is_refused_as_kubernetes_does() {
+    let text = read("examples/storageclass.yaml").replace("\"false\"", "false");
+    assert!(strict(&text).is_err());
+}

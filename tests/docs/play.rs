@@ -1,0 +1,181 @@
+//! Types what the pages tell the reader to type.
+
+use std::net::{Ipv4Addr, TcpListener};
+use std::time::Duration;
+
+use diskplugin::base::Deadline;
+use diskplugin::host::{Command, Exec, Processes};
+
+use crate::page::{Page, page, pages, read};
+use crate::report;
+use crate::script::{ELSEWHERE, Step, agrees, session};
+
+/// The fake cloud's address in the pages; here each session has its own.
+const ADDRESS: &str = "127.0.0.1:8480";
+
+/// For one session. The demo takes a dozen seconds.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+#[tokio::test]
+async fn whoever_types_what_the_pages_say_sees_what_they_show() {
+    let mut played = 0;
+    for page in pages().iter().filter(|page| !needs_root(page)) {
+        let steps = session(page);
+        played += steps.len();
+        report(play(page, &steps).await);
+    }
+    assert!(played > 20, "only {played} steps were played");
+}
+
+#[tokio::test]
+async fn the_readme_shows_the_demo_as_it_is() {
+    let page = page("README.md");
+    assert!(needs_root(&page));
+    if can_make_devices().await {
+        report(play(&page, &session(&page)).await);
+    }
+}
+
+#[test]
+fn what_is_typed_elsewhere_is_in_the_pages_and_in_make_test() {
+    let pages = pages();
+    let lines: Vec<&str> = pages
+        .iter()
+        .flat_map(|page| &page.blocks)
+        .flat_map(|block| block.text.lines())
+        .map(|line| line.trim_start_matches("$ "))
+        .collect();
+    report(
+        ELSEWHERE
+            .iter()
+            .filter(|(line, _)| !lines.contains(line))
+            .map(|(line, _)| format!("no page has {line}")),
+    );
+    let makefile = read("Makefile");
+    let recipe = |name: &str| {
+        let rule = format!("\n{name}: ");
+        let rest = makefile.split_once(&rule).expect("the target is there").1;
+        rest.split("\n\n").next().unwrap_or_default().to_owned()
+    };
+    for run in [
+        "cargo test --locked",
+        "cargo run --locked -- demo",
+        "tests/sanity/run",
+    ] {
+        assert!(recipe("test").contains(run), "make test runs no {run}");
+    }
+    assert!(recipe("demo").contains("cargo run --locked -- demo $(ARGS)"));
+    assert!(recipe("sanity").contains("tests/sanity/run $(ARGS)"));
+}
+
+fn needs_root(page: &Page) -> bool {
+    session(page)
+        .iter()
+        .any(|step| step.typed == "diskplugin demo")
+}
+
+/// Whether the demo can show all of it; aloud when it cannot.
+async fn can_make_devices() -> bool {
+    let probe = "test $(id -u) = 0 && f=$(mktemp) && truncate -s 1M $f && d=$(losetup -f --show $f) \
+         && losetup -d $d && rm $f";
+    let command = Command::new("sh").args(["-ec", probe]);
+    let output = Processes
+        .run(&command, Deadline::after(Duration::from_secs(20)))
+        .await
+        .unwrap();
+    if output.code == Some(0) {
+        return true;
+    }
+    let reason = format!("root and loop devices are needed: {}", output.stderr);
+    let ci = std::env::var_os("CI").is_some_and(|value| !value.is_empty());
+    assert!(!ci, "nothing is skipped in CI: {reason}");
+    eprintln!("SKIPPED: the demo in README.md because {reason}");
+    false
+}
+
+/// The steps of a page that went wrong.
+async fn play(page: &Page, steps: &[Step]) -> Vec<String> {
+    if steps.is_empty() {
+        return Vec::new();
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let address = free_address();
+    let file = dir.path().join("session.sh");
+    std::fs::write(&file, script(steps, &address)).unwrap();
+    // A session that hangs is ended with all that it started.
+    let command = Command::new("timeout")
+        .args(["--kill-after=5", &PATIENCE.as_secs().to_string(), "bash"])
+        .arg(&file);
+    let deadline = Deadline::after(PATIENCE + Duration::from_secs(10));
+    let output = Processes.run(&command, deadline).await.unwrap();
+    judge(page, steps, &output.stdout, &address)
+}
+
+fn judge(page: &Page, steps: &[Step], printed: &str, address: &str) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let mut rest = printed;
+    for (index, step) in steps.iter().enumerate() {
+        let (name, typed) = (page.path.display(), &step.typed);
+        let Some((happened, after)) = rest.split_once(&mark(index)) else {
+            wrong.push(format!("{name}: {typed}\nfailed or did not end:\n{rest}"));
+            break;
+        };
+        rest = after;
+        let shown: Vec<String> = step
+            .shown
+            .iter()
+            .map(|line| line.replace(ADDRESS, address))
+            .collect();
+        let lines: Vec<&str> = happened.lines().collect();
+        if !shown.is_empty() && !agrees(&shown, &lines) {
+            let shown = shown.join("\n");
+            wrong.push(format!(
+                "{name}: {typed}\nshows:\n{shown}\nbut:\n{happened}"
+            ));
+        }
+    }
+    wrong
+}
+
+fn script(steps: &[Step], address: &str) -> String {
+    let program = std::path::Path::new(env!("CARGO_BIN_EXE_diskplugin"));
+    let folder = program.parent().unwrap().display();
+    let mut script = format!(
+        "set -eu\nexec 2>&1\ncd \"$(dirname \"$0\")\"\n\
+         unset RUST_LOG ${{!DISKPLUGIN_@}} ${{!ACCESS_KEY_@}} ${{!ALIBABA_CLOUD_@}}\n\
+         export TMPDIR=$PWD PATH=\"{folder}:$PATH\" DISKPLUGIN_LISTEN={address}\n\
+         trap 'kill $(jobs -p) 2>/dev/null || true; wait' EXIT\n"
+    );
+    for (index, step) in steps.iter().enumerate() {
+        let typed = step.typed.replace(ADDRESS, address);
+        let mark = mark(index).replace('\n', "\\n");
+        script.push_str(&format!("{typed}\nprintf '{mark}'\n"));
+    }
+    script
+}
+
+fn mark(step: usize) -> String {
+    format!("\n--- end of step {step} ---\n")
+}
+
+fn free_address() -> String {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    listener.local_addr().unwrap().to_string()
+}
+
+#[tokio::test]
+async fn a_step_that_fails_or_shows_something_else_is_found() {
+    let made_up = |text: &str| Page::read("made-up.md".as_ref(), text);
+    for (text, wrong) in [
+        (
+            "```sh\ntrue\n```\n```console\n$ echo $((1 + 1))\n2\n```\n",
+            0,
+        ),
+        ("```console\n$ echo 1\n2\n$ echo 2\n2\n```\n", 1),
+        ("```sh\nfalse\n```\n```sh\ntrue\n```\n", 1),
+        ("```console\n$ X=1\n$ echo $X $PWD\n1 [..]\n```\n", 0),
+    ] {
+        let page = made_up(text);
+        assert_eq!(play(&page, &session(&page)).await.len(), wrong, "{text}");
+    }
+}

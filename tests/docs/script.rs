@@ -1,0 +1,153 @@
+//! What a page tells the reader to type, and what it says is shown then.
+//!
+//! A block `sh` is typed as it stands. In a block `console` a line after `$ ` is typed, with its
+//! continuations after `> `, and the lines below it are shown: `...` stands for any lines, `[..]` for
+//! anything within a line. Where nothing is shown, nothing is claimed. All blocks of a page are one
+//! session.
+
+use crate::page::Page;
+
+/// Lines that are not typed here, and why that is no loss.
+pub(crate) const ELSEWHERE: &[(&str, &str)] = &[
+    (
+        "make demo",
+        "make test runs it; what it shows is compared with diskplugin demo",
+    ),
+    (
+        "make demo ARGS=--keep",
+        "waits for Ctrl-C; otherwise make demo",
+    ),
+    ("make test", "is what runs this"),
+    ("make sanity", "make test runs tests/sanity/run"),
+    (
+        "make sanity ARGS=--ginkgo.focus=NodeStageVolume",
+        "a part of make sanity",
+    ),
+    ("cargo build --locked", "the program is built already"),
+    (
+        "export PATH=\"$PWD/target/debug:$PATH\"",
+        "the program is first on PATH already",
+    ),
+];
+
+/// Typed in the place of a line whose output is shown.
+const STAND_IN: (&str, &str) = ("make demo", "diskplugin demo");
+
+/// Something to type.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Step {
+    pub(crate) typed: String,
+    /// What is shown then; empty claims nothing.
+    pub(crate) shown: Vec<String>,
+}
+
+/// The session of a page; what is typed elsewhere is left out.
+pub(crate) fn session(page: &Page) -> Vec<Step> {
+    let mut steps = Vec::new();
+    for block in &page.blocks {
+        match block.language.as_str() {
+            "sh" => {
+                let lines = block.text.lines().filter(|line| !is_elsewhere(line));
+                let typed = lines.collect::<Vec<_>>().join("\n");
+                steps.push(Step {
+                    typed,
+                    shown: Vec::new(),
+                });
+            }
+            "console" => steps.extend(console(&block.text)),
+            _ => {}
+        }
+    }
+    steps.retain(|step| !step.typed.trim().is_empty());
+    for step in &mut steps {
+        if step.typed == STAND_IN.0 && !step.shown.is_empty() {
+            STAND_IN.1.clone_into(&mut step.typed);
+        }
+    }
+    steps.retain(|step| !is_elsewhere(&step.typed));
+    steps
+}
+
+fn is_elsewhere(line: &str) -> bool {
+    ELSEWHERE.iter().any(|(known, _)| *known == line)
+}
+
+fn console(text: &str) -> Vec<Step> {
+    let mut steps: Vec<Step> = Vec::new();
+    for line in text.lines() {
+        if let Some(typed) = line.strip_prefix("$ ") {
+            steps.push(Step {
+                typed: typed.to_owned(),
+                shown: Vec::new(),
+            });
+            continue;
+        }
+        let step = steps.last_mut().expect("a block console begins with $");
+        match line.strip_prefix("> ") {
+            Some(more) if step.shown.is_empty() => {
+                step.typed.push('\n');
+                step.typed.push_str(more);
+            }
+            _ => step.shown.push(line.to_owned()),
+        }
+    }
+    steps
+}
+
+/// Whether what happened is what is shown.
+pub(crate) fn agrees(shown: &[String], happened: &[&str]) -> bool {
+    match (shown, happened) {
+        ([], happened) => happened.iter().all(|line| line.trim().is_empty()),
+        ([elision, rest @ ..], _) if elision == "..." => {
+            (0..=happened.len()).any(|skip| agrees(rest, &happened[skip..]))
+        }
+        ([first, shown @ ..], [line, happened @ ..]) => {
+            line_agrees(first.trim_end(), line.trim_end()) && agrees(shown, happened)
+        }
+        (_, []) => false,
+    }
+}
+
+fn line_agrees(shown: &str, line: &str) -> bool {
+    let Some((before, after)) = shown.split_once("[..]") else {
+        return shown == line;
+    };
+    let Some(rest) = line.strip_prefix(before) else {
+        return false;
+    };
+    let mut starts = rest.char_indices().map(|(at, _)| at).chain([rest.len()]);
+    starts.any(|at| line_agrees(after, &rest[at..]))
+}
+
+#[test]
+fn elisions_stand_for_lines_and_for_parts_of_lines_and_nothing_else_does() {
+    let shown = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
+    let happened = ["one", "two 2", "three"];
+    for good in [
+        "one\ntwo 2\nthree",
+        "...\nthree",
+        "one\n...",
+        "one\ntwo [..]\nthree",
+    ] {
+        assert!(agrees(&shown(good), &happened), "{good}");
+    }
+    for bad in [
+        "",
+        "one",
+        "two 2\nthree",
+        "one\n[..]",
+        "...\nfour",
+        "one\ntwo[..]3\nthree",
+    ] {
+        assert!(!agrees(&shown(bad), &happened), "{bad}");
+    }
+}
+
+#[test]
+fn a_console_is_read_as_what_is_typed_and_what_is_shown() {
+    let steps = console("$ a \\\n>   b\nx\n> y\n$ c\n");
+    assert_eq!(steps.len(), 2);
+    assert_eq!(steps[0].typed, "a \\\n  b");
+    assert_eq!(steps[0].shown, ["x", "> y"]);
+    assert!(steps[1].shown.is_empty());
+}
