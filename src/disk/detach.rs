@@ -44,6 +44,8 @@ impl Disks {
                 Err(refusal) => refusal,
             };
             if refusal.code().is_some_and(|code| NOT_HELD.contains(&code)) {
+                // An attempt before this one may have taken it off, a moment ago.
+                self.left.note(disk, node);
                 return Ok(());
             }
             match refusal.kind() {
@@ -70,7 +72,10 @@ impl Disks {
                 // It may be on its way to this very node.
                 Ok(Some(row)) if row.status == DiskStatus::Attaching => off.ends(),
                 // A refusal that does not say so is taken for it only when reads have caught up.
-                Ok(_) if off.holds(LAG) => return Ok(()),
+                Ok(_) if off.holds(LAG) => {
+                    self.left.note(disk, node);
+                    return Ok(());
+                }
                 Ok(_) => {}
                 Err(error) => return Err(not_seen(disk, node, refusal, error)),
             }
