@@ -67,6 +67,18 @@ async fn a_read_of_the_attachment_before_is_not_taken_for_the_new_one() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_read_of_before_a_detachment_without_an_answer_is_not_taken_for_the_new_attachment() {
+    let stage = Stage::new(&["--stale=2s"]);
+    let disk = stage.disk("pvc-1").await;
+    stage.disks.attach(minutes(1), &disk, &one()).await.unwrap();
+    stage.fault("DetachDisk", &json!("reset-after"));
+    stage.disks.detach(minutes(1), &disk, &one()).await.unwrap();
+    stage.fault("AttachDisk", &json!("service-unavailable"));
+    stage.disks.attach(minutes(1), &disk, &one()).await.unwrap();
+    assert_eq!(stage.holders(&disk), held(&one()));
+}
+
+#[tokio::test(start_paused = true)]
 async fn available_right_after_the_call_is_no_failure() {
     // The replica shows Available for two seconds, then Attaching for six.
     let stage = Stage::new(&["--stale=2s", "--attach-delay=6s"]);
