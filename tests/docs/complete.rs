@@ -91,6 +91,66 @@ fn upper(name: &str) -> String {
 }
 
 #[test]
+fn every_call_that_is_served_is_in_the_semantics() {
+    let text = read("docs/semantics.md");
+    let mut calls = 0;
+    report(
+        ["src/csi/controller/mod.rs", "src/csi/node/service.rs"]
+            .iter()
+            .flat_map(|path| {
+                let source = read(path);
+                let implementation = source.split_once("#[tonic::async_trait]").unwrap().1;
+                let names = implementation.split("    async fn ").skip(1);
+                names
+                    .filter_map(|rest| rest.split_once('('))
+                    .map(|(name, _)| camel(name))
+                    .inspect(|_| calls += 1)
+                    .collect::<Vec<_>>()
+            })
+            .filter(|name| !text.contains(name.as_str())),
+    );
+    assert!(calls > 15, "only {calls} calls were found");
+}
+
+/// `create_volume` is `CreateVolume`.
+fn camel(name: &str) -> String {
+    let words = name.split('_').map(|word| {
+        let (first, rest) = word.split_at(1);
+        format!("{}{rest}", first.to_uppercase())
+    });
+    words.collect()
+}
+
+#[test]
+fn the_architecture_names_every_folder_of_the_source_and_every_suite_of_tests() {
+    let page = page("docs/architecture.md");
+    let mut folders = Vec::new();
+    gather_folders(Path::new("src"), &mut folders);
+    for entry in std::fs::read_dir(root().join("tests")).unwrap() {
+        let name = entry.unwrap().file_name().display().to_string();
+        folders.push(format!("tests/{name}"));
+    }
+    assert!(folders.len() > 20, "the walk misses folders: {folders:?}");
+    report(
+        folders
+            .into_iter()
+            .filter(|name| !page.has_span(name) && !page.has_span(&format!("{name}/"))),
+    );
+}
+
+/// Folders of modules, without those of tests.
+fn gather_folders(folder: &Path, folders: &mut Vec<String>) {
+    for entry in std::fs::read_dir(root().join(folder)).unwrap() {
+        let entry = entry.unwrap();
+        if entry.file_type().unwrap().is_dir() && entry.file_name() != "tests" {
+            let path = folder.join(entry.file_name());
+            folders.push(path.display().to_string());
+            gather_folders(&path, folders);
+        }
+    }
+}
+
+#[test]
 fn every_fault_and_every_key_of_the_fake_cloud_is_named() {
     let page = page("docs/reference/fake-cloud.md");
     let refusal = serde_json::from_str::<FaultKind>("\"unknown\"").unwrap_err();
