@@ -1,7 +1,7 @@
 # What a person or the CI types. Each target brings along what it needs (scripts/setup).
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test sanity
+.PHONY: help setup demo test sanity bench
 
 SANITY := tests/tools/bin/csi-sanity
 
@@ -29,6 +29,12 @@ sanity: ## Run the CSI conformance suite against all-in-one (ARGS=… are handed
 	scripts/setup test
 	cargo build --locked
 	tests/sanity/run $(ARGS)
+
+# Builds for release three times, which takes minutes: figures of anything else mean little.
+bench: ## Print speed, cloud calls, memory and size beside the least that they could be
+	scripts/setup demo
+	cargo bench --locked --bench churn
+	cargo bench --locked --bench footprint
 
 $(SANITY): tests/tools/go.mod tests/tools/go.sum
 	cd tests/tools && CGO_ENABLED=0 go build -o bin/ github.com/kubernetes-csi/csi-test/v5/cmd/csi-sanity

@@ -1,0 +1,168 @@
+//! What both benches need: programs that are started, looked at and ended.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use anyhow::{Context, bail, ensure};
+use diskplugin::csi::proto::ProbeRequest;
+use diskplugin::csi::proto::identity_client::IdentityClient;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use tokio::io::{AsyncBufReadExt, BufReader, Lines};
+use tokio::process::{Child, ChildStdout, Command};
+use tokio::time::{Instant, timeout};
+use tonic::transport::{Channel, Endpoint};
+
+pub(crate) const REGION: &str = "cn-beijing";
+pub(crate) const ZONE: &str = "cn-beijing-a";
+
+/// How long a program may take to come up, or to end.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The key that the fake cloud takes where nobody says otherwise; it protects nothing.
+const KEY: [(&str, &str); 2] = [
+    ("ACCESS_KEY_ID", "LTAI5tFAKECLOUDKEY000001"),
+    ("ACCESS_KEY_SECRET", "fake-cloud-secret"),
+];
+
+/// A running `diskplugin`; killed when dropped.
+#[derive(Debug)]
+pub(crate) struct Program {
+    child: Child,
+    log: PathBuf,
+    /// Kept open: who prints into a closed pipe dies.
+    stdout: Option<Lines<BufReader<ChildStdout>>>,
+}
+
+impl Program {
+    /// Starts a role. What it logs goes to a file of the role's name in the directory.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "nothing here is a tool of the host: these processes are what is measured"
+    )]
+    pub(crate) fn start(binary: &Path, dir: &Path, args: &[&str]) -> anyhow::Result<Self> {
+        let role = args.first().context("a role is wanted")?;
+        let log = dir.join(format!("{role}.log"));
+        let file = std::fs::File::create(&log)?;
+        // Nothing of the caller's environment: it could set flags.
+        let child = Command::new(binary)
+            .args(args)
+            .env_clear()
+            .envs(KEY)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(file)
+            .kill_on_drop(true)
+            .spawn()
+            .with_context(|| format!("cannot start {}", binary.display()))?;
+        Ok(Self {
+            child,
+            log,
+            stdout: None,
+        })
+    }
+
+    /// Starts a fake cloud on a free port of the loopback, and tells its endpoint.
+    pub(crate) async fn fake_cloud(
+        binary: &Path,
+        dir: &Path,
+        flags: &[&str],
+    ) -> anyhow::Result<(Self, String)> {
+        let mut args = vec!["mock-cloud", "--listen=127.0.0.1:0", "--region", REGION];
+        args.extend(["--zones", ZONE]);
+        args.extend(flags);
+        let mut program = Self::start(binary, dir, &args)?;
+        let stdout = program.child.stdout.take().context("it is piped")?;
+        // Its first line ends with the endpoint.
+        let mut lines = BufReader::new(stdout).lines();
+        let first = timeout(PATIENCE, lines.next_line()).await;
+        program.stdout = Some(lines);
+        let line = first.context("the fake cloud says nothing")??;
+        let line = line.with_context(|| program.last_words())?;
+        let endpoint = line.split_whitespace().last();
+        Ok((program, endpoint.context("no endpoint")?.to_owned()))
+    }
+
+    /// Starts a controller on this cloud.
+    pub(crate) fn controller(binary: &Path, dir: &Path, cloud: &str) -> anyhow::Result<Self> {
+        let endpoint = format!("unix://{}", socket(dir, "controller").display());
+        let mut args = vec!["controller", "--endpoint", &endpoint];
+        args.extend(["--region", REGION, "--zone", ZONE]);
+        args.extend(["--cluster-id", "bench", "--ecs-endpoint", cloud]);
+        Self::start(binary, dir, &args)
+    }
+
+    /// Waits until the role answers that it is ready.
+    pub(crate) async fn ready(&mut self, socket: &Path) -> anyhow::Result<Channel> {
+        let endpoint = Endpoint::try_from(format!("unix://{}", socket.display()))?;
+        let start = Instant::now();
+        let mut tick = tokio::time::interval(Duration::from_millis(1));
+        loop {
+            tick.tick().await;
+            if let Ok(channel) = endpoint.connect().await {
+                let mut identity = IdentityClient::new(channel.clone());
+                // No `ready` means ready (CSI, `ProbeResponse`).
+                let probed = identity.probe(ProbeRequest {}).await;
+                if probed.is_ok_and(|r| r.get_ref().ready != Some(false)) {
+                    return Ok(channel);
+                }
+            }
+            if self.child.try_wait()?.is_some() || start.elapsed() > PATIENCE {
+                bail!("it did not come up: {}", self.last_words());
+            }
+        }
+    }
+
+    /// A line of `/proc/PID/status`, in KiB: `VmHWM` is the peak of resident memory, `VmRSS` what is
+    /// resident now.
+    pub(crate) fn memory_kib(&self, field: &str) -> anyhow::Result<u64> {
+        let pid = self.child.id().context("it has ended")?;
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
+        let mut lines = status.lines();
+        let line = lines.find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
+        let number = line.and_then(|line| line.split_whitespace().next());
+        Ok(number.context("no such field")?.parse()?)
+    }
+
+    /// Ends it as kubelet would, and sees it end well.
+    pub(crate) async fn stop(mut self) -> anyhow::Result<()> {
+        let pid = self.child.id().context("it has ended")?;
+        kill(Pid::from_raw(i32::try_from(pid)?), Signal::SIGTERM)?;
+        let ended = timeout(PATIENCE, self.child.wait()).await;
+        let status = ended.context("it did not end after SIGTERM")??;
+        ensure!(
+            status.success(),
+            "it ended with {status}: {}",
+            self.last_words()
+        );
+        Ok(())
+    }
+
+    fn last_words(&self) -> String {
+        let text = std::fs::read_to_string(&self.log).unwrap_or_default();
+        let lines: Vec<&str> = text.lines().rev().take(10).collect();
+        lines.into_iter().rev().collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// The binaries named after `--`; cargo adds a flag of its own.
+pub(crate) fn named() -> Vec<PathBuf> {
+    let words = std::env::args_os().skip(1).map(PathBuf::from);
+    words
+        .filter(|word| word.as_path() != Path::new("--bench"))
+        .collect()
+}
+
+/// Where a role listens.
+pub(crate) fn socket(dir: &Path, role: &str) -> PathBuf {
+    dir.join(format!("{role}.sock"))
+}
+
+/// Runs the bench to its end.
+pub(crate) fn run(bench: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(bench)
+}
