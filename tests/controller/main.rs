@@ -1,9 +1,9 @@
+//! The CSI Controller service, called in-process over the fake cloud in memory, in virtual time.
 #![cfg(feature = "mock-cloud")]
 #![expect(
     clippy::unwrap_used,
     reason = "in a helper as in a test, a failure fails the test"
 )]
-//! The CSI Controller service, called in-process over the fake cloud in memory, in virtual time.
 
 #[path = "../common/patient.rs"]
 mod patient;
