@@ -8,6 +8,9 @@ use super::place::Candidate;
 use crate::cloud::{Error, Kind};
 use crate::model::ClientToken;
 
+/// How many names are remembered. Forgetting one is as safe as a restart.
+const MOST: usize = 1000;
+
 /// What is remembered of each kind of call.
 #[derive(Debug, Default)]
 pub(super) struct Trails {
@@ -42,6 +45,13 @@ impl Trail {
     /// Changes the past of a name; one that is empty again takes no room.
     pub(super) fn note(&self, name: &str, change: impl FnOnce(&mut Past)) {
         let mut pasts = self.lock();
+        // Names that never end well, because nobody asks for them again, must not add up.
+        if pasts.len() >= MOST
+            && !pasts.contains_key(name)
+            && let Some(other) = pasts.keys().next().cloned()
+        {
+            pasts.remove(&other);
+        }
         let past = pasts.entry(name.to_owned()).or_default();
         change(past);
         if *past == Past::default() {
@@ -82,5 +92,15 @@ mod tests {
         assert_eq!(trail.of("pvc-1").refused, 1);
         trail.note("pvc-1", |past| past.refused = 0);
         assert!(trail.lock().is_empty());
+    }
+
+    #[test]
+    fn names_that_nobody_asks_for_again_do_not_add_up() {
+        let trail = Trail::default();
+        for n in 0..3 * MOST {
+            trail.note(&format!("pvc-{n}"), |past| past.refused += 1);
+        }
+        assert_eq!(trail.lock().len(), MOST);
+        assert_eq!(trail.of(&format!("pvc-{}", 3 * MOST - 1)).refused, 1);
     }
 }
