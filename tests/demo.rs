@@ -110,13 +110,29 @@ async fn a_closed_terminal_and_a_terminate_leave_nothing() {
 }
 
 #[tokio::test]
+async fn an_interrupt_in_the_middle_of_a_write_leaves_nothing() {
+    if !has_devices("demo under SIGINT while it writes").await {
+        return;
+    }
+    let home = Home::new();
+    let mut demo = home.diskplugin(&["demo"]).spawn();
+    // Writing is next, and keeps the mount busy.
+    demo.says("publish it to a pod").await;
+    demo.signal(Signal::SIGINT);
+    let ended = demo.ended().await;
+    assert_eq!(home.left(), [""; 0]);
+    stopped(&ended);
+}
+
+#[tokio::test]
 async fn an_impatient_terminal_leaves_nothing() {
     if !has_devices("demo under many SIGINT").await {
         return;
     }
     let home = Home::new();
     let mut demo = home.diskplugin(&["demo"]).spawn();
-    demo.says("publish it to a pod").await;
+    // Formatting is next, by a command.
+    demo.says("attach it to node 1").await;
     // Ctrl-C again and again, which reaches every process of the terminal's group.
     until("the demo ends", SOON, async || {
         let over = demo.is_over();
