@@ -37,7 +37,10 @@ pub(crate) fn fake_client(
     options: &crate::sim::Options,
 ) -> anyhow::Result<Arc<dyn Ecs>> {
     use crate::cloud::credential::{Credentials, Fixed};
-    let key = Credentials::new(&*options.access_key_id, options.access_key_secret.expose());
+    let key = Credentials::new(
+        options.access_key_id.expose(),
+        options.access_key_secret.expose(),
+    );
     let transport = Transport::new(Settings {
         endpoint: endpoint.to_owned(),
         region: region.clone(),

@@ -9,7 +9,7 @@ use super::signal;
 use crate::base::SystemClock;
 use crate::cli;
 use crate::host::Processes;
-use crate::sim::options::DEFAULT_SECRET;
+use crate::sim::options::{DEFAULT_KEY, DEFAULT_SECRET};
 use crate::sim::{Cloud, Options};
 
 pub(crate) async fn run(args: cli::MockCloud) -> anyhow::Result<()> {
@@ -56,11 +56,15 @@ fn introduce(cloud: &Cloud, options: &Options) {
             println!("                 --device-dir {}", directory.display());
         }
     }
-    println!("  driver         ACCESS_KEY_ID={}", options.access_key_id);
+    let key = match options.access_key_id.expose() {
+        DEFAULT_KEY => DEFAULT_KEY,
+        _ => "(as given by --access-key-id)",
+    };
     let secret = match options.access_key_secret.expose() {
         DEFAULT_SECRET => DEFAULT_SECRET,
         _ => "(as given by --access-key-secret)",
     };
+    println!("  driver         ACCESS_KEY_ID={key}");
     println!("                 ACCESS_KEY_SECRET={secret}");
     println!("                 --ecs-endpoint {endpoint}");
 }

@@ -12,7 +12,7 @@ use super::spread::{after, until};
 /// The keys that are known.
 #[derive(Debug)]
 pub(crate) struct Keys {
-    pub(crate) id: String,
+    pub(crate) id: Secret,
     pub(crate) secret: Secret,
     pub(crate) seed: u64,
 }
@@ -57,7 +57,7 @@ impl Keys {
         life: Duration,
     ) -> Result<String, Refusal> {
         let mismatch = || Refusal::new(400, "InvalidSecurityToken.MismatchWithAccessKey");
-        if id == self.id {
+        if id == self.id.expose() {
             return match token {
                 None => Ok(self.secret.expose().to_owned()),
                 Some(_) => Err(mismatch()),
@@ -101,7 +101,7 @@ mod tests {
 
     fn keys() -> Keys {
         Keys {
-            id: "LTAI5tEXAMPLE".to_owned(),
+            id: "LTAI5tEXAMPLE".parse().unwrap(),
             secret: "s".parse().unwrap(),
             seed: 1,
         }
@@ -136,8 +136,11 @@ mod tests {
         assert_eq!(code(&keys, &role.id, None, at(0)), "MissingSecurityToken");
         let mismatch = "InvalidSecurityToken.MismatchWithAccessKey";
         assert_eq!(code(&keys, &role.id, Some("CAISx"), at(0)), mismatch);
-        assert_eq!(code(&keys, &keys.id, Some(&role.token), at(0)), mismatch);
-        assert_eq!(code(&keys, &keys.id, None, at(0)), "ok");
+        assert_eq!(
+            code(&keys, keys.id.expose(), Some(&role.token), at(0)),
+            mismatch
+        );
+        assert_eq!(code(&keys, keys.id.expose(), None, at(0)), "ok");
         let unknown = "InvalidAccessKeyId.NotFound";
         assert_eq!(code(&keys, "LTAI5tOTHER", None, at(0)), unknown);
         assert_eq!(code(&keys, "STS.other", Some("CAIS"), at(0)), unknown);

@@ -11,6 +11,9 @@ use super::throttle::Limits;
 use super::world::Genesis;
 use crate::model::ZoneId;
 
+/// The access key where none is given.
+pub const DEFAULT_KEY: &str = "LTAI5tFAKECLOUDKEY000001";
+
 /// The secret where none is given. It protects nothing, so it is shown.
 pub const DEFAULT_SECRET: &str = "fake-cloud-secret";
 
@@ -35,8 +38,8 @@ pub struct Options {
     pub seed: u64,
 
     /// Access key that signs valid requests.
-    #[arg(long, default_value = "LTAI5tFAKECLOUDKEY000001")]
-    pub access_key_id: String,
+    #[arg(long, default_value = DEFAULT_KEY)]
+    pub access_key_id: Secret,
 
     /// Its secret. The default protects nothing.
     #[arg(long, default_value = DEFAULT_SECRET)]
@@ -309,8 +312,9 @@ mod tests {
     }
 
     #[test]
-    fn the_secret_does_not_print() {
-        let options = Options::from_flags(["--access-key-secret=hush-hush"]).unwrap();
+    fn neither_key_nor_secret_prints() {
+        let flags = ["--access-key-id=hush-key", "--access-key-secret=hush-hush"];
+        let options = Options::from_flags(flags).unwrap();
         assert!(!format!("{options:?}").contains("hush"));
     }
 

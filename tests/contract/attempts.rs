@@ -246,7 +246,7 @@ async fn no_error_shows_key_secret_or_signature() {
         let error = outcome.unwrap_err();
         let text = format!("{} {error:?}", chain(&error));
         for secret in [
-            options.access_key_id.as_str(),
+            options.access_key_id.expose(),
             options.access_key_secret.expose(),
             "Signature=",
         ] {

@@ -119,7 +119,10 @@ pub(crate) fn client(
     clock: Arc<dyn Clock>,
     options: &Options,
 ) -> Arc<dyn Ecs> {
-    let key = Credentials::new(&*options.access_key_id, options.access_key_secret.expose());
+    let key = Credentials::new(
+        options.access_key_id.expose(),
+        options.access_key_secret.expose(),
+    );
     let transport = Transport::new(Settings {
         endpoint: endpoint.to_owned(),
         region: options.region.parse().unwrap(),
