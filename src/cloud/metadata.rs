@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::time::Duration;
 
+use reqwest::redirect::Policy;
 use reqwest::{Client, StatusCode};
 
 /// Where the service answers on every instance.
@@ -80,6 +81,8 @@ impl Metadata {
         let http = Client::builder()
             .connect_timeout(PATIENCE)
             .timeout(PATIENCE)
+            // The token is for this service alone.
+            .redirect(Policy::none())
             .no_proxy()
             .build()
             .map_err(MetadataError::Client)?;

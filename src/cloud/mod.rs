@@ -10,6 +10,7 @@ use crate::model::{DiskId, SnapshotId, ZoneStock};
 
 pub mod action;
 pub mod client;
+mod confidential;
 pub mod credential;
 pub mod endpoint;
 pub mod error;

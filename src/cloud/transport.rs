@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use reqwest::redirect::Policy;
 use reqwest::{Client, Url};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
+use super::confidential::Confidential;
 use super::credential::Provide;
 use super::error::{Error, Kind};
 use super::sign::{Attempt, Scheme};
@@ -78,6 +80,8 @@ impl Transport {
         let mut http = Client::builder()
             .connect_timeout(CONNECT)
             .timeout(PATIENCE)
+            // A signature is for one host: no other one is shown it.
+            .redirect(Policy::none())
             .user_agent(concat!("diskplugin/", env!("CARGO_PKG_VERSION")));
         // A fake cloud on this machine is never behind the environment's proxy.
         if matches!(
@@ -121,6 +125,7 @@ impl Transport {
             time: self.clock.now(),
             nonce: &uuid::Uuid::new_v4().simple().to_string(),
         });
+        let confidential = Confidential::of(&credentials, &signed);
         let mut url = url;
         url.set_path("/");
         url.set_query(Some(&signed.query));
@@ -137,6 +142,11 @@ impl Transport {
         let hint = throttle_hint(response.headers());
         let body = response.bytes().await;
         let body = body.map_err(|error| lost(action, error.without_url()).with_status(status))?;
+        if status == 200 && confidential.is_in(&body) {
+            return Err(Error::new(Kind::Ambiguous, action)
+                .with_status(status)
+                .with_message("the answer repeats the request, and so is not looked at"));
+        }
         if status == 200 {
             return serde_json::from_slice(&body).map_err(|error| {
                 Error::new(Kind::Ambiguous, action)
@@ -145,7 +155,7 @@ impl Transport {
                     .with_source(error)
             });
         }
-        Err(refused(action, status, &body).with_wait(hint))
+        Err(refused(action, status, &body, &confidential).with_wait(hint))
     }
 
     fn with_region(&self, params: &Params) -> BTreeMap<String, String> {
@@ -158,17 +168,33 @@ impl Transport {
 }
 
 impl Refusal {
+    /// Without the parts that throw back what the request carried in confidence.
+    fn without(self, confidential: &Confidential) -> Self {
+        let part = |text: Option<String>| confidential.unless_in(text?);
+        // The gateway appends the text that it signed; the words before it are good.
+        let left_out = || "(its words repeat the request, and are left out)".to_owned();
+        let message = self.message.map(words);
+        let message = message.map(|words| confidential.unless_in(words).unwrap_or_else(left_out));
+        Self {
+            code: part(self.code),
+            message,
+            request_id: part(self.request_id),
+        }
+    }
+
     fn error(self, action: &'static str, status: u16) -> Error {
         let code = self.code.unwrap_or_default();
-        let message = self.message.unwrap_or_default();
-        // The gateway appends the text that it signed, with the key id in it.
-        let message = match message.split_once("server string to sign is:") {
-            Some((words, _)) => words.trim_end().to_owned(),
-            None => message,
-        };
         Error::answered(action, status, &code)
-            .with_message(message)
+            .with_message(self.message.unwrap_or_default())
             .with_request_id(self.request_id.unwrap_or_default())
+    }
+}
+
+/// The message without the string to sign that the gateway appends.
+fn words(message: String) -> String {
+    match message.split_once("server string to sign is:") {
+        Some((words, _)) => words.trim_end().to_owned(),
+        None => message,
     }
 }
 
@@ -199,9 +225,9 @@ fn parse(endpoint: &str) -> Result<(Url, String), BuildError> {
 
 /// What an answer says that is no success. A proxy's page or an empty body leaves only the status;
 /// JSON that stops in the middle is an answer that was lost, whatever its status.
-fn refused(action: &'static str, status: u16, body: &[u8]) -> Error {
+fn refused(action: &'static str, status: u16, body: &[u8], confidential: &Confidential) -> Error {
     match serde_json::from_slice::<Refusal>(body) {
-        Ok(refusal) => refusal.error(action, status),
+        Ok(refusal) => refusal.without(confidential).error(action, status),
         Err(error) if error.is_eof() && !body.is_empty() => Error::new(Kind::Ambiguous, action)
             .with_status(status)
             .with_message("the answer is cut off")
@@ -235,6 +261,8 @@ mod tests {
     use reqwest::header::{HeaderMap, HeaderValue};
 
     use super::*;
+    use crate::cloud::credential::Credentials;
+    use crate::cloud::sign::Signed;
 
     #[test]
     fn the_longer_wait_of_both_headers_counts() {
@@ -248,6 +276,30 @@ mod tests {
         assert_eq!(throttle_hint(&HeaderMap::new()), None);
     }
 
+    fn confidential() -> Confidential {
+        let signed = Signed {
+            query: String::new(),
+            headers: vec![],
+            signature: "not-in-any-text".to_owned(),
+        };
+        Confidential::of(&Credentials::new("LTAI5tEXAMPLE", "secret-of-it"), &signed)
+    }
+
+    #[test]
+    fn parts_of_a_refusal_that_repeat_the_key_are_left_out_and_the_others_stay() {
+        let refusal = Refusal {
+            code: Some("InvalidAccessKeyId.NotFound".to_owned()),
+            message: Some("There is no key LTAI5tEXAMPLE.".to_owned()),
+            request_id: Some("R-1".to_owned()),
+        };
+        let error = refusal.without(&confidential()).error("DeleteDisk", 404);
+        assert_eq!(
+            error.to_string(),
+            "DeleteDisk failed with InvalidAccessKeyId.NotFound: (its words repeat the request, \
+             and are left out) (HTTP 404, RequestId R-1)"
+        );
+    }
+
     #[test]
     fn a_refusal_that_is_cut_off_is_a_lost_answer_and_a_page_is_its_status() {
         for (body, kind) in [
@@ -256,7 +308,7 @@ mod tests {
             ("<html>no such page</html>", Kind::Invalid),
             ("", Kind::Invalid),
         ] {
-            let error = refused("DeleteDisk", 404, body.as_bytes());
+            let error = refused("DeleteDisk", 404, body.as_bytes(), &confidential());
             assert_eq!((error.kind(), error.status()), (kind, Some(404)), "{body}");
         }
     }
@@ -272,7 +324,8 @@ mod tests {
             ),
             request_id: None,
         };
-        let text = refusal.error("DeleteDisk", 400).to_string();
+        let error = refusal.without(&confidential()).error("DeleteDisk", 400);
+        let text = error.to_string();
         assert!(
             !text.contains("LTAI") && text.contains("not matched"),
             "{text}"

@@ -48,6 +48,8 @@ pub struct Signed {
     pub query: String,
     /// Headers besides `Host`.
     pub headers: Vec<(&'static str, String)>,
+    /// The signature alone, as it is before any encoding.
+    pub signature: String,
 }
 
 impl fmt::Debug for Signed {
@@ -91,6 +93,7 @@ mod tests {
         let signed = Signed {
             query: "AccessKeyId=LTAI".to_owned(),
             headers: vec![],
+            signature: String::new(),
         };
         assert_eq!(format!("{signed:?}"), "Signed([REDACTED])");
     }

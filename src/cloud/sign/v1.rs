@@ -40,6 +40,7 @@ pub fn prepare(attempt: &Attempt<'_>) -> Signed {
     Signed {
         query: format!("{query}&Signature={}", canonical::encode(&signature)),
         headers: vec![],
+        signature,
     }
 }
 

@@ -1,6 +1,7 @@
 //! Signature V3: ACS3-HMAC-SHA256 over a canonical request, in an `Authorization` header.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use hmac::{Hmac, KeyInit, Mac};
 use secrecy::ExposeSecret;
@@ -11,7 +12,6 @@ use super::{API_VERSION, Attempt, Signed, canonical, hex, stamp};
 const ALGORITHM: &str = "ACS3-HMAC-SHA256";
 
 /// What the canonical request is made of.
-#[derive(Debug)]
 pub struct Canonical<'a> {
     /// The HTTP method.
     pub method: &'a str,
@@ -46,7 +46,8 @@ pub fn prepare(attempt: &Attempt<'_>) -> Signed {
         headers: &headers,
         body_hash: &body_hash,
     };
-    let authorization = canonical.authorization(key_id, attempt.credentials.secret.expose_secret());
+    let signature = canonical.signature(attempt.credentials.secret.expose_secret());
+    let authorization = canonical.authorization(key_id, &signature);
     headers.remove("host");
     let mut headers: Vec<_> = headers.into_iter().collect();
     headers.push(("accept", "application/json".to_owned()));
@@ -54,6 +55,14 @@ pub fn prepare(attempt: &Attempt<'_>) -> Signed {
     Signed {
         query: canonical::query(attempt.params),
         headers,
+        signature,
+    }
+}
+
+impl fmt::Debug for Canonical<'_> {
+    /// Without the values of the headers: key and token are among them.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Canonical({}, headers {})", self.method, self.signed())
     }
 }
 
@@ -87,11 +96,10 @@ impl Canonical<'_> {
         hex(&mac.finalize().into_bytes())
     }
 
-    fn authorization(&self, key_id: &str, secret: &str) -> String {
+    fn authorization(&self, key_id: &str, signature: &str) -> String {
         format!(
-            "{ALGORITHM} Credential={key_id},SignedHeaders={},Signature={}",
+            "{ALGORITHM} Credential={key_id},SignedHeaders={},Signature={signature}",
             self.signed(),
-            self.signature(secret)
         )
     }
 
@@ -146,15 +154,11 @@ mod tests {
                 vector["name"]
             );
             let secret = input["secret"].as_str().unwrap();
-            assert_eq!(
-                canonical.signature(secret),
-                result["signature"],
-                "{}",
-                vector["name"]
-            );
+            let signature = canonical.signature(secret);
+            assert_eq!(signature, result["signature"], "{}", vector["name"]);
             let key_id = input["akid"].as_str().unwrap();
             assert_eq!(
-                canonical.authorization(key_id, secret),
+                canonical.authorization(key_id, &signature),
                 result["authorization"],
                 "{}",
                 vector["name"]
