@@ -28,9 +28,22 @@ pub(crate) struct Fake {
 impl Fake {
     /// Starts one with these further flags, on a port that was free.
     pub(crate) async fn start(flags: &[&str]) -> Self {
+        Self::of(Self::command(flags)).await
+    }
+
+    /// Like `start`, telling all that it can tell.
+    pub(crate) async fn start_loud(flags: &[&str]) -> Self {
+        Self::of(Self::command(flags).env("RUST_LOG", "trace")).await
+    }
+
+    fn command(flags: &[&str]) -> Start {
         let nodes = NODES.map(|node| format!("{node}={ZONE}")).join(",");
         let start = diskplugin(["mock-cloud", "--listen=127.0.0.1:0", "--nodes", &nodes]);
-        let mut process = start.args(flags).spawn();
+        start.args(flags)
+    }
+
+    async fn of(start: Start) -> Self {
+        let mut process = start.spawn();
         process.says("--ecs-endpoint http://").await;
         let stdout = process.stdout();
         let url = stdout

@@ -4,4 +4,5 @@ pub(crate) mod csi;
 pub(crate) mod fake;
 pub(crate) mod machine;
 pub(crate) mod process;
+pub(crate) mod tee;
 pub(crate) mod wait;

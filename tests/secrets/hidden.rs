@@ -1,0 +1,95 @@
+//! What must not be seen, in every form in which it might be.
+
+use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+
+/// Key, secret and token, with characters that every encoding changes, and what the CSI calls carry.
+#[derive(Debug)]
+pub(crate) struct Hidden {
+    pub(crate) key: &'static str,
+    pub(crate) secret: &'static str,
+    pub(crate) token: &'static str,
+    pub(crate) marker: &'static str,
+}
+
+/// For signature V1, whose parameters may have any character.
+pub(crate) const ODD: Hidden = Hidden {
+    key: "LTAI5t+odd/\"key\"=Ω&1",
+    secret: "s3cret\\with \"quotes\"+&=%20ß",
+    token: "CAIS+token/with==&\"ü\"",
+    marker: "csi-secret-märker-4711",
+};
+
+/// For signature V3, whose headers take visible ASCII only.
+pub(crate) const PLAIN: Hidden = Hidden {
+    key: "LTAI5t+plain/\"key\"=&1",
+    secret: "s3cret\\plain \"quotes\"+&=%20",
+    token: "CAIS+plain/with==&\"u\"",
+    marker: "csi-secret-marker-4712",
+};
+
+impl Hidden {
+    /// Holds that the text has none of this, nor any signature that is in what was sent.
+    pub(crate) fn absent_from(&self, text: &str, sent: &str) {
+        let signatures = signatures(sent);
+        let own = [self.key, self.secret, self.token, self.marker];
+        let all = own.into_iter().chain(signatures.iter().map(String::as_str));
+        for form in all.flat_map(forms) {
+            if let Some(at) = text.find(&form) {
+                let line = text[..at].rfind('\n').map_or(0, |end| end + 1);
+                panic!("{form:?} is in: {}", text[line..].lines().next().unwrap());
+            }
+        }
+    }
+}
+
+/// Every signature in what went over the wire: `Signature=` of a query (V1) or header (V3).
+pub(crate) fn signatures(sent: &str) -> Vec<String> {
+    let values = sent.split("Signature=").skip(1);
+    let value = |rest: &str| {
+        let end = rest.find(['&', ' ', ',', '\r']).unwrap_or(rest.len());
+        percent_decode_str(&rest[..end])
+            .decode_utf8_lossy()
+            .into_owned()
+    };
+    values.map(value).collect()
+}
+
+/// As it is, percent-encoded once and twice, and escaped as in JSON or Debug.
+fn forms(text: &str) -> Vec<String> {
+    let encode = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
+    let unescaped = |text: &str| text.replace("%2D", "-").replace("%5F", "_");
+    let json = serde_json::to_string(text).unwrap();
+    let once = unescaped(&encode(text));
+    let twice = encode(&once).replace("%2D", "-").replace("%5F", "_");
+    let debug = format!("{text:?}");
+    vec![
+        json.trim_matches('"').to_owned(),
+        debug.trim_matches('"').to_owned(),
+        text.escape_default().to_string(),
+        text.to_owned(),
+        once,
+        twice,
+    ]
+}
+
+#[test]
+fn a_signature_is_found_in_query_and_header() {
+    let sent = "POST /?Action=X&Signature=a%2Bb%3D&SignatureNonce=1 HTTP/1.1\r\n\
+                authorization: ACS3-HMAC-SHA256 Credential=k,SignedHeaders=h,Signature=abc\r\n";
+    assert_eq!(signatures(sent), ["a+b=", "abc"]);
+}
+
+#[test]
+fn what_is_hidden_is_found_in_every_form() {
+    for seen in [
+        ODD.secret.to_owned(),
+        format!("{:?}", ODD.key),
+        serde_json::json!({ "message": ODD.token }).to_string(),
+        utf8_percent_encode(ODD.key, NON_ALPHANUMERIC).to_string(),
+        "Signature%3D: abc%2B".replace("abc%2B", "q%2Bz%3D"),
+    ] {
+        let sent = "Signature=q%2Bz%3D ";
+        let look = std::panic::catch_unwind(|| ODD.absent_from(&seen, sent));
+        assert!(look.is_err(), "not found in {seen}");
+    }
+}
