@@ -1,13 +1,13 @@
 //! A hundred volumes through create, publish, unpublish and delete: how long, how many cloud calls,
 //! how much memory, beside the least that it could be. `cargo bench --bench churn`, or `make bench`;
-//! `cargo bench --bench churn -- BINARY` measures another one than the bench profile's.
+//! `cargo bench --bench churn -- DRIVER [CLOUD]` takes other binaries than the bench profile's.
 //!
 //! The controller and the fake cloud are processes of their own; the controller is called over its
 //! CSI socket, as the sidecars would. Nothing is asserted but that every call succeeds, that the
 //! processes end well and that no disk is left.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -54,16 +54,18 @@ fn main() -> anyhow::Result<()> {
             "{VOLUMES} volumes, {AT_A_TIME} at a time, over {NODES} nodes; create {CREATE:?}, attach \
              {ATTACH:?}, detach {DETACH:?}"
         );
-        let binary = common::named().into_iter().next();
-        let binary = binary.unwrap_or_else(|| env!("CARGO_BIN_EXE_diskplugin").into());
-        let serial = run(&binary, &[])
+        let own = || PathBuf::from(env!("CARGO_BIN_EXE_diskplugin"));
+        let mut named = common::named().into_iter();
+        let driver = named.next().unwrap_or_else(own);
+        let cloud = named.next().unwrap_or_else(own);
+        let serial = run(&driver, &cloud, &[])
             .await
             .context("one at a time per instance")?;
         serial.print(
             "the cloud takes one attach and one detach at a time per instance",
             floor(),
         );
-        let parallel = run(&binary, &["--parallel-attach"])
+        let parallel = run(&driver, &cloud, &["--parallel-attach"])
             .await
             .context("side by side")?;
         parallel.print("the cloud takes any number of them", waves());
@@ -85,7 +87,7 @@ fn waves() -> Duration {
     (CREATE + ATTACH + DETACH) * VOLUMES.div_ceil(AT_A_TIME)
 }
 
-async fn run(binary: &Path, flags: &[&str]) -> anyhow::Result<Figures> {
+async fn run(driver: &Path, cloud: &Path, flags: &[&str]) -> anyhow::Result<Figures> {
     let dir = tempfile::tempdir()?;
     let delays = [
         format!("--nodes={NODES}"),
@@ -95,8 +97,8 @@ async fn run(binary: &Path, flags: &[&str]) -> anyhow::Result<Figures> {
     ];
     let delays = delays.iter().map(String::as_str);
     let flags: Vec<&str> = delays.chain(flags.iter().copied()).collect();
-    let (fake, endpoint) = Program::fake_cloud(binary, dir.path(), &flags).await?;
-    let mut controller = Program::controller(binary, dir.path(), &endpoint)?;
+    let (fake, endpoint) = Program::fake_cloud(cloud, dir.path(), &flags).await?;
+    let mut controller = Program::controller(driver, dir.path(), &endpoint)?;
     let channel = controller.ready(&socket(dir.path(), "controller")).await?;
     let state = control(&endpoint, "state").await?;
     let nodes = ids(&state["instances"]);
