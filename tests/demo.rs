@@ -271,10 +271,11 @@ fn stopped(ended: &Ended) {
     }
 }
 
-/// So many instants, pseudo-random, one in each equal part of the demo's ten seconds.
+/// So many instants, pseudo-random, one in each equal part of the time that the demo's cloud takes
+/// by itself, however fast the machine is.
 fn instants(count: u64) -> Vec<Duration> {
     let mut state: u64 = 0x5EED;
-    let part = 9_500 / count;
+    let part = 8_000 / count;
     let draw = |index| {
         // Knuth's MMIX generator.
         state = state

@@ -53,8 +53,9 @@ where
             }
         };
         let pause = match error.kind() {
-            // A nonce that was seen before costs nothing but another one.
-            Kind::Resign => Some(Duration::ZERO),
+            // A nonce that was seen before costs nothing but another one, once.
+            Kind::Resign if attempts == 1 => Some(Duration::ZERO),
+            Kind::Resign => short.next(),
             Kind::Unreachable => short.next(),
             Kind::Ambiguous if repeat == Repeat::Freely => short.next(),
             Kind::InFlight => short.next(),

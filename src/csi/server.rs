@@ -24,12 +24,21 @@ pub struct Services {
     pub node: Option<node::Service>,
 }
 
+/// How long the last answers may take to reach their readers.
+const LINGER: Duration = Duration::from_millis(200);
+
 /// Why serving ended.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// The socket cannot be had.
     #[error("cannot listen")]
     Socket(#[source] SocketError),
+    /// Work was cut off; it is found again by the next call for it.
+    #[error("work was still running {grace:?} after the signal and has been cut off")]
+    CutOff {
+        /// The time it was given.
+        grace: Duration,
+    },
     /// The server failed.
     #[error("the server failed")]
     Transport(#[source] tonic::transport::Error),
@@ -64,32 +73,35 @@ pub async fn serve(
             drain.finish().await;
             tasks.finish().await;
         };
-        if tokio::time::timeout(grace, finish).await.is_err() {
-            tracing::warn!(
-                running = tasks.running(),
-                "grace period over with work still running"
-            );
+        match tokio::time::timeout(grace, finish).await {
+            Ok(()) => Ok(()),
+            Err(_) => Err(ServeError::CutOff { grace }),
         }
     };
     tracing::info!(%endpoint, "ready");
     let incoming = UnixListenerStream::new(listener);
     let (finished, over) = tokio::sync::oneshot::channel();
     let served = router.serve_with_incoming_shutdown(incoming, async move {
-        drained.await;
-        let _ = finished.send(());
+        // The receiver is below, and waits.
+        let _ = finished.send(drained.await);
     });
     // Idle connections of clients that never hang up must not keep a drained process.
     let linger = async {
-        if over.await.is_err() {
-            std::future::pending::<()>().await;
-        }
-        tokio::time::sleep(Duration::from_secs(1)).await;
+        let Ok(drained) = over.await else {
+            return std::future::pending().await;
+        };
+        tokio::time::sleep(LINGER).await;
+        drained
     };
+    tokio::pin!(linger);
     let outcome = tokio::select! {
-        outcome = served => outcome,
-        () = linger => Ok(()),
+        outcome = &mut linger => outcome,
+        served = served => match served {
+            Ok(()) => linger.await,
+            Err(error) => Err(ServeError::Transport(error)),
+        },
     };
     drop(socket);
     tracing::info!(%endpoint, "stopped");
-    outcome.map_err(ServeError::Transport)
+    outcome
 }

@@ -1,13 +1,16 @@
 //! The unix socket: private, taken over from a dead process, never from a living one.
 
 use std::fmt;
-use std::fs::Permissions;
+use std::fs::{File, Permissions, TryLockError};
 use std::io::ErrorKind;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::time::Duration;
 
 use tokio::net::{UnixListener, UnixStream};
+
+use crate::base::Deadline;
 
 /// Where to listen: `unix:///absolute/path`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +22,10 @@ pub struct Endpoint {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is no endpoint: unix:///absolute/path is, with at most 107 bytes of path")]
 pub struct InvalidEndpoint(String);
+
+/// How long another start may take to put its socket in place.
+const PATIENCE: Duration = Duration::from_secs(5);
+const TICK: Duration = Duration::from_millis(10);
 
 /// Longest path of a unix socket (Linux, `sun_path` of unix(7)).
 const LONGEST: usize = 107;
@@ -90,11 +97,12 @@ pub struct Socket {
 /// When a living process serves it, or something that is no socket is there.
 pub async fn bind(endpoint: &Endpoint) -> Result<(UnixListener, Socket), SocketError> {
     let path = &endpoint.path;
+    let directory = path.parent().unwrap_or(Path::new("/"));
+    let created = tokio::fs::create_dir_all(directory).await;
+    created.map_err(io("create the directory of", path))?;
+    // Between finding a socket stale and replacing it nobody else may do the same.
+    let _alone = lock(directory, path).await?;
     clear_way(path).await?;
-    if let Some(directory) = path.parent() {
-        let created = tokio::fs::create_dir_all(directory).await;
-        created.map_err(io("create the directory of", path))?;
-    }
     // Bound beside its place, closed to others, then moved: at its own path the socket is never
     // open to everybody, and never half there.
     let beside = path.with_file_name(format!(
@@ -120,6 +128,22 @@ pub async fn bind(endpoint: &Endpoint) -> Result<(UnixListener, Socket), SocketE
             // Best effort: the error that matters is the one above.
             let _ = tokio::fs::remove_file(&beside).await;
             Err(io("place", path)(source))
+        }
+    }
+}
+
+/// Holds the directory against other starts until it is dropped; the kernel lets go of it when the
+/// process ends.
+async fn lock(directory: &Path, path: &Path) -> Result<File, SocketError> {
+    let file = File::open(directory).map_err(io("open the directory of", path))?;
+    let deadline = Deadline::after(PATIENCE);
+    let mut ticks = tokio::time::interval(TICK);
+    loop {
+        ticks.tick().await;
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::WouldBlock) if !deadline.is_over() => {}
+            Err(error) => return Err(io("lock the directory of", path)(error.into())),
         }
     }
 }
@@ -196,6 +220,24 @@ mod tests {
         assert_eq!(mode & 0o777, 0o600);
         drop(socket);
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+    }
+
+    #[tokio::test]
+    async fn of_many_starts_on_a_stale_socket_one_serves_and_the_others_are_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let endpoint = endpoint(directory.path());
+        for _ in 0..20 {
+            let (listener, socket) = bind(&endpoint).await.unwrap();
+            drop(listener);
+            std::mem::forget(socket);
+            let mut starts = tokio::task::JoinSet::new();
+            for _ in 0..8 {
+                let endpoint = endpoint.clone();
+                starts.spawn(async move { bind(&endpoint).await.ok() });
+            }
+            let bound: Vec<_> = starts.join_all().await.into_iter().flatten().collect();
+            assert_eq!(bound.len(), 1);
+        }
     }
 
     #[tokio::test]

@@ -93,8 +93,9 @@ async fn a_call_that_does_not_end_is_left_when_the_drain_timeout_is_over() {
     let (created, (ended, took)) = tokio::join!(create(&channel, "pvc-1"), meanwhile);
     assert!(created.is_err());
     assert!(took < Duration::from_secs(4), "{took:?}");
+    assert_eq!(ended.code, Some(1));
     assert!(
-        ended.stderr.contains("grace period over"),
+        ended.stderr.contains("work was still running 500ms"),
         "{}",
         ended.stderr
     );
