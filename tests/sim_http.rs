@@ -558,8 +558,8 @@ async fn no_request_is_lost_while_the_mocks_are_replaced() {
 async fn nothing_is_served_after_shutdown() {
     let lab = Lab::new(&[]).await;
     let url = lab.url("/_control/state");
-    lab.cloud.shutdown().await;
-    lab.cloud.shutdown().await;
+    lab.cloud.shutdown().await.unwrap();
+    lab.cloud.shutdown().await.unwrap();
     // The port closes when the server's thread gets to it.
     let closed = async {
         while lab.client.get(&url).send().await.is_ok() {

@@ -260,8 +260,8 @@ async fn a_disk_is_a_device_that_keeps_its_data() {
 
     lab.ecs.delete_disk(soon(), &disk).await.unwrap();
     eventually(async || (!file.exists()).then_some(())).await;
-    lab.cloud.shutdown().await;
-    lab.cloud.shutdown().await;
+    lab.cloud.shutdown().await.unwrap();
+    lab.cloud.shutdown().await.unwrap();
     assert!(!lab.dir().exists());
     assert!(loops_in(&lab.dir()).is_empty());
 }
@@ -287,7 +287,7 @@ async fn a_mounted_disk_stays_detaching_until_it_is_unmounted() {
     run(Command::new("umount").arg(&target)).await;
     lab.until(&disk, Disk::is_free).await;
     assert!(loops_in(&lab.dir()).is_empty());
-    lab.cloud.shutdown().await;
+    lab.cloud.shutdown().await.unwrap();
 }
 
 #[tokio::test]
@@ -309,7 +309,7 @@ async fn a_new_start_frees_what_a_crash_left() {
     let cloud = eventually(async || start(&dir).await.ok()).await;
     assert!(loops_in(&dir).is_empty());
     assert_eq!(std::fs::read_dir(dir.join("disks")).unwrap().count(), 0);
-    cloud.shutdown().await;
+    cloud.shutdown().await.unwrap();
     assert!(!dir.exists());
     drop(home);
 }
@@ -338,6 +338,6 @@ async fn many_disks_attach_at_once() {
         lab.until(disk, |row| row.is_in_use_on(&lab.node)).await;
     }
     assert_eq!(loops_in(&lab.dir()).len(), 12);
-    lab.cloud.shutdown().await;
+    lab.cloud.shutdown().await.unwrap();
     assert!(loops_in(&lab.dir()).is_empty());
 }

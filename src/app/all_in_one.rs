@@ -130,8 +130,7 @@ mod mock {
             driver.serve(stop).await
         };
         let outcome = served.await;
-        fake.shutdown().await;
-        outcome
+        outcome.and(fake.shutdown().await.map_err(Into::into))
     }
 
     /// The fake cloud's options, with the wanted zone as its first, so that it has a node.

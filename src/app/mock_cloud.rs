@@ -23,7 +23,7 @@ pub(crate) async fn run(args: cli::MockCloud) -> anyhow::Result<()> {
     let cloud = start(&options, listener).await?;
     introduce(&cloud, &options);
     stop.await;
-    cloud.shutdown().await;
+    cloud.shutdown().await?;
     Ok(())
 }
 

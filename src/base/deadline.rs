@@ -21,12 +21,6 @@ impl Deadline {
         Self(Instant::now() + duration)
     }
 
-    /// The instant.
-    #[must_use]
-    pub fn instant(self) -> Instant {
-        self.0
-    }
-
     /// The time that is left; zero once it has passed.
     #[must_use]
     pub fn remaining(self) -> Duration {
@@ -43,12 +37,6 @@ impl Deadline {
     #[must_use]
     pub fn at_most(self, duration: Duration) -> Self {
         self.min(Self::after(duration))
-    }
-
-    /// This deadline moved forward, to leave time for an answer.
-    #[must_use]
-    pub fn earlier_by(self, margin: Duration) -> Self {
-        Self(self.0.checked_sub(margin).unwrap_or(self.0))
     }
 
     /// Awaits the future, but not beyond the deadline.

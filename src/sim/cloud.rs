@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 
 use tokio_util::sync::CancellationToken;
 
-use crate::base::chain::chain;
 use crate::base::{Clock, Tasks};
 use crate::host::Exec;
 use crate::model::{InstanceId, ZoneId};
@@ -46,6 +45,11 @@ impl Drop for Running {
         self.stop.cancel();
     }
 }
+
+/// Devices or files that a fake cloud could not take away.
+#[derive(Debug, thiserror::Error)]
+#[error("devices of the fake cloud are left behind")]
+pub struct LeftBehind(#[source] LoopError);
 
 /// A fake cloud that could not be started.
 #[derive(Debug, thiserror::Error)]
@@ -169,8 +173,10 @@ impl Cloud {
     }
 
     /// Stops serving, frees all devices and removes all files. May be called again, on any clone.
-    /// What goes wrong with the devices is logged.
-    pub async fn shutdown(&self) {
+    ///
+    /// # Errors
+    /// When devices or files stay behind; the next start in the same directory frees them.
+    pub async fn shutdown(&self) -> Result<(), LeftBehind> {
         let running = &self.running;
         let server = running
             .server
@@ -180,13 +186,9 @@ impl Cloud {
         drop(server);
         running.stop.cancel();
         running.tasks.finish().await;
-        if let Some(loops) = &running.loops
-            && let Err(error) = loops.close().await
-        {
-            tracing::error!(
-                error = chain(&error),
-                "devices of the fake cloud are left behind"
-            );
+        match &running.loops {
+            Some(loops) => loops.close().await.map_err(LeftBehind),
+            None => Ok(()),
         }
     }
 

@@ -179,10 +179,12 @@ impl World {
         self.stop.cancel();
         self.servers.finish().await;
         let unmounted = clean::unmount_below(&self.host, &self.directory).await;
-        if let Some(fake) = self.fake.take() {
-            fake.shutdown().await;
-        }
+        let freed = match self.fake.take() {
+            Some(fake) => fake.shutdown().await,
+            None => Ok(()),
+        };
         unmounted?;
+        freed?;
         clean::remove(&self.directory)?;
         clean::check(&self.directory)
     }
