@@ -1,8 +1,9 @@
 # What a person or the CI types. Each target brings along what it needs (scripts/setup).
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test sanity bench
+.PHONY: help setup demo test steps sanity bench
 
+SHELL := /bin/bash
 SANITY := tests/tools/bin/csi-sanity
 
 help: ## Show this list
@@ -16,12 +17,20 @@ demo: ## Show a volume's whole life against the embedded cloud (ARGS=… are han
 	scripts/setup demo
 	cargo run --locked -- demo $(ARGS)
 
+# All that it prints is looked through for secrets, also when it fails.
 test: ## Run everything: style, lints, tests, the demo, csi-sanity
 	scripts/setup test
+	@mkdir -p target
+	@set -o pipefail; code=0; \
+	$(MAKE) --no-print-directory steps 2>&1 | tee target/test.log || code=$$?; \
+	scripts/no-secrets target/test.log && exit $$code
+
+# Shown is also what passing tests print: a test that is skipped says so there.
+steps:
 	cargo fmt --check
 	cargo clippy --locked --all-targets -- -D warnings
 	cargo clippy --locked --all-targets --no-default-features -- -D warnings
-	cargo test --locked
+	cargo test --locked -- --show-output
 	cargo run --locked -- demo
 	tests/sanity/run
 

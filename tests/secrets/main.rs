@@ -13,4 +13,5 @@ mod common;
 mod debug;
 mod hidden;
 mod hostile;
+mod script;
 mod talk;

@@ -1,0 +1,42 @@
+//! The look through a whole run's output finds what it looks for.
+
+use crate::common::fake::{KEY, SECRET};
+use crate::common::process::{Ended, Start};
+
+async fn look(log: &str) -> Ended {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("log");
+    std::fs::write(&file, log).unwrap();
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/no-secrets");
+    Start::of(script)
+        .args([file.to_str().unwrap()])
+        .ended()
+        .await
+}
+
+#[tokio::test]
+async fn each_kind_of_secret_is_found_and_told_without_its_text() {
+    let signature = "4a1b2c3d4e5f";
+    for secret in [
+        KEY.to_owned(),
+        SECRET.to_owned(),
+        format!("Signature={signature}"),
+        format!("Signature%3D{signature}"),
+        "Authorization: ACS3-HMAC-SHA256".to_owned(),
+        "\"authorization\": \"ACS3-HMAC-SHA256".to_owned(),
+    ] {
+        let ended = look(&format!("running 1 test\nfound {secret} here\nok\n")).await;
+        assert_eq!(ended.code, Some(1), "not found: {secret}");
+        assert!(ended.stderr.contains("log:2: "), "{}", ended.stderr);
+        assert!(!ended.stderr.contains(&secret), "{}", ended.stderr);
+    }
+}
+
+#[tokio::test]
+async fn words_about_signatures_are_none_and_an_empty_log_is_no_proof() {
+    let words = "test v1::a_signature_is_right ... ok\nSignature= is a parameter, \
+                 SignatureMethod=HMAC-SHA1 another; Authorization is a header\n";
+    let ended = look(words).await;
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert_eq!(look("").await.code, Some(1));
+}
