@@ -646,6 +646,65 @@ async fn what_is_published_is_not_unstaged_and_what_is_mounted_is_not_deleted() 
 }
 
 #[tokio::test]
+async fn an_id_that_no_disk_has_takes_nothing_off() {
+    if !can_run().await {
+        return;
+    }
+    for (serial, capability) in [
+        ("nodeloop41", writer("ext4")),
+        ("nodeloop42", writer("btrfs")),
+        ("nodeloop43", block()),
+    ] {
+        let world = World::new(serial).await;
+        world.stage(&capability).await.unwrap();
+        world.publish(&capability, "target", false).await.unwrap();
+        let volume_id = "d-somebodyelse".to_owned();
+        let request = NodeUnpublishVolumeRequest {
+            volume_id: volume_id.clone(),
+            target_path: world.text("target"),
+        };
+        let request = Request::new(request);
+        let error = world.service.node_unpublish_volume(request).await;
+        let error = error.map(drop).unwrap_err();
+        assert_eq!(error.code(), Code::FailedPrecondition, "{error}");
+        assert!(
+            error
+                .message()
+                .contains(&world.image().display().to_string()),
+            "{error}"
+        );
+        assert!(is_mounted(&world.path("target")), "{error}");
+        if capability != block() {
+            let request = Request::new(NodeUnstageVolumeRequest {
+                volume_id,
+                staging_target_path: world.text("staging"),
+            });
+            let error = world.service.node_unstage_volume(request).await;
+            assert_eq!(error.unwrap_err().code(), Code::FailedPrecondition);
+            assert!(is_mounted(&world.path("staging")));
+        }
+        world.unpublish("target").await.unwrap();
+        world.unstage().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_disk_whose_link_is_gone_while_it_is_mounted_still_comes_off() {
+    if !can_run().await {
+        return;
+    }
+    for (serial, capability) in [("nodeloop44", writer("ext4")), ("nodeloop45", block())] {
+        let world = World::new(serial).await;
+        world.stage(&capability).await.unwrap();
+        world.publish(&capability, "target", false).await.unwrap();
+        world.detach().await;
+        world.unpublish("target").await.unwrap();
+        world.unstage().await.unwrap();
+        assert!(!world.path("target").exists() && !is_mounted(&world.path("staging")));
+    }
+}
+
+#[tokio::test]
 async fn targets_that_are_links_or_hold_files_are_left_alone() {
     if !can_run().await {
         return;

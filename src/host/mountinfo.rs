@@ -70,6 +70,20 @@ impl Mount {
             && self.root.file_name() == device.path.file_name()
     }
 
+    /// The name of the device whose node it shows, also when the device is gone; none where it is no
+    /// file right below the root of the filesystem under `/dev`.
+    #[must_use]
+    pub fn node_name(&self) -> Option<&str> {
+        // What the kernel appends to a name that has been removed.
+        const REMOVED: &str = "//deleted";
+        let root = self.root.to_str()?.strip_prefix('/')?;
+        let name = root.strip_suffix(REMOVED).unwrap_or(root);
+        let is_node = matches!(self.kind.as_str(), "devtmpfs" | "tmpfs")
+            && !name.is_empty()
+            && !name.contains('/');
+        is_node.then_some(name)
+    }
+
     /// Whether the filesystem is mounted from its root, not from a directory within.
     #[must_use]
     pub fn is_whole(&self) -> bool {
@@ -172,6 +186,19 @@ mod tests {
         assert_eq!(mounts[0].number, Number { major: 7, minor: 5 });
         assert_eq!(mounts[1].root, Path::new("/loop5"));
         assert!(!mounts[1].is_whole());
+    }
+
+    #[test]
+    fn a_node_is_named_also_when_it_is_gone() {
+        for (line, name) in [
+            ("37 35 0:6 /vdb /t rw - devtmpfs udev rw", Some("vdb")),
+            ("37 35 0:6 /vdb//deleted /t rw - devtmpfs u rw", Some("vdb")),
+            ("37 35 0:6 / /dev rw - devtmpfs udev rw", None),
+            ("37 35 0:6 /dir/vdb /t rw - tmpfs tmpfs rw", None),
+            ("37 35 254:1 /vdb /t rw - ext4 /dev/vda1 rw", None),
+        ] {
+            assert_eq!(parse(line.as_bytes()).unwrap()[0].node_name(), name);
+        }
     }
 
     #[test]

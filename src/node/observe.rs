@@ -76,6 +76,19 @@ impl Node {
         Ok(Spot { path, entry, mount })
     }
 
+    /// All devices, where they tell whose the mount at a path is; none where the volume's own does.
+    pub(super) async fn bystanders(
+        &self,
+        device: Option<&Device>,
+        spot: &Spot,
+        at: Quick<'_>,
+    ) -> Result<Vec<Device>> {
+        if device.is_some() || spot.mount.is_none() {
+            return Ok(Vec::new());
+        }
+        self.host.devices(quick()).await.map_err(at.failed())
+    }
+
     /// The mount table.
     pub(super) async fn mounts(&self, at: Quick<'_>) -> Result<Vec<Mount>> {
         self.host.mounts(quick()).await.map_err(at.failed())

@@ -47,6 +47,8 @@ impl Node {
         };
         let stacked = mounts.iter().filter(|m| m.point == spot.path).count() > 1;
         let seen = LeaveSeen {
+            devices: self.bystanders(device.as_ref(), &spot, at).await?,
+            serial: volume.serial.clone(),
             device,
             spot,
             others,

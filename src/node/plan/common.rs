@@ -48,6 +48,19 @@ pub(super) fn occupied(spot: &Spot, mount: &Mount) -> Refusal {
     }
 }
 
+/// Something else is mounted there, and it is known from what.
+pub(super) fn occupied_by(spot: &Spot, mount: &Mount, device: &Device) -> Refusal {
+    Refusal::Occupied {
+        path: spot.path.clone(),
+        source_name: format!(
+            "{} ({}), which is of {device} with {},",
+            mount.source.display(),
+            mount.kind,
+            device.identity()
+        ),
+    }
+}
+
 pub(super) fn foreign(device: &Device, what: &str, wanted: Filesystem) -> Refusal {
     Refusal::ForeignData {
         device: device.to_string(),

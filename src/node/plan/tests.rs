@@ -1,8 +1,10 @@
+use std::path::Path;
+
 use super::*;
 use crate::host::fake::{disk, mount_of};
 use crate::host::{Content, Device, Entry, Mount};
 use crate::model::Filesystem::{Btrfs, Ext4, Xfs};
-use crate::model::{Bytes, Filesystem, MountFlags};
+use crate::model::{Bytes, Filesystem, MountFlags, Serial};
 
 const GIB: u64 = 1 << 30;
 
@@ -284,6 +286,8 @@ fn a_device_is_published_one_way_at_a_time() {
 fn leaving(entry: Entry, mount: Option<Mount>) -> LeaveSeen {
     LeaveSeen {
         device: Some(disk("vdb", 16, "bp1")),
+        serial: Serial::new("bp1").unwrap(),
+        devices: Vec::new(),
         spot: spot("/target", entry, mount),
         others: Vec::new(),
     }
@@ -309,6 +313,127 @@ fn only_what_is_the_volume_s_is_unmounted() {
     // The disk was torn out: its mount must come off all the same.
     assert!(plan(&own, None).is_ok());
     assert!(plan(&tmpfs, None).is_err());
+}
+
+/// Leaving a mount by the id of `bp1`, which no device answers to, on a host with these devices.
+fn leaving_by_a_strange_id(entry: Entry, mount: &Mount, devices: &[Device]) -> [Plan; 2] {
+    let seen = LeaveSeen {
+        device: None,
+        devices: devices.to_vec(),
+        ..leaving(entry, Some(mount.clone()))
+    };
+    [unpublish(&seen), unstage(&seen)]
+}
+
+/// A mount of the node of this device.
+fn node_of(device: &Device) -> Mount {
+    let mut mount = mount_of(device, "/target", "rw");
+    mount.kind = "devtmpfs".to_owned();
+    mount.number.major = 0;
+    mount.source = "udev".into();
+    mount.root = Path::new("/").join(&device.name);
+    mount
+}
+
+/// A btrfs mount of this device: its number is none of a block device.
+fn btrfs_of(device: &Device) -> Mount {
+    let mut mount = mount_of(device, "/target", "rw");
+    mount.kind = "btrfs".to_owned();
+    mount.number.major = 0;
+    mount
+}
+
+#[test]
+fn what_is_mounted_from_a_device_that_is_there_is_that_device_s() {
+    let other = disk("vdc", 32, "bp2");
+    let mut host = disk("vda", 0, "sys");
+    host.serial = None;
+    host.partitions = vec!["vda1".to_owned()];
+    let mut boot = disk("vda1", 1, "sys");
+    boot.serial = None;
+    let devices = [host.clone(), other.clone()];
+    for (device, whose) in [
+        (&other, "/dev/vdc (254:32) with serial bp2"),
+        (&host, "/dev/vda (254:0) with no serial"),
+        (&boot, "/dev/vda (254:0) with no serial"),
+    ] {
+        for (entry, mount) in [
+            (Entry::Directory, mount_of(device, "/target", "rw")),
+            (Entry::Directory, btrfs_of(device)),
+            (Entry::Block(device.number), node_of(device)),
+        ] {
+            for plan in leaving_by_a_strange_id(entry, &mount, &devices) {
+                let refused = plan.unwrap_err().to_string();
+                assert!(refused.contains(whose), "{refused}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_mounted_from_a_device_that_is_gone_comes_off() {
+    let gone = disk("vdb", 16, "bp1");
+    let devices = [disk("vda", 0, "sys"), disk("vdc", 32, "bp2")];
+    let mut removed = node_of(&gone);
+    removed.root = "/vdb//deleted".into();
+    let mut emptied = disk("loop5", 5, "");
+    emptied.size = Bytes(0);
+    let devices = [devices, [emptied.clone(), disk("vdd", 48, "bp3")]].concat();
+    for (entry, mount) in [
+        (Entry::Directory, mount_of(&gone, "/target", "rw")),
+        (Entry::Missing, mount_of(&gone, "/target", "rw")),
+        (Entry::Directory, btrfs_of(&gone)),
+        (Entry::Block(gone.number), removed),
+        (Entry::Block(emptied.number), node_of(&emptied)),
+    ] {
+        for plan in leaving_by_a_strange_id(entry, &mount, &devices) {
+            assert_eq!(names(&plan.unwrap()), ["unmount", "remove"], "{mount:?}");
+        }
+    }
+}
+
+#[test]
+fn a_number_that_another_disk_has_now_is_that_disk_s() {
+    let mount = mount_of(&disk("vdb", 16, "bp1"), "/target", "rw");
+    let heir = disk("vdc", 16, "bp2");
+    for plan in leaving_by_a_strange_id(Entry::Directory, &mount, &[heir]) {
+        assert!(plan.is_err());
+    }
+}
+
+#[test]
+fn a_disk_that_lost_its_capacity_or_its_link_is_still_the_volume_s() {
+    let mut empty = disk("vdb", 16, "bp1");
+    empty.size = Bytes(0);
+    let mut unlinked = disk("loop5", 5, "bp1");
+    unlinked.serial = None;
+    unlinked.backing_file = Some("/images/bp1.img".into());
+    for device in [empty, unlinked] {
+        let mount = mount_of(&device, "/target", "rw");
+        for plan in leaving_by_a_strange_id(Entry::Directory, &mount, &[device]) {
+            assert!(plan.is_ok());
+        }
+    }
+}
+
+#[test]
+fn what_the_driver_never_mounts_is_left_alone_though_no_device_is_seen_behind_it() {
+    for source in [
+        "/dev/root",
+        "/dev/mapper/root",
+        "overlay",
+        "/dev/sda1",
+        "server:/x",
+    ] {
+        for kind in ["ext4", "btrfs"] {
+            let mut mount = mount_of(&disk("vdb", 16, "bp1"), "/target", "rw");
+            mount.source = source.into();
+            mount.kind = kind.to_owned();
+            for plan in leaving_by_a_strange_id(Entry::Directory, &mount, &[]) {
+                assert!(plan.is_err(), "{source} {kind}");
+            }
+        }
+    }
 }
 
 #[test]
