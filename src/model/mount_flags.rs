@@ -36,12 +36,16 @@ const OPERATIONS: [&str; 15] = [
     "sizelimit",
 ];
 
+/// Options by which a filesystem opens another device: of btrfs, of xfs, and of ext3 and ext4. The
+/// driver answers for the volume's device only.
+const DEVICES: [&str; 5] = ["device", "logdev", "rtdev", "journal_path", "journal_dev"];
+
 impl MountFlags {
     /// Takes flags as they came.
     ///
     /// # Errors
-    /// On a flag that is empty, holds control characters, holds more than one option, or is an
-    /// operation rather than an option. What an option means is for the kernel to know.
+    /// On a flag that is empty, holds control characters, holds more than one option, names
+    /// another device, or is an operation rather than an option. What an option means is for the kernel to know.
     pub fn new(flags: impl IntoIterator<Item = String>) -> Result<Self, InvalidMountFlag> {
         flags
             .into_iter()
@@ -73,8 +77,12 @@ impl MountFlags {
     }
 }
 
+/// The name of an option.
+fn option(flag: &str) -> &str {
+    flag.split('=').next().unwrap_or_default()
+}
+
 fn defect(flag: &str) -> Option<&'static str> {
-    let name = flag.split('=').next().unwrap_or_default();
     if flag.is_empty() {
         Some("it is empty")
     } else if flag.contains(char::is_control) {
@@ -84,8 +92,11 @@ fn defect(flag: &str) -> Option<&'static str> {
     } else if flag.split('"').step_by(2).any(|part| part.contains(',')) {
         // A quoted comma belongs to the value: SELinux contexts have them.
         Some("it holds a comma: give one option an entry")
-    } else if OPERATIONS.contains(&name) {
+    } else if OPERATIONS.contains(&option(flag)) {
         Some("it is an operation, not an option")
+    } else if flag.split(',').any(|part| DEVICES.contains(&option(part))) {
+        // Here a quotation mark protects nothing: btrfs and others split at every comma.
+        Some("it names another device than the volume's")
     } else {
         None
     }
@@ -124,6 +135,25 @@ mod tests {
             text,
             "mount flag \"noatime,rw\" is refused: it holds a comma: give one option an entry"
         );
+    }
+
+    #[test]
+    fn an_option_that_names_another_device_is_refused() {
+        for flag in [
+            "device=/dev/vda",
+            "logdev=/dev/vda",
+            "rtdev=/dev/vda",
+            "journal_path=/dev/vda",
+            "journal_dev=0x802",
+            "context=\"x,device=/dev/vda,y\"",
+        ] {
+            let text = flags(&["noatime", flag]).unwrap_err().to_string();
+            assert!(
+                text.ends_with("names another device than the volume's"),
+                "{text}"
+            );
+        }
+        assert!(flags(&["nodev", "journal_checksum", "logbsize=256k"]).is_ok());
     }
 
     #[test]
