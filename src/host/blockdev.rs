@@ -1,5 +1,5 @@
-//! What is on a device. "Blank" is never a guess: a low-level probe must know nothing on it, and all
-//! of its head and tail must read as zero. Whatever fails or contradicts itself is an error.
+//! What is on a device. "Blank" is never a guess: a low-level probe must know nothing on it, and its
+//! head, its tail and samples between them must read as zero. Whatever fails or contradicts itself is an error.
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -9,6 +9,7 @@ use std::path::Path;
 
 use super::exec::{Command, Output};
 use super::filesystem::stated_size;
+use super::samples::{SAMPLE, places};
 use crate::model::{Bytes, Filesystem};
 
 /// How much of the start must be zero on a blank disk.
@@ -56,31 +57,38 @@ pub(super) fn probe_command(device: &Path) -> Command {
 
 /// What our own read found.
 #[derive(Debug)]
-pub(super) struct Ends {
+pub(super) struct Survey {
     /// The first bytes.
     pub(super) head: Vec<u8>,
-    /// Offset of the first byte that is not zero, in the head or the tail.
+    /// Offset of the first byte that is not zero, in the head, a sample or the tail.
     pub(super) first_data: Option<u64>,
 }
 
-/// Reads head and tail. The device is opened for exclusive use, which the kernel refuses while it
+/// Reads head, samples and tail, in this order and up to the first that is not zero. The device is opened for exclusive use, which the kernel refuses while it
 /// is mounted or part of something else.
-pub(super) fn read_ends(device: &Path, size: Bytes) -> io::Result<Ends> {
+pub(super) fn survey(device: &Path, size: Bytes) -> io::Result<Survey> {
     let mut file = OpenOptions::new()
         .read(true)
         .custom_flags(nix::fcntl::OFlag::O_EXCL.bits())
         .open(device)?;
     let head = read_at(&mut file, 0, HEAD.min(size.0))?;
+    let mut first_data = first(&head, 0);
     let tail_start = size.0.saturating_sub(TAIL);
-    let tail = read_at(&mut file, tail_start, size.0 - tail_start)?;
-    let first = |bytes: &[u8], start: u64| {
-        (start..)
-            .zip(bytes)
-            .find(|&(_, &byte)| byte != 0)
-            .map(|(at, _)| at)
-    };
-    let first_data = first(&head, 0).or_else(|| first(&tail, tail_start));
-    Ok(Ends { head, first_data })
+    let samples = places(size).into_iter().map(|place| (place, SAMPLE));
+    let tail = (tail_start, size.0 - tail_start);
+    for (start, length) in samples.chain([tail]) {
+        if first_data.is_some() {
+            break;
+        }
+        first_data = first(&read_at(&mut file, start, length)?, start);
+    }
+    Ok(Survey { head, first_data })
+}
+
+/// The offset of the first byte that is not zero in what begins at an offset.
+fn first(bytes: &[u8], start: u64) -> Option<u64> {
+    let at = bytes.iter().position(|&byte| byte != 0)?;
+    Some(start + u64::try_from(at).ok()?)
 }
 
 /// Reads the head only; the device may be mounted.
@@ -100,8 +108,8 @@ fn read_at(file: &mut File, at: u64, length: u64) -> io::Result<Vec<u8>> {
 ///
 /// # Errors
 /// Why it cannot be told, in words.
-pub(super) fn judge(probe: &Output, ends: &Ends) -> Result<Content, String> {
-    match (probe.code, ends.first_data) {
+pub(super) fn judge(probe: &Output, survey: &Survey) -> Result<Content, String> {
+    match (probe.code, survey.first_data) {
         // blkid(8): 2 is "nothing found" and also "cannot read", so it proves nothing alone.
         (Some(2), _) if !probe.stderr.trim().is_empty() => {
             Err(format!("blkid says: {}", probe.stderr.trim()))
@@ -114,7 +122,7 @@ pub(super) fn judge(probe: &Output, ends: &Ends) -> Result<Content, String> {
             "blkid finds {:?} where every byte reads as zero",
             probe.stdout.trim()
         )),
-        (Some(0), Some(_)) => found(&probe.stdout, &ends.head),
+        (Some(0), Some(_)) => found(&probe.stdout, &survey.head),
         (Some(8), _) => Err("blkid finds more than one kind of content".to_owned()),
         (code, _) => Err(format!(
             "blkid ended with code {code:?}: {}",
@@ -177,8 +185,8 @@ mod tests {
         }
     }
 
-    fn ends(first_data: Option<u64>) -> Ends {
-        Ends {
+    fn found_at(first_data: Option<u64>) -> Survey {
+        Survey {
             head: Vec::new(),
             first_data,
         }
@@ -187,9 +195,9 @@ mod tests {
     #[test]
     fn blank_takes_both_proofs() {
         let nothing = output(Some(2), "", "");
-        assert_eq!(judge(&nothing, &ends(None)), Ok(Content::Blank));
+        assert_eq!(judge(&nothing, &found_at(None)), Ok(Content::Blank));
         assert_eq!(
-            judge(&nothing, &ends(Some(7))),
+            judge(&nothing, &found_at(Some(7))),
             Ok(Content::Foreign {
                 what: "data of an unknown kind, from byte 7".to_owned()
             })
@@ -207,14 +215,14 @@ mod tests {
             output(Some(0), "", ""),
             output(Some(0), "TYPE=ext4\nUSAGE=filesystem", ""),
         ] {
-            assert!(judge(&probe, &ends(None)).is_err(), "{probe:?}");
+            assert!(judge(&probe, &found_at(None)).is_err(), "{probe:?}");
         }
     }
 
     #[test]
     fn two_contents_at_once_are_an_error() {
         let both = output(Some(0), "TYPE=ext4\nUSAGE=filesystem\nPTTYPE=dos\n", "");
-        assert!(judge(&both, &ends(Some(0))).is_err());
+        assert!(judge(&both, &found_at(Some(0))).is_err());
     }
 
     #[test]
@@ -225,21 +233,32 @@ mod tests {
             ("TYPE=vfat\nUSAGE=filesystem\n", "vfat (filesystem)"),
             ("TYPE=ext4\nUSAGE=other\n", "ext4 (other)"),
         ] {
-            let content = judge(&output(Some(0), export, ""), &ends(Some(0)));
+            let content = judge(&output(Some(0), export, ""), &found_at(Some(0)));
             assert_eq!(content.unwrap().to_string(), what);
         }
     }
 
     #[test]
-    fn a_single_byte_at_either_end_is_seen() {
+    fn a_single_byte_at_either_end_or_in_a_sample_is_seen() {
         let size = 16 << 20;
-        for at in [0, HEAD - 1, size - TAIL, size - 1] {
+        let sampled = 8193 << 10;
+        for at in [0, HEAD - 1, sampled, size - TAIL, size - 1] {
             let mut file = tempfile::NamedTempFile::new().unwrap();
             file.as_file().set_len(size).unwrap();
             file.seek(SeekFrom::Start(at)).unwrap();
             file.write_all(&[1]).unwrap();
-            let ends = read_ends(file.path(), Bytes(size)).unwrap();
-            assert_eq!(ends.first_data, Some(at));
+            let survey = survey(file.path(), Bytes(size)).unwrap();
+            assert_eq!(survey.first_data, Some(at));
+        }
+    }
+
+    #[test]
+    fn a_disk_of_zeroes_is_read_to_its_end_and_found_empty() {
+        for size in [0, 512, 4096, 4 << 30] {
+            let file = tempfile::NamedTempFile::new().unwrap();
+            file.as_file().set_len(size).unwrap();
+            let survey = survey(file.path(), Bytes(size)).unwrap();
+            assert_eq!(survey.first_data, None, "{size}");
         }
     }
 
@@ -247,6 +266,6 @@ mod tests {
     fn a_device_shorter_than_it_says_is_an_error() {
         let file = tempfile::NamedTempFile::new().unwrap();
         file.as_file().set_len(1 << 20).unwrap();
-        assert!(read_ends(file.path(), Bytes(2 << 20)).is_err());
+        assert!(survey(file.path(), Bytes(2 << 20)).is_err());
     }
 }

@@ -51,6 +51,8 @@ pub(crate) struct State {
     pub(crate) mounts: Vec<Mount>,
     pub(crate) entries: HashMap<PathBuf, Entry>,
     pub(crate) content: Option<Content>,
+    /// What the content is after the first look at it, where that changes.
+    pub(crate) next_content: Option<Content>,
     pub(crate) stated_size: Option<Bytes>,
     pub(crate) may_grow_mounted_ext: bool,
     /// The call, by its name in [`State::calls`], that fails.
@@ -153,13 +155,15 @@ impl Host for Fake {
     }
 
     async fn content(&self, _deadline: Deadline, device: &Device) -> Result<Content> {
-        self.state()
-            .content
-            .clone()
-            .ok_or_else(|| HostError::Unclear {
-                device: device.path.clone(),
-                reason: "the test says so".to_owned(),
-            })
+        let mut state = self.state();
+        let now = state.content.clone();
+        if let Some(next) = state.next_content.take() {
+            state.content = Some(next);
+        }
+        now.ok_or_else(|| HostError::Unclear {
+            device: device.path.clone(),
+            reason: "the test says so".to_owned(),
+        })
     }
 
     async fn filesystem_size(

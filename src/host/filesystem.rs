@@ -16,8 +16,10 @@ pub enum Checked {
     Broken,
 }
 
-/// Makes the filesystem. Never with force: these commands refuse a device that they see to be in use
-/// or taken. Nothing is discarded: a blank disk has nothing to discard, and large ones take minutes.
+/// Makes the filesystem. Never with force: these commands then refuse a device that is in use, and
+/// those of xfs and btrfs one on which they find something. mkfs.ext3 and mkfs.ext4 ask before they
+/// overwrite, but without a terminal nobody is asked and they go on: that the device is blank must
+/// be proven by [`super::Host::content`] right before. Nothing is discarded: a blank disk has nothing to discard, and large ones take minutes.
 #[must_use]
 pub fn make(filesystem: Filesystem, device: &Path) -> Command {
     let command = Command::new(format!("mkfs.{filesystem}")).arg("-q");

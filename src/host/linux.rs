@@ -146,9 +146,9 @@ impl Host for Linux {
     async fn content(&self, deadline: Deadline, device: &Device) -> Result<Content> {
         let (path, size) = (device.path.clone(), device.size);
         let chosen = device.clone();
-        let ends = blocking(deadline, "read", &device.path, move || {
+        let survey = blocking(deadline, "read", &device.path, move || {
             mount::check_number(&chosen)?;
-            blockdev::read_ends(&path, size).map_err(|error| HostError::io("read", &path, error))
+            blockdev::survey(&path, size).map_err(|error| HostError::io("read", &path, error))
         })
         .await?;
         let command = blockdev::probe_command(&device.path);
@@ -160,7 +160,7 @@ impl Host for Linux {
                 device: device.path.clone(),
                 source: Box::new(source),
             })?;
-        blockdev::judge(&probe, &ends).map_err(|reason| HostError::Unclear {
+        blockdev::judge(&probe, &survey).map_err(|reason| HostError::Unclear {
             device: device.path.clone(),
             reason,
         })

@@ -17,6 +17,7 @@ pub mod filesystem;
 pub mod linux;
 pub mod mount;
 pub mod mountinfo;
+mod samples;
 pub mod stats;
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use super::undo::Undo;
 use super::{Error, Node, Result};
 use crate::base::Deadline;
 use crate::host::filesystem::{self, Checked};
-use crate::host::{Command, Device, HostError, MountDevice, Output};
+use crate::host::{Command, Content, Device, HostError, MountDevice, Output};
 use crate::model::{Filesystem, MountFlags};
 
 /// Bound of making, checking and growing. These are never cut off at the caller's deadline: half a
@@ -80,6 +80,7 @@ impl Node {
                     .await
             }
             Step::Format(filesystem) => {
+                self.still_blank(subject, device).await?;
                 let command = filesystem::make(*filesystem, &device.path);
                 self.tool(subject, "make the filesystem", &command).await
             }
@@ -144,6 +145,19 @@ impl Node {
             device: device.path.clone(),
             reason,
         }))
+    }
+
+    /// The proof that the plan was made with may be old, and mkfs may overwrite what came since.
+    async fn still_blank(&self, subject: Subject<'_>, device: &Device) -> Result<()> {
+        let failed = Quick::new(subject.volume, subject.verb).failed();
+        match self.host.content(quick(), device).await {
+            Ok(Content::Blank) => Ok(()),
+            Ok(content) => Err(failed(HostError::Changed {
+                device: device.path.clone(),
+                reason: format!("it was blank, now it holds {content}"),
+            })),
+            Err(error) => Err(failed(error)),
+        }
     }
 
     async fn check(

@@ -111,6 +111,23 @@ async fn a_probe_that_fails_is_an_error_and_nothing_is_done() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_comes_onto_a_blank_disk_before_it_is_formatted_is_not_formatted_over() {
+    let (fake, node) = world(State {
+        next_content: Some(Content::Foreign {
+            what: "a gpt partition table".to_owned(),
+        }),
+        ..with_disk(Content::Blank)
+    });
+    let error = node.stage(stage_request(), soon()).await.unwrap_err();
+    assert_eq!(
+        chain(&error),
+        "volume d-bp1: staging failed: /dev/vdb has changed under the call: it was blank, now it \
+         holds a gpt partition table"
+    );
+    assert!(fake.state().calls.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_damaged_filesystem_is_not_mounted() {
     let content = Content::Filesystem {
         filesystem: Filesystem::Ext4,
