@@ -4,6 +4,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use super::error::{Error, cloud};
+use super::missing::settled;
 use super::{Disks, Result};
 use crate::base::Deadline;
 use crate::cloud::{DescribeDisks, DescribeSnapshots};
@@ -76,9 +77,9 @@ impl Disks {
     /// The disk as it stands.
     ///
     /// # Errors
-    /// [`Error::NoSuchDisk`] when there is none.
+    /// [`Error::NoSuchDisk`] once it can be believed that there is none.
     pub async fn disk(&self, deadline: Deadline, disk: &DiskId) -> Result<Disk> {
-        let row = self.disks.look(disk, deadline).await;
+        let row = settled(&self.disks, disk, deadline).await;
         let row = row.map_err(super::error::wait(format!("look at disk {disk}")))?;
         let row = row.ok_or_else(|| Error::NoSuchDisk { disk: disk.clone() })?;
         Ok(Disk::clone(&row))

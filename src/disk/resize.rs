@@ -1,6 +1,7 @@
 //! Growing a disk.
 
 use super::error::{Error, cloud, wait};
+use super::missing::{Doubt, LAG};
 use super::trail::is_final;
 use super::{Disks, Result};
 use crate::base::Deadline;
@@ -10,6 +11,12 @@ use crate::model::{ClientToken, Disk, DiskId, DiskStatus, Gib, SizeRange};
 
 /// By these the cloud says that the disk is that large already.
 const NOT_LARGER: [&str; 2] = ["InvalidDiskSize", "InvalidDiskSize.TooSmall"];
+
+/// By this it says that no node uses the disk.
+const NOT_IN_USE: &str = "IncorrectDiskStatus";
+
+/// By this it says that the category grows offline only.
+const NOT_ONLINE: &str = "InvalidDiskSize.NotSupportResizeOnline";
 
 impl Disks {
     /// Grows the disk to the smallest size that the request admits, unless it is that large, and
@@ -45,24 +52,8 @@ impl Disks {
         let sizes = sizes.ok_or_else(|| refuse(format!("{} is not resized", row.category)))?;
         let size = wanted.resolve(sizes);
         let size = size.map_err(|refused| refuse(format!("{}: {refused}", row.category)))?;
-        let mode = match row.status {
-            DiskStatus::InUse => ResizeMode::Online,
-            DiskStatus::Creating
-            | DiskStatus::Available
-            | DiskStatus::Attaching
-            | DiskStatus::Detaching
-            | DiskStatus::ReIniting
-            | DiskStatus::Unknown(_) => ResizeMode::Offline,
-        };
         let step = || format!("resize disk {disk} from {} to {size}", row.size);
-        let mut outcome = self.order_growth(deadline, disk, size, mode).await;
-        if outcome
-            .as_ref()
-            .is_err_and(|e| e.kind() == Kind::TokenMismatch)
-        {
-            // It was used while the disk was attached and now is not, or the other way round.
-            outcome = self.order_growth(deadline, disk, size, mode).await;
-        }
+        let outcome = self.order_either(deadline, &row, size).await;
         match outcome {
             Ok(()) => self
                 .trails
@@ -77,7 +68,58 @@ impl Disks {
             .map_err(wait(step()))
     }
 
-    /// One call. Growing to the same size twice does no harm, so one that was refused, and may have
+    /// Online wherever the cloud takes it: grown offline, an attached disk stays as small as it was
+    /// for its guest, and one look may be of before the attachment. Offline is left for what neither
+    /// the cloud nor the look knows as attached.
+    async fn order_either(&self, deadline: Deadline, row: &Disk, size: Gib) -> api::Result<()> {
+        let disk = &row.id;
+        let mut is_free = row.is_free();
+        loop {
+            let outcome = self
+                .order_growth(deadline, disk, size, ResizeMode::Online)
+                .await;
+            let Err(refusal) = outcome else {
+                return Ok(());
+            };
+            if refusal.has_code(NOT_ONLINE) {
+                // The category says nothing of who holds the disk: only looks can tell.
+                if !self.stays_free(deadline, disk).await {
+                    return Err(refusal);
+                }
+            } else if !refusal.has_code(NOT_IN_USE) {
+                return Err(refusal);
+            } else if !is_free {
+                // It is on its way to a node or off it, or the look was of before it left.
+                let rests = |seen: Seen<Disk>| match seen {
+                    Seen::Row(row) if row.is_free() => Some(true),
+                    Seen::Row(row) => (row.status == DiskStatus::InUse).then_some(false),
+                    Seen::Nothing | Seen::Failed(_) => None,
+                };
+                match self.disks.until(disk, deadline, rests).await {
+                    Ok(free) => is_free = free,
+                    Err(_) => return Err(refusal),
+                }
+                continue;
+            }
+            return self
+                .order_growth(deadline, disk, size, ResizeMode::Offline)
+                .await;
+        }
+    }
+
+    /// Whether looks show the disk free for as long as they may be old.
+    async fn stays_free(&self, deadline: Deadline, disk: &DiskId) -> bool {
+        let mut free = Doubt::default();
+        let stays = |seen: Seen<Disk>| match seen {
+            Seen::Row(row) if row.is_free() => free.holds(LAG).then_some(true),
+            Seen::Row(_) | Seen::Nothing => Some(false),
+            Seen::Failed(_) => None,
+        };
+        let waited = self.disks.until(disk, deadline, stays).await;
+        waited.unwrap_or(false)
+    }
+
+    /// One order. Growing to the same size twice does no harm, so one that was refused, and may have
     /// used its token up, is simply followed by another token.
     async fn order_growth(
         &self,
@@ -86,23 +128,33 @@ impl Disks {
         size: Gib,
         mode: ResizeMode,
     ) -> api::Result<()> {
-        let refused = self.trails.growths.of(disk.as_str()).refused.to_string();
-        let parts = [disk.as_str(), &size.0.to_string(), &refused];
-        let request = ResizeDisk {
-            disk: disk.clone(),
-            size,
-            mode,
-            token: ClientToken::derive("ResizeDisk", parts),
+        let word = match mode {
+            ResizeMode::Online => "online",
+            ResizeMode::Offline => "offline",
         };
-        let outcome = self.ecs.resize_disk(deadline, &request).await;
-        if let Err(error) = &outcome
-            && (is_final(error) || error.kind() == Kind::TokenMismatch)
-        {
-            self.trails
-                .growths
-                .note(disk.as_str(), |past| past.refused += 1);
+        let trail = &self.trails.growths;
+        let mut again = true;
+        loop {
+            let refused = trail.of(disk.as_str()).refused.to_string();
+            let parts = [disk.as_str(), &size.0.to_string(), word, &refused];
+            let request = ResizeDisk {
+                disk: disk.clone(),
+                size,
+                mode,
+                token: ClientToken::derive("ResizeDisk", parts),
+            };
+            let outcome = self.ecs.resize_disk(deadline, &request).await;
+            let Err(error) = &outcome else {
+                return outcome;
+            };
+            let used_up = error.kind() == Kind::TokenMismatch;
+            if used_up || is_final(error) {
+                trail.note(disk.as_str(), |past| past.refused += 1);
+            }
+            if !(used_up && std::mem::take(&mut again)) {
+                return outcome;
+            }
         }
-        outcome
     }
 
     async fn wait_grown(
