@@ -92,15 +92,43 @@ impl Disks {
     /// # Errors
     /// As [`Disks::detach`].
     pub async fn detach_everywhere(&self, deadline: Deadline, disk: &DiskId) -> Result<()> {
-        let row = match self.disk(deadline, disk).await {
-            Ok(row) => row,
-            Err(Error::NoSuchDisk { .. }) => return Ok(()),
-            Err(error) => return Err(error),
-        };
-        for node in &row.attachments {
-            self.detach(deadline, disk, node).await?;
+        loop {
+            let holders = self.holders(deadline, disk).await?;
+            if holders.is_empty() {
+                return Ok(());
+            }
+            for node in &holders {
+                self.detach(deadline, disk, node).await?;
+            }
         }
-        Ok(())
+    }
+
+    /// Who holds the disk; nobody once that can be believed. While it is on its way to a node, no
+    /// description says to which.
+    async fn holders(&self, deadline: Deadline, disk: &DiskId) -> Result<Vec<InstanceId>> {
+        let mut nobody = Doubt::default();
+        let holders = |seen: Seen<Disk>| {
+            let held: Vec<InstanceId> = match seen {
+                Seen::Row(row) => {
+                    if matches!(row.status, DiskStatus::Attaching | DiskStatus::Detaching)
+                        && row.attachments.is_empty()
+                    {
+                        nobody.ends();
+                        return None;
+                    }
+                    // A read of before it left tells nothing of who has it now.
+                    let has = |node: &&InstanceId| !self.left.lately(disk, node);
+                    row.attachments.iter().filter(has).cloned().collect()
+                }
+                Seen::Nothing => Vec::new(),
+                Seen::Failed(_) => return None,
+            };
+            (!held.is_empty() || nobody.holds(LAG)).then_some(held)
+        };
+        let waited = self.disks.until(disk, deadline, holders).await;
+        waited.map_err(wait(format!(
+            "detach disk {disk} from whichever node holds it"
+        )))
     }
 
     async fn wait_detached(

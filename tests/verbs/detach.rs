@@ -87,6 +87,29 @@ async fn no_node_means_whichever_holds_it() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn no_node_means_also_the_one_that_the_disk_is_on_its_way_to() {
+    for flags in [
+        &["--attach-delay=4s"][..],
+        &["--stale=2s"],
+        &["--stale=2s", "--attach-delay=4s", "--detach-delay=2s"],
+    ] {
+        let stage = Stage::new(flags);
+        let disk = stage.disk("pvc-1").await;
+        let attach = AttachDisk {
+            disk: disk.clone(),
+            instance: two(),
+        };
+        let ecs = stage.cloud.ecs();
+        ecs.attach_disk(minutes(1), &attach).await.unwrap();
+        let off = stage.disks.detach_everywhere(minutes(1), &disk).await;
+        off.unwrap_or_else(|error| panic!("{flags:?}: {}", text(&error)));
+        assert!(stage.holders(&disk).is_empty(), "{flags:?}");
+        tokio::time::sleep(Duration::from_secs(20)).await;
+        assert!(stage.holders(&disk).is_empty(), "{flags:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_detach_that_never_ends_is_told_at_the_deadline_and_the_repeat_finds_it() {
     for alternatives in ["first", "last"] {
         let stage = Stage::new(&["--detach-delay=1s"]);
