@@ -277,26 +277,24 @@ where
             let answer = match &throttled {
                 // It would be refused as well.
                 Some(error) => Err(Arc::clone(error)),
-                None => {
-                    let answer = (self.fetch)(chunk.to_vec(), deadline).await;
-                    self.lock().calm.after(answer.as_ref().err());
-                    answer.map_err(Arc::new)
-                }
+                None => (self.fetch)(chunk.to_vec(), deadline)
+                    .await
+                    .map_err(Arc::new),
             };
             let answer = answer.map(|rows| {
                 rows.into_iter()
                     .map(|(k, v)| (k, Arc::new(v)))
                     .collect::<BTreeMap<_, _>>()
             });
-            if let Err(error) = &answer
-                && error.kind() == Kind::Throttled
-            {
-                throttled = Some(Arc::clone(error));
-            }
             let mut state = self.lock();
-            state
-                .calm
-                .after(answer.as_ref().err().map(|error| &**error));
+            // One pause for one refusal, however many chunks were not sent because of it.
+            if throttled.is_none() {
+                let failure = answer.as_ref().err();
+                state.calm.after(failure.map(|error| &**error));
+                throttled = failure
+                    .filter(|error| error.kind() == Kind::Throttled)
+                    .map(Arc::clone);
+            }
             for key in chunk {
                 for waiter in numbers[key]
                     .iter()
@@ -398,6 +396,35 @@ mod tests {
         let start = Instant::now();
         assert!(watch(&calls).look(&1, deadline()).await.unwrap().is_some());
         assert!(start.elapsed() < Duration::from_millis(100));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn each_refused_round_doubles_the_pause_once_however_many_chunks_it_has() {
+        let at = Arc::new(Mutex::new(Vec::new()));
+        let log = Arc::clone(&at);
+        let watch: Watch<u32, usize> = Watch::new(Tasks::default(), Pace::default(), {
+            move |keys, _| {
+                let mut at = log.lock().unwrap();
+                at.push(Instant::now());
+                let refused = at.len() <= 6;
+                Box::pin(async move {
+                    if refused {
+                        return Err(Error::answered("DescribeDisks", 400, "Throttling"));
+                    }
+                    Ok(keys.into_iter().map(|key| (key, 9)).collect())
+                })
+            }
+        });
+        let watch = Arc::new(watch);
+        let mut waits = tokio::task::JoinSet::new();
+        for key in 0..250 {
+            let watch = Arc::clone(&watch);
+            waits.spawn(async move { watch.look(&key, deadline()).await.is_ok() });
+        }
+        assert!(waits.join_all().await.into_iter().all(|ok| ok));
+        let at = at.lock().unwrap();
+        let pauses: Vec<u64> = at.windows(2).map(|w| (w[1] - w[0]).as_secs()).collect();
+        assert_eq!(pauses, [1, 2, 4, 8, 10, 10, 0, 0]);
     }
 
     #[tokio::test(start_paused = true)]
