@@ -55,10 +55,11 @@ impl Disks {
         }
         loop {
             let id = self.buy(deadline, new, &candidates).await?;
-            let Some(disk) = self.made(deadline, &id).await? else {
+            let Some(disk) = self.made(deadline, &id, new).await? else {
                 tracing::warn!(volume.name = new.name, disk.id = %id, "the name's disk is gone");
                 self.trails.disks.note(&new.name, |past| {
                     past.unclear = None;
+                    past.missed = None;
                     past.gone = Some(id.to_string());
                 });
                 continue;
@@ -113,18 +114,17 @@ impl Disks {
         if disk.status != DiskStatus::Creating {
             return Ok(Some(disk.clone()));
         }
-        self.made(deadline, &disk.id).await
+        self.made(deadline, &disk.id, new).await
     }
 
     /// Waits until the disk is made; none once it can be believed that there is no such disk: it was
     /// deleted since, or the cloud lost it.
-    async fn made(&self, deadline: Deadline, disk: &DiskId) -> Result<Option<Disk>> {
-        let mut missing = Missing::default();
+    async fn made(&self, deadline: Deadline, disk: &DiskId, new: &NewDisk) -> Result<Option<Disk>> {
+        let mut missing = Missing::new(&self.trails.disks, &new.name, disk.as_str());
         let made = |seen: Seen<Disk>| match seen {
-            Seen::Row(row) if row.status != DiskStatus::Creating => Some(Some(Disk::clone(&row))),
-            Seen::Row(_) => {
+            Seen::Row(row) => {
                 missing.shown();
-                None
+                (row.status != DiskStatus::Creating).then(|| Some(Disk::clone(&row)))
             }
             Seen::Nothing => missing.missed().then_some(None),
             Seen::Failed(_) => None,

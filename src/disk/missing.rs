@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::trail::Trail;
 use crate::base::Deadline;
 use crate::cloud::poll::{Seen, WaitError, Watch};
 
@@ -34,23 +35,41 @@ impl Doubt {
     }
 }
 
-/// The looks after something that the cloud says it made.
-#[derive(Debug, Default)]
-pub(super) struct Missing {
+/// The looks after something that the cloud says it made, in this call and in those before it: one
+/// call may end sooner than its absence can be believed.
+#[derive(Debug)]
+pub(super) struct Missing<'a> {
+    trail: &'a Trail,
+    name: &'a str,
+    id: &'a str,
     shown: bool,
     doubt: Doubt,
 }
 
-impl Missing {
+impl<'a> Missing<'a> {
+    /// The looks after the resource of this id that the name has.
+    pub(super) fn new(trail: &'a Trail, name: &'a str, id: &'a str) -> Self {
+        Self {
+            trail,
+            name,
+            id,
+            shown: false,
+            doubt: Doubt::default(),
+        }
+    }
+
     /// A look has shown it.
     pub(super) fn shown(&mut self) {
         self.shown = true;
         self.doubt.ends();
+        self.trail.seen(self.name);
     }
 
     /// A look has not; true once it can be believed that it is gone.
     pub(super) fn missed(&mut self) -> bool {
-        self.doubt.holds(if self.shown { LAG } else { UNSEEN })
+        let first = self.trail.missed(self.name, self.id);
+        // Between two calls nobody looked, so that an early miss alone proves nothing.
+        self.doubt.holds(LAG) && (self.shown || first.elapsed() >= UNSEEN)
     }
 }
 

@@ -30,10 +30,10 @@ impl Disks {
             let id = self.take(deadline, new).await?;
             let Some(snapshot) = self.cut(deadline, new, &id).await? else {
                 tracing::warn!(snapshot.name = new.name, snapshot.id = %id, "it is gone");
-                let gone = Some(id.to_string());
-                self.trails
-                    .snapshots
-                    .note(&new.name, |past| past.gone = gone);
+                self.trails.snapshots.note(&new.name, |past| {
+                    past.missed = None;
+                    past.gone = Some(id.to_string());
+                });
                 continue;
             };
             self.trails
@@ -119,7 +119,7 @@ impl Disks {
         new: &NewSnapshot,
         id: &SnapshotId,
     ) -> Result<Option<Snapshot>> {
-        let mut missing = Missing::default();
+        let mut missing = Missing::new(&self.trails.snapshots, &new.name, id.as_str());
         let cut = |seen: Seen<Snapshot>| match seen {
             Seen::Row(row) if row.status == SnapshotStatus::Failed => {
                 let snapshot = row.id.clone();

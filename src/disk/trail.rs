@@ -4,6 +4,8 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use tokio::time::Instant;
+
 use super::place::Candidate;
 use crate::cloud::{Error, Kind};
 use crate::model::ClientToken;
@@ -35,6 +37,8 @@ pub(super) struct Past {
     pub(super) unclear: Option<(Candidate, ClientToken)>,
     /// The disk or snapshot that the name had and that is no more.
     pub(super) gone: Option<String>,
+    /// The one that the name has, as long as no description shows it, and since when.
+    pub(super) missed: Option<(String, Instant)>,
 }
 
 impl Trail {
@@ -56,6 +60,25 @@ impl Trail {
         change(past);
         if *past == Past::default() {
             pasts.remove(name);
+        }
+    }
+
+    /// A description does not show what the name has; since when that is so.
+    pub(super) fn missed(&self, name: &str, id: &str) -> Instant {
+        if let Some((other, since)) = self.of(name).missed
+            && other == id
+        {
+            return since;
+        }
+        let now = Instant::now();
+        self.note(name, |past| past.missed = Some((id.to_owned(), now)));
+        now
+    }
+
+    /// A description shows what the name has.
+    pub(super) fn seen(&self, name: &str) {
+        if self.of(name).missed.is_some() {
+            self.note(name, |past| past.missed = None);
         }
     }
 

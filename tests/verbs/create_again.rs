@@ -1,11 +1,14 @@
 //! Creating when answers are lost, tokens are used up and reads are old: always one disk in the end.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
+use diskplugin::base::Deadline;
 use diskplugin::disk::{Error, Meaning, NewDisk};
 use diskplugin::model::Category;
 
-use crate::kit::{Stage, available, gib, minutes, text, wanted, zone};
+use crate::kit::{Stage, available, gib, minutes, seconds, text, wanted, zone};
 
 fn losses() -> Vec<Value> {
     vec![
@@ -212,6 +215,48 @@ async fn a_name_whose_disk_was_deleted_gets_a_new_disk_each_time() {
         }
         assert!(stage.rows().is_empty());
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_vanished_disk_is_made_again_also_by_calls_too_short_to_believe_it_gone() {
+    for deleted in [true, false] {
+        let stage = Stage::new(&["--create-delay=12s"]);
+        if deleted {
+            let disk = stage.disk("pvc-1").await;
+            stage.disks.delete(minutes(1), &disk).await.unwrap();
+        } else {
+            stage.fault("CreateDisk", &json!("fails-later"));
+        }
+        let mut tries = 0;
+        let disk = loop {
+            let soon = Deadline::after(Duration::from_millis(9750));
+            match stage.disks.create(soon, &wanted("pvc-1")).await {
+                Ok(disk) => break disk.id,
+                Err(error) => assert_eq!(error.meaning(), Meaning::Deadline, "{}", text(&error)),
+            }
+            tries += 1;
+            assert!(tries < 6);
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        };
+        assert_eq!(stage.only_disk(), disk);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_disk_that_was_missed_long_ago_is_not_given_up_for_one_look_that_does_not_show_it() {
+    let stage = Stage::new(&["--stale=2s"]);
+    let late = stage.disks.create(seconds(1), &wanted("pvc-1")).await;
+    assert_eq!(late.unwrap_err().meaning(), Meaning::Deadline);
+    let made = stage.only_disk();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    // The description goes back to before the disk for a moment.
+    stage.configure(&json!({"stale": {"lag": "70s"}}));
+    let new = wanted("pvc-1");
+    let (found, ()) = tokio::join!(stage.disks.create(minutes(1), &new), async {
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        stage.configure(&json!({"stale": {"lag": "0s"}}));
+    });
+    assert_eq!((found.unwrap().id, stage.only_disk()), (made.clone(), made));
 }
 
 #[tokio::test(start_paused = true)]

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use diskplugin::base::Deadline;
 use diskplugin::cloud::{CreateSnapshot, Ecs};
 use diskplugin::disk::{Error, Meaning, NewDisk};
 use diskplugin::model::{Category, ClientToken, SnapshotId, Tags};
@@ -179,6 +180,26 @@ async fn a_name_whose_snapshot_was_deleted_gets_a_new_one() {
             .await
             .unwrap();
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deleted_snapshot_is_taken_anew_also_by_calls_too_short_to_believe_it_gone() {
+    let stage = Stage::new(&[]);
+    let disk = stage.disk("pvc-1").await;
+    let first = stage.snapshot("snap", &disk).await;
+    let deleted = stage.disks.delete_snapshot(minutes(1), &first).await;
+    deleted.unwrap();
+    let mut tries = 0;
+    let made = loop {
+        let soon = Deadline::after(Duration::from_millis(9750));
+        let new = new_snapshot("snap", &disk);
+        if let Ok(made) = stage.disks.create_snapshot(soon, &new).await {
+            break made.id;
+        }
+        tries += 1;
+        assert!(tries < 3);
+    };
+    assert_eq!(only_snapshot(&stage), made);
 }
 
 #[tokio::test(start_paused = true)]
