@@ -1,7 +1,7 @@
 //! Creating a disk, blank or from a snapshot.
 
 use super::error::{Error, wait};
-use super::missing::Missing;
+use super::missing::{Missing, settled};
 use super::place::candidates;
 use super::{Disks, Result, compare};
 use crate::base::Deadline;
@@ -79,7 +79,7 @@ impl Disks {
         let Some(id) = &new.snapshot else {
             return Ok(new);
         };
-        let row = self.snapshots.look(id, deadline).await;
+        let row = settled(&self.snapshots, id, deadline).await;
         let row = row.map_err(wait(format!("look at snapshot {id}")))?;
         let snapshot = row.ok_or_else(|| Error::NoSuchSnapshot {
             snapshot: id.clone(),
