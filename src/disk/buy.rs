@@ -25,11 +25,13 @@ struct Attempt {
 
 impl Disks {
     /// Goes through the pairs until one can be had. What may have been bought already goes first.
+    /// `looked` tells whether the name was looked for by its tags.
     pub(super) async fn buy(
         &self,
         deadline: Deadline,
         new: &NewDisk,
         candidates: &[Candidate],
+        looked: bool,
     ) -> Result<DiskId> {
         let past = self.trails.disks.of(&new.name);
         let token = self.token(new, &past);
@@ -45,8 +47,7 @@ impl Disks {
         }
         let mut attempt = Attempt {
             past,
-            // Several pairs are looked for before they are tried.
-            looked: candidates.len() > 1,
+            looked,
             refused: Vec::new(),
         };
         let mut reasons = Vec::new();

@@ -45,16 +45,17 @@ impl Disks {
             sized => &sized?,
         };
         let candidates = candidates(new)?;
-        // A single pair is safe by its token. Of several, an earlier call may have taken another
-        // than this one would: only the tags know.
-        if candidates.len() > 1
+        // A single pair is safe by its token while the cloud remembers that. Of several, an earlier
+        // call may have taken another than this one would: only the tags know.
+        let looks = !self.fresh.disks.token_suffices(&new.name) || candidates.len() > 1;
+        if looks
             && let Some(found) = self.find_disk(deadline, &new.name).await?
             && let Some(disk) = self.adopt(deadline, &found, new).await?
         {
             return Ok(disk);
         }
         loop {
-            let id = self.buy(deadline, new, &candidates).await?;
+            let id = self.buy(deadline, new, &candidates, looks).await?;
             let Some(disk) = self.made(deadline, &id, new).await? else {
                 tracing::warn!(volume.name = new.name, disk.id = %id, "the name's disk is gone");
                 self.trails.disks.note(&new.name, |past| {

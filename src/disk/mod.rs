@@ -18,6 +18,7 @@ mod delete;
 mod detach;
 mod error;
 mod find;
+mod fresh;
 mod label;
 mod left;
 mod list;
@@ -46,8 +47,16 @@ pub struct Disks {
     snapshots: Watch<SnapshotId, Snapshot>,
     slots: slots::Slots,
     trails: trail::Trails,
+    fresh: FreshNames,
     left: left::Left,
     cluster: ClusterId,
+}
+
+/// For how long which names have been tried.
+#[derive(Debug, Default)]
+struct FreshNames {
+    disks: fresh::Fresh,
+    snapshots: fresh::Fresh,
 }
 
 impl Disks {
@@ -60,6 +69,7 @@ impl Disks {
             snapshots: Watch::snapshots(Arc::clone(&ecs), tasks.clone(), pace),
             slots: slots::Slots::default(),
             trails: trail::Trails::default(),
+            fresh: FreshNames::default(),
             left: left::Left::default(),
             ecs,
             cluster,

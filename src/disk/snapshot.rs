@@ -54,6 +54,11 @@ impl Disks {
     async fn take(&self, deadline: Deadline, new: &NewSnapshot) -> Result<SnapshotId> {
         let past = self.trails.snapshots.of(&new.name);
         let find = || self.find_snapshot(deadline, &new.name);
+        if !self.fresh.snapshots.token_suffices(&new.name)
+            && let Some(snapshot) = find().await?
+        {
+            return Ok(snapshot.id);
+        }
         // The source stays out of the token: with another one the cloud answers a mismatch, which is
         // how a name that is used twice shows.
         let (cluster, gone) = (self.cluster.as_str(), past.gone.as_deref());

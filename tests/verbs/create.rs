@@ -12,7 +12,7 @@ use crate::kit::{Stage, available, between, gib, minutes, seconds, text, wanted,
 
 #[tokio::test(start_paused = true)]
 async fn the_answer_comes_when_the_disk_is_available_and_costs_one_look_a_tick() {
-    let stage = Stage::new(&["--create-delay=3s"]);
+    let stage = Stage::settled(&["--create-delay=3s"]).await;
     let begun = Instant::now();
     let disk = stage
         .disks
@@ -21,6 +21,7 @@ async fn the_answer_comes_when_the_disk_is_available_and_costs_one_look_a_tick()
         .unwrap();
     assert_eq!(begun.elapsed(), Duration::from_secs(3));
     assert_eq!(stage.row(&disk.id)["status"], "Available");
+    assert_eq!(stage.cloud.calls()[0].action, "CreateDisk");
     assert_eq!(stage.calls("CreateDisk"), 1);
     assert_eq!(stage.calls("DescribeDisks"), 6);
 }

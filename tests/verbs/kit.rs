@@ -35,6 +35,13 @@ impl Stage {
         Self { cloud, disks }
     }
 
+    /// The driver has run for two hours: names from before its start do not come back any more.
+    pub(crate) async fn settled(flags: &[&str]) -> Self {
+        let stage = Self::new(flags);
+        tokio::time::sleep(Duration::from_secs(2 * 3600)).await;
+        stage
+    }
+
     /// With so many nodes, `i-0` and on, in zone a, which take disks side by side or not.
     pub(crate) fn crowd(nodes: usize, flags: &[&str]) -> Self {
         let nodes: Vec<_> = (0..nodes).map(|n| format!("i-{n}=cn-beijing-a")).collect();

@@ -15,6 +15,7 @@ mod create_again;
 mod create_restore;
 mod delete;
 mod detach;
+mod forgotten;
 mod kit;
 mod list;
 mod random;

@@ -1,0 +1,69 @@
+//! The cloud forgets tokens after a day: a name is used once all the same.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use diskplugin::disk::Meaning;
+
+use crate::kit::{Stage, minutes, new_snapshot, seconds, wanted};
+
+async fn hours(hours: u64) {
+    tokio::time::sleep(Duration::from_secs(3600 * hours)).await;
+}
+
+async fn stage() -> Stage {
+    let stage = Stage::settled(&[]).await;
+    stage.configure(&json!({"rules": {"token_memory": "24h"}}));
+    stage
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_name_that_comes_back_after_a_day_has_its_disk() {
+    let stage = stage().await;
+    let disk = stage.disk("pvc-1").await;
+    hours(25).await;
+    let again = stage.disks.create(minutes(1), &wanted("pvc-1")).await;
+    assert_eq!((again.unwrap().id, stage.only_disk()), (disk.clone(), disk));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_disk_whose_answer_was_lost_a_day_before_a_restart_is_found() {
+    let stage = stage().await;
+    stage.fault("CreateDisk", &json!("reset-after"));
+    let lost = stage.disks.create(seconds(9), &wanted("pvc-1")).await;
+    assert_eq!(lost.unwrap_err().meaning(), Meaning::Unclear);
+    hours(25).await;
+    let found = stage.restarted().create(minutes(1), &wanted("pvc-1")).await;
+    assert_eq!(found.unwrap().id, stage.only_disk());
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_descriptions_are_denied_for_more_than_a_day_one_disk_is_bought_at_most() {
+    for settled in [true, false] {
+        let stage = Stage::new(&[]);
+        hours(if settled { 2 } else { 0 }).await;
+        stage.configure(&json!({"rules": {"token_memory": "24h"}}));
+        let denied = json!({"code": {"status": 403, "code": "Forbidden.RAM"}});
+        stage.faults("DescribeDisks", 1_000_000, &denied);
+        for _ in 0..30 {
+            let refused = stage.disks.create(seconds(9), &wanted("pvc-1")).await;
+            assert_eq!(refused.unwrap_err().meaning(), Meaning::Denied);
+            hours(1).await;
+        }
+        assert_eq!(stage.rows().len(), usize::from(settled));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_snapshot_is_taken_once_also_when_its_name_comes_back_after_a_day() {
+    let stage = stage().await;
+    let disk = stage.disk("pvc-1").await;
+    let first = stage.snapshot("snap", &disk).await;
+    hours(25).await;
+    assert_eq!(stage.snapshot("snap", &disk).await, first);
+    hours(25).await;
+    let new = new_snapshot("snap", &disk);
+    let again = stage.restarted().create_snapshot(minutes(1), &new).await;
+    assert_eq!(again.unwrap().id, first);
+}
