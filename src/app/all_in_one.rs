@@ -67,7 +67,7 @@ async fn real(args: cli::AllInOne, stop: impl Future<Output = ()> + Send) -> any
     };
     let driver = Driver {
         endpoint: args.serve.endpoint,
-        ecs: cloud::client(&args.cloud, &region)?,
+        ecs: cloud::client(&args.cloud, &region).await?,
         region,
         cluster,
         node: Settings {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::base::SystemClock;
+use crate::base::chain::chain;
 use crate::cli;
 use crate::cloud::credential::{Chain, Directory, Environment, Provide};
 use crate::cloud::transport::{Settings, Transport};
@@ -13,16 +14,22 @@ use crate::model::RegionId;
 ///
 /// # Errors
 /// When the endpoint is no URL, or no TLS client can be had.
-pub(crate) fn client(cloud: &cli::Cloud, region: &RegionId) -> anyhow::Result<Arc<dyn Ecs>> {
+pub(crate) async fn client(cloud: &cli::Cloud, region: &RegionId) -> anyhow::Result<Arc<dyn Ecs>> {
     let endpoint = cloud
         .ecs_endpoint
         .clone()
         .unwrap_or_else(|| endpoint::of_region(region, cloud.network));
+    tracing::info!(endpoint, signature = ?cloud.signature, "calling the cloud");
+    let credentials = credentials(cloud);
+    // A Secret may still come, so this ends nothing.
+    if let Err(error) = credentials.provide().await {
+        tracing::warn!("every call of the cloud will fail: {}", chain(&error));
+    }
     let transport = Transport::new(Settings {
         endpoint,
         region: region.clone(),
         scheme: cloud.signature,
-        credentials: credentials(cloud),
+        credentials,
         clock: Arc::new(SystemClock),
     })?;
     Ok(Arc::new(Client::new(transport)))

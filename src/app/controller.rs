@@ -22,7 +22,7 @@ pub(crate) async fn run(args: cli::Controller) -> anyhow::Result<()> {
     let (Some(region), Some(cluster)) = (region, cluster) else {
         return Err(where_is.check().into());
     };
-    let ecs = cloud::client(&args.cloud, &region)?;
+    let ecs = cloud::client(&args.cloud, &region).await?;
     let tasks = Tasks::default();
     let controller = service(ecs, region, zone, cluster, &tasks);
     let services = Services {

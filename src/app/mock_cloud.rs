@@ -10,7 +10,7 @@ use crate::base::SystemClock;
 use crate::cli;
 use crate::host::Processes;
 use crate::sim::options::{DEFAULT_KEY, DEFAULT_SECRET};
-use crate::sim::{Cloud, Options};
+use crate::sim::{Backing, Cloud, Options};
 
 pub(crate) async fn run(args: cli::MockCloud) -> anyhow::Result<()> {
     let stop = signal::stop()?;
@@ -29,6 +29,10 @@ pub(crate) async fn run(args: cli::MockCloud) -> anyhow::Result<()> {
 
 /// A fake cloud on this machine's clock.
 pub(crate) async fn start(options: &Options, listener: TcpListener) -> anyhow::Result<Cloud> {
+    anyhow::ensure!(
+        options.back_with == Backing::None || super::is_root(),
+        "--back-with loop needs root, for loop devices"
+    );
     let cloud = Cloud::start(
         options,
         Arc::new(SystemClock),

@@ -1,6 +1,7 @@
 //! The composition roots: each role builds its parts and passes them by argument.
 
 use std::io::Write;
+use std::os::unix::fs::MetadataExt;
 use std::process::ExitCode;
 
 use crate::cli::{Cli, LogFormat, Role};
@@ -90,4 +91,10 @@ fn fail(error: &anyhow::Error, format: LogFormat) -> ExitCode {
     } else {
         ExitCode::FAILURE
     }
+}
+
+/// Whether this process may attach loop devices and mount: the owner of `/proc/self` is the
+/// effective user.
+fn is_root() -> bool {
+    std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
 }

@@ -1,5 +1,7 @@
 //! `diskplugin node`: the DaemonSet's container. It needs no cloud credentials.
 
+use std::ffi::OsString;
+use std::path::Path;
 use std::sync::Arc;
 
 use super::place::Whereabouts;
@@ -13,6 +15,20 @@ use crate::node::{Node, Settings};
 /// The vendor's variable for the same thing, which charts in use today set.
 pub(crate) const MAX_VOLUMES: &str = "MAX_VOLUMES_PERNODE";
 
+/// What staging runs, for each filesystem.
+const TOOLS: [&str; 10] = [
+    "blkid",
+    "blockdev",
+    "e2fsck",
+    "resize2fs",
+    "mkfs.ext4",
+    "mkfs.ext3",
+    "mkfs.xfs",
+    "xfs_growfs",
+    "mkfs.btrfs",
+    "btrfs",
+];
+
 pub(crate) async fn run(args: cli::Node) -> anyhow::Result<()> {
     let stop = signal::stop()?;
     let mut where_is = Whereabouts::new(&args.place)?;
@@ -22,6 +38,9 @@ pub(crate) async fn run(args: cli::Node) -> anyhow::Result<()> {
     let (Some(id), Some(zone), Some(max_volumes)) = (id, zone, max_volumes) else {
         return Err(where_is.check().into());
     };
+    for problem in problems(args.device_dir.as_deref(), std::env::var_os("PATH")) {
+        tracing::warn!("{problem}");
+    }
     let node = node(Settings {
         id,
         zone,
@@ -36,6 +55,36 @@ pub(crate) async fn run(args: cli::Node) -> anyhow::Result<()> {
     let serve = args.serve;
     server::serve(&serve.endpoint, services, tasks, stop, serve.drain_timeout).await?;
     Ok(())
+}
+
+/// Why volumes will not be mounted here, as far as that shows before the first one comes. It is told
+/// and ends nothing: raw block volumes need none of the tools.
+fn problems(device_dir: Option<&Path>, path: Option<OsString>) -> Vec<String> {
+    let mut problems = Vec::new();
+    if !super::is_root() {
+        problems.push("this is not root: no volume can be mounted".to_owned());
+    }
+    let path = path.unwrap_or_default();
+    let is_there = |tool: &&&str| std::env::split_paths(&path).any(|dir| dir.join(tool).exists());
+    let missing: Vec<&str> = TOOLS
+        .iter()
+        .filter(|tool| !is_there(tool))
+        .copied()
+        .collect();
+    if !missing.is_empty() {
+        problems.push(format!(
+            "not in PATH, and needed for volumes with a filesystem: {}",
+            missing.join(", ")
+        ));
+    }
+    if let Some(dir) = device_dir.filter(|dir| !dir.is_dir()) {
+        problems.push(format!(
+            "--device-dir {} is no directory yet: with a fake cloud it is DIR/nodes/NODE-ID and comes \
+             with the first attached disk",
+            dir.display()
+        ));
+    }
+    problems
 }
 
 /// The node on this machine.
@@ -83,6 +132,19 @@ mod tests {
         assert_eq!(limit(Some(5), Some("9")).unwrap(), Some(5));
         assert_eq!(limit(None, Some("9")).unwrap(), Some(9));
         assert_eq!(limit(None, Some("")).unwrap(), None);
+    }
+
+    #[test]
+    fn missing_tools_and_a_missing_directory_are_told_by_name() {
+        let told = problems(Some(Path::new("/nowhere")), Some("/nowhere".into())).join("\n");
+        assert!(
+            told.contains("blkid") && told.contains("mkfs.btrfs"),
+            "{told}"
+        );
+        assert!(
+            told.contains("--device-dir /nowhere is no directory"),
+            "{told}"
+        );
     }
 
     #[test]

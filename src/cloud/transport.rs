@@ -137,11 +137,12 @@ impl Transport {
         let response = request
             .send()
             .await
-            .map_err(|error| lost(action, error.without_url()))?;
+            .map_err(|error| self.lost(action, error.without_url()))?;
         let status = response.status().as_u16();
         let hint = throttle_hint(response.headers());
         let body = response.bytes().await;
-        let body = body.map_err(|error| lost(action, error.without_url()).with_status(status))?;
+        let body =
+            body.map_err(|error| self.lost(action, error.without_url()).with_status(status))?;
         if status == 200 && confidential.is_in(&body) {
             return Err(Error::new(Kind::Ambiguous, action)
                 .with_status(status)
@@ -156,6 +157,19 @@ impl Transport {
             });
         }
         Err(refused(action, status, &body, &confidential).with_wait(hint))
+    }
+
+    /// The error of an answer that did not come; a URL would carry the signature, so only the host.
+    fn lost(&self, action: &'static str, error: reqwest::Error) -> Error {
+        let kind = if error.is_connect() {
+            Kind::Unreachable
+        } else {
+            Kind::Ambiguous
+        };
+        let scheme = self.endpoint.scheme();
+        Error::new(kind, action)
+            .with_message(format!("no answer from {scheme}://{}", self.host))
+            .with_source(error)
     }
 
     fn with_region(&self, params: &Params) -> BTreeMap<String, String> {
@@ -234,15 +248,6 @@ fn refused(action: &'static str, status: u16, body: &[u8], confidential: &Confid
             .with_source(error),
         Err(_) => Refusal::default().error(action, status),
     }
-}
-
-fn lost(action: &'static str, error: reqwest::Error) -> Error {
-    let kind = if error.is_connect() {
-        Kind::Unreachable
-    } else {
-        Kind::Ambiguous
-    };
-    Error::new(kind, action).with_source(error)
 }
 
 /// How long the cloud asks to wait: the larger `TimeLeft` (milliseconds) of its two headers.

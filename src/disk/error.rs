@@ -86,7 +86,7 @@ pub enum Error {
         reasons: String,
     },
     /// No category has the wanted size.
-    #[error("no disk of the wanted size can be created for {name:?}: {reasons}")]
+    #[error("no size satisfies the request for {name:?}: {reasons}")]
     OutOfRange {
         /// The CSI name or the disk.
         name: String,

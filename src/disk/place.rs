@@ -107,7 +107,7 @@ mod tests {
         let error = candidates(&new_disk(&[Category::CloudSsd], 1, Some(5 << 30))).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "no disk of the wanted size can be created for \"pvc-1\": cloud_ssd: no size from 20 GiB \
+            "no size satisfies the request for \"pvc-1\": cloud_ssd: no size from 20 GiB \
              to 32768 GiB satisfies required_bytes 1 with limit_bytes 5368709120"
         );
     }

@@ -33,7 +33,7 @@ impl Fake {
 
     /// Like `start`, telling all that it can tell.
     pub(crate) async fn start_loud(flags: &[&str]) -> Self {
-        Self::of(Self::command(flags).env("RUST_LOG", "trace")).await
+        Self::of(Self::command(flags).env("RUST_LOG", "trace,h2=trace")).await
     }
 
     fn command(flags: &[&str]) -> Start {

@@ -169,7 +169,7 @@ pub(crate) fn loud(url: &str, socket: &Path, hidden: &Hidden, flags: &[&str]) ->
         &endpoint(socket),
     ])
     .args(flags)
-    .env("RUST_LOG", "trace")
+    .env("RUST_LOG", "trace,h2=trace")
     .env("ACCESS_KEY_ID", hidden.key)
     .env("ACCESS_KEY_SECRET", hidden.secret)
 }

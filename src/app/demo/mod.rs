@@ -1,7 +1,5 @@
 //! `diskplugin demo`: one volume's whole life, shown as it happens, and nothing left behind.
 
-use std::os::unix::fs::MetadataExt;
-
 use super::signal;
 use crate::base::chain::chain;
 use crate::cli;
@@ -26,7 +24,7 @@ pub(super) struct Interrupted;
 pub(crate) async fn run(args: cli::Demo) -> anyhow::Result<()> {
     let stop = signal::stop_or_hangup()?;
     tokio::pin!(stop);
-    let root = is_root();
+    let root = super::is_root();
     if !root {
         say("This is not root, so only the cloud's half is shown: block devices, mkfs and mount")?;
         say("need root. For the whole life: sudo make demo\n")?;
@@ -82,10 +80,4 @@ async fn tell(world: &mut World, args: &cli::Demo, root: bool) -> anyhow::Result
         life.cloud_half(&mut show).await?;
     }
     show.summary(&world.fake()?)
-}
-
-/// Whether this process may attach loop devices and mount: the owner of `/proc/self` is the
-/// effective user.
-fn is_root() -> bool {
-    std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
 }

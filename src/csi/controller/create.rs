@@ -18,8 +18,8 @@ pub(super) async fn create(
     deadline: Deadline,
     request: proto::CreateVolumeRequest,
 ) -> Result<proto::CreateVolumeResponse, Status> {
+    layer::about("volume.name", &request.name);
     let (new, class) = read(&request, &service.settings)?;
-    layer::about("volume.name", &new.name);
     let key = format!("volume {:?}", new.name);
     let disks = Arc::clone(&service.disks);
     let disk = service

@@ -22,8 +22,8 @@ pub(super) async fn expand(
         ));
     }
     let size = request::size_range(request.capacity_range.as_ref())?;
+    layer::about("disk.id", id);
     let disk: DiskId = request::id("volume_id", id)?;
-    layer::about("disk.id", &disk);
     let disks = Arc::clone(&service.disks);
     let row = service
         .change(id, async move { disks.resize(deadline, &disk, size).await })

@@ -15,6 +15,8 @@ pub(super) async fn publish(
     deadline: Deadline,
     request: proto::ControllerPublishVolumeRequest,
 ) -> Result<proto::ControllerPublishVolumeResponse, Status> {
+    layer::about("disk.id", &request.volume_id);
+    layer::about("node.id", &request.node_id);
     // All fields are looked at before either id is: an empty one is INVALID_ARGUMENT whatever else.
     request::required("volume_id", &request.volume_id)?;
     request::required("node_id", &request.node_id)?;
@@ -22,8 +24,6 @@ pub(super) async fn publish(
     capability::check_one_node(capability).map_err(|e| request::invalid(&e))?;
     let disk: DiskId = request::id("volume_id", &request.volume_id)?;
     let node: InstanceId = request::id("node_id", &request.node_id)?;
-    layer::about("disk.id", &disk);
-    layer::about("node.id", &node);
     let disks = Arc::clone(&service.disks);
     let key = request.volume_id;
     let row = service

@@ -15,6 +15,8 @@ pub(super) async fn create(
     deadline: Deadline,
     request: &proto::CreateSnapshotRequest,
 ) -> Result<proto::CreateSnapshotResponse, Status> {
+    layer::about("snapshot.name", &request.name);
+    layer::about("disk.id", &request.source_volume_id);
     request::required("source_volume_id", &request.source_volume_id)?;
     let name = request::name("name", &request.name)?;
     let unknown = |key: &&String| !key.to_ascii_lowercase().starts_with("csi.storage.k8s.io/");
@@ -25,8 +27,6 @@ pub(super) async fn create(
         )));
     }
     let source = request::id("source_volume_id", &request.source_volume_id)?;
-    layer::about("snapshot.name", &name);
-    layer::about("disk.id", &source);
     let new = NewSnapshot { name, source };
     let key = format!("snapshot {:?}", new.name);
     let disks = Arc::clone(&service.disks);
