@@ -174,6 +174,69 @@ mod tests {
         assert_eq!(data, "nouuid,discard,uquota");
     }
 
+    /// A device whose node has another number than the one that was chosen; none where this machine
+    /// has no block device.
+    fn replaced() -> Option<Device> {
+        let nodes = fs::read_dir("/dev").unwrap().flatten();
+        let path = nodes
+            .map(|node| node.path())
+            .find(|path| number_of(path).is_ok());
+        let Some(path) = path else {
+            let why = "SKIPPED: the re-check before a mount, because /dev has no block device";
+            assert!(
+                std::env::var_os("CI").is_none_or(|ci| ci.is_empty()),
+                "{why}"
+            );
+            eprintln!("{why}");
+            return None;
+        };
+        let now = number_of(&path).unwrap();
+        Some(Device {
+            name: "chosen".to_owned(),
+            path,
+            number: Number {
+                minor: now.minor + 1,
+                ..now
+            },
+            sequence: None,
+            size: crate::model::Bytes(0),
+            serial: None,
+            backing_file: None,
+            read_only: false,
+            partitions: Vec::new(),
+            holders: Vec::new(),
+        })
+    }
+
+    // The targets do not exist, so that nothing is mounted even where the check is missing.
+
+    #[test]
+    fn a_device_whose_node_is_another_by_now_is_not_mounted() {
+        let Some(device) = replaced() else { return };
+        let request = MountDevice {
+            device,
+            target: "/nowhere/at/all".into(),
+            filesystem: Filesystem::Ext4,
+            flags: MountFlags::new(Vec::<String>::new()).unwrap(),
+            read_only: true,
+        };
+        let refused = mount_device(&request);
+        assert!(
+            matches!(refused, Err(HostError::Changed { .. })),
+            "{refused:?}"
+        );
+    }
+
+    #[test]
+    fn a_device_whose_node_is_another_by_now_is_not_bound() {
+        let Some(device) = replaced() else { return };
+        let refused = bind_device(&device, Path::new("/nowhere/at/all"));
+        assert!(
+            matches!(refused, Err(HostError::Changed { .. })),
+            "{refused:?}"
+        );
+    }
+
     #[test]
     fn a_plain_file_is_no_device() {
         let file = tempfile::NamedTempFile::new().unwrap();
