@@ -53,6 +53,8 @@ pub(crate) struct State {
     pub(crate) content: Option<Content>,
     /// What the content is after the first look at it, where that changes.
     pub(crate) next_content: Option<Content>,
+    /// Which devices there are after the first look at the content, where that changes.
+    pub(crate) next_devices: Option<Vec<Device>>,
     pub(crate) stated_size: Option<Bytes>,
     pub(crate) may_grow_mounted_ext: bool,
     /// The call, by its name in [`State::calls`], that fails.
@@ -156,6 +158,9 @@ impl Host for Fake {
 
     async fn content(&self, _deadline: Deadline, device: &Device) -> Result<Content> {
         let mut state = self.state();
+        if let Some(next) = state.next_devices.take() {
+            state.devices = next;
+        }
         let now = state.content.clone();
         if let Some(next) = state.next_content.take() {
             state.content = Some(next);

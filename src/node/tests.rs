@@ -111,6 +111,27 @@ async fn a_probe_that_fails_is_an_error_and_nothing_is_done() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_name_that_another_disk_has_by_now_is_neither_formatted_nor_mounted() {
+    let filesystem = Content::Filesystem {
+        filesystem: Filesystem::Ext4,
+        size: None,
+    };
+    for content in [Content::Blank, filesystem] {
+        let (fake, node) = world(State {
+            next_devices: Some(vec![disk("vdb", 16, "bp2")]),
+            ..with_disk(content)
+        });
+        let error = chain(&node.stage(stage_request(), soon()).await.unwrap_err());
+        assert!(
+            error.contains("/dev/vdb has changed under the call: it is now")
+                && error.contains("bp2"),
+            "{error}"
+        );
+        assert!(fake.state().calls.is_empty(), "{:?}", fake.state().calls);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_comes_onto_a_blank_disk_before_it_is_formatted_is_not_formatted_over() {
     let (fake, node) = world(State {
         next_content: Some(Content::Foreign {
