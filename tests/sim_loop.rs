@@ -96,9 +96,13 @@ impl Lab {
     async fn create(&self, name: &str, snapshot: Option<&SnapshotId>) -> DiskId {
         let zone: ZoneId = "cn-beijing-a".parse().unwrap();
         let request = CreateDisk {
-            zone,
+            zone: Some(zone),
             category: Category::CloudAuto,
             performance_level: None,
+            provisioned_iops: None,
+            bursting: false,
+            multi_attach: false,
+            resource_group: None,
             size: Gib(1),
             name: name.to_owned(),
             snapshot: snapshot.cloned(),
@@ -116,6 +120,7 @@ impl Lab {
         let request = AttachDisk {
             disk: disk.clone(),
             instance: self.node.clone(),
+            force: false,
         };
         self.ecs.attach_disk(soon(), &request).await.unwrap();
         let row = self.until(disk, |row| row.is_in_use_on(&self.node)).await;
@@ -331,6 +336,7 @@ async fn many_disks_attach_at_once() {
         let request = AttachDisk {
             disk: disk.clone(),
             instance: lab.node.clone(),
+            force: false,
         };
         lab.ecs.attach_disk(soon(), &request).await.unwrap();
     }

@@ -7,12 +7,20 @@ use crate::model::{
 /// `CreateDisk`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CreateDisk {
-    /// Where the disk lives for good.
-    pub zone: ZoneId,
+    /// Where the disk lives for good; none for a regional category, which takes none.
+    pub zone: Option<ZoneId>,
     /// What to buy.
     pub category: Category,
     /// Level of a `cloud_essd`; none is the cloud's default, PL1.
     pub performance_level: Option<PerformanceLevel>,
+    /// IOPS on top of the baseline; `cloud_auto` only.
+    pub provisioned_iops: Option<u32>,
+    /// Let it exceed its baseline; `cloud_auto` only.
+    pub bursting: bool,
+    /// Let several instances hold it.
+    pub multi_attach: bool,
+    /// Resource group to bill it to; none is the account's default.
+    pub resource_group: Option<String>,
     /// Capacity; at least that of the snapshot.
     pub size: Gib,
     /// Name in the console: 2 to 128 characters, a letter first.
@@ -36,6 +44,8 @@ pub struct AttachDisk {
     pub disk: DiskId,
     /// The instance that shall hold it.
     pub instance: InstanceId,
+    /// Take a regional disk from an instance of another zone that cannot let go of it.
+    pub force: bool,
 }
 
 /// `DetachDisk`.

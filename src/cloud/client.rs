@@ -86,7 +86,8 @@ impl Ecs for Client {
         let params = Params::default()
             .set("DiskId", &request.disk)
             .set("InstanceId", &request.instance)
-            .set("DeleteWithInstance", false);
+            .set_some("Force", request.force.then_some("true"))
+            .set_some("DeleteWithInstance", Some("false"));
         let Done {} = self
             .call(deadline, "AttachDisk", Repeat::Unsent, params)
             .await?;

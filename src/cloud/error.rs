@@ -26,6 +26,15 @@ pub enum Kind {
     OutOfStock,
     /// A quota or limit of the account or instance is reached.
     Quota,
+    /// Somebody must change something about the disk, the instance or the account first.
+    Precondition,
+    /// No such size, performance level or number of IOPS.
+    OutOfRange,
+    /// The temporary credentials are expired, or the key is unknown and may have been replaced: renew
+    /// them and sign again.
+    Expired,
+    /// The request is malformed or names what the API does not have: a mistake of this driver.
+    Bug,
     /// The credentials are wrong, expired or not permitted.
     Denied,
     /// The nonce was used before: sign again.
@@ -267,12 +276,13 @@ fn classify(status: u16, code: &str) -> Kind {
         | "InvalidInstanceId.NotFound"
         | "InvalidResourceId.NotFound"
         | "InvalidDisk.AlreadyDetached" => Kind::NotFound,
-        "InvalidAccessKeyId.NotFound"
-        | "InvalidAccessKeyId.Inactive"
+        "InvalidAccessKeyId.NotFound" | "InvalidSecurityToken.Expired" | "MissingSecurityToken" => {
+            Kind::Expired
+        }
+        "InvalidAccessKeyId.Inactive"
         | "SignatureDoesNotMatch"
         | "IncompleteSignature"
         | "InvalidTimeStamp.Expired"
-        | "MissingSecurityToken"
         | "Forbidden"
         | "RegionUnauthorized"
         | "Account.Arrearage" => Kind::Denied,
@@ -318,7 +328,7 @@ mod tests {
             (400, "Throttling.User", Kind::Throttled),
             (400, "Throttling.ConcurrentLimitExceeded", Kind::Throttled),
             (404, "InvalidDisk.InUse", Kind::Conflict),
-            (404, "InvalidAccessKeyId.NotFound", Kind::Denied),
+            (404, "InvalidAccessKeyId.NotFound", Kind::Expired),
             (400, "InvalidDiskSize.NotSupported", Kind::Invalid),
             (403, "QuotaExceed.Tags", Kind::Quota),
         ] {

@@ -66,6 +66,10 @@ where
             | Kind::NotFound
             | Kind::OutOfStock
             | Kind::Quota
+            | Kind::Precondition
+            | Kind::OutOfRange
+            | Kind::Expired
+            | Kind::Bug
             | Kind::Denied
             | Kind::Invalid
             | Kind::Deadline

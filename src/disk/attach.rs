@@ -35,6 +35,7 @@ impl Disks {
         let request = AttachDisk {
             disk: disk.clone(),
             instance: node.clone(),
+            force: false,
         };
         loop {
             match self.ecs.attach_disk(deadline, &request).await {
@@ -72,6 +73,10 @@ impl Disks {
             | Kind::InFlight
             | Kind::TokenMismatch
             | Kind::OutOfStock
+            | Kind::Precondition
+            | Kind::OutOfRange
+            | Kind::Expired
+            | Kind::Bug
             | Kind::Denied
             | Kind::Resign
             | Kind::Invalid

@@ -93,9 +93,13 @@ impl Disks {
             )
         };
         let mut request = CreateDisk {
-            zone: pair.zone.clone(),
+            zone: Some(pair.zone.clone()),
             category: pair.category.clone(),
             performance_level: None,
+            provisioned_iops: None,
+            bursting: false,
+            multi_attach: false,
+            resource_group: None,
             size: pair.size,
             name: label::display_name(&new.name),
             snapshot: new.snapshot.clone(),

@@ -56,6 +56,10 @@ impl Disks {
                 | Kind::TokenMismatch
                 | Kind::OutOfStock
                 | Kind::Quota
+                | Kind::Precondition
+                | Kind::OutOfRange
+                | Kind::Expired
+                | Kind::Bug
                 | Kind::Denied
                 | Kind::Resign
                 | Kind::Invalid

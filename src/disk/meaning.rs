@@ -69,7 +69,8 @@ impl Error {
     #[must_use]
     pub fn hint(&self) -> Option<&'static str> {
         match self.root()?.kind() {
-            Kind::Denied => Some("check the access key and its RAM policy"),
+            Kind::Denied | Kind::Expired => Some("check the access key and its RAM policy"),
+            Kind::Bug => Some("this is a mistake of the driver: please report it with this text"),
             Kind::Credentials => Some("check the credentials Secret"),
             Kind::Unreachable => Some("check the endpoint and the network of the controller"),
             Kind::Throttled => Some("other programs of this account may use its quota up"),
@@ -80,6 +81,8 @@ impl Error {
             | Kind::TokenMismatch
             | Kind::NotFound
             | Kind::OutOfStock
+            | Kind::Precondition
+            | Kind::OutOfRange
             | Kind::Resign
             | Kind::Invalid
             | Kind::Deadline => None,
@@ -104,7 +107,10 @@ fn of_kind(kind: Kind) -> Meaning {
         Kind::Conflict | Kind::InFlight | Kind::TokenMismatch => Meaning::Busy,
         Kind::NotFound => Meaning::NotFound,
         Kind::OutOfStock | Kind::Quota => Meaning::Exhausted,
-        Kind::Denied => Meaning::Denied,
+        Kind::Precondition => Meaning::Precondition,
+        Kind::OutOfRange => Meaning::OutOfRange,
+        Kind::Bug => Meaning::Failed,
+        Kind::Denied | Kind::Expired => Meaning::Denied,
         Kind::Credentials => Meaning::NoCredentials,
         Kind::Invalid => Meaning::Refused,
         Kind::Deadline => Meaning::Deadline,

@@ -91,13 +91,21 @@ impl Trail {
 /// a decided call can the token be used up.
 pub(super) fn is_final(error: &Error) -> bool {
     match error.kind() {
-        Kind::OutOfStock | Kind::Quota | Kind::Invalid | Kind::Conflict | Kind::NotFound => true,
+        Kind::OutOfStock
+        | Kind::Quota
+        | Kind::Precondition
+        | Kind::OutOfRange
+        | Kind::Bug
+        | Kind::Invalid
+        | Kind::Conflict
+        | Kind::NotFound => true,
         Kind::Unreachable
         | Kind::Ambiguous
         | Kind::Throttled
         | Kind::InFlight
         | Kind::TokenMismatch
         | Kind::Denied
+        | Kind::Expired
         | Kind::Resign
         | Kind::Deadline
         | Kind::Credentials => false,

@@ -24,6 +24,8 @@ pub enum Category {
     CloudAuto,
     /// `cloud_essd_entry`
     CloudEssdEntry,
+    /// `cloud_regional_disk_auto`: kept in several zones of the region, and bound to none.
+    CloudRegionalDiskAuto,
     /// A category that this driver does not create, as the cloud names it.
     Other(String),
 }
@@ -39,6 +41,17 @@ impl Category {
         Self::CloudEssdEntry,
     ];
 
+    /// All that this driver can create. A regional one is created only where a class names it.
+    pub const KNOWN: [Self; 7] = [
+        Self::CloudEfficiency,
+        Self::CloudSsd,
+        Self::Cloud,
+        Self::CloudEssd,
+        Self::CloudAuto,
+        Self::CloudEssdEntry,
+        Self::CloudRegionalDiskAuto,
+    ];
+
     /// The name in the API.
     #[must_use]
     pub fn as_str(&self) -> &str {
@@ -49,6 +62,7 @@ impl Category {
             Self::CloudEssd => "cloud_essd",
             Self::CloudAuto => "cloud_auto",
             Self::CloudEssdEntry => "cloud_essd_entry",
+            Self::CloudRegionalDiskAuto => "cloud_regional_disk_auto",
             Self::Other(name) => name,
         }
     }
@@ -63,15 +77,25 @@ impl Category {
             Self::CloudEssd => Some(Gib(20)..=Gib(65536)),
             Self::CloudAuto => Some(Gib(1)..=Gib(65536)),
             Self::CloudEssdEntry => Some(Gib(10)..=Gib(32768)),
+            Self::CloudRegionalDiskAuto => Some(Gib(10)..=Gib(65536)),
             Self::Other(_) => None,
         }
+    }
+
+    /// Whether such a disk belongs to the region and not to one of its zones.
+    #[must_use]
+    pub fn is_regional(&self) -> bool {
+        *self == Self::CloudRegionalDiskAuto
     }
 
     /// Whether a snapshot of such a disk can be used before it is fully copied (ESSD family).
     #[must_use]
     pub fn snapshots_at_once(&self) -> bool {
         match self {
-            Self::CloudEssd | Self::CloudAuto | Self::CloudEssdEntry => true,
+            Self::CloudEssd
+            | Self::CloudAuto
+            | Self::CloudEssdEntry
+            | Self::CloudRegionalDiskAuto => true,
             Self::Cloud | Self::CloudEfficiency | Self::CloudSsd | Self::Other(_) => false,
         }
     }
@@ -81,7 +105,7 @@ impl FromStr for Category {
     type Err = Infallible;
 
     fn from_str(text: &str) -> Result<Self, Infallible> {
-        Ok(Self::CREATABLE
+        Ok(Self::KNOWN
             .into_iter()
             .find(|category| category.as_str() == text)
             .unwrap_or_else(|| Self::Other(text.to_owned())))
@@ -108,6 +132,9 @@ pub enum PerformanceLevel {
 }
 
 impl PerformanceLevel {
+    /// All, from the slowest.
+    pub const ALL: [Self; 4] = [Self::Pl0, Self::Pl1, Self::Pl2, Self::Pl3];
+
     /// The name in the API.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -120,13 +147,35 @@ impl PerformanceLevel {
     }
 }
 
+/// A text that is no performance level.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is no performance level: PL0, PL1, PL2 and PL3 are")]
+pub struct UnknownLevel(String);
+
+impl FromStr for PerformanceLevel {
+    type Err = UnknownLevel;
+
+    fn from_str(text: &str) -> Result<Self, UnknownLevel> {
+        Self::ALL
+            .into_iter()
+            .find(|level| level.as_str().eq_ignore_ascii_case(text))
+            .ok_or_else(|| UnknownLevel(text.to_owned()))
+    }
+}
+
+impl fmt::Display for PerformanceLevel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn every_creatable_category_has_a_name_and_sizes() {
-        for category in Category::CREATABLE {
+        for category in Category::KNOWN {
             assert_eq!(category.as_str().parse(), Ok(category.clone()));
             assert!(category.sizes().is_some(), "{category}");
         }

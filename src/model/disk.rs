@@ -132,6 +132,14 @@ pub struct Disk {
     pub category: Category,
     /// `PL0` … `PL3` as the cloud writes it; none where the category has no levels.
     pub performance_level: Option<String>,
+    /// IOPS bought on top of the baseline (`cloud_auto`); 0 where there are none.
+    pub provisioned_iops: u32,
+    /// Whether it may exceed its baseline, and is billed for that (`cloud_auto`).
+    pub bursting: bool,
+    /// Whether several instances may hold it at once (`MultiAttach` is `Enabled`).
+    pub multi_attach: bool,
+    /// The resource group it is billed to, as the cloud names it.
+    pub resource_group: Option<String>,
     /// The capacity.
     pub size: Gib,
     /// Data or system.

@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::str::FromStr;
 
 use super::id::{InstanceId, ZoneId};
+use super::tag::Tags;
 
 /// What an instance does (`Status` in the API).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,6 +49,8 @@ pub struct Instance {
     pub zone: ZoneId,
     /// What it does.
     pub status: InstanceStatus,
+    /// Its tags.
+    pub tags: Tags,
 }
 
 /// One row of `DescribeInstanceTypes`.

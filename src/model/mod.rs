@@ -14,7 +14,7 @@ pub mod tag;
 pub mod token;
 pub mod topology;
 
-pub use category::{Category, PerformanceLevel};
+pub use category::{Category, PerformanceLevel, UnknownLevel};
 pub use disk::{Disk, DiskKind, DiskStatus, Serial};
 pub use filesystem::{Filesystem, UnknownFilesystem};
 pub use id::{ClusterId, DiskId, InstanceId, InvalidId, RegionId, SnapshotId, ZoneId};

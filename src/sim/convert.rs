@@ -52,6 +52,10 @@ pub(crate) fn disk(row: DiskRow) -> Disk {
         created: second(row.created),
         name: row.name,
         performance_level: row.level,
+        provisioned_iops: u32::try_from(row.provisioned_iops).unwrap_or(u32::MAX),
+        bursting: row.bursting,
+        multi_attach: row.multi_attach,
+        resource_group: row.resource_group,
         kms_key: row.kms_key,
         tags: row.tags,
     }
@@ -78,6 +82,7 @@ pub(crate) fn instance(row: InstanceRow) -> Instance {
         zone: row.zone.parse().expect(OWN),
         instance_type: row.instance_type,
         status,
+        tags: row.tags,
     }
 }
 

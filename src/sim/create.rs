@@ -67,6 +67,7 @@ impl World {
             kms_key: order.kms_key,
             provisioned_iops: order.provisioned_iops,
             bursting: order.bursting,
+            resource_group: params.get("ResourceGroupId").map(str::to_owned),
             delete_with_instance: false,
             tags,
             created: self.now,

@@ -53,6 +53,7 @@ pub(crate) struct DiskRow {
     pub(crate) kms_key: Option<String>,
     pub(crate) provisioned_iops: u64,
     pub(crate) bursting: bool,
+    pub(crate) resource_group: Option<String>,
     pub(crate) delete_with_instance: bool,
     pub(crate) tags: BTreeMap<String, String>,
     pub(crate) created: Timestamp,

@@ -121,13 +121,20 @@ impl Ecs for SimEcs {
         let snapshot = request.snapshot.as_ref().map(SnapshotId::as_str);
         let params = self
             .region()
-            .with("ZoneId", request.zone.as_str())
             .with("DiskCategory", request.category.as_str())
             .with("Size", request.size.0.to_string())
             .with("DiskName", &request.name)
             .with("Encrypted", request.encrypted.to_string())
             .with("ClientToken", request.token.as_str())
+            .with_opt("ZoneId", request.zone.as_ref().map(|zone| zone.as_str()))
             .with_opt("PerformanceLevel", level)
+            .with_opt(
+                "ProvisionedIops",
+                request.provisioned_iops.map(|iops| iops.to_string()),
+            )
+            .with_opt("BurstingEnabled", request.bursting.then_some("true"))
+            .with_opt("MultiAttach", request.multi_attach.then_some("Enabled"))
+            .with_opt("ResourceGroupId", request.resource_group.as_deref())
             .with_opt("SnapshotId", snapshot)
             .with_opt("KMSKeyId", request.kms_key.as_deref())
             .with_tags(&request.tags);
@@ -146,7 +153,8 @@ impl Ecs for SimEcs {
     async fn attach_disk(&self, deadline: Deadline, request: &AttachDisk) -> cloud::Result<()> {
         let params = Params::default()
             .with("DiskId", request.disk.as_str())
-            .with("InstanceId", request.instance.as_str());
+            .with("InstanceId", request.instance.as_str())
+            .with_opt("Force", request.force.then_some("true"));
         self.call(deadline, Action::AttachDisk, params).await?;
         Ok(())
     }

@@ -168,7 +168,7 @@ pub(crate) async fn unknown_disks_and_instances_are_told_apart(ecs: &dyn Ecs, _:
 
 pub(crate) async fn a_disk_of_another_zone_is_refused(ecs: &dyn Ecs, _: &World) {
     let mut far = essd("far");
-    far.zone = zone(FAR_ZONE);
+    far.zone = Some(zone(FAR_ZONE));
     let disk = ecs.create_disk(soon(), &far).await.unwrap();
     let outcome = ecs.attach_disk(soon(), &onto(&disk, "i-one")).await;
     let error = refused(outcome, Kind::Invalid);

@@ -36,7 +36,7 @@ pub(crate) async fn a_disk_is_described_as_it_was_wanted(ecs: &dyn Ecs, world: &
     assert_eq!(disk.id, id);
     assert!(disk.serial.is_some());
     assert_eq!(disk.name, "wanted");
-    assert_eq!(disk.zone, Some(wanted.zone));
+    assert_eq!(disk.zone, wanted.zone);
     assert_eq!(disk.category, wanted.category);
     assert_eq!(disk.performance_level.as_deref(), Some("PL1"));
     assert_eq!((disk.size, disk.kind), (Gib(20), DiskKind::Data));
@@ -149,7 +149,7 @@ pub(crate) async fn a_disk_that_is_held_or_being_made_is_not_deleted(ecs: &dyn E
 
 pub(crate) async fn a_wrong_zone_or_size_is_invalid(ecs: &dyn Ecs, world: &World) {
     let mut nowhere = essd("nowhere");
-    nowhere.zone = zone("cn-beijing-z");
+    nowhere.zone = Some(zone("cn-beijing-z"));
     refused(ecs.create_disk(soon(), &nowhere).await, Kind::Invalid);
     for alternatives in ["first", "last"] {
         world.configure(json!({"rules": {"alternatives": alternatives}}));

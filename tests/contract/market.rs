@@ -26,7 +26,7 @@ pub(crate) async fn a_sold_out_category_is_out_of_stock_in_every_documented_code
         refused(outcome, Kind::OutOfStock);
     }
     let mut elsewhere = essd("elsewhere");
-    elsewhere.zone = zone(FAR_ZONE);
+    elsewhere.zone = Some(zone(FAR_ZONE));
     ecs.create_disk(soon(), &elsewhere).await.unwrap();
 }
 

@@ -217,11 +217,11 @@ impl Teller {
             _ => Category::CloudEssd,
         };
         request.performance_level = (what.is_multiple_of(5)).then_some(PerformanceLevel::Pl2);
-        request.zone = zone(if what.is_multiple_of(7) {
+        request.zone = Some(zone(if what.is_multiple_of(7) {
             FAR_ZONE
         } else {
             ZONE
-        });
+        }));
         request.encrypted = what.is_multiple_of(3);
         request.kms_key = (what.is_multiple_of(4)).then(|| "key".to_owned());
         request.snapshot = from.map(|number| self.snapshot(number));

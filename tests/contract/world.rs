@@ -153,9 +153,13 @@ pub(crate) fn tags(pairs: &[(&str, &str)]) -> Tags {
 /// A 20 GiB ESSD of this name; the name makes the token.
 pub(crate) fn essd(name: &str) -> CreateDisk {
     CreateDisk {
-        zone: zone(ZONE),
+        zone: Some(zone(ZONE)),
         category: Category::CloudEssd,
         performance_level: None,
+        provisioned_iops: None,
+        bursting: false,
+        multi_attach: false,
+        resource_group: None,
         size: Gib(20),
         name: name.to_owned(),
         snapshot: None,
@@ -180,6 +184,7 @@ pub(crate) fn onto(disk: &DiskId, instance: &str) -> AttachDisk {
     AttachDisk {
         disk: disk.clone(),
         instance: node(instance),
+        force: false,
     }
 }
 

@@ -152,6 +152,7 @@ async fn somebody_elses_attach_on_the_node_is_waited_out() {
         let foreign = AttachDisk {
             disk: theirs.clone(),
             instance: one(),
+            force: false,
         };
         stage
             .cloud

@@ -42,6 +42,7 @@ async fn what_is_just_being_attached_is_refused_and_is_still_there() {
         let attach = AttachDisk {
             disk: disk.clone(),
             instance: one(),
+            force: false,
         };
         stage
             .cloud

@@ -98,6 +98,7 @@ async fn no_node_means_also_the_one_that_the_disk_is_on_its_way_to() {
         let attach = AttachDisk {
             disk: disk.clone(),
             instance: two(),
+            force: false,
         };
         let ecs = stage.cloud.ecs();
         ecs.attach_disk(minutes(1), &attach).await.unwrap();
@@ -207,6 +208,7 @@ async fn a_disk_on_its_way_to_the_node_is_taken_off_when_it_has_arrived() {
     let attach = AttachDisk {
         disk: disk.clone(),
         instance: one(),
+        force: false,
     };
     stage
         .cloud

@@ -132,9 +132,13 @@ impl Stage {
     /// A disk that somebody else made, with or without tags.
     pub(crate) async fn foreign(&self, tags: Tags) -> DiskId {
         let request = diskplugin::cloud::CreateDisk {
-            zone: zone("a"),
+            zone: Some(zone("a")),
             category: Category::CloudEssd,
             performance_level: None,
+            provisioned_iops: None,
+            bursting: false,
+            multi_attach: false,
+            resource_group: None,
             size: Gib(20),
             name: "by-hand".to_owned(),
             snapshot: None,

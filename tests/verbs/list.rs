@@ -15,9 +15,13 @@ async fn many(stage: &Stage, count: usize, apart: Duration) -> Vec<String> {
     let mut ids = Vec::new();
     for n in 0..count {
         let request = CreateDisk {
-            zone: zone("a"),
+            zone: Some(zone("a")),
             category: Category::CloudEssd,
             performance_level: None,
+            provisioned_iops: None,
+            bursting: false,
+            multi_attach: false,
+            resource_group: None,
             size: Gib(20),
             name: format!("disk-{n}"),
             snapshot: None,

@@ -59,11 +59,15 @@ pub(super) fn is_passing(error: &Error) -> bool {
         | Kind::Conflict
         | Kind::InFlight
         | Kind::Resign
+        | Kind::Expired
         | Kind::Deadline => true,
         Kind::TokenMismatch
         | Kind::NotFound
         | Kind::OutOfStock
         | Kind::Quota
+        | Kind::Precondition
+        | Kind::OutOfRange
+        | Kind::Bug
         | Kind::Denied
         | Kind::Invalid
         | Kind::Credentials => false,

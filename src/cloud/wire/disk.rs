@@ -14,12 +14,16 @@ const PAGE: u32 = 100;
 #[must_use]
 pub fn create(request: &CreateDisk) -> Params {
     Params::default()
-        .set("ZoneId", &request.zone)
+        .set_some("ZoneId", request.zone.as_ref())
         .set("DiskCategory", &request.category)
         .set_some(
             "PerformanceLevel",
             request.performance_level.map(PerformanceLevel::as_str),
         )
+        .set_some("ProvisionedIops", request.provisioned_iops)
+        .set_some("BurstingEnabled", request.bursting.then_some("true"))
+        .set_some("MultiAttach", request.multi_attach.then_some("Enabled"))
+        .set_some("ResourceGroupId", request.resource_group.as_ref())
         .set("Size", request.size.0)
         .set("DiskName", &request.name)
         .set_some("SnapshotId", request.snapshot.as_ref())
@@ -95,6 +99,14 @@ struct Row {
     category: Option<String>,
     #[serde(default, deserialize_with = "filled")]
     performance_level: Option<String>,
+    #[serde(default, deserialize_with = "number")]
+    provisioned_iops: Option<u32>,
+    #[serde(default)]
+    bursting_enabled: Option<bool>,
+    #[serde(default, deserialize_with = "filled")]
+    multi_attach: Option<String>,
+    #[serde(default, deserialize_with = "filled")]
+    resource_group_id: Option<String>,
     #[serde(default, deserialize_with = "number")]
     size: Option<u32>,
     #[serde(default, deserialize_with = "filled", rename = "Type")]
@@ -208,6 +220,10 @@ impl Row {
                 .transpose()?,
             category,
             performance_level: self.performance_level,
+            provisioned_iops: self.provisioned_iops.unwrap_or_default(),
+            bursting: self.bursting_enabled.unwrap_or_default(),
+            multi_attach: self.multi_attach.as_deref() == Some("Enabled"),
+            resource_group: self.resource_group_id,
             size,
             kind,
             status,

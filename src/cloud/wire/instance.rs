@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 
+use super::disk::TagRows;
 use super::params::Params;
 use super::{Malformed, filled};
 use crate::cloud::action::{DescribeInstances, Page};
@@ -50,6 +51,8 @@ struct Row {
     instance_type: String,
     zone_id: String,
     status: String,
+    #[serde(default)]
+    tags: Option<TagRows>,
 }
 
 impl Described {
@@ -65,6 +68,7 @@ impl Described {
                 instance_type: row.instance_type,
                 zone: row.zone_id.parse().map_err(Malformed::Id)?,
                 status,
+                tags: row.tags.unwrap_or_default().into(),
             })
         });
         Ok(Page {

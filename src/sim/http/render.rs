@@ -194,7 +194,7 @@ fn constant(row: &DiskRow, held: bool, iops: u32, rate: u32) -> Value {
     "SourceSnapshotId": row.snapshot.as_deref().unwrap_or_default(),
     "SourceDiskId": "",
     "ImageId": "",
-    "ResourceGroupId": "",
+    "ResourceGroupId": row.resource_group.as_deref().unwrap_or_default(),
     "DiskChargeType": "PostPaid",
     "ExpiredTime": "2999-09-08T16:00Z",
     "CreationTime": time(Some(row.created)),

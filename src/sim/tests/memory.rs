@@ -25,9 +25,13 @@ fn soon() -> Deadline {
 
 fn request(cloud: &Cloud) -> CreateDisk {
     CreateDisk {
-        zone: cloud.nodes()[0].zone.clone(),
+        zone: Some(cloud.nodes()[0].zone.clone()),
         category: Category::CloudEssd,
         performance_level: None,
+        provisioned_iops: None,
+        bursting: false,
+        multi_attach: false,
+        resource_group: None,
         size: Gib(20),
         name: "pvc-1".to_owned(),
         snapshot: None,
@@ -59,6 +63,7 @@ async fn a_disk_is_created_and_attached_in_virtual_time() {
     let attach = AttachDisk {
         disk: disk.clone(),
         instance: instance.clone(),
+        force: false,
     };
     ecs.attach_disk(soon(), &attach).await.unwrap();
     tokio::time::sleep(Duration::from_secs(2)).await;
