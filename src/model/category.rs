@@ -9,6 +9,12 @@ use std::str::FromStr;
 
 use super::size::Gib;
 
+/// Most IOPS that a `cloud_auto` of any size can buy on top of its baseline.
+pub const MOST_PROVISIONED_IOPS: u32 = 50_000;
+
+/// The smallest `cloud_auto` that may burst, or buy IOPS.
+const LEAST_BURST: Gib = Gib(4);
+
 /// The kind of disk, `DiskCategory` in the API.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Category {
@@ -67,7 +73,7 @@ impl Category {
         }
     }
 
-    /// Sizes of data disks of this category, at the level that is created (PL1 for `cloud_essd`).
+    /// Sizes of data disks of this category, at the cloud's default level (PL1 for `cloud_essd`).
     /// None for a category that this driver does not create.
     #[must_use]
     pub fn sizes(&self) -> Option<RangeInclusive<Gib>> {
@@ -79,6 +85,61 @@ impl Category {
             Self::CloudEssdEntry => Some(Gib(10)..=Gib(32768)),
             Self::CloudRegionalDiskAuto => Some(Gib(10)..=Gib(65536)),
             Self::Other(_) => None,
+        }
+    }
+
+    /// Sizes of data disks of this category at a level; as [`Self::sizes`] where it has no levels.
+    #[must_use]
+    pub fn sizes_at(&self, level: Option<PerformanceLevel>) -> Option<RangeInclusive<Gib>> {
+        match level {
+            Some(level) if self.has_levels() => Some(level.sizes()),
+            _ => self.sizes(),
+        }
+    }
+
+    /// Whether it comes in performance levels.
+    #[must_use]
+    pub fn has_levels(&self) -> bool {
+        *self == Self::CloudEssd
+    }
+
+    /// Whether a disk of it can burst, and have IOPS on top of its baseline (ESSD AutoPL).
+    #[must_use]
+    pub fn has_burst(&self) -> bool {
+        *self == Self::CloudAuto
+    }
+
+    /// Whether a disk of this size may burst: `cloud_auto` above 3 GiB.
+    #[must_use]
+    pub fn may_burst(&self, size: Gib) -> bool {
+        self.has_burst() && size >= LEAST_BURST
+    }
+
+    /// The most IOPS that a disk of this size can buy on top of its baseline: for `cloud_auto` of C
+    /// GiB min(1000 C - baseline, 50000), none up to 3 GiB, with a baseline of
+    /// max(min(1800 + 50 C, 50000), 3000).
+    #[must_use]
+    pub fn most_provisioned_iops(&self, size: Gib) -> u32 {
+        if !self.may_burst(size) {
+            return 0;
+        }
+        let baseline = size.0.saturating_mul(50).saturating_add(1800);
+        let baseline = baseline.clamp(3000, 50_000);
+        let most = size.0.saturating_mul(1000).saturating_sub(baseline);
+        most.min(MOST_PROVISIONED_IOPS)
+    }
+
+    /// Whether such a disk can be made for several instances at once.
+    #[must_use]
+    pub fn is_shareable(&self) -> bool {
+        match self {
+            Self::CloudEssd | Self::CloudAuto => true,
+            Self::Cloud
+            | Self::CloudEfficiency
+            | Self::CloudSsd
+            | Self::CloudEssdEntry
+            | Self::CloudRegionalDiskAuto
+            | Self::Other(_) => false,
         }
     }
 
@@ -135,6 +196,18 @@ impl PerformanceLevel {
     /// All, from the slowest.
     pub const ALL: [Self; 4] = [Self::Pl0, Self::Pl1, Self::Pl2, Self::Pl3];
 
+    /// Sizes of a `cloud_essd` at this level.
+    #[must_use]
+    pub fn sizes(self) -> RangeInclusive<Gib> {
+        let least = match self {
+            Self::Pl0 => 1,
+            Self::Pl1 => 20,
+            Self::Pl2 => 461,
+            Self::Pl3 => 1261,
+        };
+        Gib(least)..=Gib(65536)
+    }
+
     /// The name in the API.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -179,6 +252,24 @@ mod tests {
             assert_eq!(category.as_str().parse(), Ok(category.clone()));
             assert!(category.sizes().is_some(), "{category}");
         }
+    }
+
+    #[test]
+    fn a_level_moves_the_smallest_size() {
+        let least = |level| *Category::CloudEssd.sizes_at(level).unwrap().start();
+        assert_eq!(least(None), least(Some(PerformanceLevel::Pl1)));
+        let all = PerformanceLevel::ALL.map(|level| least(Some(level)).0);
+        assert_eq!(all, [1, 20, 461, 1261]);
+        let ssd = Category::CloudSsd;
+        assert_eq!(ssd.sizes_at(Some(PerformanceLevel::Pl3)), ssd.sizes());
+    }
+
+    #[test]
+    fn iops_to_buy_grow_with_the_size_of_an_auto_disk() {
+        let most = |gib| Category::CloudAuto.most_provisioned_iops(Gib(gib));
+        assert_eq!([1, 3, 4, 10, 40].map(most), [0, 0, 1000, 7000, 36_200]);
+        assert_eq!([100, 65536].map(most), [50_000, 50_000]);
+        assert_eq!(Category::CloudEssd.most_provisioned_iops(Gib(100)), 0);
     }
 
     #[test]

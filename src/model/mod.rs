@@ -1,6 +1,7 @@
 //! The nouns of the field: ids, sizes, disks, snapshots, instances. Pure values, no I/O, no time.
 
 pub mod category;
+pub mod change;
 pub mod context;
 pub mod disk;
 pub mod filesystem;
@@ -15,6 +16,7 @@ pub mod token;
 pub mod topology;
 
 pub use category::{Category, PerformanceLevel, UnknownLevel};
+pub use change::Change;
 pub use disk::{Disk, DiskKind, DiskStatus, Serial};
 pub use filesystem::{Filesystem, UnknownFilesystem};
 pub use id::{ClusterId, DiskId, InstanceId, InvalidId, RegionId, SnapshotId, ZoneId};

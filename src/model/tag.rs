@@ -13,3 +13,74 @@ pub const CSI_NAME: &str = "diskplugin.csi.example/name";
 
 /// Longest tag value that the cloud takes, in characters.
 pub const LONGEST_VALUE: usize = 128;
+
+/// Longest tag key that the cloud takes, in characters.
+pub const LONGEST_KEY: usize = 128;
+
+/// How many tags a resource takes.
+pub const MOST: usize = 20;
+
+/// Before the keys of the driver's own tags.
+const OWN: &str = "diskplugin.csi.example/";
+
+/// A tag that the cloud, or this driver, does not take from a user.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("tag {key:?} with value {value:?} is refused: {why}")]
+pub struct InvalidTag {
+    key: String,
+    value: String,
+    why: &'static str,
+}
+
+/// Whether a user may set this tag (ECS API, common rules of tags; the driver's own are its own).
+///
+/// # Errors
+/// When key or value is too long, or one that is reserved.
+pub fn check(key: &str, value: &str) -> Result<(), InvalidTag> {
+    let long = |text: &str, most| text.chars().nth(most).is_some();
+    let link = |text: &str| text.contains("http://") || text.contains("https://");
+    let lower = key.to_ascii_lowercase();
+    let why = if key.is_empty() || long(key, LONGEST_KEY) {
+        "a key has 1 to 128 characters"
+    } else if long(value, LONGEST_VALUE) {
+        "a value has at most 128 characters"
+    } else if link(key) || link(value) {
+        "the cloud takes no http:// or https:// in tags"
+    } else if lower.starts_with("aliyun") || lower.starts_with("acs:") {
+        "the cloud reserves keys that begin with aliyun or acs:"
+    } else if lower.starts_with(OWN) {
+        "keys that begin with diskplugin.csi.example/ are the driver's own"
+    } else if key.chars().chain(value.chars()).any(char::is_control) {
+        "it has control characters"
+    } else {
+        return Ok(());
+    };
+    Err(InvalidTag {
+        key: key.to_owned(),
+        value: value.to_owned(),
+        why,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tag_of_the_user_may_be_long_but_never_reserved() {
+        assert!(check("team", "").is_ok());
+        assert!(check(&"ü".repeat(128), &"ü".repeat(128)).is_ok());
+        for (key, value) in [
+            ("", "x"),
+            (&*"k".repeat(129), "x"),
+            ("k", &*"v".repeat(129)),
+            ("k", "http://x"),
+            ("aliyunx", ""),
+            ("ACS:k", ""),
+            (CLUSTER, "another"),
+            ("k", "a\nb"),
+        ] {
+            assert!(check(key, value).is_err(), "{key}");
+        }
+    }
+}

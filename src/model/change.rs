@@ -1,0 +1,29 @@
+//! What can be changed about a disk while it lives: the mutable parameters of CSI.
+
+use super::category::{Category, PerformanceLevel};
+use super::tag::Tags;
+
+/// A change that is wanted. What is none, or empty, stays as it is.
+///
+/// Level and category, and IOPS and category, agree as far as can be said without the disk.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Change {
+    /// Another category.
+    pub category: Option<Category>,
+    /// Another level, of a `cloud_essd`.
+    pub level: Option<PerformanceLevel>,
+    /// IOPS on top of the baseline, of a `cloud_auto`; 0 takes them away.
+    pub provisioned_iops: Option<u32>,
+    /// Whether a `cloud_auto` may exceed its baseline.
+    pub bursting: Option<bool>,
+    /// Tags to set; none of the driver's own.
+    pub tags: Tags,
+}
+
+impl Change {
+    /// Whether nothing is to change.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
