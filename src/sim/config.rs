@@ -72,6 +72,8 @@ pub struct Stale {
     pub lag: Spread,
     /// Each call draws its own lag: a new value may be followed by an old one.
     pub jumping: bool,
+    /// How many reads in a hundred are stale; the others are up to date. Unset, all are.
+    pub percent: Option<u8>,
     /// The status of a disk is old while the rest of its row is new.
     pub torn: bool,
 }

@@ -1,4 +1,5 @@
-//! What goes wrong on purpose: at the nth call of an action, before or after it took effect.
+//! What goes wrong on purpose: at the nth call of an action, or at so many in a hundred, before or
+//! after it took effect.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::action::Action;
 use super::config::text;
+use super::ids::Rng;
 use super::reply::{Mangle, Refusal};
 
 /// Something that goes wrong.
@@ -21,6 +23,10 @@ pub struct Fault {
     /// How many calls in a row it strikes.
     #[serde(default = "one")]
     pub times: u64,
+    /// Instead of `times`: it strikes so many in a hundred of the calls from the first on, drawn
+    /// from the seed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub percent: Option<u8>,
     /// What happens.
     pub kind: FaultKind,
 }
@@ -91,7 +97,7 @@ impl FaultCounters {
     }
 
     /// Counts the call and tells what strikes it.
-    pub(crate) fn strike(&mut self, faults: &[Fault], action: Action) -> Strike {
+    pub(crate) fn strike(&mut self, faults: &[Fault], action: Action, rng: &mut Rng) -> Strike {
         let mut strike = Strike::default();
         for (index, fault) in faults.iter().enumerate() {
             if fault.action != "*" && fault.action != action.as_str() {
@@ -99,7 +105,11 @@ impl FaultCounters {
             }
             let nth = self.0.entry(index).or_default();
             *nth += 1;
-            if (fault.from..fault.from.saturating_add(fault.times)).contains(nth) {
+            let struck = match fault.percent {
+                Some(percent) => *nth >= fault.from && rng.percent(percent),
+                None => (fault.from..fault.from.saturating_add(fault.times)).contains(nth),
+            };
+            if struck {
                 strike.add(&fault.kind);
             }
         }
@@ -142,6 +152,7 @@ mod tests {
             action: action.to_owned(),
             from,
             times,
+            percent: None,
             kind: FaultKind::InternalError,
         }
     }
@@ -150,7 +161,11 @@ mod tests {
     fn a_fault_strikes_its_action_from_the_nth_call_so_many_times() {
         let faults = [fault("AttachDisk", 2, 2)];
         let mut counters = FaultCounters::default();
-        let mut struck = |action| counters.strike(&faults, action).refusal.is_some();
+        let mut rng = Rng::new(1);
+        let mut struck = |action| {
+            let strike = counters.strike(&faults, action, &mut rng);
+            strike.refusal.is_some()
+        };
         assert!(!struck(Action::AttachDisk));
         assert!(!struck(Action::DetachDisk));
         assert!(struck(Action::AttachDisk));
@@ -161,25 +176,30 @@ mod tests {
     #[test]
     fn a_star_strikes_every_action() {
         let faults = [fault("*", 1, 2)];
-        let mut counters = FaultCounters::default();
-        assert!(
-            counters
-                .strike(&faults, Action::CreateDisk)
-                .refusal
-                .is_some()
-        );
-        assert!(
-            counters
-                .strike(&faults, Action::DeleteDisk)
-                .refusal
-                .is_some()
-        );
-        assert!(
-            counters
-                .strike(&faults, Action::DeleteDisk)
-                .refusal
-                .is_none()
-        );
+        let (mut counters, mut rng) = (FaultCounters::default(), Rng::new(1));
+        let mut struck = |action| {
+            let strike = counters.strike(&faults, action, &mut rng);
+            strike.refusal.is_some()
+        };
+        assert!(struck(Action::CreateDisk));
+        assert!(struck(Action::DeleteDisk));
+        assert!(!struck(Action::DeleteDisk));
+    }
+
+    #[test]
+    fn a_share_strikes_so_many_in_a_hundred_from_the_first_on() {
+        let faults = [Fault {
+            percent: Some(20),
+            ..fault("*", 101, 1)
+        }];
+        let (mut counters, mut rng) = (FaultCounters::default(), Rng::new(1));
+        let mut struck = |_: &u32| {
+            let strike = counters.strike(&faults, Action::CreateDisk, &mut rng);
+            strike.refusal.is_some()
+        };
+        assert_eq!((0..100).filter(&mut struck).count(), 0);
+        let count = (0..1000).filter(&mut struck).count();
+        assert!((150..250).contains(&count), "{count}");
     }
 
     #[test]

@@ -58,7 +58,10 @@ impl World {
         let denied = self.config.denied.iter().any(|d| d == name || d == "*");
         let strike = match &throttled {
             Some(_) => Strike::default(),
-            None => self.faults.strike(&self.config.faults, call.action),
+            None => {
+                let rng = &mut self.rng;
+                self.faults.strike(&self.config.faults, call.action, rng)
+            }
         };
         let early = match throttled {
             Some(refusal) => Some(Err(refusal)),

@@ -21,6 +21,11 @@ impl World {
         if stale.lag.is_zero() {
             return None;
         }
+        if let Some(percent) = stale.percent
+            && !self.rng.percent(percent)
+        {
+            return None;
+        }
         let lag = if stale.jumping {
             stale.lag.draw(&mut self.rng)
         } else {

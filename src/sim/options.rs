@@ -89,6 +89,10 @@ pub struct Options {
     #[arg(long)]
     pub stale_jumping: bool,
 
+    /// How many lists in a hundred are stale; the others are up to date. Unset, all are.
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(..=100))]
+    pub stale_share: Option<u8>,
+
     /// Calls allowed a minute, separated by commas: N for each action, ACTION=N for one, user=N for
     /// all together, mode=window or mode=bucket.
     #[arg(long)]
@@ -251,6 +255,7 @@ impl Options {
             stale: Stale {
                 lag: self.stale,
                 jumping: self.stale_jumping,
+                percent: self.stale_share,
                 torn: false,
             },
             throttle: self.throttle.clone().unwrap_or_default(),

@@ -38,6 +38,7 @@ mod errors;
 mod machines;
 mod market;
 mod pages;
+mod shares;
 mod sizes;
 mod snapshots;
 mod story;
