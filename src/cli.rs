@@ -10,7 +10,7 @@ use crate::cloud::metadata::DEFAULT_ENDPOINT;
 use crate::cloud::sign::Scheme;
 use crate::cloud::transport::{BuildError, check_endpoint};
 use crate::csi::socket::Endpoint;
-use crate::model::{ClusterId, InstanceId, RegionId, ZoneId};
+use crate::model::{Category, ClusterId, InstanceId, RegionId, ZoneId};
 
 /// CSI driver for Alibaba-style ECS cloud disks.
 #[derive(Debug, Parser)]
@@ -135,6 +135,12 @@ pub struct NodeSelf {
     #[arg(long, env = "DISKPLUGIN_MAX_VOLUMES_PER_NODE",
           value_parser = clap::value_parser!(u32).range(1..))]
     pub max_volumes_per_node: Option<u32>,
+
+    /// Categories of disks that this node's instance type takes, separated by commas. They become
+    /// topology, so that scheduler and driver choose by them; unset, any category may go to the node.
+    #[arg(long, env = "DISKPLUGIN_INSTANCE_CATEGORIES", value_delimiter = ',',
+          value_parser = category)]
+    pub instance_categories: Vec<Category>,
 }
 
 /// `controller`
@@ -243,6 +249,17 @@ pub struct Demo {
 
 fn url(text: &str) -> Result<String, BuildError> {
     check_endpoint(text).map(|()| text.to_owned())
+}
+
+fn category(text: &str) -> Result<Category, String> {
+    let name = text.trim().to_ascii_lowercase();
+    let mut known = Category::KNOWN.into_iter();
+    known
+        .find(|category| category.as_str() == name)
+        .ok_or_else(|| {
+            let names: Vec<_> = Category::KNOWN.iter().map(Category::as_str).collect();
+            format!("allowed are {}", names.join(", "))
+        })
 }
 
 fn duration(text: &str) -> Result<Duration, humantime::DurationError> {

@@ -76,6 +76,7 @@ impl World {
             id: "i-test".parse().unwrap(),
             zone: "cn-beijing-c".parse().unwrap(),
             max_volumes: None,
+            categories: Vec::new(),
             device_dir: Some(dir.path().join("devices")),
         };
         let world = Self {

@@ -74,6 +74,7 @@ async fn real(args: cli::AllInOne, stop: impl Future<Output = ()> + Send) -> any
             id,
             zone,
             max_volumes,
+            categories: args.own.instance_categories,
             device_dir: None,
         },
         drain_timeout: args.serve.drain_timeout,
@@ -124,6 +125,7 @@ mod mock {
                     id: own.id,
                     zone: own.zone,
                     max_volumes,
+                    categories: args.own.instance_categories,
                 },
                 drain_timeout: args.serve.drain_timeout,
             };

@@ -45,6 +45,7 @@ pub(crate) async fn run(args: cli::Node) -> anyhow::Result<()> {
         id,
         zone,
         max_volumes,
+        categories: args.own.instance_categories,
         device_dir: args.device_dir,
     });
     let tasks = node.tasks().clone();
@@ -123,6 +124,7 @@ mod tests {
         let own = cli::NodeSelf {
             node_id: None,
             max_volumes_per_node: flag,
+            instance_categories: Vec::new(),
         };
         max_volumes(&own, variable.map(str::to_owned))
     }

@@ -6,12 +6,12 @@
 
 use super::error::{Error, cloud};
 use super::find::lagging;
-use super::place::Candidate;
+use super::place::{Candidate, Choice};
 use super::trail::{Past, is_final};
 use super::{Disks, NewDisk, Result, label};
 use crate::base::Deadline;
 use crate::cloud::{self as api, CreateDisk, Kind};
-use crate::model::{ClientToken, DiskId, SnapshotId};
+use crate::model::{ClientToken, DiskId, PerformanceLevel, SnapshotId, ZoneId};
 
 /// What one call knows before it tries a pair.
 #[derive(Debug)]
@@ -30,17 +30,15 @@ impl Disks {
         &self,
         deadline: Deadline,
         new: &NewDisk,
-        candidates: &[Candidate],
+        choice: &Choice,
         looked: bool,
     ) -> Result<DiskId> {
         let past = self.trails.disks.of(&new.name);
         let token = self.token(new, &past);
-        let mut orders: Vec<_> = candidates
-            .iter()
-            .map(|pair| (pair, token.clone()))
-            .collect();
+        let orders = choice.pairs.iter().map(|pair| (pair, token.clone()));
+        let mut orders: Vec<_> = orders.collect();
         if let Some((pair, token)) = &past.unclear
-            && let Some(n) = candidates.iter().position(|other| other.is_as(pair))
+            && let Some(n) = choice.pairs.iter().position(|other| other.is_as(pair))
         {
             orders[..=n].rotate_right(1);
             orders[0].1 = token.clone();
@@ -59,19 +57,19 @@ impl Disks {
                 Err(Error::Cloud { source, .. }) if moves_on(&source) => {
                     tracing::info!(
                         volume.name = new.name,
-                        zone = %pair.zone,
-                        category = %pair.category,
+                        pair = %pair,
                         cloud.code = source.code(),
                         cloud.request_id = source.request_id(),
                         "not to be had here, trying the next"
                     );
                     let reason = crate::base::chain::chain(&source);
-                    reasons.push(format!("{} in {}: {reason}", pair.category, pair.zone));
+                    reasons.push(format!("{pair}: {reason}"));
                     attempt.refused.push(token);
                 }
                 outcome => return outcome,
             }
         }
+        reasons.extend(choice.left_out.iter().cloned());
         Err(Error::OutOfStock {
             name: new.name.clone(),
             reasons: reasons.join("; "),
@@ -88,26 +86,11 @@ impl Disks {
     ) -> Result<DiskId> {
         let step = || {
             format!(
-                "create a {} disk in {} for {:?}",
-                pair.category, pair.zone, new.name
+                "create a disk of {} of {pair} for {:?}",
+                pair.size, new.name
             )
         };
-        let mut request = CreateDisk {
-            zone: Some(pair.zone.clone()),
-            category: pair.category.clone(),
-            performance_level: None,
-            provisioned_iops: None,
-            bursting: false,
-            multi_attach: false,
-            resource_group: None,
-            size: pair.size,
-            name: label::display_name(&new.name),
-            snapshot: new.snapshot.clone(),
-            encrypted: new.encrypted,
-            kms_key: new.kms_key.clone(),
-            tags: self.tags(&new.name),
-            token,
-        };
+        let mut request = self.request(new, pair, token);
         let again = attempt.past.refused > 0;
         match self.order(deadline, new, pair, &request).await {
             // This call's own refusal has used the token up.
@@ -137,7 +120,7 @@ impl Disks {
             }
             outcome => return outcome.map_err(cloud(step())),
         }
-        request.token = self.next_token(new, pair, &attempt.past);
+        request.token = self.next_token(&request, &attempt.past);
         let outcome = self.order(deadline, new, pair, &request).await;
         outcome.map_err(cloud(step()))
     }
@@ -170,21 +153,61 @@ impl Disks {
         ClientToken::derive("CreateDisk", parts.into_iter().chain(gone))
     }
 
+    fn request(&self, new: &NewDisk, pair: &Candidate, token: ClientToken) -> CreateDisk {
+        let burst = pair.category.has_burst();
+        let mut tags = self.tags(&new.name);
+        tags.extend(new.tags.clone());
+        tags.extend(new.origin.clone());
+        CreateDisk {
+            zone: pair.zone.clone(),
+            category: pair.category.clone(),
+            performance_level: pair.level,
+            provisioned_iops: (burst && new.provisioned_iops > 0).then_some(new.provisioned_iops),
+            bursting: burst && new.bursting,
+            multi_attach: new.multi_attach,
+            resource_group: new.resource_group.clone(),
+            size: pair.size,
+            name: label::display_name(&new.name),
+            snapshot: new.snapshot.clone(),
+            encrypted: new.encrypted,
+            kms_key: new.kms_key.clone(),
+            tags,
+            token,
+        }
+    }
+
     /// A token of the whole request and its past: safe where nothing carries the name.
-    fn next_token(&self, new: &NewDisk, pair: &Candidate, past: &Past) -> ClientToken {
-        let (size, refused) = (pair.size.0.to_string(), past.refused.to_string());
+    fn next_token(&self, request: &CreateDisk, past: &Past) -> ClientToken {
+        let level = request
+            .performance_level
+            .map_or("", PerformanceLevel::as_str);
+        let numbers = [
+            request.size.0.to_string(),
+            past.refused.to_string(),
+            request.provisioned_iops.unwrap_or(0).to_string(),
+        ];
+        let switches = [
+            (request.encrypted, "encrypted"),
+            (request.bursting, "bursting"),
+            (request.multi_attach, "shared"),
+        ];
+        let tags = request.tags.iter().flat_map(|(key, value)| [key, value]);
         let parts = [
             self.cluster.as_str(),
-            &new.name,
-            pair.zone.as_str(),
-            pair.category.as_str(),
-            &size,
-            new.snapshot.as_ref().map_or("", SnapshotId::as_str),
-            if new.encrypted { "encrypted" } else { "" },
-            new.kms_key.as_deref().unwrap_or_default(),
+            request.zone.as_ref().map_or("", ZoneId::as_str),
+            request.category.as_str(),
+            level,
+            request.snapshot.as_ref().map_or("", SnapshotId::as_str),
+            request.kms_key.as_deref().unwrap_or_default(),
+            request.resource_group.as_deref().unwrap_or_default(),
             past.gone.as_deref().unwrap_or_default(),
-            &refused,
         ];
+        let parts = parts
+            .into_iter()
+            .chain(numbers.iter().map(String::as_str))
+            .chain(switches.map(|(on, name)| if on { name } else { "" }))
+            // The CSI name is among the tags.
+            .chain(tags.map(String::as_str));
         ClientToken::derive("CreateDisk", parts)
     }
 }

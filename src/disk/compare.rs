@@ -1,8 +1,8 @@
 //! Whether what exists is what is asked for (CSI: same name with other properties is
 //! `ALREADY_EXISTS`).
 
-use super::NewDisk;
-use crate::model::{Disk, DiskId, Snapshot, SnapshotId, ZoneId};
+use super::{NewDisk, Place};
+use crate::model::{Category, Disk, DiskId, PerformanceLevel, Snapshot, SnapshotId, ZoneId};
 
 /// What differs between the disk and the request, both sides; none when the disk will do.
 pub(super) fn disk(disk: &Disk, new: &NewDisk) -> Option<String> {
@@ -11,22 +11,15 @@ pub(super) fn disk(disk: &Disk, new: &NewDisk) -> Option<String> {
         differences.push(format!("size is {}, wanted {}", disk.size, new.size));
     }
     if !new.categories.contains(&disk.category) {
-        let wanted: Vec<_> = new.categories.iter().map(ToString::to_string).collect();
+        let wanted: Vec<_> = new.categories.iter().map(Category::as_str).collect();
         differences.push(format!(
             "type is {}, wanted {}",
             disk.category,
             wanted.join(" or ")
         ));
     }
-    if !disk
-        .zone
-        .as_ref()
-        .is_some_and(|zone| new.zones.contains(zone))
-    {
-        let wanted: Vec<_> = new.zones.iter().map(ZoneId::as_str).collect();
-        let zone = disk.zone.as_ref().map_or("none", ZoneId::as_str);
-        differences.push(format!("zone is {zone}, wanted {}", wanted.join(" or ")));
-    }
+    differences.extend(performance(disk, new));
+    differences.extend(place(disk, new));
     if disk.source_snapshot != new.snapshot {
         let text = |id: Option<&SnapshotId>| id.map_or("none", SnapshotId::as_str).to_owned();
         differences.push(format!(
@@ -42,7 +35,94 @@ pub(super) fn disk(disk: &Disk, new: &NewDisk) -> Option<String> {
     if new.kms_key.is_some() && disk.kms_key != new.kms_key {
         differences.push("it is encrypted by another key".to_owned());
     }
+    if disk.multi_attach != new.multi_attach {
+        let text = |shared| if shared { "enabled" } else { "disabled" };
+        differences.push(format!(
+            "multiAttach is {}, wanted {}",
+            text(disk.multi_attach),
+            text(new.multi_attach)
+        ));
+    }
+    // One that was not asked for has the account's default group.
+    if new.resource_group.is_some() && disk.resource_group != new.resource_group {
+        let text = |group: &Option<String>| group.clone().unwrap_or_else(|| "none".to_owned());
+        differences.push(format!(
+            "resource group is {}, wanted {}",
+            text(&disk.resource_group),
+            text(&new.resource_group)
+        ));
+    }
+    for (key, wanted) in &new.tags {
+        match disk.tags.get(key) {
+            Some(value) if value == wanted => {}
+            Some(value) => differences.push(format!("tag {key} is {value:?}, wanted {wanted:?}")),
+            None => differences.push(format!("tag {key} is missing, wanted {wanted:?}")),
+        }
+    }
     (!differences.is_empty()).then(|| differences.join("; "))
+}
+
+/// What was bought of levels and IOPS. The cloud fills in PL1, and neither IOPS nor bursting.
+fn performance(disk: &Disk, new: &NewDisk) -> Vec<String> {
+    let mut differences = Vec::new();
+    if disk.category.has_levels() {
+        let default = PerformanceLevel::Pl1;
+        let found = disk
+            .performance_level
+            .as_deref()
+            .unwrap_or(default.as_str());
+        let wanted = match new.levels.as_slice() {
+            [] => &[default],
+            levels => levels,
+        };
+        if !wanted.iter().any(|level| level.as_str() == found) {
+            let wanted: Vec<_> = wanted.iter().map(|level| level.as_str()).collect();
+            differences.push(format!(
+                "performance level is {found}, wanted {}",
+                wanted.join(" or ")
+            ));
+        }
+    }
+    if disk.category.has_burst() {
+        if disk.provisioned_iops != new.provisioned_iops {
+            differences.push(format!(
+                "provisioned IOPS are {}, wanted {}",
+                disk.provisioned_iops, new.provisioned_iops
+            ));
+        }
+        if disk.bursting != new.bursting {
+            differences.push(format!(
+                "bursting is {}, wanted {}",
+                disk.bursting, new.bursting
+            ));
+        }
+    }
+    differences
+}
+
+/// Whether it can be used where it must be. A regional disk can be used in every zone.
+fn place(disk: &Disk, new: &NewDisk) -> Option<String> {
+    let here = |place: &&Place| {
+        disk.category.is_regional() || disk.zone.as_ref().is_some_and(|zone| *zone == place.zone)
+    };
+    let mut places = new.places.iter().filter(here).peekable();
+    if places.peek().is_none() {
+        if disk.category.is_regional() {
+            return None;
+        }
+        let wanted: Vec<_> = new.places.iter().map(|place| place.zone.as_str()).collect();
+        let zone = disk.zone.as_ref().map_or("none", ZoneId::as_str);
+        return Some(format!("zone is {zone}, wanted {}", wanted.join(" or ")));
+    }
+    let wanted: Vec<_> = new.places.iter().map(ToString::to_string).collect();
+    (!places.any(|place| place.admits(&disk.category))).then(|| {
+        format!(
+            "it is of {} in {}, wanted where the nodes take it: {}",
+            disk.category,
+            disk.zone.as_ref().map_or("the region", ZoneId::as_str),
+            wanted.join(" or ")
+        )
+    })
 }
 
 /// What differs between the snapshot and the request; none when it will do.

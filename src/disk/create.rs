@@ -2,30 +2,11 @@
 
 use super::error::{Error, wait};
 use super::missing::{Missing, settled};
-use super::place::candidates;
-use super::{Disks, Result, compare};
+use super::place::choose;
+use super::{Disks, NewDisk, Result, compare};
 use crate::base::Deadline;
 use crate::cloud::poll::Seen;
-use crate::model::{Bytes, Category, Disk, DiskId, DiskStatus, SizeRange, SnapshotId, ZoneId};
-
-/// A disk that is wanted.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NewDisk {
-    /// The CSI name; the same name is the same disk.
-    pub name: String,
-    /// How large.
-    pub size: SizeRange,
-    /// What to buy, in order of preference; not empty.
-    pub categories: Vec<Category>,
-    /// Where, in order of preference; not empty.
-    pub zones: Vec<ZoneId>,
-    /// What to start from; none is blank.
-    pub snapshot: Option<SnapshotId>,
-    /// Encrypt at rest.
-    pub encrypted: bool,
-    /// By this key of the user's; needs `encrypted`.
-    pub kms_key: Option<String>,
-}
+use crate::model::{Bytes, Disk, DiskId, DiskStatus, SizeRange};
 
 impl Disks {
     /// The disk of this name, created unless it exists, and `Available` or beyond.
@@ -44,10 +25,10 @@ impl Disks {
             }
             sized => &sized?,
         };
-        let candidates = candidates(new)?;
+        let choice = choose(new)?;
         // A single pair is safe by its token while the cloud remembers that. Of several, an earlier
         // call may have taken another than this one would: only the tags know.
-        let looks = !self.fresh.disks.token_suffices(&new.name) || candidates.len() > 1;
+        let looks = !self.fresh.disks.token_suffices(&new.name) || choice.pairs.len() > 1;
         if looks
             && let Some(found) = self.find_disk(deadline, &new.name).await?
             && let Some(disk) = self.adopt(deadline, &found, new).await?
@@ -55,7 +36,7 @@ impl Disks {
             return Ok(disk);
         }
         loop {
-            let id = self.buy(deadline, new, &candidates, looks).await?;
+            let id = self.buy(deadline, new, &choice, looks).await?;
             let Some(disk) = self.made(deadline, &id, new).await? else {
                 tracing::warn!(volume.name = new.name, disk.id = %id, "the name's disk is gone");
                 self.trails.disks.note(&new.name, |past| {

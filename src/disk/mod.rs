@@ -29,12 +29,13 @@ mod resize;
 mod slots;
 mod snapshot;
 mod trail;
+mod wanted;
 
-pub use create::NewDisk;
 pub use error::Error;
 pub use list::{Cursor, InvalidCursor, Listed};
 pub use meaning::Meaning;
 pub use snapshot::NewSnapshot;
+pub use wanted::{NewDisk, Place};
 
 /// The result of a verb.
 pub type Result<T> = std::result::Result<T, Error>;

@@ -23,6 +23,12 @@ pub const MOST: usize = 20;
 /// Before the keys of the driver's own tags.
 const OWN: &str = "diskplugin.csi.example/";
 
+/// How many tags of the driver's own each resource carries.
+pub const OWN_COUNT: usize = 2;
+
+/// Before the keys of the tags that tell for which claim a disk was made.
+pub const CREATED_FOR: &str = "kubernetes.io/created-for/";
+
 /// A tag that the cloud, or this driver, does not take from a user.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("tag {key:?} with value {value:?} is refused: {why}")]
@@ -48,8 +54,9 @@ pub fn check(key: &str, value: &str) -> Result<(), InvalidTag> {
         "the cloud takes no http:// or https:// in tags"
     } else if lower.starts_with("aliyun") || lower.starts_with("acs:") {
         "the cloud reserves keys that begin with aliyun or acs:"
-    } else if lower.starts_with(OWN) {
-        "keys that begin with diskplugin.csi.example/ are the driver's own"
+    } else if lower.starts_with(OWN) || lower.starts_with(CREATED_FOR) {
+        "keys that begin with diskplugin.csi.example/ or kubernetes.io/created-for/ are the driver's \
+         own"
     } else if key.chars().chain(value.chars()).any(char::is_control) {
         "it has control characters"
     } else {

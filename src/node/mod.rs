@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::base::{Guard, KeyedLocks, Tasks};
 use crate::host::{Exec, Host};
-use crate::model::{DiskId, InstanceId, ZoneId};
+use crate::model::{Category, DiskId, InstanceId, ZoneId};
 
 pub mod error;
 pub mod expand;
@@ -49,6 +49,8 @@ pub struct Settings {
     pub zone: ZoneId,
     /// How many volumes it takes; none leaves that to the cluster.
     pub max_volumes: Option<u32>,
+    /// The categories of disks that its instance type takes; empty where nobody says.
+    pub categories: Vec<Category>,
     /// The fake cloud's device directory: `DIR/<serial>` is a symlink to a loop device whose backing
     /// file is named `<serial>.<anything>`. None on a real machine.
     pub device_dir: Option<PathBuf>,

@@ -16,6 +16,7 @@ fn world(state: State) -> (Arc<Fake>, Arc<Node>) {
         id: "i-1".parse().unwrap(),
         zone: "z-a".parse().unwrap(),
         max_volumes: Some(7),
+        categories: Vec::new(),
         device_dir: None,
     };
     let host = Arc::clone(&fake);

@@ -5,7 +5,7 @@ use crate::common::process::diskplugin;
 const SERVE: &str = "--endpoint --drain-timeout --log-format";
 const PLACE: &str = "--region --zone --metadata-endpoint";
 const CLOUD: &str = "--ecs-endpoint --network --signature --credentials-dir --cluster-id";
-const NODE: &str = "--node-id --max-volumes-per-node";
+const NODE: &str = "--node-id --max-volumes-per-node --instance-categories";
 const FAKE: &str = "--zones --nodes --seed --access-key-id --access-key-secret --create-delay \
     --attach-delay --detach-delay --resize-delay --cut-delay --snapshot-delay --delete-delay \
     --load-delay --answer-delay --stale --stale-jumping --throttle --sold-out --disk-quantity \

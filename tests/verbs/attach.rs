@@ -197,7 +197,7 @@ async fn a_node_in_another_zone_is_refused_for_good_with_the_clouds_code() {
         assert!(text(&refused).contains(part), "{}", text(&refused));
     }
     let there = NewDisk {
-        zones: vec![zone("b")],
+        places: vec![zone("b").into()],
         ..wanted("pvc-2")
     };
     let there = stage.disks.create(minutes(1), &there).await.unwrap().id;

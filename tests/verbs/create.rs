@@ -76,14 +76,14 @@ fn others(first: &NewDisk) -> Vec<(NewDisk, &'static str)> {
         ),
         (
             NewDisk {
-                zones: vec![zone("b")],
+                places: vec![zone("b").into()],
                 ..base.clone()
             },
             "zone is cn-beijing-a, wanted cn-beijing-b",
         ),
         (
             NewDisk {
-                zones: vec![zone("c"), zone("b")],
+                places: vec![zone("c").into(), zone("b").into()],
                 ..base.clone()
             },
             "zone is cn-beijing-a, wanted cn-beijing-c or cn-beijing-b",
@@ -183,7 +183,7 @@ async fn available_goes_through_the_categories_in_order_until_one_is_in_stock() 
 async fn the_next_zone_is_taken_when_the_first_has_nothing_of_what_is_wanted() {
     let stage = Stage::new(&["--sold-out=cn-beijing-b/*"]);
     let new = NewDisk {
-        zones: vec![zone("b"), zone("c")],
+        places: vec![zone("b").into(), zone("c").into()],
         ..available("pvc-1")
     };
     let disk = stage.disks.create(minutes(1), &new).await.unwrap();
@@ -196,7 +196,7 @@ async fn when_nothing_is_in_stock_each_pair_is_named_with_its_reason() {
     let stage = Stage::new(&["--sold-out=*/cloud_ssd,cn-beijing-b/*,cn-beijing-a/cloud_essd"]);
     let new = NewDisk {
         categories: vec![Category::CloudSsd, Category::CloudEssd],
-        zones: vec![zone("a"), zone("b")],
+        places: vec![zone("a").into(), zone("b").into()],
         ..wanted("pvc-1")
     };
     let refused = stage.disks.create(minutes(1), &new).await.unwrap_err();

@@ -264,13 +264,13 @@ async fn the_disk_of_a_list_is_known_again_when_the_list_has_shrunk_or_turned() 
     let stage = Stage::new(&["--sold-out=*/cloud_ssd"]);
     let both = NewDisk {
         categories: vec![Category::CloudSsd, Category::CloudEssd],
-        zones: vec![zone("a"), zone("b")],
+        places: vec![zone("a").into(), zone("b").into()],
         ..wanted("pvc-1")
     };
     let disk = stage.disks.create(minutes(1), &both).await.unwrap();
     stage.configure(&json!({"sold_out": []}));
     let turned = NewDisk {
-        zones: vec![zone("b"), zone("a")],
+        places: vec![zone("b").into(), zone("a").into()],
         ..both
     };
     for new in [turned, wanted("pvc-1")] {

@@ -219,10 +219,17 @@ pub(crate) fn wanted(name: &str) -> NewDisk {
         name: name.to_owned(),
         size: gib(20),
         categories: vec![Category::CloudEssd],
-        zones: vec![zone("a")],
+        levels: Vec::new(),
+        places: vec![zone("a").into()],
         snapshot: None,
         encrypted: false,
         kms_key: None,
+        provisioned_iops: 0,
+        bursting: false,
+        multi_attach: false,
+        resource_group: None,
+        tags: Tags::new(),
+        origin: Tags::new(),
     }
 }
 

@@ -154,6 +154,7 @@ impl World {
             id: own.id,
             zone: own.zone,
             max_volumes: None,
+            categories: Vec::new(),
         });
         let tasks = node.tasks().clone();
         let services = Services {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::csi::proto;
 use crate::csi::proto::controller_service_capability::rpc::Type;
 use crate::csi::proto::controller_service_capability::{Rpc, Type as Capability};
-use crate::model::{Disk, Snapshot, SnapshotId, ZoneId, topology};
+use crate::model::{Disk, Snapshot, SnapshotId, topology};
 
 /// Every RPC that is served.
 const CAPABILITIES: [Type; 8] = [
@@ -34,8 +34,31 @@ pub(super) fn volume(disk: &Disk, context: HashMap<String, String>) -> proto::Vo
         volume_id: disk.id.to_string(),
         volume_context: context,
         content_source: disk.source_snapshot.as_ref().map(source),
-        accessible_topology: disk.zone.iter().map(segment).collect(),
+        accessible_topology: topology(disk, false),
     }
+}
+
+/// From where a disk can be used: its zone and, where nodes say which categories they take, its
+/// category.
+///
+/// A regional disk is bound to no zone. A region's label would be wrong on clusters whose nodes have
+/// none, or another; and the zones of the request may be only that of the first node, to which the
+/// volume would be bound for good. So it names its category where nodes do, which is just where it
+/// can be attached, and otherwise nothing: all nodes of the driver are in its region.
+pub(super) fn topology(disk: &Disk, nodes_say: bool) -> Vec<proto::Topology> {
+    let zone = disk
+        .zone
+        .iter()
+        .map(|zone| (topology::ZONE_KEY.to_owned(), zone.to_string()));
+    let category = (
+        topology::category_key(&disk.category),
+        topology::TAKEN.to_owned(),
+    );
+    let segments: HashMap<_, _> = zone.chain(nodes_say.then_some(category)).collect();
+    if segments.is_empty() {
+        return Vec::new();
+    }
+    vec![proto::Topology { segments }]
 }
 
 pub(super) fn snapshot(snapshot: &Snapshot) -> proto::Snapshot {
@@ -63,9 +86,4 @@ fn source(snapshot: &SnapshotId) -> proto::VolumeContentSource {
             snapshot_id: snapshot.to_string(),
         })),
     }
-}
-
-fn segment(zone: &ZoneId) -> proto::Topology {
-    let segments = HashMap::from([(topology::ZONE_KEY.to_owned(), zone.to_string())]);
-    proto::Topology { segments }
 }

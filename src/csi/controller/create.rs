@@ -7,11 +7,11 @@ use tonic::Status;
 
 use super::{Service, Settings, answer, zones};
 use crate::base::Deadline;
-use crate::csi::param::Class;
+use crate::csi::param::{Class, mutable};
 use crate::csi::proto::volume_content_source::Type;
 use crate::csi::{capability, layer, proto, request};
 use crate::disk::NewDisk;
-use crate::model::{DiskId, SnapshotId, context};
+use crate::model::{Category, DiskId, SnapshotId, context};
 
 pub(super) async fn create(
     service: &Service,
@@ -20,6 +20,7 @@ pub(super) async fn create(
 ) -> Result<proto::CreateVolumeResponse, Status> {
     layer::about("volume.name", &request.name);
     let (new, class) = read(&request, &service.settings)?;
+    let nodes_say = zones::nodes_say(request.accessibility_requirements.as_ref());
     let key = format!("volume {:?}", new.name);
     let disks = Arc::clone(&service.disks);
     let disk = service
@@ -29,6 +30,7 @@ pub(super) async fn create(
     let mut volume = answer::volume(&disk, class.context());
     // The answer must name the source that was asked for (CSI `CreateVolume`).
     volume.content_source = request.volume_content_source;
+    volume.accessible_topology = answer::topology(&disk, nodes_say);
     Ok(proto::CreateVolumeResponse {
         volume: Some(volume),
     })
@@ -57,12 +59,8 @@ fn read(
 ) -> Result<(NewDisk, Class), Status> {
     let name = request::name("name", &request.name)?;
     capability::check_all(&request.volume_capabilities).map_err(|e| request::invalid(&e))?;
-    let class = Class::read(&request.parameters)?;
-    if let Some(key) = request.mutable_parameters.keys().next() {
-        return Err(Status::invalid_argument(format!(
-            "mutable parameter {key:?} is not supported: this driver modifies no volumes"
-        )));
-    }
+    let change = mutable::read(&request.mutable_parameters)?;
+    let class = Class::read_with(&request.parameters, &change)?;
     if let Some(region) = class
         .region
         .as_ref()
@@ -75,14 +73,22 @@ fn read(
         )));
     }
     let requirement = request.accessibility_requirements.as_ref();
+    let regional = class.categories.iter().any(Category::is_regional);
     let new = NewDisk {
         name,
         size: request::size_range(request.capacity_range.as_ref())?,
         categories: class.categories.clone(),
-        zones: zones::choose(requirement, &class.zones, settings.zone.as_ref())?,
+        levels: class.levels.clone(),
+        places: zones::choose(requirement, &class.zones, settings.zone.as_ref(), regional)?,
         snapshot: source(request.volume_content_source.as_ref())?,
         encrypted: class.encrypted,
         kms_key: class.kms_key.clone(),
+        provisioned_iops: class.provisioned_iops,
+        bursting: class.bursting,
+        multi_attach: class.multi_attach,
+        resource_group: class.resource_group.clone(),
+        tags: class.tags.clone(),
+        origin: class.origin.clone(),
     };
     Ok((new, class))
 }

@@ -18,7 +18,7 @@ use crate::csi::proto::{
     NodeUnstageVolumeRequest, NodeUnstageVolumeResponse, Topology, VolumeUsage,
 };
 use crate::csi::{deadline, layer};
-use crate::model::topology::ZONE_KEY;
+use crate::model::topology::{TAKEN, ZONE_KEY, category_key};
 use crate::node::{Amount, Node, VolumeStats};
 
 /// What the node can do beyond publishing.
@@ -159,7 +159,9 @@ impl node_server::Node for Service {
         _request: Request<NodeGetInfoRequest>,
     ) -> Answer<NodeGetInfoResponse> {
         let info = self.node.info();
-        let segments = HashMap::from([(ZONE_KEY.to_owned(), info.zone.to_string())]);
+        let mut segments = HashMap::from([(ZONE_KEY.to_owned(), info.zone.to_string())]);
+        let taken = |category| (category_key(category), TAKEN.to_owned());
+        segments.extend(info.categories.iter().map(taken));
         Ok(Response::new(NodeGetInfoResponse {
             node_id: info.id.to_string(),
             // 0 leaves the limit to the orchestrator.

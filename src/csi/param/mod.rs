@@ -5,26 +5,44 @@ use std::collections::HashMap;
 
 use tonic::Status;
 
-use self::value::{boolean, list, parse, refuse};
-use crate::model::{Category, Filesystem, RegionId, ZoneId};
+use self::value::{boolean, iops, list, parse, refuse, tag, unfit, word};
+use crate::model::category::MOST_PROVISIONED_IOPS;
+use crate::model::{Category, Change, Filesystem, PerformanceLevel, RegionId, Tags, ZoneId};
 
+mod kind;
 pub mod mutable;
+mod origin;
 #[cfg(test)]
 mod tests;
 mod value;
 
-/// Parameters that the sidecars add for their own use; the driver takes any of them.
+/// Parameters that the sidecars add; the driver takes any of them, and makes tags of some.
 const SIDECARS: &str = "csi.storage.k8s.io/";
 /// Before the key of a tag, in lower case.
 const TAGS: &str = "disktags/";
-const ALLOWED: &str =
-    "type, zoneId, regionId, fsType, readOnly, encrypted, kmsKeyId and csi.storage.k8s.io/*";
+const ALLOWED: &str = "type, zoneId, regionId, performanceLevel, provisionedIops, burstingEnabled, \
+                       multiAttach, resourceGroupId, diskTags, diskTags/<key>, fsType, readOnly, \
+                       encrypted, kmsKeyId and csi.storage.k8s.io/*";
 
 /// What a StorageClass asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Class {
     /// `type`: categories in order of preference; `available`, also when absent, is all of them.
     pub categories: Vec<Category>,
+    /// `performanceLevel`: levels of a `cloud_essd` in order of preference; empty when absent.
+    pub levels: Vec<PerformanceLevel>,
+    /// `provisionedIops`: on top of the baseline of a `cloud_auto`.
+    pub provisioned_iops: u32,
+    /// `burstingEnabled`: a `cloud_auto` may exceed its baseline.
+    pub bursting: bool,
+    /// `multiAttach`: several nodes may hold the disk at once.
+    pub multi_attach: bool,
+    /// `resourceGroupId`: none is the account's default.
+    pub resource_group: Option<String>,
+    /// `diskTags` and `diskTags/<key>`.
+    pub tags: Tags,
+    /// Tags that tell for which claim the disk is made, where the provisioner says so.
+    pub origin: Tags,
     /// `zoneId`: zones in order of preference; empty when absent.
     pub zones: Vec<ZoneId>,
     /// `regionId`: must be the driver's.
@@ -45,8 +63,27 @@ impl Class {
     /// # Errors
     /// `INVALID_ARGUMENT` naming key, value and what is allowed.
     pub fn read(parameters: &HashMap<String, String>) -> Result<Self, Status> {
+        Self::read_with(parameters, &Change::default())
+    }
+
+    /// Reads the parameters, of which the mutable ones are overridden by those of a
+    /// VolumeAttributesClass.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` naming key, value and what is allowed.
+    pub fn read_with(
+        parameters: &HashMap<String, String>,
+        change: &Change,
+    ) -> Result<Self, Status> {
         let mut class = Self {
             categories: Category::CREATABLE.to_vec(),
+            levels: Vec::new(),
+            provisioned_iops: 0,
+            bursting: false,
+            multi_attach: false,
+            resource_group: None,
+            tags: Tags::new(),
+            origin: origin::tags(parameters),
             zones: Vec::new(),
             region: None,
             fs_type: None,
@@ -55,57 +92,102 @@ impl Class {
             kms_key: None,
         };
         let mut seen = HashMap::new();
+        let mut single = Tags::new();
         for (key, value) in parameters {
             let name = key.to_ascii_lowercase();
             if name.starts_with(SIDECARS) {
                 continue;
             }
+            let value = value.trim();
+            if let Some(name) = strip_prefix(key, TAGS) {
+                tag(key, name, value, &mut single)?;
+                continue;
+            }
             if let Some(other) = seen.insert(name.clone(), key) {
                 return Err(twice(other, key));
             }
-            let value = value.trim();
-            match name.as_str() {
-                "type" => class.categories = categories(key, value)?,
-                "zoneid" => class.zones = list(key, value, "zone ids, separated by commas")?,
-                "regionid" => class.region = Some(parse(key, value, "a region id")?),
-                "fstype" => class.fs_type = Some(parse(key, value, "ext4, ext3, xfs, btrfs")?),
-                "readonly" => class.read_only = boolean(key, value)?,
-                "encrypted" => class.encrypted = boolean(key, value)?,
-                "kmskeyid" => class.kms_key = Some(value.to_owned()).filter(|key| !key.is_empty()),
-                _ => {
-                    return Err(Status::invalid_argument(format!(
-                        "unknown parameter {key:?} with value {value:?}; allowed are {ALLOWED}"
-                    )));
-                }
+            class.take(&name, key, value)?;
+        }
+        class.kinds_agree(seen.contains_key("type"))?;
+        override_tags(&mut class.tags, single);
+        class.change(change);
+        class.kinds_agree(true)?;
+        class.count_tags()?;
+        Ok(class)
+    }
+
+    fn take(&mut self, name: &str, key: &str, value: &str) -> Result<(), Status> {
+        match name {
+            "type" => self.categories = kind::categories(key, value)?,
+            "performancelevel" => self.levels = list(key, value, "PL0, PL1, PL2, PL3, by commas")?,
+            "provisionediops" => {
+                self.provisioned_iops = iops(key, value, MOST_PROVISIONED_IOPS)?;
+            }
+            "burstingenabled" => self.bursting = boolean(key, value)?,
+            "multiattach" => self.multi_attach = boolean(key, value)?,
+            "resourcegroupid" => self.resource_group = word(key, value)?,
+            "disktags" => self.tags = value::tags(key, value)?,
+            "zoneid" => self.zones = list(key, value, "zone ids, separated by commas")?,
+            "regionid" => self.region = Some(parse(key, value, "a region id")?),
+            "fstype" => self.fs_type = Some(parse(key, value, "ext4, ext3, xfs, btrfs")?),
+            "readonly" => self.read_only = boolean(key, value)?,
+            "encrypted" => self.encrypted = boolean(key, value)?,
+            "kmskeyid" => self.kms_key = word(key, value)?,
+            _ => {
+                return Err(Status::invalid_argument(format!(
+                    "unknown parameter {key:?} with value {value:?}; allowed are {ALLOWED}"
+                )));
             }
         }
-        if class.kms_key.is_some() && !class.encrypted {
-            return Err(Status::invalid_argument(
-                "parameter \"kmsKeyId\" needs \"encrypted\": \"true\"",
+        Ok(())
+    }
+
+    /// Lets a VolumeAttributesClass override the mutable parameters. What the class says of another
+    /// category than the one that it now is goes with that.
+    fn change(&mut self, change: &Change) {
+        if let Some(category) = &change.category {
+            self.categories = vec![category.clone()];
+            if !category.has_levels() {
+                self.levels.clear();
+            }
+            if !category.has_burst() {
+                self.provisioned_iops = 0;
+                self.bursting = false;
+            }
+        }
+        if let Some(level) = change.level {
+            self.levels = vec![level];
+        }
+        if let Some(iops) = change.provisioned_iops {
+            self.provisioned_iops = iops;
+        }
+        if let Some(bursting) = change.bursting {
+            self.bursting = bursting;
+        }
+        override_tags(&mut self.tags, change.tags.clone());
+    }
+
+    fn count_tags(&self) -> Result<(), Status> {
+        use crate::model::tag::{MOST, OWN_COUNT};
+        let count = self.tags.len() + self.origin.len() + OWN_COUNT;
+        if count > MOST {
+            return Err(unfit(
+                "diskTags",
+                &format!(
+                    "gives {} tags; with {OWN_COUNT} of the driver's own and {} that tell the claim \
+                     a disk would have {count}, and it takes {MOST}",
+                    self.tags.len(),
+                    self.origin.len()
+                ),
             ));
         }
-        Ok(class)
+        Ok(())
     }
 }
 
-fn categories(key: &str, value: &str) -> Result<Vec<Category>, Status> {
-    if value.eq_ignore_ascii_case("available") {
-        return Ok(Category::CREATABLE.to_vec());
-    }
-    let lower = value.to_ascii_lowercase();
-    let categories: Vec<Category> = list(key, &lower, "")?;
-    if categories
-        .iter()
-        .any(|category| !Category::CREATABLE.contains(category))
-    {
-        let names: Vec<_> = Category::CREATABLE.iter().map(Category::as_str).collect();
-        let allowed = format!(
-            "available, or one or more, by commas, of {}",
-            names.join(", ")
-        );
-        return Err(refuse(key, value, &allowed));
-    }
-    Ok(categories)
+fn override_tags(tags: &mut Tags, by: Tags) {
+    tags.retain(|key, _| !by.keys().any(|other| other.eq_ignore_ascii_case(key)));
+    tags.extend(by);
 }
 
 /// The rest of a name that begins like this, in whatever case.

@@ -75,3 +75,24 @@ pub(super) fn tag(key: &str, name: &str, value: &str, tags: &mut Tags) -> Result
     tags.insert(name.to_owned(), value.to_owned());
     Ok(())
 }
+
+/// One word without spaces, such as the id of a resource group or a key; none when empty.
+pub(super) fn word(key: &str, value: &str) -> Result<Option<String>, Status> {
+    let fits = |c: char| c.is_ascii_graphic() && c != ',';
+    if value.len() > 128 || !value.chars().all(fits) {
+        return Err(refuse(key, value, "one id without spaces"));
+    }
+    Ok(Some(value.to_owned()).filter(|value| !value.is_empty()))
+}
+
+/// Tags, `key:value` by commas. The value goes on to the next comma and may have colons.
+pub(super) fn tags(key: &str, value: &str) -> Result<Tags, Status> {
+    let mut tags = Tags::new();
+    for pair in value.split(',').filter(|pair| !pair.trim().is_empty()) {
+        let (name, of) = pair
+            .split_once(':')
+            .ok_or_else(|| refuse(key, value, "key:value pairs, separated by commas"))?;
+        tag(key, name.trim(), of.trim(), &mut tags)?;
+    }
+    Ok(tags)
+}

@@ -1,0 +1,20 @@
+//! For which claim a disk is made: what the provisioner adds with `--extra-create-metadata`.
+
+use std::collections::HashMap;
+
+use super::SIDECARS;
+use crate::model::Tags;
+use crate::model::tag::{CREATED_FOR, LONGEST_VALUE};
+
+/// The names below `csi.storage.k8s.io/` that become tags below `kubernetes.io/created-for/`.
+const CLAIM: [&str; 3] = ["pvc/name", "pvc/namespace", "pv/name"];
+
+/// The tags; values beyond what a tag holds are cut off.
+pub(super) fn tags(parameters: &HashMap<String, String>) -> Tags {
+    let of = |name: &&str| {
+        let value = parameters.get(&format!("{SIDECARS}{name}"))?;
+        let value: String = value.chars().take(LONGEST_VALUE).collect();
+        (!value.is_empty()).then(|| (format!("{CREATED_FOR}{name}"), value))
+    };
+    CLAIM.iter().filter_map(of).collect()
+}

@@ -1,0 +1,76 @@
+//! What is asked of a new disk.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use crate::model::{Category, PerformanceLevel, SizeRange, SnapshotId, Tags, ZoneId};
+
+/// A disk that is wanted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewDisk {
+    /// The CSI name; the same name is the same disk.
+    pub name: String,
+    /// How large.
+    pub size: SizeRange,
+    /// What to buy, in order of preference; not empty.
+    pub categories: Vec<Category>,
+    /// Levels of a `cloud_essd`, in order of preference; empty is the cloud's default, PL1.
+    pub levels: Vec<PerformanceLevel>,
+    /// Where, in order of preference; empty only where all categories are regional.
+    pub places: Vec<Place>,
+    /// What to start from; none is blank.
+    pub snapshot: Option<SnapshotId>,
+    /// Encrypt at rest.
+    pub encrypted: bool,
+    /// By this key of the user's; needs `encrypted`.
+    pub kms_key: Option<String>,
+    /// IOPS on top of the baseline, where a category has such.
+    pub provisioned_iops: u32,
+    /// Exceed the baseline, where a category can.
+    pub bursting: bool,
+    /// Several nodes may hold it at once.
+    pub multi_attach: bool,
+    /// The resource group it is billed to; none is the account's default.
+    pub resource_group: Option<String>,
+    /// Tags of the user's; part of what is asked for.
+    pub tags: Tags,
+    /// Tags that tell whom it was made for; not compared, because who calls may begin to say so.
+    pub origin: Tags,
+}
+
+/// A zone that the disk may go to, and what can be used there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The zone.
+    pub zone: ZoneId,
+    /// The categories that the nodes there take; none where they do not say.
+    pub takes: Option<BTreeSet<Category>>,
+}
+
+impl Place {
+    /// Whether the nodes there may take this category.
+    #[must_use]
+    pub fn admits(&self, category: &Category) -> bool {
+        self.takes
+            .as_ref()
+            .is_none_or(|takes| takes.contains(category))
+    }
+}
+
+impl From<ZoneId> for Place {
+    fn from(zone: ZoneId) -> Self {
+        Self { zone, takes: None }
+    }
+}
+
+/// The zone, and what its nodes take where they say so.
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.zone)?;
+        if let Some(takes) = &self.takes {
+            let takes: Vec<_> = takes.iter().map(Category::as_str).collect();
+            write!(f, " with {}", takes.join(", "))?;
+        }
+        Ok(())
+    }
+}
