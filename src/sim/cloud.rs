@@ -12,6 +12,7 @@ use crate::base::{Clock, Tasks};
 use crate::host::Exec;
 use crate::model::{InstanceId, ZoneId};
 
+use super::audit::Audit;
 use super::config::{Config, InvalidConfig};
 use super::credential::Keys;
 use super::ecs::SimEcs;
@@ -231,7 +232,13 @@ impl Cloud {
         self.shared.world().log.counts().clone()
     }
 
-    /// Forgets all calls.
+    /// What all calls add up to: doubles, calls a minute, calls in spite of throttling.
+    #[must_use]
+    pub fn audit(&self) -> Audit {
+        self.shared.world().log.tally.audit()
+    }
+
+    /// Forgets all calls, and what they add up to.
     pub fn clear_calls(&self) {
         self.shared.world().log.clear();
     }

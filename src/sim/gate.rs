@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::action::Action;
 use super::fault::Strike;
-use super::log::{Entry, Via};
+use super::log::{Entry, Outcome, Via};
 use super::params::Params;
 use super::reply::{Answer, Listing, Mangle, Refusal, Reply};
 use super::world::World;
@@ -82,12 +82,17 @@ impl World {
         self.advance(now);
         let strike = admission.strike;
         let mut mangle = strike.mangle_before;
+        let mut made = None;
         let mut reply = match admission.early {
             Some(reply) => reply,
             None if mangle.is_some() => Err(Refusal::new(500, "InternalError")),
             None => {
                 mangle = strike.mangle;
+                self.tokens.repeated = false;
                 let reply = self.act(call, strike.fails_later);
+                let params = &call.params;
+                let name = params.get("DiskName").or(params.get("SnapshotName"));
+                made = self.note_made(call.action.as_str(), name, &reply);
                 match strike.refusal_after {
                     Some(refusal) => Err(refusal),
                     None => reply,
@@ -99,7 +104,12 @@ impl World {
         }
         let refusal = reply.as_ref().err();
         let refusal = refusal.map(|refusal| (refusal.status, refusal.code.as_str()));
-        self.log.close(admission.seq, refusal, mangle.is_some());
+        let outcome = Outcome {
+            refusal,
+            spoilt: mangle.is_some(),
+            made,
+        };
+        self.log.close(admission.seq, outcome);
         let latency = self.config.delays.answer.draw(&mut self.rng);
         Served {
             reply,
@@ -140,6 +150,7 @@ impl World {
             status: None,
             code: None,
             spoilt: false,
+            made: None,
             request_id: request_id.to_owned(),
         };
         self.log.open(entry, self.config.rules.log_length)
@@ -166,11 +177,15 @@ impl World {
             status: None,
             code: None,
             spoilt: false,
+            made: None,
             request_id: request_id.clone(),
         };
         let seq = self.log.open(entry, self.config.rules.log_length);
-        self.log
-            .close(seq, Some((refusal.status, &refusal.code)), false);
+        let outcome = Outcome {
+            refusal: Some((refusal.status, &refusal.code)),
+            ..Outcome::default()
+        };
+        self.log.close(seq, outcome);
         request_id
     }
 }

@@ -6,6 +6,8 @@ use std::collections::{BTreeMap, VecDeque};
 use jiff::Timestamp;
 use serde::Serialize;
 
+use super::audit::Tally;
+
 /// How a call came in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -39,6 +41,9 @@ pub struct Entry {
     pub code: Option<String>,
     /// Whether the answer was lost or spoilt on purpose.
     pub spoilt: bool,
+    /// The id of what the call made, also when its answer was lost or an error. None for a repeat,
+    /// which is answered with the id of what is there already.
+    pub made: Option<String>,
     /// The id of the request.
     pub request_id: String,
 }
@@ -58,6 +63,16 @@ pub(crate) struct CallLog {
     entries: VecDeque<Entry>,
     counts: BTreeMap<String, Count>,
     last: u64,
+    pub(crate) tally: Tally,
+}
+
+/// How a call ended.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Outcome<'a> {
+    /// Status and code, when it was refused.
+    pub(crate) refusal: Option<(u16, &'a str)>,
+    pub(crate) spoilt: bool,
+    pub(crate) made: Option<String>,
 }
 
 impl CallLog {
@@ -66,6 +81,7 @@ impl CallLog {
         self.last += 1;
         entry.seq = self.last;
         self.counts.entry(entry.action.clone()).or_default().calls += 1;
+        self.tally.call(entry.at, &entry.action);
         while self.entries.len() >= keep.max(1) {
             self.entries.pop_front();
         }
@@ -74,7 +90,7 @@ impl CallLog {
     }
 
     /// Notes what was decided.
-    pub(crate) fn close(&mut self, seq: u64, refusal: Option<(u16, &str)>, spoilt: bool) {
+    pub(crate) fn close(&mut self, seq: u64, outcome: Outcome<'_>) {
         // Numbers are dense: the entry's place follows from its number.
         let Some(first) = self.entries.front().map(|entry| entry.seq) else {
             return;
@@ -84,11 +100,14 @@ impl CallLog {
         let Some(entry) = self.entries.get_mut(place) else {
             return;
         };
+        let refusal = outcome.refusal;
         entry.status = Some(refusal.map_or(200, |(status, _)| status));
         entry.code = refusal.map(|(_, code)| code.to_owned());
-        entry.spoilt = spoilt;
+        entry.spoilt = outcome.spoilt;
+        entry.made = outcome.made;
         if refusal.is_some() {
             self.counts.entry(entry.action.clone()).or_default().refused += 1;
+            self.tally.refusal(entry);
         }
     }
 
@@ -103,6 +122,7 @@ impl CallLog {
     pub(crate) fn clear(&mut self) {
         self.entries.clear();
         self.counts.clear();
+        self.tally.clear();
     }
 }
 
@@ -121,6 +141,7 @@ mod tests {
             status: None,
             code: None,
             spoilt: false,
+            made: None,
             request_id: String::new(),
         }
     }
@@ -131,8 +152,13 @@ mod tests {
         let first = log.open(entry("AttachDisk"), 2);
         log.open(entry("AttachDisk"), 2);
         let last = log.open(entry("AttachDisk"), 2);
-        log.close(first, None, false);
-        log.close(last, Some((403, "IncorrectDiskStatus")), false);
+        log.close(first, Outcome::default());
+        let refusal = Some((403, "IncorrectDiskStatus"));
+        let outcome = Outcome {
+            refusal,
+            ..Outcome::default()
+        };
+        log.close(last, outcome);
         let codes: Vec<_> = log.entries().map(|e| e.code.as_deref()).collect();
         assert_eq!(codes, [None, Some("IncorrectDiskStatus")]);
         assert_eq!(

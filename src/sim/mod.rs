@@ -6,6 +6,7 @@
 mod action;
 mod agenda;
 mod attach;
+pub mod audit;
 pub mod cloud;
 pub mod config;
 mod convert;

@@ -20,6 +20,8 @@ pub(crate) struct Tokens {
     used: BTreeMap<(Action, String), Use>,
     /// The same by age.
     queue: VecDeque<(Timestamp, (Action, String))>,
+    /// Whether the last call was answered from here, and so made nothing.
+    pub(crate) repeated: bool,
 }
 
 #[derive(Debug)]
@@ -65,6 +67,7 @@ impl World {
             if until(used.at, self.now) < rules.token_in_flight {
                 return Err(in_flight(action));
             }
+            self.tokens.repeated = true;
             return used.reply.clone();
         }
         let reply = work(self);

@@ -5,6 +5,7 @@
 //! | --- | --- |
 //! | `GET state` | all disks, snapshots and instances, as they really are now |
 //! | `GET calls` | the call log and the count of each action; `DELETE` forgets both |
+//! | `GET audit` | what all calls add up to: what was made under each name, calls a minute |
 //! | `GET config` | the configuration; `PATCH` takes a JSON merge patch |
 //! | `POST instances` | `{"op": "add"\|"start"\|"stop"\|"remove", "id": …, "zone", "type", "tags"}` |
 //! | `POST disks` | `{"op": "release", "id": …}` ends a detach that is stuck on purpose |
@@ -70,6 +71,7 @@ impl Face {
         let response = match (wire.method, path) {
             ("GET", "state") => reply::json(200, &world.state()),
             ("GET", "calls") => reply::json(200, &calls(&world)),
+            ("GET", "audit") => reply::json(200, &json!(world.log.tally.audit())),
             ("DELETE", "calls") => {
                 world.log.clear();
                 reply::json(200, &json!({}))

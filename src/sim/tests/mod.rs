@@ -1,5 +1,6 @@
 //! The rules of the world, in virtual time.
 
+mod audit;
 mod kit;
 mod life;
 mod matrix;
