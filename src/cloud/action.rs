@@ -1,7 +1,8 @@
 //! What each action is asked, in the project's own types.
 
 use crate::model::{
-    Category, ClientToken, DiskId, Gib, InstanceId, PerformanceLevel, SnapshotId, Tags, ZoneId,
+    Category, ClientToken, DiskId, Gib, InstanceId, PerformanceLevel, SnapshotId, Tags, TaskId,
+    ZoneId,
 };
 
 /// `CreateDisk`.
@@ -94,6 +95,42 @@ pub enum ResizeMode {
     Offline,
 }
 
+/// `ModifyDiskSpec`: what is none stays as it is. At least one must be some.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModifyDiskSpec {
+    /// The disk.
+    pub disk: DiskId,
+    /// Another category; that takes a task, and minutes to hours.
+    pub category: Option<Category>,
+    /// The level of a `cloud_essd`; that is done at once.
+    pub performance_level: Option<PerformanceLevel>,
+    /// IOPS on top of the baseline; `cloud_auto` only.
+    pub provisioned_iops: Option<u32>,
+    /// Change nothing: what could be done is refused with [`DRY_RUN`].
+    pub dry_run: bool,
+}
+
+/// The code by which a dry run tells that the call would have been taken.
+pub const DRY_RUN: &str = "DryRunOperation";
+
+/// `ModifyDiskAttribute`, as far as it is of use here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModifyDiskAttribute {
+    /// The disk.
+    pub disk: DiskId,
+    /// Whether it may exceed its baseline; `cloud_auto` only.
+    pub bursting: bool,
+}
+
+/// `DescribeTasks` of spec changes (`TaskAction` is `ModifyDiskSpec`), the newest first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DescribeTasks {
+    /// These tasks, at most 100.
+    These(Vec<TaskId>),
+    /// The newest 100 of this disk.
+    Of(DiskId),
+}
+
 /// `CreateSnapshot`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CreateSnapshot {
@@ -133,6 +170,46 @@ pub struct TagResources {
     pub tags: Tags,
 }
 
+/// `UntagResources`. A key that is not there is fine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UntagResources {
+    /// What to take tags from, all of one kind, at most 50.
+    pub targets: TagTarget,
+    /// Keys to remove, at most 20.
+    pub keys: Vec<String>,
+}
+
+/// `ListTagResources`: the resources of one kind that carry all these tags.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListTagResources {
+    /// Of which kind.
+    pub kind: TagKind,
+    /// The tags, at least one.
+    pub tags: Tags,
+    /// Where the page before ended.
+    pub next: Option<String>,
+}
+
+/// What carries tags.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TagKind {
+    /// Disks.
+    Disk,
+    /// Snapshots.
+    Snapshot,
+}
+
+impl TagKind {
+    /// `ResourceType` in the API.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Disk => "disk",
+            Self::Snapshot => "snapshot",
+        }
+    }
+}
+
 /// The resources of one `TagResources`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TagTarget {
@@ -165,6 +242,31 @@ pub struct DescribeStock {
 pub struct Page<T> {
     /// The rows.
     pub rows: Vec<T>,
+    /// Rows that came and make no sense. What they are about is there, though nothing is known of it:
+    /// who asks for one of them must not take it for gone.
+    pub unreadable: Vec<Unreadable>,
     /// Where the next page starts; none after the last.
     pub next: Option<String>,
+}
+
+impl<T> Page<T> {
+    /// A page on which every row made sense.
+    #[must_use]
+    pub fn new(rows: Vec<T>, next: Option<String>) -> Self {
+        Self {
+            rows,
+            unreadable: Vec::new(),
+            next,
+        }
+    }
+}
+
+/// A row that makes no sense.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the row of {} makes no sense: {reason}", id.as_deref().unwrap_or("something without an id"))]
+pub struct Unreadable {
+    /// What it is about, where the row says so.
+    pub id: Option<String>,
+    /// What is wrong with it.
+    pub reason: String,
 }

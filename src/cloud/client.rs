@@ -6,16 +6,18 @@ use serde::de::DeserializeOwned;
 
 use super::action::{
     AttachDisk, CreateDisk, CreateSnapshot, DescribeDisks, DescribeInstances, DescribeSnapshots,
-    DescribeStock, DetachDisk, Page, ResizeDisk, TagResources, TagTarget,
+    DescribeStock, DescribeTasks, DetachDisk, ListTagResources, ModifyDiskAttribute,
+    ModifyDiskSpec, Page, ResizeDisk, TagResources, UntagResources,
 };
 use super::error::{Error, Kind};
 use super::retry::{self, Repeat};
 use super::transport::Transport;
 use super::wire::params::Params;
-use super::wire::{Malformed, disk, instance, snapshot, stock};
+use super::wire::{Malformed, disk, health, instance, snapshot, spec, stock, tag};
 use super::{Ecs, Result};
 use crate::base::Deadline;
-use crate::model::{Disk, DiskId, Instance, InstanceType, Snapshot, SnapshotId, ZoneStock};
+use crate::model::{Disk, DiskHealth, DiskId, Instance, InstanceType, Snapshot, SnapshotId};
+use crate::model::{Task, TaskId, ZoneStock};
 
 /// [`Ecs`] over HTTP.
 #[derive(Debug)]
@@ -113,7 +115,7 @@ impl Ecs for Client {
         let described: disk::Described = self
             .call(deadline, ACTION, Repeat::Freely, disk::describe(query))
             .await?;
-        described.page().map_err(unreadable(ACTION))
+        Ok(described.page())
     }
 
     async fn resize_disk(&self, deadline: Deadline, request: &ResizeDisk) -> Result<()> {
@@ -122,6 +124,55 @@ impl Ecs for Client {
             .call(deadline, "ResizeDisk", Repeat::Freely, params)
             .await?;
         Ok(())
+    }
+
+    async fn modify_disk_spec(
+        &self,
+        deadline: Deadline,
+        request: &ModifyDiskSpec,
+    ) -> Result<Option<TaskId>> {
+        const ACTION: &str = "ModifyDiskSpec";
+        // There is no token. What was done already is refused, so that a repeat does no harm.
+        let modified: spec::Modified = self
+            .call(deadline, ACTION, Repeat::Freely, spec::modify(request))
+            .await?;
+        modified.task().map_err(unreadable(ACTION))
+    }
+
+    async fn modify_disk_attribute(
+        &self,
+        deadline: Deadline,
+        request: &ModifyDiskAttribute,
+    ) -> Result<()> {
+        let params = spec::attribute(request);
+        let Done {} = self
+            .call(deadline, "ModifyDiskAttribute", Repeat::Freely, params)
+            .await?;
+        Ok(())
+    }
+
+    async fn describe_tasks(
+        &self,
+        deadline: Deadline,
+        query: &DescribeTasks,
+    ) -> Result<Page<Task>> {
+        let params = spec::describe(query);
+        let described: spec::Described = self
+            .call(deadline, "DescribeTasks", Repeat::Freely, params)
+            .await?;
+        Ok(described.page())
+    }
+
+    async fn describe_disk_health(
+        &self,
+        deadline: Deadline,
+        disks: &[DiskId],
+    ) -> Result<Page<DiskHealth>> {
+        let params = health::describe(disks);
+        let described: health::Described = self
+            .call(deadline, "DescribeDisksFullStatus", Repeat::Freely, params)
+            .await?;
+        Ok(described.page())
     }
 
     async fn create_snapshot(
@@ -153,21 +204,39 @@ impl Ecs for Client {
         let described: snapshot::Described = self
             .call(deadline, ACTION, Repeat::Freely, snapshot::describe(query))
             .await?;
-        described.page().map_err(unreadable(ACTION))
+        Ok(described.page())
     }
 
     async fn tag_resources(&self, deadline: Deadline, request: &TagResources) -> Result<()> {
-        let params = Params::default().tags(&request.tags);
-        let params = match &request.targets {
-            TagTarget::Disks(ids) => params.set("ResourceType", "disk").list("ResourceId", ids),
-            TagTarget::Snapshots(ids) => params
-                .set("ResourceType", "snapshot")
-                .list("ResourceId", ids),
-        };
+        let params = tag::targets(&request.targets).tags(&request.tags);
         let Done {} = self
             .call(deadline, "TagResources", Repeat::Freely, params)
             .await?;
         Ok(())
+    }
+
+    async fn untag_resources(&self, deadline: Deadline, request: &UntagResources) -> Result<()> {
+        let params = tag::targets(&request.targets).list("TagKey", &request.keys);
+        let Done {} = self
+            .call(deadline, "UntagResources", Repeat::Freely, params)
+            .await?;
+        Ok(())
+    }
+
+    async fn list_tag_resources(
+        &self,
+        deadline: Deadline,
+        query: &ListTagResources,
+    ) -> Result<Page<String>> {
+        let listed: tag::Listed = self
+            .call(
+                deadline,
+                "ListTagResources",
+                Repeat::Freely,
+                tag::list(query),
+            )
+            .await?;
+        Ok(listed.page())
     }
 
     async fn describe_instances(

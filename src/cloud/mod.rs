@@ -5,8 +5,8 @@ use std::fmt::Debug;
 use async_trait::async_trait;
 
 use crate::base::Deadline;
-use crate::model::{Disk, Instance, InstanceType, Snapshot};
-use crate::model::{DiskId, SnapshotId, ZoneStock};
+use crate::model::{Disk, DiskHealth, Instance, InstanceType, Snapshot, Task};
+use crate::model::{DiskId, SnapshotId, TaskId, ZoneStock};
 
 pub mod action;
 pub mod client;
@@ -22,8 +22,10 @@ pub mod transport;
 pub mod wire;
 
 pub use action::{
-    AttachDisk, CreateDisk, CreateSnapshot, DescribeDisks, DescribeInstances, DescribeSnapshots,
-    DescribeStock, DetachDisk, Page, ResizeDisk, ResizeMode, TagResources, TagTarget,
+    AttachDisk, CreateDisk, CreateSnapshot, DRY_RUN, DescribeDisks, DescribeInstances,
+    DescribeSnapshots, DescribeStock, DescribeTasks, DetachDisk, ListTagResources,
+    ModifyDiskAttribute, ModifyDiskSpec, Page, ResizeDisk, ResizeMode, TagKind, TagResources,
+    TagTarget, Unreadable, UntagResources,
 };
 pub use client::Client;
 pub use error::{Error, Kind};
@@ -57,6 +59,32 @@ pub trait Ecs: Debug + Send + Sync {
     /// Grows a disk. Repeatable under the same token.
     async fn resize_disk(&self, deadline: Deadline, request: &ResizeDisk) -> Result<()>;
 
+    /// Changes category, level or provisioned IOPS. Another category takes the task that is answered;
+    /// anything else is done at once.
+    async fn modify_disk_spec(
+        &self,
+        deadline: Deadline,
+        request: &ModifyDiskSpec,
+    ) -> Result<Option<TaskId>>;
+
+    /// Changes attributes, at once.
+    async fn modify_disk_attribute(
+        &self,
+        deadline: Deadline,
+        request: &ModifyDiskAttribute,
+    ) -> Result<()>;
+
+    /// Spec changes and how far they are, the newest first. What is not there is missing.
+    async fn describe_tasks(&self, deadline: Deadline, query: &DescribeTasks)
+    -> Result<Page<Task>>;
+
+    /// The health of these disks, at most 100. Ids that are not there are missing.
+    async fn describe_disk_health(
+        &self,
+        deadline: Deadline,
+        disks: &[DiskId],
+    ) -> Result<Page<DiskHealth>>;
+
     /// Starts a snapshot. Repeatable under the same token.
     async fn create_snapshot(
         &self,
@@ -76,6 +104,17 @@ pub trait Ecs: Debug + Send + Sync {
 
     /// Sets tags on disks or snapshots; keys that are there are overwritten.
     async fn tag_resources(&self, deadline: Deadline, request: &TagResources) -> Result<()>;
+
+    /// Removes tags from disks or snapshots.
+    async fn untag_resources(&self, deadline: Deadline, request: &UntagResources) -> Result<()>;
+
+    /// One page of the ids that carry the tags, each once; also where a description by tags ends
+    /// (after 1,000 rows).
+    async fn list_tag_resources(
+        &self,
+        deadline: Deadline,
+        query: &ListTagResources,
+    ) -> Result<Page<String>>;
 
     /// One page of instances. An account without permission gets an empty page, not an error.
     async fn describe_instances(

@@ -7,7 +7,7 @@ use super::error::{Error, cloud};
 use super::missing::settled;
 use super::{Disks, Result};
 use crate::base::Deadline;
-use crate::cloud::{DescribeDisks, DescribeSnapshots};
+use crate::cloud::{self, DescribeDisks, DescribeSnapshots, Kind, Page};
 use crate::model::{Disk, DiskId, Snapshot};
 
 /// How often the tags are looked at before a token that was used otherwise is given up.
@@ -32,6 +32,15 @@ where
     Ok(None)
 }
 
+/// A row that carries the tags and makes no sense is still what the name has: making another one
+/// would leave this one behind.
+fn readable<T>(page: &Page<T>, action: &'static str) -> cloud::Result<()> {
+    match page.unreadable.first() {
+        None => Ok(()),
+        Some(row) => Err(cloud::Error::new(Kind::Ambiguous, action).with_source(row.clone())),
+    }
+}
+
 impl Disks {
     /// The disk of this CSI name; none when there is none yet, or the tag index lags.
     pub(super) async fn find_disk(&self, deadline: Deadline, name: &str) -> Result<Option<Disk>> {
@@ -40,7 +49,9 @@ impl Disks {
             ..DescribeDisks::default()
         };
         let page = self.ecs.describe_disks(deadline, &query).await;
-        let page = page.map_err(cloud(format!("look for an earlier disk of {name:?}")))?;
+        let look = || format!("look for an earlier disk of {name:?}");
+        let page = page.map_err(cloud(look()))?;
+        readable(&page, "DescribeDisks").map_err(cloud(look()))?;
         if page.rows.len() > 1 {
             let ids: Vec<_> = page.rows.iter().map(|disk| disk.id.as_str()).collect();
             tracing::error!(
@@ -67,7 +78,9 @@ impl Disks {
             ..DescribeSnapshots::default()
         };
         let page = self.ecs.describe_snapshots(deadline, &query).await;
-        let page = page.map_err(cloud(format!("look for an earlier snapshot of {name:?}")))?;
+        let look = || format!("look for an earlier snapshot of {name:?}");
+        let page = page.map_err(cloud(look()))?;
+        readable(&page, "DescribeSnapshots").map_err(cloud(look()))?;
         Ok(page
             .rows
             .into_iter()

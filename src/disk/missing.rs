@@ -80,7 +80,7 @@ pub(super) async fn settled<K, V>(
     deadline: Deadline,
 ) -> Result<Option<Arc<V>>, WaitError>
 where
-    K: Clone + Ord + Debug + Send + Sync + 'static,
+    K: Clone + Ord + Debug + Display + Send + Sync + 'static,
     V: Display + Send + Sync + 'static,
 {
     let row = watch.look(key, deadline).await?;

@@ -154,6 +154,8 @@ pub struct Disk {
     pub encrypted: bool,
     /// The key, where it is encrypted by one of the user's.
     pub kms_key: Option<String>,
+    /// Why the cloud has locked it, such as `financial` or `security`; empty when it has not.
+    pub locks: Vec<String>,
     /// Its tags.
     pub tags: Tags,
     /// When it was created.

@@ -102,6 +102,10 @@ id!(
     InstanceId, "instance id", "\"i-\" followed by letters and digits, at most 64 characters", |t| has_prefix(t, "i-")
 );
 id!(
+    /// A task of the cloud, such as the change of a disk's category: `t-` and letters or digits.
+    TaskId, "task id", "\"t-\" followed by letters and digits, at most 64 characters", |t| has_prefix(t, "t-")
+);
+id!(
     /// A region, such as `cn-beijing`.
     RegionId, "region id", "letters, digits, '-', '_' and '.', at most 64 characters", is_plain
 );

@@ -11,10 +11,16 @@ pub(crate) enum Action {
     DetachDisk,
     DescribeDisks,
     ResizeDisk,
+    ModifyDiskSpec,
+    ModifyDiskAttribute,
+    DescribeTasks,
+    DescribeDisksFullStatus,
     CreateSnapshot,
     DeleteSnapshot,
     DescribeSnapshots,
     TagResources,
+    UntagResources,
+    ListTagResources,
     DescribeInstances,
     DescribeInstanceTypes,
     DescribeAvailableResource,
@@ -22,17 +28,23 @@ pub(crate) enum Action {
 }
 
 impl Action {
-    pub(crate) const ALL: [Self; 14] = [
+    pub(crate) const ALL: [Self; 20] = [
         Self::CreateDisk,
         Self::DeleteDisk,
         Self::AttachDisk,
         Self::DetachDisk,
         Self::DescribeDisks,
         Self::ResizeDisk,
+        Self::ModifyDiskSpec,
+        Self::ModifyDiskAttribute,
+        Self::DescribeTasks,
+        Self::DescribeDisksFullStatus,
         Self::CreateSnapshot,
         Self::DeleteSnapshot,
         Self::DescribeSnapshots,
         Self::TagResources,
+        Self::UntagResources,
+        Self::ListTagResources,
         Self::DescribeInstances,
         Self::DescribeInstanceTypes,
         Self::DescribeAvailableResource,
@@ -47,10 +59,16 @@ impl Action {
             Self::DetachDisk => "DetachDisk",
             Self::DescribeDisks => "DescribeDisks",
             Self::ResizeDisk => "ResizeDisk",
+            Self::ModifyDiskSpec => "ModifyDiskSpec",
+            Self::ModifyDiskAttribute => "ModifyDiskAttribute",
+            Self::DescribeTasks => "DescribeTasks",
+            Self::DescribeDisksFullStatus => "DescribeDisksFullStatus",
             Self::CreateSnapshot => "CreateSnapshot",
             Self::DeleteSnapshot => "DeleteSnapshot",
             Self::DescribeSnapshots => "DescribeSnapshots",
             Self::TagResources => "TagResources",
+            Self::UntagResources => "UntagResources",
+            Self::ListTagResources => "ListTagResources",
             Self::DescribeInstances => "DescribeInstances",
             Self::DescribeInstanceTypes => "DescribeInstanceTypes",
             Self::DescribeAvailableResource => "DescribeAvailableResource",
@@ -60,7 +78,7 @@ impl Action {
 
     /// Whether the action only reads: without permission it answers an empty list.
     pub(crate) fn is_list(self) -> bool {
-        self.as_str().starts_with("Describe")
+        self.as_str().starts_with("Describe") || self == Self::ListTagResources
     }
 }
 

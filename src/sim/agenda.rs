@@ -38,6 +38,11 @@ pub(crate) enum Due {
         size: u32,
         visible: bool,
     },
+    /// A spec change ends, one way or the other.
+    Modified {
+        task: String,
+        success: bool,
+    },
     Deleted {
         disk: String,
         serial: String,

@@ -299,6 +299,7 @@ impl World {
             "zones": self.zones,
             "disks": disks.collect::<Vec<_>>(),
             "snapshots": self.snapshots.values().map(|row| json!(row)).collect::<Vec<_>>(),
+            "tasks": self.tasks.iter().map(|row| json!(row)).collect::<Vec<_>>(),
             "instances": self.instances.values().map(|row| json!(row)).collect::<Vec<_>>(),
         })
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::fault::Fault;
+use super::health::Ailment;
 use super::spread::Spread;
 use super::stock::SoldOut;
 use super::throttle::Limits;
@@ -22,6 +23,8 @@ pub struct Config {
     pub throttle: Limits,
     /// What goes wrong, and when.
     pub faults: Vec<Fault>,
+    /// How disks are ill, by id.
+    pub ailing: BTreeMap<String, Ailment>,
     /// What cannot be bought.
     pub sold_out: Vec<SoldOut>,
     /// Actions that RAM denies: writes answer 403 `Forbidden.RAM`, lists an empty page.
@@ -48,6 +51,8 @@ pub struct Delays {
     pub detach: Spread,
     /// Until a new size shows; another resize meanwhile is `LastOrderProcessing`.
     pub resize: Spread,
+    /// Until a disk has another category.
+    pub modify: Spread,
     /// Until the point in time of a snapshot is cut (`CreationTime` is empty until then).
     pub cut: Spread,
     /// Until a snapshot is `accomplished`, counted from the call.
@@ -105,6 +110,9 @@ pub struct Rules {
     /// How long a `NextToken` is good.
     #[serde(with = "text")]
     pub page_memory: Duration,
+    /// How long after a change of its category a disk refuses another (`DiskInCoolingPeriod`).
+    #[serde(with = "text")]
+    pub cooling: Duration,
     /// Stock answers do not show what is sold out.
     pub stock_lags: bool,
     /// Number of disks an instance takes, the system disk included, whatever its type says.
@@ -138,6 +146,7 @@ impl Default for Rules {
             token_memory: Duration::from_hours(24),
             token_in_flight: Duration::ZERO,
             page_memory: Duration::from_hours(1),
+            cooling: Duration::ZERO,
             stock_lags: false,
             disk_quantity: None,
             log_length: 10_000,

@@ -2,16 +2,21 @@
 
 use jiff::Timestamp;
 
+use crate::cloud::{Page, Unreadable};
 use crate::model::{
-    Category, Disk, DiskId, DiskKind, DiskStatus, Gib, Instance, InstanceId, InstanceStatus,
-    InstanceType, Serial, Snapshot, SnapshotId, SnapshotStatus, Stock, ZoneId, ZoneStock,
+    Category, Disk, DiskHealth, DiskId, DiskKind, DiskStatus, Gib, HealthEvent, Instance,
+    InstanceId, InstanceStatus, InstanceType, Serial, Snapshot, SnapshotId, SnapshotStatus, Stock,
+    Task, TaskId, TaskStatus, ZoneId, ZoneStock,
 };
 
 use super::disk::DiskRow;
+use super::health::HealthRow;
 use super::instance::InstanceRow;
 use super::machine::MachineType;
+use super::reply::Listing;
 use super::snapshot::SnapshotRow;
 use super::stock::ZoneOffer;
+use super::task::TaskRow;
 
 const OWN: &str = "the world makes no other ids, and takes no others";
 
@@ -20,6 +25,10 @@ pub(crate) fn disk_id(id: &str) -> DiskId {
 }
 
 pub(crate) fn snapshot_id(id: &str) -> SnapshotId {
+    id.parse().expect(OWN)
+}
+
+pub(crate) fn task_id(id: &str) -> TaskId {
     id.parse().expect(OWN)
 }
 
@@ -33,7 +42,21 @@ fn second(at: Timestamp) -> Option<Timestamp> {
     Timestamp::from_second(at.as_second()).ok()
 }
 
-pub(crate) fn disk(row: DiskRow) -> Disk {
+/// A page of disks; what makes no sense is told apart.
+pub(crate) fn disks(listing: Listing<DiskRow>) -> Page<Disk> {
+    let (lost, rows): (Vec<_>, Vec<_>) = listing.rows.into_iter().partition(|row| row.unreadable);
+    let unreadable = lost.into_iter().map(|row| Unreadable {
+        reason: format!("the row of {} has no Status", row.id),
+        id: Some(row.id),
+    });
+    Page {
+        rows: rows.into_iter().map(disk).collect(),
+        unreadable: unreadable.collect(),
+        next: listing.next,
+    }
+}
+
+fn disk(row: DiskRow) -> Disk {
     let Ok(status) = row.status().parse::<DiskStatus>();
     let attachments = row
         .shown()
@@ -57,7 +80,30 @@ pub(crate) fn disk(row: DiskRow) -> Disk {
         multi_attach: row.multi_attach,
         resource_group: row.resource_group,
         kms_key: row.kms_key,
+        locks: row.shown_lock.into_iter().collect(),
         tags: row.tags,
+    }
+}
+
+pub(crate) fn task(row: TaskRow) -> Task {
+    let Ok(status) = row.stage.as_str().parse::<TaskStatus>();
+    Task {
+        id: task_id(&row.id),
+        status,
+        resource: row.disk,
+        created: second(row.begun),
+    }
+}
+
+pub(crate) fn health(row: HealthRow) -> DiskHealth {
+    let event = row.event.map(|kind| HealthEvent {
+        kind,
+        id: row.event_id,
+    });
+    DiskHealth {
+        disk: disk_id(&row.disk),
+        status: row.health,
+        events: event.into_iter().collect(),
     }
 }
 

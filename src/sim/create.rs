@@ -75,8 +75,11 @@ impl World {
             detached: None,
             loading,
             growing: None,
+            changed: None,
             sticks: false,
             shown_status: None,
+            shown_lock: None,
+            unreadable: false,
         });
         let create = self.config.delays.create.draw(&mut self.rng);
         let disk = id.clone();

@@ -33,6 +33,9 @@ impl World {
             }
             _ => return Err(Refusal::new(403, "IncorrectDiskStatus")),
         }
+        if self.is_changing(id) {
+            return Err(Refusal::new(403, "IncorrectDiskStatus"));
+        }
         if loading {
             return Err(Refusal::new(403, "IncorrectDiskStatus.Initializing"));
         }

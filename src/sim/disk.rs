@@ -63,11 +63,19 @@ pub(crate) struct DiskRow {
     pub(crate) loading: bool,
     /// The size it is growing to.
     pub(crate) growing: Option<u32>,
+    /// When its category was last changed.
+    pub(crate) changed: Option<Timestamp>,
     /// An injected outcome: the next detach never ends.
     pub(crate) sticks: bool,
     /// What a torn read shows as status.
     #[serde(skip)]
     pub(crate) shown_status: Option<&'static str>,
+    /// Why it is locked, as far as a read shows it.
+    #[serde(skip)]
+    pub(crate) shown_lock: Option<String>,
+    /// A read leaves the status out, so that the row makes no sense.
+    #[serde(skip)]
+    pub(crate) unreadable: bool,
 }
 
 impl DiskRow {

@@ -10,12 +10,15 @@ use async_trait::async_trait;
 use crate::base::Deadline;
 use crate::cloud::{
     self, AttachDisk, CreateDisk, CreateSnapshot, DescribeDisks, DescribeInstances,
-    DescribeSnapshots, DescribeStock, DetachDisk, Ecs, Error, Kind, Page, ResizeDisk, ResizeMode,
-    TagResources, TagTarget,
+    DescribeSnapshots, DescribeStock, DescribeTasks, DetachDisk, Ecs, Error, Kind,
+    ListTagResources, ModifyDiskAttribute, ModifyDiskSpec, Page, ResizeDisk, TagResources,
+    UntagResources,
 };
-use crate::model::{Disk, DiskId, Instance, InstanceType, Snapshot, SnapshotId, ZoneStock};
+use crate::model::{Disk, DiskHealth, DiskId, Instance, InstanceType, Snapshot, SnapshotId};
+use crate::model::{Task, TaskId, ZoneStock};
 
 use super::action::Action;
+use super::ask;
 use super::convert;
 use super::gate::Call;
 use super::log::Via;
@@ -102,10 +105,7 @@ fn id_array<T: AsRef<str>>(ids: impl Iterator<Item = T>) -> String {
 }
 
 fn page<T, U>(listing: Listing<T>, with: impl FnMut(T) -> U) -> Page<U> {
-    Page {
-        rows: listing.rows.into_iter().map(with).collect(),
-        next: listing.next,
-    }
+    Page::new(listing.rows.into_iter().map(with).collect(), listing.next)
 }
 
 /// Rows a page, when the caller does not say: what the trait promises.
@@ -117,27 +117,7 @@ fn page_size(wanted: Option<u32>) -> String {
 #[async_trait]
 impl Ecs for SimEcs {
     async fn create_disk(&self, deadline: Deadline, request: &CreateDisk) -> cloud::Result<DiskId> {
-        let level = request.performance_level.map(|level| level.as_str());
-        let snapshot = request.snapshot.as_ref().map(SnapshotId::as_str);
-        let params = self
-            .region()
-            .with("DiskCategory", request.category.as_str())
-            .with("Size", request.size.0.to_string())
-            .with("DiskName", &request.name)
-            .with("Encrypted", request.encrypted.to_string())
-            .with("ClientToken", request.token.as_str())
-            .with_opt("ZoneId", request.zone.as_ref().map(|zone| zone.as_str()))
-            .with_opt("PerformanceLevel", level)
-            .with_opt(
-                "ProvisionedIops",
-                request.provisioned_iops.map(|iops| iops.to_string()),
-            )
-            .with_opt("BurstingEnabled", request.bursting.then_some("true"))
-            .with_opt("MultiAttach", request.multi_attach.then_some("Enabled"))
-            .with_opt("ResourceGroupId", request.resource_group.as_deref())
-            .with_opt("SnapshotId", snapshot)
-            .with_opt("KMSKeyId", request.kms_key.as_deref())
-            .with_tags(&request.tags);
+        let params = ask::create_disk(self.region(), request);
         match self.call(deadline, Action::CreateDisk, params).await? {
             Answer::Disk(id) => Ok(convert::disk_id(&id)),
             _ => Err(wrong(Action::CreateDisk)),
@@ -182,23 +162,66 @@ impl Ecs for SimEcs {
             .with_opt("NextToken", query.next.as_deref())
             .with_tags(&query.tags);
         match self.call(deadline, Action::DescribeDisks, params).await? {
-            Answer::Disks(listing) => Ok(page(listing, convert::disk)),
+            Answer::Disks(listing) => Ok(convert::disks(listing)),
             _ => Err(wrong(Action::DescribeDisks)),
         }
     }
 
     async fn resize_disk(&self, deadline: Deadline, request: &ResizeDisk) -> cloud::Result<()> {
-        let mode = match request.mode {
-            ResizeMode::Online => "online",
-            ResizeMode::Offline => "offline",
-        };
-        let params = Params::default()
-            .with("DiskId", request.disk.as_str())
-            .with("NewSize", request.size.0.to_string())
-            .with("Type", mode)
-            .with("ClientToken", request.token.as_str());
+        let params = ask::resize_disk(request);
         self.call(deadline, Action::ResizeDisk, params).await?;
         Ok(())
+    }
+
+    async fn modify_disk_spec(
+        &self,
+        deadline: Deadline,
+        request: &ModifyDiskSpec,
+    ) -> cloud::Result<Option<TaskId>> {
+        let action = Action::ModifyDiskSpec;
+        match self
+            .call(deadline, action, ask::modify_spec(request))
+            .await?
+        {
+            Answer::Task(task) => Ok(task.map(|id| convert::task_id(&id))),
+            _ => Err(wrong(action)),
+        }
+    }
+
+    async fn modify_disk_attribute(
+        &self,
+        deadline: Deadline,
+        request: &ModifyDiskAttribute,
+    ) -> cloud::Result<()> {
+        let params = ask::modify_attribute(self.region(), request);
+        self.call(deadline, Action::ModifyDiskAttribute, params)
+            .await?;
+        Ok(())
+    }
+
+    async fn describe_tasks(
+        &self,
+        deadline: Deadline,
+        query: &DescribeTasks,
+    ) -> cloud::Result<Page<Task>> {
+        let params = ask::describe_tasks(self.region(), query);
+        match self.call(deadline, Action::DescribeTasks, params).await? {
+            Answer::Tasks(listing) => Ok(page(listing, convert::task)),
+            _ => Err(wrong(Action::DescribeTasks)),
+        }
+    }
+
+    async fn describe_disk_health(
+        &self,
+        deadline: Deadline,
+        disks: &[DiskId],
+    ) -> cloud::Result<Page<DiskHealth>> {
+        let params = ask::describe_health(self.region(), disks);
+        let action = Action::DescribeDisksFullStatus;
+        match self.call(deadline, action, params).await? {
+            Answer::Health(listing) => Ok(page(listing, convert::health)),
+            _ => Err(wrong(action)),
+        }
     }
 
     async fn create_snapshot(
@@ -206,13 +229,7 @@ impl Ecs for SimEcs {
         deadline: Deadline,
         request: &CreateSnapshot,
     ) -> cloud::Result<SnapshotId> {
-        let days = request.retention_days.map(|days| days.to_string());
-        let params = Params::default()
-            .with("DiskId", request.disk.as_str())
-            .with("SnapshotName", &request.name)
-            .with("ClientToken", request.token.as_str())
-            .with_opt("RetentionDays", days)
-            .with_tags(&request.tags);
+        let params = ask::create_snapshot(request);
         match self.call(deadline, Action::CreateSnapshot, params).await? {
             Answer::Snapshot(id) => Ok(convert::snapshot_id(&id)),
             _ => Err(wrong(Action::CreateSnapshot)),
@@ -256,19 +273,37 @@ impl Ecs for SimEcs {
     }
 
     async fn tag_resources(&self, deadline: Deadline, request: &TagResources) -> cloud::Result<()> {
-        let (kind, ids): (_, Vec<&str>) = match &request.targets {
-            TagTarget::Disks(ids) => ("disk", ids.iter().map(DiskId::as_str).collect()),
-            TagTarget::Snapshots(ids) => ("snapshot", ids.iter().map(SnapshotId::as_str).collect()),
-        };
-        let mut params = self
-            .region()
-            .with("ResourceType", kind)
-            .with_tags(&request.tags);
-        for (n, id) in (1..).zip(ids) {
-            params.set(format!("ResourceId.{n}"), id);
-        }
+        let params = ask::targets(self.region(), &request.targets).with_tags(&request.tags);
         self.call(deadline, Action::TagResources, params).await?;
         Ok(())
+    }
+
+    async fn untag_resources(
+        &self,
+        deadline: Deadline,
+        request: &UntagResources,
+    ) -> cloud::Result<()> {
+        let params = ask::targets(self.region(), &request.targets);
+        let params = params.with_list("TagKey", &request.keys);
+        self.call(deadline, Action::UntagResources, params).await?;
+        Ok(())
+    }
+
+    async fn list_tag_resources(
+        &self,
+        deadline: Deadline,
+        query: &ListTagResources,
+    ) -> cloud::Result<Page<String>> {
+        let params = ask::list_tags(self.region(), query);
+        let action = Action::ListTagResources;
+        match self.call(deadline, action, params).await? {
+            Answer::Tagged(listing) => {
+                let mut ids: Vec<String> = listing.rows.into_iter().map(|row| row.id).collect();
+                ids.dedup();
+                Ok(Page::new(ids, listing.next))
+            }
+            _ => Err(wrong(action)),
+        }
     }
 
     async fn describe_instances(

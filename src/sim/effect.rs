@@ -135,6 +135,7 @@ impl World {
             Due::Vanished { .. }
             | Due::Loaded { .. }
             | Due::AttachFailed { .. }
+            | Due::Modified { .. }
             | Due::Accomplished { .. }
             | Due::SnapshotFailed { .. }
             | Due::Power { .. } => return None,

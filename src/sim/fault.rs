@@ -65,7 +65,8 @@ pub enum FaultKind {
         code: String,
     },
     /// The call is accepted, but the operation fails later: an attach falls back to `Available`, a
-    /// detach never ends, a created disk disappears, a snapshot becomes `failed`.
+    /// detach never ends, a created disk disappears, a snapshot becomes `failed`, a change of the
+    /// category fails.
     FailsLater,
 }
 

@@ -94,7 +94,13 @@ impl World {
                 && params
                     .get("Status")
                     .is_none_or(|want| want == "All" || want == row.status());
-            matches.then(|| (id, row.into_owned()))
+            matches.then(|| {
+                let mut row = row.into_owned();
+                let ailment = self.config.ailing.get(&id);
+                row.shown_lock = ailment.and_then(|ailment| ailment.lock.clone());
+                row.unreadable = ailment.is_some_and(|ailment| ailment.unreadable);
+                (id, row)
+            })
         });
         let rows = rows.collect();
         self.page(params, 10..=500, rows).map(Answer::Disks)

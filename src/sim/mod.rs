@@ -5,6 +5,7 @@
 
 mod action;
 mod agenda;
+mod ask;
 mod attach;
 pub mod audit;
 pub mod cloud;
@@ -19,6 +20,7 @@ pub mod ecs;
 mod effect;
 pub mod fault;
 mod gate;
+pub mod health;
 mod http;
 mod ids;
 mod index;
@@ -27,6 +29,7 @@ mod list;
 pub mod log;
 mod loopdev;
 mod machine;
+mod modify;
 mod name;
 pub mod options;
 mod page;
@@ -41,6 +44,7 @@ pub mod spread;
 mod stale;
 pub mod stock;
 mod tag;
+mod task;
 #[cfg(test)]
 mod tests;
 pub mod throttle;

@@ -35,6 +35,13 @@ impl Params {
         self
     }
 
+    pub(crate) fn with_list<V: std::fmt::Display>(mut self, name: &str, values: &[V]) -> Self {
+        for (n, value) in (1..).zip(values) {
+            self.set(format!("{name}.{n}"), value.to_string());
+        }
+        self
+    }
+
     pub(crate) fn map(&self) -> &BTreeMap<String, String> {
         &self.0
     }
@@ -44,6 +51,11 @@ impl Params {
             .get(name)
             .map(String::as_str)
             .filter(|v| !v.is_empty())
+    }
+
+    /// Whether it was sent, though with nothing in it.
+    pub(crate) fn is_empty(&self, name: &str) -> bool {
+        self.0.get(name).is_some_and(String::is_empty)
     }
 
     pub(crate) fn required(&self, name: &str) -> Result<&str, Refusal> {

@@ -3,10 +3,13 @@
 use std::time::Duration;
 
 use super::disk::DiskRow;
+use super::health::HealthRow;
 use super::instance::InstanceRow;
 use super::machine::MachineType;
 use super::snapshot::SnapshotRow;
 use super::stock::ZoneOffer;
+use super::tag::TaggedRow;
+use super::task::TaskRow;
 
 /// A call that succeeded.
 #[derive(Debug, Clone)]
@@ -14,7 +17,12 @@ pub(crate) enum Answer {
     Done,
     Disk(String),
     Snapshot(String),
+    /// The task that a change of the category takes.
+    Task(Option<String>),
     Disks(Listing<DiskRow>),
+    Tasks(Listing<TaskRow>),
+    Health(Listing<HealthRow>),
+    Tagged(Listing<TaggedRow>),
     Snapshots(Listing<SnapshotRow>),
     Instances(Listing<InstanceRow>),
     Types(Vec<MachineType>),

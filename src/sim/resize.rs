@@ -36,7 +36,7 @@ impl World {
         if online && row.category == "cloud" {
             return Err(Refusal::new(403, "InvalidDiskSize.NotSupportResizeOnline"));
         }
-        if row.growing.is_some() {
+        if row.growing.is_some() || self.is_changing(id) {
             return Err(Refusal::new(400, "LastOrderProcessing"));
         }
         if self.is_being_snapshotted(id) {

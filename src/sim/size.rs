@@ -17,6 +17,15 @@ pub(crate) fn sizes(category: &str, level: Option<&str>) -> Option<RangeInclusiv
     })
 }
 
+/// Most IOPS that can be bought on top of the baseline of a `cloud_auto` disk.
+pub(crate) fn most_provisioned(gib: u32) -> u32 {
+    let (base, _) = performance("cloud_auto", None, gib);
+    match gib {
+        ..=3 => 0,
+        _ => gib.saturating_mul(1000).saturating_sub(base).min(50_000),
+    }
+}
+
 /// The ESSD family: its snapshots are usable at once, and ten may be in the making.
 pub(crate) fn is_essd(category: &str) -> bool {
     matches!(category, "cloud_essd" | "cloud_auto" | "cloud_essd_entry")

@@ -13,6 +13,15 @@ const MOST_RESOURCES: usize = 50;
 /// Longest key and value, in characters.
 const LONGEST: usize = 128;
 
+/// A tag of a resource, as `ListTagResources` shows it.
+#[derive(Debug, Clone)]
+pub(crate) struct TaggedRow {
+    pub(crate) id: String,
+    pub(crate) kind: &'static str,
+    pub(crate) key: String,
+    pub(crate) value: String,
+}
+
 pub(crate) fn check(key: &str, value: &str) -> Result<(), Refusal> {
     let has_link = |text: &str| text.contains("http://") || text.contains("https://");
     let reserved = key.starts_with("aliyun") || key.starts_with("acs:");
@@ -79,13 +88,96 @@ impl World {
             changes.push((id, merged(carried.ok_or_else(missing)?, &tags)?));
         }
         for (id, tags) in changes {
-            match kind.as_str() {
-                "disk" => self.change_disk(id, |row| row.tags = tags),
-                "snapshot" => self.change_snapshot(id, |row| row.tags = tags),
-                _ => self.change_instance(id, |row| row.tags = tags),
-            }
+            self.put_tags(&kind, id, tags);
         }
         Ok(Answer::Done)
+    }
+
+    fn put_tags(&mut self, kind: &str, id: &str, tags: BTreeMap<String, String>) {
+        match kind {
+            "disk" => self.change_disk(id, |row| row.tags = tags),
+            "snapshot" => self.change_snapshot(id, |row| row.tags = tags),
+            _ => self.change_instance(id, |row| row.tags = tags),
+        }
+    }
+
+    pub(crate) fn untag_resources(&mut self, params: &Params) -> Reply {
+        params.required("RegionId")?;
+        let kind = params.required("ResourceType")?.to_ascii_lowercase();
+        let ids = params.list("ResourceId");
+        let keys = params.list("TagKey");
+        let all = params.flag("All")?;
+        if ids.is_empty() {
+            return Err(Refusal::new(404, "MissingParameter.ResourceIds"));
+        }
+        if ids.len() > MOST_RESOURCES {
+            return Err(Refusal::new(400, "NumberExceed.ResourceIds"));
+        }
+        if keys.len() > MOST {
+            return Err(Refusal::new(400, "NumberExceed.Tags"));
+        }
+        if all && !keys.is_empty() {
+            return Err(Refusal::new(403, "Param.Conflict"));
+        }
+        if !all && keys.is_empty() {
+            return Err(Refusal::new(404, "MissingParameter.Tags"));
+        }
+        let missing = || Refusal::new(404, "InvalidResourceId.NotFound");
+        let mut changes = Vec::new();
+        for id in ids {
+            let carried = match kind.as_str() {
+                "disk" => self.disk(id).map(|row| &row.tags),
+                "snapshot" => self.snapshot(id).map(|row| &row.tags),
+                "instance" => self.instance(id).map(|row| &row.tags),
+                _ => return Err(Refusal::new(404, "InvalidResourceType.NotFound")),
+            };
+            let mut left = carried.ok_or_else(missing)?.clone();
+            left.retain(|key, _| !all && !keys.contains(&key.as_str()));
+            changes.push((id, left));
+        }
+        for (id, tags) in changes {
+            self.put_tags(&kind, id, tags);
+        }
+        Ok(Answer::Done)
+    }
+
+    pub(crate) fn list_tag_resources(&mut self, params: &Params) -> Reply {
+        params.required("RegionId")?;
+        let kind = params.required("ResourceType")?.to_ascii_lowercase();
+        let ids = params.list("ResourceId");
+        let wanted = params.tags()?;
+        if ids.len() > MOST_RESOURCES {
+            return Err(Refusal::new(400, "NumberExceed.ResourceIds"));
+        }
+        let (kind, all): (_, Vec<(&String, &BTreeMap<String, String>)>) = match kind.as_str() {
+            "disk" => {
+                let rows = self.disks.keys().filter_map(|id| self.disk(id));
+                ("disk", rows.map(|row| (&row.id, &row.tags)).collect())
+            }
+            "snapshot" => {
+                let rows = self.snapshots.values();
+                ("snapshot", rows.map(|row| (&row.id, &row.tags)).collect())
+            }
+            _ => return Err(Refusal::new(404, "InvalidResourceType.NotFound")),
+        };
+        let rows = all.into_iter().filter(|(id, tags)| {
+            (ids.is_empty() || ids.contains(&id.as_str())) && carries(tags, &wanted)
+        });
+        let rows = rows.flat_map(|(id, tags)| {
+            tags.iter().map(move |(key, value)| {
+                let row = TaggedRow {
+                    id: id.clone(),
+                    kind,
+                    key: key.clone(),
+                    value: value.clone(),
+                };
+                // Keys hold no control characters, so that the order is by resource first.
+                (format!("{id}\0{key}"), row)
+            })
+        });
+        let rows = rows.collect();
+        let params = params.clone().with("MaxResults", "50");
+        self.page(&params, 50..=50, rows).map(Answer::Tagged)
     }
 }
 

@@ -19,6 +19,7 @@ use super::reply::Refusal;
 use super::snapshot::SnapshotRow;
 use super::spread::after;
 use super::stale::History;
+use super::task::TaskRow;
 use super::throttle::Throttle;
 use super::token::Tokens;
 
@@ -45,6 +46,8 @@ pub(crate) struct World {
     pub(crate) disks: BTreeMap<String, DiskRow>,
     pub(crate) snapshots: BTreeMap<String, SnapshotRow>,
     pub(crate) instances: BTreeMap<String, InstanceRow>,
+    /// The spec changes, the oldest first.
+    pub(crate) tasks: Vec<TaskRow>,
     /// The disks of an instance.
     pub(crate) held_by: Index,
     /// The disks made from a snapshot.
@@ -73,6 +76,7 @@ impl World {
             disks: BTreeMap::new(),
             snapshots: BTreeMap::new(),
             instances: BTreeMap::new(),
+            tasks: Vec::new(),
             held_by: Index::default(),
             made_from: Index::default(),
             cut_from: Index::default(),
@@ -146,6 +150,7 @@ impl World {
             Due::AttachFailed { disk, instance } => self.disk_attached(&disk, &instance, false),
             Due::Detached { disk, instance } => self.disk_detached(&disk, &instance),
             Due::Resized { disk, size, .. } => self.disk_resized(&disk, size, success),
+            Due::Modified { task, success } => self.task_ended(&task, success),
             Due::Deleted { disk, .. } => self.drop_disk(&disk),
             Due::Vanished { disk } => self.disk_created(&disk, false),
             Due::Cut { snapshot } => self.snapshot_cut(&snapshot, success),

@@ -7,9 +7,12 @@ use diskplugin::base::Deadline;
 use diskplugin::cloud::retry::{Repeat, run};
 use diskplugin::cloud::{
     AttachDisk, CreateDisk, CreateSnapshot, DescribeDisks, DescribeInstances, DescribeSnapshots,
-    DescribeStock, DetachDisk, Ecs, Page, ResizeDisk, Result, TagResources,
+    DescribeStock, DescribeTasks, DetachDisk, Ecs, ListTagResources, ModifyDiskAttribute,
+    ModifyDiskSpec, Page, ResizeDisk, Result, TagResources, UntagResources,
 };
-use diskplugin::model::{Disk, DiskId, Instance, InstanceType, Snapshot, SnapshotId, ZoneStock};
+use diskplugin::model::{
+    Disk, DiskHealth, DiskId, Instance, InstanceType, Snapshot, SnapshotId, Task, TaskId, ZoneStock,
+};
 use diskplugin::sim::SimEcs;
 
 /// A cloud whose calls are repeated as the client repeats them.
@@ -35,10 +38,16 @@ patient! {
     Unsent "DetachDisk" detach_disk(DetachDisk) -> ();
     Freely "DescribeDisks" describe_disks(DescribeDisks) -> Page<Disk>;
     Freely "ResizeDisk" resize_disk(ResizeDisk) -> ();
+    Freely "ModifyDiskSpec" modify_disk_spec(ModifyDiskSpec) -> Option<TaskId>;
+    Freely "ModifyDiskAttribute" modify_disk_attribute(ModifyDiskAttribute) -> ();
+    Freely "DescribeTasks" describe_tasks(DescribeTasks) -> Page<Task>;
+    Freely "DescribeDisksFullStatus" describe_disk_health([DiskId]) -> Page<DiskHealth>;
     Freely "CreateSnapshot" create_snapshot(CreateSnapshot) -> SnapshotId;
     Freely "DeleteSnapshot" delete_snapshot(SnapshotId) -> ();
     Freely "DescribeSnapshots" describe_snapshots(DescribeSnapshots) -> Page<Snapshot>;
     Freely "TagResources" tag_resources(TagResources) -> ();
+    Freely "UntagResources" untag_resources(UntagResources) -> ();
+    Freely "ListTagResources" list_tag_resources(ListTagResources) -> Page<String>;
     Freely "DescribeInstances" describe_instances(DescribeInstances) -> Page<Instance>;
     Freely "DescribeInstanceTypes" describe_instance_types([String]) -> Vec<InstanceType>;
     Freely "DescribeAvailableResource" describe_available_resource(DescribeStock) -> Vec<ZoneStock>;

@@ -45,7 +45,8 @@ impl Clock for Time {
     }
 }
 
-/// A fake cloud with two instances in one zone and a third one in another.
+/// A fake cloud with two instances in one zone and a third one in another, of a type that takes ESSDs
+/// and AutoPL disks only.
 #[derive(Debug)]
 pub(crate) struct World {
     pub(crate) ecs: Arc<dyn Ecs>,
@@ -55,7 +56,7 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) async fn open(face: Face) -> Self {
-        let nodes = format!("--nodes=i-one={ZONE},i-two={ZONE},i-far={FAR_ZONE}");
+        let nodes = format!("--nodes=i-one={ZONE},i-two={ZONE},i-far={FAR_ZONE}=ecs.g7.large");
         let options = Options::from_flags([nodes.as_str()]).unwrap();
         // Not a whole second: the wire carries no fractions.
         let start = "2026-01-15T08:00:00.25Z".parse().unwrap();

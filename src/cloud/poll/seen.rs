@@ -1,8 +1,10 @@
 //! What a look showed, and how a wait can end without its state.
 
+use std::error::Error as StdError;
 use std::fmt::{self, Display};
 use std::sync::Arc;
 
+use crate::cloud::action::Unreadable;
 use crate::cloud::error::{Error, Kind};
 
 /// What one description said of one id.
@@ -52,6 +54,10 @@ pub enum WaitError {
 
 /// Whether the same look may succeed a moment later.
 pub(super) fn is_passing(error: &Error) -> bool {
+    // The cloud has answered; it is the row that is wrong.
+    if StdError::source(error).is_some_and(|cause| cause.is::<Unreadable>()) {
+        return false;
+    }
     match error.kind() {
         Kind::Unreachable
         | Kind::Ambiguous

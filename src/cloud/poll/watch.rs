@@ -14,14 +14,39 @@ use super::calm::Calm;
 use super::seen::is_passing;
 use super::{IDS_A_CALL, Pace, Seen, WaitError};
 use crate::base::{Deadline, Tasks};
-use crate::cloud::action::{DescribeDisks, DescribeSnapshots};
+use crate::cloud::action::{DescribeDisks, DescribeSnapshots, DescribeTasks, Page, Unreadable};
 use crate::cloud::error::{Error, Kind};
 use crate::cloud::{Ecs, Result};
-use crate::model::{Disk, DiskId, Snapshot, SnapshotId};
+use crate::model::{Disk, DiskHealth, DiskId, Snapshot, SnapshotId, Task, TaskId};
 
-type Fetch<K, V> = dyn Fn(Vec<K>, Deadline) -> Pin<Box<dyn Future<Output = Result<Vec<(K, V)>>> + Send>>
+type Fetch<K, V> = dyn Fn(Vec<K>, Deadline) -> Pin<Box<dyn Future<Output = Result<Found<K, V>>> + Send>>
     + Send
     + Sync;
+
+/// What one description says of the ids that it was asked for.
+struct Found<K, V> {
+    rows: Vec<(K, V)>,
+    /// Rows that make no sense, each with the action that brought it.
+    unreadable: Vec<(&'static str, Unreadable)>,
+}
+
+impl<K, V> Found<K, V> {
+    fn new(action: &'static str, page: Page<V>, key: impl Fn(&V) -> K) -> Self {
+        let rows = page.rows.into_iter().map(|row| (key(&row), row));
+        let unreadable = page.unreadable.into_iter().map(|row| (action, row));
+        Self {
+            rows: rows.collect(),
+            unreadable: unreadable.collect(),
+        }
+    }
+
+    /// The row that makes no sense and is about this id, or may be: then it is not "no row".
+    fn unreadable(&self, key: &impl Display) -> Option<&(&'static str, Unreadable)> {
+        let key = key.to_string();
+        let mut rows = self.unreadable.iter();
+        rows.find(|(_, row)| row.id.as_ref().is_none_or(|id| *id == key))
+    }
+}
 
 /// Shared looks at resources of one kind.
 pub struct Watch<K, V> {
@@ -68,11 +93,7 @@ impl Watch<DiskId, Disk> {
                     ..DescribeDisks::default()
                 };
                 let page = ecs.describe_disks(deadline, &query).await?;
-                Ok(page
-                    .rows
-                    .into_iter()
-                    .map(|disk| (disk.id.clone(), disk))
-                    .collect())
+                Ok(Found::new("DescribeDisks", page, |row| row.id.clone()))
             })
         })
     }
@@ -90,11 +111,37 @@ impl Watch<SnapshotId, Snapshot> {
                     ..DescribeSnapshots::default()
                 };
                 let page = ecs.describe_snapshots(deadline, &query).await?;
-                Ok(page
-                    .rows
-                    .into_iter()
-                    .map(|row| (row.id.clone(), row))
-                    .collect())
+                Ok(Found::new("DescribeSnapshots", page, |row| row.id.clone()))
+            })
+        })
+    }
+}
+
+impl Watch<TaskId, Task> {
+    /// Looks at tasks.
+    #[must_use]
+    pub fn tasks(ecs: Arc<dyn Ecs>, tasks: Tasks, pace: Pace) -> Self {
+        Self::new(tasks, pace, move |ids, deadline| {
+            let ecs = Arc::clone(&ecs);
+            Box::pin(async move {
+                let query = DescribeTasks::These(ids);
+                let page = ecs.describe_tasks(deadline, &query).await?;
+                Ok(Found::new("DescribeTasks", page, |row| row.id.clone()))
+            })
+        })
+    }
+}
+
+impl Watch<DiskId, DiskHealth> {
+    /// Looks at the health of disks.
+    #[must_use]
+    pub fn health(ecs: Arc<dyn Ecs>, tasks: Tasks, pace: Pace) -> Self {
+        Self::new(tasks, pace, move |ids, deadline| {
+            let ecs = Arc::clone(&ecs);
+            Box::pin(async move {
+                let page = ecs.describe_disk_health(deadline, &ids).await?;
+                let action = "DescribeDisksFullStatus";
+                Ok(Found::new(action, page, |row| row.disk.clone()))
             })
         })
     }
@@ -102,13 +149,13 @@ impl Watch<SnapshotId, Snapshot> {
 
 impl<K, V> Watch<K, V>
 where
-    K: Clone + Ord + Debug + Send + Sync + 'static,
+    K: Clone + Ord + Debug + Display + Send + Sync + 'static,
     V: Display + Send + Sync + 'static,
 {
     fn new(
         tasks: Tasks,
         pace: Pace,
-        fetch: impl Fn(Vec<K>, Deadline) -> Pin<Box<dyn Future<Output = Result<Vec<(K, V)>>> + Send>>
+        fetch: impl Fn(Vec<K>, Deadline) -> Pin<Box<dyn Future<Output = Result<Found<K, V>>> + Send>>
         + Send
         + Sync
         + 'static,
@@ -141,16 +188,18 @@ where
         deadline: Deadline,
     ) -> std::result::Result<Option<Arc<V>>, WaitError> {
         let first = self.shared.pace.linger;
-        self.follow(key, deadline, first, |seen| match seen {
+        let look = |seen| match seen {
             Seen::Row(row) => Some(Some(row)),
             Seen::Nothing => Some(None),
             Seen::Failed(_) => None,
-        })
-        .await
+        };
+        self.follow(key, deadline, first, look).await
     }
 
     /// Waits until `decide` makes something of what is seen. It is asked once a tick, only about
     /// descriptions that were started after this call, and never about a passing failure.
+    ///
+    /// A row that makes no sense ends it: nobody knows when it will.
     ///
     /// # Errors
     /// When the cloud cannot be asked, or the deadline passes.
@@ -232,7 +281,7 @@ where
 
 impl<K, V> Shared<K, V>
 where
-    K: Clone + Ord + Debug + Send + Sync + 'static,
+    K: Clone + Ord + Debug + Display + Send + Sync + 'static,
     V: Display + Send + Sync + 'static,
 {
     /// Describes what is waited for, when the first waiter is due, until nobody waits.
@@ -281,10 +330,10 @@ where
                     .await
                     .map_err(Arc::new),
             };
-            let answer = answer.map(|rows| {
-                rows.into_iter()
-                    .map(|(k, v)| (k, Arc::new(v)))
-                    .collect::<BTreeMap<_, _>>()
+            let answer = answer.map(|mut found| {
+                let rows = std::mem::take(&mut found.rows).into_iter();
+                let rows: BTreeMap<_, _> = rows.map(|(k, v)| (k, Arc::new(v))).collect();
+                (rows, found)
             });
             let mut state = self.lock();
             // One pause for one refusal, however many chunks were not sent because of it.
@@ -301,9 +350,13 @@ where
                     .filter_map(|number| state.waiters.get(number))
                 {
                     let seen = match &answer {
-                        Ok(rows) => rows
-                            .get(key)
-                            .map_or(Seen::Nothing, |v| Seen::Row(Arc::clone(v))),
+                        Ok((rows, found)) => match (rows.get(key), found.unreadable(key)) {
+                            (Some(row), _) => Seen::Row(Arc::clone(row)),
+                            (None, Some((action, row))) => {
+                                Seen::Failed(Arc::new(unreadable(action, row)))
+                            }
+                            (None, None) => Seen::Nothing,
+                        },
                         Err(error) => Seen::Failed(Arc::clone(error)),
                     };
                     // A waiter that has just left has no use for it.
@@ -312,6 +365,10 @@ where
             }
         }
     }
+}
+
+fn unreadable(action: &'static str, row: &Unreadable) -> Error {
+    Error::new(Kind::Ambiguous, action).with_source(row.clone())
 }
 
 impl<K, V> Shared<K, V> {
@@ -341,6 +398,13 @@ mod tests {
 
     type Calls = Arc<Mutex<Vec<usize>>>;
 
+    fn rows(keys: Vec<u32>, n: usize) -> Found<u32, usize> {
+        Found {
+            rows: keys.into_iter().map(|key| (key, n)).collect(),
+            unreadable: Vec::new(),
+        }
+    }
+
     /// A cloud of numbers where a key's row is the number of calls so far.
     fn watch(calls: &Calls) -> Watch<u32, usize> {
         let calls = Arc::clone(calls);
@@ -350,7 +414,7 @@ mod tests {
                 let mut calls = calls.lock().unwrap();
                 calls.push(keys.len());
                 let n = calls.len();
-                Ok(keys.into_iter().map(|key| (key, n)).collect())
+                Ok(rows(keys, n))
             })
         })
     }
@@ -411,7 +475,7 @@ mod tests {
                     if refused {
                         return Err(Error::answered("DescribeDisks", 400, "Throttling"));
                     }
-                    Ok(keys.into_iter().map(|key| (key, 9)).collect())
+                    Ok(rows(keys, 9))
                 })
             }
         });
@@ -425,6 +489,31 @@ mod tests {
         let at = at.lock().unwrap();
         let pauses: Vec<u64> = at.windows(2).map(|w| (w[1] - w[0]).as_secs()).collect();
         assert_eq!(pauses, [1, 2, 4, 8, 10, 10, 0, 0]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_row_that_makes_no_sense_fails_whoever_asks_for_it_and_nobody_else() {
+        for (id, told) in [(Some("1"), [true, false]), (None, [true, true])] {
+            let watch: Watch<u32, usize> =
+                Watch::new(Tasks::default(), Pace::default(), move |_, _| {
+                    let row = Unreadable {
+                        id: id.map(str::to_owned),
+                        reason: "no Status".to_owned(),
+                    };
+                    let mut found = rows(vec![3], 9);
+                    found.unreadable.push(("DescribeDisks", row));
+                    Box::pin(async move { Ok(found) })
+                });
+            for (key, told) in [1, 2].into_iter().zip(told) {
+                match watch.look(&key, deadline()).await {
+                    Err(WaitError::Cloud(error)) => {
+                        assert!(told && error.kind() == Kind::Ambiguous, "{error}");
+                    }
+                    outcome => assert!(!told && matches!(outcome, Ok(None)), "{outcome:?}"),
+                }
+            }
+            assert!(watch.look(&3, deadline()).await.unwrap().is_some());
+        }
     }
 
     #[tokio::test(start_paused = true)]

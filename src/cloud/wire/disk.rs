@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::params::Params;
-use super::{Malformed, filled, number, time};
+use super::{Malformed, filled, number, page, time};
 use crate::cloud::action::{CreateDisk, DescribeDisks, Page, ResizeDisk, ResizeMode};
 use crate::model::{Category, Disk, DiskKind, DiskStatus, Gib, PerformanceLevel, Serial, Tags};
 
@@ -82,7 +82,7 @@ pub struct Described {
 #[serde(rename_all = "PascalCase")]
 struct Rows {
     #[serde(default)]
-    disk: Vec<Row>,
+    disk: Vec<serde_json::Value>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -126,7 +126,23 @@ struct Row {
     #[serde(default, deserialize_with = "filled")]
     creation_time: Option<String>,
     #[serde(default)]
+    operation_locks: Option<Locks>,
+    #[serde(default)]
     tags: Option<TagRows>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Locks {
+    #[serde(default)]
+    operation_lock: Vec<Lock>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Lock {
+    #[serde(default, deserialize_with = "filled")]
+    lock_reason: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -170,20 +186,9 @@ impl From<TagRows> for Tags {
 
 impl Described {
     /// The page in the model's terms.
-    ///
-    /// # Errors
-    /// When a row lacks what every disk has.
-    pub fn page(self) -> Result<Page<Disk>, Malformed> {
-        let rows = self
-            .disks
-            .disk
-            .into_iter()
-            .map(Row::disk)
-            .collect::<Result<_, _>>()?;
-        Ok(Page {
-            rows,
-            next: self.next_token,
-        })
+    #[must_use]
+    pub fn page(self) -> Page<Disk> {
+        page(self.disks.disk, "DiskId", self.next_token, Row::disk)
     }
 }
 
@@ -234,6 +239,14 @@ impl Row {
                 .transpose()?,
             encrypted: self.encrypted.unwrap_or_default(),
             kms_key: self.kms_key_id,
+            locks: self
+                .operation_locks
+                .unwrap_or_default()
+                .operation_lock
+                .into_iter()
+                // A lock without a reason is still a lock.
+                .map(|lock| lock.lock_reason.unwrap_or_else(|| "unknown".to_owned()))
+                .collect(),
             tags: self.tags.unwrap_or_default().into(),
             created: time(self.creation_time.as_deref()),
             id: self.disk_id.parse().map_err(Malformed::Id)?,
@@ -254,10 +267,7 @@ mod tests {
             "Attachments":{"Attachment":[{"InstanceId":"i-bp67acfmxazb4qw1e9rt","Device":"/dev/xvdb"}]},
             "Encrypted":false,"KMSKeyId":"","SourceSnapshotId":"","CreationTime":"2021-06-07T06:08:54Z",
             "Tags":{"Tag":[{"TagKey":"k","TagValue":"v"}]}}]}}"#;
-        let page = serde_json::from_str::<Described>(json)
-            .unwrap()
-            .page()
-            .unwrap();
+        let page = serde_json::from_str::<Described>(json).unwrap().page();
         assert_eq!(page.next, None);
         let disk = &page.rows[0];
         assert!(disk.is_in_use_on(&"i-bp67acfmxazb4qw1e9rt".parse().unwrap()));
@@ -270,19 +280,36 @@ mod tests {
     }
 
     #[test]
-    fn a_sparse_row_is_read_and_a_row_without_status_is_refused() {
+    fn a_sparse_row_is_read() {
         let sparse = r#"{"Disks":{"Disk":[{"DiskId":"d-1","Status":"Available","Category":"cloud",
             "Size":"5","Tags":null,"Attachments":null,"Encrypted":null}]}}"#;
-        let page = serde_json::from_str::<Described>(sparse)
-            .unwrap()
-            .page()
-            .unwrap();
+        let page = serde_json::from_str::<Described>(sparse).unwrap().page();
         assert!(page.rows[0].is_free());
-        let broken = r#"{"Disks":{"Disk":[{"DiskId":"d-1","Category":"cloud","Size":5}]}}"#;
-        let error = serde_json::from_str::<Described>(broken)
-            .unwrap()
-            .page()
-            .unwrap_err();
-        assert_eq!(error.to_string(), "the row of d-1 has no Status");
+    }
+
+    #[test]
+    fn a_row_that_makes_no_sense_is_told_apart_and_hides_no_other() {
+        let json = r#"{"Disks":{"Disk":[
+            {"DiskId":"d-1","Category":"cloud","Size":5},
+            {"DiskId":"d-2","Category":"cloud","Size":{},"Status":"Available"},
+            {"DiskId":"../x","Category":"cloud","Size":5,"Status":"Available"},
+            "what",
+            {"DiskId":"d-3","Category":"cloud","Size":5,"Status":"Available",
+             "OperationLocks":{"OperationLock":[{"LockReason":"financial"},{}]}}]}}"#;
+        let page = serde_json::from_str::<Described>(json).unwrap().page();
+        let ids: Vec<_> = page.rows.iter().map(|disk| disk.id.as_str()).collect();
+        assert_eq!(ids, ["d-3"]);
+        assert_eq!(page.rows[0].locks, ["financial", "unknown"]);
+        let told: Vec<_> = page.unreadable.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            told[0],
+            "the row of d-1 makes no sense: the row of d-1 has no Status"
+        );
+        assert!(
+            told[1].starts_with("the row of d-2 makes no sense"),
+            "{told:?}"
+        );
+        assert!(told[2].contains("../x"), "{told:?}");
+        assert!(told[3].contains("something without an id"), "{told:?}");
     }
 }

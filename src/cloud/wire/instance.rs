@@ -71,10 +71,8 @@ impl Described {
                 tags: row.tags.unwrap_or_default().into(),
             })
         });
-        Ok(Page {
-            rows: rows.collect::<Result<_, _>>()?,
-            next: self.next_token,
-        })
+        let rows = rows.collect::<Result<_, _>>()?;
+        Ok(Page::new(rows, self.next_token))
     }
 }
 

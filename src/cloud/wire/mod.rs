@@ -1,12 +1,45 @@
 //! The JSON and the parameters of the ECS API, and their translation into the model.
 
 pub mod disk;
+pub mod health;
 pub mod instance;
 pub mod params;
 pub mod snapshot;
+pub mod spec;
 pub mod stock;
+pub mod tag;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
+
+use crate::base::chain::chain;
+use crate::cloud::action::{Page, Unreadable};
+
+/// The page of these rows. One that makes no sense is told apart, by the id in its field `id`: it
+/// must not hide the others.
+pub(crate) fn page<R: DeserializeOwned, T>(
+    rows: Vec<serde_json::Value>,
+    id: &str,
+    next: Option<String>,
+    read: impl Fn(R) -> Result<T, Malformed>,
+) -> Page<T> {
+    let mut page = Page::new(Vec::with_capacity(rows.len()), next);
+    for row in rows {
+        let named = row.get(id).and_then(|id| id.as_str()).map(str::to_owned);
+        let outcome = serde_json::from_value(row)
+            .map_err(|error| chain(&error))
+            .and_then(|row| read(row).map_err(|error| chain(&error)));
+        match outcome {
+            Ok(row) => page.rows.push(row),
+            Err(reason) => {
+                let unreadable = Unreadable { id: named, reason };
+                tracing::warn!(error = %unreadable, "the cloud sent a row that makes no sense");
+                page.unreadable.push(unreadable);
+            }
+        }
+    }
+    page
+}
 
 /// Fields that the cloud leaves out, sends as null or sends empty are all the same to us: none.
 pub(crate) fn filled<'de, D: Deserializer<'de>>(json: D) -> Result<Option<String>, D::Error> {

@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::disk::TagRows;
 use super::params::Params;
-use super::{Malformed, filled, number, time};
+use super::{Malformed, filled, number, page, time};
 use crate::cloud::action::{CreateSnapshot, DescribeSnapshots, Page};
 use crate::model::{Gib, Snapshot, SnapshotId, SnapshotStatus};
 
@@ -63,7 +63,7 @@ pub struct Described {
 #[serde(rename_all = "PascalCase")]
 struct Rows {
     #[serde(default)]
-    snapshot: Vec<Row>,
+    snapshot: Vec<serde_json::Value>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -88,15 +88,10 @@ struct Row {
 
 impl Described {
     /// The page in the model's terms.
-    ///
-    /// # Errors
-    /// When a row lacks what every snapshot has.
-    pub fn page(self) -> Result<Page<Snapshot>, Malformed> {
-        let rows = self.snapshots.snapshot.into_iter().map(Row::snapshot);
-        Ok(Page {
-            rows: rows.collect::<Result<_, _>>()?,
-            next: self.next_token,
-        })
+    #[must_use]
+    pub fn page(self) -> Page<Snapshot> {
+        let rows = self.snapshots.snapshot;
+        page(rows, "SnapshotId", self.next_token, Row::snapshot)
     }
 }
 
@@ -138,10 +133,7 @@ mod tests {
     fn a_snapshot_before_its_cut_has_no_creation_time_and_its_size_may_be_text() {
         let json = r#"{"Snapshots":{"Snapshot":[{"SnapshotId":"s-1","SourceDiskId":"d-1",
             "SourceDiskSize":"40","Status":"progressing","CreationTime":"","Available":false}]}}"#;
-        let page = serde_json::from_str::<Described>(json)
-            .unwrap()
-            .page()
-            .unwrap();
+        let page = serde_json::from_str::<Described>(json).unwrap().page();
         assert_eq!(page.rows[0].created, None);
         assert_eq!(page.rows[0].source_size, Gib(40));
         assert!(!page.rows[0].available);

@@ -3,12 +3,15 @@
 use serde_json::{Value, json};
 
 use crate::sim::disk::{DiskRow, Link};
+use crate::sim::health::HealthRow;
 use crate::sim::instance::InstanceRow;
 use crate::sim::machine::MachineType;
 use crate::sim::reply::{Answer, Listing, Refusal};
 use crate::sim::size;
 use crate::sim::snapshot::SnapshotRow;
 use crate::sim::stock::ZoneOffer;
+use crate::sim::tag::TaggedRow;
+use crate::sim::task::TaskRow;
 use jiff::Timestamp;
 
 /// Where rows are rendered: the region that they lie in, and the time.
@@ -49,6 +52,16 @@ impl Scene<'_> {
             Answer::Done => json!({}),
             Answer::Disk(id) => json!({"DiskId": id}),
             Answer::Snapshot(id) => json!({"SnapshotId": id}),
+            Answer::Task(None) => json!({}),
+            Answer::Task(Some(id)) => json!({"TaskId": id}),
+            Answer::Tasks(page) => listing(page, "TaskSet", "Task", |row| task(&row)),
+            Answer::Health(page) => {
+                let (list, row) = ("DiskFullStatusSet", "DiskFullStatusType");
+                listing(page, list, row, |row| health(&row))
+            }
+            Answer::Tagged(page) => {
+                listing(page, "TagResources", "TagResource", |row| tagged(&row))
+            }
             Answer::Disks(page) => listing(page, "Disks", "Disk", |row| self.disk(&row)),
             Answer::Snapshots(page) => {
                 listing(page, "Snapshots", "Snapshot", |row| self.snapshot(&row))
@@ -92,7 +105,7 @@ impl Scene<'_> {
             "Category": row.category,
             "PerformanceLevel": row.level.as_deref().unwrap_or_default(),
             "Size": row.size,
-            "Status": row.status(),
+            "Status": if row.unreadable { "" } else { row.status() },
             "InstanceId": holder.map_or("", |a| &a.instance),
             "Device": holder.map_or("", |a| &a.device),
             "Attachments": {"Attachment": attachments},
@@ -182,6 +195,44 @@ impl Scene<'_> {
     }
 }
 
+fn task(row: &TaskRow) -> Value {
+    json!({
+        "TaskId": row.id,
+        "TaskAction": "ModifyDiskSpec",
+        "TaskStatus": row.stage.as_str(),
+        "ResourceId": row.disk,
+        "CreationTime": time(Some(row.begun)),
+        "FinishedTime": time(row.ended),
+        "SupportCancel": "false",
+    })
+}
+
+fn health(row: &HealthRow) -> Value {
+    let event = row.event.as_ref().map(|kind| {
+        json!({
+            "EventId": row.event_id,
+            "EventEndTime": "",
+            "EventType": {"Name": kind, "Code": 0},
+        })
+    });
+    json!({
+        "DiskId": row.disk,
+        "InstanceId": row.instance,
+        "Status": {"Name": row.status, "Code": 0},
+        "HealthStatus": {"Name": row.health, "Code": 0},
+        "DiskEventSet": {"DiskEventType": event.into_iter().collect::<Vec<_>>()},
+    })
+}
+
+fn tagged(row: &TaggedRow) -> Value {
+    json!({
+        "ResourceId": row.id,
+        "ResourceType": row.kind,
+        "TagKey": row.key,
+        "TagValue": row.value,
+    })
+}
+
 /// What drivers rarely look at.
 fn constant(row: &DiskRow, held: bool, iops: u32, rate: u32) -> Value {
     json!({
@@ -213,7 +264,8 @@ fn constant(row: &DiskRow, held: bool, iops: u32, rate: u32) -> Value {
     "BdfId": "",
     "MountInstanceNum": 0,
     "MountInstances": {"MountInstance": []},
-    "OperationLocks": {"OperationLock": []},
+    "OperationLocks": {"OperationLock": row.shown_lock.iter()
+        .map(|reason| json!({"LockReason": reason})).collect::<Vec<_>>()},
     })
 }
 

@@ -1,0 +1,147 @@
+//! Spec changes of disks and their tasks on the wire.
+
+use serde::Deserialize;
+
+use super::params::Params;
+use super::{Malformed, filled, page, time};
+use crate::cloud::action::{DescribeTasks, ModifyDiskAttribute, ModifyDiskSpec, Page};
+use crate::model::{PerformanceLevel, Task, TaskId, TaskStatus};
+
+/// `ModifyDiskSpec`. An empty `PerformanceLevel` is refused, so what is none is not sent.
+#[must_use]
+pub fn modify(request: &ModifyDiskSpec) -> Params {
+    Params::default()
+        .set("DiskId", &request.disk)
+        .set_some("DiskCategory", request.category.as_ref())
+        .set_some(
+            "PerformanceLevel",
+            request.performance_level.map(PerformanceLevel::as_str),
+        )
+        .set_some("ProvisionedIops", request.provisioned_iops)
+        .set_some("DryRun", request.dry_run.then_some("true"))
+}
+
+/// `ModifyDiskAttribute`.
+#[must_use]
+pub fn attribute(request: &ModifyDiskAttribute) -> Params {
+    Params::default()
+        .set("DiskId", &request.disk)
+        .set("BurstingEnabled", request.bursting)
+}
+
+/// `DescribeTasks`.
+#[must_use]
+pub fn describe(query: &DescribeTasks) -> Params {
+    let params = Params::default()
+        .set("TaskAction", "ModifyDiskSpec")
+        .set("PageSize", 100)
+        .set("PageNumber", 1);
+    match query {
+        DescribeTasks::These(ids) => {
+            let ids: Vec<_> = ids.iter().map(TaskId::as_str).collect();
+            params.set("TaskIds", ids.join(","))
+        }
+        DescribeTasks::Of(disk) => params.list("ResourceIds", [disk]),
+    }
+}
+
+/// The answer to `ModifyDiskSpec`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Modified {
+    /// The task that a change of the category takes.
+    #[serde(default, deserialize_with = "filled")]
+    pub task_id: Option<String>,
+}
+
+/// The answer to `DescribeTasks`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Described {
+    task_set: Rows,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Rows {
+    #[serde(default)]
+    task: Vec<serde_json::Value>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Row {
+    task_id: String,
+    task_status: String,
+    #[serde(default, deserialize_with = "filled")]
+    resource_id: Option<String>,
+    #[serde(default, deserialize_with = "filled")]
+    creation_time: Option<String>,
+}
+
+impl Modified {
+    /// The task in the model's terms.
+    ///
+    /// # Errors
+    /// When it is no task id.
+    pub fn task(self) -> Result<Option<TaskId>, Malformed> {
+        let task = self.task_id.map(|id| id.parse().map_err(Malformed::Id));
+        task.transpose()
+    }
+}
+
+impl Described {
+    /// The page in the model's terms.
+    #[must_use]
+    pub fn page(self) -> Page<Task> {
+        page(self.task_set.task, "TaskId", None, |row: Row| {
+            let Ok(status): Result<TaskStatus, _> = row.task_status.parse();
+            Ok(Task {
+                id: row.task_id.parse().map_err(Malformed::Id)?,
+                status,
+                resource: row.resource_id.unwrap_or_default(),
+                created: time(row.creation_time.as_deref()),
+            })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Category;
+
+    #[test]
+    fn what_does_not_change_is_not_sent() {
+        let request = ModifyDiskSpec {
+            disk: "d-1".parse().unwrap(),
+            category: Some(Category::CloudAuto),
+            performance_level: None,
+            provisioned_iops: None,
+            dry_run: true,
+        };
+        let params = modify(&request);
+        let flat: Vec<_> = params.as_map().iter().collect();
+        let text = |s: &str| s.to_owned();
+        assert_eq!(
+            flat,
+            [
+                (&text("DiskCategory"), &text("cloud_auto")),
+                (&text("DiskId"), &text("d-1")),
+                (&text("DryRun"), &text("true")),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_task_is_read_with_or_without_its_time() {
+        let json = r#"{"TaskSet":{"Task":[
+            {"TaskId":"t-1","TaskAction":"ModifyDiskSpec","TaskStatus":"Processing",
+             "ResourceId":"d-1","CreationTime":"2021-06-07T06:08:54Z"},
+            {"TaskId":"t-2","TaskStatus":"Finished"}]}}"#;
+        let page = serde_json::from_str::<Described>(json).unwrap().page();
+        assert_eq!(page.rows[0].to_string(), "task t-1 of d-1 is Processing");
+        assert_eq!(page.rows[1].status, TaskStatus::Finished);
+        assert!(page.rows[0].created.is_some() && page.rows[1].created.is_none());
+    }
+}

@@ -1,0 +1,92 @@
+//! A task of the cloud: a change that takes minutes to hours.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::str::FromStr;
+
+use jiff::Timestamp;
+
+use super::id::TaskId;
+
+/// One row of `DescribeTasks`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Task {
+    /// The id.
+    pub id: TaskId,
+    /// How far it is.
+    pub status: TaskStatus,
+    /// What it changes, such as a disk.
+    pub resource: String,
+    /// When it was begun.
+    pub created: Option<Timestamp>,
+}
+
+/// How far a task is (`TaskStatus` in the API).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TaskStatus {
+    /// Under way.
+    Processing,
+    /// Done.
+    Finished,
+    /// Given up; what it should have changed is as it was.
+    Failed,
+    /// A word that this driver does not know.
+    Unknown(String),
+}
+
+impl TaskStatus {
+    /// The word in the API.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Processing => "Processing",
+            Self::Finished => "Finished",
+            Self::Failed => "Failed",
+            Self::Unknown(word) => word,
+        }
+    }
+}
+
+impl FromStr for TaskStatus {
+    type Err = Infallible;
+
+    fn from_str(word: &str) -> Result<Self, Infallible> {
+        Ok(match word {
+            "Processing" => Self::Processing,
+            "Finished" => Self::Finished,
+            "Failed" => Self::Failed,
+            other => Self::Unknown(other.to_owned()),
+        })
+    }
+}
+
+impl fmt::Display for TaskStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// How far it is, for an operator.
+impl fmt::Display for Task {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "task {} of {} is {}",
+            self.id, self.resource, self.status
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_status_keeps_its_word() {
+        assert_eq!(
+            "Cancelled".parse(),
+            Ok(TaskStatus::Unknown("Cancelled".to_owned()))
+        );
+        assert_eq!("Finished".parse(), Ok(TaskStatus::Finished));
+    }
+}

@@ -1,0 +1,114 @@
+//! What the trait asks for, as the parameters of the API, for the face in memory.
+
+use crate::cloud::{
+    CreateDisk, CreateSnapshot, DescribeTasks, ListTagResources, ModifyDiskAttribute,
+    ModifyDiskSpec, ResizeDisk, ResizeMode, TagTarget,
+};
+use crate::model::{DiskId, SnapshotId, TaskId};
+
+use super::params::Params;
+
+pub(crate) fn create_disk(region: Params, request: &CreateDisk) -> Params {
+    let level = request.performance_level.map(|level| level.as_str());
+    let snapshot = request.snapshot.as_ref().map(SnapshotId::as_str);
+    region
+        .with("DiskCategory", request.category.as_str())
+        .with("Size", request.size.0.to_string())
+        .with("DiskName", &request.name)
+        .with("Encrypted", request.encrypted.to_string())
+        .with("ClientToken", request.token.as_str())
+        .with_opt("ZoneId", request.zone.as_ref().map(|zone| zone.as_str()))
+        .with_opt("PerformanceLevel", level)
+        .with_opt(
+            "ProvisionedIops",
+            request.provisioned_iops.map(|iops| iops.to_string()),
+        )
+        .with_opt("BurstingEnabled", request.bursting.then_some("true"))
+        .with_opt("MultiAttach", request.multi_attach.then_some("Enabled"))
+        .with_opt("ResourceGroupId", request.resource_group.as_deref())
+        .with_opt("SnapshotId", snapshot)
+        .with_opt("KMSKeyId", request.kms_key.as_deref())
+        .with_tags(&request.tags)
+}
+
+pub(crate) fn resize_disk(request: &ResizeDisk) -> Params {
+    let mode = match request.mode {
+        ResizeMode::Online => "online",
+        ResizeMode::Offline => "offline",
+    };
+    Params::default()
+        .with("DiskId", request.disk.as_str())
+        .with("NewSize", request.size.0.to_string())
+        .with("Type", mode)
+        .with("ClientToken", request.token.as_str())
+}
+
+pub(crate) fn modify_spec(request: &ModifyDiskSpec) -> Params {
+    let level = request.performance_level.map(|level| level.as_str());
+    let iops = request.provisioned_iops.map(|iops| iops.to_string());
+    Params::default()
+        .with("DiskId", request.disk.as_str())
+        .with_opt(
+            "DiskCategory",
+            request.category.as_ref().map(|c| c.as_str()),
+        )
+        .with_opt("PerformanceLevel", level)
+        .with_opt("ProvisionedIops", iops)
+        .with_opt("DryRun", request.dry_run.then_some("true"))
+}
+
+pub(crate) fn modify_attribute(region: Params, request: &ModifyDiskAttribute) -> Params {
+    region
+        .with("DiskId", request.disk.as_str())
+        .with("BurstingEnabled", request.bursting.to_string())
+}
+
+pub(crate) fn describe_tasks(region: Params, query: &DescribeTasks) -> Params {
+    let params = region
+        .with("TaskAction", "ModifyDiskSpec")
+        .with("PageSize", "100")
+        .with("PageNumber", "1");
+    match query {
+        DescribeTasks::These(ids) => {
+            let ids: Vec<_> = ids.iter().map(TaskId::as_str).collect();
+            params.with("TaskIds", ids.join(","))
+        }
+        DescribeTasks::Of(disk) => params.with("ResourceIds.1", disk.as_str()),
+    }
+}
+
+pub(crate) fn describe_health(region: Params, disks: &[DiskId]) -> Params {
+    region
+        .with("PageSize", "100")
+        .with("PageNumber", "1")
+        .with_list("DiskId", disks)
+}
+
+pub(crate) fn create_snapshot(request: &CreateSnapshot) -> Params {
+    let days = request.retention_days.map(|days| days.to_string());
+    Params::default()
+        .with("DiskId", request.disk.as_str())
+        .with("SnapshotName", &request.name)
+        .with("ClientToken", request.token.as_str())
+        .with_opt("RetentionDays", days)
+        .with_tags(&request.tags)
+}
+
+/// What to tag or untag.
+pub(crate) fn targets(region: Params, targets: &TagTarget) -> Params {
+    match targets {
+        TagTarget::Disks(ids) => region
+            .with("ResourceType", "disk")
+            .with_list("ResourceId", ids),
+        TagTarget::Snapshots(ids) => region
+            .with("ResourceType", "snapshot")
+            .with_list("ResourceId", ids),
+    }
+}
+
+pub(crate) fn list_tags(region: Params, query: &ListTagResources) -> Params {
+    region
+        .with("ResourceType", query.kind.as_str())
+        .with_opt("NextToken", query.next.as_deref())
+        .with_tags(&query.tags)
+}
