@@ -18,7 +18,7 @@ demo: ## Show a volume's whole life against the embedded cloud (ARGS=… are han
 	cargo run --locked -- demo $(ARGS)
 
 # All that it prints is looked through for secrets, also when it fails.
-test: ## Run everything: style, lints, tests, the demo, csi-sanity
+test: ## Run everything: style, lints, tests, the demo, the vendor's SDKs, csi-sanity
 	scripts/setup test
 	@mkdir -p target
 	@set -o pipefail; code=0; \
@@ -32,6 +32,7 @@ steps:
 	cargo clippy --locked --all-targets --no-default-features -- -D warnings
 	cargo test --locked -- --show-output
 	cargo run --locked -- demo
+	tests/sdk/run
 	tests/sanity/run
 
 sanity: ## Run the CSI conformance suite against all-in-one (ARGS=… are handed on)

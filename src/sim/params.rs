@@ -69,8 +69,13 @@ impl Params {
             .transpose()
     }
 
+    /// `true` or `false`, in any case: the vendor's SDK for Python writes `True`.
     pub(crate) fn flag(&self, name: &str) -> Result<bool, Refusal> {
-        Ok(self.parsed(name)?.unwrap_or(false))
+        match self.get(name).map(str::to_ascii_lowercase).as_deref() {
+            None | Some("false") => Ok(false),
+            Some("true") => Ok(true),
+            Some(_) => Err(Refusal::invalid(name)),
+        }
     }
 
     /// A string that holds a JSON array of ids: none when absent.
@@ -136,6 +141,14 @@ mod tests {
             params.required("DiskId").unwrap_err().code,
             "MissingParameter"
         );
+    }
+
+    #[test]
+    fn a_flag_is_true_or_false_in_any_case() {
+        let flag = |text: &str| Params::default().with("Force", text).flag("Force");
+        assert_eq!((flag("true"), flag("True")), (Ok(true), Ok(true)));
+        assert_eq!((flag("FALSE"), flag("")), (Ok(false), Ok(false)));
+        assert_eq!(flag("1").unwrap_err().code, "InvalidParameter");
     }
 
     #[test]

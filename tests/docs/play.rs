@@ -60,6 +60,7 @@ fn what_is_typed_elsewhere_is_in_the_pages_and_in_make_test() {
     for run in [
         "cargo test --locked",
         "cargo run --locked -- demo",
+        "tests/sdk/run",
         "tests/sanity/run",
     ] {
         assert!(recipe("steps").contains(run), "make test runs no {run}");

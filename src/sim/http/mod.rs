@@ -11,5 +11,6 @@ mod render;
 mod reply;
 mod request;
 mod server;
+mod xml;
 
 pub(crate) use server::Server;

@@ -1,4 +1,4 @@
-//! Answers and refusals in the wire's JSON, or in a little XML for who did not ask for JSON.
+//! Answers and refusals in the wire's JSON.
 
 use serde_json::{Value, json};
 
@@ -300,16 +300,4 @@ pub(super) fn refusal(refusal: &Refusal, request_id: &str, host: &str) -> Value 
             "https://troubleshoot.example/?q={}&product=Ecs&requestId={request_id}", refusal.code
         ),
     })
-}
-
-/// The little XML that a caller gets who did not ask for JSON.
-pub(super) fn xml(root: &str, value: &Value) -> String {
-    let fields = ["RequestId", "HostId", "Code", "Message", "Recommend"].into_iter();
-    let fields = fields.filter_map(|name| {
-        let text = value.get(name)?.as_str()?;
-        let text = text.replace('&', "&amp;").replace('<', "&lt;");
-        Some(format!("<{name}>{text}</{name}>"))
-    });
-    let fields: String = fields.collect();
-    format!("<?xml version='1.0' encoding='UTF-8'?><{root}>{fields}</{root}>")
 }

@@ -37,7 +37,7 @@ pub(super) fn finish(
 ) -> Wired {
     let whole = match xml_root {
         None => json(status, value),
-        Some(root) => xml(status, super::render::xml(root, value)),
+        Some(root) => xml(status, super::xml::document(root, value)),
     };
     let response = match mangle {
         None => whole,
@@ -60,7 +60,8 @@ pub(super) fn finish(
     })
 }
 
-/// The headers by which a throttled caller learns how long to stay away.
+/// The headers by which a throttled caller learns how long to stay away, in milliseconds: the one
+/// that the vendor's older SDKs read, and the one that its newer ones read.
 pub(super) fn with_rate_limit(wired: Wired, refusal: &Refusal) -> Wired {
     let (response, wait) = match (wired, refusal.wait) {
         (Wired::Respond(response), Some(wait)) => (response, wait),
@@ -71,5 +72,8 @@ pub(super) fn with_rate_limit(wired: Wired, refusal: &Refusal) -> Wired {
         _ => "x-ratelimit-user-api",
     };
     let value = format!("Limit:0,Remain:0,TimeLeft:{},Reset:0", wait.as_millis());
-    Wired::Respond(response.insert_header(name, value))
+    // Never zero, which would mean nothing.
+    let millis = wait.as_millis().max(1).to_string();
+    let response = response.insert_header(name, value);
+    Wired::Respond(response.insert_header("x-acs-retry-after", millis))
 }

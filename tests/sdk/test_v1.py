@@ -1,0 +1,47 @@
+"""The old SDK against the fake cloud."""
+
+import unittest
+import xml.etree.ElementTree as xml
+
+from aliyunsdkcore.acs_exception.exceptions import ServerException
+
+import v1
+from cloud import REGION
+from story import Story
+
+
+class OldSdk(Story, unittest.TestCase):
+    Sdk = v1.Sdk
+
+    def check_throttling(self, error):
+        self.assertIsInstance(error, ServerException)
+
+    def test_without_a_format_answers_and_errors_are_xml(self):
+        disk = self.create("in-xml", Tag=[{"Key": "a<b", "Value": 'c&"d"'}])
+        body = self.sdk.raw("DescribeDisks", RegionId=REGION, DiskName="in-xml")
+        root = xml.fromstring(body)
+        self.assertEqual(root.tag, "DescribeDisksResponse")
+        self.assertEqual([row.findtext("DiskId") for row in root.iter("Disk")], [disk])
+        self.assertEqual(root.findtext("Disks/Disk/Size"), "20")
+        self.assertEqual(root.findtext("Disks/Disk/Portable"), "true")
+        self.assertEqual(root.findtext("Disks/Disk/Tags/Tag/TagKey"), "a<b")
+        self.assertEqual(root.findtext("Disks/Disk/Tags/Tag/TagValue"), 'c&"d"')
+        root = xml.fromstring(self.sdk.raw("DeleteDisk", DiskId="d-nothing"))
+        self.assertEqual((root.tag, root.findtext("Code")), ("Error", "InvalidDiskId.NotFound"))
+
+    def test_what_the_sdk_repeats_by_itself_makes_one_disk(self):
+        # It signs each attempt anew and keeps the ClientToken. (Without one it makes two disks.)
+        patient = self.Sdk(self.cloud, retries=True)
+        order = self.order("by-itself")
+        before = len(self.cloud.calls("CreateDisk"))
+        with self.strike("CreateDisk", "internal-error-after"):
+            disk = patient.call("CreateDisk", **order)["DiskId"]
+        self.assertEqual([row["id"] for row in self.cloud.disks("by-itself")], [disk])
+        calls = self.cloud.calls("CreateDisk")[before:]
+        self.assertEqual(len(calls), 2)
+        self.assertEqual(len({call["nonce"] for call in calls}), 2)
+        self.assertEqual(len({call["params"]["ClientToken"] for call in calls}), 1)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
