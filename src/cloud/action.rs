@@ -235,6 +235,10 @@ pub struct DescribeStock {
     pub zone: Option<ZoneId>,
     /// Only this category.
     pub category: Option<Category>,
+    /// What the region as a whole sells (`Scope=region`): disks that are bound to no zone.
+    pub regional: bool,
+    /// Only what instances of this type take.
+    pub instance_type: Option<String>,
 }
 
 /// One page of a listing.

@@ -35,26 +35,27 @@ impl Disks {
     ) -> Result<DiskId> {
         let past = self.trails.disks.of(&new.name);
         let token = self.token(new, &past);
-        let orders = choice.pairs.iter().map(|pair| (pair, token.clone()));
-        let mut orders: Vec<_> = orders.collect();
-        if let Some((pair, token)) = &past.unclear
-            && let Some(n) = choice.pairs.iter().position(|other| other.is_as(pair))
-        {
-            orders[..=n].rotate_right(1);
-            orders[0].1 = token.clone();
-        }
+        let unclear = past.unclear.clone();
+        let mut round = self
+            .market
+            .round(choice, unclear.as_ref().map(|(pair, _)| pair));
         let mut attempt = Attempt {
             past,
             looked,
             refused: Vec::new(),
         };
-        let mut reasons = Vec::new();
-        for (pair, token) in orders {
+        while let Some(pair) = round.next() {
+            let earlier = unclear.as_ref().filter(|(other, _)| other.is_as(pair));
+            let token = earlier.map_or_else(|| token.clone(), |(_, token)| token.clone());
             let outcome = self
                 .buy_one(deadline, new, pair, token.clone(), &attempt)
                 .await;
             match outcome {
-                Err(Error::Cloud { source, .. }) if moves_on(&source) => {
+                Err(Error::Cloud { step, source }) => {
+                    let ecs = self.ecs.as_ref();
+                    if !round.refused(pair, &source, ecs, deadline).await {
+                        return Err(Error::Cloud { step, source });
+                    }
                     tracing::info!(
                         volume.name = new.name,
                         pair = %pair,
@@ -62,17 +63,21 @@ impl Disks {
                         cloud.request_id = source.request_id(),
                         "not to be had here, trying the next"
                     );
-                    let reason = crate::base::chain::chain(&source);
-                    reasons.push(format!("{pair}: {reason}"));
                     attempt.refused.push(token);
+                }
+                Ok(disk) => {
+                    self.market.had(pair);
+                    return Ok(disk);
                 }
                 outcome => return outcome,
             }
         }
-        reasons.extend(choice.left_out.iter().cloned());
-        Err(Error::OutOfStock {
-            name: new.name.clone(),
-            reasons: reasons.join("; "),
+        let (name, only_sizes) = (new.name.clone(), round.only_sizes());
+        let reasons = round.reasons(choice);
+        Err(if only_sizes {
+            Error::OutOfRange { name, reasons }
+        } else {
+            Error::OutOfStock { name, reasons }
         })
     }
 
@@ -93,10 +98,15 @@ impl Disks {
         let mut request = self.request(new, pair, token);
         let again = attempt.past.refused > 0;
         match self.order(deadline, new, pair, &request).await {
-            // This call's own refusal has used the token up.
+            // This call's own refusal has used the token up, or meanwhile another process has.
             Err(refusal)
                 if refusal.kind() == Kind::TokenMismatch
-                    && attempt.refused.contains(&request.token) => {}
+                    && attempt.refused.contains(&request.token) =>
+            {
+                if let Some(disk) = self.find_disk(deadline, &new.name).await? {
+                    return Ok(disk.id);
+                }
+            }
             Err(refusal) if refusal.kind() == Kind::TokenMismatch => {
                 tracing::info!(
                     volume.name = new.name,
@@ -210,12 +220,4 @@ impl Disks {
             .chain(tags.map(String::as_str));
         ClientToken::derive("CreateDisk", parts)
     }
-}
-
-/// Whether another pair may succeed where this one was refused.
-fn moves_on(error: &api::Error) -> bool {
-    error.kind() == Kind::OutOfStock
-        || error
-            .code()
-            .is_some_and(|code| code.starts_with("QuotaExceed.DiskCapacity"))
 }

@@ -12,6 +12,7 @@ use crate::model::{ClusterId, Disk, DiskId, Snapshot, SnapshotId};
 
 mod attach;
 mod buy;
+mod capacity;
 mod compare;
 mod create;
 mod delete;
@@ -48,6 +49,7 @@ pub struct Disks {
     snapshots: Watch<SnapshotId, Snapshot>,
     slots: slots::Slots,
     trails: trail::Trails,
+    market: place::Market,
     fresh: FreshNames,
     left: left::Left,
     cluster: ClusterId,
@@ -70,6 +72,7 @@ impl Disks {
             snapshots: Watch::snapshots(Arc::clone(&ecs), tasks.clone(), pace),
             slots: slots::Slots::default(),
             trails: trail::Trails::default(),
+            market: place::Market::default(),
             fresh: FreshNames::default(),
             left: left::Left::default(),
             ecs,

@@ -356,7 +356,9 @@ impl Ecs for SimEcs {
             .with_opt(
                 "DataDiskCategory",
                 query.category.as_ref().map(|c| c.as_str()),
-            );
+            )
+            .with_opt("InstanceType", query.instance_type.as_deref())
+            .with_opt("Scope", query.regional.then_some("region"));
         let action = Action::DescribeAvailableResource;
         match self.call(deadline, action, params).await? {
             Answer::Stock(zones) => Ok(zones.into_iter().map(convert::stock).collect()),

@@ -88,6 +88,7 @@ pub(crate) async fn stock_is_asked_for_one_zone_and_category(ecs: &dyn Ecs, _: &
     let query = DescribeStock {
         zone: Some(zone(FAR_ZONE)),
         category: Some(Category::CloudAuto),
+        ..DescribeStock::default()
     };
     let zones = stock(ecs, &query).await;
     assert_eq!(zones.len(), 1);

@@ -195,6 +195,8 @@ impl Teller {
                 let query = DescribeStock {
                     zone: (filter.is_multiple_of(2)).then(|| zone(FAR_ZONE)),
                     category: (filter.is_multiple_of(3)).then_some(Category::CloudAuto),
+                    regional: filter.is_multiple_of(5),
+                    instance_type: (filter.is_multiple_of(7)).then(|| "ecs.g6.large".to_owned()),
                 };
                 words(ecs.describe_available_resource(soon(), &query).await)
             }

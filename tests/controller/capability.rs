@@ -149,6 +149,7 @@ async fn exactly_the_calls_that_are_served_are_advertised() {
             "CREATE_DELETE_SNAPSHOT",
             "CREATE_DELETE_VOLUME",
             "EXPAND_VOLUME",
+            "GET_CAPACITY",
             "LIST_SNAPSHOTS",
             "LIST_VOLUMES",
             "LIST_VOLUMES_PUBLISHED_NODES",

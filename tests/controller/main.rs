@@ -13,4 +13,5 @@ mod class;
 mod code;
 mod field;
 mod kit;
+mod place;
 mod together;

@@ -162,6 +162,8 @@ async fn a_repeat_that_asks_for_less_gets_the_disk_that_is_there() {
 async fn available_goes_through_the_categories_in_order_until_one_is_in_stock() {
     let sold = "--sold-out=*/cloud_efficiency,*/cloud_ssd,*/cloud";
     let stage = Stage::new(&[sold]);
+    // The stock that could be asked for is out of date, so that each is tried.
+    stage.configure(&json!({"rules": {"stock_lags": true}}));
     let disk = stage
         .disks
         .create(minutes(1), &available("pvc-1"))

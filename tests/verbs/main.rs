@@ -21,4 +21,5 @@ mod list;
 mod random;
 mod resize;
 mod snapshot;
+mod stock;
 mod throttle;

@@ -15,6 +15,8 @@ pub fn describe(query: &DescribeStock) -> Params {
         .set("ResourceType", "disk")
         .set_some("ZoneId", query.zone.as_ref())
         .set_some("DataDiskCategory", query.category.as_ref())
+        .set_some("InstanceType", query.instance_type.as_ref())
+        .set_some("Scope", query.regional.then_some("region"))
 }
 
 /// The answer to `DescribeAvailableResource`.

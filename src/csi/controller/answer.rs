@@ -8,11 +8,12 @@ use crate::csi::proto::controller_service_capability::{Rpc, Type as Capability};
 use crate::model::{Disk, Snapshot, SnapshotId, topology};
 
 /// Every RPC that is served.
-const CAPABILITIES: [Type; 8] = [
+const CAPABILITIES: [Type; 9] = [
     Type::CreateDeleteVolume,
     Type::PublishUnpublishVolume,
     Type::ListVolumes,
     Type::ListVolumesPublishedNodes,
+    Type::GetCapacity,
     Type::CreateDeleteSnapshot,
     Type::ListSnapshots,
     Type::ExpandVolume,

@@ -11,7 +11,7 @@ use crate::csi::param::{Class, mutable};
 use crate::csi::proto::volume_content_source::Type;
 use crate::csi::{capability, layer, proto, request};
 use crate::disk::NewDisk;
-use crate::model::{Category, DiskId, SnapshotId, context};
+use crate::model::{Category, DiskId, SizeRange, SnapshotId, context};
 
 pub(super) async fn create(
     service: &Service,
@@ -61,6 +61,44 @@ fn read(
     capability::check_all(&request.volume_capabilities).map_err(|e| request::invalid(&e))?;
     let change = mutable::read(&request.mutable_parameters)?;
     let class = Class::read_with(&request.parameters, &change)?;
+    let requirement = request.accessibility_requirements.as_ref();
+    let new = NewDisk {
+        name,
+        size: request::size_range(request.capacity_range.as_ref())?,
+        snapshot: source(request.volume_content_source.as_ref())?,
+        ..wanted(&class, requirement, settings)?
+    };
+    Ok((new, class))
+}
+
+/// What GetCapacity asks about: a volume of any name and size.
+pub(super) fn of_class(
+    request: &proto::GetCapacityRequest,
+    settings: &Settings,
+) -> Result<NewDisk, Status> {
+    if !request.volume_capabilities.is_empty() {
+        capability::check_all(&request.volume_capabilities).map_err(|e| request::invalid(&e))?;
+    }
+    let class = Class::read(&request.parameters)?;
+    let requirement = request.accessible_topology.as_ref();
+    let requirement = requirement.map(|topology| proto::TopologyRequirement {
+        requisite: vec![topology.clone()],
+        preferred: Vec::new(),
+    });
+    Ok(NewDisk {
+        // They bound the size and not what there is.
+        provisioned_iops: 0,
+        bursting: false,
+        ..wanted(&class, requirement.as_ref(), settings)?
+    })
+}
+
+/// All that class and topology say of a disk, which has no name or size yet.
+fn wanted(
+    class: &Class,
+    requirement: Option<&proto::TopologyRequirement>,
+    settings: &Settings,
+) -> Result<NewDisk, Status> {
     if let Some(region) = class
         .region
         .as_ref()
@@ -72,15 +110,14 @@ fn read(
             settings.region
         )));
     }
-    let requirement = request.accessibility_requirements.as_ref();
     let regional = class.categories.iter().any(Category::is_regional);
-    let new = NewDisk {
-        name,
-        size: request::size_range(request.capacity_range.as_ref())?,
+    Ok(NewDisk {
+        name: String::new(),
+        size: SizeRange::default(),
         categories: class.categories.clone(),
         levels: class.levels.clone(),
         places: zones::choose(requirement, &class.zones, settings.zone.as_ref(), regional)?,
-        snapshot: source(request.volume_content_source.as_ref())?,
+        snapshot: None,
         encrypted: class.encrypted,
         kms_key: class.kms_key.clone(),
         provisioned_iops: class.provisioned_iops,
@@ -89,8 +126,7 @@ fn read(
         resource_group: class.resource_group.clone(),
         tags: class.tags.clone(),
         origin: class.origin.clone(),
-    };
-    Ok((new, class))
+    })
 }
 
 fn source(source: Option<&proto::VolumeContentSource>) -> Result<Option<SnapshotId>, Status> {

@@ -12,6 +12,7 @@ use crate::disk::{self, Disks};
 use crate::model::{RegionId, ZoneId};
 
 mod answer;
+mod capacity;
 mod create;
 mod expand;
 mod list;
@@ -131,6 +132,15 @@ impl Controller for Service {
         _: Request<proto::ControllerGetCapabilitiesRequest>,
     ) -> Result<Response<proto::ControllerGetCapabilitiesResponse>, Status> {
         Ok(Response::new(answer::capabilities()))
+    }
+
+    async fn get_capacity(
+        &self,
+        request: Request<proto::GetCapacityRequest>,
+    ) -> Result<Response<proto::GetCapacityResponse>, Status> {
+        capacity::capacity(self, deadline::of(&request), request.into_inner())
+            .await
+            .map(Response::new)
     }
 
     async fn create_snapshot(

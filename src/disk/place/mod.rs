@@ -6,6 +6,13 @@ use super::error::Error;
 use super::{NewDisk, Result};
 use crate::model::{Category, Gib, PerformanceLevel, ZoneId};
 
+mod order;
+mod refusal;
+mod sold;
+mod stock;
+
+pub(super) use order::Market;
+
 /// One pair of zone and category (with its level) that may hold the disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Candidate {

@@ -1,0 +1,44 @@
+//! How large a disk can be had where.
+
+use std::ops::RangeInclusive;
+
+use super::error::{Error, cloud};
+use super::place::choose;
+use super::{Disks, NewDisk, Result};
+use crate::base::Deadline;
+use crate::model::Gib;
+
+impl Disks {
+    /// The sizes of what is asked for that are in stock; none when it is sold out everywhere. The
+    /// cloud tells that there is stock, not how much: it is taken for one disk of the largest size.
+    /// The answer of the cloud is shared and up to a minute old; what creating disks has found out
+    /// since counts as well.
+    ///
+    /// # Errors
+    /// [`Error::Cloud`] when the stock cannot be looked at.
+    pub async fn capacity(
+        &self,
+        deadline: Deadline,
+        new: &NewDisk,
+    ) -> Result<Option<RangeInclusive<Gib>>> {
+        let choice = match choose(new) {
+            // Nothing of the kind is sold there, now or ever.
+            Err(Error::OutOfStock { .. } | Error::OutOfRange { .. }) => return Ok(None),
+            choice => choice?,
+        };
+        let mut sizes: Option<RangeInclusive<Gib>> = None;
+        for pair in &choice.pairs {
+            let has = self.market.has(self.ecs.as_ref(), deadline, pair).await;
+            if !has.map_err(cloud(format!("look at the stock of {pair}")))? {
+                continue;
+            }
+            let sold = pair.category.sizes_at(pair.level);
+            let most = sold.map_or(pair.size, |sold| *sold.end());
+            sizes = Some(match sizes {
+                None => pair.size..=most,
+                Some(sizes) => pair.size.min(*sizes.start())..=most.max(*sizes.end()),
+            });
+        }
+        Ok(sizes)
+    }
+}

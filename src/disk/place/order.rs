@@ -1,0 +1,162 @@
+//! In what order the pairs of one call are tried, by all that is known of their stock.
+//!
+//! What nothing speaks against goes first, in the caller's order. What was refused lately, or what the
+//! cloud says is sold out, goes last: both may be out of date. Of what both speak against only one is
+//! tried, when nothing else is left; if that is refused too, so would be the others.
+
+use std::time::Duration;
+
+use super::refusal::Refusal;
+use super::sold::Sold;
+use super::stock::{Stock, sells};
+use super::{Candidate, Choice};
+use crate::base::Deadline;
+use crate::base::chain::chain;
+use crate::cloud::{self, Ecs};
+
+/// How long a look at the stock may hold up a creation that can go on without.
+const LOOK: Duration = Duration::from_secs(5);
+
+/// All that is known of what can be had where.
+#[derive(Debug, Default)]
+pub(in crate::disk) struct Market {
+    pub(super) sold: Sold,
+    pub(super) stock: Stock,
+}
+
+/// The pairs of one call that are left to try.
+#[derive(Debug)]
+pub(in crate::disk) struct Round<'a> {
+    market: &'a Market,
+    left: Vec<&'a Candidate>,
+    first: Option<&'a Candidate>,
+    probed: bool,
+    reasons: Vec<String>,
+    only_sizes: bool,
+}
+
+impl Market {
+    /// A round through the pairs of a call, beginning with `first` whatever is known of it.
+    pub(in crate::disk) fn round<'a>(
+        &'a self,
+        choice: &'a Choice,
+        first: Option<&Candidate>,
+    ) -> Round<'a> {
+        let first = first.and_then(|first| choice.pairs.iter().find(|pair| pair.is_as(first)));
+        Round {
+            market: self,
+            left: choice.pairs.iter().collect(),
+            first,
+            probed: false,
+            reasons: Vec::new(),
+            only_sizes: choice.left_out.is_empty(),
+        }
+    }
+
+    /// Whether the pair is in stock, as far as the cloud and the last creations tell.
+    pub(in crate::disk) async fn has(
+        &self,
+        ecs: &dyn Ecs,
+        deadline: Deadline,
+        pair: &Candidate,
+    ) -> cloud::Result<bool> {
+        let zones = self
+            .stock
+            .ask(ecs, deadline, pair.category.is_regional())
+            .await?;
+        Ok(sells(&zones, pair) && self.sold.why(pair).is_none())
+    }
+
+    /// The pair was had.
+    pub(in crate::disk) fn had(&self, pair: &Candidate) {
+        self.sold.had(pair);
+    }
+}
+
+/// What speaks against a pair.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Against {
+    Nothing,
+    One,
+    Both,
+}
+
+impl<'a> Round<'a> {
+    /// The pair to try next; none when none is left that it makes sense to try.
+    pub(in crate::disk) fn next(&mut self) -> Option<&'a Candidate> {
+        let index = match self.first.take() {
+            Some(first) => self.left.iter().position(|pair| std::ptr::eq(*pair, first)),
+            None => self.best(),
+        }?;
+        Some(self.left.remove(index))
+    }
+
+    fn best(&mut self) -> Option<usize> {
+        let ranked = self.left.iter().enumerate();
+        let (index, against) = ranked
+            .map(|(index, pair)| (index, self.against(pair)))
+            .min_by_key(|(_, against)| *against)?;
+        if against == Against::Both && std::mem::replace(&mut self.probed, true) {
+            return None;
+        }
+        Some(index)
+    }
+
+    fn against(&self, pair: &Candidate) -> Against {
+        let refused = self.market.sold.why(pair).is_some();
+        let sold_out = self.market.stock.has(pair) == Some(false);
+        match (refused, sold_out) {
+            (false, false) => Against::Nothing,
+            (true, true) => Against::Both,
+            _ => Against::One,
+        }
+    }
+
+    /// Takes the refusal of a pair to heart. False when no other pair would fare better.
+    ///
+    /// Where several are left, the stock is looked at once, to save their refusals.
+    pub(in crate::disk) async fn refused(
+        &mut self,
+        pair: &Candidate,
+        error: &cloud::Error,
+        ecs: &dyn Ecs,
+        deadline: Deadline,
+    ) -> bool {
+        let Some(refusal) = Refusal::of(error) else {
+            return false;
+        };
+        let reason = chain(error);
+        self.market.sold.note(pair, refusal, &reason);
+        self.reasons.push(format!("{pair}: {reason}"));
+        self.only_sizes &= refusal == Refusal::Size;
+        for regional in [false, true] {
+            let concerned = self
+                .left
+                .iter()
+                .filter(|pair| pair.category.is_regional() == regional);
+            if concerned.count() >= 2 && self.market.stock.is_unknown(regional) {
+                let look = self.market.stock.ask(ecs, deadline.at_most(LOOK), regional);
+                if let Err(error) = look.await {
+                    tracing::debug!(error = chain(&error), "stock is not known");
+                }
+            }
+        }
+        true
+    }
+
+    /// Whether all that was tried was refused for its size alone.
+    pub(in crate::disk) fn only_sizes(&self) -> bool {
+        self.only_sizes && self.left.is_empty()
+    }
+
+    /// Why none could be had: each pair with its reason.
+    pub(in crate::disk) fn reasons(mut self, choice: &Choice) -> String {
+        for pair in &self.left {
+            let why = self.market.sold.why(pair).unwrap_or_default();
+            let reason = format!("{pair}: not tried again, it is sold out and was refused: {why}");
+            self.reasons.push(reason);
+        }
+        self.reasons.extend(choice.left_out.iter().cloned());
+        self.reasons.join("; ")
+    }
+}

@@ -1,0 +1,192 @@
+//! Where a volume goes by what the nodes take, and what it says of that; GetCapacity.
+
+use serde_json::json;
+use tonic::{Code, Request};
+
+use diskplugin::csi::proto::controller_server::Controller;
+use diskplugin::csi::proto::{self, Topology, TopologyRequirement};
+
+use crate::kit::{Stage, code, new_volume, parameters};
+
+const ESSD: &str = "disk.diskplugin.csi.example/cloud_essd";
+const SSD: &str = "disk.diskplugin.csi.example/cloud_ssd";
+const ZONE: &str = "topology.kubernetes.io/zone";
+
+/// A zone of these letters whose nodes take what the keys say.
+fn term(letter: &str, takes: &[&str]) -> Topology {
+    let zone = format!("cn-beijing-{letter}");
+    let mut pairs = vec![(ZONE, zone.as_str())];
+    pairs.extend(takes.iter().map(|key| (*key, "available")));
+    Topology {
+        segments: parameters(&pairs),
+    }
+}
+
+fn request(
+    class: &[(&str, &str)],
+    requisite: Vec<Topology>,
+    preferred: Vec<Topology>,
+) -> proto::CreateVolumeRequest {
+    proto::CreateVolumeRequest {
+        parameters: parameters(class),
+        accessibility_requirements: Some(TopologyRequirement {
+            requisite,
+            preferred,
+        }),
+        ..new_volume("pvc-1")
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_what_the_selected_node_takes_is_bought_and_the_volume_says_zone_and_category() {
+    let stage = Stage::new(&[]);
+    let requirement = request(
+        &[("type", "cloud_ssd,cloud_essd")],
+        vec![term("a", &[SSD]), term("a", &[ESSD])],
+        vec![term("a", &[ESSD])],
+    );
+    let volume = stage.create(requirement).await.unwrap();
+    assert_eq!(stage.bought().1, "cloud_essd");
+    assert_eq!(volume.accessible_topology, [term("a", &[ESSD])]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_no_node_takes_makes_the_scheduler_choose_again() {
+    let stage = Stage::new(&[]);
+    let refused = stage.create(request(
+        &[("type", "cloud_ssd")],
+        vec![term("a", &[ESSD])],
+        Vec::new(),
+    ));
+    let refused = refused.await.unwrap_err();
+    assert_eq!(refused.code(), Code::ResourceExhausted);
+    assert!(
+        refused
+            .message()
+            .contains("cloud_ssd: not taken by the nodes of cn-beijing-a")
+    );
+    assert_eq!(stage.calls("CreateDisk"), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_nodes_say_nothing_of_categories_a_volume_says_nothing_of_them_either() {
+    let stage = Stage::new(&[]);
+    let volume = stage
+        .create(request(&[], vec![term("b", &[])], Vec::new()))
+        .await
+        .unwrap();
+    assert_eq!(volume.accessible_topology, [term("b", &[])]);
+}
+
+async fn capacity(
+    stage: &Stage,
+    class: &[(&str, &str)],
+    place: Option<Topology>,
+) -> (i64, Option<i64>, Option<i64>) {
+    let request = proto::GetCapacityRequest {
+        parameters: parameters(class),
+        accessible_topology: place,
+        ..Default::default()
+    };
+    let answer = stage.service.get_capacity(Request::new(request)).await;
+    let answer = answer.unwrap().into_inner();
+    (
+        answer.available_capacity >> 30,
+        answer.maximum_volume_size.map(|bytes| bytes >> 30),
+        answer.minimum_volume_size.map(|bytes| bytes >> 30),
+    )
+}
+
+#[tokio::test(start_paused = true)]
+async fn capacity_is_that_of_the_class_where_the_topology_says() {
+    let stage = Stage::new(&["--sold-out=cn-beijing-b/cloud_ssd"]);
+    let ssd = [("type", "cloud_ssd")];
+    let full = (32768, Some(32768), Some(20));
+    let nothing = (0, None, None);
+    assert_eq!(capacity(&stage, &ssd, Some(term("a", &[]))).await, full);
+    assert_eq!(capacity(&stage, &ssd, Some(term("b", &[]))).await, nothing);
+    assert_eq!(
+        capacity(&stage, &ssd, Some(term("a", &[ESSD]))).await,
+        nothing
+    );
+    assert_eq!(capacity(&stage, &ssd, Some(term("a", &[SSD]))).await, full);
+    assert_eq!(capacity(&stage, &ssd, None).await, full);
+    let elsewhere = [("type", "cloud_ssd"), ("zoneId", "cn-beijing-c")];
+    assert_eq!(
+        capacity(&stage, &elsewhere, Some(term("a", &[]))).await,
+        nothing
+    );
+    assert_eq!(stage.calls("DescribeAvailableResource"), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn capacity_of_a_class_that_is_wrong_is_refused_and_a_failed_look_is_no_zero() {
+    let stage = Stage::new(&[]);
+    let ask = |class: &[(&str, &str)]| proto::GetCapacityRequest {
+        parameters: parameters(class),
+        ..Default::default()
+    };
+    let wrong = stage
+        .service
+        .get_capacity(Request::new(ask(&[("type", "cloud_gold")])));
+    assert_eq!(code(wrong.await), Code::InvalidArgument);
+    let denied = json!({"code": {"status": 403, "code": "Forbidden.RAM"}});
+    stage.fault("DescribeAvailableResource", &denied);
+    let denied = stage.service.get_capacity(Request::new(ask(&[])));
+    assert_eq!(code(denied.await), Code::PermissionDenied);
+}
+
+#[tokio::test(start_paused = true)]
+async fn mutable_parameters_override_the_class_and_are_part_of_what_a_name_means() {
+    let stage = Stage::new(&[]);
+    let with = |level: &str, tag: &str| proto::CreateVolumeRequest {
+        parameters: parameters(&[("type", "cloud_essd"), ("performanceLevel", "PL1")]),
+        mutable_parameters: parameters(&[("performanceLevel", level), ("diskTags/team", tag)]),
+        ..new_volume("pvc-1")
+    };
+    let made = stage.create(with("PL0", "blue")).await.unwrap();
+    assert_eq!(made.capacity_bytes, 20 << 30);
+    let again = stage.create(with("PL0", "blue")).await.unwrap();
+    assert_eq!(again.volume_id, made.volume_id);
+    for (other, says) in [
+        (with("PL1", "blue"), "performance level is PL0, wanted PL1"),
+        (with("PL0", "red"), "tag team is \"blue\", wanted \"red\""),
+    ] {
+        let refused = stage.create(other).await.unwrap_err();
+        assert_eq!(refused.code(), Code::AlreadyExists);
+        assert!(refused.message().contains(says), "{}", refused.message());
+    }
+    let unknown = proto::CreateVolumeRequest {
+        mutable_parameters: parameters(&[("zoneId", "cn-beijing-b")]),
+        ..new_volume("pvc-2")
+    };
+    assert_eq!(code(stage.create(unknown).await), Code::InvalidArgument);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_provisioner_says_of_the_claim_becomes_tags_and_makes_no_other_volume() {
+    let stage = Stage::new(&[]);
+    let mut told = new_volume("pvc-1");
+    for (name, value) in [
+        ("pvc/name", "data"),
+        ("pvc/namespace", "prod"),
+        ("pv/name", "pvc-1"),
+    ] {
+        told.parameters
+            .insert(format!("csi.storage.k8s.io/{name}"), value.to_owned());
+    }
+    told.parameters
+        .insert("diskTags".to_owned(), "team:blue".to_owned());
+    let volume = stage.create(told.clone()).await.unwrap();
+    let state = stage.cloud.state();
+    let tags = &state["disks"][0]["tags"].to_string();
+    for part in ["kubernetes.io/created-for/pvc/name", "prod", "team", "blue"] {
+        assert!(tags.contains(part), "{tags}");
+    }
+    // The provisioner is started without --extra-create-metadata from now on.
+    told.parameters
+        .retain(|key, _| !key.starts_with("csi.storage"));
+    let again = stage.restarted().create_volume(Request::new(told)).await;
+    let again = again.unwrap().into_inner().volume.unwrap();
+    assert_eq!(again.volume_id, volume.volume_id);
+}

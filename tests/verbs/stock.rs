@@ -1,0 +1,224 @@
+//! What is sold out is found out once for many creations, and believed for a while.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use diskplugin::disk::{Error, Meaning, NewDisk};
+use diskplugin::model::{Category, PerformanceLevel};
+
+use crate::kit::{Stage, available, gib, minutes, text, wanted, zone};
+
+const SOLD: &str = "--sold-out=*/cloud_efficiency,*/cloud_ssd,*/cloud";
+
+fn tried(stage: &Stage) -> Vec<String> {
+    let calls = stage.cloud.calls();
+    let tried = calls.iter().filter(|call| call.action == "CreateDisk");
+    tried
+        .map(|call| call.params["DiskCategory"].clone())
+        .collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_happy_path_does_not_look_at_the_stock() {
+    let stage = Stage::new(&[]);
+    for n in 0..3 {
+        let new = available(&format!("pvc-{n}"));
+        stage.disks.create(minutes(1), &new).await.unwrap();
+    }
+    assert_eq!(stage.calls("DescribeAvailableResource"), 0);
+    assert_eq!(stage.calls("CreateDisk"), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_one_refusal_one_look_at_the_stock_spares_all_the_others() {
+    let stage = Stage::new(&[SOLD]);
+    for n in 0..5 {
+        let new = available(&format!("pvc-{n}"));
+        let disk = stage.disks.create(minutes(1), &new).await.unwrap();
+        assert_eq!(disk.category, Category::CloudEssd);
+    }
+    assert_eq!(tried(&stage)[..2], ["cloud_efficiency", "cloud_essd"]);
+    assert_eq!(stage.calls("CreateDisk"), 6);
+    assert_eq!(stage.calls("DescribeAvailableResource"), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_the_stock_each_is_refused_once_and_then_remembered() {
+    let stage = Stage::new(&[SOLD]);
+    stage.configure(&json!({"denied": ["DescribeAvailableResource"]}));
+    let denied = json!({"code": {"status": 403, "code": "Forbidden.RAM"}});
+    stage.faults("DescribeAvailableResource", 1000, &denied);
+    for n in 0..5 {
+        let new = available(&format!("pvc-{n}"));
+        let disk = stage.disks.create(minutes(1), &new).await.unwrap();
+        assert_eq!(disk.category, Category::CloudEssd);
+    }
+    assert_eq!(stage.calls("CreateDisk"), 3 + 5);
+    // Having got no answer is remembered as well.
+    assert_eq!(stage.calls("DescribeAvailableResource"), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_sold_out_is_first_again_after_a_few_minutes() {
+    let stage = Stage::new(&[SOLD]);
+    stage
+        .disks
+        .create(minutes(1), &available("pvc-1"))
+        .await
+        .unwrap();
+    stage.configure(&json!({"sold_out": []}));
+    tokio::time::sleep(Duration::from_secs(200)).await;
+    let disk = stage
+        .disks
+        .create(minutes(1), &available("pvc-2"))
+        .await
+        .unwrap();
+    assert_eq!(disk.category, Category::CloudEfficiency);
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_all_is_sold_out_a_repeat_costs_one_probe_and_still_names_every_pair() {
+    let stage = Stage::new(&["--sold-out=*/*"]);
+    let new = NewDisk {
+        places: vec![zone("a").into(), zone("b").into()],
+        ..available("pvc-1")
+    };
+    let refused = stage.disks.create(minutes(1), &new).await.unwrap_err();
+    assert_eq!(refused.meaning(), Meaning::Exhausted);
+    stage.cloud.clear_calls();
+    for _ in 0..3 {
+        let refused = stage.disks.create(minutes(1), &new).await.unwrap_err();
+        let text = text(&refused);
+        for category in Category::CREATABLE {
+            for zone in ["a", "b"] {
+                let pair = format!("{category} in cn-beijing-{zone}: ");
+                assert!(text.contains(&pair), "{pair}: {text}");
+            }
+        }
+    }
+    // Each repeat may have to pass the token that the first one used up.
+    assert!(stage.calls("CreateDisk") <= 6, "{:?}", tried(&stage));
+    stage.configure(&json!({"sold_out": []}));
+    let disk = stage.disks.create(minutes(1), &new).await.unwrap();
+    assert_eq!(stage.only_disk(), disk.id);
+}
+
+#[tokio::test(start_paused = true)]
+async fn stock_that_comes_back_in_one_pair_only_is_found_within_minutes() {
+    let stage = Stage::new(&["--sold-out=*/*"]);
+    let new = available("pvc-1");
+    stage.disks.create(minutes(1), &new).await.unwrap_err();
+    stage.configure(&json!({"sold_out": [
+        "*/cloud_efficiency", "*/cloud_ssd", "*/cloud", "*/cloud_essd", "*/cloud_essd_entry"
+    ]}));
+    let mut waited = 0;
+    let disk = loop {
+        match stage.disks.create(minutes(1), &new).await {
+            Ok(disk) => break disk,
+            Err(error) => assert!(matches!(error, Error::OutOfStock { .. }), "{error}"),
+        }
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        waited += 10;
+        assert!(waited <= 90);
+    };
+    assert_eq!(disk.category, Category::CloudAuto);
+    assert_eq!(stage.only_disk(), disk.id);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_quota_that_a_large_disk_has_met_does_not_stand_in_the_way_of_a_small_one() {
+    let stage = Stage::new(&[]);
+    stage.configure(&json!({"limits": {"zone_category_gib": 100}}));
+    let large = NewDisk {
+        size: gib(500),
+        ..wanted("large")
+    };
+    let refused = stage.disks.create(minutes(1), &large).await.unwrap_err();
+    assert_eq!(refused.meaning(), Meaning::Exhausted);
+    assert!(
+        text(&refused).contains("QuotaExceed.DiskCapacity"),
+        "{refused}"
+    );
+    let small = stage.disks.create(minutes(1), &wanted("small")).await;
+    assert_eq!(small.unwrap().category, Category::CloudEssd);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_level_that_a_zone_does_not_sell_is_passed_over() {
+    let stage = Stage::new(&[]);
+    let code =
+        json!({"code": {"status": 400, "code": "InvalidPerformanceLevel.ValueNotSupported"}});
+    stage.fault("CreateDisk", &code);
+    let new = NewDisk {
+        size: gib(500),
+        levels: vec![PerformanceLevel::Pl0, PerformanceLevel::Pl1],
+        ..wanted("pvc-1")
+    };
+    let disk = stage.disks.create(minutes(1), &new).await.unwrap();
+    assert_eq!(disk.performance_level.as_deref(), Some("PL1"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_size_that_the_cloud_sells_nowhere_is_out_of_range_though_the_table_has_it() {
+    let stage = Stage::new(&[]);
+    let code = json!({"code": {"status": 403, "code": "InvalidDataDiskSize.ValueNotSupported"}});
+    stage.faults("CreateDisk", 10, &code);
+    let refused = stage
+        .disks
+        .create(minutes(1), &available("pvc-1"))
+        .await
+        .unwrap_err();
+    assert_eq!(refused.meaning(), Meaning::OutOfRange, "{refused}");
+    assert!(stage.rows().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn capacity_is_the_largest_size_that_is_in_stock_and_none_where_it_is_sold_out() {
+    let stage = Stage::new(&["--sold-out=cn-beijing-a/cloud_essd,cn-beijing-b/*"]);
+    let at = |letter: &str, categories: &[Category]| NewDisk {
+        places: vec![zone(letter).into()],
+        categories: categories.to_vec(),
+        size: diskplugin::model::SizeRange::default(),
+        ..wanted("")
+    };
+    for (new, sizes) in [
+        (at("a", &[Category::CloudEssd]), None),
+        (
+            at("a", &[Category::CloudEssd, Category::Cloud]),
+            Some((5, 2000)),
+        ),
+        (at("b", &Category::CREATABLE), None),
+        (
+            at("c", &[Category::CloudSsd, Category::CloudAuto]),
+            Some((1, 65536)),
+        ),
+    ] {
+        let sizes_found = stage.disks.capacity(minutes(1), &new).await.unwrap();
+        let found = sizes_found.map(|sizes| (sizes.start().0, sizes.end().0));
+        assert_eq!(found, sizes, "{new:?}");
+    }
+    assert_eq!(stage.calls("DescribeAvailableResource"), 1);
+    tokio::time::sleep(Duration::from_secs(61)).await;
+    stage.configure(&json!({"sold_out": []}));
+    let essd = at("a", &[Category::CloudEssd]);
+    let back = stage.disks.capacity(minutes(1), &essd).await.unwrap();
+    assert_eq!(back.map(|sizes| sizes.start().0), Some(20));
+}
+
+#[tokio::test(start_paused = true)]
+async fn capacity_knows_what_creating_has_found_out_where_the_stock_lags() {
+    let stage = Stage::new(&["--sold-out=*/cloud_essd"]);
+    stage.configure(&json!({"rules": {"stock_lags": true}}));
+    let new = wanted("pvc-1");
+    assert!(
+        stage
+            .disks
+            .capacity(minutes(1), &new)
+            .await
+            .unwrap()
+            .is_some()
+    );
+    stage.disks.create(minutes(1), &new).await.unwrap_err();
+    assert_eq!(stage.disks.capacity(minutes(1), &new).await.unwrap(), None);
+}
