@@ -5,7 +5,7 @@ use super::missing::settled;
 use super::{Disks, Result};
 use crate::base::Deadline;
 use crate::cloud::Kind;
-use crate::cloud::poll::Seen;
+use crate::cloud::poll::{Seen, WaitError};
 use crate::model::{DiskId, InstanceId, tag};
 
 impl Disks {
@@ -15,11 +15,20 @@ impl Disks {
     /// [`Error::StillAttached`] and [`Error::NotOurs`], when nothing was done.
     pub async fn delete(&self, deadline: Deadline, disk: &DiskId) -> Result<()> {
         let step = || format!("delete disk {disk}");
+        let mut refusal = None;
         loop {
             let row = settled(&self.disks, disk, deadline).await;
-            let look = || format!("look at disk {disk} before deleting it");
-            let Some(row) = row.map_err(wait(look()))? else {
-                return Ok(());
+            let row = match (row, refusal.take()) {
+                (Ok(Some(row)), _) => row,
+                (Ok(None), _) => return Ok(()),
+                // Why it was not deleted so far tells more than that the time is up.
+                (Err(WaitError::Deadline { .. }), Some(refusal)) => {
+                    return Err(cloud(step())(refusal));
+                }
+                (Err(error), _) => {
+                    let look = format!("look at disk {disk} before deleting it");
+                    return Err(wait(look)(error));
+                }
             };
             self.owns(&row.tags).map_err(|owner| Error::NotOurs {
                 what: format!("disk {disk}"),
@@ -41,10 +50,10 @@ impl Disks {
                 // Still loading from its snapshot, or on its way off a node: look again in a tick.
                 Err(error) if error.kind() == Kind::Conflict => {
                     let next = |seen| matches!(seen, Seen::Row(_) | Seen::Nothing).then_some(());
-                    self.disks
-                        .until(disk, deadline, next)
-                        .await
-                        .map_err(|_| cloud(step())(error))?;
+                    match self.disks.until(disk, deadline, next).await {
+                        Ok(()) => refusal = Some(error),
+                        Err(_) => return Err(cloud(step())(error)),
+                    }
                 }
                 Err(error) => return Err(cloud(step())(error)),
             }

@@ -2,7 +2,7 @@
 
 use crate::cloud;
 use crate::cloud::poll::WaitError;
-use crate::model::{ClusterId, DiskId, InstanceId, SnapshotId};
+use crate::model::{ClusterId, DiskId, InstanceId, SnapshotId, TaskId};
 
 /// A verb that did not reach its state.
 #[derive(Debug, thiserror::Error)]
@@ -126,6 +126,75 @@ pub enum Error {
     SnapshotNotReady {
         /// The snapshot.
         snapshot: SnapshotId,
+    },
+    /// The disk cannot be what is wanted, by the rules of the cloud.
+    #[error("disk {disk} cannot become {wanted}: {reason}")]
+    CannotBecome {
+        /// The disk.
+        disk: DiskId,
+        /// What, in words.
+        wanted: String,
+        /// Why, with the bound.
+        reason: String,
+    },
+    /// The cloud will not change the disk like this.
+    #[error("disk {disk} cannot be changed like this")]
+    Unchangeable {
+        /// The disk.
+        disk: DiskId,
+        /// The cloud's words.
+        #[source]
+        source: cloud::Error,
+    },
+    /// It was changed not long ago.
+    #[error(
+        "disk {disk} was changed not long ago, and the cloud lets some time pass between two changes \
+         of the category; it will be tried again"
+    )]
+    Cooling {
+        /// The disk.
+        disk: DiskId,
+        /// The cloud's words.
+        #[source]
+        source: cloud::Error,
+    },
+    /// The change was begun and then failed in the cloud.
+    #[error(
+        "the cloud gave up changing disk {disk} (task {task}), which is as it was before; it will be \
+         tried again"
+    )]
+    TaskFailed {
+        /// The disk.
+        disk: DiskId,
+        /// The task.
+        task: TaskId,
+    },
+    /// It grows only while no node has it.
+    #[error(
+        "disk {disk} does not grow while it is attached to {holders}; unpublish the volume first, and \
+         it grows then"
+    )]
+    OnlyOffline {
+        /// The disk.
+        disk: DiskId,
+        /// Who has it.
+        holders: String,
+        /// The cloud's words.
+        #[source]
+        source: cloud::Error,
+    },
+    /// It grows only while its node runs.
+    #[error(
+        "disk {disk} does not grow while {holders} does not run; start it, or unpublish the volume"
+    )]
+    NodeStopped {
+        /// The disk.
+        disk: DiskId,
+        /// Who has it.
+        holders: String,
+        /// The cloud's words.
+        #[source]
+        source: cloud::Error,
     },
     /// Too many are at it.
     #[error(

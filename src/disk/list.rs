@@ -130,7 +130,7 @@ impl Disks {
     }
 }
 
-fn cut<T>(
+pub(super) fn cut<T>(
     rows: Vec<T>,
     key: impl Fn(&T) -> (Option<Timestamp>, String),
     after: Option<&Cursor>,

@@ -47,11 +47,18 @@ impl Error {
             Self::NotOurs { .. }
             | Self::InUseElsewhere { .. }
             | Self::StillAttached { .. }
+            | Self::Cooling { .. }
+            | Self::OnlyOffline { .. }
             | Self::SnapshotNotReady { .. } => Meaning::Precondition,
             Self::Exists { .. } => Meaning::AlreadyExists,
             Self::OutOfStock { .. } | Self::NodeFull { .. } => Meaning::Exhausted,
             Self::OutOfRange { .. } => Meaning::OutOfRange,
-            Self::FellBack { .. } | Self::SnapshotFailed { .. } => Meaning::Failed,
+            Self::CannotBecome { .. } | Self::Unchangeable { .. } => Meaning::Refused,
+            // Not a precondition: the resizer would take that for "only offline".
+            Self::NodeStopped { .. } => Meaning::Busy,
+            Self::TaskFailed { .. } | Self::FellBack { .. } | Self::SnapshotFailed { .. } => {
+                Meaning::Failed
+            }
             Self::Queue { .. } => Meaning::Deadline,
             Self::Wait {
                 source: WaitError::Deadline { .. },

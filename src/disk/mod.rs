@@ -8,7 +8,8 @@ use std::sync::Arc;
 use crate::base::Tasks;
 use crate::cloud::Ecs;
 use crate::cloud::poll::{Pace, Watch};
-use crate::model::{ClusterId, Disk, DiskId, Snapshot, SnapshotId};
+use crate::model::{ClusterId, Disk, DiskHealth, DiskId, Snapshot, SnapshotId};
+use crate::model::{Task, TaskId};
 
 mod attach;
 mod buy;
@@ -20,11 +21,13 @@ mod detach;
 mod error;
 mod find;
 mod fresh;
+mod health;
 mod label;
 mod left;
 mod list;
 mod meaning;
 mod missing;
+mod modify;
 mod place;
 mod resize;
 mod slots;
@@ -33,6 +36,7 @@ mod trail;
 mod wanted;
 
 pub use error::Error;
+pub use health::{Ailment, Ill, Severity, ailments};
 pub use list::{Cursor, InvalidCursor, Listed};
 pub use meaning::Meaning;
 pub use snapshot::NewSnapshot;
@@ -47,6 +51,8 @@ pub struct Disks {
     ecs: Arc<dyn Ecs>,
     disks: Watch<DiskId, Disk>,
     snapshots: Watch<SnapshotId, Snapshot>,
+    tasks: Watch<TaskId, Task>,
+    healths: Watch<DiskId, DiskHealth>,
     slots: slots::Slots,
     trails: trail::Trails,
     market: place::Market,
@@ -70,6 +76,8 @@ impl Disks {
         Self {
             disks: Watch::disks(Arc::clone(&ecs), tasks.clone(), pace),
             snapshots: Watch::snapshots(Arc::clone(&ecs), tasks.clone(), pace),
+            tasks: Watch::tasks(Arc::clone(&ecs), tasks.clone(), patient(pace)),
+            healths: Watch::health(Arc::clone(&ecs), tasks.clone(), pace),
             slots: slots::Slots::default(),
             trails: trail::Trails::default(),
             market: place::Market::default(),
@@ -78,5 +86,13 @@ impl Disks {
             ecs,
             cluster,
         }
+    }
+}
+
+/// For what takes minutes to hours.
+fn patient(pace: Pace) -> Pace {
+    Pace {
+        tick: pace.tick * 6,
+        ..pace
     }
 }

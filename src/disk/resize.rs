@@ -7,7 +7,7 @@ use super::{Disks, Result};
 use crate::base::Deadline;
 use crate::cloud::poll::Seen;
 use crate::cloud::{self as api, Kind, ResizeDisk, ResizeMode};
-use crate::model::{ClientToken, Disk, DiskId, DiskStatus, Gib, SizeRange};
+use crate::model::{ClientToken, Disk, DiskId, DiskStatus, Gib, InstanceId, SizeRange};
 
 /// By these the cloud says that the disk is that large already.
 const NOT_LARGER: [&str; 2] = ["InvalidDiskSize", "InvalidDiskSize.TooSmall"];
@@ -15,8 +15,24 @@ const NOT_LARGER: [&str; 2] = ["InvalidDiskSize", "InvalidDiskSize.TooSmall"];
 /// By this it says that no node uses the disk.
 const NOT_IN_USE: &str = "IncorrectDiskStatus";
 
-/// By this it says that the category grows offline only.
-const NOT_ONLINE: &str = "InvalidDiskSize.NotSupportResizeOnline";
+/// By these it says that the disk grows offline only.
+const NOT_ONLINE: [&str; 3] = [
+    "InvalidDiskSize.NotSupportResizeOnline",
+    "InvalidOperation.MultiAttachDiskNotSupportResizeOnline",
+    "InvalidOperation.InstanceTypeNotSupportOnlineResize",
+];
+
+/// By this it says that the node which has the disk does not run.
+const NOT_RUNNING: &str = "InvalidInstanceStatus.NotRunning";
+
+/// By these it says that it sells no such size.
+const NOT_SOLD: [&str; 2] = [
+    "InvalidDiskSize.TooLarge",
+    "InvalidDataDiskSize.ValueNotSupported",
+];
+
+/// The largest disk of all: what a category that this driver does not know may grow to.
+const LARGEST: Gib = Gib(65536);
 
 impl Disks {
     /// Grows the disk to the smallest size that the request admits, unless it is that large, and
@@ -24,7 +40,8 @@ impl Disks {
     ///
     /// # Errors
     /// [`Error::OutOfRange`] when the disk is larger than the limit already, or its category does
-    /// not sell such a size.
+    /// not sell such a size; [`Error::OnlyOffline`] and [`Error::NodeStopped`] when who has it stands
+    /// in the way.
     pub async fn resize(
         &self,
         deadline: Deadline,
@@ -48,8 +65,7 @@ impl Disks {
                 row.size
             )));
         }
-        let sizes = row.category.sizes();
-        let sizes = sizes.ok_or_else(|| refuse(format!("{} is not resized", row.category)))?;
+        let sizes = row.category.sizes().unwrap_or(Gib(1)..=LARGEST);
         let size = wanted.resolve(sizes);
         let size = size.map_err(|refused| refuse(format!("{}: {refused}", row.category)))?;
         let step = || format!("resize disk {disk} from {} to {size}", row.size);
@@ -61,11 +77,46 @@ impl Disks {
                 .note(disk.as_str(), |past| past.refused = 0),
             // It is that large already: an earlier call did it, and the look was of before.
             Err(error) if error.code().is_some_and(|code| NOT_LARGER.contains(&code)) => {}
-            Err(error) => return Err(cloud(step())(error)),
+            Err(error) if error.code().is_some_and(|code| NOT_SOLD.contains(&code)) => {
+                return Err(refuse(format!("{}: {error}", row.category)));
+            }
+            Err(error) => return Err(self.refused(deadline, &row, error).await),
         }
         self.wait_grown(deadline, disk, size)
             .await
             .map_err(wait(step()))
+    }
+
+    /// What to tell of a refusal, with who has the disk now.
+    async fn refused(&self, deadline: Deadline, row: &Disk, source: api::Error) -> Error {
+        let offline = source.code().is_some_and(|code| NOT_ONLINE.contains(&code));
+        if !offline && !source.has_code(NOT_RUNNING) {
+            return cloud(format!("resize disk {}", row.id))(source);
+        }
+        let now = self.disks.look(&row.id, deadline).await;
+        let holders = match now {
+            Ok(Some(now)) => now.attachments.clone(),
+            Ok(None) | Err(_) => row.attachments.clone(),
+        };
+        let names: Vec<_> = holders.iter().map(InstanceId::as_str).collect();
+        let holders = match names.as_slice() {
+            [] => "a node".to_owned(),
+            names => format!("node {}", names.join(" and ")),
+        };
+        let disk = row.id.clone();
+        if offline {
+            Error::OnlyOffline {
+                disk,
+                holders,
+                source,
+            }
+        } else {
+            Error::NodeStopped {
+                disk,
+                holders,
+                source,
+            }
+        }
     }
 
     /// Online wherever the cloud takes it: grown offline, an attached disk stays as small as it was
@@ -81,7 +132,10 @@ impl Disks {
             let Err(refusal) = outcome else {
                 return Ok(());
             };
-            if refusal.has_code(NOT_ONLINE) {
+            if refusal
+                .code()
+                .is_some_and(|code| NOT_ONLINE.contains(&code))
+            {
                 // The category says nothing of who holds the disk: only looks can tell.
                 if !self.stays_free(deadline, disk).await {
                     return Err(refusal);

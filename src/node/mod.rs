@@ -13,6 +13,7 @@ use crate::model::{Category, DiskId, InstanceId, ZoneId};
 pub mod error;
 pub mod expand;
 pub mod find;
+pub mod health;
 pub mod info;
 mod observe;
 pub mod path;
@@ -34,7 +35,7 @@ pub use find::FindError;
 pub use info::Info;
 pub use path::{InvalidPath, VolumePath};
 pub use plan::Refusal;
-pub use request::{Access, Expand, Leave, Publish, Stage, Stats, Volume};
+pub use request::{Access, Expand, Health, Leave, Publish, Stage, Stats, Volume};
 pub use stats::VolumeStats;
 
 // What callers meet in errors and answers.

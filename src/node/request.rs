@@ -100,6 +100,15 @@ pub struct Stats {
     pub path: VolumePath,
 }
 
+/// What is wrong with a volume.
+#[derive(Debug, Clone)]
+pub struct Health {
+    /// The volume.
+    pub volume: Volume,
+    /// Where it is staged or published, as far as the caller says.
+    pub places: Vec<VolumePath>,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -326,3 +326,49 @@ async fn another_volume_at_the_path_is_not_this_one() {
         "volume d-bp2 is not at /staging: /dev/vdb is mounted there"
     );
 }
+
+fn health(places: &[&str]) -> Health {
+    Health {
+        volume: volume(),
+        places: places.iter().map(|path| path.parse().unwrap()).collect(),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_volume_that_is_well_tells_nothing_with_or_without_its_path() {
+    let (_, node) = world(staged());
+    for places in [&[][..], &["/staging"]] {
+        assert_eq!(node.health(&health(places)).await.unwrap(), []);
+    }
+    assert_eq!(node.storage_health().await, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_mount_whose_device_is_gone_is_told_and_a_volume_elsewhere_is_not_here() {
+    let state = State {
+        devices: Vec::new(),
+        ..staged()
+    };
+    let (_, node) = world(state);
+    let found = node
+        .health(&health(&["/target", "/staging"]))
+        .await
+        .unwrap();
+    assert_eq!(found[0].reason(), "DeviceGone");
+    assert!(found[0].to_string().contains("/staging"), "{}", found[0]);
+    let missing = node.health(&health(&[])).await.unwrap_err();
+    assert!(matches!(missing, Error::NotHere { .. }), "{missing:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_filesystem_that_the_kernel_made_read_only_is_told() {
+    let mut mount = mount_of(&disk("vdb", 16, "bp1"), "/staging", "rw,relatime");
+    mount.super_options = "ro,errors=remount-ro".to_owned();
+    let state = State {
+        mounts: vec![mount],
+        ..with_disk(Content::Blank)
+    };
+    let (_, node) = world(state);
+    let found = node.health(&health(&[])).await.unwrap();
+    assert_eq!(found[0].reason(), "RemountedReadOnly");
+}

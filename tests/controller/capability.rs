@@ -150,11 +150,16 @@ async fn exactly_the_calls_that_are_served_are_advertised() {
             "CREATE_DELETE_VOLUME",
             "EXPAND_VOLUME",
             "GET_CAPACITY",
+            "GET_VOLUME",
+            "GET_VOLUME_HEALTH",
             "LIST_SNAPSHOTS",
             "LIST_VOLUMES",
             "LIST_VOLUMES_PUBLISHED_NODES",
+            "LIST_VOLUME_HEALTH",
+            "MODIFY_VOLUME",
             "PUBLISH_UNPUBLISH_VOLUME",
             "SINGLE_NODE_MULTI_WRITER",
+            "VOLUME_CONDITION",
         ]
     );
 }

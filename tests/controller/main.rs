@@ -13,5 +13,6 @@ mod class;
 mod code;
 mod field;
 mod kit;
+mod modify;
 mod place;
 mod together;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use diskplugin::csi::param::Class;
+use diskplugin::csi::param::{Class, mutable};
 use diskplugin::model::{Category, Filesystem};
 use diskplugin::sim::config::Config;
 use diskplugin::sim::fault::FaultKind;
@@ -18,6 +18,21 @@ fn every_parameter_of_a_storage_class_has_its_row() {
     let allowed = refusal.split_once("allowed are ").expect("it says so").1;
     let allowed = allowed.replace(" and ", ", ");
     let text = read("docs/reference/storage-class.md");
+    report(
+        allowed
+            .split(", ")
+            .map(|name| format!("| `{name}` |"))
+            .filter(|row| !text.contains(row)),
+    );
+}
+
+#[test]
+fn every_mutable_parameter_has_its_row() {
+    let unknown = HashMap::from([("unknown".to_owned(), String::new())]);
+    let refusal = mutable::read(&unknown).unwrap_err().message().to_owned();
+    let allowed = refusal.split_once("allowed are ").expect("it says so").1;
+    let allowed = allowed.replace(" and ", ", ");
+    let text = read("docs/reference/volume-attributes-class.md");
     report(
         allowed
             .split(", ")

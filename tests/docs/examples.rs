@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use diskplugin::csi::identity::DRIVER;
-use diskplugin::csi::param::Class;
+use diskplugin::csi::param::{Class, mutable};
 use serde::Deserialize;
 
 use crate::page::{read, root};
@@ -61,8 +61,70 @@ fn strict(text: &str) -> Result<Vec<StorageClass>, serde_saphyr::Error> {
 #[test]
 fn every_example_is_a_file_that_a_test_reads() {
     let entries = std::fs::read_dir(root().join("examples")).unwrap();
-    let names: Vec<_> = entries.map(|entry| entry.unwrap().file_name()).collect();
-    assert_eq!(names, ["storageclass.yaml"], "add a test for the new one");
+    let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(
+        names,
+        [
+            "expansion.yaml",
+            "storageclass.yaml",
+            "volumeattributesclass.yaml"
+        ],
+        "add a test for the new one"
+    );
+}
+
+/// `storage.k8s.io/v1`, as far as it is used.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct VolumeAttributesClass {
+    api_version: String,
+    kind: String,
+    metadata: Metadata,
+    driver_name: String,
+    parameters: HashMap<String, String>,
+}
+
+fn attribute_classes() -> Vec<VolumeAttributesClass> {
+    let options = serde_saphyr::options! { no_schema: true };
+    let text = read("examples/volumeattributesclass.yaml");
+    serde_saphyr::from_multiple_with_options(&text, options)
+        .unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn every_example_of_a_volume_attributes_class_is_one_that_the_driver_accepts() {
+    let classes = attribute_classes();
+    assert_eq!(classes.len(), 2);
+    report(classes.iter().filter_map(|class| {
+        let name = &class.metadata.name;
+        assert_eq!(class.api_version, "storage.k8s.io/v1", "{name}");
+        assert_eq!(class.kind, "VolumeAttributesClass", "{name}");
+        assert_eq!(class.driver_name, DRIVER, "{name}");
+        let change = match mutable::read(&class.parameters) {
+            Ok(change) => change,
+            Err(refusal) => return Some(format!("{name}: {}", refusal.message())),
+        };
+        change.is_empty().then(|| format!("{name} changes nothing"))
+    }));
+}
+
+#[test]
+fn the_example_claim_names_classes_of_the_other_examples() {
+    let text = read("examples/expansion.yaml");
+    let names = |key: &str| {
+        let line = text.lines().find(|line| line.trim_start().starts_with(key));
+        line.unwrap().split_once(':').unwrap().1.trim().to_owned()
+    };
+    let class = names("storageClassName:");
+    assert!(
+        classes().iter().any(|c| c.metadata.name == class),
+        "{class}"
+    );
+    let class = names("volumeAttributesClassName:");
+    let known = attribute_classes();
+    assert!(known.iter().any(|c| c.metadata.name == class), "{class}");
+    assert!(text.contains("kind: PersistentVolumeClaim"));
 }
 
 #[test]

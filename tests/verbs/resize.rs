@@ -286,6 +286,8 @@ async fn a_node_that_does_not_run_is_told_with_the_clouds_code() {
         .unwrap_err();
     for part in [
         disk.as_str(),
+        "node i-one",
+        "start it",
         "InvalidInstanceStatus.NotRunning",
         "RequestId",
     ] {
@@ -305,4 +307,49 @@ async fn an_unknown_disk_is_not_found() {
         .resize(minutes(1), &"d-none".parse().unwrap(), gib(30))
         .await;
     assert_eq!(refused.unwrap_err().meaning(), Meaning::NotFound);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_disk_that_grows_offline_only_is_a_precondition_that_names_its_holder() {
+    for code in [
+        "InvalidDiskSize.NotSupportResizeOnline",
+        "InvalidOperation.MultiAttachDiskNotSupportResizeOnline",
+        "InvalidOperation.InstanceTypeNotSupportOnlineResize",
+    ] {
+        let stage = Stage::new(&[]);
+        let disk = stage.disk("pvc-1").await;
+        stage.disks.attach(minutes(1), &disk, &one()).await.unwrap();
+        let kind = json!({"code": {"status": 403, "code": code}});
+        stage.faults("ResizeDisk", 1, &kind);
+        let refused = stage.disks.resize(minutes(1), &disk, gib(30)).await;
+        let refused = refused.unwrap_err();
+        // FAILED_PRECONDITION: external-resizer waits until nobody has it.
+        assert_eq!(refused.meaning(), Meaning::Precondition, "{code}");
+        for part in [disk.as_str(), "node i-one", code, "unpublish"] {
+            assert!(text(&refused).contains(part), "{}", text(&refused));
+        }
+        stage.disks.detach(minutes(1), &disk, &one()).await.unwrap();
+        stage.faults("ResizeDisk", 1, &kind);
+        let grown = stage.disks.resize(minutes(1), &disk, gib(30)).await;
+        assert_eq!(grown.unwrap().size.0, 30, "{code}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_size_that_only_the_cloud_knows_not_to_be_sold_is_out_of_range() {
+    for code in [
+        "InvalidDiskSize.TooLarge",
+        "InvalidDataDiskSize.ValueNotSupported",
+    ] {
+        let stage = Stage::new(&[]);
+        let disk = stage.disk("pvc-1").await;
+        stage.fault(
+            "ResizeDisk",
+            &json!({"code": {"status": 403, "code": code}}),
+        );
+        let refused = stage.disks.resize(minutes(1), &disk, gib(30)).await;
+        let refused = refused.unwrap_err();
+        assert_eq!(refused.meaning(), Meaning::OutOfRange, "{code}");
+        assert!(text(&refused).contains(code), "{}", text(&refused));
+    }
 }

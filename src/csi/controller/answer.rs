@@ -5,10 +5,11 @@ use std::collections::HashMap;
 use crate::csi::proto;
 use crate::csi::proto::controller_service_capability::rpc::Type;
 use crate::csi::proto::controller_service_capability::{Rpc, Type as Capability};
-use crate::model::{Disk, Snapshot, SnapshotId, topology};
+use crate::disk::{Ailment, Severity};
+use crate::model::{Disk, DiskId, Snapshot, SnapshotId, topology};
 
 /// Every RPC that is served.
-const CAPABILITIES: [Type; 9] = [
+const CAPABILITIES: &[Type] = &[
     Type::CreateDeleteVolume,
     Type::PublishUnpublishVolume,
     Type::ListVolumes,
@@ -17,6 +18,11 @@ const CAPABILITIES: [Type; 9] = [
     Type::CreateDeleteSnapshot,
     Type::ListSnapshots,
     Type::ExpandVolume,
+    Type::ModifyVolume,
+    Type::GetVolume,
+    Type::VolumeCondition,
+    Type::GetVolumeHealth,
+    Type::ListVolumeHealth,
     Type::SingleNodeMultiWriter,
 ];
 
@@ -25,7 +31,7 @@ pub(super) fn capabilities() -> proto::ControllerGetCapabilitiesResponse {
         r#type: Some(Capability::Rpc(Rpc { r#type: rpc.into() })),
     };
     proto::ControllerGetCapabilitiesResponse {
-        capabilities: CAPABILITIES.into_iter().map(capability).collect(),
+        capabilities: CAPABILITIES.iter().copied().map(capability).collect(),
     }
 }
 
@@ -60,6 +66,35 @@ pub(super) fn topology(disk: &Disk, nodes_say: bool) -> Vec<proto::Topology> {
         return Vec::new();
     }
     vec![proto::Topology { segments }]
+}
+
+/// Whether it is well, for callers that know no more than that.
+pub(super) fn condition(ailments: &[Ailment]) -> proto::VolumeCondition {
+    let messages: Vec<_> = ailments.iter().map(|one| one.message.as_str()).collect();
+    proto::VolumeCondition {
+        abnormal: !ailments.is_empty(),
+        message: if messages.is_empty() {
+            "nothing is known to be wrong".to_owned()
+        } else {
+            messages.join("; ")
+        },
+    }
+}
+
+pub(super) fn health(disk: &DiskId, ailments: &[Ailment]) -> proto::VolumeHealth {
+    let entry = |one: &Ailment| proto::volume_health::VolumeHealthEntry {
+        status: match one.severity {
+            Severity::Degraded => proto::VolumeHealthErrorType::Degraded,
+            Severity::Inaccessible => proto::VolumeHealthErrorType::Inaccessible,
+        }
+        .into(),
+        reason: one.reason.clone(),
+        message: one.message.clone(),
+    };
+    proto::VolumeHealth {
+        volume_id: disk.to_string(),
+        health_statuses: ailments.iter().map(entry).collect(),
+    }
 }
 
 pub(super) fn snapshot(snapshot: &Snapshot) -> proto::Snapshot {

@@ -9,6 +9,7 @@ use crate::base::Deadline;
 use crate::csi::proto::list_volumes_response::{Entry, VolumeStatus};
 use crate::csi::proto::{self, list_snapshots_response};
 use crate::csi::{request, status};
+use crate::disk;
 use crate::model::{Disk, DiskId, SnapshotId};
 
 pub(super) async fn volumes(
@@ -24,7 +25,8 @@ pub(super) async fn volumes(
         volume: Some(answer::volume(disk, HashMap::new())),
         status: Some(VolumeStatus {
             published_node_ids: disk.attachments.iter().map(ToString::to_string).collect(),
-            volume_condition: None,
+            // As far as the row tells: every caller that lists pays for no more calls.
+            volume_condition: Some(answer::condition(&disk::ailments(disk))),
         }),
     };
     Ok(proto::ListVolumesResponse {

@@ -15,7 +15,9 @@ mod answer;
 mod capacity;
 mod create;
 mod expand;
+mod health;
 mod list;
+mod modify;
 mod publish;
 mod snapshot;
 mod validate;
@@ -166,6 +168,42 @@ impl Controller for Service {
         request: Request<proto::ListSnapshotsRequest>,
     ) -> Result<Response<proto::ListSnapshotsResponse>, Status> {
         list::snapshots(self, deadline::of(&request), &request.into_inner())
+            .await
+            .map(Response::new)
+    }
+
+    async fn controller_modify_volume(
+        &self,
+        request: Request<proto::ControllerModifyVolumeRequest>,
+    ) -> Result<Response<proto::ControllerModifyVolumeResponse>, Status> {
+        modify::modify(self, deadline::of(&request), &request.into_inner())
+            .await
+            .map(Response::new)
+    }
+
+    async fn controller_get_volume(
+        &self,
+        request: Request<proto::ControllerGetVolumeRequest>,
+    ) -> Result<Response<proto::ControllerGetVolumeResponse>, Status> {
+        health::volume(self, deadline::of(&request), &request.into_inner())
+            .await
+            .map(Response::new)
+    }
+
+    async fn controller_get_volume_health(
+        &self,
+        request: Request<proto::ControllerGetVolumeHealthRequest>,
+    ) -> Result<Response<proto::ControllerGetVolumeHealthResponse>, Status> {
+        health::health(self, deadline::of(&request), &request.into_inner())
+            .await
+            .map(Response::new)
+    }
+
+    async fn controller_list_volume_health(
+        &self,
+        request: Request<proto::ControllerListVolumeHealthRequest>,
+    ) -> Result<Response<proto::ControllerListVolumeHealthResponse>, Status> {
+        health::list(self, deadline::of(&request), &request.into_inner())
             .await
             .map(Response::new)
     }

@@ -6,7 +6,9 @@ use std::collections::HashMap;
 use crate::csi::capability::{self, AccessKind, AccessMode, InvalidCapability};
 use crate::csi::proto;
 use crate::model::{Bytes, DiskId, Filesystem, InvalidId, Serial, UnknownFilesystem, context};
-use crate::node::{Access, Expand, InvalidPath, Leave, Publish, Stage, Stats, Volume, VolumePath};
+use crate::node::{
+    Access, Expand, Health, InvalidPath, Leave, Publish, Stage, Stats, Volume, VolumePath,
+};
 
 /// A request that cannot be understood, or names nothing that can exist.
 #[derive(Debug, thiserror::Error)]
@@ -158,6 +160,21 @@ pub(super) fn stats(request: &proto::NodeGetVolumeStatsRequest) -> Result<Stats>
     Ok(Stats {
         volume: volume(id, None)?,
         path: place.parse().map_err(Invalid::NoSuchPath)?,
+    })
+}
+
+pub(super) fn health(request: &proto::NodeGetVolumeHealthRequest) -> Result<Health> {
+    let id = present("volume_id", &request.volume_id)?;
+    let places = [
+        ("volume_publish_path", &request.volume_publish_path),
+        ("staging_target_path", &request.staging_target_path),
+    ];
+    let given = places.into_iter().filter(|(_, place)| !place.is_empty());
+    Ok(Health {
+        volume: volume(id, None)?,
+        places: given
+            .map(|(field, place)| path(field, place))
+            .collect::<Result<_>>()?,
     })
 }
 

@@ -6,26 +6,35 @@ use std::sync::Arc;
 use tonic::{Request, Response, Status};
 
 use super::{request, status};
+use crate::csi::proto::node_get_storage_health_response::StorageBackendHealth;
 use crate::csi::proto::node_server;
 use crate::csi::proto::node_service_capability::{Rpc, Type, rpc};
+use crate::csi::proto::volume_health::VolumeHealthEntry;
 use crate::csi::proto::volume_usage::Unit;
 use crate::csi::proto::{
     NodeExpandVolumeRequest, NodeExpandVolumeResponse, NodeGetCapabilitiesRequest,
     NodeGetCapabilitiesResponse, NodeGetInfoRequest, NodeGetInfoResponse,
-    NodeGetVolumeStatsRequest, NodeGetVolumeStatsResponse, NodePublishVolumeRequest,
-    NodePublishVolumeResponse, NodeServiceCapability, NodeStageVolumeRequest,
-    NodeStageVolumeResponse, NodeUnpublishVolumeRequest, NodeUnpublishVolumeResponse,
-    NodeUnstageVolumeRequest, NodeUnstageVolumeResponse, Topology, VolumeUsage,
+    NodeGetStorageHealthRequest, NodeGetStorageHealthResponse, NodeGetVolumeHealthRequest,
+    NodeGetVolumeHealthResponse, NodeGetVolumeStatsRequest, NodeGetVolumeStatsResponse,
+    NodePublishVolumeRequest, NodePublishVolumeResponse, NodeServiceCapability,
+    NodeStageVolumeRequest, NodeStageVolumeResponse, NodeUnpublishVolumeRequest,
+    NodeUnpublishVolumeResponse, NodeUnstageVolumeRequest, NodeUnstageVolumeResponse,
+    StorageHealthErrorType, Topology, VolumeCondition, VolumeHealth, VolumeHealthErrorType,
+    VolumeUsage,
 };
 use crate::csi::{deadline, layer};
 use crate::model::topology::{TAKEN, ZONE_KEY, category_key};
-use crate::node::{Amount, Node, VolumeStats};
+use crate::node::health::Ailment;
+use crate::node::{Amount, Health, Node, VolumeStats};
 
 /// What the node can do beyond publishing.
-const CAPABILITIES: [rpc::Type; 4] = [
+const CAPABILITIES: [rpc::Type; 7] = [
     rpc::Type::StageUnstageVolume,
     rpc::Type::GetVolumeStats,
     rpc::Type::ExpandVolume,
+    rpc::Type::VolumeCondition,
+    rpc::Type::GetVolumeHealth,
+    rpc::Type::GetStorageHealth,
     rpc::Type::SingleNodeMultiWriter,
 ];
 
@@ -123,9 +132,55 @@ impl node_server::Node for Service {
                 ..VolumeUsage::default()
             }],
         };
+        let places = vec![wanted.path];
+        let volume = wanted.volume;
+        let found = self.node.health(&Health { volume, places }).await;
+        let found = found.map_err(|e| status::failed(&e))?;
         Ok(Response::new(NodeGetVolumeStatsResponse {
             usage,
-            volume_condition: None,
+            volume_condition: Some(condition(&found)),
+        }))
+    }
+
+    async fn node_get_volume_health(
+        &self,
+        request: Request<NodeGetVolumeHealthRequest>,
+    ) -> Answer<NodeGetVolumeHealthResponse> {
+        let request = request.get_ref();
+        about(&request.volume_id, &request.volume_publish_path);
+        let wanted = request::health(request).map_err(|e| status::invalid(&e))?;
+        let found = self.node.health(&wanted).await;
+        let found = found.map_err(|e| status::failed(&e))?;
+        let entry = |one: &Ailment| VolumeHealthEntry {
+            status: match one {
+                Ailment::DeviceGone { .. } => VolumeHealthErrorType::Inaccessible,
+                Ailment::ReadOnly { .. } => VolumeHealthErrorType::Degraded,
+            }
+            .into(),
+            reason: one.reason().to_owned(),
+            message: one.to_string(),
+        };
+        Ok(Response::new(NodeGetVolumeHealthResponse {
+            volume_health: Some(VolumeHealth {
+                volume_id: wanted.volume.id.to_string(),
+                health_statuses: found.iter().map(entry).collect(),
+            }),
+        }))
+    }
+
+    async fn node_get_storage_health(
+        &self,
+        _request: Request<NodeGetStorageHealthRequest>,
+    ) -> Answer<NodeGetStorageHealthResponse> {
+        let wrong = self.node.storage_health().await;
+        let entry = |message| StorageBackendHealth {
+            status: StorageHealthErrorType::StorageUnreachable.into(),
+            reason: "DevicesUnreadable".to_owned(),
+            message,
+            volume_capability: None,
+        };
+        Ok(Response::new(NodeGetStorageHealthResponse {
+            backend_health: wrong.into_iter().map(entry).collect(),
         }))
     }
 
@@ -168,6 +223,18 @@ impl node_server::Node for Service {
             max_volumes_per_node: info.max_volumes.map_or(0, i64::from),
             accessible_topology: Some(Topology { segments }),
         }))
+    }
+}
+
+fn condition(found: &[Ailment]) -> VolumeCondition {
+    let messages: Vec<_> = found.iter().map(ToString::to_string).collect();
+    VolumeCondition {
+        abnormal: !found.is_empty(),
+        message: if found.is_empty() {
+            "nothing is known to be wrong".to_owned()
+        } else {
+            messages.join("; ")
+        },
     }
 }
 

@@ -1,0 +1,71 @@
+//! ControllerGetVolume, ControllerGetVolumeHealth and ControllerListVolumeHealth.
+
+use std::collections::HashMap;
+
+use tonic::Status;
+
+use super::{Service, answer};
+use crate::base::Deadline;
+use crate::csi::proto::controller_get_volume_response::VolumeStatus;
+use crate::csi::{layer, proto, request, status};
+use crate::disk::Ailment;
+use crate::model::{Disk, DiskId};
+
+async fn look(
+    service: &Service,
+    deadline: Deadline,
+    id: &str,
+) -> Result<(Disk, Vec<Ailment>), Status> {
+    let id = request::required("volume_id", id)?;
+    layer::about("disk.id", id);
+    let disk: DiskId = request::id("volume_id", id)?;
+    let looked = service.disks.health(deadline, &disk).await;
+    looked.map_err(|error| status::of(&error))
+}
+
+pub(super) async fn volume(
+    service: &Service,
+    deadline: Deadline,
+    request: &proto::ControllerGetVolumeRequest,
+) -> Result<proto::ControllerGetVolumeResponse, Status> {
+    let (disk, ailments) = look(service, deadline, &request.volume_id).await?;
+    Ok(proto::ControllerGetVolumeResponse {
+        status: Some(VolumeStatus {
+            published_node_ids: disk.attachments.iter().map(ToString::to_string).collect(),
+            volume_condition: Some(answer::condition(&ailments)),
+        }),
+        volume: Some(answer::volume(&disk, HashMap::new())),
+    })
+}
+
+pub(super) async fn health(
+    service: &Service,
+    deadline: Deadline,
+    request: &proto::ControllerGetVolumeHealthRequest,
+) -> Result<proto::ControllerGetVolumeHealthResponse, Status> {
+    let (disk, ailments) = look(service, deadline, &request.volume_id).await?;
+    Ok(proto::ControllerGetVolumeHealthResponse {
+        volume_health: Some(answer::health(&disk.id, &ailments)),
+    })
+}
+
+pub(super) async fn list(
+    service: &Service,
+    deadline: Deadline,
+    request: &proto::ControllerListVolumeHealthRequest,
+) -> Result<proto::ControllerListVolumeHealthResponse, Status> {
+    let most = request::max_entries(request.max_entries)?;
+    let after = request::cursor(&request.starting_token)?;
+    let listed = service.disks.list_ill(deadline, after.as_ref(), most).await;
+    let listed = listed.map_err(|error| status::of(&error))?;
+    let entries = listed.items.iter();
+    Ok(proto::ControllerListVolumeHealthResponse {
+        entries: entries
+            .map(|ill| answer::health(&ill.disk, &ill.ailments))
+            .collect(),
+        next_token: listed
+            .next
+            .map(|cursor| cursor.to_string())
+            .unwrap_or_default(),
+    })
+}

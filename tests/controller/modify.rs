@@ -1,0 +1,140 @@
+//! ControllerModifyVolume, ControllerGetVolume and the health RPCs.
+
+use std::collections::HashMap;
+
+use serde_json::json;
+use tonic::{Code, Request};
+
+use diskplugin::csi::proto::controller_server::Controller;
+use diskplugin::csi::proto::{
+    ControllerGetVolumeHealthRequest, ControllerGetVolumeRequest,
+    ControllerListVolumeHealthRequest, ControllerModifyVolumeRequest, ListVolumesRequest,
+    VolumeHealthErrorType,
+};
+
+use crate::kit::Stage;
+
+async fn modify(stage: &Stage, volume: &str, parameters: &[(&str, &str)]) -> Result<(), Code> {
+    let own = |(k, v): &(&str, &str)| ((*k).to_owned(), (*v).to_owned());
+    let request = ControllerModifyVolumeRequest {
+        volume_id: volume.to_owned(),
+        secrets: HashMap::new(),
+        mutable_parameters: parameters.iter().map(own).collect(),
+    };
+    let answer = stage
+        .service
+        .controller_modify_volume(Request::new(request))
+        .await;
+    answer.map(|_| ()).map_err(|status| status.code())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_volume_becomes_what_its_class_says_and_codes_tell_infeasible_from_retry() {
+    let stage = Stage::new(&[]);
+    let volume = stage.volume("pvc-1").await;
+    let wanted = [("type", "cloud_auto"), ("diskTags/team", "blue")];
+    for _ in 0..2 {
+        modify(&stage, &volume, &wanted).await.unwrap();
+    }
+    let row = &stage.cloud.state()["disks"][0];
+    assert_eq!(
+        (&row["category"], &row["tags"]["team"]),
+        (&json!("cloud_auto"), &json!("blue"))
+    );
+    for (parameters, code) in [
+        (&[("unknown", "x")][..], Code::InvalidArgument),
+        (
+            &[("performanceLevel", "PL3"), ("type", "cloud_essd")],
+            Code::InvalidArgument,
+        ),
+        (&[("provisionedIops", "50000")], Code::InvalidArgument),
+    ] {
+        assert_eq!(
+            modify(&stage, &volume, parameters).await,
+            Err(code),
+            "{parameters:?}"
+        );
+    }
+    assert_eq!(
+        modify(&stage, "", &wanted).await,
+        Err(Code::InvalidArgument)
+    );
+    assert_eq!(modify(&stage, "d-none", &wanted).await, Err(Code::NotFound));
+    assert_eq!(
+        modify(&stage, "not an id", &wanted).await,
+        Err(Code::NotFound)
+    );
+    stage.configure(&json!({"rules": {"cooling": "10m"}}));
+    let back = [("type", "cloud_essd")];
+    assert_eq!(
+        modify(&stage, &volume, &back).await,
+        Err(Code::FailedPrecondition)
+    );
+    stage.configure(&json!({"rules": {"cooling": "0s"}, "sold_out": ["*/cloud_essd"]}));
+    assert_eq!(
+        modify(&stage, &volume, &back).await,
+        Err(Code::ResourceExhausted)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_volume_is_shown_with_its_nodes_and_what_is_wrong_with_it() {
+    let stage = Stage::new(&[]);
+    let (well, ill) = (stage.volume("pvc-1").await, stage.volume("pvc-2").await);
+    stage.configure(&json!({"ailing": {&ill: {"event": "Stalled", "lock": "security"}}}));
+    for (volume, abnormal) in [(&well, false), (&ill, true)] {
+        let request = ControllerGetVolumeRequest {
+            volume_id: volume.clone(),
+        };
+        let answer = stage.service.controller_get_volume(Request::new(request));
+        let answer = answer.await.unwrap().into_inner();
+        assert_eq!(answer.volume.unwrap().volume_id, *volume);
+        let condition = answer.status.unwrap().volume_condition.unwrap();
+        assert_eq!(
+            (condition.abnormal, condition.message.is_empty()),
+            (abnormal, false)
+        );
+        let request = ControllerGetVolumeHealthRequest {
+            volume_id: volume.clone(),
+            secrets: HashMap::new(),
+        };
+        let answer = stage
+            .service
+            .controller_get_volume_health(Request::new(request));
+        let health = answer.await.unwrap().into_inner().volume_health.unwrap();
+        let told: Vec<_> = health
+            .health_statuses
+            .iter()
+            .map(|entry| (entry.status(), entry.reason.as_str()))
+            .collect();
+        let wanted = [
+            (VolumeHealthErrorType::Degraded, "LockedSecurity"),
+            (VolumeHealthErrorType::Inaccessible, "Stalled"),
+        ];
+        assert_eq!(told, if abnormal { wanted.to_vec() } else { vec![] });
+    }
+    let request = ControllerListVolumeHealthRequest::default();
+    let listed = stage
+        .service
+        .controller_list_volume_health(Request::new(request));
+    let listed = listed.await.unwrap().into_inner();
+    let ids: Vec<_> = listed
+        .entries
+        .iter()
+        .map(|e| e.volume_id.as_str())
+        .collect();
+    assert_eq!((ids, listed.next_token.as_str()), (vec![ill.as_str()], ""));
+    let listed = stage
+        .service
+        .list_volumes(Request::new(ListVolumesRequest::default()));
+    for entry in listed.await.unwrap().into_inner().entries {
+        let condition = entry.status.unwrap().volume_condition.unwrap();
+        assert_eq!(condition.abnormal, entry.volume.unwrap().volume_id == ill);
+    }
+    for (id, code) in [("", Code::InvalidArgument), ("d-none", Code::NotFound)] {
+        let volume_id = id.to_owned();
+        let request = ControllerGetVolumeRequest { volume_id };
+        let refused = stage.service.controller_get_volume(Request::new(request));
+        assert_eq!(refused.await.unwrap_err().code(), code);
+    }
+}

@@ -1,0 +1,392 @@
+//! Changing what a disk is: rehearsed, begun once, waited for together, found again after a crash.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use diskplugin::cloud::{CreateDisk, Ecs};
+use diskplugin::disk::{Error, Meaning};
+use diskplugin::model::{Category, Change, ClientToken, DiskId, Gib, PerformanceLevel, Tags};
+
+use crate::kit::{Stage, minutes, one, seconds, text, zone};
+
+fn to(category: Category) -> Change {
+    Change {
+        category: Some(category),
+        ..Change::default()
+    }
+}
+
+fn tags(pairs: &[(&str, &str)]) -> Tags {
+    let own = |(k, v): &(&str, &str)| ((*k).to_owned(), (*v).to_owned());
+    pairs.iter().map(own).collect()
+}
+
+/// All that can be changed about an AutoPL disk.
+fn everything() -> Change {
+    Change {
+        category: Some(Category::CloudAuto),
+        provisioned_iops: Some(1000),
+        bursting: Some(true),
+        tags: tags(&[("team", "blue")]),
+        ..Change::default()
+    }
+}
+
+/// What the disk really is: category, level, IOPS, bursting.
+fn is(stage: &Stage, disk: &DiskId) -> (String, Value, u64, bool) {
+    let row = stage.row(disk);
+    (
+        row["category"].as_str().unwrap().to_owned(),
+        row["level"].clone(),
+        row["provisioned_iops"].as_u64().unwrap(),
+        row["bursting"].as_bool().unwrap(),
+    )
+}
+
+fn wholly() -> (String, Value, u64, bool) {
+    ("cloud_auto".to_owned(), Value::Null, 1000, true)
+}
+
+async fn sized(stage: &Stage, category: Category, size: u32) -> DiskId {
+    let request = CreateDisk {
+        zone: Some(zone("a")),
+        category,
+        performance_level: None,
+        provisioned_iops: None,
+        bursting: false,
+        multi_attach: false,
+        resource_group: None,
+        size: Gib(size),
+        name: "by-hand".to_owned(),
+        snapshot: None,
+        encrypted: false,
+        kms_key: None,
+        tags: Tags::new(),
+        token: ClientToken::derive("test", ["by-hand"]),
+    };
+    stage
+        .cloud
+        .ecs()
+        .create_disk(minutes(1), &request)
+        .await
+        .unwrap()
+}
+
+fn writes(stage: &Stage) -> u64 {
+    let dry = stage.cloud.calls().into_iter();
+    let dry = dry
+        .filter(|call| call.params.contains_key("DryRun"))
+        .count();
+    stage.calls("ModifyDiskSpec") - u64::try_from(dry).unwrap()
+        + stage.calls("ModifyDiskAttribute")
+        + stage.calls("TagResources")
+}
+
+#[tokio::test(start_paused = true)]
+async fn everything_that_is_wanted_is_had_and_a_repeat_writes_nothing() {
+    let stage = Stage::new(&[]);
+    stage.configure(&json!({"delays": {"modify": "30s"}}));
+    let disk = stage.disk("pvc-1").await;
+    let begun = Instant::now();
+    let verbs = &stage.disks;
+    verbs
+        .modify(minutes(2), &disk, &everything())
+        .await
+        .unwrap();
+    assert!(begun.elapsed() >= Duration::from_secs(30));
+    assert_eq!(is(&stage, &disk), wholly());
+    assert_eq!(stage.row(&disk)["tags"]["team"], "blue");
+    assert_eq!(writes(&stage), 3);
+    stage.cloud.clear_calls();
+    verbs
+        .modify(minutes(2), &disk, &everything())
+        .await
+        .unwrap();
+    let calls: Vec<_> = stage.cloud.calls().into_iter().map(|c| c.action).collect();
+    assert_eq!(calls, ["DescribeDisks"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_level_or_number_of_iops_is_had_at_once() {
+    let stage = Stage::new(&["--stale=2s"]);
+    let disk = sized(&stage, Category::CloudEssd, 500).await;
+    let level = Change {
+        level: Some(PerformanceLevel::Pl2),
+        ..Change::default()
+    };
+    stage.disks.modify(minutes(1), &disk, &level).await.unwrap();
+    assert_eq!(stage.row(&disk)["level"], "PL2");
+    assert_eq!(stage.calls("DescribeTasks"), 0);
+    stage.configure(&json!({"rules": {"token_burn_percent": 0}}));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_outlives_the_call_is_found_by_its_repeat_also_after_a_restart() {
+    let stage = Stage::new(&[]);
+    stage.configure(&json!({"delays": {"modify": "10m"}}));
+    let disk = stage.disk("pvc-1").await;
+    let late = stage.disks.modify(minutes(1), &disk, &everything()).await;
+    let late = late.unwrap_err();
+    assert_eq!(late.meaning(), Meaning::Deadline);
+    for part in ["task t-", disk.as_str(), "Processing"] {
+        assert!(text(&late).contains(part), "{}", text(&late));
+    }
+    let again = stage.disks.modify(minutes(1), &disk, &everything()).await;
+    assert_eq!(again.unwrap_err().meaning(), Meaning::Deadline);
+    let verbs = stage.restarted();
+    verbs
+        .modify(minutes(20), &disk, &everything())
+        .await
+        .unwrap();
+    assert_eq!(is(&stage, &disk), wholly());
+    assert_eq!(stage.cloud.state()["tasks"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn any_number_of_changes_costs_one_look_at_tasks_a_tick() {
+    let stage = Stage::new(&[]);
+    stage.configure(&json!({"delays": {"modify": "60s"}}));
+    let mut ids = Vec::new();
+    for n in 0..30 {
+        ids.push(stage.disk(&format!("pvc-{n}")).await);
+    }
+    let mut changes = tokio::task::JoinSet::new();
+    for disk in ids {
+        let disks = std::sync::Arc::clone(&stage.disks);
+        let wanted = to(Category::CloudAuto);
+        changes.spawn(async move { disks.modify(minutes(5), &disk, &wanted).await.is_ok() });
+    }
+    assert!(changes.join_all().await.into_iter().all(|ok| ok));
+    // A look each three seconds.
+    assert!(
+        stage.calls("DescribeTasks") <= 22,
+        "{}",
+        stage.calls("DescribeTasks")
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_fails_is_told_and_the_repeat_begins_another() {
+    let stage = Stage::new(&[]);
+    let disk = stage.disk("pvc-1").await;
+    // The rehearsal is the first call.
+    stage.configure(&json!({"faults": [
+        {"action": "ModifyDiskSpec", "from": 2, "kind": "fails-later"}]}));
+    let wanted = to(Category::CloudAuto);
+    let failed = stage.disks.modify(minutes(1), &disk, &wanted).await;
+    let failed = failed.unwrap_err();
+    assert!(matches!(failed, Error::TaskFailed { .. }), "{failed:?}");
+    assert_eq!(failed.meaning(), Meaning::Failed);
+    assert_eq!(is(&stage, &disk).0, "cloud_essd");
+    stage
+        .disks
+        .modify(minutes(1), &disk, &wanted)
+        .await
+        .unwrap();
+    assert_eq!(is(&stage, &disk).0, "cloud_auto");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_disk_that_cools_is_a_precondition_that_says_so_and_nothing_is_half_changed() {
+    let stage = Stage::new(&[]);
+    stage.configure(&json!({"rules": {"cooling": "10m"}}));
+    let disk = stage.disk("pvc-1").await;
+    let wanted = to(Category::CloudAuto);
+    stage
+        .disks
+        .modify(minutes(1), &disk, &wanted)
+        .await
+        .unwrap();
+    let back = Change {
+        tags: tags(&[("team", "red")]),
+        ..to(Category::CloudEssd)
+    };
+    let refused = stage.disks.modify(minutes(1), &disk, &back).await;
+    let refused = refused.unwrap_err();
+    assert_eq!(refused.meaning(), Meaning::Precondition);
+    for part in [
+        disk.as_str(),
+        "not long ago",
+        "DiskInCoolingPeriod",
+        "RequestId",
+    ] {
+        assert!(text(&refused).contains(part), "{}", text(&refused));
+    }
+    assert_eq!(stage.row(&disk)["tags"]["team"], Value::Null);
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    stage.disks.modify(minutes(1), &disk, &back).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_can_never_be_is_refused_without_a_write_and_what_is_sold_out_is_exhausted() {
+    let stage = Stage::new(&[]);
+    let disk = stage.disk("pvc-1").await;
+    let level = |level| Change {
+        level: Some(level),
+        ..Change::default()
+    };
+    let iops = Change {
+        provisioned_iops: Some(17_001),
+        ..to(Category::CloudAuto)
+    };
+    for wanted in [
+        level(PerformanceLevel::Pl0),
+        level(PerformanceLevel::Pl3),
+        iops,
+        to(Category::Cloud),
+    ] {
+        let refused = stage.disks.modify(minutes(1), &disk, &wanted).await;
+        let refused = refused.unwrap_err();
+        assert_eq!(refused.meaning(), Meaning::Refused, "{}", text(&refused));
+        assert!(refused.to_string().contains(disk.as_str()));
+    }
+    assert_eq!(stage.calls("ModifyDiskSpec"), 0);
+    // What only the cloud knows.
+    let code = json!({"code": {"status": 403, "code": "InvalidDiskCategory.NotSupported"}});
+    stage.fault("ModifyDiskSpec", &code);
+    let auto = to(Category::CloudAuto);
+    let refused = stage.disks.modify(minutes(1), &disk, &auto);
+    assert_eq!(refused.await.unwrap_err().meaning(), Meaning::Refused);
+    stage.configure(&json!({"sold_out": ["*/cloud_auto"]}));
+    let refused = stage.disks.modify(minutes(1), &disk, &auto);
+    assert_eq!(refused.await.unwrap_err().meaning(), Meaning::Exhausted);
+    let unknown = "d-none".parse().unwrap();
+    let refused = stage
+        .disks
+        .modify(minutes(1), &unknown, &everything())
+        .await;
+    assert_eq!(refused.unwrap_err().meaning(), Meaning::NotFound);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_disk_that_is_busy_is_waited_for_and_told_at_the_deadline() {
+    let stage = Stage::new(&["--attach-delay=5s", "--cut-delay=20s"]);
+    let disk = stage.disk("pvc-1").await;
+    let (node, wanted) = (one(), to(Category::CloudAuto));
+    let (attached, changed) = tokio::join!(
+        stage.disks.attach(minutes(1), &disk, &node),
+        stage.disks.modify(minutes(1), &disk, &wanted)
+    );
+    assert!(attached.is_ok());
+    changed.unwrap_or_else(|error| panic!("{}", text(&error)));
+    let snapshot = crate::kit::new_snapshot("snap", &disk);
+    let cutting = stage.disks.create_snapshot(seconds(1), &snapshot).await;
+    cutting.unwrap_err();
+    let back = to(Category::CloudEssd);
+    let busy = stage
+        .disks
+        .modify(seconds(3), &disk, &back)
+        .await
+        .unwrap_err();
+    assert_eq!(busy.meaning(), Meaning::Busy, "{}", text(&busy));
+    assert!(
+        text(&busy).contains("DiskCreatingSnapshot"),
+        "{}",
+        text(&busy)
+    );
+    stage.disks.modify(minutes(1), &disk, &back).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn bursting_waits_until_a_running_change_is_done() {
+    let stage = Stage::new(&[]);
+    let disk = sized(&stage, Category::CloudAuto, 20).await;
+    let code = "BurstingEnabledForModifyingDiskUnsupported";
+    let busy = json!({"code": {"status": 400, "code": code}});
+    stage.faults("ModifyDiskAttribute", 3, &busy);
+    let wanted = Change {
+        bursting: Some(true),
+        ..Change::default()
+    };
+    stage
+        .disks
+        .modify(minutes(1), &disk, &wanted)
+        .await
+        .unwrap();
+    assert!(is(&stage, &disk).3);
+    assert_eq!(stage.calls("ModifyDiskAttribute"), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn deletion_waits_until_a_running_change_is_done() {
+    let stage = Stage::new(&[]);
+    stage.configure(&json!({"delays": {"modify": "30s"}}));
+    let disk = stage.disk("pvc-1").await;
+    let late = stage.disks.modify(seconds(2), &disk, &everything()).await;
+    late.unwrap_err();
+    let busy = stage.disks.delete(seconds(5), &disk).await.unwrap_err();
+    assert_eq!(busy.meaning(), Meaning::Busy, "{}", text(&busy));
+    stage.disks.delete(minutes(2), &disk).await.unwrap();
+    assert!(stage.row(&disk).is_null());
+}
+
+#[tokio::test(start_paused = true)]
+async fn whatever_is_lost_and_whenever_the_driver_dies_the_repeats_end_in_the_wanted_disk() {
+    let kinds = [
+        json!("internal-error"),
+        json!("internal-error-after"),
+        json!("reset-before"),
+        json!("reset-after"),
+        json!("truncated"),
+        json!("service-unavailable"),
+        json!({"delay-before": "3s"}),
+        json!({"delay-after": "3s"}),
+        json!({"code": {"status": 404, "code": "InternalError"}}),
+        json!({"code": {"status": 400, "code": "Throttling"}}),
+    ];
+    let actions = [
+        "ModifyDiskSpec",
+        "ModifyDiskAttribute",
+        "TagResources",
+        "ResizeDisk",
+        "DescribeTasks",
+        "DescribeDisks",
+    ];
+    for seed in 0..60_u64 {
+        let seed_flag = format!("--seed={seed}");
+        let stale =
+            ["--stale=0s", "--stale=2s", "--stale=0s..2s"][usize::try_from(seed % 3).unwrap()];
+        let mut flags = vec![stale, seed_flag.as_str(), "--resize-delay=1s..5s"];
+        flags.extend((seed % 3 == 2).then_some("--stale-jumping"));
+        let stage = Stage::new(&flags);
+        let disk = stage.disk("pvc-1").await;
+        let faults: Vec<Value> = (0..12)
+            .map(|n| {
+                let pick = seed * 31 + n * 17;
+                let kind = &kinds[usize::try_from(pick % 10).unwrap()];
+                let action = actions[usize::try_from((pick / 10) % 6).unwrap()];
+                json!({"action": action, "from": 1 + pick % 5, "kind": kind})
+            })
+            .collect();
+        stage.configure(&json!({"faults": faults, "delays": {"modify": "1s..40s"}}));
+        let (mut verbs, mut changed, mut grown) = (stage.restarted(), false, false);
+        for attempt in 0..100 {
+            // The call is cut off at any instant, and the driver with it.
+            let patience = Duration::from_millis(200 + (seed * 977 + attempt * 379) % 20_000);
+            let work = async {
+                if !changed {
+                    changed = verbs.modify(minutes(1), &disk, &everything()).await.is_ok();
+                }
+                if changed && !grown {
+                    let range = crate::kit::gib(30);
+                    grown = verbs.resize(minutes(1), &disk, range).await.is_ok();
+                }
+            };
+            let _ = tokio::time::timeout(patience, work).await;
+            if changed && grown {
+                break;
+            }
+            verbs = stage.restarted();
+            tokio::time::sleep(Duration::from_millis(attempt % 7 * 300)).await;
+        }
+        assert!(changed && grown, "seed {seed}: a hundred attempts in vain");
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        assert_eq!(is(&stage, &disk), wholly(), "seed {seed}");
+        assert_eq!(stage.row(&disk)["size"], 30, "seed {seed}");
+        assert_eq!(stage.row(&disk)["tags"]["team"], "blue", "seed {seed}");
+        let tasks = stage.cloud.state()["tasks"].as_array().unwrap().len();
+        assert_eq!(tasks, 1, "seed {seed}: one change, one task");
+    }
+}
