@@ -14,6 +14,7 @@ use crate::model::{Task, TaskId};
 mod attach;
 mod buy;
 mod capacity;
+mod changed;
 mod compare;
 mod create;
 mod delete;
@@ -58,6 +59,7 @@ pub struct Disks {
     market: place::Market,
     fresh: FreshNames,
     left: left::Left,
+    changed: changed::Changed,
     cluster: ClusterId,
 }
 
@@ -83,6 +85,7 @@ impl Disks {
             market: place::Market::default(),
             fresh: FreshNames::default(),
             left: left::Left::default(),
+            changed: changed::Changed::default(),
             ecs,
             cluster,
         }

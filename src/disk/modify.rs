@@ -72,7 +72,7 @@ impl Disks {
     /// not yet, [`Error::TaskFailed`] when the cloud gave up; a task that outlives the deadline is a
     /// [`Error::Wait`].
     pub async fn modify(&self, deadline: Deadline, disk: &DiskId, change: &Change) -> Result<()> {
-        let row = self.disk(deadline, disk).await?;
+        let row = self.settled_disk(deadline, disk).await?;
         fits(&row, change)?;
         let mut ordered = order(&row, change);
         if let Some(order) = &ordered
@@ -86,6 +86,8 @@ impl Disks {
         if let Some(order) = &ordered {
             self.order_change(deadline, order).await?;
             self.wait_changed(deadline, order).await?;
+            // What a task changes, it changes at its end.
+            self.changed.note(disk);
         }
         match change.bursting {
             Some(bursting) if bursting != row.bursting => {
@@ -93,6 +95,22 @@ impl Disks {
             }
             _ => Ok(()),
         }
+    }
+
+    /// The disk as it is, also right after this process has changed it.
+    async fn settled_disk(&self, deadline: Deadline, disk: &DiskId) -> Result<Disk> {
+        let row = self.disk(deadline, disk).await?;
+        if !self.changed.lately(disk) {
+            return Ok(row);
+        }
+        let settled = |seen: Seen<Disk>| match seen {
+            Seen::Row(row) => (!self.changed.lately(disk)).then(|| Disk::clone(&row)),
+            Seen::Nothing | Seen::Failed(_) => None,
+        };
+        let waited = self.disks.until(disk, deadline, settled).await;
+        waited.map_err(wait(format!(
+            "look at disk {disk}, which was changed just now"
+        )))
     }
 
     async fn rehearse(&self, deadline: Deadline, order: &ModifyDiskSpec) -> Result<Rehearsal> {
@@ -117,6 +135,7 @@ impl Disks {
     }
 
     async fn order_change(&self, deadline: Deadline, order: &ModifyDiskSpec) -> Result<()> {
+        self.changed.note(&order.disk);
         let mut turn = Turn::default();
         loop {
             match self.ecs.modify_disk_spec(deadline, order).await {
@@ -206,6 +225,7 @@ impl Disks {
         disk: &DiskId,
         bursting: bool,
     ) -> Result<()> {
+        self.changed.note(disk);
         let request = ModifyDiskAttribute {
             disk: disk.clone(),
             bursting,
@@ -213,7 +233,10 @@ impl Disks {
         let mut turn = Turn::default();
         loop {
             match self.ecs.modify_disk_attribute(deadline, &request).await {
-                Ok(()) => return Ok(()),
+                Ok(()) => {
+                    self.changed.note(disk);
+                    return Ok(());
+                }
                 Err(refusal) => turn = self.next_turn(deadline, disk, turn, refusal).await?,
             }
         }
@@ -232,6 +255,7 @@ impl Disks {
             tags,
         };
         let tagged = self.ecs.tag_resources(deadline, &request).await;
+        self.changed.note(&row.id);
         tagged.map_err(cloud(format!("tag disk {}", row.id)))
     }
 }

@@ -29,7 +29,8 @@ pub(crate) async fn instances_are_listed_with_type_zone_and_status(ecs: &dyn Ecs
         let far = row.id == node("i-far");
         assert_eq!(row.zone, zone(if far { FAR_ZONE } else { ZONE }));
         assert_eq!(row.status, InstanceStatus::Running);
-        assert_eq!(row.instance_type, "ecs.g6.large");
+        let wanted = if far { "ecs.g7.large" } else { "ecs.g6.large" };
+        assert_eq!(row.instance_type, wanted);
     }
 }
 

@@ -14,6 +14,7 @@ on_every_face!(
     a_disk_neither_shrinks_nor_grows_beyond_its_category,
     what_is_not_there_does_not_grow,
     the_mode_must_fit_the_state,
+    an_order_is_processed_before_another_is_taken,
 );
 
 fn to(disk: &DiskId, size: u32, mode: ResizeMode) -> ResizeDisk {
@@ -97,4 +98,21 @@ pub(crate) async fn the_mode_must_fit_the_state(ecs: &dyn Ecs, world: &World) {
         .unwrap();
     let request = to(&disk, 30, ResizeMode::Offline);
     refused(ecs.resize_disk(soon(), &request).await, Kind::Conflict);
+}
+
+pub(crate) async fn an_order_is_processed_before_another_is_taken(ecs: &dyn Ecs, world: &World) {
+    world.configure(json!({"delays": {"resize": "30s"}}));
+    let disk = made(ecs, "twice").await;
+    let request = to(&disk, 30, ResizeMode::Offline);
+    ecs.resize_disk(soon(), &request).await.unwrap();
+    // The client repeats it for as long as it may.
+    let moment = diskplugin::base::Deadline::after(std::time::Duration::from_millis(100));
+    let more = to(&disk, 40, ResizeMode::Offline);
+    let error = refused(ecs.resize_disk(moment, &more).await, Kind::InFlight);
+    assert_eq!(error.code(), Some("LastOrderProcessing"));
+    world.pass(30);
+    ecs.resize_disk(soon(), &more).await.unwrap();
+    assert_eq!(seen(ecs, &disk).await.unwrap().size, Gib(30));
+    world.pass(30);
+    assert_eq!(seen(ecs, &disk).await.unwrap().size, Gib(40));
 }

@@ -99,6 +99,8 @@ async fn everything_that_is_wanted_is_had_and_a_repeat_writes_nothing() {
     assert_eq!(is(&stage, &disk), wholly());
     assert_eq!(stage.row(&disk)["tags"]["team"], "blue");
     assert_eq!(writes(&stage), 3);
+    // Longer than a read may be old.
+    tokio::time::sleep(Duration::from_secs(5)).await;
     stage.cloud.clear_calls();
     verbs
         .modify(minutes(2), &disk, &everything())
@@ -119,7 +121,36 @@ async fn another_level_or_number_of_iops_is_had_at_once() {
     stage.disks.modify(minutes(1), &disk, &level).await.unwrap();
     assert_eq!(stage.row(&disk)["level"], "PL2");
     assert_eq!(stage.calls("DescribeTasks"), 0);
-    stage.configure(&json!({"rules": {"token_burn_percent": 0}}));
+}
+
+#[tokio::test(start_paused = true)]
+async fn changing_back_at_once_is_no_less_a_change_however_old_the_reads() {
+    for seed in 0..20 {
+        let seed = format!("--seed={seed}");
+        let stage = Stage::new(&["--stale=0s..2s", "--stale-jumping", &seed]);
+        let disk = sized(&stage, Category::CloudAuto, 20).await;
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        for (bursting, iops, team) in [(true, 500, "a"), (false, 0, "b"), (true, 500, "a")] {
+            let wanted = Change {
+                bursting: Some(bursting),
+                provisioned_iops: Some(iops),
+                tags: tags(&[("team", team)]),
+                ..Change::default()
+            };
+            stage
+                .disks
+                .modify(minutes(1), &disk, &wanted)
+                .await
+                .unwrap();
+            let (_, _, has, bursts) = is(&stage, &disk);
+            assert_eq!(
+                (has, bursts),
+                (u64::from(wanted.provisioned_iops.unwrap()), bursting),
+                "{seed}"
+            );
+            assert_eq!(stage.row(&disk)["tags"]["team"], team, "{seed}");
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]

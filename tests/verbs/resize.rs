@@ -353,3 +353,18 @@ async fn a_size_that_only_the_cloud_knows_not_to_be_sold_is_out_of_range() {
         assert!(text(&refused).contains(code), "{}", text(&refused));
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn growing_a_disk_in_use_costs_one_order_and_a_look_before_and_after() {
+    let stage = Stage::new(&[]);
+    let disk = stage.disk("pvc-1").await;
+    stage.disks.attach(minutes(1), &disk, &one()).await.unwrap();
+    stage.cloud.clear_calls();
+    stage
+        .disks
+        .resize(minutes(1), &disk, gib(30))
+        .await
+        .unwrap();
+    let calls: Vec<_> = stage.cloud.calls().into_iter().map(|c| c.action).collect();
+    assert_eq!(calls, ["DescribeDisks", "ResizeDisk", "DescribeDisks"]);
+}
