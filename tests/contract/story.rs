@@ -2,8 +2,9 @@
 //! answers to the last field, the ids drawn from the seed and the ids of the requests included.
 
 use diskplugin::cloud::{
-    DescribeDisks, DescribeInstances, DescribeSnapshots, DescribeStock, Ecs, ResizeDisk,
-    ResizeMode, Result, TagResources, TagTarget,
+    DescribeDisks, DescribeInstances, DescribeSnapshots, DescribeStock, DescribeTasks, Ecs,
+    ListTagResources, ModifyDiskAttribute, ModifyDiskSpec, ResizeDisk, ResizeMode, Result, TagKind,
+    TagResources, TagTarget, UntagResources,
 };
 use diskplugin::model::{Category, ClientToken, DiskId, Gib, PerformanceLevel, SnapshotId};
 use proptest::collection::vec;
@@ -41,6 +42,16 @@ enum Step {
         snapshot: bool,
         value: u8,
     },
+    Untag(u8, u8),
+    Tagged,
+    Modify {
+        disk: u8,
+        what: u8,
+        dry_run: bool,
+    },
+    Burst(u8, bool),
+    Tasks(u8),
+    Health(u8),
     Disks {
         filter: u8,
         page_size: u32,
@@ -69,6 +80,13 @@ fn step() -> impl Strategy<Value = Step> {
         1 => n().prop_map(Step::DeleteSnapshot),
         2 => (n(), any::<bool>(), n())
             .prop_map(|(disk, snapshot, value)| Step::Tag { disk, snapshot, value }),
+        1 => (n(), n()).prop_map(|(disk, key)| Step::Untag(disk, key)),
+        1 => Just(Step::Tagged),
+        3 => (n(), n(), any::<bool>())
+            .prop_map(|(disk, what, dry_run)| Step::Modify { disk, what, dry_run }),
+        1 => (n(), any::<bool>()).prop_map(|(disk, on)| Step::Burst(disk, on)),
+        1 => n().prop_map(Step::Tasks),
+        1 => n().prop_map(Step::Health),
         4 => (n(), 1..600_u32)
             .prop_map(|(filter, page_size)| Step::Disks { filter, page_size }),
         2 => n().prop_map(|filter| Step::Snapshots { filter }),
@@ -95,7 +113,7 @@ impl Teller {
         // A resize takes no time: a second one meanwhile is repeated by the client alone.
         world.configure(json!({
             "delays": {"create": "2s", "attach": "3s", "detach": "3s", "cut": "1s",
-                       "snapshot": "4s", "load": "5s", "delete": "2s"},
+                       "snapshot": "4s", "load": "5s", "modify": "3s", "delete": "2s"},
             "rules": {"missing_is_error": true, "never_attached": true, "disk_quantity": 4},
             "stale": {"lag": "1s", "torn": true},
             "sold_out": ["cn-beijing-b/cloud_auto"],
@@ -180,6 +198,39 @@ impl Teller {
                 let request = TagResources { targets, tags };
                 words(ecs.tag_resources(soon(), &request).await)
             }
+            Step::Untag(disk, key) => {
+                let request = UntagResources {
+                    targets: TagTarget::Disks(vec![self.disk(disk)]),
+                    keys: vec![format!("k{}", key % 30)],
+                };
+                words(ecs.untag_resources(soon(), &request).await)
+            }
+            Step::Tagged => {
+                let query = ListTagResources {
+                    kind: TagKind::Disk,
+                    tags: tags(&[("none", "")]),
+                    next: None,
+                };
+                words(ecs.list_tag_resources(soon(), &query).await)
+            }
+            Step::Modify {
+                disk,
+                what,
+                dry_run,
+            } => self.modify(&*ecs, disk, what, dry_run).await,
+            Step::Burst(disk, bursting) => {
+                let disk = self.disk(disk);
+                let request = ModifyDiskAttribute { disk, bursting };
+                words(ecs.modify_disk_attribute(soon(), &request).await)
+            }
+            Step::Tasks(disk) => {
+                let query = DescribeTasks::Of(self.disk(disk));
+                words(ecs.describe_tasks(soon(), &query).await)
+            }
+            Step::Health(disk) => {
+                let both = [self.disk(disk), self.disk(0)];
+                words(ecs.describe_disk_health(soon(), &both).await)
+            }
             Step::Disks { filter, page_size } => self.disks(&*ecs, filter, page_size).await,
             Step::Snapshots { filter } => self.snapshots(&*ecs, filter).await,
             Step::Instances => {
@@ -231,6 +282,22 @@ impl Teller {
         let outcome = ecs.create_disk(soon(), &request).await;
         self.disks.extend(outcome.as_ref().ok().cloned());
         words(outcome)
+    }
+
+    async fn modify(&self, ecs: &dyn Ecs, disk: u8, what: u8, dry_run: bool) -> String {
+        let request = ModifyDiskSpec {
+            disk: self.disk(disk),
+            category: match what % 4 {
+                0 => Some(Category::CloudAuto),
+                1 => Some(Category::CloudSsd),
+                2 => Some(Category::CloudEssd),
+                _ => None,
+            },
+            performance_level: (what.is_multiple_of(5)).then_some(PerformanceLevel::Pl1),
+            provisioned_iops: (what.is_multiple_of(3)).then_some(u32::from(what) * 200),
+            dry_run,
+        };
+        words(ecs.modify_disk_spec(soon(), &request).await)
     }
 
     async fn disks(&mut self, ecs: &dyn Ecs, filter: u8, page_size: u32) -> String {

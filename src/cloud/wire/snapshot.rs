@@ -138,4 +138,13 @@ mod tests {
         assert_eq!(page.rows[0].source_size, Gib(40));
         assert!(!page.rows[0].available);
     }
+
+    #[test]
+    fn a_snapshot_that_makes_no_sense_is_told_apart_and_hides_no_other() {
+        let json = r#"{"Snapshots":{"Snapshot":[{"SnapshotId":"s-1","Status":"accomplished"},
+            {"SnapshotId":"s-2","SourceDiskSize":40,"Status":"accomplished"}]}}"#;
+        let page = serde_json::from_str::<Described>(json).unwrap().page();
+        assert_eq!((page.rows.len(), page.rows[0].id.as_str()), (1, "s-2"));
+        assert_eq!(page.unreadable[0].id.as_deref(), Some("s-1"));
+    }
 }

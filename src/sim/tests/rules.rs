@@ -339,3 +339,16 @@ fn instances_and_their_types_are_listed() {
     };
     assert_eq!(types[0].disk_quantity, 17);
 }
+
+#[test]
+fn an_empty_level_or_category_is_no_level_or_category() {
+    let mut sandbox = Sandbox::new(&[]);
+    let disk = sandbox.create(essd());
+    for (name, code) in [
+        ("PerformanceLevel", "400 InvalidPerformanceLevel.Malformed"),
+        ("DiskCategory", "400 InvalidDiskCategory.ValueNotSupported"),
+    ] {
+        let params = Params::default().with("DiskId", &disk).with(name, "");
+        assert_eq!(sandbox.outcome(Action::ModifyDiskSpec, params), code);
+    }
+}
