@@ -26,6 +26,9 @@ const PLAIN: &AsciiSet = &NON_ALPHANUMERIC
 const KEY: &str = "LTAI5tFAKECLOUDKEY000001";
 const SECRET: &str = "fake-cloud-secret";
 
+#[path = "sim_http/sts.rs"]
+mod sts;
+
 type Params = BTreeMap<String, String>;
 
 /// A key, and the token that goes with it.
@@ -34,6 +37,7 @@ struct Signer {
     secret: String,
     token: Option<String>,
     now: Timestamp,
+    version: &'static str,
 }
 
 struct Lab {
@@ -47,6 +51,7 @@ fn signer() -> Signer {
         secret: SECRET.to_owned(),
         token: None,
         now: SystemClock.now(),
+        version: "2014-05-26",
     }
 }
 
@@ -83,7 +88,7 @@ impl Signer {
         let mut all = own;
         all.extend(params(&[
             ("Action", action),
-            ("Version", "2014-05-26"),
+            ("Version", self.version),
             ("Format", "JSON"),
             ("AccessKeyId", &self.key),
             ("SignatureMethod", "HMAC-SHA1"),
@@ -113,7 +118,7 @@ impl Signer {
         let mut headers = params(&[
             ("host", host),
             ("x-acs-action", action),
-            ("x-acs-version", "2014-05-26"),
+            ("x-acs-version", self.version),
             ("x-acs-date", &self.time()),
             ("x-acs-signature-nonce", &nonce()),
             ("x-acs-content-sha256", &hex(&Sha256::digest(body))),
@@ -542,6 +547,7 @@ async fn role_credentials_sign_only_with_their_token() {
         secret: text("AccessKeySecret"),
         token: Some(text("SecurityToken")),
         now: SystemClock.now(),
+        version: "2014-05-26",
     };
     assert_eq!(lab.v3(&role, "DescribeRegions", &[]).await.0, 200);
     let all = role.v1("POST", "DescribeRegions", Params::new());

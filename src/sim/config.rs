@@ -37,6 +37,8 @@ pub struct Config {
     pub limits: Quotas,
     /// The instance metadata service.
     pub metadata: Metadata,
+    /// The Security Token Service.
+    pub sts: Sts,
 }
 
 /// How long operations take.
@@ -172,6 +174,8 @@ pub struct Quotas {
 pub struct Metadata {
     /// Only requests that carry a token are answered (`HttpTokens=required`).
     pub token_required: bool,
+    /// Tokens are not given out (`PUT api/token` is 404): an old machine.
+    pub no_tokens: bool,
     /// Connections end without an answer.
     pub unreachable: bool,
     /// Latency of every answer.
@@ -190,11 +194,59 @@ impl Default for Metadata {
     fn default() -> Self {
         Self {
             token_required: false,
+            no_tokens: false,
             unreachable: false,
             delay: Duration::ZERO,
             rate: None,
             role: Some("diskplugin-node".to_owned()),
             credential_life: Duration::from_hours(6),
+        }
+    }
+}
+
+/// The Security Token Service.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Sts {
+    /// Connections end without an answer.
+    pub unreachable: bool,
+    /// What every call is refused with.
+    pub refusal: Option<StsRefusal>,
+    /// Latency of every answer.
+    #[serde(with = "text")]
+    pub delay: Duration,
+    /// The roles that may be assumed, `acs:ram::UID:role/NAME`.
+    pub roles: Vec<String>,
+    /// The identity providers whose tokens are believed, `acs:ram::UID:oidc-provider/NAME`.
+    pub oidc_providers: Vec<String>,
+    /// What `AssumeRole` must give as `ExternalId`.
+    pub external_id: Option<String>,
+    /// How long credentials are good, whatever is asked for; nothing leaves it to the caller.
+    #[serde(with = "text")]
+    pub life: Duration,
+}
+
+/// A refusal of the Security Token Service.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StsRefusal {
+    /// The HTTP status.
+    pub status: u16,
+    /// The code.
+    pub code: String,
+}
+
+impl Default for Sts {
+    fn default() -> Self {
+        let own = |what: &str| vec![format!("acs:ram::1000000000000001:{what}/diskplugin")];
+        Self {
+            unreachable: false,
+            refusal: None,
+            delay: Duration::ZERO,
+            roles: own("role"),
+            oidc_providers: own("oidc-provider"),
+            external_id: None,
+            life: Duration::ZERO,
         }
     }
 }

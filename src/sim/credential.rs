@@ -8,6 +8,7 @@ use super::ids::Rng;
 use super::options::Secret;
 use super::reply::Refusal;
 use super::spread::{after, until};
+use super::sts::Session;
 
 /// The keys that are known.
 #[derive(Debug)]
@@ -15,6 +16,34 @@ pub(crate) struct Keys {
     pub(crate) id: Secret,
     pub(crate) secret: Secret,
     pub(crate) seed: u64,
+}
+
+impl Session {
+    /// The secret that this key signs with, when the token is its own and it has not ended.
+    pub(crate) fn secret_for(
+        &self,
+        token: Option<&str>,
+        now: Timestamp,
+    ) -> Result<String, Refusal> {
+        check_token(token, &self.token, self.expires, now)?;
+        Ok(self.secret.clone())
+    }
+}
+
+fn check_token(
+    token: Option<&str>,
+    own: &str,
+    expires: Timestamp,
+    now: Timestamp,
+) -> Result<(), Refusal> {
+    let code = match token {
+        None => "MissingSecurityToken",
+        Some(token) if !token.starts_with("CAIS") => "InvalidSecurityToken.Malformed",
+        Some(token) if token != own => "InvalidSecurityToken.MismatchWithAccessKey",
+        Some(_) if expires <= now => "InvalidSecurityToken.Expired",
+        Some(_) => return Ok(()),
+    };
+    Err(Refusal::new(400, code))
 }
 
 /// Temporary credentials, as a role gives them.
@@ -73,14 +102,8 @@ impl Keys {
         let last = period(now, life);
         let mut known = (last - REMEMBERED..=last).map(|period| self.role_of(period, life));
         let temporary = known.find(|t| t.id == id).ok_or_else(unknown)?;
-        match token {
-            None => Err(Refusal::new(400, "MissingSecurityToken")),
-            Some(token) if token != temporary.token => Err(mismatch()),
-            Some(_) if temporary.expires <= now => {
-                Err(Refusal::new(400, "InvalidSecurityToken.Expired"))
-            }
-            Some(_) => Ok(temporary.secret),
-        }
+        check_token(token, &temporary.token, temporary.expires, now)?;
+        Ok(temporary.secret)
     }
 }
 
@@ -136,6 +159,8 @@ mod tests {
         assert_eq!(code(&keys, &role.id, None, at(0)), "MissingSecurityToken");
         let mismatch = "InvalidSecurityToken.MismatchWithAccessKey";
         assert_eq!(code(&keys, &role.id, Some("CAISx"), at(0)), mismatch);
+        let malformed = "InvalidSecurityToken.Malformed";
+        assert_eq!(code(&keys, &role.id, Some("x"), at(0)), malformed);
         assert_eq!(
             code(&keys, keys.id.expose(), Some(&role.token), at(0)),
             mismatch

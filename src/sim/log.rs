@@ -18,6 +18,8 @@ pub enum Via {
     V1,
     /// Over HTTP with signature V3.
     V3,
+    /// Over HTTP without a signature: a token is believed instead.
+    Unsigned,
 }
 
 /// One call.

@@ -43,6 +43,7 @@ mod snapshot;
 pub mod spread;
 mod stale;
 pub mod stock;
+mod sts;
 mod tag;
 mod task;
 #[cfg(test)]

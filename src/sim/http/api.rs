@@ -1,6 +1,6 @@
 //! The API itself: from a signed request to the world and back.
 
-use super::doorman::{Doorman, Ticket};
+use super::doorman::{Doorman, Ticket, VERSION};
 use super::render::{self, Scene};
 use super::reply::{self, Wired};
 use super::request::Wire;
@@ -33,8 +33,9 @@ impl Face {
             keys: &self.keys,
             config: &config,
             now: self.shared.now(),
+            version: VERSION,
         };
-        doorman.check(wire, ticket, &mut self.memory().nonces)?;
+        doorman.check(wire, ticket, &mut self.memory())?;
         ticket.action.parse().map_err(|()| {
             Refusal::new(404, "InvalidAction.NotFound")
                 .because("Specified api is not found, please check your url and method.")

@@ -8,10 +8,12 @@
 //! | `GET audit` | what all calls add up to: what was made under each name, calls a minute |
 //! | `GET config` | the configuration; `PATCH` takes a JSON merge patch |
 //! | `POST instances` | `{"op": "add"\|"start"\|"stop"\|"remove", "id": …, "zone", "type", "tags"}` |
+//! | `POST sessions` | `{"op": "expire"}` lets all keys of the Security Token Service end now |
 //! | `POST disks` | `{"op": "release", "id": …}` ends a detach that is stuck on purpose |
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use wiremock::ResponseTemplate;
@@ -22,6 +24,7 @@ use super::server::Face;
 use crate::base::chain::chain;
 use crate::model::{InstanceId, ZoneId};
 use crate::sim::instance::NodeSpec;
+use crate::sim::sts::Sessions;
 use crate::sim::world::World;
 
 #[derive(Deserialize)]
@@ -58,6 +61,18 @@ enum DiskOp {
     Release,
 }
 
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SessionOrder {
+    op: SessionOp,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum SessionOp {
+    Expire,
+}
+
 impl Face {
     /// `path` is what follows `/_control/`.
     pub(super) fn control(&self, wire: &Wire<'_>, path: &str) -> Wired {
@@ -80,6 +95,7 @@ impl Face {
             ("PATCH", "config") => configure(&mut world, wire.body),
             ("POST", "instances") => instances(&mut world, wire.body),
             ("POST", "disks") => disks(&mut world, wire.body),
+            ("POST", "sessions") => sessions(wire.body, now, &mut self.memory().issued),
             _ => failure(404, "no such control"),
         };
         drop(world);
@@ -151,6 +167,15 @@ fn disks(world: &mut World, body: &[u8]) -> ResponseTemplate {
             world.release(&id);
             reply::json(200, &json!({"id": id}))
         }
+        Err(error) => failure(400, &error.to_string()),
+    }
+}
+
+fn sessions(body: &[u8], now: Timestamp, issued: &mut Sessions) -> ResponseTemplate {
+    match serde_json::from_slice(body) {
+        Ok(SessionOrder {
+            op: SessionOp::Expire,
+        }) => reply::json(200, &json!({"expired": issued.expire(now)})),
         Err(error) => failure(400, &error.to_string()),
     }
 }

@@ -8,18 +8,20 @@ use jiff::Timestamp;
 use super::auth_v1;
 use super::auth_v3::{self, Authorization, Signed};
 use super::request::Wire;
+use super::server::Memory;
 use crate::sim::config::Config;
 use crate::sim::credential::Keys;
 use crate::sim::log::Via;
 use crate::sim::reply::Refusal;
 use crate::sim::spread::until;
+use crate::sim::sts::Sessions;
 
 /// Greatest difference between the client's clock and ours.
 const SKEW: Duration = Duration::from_mins(15);
 /// How long a nonce must not be used again.
 const NONCE_MEMORY: Duration = Duration::from_mins(31);
-/// The version of the API.
-const VERSION: &str = "2014-05-26";
+/// The version of the ECS API.
+pub(super) const VERSION: &str = "2014-05-26";
 
 /// The nonces of the last half hour.
 #[derive(Debug, Default)]
@@ -108,12 +110,27 @@ impl Ticket {
     }
 }
 
+impl Ticket {
+    /// The key that a request says it is signed with.
+    pub(super) fn key_of(wire: &Wire<'_>) -> Option<String> {
+        if let Some(header) = wire.header("authorization") {
+            return Authorization::parse(header)
+                .map(|authorization| authorization.key_id.to_owned());
+        }
+        let mut all = wire.query.clone();
+        all.extend(wire.form());
+        all.remove("AccessKeyId")
+    }
+}
+
 /// What is needed to judge a request.
 #[derive(Debug)]
 pub(super) struct Doorman<'a> {
     pub(super) keys: &'a Keys,
     pub(super) config: &'a Config,
     pub(super) now: Timestamp,
+    /// The version of the API that is asked.
+    pub(super) version: &'static str,
 }
 
 impl Doorman<'_> {
@@ -121,24 +138,24 @@ impl Doorman<'_> {
         &self,
         wire: &Wire<'_>,
         ticket: &Ticket,
-        nonces: &mut Nonces,
+        memory: &mut Memory,
     ) -> Result<(), Refusal> {
         if !matches!(wire.method, "GET" | "POST") {
             return Err(Refusal::new(400, "UnsupportedHTTPMethod"));
         }
         match ticket.via {
-            Via::V3 => self.check_v3(wire)?,
-            Via::V1 | Via::Memory => self.check_v1(wire)?,
+            Via::V3 => self.check_v3(wire, &memory.issued)?,
+            Via::V1 | Via::Memory | Via::Unsigned => self.check_v1(wire, &memory.issued)?,
         }
         let nonce = ticket.nonce.as_deref().unwrap_or_default();
-        if !nonces.take(nonce, self.now) {
+        if !memory.nonces.take(nonce, self.now) {
             return Err(Refusal::new(400, "SignatureNonceUsed")
                 .because("Specified signature nonce was used already."));
         }
         Ok(())
     }
 
-    fn check_v1(&self, wire: &Wire<'_>) -> Result<(), Refusal> {
+    fn check_v1(&self, wire: &Wire<'_>, issued: &Sessions) -> Result<(), Refusal> {
         let mut all = wire.query.clone();
         all.extend(wire.form());
         let get = |name: &str| {
@@ -159,12 +176,12 @@ impl Doorman<'_> {
             return Err(Refusal::new(400, "IncompleteSignature"));
         }
         self.check_time(get("Timestamp")?)?;
-        let secret = self.secret(key, get("SecurityToken").ok())?;
+        let secret = self.secret(key, get("SecurityToken").ok(), issued)?;
         let expected = auth_v1::expected(wire.method, &all, &secret);
         judge(signature, &expected.signature, &expected.string_to_sign)
     }
 
-    fn check_v3(&self, wire: &Wire<'_>) -> Result<(), Refusal> {
+    fn check_v3(&self, wire: &Wire<'_>, issued: &Sessions) -> Result<(), Refusal> {
         let get = |name: &str| {
             let value = wire.header(name).filter(|value| !value.is_empty());
             value.ok_or_else(|| Refusal::missing(name))
@@ -184,7 +201,8 @@ impl Doorman<'_> {
         if unsigned {
             return Err(incomplete());
         }
-        let secret = self.secret(authorization.key_id, wire.header("x-acs-security-token"))?;
+        let token = wire.header("x-acs-security-token");
+        let secret = self.secret(authorization.key_id, token, issued)?;
         let body_hash = auth_v3::hash(wire.body);
         let signed = Signed {
             method: wire.method,
@@ -203,10 +221,10 @@ impl Doorman<'_> {
     }
 
     fn check_version(&self, version: &str) -> Result<(), Refusal> {
-        match version {
-            VERSION => Ok(()),
-            _ => Err(Refusal::new(400, "InvalidVersion")),
+        if version == self.version {
+            return Ok(());
         }
+        Err(Refusal::new(400, "InvalidVersion"))
     }
 
     fn check_time(&self, text: &str) -> Result<(), Refusal> {
@@ -220,7 +238,7 @@ impl Doorman<'_> {
         Ok(())
     }
 
-    fn secret(&self, key: &str, token: Option<&str>) -> Result<String, Refusal> {
+    fn secret(&self, key: &str, token: Option<&str>, issued: &Sessions) -> Result<String, Refusal> {
         if self
             .config
             .inactive_keys
@@ -230,7 +248,10 @@ impl Doorman<'_> {
             return Err(Refusal::new(400, "InvalidAccessKeyId.Inactive"));
         }
         let life = self.config.metadata.credential_life;
-        self.keys.secret_of(key, token, self.now, life)
+        match issued.get(key) {
+            Some(session) => session.secret_for(token, self.now),
+            None => self.keys.secret_of(key, token, self.now, life),
+        }
     }
 }
 

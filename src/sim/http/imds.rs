@@ -66,6 +66,8 @@ impl Face {
             reply::text(429, "too many requests")
         } else if world.instance(instance).is_none() {
             reply::text(404, "no such instance")
+        } else if path == "api/token" && config.no_tokens {
+            reply::text(404, "not found")
         } else if path == "api/token" {
             issue(wire, sessions, &mut world, instance, now)
         } else if let Some(refused) = refused(wire, sessions, instance, now, config.token_required)

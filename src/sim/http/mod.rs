@@ -11,6 +11,7 @@ mod render;
 mod reply;
 mod request;
 mod server;
+mod sts;
 mod xml;
 
 pub(crate) use server::Server;

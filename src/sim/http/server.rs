@@ -48,6 +48,8 @@ pub(super) struct Face {
 pub(super) struct Memory {
     pub(super) nonces: Nonces,
     pub(super) sessions: Sessions,
+    /// The temporary keys that the Security Token Service gave out.
+    pub(super) issued: crate::sim::sts::Sessions,
 }
 
 impl fmt::Debug for Server {
@@ -133,7 +135,9 @@ impl Face {
     }
 
     fn handle(&self, wire: &Wire<'_>) -> Wired {
-        if wire.path == "/" {
+        if wire.path == "/" && super::sts::is_for(wire) {
+            self.sts(wire)
+        } else if wire.path == "/" {
             self.api(wire)
         } else if let Some(path) = wire.path.strip_prefix("/imds/") {
             self.imds(wire, path)
