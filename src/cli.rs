@@ -5,6 +5,10 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+mod credential;
+
+pub use credential::Credentials;
+
 use crate::cloud::endpoint::Network;
 use crate::cloud::metadata::DEFAULT_ENDPOINT;
 use crate::cloud::sign::Scheme;
@@ -45,7 +49,7 @@ pub enum LogFormat {
 #[derive(Debug, Subcommand)]
 pub enum Role {
     /// Serve the Controller service: the Deployment's container.
-    Controller(Controller),
+    Controller(Box<Controller>),
     /// Serve the Node service: the DaemonSet's container.
     Node(Node),
     /// Serve Controller and Node on one socket.
@@ -90,6 +94,11 @@ pub struct Place {
     #[arg(long, env = "DISKPLUGIN_METADATA_ENDPOINT", default_value = DEFAULT_ENDPOINT,
           value_parser = url)]
     pub metadata_endpoint: String,
+
+    /// Ask the instance metadata service for nothing without a token; set by
+    /// ALIBABA_CLOUD_IMDSV1_DISABLED too.
+    #[arg(long, env = "DISKPLUGIN_METADATA_TOKEN_ONLY")]
+    pub metadata_token_only: bool,
 }
 
 /// How the cloud is reached.
@@ -107,11 +116,9 @@ pub struct Cloud {
     #[arg(long, env = "DISKPLUGIN_SIGNATURE", value_enum, default_value_t)]
     pub signature: Scheme,
 
-    /// Directory of a mounted Secret with the files access-key-id and access-key-secret; unset, the
-    /// environment counts: ACCESS_KEY_ID and ACCESS_KEY_SECRET, or ALIBABA_CLOUD_ACCESS_KEY_ID and
-    /// ALIBABA_CLOUD_ACCESS_KEY_SECRET.
-    #[arg(long, env = "DISKPLUGIN_CREDENTIALS_DIR")]
-    pub credentials_dir: Option<PathBuf>,
+    /// Where credentials come from.
+    #[command(flatten)]
+    pub credentials: Credentials,
 }
 
 /// Whose disks these are.

@@ -54,6 +54,7 @@ impl Driver {
 
 async fn real(args: cli::AllInOne, stop: impl Future<Output = ()> + Send) -> anyhow::Result<()> {
     let mut where_is = Whereabouts::new(&args.place)?;
+    let metadata = args.place.metadata()?;
     let variable = std::env::var(MAX_VOLUMES).ok();
     let max_volumes = where_is.checked(max_volumes(&args.own, variable));
     let region = where_is.region(args.place.region).await;
@@ -67,7 +68,7 @@ async fn real(args: cli::AllInOne, stop: impl Future<Output = ()> + Send) -> any
     };
     let driver = Driver {
         endpoint: args.serve.endpoint,
-        ecs: cloud::client(&args.cloud, &region).await?,
+        ecs: cloud::client(args.cloud, metadata, &region)?,
         region,
         cluster,
         node: Settings {

@@ -2,34 +2,52 @@
 
 use std::sync::Arc;
 
-use crate::base::SystemClock;
 use crate::base::chain::chain;
+use crate::base::{SystemClock, Tasks};
 use crate::cli;
-use crate::cloud::credential::{Chain, Directory, Environment, Provide};
+use crate::cloud::credential::Selected;
+use crate::cloud::endpoint::Network;
+use crate::cloud::metadata::Metadata;
 use crate::cloud::transport::{Settings, Transport};
 use crate::cloud::{Client, Ecs, endpoint};
 use crate::model::RegionId;
 
-/// The client that the flags describe.
+/// The client that the flags describe. The credentials are tried beside, so that a service that does
+/// not answer delays no start.
 ///
 /// # Errors
-/// When the endpoint is no URL, or no TLS client can be had.
-pub(crate) async fn client(cloud: &cli::Cloud, region: &RegionId) -> anyhow::Result<Arc<dyn Ecs>> {
-    let endpoint = cloud
-        .ecs_endpoint
-        .clone()
-        .unwrap_or_else(|| endpoint::of_region(region, cloud.network));
-    tracing::info!(endpoint, signature = ?cloud.signature, "calling the cloud");
-    let credentials = credentials(cloud);
-    // A Secret may still come, so this ends nothing.
-    if let Err(error) = credentials.provide().await {
-        tracing::warn!("every call of the cloud will fail: {}", chain(&error));
+/// When the endpoint is no URL, no TLS client can be had, or the settings of the credentials do not
+/// suffice.
+pub(crate) fn client(
+    cloud: cli::Cloud,
+    metadata: Metadata,
+    region: &RegionId,
+) -> anyhow::Result<Arc<dyn Ecs>> {
+    let network = cloud.network;
+    let given = cloud.ecs_endpoint.clone();
+    if given.is_none() && network == Network::Vpc && endpoint::has_one_host(region) {
+        tracing::warn!(
+            %region,
+            "this region has one host for all networks; for another one set --ecs-endpoint"
+        );
     }
+    let endpoint = given.unwrap_or_else(|| endpoint::of_region(region, network));
+    let scheme = cloud.signature;
+    let Selected { provider, source } = super::credential::selected(cloud, metadata, region)?;
+    tracing::info!(endpoint, signature = ?scheme, credentials = source, "calling the cloud");
+    let tried = Arc::clone(&provider);
+    // Tasks of their own: a shutdown need not wait for a service that does not answer.
+    Tasks::default().start(async move {
+        // A Secret may still come, so this ends nothing.
+        if let Err(error) = tried.provide().await {
+            tracing::warn!("every call of the cloud will fail: {}", chain(&error));
+        }
+    });
     let transport = Transport::new(Settings {
         endpoint,
         region: region.clone(),
-        scheme: cloud.signature,
-        credentials,
+        scheme,
+        credentials: provider,
         clock: Arc::new(SystemClock),
     })?;
     Ok(Arc::new(Client::new(transport)))
@@ -56,13 +74,4 @@ pub(crate) fn fake_client(
         clock: Arc::new(SystemClock),
     })?;
     Ok(Arc::new(Client::new(transport)))
-}
-
-/// The Secret directory alone where it is named, else the environment.
-fn credentials(cloud: &cli::Cloud) -> Arc<dyn Provide> {
-    let source: Arc<dyn Provide> = match &cloud.credentials_dir {
-        Some(directory) => Arc::new(Directory::new(directory)),
-        None => Arc::new(Environment::read(|name| std::env::var(name).ok())),
-    };
-    Arc::new(Chain::new(vec![source]))
 }

@@ -16,13 +16,14 @@ use crate::model::{ClusterId, RegionId, ZoneId};
 pub(crate) async fn run(args: cli::Controller) -> anyhow::Result<()> {
     let stop = signal::stop()?;
     let mut where_is = Whereabouts::new(&args.place)?;
+    let metadata = args.place.metadata()?;
     let region = where_is.region(args.place.region).await;
     let zone = where_is.default_zone(args.place.zone).await;
     let cluster = owner(args.owner, &mut where_is);
     let (Some(region), Some(cluster)) = (region, cluster) else {
         return Err(where_is.check().into());
     };
-    let ecs = cloud::client(&args.cloud, &region).await?;
+    let ecs = cloud::client(args.cloud, metadata, &region)?;
     let tasks = Tasks::default();
     let controller = service(ecs, region, zone, cluster, &tasks);
     let services = Services {

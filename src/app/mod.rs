@@ -9,6 +9,7 @@ use crate::cli::{Cli, LogFormat, Role};
 mod all_in_one;
 mod cloud;
 mod controller;
+mod credential;
 #[cfg(feature = "mock-cloud")]
 mod demo;
 #[cfg(feature = "mock-cloud")]
@@ -48,7 +49,7 @@ pub fn run(cli: Cli) -> ExitCode {
     };
     let outcome = runtime.block_on(async {
         match cli.role {
-            Role::Controller(args) => controller::run(args).await,
+            Role::Controller(args) => controller::run(*args).await,
             Role::Node(args) => node::run(args).await,
             Role::AllInOne(args) => all_in_one::run(*args).await,
             #[cfg(feature = "mock-cloud")]

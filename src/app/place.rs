@@ -15,7 +15,7 @@ pub(crate) struct Whereabouts {
 impl Whereabouts {
     pub(crate) fn new(place: &Place) -> anyhow::Result<Self> {
         Ok(Self {
-            metadata: Metadata::new(&place.metadata_endpoint)?,
+            metadata: place.metadata()?,
             problems: Vec::new(),
         })
     }

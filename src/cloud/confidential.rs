@@ -38,7 +38,15 @@ impl Confidential {
             token.map(ExposeSecret::expose_secret),
             Some(signed.signature.as_str()),
         ];
-        let words = words.into_iter().flatten();
+        Self::words(words.into_iter().flatten())
+    }
+
+    /// A JSON Web Token, whole and in its parts: each is enough to tell whose it is, or to be it.
+    pub(super) fn token(token: &str) -> Self {
+        Self::words(std::iter::once(token).chain(token.split('.')))
+    }
+
+    fn words<'a>(words: impl Iterator<Item = &'a str>) -> Self {
         Self {
             words: words
                 .filter(|word| word.len() >= SHORTEST)
@@ -114,6 +122,14 @@ mod tests {
                 assert!(confidential.is_in(form.as_bytes()), "{form}");
             }
         }
+    }
+
+    #[test]
+    fn a_part_of_a_token_is_found_too() {
+        let confidential = Confidential::token("eyJhbGciOiJ9.eyJzdWIiOiJ9.c2lnbmF0dXJl");
+        assert!(confidential.is_in(b"This token: eyJzdWIiOiJ9."));
+        assert!(confidential.is_in(b"c2lnbmF0dXJl"));
+        assert!(!confidential.is_in(b"This JsonWebToken is expired."));
     }
 
     #[test]

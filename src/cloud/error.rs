@@ -92,6 +92,13 @@ impl Error {
         error
     }
 
+    /// With another meaning than the code's own, where the caller knows better.
+    #[must_use]
+    pub fn with_kind(mut self, kind: Kind) -> Self {
+        self.0.kind = kind;
+        self
+    }
+
     /// With the cloud's or our own words.
     #[must_use]
     pub fn with_message(mut self, message: impl Into<String>) -> Self {
@@ -276,9 +283,11 @@ fn classify(status: u16, code: &str) -> Kind {
         | "InvalidInstanceId.NotFound"
         | "InvalidResourceId.NotFound"
         | "InvalidDisk.AlreadyDetached" => Kind::NotFound,
-        "InvalidAccessKeyId.NotFound" | "InvalidSecurityToken.Expired" | "MissingSecurityToken" => {
-            Kind::Expired
-        }
+        "InvalidAccessKeyId.NotFound"
+        | "InvalidSecurityToken.Expired"
+        | "InvalidSecurityToken.Malformed"
+        | "InvalidSecurityToken.MismatchWithAccessKey"
+        | "MissingSecurityToken" => Kind::Expired,
         "InvalidAccessKeyId.Inactive"
         | "SignatureDoesNotMatch"
         | "IncompleteSignature"

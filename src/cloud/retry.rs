@@ -36,6 +36,7 @@ where
     let start = Instant::now();
     let (mut short, mut long) = schedules();
     let mut attempts = 0;
+    let mut renewed = false;
     loop {
         // A future that is due already is still polled once: that could send the request.
         if deadline.is_over() {
@@ -56,6 +57,11 @@ where
             // A nonce that was seen before costs nothing but another one, once.
             Kind::Resign if attempts == 1 => Some(Duration::ZERO),
             Kind::Resign => short.next(),
+            // Nothing happened, and the transport has other credentials now. A second refusal is final.
+            Kind::Expired if !renewed => {
+                renewed = true;
+                Some(Duration::ZERO)
+            }
             Kind::Unreachable => short.next(),
             Kind::Ambiguous if repeat == Repeat::Freely => short.next(),
             Kind::InFlight => short.next(),
@@ -145,6 +151,14 @@ mod tests {
         let (result, attempts) = fail_until(3, Repeat::Unsent, lost).await;
         assert_eq!((result.unwrap_err().kind(), attempts), (Kind::Ambiguous, 1));
         assert!(fail_until(3, Repeat::Freely, lost).await.0.is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn refused_credentials_cost_one_more_attempt_whatever_the_call() {
+        let refused = || Error::answered("AttachDisk", 400, "InvalidSecurityToken.Expired");
+        assert!(fail_until(2, Repeat::Unsent, refused).await.0.is_ok());
+        let (result, attempts) = fail_until(u32::MAX, Repeat::Unsent, refused).await;
+        assert_eq!((result.unwrap_err().kind(), attempts), (Kind::Expired, 2));
     }
 
     #[tokio::test(start_paused = true)]

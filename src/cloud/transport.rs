@@ -10,9 +10,10 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::confidential::Confidential;
-use super::credential::Provide;
+use super::credential::renewal::{look_for_others, others_than};
+use super::credential::{CredentialError, Credentials, Provide};
 use super::error::{Error, Kind};
-use super::sign::{Attempt, Scheme};
+use super::sign::{API_VERSION, Attempt, Scheme};
 use super::wire::params::Params;
 use crate::base::Clock;
 use crate::model::RegionId;
@@ -64,11 +65,16 @@ pub enum BuildError {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
-struct Refusal {
-    code: Option<String>,
-    message: Option<String>,
-    request_id: Option<String>,
+pub(super) struct Refusal {
+    pub(super) code: Option<String>,
+    pub(super) message: Option<String>,
+    pub(super) request_id: Option<String>,
 }
+
+/// Whose credentials were refused.
+#[derive(Debug, thiserror::Error)]
+#[error("the credentials came from {0}")]
+struct RefusedKey(Arc<str>);
 
 impl Transport {
     /// A transport to the endpoint.
@@ -77,22 +83,8 @@ impl Transport {
     /// When the endpoint is no URL, or the machine has no certificate bundle.
     pub fn new(settings: Settings) -> Result<Self, BuildError> {
         let (endpoint, host) = parse(&settings.endpoint)?;
-        let mut http = Client::builder()
-            .connect_timeout(CONNECT)
-            .timeout(PATIENCE)
-            // A signature is for one host: no other one is shown it.
-            .redirect(Policy::none())
-            .user_agent(concat!("diskplugin/", env!("CARGO_PKG_VERSION")));
-        // A fake cloud on this machine is never behind the environment's proxy.
-        if matches!(
-            endpoint.host_str(),
-            Some("localhost" | "127.0.0.1" | "[::1]")
-        ) {
-            http = http.no_proxy();
-        }
-        let http = http.build().map_err(BuildError::Client)?;
         Ok(Self {
-            http,
+            http: http_client(&endpoint, PATIENCE)?,
             host,
             region: settings.region,
             scheme: settings.scheme,
@@ -114,11 +106,12 @@ impl Transport {
         let url = self.endpoint.clone();
         let credentials = self.credentials.provide().await;
         let credentials = credentials
-            .map_err(|error| Error::new(Kind::Credentials, action).with_source(error))?
+            .map_err(|error| no_credentials(action, error))?
             .ok_or_else(|| Error::new(Kind::Credentials, action))?;
         let params = self.with_region(params);
         let signed = self.scheme.sign(&Attempt {
             action,
+            version: API_VERSION,
             params: &params,
             host: &self.host,
             credentials: &credentials,
@@ -156,7 +149,28 @@ impl Transport {
                     .with_source(error)
             });
         }
-        Err(refused(action, status, &body, &confidential).with_wait(hint))
+        let error = refused(action, status, &body, &confidential).with_wait(hint);
+        Err(self.after_refusal(error, &credentials).await)
+    }
+
+    /// The error of a refused call. Where the credentials were refused, it is [`Kind::Expired`], worth
+    /// one more attempt, only if there are others now.
+    async fn after_refusal(&self, refusal: Error, used: &Credentials) -> Error {
+        let provider = &*self.credentials;
+        let others = match refusal.kind() {
+            Kind::Expired => others_than(used, provider).await,
+            // The secret of a key does not change, but a mounted Secret may have been replaced between
+            // its reading and the call, and the key been switched off since.
+            Kind::Denied if is_about_the_key(&refusal) => look_for_others(used, provider).await,
+            _ => return refusal,
+        };
+        let kind = match others {
+            Ok(Some(_)) => Kind::Expired,
+            Ok(None) => Kind::Denied,
+            Err(error) => return no_credentials(refusal.action(), error),
+        };
+        let origin = Arc::clone(&used.origin);
+        refusal.with_kind(kind).with_source(RefusedKey(origin))
     }
 
     /// The error of an answer that did not come; a URL would carry the signature, so only the host.
@@ -183,7 +197,7 @@ impl Transport {
 
 impl Refusal {
     /// Without the parts that throw back what the request carried in confidence.
-    fn without(self, confidential: &Confidential) -> Self {
+    pub(super) fn without(self, confidential: &Confidential) -> Self {
         let part = |text: Option<String>| confidential.unless_in(text?);
         // The gateway appends the text that it signed; the words before it are good.
         let left_out = || "(its words repeat the request, and are left out)".to_owned();
@@ -212,6 +226,39 @@ fn words(message: String) -> String {
     }
 }
 
+fn is_about_the_key(refusal: &Error) -> bool {
+    refusal.has_code("SignatureDoesNotMatch") || refusal.has_code("InvalidAccessKeyId.Inactive")
+}
+
+/// The error of a call that could not be signed: nothing was sent.
+fn no_credentials(action: &'static str, error: CredentialError) -> Error {
+    if error.is_passing() {
+        Error::new(Kind::Unreachable, action)
+            .with_message("there are no valid credentials at the moment")
+            .with_source(error)
+    } else {
+        Error::new(Kind::Credentials, action).with_source(error)
+    }
+}
+
+/// A client for one endpoint, which no answer within `patience` counts as lost for.
+pub(super) fn http_client(endpoint: &Url, patience: Duration) -> Result<Client, BuildError> {
+    let mut http = Client::builder()
+        .connect_timeout(CONNECT)
+        .timeout(patience)
+        // A signature is for one host: no other one is shown it.
+        .redirect(Policy::none())
+        .user_agent(concat!("diskplugin/", env!("CARGO_PKG_VERSION")));
+    // A fake cloud on this machine is never behind the environment's proxy.
+    if matches!(
+        endpoint.host_str(),
+        Some("localhost" | "127.0.0.1" | "[::1]")
+    ) {
+        http = http.no_proxy();
+    }
+    http.build().map_err(BuildError::Client)
+}
+
 /// Whether this is an endpoint.
 ///
 /// # Errors
@@ -221,7 +268,7 @@ pub fn check_endpoint(text: &str) -> Result<(), BuildError> {
 }
 
 /// The endpoint, and its host as the `Host` header will carry it: the V3 signature covers it.
-fn parse(endpoint: &str) -> Result<(Url, String), BuildError> {
+pub(super) fn parse(endpoint: &str) -> Result<(Url, String), BuildError> {
     let invalid = || BuildError::Endpoint {
         endpoint: endpoint.to_owned(),
     };

@@ -10,7 +10,7 @@ use diskplugin::cli::Cli;
 use diskplugin::cloud::Client;
 use diskplugin::cloud::credential::{Chain, Credentials, Directory, Environment, Fixed, Provide};
 use diskplugin::cloud::sign::v3::Canonical;
-use diskplugin::cloud::sign::{Attempt, Scheme};
+use diskplugin::cloud::sign::{API_VERSION, Attempt, Scheme};
 use diskplugin::cloud::transport::{Settings, Transport};
 use diskplugin::sim::{Cloud, Options};
 
@@ -73,6 +73,7 @@ fn the_client_and_what_it_signs_print_nothing() {
     let (credentials, params) = (credentials(), BTreeMap::new());
     let attempt = Attempt {
         action: "DescribeDisks",
+        version: API_VERSION,
         params: &params,
         host: "ecs.example",
         credentials: &credentials,

@@ -20,6 +20,9 @@ async fn each_kind_of_secret_is_found_and_told_without_its_text() {
     for secret in [
         KEY.to_owned(),
         SECRET.to_owned(),
+        format!("STS.{}", "abcd1234".repeat(3)),
+        format!("CAIS{}", "abcd1234".repeat(20)),
+        format!("eyJ{0}.eyJ{0}.c2ln", "hbGciOiJSUzI1NiJ9"),
         format!("Signature={signature}"),
         format!("Signature%3D{signature}"),
         "Authorization: ACS3-HMAC-SHA256".to_owned(),

@@ -6,6 +6,11 @@ use async_trait::async_trait;
 
 use super::{CredentialError, Credentials, Provide};
 
+/// What an operator can do who has configured nothing.
+pub(super) const HOW: &str = "set ACCESS_KEY_ID and ACCESS_KEY_SECRET, name a Secret directory by \
+                              --credentials-dir, or give the service account or the instance a RAM \
+                              role";
+
 /// Asks each source in turn. A source that is configured and broken ends the search: signing with
 /// another identity than the one that was meant would be worse than failing.
 #[derive(Debug)]
@@ -29,11 +34,13 @@ impl Provide for Chain {
                 return Ok(Some(found));
             }
         }
-        Err(CredentialError::Missing(
-            "set ACCESS_KEY_ID and ACCESS_KEY_SECRET, or name a Secret directory by \
-             --credentials-dir"
-                .to_owned(),
-        ))
+        Err(CredentialError::Missing(HOW.to_owned()))
+    }
+
+    fn refused(&self, credentials: &Credentials) {
+        for source in &self.sources {
+            source.refused(credentials);
+        }
     }
 }
 

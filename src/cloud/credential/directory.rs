@@ -37,7 +37,7 @@ impl Provide for Directory {
             Err(error) if error.kind() == ErrorKind::NotFound => self.path.clone(),
             Err(source) => return Err(CredentialError::Unreadable { path: data, source }),
         };
-        let place = self.path.display().to_string();
+        let place = format!("the Secret directory {}", self.path.display());
         for (id, secret) in PAIRS {
             let found = assemble(
                 &place,

@@ -39,6 +39,14 @@ impl Environment {
         Self { variables }
     }
 
+    /// Whether any of the variables of a key is set.
+    #[must_use]
+    pub fn is_set(&self) -> bool {
+        PAIRS
+            .iter()
+            .any(|(id, secret)| self.get(id).is_some() || self.get(secret).is_some())
+    }
+
     fn get(&self, name: &str) -> Option<String> {
         self.variables
             .get(name)

@@ -2,20 +2,36 @@
 //! an error means "configured, but broken".
 
 use std::fmt::Debug;
-use std::path::PathBuf;
+use std::sync::Arc;
 
 use async_trait::async_trait;
-use secrecy::SecretString;
+use jiff::Timestamp;
+use secrecy::{ExposeSecret, SecretString};
 
+mod assume;
+mod cache;
 mod chain;
 mod directory;
 mod environment;
+mod error;
 mod fixed;
+mod instance;
+mod oidc;
+pub(super) mod renewal;
+mod select;
+mod sts;
 
+pub use assume::AssumedRole;
+pub use cache::Cache;
 pub use chain::Chain;
 pub use directory::Directory;
 pub use environment::Environment;
+pub use error::CredentialError;
 pub use fixed::Fixed;
+pub use instance::InstanceRole;
+pub use oidc::OidcRole;
+pub use select::{Assume, Oidc, SelectError, Selected, Selection, Sources, select};
+pub use sts::{RoleSession, Sts};
 
 /// An access key, with a token where it is a temporary one. Debug prints none of it.
 #[derive(Debug, Clone)]
@@ -26,33 +42,10 @@ pub struct Credentials {
     pub secret: SecretString,
     /// `SecurityToken` of STS credentials.
     pub security_token: Option<SecretString>,
-}
-
-/// Why there are no credentials. Never carries any part of them.
-#[derive(Debug, thiserror::Error)]
-pub enum CredentialError {
-    /// Nothing was configured.
-    #[error("no credentials are configured: {0}")]
-    Missing(String),
-    /// Half of a pair was configured.
-    #[error("{place} has {present} but not {absent}")]
-    Incomplete {
-        /// Where.
-        place: String,
-        /// What is there.
-        present: String,
-        /// What is not.
-        absent: String,
-    },
-    /// A file cannot be read.
-    #[error("cannot read {}", path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        source: std::io::Error,
-    },
+    /// When temporary credentials end; none for those that last, and where it is not told.
+    pub expires: Option<Timestamp>,
+    /// Where they come from, in words for logs and errors: "the environment".
+    pub origin: Arc<str>,
 }
 
 /// A source of credentials.
@@ -63,6 +56,10 @@ pub trait Provide: Debug + Send + Sync {
     /// # Errors
     /// When it is configured and broken.
     async fn provide(&self) -> Result<Option<Credentials>, CredentialError>;
+
+    /// Says that the cloud refused a call for these credentials: whoever keeps exactly these forgets
+    /// them, so that the next [`Provide::provide`] brings others. Newer ones are left alone.
+    fn refused(&self, _credentials: &Credentials) {}
 }
 
 impl Credentials {
@@ -73,7 +70,30 @@ impl Credentials {
             access_key_id: access_key_id.into().into(),
             secret: secret.into().into(),
             security_token: None,
+            expires: None,
+            origin: Arc::from("the settings"),
         }
+    }
+
+    /// With the place that they come from.
+    #[must_use]
+    pub fn from_origin(mut self, origin: impl Into<Arc<str>>) -> Self {
+        self.origin = origin.into();
+        self
+    }
+
+    /// Whether key, secret and token are the same. Both sides are ours: the time that it takes tells
+    /// nobody anything.
+    #[must_use]
+    pub fn same_as(&self, other: &Self) -> bool {
+        let token = |of: &Self| {
+            of.security_token
+                .as_ref()
+                .map(|token| token.expose_secret().to_owned())
+        };
+        self.access_key_id.expose_secret() == other.access_key_id.expose_secret()
+            && self.secret.expose_secret() == other.secret.expose_secret()
+            && token(self) == token(other)
     }
 }
 
@@ -91,7 +111,7 @@ fn assemble(
     };
     match (id.1, secret.1) {
         (Some(id), Some(secret)) => {
-            let mut credentials = Credentials::new(id, secret);
+            let mut credentials = Credentials::new(id, secret).from_origin(place);
             credentials.security_token = token.map(Into::into);
             Ok(Some(credentials))
         }
@@ -113,5 +133,14 @@ mod tests {
         for part in ["LTAI5tKEY", "hunter2", "CAIStoken"] {
             assert!(!text.contains(part), "{text}");
         }
+    }
+
+    #[test]
+    fn credentials_are_the_same_when_key_secret_and_token_are() {
+        let one = Credentials::new("k", "s");
+        let mut other = one.clone();
+        assert!(one.same_as(&other.clone().from_origin("elsewhere")));
+        other.security_token = Some("t".to_owned().into());
+        assert!(!one.same_as(&other));
     }
 }

@@ -29,6 +29,8 @@ pub enum Scheme {
 pub struct Attempt<'a> {
     /// The action, such as `AttachDisk`.
     pub action: &'a str,
+    /// The version of its API: [`API_VERSION`] for ECS.
+    pub version: &'a str,
     /// Its own parameters.
     pub params: &'a BTreeMap<String, String>,
     /// Host and port as the `Host` header carries them.
@@ -70,7 +72,7 @@ impl Scheme {
 }
 
 /// `YYYY-MM-DDThh:mm:ssZ`, the only form that the gateway takes.
-fn stamp(time: Timestamp) -> String {
+pub(super) fn stamp(time: Timestamp) -> String {
     time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 

@@ -8,7 +8,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use secrecy::ExposeSecret;
 use sha1::Sha1;
 
-use super::{API_VERSION, Attempt, Signed, canonical, stamp};
+use super::{Attempt, Signed, canonical, stamp};
 
 /// The request with the common parameters and the signature in its query.
 #[must_use]
@@ -16,7 +16,7 @@ pub fn prepare(attempt: &Attempt<'_>) -> Signed {
     let mut params = attempt.params.clone();
     for (name, value) in [
         ("Action", attempt.action),
-        ("Version", API_VERSION),
+        ("Version", attempt.version),
         ("Format", "JSON"),
         (
             "AccessKeyId",
@@ -125,6 +125,7 @@ mod tests {
         );
         let signed = prepare(&Attempt {
             action: "AttachDisk",
+            version: crate::cloud::sign::API_VERSION,
             params: &own,
             host: "ecs-cn-hangzhou.aliyuncs.com",
             credentials: &credentials,

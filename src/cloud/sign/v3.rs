@@ -7,7 +7,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use secrecy::ExposeSecret;
 use sha2::{Digest, Sha256};
 
-use super::{API_VERSION, Attempt, Signed, canonical, hex, stamp};
+use super::{Attempt, Signed, canonical, hex, stamp};
 
 const ALGORITHM: &str = "ACS3-HMAC-SHA256";
 
@@ -31,7 +31,7 @@ pub fn prepare(attempt: &Attempt<'_>) -> Signed {
     let mut headers = BTreeMap::from([
         ("host", attempt.host.to_owned()),
         ("x-acs-action", attempt.action.to_owned()),
-        ("x-acs-version", API_VERSION.to_owned()),
+        ("x-acs-version", attempt.version.to_owned()),
         ("x-acs-date", stamp(attempt.time)),
         ("x-acs-signature-nonce", attempt.nonce.to_owned()),
         ("x-acs-content-sha256", body_hash.clone()),
@@ -183,6 +183,7 @@ mod tests {
         credentials.security_token = Some(given["x-acs-security-token"].clone().into());
         let signed = prepare(&Attempt {
             action: "CreateDisk",
+            version: crate::cloud::sign::API_VERSION,
             params: &params,
             host: &given["host"],
             credentials: &credentials,

@@ -1,0 +1,74 @@
+//! The credentials of a role: the flags, and the vendor's variables in the place of those unset.
+
+use std::sync::Arc;
+
+use super::WrongSettings;
+use crate::base::{Clock, SystemClock};
+use crate::cli;
+use crate::cloud::credential::{Assume, Environment, Oidc, SelectError, Selected, Sources, select};
+use crate::cloud::endpoint;
+use crate::cloud::metadata::{Metadata, MetadataError};
+use crate::model::RegionId;
+
+/// The source that the flags and the environment describe.
+///
+/// # Errors
+/// When it is configured by half, or cannot be called.
+pub(crate) fn selected(
+    cloud: cli::Cloud,
+    metadata: Metadata,
+    region: &RegionId,
+) -> anyhow::Result<Selected> {
+    let flags = cloud.credentials;
+    let oidc = Oidc {
+        role_arn: flags.oidc_role_arn,
+        provider_arn: flags.oidc_provider_arn,
+        token_file: flags.oidc_token_file,
+    };
+    let sts = || endpoint::sts_of_region(region, cloud.network);
+    let sources = Sources {
+        selection: flags.credentials,
+        directory: flags.credentials_dir,
+        environment: Environment::read(variable),
+        oidc: oidc.or_environment(variable),
+        metadata,
+        instance_role: flags
+            .instance_role
+            .or_else(|| variable("ALIBABA_CLOUD_ECS_METADATA")),
+        no_instance_role: is_on("ALIBABA_CLOUD_ECS_METADATA_DISABLED"),
+        assume: flags.assume_role_arn.map(|role_arn| Assume {
+            role_arn,
+            external_id: flags.assume_role_external_id,
+        }),
+        session_name: flags
+            .role_session_name
+            .or_else(|| variable("ALIBABA_CLOUD_ROLE_SESSION_NAME")),
+        duration: flags.role_duration,
+        sts_endpoint: flags.sts_endpoint.unwrap_or_else(sts),
+        scheme: cloud.signature,
+    };
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    select(sources, &clock).map_err(|error| match error {
+        SelectError::Setting(problem) => WrongSettings(vec![problem]).into(),
+        error @ (SelectError::Sts(_) | SelectError::Metadata(_)) => error.into(),
+    })
+}
+
+impl cli::Place {
+    /// The instance metadata service.
+    pub(crate) fn metadata(&self) -> Result<Metadata, MetadataError> {
+        let token_only = self.metadata_token_only || is_on("ALIBABA_CLOUD_IMDSV1_DISABLED");
+        Metadata::new(&self.metadata_endpoint, !token_only)
+    }
+}
+
+/// A variable of the environment; an empty one is none.
+fn variable(name: &str) -> Option<String> {
+    let value = std::env::var(name).ok()?;
+    Some(value.trim().to_owned()).filter(|value| !value.is_empty())
+}
+
+/// Whether a switch of the vendor's is on: only `true` turns one on in the vendor's SDKs.
+fn is_on(name: &str) -> bool {
+    variable(name).is_some_and(|value| value.eq_ignore_ascii_case("true") || value == "1")
+}

@@ -1,0 +1,150 @@
+//! Why there are no credentials. Never carries any part of them, nor of a token.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::cloud::metadata::MetadataError;
+
+/// Why there are no credentials.
+#[derive(Debug, thiserror::Error)]
+pub enum CredentialError {
+    /// Nothing was configured.
+    #[error("no credentials are configured: {0}")]
+    Missing(String),
+    /// Half of what belongs together was configured.
+    #[error("{place} has {present} but not {absent}")]
+    Incomplete {
+        /// Where.
+        place: String,
+        /// What is there.
+        present: String,
+        /// What is not.
+        absent: String,
+    },
+    /// A file cannot be read.
+    #[error("cannot read {}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The file of the OIDC token holds none.
+    #[error("{} holds no OIDC token: {why}", path.display())]
+    NoToken {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with its content, without any of it.
+        why: &'static str,
+    },
+    /// The Security Token Service does not answer.
+    #[error("{action} failed: no answer from {host}")]
+    Unreachable {
+        /// What was asked of it.
+        action: &'static str,
+        /// Where it was looked for.
+        host: String,
+        /// Why not; without the URL, which may carry a signature.
+        #[source]
+        source: reqwest::Error,
+    },
+    /// The Security Token Service said no.
+    #[error(
+        "{action} failed with {code}{} (HTTP {status}{})",
+        words(message),
+        id(request_id)
+    )]
+    Refused {
+        /// What was asked of it.
+        action: &'static str,
+        /// The HTTP status.
+        status: u16,
+        /// Its code; empty where it gave none.
+        code: String,
+        /// Its words.
+        message: Option<String>,
+        /// Its id of the request.
+        request_id: Option<String>,
+    },
+    /// An answer has not what it should have. What it has is not told: it may be a secret.
+    #[error("the answer of {from} has no credentials that can be used: {why}")]
+    Unusable {
+        /// Who answered.
+        from: String,
+        /// What is wrong with it, without any of it.
+        why: &'static str,
+    },
+    /// The credentials that came are expired already.
+    #[error(
+        "the credentials of {from} expired at {at}, before they came: compare the clock of this \
+         machine"
+    )]
+    Stale {
+        /// Where they came from.
+        from: String,
+        /// When they expired.
+        at: jiff::Timestamp,
+    },
+    /// The metadata service has none.
+    #[error("the instance has no role credentials")]
+    Metadata(#[source] MetadataError),
+    /// The source took too long.
+    #[error("{0:?} were not enough to get credentials")]
+    Slow(Duration),
+    /// The credentials to assume a role with cannot be had.
+    #[error("role {role} cannot be assumed")]
+    Base {
+        /// The role.
+        role: String,
+        /// Why not.
+        #[source]
+        source: Box<Self>,
+    },
+    /// What all who waited for one renewal are told.
+    #[error(transparent)]
+    Shared(Arc<Self>),
+}
+
+impl CredentialError {
+    /// Whether it may pass by itself, so that a later try is worth while.
+    #[must_use]
+    pub fn is_passing(&self) -> bool {
+        match self {
+            Self::Unreachable { .. } | Self::Stale { .. } | Self::Slow(_) => true,
+            Self::Refused { status, code, .. } => {
+                *status >= 500 || *status == 429 || code.contains("Throttling")
+            }
+            Self::Metadata(error) => error.is_passing(),
+            Self::Base { source, .. } => source.is_passing(),
+            Self::Shared(error) => error.is_passing(),
+            Self::Missing(_)
+            | Self::Incomplete { .. }
+            | Self::Unreadable { .. }
+            | Self::NoToken { .. }
+            | Self::Unusable { .. } => false,
+        }
+    }
+
+    /// Whether the Security Token Service refused the key that the request was signed with.
+    pub(super) fn is_about_the_key(&self) -> bool {
+        matches!(self, Self::Refused { code, .. }
+            if code.starts_with("InvalidAccessKeyId")
+                || code.starts_with("InvalidSecurityToken")
+                || code == "MissingSecurityToken"
+                || code == "SignatureDoesNotMatch")
+    }
+}
+
+fn words(message: &Option<String>) -> String {
+    message
+        .as_ref()
+        .map_or(String::new(), |words| format!(": {words}"))
+}
+
+fn id(request_id: &Option<String>) -> String {
+    request_id
+        .as_ref()
+        .map_or(String::new(), |id| format!(", RequestId {id}"))
+}

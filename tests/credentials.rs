@@ -1,0 +1,350 @@
+//! Each source of credentials against the fake cloud over HTTP: what is signed, when it is renewed,
+//! and what is told when it cannot be.
+#![cfg(feature = "mock-cloud")]
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
+
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use diskplugin::base::chain::chain;
+use diskplugin::base::{Clock, Deadline, SystemClock};
+use diskplugin::cloud::credential::{
+    AssumedRole, Cache, Credentials, Directory, Fixed, InstanceRole, OidcRole, Provide,
+    RoleSession, Sts,
+};
+use diskplugin::cloud::metadata::Metadata;
+use diskplugin::cloud::sign::Scheme;
+use diskplugin::cloud::transport::{Settings, Transport};
+use diskplugin::cloud::{AttachDisk, Client, DescribeDisks, Ecs, Error, Kind};
+use diskplugin::host::Processes;
+use diskplugin::sim::options::{DEFAULT_KEY, DEFAULT_SECRET};
+use diskplugin::sim::{Cloud, Options};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+const ROLE: &str = "acs:ram::1000000000000001:role/diskplugin";
+const PROVIDER: &str = "acs:ram::1000000000000001:oidc-provider/diskplugin";
+const SCHEMES: [Scheme; 2] = [Scheme::V1, Scheme::V3];
+
+struct Lab {
+    cloud: Cloud,
+    dir: TempDir,
+}
+
+impl Lab {
+    async fn new() -> Self {
+        let options = Options::from_flags(["--nodes=i-one"]).unwrap();
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let cloud = Cloud::start(
+            &options,
+            Arc::new(SystemClock),
+            Arc::new(Processes),
+            listener,
+        );
+        let lab = Self {
+            cloud: cloud.await.unwrap(),
+            dir: tempfile::tempdir().unwrap(),
+        };
+        lab.write_token(600);
+        lab
+    }
+
+    fn url(&self) -> &str {
+        self.cloud.endpoint().unwrap()
+    }
+
+    fn token_file(&self) -> PathBuf {
+        self.dir.path().join("token")
+    }
+
+    /// What the cluster does: a token that expires so many seconds from now.
+    fn write_token(&self, seconds: i64) -> String {
+        let part = |value: Value| URL_SAFE_NO_PAD.encode(value.to_string());
+        let exp = SystemClock.now().as_second() + seconds;
+        let token = format!(
+            "{}.{}.c2lnbmF0dXJl",
+            part(json!({"alg": "RS256"})),
+            part(json!({"exp": exp, "sub": "test"}))
+        );
+        std::fs::write(self.token_file(), format!("{token}\n")).unwrap();
+        token
+    }
+
+    fn sts(&self, scheme: Scheme) -> Arc<Sts> {
+        Arc::new(Sts::new(self.url(), scheme, Arc::new(SystemClock)).unwrap())
+    }
+
+    fn oidc(&self) -> Arc<dyn Provide> {
+        let sts = self.sts(Scheme::V1);
+        let role = OidcRole::new(sts, PROVIDER.to_owned(), self.token_file(), session());
+        cached(role)
+    }
+
+    fn assumed(&self, base: Arc<dyn Provide>, scheme: Scheme) -> Arc<dyn Provide> {
+        cached(AssumedRole::new(base, self.sts(scheme), session()))
+    }
+
+    fn instance(&self, role: Option<&str>, tokenless: bool) -> InstanceRole {
+        let node = &self.cloud.nodes()[0].id;
+        let endpoint = self.cloud.metadata_endpoint(node).unwrap();
+        let metadata = Metadata::new(&endpoint, tokenless).unwrap();
+        InstanceRole::new(metadata, role.map(str::to_owned))
+    }
+
+    fn client(&self, credentials: Arc<dyn Provide>, scheme: Scheme) -> Client {
+        let transport = Transport::new(Settings {
+            endpoint: self.url().to_owned(),
+            region: "cn-beijing".parse().unwrap(),
+            scheme,
+            credentials,
+            clock: Arc::new(SystemClock),
+        });
+        Client::new(transport.unwrap())
+    }
+
+    #[expect(clippy::needless_pass_by_value, reason = "reads well with json!")]
+    fn configure(&self, patch: Value) {
+        self.cloud.configure(&patch).unwrap();
+    }
+
+    /// Lets all keys of the Security Token Service end.
+    async fn expire(&self) {
+        let url = format!("{}/_control/sessions", self.url());
+        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        let request = client.post(url).json(&json!({"op": "expire"}));
+        assert_eq!(request.send().await.unwrap().status(), 200);
+    }
+
+    /// How often it was called, and how often that was refused.
+    fn calls(&self, action: &str) -> (u64, u64) {
+        let counts = self.cloud.counts();
+        let count = counts.get(action).copied().unwrap_or_default();
+        (count.calls, count.refused)
+    }
+}
+
+fn session() -> RoleSession {
+    RoleSession {
+        role_arn: ROLE.to_owned(),
+        name: "test".to_owned(),
+        duration: None,
+        external_id: None,
+    }
+}
+
+fn cached(source: impl Provide + 'static) -> Arc<dyn Provide> {
+    Arc::new(Cache::new(Arc::new(source), Arc::new(SystemClock)))
+}
+
+fn key() -> Arc<dyn Provide> {
+    Arc::new(Fixed(Credentials::new(DEFAULT_KEY, DEFAULT_SECRET)))
+}
+
+async fn list(client: &Client) -> Result<(), Error> {
+    let deadline = Deadline::after(Duration::from_secs(20));
+    let query = DescribeDisks::default();
+    client.describe_disks(deadline, &query).await.map(|_| ())
+}
+
+async fn attach(client: &Client) -> Result<(), Error> {
+    let deadline = Deadline::after(Duration::from_secs(20));
+    let request = AttachDisk {
+        disk: "d-none".parse().unwrap(),
+        instance: "i-one".parse().unwrap(),
+        force: false,
+    };
+    client.attach_disk(deadline, &request).await
+}
+
+/// Long enough that refused credentials are no new ones any more.
+async fn a_while() {
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(10)).await;
+    tokio::time::resume();
+}
+
+#[tokio::test]
+async fn an_oidc_role_signs_calls_with_either_signature() {
+    let lab = Lab::new().await;
+    for scheme in SCHEMES {
+        let client = lab.client(lab.oidc(), scheme);
+        list(&client).await.unwrap();
+        list(&client).await.unwrap();
+    }
+    assert_eq!(lab.calls("AssumeRoleWithOIDC"), (2, 0));
+}
+
+#[tokio::test]
+async fn a_role_is_assumed_on_top_of_any_source() {
+    let lab = Lab::new().await;
+    for scheme in SCHEMES {
+        for base in [key(), lab.oidc(), cached(lab.instance(None, true))] {
+            let client = lab.client(lab.assumed(base, scheme), scheme);
+            list(&client).await.unwrap();
+        }
+    }
+    assert_eq!(lab.calls("AssumeRole"), (6, 0));
+}
+
+#[tokio::test]
+async fn many_calls_that_are_refused_at_once_cost_one_renewal_and_one_repetition_each() {
+    let lab = Lab::new().await;
+    let client = lab.client(lab.oidc(), Scheme::V1);
+    list(&client).await.unwrap();
+    a_while().await;
+    lab.expire().await;
+    lab.cloud.clear_calls();
+    let (a, b, c) = tokio::join!(list(&client), list(&client), list(&client));
+    let (d, e, f) = tokio::join!(list(&client), list(&client), list(&client));
+    for outcome in [a, b, c, d, e, f] {
+        outcome.unwrap();
+    }
+    assert_eq!(lab.calls("AssumeRoleWithOIDC"), (1, 0));
+    let (calls, refused) = lab.calls("DescribeDisks");
+    assert!((1..=3).contains(&refused), "{refused}");
+    assert_eq!(calls, 6 + refused);
+}
+
+#[tokio::test]
+async fn a_write_that_is_refused_for_its_credentials_is_repeated_once() {
+    let lab = Lab::new().await;
+    let client = lab.client(lab.oidc(), Scheme::V3);
+    list(&client).await.unwrap();
+    a_while().await;
+    lab.expire().await;
+    let error = attach(&client).await.unwrap_err();
+    // The second one was signed well: it is refused for its disk.
+    assert_eq!(error.kind(), Kind::NotFound, "{error}");
+    assert_eq!(lab.calls("AttachDisk"), (2, 2));
+}
+
+#[tokio::test]
+async fn an_expired_key_under_an_assumed_role_is_renewed_too() {
+    let lab = Lab::new().await;
+    let client = lab.client(lab.assumed(lab.oidc(), Scheme::V1), Scheme::V1);
+    list(&client).await.unwrap();
+    a_while().await;
+    lab.expire().await;
+    list(&client).await.unwrap();
+    assert_eq!(lab.calls("AssumeRoleWithOIDC"), (2, 0));
+    assert_eq!(lab.calls("AssumeRole"), (3, 1));
+}
+
+#[tokio::test]
+async fn a_key_that_stays_unknown_costs_one_call_and_says_where_it_came_from() {
+    let lab = Lab::new().await;
+    let secret = lab.dir.path().join("secret");
+    std::fs::create_dir(&secret).unwrap();
+    std::fs::write(secret.join("access-key-id"), "LTAI5tSTRANGER").unwrap();
+    std::fs::write(secret.join("access-key-secret"), "hidden-secret").unwrap();
+    let client = lab.client(Arc::new(Directory::new(&secret)), Scheme::V1);
+    let error = attach(&client).await.unwrap_err();
+    assert_eq!(error.kind(), Kind::Denied, "{error}");
+    let text = chain(&error);
+    let place = format!("came from the Secret directory {}", secret.display());
+    assert!(text.contains(&place), "{text}");
+    assert!(!text.contains("STRANGER"), "{text}");
+    assert_eq!(lab.calls("AttachDisk"), (1, 1));
+}
+
+#[tokio::test]
+async fn the_token_file_is_read_again_for_each_renewal() {
+    let lab = Lab::new().await;
+    let client = lab.client(lab.oidc(), Scheme::V1);
+    list(&client).await.unwrap();
+    a_while().await;
+    // The token of the first time would not do any more.
+    let old = lab.write_token(-1);
+    lab.expire().await;
+    let text = chain(&list(&client).await.unwrap_err());
+    assert!(text.contains("OIDCToken.Expired"), "{text}");
+    for part in old.split('.') {
+        assert!(!text.contains(part), "{text}");
+    }
+    a_while().await;
+    lab.write_token(600);
+    list(&client).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_service_that_is_down_is_told_as_such_and_not_as_missing_rights() {
+    let lab = Lab::new().await;
+    lab.configure(json!({"sts": {"unreachable": true}}));
+    let client = lab.client(lab.oidc(), Scheme::V1);
+    let deadline = Deadline::after(Duration::from_millis(300));
+    let query = DescribeDisks::default();
+    let error = client.describe_disks(deadline, &query).await.unwrap_err();
+    assert_eq!(error.kind(), Kind::Unreachable, "{error}");
+    let text = chain(&error);
+    assert!(
+        text.contains("AssumeRoleWithOIDC failed: no answer"),
+        "{text}"
+    );
+    lab.configure(json!({"sts": {"unreachable": false, "refusal":
+        {"status": 403, "code": "NoPermission"}}}));
+    a_while().await;
+    let error = list(&client).await.unwrap_err();
+    assert_eq!(error.kind(), Kind::Credentials, "{error}");
+    assert!(chain(&error).contains("NoPermission"), "{}", chain(&error));
+    assert_eq!(lab.calls("DescribeDisks"), (0, 0));
+}
+
+#[tokio::test]
+async fn the_instances_role_is_found_with_a_token_and_without_one_where_that_is_allowed() {
+    let lab = Lab::new().await;
+    lab.configure(json!({"metadata": {"token_required": true}}));
+    for tokenless in [true, false] {
+        let found = lab.instance(None, tokenless).provide().await.unwrap();
+        assert_eq!(&*found.unwrap().origin, "the instance role diskplugin-node");
+    }
+    // An old machine.
+    lab.configure(json!({"metadata": {"token_required": false, "no_tokens": true}}));
+    assert!(lab.instance(None, true).provide().await.is_ok());
+    let error = lab.instance(None, false).provide().await.unwrap_err();
+    assert!(chain(&error).contains("HTTP 404"), "{}", chain(&error));
+    // One that wants what it does not give.
+    lab.configure(json!({"metadata": {"token_required": true, "no_tokens": true}}));
+    let error = lab.instance(None, true).provide().await.unwrap_err();
+    assert!(chain(&error).contains("HTTP 403"), "{}", chain(&error));
+}
+
+#[tokio::test]
+async fn an_instance_without_the_role_says_so() {
+    let lab = Lab::new().await;
+    let error = lab.instance(Some("other"), true).provide().await;
+    assert!(
+        error
+            .unwrap_err()
+            .to_string()
+            .contains("no RAM role \"other\"")
+    );
+    let error = lab.instance(Some("../../x"), true).provide().await;
+    assert!(!error.unwrap_err().is_passing());
+    lab.configure(json!({"metadata": {"role": null}}));
+    // A merge patch puts a field back to its default: the empty name is none.
+    lab.configure(json!({"metadata": {"role": ""}}));
+    let role = lab.instance(None, true).as_last_resort();
+    let text = role.provide().await.unwrap_err().to_string();
+    assert!(text.contains("set ACCESS_KEY_ID"), "{text}");
+    assert!(text.contains("the instance has no RAM role"), "{text}");
+    lab.configure(json!({"metadata": {"unreachable": true}}));
+    let error = lab.instance(None, true).provide().await.unwrap_err();
+    assert!(error.is_passing(), "{error}");
+}
+
+#[tokio::test]
+async fn role_credentials_of_the_instance_rotate_and_calls_go_on() {
+    let lab = Lab::new().await;
+    lab.configure(json!({"metadata": {"credential_life": "4s"}}));
+    let client = lab.client(cached(lab.instance(None, true)), Scheme::V3);
+    let end = tokio::time::Instant::now() + Duration::from_secs(7);
+    while tokio::time::Instant::now() < end {
+        list(&client).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert_eq!(lab.calls("DescribeDisks").1, 0);
+}
