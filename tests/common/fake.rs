@@ -84,6 +84,14 @@ impl Fake {
         answer.json().await.expect("the fake answers in JSON")
     }
 
+    /// Changes the configuration.
+    pub(crate) async fn configure(&self, patch: Value) {
+        let url = format!("{}/_control/config", self.url);
+        let answer = self.http.patch(url).json(&patch).send().await;
+        let answer = answer.expect("the fake answers");
+        assert!(answer.status().is_success(), "{:?}", answer.text().await);
+    }
+
     /// How often the action was called.
     pub(crate) async fn count(&self, action: &str) -> u64 {
         let calls = self.control("calls").await;

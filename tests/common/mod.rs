@@ -3,6 +3,7 @@
 pub(crate) mod csi;
 pub(crate) mod fake;
 pub(crate) mod machine;
+pub(crate) mod oidc;
 pub(crate) mod process;
 pub(crate) mod tee;
 pub(crate) mod wait;

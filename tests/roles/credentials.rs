@@ -57,7 +57,11 @@ async fn a_wrong_secret_is_denied_with_a_hint_that_shows_no_part_of_the_key() {
 async fn without_any_key_a_call_says_what_to_set() {
     let (fake, dir) = (Fake::start(&[]).await, tempfile::tempdir().unwrap());
     let socket = socket(&dir);
-    let (_controller, channel) = fake.controller(&socket).ready(&socket).await;
+    // Nobody listens there: this is no instance.
+    let start = fake
+        .controller(&socket)
+        .args(["--metadata-endpoint=http://127.0.0.1:9"]);
+    let (_controller, channel) = start.ready(&socket).await;
     let refused = create(&channel, "pvc-1").await.unwrap_err();
     assert_eq!(refused.code(), Code::Unauthenticated);
     assert!(refused.message().contains("ACCESS_KEY_ID"), "{refused:?}");

@@ -3,12 +3,14 @@
 use crate::common::process::diskplugin;
 
 const SERVE: &str = "--endpoint --drain-timeout --log-format";
-const PLACE: &str = "--region --zone --metadata-endpoint";
-const CLOUD: &str = "--ecs-endpoint --network --signature --credentials-dir --cluster-id";
+const PLACE: &str = "--region --zone --metadata-endpoint --metadata-token-only";
+const CLOUD: &str = "--ecs-endpoint --network --signature --cluster-id --credentials \
+    --credentials-dir --oidc-role-arn --oidc-provider-arn --oidc-token-file --instance-role \
+    --assume-role-arn --assume-role-external-id --role-session-name --role-duration --sts-endpoint";
 const NODE: &str = "--node-id --max-volumes-per-node --instance-categories";
 const FAKE: &str = "--zones --nodes --seed --access-key-id --access-key-secret --create-delay \
     --attach-delay --detach-delay --resize-delay --cut-delay --snapshot-delay --delete-delay \
-    --load-delay --answer-delay --stale --stale-jumping --throttle --sold-out --disk-quantity \
+    --load-delay --answer-delay --stale --stale-share --stale-jumping --throttle --sold-out --disk-quantity \
     --never-attached --missing-is-error --parallel-attach --ram-role --metadata-token-required \
     --back-with --device-dir --config";
 

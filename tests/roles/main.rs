@@ -13,6 +13,7 @@ mod credentials;
 mod ending;
 mod help;
 mod logs;
+mod roles;
 mod settings;
 mod sockets;
 mod starting;

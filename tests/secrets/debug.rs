@@ -8,7 +8,10 @@ use clap::Parser;
 use diskplugin::base::SystemClock;
 use diskplugin::cli::Cli;
 use diskplugin::cloud::Client;
-use diskplugin::cloud::credential::{Chain, Credentials, Directory, Environment, Fixed, Provide};
+use diskplugin::cloud::credential::{
+    AssumedRole, Cache, Chain, Credentials, Directory, Environment, Fixed, OidcRole, Provide,
+    RoleSession, Sts,
+};
 use diskplugin::cloud::sign::v3::Canonical;
 use diskplugin::cloud::sign::{API_VERSION, Attempt, Scheme};
 use diskplugin::cloud::transport::{Settings, Transport};
@@ -56,6 +59,30 @@ async fn credentials_and_their_sources_print_nothing() {
         Arc::new(directory),
         Arc::new(environment),
     ]));
+}
+
+#[tokio::test]
+async fn a_role_and_what_is_kept_of_it_print_nothing() {
+    let clock = || Arc::new(SystemClock);
+    let cache = Cache::new(Arc::new(Fixed(credentials())), clock());
+    prints_nothing(&cache.provide().await);
+    prints_nothing(&cache);
+    let sts = Arc::new(Sts::new("http://127.0.0.1:9", Scheme::V3, clock()).unwrap());
+    let session = || RoleSession {
+        role_arn: "acs:ram::1:role/r".to_owned(),
+        name: "test".to_owned(),
+        duration: None,
+        external_id: None,
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("token");
+    std::fs::write(&file, format!("{}.{}.x", ODD.token, ODD.secret)).unwrap();
+    let oidc = OidcRole::new(Arc::clone(&sts), "p".to_owned(), file, session());
+    prints_nothing(&oidc.provide().await);
+    prints_nothing(&oidc);
+    let assumed = AssumedRole::new(Arc::new(Fixed(credentials())), sts, session());
+    prints_nothing(&assumed.provide().await);
+    prints_nothing(&assumed);
 }
 
 #[test]

@@ -13,5 +13,6 @@ mod common;
 mod debug;
 mod hidden;
 mod hostile;
+mod roles;
 mod script;
 mod talk;

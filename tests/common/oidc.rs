@@ -1,0 +1,41 @@
+//! What a cluster does for a service account with a role.
+
+use std::path::Path;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use diskplugin::base::{Clock, SystemClock};
+use serde_json::{Value, json};
+
+use super::process::Start;
+
+/// The role that the fake cloud lets be assumed.
+pub(crate) const ROLE: &str = "acs:ram::1000000000000001:role/diskplugin";
+/// The identity provider that it believes.
+pub(crate) const PROVIDER: &str = "acs:ram::1000000000000001:oidc-provider/diskplugin";
+
+/// Writes a token that expires so many seconds from now, in one step; the token.
+pub(crate) fn write_token(file: &Path, seconds: i64) -> String {
+    let part = |value: Value| URL_SAFE_NO_PAD.encode(value.to_string());
+    let exp = SystemClock.now().as_second() + seconds;
+    let claims = json!({"exp": exp, "sub": "system:serviceaccount:kube-system:csi"});
+    let token = format!(
+        "{}.{}.{}",
+        part(json!({"alg": "RS256", "typ": "JWT"})),
+        part(claims),
+        URL_SAFE_NO_PAD.encode("no signature, but as long as one would be")
+    );
+    let next = file.with_extension("next");
+    std::fs::write(&next, &token).expect("the directory is there");
+    std::fs::rename(&next, file).expect("the directory is there");
+    token
+}
+
+impl Start {
+    /// With the variables that a cluster sets in the pods of such an account.
+    pub(crate) fn service_account(self, token_file: &Path) -> Self {
+        self.env("ALIBABA_CLOUD_ROLE_ARN", ROLE)
+            .env("ALIBABA_CLOUD_OIDC_PROVIDER_ARN", PROVIDER)
+            .env("ALIBABA_CLOUD_OIDC_TOKEN_FILE", token_file)
+    }
+}
