@@ -6,6 +6,7 @@
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use base64::Engine;
@@ -13,8 +14,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use diskplugin::base::chain::chain;
 use diskplugin::base::{Clock, Deadline, SystemClock};
 use diskplugin::cloud::credential::{
-    AssumedRole, Cache, Credentials, Directory, Fixed, InstanceRole, OidcRole, Provide,
-    RoleSession, Sts,
+    AssumedRole, Cache, CredentialError, Credentials, Directory, Fixed, InstanceRole, OidcRole,
+    Provide, RoleSession, Sts,
 };
 use diskplugin::cloud::metadata::Metadata;
 use diskplugin::cloud::sign::Scheme;
@@ -249,6 +250,66 @@ async fn a_key_that_stays_unknown_costs_one_call_and_says_where_it_came_from() {
     assert!(text.contains(&place), "{text}");
     assert!(!text.contains("STRANGER"), "{text}");
     assert_eq!(lab.calls("AttachDisk"), (1, 1));
+}
+
+/// Another key each time: a Secret that is replaced between its reading and the call.
+#[derive(Debug)]
+struct Replaced {
+    keys: Vec<Credentials>,
+    next: AtomicUsize,
+}
+
+#[async_trait::async_trait]
+impl Provide for Replaced {
+    async fn provide(&self) -> Result<Option<Credentials>, CredentialError> {
+        // The transport signs with one and looks for the next, which signs the next attempt.
+        let asked = self.next.fetch_add(1, Ordering::SeqCst);
+        let key = self.keys.get(asked.div_ceil(2)).or(self.keys.last());
+        Ok(key.map(|key| key.clone().from_origin("a Secret that is replaced")))
+    }
+}
+
+fn replaced(keys: &[(&str, &str)]) -> Arc<dyn Provide> {
+    let keys = keys.iter();
+    Arc::new(Replaced {
+        keys: keys
+            .map(|(key, secret)| Credentials::new(*key, *secret))
+            .collect(),
+        next: AtomicUsize::new(0),
+    })
+}
+
+#[tokio::test]
+async fn a_secret_that_is_replaced_meanwhile_costs_one_repetition_whatever_the_refusal() {
+    let lab = Lab::new().await;
+    lab.configure(json!({"inactive_keys": ["LTAI5tOLD"]}));
+    for (old, scheme) in [
+        (("LTAI5tUNKNOWN", "x"), Scheme::V1),
+        (("LTAI5tOLD", "x"), Scheme::V3),
+        ((DEFAULT_KEY, "another"), Scheme::V1),
+    ] {
+        let keys = replaced(&[old, (DEFAULT_KEY, DEFAULT_SECRET)]);
+        let client = lab.client(keys, scheme);
+        lab.cloud.clear_calls();
+        let error = attach(&client).await.unwrap_err();
+        assert_eq!(error.kind(), Kind::NotFound, "{}", chain(&error));
+        assert_eq!(lab.calls("AttachDisk"), (2, 2));
+    }
+}
+
+#[tokio::test]
+async fn a_second_refusal_is_final_even_if_there_are_others_again() {
+    let lab = Lab::new().await;
+    let keys: Vec<String> = (0..9).map(|n| format!("LTAI5tUNKNOWN{n}")).collect();
+    let keys: Vec<_> = keys.iter().map(|key| (key.as_str(), "x")).collect();
+    let client = lab.client(replaced(&keys), Scheme::V1);
+    let error = list(&client).await.unwrap_err();
+    let text = chain(&error);
+    assert!(
+        text.contains("came from a Secret that is replaced"),
+        "{text}"
+    );
+    assert_eq!(lab.calls("DescribeDisks"), (2, 2));
 }
 
 #[tokio::test]

@@ -159,7 +159,8 @@ impl Shared {
         let none = || CredentialError::Missing("the source has none any more".to_owned());
         let outcome = outcome.and_then(|found| found.ok_or_else(none));
         let outcome = outcome.and_then(|found| match found.expires {
-            Some(at) if at <= now => Err(CredentialError::Stale {
+            // Else whoever waits for them would begin the next renewal, and so on.
+            Some(at) if left(now, at) <= MARGIN => Err(CredentialError::Stale {
                 from: found.origin.to_string(),
                 at,
             }),

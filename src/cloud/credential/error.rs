@@ -76,15 +76,12 @@ pub enum CredentialError {
         /// What is wrong with it, without any of it.
         why: &'static str,
     },
-    /// The credentials that came are expired already.
-    #[error(
-        "the credentials of {from} expired at {at}, before they came: compare the clock of this \
-         machine"
-    )]
+    /// The credentials that came are at their end already.
+    #[error("the credentials of {from} came at their end, {at}: compare the clock of this machine")]
     Stale {
         /// Where they came from.
         from: String,
-        /// When they expired.
+        /// When they expire.
         at: jiff::Timestamp,
     },
     /// The metadata service has none.

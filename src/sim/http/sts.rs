@@ -53,12 +53,15 @@ impl Face {
         match outcome {
             Ok(mut value) => {
                 value["RequestId"] = request_id.into();
-                reply::finish(200, &value, None, None, config.delay)
+                let root = format!("{}Response", ticket.action);
+                let root = (!ticket.json).then_some(root.as_str());
+                reply::finish(200, &value, root, None, config.delay)
             }
             Err(refusal) => {
                 let host = wire.header("host").unwrap_or("sts.example");
                 let value = render::refusal(&refusal, &request_id, host);
-                reply::finish(refusal.status, &value, None, None, config.delay)
+                let root = (!ticket.json).then_some("Error");
+                reply::finish(refusal.status, &value, root, None, config.delay)
             }
         }
     }

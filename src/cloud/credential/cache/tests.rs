@@ -220,6 +220,13 @@ async fn credentials_that_come_expired_are_an_error_that_names_the_clock() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn credentials_that_come_at_their_end_begin_no_endless_renewal() {
+    let lab = Lab::new(1);
+    assert!(lab.cache.provide().await.is_err());
+    assert_eq!(lab.asked(), 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_source_that_hangs_is_given_up() {
     let clock = TokioClock::starting_at(Timestamp::UNIX_EPOCH);
     #[derive(Debug)]
