@@ -254,7 +254,9 @@ impl Cloud {
     /// # Errors
     /// When the outcome would not be a configuration; nothing is changed then.
     pub fn configure(&self, patch: &Value) -> Result<(), InvalidConfig> {
+        let now = self.shared.now();
         let mut world = self.shared.world();
+        world.advance(now);
         let config = world.config.patched(patch)?;
         world.configure(config);
         Ok(())

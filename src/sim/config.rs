@@ -35,6 +35,8 @@ pub struct Config {
     pub rules: Rules,
     /// Capacity and account limits.
     pub limits: Quotas,
+    /// Keys of the user's, and whether all disks are encrypted.
+    pub keys: Keys,
     /// The instance metadata service.
     pub metadata: Metadata,
     /// The Security Token Service.
@@ -117,6 +119,9 @@ pub struct Rules {
     pub cooling: Duration,
     /// Stock answers do not show what is sold out.
     pub stock_lags: bool,
+    /// How old what stock answers show is.
+    #[serde(with = "text")]
+    pub stock_lag: Duration,
     /// Number of disks an instance takes, the system disk included, whatever its type says.
     pub disk_quantity: Option<u32>,
     /// How many calls the log keeps.
@@ -150,10 +155,40 @@ impl Default for Rules {
             page_memory: Duration::from_hours(1),
             cooling: Duration::ZERO,
             stock_lags: false,
+            stock_lag: Duration::ZERO,
             disk_quantity: None,
             log_length: 10_000,
         }
     }
+}
+
+/// Encryption at rest. A key that is in no list is good.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(default, deny_unknown_fields)]
+pub struct Keys {
+    /// Keys that do not exist (`InvalidParameter.KMSKeyId.NotFound`).
+    pub missing: Vec<String>,
+    /// Keys that are switched off (`….CMKNotEnabled`).
+    pub disabled: Vec<String>,
+    /// Keys that the disk service may not use (`….CMKUnauthorized`).
+    pub unauthorised: Vec<String>,
+    /// Keys that are not symmetric (`InvalidKMSKeyId.NotSymmetric`).
+    pub asymmetric: Vec<String>,
+    /// Encryption by default.
+    pub default_encryption: DefaultEncryption,
+}
+
+/// What becomes of a disk that is not to be encrypted. The documents say both.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(rename_all = "kebab-case")]
+pub enum DefaultEncryption {
+    /// It is not.
+    #[default]
+    Off,
+    /// It is all the same.
+    Upgrade,
+    /// It is refused (`InvalidEncrypted.NotMatchDiskDefaultEncryption`).
+    Refuse,
 }
 
 /// Limits of the account.

@@ -7,8 +7,12 @@ use super::name;
 use super::params::Params;
 use super::reply::{Answer, Refusal, Reply};
 use super::size;
+use super::stock;
 use super::tag;
 use super::world::World;
+
+/// The group of what was put into no other.
+const DEFAULT_GROUP: &str = "rg-default";
 
 /// What is asked for, checked as far as it can be without looking at the world.
 struct Order {
@@ -36,13 +40,16 @@ impl World {
     }
 
     fn create_disk_once(&mut self, params: &Params, fails_later: bool) -> Reply {
-        let order = order(params)?;
+        let mut order = order(params)?;
         let disk_name = params.get("DiskName").unwrap_or_default().to_owned();
         name::check(&disk_name, "InvalidDiskName.Malformed")?;
         let tags = params.tags()?;
         tag::check_count(&tags)?;
         self.check_place(params, &order)?;
+        let key = order.kms_key.take();
+        (order.encrypted, order.kms_key) = self.encryption(order.encrypted, key)?;
         let size = self.size_of(params, &order)?;
+        check_performance(&order, size)?;
         self.check_quota(&order, size)?;
 
         let serial = self.rng.body();
@@ -67,7 +74,13 @@ impl World {
             kms_key: order.kms_key,
             provisioned_iops: order.provisioned_iops,
             bursting: order.bursting,
-            resource_group: params.get("ResourceGroupId").map(str::to_owned),
+            // Everything is in a group; what is in none else is in the default one.
+            resource_group: Some(
+                params
+                    .get("ResourceGroupId")
+                    .unwrap_or(DEFAULT_GROUP)
+                    .to_owned(),
+            ),
             delete_with_instance: false,
             tags,
             created: self.now,
@@ -99,20 +112,30 @@ impl World {
         if params.get("RegionId") != Some(self.region.as_str()) {
             return Err(Refusal::new(404, "InvalidRegionId.NotFound"));
         }
-        if !self.zones.contains(&order.zone) {
+        let regional = order.zone.is_empty();
+        if !regional && !self.zones.contains(&order.zone) {
             return Err(Refusal::new(404, "InvalidZoneId.NotFound"));
         }
-        if self.is_sold_out(&order.zone, None) {
+        if !regional && self.is_sold_out(&order.zone, None) {
             return Err(
                 self.alternative(&[(403, "Zone.NotOnSale"), (403, "OperationDenied.NoStock")])
             );
         }
-        if self.is_sold_out(&order.zone, Some(&order.category)) {
+        let place = stock::place(&order.zone);
+        if self.is_sold_out(place, Some(&order.category)) {
             return Err(self.alternative(&[
                 (400, "InvalidDataDiskCategory.NotSupported"),
                 (403, "InvalidDataDiskCategory.ValueNotSupported"),
                 (403, "OperationDenied.NoStock"),
             ]));
+        }
+        if order.level.is_some() && self.is_sold_out(place, order.level.as_deref()) {
+            let code = "InvalidPerformanceLevel.ValueNotSupported";
+            return Err(Refusal::new(400, code));
+        }
+        if order.multi_attach && self.is_sold_out(place, Some(stock::MULTI_ATTACH)) {
+            let code = "OperationDenied.ZoneNotSupportMultiAttachDisk";
+            return Err(Refusal::new(403, code));
         }
         Ok(())
     }
@@ -183,9 +206,26 @@ impl World {
     }
 }
 
+/// What depends on the size, which may be that of the snapshot.
+fn check_performance(order: &Order, size: u32) -> Result<(), Refusal> {
+    if order.provisioned_iops > u64::from(size::most_provisioned(size)) {
+        return Err(Refusal::new(400, "InvalidProvisionedIops.LimitExceed"));
+    }
+    if order.bursting && size <= 3 {
+        return Err(Refusal::new(400, "InvalidBurstingEnabled.DiskSizeTooSmall"));
+    }
+    Ok(())
+}
+
 fn order(params: &Params) -> Result<Order, Refusal> {
-    let zone = params.required("ZoneId")?.to_owned();
     let category = params.get("DiskCategory").unwrap_or("cloud").to_owned();
+    let zone = match params.get("ZoneId") {
+        None if category == size::REGIONAL => String::new(),
+        Some(_) if category == size::REGIONAL => {
+            return Err(Refusal::new(400, "InvalidZoneId.DiskCategoryUnsupported"));
+        }
+        _ => params.required("ZoneId")?.to_owned(),
+    };
     if size::sizes(&category, None).is_none() {
         return Err(Refusal::new(400, "InvalidDiskCategory.NotSupported"));
     }
@@ -207,18 +247,12 @@ fn order(params: &Params) -> Result<Order, Refusal> {
             "ProvisionedIopsForDiskCategoryUnsupported",
         ));
     }
-    if provisioned_iops.is_some_and(|iops| iops > 50_000) {
-        return Err(Refusal::new(400, "InvalidProvisionedIops.LimitExceed"));
-    }
     let bursting = params.flag("BurstingEnabled")?;
     if bursting && !auto {
         return Err(Refusal::new(
             400,
             "BurstingEnabledForDiskCategoryUnsupported",
         ));
-    }
-    if bursting && size.is_some_and(|size| size <= 3) {
-        return Err(Refusal::new(400, "InvalidBurstingEnabled.DiskSizeTooSmall"));
     }
     let multi_attach = match params.get("MultiAttach") {
         None | Some("Disabled") => false,
@@ -231,6 +265,10 @@ fn order(params: &Params) -> Result<Order, Refusal> {
         }
         Some(_) => return Err(Refusal::new(403, "InvalidParameter.MultiAttach")),
     };
+    if bursting && multi_attach {
+        let code = "BurstingEnabledForMultiAttachDiskUnsupported";
+        return Err(Refusal::new(400, code));
+    }
     let encrypted = params.flag("Encrypted")?;
     let kms_key = params.get("KMSKeyId").map(str::to_owned);
     if kms_key.is_some() && !encrypted {

@@ -16,8 +16,14 @@ pub(crate) struct MachineType {
 }
 
 const OLD: &[&str] = &["cloud", "cloud_efficiency", "cloud_ssd", "cloud_essd"];
-const MIDDLE: &[&str] = &["cloud_efficiency", "cloud_ssd", "cloud_essd", "cloud_auto"];
-const NEW: &[&str] = &["cloud_essd", "cloud_auto"];
+const MIDDLE: &[&str] = &[
+    "cloud_efficiency",
+    "cloud_ssd",
+    "cloud_essd",
+    "cloud_auto",
+    "cloud_regional_disk_auto",
+];
+const NEW: &[&str] = &["cloud_essd", "cloud_auto", "cloud_regional_disk_auto"];
 const ENTRY: &[&str] = &[
     "cloud_efficiency",
     "cloud_ssd",

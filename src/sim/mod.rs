@@ -25,6 +25,7 @@ mod http;
 mod ids;
 mod index;
 pub mod instance;
+mod key;
 mod list;
 pub mod log;
 mod loopdev;

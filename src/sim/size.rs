@@ -13,6 +13,7 @@ pub(crate) fn sizes(category: &str, level: Option<&str>) -> Option<RangeInclusiv
         ("cloud_essd", _) => 20..=65536,
         ("cloud_auto", _) => 1..=65536,
         ("cloud_essd_entry", _) => 10..=32768,
+        (REGIONAL, _) => 10..=65536,
         _ => return None,
     })
 }
@@ -28,7 +29,10 @@ pub(crate) fn most_provisioned(gib: u32) -> u32 {
 
 /// The ESSD family: its snapshots are usable at once, and ten may be in the making.
 pub(crate) fn is_essd(category: &str) -> bool {
-    matches!(category, "cloud_essd" | "cloud_auto" | "cloud_essd_entry")
+    matches!(
+        category,
+        "cloud_essd" | "cloud_auto" | "cloud_essd_entry" | REGIONAL
+    )
 }
 
 /// Whether disks of this category can be shared between instances.
@@ -36,7 +40,10 @@ pub(crate) fn is_shareable(category: &str) -> bool {
     matches!(category, "cloud_essd" | "cloud_auto")
 }
 
-/// The categories that are sold.
+/// The category that is bound to no zone.
+pub(crate) const REGIONAL: &str = "cloud_regional_disk_auto";
+
+/// The categories that zones sell.
 pub(crate) const CATEGORIES: [&str; 6] = [
     "cloud",
     "cloud_efficiency",

@@ -8,7 +8,18 @@ use super::machine::MachineType;
 use super::params::Params;
 use super::reply::{Answer, Refusal, Reply};
 use super::size;
+use super::spread::before;
 use super::world::World;
+
+/// What a zone may lack beside categories: a performance level, and disks for several instances. And
+/// what the region sells, under the zone's name `region`.
+const BESIDE: [&str; 6] = ["PL0", "PL1", "PL2", "PL3", MULTI_ATTACH, size::REGIONAL];
+
+/// Disks for several instances.
+pub(crate) const MULTI_ATTACH: &str = "multi-attach";
+
+/// Where disks are that are bound to no zone.
+pub(crate) const REGION: &str = "region";
 
 /// Something that cannot be bought: `ZONE/CATEGORY`, either of them `*` for every one.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -29,7 +40,8 @@ impl FromStr for SoldOut {
     fn from_str(text: &str) -> Result<Self, InvalidSoldOut> {
         let refuse = || InvalidSoldOut(text.to_owned());
         let (zone, category) = text.trim().split_once('/').ok_or_else(refuse)?;
-        let known = category == "*" || size::CATEGORIES.contains(&category);
+        let known =
+            category == "*" || size::CATEGORIES.contains(&category) || BESIDE.contains(&category);
         if zone.is_empty() || !known {
             return Err(refuse());
         }
@@ -78,13 +90,15 @@ pub(crate) struct Offer {
 impl World {
     /// Whether the category, or with none the whole zone, is sold out.
     pub(crate) fn is_sold_out(&self, zone: &str, category: Option<&str>) -> bool {
-        self.config.sold_out.iter().any(|sold| {
-            let here = sold.zone == "*" || sold.zone == zone;
-            here && match category {
-                None => sold.category == "*",
-                Some(category) => sold.category == "*" || sold.category == category,
-            }
-        })
+        is_among(&self.config.sold_out, zone, category)
+    }
+
+    /// What stock answers take for sold out.
+    fn shown_sold_out(&self) -> &[SoldOut] {
+        let shown = before(self.now, self.config.rules.stock_lag);
+        // The first list that was replaced after the moment that is shown.
+        let old = self.sold_before.iter().find(|(until, _)| *until > shown);
+        old.map_or(&self.config.sold_out, |(_, list)| list)
     }
 
     pub(crate) fn describe_stock(&mut self, params: &Params) -> Reply {
@@ -101,25 +115,47 @@ impl World {
         let category = params.get("DataDiskCategory");
         let machine = params.get("InstanceType").map(MachineType::named);
         let lags = self.config.rules.stock_lags;
-        let zones = self
-            .zones
+        let sold_out = self.shown_sold_out();
+        let region = [String::new()];
+        let (zones, categories): (&[String], &[&'static str]) = match params.get("Scope") {
+            None => (&self.zones, &size::CATEGORIES),
+            Some("region") => (&region, &[size::REGIONAL]),
+            Some(_) => return Err(Refusal::new(403, "InvalidParameter.Scope")),
+        };
+        let zones = zones
             .iter()
-            .filter(|z| zone.is_none_or(|zone| *z == zone));
+            .filter(|z| zone.is_none_or(|zone| z.is_empty() || *z == zone));
         let offers = zones.map(|zone| ZoneOffer {
             zone: zone.clone(),
-            offers: size::CATEGORIES
-                .into_iter()
+            offers: categories
+                .iter()
+                .copied()
                 .filter(|c| category.is_none_or(|category| *c == category))
                 .filter(|c| machine.as_ref().is_none_or(|machine| machine.takes(c)))
                 .map(|category| Offer {
                     category,
-                    available: lags || !self.is_sold_out(zone, Some(category)),
+                    available: lags || !is_among(sold_out, place(zone), Some(category)),
                     sizes: size::sizes(category, None).unwrap_or(0..=0),
                 })
                 .collect(),
         });
         Ok(Answer::Stock(offers.collect()))
     }
+}
+
+fn is_among(sold_out: &[SoldOut], zone: &str, category: Option<&str>) -> bool {
+    sold_out.iter().any(|sold| {
+        let here = sold.zone == "*" || sold.zone == zone;
+        here && match category {
+            None => sold.category == "*",
+            Some(category) => sold.category == "*" || sold.category == category,
+        }
+    })
+}
+
+/// Where disks of this zone, or of none, are on sale.
+pub(crate) fn place(zone: &str) -> &str {
+    if zone.is_empty() { REGION } else { zone }
 }
 
 #[cfg(test)]
@@ -130,7 +166,9 @@ mod tests {
     fn what_is_sold_out_names_a_zone_and_a_known_category() {
         let sold: SoldOut = "cn-beijing-c/cloud_efficiency".parse().unwrap();
         assert_eq!(sold.to_string(), "cn-beijing-c/cloud_efficiency");
-        assert!("*/*".parse::<SoldOut>().is_ok());
+        for text in ["*/*", "cn-beijing-c/PL0", "*/multi-attach"] {
+            assert!(text.parse::<SoldOut>().is_ok(), "{text}");
+        }
         assert!("cn-beijing-c".parse::<SoldOut>().is_err());
         assert!("cn-beijing-c/cloud_gold".parse::<SoldOut>().is_err());
     }

@@ -1,7 +1,7 @@
 //! The state machine of the fake cloud: all facts, and what is still to happen to them. No I/O and
 //! no clock of its own: every entry point is told the time, and first lets happen what is due.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use jiff::Timestamp;
 
@@ -19,6 +19,7 @@ use super::reply::Refusal;
 use super::snapshot::SnapshotRow;
 use super::spread::after;
 use super::stale::History;
+use super::stock::SoldOut;
 use super::task::TaskRow;
 use super::throttle::Throttle;
 use super::token::Tokens;
@@ -56,6 +57,8 @@ pub(crate) struct World {
     pub(crate) cut_from: Index,
     pub(crate) old_disks: History<DiskRow>,
     pub(crate) old_snapshots: History<SnapshotRow>,
+    /// What was sold out before, and until when.
+    pub(crate) sold_before: VecDeque<(Timestamp, Vec<SoldOut>)>,
     pub(crate) tokens: Tokens,
     pub(crate) pages: Pages,
     pub(crate) throttle: Throttle,
@@ -82,6 +85,7 @@ impl World {
             cut_from: Index::default(),
             old_disks: History::default(),
             old_snapshots: History::default(),
+            sold_before: VecDeque::new(),
             tokens: Tokens::default(),
             pages: Pages::default(),
             throttle: Throttle::default(),
@@ -122,6 +126,14 @@ impl World {
     pub(crate) fn configure(&mut self, config: Config) {
         if config.faults != self.config.faults {
             self.faults.reset();
+        }
+        if config.sold_out != self.config.sold_out {
+            let replaced = std::mem::take(&mut self.config.sold_out);
+            self.sold_before.push_back((self.now, replaced));
+            // No more than what a lag can show.
+            if self.sold_before.len() > 1000 {
+                self.sold_before.pop_front();
+            }
         }
         self.config = config;
     }

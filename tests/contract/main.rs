@@ -38,6 +38,7 @@ mod errors;
 mod health;
 mod machines;
 mod market;
+mod offers;
 mod pages;
 mod shares;
 mod sizes;

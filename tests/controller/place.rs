@@ -6,10 +6,11 @@ use tonic::{Code, Request};
 use diskplugin::csi::proto::controller_server::Controller;
 use diskplugin::csi::proto::{self, Topology, TopologyRequirement};
 
-use crate::kit::{Stage, code, new_volume, parameters};
+use crate::kit::{Stage, code, new_volume, parameters, topology};
 
 const ESSD: &str = "disk.diskplugin.csi.example/cloud_essd";
 const SSD: &str = "disk.diskplugin.csi.example/cloud_ssd";
+const REGIONAL: &str = "disk.diskplugin.csi.example/cloud_regional_disk_auto";
 const ZONE: &str = "topology.kubernetes.io/zone";
 
 /// A zone of these letters whose nodes take what the keys say.
@@ -137,6 +138,35 @@ async fn capacity_of_a_class_that_is_wrong_is_refused_and_a_failed_look_is_no_ze
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_regional_disk_is_bound_to_no_zone_and_says_its_category_where_nodes_do() {
+    let class = [("type", "cloud_regional_disk_auto")];
+    for (place, says) in [
+        (term("a", &[]), Vec::new()),
+        (
+            term("a", &[REGIONAL, ESSD]),
+            vec![Topology {
+                segments: parameters(&[(REGIONAL, "available")]),
+            }],
+        ),
+    ] {
+        let stage = Stage::new(&[]);
+        let volume = stage
+            .create(request(&class, vec![place.clone()], vec![place]))
+            .await
+            .unwrap();
+        assert_eq!(volume.accessible_topology, says);
+        let calls = stage.cloud.calls();
+        let create = calls.iter().find(|call| call.action == "CreateDisk");
+        assert!(!create.unwrap().params.contains_key("ZoneId"));
+        let again = request(&class, topology("b", "").requisite, Vec::new());
+        assert_eq!(
+            stage.create(again).await.unwrap().volume_id,
+            volume.volume_id
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn mutable_parameters_override_the_class_and_are_part_of_what_a_name_means() {
     let stage = Stage::new(&[]);
     let with = |level: &str, tag: &str| proto::CreateVolumeRequest {
@@ -189,4 +219,32 @@ async fn what_the_provisioner_says_of_the_claim_becomes_tags_and_makes_no_other_
     let again = stage.restarted().create_volume(Request::new(told)).await;
     let again = again.unwrap().into_inner().volume.unwrap();
     assert_eq!(again.volume_id, volume.volume_id);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_cloud_fills_in_is_no_difference_when_a_call_is_repeated() {
+    for (class, patch) in [
+        (vec![("type", "cloud_essd")], json!({})),
+        (
+            vec![("type", "cloud_essd"), ("encrypted", "true")],
+            json!({}),
+        ),
+        (
+            vec![("type", "cloud_essd")],
+            json!({"keys": {"default_encryption": "upgrade"}}),
+        ),
+    ] {
+        let stage = Stage::new(&[]);
+        stage.configure(&patch);
+        let request = proto::CreateVolumeRequest {
+            parameters: parameters(&class),
+            ..new_volume("pvc-1")
+        };
+        let made = stage.create(request.clone()).await.unwrap();
+        let state = stage.cloud.state();
+        assert_eq!(state["disks"][0]["resource_group"], "rg-default");
+        let again = stage.restarted().create_volume(Request::new(request)).await;
+        let again = again.unwrap().into_inner().volume.unwrap();
+        assert_eq!(again.volume_id, made.volume_id);
+    }
 }

@@ -21,6 +21,7 @@ mod kit;
 mod list;
 mod modify;
 mod random;
+mod random_create;
 mod resize;
 mod snapshot;
 mod stock;

@@ -1,0 +1,191 @@
+//! Random creations in several zones, categories and levels, by processes that die at any instant, while stock
+//! comes and goes: one disk for each name in the end, of what was asked for.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::time::timeout;
+
+use diskplugin::base::Deadline;
+use diskplugin::disk::{Disks, Error, Meaning, NewDisk};
+use diskplugin::model::{Category, PerformanceLevel};
+
+use crate::kit::{Stage, available, gib, text, wanted, zone};
+
+const RUNS: u64 = 60;
+const NAMES: u64 = 4;
+
+/// SplitMix64: the same numbers for the same seed on every machine.
+#[derive(Debug)]
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (z ^ (z >> 31)) % bound
+    }
+
+    fn of<T: Clone>(&mut self, items: &[T]) -> T {
+        let index = usize::try_from(self.below(u64::try_from(items.len()).unwrap())).unwrap();
+        items[index].clone()
+    }
+}
+
+fn shape(name: &str, dice: &mut Dice) -> NewDisk {
+    let anywhere = vec![zone("b").into(), zone("a").into()];
+    match dice.below(4) {
+        0 => wanted(name),
+        1 => NewDisk {
+            places: anywhere,
+            ..available(name)
+        },
+        2 => NewDisk {
+            size: gib(500),
+            levels: vec![PerformanceLevel::Pl2, PerformanceLevel::Pl1],
+            places: anywhere,
+            ..wanted(name)
+        },
+        _ => NewDisk {
+            categories: vec![Category::CloudRegionalDiskAuto, Category::CloudSsd],
+            ..wanted(name)
+        },
+    }
+}
+
+fn disturb(stage: &Stage, dice: &mut Dice) {
+    let sold = dice.of(&[
+        json!([]),
+        json!(["*/cloud_essd", "region/*"]),
+        json!(["*/cloud_efficiency", "cn-beijing-b/PL2"]),
+        json!(["cn-beijing-b/*"]),
+        json!(["*/*"]),
+    ]);
+    stage.configure(&json!({"sold_out": sold}));
+    let kind = dice.of(&[
+        json!("reset-after"),
+        json!("internal-error-after"),
+        json!("reset-before"),
+        json!("truncated"),
+        json!({"delay-before": "2s"}),
+        json!({"delay-after": "2s"}),
+        json!("fails-later"),
+    ]);
+    let action = dice.of(&["CreateDisk", "CreateDisk", "DescribeDisks"]);
+    stage.faults(action, 1 + dice.below(2), &kind);
+}
+
+fn passes(error: &Error) -> bool {
+    matches!(
+        error.meaning(),
+        Meaning::Unclear | Meaning::Busy | Meaning::Deadline | Meaning::Failed | Meaning::Exhausted
+    )
+}
+
+/// One call, which may be cut off at any instant; true when the process must be replaced then.
+async fn attempt(disks: &Disks, new: &NewDisk, dice: &mut Dice) -> Option<Result<String, Error>> {
+    let patience = Duration::from_millis(1 + dice.below(20_000));
+    let life = Duration::from_millis(dice.below(15_000));
+    let call = disks.create(Deadline::after(patience), new);
+    let outcome = timeout(life, call).await.ok()?;
+    Some(outcome.map(|disk| disk.id.to_string()))
+}
+
+async fn run(seed: u64) {
+    let mut dice = Dice(seed);
+    let stale = dice.of(&["--stale=0s", "--stale=2s", "--stale=0s..2s"]);
+    let seed_flag = format!("--seed={seed}");
+    let stage = Stage::new(&[stale, "--create-delay=0s..3s", &seed_flag]);
+    let memory = dice.of(&["10m", "24h"]);
+    stage.configure(&json!({"rules": {
+        "token_burn_percent": dice.below(101), "token_memory": memory,
+        "stock_lag": dice.of(&["0s", "30s"])
+    }}));
+    let mut names = BTreeSet::new();
+    for number in 0..NAMES {
+        let new = shape(&format!("pvc-{number}"), &mut dice);
+        let mut disks = Arc::clone(&stage.disks);
+        let mut tries = 0;
+        let id = loop {
+            tries += 1;
+            assert!(tries < 200, "seed {seed}: {new:?}");
+            if tries < 30 {
+                disturb(&stage, &mut dice);
+            } else {
+                stage.configure(&json!({"faults": [], "sold_out": []}));
+            }
+            match attempt(&disks, &new, &mut dice).await {
+                // Killed: another process takes over, which takes longer than reads lag.
+                None => {
+                    disks = stage.restarted();
+                    tokio::time::sleep(Duration::from_secs(3)).await;
+                }
+                Some(Ok(id)) => break id,
+                Some(Err(error)) if passes(&error) => {
+                    tokio::time::sleep(Duration::from_millis(dice.below(3000))).await;
+                }
+                Some(Err(error)) => panic!("seed {seed}: {}", text(&error)),
+            }
+        };
+        assert!(names.insert(id.clone()), "seed {seed}");
+        // The answer was lost, and its token with it; much later somebody asks again.
+        tokio::time::sleep(Duration::from_secs(dice.of(&[10, 1200, 90_000]))).await;
+        stage.configure(&json!({"faults": [], "stale": {"lag": "0s"}}));
+        let again = stage.restarted().create(crate::kit::minutes(5), &new).await;
+        let again = again.unwrap_or_else(|error| panic!("seed {seed}: {}", text(&error)));
+        assert_eq!(again.id.to_string(), id, "seed {seed}: {new:?}");
+    }
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let rows = stage.rows();
+    let found: BTreeSet<_> = rows
+        .iter()
+        .map(|row| row["id"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(found, names, "seed {seed}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn whatever_dies_and_whatever_is_sold_out_each_name_has_one_disk() {
+    for seed in 0..RUNS {
+        run(seed).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_processes_that_create_one_name_at_once_end_with_one_disk() {
+    for seed in 0..RUNS {
+        let mut dice = Dice(1000 + seed);
+        let stale = dice.of(&["--stale=0s", "--stale=2s"]);
+        let seed_flag = format!("--seed={seed}");
+        let stage = Stage::new(&[
+            stale,
+            "--create-delay=0s..3s",
+            "--answer-delay=0s..1s",
+            &seed_flag,
+        ]);
+        let new = shape("pvc-1", &mut dice);
+        // One of them remembers what the other does not.
+        let sold = dice.of(&[json!([]), json!(["*/cloud_efficiency", "region/*"])]);
+        stage.configure(&json!({"sold_out": sold}));
+        let other = NewDisk {
+            name: "other".to_owned(),
+            ..new.clone()
+        };
+        let _ = stage.disks.create(crate::kit::minutes(1), &other).await;
+        stage.configure(&json!({"sold_out": []}));
+        let second = stage.restarted();
+        let late = Duration::from_millis(dice.below(2500));
+        let (one, two) = tokio::join!(stage.disks.create(crate::kit::minutes(1), &new), async {
+            tokio::time::sleep(late).await;
+            second.create(crate::kit::minutes(1), &new).await
+        });
+        let one = one.unwrap_or_else(|error| panic!("seed {seed}: {}", text(&error)));
+        let two = two.unwrap_or_else(|error| panic!("seed {seed}: {}", text(&error)));
+        assert_eq!(one.id, two.id, "seed {seed}");
+        assert_eq!(stage.rows().len(), 2, "seed {seed}");
+    }
+}
