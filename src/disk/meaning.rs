@@ -78,7 +78,9 @@ impl Error {
         match self.root()?.kind() {
             Kind::Denied | Kind::Expired => Some("check the access key and its RAM policy"),
             Kind::Bug => Some("this is a mistake of the driver: please report it with this text"),
-            Kind::Credentials => Some("check the credentials Secret"),
+            Kind::Credentials => Some(
+                "check where the controller takes its credentials from: its log says so at the start",
+            ),
             Kind::Unreachable => Some("check the endpoint and the network of the controller"),
             Kind::Throttled => Some("other programs of this account may use its quota up"),
             Kind::Quota => Some("raise the quota in the Quota Center, or free some of it"),
