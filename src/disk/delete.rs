@@ -2,10 +2,11 @@
 
 use super::error::{Error, cloud, wait};
 use super::missing::settled;
+use super::patience::Patience;
 use super::{Disks, Result};
 use crate::base::Deadline;
 use crate::cloud::Kind;
-use crate::cloud::poll::{Seen, WaitError};
+use crate::cloud::poll::WaitError;
 use crate::model::{DiskId, InstanceId, tag};
 
 impl Disks {
@@ -15,7 +16,7 @@ impl Disks {
     /// [`Error::StillAttached`] and [`Error::NotOurs`], when nothing was done.
     pub async fn delete(&self, deadline: Deadline, disk: &DiskId) -> Result<()> {
         let step = || format!("delete disk {disk}");
-        let mut refusal = None;
+        let (mut refusal, mut patience) = (None, Patience::default());
         loop {
             let row = settled(&self.disks, disk, deadline).await;
             let row = match (row, refusal.take()) {
@@ -47,10 +48,9 @@ impl Disks {
             match self.ecs.delete_disk(deadline, disk).await {
                 Ok(()) => return Ok(()),
                 Err(error) if error.kind() == Kind::NotFound => return Ok(()),
-                // Still loading from its snapshot, or on its way off a node: look again in a tick.
+                // Still loading from its snapshot, or on its way off a node: look again in a while.
                 Err(error) if error.kind() == Kind::Conflict => {
-                    let next = |seen| matches!(seen, Seen::Row(_) | Seen::Nothing).then_some(());
-                    match self.disks.until(disk, deadline, next).await {
+                    match self.disks.until(disk, deadline, patience.looks()).await {
                         Ok(()) => refusal = Some(error),
                         Err(_) => return Err(cloud(step())(error)),
                     }

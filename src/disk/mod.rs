@@ -29,6 +29,7 @@ mod list;
 mod meaning;
 mod missing;
 mod modify;
+mod patience;
 mod place;
 mod resize;
 mod slots;

@@ -5,6 +5,7 @@
 //! busy, finds the task by the disk, and waits for it together with all others that wait for tasks.
 
 use super::error::{Error, cloud, wait};
+use super::patience::Patience;
 use super::{Disks, Result};
 use crate::base::Deadline;
 use crate::cloud::poll::Seen;
@@ -59,9 +60,13 @@ enum Rehearsal {
     Done,
 }
 
-/// The refusal that was waited out last, if any.
+/// What was waited out so far.
 #[derive(Default)]
-struct Turn(Option<api::Error>);
+struct Turn {
+    /// The last refusal, if any.
+    refusal: Option<api::Error>,
+    patience: Patience,
+}
 
 impl Disks {
     /// Makes the disk what is wanted. What it is already costs no write; what an earlier call began
@@ -155,11 +160,11 @@ impl Disks {
         &self,
         deadline: Deadline,
         disk: &DiskId,
-        turn: Turn,
+        mut turn: Turn,
         refusal: api::Error,
     ) -> Result<Turn> {
         // Why it was not taken so far tells more than that the time is up.
-        let refusal = match turn.0 {
+        let refusal = match turn.refusal.take() {
             Some(before) if refusal.kind() == Kind::Deadline => {
                 return Err(explained(disk, before));
             }
@@ -170,12 +175,16 @@ impl Disks {
         }
         if let Some(task) = self.running_task(deadline, disk).await? {
             self.wait_task(deadline, disk, &task).await?;
-            return Ok(Turn(Some(refusal)));
+            turn.refusal = Some(refusal);
+            return Ok(turn);
         }
-        // It is being attached, detached, snapshotted or made: look again in a tick.
-        let next = |seen| matches!(seen, Seen::Row(_) | Seen::Nothing).then_some(());
-        match self.disks.until(disk, deadline, next).await {
-            Ok(()) => Ok(Turn(Some(refusal))),
+        // It is being attached, detached, snapshotted or made: look again in a while.
+        let looks = turn.patience.looks();
+        match self.disks.until(disk, deadline, looks).await {
+            Ok(()) => {
+                turn.refusal = Some(refusal);
+                Ok(turn)
+            }
             Err(_) => Err(explained(disk, refusal)),
         }
     }

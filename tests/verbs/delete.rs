@@ -190,3 +190,18 @@ async fn a_lost_answer_is_unclear_and_the_repeat_finds_it_gone() {
         assert!(stage.rows().is_empty(), "{loss}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_deletion_that_must_wait_for_long_is_tried_seldom() {
+    let stage = Stage::new(&["--cut-delay=60s"]);
+    let disk = stage.disk("pvc-1").await;
+    let snapshot = crate::kit::new_snapshot("snap", &disk);
+    let cutting = stage
+        .disks
+        .create_snapshot(crate::kit::seconds(1), &snapshot);
+    cutting.await.unwrap_err();
+    stage.disks.delete(minutes(5), &disk).await.unwrap();
+    assert!(stage.row(&disk).is_null());
+    let tries = stage.calls("DeleteDisk");
+    assert!((10..=30).contains(&tries), "{tries} attempts in a minute");
+}

@@ -368,3 +368,22 @@ async fn growing_a_disk_in_use_costs_one_order_and_a_look_before_and_after() {
     let calls: Vec<_> = stage.cloud.calls().into_iter().map(|c| c.action).collect();
     assert_eq!(calls, ["DescribeDisks", "ResizeDisk", "DescribeDisks"]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn many_disks_that_grow_together_share_their_looks() {
+    let stage = Stage::new(&["--resize-delay=2s"]);
+    let mut ids = Vec::new();
+    for n in 0..60 {
+        ids.push(stage.disk(&format!("pvc-{n}")).await);
+    }
+    stage.cloud.clear_calls();
+    let mut growths = tokio::task::JoinSet::new();
+    for disk in ids {
+        let disks = std::sync::Arc::clone(&stage.disks);
+        growths.spawn(async move { disks.resize(minutes(1), &disk, gib(30)).await.is_ok() });
+    }
+    assert!(growths.join_all().await.into_iter().all(|ok| ok));
+    // One look before, and one each half second until all have grown.
+    let looks = stage.calls("DescribeDisks");
+    assert!(looks <= 8, "{looks} looks at 60 disks");
+}
