@@ -558,14 +558,6 @@ async fn role_credentials_sign_only_with_their_token() {
 }
 
 #[tokio::test]
-async fn no_request_is_lost_while_the_mocks_are_replaced() {
-    let lab = Lab::new(&[]).await;
-    for _ in 0..4100 {
-        assert_eq!(lab.get("/_control/config").await.0, 200);
-    }
-}
-
-#[tokio::test]
 async fn nothing_is_served_after_shutdown() {
     let lab = Lab::new(&[]).await;
     let url = lab.url("/_control/state");
@@ -580,4 +572,243 @@ async fn nothing_is_served_after_shutdown() {
     tokio::time::timeout(Duration::from_secs(5), closed)
         .await
         .unwrap();
+}
+
+#[tokio::test]
+async fn query_and_form_are_signed_as_one_and_empty_values_stay() {
+    let lab = Lab::new(&[]).await;
+    let own = params(&[("RegionId", "cn-beijing"), ("DiskName", ""), ("Size", "20")]);
+    let all = signer().v1("POST", "DescribeDisks", own);
+    let (form, rest): (Params, Params) = all
+        .clone()
+        .into_iter()
+        .partition(|(name, _)| ["RegionId", "DiskName", "Action", "Signature"].contains(&&**name));
+    let post = |query_part: &Params, form_part: &Params| {
+        let url = lab.url(&format!("/?{}", query(query_part)));
+        let request = lab.client.post(url).body(query(form_part));
+        request.header("content-type", "application/x-www-form-urlencoded")
+    };
+    assert_eq!(lab.read(post(&rest, &form)).await.0, 200);
+    // An empty value that was signed is missed when it is left out.
+    let all = signer().v1("POST", "DescribeDisks", params(&[("DiskName", "")]));
+    let mut less = all.clone();
+    less.remove("DiskName");
+    let answer = lab.send_v1(&less).await;
+    assert_eq!(code(&answer), "400 SignatureDoesNotMatch");
+}
+
+#[tokio::test]
+async fn a_v3_request_may_have_a_form_and_more_headers_than_it_signs() {
+    let lab = Lab::new(&[]).await;
+    let host = lab.cloud.endpoint().unwrap().trim_start_matches("http://");
+    let form = "RegionId=cn-beijing";
+    let send = |headers: Params, body: &'static str| {
+        let mut request = lab.client.post(lab.url("/")).body(body);
+        for (name, value) in headers.iter().filter(|(name, _)| *name != "host") {
+            request = request.header(name, value);
+        }
+        // Of these the client signs none.
+        request
+            .header("content-type", "application/x-www-form-urlencoded")
+            .header("x-sdk-client", "test")
+            .header("user-agent", "test")
+    };
+    let headers = signer().v3(host, "DescribeDisks", &Params::new(), form);
+    assert_eq!(lab.read(send(headers, form)).await.0, 200);
+    let headers = signer().v3(host, "DescribeDisks", &Params::new(), form);
+    let answer = lab.read(send(headers, "RegionId=cn-beijinG")).await;
+    assert_eq!(code(&answer), "400 SignatureDoesNotMatch");
+}
+
+#[tokio::test]
+async fn a_v3_request_must_sign_its_host() {
+    let lab = Lab::new(&[]).await;
+    let host = lab.cloud.endpoint().unwrap().trim_start_matches("http://");
+    let mut headers = signer().v3(host, "DescribeRegions", &Params::new(), "");
+    let unsigned = headers["authorization"].replace("SignedHeaders=host;", "SignedHeaders=");
+    headers.insert("authorization".to_owned(), unsigned);
+    let answer = lab.send_v3(&Params::new(), &headers).await;
+    assert_eq!(code(&answer), "400 IncompleteSignature");
+    // A host that is not the one that was signed.
+    let headers = signer().v3("elsewhere.example", "DescribeRegions", &Params::new(), "");
+    let answer = lab.send_v3(&Params::new(), &headers).await;
+    assert_eq!(code(&answer), "400 SignatureDoesNotMatch");
+}
+
+#[tokio::test]
+async fn a_request_that_is_not_whole_is_refused_before_its_action() {
+    let lab = Lab::new(&[]).await;
+    let signer = signer();
+    for (name, value, wanted) in [
+        ("Version", Some("2099-01-01"), "400 InvalidVersion"),
+        (
+            "SignatureMethod",
+            Some("HMAC-MD5"),
+            "400 InvalidSignatureMethod",
+        ),
+        ("SignatureVersion", Some("2.0"), "400 IncompleteSignature"),
+        ("Action", None, "400 MissingParameter"),
+        ("Version", None, "400 MissingParameter"),
+        ("AccessKeyId", None, "400 MissingParameter"),
+        ("SignatureNonce", None, "400 MissingParameter"),
+        ("Timestamp", None, "400 MissingParameter"),
+    ] {
+        let mut all = signer.v1("POST", "DescribeRegions", Params::new());
+        match value {
+            Some(value) => all.insert(name.to_owned(), value.to_owned()),
+            None => all.remove(name),
+        };
+        let answer = lab.send_v1(&signer.resign("POST", all)).await;
+        assert_eq!(code(&answer), wanted, "{name}");
+    }
+    let mut all = signer.v1("POST", "DescribeRegions", Params::new());
+    all.remove("Signature");
+    assert_eq!(code(&lab.send_v1(&all).await), "400 MissingParameter");
+    let all = signer.v1("PUT", "DescribeRegions", Params::new());
+    let put = lab.client.put(lab.url(&format!("/?{}", query(&all))));
+    assert_eq!(code(&lab.read(put).await), "400 UnsupportedHTTPMethod");
+    assert_eq!(lab.cloud.state()["disks"], json!([]));
+}
+
+#[tokio::test]
+async fn a_success_without_a_format_is_xml_with_all_its_fields() {
+    let lab = Lab::new(&[]).await;
+    let disk = lab.create().await;
+    let signer = signer();
+    let mut all = signer.v1(
+        "POST",
+        "DescribeDisks",
+        params(&[("RegionId", "cn-beijing")]),
+    );
+    all.remove("Format");
+    let (status, body) = lab.send_v1(&signer.resign("POST", all)).await;
+    let text = body.as_str().unwrap();
+    assert_eq!(status, 200);
+    for part in [
+        "<DescribeDisksResponse>",
+        &format!("<DiskId>{disk}</DiskId>"),
+        "<TagKey>测试 a&amp;b=c</TagKey>",
+        "<Size>20</Size>",
+        "<RequestId>",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+#[tokio::test]
+async fn create_snapshot_is_throttled_with_403_and_the_account_by_its_own_header() {
+    let lab = Lab::new(&["--throttle=CreateSnapshot=0"]).await;
+    let answer = lab.v1("CreateSnapshot", &[("DiskId", "d-one")]).await;
+    assert_eq!(code(&answer), "403 Throttling");
+    lab.cloud
+        .configure(&json!({"throttle": {"actions": null, "user": 0}}))
+        .unwrap();
+    let all = signer().v1("POST", "DescribeRegions", Params::new());
+    let url = lab.url(&format!("/?{}", query(&all)));
+    let response = lab.client.post(url).send().await.unwrap();
+    let headers = response.headers();
+    assert!(headers.contains_key("x-ratelimit-user"));
+    let millis: u64 = headers["x-acs-retry-after"]
+        .to_str()
+        .unwrap()
+        .parse()
+        .unwrap();
+    assert!((1..=60_000).contains(&millis), "{millis}");
+    let body: Value = response.json().await.unwrap();
+    assert_eq!(body["Code"], "Throttling.User");
+}
+
+#[tokio::test]
+async fn a_shared_disk_names_its_holders_only_in_its_attachments() {
+    let lab = Lab::new(&["--nodes=i-one=cn-beijing-a=ecs.g8i.large"]).await;
+    let mut order = disk().to_vec();
+    order.push(("MultiAttach", "Enabled"));
+    let (_, body) = lab.v1("CreateDisk", &order).await;
+    let disk = body["DiskId"].as_str().unwrap().to_owned();
+    let pair = [("DiskId", disk.as_str()), ("InstanceId", "i-one")];
+    assert_eq!(lab.v1("AttachDisk", &pair).await.0, 200);
+    let (_, body) = lab.v1("DescribeDisks", &[("RegionId", "cn-beijing")]).await;
+    let row = &body["Disks"]["Disk"][0];
+    assert_eq!(
+        (&row["InstanceId"], &row["Device"]),
+        (&json!(""), &json!(""))
+    );
+    assert_eq!(row["Attachments"]["Attachment"][0]["InstanceId"], "i-one");
+}
+
+#[tokio::test]
+async fn lists_of_ids_are_json_of_at_most_a_hundred_and_show_ten_rows_unless_told() {
+    let lab = Lab::new(&[]).await;
+    let mut ids = Vec::new();
+    for _ in 0..11 {
+        ids.push(lab.create().await);
+    }
+    let list = |ids: &str| {
+        let ids = ids.to_owned();
+        let lab = &lab;
+        async move {
+            let pairs = [("RegionId", "cn-beijing"), ("DiskIds", ids.as_str())];
+            lab.v1("DescribeDisks", &pairs).await
+        }
+    };
+    let rows = |answer: &(u16, Value)| answer.1["Disks"]["Disk"].as_array().map_or(0, Vec::len);
+    assert_eq!(rows(&list(&json!(ids).to_string()).await), 10);
+    assert_eq!(rows(&list("[]").await), 0);
+    assert_eq!(rows(&list("").await), 10, "an empty value is no filter");
+    let unknown: Vec<String> = (0..101).map(|n| format!("d-{n}")).collect();
+    let answer = list(&json!(unknown).to_string()).await;
+    assert_eq!(code(&answer), "403 InvalidDiskIds.Malformed");
+    assert_eq!(rows(&list(&json!(unknown[1..]).to_string()).await), 0);
+    for wrong in ["oops", "[1]", "{}", "d-1"] {
+        assert_eq!(code(&list(wrong).await), "400 InvalidParameter.DiskIds");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_may_drip_and_a_call_may_take_effect_late() {
+    let lab = Lab::new(&[]).await;
+    let configure = |kind: Value| {
+        let fault = json!({"action": "CreateDisk", "kind": kind});
+        lab.cloud.configure(&json!({"faults": [fault]})).unwrap();
+    };
+    let disks = || lab.cloud.state()["disks"].as_array().unwrap().len();
+    let send = || {
+        let all = signer().v1("POST", "CreateDisk", params(&disk()));
+        lab.client.post(lab.url(&format!("/?{}", query(&all))))
+    };
+    configure(json!({"slow-drip": "400ms"}));
+    let mut response = send().send().await.unwrap();
+    assert_eq!((response.status().as_u16(), disks()), (200, 1));
+    let (mut whole, mut bits) = (Vec::new(), 0);
+    while let Some(bit) = response.chunk().await.unwrap() {
+        whole.extend(bit);
+        bits += 1;
+    }
+    assert!(bits > 3, "{bits}");
+    let body: Value = serde_json::from_slice(&whole).unwrap();
+    assert!(body["DiskId"].is_string(), "{body}");
+
+    // Who hangs up before it has taken effect stops nothing.
+    configure(json!({"delay-before": "400ms"}));
+    let hasty = send().timeout(Duration::from_millis(100)).send().await;
+    assert!(hasty.unwrap_err().is_timeout());
+    assert_eq!(disks(), 1);
+    let late = async {
+        while disks() < 2 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), late)
+        .await
+        .unwrap();
+
+    // A late answer does not hold up other calls.
+    configure(json!({"delay-after": "5s"}));
+    let slow = async {
+        let slow = send().timeout(Duration::from_millis(500)).send();
+        slow.await.unwrap_err().is_timeout()
+    };
+    let other = lab.v1("DescribeRegions", &[]);
+    let (timed_out, other) = tokio::join!(slow, other);
+    assert_eq!((timed_out, other.0, disks()), (true, 200, 3));
 }

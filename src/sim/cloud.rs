@@ -118,7 +118,7 @@ impl Cloud {
             seed: options.seed,
         };
         let shared = Arc::clone(&cloud.shared);
-        let server = Server::start(listener, shared, keys).await;
+        let server = Server::start(listener, shared, keys);
         let server = match server {
             Ok(server) => server,
             Err(error) => {

@@ -83,8 +83,20 @@ pub struct Stale {
     pub jumping: bool,
     /// How many reads in a hundred are stale; the others are up to date. Unset, all are.
     pub percent: Option<u8>,
-    /// The status of a disk is old while the rest of its row is new.
+    /// `Status`, `InstanceId` and `Device` of a disk are old while the rest of its row is new, its
+    /// attachments too: they disagree.
     pub torn: bool,
+    /// How much older than the rest the index is by which lists find tags: what was just made or
+    /// tagged is shown by its id and not found by its tags.
+    #[serde(with = "text")]
+    pub tags: Duration,
+}
+
+impl Stale {
+    /// How long old rows are remembered; zero when nobody asks for any.
+    pub(crate) fn memory(&self) -> Duration {
+        self.lag.max.max(self.tags)
+    }
 }
 
 /// Rules that are switches.

@@ -91,6 +91,7 @@ impl World {
             changed: None,
             sticks: false,
             shown_status: None,
+            shown_holder: None,
             shown_lock: None,
             unreadable: false,
         });

@@ -70,6 +70,9 @@ pub(crate) struct DiskRow {
     /// What a torn read shows as status.
     #[serde(skip)]
     pub(crate) shown_status: Option<&'static str>,
+    /// What a torn read shows as the instance that holds it.
+    #[serde(skip)]
+    pub(crate) shown_holder: Option<Option<Attachment>>,
     /// Why it is locked, as far as a read shows it.
     #[serde(skip)]
     pub(crate) shown_lock: Option<String>,
@@ -92,6 +95,14 @@ impl DiskRow {
             Phase::Ready if any(Link::Attaching) => "Attaching",
             Phase::Ready if any(Link::Detaching) => "Detaching",
             Phase::Ready => "Available",
+        }
+    }
+
+    /// Who `InstanceId` and `Device` name: nobody where several may hold the disk.
+    pub(crate) fn holder(&self) -> Option<&Attachment> {
+        match &self.shown_holder {
+            Some(holder) => holder.as_ref(),
+            None => self.shown().next().filter(|_| !self.multi_attach),
         }
     }
 
@@ -164,11 +175,11 @@ impl World {
 
     fn note_disk(&mut self, id: &str, old: Option<&DiskRow>, new: Option<&DiskRow>) {
         self.index_disk(old, new);
-        let lag = self.config.stale.lag;
-        if lag.is_zero() {
+        let memory = self.config.stale.memory();
+        if memory.is_zero() {
             self.old_disks.clear();
         } else {
-            let horizon = before(self.now, lag.max);
+            let horizon = before(self.now, memory);
             self.old_disks.note(id, old, new, self.now, horizon);
         }
     }

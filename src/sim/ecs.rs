@@ -60,7 +60,7 @@ impl SimEcs {
             .world()
             .serve(self.shared.now(), &call, admission);
         self.shared.ring();
-        pause(deadline, served.delay, name).await?;
+        pause(deadline, served.delay + served.drip, name).await?;
         match served.mangle {
             Some(Mangle::Reset | Mangle::Truncated) => Err(Error::new(Kind::Ambiguous, name)),
             Some(Mangle::Empty) => {

@@ -51,10 +51,12 @@ pub enum FaultKind {
     Empty,
     /// The call took effect; a proxy answers 502 with a page of HTML.
     Html,
-    /// The call takes effect late. Over HTTP it takes effect at once and only its answer is late.
+    /// The call takes effect late; over HTTP also when its caller has hung up meanwhile.
     DelayBefore(#[serde(with = "text")] Duration),
     /// The call takes effect at once and its answer is late.
     DelayAfter(#[serde(with = "text")] Duration),
+    /// The call takes effect at once and its answer comes bit by bit, over so long a time.
+    SlowDrip(#[serde(with = "text")] Duration),
     /// An error answer has no words (`Message` is null).
     NullMessage,
     /// This error; nothing took effect.
@@ -83,6 +85,7 @@ pub(crate) struct Strike {
     pub(crate) mangle: Option<Mangle>,
     pub(crate) delay_before: Duration,
     pub(crate) delay_after: Duration,
+    pub(crate) drip: Duration,
     pub(crate) speechless: bool,
     pub(crate) fails_later: bool,
 }
@@ -135,6 +138,7 @@ impl Strike {
             FaultKind::Html => self.mangle = Some(Mangle::Html),
             FaultKind::DelayBefore(delay) => self.delay_before += *delay,
             FaultKind::DelayAfter(delay) => self.delay_after += *delay,
+            FaultKind::SlowDrip(whole) => self.drip += *whole,
             FaultKind::NullMessage => self.speechless = true,
             FaultKind::Code { status, code } => {
                 self.refusal = Some(Refusal::new(*status, code.as_str()));

@@ -39,6 +39,8 @@ pub(crate) struct Served {
     pub(crate) mangle: Option<Mangle>,
     /// How long the answer takes.
     pub(crate) delay: Duration,
+    /// How long the answer then takes to come, bit by bit.
+    pub(crate) drip: Duration,
     pub(crate) request_id: String,
 }
 
@@ -115,6 +117,7 @@ impl World {
             reply,
             mangle,
             delay: latency + strike.delay_after,
+            drip: strike.drip,
             request_id: admission.request_id,
         }
     }

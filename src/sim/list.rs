@@ -1,7 +1,7 @@
 //! The lists: disks and snapshots from the lagging replica, instances and their types.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
@@ -45,10 +45,33 @@ impl World {
             // The attachments are newer than the status: they need not agree.
             Some(current) if self.config.stale.torn => Some(Cow::Owned(DiskRow {
                 shown_status: Some(old.status()),
+                shown_holder: Some(old.holder().cloned()),
                 ..current.clone()
             })),
             _ => Some(Cow::Borrowed(old)),
         }
+    }
+
+    /// Whether the index of tags finds the disk, which must be there and carry them all. The index
+    /// may be older than the row.
+    fn finds_disk(&self, row: &DiskRow, tags: &BTreeMap<String, String>) -> bool {
+        let lag = self.config.stale.tags;
+        if tags.is_empty() || lag.is_zero() {
+            return carries(&row.tags, tags);
+        }
+        let old = self.old_disks.at(&row.id, before(self.now, lag));
+        old.unwrap_or(Some(row))
+            .is_some_and(|row| carries(&row.tags, tags))
+    }
+
+    fn finds_snapshot(&self, row: &SnapshotRow, tags: &BTreeMap<String, String>) -> bool {
+        let lag = self.config.stale.tags;
+        if tags.is_empty() || lag.is_zero() {
+            return carries(&row.tags, tags);
+        }
+        let old = self.old_snapshots.at(&row.id, before(self.now, lag));
+        old.unwrap_or(Some(row))
+            .is_some_and(|row| carries(&row.tags, tags))
     }
 
     fn check_region(&self, params: &Params) -> Result<(), Refusal> {
@@ -70,21 +93,23 @@ impl World {
             return Err(Refusal::new(400, "InvalidZoneId.NotFound"));
         }
         let time = self.replica_time();
-        let ids = match ids {
-            Some(ids) => ids,
-            None => {
-                let mut all: BTreeSet<String> = self.disks.keys().cloned().collect();
-                if time.is_some() {
-                    all.extend(self.old_disks.ids().cloned());
-                }
-                all
+        let reach = self.reach(params, 10..=500)?;
+        // Without a lag there is nothing to merge, and the rows are taken in turn.
+        let ids: Box<dyn Iterator<Item = &String>> = match (&ids, time) {
+            (Some(ids), _) => Box::new(ids.iter()),
+            (None, None) => Box::new(reach.beyond(&self.disks)),
+            (None, Some(_)) => {
+                let all: BTreeSet<&String> =
+                    self.disks.keys().chain(self.old_disks.ids()).collect();
+                Box::new(all.into_iter())
             }
         };
+        let ids = ids.filter(|id| reach.is_beyond(id));
         let is = |name: &str, value: &str| params.get(name).is_none_or(|want| want == value);
-        let rows = ids.into_iter().filter_map(|id| {
-            let row = self.disk_as_of(&id, time)?;
+        let rows = ids.filter_map(|id| {
+            let row = self.disk_as_of(id, time)?;
             let instance = params.get("InstanceId");
-            let matches = carries(&row.tags, &tags)
+            let matches = self.finds_disk(&row, &tags)
                 && instance.is_none_or(|instance| row.shown().any(|a| a.instance == instance))
                 && is("ZoneId", &row.zone)
                 && is("Category", &row.category)
@@ -96,13 +121,13 @@ impl World {
                     .is_none_or(|want| want == "All" || want == row.status());
             matches.then(|| {
                 let mut row = row.into_owned();
-                let ailment = self.config.ailing.get(&id);
+                let ailment = self.config.ailing.get(id);
                 row.shown_lock = ailment.and_then(|ailment| ailment.lock.clone());
                 row.unreadable = ailment.is_some_and(|ailment| ailment.unreadable);
-                (id, row)
+                (id.clone(), row)
             })
         });
-        let rows = rows.collect();
+        let rows = rows.take(reach.most).collect();
         self.page(params, 10..=500, rows).map(Answer::Disks)
     }
 
@@ -130,7 +155,7 @@ impl World {
             let row = self.snapshot_as_of(&id, time)?;
             let disk = params.get("DiskId");
             let name = params.get("SnapshotName");
-            let matches = carries(&row.tags, &tags)
+            let matches = self.finds_snapshot(row, &tags)
                 && disk.is_none_or(|disk| row.disk == disk)
                 && name.is_none_or(|name| row.name == name)
                 && (status == "all" || status == row.status());

@@ -256,7 +256,7 @@ impl Options {
                 lag: self.stale,
                 jumping: self.stale_jumping,
                 percent: self.stale_share,
-                torn: false,
+                ..Stale::default()
             },
             throttle: self.throttle.clone().unwrap_or_default(),
             sold_out: self.sold_out.clone(),

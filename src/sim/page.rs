@@ -1,7 +1,7 @@
 //! Paging: page numbers with a total, or opaque tokens that expire and come with a useless total.
 
 use std::collections::BTreeMap;
-use std::ops::RangeInclusive;
+use std::ops::{Bound, RangeInclusive};
 
 use jiff::Timestamp;
 
@@ -30,7 +30,57 @@ const MOST_BY_NUMBER: u64 = 100;
 /// Rows of a page when the caller does not say.
 const DEFAULT: u64 = 10;
 
+/// How far a list must be walked for one page.
+#[derive(Debug)]
+pub(crate) struct Reach {
+    /// The page goes on after this id.
+    after: Option<String>,
+    /// No more rows than these matter.
+    pub(crate) most: usize,
+}
+
+impl Reach {
+    pub(crate) fn is_beyond(&self, id: &str) -> bool {
+        self.after.as_deref().is_none_or(|after| id > after)
+    }
+
+    /// The ids that can be on the page, without a walk over those that cannot.
+    pub(crate) fn beyond<'a, T>(
+        &self,
+        rows: &'a BTreeMap<String, T>,
+    ) -> impl Iterator<Item = &'a String> + use<'a, T> {
+        let after = match &self.after {
+            Some(last) => Bound::Excluded(last.as_str()),
+            None => Bound::Unbounded,
+        };
+        let rows = rows.range::<str, _>((after, Bound::Unbounded));
+        rows.map(|(id, _)| id)
+    }
+}
+
 impl World {
+    /// What of a list a call can show. A page by number needs all, for its total.
+    pub(crate) fn reach(
+        &self,
+        params: &Params,
+        sizes: RangeInclusive<u64>,
+    ) -> Result<Reach, Refusal> {
+        let size: Option<u64> = params.parsed("MaxResults")?;
+        let token = params.get("NextToken");
+        if size.is_none() && token.is_none() {
+            let (after, most) = (None, usize::MAX);
+            return Ok(Reach { after, most });
+        }
+        let size = size.unwrap_or(DEFAULT).clamp(*sizes.start(), *sizes.end());
+        let cursor = token.and_then(|token| self.pages.cursors.get(token));
+        // One row more tells whether there is another page.
+        let most = usize::try_from(size).unwrap_or(usize::MAX);
+        Ok(Reach {
+            after: cursor.map(|cursor| cursor.last.clone()),
+            most: most.saturating_add(1),
+        })
+    }
+
     /// Cuts one page out of all rows, which are in the order of their ids.
     pub(crate) fn page<T>(
         &mut self,

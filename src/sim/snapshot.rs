@@ -230,11 +230,11 @@ impl World {
     }
 
     fn note_snapshot(&mut self, id: &str, old: Option<&SnapshotRow>, new: Option<&SnapshotRow>) {
-        let lag = self.config.stale.lag;
-        if lag.is_zero() {
+        let memory = self.config.stale.memory();
+        if memory.is_zero() {
             self.old_snapshots.clear();
         } else {
-            let horizon = before(self.now, lag.max);
+            let horizon = before(self.now, memory);
             self.old_snapshots.note(id, old, new, self.now, horizon);
         }
     }

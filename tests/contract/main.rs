@@ -36,6 +36,7 @@ mod attempts;
 mod disks;
 mod errors;
 mod health;
+mod lag;
 mod machines;
 mod market;
 mod offers;

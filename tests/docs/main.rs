@@ -5,6 +5,7 @@
 
 mod complete;
 mod examples;
+mod fidelity;
 mod flags;
 mod named;
 mod page;

@@ -11,7 +11,7 @@ const BORDERS: &[(&[&str], &[&str])] = &[
     ),
     (&["nix"], &["host/", "sim/"]),
     (&["kube", "k8s_openapi"], &["cluster/", "app/"]),
-    (&["wiremock"], &["sim/"]),
+    (&["hyper", "hyper_util", "http_body_util"], &["sim/http/"]),
     (&["anyhow"], &["main.rs", "app/"]),
 ];
 
@@ -65,7 +65,7 @@ mod tests {
             ("cloud/transport.rs", "use reqwest::Client;"),
             ("cloud/credential/ram_role.rs", "use reqwest::Client;"),
             ("host/mount.rs", "use nix::mount::mount;"),
-            ("sim/http/serve.rs", "use wiremock::Respond;"),
+            ("sim/http/serve.rs", "use hyper::Request;"),
             ("main.rs", "fn main() -> anyhow::Result<()> { Ok(()) }"),
         ] {
             assert_eq!(refused(&Source::new(path, text)), [""; 0], "{path}");
@@ -78,7 +78,7 @@ mod tests {
             ("cloud/client.rs", "use reqwest::Client;"),
             ("app/node.rs", "use nix::sys::signal::Signal;"),
             ("node/stage.rs", "use kube::Client;"),
-            ("app/mock_cloud.rs", "use wiremock::MockServer;"),
+            ("app/mock_cloud.rs", "use hyper::Request;"),
             ("cli.rs", "use anyhow::Context;"),
         ] {
             assert_eq!(refused(&Source::new(path, text)).len(), 1, "{path}");

@@ -2,7 +2,7 @@
 
 use super::doorman::{Doorman, Ticket, VERSION};
 use super::render::{self, Scene};
-use super::reply::{self, Wired};
+use super::reply::{self, Manner, Wired};
 use super::request::Wire;
 use super::server::Face;
 use crate::sim::action::Action;
@@ -11,10 +11,10 @@ use crate::sim::params::Params;
 use crate::sim::reply::Refusal;
 
 impl Face {
-    pub(super) fn api(&self, wire: &Wire<'_>) -> Wired {
+    pub(super) async fn api(&self, wire: &Wire<'_>) -> Wired {
         let ticket = Ticket::of(wire);
         match self.let_in(wire, &ticket) {
-            Ok(action) => self.act(wire, &ticket, action),
+            Ok(action) => self.act(wire, &ticket, action).await,
             Err(refusal) => {
                 let now = self.shared.now();
                 let nonce = ticket.nonce.clone();
@@ -42,7 +42,7 @@ impl Face {
         })
     }
 
-    fn act(&self, wire: &Wire<'_>, ticket: &Ticket, action: Action) -> Wired {
+    async fn act(&self, wire: &Wire<'_>, ticket: &Ticket, action: Action) -> Wired {
         let mut params = Params::default();
         for (name, value) in &ticket.params {
             params.set(name, value);
@@ -54,16 +54,22 @@ impl Face {
             nonce: ticket.nonce.clone(),
         };
         let now = self.shared.now();
+        let admission = self.shared.world().admit(now, &call);
+        if !admission.delay.is_zero() {
+            tokio::time::sleep(admission.delay).await;
+        }
+        let now = self.shared.now();
         let mut world = self.shared.world();
-        let admission = world.admit(now, &call);
-        // A delay before the commit cannot be told apart here: the server answers synchronously.
-        let before = admission.delay;
         let served = world.serve(now, &call, admission);
         let scene = Scene {
             region: &world.region,
             now: world.now,
         };
-        let delay = before + served.delay;
+        let manner = Manner {
+            mangle: served.mangle,
+            delay: served.delay,
+            drip: served.drip,
+        };
         let outcome = served.reply.map(|answer| scene.answer(answer));
         drop(world);
         self.shared.ring();
@@ -72,12 +78,12 @@ impl Face {
                 value["RequestId"] = served.request_id.into();
                 let root = format!("{}Response", action.as_str());
                 let root = (!ticket.json).then_some(root.as_str());
-                reply::finish(200, &value, root, served.mangle, delay)
+                reply::finish(200, &value, root, manner)
             }
             Err(refusal) => {
                 let value = render::refusal(&refusal, &served.request_id, host(wire));
                 let root = (!ticket.json).then_some("Error");
-                let wired = reply::finish(refusal.status, &value, root, served.mangle, delay);
+                let wired = reply::finish(refusal.status, &value, root, manner);
                 reply::with_rate_limit(wired, &refusal)
             }
         }
@@ -91,11 +97,5 @@ fn host<'a>(wire: &'a Wire<'_>) -> &'a str {
 fn refused(wire: &Wire<'_>, ticket: &Ticket, refusal: &Refusal, request_id: &str) -> Wired {
     let value = render::refusal(refusal, request_id, host(wire));
     let root = (!ticket.json).then_some("Error");
-    reply::finish(
-        refusal.status,
-        &value,
-        root,
-        None,
-        std::time::Duration::ZERO,
-    )
+    reply::finish(refusal.status, &value, root, Manner::default())
 }

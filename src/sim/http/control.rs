@@ -16,9 +16,8 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use wiremock::ResponseTemplate;
 
-use super::reply::{self, Wired};
+use super::reply::{self, Response, Wired};
 use super::request::Wire;
 use super::server::Face;
 use crate::base::chain::chain;
@@ -104,7 +103,7 @@ impl Face {
     }
 }
 
-fn failure(status: u16, why: &str) -> ResponseTemplate {
+fn failure(status: u16, why: &str) -> Response {
     reply::json(status, &json!({"error": why}))
 }
 
@@ -113,7 +112,7 @@ fn calls(world: &World) -> Value {
     json!({"counts": world.log.counts(), "calls": entries})
 }
 
-fn configure(world: &mut World, body: &[u8]) -> ResponseTemplate {
+fn configure(world: &mut World, body: &[u8]) -> Response {
     let patch: Value = match serde_json::from_slice(body) {
         Ok(patch) => patch,
         Err(error) => return failure(400, &error.to_string()),
@@ -127,7 +126,7 @@ fn configure(world: &mut World, body: &[u8]) -> ResponseTemplate {
     }
 }
 
-fn instances(world: &mut World, body: &[u8]) -> ResponseTemplate {
+fn instances(world: &mut World, body: &[u8]) -> Response {
     let order: InstanceOrder = match serde_json::from_slice(body) {
         Ok(order) => order,
         Err(error) => return failure(400, &error.to_string()),
@@ -158,7 +157,7 @@ fn instances(world: &mut World, body: &[u8]) -> ResponseTemplate {
     }
 }
 
-fn disks(world: &mut World, body: &[u8]) -> ResponseTemplate {
+fn disks(world: &mut World, body: &[u8]) -> Response {
     match serde_json::from_slice(body) {
         Ok(DiskOrder {
             op: DiskOp::Release,
@@ -171,7 +170,7 @@ fn disks(world: &mut World, body: &[u8]) -> ResponseTemplate {
     }
 }
 
-fn sessions(body: &[u8], now: Timestamp, issued: &mut Sessions) -> ResponseTemplate {
+fn sessions(body: &[u8], now: Timestamp, issued: &mut Sessions) -> Response {
     match serde_json::from_slice(body) {
         Ok(SessionOrder {
             op: SessionOp::Expire,

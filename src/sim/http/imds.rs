@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::json;
-use wiremock::ResponseTemplate;
 
-use super::reply::{self, Wired};
+use super::reply::{self, Response, Wired};
 use super::request::Wire;
 use super::server::Face;
 use crate::sim::spread::after;
@@ -81,7 +80,7 @@ impl Face {
                 None => reply::text(404, "not found"),
             }
         };
-        Wired::Respond(late(response, config.delay))
+        Wired::Respond(response.after(config.delay))
     }
 
     fn item(&self, world: &World, instance: &str, path: &str, now: Timestamp) -> Option<String> {
@@ -159,7 +158,7 @@ fn issue(
     world: &mut World,
     instance: &str,
     now: Timestamp,
-) -> ResponseTemplate {
+) -> Response {
     if wire.method != "PUT" {
         return reply::text(405, "only PUT");
     }
@@ -185,19 +184,11 @@ fn refused(
     instance: &str,
     now: Timestamp,
     required: bool,
-) -> Option<ResponseTemplate> {
+) -> Option<Response> {
     match wire.header(TOKEN) {
         Some(token) if sessions.is_good(token, instance, now) => None,
         Some(_) => Some(reply::text(401, "the token is not valid")),
         None if required => Some(reply::text(403, "a token is required")),
         None => None,
-    }
-}
-
-fn late(response: ResponseTemplate, delay: Duration) -> ResponseTemplate {
-    if delay.is_zero() {
-        response
-    } else {
-        response.set_delay(delay)
     }
 }

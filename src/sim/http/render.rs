@@ -87,7 +87,7 @@ impl Scene<'_> {
     }
 
     fn disk(&self, row: &DiskRow) -> Value {
-        let holder = row.shown().next().filter(|_| !row.multi_attach);
+        let holder = row.holder();
         let attachments = row.shown().map(|a| {
             json!({"InstanceId": a.instance, "Device": a.device, "AttachedTime": time(Some(a.since))})
         });

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use hyper::http::request::Parts;
+
 use super::query;
 
 /// What came over the wire, as the faces of the server read it.
@@ -16,17 +18,17 @@ pub(super) struct Wire<'a> {
 }
 
 impl<'a> Wire<'a> {
-    pub(super) fn of(request: &'a wiremock::Request) -> Self {
-        let headers = request.headers.iter().map(|(name, value)| {
+    pub(super) fn of(head: &'a Parts, body: &'a [u8]) -> Self {
+        let headers = head.headers.iter().map(|(name, value)| {
             let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
             (name.as_str().to_owned(), value)
         });
         Self {
-            method: request.method.as_str(),
-            path: request.url.path(),
-            query: query::decode(request.url.query().unwrap_or_default()),
+            method: head.method.as_str(),
+            path: head.uri.path(),
+            query: query::decode(head.uri.query().unwrap_or_default()),
             headers: headers.collect(),
-            body: &request.body,
+            body,
         }
     }
 

@@ -1,33 +1,36 @@
-//! The HTTP server: wiremock, which accepts and serialises; everything else is ours.
-//!
-//! wiremock answers requests one after another, each in two steps: matchers see it, then the mock
-//! that matched answers. The first matcher handles the request; it matches when the connection
-//! shall end without an answer, and else leaves the answer for the second mock to pick up.
+//! The HTTP server: one thread of its own, where time is real whatever the caller's runtime does.
 
 use std::fmt;
 use std::io;
-use std::net::TcpListener;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::net::{SocketAddr, TcpListener};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
-use wiremock::matchers::any;
-use wiremock::{Match, Mock, MockServer, Request, Respond, ResponseTemplate};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::TcpStream;
+use tokio_util::sync::CancellationToken;
 
 use super::doorman::Nonces;
 use super::imds::Sessions;
-use super::reply::{self, Wired};
+use super::reply::{self, Body, Wired};
 use super::request::Wire;
 use crate::base::Tasks;
 use crate::sim::credential::Keys;
 use crate::sim::shared::Shared;
 
-/// wiremock keeps every request that a mock matched, for verifications that nobody asks for: after
-/// so many its mocks are replaced, so that memory does not grow.
-const RENEW_AFTER: u32 = 2000;
+/// How long accepting rests when it has failed, as when all file descriptors are taken.
+const REST: Duration = Duration::from_millis(10);
 
 /// The fake cloud over HTTP.
 pub(crate) struct Server {
-    mock: Arc<MockServer>,
+    address: SocketAddr,
+    stop: CancellationToken,
+    thread: Option<JoinHandle<()>>,
 }
 
 /// What all requests share.
@@ -37,9 +40,6 @@ pub(super) struct Face {
     /// Whether the listener is bound to a loopback address.
     pub(super) loopback: bool,
     memory: Mutex<Memory>,
-    answer: Mutex<Option<ResponseTemplate>>,
-    served: AtomicU32,
-    server: OnceLock<Weak<MockServer>>,
     tasks: Tasks,
 }
 
@@ -54,74 +54,99 @@ pub(super) struct Memory {
 
 impl fmt::Debug for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Server({})", self.mock.uri())
+        write!(f, "Server({})", self.uri())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stop.cancel();
+        // The port is free and nothing is served any more when this has ended.
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
     }
 }
 
 impl Server {
     /// Serves on the listener until it is dropped.
-    pub(crate) async fn start(
+    pub(crate) fn start(
         listener: TcpListener,
         shared: Arc<Shared>,
         keys: Keys,
     ) -> io::Result<Self> {
-        let loopback = listener.local_addr()?.ip().is_loopback();
+        let address = listener.local_addr()?;
+        listener.set_nonblocking(true)?;
         let face = Arc::new(Face {
             shared,
             keys,
-            loopback,
+            loopback: address.ip().is_loopback(),
             memory: Mutex::default(),
-            answer: Mutex::default(),
-            served: AtomicU32::new(0),
-            server: OnceLock::new(),
             tasks: Tasks::default(),
         });
-        let builder = MockServer::builder().listener(listener);
-        let mock = Arc::new(builder.disable_request_recording().start().await);
-        // It is set once, here.
-        let _ = face.server.set(Arc::downgrade(&mock));
-        mount(&face, &mock).await;
-        Ok(Self { mock })
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        let stop = CancellationToken::new();
+        let until = stop.clone();
+        let serve = move || {
+            let accepting = async {
+                match tokio::net::TcpListener::from_std(listener) {
+                    Ok(listener) => accept(&face, &listener).await,
+                    // It was made non-blocking above.
+                    Err(error) => tracing::error!(%error, "the fake cloud cannot listen"),
+                }
+            };
+            // What still runs then goes with the runtime.
+            runtime.block_on(until.run_until_cancelled(accepting));
+        };
+        let thread = thread::Builder::new().name("fake-cloud".to_owned());
+        Ok(Self {
+            address,
+            stop,
+            thread: Some(thread.spawn(serve)?),
+        })
     }
 
     /// `http://ADDRESS`.
     pub(crate) fn uri(&self) -> String {
-        self.mock.uri()
+        format!("http://{}", self.address)
     }
 }
 
-async fn mount(face: &Arc<Face>, server: &MockServer) {
-    let handle = Handle(Arc::clone(face));
-    let reset = |_: &Request| io::Error::from(io::ErrorKind::ConnectionReset);
-    let first = Mock::given(handle).respond_with_err(reset).with_priority(1);
-    first.mount(server).await;
-    let second = Mock::given(any()).respond_with(PickUp(Arc::clone(face)));
-    second.mount(server).await;
-}
-
-/// Handles a request; matches when it gets no answer.
-struct Handle(Arc<Face>);
-
-impl Match for Handle {
-    fn matches(&self, request: &Request) -> bool {
-        self.0.renew();
-        match self.0.handle(&Wire::of(request)) {
-            Wired::Reset => true,
-            Wired::Respond(response) => {
-                *self.0.answer() = Some(response);
-                false
-            }
+async fn accept(face: &Arc<Face>, listener: &tokio::net::TcpListener) {
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => face.tasks.start(connection(Arc::clone(face), stream)),
+            Err(_) => tokio::time::sleep(REST).await,
         }
     }
 }
 
-/// Answers what the first mock has handled.
-struct PickUp(Arc<Face>);
+async fn connection(face: Arc<Face>, stream: TcpStream) {
+    // Small answers must not wait for one another.
+    let _ = stream.set_nodelay(true);
+    let service = service_fn(|request| answer(Arc::clone(&face), request));
+    // Whatever ends a connection, the caller of an action sees it.
+    let _ = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .serve_connection(TokioIo::new(stream), service)
+        .await;
+}
 
-impl Respond for PickUp {
-    fn respond(&self, _: &Request) -> ResponseTemplate {
-        let answer = self.0.answer().take();
-        answer.unwrap_or_else(|| ResponseTemplate::new(500))
+/// The answer to a request; an error ends the connection without one.
+async fn answer(
+    face: Arc<Face>,
+    request: hyper::Request<Incoming>,
+) -> io::Result<hyper::Response<Body>> {
+    let (head, body) = request.into_parts();
+    let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
+    let tasks = face.tasks.clone();
+    // As in the real cloud, a caller that hangs up stops nothing.
+    let work = async move { face.handle(&Wire::of(&head, &body)).await };
+    match tasks.run(work).await {
+        Wired::Respond(response) => Ok(response.send(&tasks).await),
+        Wired::Reset => Err(io::ErrorKind::ConnectionReset.into()),
     }
 }
 
@@ -130,15 +155,11 @@ impl Face {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn answer(&self) -> MutexGuard<'_, Option<ResponseTemplate>> {
-        self.answer.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn handle(&self, wire: &Wire<'_>) -> Wired {
+    async fn handle(&self, wire: &Wire<'_>) -> Wired {
         if wire.path == "/" && super::sts::is_for(wire) {
             self.sts(wire)
         } else if wire.path == "/" {
-            self.api(wire)
+            self.api(wire).await
         } else if let Some(path) = wire.path.strip_prefix("/imds/") {
             self.imds(wire, path)
         } else if let Some(path) = wire.path.strip_prefix("/_control/") {
@@ -146,22 +167,5 @@ impl Face {
         } else {
             Wired::Respond(reply::text(404, "not found"))
         }
-    }
-
-    /// Replaces the mocks now and then. The task runs on wiremock's own single thread and meets no
-    /// lock that is held across an await, so no request sees the server without its mocks.
-    fn renew(self: &Arc<Self>) {
-        if self.served.fetch_add(1, Ordering::Relaxed) + 1 < RENEW_AFTER {
-            return;
-        }
-        self.served.store(0, Ordering::Relaxed);
-        let Some(server) = self.server.get().and_then(Weak::upgrade) else {
-            return;
-        };
-        let face = Arc::clone(self);
-        self.tasks.start(async move {
-            server.reset().await;
-            mount(&face, &server).await;
-        });
     }
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::doorman::{Doorman, Ticket};
 use super::render;
-use super::reply::{self, Wired};
+use super::reply::{self, Manner, Wired};
 use super::request::Wire;
 use super::server::Face;
 use crate::sim::log::Via;
@@ -50,18 +50,22 @@ impl Face {
             &ticket.params,
             outcome.as_ref().err(),
         );
+        let manner = Manner {
+            delay: config.delay,
+            ..Manner::default()
+        };
         match outcome {
             Ok(mut value) => {
                 value["RequestId"] = request_id.into();
                 let root = format!("{}Response", ticket.action);
                 let root = (!ticket.json).then_some(root.as_str());
-                reply::finish(200, &value, root, None, config.delay)
+                reply::finish(200, &value, root, manner)
             }
             Err(refusal) => {
                 let host = wire.header("host").unwrap_or("sts.example");
                 let value = render::refusal(&refusal, &request_id, host);
                 let root = (!ticket.json).then_some("Error");
-                reply::finish(refusal.status, &value, root, None, config.delay)
+                reply::finish(refusal.status, &value, root, manner)
             }
         }
     }

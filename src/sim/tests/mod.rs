@@ -6,4 +6,5 @@ mod life;
 mod matrix;
 mod memory;
 mod rules;
+mod seed;
 mod snapshots;

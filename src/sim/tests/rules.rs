@@ -260,6 +260,59 @@ fn a_torn_read_shows_new_attachments_under_an_old_status() {
 }
 
 #[test]
+fn a_torn_read_names_another_holder_than_its_attachments() {
+    let mut sandbox = Sandbox::new(&["--stale=5s"]);
+    sandbox.configure(&json!({"stale": {"torn": true}}));
+    let disk = sandbox.create(essd());
+    sandbox.pass(10);
+    sandbox.attach(&disk, NODE);
+    let row = sandbox.disks(region()).rows.remove(0);
+    assert_eq!((row.status(), row.holder()), ("Available", None));
+    assert_eq!(row.shown().next().map(|a| a.instance.as_str()), Some(NODE));
+    sandbox.pass(10);
+    sandbox.detach(&disk, NODE);
+    let row = sandbox.disks(region()).rows.remove(0);
+    assert_eq!(row.status(), "In_use");
+    assert_eq!(row.holder().map(|a| a.instance.as_str()), Some(NODE));
+    assert_eq!(row.shown().count(), 0);
+}
+
+#[test]
+fn a_total_beside_a_token_means_nothing() {
+    let mut sandbox = Sandbox::new(&[]);
+    sandbox.create(essd());
+    let mut total = |name| sandbox.disks(region().with(name, "10")).total;
+    assert_eq!(total("PageSize"), 1);
+    assert!((0..9).map(|_| total("MaxResults")).any(|total| total != 1));
+}
+
+#[test]
+fn a_hundred_thousand_disks_are_made_and_described() {
+    const MANY: usize = 100_000;
+    let mut sandbox = Sandbox::new(&["--create-delay=1s..5s"]);
+    let made: Vec<String> = (0..MANY).map(|_| sandbox.create(essd())).collect();
+    sandbox.pass(5);
+    for ids in made.chunks(100) {
+        let ids = serde_json::to_string(ids).unwrap();
+        let query = region().with("DiskIds", ids).with("MaxResults", "100");
+        let rows = sandbox.disks(query).rows;
+        assert_eq!(rows.len(), 100);
+        assert!(rows.iter().all(|row| row.status() == "Available"));
+    }
+    let (mut seen, mut token) = (0, None);
+    loop {
+        let query = region().with("MaxResults", "500");
+        let page = sandbox.disks(query.with_opt("NextToken", token));
+        seen += page.rows.len();
+        token = page.next;
+        if token.is_none() {
+            break;
+        }
+    }
+    assert_eq!(seen, MANY);
+}
+
+#[test]
 fn a_jumping_replica_shows_new_and_old_in_turn() {
     let mut sandbox = Sandbox::new(&["--stale=0s..10s", "--stale-jumping"]);
     let disk = sandbox.create(essd());

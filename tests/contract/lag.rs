@@ -1,0 +1,93 @@
+//! Lists that lag behind what has happened.
+
+use diskplugin::cloud::{DescribeDisks, DescribeSnapshots, Ecs, TagResources, TagTarget};
+use diskplugin::model::DiskStatus;
+use serde_json::json;
+
+use crate::world::{World, cut, essd, made, onto, seen, seen_snapshot, soon, tags};
+
+on_every_face!(
+    a_new_disk_and_a_new_snapshot_are_missing_for_a_moment,
+    an_attached_disk_looks_free_for_a_moment,
+    what_was_just_tagged_is_shown_by_its_id_and_not_found_by_its_tags,
+);
+
+pub(crate) async fn a_new_disk_and_a_new_snapshot_are_missing_for_a_moment(
+    ecs: &dyn Ecs,
+    world: &World,
+) {
+    world.configure(json!({"stale": {"lag": "2s"}}));
+    let disk = made(ecs, "new").await;
+    assert_eq!(seen(ecs, &disk).await, None);
+    world.pass(3);
+    assert!(seen(ecs, &disk).await.is_some());
+    let snapshot = ecs.create_snapshot(soon(), &cut(&disk, "new")).await;
+    let snapshot = snapshot.unwrap();
+    assert_eq!(seen_snapshot(ecs, &snapshot).await, None);
+    world.pass(3);
+    assert!(seen_snapshot(ecs, &snapshot).await.is_some());
+}
+
+pub(crate) async fn an_attached_disk_looks_free_for_a_moment(ecs: &dyn Ecs, world: &World) {
+    world.configure(json!({"stale": {"lag": "2s"}, "delays": {"attach": "3s"}}));
+    let disk = made(ecs, "lagging").await;
+    world.pass(3);
+    ecs.attach_disk(soon(), &onto(&disk, "i-one"))
+        .await
+        .unwrap();
+    let mut statuses = Vec::new();
+    for _ in 0..6 {
+        statuses.push(seen(ecs, &disk).await.unwrap().status);
+        world.pass(1);
+    }
+    statuses.dedup();
+    let wanted = [
+        DiskStatus::Available,
+        DiskStatus::Attaching,
+        DiskStatus::InUse,
+    ];
+    assert_eq!(statuses, wanted);
+}
+
+pub(crate) async fn what_was_just_tagged_is_shown_by_its_id_and_not_found_by_its_tags(
+    ecs: &dyn Ecs,
+    world: &World,
+) {
+    world.configure(json!({"stale": {"tags": "5s"}}));
+    let mut request = essd("tagged");
+    request.tags = tags(&[("name", "pvc-1")]);
+    let disk = ecs.create_disk(soon(), &request).await.unwrap();
+    let mut request = cut(&disk, "tagged");
+    request.tags = tags(&[("name", "pvc-1")]);
+    let snapshot = ecs.create_snapshot(soon(), &request).await.unwrap();
+    let found = async |key: &str| {
+        let query = DescribeDisks {
+            tags: tags(&[(key, "pvc-1")]),
+            ..DescribeDisks::default()
+        };
+        let disks = ecs.describe_disks(soon(), &query).await.unwrap().rows;
+        let query = DescribeSnapshots {
+            tags: tags(&[(key, "pvc-1")]),
+            ..DescribeSnapshots::default()
+        };
+        let snapshots = ecs.describe_snapshots(soon(), &query).await.unwrap().rows;
+        (disks.len(), snapshots.len())
+    };
+    assert_eq!(seen(ecs, &disk).await.unwrap().tags.len(), 1);
+    assert!(seen_snapshot(ecs, &snapshot).await.is_some());
+    assert_eq!(found("name").await, (0, 0));
+    world.pass(4);
+    assert_eq!(found("name").await, (0, 0));
+    world.pass(1);
+    assert_eq!(found("name").await, (1, 1));
+
+    let change = TagResources {
+        targets: TagTarget::Disks(vec![disk.clone()]),
+        tags: tags(&[("more", "pvc-1")]),
+    };
+    ecs.tag_resources(soon(), &change).await.unwrap();
+    assert_eq!(found("more").await, (0, 0));
+    assert_eq!(found("name").await, (1, 1));
+    world.pass(5);
+    assert_eq!(found("more").await, (1, 0));
+}
