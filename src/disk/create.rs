@@ -1,12 +1,12 @@
 //! Creating a disk, blank or from a snapshot.
 
 use super::error::{Error, wait};
-use super::missing::{Missing, settled};
+use super::missing::{Missing, settled_as};
 use super::place::choose;
 use super::{Disks, NewDisk, Result, compare};
 use crate::base::Deadline;
 use crate::cloud::poll::Seen;
-use crate::model::{Bytes, Disk, DiskId, DiskStatus, SizeRange};
+use crate::model::{Bytes, Disk, DiskId, DiskStatus, SizeRange, Snapshot};
 
 impl Disks {
     /// The disk of this name, created unless it exists, and `Available` or beyond.
@@ -61,7 +61,9 @@ impl Disks {
         let Some(id) = &new.snapshot else {
             return Ok(new);
         };
-        let row = settled(&self.snapshots, id, deadline).await;
+        // The caller waited until it was told that the snapshot is ready.
+        let ready = |row: &Snapshot| row.available;
+        let row = settled_as(&self.snapshots, id, deadline, ready).await;
         let row = row.map_err(wait(format!("look at snapshot {id}")))?;
         let snapshot = row.ok_or_else(|| Error::NoSuchSnapshot {
             snapshot: id.clone(),

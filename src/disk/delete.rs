@@ -1,13 +1,13 @@
 //! Deleting a disk that is ours and that nobody holds.
 
 use super::error::{Error, cloud, wait};
-use super::missing::settled;
+use super::missing::settled_as;
 use super::patience::Patience;
 use super::{Disks, Result};
 use crate::base::Deadline;
 use crate::cloud::Kind;
 use crate::cloud::poll::WaitError;
-use crate::model::{DiskId, InstanceId, tag};
+use crate::model::{Disk, DiskId, InstanceId, tag};
 
 impl Disks {
     /// Deletes the disk. One that is not there is success.
@@ -18,7 +18,9 @@ impl Disks {
         let step = || format!("delete disk {disk}");
         let (mut refusal, mut patience) = (None, Patience::default());
         loop {
-            let row = settled(&self.disks, disk, deadline).await;
+            // A look of before it was unpublished would refuse what may be done.
+            let free = |row: &Disk| row.attachments.is_empty();
+            let row = settled_as(&self.disks, disk, deadline, free).await;
             let row = match (row, refusal.take()) {
                 (Ok(Some(row)), _) => row,
                 (Ok(None), _) => return Ok(()),

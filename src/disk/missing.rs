@@ -83,13 +83,28 @@ where
     K: Clone + Ord + Debug + Display + Send + Sync + 'static,
     V: Display + Send + Sync + 'static,
 {
+    settled_as(watch, key, deadline, |_| true).await
+}
+
+/// The row that is as the caller was told; another one, or none, once that can be believed.
+pub(super) async fn settled_as<K, V>(
+    watch: &Watch<K, V>,
+    key: &K,
+    deadline: Deadline,
+    is_as_told: impl Fn(&V) -> bool + Send + Sync,
+) -> Result<Option<Arc<V>>, WaitError>
+where
+    K: Clone + Ord + Debug + Display + Send + Sync + 'static,
+    V: Display + Send + Sync + 'static,
+{
     let row = watch.look(key, deadline).await?;
-    if row.is_some() {
+    if row.as_ref().is_some_and(|row| is_as_told(row)) {
         return Ok(row);
     }
     let mut doubt = Doubt::default();
     let until = |seen| match seen {
-        Seen::Row(row) => Some(Some(row)),
+        Seen::Row(row) if is_as_told(&row) => Some(Some(row)),
+        Seen::Row(row) => doubt.holds(LAG).then_some(Some(row)),
         Seen::Nothing => doubt.holds(LAG).then_some(None),
         Seen::Failed(_) => None,
     };

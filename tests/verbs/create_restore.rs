@@ -91,6 +91,22 @@ async fn a_snapshot_of_a_moment_ago_is_found_however_old_the_reads() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_snapshot_that_was_told_to_be_ready_is_restored_however_old_the_reads() {
+    for seed in 0..20 {
+        let seed = format!("--seed={seed}");
+        let stage = Stage::new(&["--stale=0s..2s", "--stale-jumping", "--cut-delay=3s", &seed]);
+        let source = stage.disk("source").await;
+        let snapshot = stage.snapshot("snap", &source).await;
+        let new = NewDisk {
+            snapshot: Some(snapshot),
+            ..wanted("pvc-1")
+        };
+        let made = stage.disks.create(minutes(1), &new).await;
+        made.unwrap_or_else(|error| panic!("{seed}: {}", text(&error)));
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_unknown_snapshot_is_not_found_by_name() {
     let stage = Stage::new(&[]);
     let new = NewDisk {

@@ -60,6 +60,24 @@ async fn what_is_just_being_attached_is_refused_and_is_still_there() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_read_of_before_it_was_detached_does_not_keep_it() {
+    for seed in 0..20 {
+        let seed = format!("--seed={seed}");
+        let stage = Stage::new(&[
+            "--stale=0s..2s",
+            "--stale-jumping",
+            "--detach-delay=2s",
+            &seed,
+        ]);
+        let disk = stage.disk("pvc-1").await;
+        stage.disks.attach(minutes(1), &disk, &one()).await.unwrap();
+        stage.disks.detach(minutes(1), &disk, &one()).await.unwrap();
+        let deleted = stage.disks.delete(minutes(1), &disk).await;
+        deleted.unwrap_or_else(|error| panic!("{seed}: {}", text(&error)));
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_carries_no_tag_or_another_clusters_is_refused_and_is_still_there() {
     let stage = Stage::new(&[]);
     let untagged = stage.foreign(Tags::new()).await;
