@@ -6,6 +6,7 @@ mod deadline;
 pub mod drain;
 pub mod identity;
 pub mod layer;
+mod limits;
 pub mod node;
 pub mod param;
 pub mod proto;

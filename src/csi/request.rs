@@ -4,12 +4,13 @@ use std::str::FromStr;
 
 use tonic::Status;
 
+use super::limits;
 use super::proto::CapacityRange;
 use crate::base::chain::chain;
 use crate::model::{Bytes, InvalidId, SizeRange};
 
-/// Longest name and id that CSI allows, in bytes (CSI, "Size Limits").
-const LONGEST: usize = 128;
+/// Longest name, id and token that CSI allows, in bytes (CSI, "Size Limits").
+const LONGEST: usize = limits::TEXT;
 
 /// The status of a request that is wrong by itself.
 pub(crate) fn invalid(error: &(dyn std::error::Error + 'static)) -> Status {
@@ -89,6 +90,13 @@ pub(crate) fn max_entries(value: i32) -> Result<Option<usize>, Status> {
 pub(crate) fn cursor(token: &str) -> Result<Option<crate::disk::Cursor>, Status> {
     if token.is_empty() {
         return Ok(None);
+    }
+    if token.len() > LONGEST {
+        return Err(Status::aborted(format!(
+            "starting_token has {} bytes and was not given out by this driver; list again from the \
+             start",
+            token.len()
+        )));
     }
     token
         .parse()

@@ -7,8 +7,8 @@ use tonic::Status;
 use super::Service;
 use crate::base::Deadline;
 use crate::csi::proto::volume_capability::AccessType;
-use crate::csi::{layer, proto, request};
-use crate::model::DiskId;
+use crate::csi::{capability, layer, proto, request};
+use crate::model::{DiskId, SizeRange};
 
 pub(super) async fn expand(
     service: &Service,
@@ -22,6 +22,14 @@ pub(super) async fn expand(
         ));
     }
     let size = request::size_range(request.capacity_range.as_ref())?;
+    if size == SizeRange::default() {
+        return Err(Status::invalid_argument(
+            "capacity_range has neither required_bytes nor limit_bytes",
+        ));
+    }
+    if let Some(capability) = &request.volume_capability {
+        capability::check(Some(capability)).map_err(|e| request::invalid(&e))?;
+    }
     layer::about("disk.id", id);
     let disk: DiskId = request::id("volume_id", id)?;
     let disks = Arc::clone(&service.disks);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tonic::{Request, Response, Status};
 
 use super::proto::controller_server::Controller;
-use super::{deadline, proto, status};
+use super::{deadline, limits, proto, status};
 use crate::base::{KeyedLocks, Tasks};
 use crate::disk::{self, Disks};
 use crate::model::{RegionId, ZoneId};
@@ -79,7 +79,7 @@ impl Controller for Service {
         &self,
         request: Request<proto::CreateVolumeRequest>,
     ) -> Result<Response<proto::CreateVolumeResponse>, Status> {
-        create::create(self, deadline::of(&request), request.into_inner())
+        create::create(self, deadline::of(&request), limits::fit(request)?)
             .await
             .map(Response::new)
     }
@@ -88,7 +88,7 @@ impl Controller for Service {
         &self,
         request: Request<proto::DeleteVolumeRequest>,
     ) -> Result<Response<proto::DeleteVolumeResponse>, Status> {
-        create::delete(self, deadline::of(&request), &request.into_inner())
+        create::delete(self, deadline::of(&request), &limits::fit(request)?)
             .await
             .map(Response::new)
     }
@@ -97,7 +97,7 @@ impl Controller for Service {
         &self,
         request: Request<proto::ControllerPublishVolumeRequest>,
     ) -> Result<Response<proto::ControllerPublishVolumeResponse>, Status> {
-        publish::publish(self, deadline::of(&request), request.into_inner())
+        publish::publish(self, deadline::of(&request), limits::fit(request)?)
             .await
             .map(Response::new)
     }
@@ -106,7 +106,7 @@ impl Controller for Service {
         &self,
         request: Request<proto::ControllerUnpublishVolumeRequest>,
     ) -> Result<Response<proto::ControllerUnpublishVolumeResponse>, Status> {
-        publish::unpublish(self, deadline::of(&request), &request.into_inner())
+        publish::unpublish(self, deadline::of(&request), &limits::fit(request)?)
             .await
             .map(Response::new)
     }
@@ -115,7 +115,7 @@ impl Controller for Service {
         &self,
         request: Request<proto::ValidateVolumeCapabilitiesRequest>,
     ) -> Result<Response<proto::ValidateVolumeCapabilitiesResponse>, Status> {
-        validate::validate(self, deadline::of(&request), request.into_inner())
+        validate::validate(self, deadline::of(&request), limits::fit(request)?)
             .await
             .map(Response::new)
     }
@@ -124,7 +124,7 @@ impl Controller for Service {
         &self,
         request: Request<proto::ListVolumesRequest>,
     ) -> Result<Response<proto::ListVolumesResponse>, Status> {
-        list::volumes(self, deadline::of(&request), &request.into_inner())
+        list::volumes(self, deadline::of(&request), &limits::fit(request)?)
             .await
             .map(Response::new)
     }
@@ -140,7 +140,7 @@ impl Controller for Service {
         &self,
         request: Request<proto::GetCapacityRequest>,
     ) -> Result<Response<proto::GetCapacityResponse>, Status> {
-        capacity::capacity(self, deadline::of(&request), request.into_inner())
+        capacity::capacity(self, deadline::of(&request), limits::fit(request)?)
             .await
             .map(Response::new)
     }
@@ -149,7 +149,7 @@ impl Controller for Service {
         &self,
         request: Request<proto::CreateSnapshotRequest>,
     ) -> Result<Response<proto::CreateSnapshotResponse>, Status> {
-        snapshot::create(self, deadline::of(&request), &request.into_inner())
+        snapshot::create(self, deadline::of(&request), &limits::fit(request)?)
             .await
             .map(Response::new)
     }
@@ -158,7 +158,7 @@ impl Controller for Service {
         &self,
         request: Request<proto::DeleteSnapshotRequest>,
     ) -> Result<Response<proto::DeleteSnapshotResponse>, Status> {
-        snapshot::delete(self, deadline::of(&request), &request.into_inner())
+        snapshot::delete(self, deadline::of(&request), &limits::fit(request)?)
             .await
             .map(Response::new)
     }
@@ -167,7 +167,7 @@ impl Controller for Service {
         &self,
         request: Request<proto::ListSnapshotsRequest>,
     ) -> Result<Response<proto::ListSnapshotsResponse>, Status> {
-        list::snapshots(self, deadline::of(&request), &request.into_inner())
+        list::snapshots(self, deadline::of(&request), &limits::fit(request)?)
             .await
             .map(Response::new)
     }
@@ -176,7 +176,7 @@ impl Controller for Service {
         &self,
         request: Request<proto::ControllerModifyVolumeRequest>,
     ) -> Result<Response<proto::ControllerModifyVolumeResponse>, Status> {
-        modify::modify(self, deadline::of(&request), &request.into_inner())
+        modify::modify(self, deadline::of(&request), &limits::fit(request)?)
             .await
             .map(Response::new)
     }
@@ -185,7 +185,7 @@ impl Controller for Service {
         &self,
         request: Request<proto::ControllerGetVolumeRequest>,
     ) -> Result<Response<proto::ControllerGetVolumeResponse>, Status> {
-        health::volume(self, deadline::of(&request), &request.into_inner())
+        health::volume(self, deadline::of(&request), &limits::fit(request)?)
             .await
             .map(Response::new)
     }
@@ -194,7 +194,7 @@ impl Controller for Service {
         &self,
         request: Request<proto::ControllerGetVolumeHealthRequest>,
     ) -> Result<Response<proto::ControllerGetVolumeHealthResponse>, Status> {
-        health::health(self, deadline::of(&request), &request.into_inner())
+        health::health(self, deadline::of(&request), &limits::fit(request)?)
             .await
             .map(Response::new)
     }
@@ -203,7 +203,7 @@ impl Controller for Service {
         &self,
         request: Request<proto::ControllerListVolumeHealthRequest>,
     ) -> Result<Response<proto::ControllerListVolumeHealthResponse>, Status> {
-        health::list(self, deadline::of(&request), &request.into_inner())
+        health::list(self, deadline::of(&request), &limits::fit(request)?)
             .await
             .map(Response::new)
     }
@@ -212,7 +212,7 @@ impl Controller for Service {
         &self,
         request: Request<proto::ControllerExpandVolumeRequest>,
     ) -> Result<Response<proto::ControllerExpandVolumeResponse>, Status> {
-        expand::expand(self, deadline::of(&request), &request.into_inner())
+        expand::expand(self, deadline::of(&request), &limits::fit(request)?)
             .await
             .map(Response::new)
     }

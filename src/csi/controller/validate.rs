@@ -4,7 +4,7 @@ use tonic::Status;
 
 use super::Service;
 use crate::base::Deadline;
-use crate::csi::param::Class;
+use crate::csi::param::{Class, mutable};
 use crate::csi::proto::validate_volume_capabilities_response::Confirmed;
 use crate::csi::{capability, proto, request, status};
 use crate::model::DiskId;
@@ -29,6 +29,7 @@ pub(super) async fn validate(
     let refusal = capability::check_all(&request.volume_capabilities).err();
     let refusal = refusal.map(|error| request::invalid(&error));
     let refusal = refusal.or_else(|| Class::read(&request.parameters).err());
+    let refusal = refusal.or_else(|| mutable::read(&request.mutable_parameters).err());
     Ok(match refusal {
         Some(refusal) => proto::ValidateVolumeCapabilitiesResponse {
             confirmed: None,

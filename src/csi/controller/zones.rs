@@ -72,7 +72,7 @@ fn place(term: &Topology, regional: bool) -> Result<Option<Place>, Status> {
             return Ok(None);
         }
         return Err(Status::invalid_argument(format!(
-            "accessibility_requirements has a topology without {}, which this driver needs",
+            "a topology has segments without {}, which this driver needs",
             topology::ZONE_KEY
         )));
     };

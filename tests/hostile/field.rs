@@ -1,0 +1,59 @@
+//! Where a field is in a message, however deep.
+
+use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, Value};
+
+/// A field: the fields that lead to it, and itself. Of a repeated message it is the first one's.
+#[derive(Debug, Clone)]
+pub(crate) struct Path(Vec<FieldDescriptor>);
+
+impl Path {
+    pub(crate) fn field(&self) -> &FieldDescriptor {
+        self.0.last().expect("a path has a field")
+    }
+
+    /// `volume_capabilities.mount.fs_type`.
+    pub(crate) fn text(&self) -> String {
+        let names: Vec<_> = self.0.iter().map(FieldDescriptor::name).collect();
+        names.join(".")
+    }
+
+    /// The message that has the field; none when the way to it is not there.
+    pub(crate) fn owner<'a>(
+        &self,
+        message: &'a mut DynamicMessage,
+    ) -> Option<&'a mut DynamicMessage> {
+        let (_, way) = self.0.split_last()?;
+        let mut owner = message;
+        for step in way {
+            if !owner.has_field(step) {
+                return None;
+            }
+            let value = match owner.get_field_mut(step) {
+                Value::List(list) => list.first_mut()?,
+                value => value,
+            };
+            owner = value.as_message_mut()?;
+        }
+        Some(owner)
+    }
+}
+
+/// All fields of a message and of the messages in it.
+pub(crate) fn paths(message: &MessageDescriptor) -> Vec<Path> {
+    let mut paths = Vec::new();
+    collect(message, &mut Vec::new(), &mut paths);
+    paths
+}
+
+fn collect(message: &MessageDescriptor, way: &mut Vec<FieldDescriptor>, paths: &mut Vec<Path>) {
+    for field in message.fields() {
+        way.push(field.clone());
+        paths.push(Path(way.clone()));
+        if let Kind::Message(inner) = field.kind()
+            && !field.is_map()
+        {
+            collect(&inner, way, paths);
+        }
+        way.pop();
+    }
+}
