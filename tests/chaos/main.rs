@@ -1,0 +1,26 @@
+//! Everything goes wrong all the time: calls fail before or after they took effect, connections end,
+//! reads are old. Two hundred volumes with snapshots must live as on a calm day.
+//!
+//! `CHAOS_SEED=7 cargo test --test chaos` runs with the seeds from 7 on.
+#![cfg(feature = "mock-cloud")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "in a helper as in a test, a failure fails the test"
+)]
+
+#[path = "../common/facts.rs"]
+mod facts;
+#[path = "../common/judge.rs"]
+mod judge;
+#[path = "../common/life.rs"]
+mod life;
+#[path = "../common/patient.rs"]
+mod patient;
+#[expect(dead_code, reason = "another file of tests calls over a socket")]
+#[path = "../common/sidecar.rs"]
+mod sidecar;
+
+mod lists;
+mod memory;
+mod run;
+mod wire;

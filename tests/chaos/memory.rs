@@ -1,0 +1,106 @@
+//! In virtual time, on the fake cloud in memory, behind the client's own schedule of repeats.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use diskplugin::base::TokioClock;
+use diskplugin::sim::{Cloud, Options};
+use jiff::Timestamp;
+
+use crate::patient::Patient;
+use crate::run::{NODES, Outcome, Weather, run};
+use crate::sidecar::Patience;
+
+const VOLUMES: usize = 200;
+
+/// As the sidecars' charts have it.
+const PATIENCE: Patience = Patience {
+    timeout: Duration::from_secs(60),
+    first: Duration::from_secs(1),
+    longest: Duration::from_mins(5),
+    whole: Duration::from_hours(1),
+};
+
+/// A run in this weather. Everything drawn follows from the seed.
+async fn over_memory(seed: u64, weather: Weather) -> Outcome {
+    let nodes: Vec<_> = (0..NODES).map(|n| format!("i-{n}=cn-beijing-a")).collect();
+    let flags = [
+        format!("--nodes={}", nodes.join(",")),
+        format!("--seed={seed}"),
+    ];
+    let delays = [
+        "--create-delay=500ms",
+        "--attach-delay=2s",
+        "--detach-delay=2s",
+        "--resize-delay=1s",
+        "--cut-delay=500ms",
+        "--snapshot-delay=5s",
+        "--delete-delay=1s",
+        "--answer-delay=20ms..80ms",
+    ];
+    let flags = flags.iter().map(String::as_str).chain(delays);
+    let clock = TokioClock::starting_at(Timestamp::from_second(1_800_000_000).unwrap());
+    let options = Options::from_flags(flags).unwrap();
+    let cloud = Cloud::in_memory(&options, Arc::new(clock));
+    let ecs = Arc::new(Patient(cloud.ecs()));
+    run(&cloud, ecs, Arc::new(clock), (VOLUMES, weather, PATIENCE)).await
+}
+
+/// The first seed of a test.
+fn first_seed() -> u64 {
+    let seed = std::env::var("CHAOS_SEED").ok();
+    seed.map_or(1, |seed| seed.parse().expect("CHAOS_SEED is a number"))
+}
+
+fn seeds(count: u64) -> impl Iterator<Item = u64> {
+    (0..count).map(|n| first_seed() + n)
+}
+
+/// Runs in this weather with each seed. Nothing may be wrong; where reads are old, nothing about the
+/// disks and snapshots themselves.
+async fn holds(weather: Weather, seeds: impl Iterator<Item = u64>) -> Vec<Outcome> {
+    let mut outcomes = Vec::new();
+    for seed in seeds {
+        let outcome = over_memory(seed, weather).await;
+        let verdict = &outcome.verdict;
+        println!(
+            "{weather:?}, seed {seed}: {VOLUMES} volumes in {:.1} s, {} cloud calls of which {} were \
+             refused; {}\n{}",
+            outcome.wall.as_secs_f64(),
+            outcome.calls,
+            outcome.refused,
+            verdict.counts(),
+            outcome.codes
+        );
+        let fine = match weather {
+            Weather::Calm | Weather::Faults => verdict.is_clean(),
+            Weather::Stale | Weather::Both => verdict.is_safe(),
+        };
+        assert!(
+            fine,
+            "{weather:?}, to be run again by CHAOS_SEED={seed} cargo test --test chaos: {verdict:#?}"
+        );
+        outcomes.push(outcome);
+    }
+    outcomes
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_hundred_volumes_live_through_faults_in_little_more_than_their_time() {
+    let calm = holds(Weather::Calm, seeds(1)).await.remove(0).wall;
+    for outcome in holds(Weather::Faults, seeds(2)).await {
+        let ratio = outcome.wall.as_secs_f64() / calm.as_secs_f64();
+        println!("{ratio:.2} x the time of the calm run, {calm:?}");
+        assert!(ratio <= 1.3, "{ratio:.2} x");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_hundred_volumes_whose_reads_are_old_lose_double_and_steal_nothing() {
+    holds(Weather::Stale, seeds(2)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_hundred_volumes_lose_double_and_steal_nothing_through_faults_and_old_reads() {
+    holds(Weather::Both, seeds(3)).await;
+}

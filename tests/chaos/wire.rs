@@ -1,0 +1,67 @@
+//! Over HTTP with the real client, in real time: the schedule of repeats, signatures, lost
+//! connections and spoilt JSON are the real ones.
+
+use std::net::{Ipv4Addr, TcpListener};
+use std::sync::Arc;
+use std::time::Duration;
+
+use diskplugin::base::{Clock, SystemClock};
+use diskplugin::cloud::Client;
+use diskplugin::cloud::credential::{Credentials, Fixed};
+use diskplugin::cloud::sign::Scheme;
+use diskplugin::cloud::transport::{Settings, Transport};
+use diskplugin::host::Processes;
+use diskplugin::sim::{Cloud, Options};
+
+use crate::run::{NODES, Weather, run};
+use crate::sidecar::Patience;
+
+const VOLUMES: usize = 40;
+
+/// Real time passes: shorter pauses than the charts', in the same proportions.
+const PATIENCE: Patience = Patience {
+    timeout: Duration::from_secs(20),
+    first: Duration::from_millis(250),
+    longest: Duration::from_secs(5),
+    whole: Duration::from_mins(2),
+};
+
+#[tokio::test]
+async fn volumes_live_through_faults_and_old_reads_over_the_real_wire() {
+    let nodes: Vec<_> = (0..NODES).map(|n| format!("i-{n}=cn-beijing-a")).collect();
+    let nodes = format!("--nodes={}", nodes.join(","));
+    let flags = [
+        nodes.as_str(),
+        "--create-delay=100ms",
+        "--attach-delay=300ms",
+        "--detach-delay=300ms",
+        "--snapshot-delay=500ms",
+    ];
+    let options = Options::from_flags(flags).unwrap();
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let cloud = Cloud::start(&options, Arc::clone(&clock), Arc::new(Processes), listener);
+    let cloud = cloud.await.unwrap();
+    let key = Credentials::new(
+        options.access_key_id.expose(),
+        options.access_key_secret.expose(),
+    );
+    let transport = Transport::new(Settings {
+        endpoint: cloud.endpoint().unwrap().to_owned(),
+        region: options.region.parse().unwrap(),
+        scheme: Scheme::V3,
+        credentials: Arc::new(Fixed(key)),
+        clock: Arc::clone(&clock),
+    });
+    let ecs = Arc::new(Client::new(transport.unwrap()));
+    let outcome = run(&cloud, ecs, clock, (VOLUMES, Weather::Both, PATIENCE)).await;
+    println!(
+        "over HTTP: {VOLUMES} volumes in {:.1} s, {} cloud calls; {}\n{}",
+        outcome.wall.as_secs_f64(),
+        outcome.calls,
+        outcome.verdict.counts(),
+        outcome.codes
+    );
+    assert!(outcome.verdict.is_safe(), "{:#?}", outcome.verdict);
+    cloud.shutdown().await.unwrap();
+}
