@@ -4,8 +4,10 @@ use std::error::Error as StdError;
 use std::fmt;
 use std::time::Duration;
 
+use super::code;
+
 /// What an error means for the caller. Decided by the string `Code`; the same condition comes with
-/// different HTTP statuses from different actions.
+/// different HTTP statuses from different actions. The table is in `cloud/code.rs`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// The request never reached the cloud: nothing happened.
@@ -22,11 +24,11 @@ pub enum Kind {
     TokenMismatch,
     /// The resource is not there.
     NotFound,
-    /// This category cannot be had in this zone now.
+    /// This category cannot be had in this zone now, or not as wanted: another pair may do.
     OutOfStock,
     /// A quota or limit of the account or instance is reached.
     Quota,
-    /// Somebody must change something about the disk, the instance or the account first.
+    /// Somebody must change something about the disk, the instance, the key or the account first.
     Precondition,
     /// No such size, performance level or number of IOPS.
     OutOfRange,
@@ -86,7 +88,8 @@ impl Error {
     /// An error that the cloud answered; its kind follows from the code, else from the status.
     #[must_use]
     pub fn answered(action: &'static str, status: u16, code: &str) -> Self {
-        let mut error = Self::new(classify(status, code), action);
+        let kind = code::kind(action, status, code);
+        let mut error = Self::new(kind, action);
         error.0.status = Some(status);
         error.0.code = (!code.is_empty()).then(|| code.to_owned());
         error
@@ -241,75 +244,6 @@ impl StdError for Error {
     }
 }
 
-/// The one table from codes to kinds. Sources: the gateway table and the error lists of each action
-/// in the ECS API documents.
-fn classify(status: u16, code: &str) -> Kind {
-    match code {
-        "SignatureNonceUsed" => Kind::Resign,
-        "LastTokenProcessing" | "IdempotentProcessing" | "LastOrderProcessing" => Kind::InFlight,
-        "IdempotentParameterMismatch" => Kind::TokenMismatch,
-        "InternalError" | "ServiceUnavailable" | "UnknownError" => Kind::Ambiguous,
-        "Zone.NotOnSale"
-        | "OperationDenied.NoStock"
-        | "OperationDenied.NotEnoughCapacity"
-        | "InvalidDataDiskCategory.NotSupported"
-        | "InvalidDataDiskCategory.ValueNotSupported"
-        | "InvalidDiskCategory.NotSupported"
-        | "InvalidDiskCategory.ValueNotSupported" => Kind::OutOfStock,
-        "InstanceDiskLimitExceeded"
-        | "InvalidOperation.DiskQueueNumberNotEnough"
-        | "DiskAttachedNumberExceeded"
-        | "InstanceDiskCategoryLimitExceed" => Kind::Quota,
-        "IncorrectDiskStatus"
-        | "IncorrectDiskStatus.Initializing"
-        | "IncorrectDiskStatus.CreatingSnapshot"
-        | "DISK_HAS_CREATING_SNAPSHOT"
-        | "DiskCreatingSnapshot"
-        | "DiskStillAttached"
-        | "IncorrectInstanceStatus"
-        | "InvalidInstanceStatus.NotRunning"
-        | "InvalidOperation.Conflict"
-        | "OperationConflict"
-        | "Operation.Conflict"
-        | "OperationConflict.DisksAttachingParallellyExceed"
-        | "DisksDetachingOnEcsExceeded"
-        | "InvalidOperation.DiskDetachingFromThisEcs"
-        | "InvalidStatus.Upgrading"
-        | "InvalidStatus.DiskNotReady"
-        | "InvalidDisk.InUse"
-        | "DependencyViolation" => Kind::Conflict,
-        "InvalidDiskId.NotFound"
-        | "InvalidSnapshotId.NotFound"
-        | "InvalidInstanceId.NotFound"
-        | "InvalidResourceId.NotFound"
-        | "InvalidDisk.AlreadyDetached" => Kind::NotFound,
-        "InvalidAccessKeyId.NotFound"
-        | "InvalidSecurityToken.Expired"
-        | "InvalidSecurityToken.Malformed"
-        | "InvalidSecurityToken.MismatchWithAccessKey"
-        | "MissingSecurityToken" => Kind::Expired,
-        "InvalidAccessKeyId.Inactive"
-        | "SignatureDoesNotMatch"
-        | "IncompleteSignature"
-        | "InvalidTimeStamp.Expired"
-        | "Forbidden"
-        | "RegionUnauthorized"
-        | "Account.Arrearage" => Kind::Denied,
-        code if code.contains("Throttling") => Kind::Throttled,
-        code if code.starts_with("Forbidden.") || code.starts_with("InvalidSecurityToken") => {
-            Kind::Denied
-        }
-        code if code.starts_with("QuotaExceed") || code.starts_with("InvalidAccountStatus") => {
-            Kind::Quota
-        }
-        _ if status == 429 => Kind::Throttled,
-        _ if status >= 500 => Kind::Ambiguous,
-        "" if status < 400 => Kind::Ambiguous,
-        "" if status == 408 => Kind::Ambiguous,
-        _ => Kind::Invalid,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -338,7 +272,7 @@ mod tests {
             (400, "Throttling.ConcurrentLimitExceeded", Kind::Throttled),
             (404, "InvalidDisk.InUse", Kind::Conflict),
             (404, "InvalidAccessKeyId.NotFound", Kind::Expired),
-            (400, "InvalidDiskSize.NotSupported", Kind::Invalid),
+            (400, "InvalidDiskSize.NotSupported", Kind::OutOfRange),
             (403, "QuotaExceed.Tags", Kind::Quota),
         ] {
             assert_eq!(Error::answered("X", status, code).kind(), kind, "{code}");

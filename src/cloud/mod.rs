@@ -10,6 +10,7 @@ use crate::model::{DiskId, SnapshotId, TaskId, ZoneStock};
 
 pub mod action;
 pub mod client;
+mod code;
 mod confidential;
 pub mod credential;
 pub mod endpoint;

@@ -146,7 +146,7 @@ mod tests {
             ("InternalError", Meaning::Unclear),
             ("InvalidOperation.Conflict", Meaning::Busy),
             ("QuotaExceed.DiskCapacity", Meaning::Exhausted),
-            ("ResourcesNotInSameZone", Meaning::Refused),
+            ("ResourcesNotInSameZone", Meaning::Precondition),
         ] {
             assert_eq!(refused(cloud_code).meaning(), meaning, "{cloud_code}");
         }

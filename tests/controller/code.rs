@@ -233,7 +233,7 @@ async fn what_the_cloud_denies_refuses_or_breaks_each_has_its_code() {
     let volume = stage.volume("pvc-1").await;
     told(
         stage.publish(&volume, "i-far").await,
-        Code::InvalidArgument,
+        Code::FailedPrecondition,
         &["ResourcesNotInSameZone", "RequestId"],
     );
     stage.fault("AttachDisk", &json!("fails-later"));

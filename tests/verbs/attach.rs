@@ -187,7 +187,7 @@ async fn a_node_in_another_zone_is_refused_for_good_with_the_clouds_code() {
         .attach(minutes(1), &disk, &far)
         .await
         .unwrap_err();
-    assert_eq!(refused.meaning(), Meaning::Refused);
+    assert_eq!(refused.meaning(), Meaning::Precondition);
     for part in [
         disk.as_str(),
         "i-far",

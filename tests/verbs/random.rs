@@ -201,7 +201,7 @@ async fn live(processes: Vec<Arc<Disks>>, number: u64, mut dice: Dice) -> Volume
                             continue;
                         }
                         // A category that these nodes do not take.
-                        Err(error) if error.meaning() == Meaning::Refused => {}
+                        Err(error) if error.meaning() == Meaning::Precondition => {}
                         Err(error) => panic!("attach of {volume:?}: {}", text(&error)),
                     }
                     break;
