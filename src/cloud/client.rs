@@ -11,6 +11,7 @@ use super::action::{
 };
 use super::error::{Error, Kind};
 use super::retry::{self, Repeat};
+use super::throttle::{Class, Gate};
 use super::transport::Transport;
 use super::wire::params::Params;
 use super::wire::{Malformed, disk, health, instance, snapshot, spec, stock, tag};
@@ -23,6 +24,7 @@ use crate::model::{Task, TaskId, ZoneStock};
 #[derive(Debug)]
 pub struct Client {
     transport: Transport,
+    gate: Gate,
 }
 
 /// An answer of which only the success matters.
@@ -33,7 +35,8 @@ impl Client {
     /// A client on this transport.
     #[must_use]
     pub fn new(transport: Transport) -> Self {
-        Self { transport }
+        let gate = Gate::new(transport.clock());
+        Self { transport, gate }
     }
 
     async fn call<T: DeserializeOwned>(
@@ -43,7 +46,22 @@ impl Client {
         repeat: Repeat,
         params: Params,
     ) -> Result<T> {
-        let attempt = || self.transport.attempt(action, &params);
+        self.call_as(Class::of(action), deadline, action, repeat, params)
+            .await
+    }
+
+    async fn call_as<T: DeserializeOwned>(
+        &self,
+        class: Class,
+        deadline: Deadline,
+        action: &'static str,
+        repeat: Repeat,
+        params: Params,
+    ) -> Result<T> {
+        let attempt = || {
+            let once = || self.transport.attempt(action, &params);
+            self.gate.attempt(action, class, deadline, once)
+        };
         let outcome = retry::run(action, deadline, repeat, attempt).await;
         match &outcome {
             Ok(_) => tracing::debug!(cloud.action = action, "cloud call answered"),
@@ -112,8 +130,15 @@ impl Ecs for Client {
         query: &DescribeDisks,
     ) -> Result<Page<Disk>> {
         const ACTION: &str = "DescribeDisks";
+        let class = Class::of_ids(query.ids.as_ref());
         let described: disk::Described = self
-            .call(deadline, ACTION, Repeat::Freely, disk::describe(query))
+            .call_as(
+                class,
+                deadline,
+                ACTION,
+                Repeat::Freely,
+                disk::describe(query),
+            )
             .await?;
         Ok(described.page())
     }
@@ -201,8 +226,9 @@ impl Ecs for Client {
         query: &DescribeSnapshots,
     ) -> Result<Page<Snapshot>> {
         const ACTION: &str = "DescribeSnapshots";
+        let (class, params) = (Class::of_ids(query.ids.as_ref()), snapshot::describe(query));
         let described: snapshot::Described = self
-            .call(deadline, ACTION, Repeat::Freely, snapshot::describe(query))
+            .call_as(class, deadline, ACTION, Repeat::Freely, params)
             .await?;
         Ok(described.page())
     }

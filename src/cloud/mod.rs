@@ -19,6 +19,7 @@ pub mod metadata;
 pub mod poll;
 pub mod retry;
 pub mod sign;
+pub mod throttle;
 pub mod transport;
 pub mod wire;
 

@@ -34,7 +34,7 @@ where
     F: Future<Output = Result<T, Error>>,
 {
     let start = Instant::now();
-    let (mut short, mut long) = schedules();
+    let mut short = schedule();
     let mut attempts = 0;
     let mut renewed = false;
     loop {
@@ -65,7 +65,8 @@ where
             Kind::Unreachable => short.next(),
             Kind::Ambiguous if repeat == Repeat::Freely => short.next(),
             Kind::InFlight => short.next(),
-            Kind::Throttled => long.next(),
+            // The gate below makes the next attempt wait for its window, and the others too.
+            Kind::Throttled => short.next(),
             Kind::Ambiguous
             | Kind::Conflict
             | Kind::TokenMismatch
@@ -97,19 +98,14 @@ where
     }
 }
 
-/// For what passes by itself, and for a throttled window, which lasts until the minute is over.
-fn schedules() -> (ExponentialBackoff, ExponentialBackoff) {
-    let builder = ExponentialBuilder::new().with_jitter().without_max_times();
-    (
-        builder
-            .with_min_delay(Duration::from_millis(200))
-            .with_max_delay(Duration::from_secs(5))
-            .build(),
-        builder
-            .with_min_delay(Duration::from_secs(1))
-            .with_max_delay(Duration::from_secs(10))
-            .build(),
-    )
+/// For what passes by itself.
+fn schedule() -> ExponentialBackoff {
+    ExponentialBuilder::new()
+        .with_jitter()
+        .without_max_times()
+        .with_min_delay(Duration::from_millis(200))
+        .with_max_delay(Duration::from_secs(5))
+        .build()
 }
 
 #[cfg(test)]

@@ -94,6 +94,11 @@ impl Transport {
         })
     }
 
+    /// The clock that signs, whose minutes the cloud counts calls by.
+    pub(super) fn clock(&self) -> Arc<dyn Clock> {
+        Arc::clone(&self.clock)
+    }
+
     /// Sends the call once, signed anew. The caller bounds it by the deadline.
     ///
     /// # Errors

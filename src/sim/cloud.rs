@@ -199,6 +199,12 @@ impl Cloud {
         SimEcs::new(Arc::clone(&self.shared))
     }
 
+    /// The clock that it counts calls by.
+    #[must_use]
+    pub fn clock(&self) -> Arc<dyn Clock> {
+        self.shared.clock()
+    }
+
     /// Its instances.
     #[must_use]
     pub fn nodes(&self) -> Vec<Node> {

@@ -26,6 +26,10 @@ impl Shared {
         }
     }
 
+    pub(crate) fn clock(&self) -> Arc<dyn Clock> {
+        Arc::clone(&self.clock)
+    }
+
     pub(crate) fn now(&self) -> Timestamp {
         self.clock.now()
     }

@@ -5,6 +5,7 @@ use async_trait::async_trait;
 
 use diskplugin::base::Deadline;
 use diskplugin::cloud::retry::{Repeat, run};
+use diskplugin::cloud::throttle::{Class, Gate};
 use diskplugin::cloud::{
     AttachDisk, CreateDisk, CreateSnapshot, DescribeDisks, DescribeInstances, DescribeSnapshots,
     DescribeStock, DescribeTasks, DetachDisk, Ecs, ListTagResources, ModifyDiskAttribute,
@@ -13,18 +14,41 @@ use diskplugin::cloud::{
 use diskplugin::model::{
     Disk, DiskHealth, DiskId, Instance, InstanceType, Snapshot, SnapshotId, Task, TaskId, ZoneStock,
 };
-use diskplugin::sim::SimEcs;
+use diskplugin::sim::{Cloud, SimEcs};
 
-/// A cloud whose calls are repeated as the client repeats them.
+/// A cloud whose calls are paced and repeated as the client does it.
 #[derive(Debug)]
-pub(crate) struct Patient(pub(crate) SimEcs);
+pub(crate) struct Patient {
+    ecs: SimEcs,
+    gate: Gate,
+}
+
+impl Patient {
+    pub(crate) fn new(cloud: &Cloud) -> Self {
+        Self {
+            ecs: cloud.ecs(),
+            gate: Gate::new(cloud.clock()),
+        }
+    }
+}
 
 macro_rules! patient {
+    (@class describe_disks $action:literal $request:ident) => {
+        Class::of_ids($request.ids.as_ref())
+    };
+    (@class describe_snapshots $action:literal $request:ident) => {
+        Class::of_ids($request.ids.as_ref())
+    };
+    (@class $method:ident $action:literal $request:ident) => {
+        Class::of($action)
+    };
     ($($repeat:ident $action:literal $method:ident($request:ty) -> $answer:ty;)*) => {
         #[async_trait]
         impl Ecs for Patient {
             $(async fn $method(&self, deadline: Deadline, request: &$request) -> Result<$answer> {
-                let attempt = || self.0.$method(deadline, request);
+                let class = patient!(@class $method $action request);
+                let once = || self.ecs.$method(deadline, request);
+                let attempt = || self.gate.attempt($action, class, deadline, once);
                 run($action, deadline, Repeat::$repeat, attempt).await
             })*
         }

@@ -169,7 +169,7 @@ impl Stage {
 
 fn process(cloud: &Cloud) -> (Service, Tasks) {
     let tasks = Tasks::default();
-    let ecs = Arc::new(Patient(cloud.ecs()));
+    let ecs = Arc::new(Patient::new(cloud));
     let disks = Disks::new(ecs, "test".parse().unwrap(), &tasks, Pace::default());
     let settings = Settings {
         region: "cn-beijing".parse().unwrap(),

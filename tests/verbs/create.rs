@@ -242,7 +242,7 @@ async fn a_category_whose_quota_is_used_up_is_passed_over_and_an_empty_account_i
         .unwrap_err();
     assert_eq!(
         (refused.meaning(), stage.calls("CreateDisk")),
-        (Meaning::Exhausted, 1)
+        (Meaning::Precondition, 1)
     );
     assert!(
         text(&refused).contains("InvalidAccountStatus.NotEnoughBalance"),

@@ -53,7 +53,7 @@ impl Stage {
     /// Calls are repeated as the client repeats them.
     pub(crate) fn patient(flags: &[&str]) -> Self {
         let cloud = cloud(flags);
-        let disks = process(Arc::new(Patient(cloud.ecs())), "test");
+        let disks = process(Arc::new(Patient::new(&cloud)), "test");
         Self { cloud, disks }
     }
 

@@ -300,10 +300,29 @@ where
             tokio::select! {
                 // In a fixed order, so that a simulation runs the same each time.
                 biased;
-                () = tokio::time::sleep_until(due) => self.describe().await,
+                () = tokio::time::sleep_until(due) => {
+                    tokio::select! {
+                        biased;
+                        () = self.describe() => {}
+                        // It may be waiting for its turn: the call is not made for nobody.
+                        () = self.deserted() => {}
+                    }
+                }
                 // Somebody came who is due earlier, or the one who was due has left.
                 () = self.joined.notified() => {}
             }
+        }
+    }
+
+    /// Ends when nobody waits any more.
+    async fn deserted(&self) {
+        loop {
+            // Created before the look, so that no leaving is missed.
+            let changed = self.joined.notified();
+            if self.lock().waiters.is_empty() {
+                return;
+            }
+            changed.await;
         }
     }
 
