@@ -57,6 +57,14 @@ impl Stage {
         Self { cloud, disks }
     }
 
+    /// The same, with calls paced and repeated as the client does it.
+    pub(crate) fn patient_crowd(nodes: usize, flags: &[&str]) -> Self {
+        let nodes: Vec<_> = (0..nodes).map(|n| format!("i-{n}=cn-beijing-a")).collect();
+        let cloud = cloud_of(&format!("--nodes={}", nodes.join(",")), flags);
+        let disks = process(Arc::new(Patient::new(&cloud)), "test");
+        Self { cloud, disks }
+    }
+
     /// The same cloud after the driver was killed and started again.
     pub(crate) fn restarted(&self) -> Arc<Disks> {
         process(Arc::new(self.cloud.ecs()), "test")

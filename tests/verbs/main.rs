@@ -25,4 +25,5 @@ mod random_create;
 mod resize;
 mod snapshot;
 mod stock;
+mod storm;
 mod throttle;

@@ -232,12 +232,13 @@ impl State {
 
     /// A call that was sent was let through, or nobody will know.
     fn settle(&mut self, action: &'static str, solo: Solo, passed: bool) {
-        let settle = if passed { Lane::passed } else { Lane::lost };
-        if solo.api {
-            settle(&mut self.api(action).lane);
-        }
-        if solo.account {
-            settle(&mut self.account);
+        let lane = &mut self.api(action).lane;
+        if passed {
+            lane.passed(solo.api);
+            self.account.passed(solo.account);
+        } else {
+            lane.lost();
+            self.account.lost();
         }
     }
 
@@ -261,12 +262,8 @@ impl Api {
         let idle = self.queue.range((Class::Change, 0)..).next();
         let idle = idle.map(|(key, _)| *key);
         let owed = idle.filter(|_| self.lane.owes() || !first.0.is_urgent());
-        for key in owed.into_iter().chain([first]).chain(idle) {
-            if self.lane.ready(now, key.0.is_urgent()).is_ok() {
-                return Some(key);
-            }
-        }
-        None
+        let mut order = owed.into_iter().chain([first]).chain(idle);
+        order.find(|key| self.lane.ready(now, key.0.is_urgent()).is_ok())
     }
 }
 
@@ -289,11 +286,12 @@ impl Pass<'_> {
                     error.request_id().unwrap_or("unknown").to_owned(),
                 ));
                 // What one limit refused, the other has let through.
-                state.settle(self.action, self.solo, true);
                 if error.has_code("Throttling.User") {
+                    state.api(self.action).lane.passed(self.solo.api);
                     state.account.refuse(now, self.window, wait);
                 } else {
                     state.api(self.action).lane.refuse(now, self.window, wait);
+                    state.account.passed(self.solo.account);
                 }
                 tracing::warn!(
                     cloud.action = self.action,

@@ -60,8 +60,9 @@ pub(super) struct Lane {
     /// Windows that were used in full since the budget has changed, and how many it takes.
     clean: u32,
     patience: u32,
-    /// One call tries whether it is let through; others wait until then at most.
-    alone: Option<i64>,
+    /// How many are not answered yet, and when the last of them went.
+    out: u32,
+    last: i64,
     /// The next call goes alone.
     proving: bool,
     guard: i64,
@@ -86,7 +87,8 @@ impl Lane {
             ceiling: u32::MAX,
             clean: 0,
             patience: 1,
-            alone: None,
+            out: 0,
+            last: 0,
             proving: false,
             guard: GUARD,
             free: UNPROVEN,
@@ -113,8 +115,9 @@ impl Lane {
         if let Some(shut) = self.shut.filter(|shut| now < *shut) {
             return Err(Blocked::Until(shut));
         }
-        if let Some(lease) = self.alone.filter(|lease| now < *lease) {
-            return Err(Blocked::Answer(lease));
+        // Whether it is let through shows only when those before it have been.
+        if self.out > 0 && self.is_alone() && now < self.last + LEASE {
+            return Err(Blocked::Answer(self.last + LEASE));
         }
         let Some(budget) = self.budget else {
             return Ok(());
@@ -145,14 +148,9 @@ impl Lane {
     /// Lets a call go that is ready. True when others wait for its answer.
     pub(super) fn send(&mut self, now: i64, urgent: bool) -> bool {
         self.roll(now);
-        let known = match self.budget {
-            Some(_) => self.proven,
-            None => self.free.max(self.proven),
-        };
-        let alone = self.proving || self.sent >= known;
-        if alone {
-            self.alone = Some(now + LEASE);
-        }
+        let alone = self.is_alone();
+        self.out += 1;
+        self.last = now;
         self.sent += 1;
         if urgent {
             self.urgent = true;
@@ -164,21 +162,32 @@ impl Lane {
         alone
     }
 
-    /// The call that others waited for was let through, whatever became of it.
-    pub(super) fn passed(&mut self) {
-        self.alone = None;
-        self.proving = false;
+    /// Whether the next call tries something that is not known to be let through.
+    fn is_alone(&self) -> bool {
+        let known = match self.budget {
+            Some(_) => self.proven,
+            None => self.free.max(self.proven),
+        };
+        self.proving || self.sent >= known
     }
 
-    /// Nobody will know what became of the call that others waited for.
+    /// A call was let through, whatever became of it; `alone` is what [`Lane::send`] said of it.
+    pub(super) fn passed(&mut self, alone: bool) {
+        self.lost();
+        if alone {
+            self.proving = false;
+        }
+    }
+
+    /// Nobody will know what became of a call.
     pub(super) fn lost(&mut self) {
-        self.alone = None;
+        self.out = self.out.saturating_sub(1);
     }
 
     /// A call of this window was refused; `wait` is how long the cloud asks to wait.
     pub(super) fn refuse(&mut self, now: i64, window: i64, wait: Option<i64>) {
         let start = self.roll(now);
-        self.alone = None;
+        self.lost();
         self.proving = true;
         let until = wait.map(|wait| now + wait);
         if window != start {

@@ -32,9 +32,7 @@ impl Eager {
                     let alone = self.lane.send(now, true);
                     if self.through < self.limit {
                         self.through += 1;
-                        if alone {
-                            self.lane.passed();
-                        }
+                        self.lane.passed(alone);
                     } else {
                         self.refused.push(now);
                         self.lane.refuse(now, window * WINDOW, None);
@@ -134,11 +132,15 @@ fn beyond_what_is_proven_one_call_waits_for_the_answer_to_the_other() {
         assert!(lane.ready(0, true).is_ok());
         assert!(!lane.send(0, true));
     }
-    assert!(lane.ready(0, true).is_ok());
-    assert!(lane.send(0, true));
     assert_eq!(lane.ready(10, true), Err(Blocked::Answer(LEASE)));
-    lane.passed();
+    for _ in 0..UNPROVEN {
+        lane.passed(false);
+    }
     assert!(lane.ready(20, true).is_ok());
+    assert!(lane.send(20, true));
+    assert_eq!(lane.ready(30, true), Err(Blocked::Answer(20 + LEASE)));
+    lane.passed(true);
+    assert!(lane.ready(40, true).is_ok());
 }
 
 #[test]
@@ -151,25 +153,28 @@ fn urgent_calls_keep_a_part_that_others_cannot_use_up_and_others_have_their_shar
     lane.refuse(0, 0, None);
     let mut now = WINDOW + 10 * GUARD;
     assert!(lane.ready(now, true).is_ok());
-    lane.send(now, true);
-    lane.passed();
+    let go = |lane: &mut Lane, now, urgent| {
+        let alone = lane.send(now, urgent);
+        lane.passed(alone);
+    };
+    go(&mut lane, now, true);
     while lane.ready(now, false).is_ok() {
-        lane.send(now, false);
+        go(&mut lane, now, false);
     }
     assert!(lane.ready(now, true).is_ok());
     while lane.ready(now, true).is_ok() {
-        lane.send(now, true);
+        go(&mut lane, now, true);
     }
     // However greedy the urgent ones are, the share of the others comes.
     let mut idle = 0;
     while now < 2 * WINDOW - 1_000 {
         now += 100;
         if lane.ready(now, false).is_ok() {
-            lane.send(now, false);
+            go(&mut lane, now, false);
             idle += 1;
         }
         if lane.ready(now, true).is_ok() && !lane.owes() {
-            lane.send(now, true);
+            go(&mut lane, now, true);
         }
     }
     assert!(idle >= 10, "{idle}");
