@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 mod calm;
+mod found;
 mod seen;
 mod watch;
 

@@ -11,10 +11,11 @@ use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 
 use super::calm::Calm;
+use super::found::Found;
 use super::seen::is_passing;
 use super::{IDS_A_CALL, Pace, Seen, WaitError};
 use crate::base::{Deadline, Tasks};
-use crate::cloud::action::{DescribeDisks, DescribeSnapshots, DescribeTasks, Page, Unreadable};
+use crate::cloud::action::{DescribeDisks, DescribeSnapshots, DescribeTasks, Unreadable};
 use crate::cloud::error::{Error, Kind};
 use crate::cloud::{Ecs, Result};
 use crate::model::{Disk, DiskHealth, DiskId, Snapshot, SnapshotId, Task, TaskId};
@@ -22,31 +23,6 @@ use crate::model::{Disk, DiskHealth, DiskId, Snapshot, SnapshotId, Task, TaskId}
 type Fetch<K, V> = dyn Fn(Vec<K>, Deadline) -> Pin<Box<dyn Future<Output = Result<Found<K, V>>> + Send>>
     + Send
     + Sync;
-
-/// What one description says of the ids that it was asked for.
-struct Found<K, V> {
-    rows: Vec<(K, V)>,
-    /// Rows that make no sense, each with the action that brought it.
-    unreadable: Vec<(&'static str, Unreadable)>,
-}
-
-impl<K, V> Found<K, V> {
-    fn new(action: &'static str, page: Page<V>, key: impl Fn(&V) -> K) -> Self {
-        let rows = page.rows.into_iter().map(|row| (key(&row), row));
-        let unreadable = page.unreadable.into_iter().map(|row| (action, row));
-        Self {
-            rows: rows.collect(),
-            unreadable: unreadable.collect(),
-        }
-    }
-
-    /// The row that makes no sense and is about this id, or may be: then it is not "no row".
-    fn unreadable(&self, key: &impl Display) -> Option<&(&'static str, Unreadable)> {
-        let key = key.to_string();
-        let mut rows = self.unreadable.iter();
-        rows.find(|(_, row)| row.id.as_ref().is_none_or(|id| *id == key))
-    }
-}
 
 /// Shared looks at resources of one kind.
 pub struct Watch<K, V> {
