@@ -126,6 +126,39 @@ class Story:
         answer = self.sdk.call("DescribeDisks", RegionId=REGION, Tag=tag)
         self.assertEqual([row["DiskId"] for row in answer["Disks"]["Disk"]], [disk])
         self.assertEqual(self.disk(other)["Tags"]["Tag"], [])
+        of_disk = {"RegionId": REGION, "ResourceType": "disk", "ResourceId": [disk]}
+        answer = self.sdk.call("ListTagResources", **of_disk)
+        (row,) = answer["TagResources"]["TagResource"]
+        self.assertEqual((row["ResourceId"], row["TagKey"]), (disk, "found-by"))
+        self.sdk.call("UntagResources", TagKey=["found-by"], **of_disk)
+        self.assertEqual(self.disk(disk)["Tags"]["Tag"], [])
+
+    def test_a_disk_changes_its_category_by_a_task(self):
+        disk = self.create("changing")
+        self.status(disk, "Available")
+        self.refused(
+            400, "DryRunOperation",
+            lambda: self.sdk.call(
+                "ModifyDiskSpec", DiskId=disk, DiskCategory="cloud_auto", DryRun=True
+            ),
+        )  # fmt: skip
+        answer = self.sdk.call("ModifyDiskSpec", DiskId=disk, DiskCategory="cloud_auto")
+        task = answer["TaskId"]
+
+        def look():
+            answer = self.sdk.call("DescribeTasks", RegionId=REGION, TaskIds=task)
+            (row,) = answer["TaskSet"]["Task"]
+            return row if row["TaskStatus"] == "Finished" else None
+
+        self.assertEqual(wait_for("the task", look)["TaskId"], task)
+        self.assertEqual(self.disk(disk)["Category"], "cloud_auto")
+
+    def test_the_health_of_a_disk_is_described(self):
+        disk = self.create("healthy")
+        self.status(disk, "Available")
+        answer = self.sdk.call("DescribeDisksFullStatus", RegionId=REGION, DiskId=[disk])
+        (row,) = answer["DiskFullStatusSet"]["DiskFullStatusType"]
+        self.assertEqual((row["DiskId"], row["Status"]["Name"]), (disk, "Available"))
 
     def test_pages_are_walked_by_token(self):
         made = {self.create(f"page-{n}", Tag=[{"Key": "page", "Value": "1"}]) for n in range(23)}

@@ -1,9 +1,11 @@
 """The old SDK against the fake cloud."""
 
+import json
 import unittest
 import xml.etree.ElementTree as xml
 
 from aliyunsdkcore.acs_exception.exceptions import ServerException
+from aliyunsdkcore.request import CommonRequest
 
 import v1
 from cloud import REGION
@@ -28,6 +30,23 @@ class OldSdk(Story, unittest.TestCase):
         self.assertEqual(root.findtext("Disks/Disk/Tags/Tag/TagValue"), 'c&"d"')
         root = xml.fromstring(self.sdk.raw("DeleteDisk", DiskId="d-nothing"))
         self.assertEqual((root.tag, root.findtext("Code")), ("Error", "InvalidDiskId.NotFound"))
+
+    def test_a_role_is_assumed_and_its_keys_sign(self):
+        request = CommonRequest()
+        request.set_domain("127.0.0.1")
+        request.set_protocol_type("http")
+        request.set_method("POST")
+        request.set_version("2015-04-01")
+        request.set_action_name("AssumeRole")
+        request.add_query_param("RoleArn", "acs:ram::1000000000000001:role/diskplugin")
+        request.add_query_param("RoleSessionName", "sdk-test")
+        answer = json.loads(self.sdk.client.do_action_with_exception(request))
+        found = answer["Credentials"]
+        keys = (found["AccessKeyId"], found["AccessKeySecret"], found["SecurityToken"])
+        assumed = self.Sdk(self.cloud, *keys)
+        self.assertIn(REGION, str(assumed.call("DescribeRegions")))
+        without = self.Sdk(self.cloud, *keys[:2])
+        self.refused(400, "MissingSecurityToken", lambda: without.call("DescribeRegions"))
 
     def test_what_the_sdk_repeats_by_itself_makes_one_disk(self):
         # It signs each attempt anew and keeps the ClientToken. (Without one it makes two disks.)

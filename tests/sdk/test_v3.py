@@ -82,6 +82,9 @@ class NewSdk(Story, unittest.TestCase):
                 {"RegionId": REGION, "DestinationResource": "DataDisk", "ResourceType": "disk"},
             ),
             ("DescribeRegions", {}),
+            ("ListTagResources", {"RegionId": REGION, "ResourceType": "disk", "ResourceId": [disk]}),
+            ("DescribeTasks", {"RegionId": REGION}),
+            ("DescribeDisksFullStatus", {"RegionId": REGION, "DiskId": [disk]}),
         ]:
             answer = self.sdk.answer(action, parameters)
             wrong += drift(answer, action)

@@ -46,6 +46,14 @@ fn listing<T>(page: Listing<T>, list: &str, row: &str, with: impl FnMut(T) -> Va
     value
 }
 
+/// Some lists are paged in one way only.
+fn without(mut value: Value, fields: &[&str]) -> Value {
+    if let Some(all) = value.as_object_mut() {
+        all.retain(|name, _| !fields.contains(&name.as_str()));
+    }
+    value
+}
+
 impl Scene<'_> {
     pub(super) fn answer(&self, answer: Answer) -> Value {
         match answer {
@@ -54,13 +62,17 @@ impl Scene<'_> {
             Answer::Snapshot(id) => json!({"SnapshotId": id}),
             Answer::Task(None) => json!({}),
             Answer::Task(Some(id)) => json!({"TaskId": id}),
-            Answer::Tasks(page) => listing(page, "TaskSet", "Task", |row| task(&row)),
+            Answer::Tasks(page) => {
+                let value = listing(page, "TaskSet", "Task", |row| task(&row));
+                without(value, &["NextToken"])
+            }
             Answer::Health(page) => {
                 let (list, row) = ("DiskFullStatusSet", "DiskFullStatusType");
-                listing(page, list, row, |row| health(&row))
+                without(listing(page, list, row, |row| health(&row)), &["NextToken"])
             }
             Answer::Tagged(page) => {
-                listing(page, "TagResources", "TagResource", |row| tagged(&row))
+                let value = listing(page, "TagResources", "TagResource", |row| tagged(&row));
+                without(value, &["PageNumber", "PageSize", "TotalCount"])
             }
             Answer::Disks(page) => listing(page, "Disks", "Disk", |row| self.disk(&row)),
             Answer::Snapshots(page) => {
