@@ -106,8 +106,7 @@ impl Ecs for Client {
         let params = Params::default()
             .set("DiskId", &request.disk)
             .set("InstanceId", &request.instance)
-            .set_some("Force", request.force.then_some("true"))
-            .set_some("DeleteWithInstance", Some("false"));
+            .set_some("Force", request.force.then_some("true"));
         let Done {} = self
             .call(deadline, "AttachDisk", Repeat::Unsent, params)
             .await?;

@@ -28,7 +28,7 @@ pub enum AccessKind {
     },
 }
 
-/// By whom a volume is used: the modes that a disk on one node can have, and readers on many.
+/// By whom a volume is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AccessMode {
     /// One node, which may write (`SINGLE_NODE_WRITER`).
@@ -41,6 +41,10 @@ pub enum AccessMode {
     SingleNodeMultiWriter,
     /// Many nodes, which only read (`MULTI_NODE_READER_ONLY`).
     MultiNodeReader,
+    /// Many nodes, one of which may write (`MULTI_NODE_SINGLE_WRITER`).
+    MultiNodeSingleWriter,
+    /// Many nodes, which may all write (`MULTI_NODE_MULTI_WRITER`).
+    MultiNodeMultiWriter,
 }
 
 impl AccessMode {
@@ -49,16 +53,41 @@ impl AccessMode {
     pub fn is_read_only(self) -> bool {
         match self {
             Self::SingleNodeReader | Self::MultiNodeReader => true,
-            Self::SingleNodeWriter | Self::SingleNodeSingleWriter | Self::SingleNodeMultiWriter => {
-                false
-            }
+            Self::SingleNodeWriter
+            | Self::SingleNodeSingleWriter
+            | Self::SingleNodeMultiWriter
+            | Self::MultiNodeSingleWriter
+            | Self::MultiNodeMultiWriter => false,
         }
+    }
+
+    /// Its name in CSI.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::SingleNodeWriter => Mode::SingleNodeWriter,
+            Self::SingleNodeReader => Mode::SingleNodeReaderOnly,
+            Self::SingleNodeSingleWriter => Mode::SingleNodeSingleWriter,
+            Self::SingleNodeMultiWriter => Mode::SingleNodeMultiWriter,
+            Self::MultiNodeReader => Mode::MultiNodeReaderOnly,
+            Self::MultiNodeSingleWriter => Mode::MultiNodeSingleWriter,
+            Self::MultiNodeMultiWriter => Mode::MultiNodeMultiWriter,
+        }
+        .as_str_name()
     }
 
     /// Whether it takes a disk that several nodes can hold.
     #[must_use]
     pub fn is_multi_node(self) -> bool {
-        self == Self::MultiNodeReader
+        match self {
+            Self::MultiNodeReader | Self::MultiNodeSingleWriter | Self::MultiNodeMultiWriter => {
+                true
+            }
+            Self::SingleNodeWriter
+            | Self::SingleNodeReader
+            | Self::SingleNodeSingleWriter
+            | Self::SingleNodeMultiWriter => false,
+        }
     }
 }
 
@@ -77,18 +106,22 @@ pub enum InvalidCapability {
     /// It has no mode.
     #[error("volume_capability has no access_mode")]
     NoAccessMode,
-    /// A disk cannot be used so.
+    /// CSI has no such mode.
+    #[error("access mode {0} is not known")]
+    Mode(i32),
+    /// A filesystem cannot be on several nodes.
     #[error(
-        "access mode {0} is not supported: a disk is written by one node (SINGLE_NODE_*) or only \
-         read (MULTI_NODE_READER_ONLY)"
+        "access mode {0} is not supported for a mounted filesystem: ext4, ext3, xfs and btrfs break, or \
+         show stale data, when several nodes have them mounted; use volumeMode Block, or ReadWriteOnce"
     )]
-    Mode(String),
+    SharedFilesystem(&'static str),
     /// The disk cannot be on several nodes.
     #[error(
-        "access mode MULTI_NODE_READER_ONLY is not supported: a disk is attached to one node at a \
-         time; use ReadWriteOnce or ReadWriteOncePod"
+        "access mode {0} is for several nodes, and the disk is attached to one at a time: set \
+         multiAttach: \"true\" in the StorageClass (cloud_essd and cloud_auto), or use ReadWriteOnce or \
+         ReadWriteOncePod"
     )]
-    OneNode,
+    OneNode(&'static str),
     /// The filesystem is not known.
     #[error("volume_capability.mount.fs_type")]
     Filesystem(#[source] UnknownFilesystem),
@@ -116,14 +149,16 @@ pub fn check(capability: Option<&VolumeCapability>) -> Result<Capability, Invali
         .as_ref()
         .ok_or(InvalidCapability::NoAccessMode)?
         .mode;
-    Ok(Capability {
-        access,
-        mode: access_mode(mode)?,
-    })
+    let mode = access_mode(mode)?;
+    // On the cloud's word (ECS, multi-attach): as a device only. For readers too: nothing keeps a
+    // writer from joining them, and a filesystem that is not clean is written to by its first reader.
+    if mode.is_multi_node() && access != AccessKind::Block {
+        return Err(InvalidCapability::SharedFilesystem(mode.as_str()));
+    }
+    Ok(Capability { access, mode })
 }
 
-/// Reads the capabilities that a volume is to have all at once, at least one. Only for disks that one
-/// node holds at a time.
+/// Reads the capabilities that a volume is to have all at once, at least one.
 ///
 /// # Errors
 /// When there is none, or one is refused.
@@ -133,20 +168,19 @@ pub fn check_all(capabilities: &[VolumeCapability]) -> Result<Vec<Capability>, I
     }
     capabilities
         .iter()
-        .map(|capability| check_one_node(Some(capability)))
+        .map(|capability| check(Some(capability)))
         .collect()
 }
 
-/// Reads a capability of a disk that one node holds at a time.
+/// Whether a disk can have these capabilities that several nodes can hold at once, or only one.
 ///
 /// # Errors
-/// As [`check`], and when it is one for several nodes.
-pub fn check_one_node(
-    capability: Option<&VolumeCapability>,
-) -> Result<Capability, InvalidCapability> {
-    match check(capability)? {
-        Capability { mode, .. } if mode.is_multi_node() => Err(InvalidCapability::OneNode),
-        capability => Ok(capability),
+/// When one is for several nodes, and the disk is not.
+pub fn fit(capabilities: &[Capability], shareable: bool) -> Result<(), InvalidCapability> {
+    let shared = capabilities.iter().find(|one| one.mode.is_multi_node());
+    match shared {
+        Some(one) if !shareable => Err(InvalidCapability::OneNode(one.mode.as_str())),
+        _ => Ok(()),
     }
 }
 
@@ -166,17 +200,15 @@ fn mount_access(mount: &MountVolume) -> Result<AccessKind, InvalidCapability> {
 }
 
 fn access_mode(mode: i32) -> Result<AccessMode, InvalidCapability> {
-    let known = Mode::try_from(mode).map_err(|_| InvalidCapability::Mode(mode.to_string()))?;
-    match known {
+    match Mode::try_from(mode).map_err(|_| InvalidCapability::Mode(mode))? {
         Mode::SingleNodeWriter => Ok(AccessMode::SingleNodeWriter),
         Mode::SingleNodeReaderOnly => Ok(AccessMode::SingleNodeReader),
         Mode::SingleNodeSingleWriter => Ok(AccessMode::SingleNodeSingleWriter),
         Mode::SingleNodeMultiWriter => Ok(AccessMode::SingleNodeMultiWriter),
         Mode::MultiNodeReaderOnly => Ok(AccessMode::MultiNodeReader),
+        Mode::MultiNodeSingleWriter => Ok(AccessMode::MultiNodeSingleWriter),
+        Mode::MultiNodeMultiWriter => Ok(AccessMode::MultiNodeMultiWriter),
         Mode::Unknown => Err(InvalidCapability::NoAccessMode),
-        Mode::MultiNodeSingleWriter | Mode::MultiNodeMultiWriter => {
-            Err(InvalidCapability::Mode(known.as_str_name().to_owned()))
-        }
     }
 }
 
@@ -201,21 +233,31 @@ mod tests {
     }
 
     #[test]
-    fn modes_that_a_disk_can_have_are_taken_and_others_named() {
+    fn every_mode_is_taken_for_a_device_and_those_of_one_node_for_a_filesystem() {
         let block = || Some(AccessType::Block(BlockVolume {}));
-        for (mode, read_only) in [
-            (Mode::SingleNodeWriter, false),
-            (Mode::SingleNodeReaderOnly, true),
-            (Mode::SingleNodeSingleWriter, false),
-            (Mode::SingleNodeMultiWriter, false),
-            (Mode::MultiNodeReaderOnly, true),
+        for (mode, read_only, many) in [
+            (Mode::SingleNodeWriter, false, false),
+            (Mode::SingleNodeReaderOnly, true, false),
+            (Mode::SingleNodeSingleWriter, false, false),
+            (Mode::SingleNodeMultiWriter, false, false),
+            (Mode::MultiNodeReaderOnly, true, true),
+            (Mode::MultiNodeSingleWriter, false, true),
+            (Mode::MultiNodeMultiWriter, false, true),
         ] {
             let checked = check(Some(&capability(block(), Some(mode)))).unwrap();
-            assert_eq!(checked.mode.is_read_only(), read_only, "{mode:?}");
-        }
-        for mode in [Mode::MultiNodeSingleWriter, Mode::MultiNodeMultiWriter] {
-            let refused = check(Some(&capability(block(), Some(mode)))).unwrap_err();
-            assert!(refused.to_string().contains(mode.as_str_name()));
+            let is = (checked.mode.is_read_only(), checked.mode.is_multi_node());
+            assert_eq!(is, (read_only, many), "{mode:?}");
+            assert_eq!(checked.mode.as_str(), mode.as_str_name());
+            assert!(fit(std::slice::from_ref(&checked), true).is_ok());
+            assert_eq!(fit(&[checked], false).is_ok(), !many, "{mode:?}");
+            match check(Some(&capability(mount("", &[]), Some(mode)))) {
+                Ok(_) => assert!(!many, "{mode:?}"),
+                Err(refused) => {
+                    let text = refused.to_string();
+                    assert!(many && text.contains(mode.as_str_name()), "{text}");
+                    assert!(text.contains("volumeMode Block"), "{text}");
+                }
+            }
         }
     }
 

@@ -1,14 +1,49 @@
 //! Attaching: act first, look only when refused, answer when the disk is in use on the node.
 
-use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use super::error::{Error, cloud, wait};
-use super::missing::{Doubt, LAG, UNSEEN, settled};
+use super::missing::settled;
+use super::slots::Way;
+use super::turn::is_busy;
 use super::{Disks, Result};
 use crate::base::Deadline;
 use crate::cloud::poll::{Seen, WaitError};
 use crate::cloud::{self as api, AttachDisk, Kind};
-use crate::model::{Disk, DiskId, DiskStatus, InstanceId};
+use crate::model::{Disk, DiskId, DiskStatus, InstanceId, InstanceStatus};
+
+/// After which a disk that its instance does not let go of may be taken by force, where the cloud does
+/// that at all. Letting go takes a minute at most (ECS, `DetachDisk`).
+const STUCK: Duration = Duration::from_secs(60);
+
+/// A disk that is on the node.
+#[derive(Debug)]
+pub(super) struct There {
+    pub(super) row: Disk,
+    /// Whether this call certainly brought it there.
+    pub(super) fresh: bool,
+}
+
+/// Whether a disk that hangs on another instance may be taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Force {
+    No,
+    Yes,
+    /// It was tried, and the cloud does not do it.
+    Refused,
+}
+
+/// One attachment that is being tried.
+#[derive(Debug)]
+struct Attempt<'a> {
+    deadline: Deadline,
+    disk: &'a DiskId,
+    node: &'a InstanceId,
+    began: Instant,
+    force: Force,
+}
 
 impl Disks {
     /// Attaches the disk to the node, or finds it attached there.
@@ -21,30 +56,49 @@ impl Disks {
         disk: &DiskId,
         node: &InstanceId,
     ) -> Result<Disk> {
-        let queue = |_| Error::Queue {
-            disk: disk.clone(),
-            verb: "attached to",
-            node: node.clone(),
+        let there = self.bring(deadline, disk, node).await?;
+        Ok(there.row)
+    }
+
+    /// As [`Disks::attach`], and tells who did it.
+    pub(super) async fn bring(
+        &self,
+        deadline: Deadline,
+        disk: &DiskId,
+        node: &InstanceId,
+    ) -> Result<There> {
+        let mut attempt = Attempt {
+            deadline,
+            disk,
+            node,
+            began: Instant::now(),
+            force: Force::No,
         };
-        let _turn = self
-            .slots
-            .attach
-            .turn(node, deadline)
-            .await
-            .map_err(queue)?;
-        let request = AttachDisk {
-            disk: disk.clone(),
-            instance: node.clone(),
-            force: false,
-        };
+        let mut turn = self.turn(deadline, disk, node, Way::On).await?;
         loop {
-            match self.ecs.attach_disk(deadline, &request).await {
-                Ok(()) => return self.wait_attached(deadline, disk, node).await,
-                Err(error) => {
-                    if let Some(row) = self.after_refusal(deadline, disk, node, error).await? {
-                        return Ok(row);
-                    }
+            let request = AttachDisk {
+                disk: disk.clone(),
+                instance: node.clone(),
+                force: attempt.force == Force::Yes,
+            };
+            let refusal = match self.ecs.attach_disk(deadline, &request).await {
+                Ok(()) => {
+                    self.came.on_its_way(disk, node);
+                    let row = self.wait_attached(deadline, disk, node).await?;
+                    return Ok(There { row, fresh: true });
                 }
+                Err(refusal) => refusal,
+            };
+            if is_busy(refusal.code()) && turn.is_in_the_way() {
+                drop(turn);
+                turn = self.turn(deadline, disk, node, Way::On).await?;
+                continue;
+            }
+            if attempt.force == Force::Yes && refuses_force(&refusal) {
+                attempt.force = Force::Refused;
+            }
+            if let Some(row) = self.after_refusal(&mut attempt, refusal).await? {
+                return Ok(There { row, fresh: false });
             }
         }
     }
@@ -53,14 +107,24 @@ impl Disks {
     /// another attempt; else the error.
     async fn after_refusal(
         &self,
-        deadline: Deadline,
-        disk: &DiskId,
-        node: &InstanceId,
+        attempt: &mut Attempt<'_>,
         refusal: api::Error,
     ) -> Result<Option<Disk>> {
+        let &mut Attempt {
+            deadline,
+            disk,
+            node,
+            ..
+        } = attempt;
+        if let Some(verdict) = super::unfit::verdict(&refusal)
+            && attempt.force != Force::Refused
+        {
+            return Err(self.unfit(deadline, disk, node, verdict, refusal).await);
+        }
         match refusal.kind() {
             // A full node may hold this very disk.
             Kind::Conflict | Kind::Ambiguous | Kind::Quota => {}
+            _ if attempt.force == Force::Refused && refuses_force(&refusal) => {}
             Kind::NotFound if refusal.has_code("InvalidInstanceId.NotFound") => {
                 return Err(Error::NoSuchNode {
                     node: node.clone(),
@@ -101,11 +165,7 @@ impl Disks {
             return Ok(Some(Disk::clone(&row)));
         }
         if refusal.kind() == Kind::Quota && row.status != DiskStatus::Attaching {
-            return Err(Error::NodeFull {
-                disk: disk.clone(),
-                node: node.clone(),
-                source: refusal,
-            });
+            return Err(self.full(deadline, &row, node, refusal).await);
         }
         if let Some(error) = self.elsewhere(&row, node) {
             return Err(error);
@@ -118,82 +178,81 @@ impl Disks {
             | DiskStatus::InUse
             | DiskStatus::Creating
             | DiskStatus::Detaching
-            | DiskStatus::ReIniting => {
-                let free = |seen: Seen<Disk>| match seen {
-                    Seen::Row(row) => (row.status == DiskStatus::Available
-                        || row.status == DiskStatus::InUse)
-                        .then_some(()),
-                    Seen::Nothing => Some(()),
-                    Seen::Failed(_) => None,
-                };
-                match self.disks.until(disk, deadline, free).await {
-                    Ok(()) => Ok(None),
-                    Err(WaitError::Deadline { .. }) => Err(cloud(step(disk, node))(refusal)),
-                    Err(error) => Err(wait(step(disk, node))(error)),
-                }
-            }
+            | DiskStatus::ReIniting => match self.wait_free(attempt, &row).await {
+                Ok(()) => Ok(None),
+                Err(WaitError::Deadline { .. }) => Err(cloud(step(disk, node))(refusal)),
+                Err(error) => Err(wait(step(disk, node))(error)),
+            },
             DiskStatus::Unknown(_) => Err(cloud(step(disk, node))(refusal)),
         }
     }
 
-    /// Whether the row shows the disk in use on the node, and not only as it was before it left.
-    fn is_on(&self, row: &Disk, node: &InstanceId) -> bool {
-        row.is_in_use_on(node) && !self.left.lately(&row.id, node)
-    }
-
-    /// The refusal, when another node has the disk in use and has not let go of it just now.
-    fn elsewhere(&self, row: &Disk, node: &InstanceId) -> Option<Error> {
-        let has = |holder: &&InstanceId| *holder != node && !self.left.lately(&row.id, holder);
-        let holder = row.attachments.iter().find(has)?;
-        (row.status == DiskStatus::InUse).then(|| Error::InUseElsewhere {
-            disk: row.id.clone(),
-            node: node.clone(),
-            holder: holder.clone(),
-        })
-    }
-
-    async fn wait_attached(
+    /// Waits until another attempt is worth it: the disk is free or in use, or may be taken by force.
+    async fn wait_free(
         &self,
-        deadline: Deadline,
-        disk: &DiskId,
-        node: &InstanceId,
-    ) -> Result<Disk> {
-        let mut attaching = false;
-        let (mut missing, mut free) = (Doubt::default(), Doubt::default());
-        let decide = |seen: Seen<Disk>| {
-            let row: Arc<Disk> = match seen {
-                Seen::Row(row) => row,
-                Seen::Nothing => {
-                    let gone = Error::NoSuchDisk { disk: disk.clone() };
-                    return missing.holds(LAG).then_some(Err(gone));
-                }
-                Seen::Failed(_) => return None,
-            };
-            missing.ends();
-            if self.is_on(&row, node) {
-                return Some(Ok(Disk::clone(&row)));
+        attempt: &mut Attempt<'_>,
+        row: &Disk,
+    ) -> std::result::Result<(), WaitError> {
+        let hangs = attempt.force == Force::No && hangs_elsewhere(row, attempt.node);
+        if hangs && self.is_down(attempt, &row.attachments).await {
+            attempt.force = Force::Yes;
+            return Ok(());
+        }
+        let stuck = attempt.began + STUCK;
+        let node = attempt.node;
+        let free = |seen: Seen<Disk>| match seen {
+            Seen::Row(row) if row.status == DiskStatus::Detaching => {
+                (hangs && Instant::now() >= stuck && hangs_elsewhere(&row, node)).then_some(true)
             }
-            if let Some(error) = self.elsewhere(&row, node) {
-                return Some(Err(error));
-            }
-            attaching |= row.status == DiskStatus::Attaching;
-            if row.is_free() {
-                // It may have fallen back between two looks, or this one may be of before the call.
-                let long = if attaching { LAG } else { UNSEEN };
-                let fell = Error::FellBack {
-                    disk: disk.clone(),
-                    node: node.clone(),
-                };
-                return free.holds(long).then_some(Err(fell));
-            }
-            free.ends();
-            None
+            Seen::Row(row) => (row.status == DiskStatus::Available
+                || row.status == DiskStatus::InUse)
+                .then_some(false),
+            Seen::Nothing => Some(false),
+            Seen::Failed(_) => None,
         };
-        let waited = self.disks.until(disk, deadline, decide).await;
-        waited.map_err(wait(step(disk, node)))?
+        let waited = self.disks.until(attempt.disk, attempt.deadline, free).await;
+        if waited? {
+            attempt.force = Force::Yes;
+        }
+        Ok(())
+    }
+
+    /// Whether these instances certainly do not run. One that is not described counts only where the
+    /// node that waits is: who may not see instances gets an empty list.
+    async fn is_down(&self, attempt: &Attempt<'_>, holders: &[InstanceId]) -> bool {
+        let look = |id| self.instances.look(id, attempt.deadline);
+        for holder in holders {
+            let (there, here) = tokio::join!(look(holder), look(attempt.node));
+            let down = match (there, here) {
+                (Ok(Some(row)), _) => row.status == InstanceStatus::Stopped,
+                (Ok(None), Ok(Some(_))) => true,
+                _ => false,
+            };
+            if !down {
+                return false;
+            }
+        }
+        true
     }
 }
 
-fn step(disk: &DiskId, node: &InstanceId) -> String {
+/// Whether the disk is one that can be taken by force, and on its way off another node: whoever may
+/// decide that has decided it. A disk in use is never taken.
+fn hangs_elsewhere(row: &Disk, node: &InstanceId) -> bool {
+    row.category.is_regional()
+        && !row.multi_attach
+        && row.status == DiskStatus::Detaching
+        && !row.attachments.is_empty()
+        && !row.is_attached_to(node)
+}
+
+/// The cloud takes no disks by force here: within one zone, or of this kind.
+fn refuses_force(refusal: &api::Error) -> bool {
+    refusal.code().is_some_and(|code| {
+        code == "InvalidInstance.ZoneConflict" || code.starts_with("InvalidParameterForce.")
+    })
+}
+
+pub(super) fn step(disk: &DiskId, node: &InstanceId) -> String {
     format!("attach disk {disk} to node {node}")
 }

@@ -1,7 +1,11 @@
 //! Detaching: act first, look only when refused, answer when the node no longer holds the disk.
 
+use tokio::time::Instant;
+
 use super::error::{Error, cloud, wait};
 use super::missing::{Doubt, LAG};
+use super::slots::Way;
+use super::turn::is_busy;
 use super::{Disks, Result};
 use crate::base::Deadline;
 use crate::cloud::poll::{Seen, WaitError};
@@ -22,17 +26,25 @@ impl Disks {
     /// # Errors
     /// When the cloud refuses for good, or the disk does not come off by the deadline.
     pub async fn detach(&self, deadline: Deadline, disk: &DiskId, node: &InstanceId) -> Result<()> {
-        let queue = |_| Error::Queue {
-            disk: disk.clone(),
-            verb: "detached from",
-            node: node.clone(),
-        };
-        let _turn = self
-            .slots
-            .detach
-            .turn(node, deadline)
-            .await
-            .map_err(queue)?;
+        self.let_go(deadline, disk, node).await.map(|_| ())
+    }
+
+    /// As [`Disks::detach`], and tells how it came off.
+    pub(super) async fn let_go(
+        &self,
+        deadline: Deadline,
+        disk: &DiskId,
+        node: &InstanceId,
+    ) -> Result<Off> {
+        let off = self.take_off(deadline, disk, node).await?;
+        if let Some(row) = &off.row {
+            self.unmark(deadline, row, node).await;
+        }
+        Ok(off)
+    }
+
+    async fn take_off(&self, deadline: Deadline, disk: &DiskId, node: &InstanceId) -> Result<Off> {
+        let mut turn = self.turn(deadline, disk, node, Way::Off).await?;
         let request = DetachDisk {
             disk: disk.clone(),
             instance: node.clone(),
@@ -40,13 +52,23 @@ impl Disks {
         let mut off = Doubt::default();
         loop {
             let refusal = match self.ecs.detach_disk(deadline, &request).await {
-                Ok(()) => return self.wait_detached(deadline, disk, node).await,
+                Ok(()) => {
+                    let row = self.wait_detached(deadline, disk, node).await?;
+                    return Ok(Off { row, done: true });
+                }
                 Err(refusal) => refusal,
             };
             if refusal.code().is_some_and(|code| NOT_HELD.contains(&code)) {
-                // An attempt before this one may have taken it off, a moment ago.
-                self.left.note(disk, node);
-                return Ok(());
+                // An attempt before this one may have taken it off, a moment ago. The cloud says so,
+                // and its descriptions must agree.
+                self.left.note(disk, node, None);
+                let row = self.confirm_off(deadline, disk, node).await?;
+                return Ok(Off { row, done: false });
+            }
+            if is_busy(refusal.code()) && turn.is_in_the_way() {
+                drop(turn);
+                turn = self.turn(deadline, disk, node, Way::Off).await?;
+                continue;
             }
             match refusal.kind() {
                 Kind::Conflict | Kind::Ambiguous | Kind::NotFound => {}
@@ -69,16 +91,18 @@ impl Disks {
             match self.disks.look(disk, deadline).await {
                 Ok(Some(row)) if row.is_attached_to(node) => {
                     if row.status == DiskStatus::Detaching {
-                        return self.wait_detached(deadline, disk, node).await;
+                        let row = self.wait_detached(deadline, disk, node).await?;
+                        return Ok(Off { row, done: true });
                     }
                     off.ends();
                 }
                 // It may be on its way to this very node.
                 Ok(Some(row)) if row.status == DiskStatus::Attaching => off.ends(),
                 // A refusal that does not say so is taken for it only when reads have caught up.
-                Ok(_) if off.holds(LAG) => {
-                    self.left.note(disk, node);
-                    return Ok(());
+                Ok(row) if off.holds(LAG) => {
+                    self.left.note(disk, node, None);
+                    let row = row.map(|row| Disk::clone(&row));
+                    return Ok(Off { row, done: false });
                 }
                 Ok(_) => {}
                 Err(error) => return Err(not_seen(disk, node, refusal, error)),
@@ -97,22 +121,25 @@ impl Disks {
     /// As [`Disks::detach`].
     pub async fn detach_everywhere(&self, deadline: Deadline, disk: &DiskId) -> Result<()> {
         loop {
-            let holders = self.holders(deadline, disk).await?;
-            if holders.is_empty() {
-                return Ok(());
-            }
+            let Held { holders, shared } = self.holders(deadline, disk).await?;
+            let mut done = !shared;
             for node in &holders {
-                self.detach(deadline, disk, node).await?;
+                done &= self.let_go(deadline, disk, node).await?.done;
+            }
+            // Only one node can hold it, that one did and has let go, and nobody attaches it while this
+            // call has it to itself. Else only reads that have caught up show that nobody has it.
+            if done || holders.is_empty() {
+                return Ok(());
             }
         }
     }
 
     /// Who holds the disk; nobody once that can be believed. While it is on its way to a node, no
     /// description says to which.
-    async fn holders(&self, deadline: Deadline, disk: &DiskId) -> Result<Vec<InstanceId>> {
+    async fn holders(&self, deadline: Deadline, disk: &DiskId) -> Result<Held> {
         let mut nobody = Doubt::default();
         let holders = |seen: Seen<Disk>| {
-            let held: Vec<InstanceId> = match seen {
+            let held = match seen {
                 Seen::Row(row) => {
                     if matches!(row.status, DiskStatus::Attaching | DiskStatus::Detaching)
                         && row.attachments.is_empty()
@@ -122,12 +149,15 @@ impl Disks {
                     }
                     // A read of before it left tells nothing of who has it now.
                     let has = |node: &&InstanceId| !self.left.lately(disk, node);
-                    row.attachments.iter().filter(has).cloned().collect()
+                    Held {
+                        holders: row.attachments.iter().filter(has).cloned().collect(),
+                        shared: row.multi_attach,
+                    }
                 }
-                Seen::Nothing => Vec::new(),
+                Seen::Nothing => Held::default(),
                 Seen::Failed(_) => return None,
             };
-            (!held.is_empty() || nobody.holds(LAG)).then_some(held)
+            (!held.holders.is_empty() || nobody.holds(LAG)).then_some(held)
         };
         let waited = self.disks.until(disk, deadline, holders).await;
         waited.map_err(wait(format!(
@@ -135,24 +165,73 @@ impl Disks {
         )))
     }
 
+    /// Looks whether the disk is off, and waits for it where the look is of before.
+    async fn confirm_off(
+        &self,
+        deadline: Deadline,
+        disk: &DiskId,
+        node: &InstanceId,
+    ) -> Result<Option<Disk>> {
+        match self.disks.look(disk, deadline).await {
+            Ok(None) => Ok(None),
+            Ok(Some(row)) if !row.is_attached_to(node) => Ok(Some(Disk::clone(&row))),
+            Ok(Some(_)) => self.wait_detached(deadline, disk, node).await,
+            Err(error) => Err(wait(step(disk, node))(error)),
+        }
+    }
+
+    /// Waits until the disk is off, by what is seen: a look that may be of before the disk came to the
+    /// node proves nothing.
     async fn wait_detached(
         &self,
         deadline: Deadline,
         disk: &DiskId,
         node: &InstanceId,
-    ) -> Result<()> {
-        self.left.note(disk, node);
+    ) -> Result<Option<Disk>> {
+        self.left.note(disk, node, None);
+        let began = Instant::now();
         let off = |seen: Seen<Disk>| match seen {
-            Seen::Row(row) => (!row.is_attached_to(node)).then_some(()),
-            Seen::Nothing => Some(()),
+            Seen::Row(row) if row.is_attached_to(node) => None,
+            Seen::Row(row) => {
+                let early = row.status == DiskStatus::Attaching || self.came.is_before(&row, node);
+                (!early || began.elapsed() >= LAG).then(|| Some(Disk::clone(&row)))
+            }
+            Seen::Nothing => Some(None),
             Seen::Failed(_) => None,
         };
-        let waited: std::result::Result<(), WaitError> =
-            self.disks.until(disk, deadline, off).await;
-        waited.map_err(wait(step(disk, node)))?;
-        self.left.note(disk, node);
-        Ok(())
+        let row = match self.disks.until(disk, deadline, off).await {
+            Ok(row) => row,
+            Err(WaitError::Deadline { last }) => {
+                return Err(Error::StillDetaching {
+                    disk: disk.clone(),
+                    node: node.clone(),
+                    last,
+                });
+            }
+            Err(error) => return Err(wait(step(disk, node))(error)),
+        };
+        self.came.forget(disk, node);
+        let at = row.as_ref().and_then(|row| row.detached);
+        self.left.note(disk, node, at);
+        Ok(row)
     }
+}
+
+/// A disk that is off the node.
+#[derive(Debug)]
+pub(super) struct Off {
+    /// As it was seen then; none when it is gone.
+    pub(super) row: Option<Disk>,
+    /// Whether the node certainly held it until then.
+    pub(super) done: bool,
+}
+
+/// Who holds a disk.
+#[derive(Debug, Default)]
+struct Held {
+    holders: Vec<InstanceId>,
+    /// Whether several can.
+    shared: bool,
 }
 
 /// What the cloud refused tells more than that no time was left to look.

@@ -1,5 +1,6 @@
 //! How a verb can fail: what, for which disk and node, and what to do next.
 
+use super::unfit::Unfit;
 use crate::cloud;
 use crate::cloud::poll::WaitError;
 use crate::model::{ClusterId, DiskId, InstanceId, SnapshotId, TaskId};
@@ -93,13 +94,21 @@ pub enum Error {
         /// Each category with its sizes.
         reasons: String,
     },
+    /// The disk and the node do not go together, or not in this way.
+    #[error(transparent)]
+    Unfit(#[from] Unfit),
     /// The node takes no more disks.
-    #[error("disk {disk} cannot be attached to node {node}: the node takes no more disks")]
+    #[error(
+        "disk {disk} cannot be attached to node {node}: the node takes no more disks{counts}; let the \
+         volume's pod run on another node, or detach a disk"
+    )]
     NodeFull {
         /// The disk.
         disk: DiskId,
         /// The node.
         node: InstanceId,
+        /// How many it takes and has, in words, as far as is known.
+        counts: String,
         /// The cloud's words.
         #[source]
         source: cloud::Error,
@@ -114,6 +123,20 @@ pub enum Error {
         disk: DiskId,
         /// The node.
         node: InstanceId,
+    },
+    /// The node does not let go of the disk.
+    #[error(
+        "cannot detach disk {disk} from node {node}: the deadline passed while waiting; last seen: {last}. \
+         The cloud goes on by itself, and the next call finds out. If it lasts, something on the node \
+         still uses the disk: stop what does, or stop the instance"
+    )]
+    StillDetaching {
+        /// The disk.
+        disk: DiskId,
+        /// The node.
+        node: InstanceId,
+        /// The last look, in words.
+        last: String,
     },
     /// The snapshot never came about.
     #[error("snapshot {snapshot} failed in the cloud; delete it and take another")]

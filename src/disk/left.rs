@@ -1,37 +1,139 @@
-//! Which disks have just left which nodes: a read of before that still shows them attached there, and
-//! would make a new attachment look complete before it is.
+//! Which disks have just come to a node or left one. A read of before that would make a new attachment
+//! look complete, or a detachment look over, before it is.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::time::Instant;
 
 use super::missing::LAG;
 use crate::base::Deadline;
-use crate::model::{DiskId, InstanceId};
+use crate::model::{Disk, DiskId, InstanceId};
+
+/// How long an attachment may be under way that nobody watches any more.
+const UNDER_WAY: Duration = Duration::from_secs(600);
 
 /// The disks that left a node within the lag of reads.
 #[derive(Debug, Default)]
-pub(super) struct Left(Mutex<HashMap<DiskId, (InstanceId, Deadline)>>);
+pub(super) struct Left(Mutex<HashMap<DiskId, Departure>>);
+
+#[derive(Debug)]
+struct Departure {
+    node: InstanceId,
+    until: Deadline,
+    /// By the cloud's clock.
+    at: Option<Timestamp>,
+}
 
 impl Left {
-    /// The disk leaves the node now.
-    pub(super) fn note(&self, disk: &DiskId, node: &InstanceId) {
+    /// The disk leaves the node now, or has left it, when the cloud says.
+    pub(super) fn note(&self, disk: &DiskId, node: &InstanceId, at: Option<Timestamp>) {
         let mut left = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        left.retain(|_, (_, until)| !until.is_over());
-        left.insert(disk.clone(), (node.clone(), Deadline::after(LAG)));
+        left.retain(|_, departure| !departure.until.is_over());
+        let departure = Departure {
+            node: node.clone(),
+            until: Deadline::after(LAG),
+            at,
+        };
+        left.insert(disk.clone(), departure);
     }
 
     /// Whether reads may still be of before the disk left the node.
     pub(super) fn lately(&self, disk: &DiskId, node: &InstanceId) -> bool {
         let left = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         left.get(disk)
-            .is_some_and(|(from, until)| from == node && !until.is_over())
+            .is_some_and(|departure| departure.node == *node && !departure.until.is_over())
+    }
+
+    /// Whether the row, which shows the disk on the node, may be of before it left there. One that was
+    /// attached after it had left is not; within one second the cloud's times do not tell.
+    pub(super) fn is_before(&self, row: &Disk, node: &InstanceId) -> bool {
+        if !self.lately(&row.id, node) {
+            return false;
+        }
+        let left = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = left.get(&row.id).and_then(|departure| departure.at);
+        let after = row.attached.zip(at);
+        after.is_none_or(|(attached, left)| attached <= left)
+    }
+}
+
+/// The disks that came to a node within the lag of reads, or are on their way.
+#[derive(Debug)]
+pub(super) struct Came {
+    began: Instant,
+    at: Mutex<HashMap<(DiskId, InstanceId), Arrival>>,
+}
+
+#[derive(Debug)]
+struct Arrival {
+    until: Deadline,
+    /// By the cloud's clock; none while it is on its way.
+    at: Option<Timestamp>,
+}
+
+impl Default for Came {
+    fn default() -> Self {
+        Self {
+            began: Instant::now(),
+            at: Mutex::default(),
+        }
+    }
+}
+
+impl Came {
+    /// The disk is on its way to the node.
+    pub(super) fn on_its_way(&self, disk: &DiskId, node: &InstanceId) {
+        self.put(disk, node, UNDER_WAY, None);
+    }
+
+    /// The disk is on the node.
+    pub(super) fn note(&self, row: &Disk, node: &InstanceId) {
+        self.put(&row.id, node, LAG, row.attached);
+    }
+
+    /// Whether the disk came to the node lately, or is on its way.
+    pub(super) fn lately(&self, disk: &DiskId, node: &InstanceId) -> bool {
+        let at = self.lock();
+        at.get(&(disk.clone(), node.clone()))
+            .is_some_and(|arrival| !arrival.until.is_over())
+    }
+
+    /// Whether the row, which does not show the disk on the node, may be of before it came there. One
+    /// that was detached after it had come is not. What came before this process began is not known.
+    pub(super) fn is_before(&self, row: &Disk, node: &InstanceId) -> bool {
+        let at = self.lock();
+        let arrival = at.get(&(row.id.clone(), node.clone()));
+        match arrival.filter(|arrival| !arrival.until.is_over()) {
+            Some(arrival) => {
+                let after = row.detached.zip(arrival.at);
+                after.is_none_or(|(detached, came)| detached <= came)
+            }
+            None => self.began.elapsed() < LAG,
+        }
+    }
+
+    /// The disk is not on the node any more, or did not get there.
+    pub(super) fn forget(&self, disk: &DiskId, node: &InstanceId) {
+        self.lock().remove(&(disk.clone(), node.clone()));
+    }
+
+    fn put(&self, disk: &DiskId, node: &InstanceId, long: Duration, at: Option<Timestamp>) {
+        let mut came = self.lock();
+        came.retain(|_, arrival| !arrival.until.is_over());
+        let until = Deadline::after(long);
+        came.insert((disk.clone(), node.clone()), Arrival { until, at });
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<(DiskId, InstanceId), Arrival>> {
+        self.at.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     #[tokio::test(start_paused = true)]
@@ -39,11 +141,11 @@ mod tests {
         let left = Left::default();
         let disk: DiskId = "d-1".parse().unwrap();
         let (one, two): (InstanceId, InstanceId) = ("i-1".parse().unwrap(), "i-2".parse().unwrap());
-        left.note(&disk, &one);
+        left.note(&disk, &one, None);
         assert!(left.lately(&disk, &one) && !left.lately(&disk, &two));
         tokio::time::advance(LAG + Duration::from_millis(1)).await;
         assert!(!left.lately(&disk, &one));
-        left.note(&"d-2".parse().unwrap(), &one);
+        left.note(&"d-2".parse().unwrap(), &one, None);
         assert_eq!(left.0.lock().unwrap().len(), 1);
     }
 }

@@ -50,6 +50,7 @@ impl Error {
             | Self::Cooling { .. }
             | Self::OnlyOffline { .. }
             | Self::SnapshotNotReady { .. } => Meaning::Precondition,
+            Self::Unfit(unfit) => unfit.meaning(),
             Self::Exists { .. } => Meaning::AlreadyExists,
             Self::OutOfStock { .. } | Self::NodeFull { .. } => Meaning::Exhausted,
             Self::OutOfRange { .. } => Meaning::OutOfRange,
@@ -59,7 +60,7 @@ impl Error {
             Self::TaskFailed { .. } | Self::FellBack { .. } | Self::SnapshotFailed { .. } => {
                 Meaning::Failed
             }
-            Self::Queue { .. } => Meaning::Deadline,
+            Self::Queue { .. } | Self::StillDetaching { .. } => Meaning::Deadline,
             Self::Wait {
                 source: WaitError::Deadline { .. },
                 ..

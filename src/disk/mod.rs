@@ -8,9 +8,10 @@ use std::sync::Arc;
 use crate::base::Tasks;
 use crate::cloud::Ecs;
 use crate::cloud::poll::{Pace, Watch};
-use crate::model::{ClusterId, Disk, DiskHealth, DiskId, Snapshot, SnapshotId};
-use crate::model::{Task, TaskId};
+use crate::model::{ClusterId, Disk, DiskHealth, DiskId, Instance, InstanceId};
+use crate::model::{Snapshot, SnapshotId, Task, TaskId};
 
+mod arrive;
 mod attach;
 mod buy;
 mod capacity;
@@ -20,6 +21,7 @@ mod create;
 mod delete;
 mod detach;
 mod error;
+mod explain;
 mod find;
 mod fresh;
 mod health;
@@ -31,17 +33,22 @@ mod missing;
 mod modify;
 mod patience;
 mod place;
+mod publish;
 mod resize;
 mod slots;
 mod snapshot;
 mod trail;
+mod turn;
+mod unfit;
 mod wanted;
 
 pub use error::Error;
 pub use health::{Ailment, Ill, Severity, ailments};
 pub use list::{Cursor, InvalidCursor, Listed};
 pub use meaning::Meaning;
+pub use publish::{Publish, Share};
 pub use snapshot::NewSnapshot;
+pub use unfit::Unfit;
 pub use wanted::{NewDisk, Place};
 
 /// The result of a verb.
@@ -55,12 +62,14 @@ pub struct Disks {
     snapshots: Watch<SnapshotId, Snapshot>,
     tasks: Watch<TaskId, Task>,
     healths: Watch<DiskId, DiskHealth>,
+    instances: Watch<InstanceId, Instance>,
     slots: slots::Slots,
     trails: trail::Trails,
     market: place::Market,
     fresh: FreshNames,
     left: left::Left,
     changed: changed::Changed,
+    came: left::Came,
     cluster: ClusterId,
 }
 
@@ -81,12 +90,14 @@ impl Disks {
             snapshots: Watch::snapshots(Arc::clone(&ecs), tasks.clone(), pace),
             tasks: Watch::tasks(Arc::clone(&ecs), tasks.clone(), patient(pace)),
             healths: Watch::health(Arc::clone(&ecs), tasks.clone(), pace),
+            instances: Watch::instances(Arc::clone(&ecs), tasks.clone(), pace),
             slots: slots::Slots::default(),
             trails: trail::Trails::default(),
             market: place::Market::default(),
             fresh: FreshNames::default(),
             left: left::Left::default(),
             changed: changed::Changed::default(),
+            came: left::Came::default(),
             ecs,
             cluster,
         }

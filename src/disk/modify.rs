@@ -410,6 +410,8 @@ mod tests {
             locks: Vec::new(),
             tags: Tags::new(),
             created: None,
+            attached: None,
+            detached: None,
         }
     }
 

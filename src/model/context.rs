@@ -3,6 +3,13 @@
 /// `publish_context`: the serial by which the node finds the device.
 pub const SERIAL: &str = "diskplugin.csi.example/serial";
 
+/// `publish_context`: `"true"` when the disk was attached only to be read. The node then keeps the
+/// kernel from writing to the device at all.
+pub const ATTACHED_READ_ONLY: &str = "diskplugin.csi.example/read-only";
+
+/// `volume_context`: `"true"` when several nodes can hold the disk at once.
+pub const MULTI_ATTACH: &str = "multiAttach";
+
 /// `volume_context`: the filesystem, where the capability names none.
 pub const FS_TYPE: &str = "fsType";
 

@@ -160,6 +160,10 @@ pub struct Disk {
     pub tags: Tags,
     /// When it was created.
     pub created: Option<Timestamp>,
+    /// When it was last attached, to the second; none where the cloud does not say, as of a free disk.
+    pub attached: Option<Timestamp>,
+    /// When it was last detached, to the second; none where the cloud does not say, as of a held disk.
+    pub detached: Option<Timestamp>,
 }
 
 /// Where it is in its life and who holds it, for an operator.

@@ -1,6 +1,7 @@
 //! Instances (the machines) and their types.
 
 use std::convert::Infallible;
+use std::fmt;
 use std::str::FromStr;
 
 use super::id::{InstanceId, ZoneId};
@@ -21,6 +22,21 @@ pub enum InstanceStatus {
     Stopped,
     /// A word that this driver does not know.
     Unknown(String),
+}
+
+impl InstanceStatus {
+    /// The word in the API.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Pending => "Pending",
+            Self::Starting => "Starting",
+            Self::Running => "Running",
+            Self::Stopping => "Stopping",
+            Self::Stopped => "Stopped",
+            Self::Unknown(word) => word,
+        }
+    }
 }
 
 impl FromStr for InstanceStatus {
@@ -51,6 +67,13 @@ pub struct Instance {
     pub status: InstanceStatus,
     /// Its tags.
     pub tags: Tags,
+}
+
+/// What it does, for an operator.
+impl fmt::Display for Instance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "instance {} is {}", self.id, self.status.as_str())
+    }
 }
 
 /// One row of `DescribeInstanceTypes`.

@@ -11,6 +11,9 @@ pub const CLUSTER: &str = "diskplugin.csi.example/cluster-id";
 /// The tag key that carries the CSI name (of a volume or snapshot) a resource was created for.
 pub const CSI_NAME: &str = "diskplugin.csi.example/name";
 
+/// Begins the tag key that says, on a disk, that the node whose id follows only reads it.
+pub const READ_ONLY_ON: &str = "diskplugin.csi.example/read-only-on-";
+
 /// Longest tag value that the cloud takes, in characters.
 pub const LONGEST_VALUE: usize = 128;
 

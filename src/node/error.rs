@@ -49,6 +49,19 @@ pub enum Error {
         #[source]
         refusal: Refusal,
     },
+    /// A disk that must not be written has a filesystem that was not unmounted in order.
+    #[error(
+        "volume {volume}: its filesystem cannot be mounted, because its journal would have to be replayed \
+         and the disk was attached only to be read; mount it writable once, or give the mount flag that \
+         leaves the journal alone (noload for ext3 and ext4, norecovery for xfs)"
+    )]
+    Unclean {
+        /// The volume.
+        volume: DiskId,
+        /// The kernel's refusal.
+        #[source]
+        source: HostError,
+    },
     /// The volume is not at this path, or not on this node.
     #[error("volume {volume} is not at {}: {reason}", path.display())]
     NotHere {

@@ -35,6 +35,7 @@ impl Node {
         let wanted = Wanted {
             access: &request.access,
             read_only: request.read_only,
+            locked: false,
         };
         let steps = plan::publish(wanted, request.single_target, &seen).map_err(|refusal| {
             Error::Refused {

@@ -50,6 +50,8 @@ pub struct Stage {
     pub access: Access,
     /// Whether nothing may be written.
     pub read_only: bool,
+    /// Whether the kernel itself must not write to the device: it was attached only to be read.
+    pub locked: bool,
 }
 
 /// Show a staged volume to a pod.

@@ -116,7 +116,7 @@ impl Node {
                     read_only: *read_only,
                 };
                 let mounted = self.host.mount(Deadline::after(LONG), &request).await;
-                mounted.map_err(|error| explain_mount(subject, flags, error))
+                mounted.map_err(|error| explain_mount(subject, flags, *read_only, error))
             }
             Step::MakeDirectory(_)
             | Step::MakeFile(_)
@@ -248,7 +248,20 @@ impl Node {
 }
 
 /// EINVAL is the kernel's answer to an option that it does not know, among other things.
-fn explain_mount(subject: Subject<'_>, flags: &MountFlags, error: HostError) -> Error {
+fn explain_mount(
+    subject: Subject<'_>,
+    flags: &MountFlags,
+    read_only: bool,
+    error: HostError,
+) -> Error {
+    // The kernel refuses to mount a device that it must not write to, read-only or not, while there is a
+    // journal to replay.
+    if read_only && error.io_kind() == Some(std::io::ErrorKind::ReadOnlyFilesystem) {
+        return Error::Unclean {
+            volume: subject.volume.id.clone(),
+            source: error,
+        };
+    }
     if error.io_kind() == Some(std::io::ErrorKind::InvalidInput) && !flags.is_empty() {
         return Error::MountOptions {
             volume: subject.volume.id.clone(),

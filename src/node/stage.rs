@@ -36,6 +36,7 @@ impl Node {
         let wanted = Wanted {
             access: &request.access,
             read_only: request.read_only,
+            locked: request.locked,
         };
         let steps = plan::stage(wanted, &seen).map_err(|refusal| Error::Refused {
             volume: volume.id.clone(),

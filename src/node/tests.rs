@@ -56,6 +56,7 @@ fn stage_request() -> Stage {
         staging: "/staging".parse().unwrap(),
         access: access(),
         read_only: false,
+        locked: false,
     }
 }
 

@@ -11,19 +11,46 @@ use super::world::World;
 /// Most instances that share a disk.
 const MOST_SHARERS: usize = 16;
 
+/// The category that is in no zone, and the only one that can be taken by force.
+const REGIONAL: &str = "cloud_regional_disk_auto";
+
+/// Whether such a disk can be moved between instances at all.
+pub(crate) fn check_kind(row: &DiskRow) -> Result<(), Refusal> {
+    if !row.portable {
+        return Err(Refusal::new(403, "DiskNotPortable"));
+    }
+    if row.category.starts_with("elastic_ephemeral") {
+        return Err(Refusal::new(
+            403,
+            "InvalidOperation.OtherInstanceUnsupported",
+        ));
+    }
+    if row.category.starts_with("local_") || row.category.starts_with("ephemeral") {
+        return Err(Refusal::new(400, "DiskCategory.OperationNotSupported"));
+    }
+    Ok(())
+}
+
 impl World {
     pub(crate) fn attach_disk(&mut self, params: &Params, fails_later: bool) -> Reply {
         let instance = params.required("InstanceId")?;
         let disk = params.required("DiskId")?;
         let delete_with_instance = params.flag("DeleteWithInstance")?;
+        let force = params.flag("Force")?;
         if self.instance(instance).is_none() {
             return Err(Refusal::new(404, "InvalidInstanceId.NotFound"));
         }
         let missing = || Refusal::new(404, "InvalidDiskId.NotFound");
         let row = self.disk(disk).ok_or_else(missing)?.clone();
-        self.check_attachable(&row, instance)?;
+        check_kind(&row)?;
+        if force {
+            self.check_force(&row, instance)?;
+        } else {
+            self.check_attachable(&row, instance)?;
+        }
         self.check_instance_takes(&row, instance)?;
-        if row.multi_attach && delete_with_instance {
+        // To be left out, whatever its value (ECS, multi-attach).
+        if row.multi_attach && params.get("DeleteWithInstance").is_some() {
             return Err(Refusal::new(403, "DeleteWithInstance.Conflict"));
         }
         if !self.has_turn(instance, Link::Attaching) {
@@ -38,7 +65,16 @@ impl World {
             device: self.free_device(instance),
             since: self.now,
         };
+        if force {
+            self.agenda
+                .cancel(|due| matches!(due, Due::Detached { disk: d, .. } if d == disk));
+        }
         self.change_disk(disk, |row| {
+            if force {
+                // Whoever had it sees its reads and writes fail from now on.
+                row.attachments.clear();
+                row.sticks = false;
+            }
             row.attachments.push(attachment);
             row.delete_with_instance = delete_with_instance;
         });
@@ -83,6 +119,30 @@ impl World {
         Ok(())
     }
 
+    /// Whether the disk may be pulled from an instance of another zone.
+    fn check_force(&self, row: &DiskRow, instance: &str) -> Result<(), Refusal> {
+        let code = |what| Refusal::new(400, format!("InvalidParameterForce.{what}"));
+        if row.category != REGIONAL {
+            return Err(code("DiskCategoryNotSupported"));
+        }
+        if row.multi_attach {
+            return Err(code("MultiAttachDiskNotSupported"));
+        }
+        if row.phase == Phase::Creating {
+            return Err(Refusal::new(403, "IncorrectDiskStatus"));
+        }
+        let zone = |id: &str| self.instance(id).map(|row| row.zone.clone());
+        match row.attachments.first() {
+            Some(held) if zone(&held.instance) == zone(instance) => {
+                Err(Refusal::new(403, "InvalidInstance.ZoneConflict"))
+            }
+            Some(held) if held.link == Link::Attaching => {
+                Err(Refusal::new(403, "IncorrectDiskStatus"))
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn check_instance_takes(&self, row: &DiskRow, instance: &str) -> Result<(), Refusal> {
         let missing = || Refusal::new(404, "InvalidInstanceId.NotFound");
         let machine = self.instance(instance).ok_or_else(missing)?;
@@ -95,7 +155,8 @@ impl World {
         if !ready {
             return Err(Refusal::new(400, "IncorrectInstanceStatus"));
         }
-        if machine.zone != row.zone {
+        // A regional disk has no zone, and goes to all.
+        if !row.zone.is_empty() && machine.zone != row.zone {
             return Err(Refusal::new(403, "ResourcesNotInSameZone"));
         }
         let kind = MachineType::named(&machine.instance_type);
@@ -139,6 +200,10 @@ impl World {
             return true;
         }
         let running = self.disks_on(instance).filter(|a| a.link == link).count();
+        let moving = |a: &&Attachment| a.link != Link::Attached;
+        if self.config.rules.shared_turn && self.disks_on(instance).filter(moving).count() > 0 {
+            return false;
+        }
         let tag = |key| {
             let row = self.instance(instance);
             row.is_some_and(|row| row.tags.get(key).is_some_and(|value| value == "true"))

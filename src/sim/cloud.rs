@@ -10,13 +10,15 @@ use tokio_util::sync::CancellationToken;
 
 use crate::base::{Clock, Tasks};
 use crate::host::Exec;
-use crate::model::{InstanceId, ZoneId};
+use crate::model::{DiskId, InstanceId, ZoneId};
 
 use super::audit::Audit;
 use super::config::{Config, InvalidConfig};
 use super::credential::Keys;
 use super::ecs::SimEcs;
+use super::found::FoundDisk;
 use super::http::Server;
+use super::instance::NodeSpec;
 use super::log::{Count, Entry};
 use super::loopdev::{LoopError, Loops};
 use super::options::{Backing, Options};
@@ -279,6 +281,29 @@ impl Cloud {
         let switched = self.shared.world().switch_instance(instance.as_str(), on);
         self.shared.ring();
         switched
+    }
+
+    /// Adds an instance that runs already.
+    pub fn found_instance(&self, spec: NodeSpec) -> InstanceId {
+        let id = self.shared.world().found_instance(spec);
+        id.parse().expect("the world takes ids of instances only")
+    }
+
+    /// Tags an instance. False when it is not there.
+    pub fn tag_instance(&self, instance: &InstanceId, key: &str, value: &str) -> bool {
+        let mut world = self.shared.world();
+        let there = world.instance(instance.as_str()).is_some();
+        world.change_instance(instance.as_str(), |row| {
+            row.tags.insert(key.to_owned(), value.to_owned());
+        });
+        there
+    }
+
+    /// Adds a disk that nobody makes through the API: a system disk, one of a subscription, one that
+    /// belongs to an instance.
+    pub fn found_disk(&self, found: &FoundDisk) -> DiskId {
+        let id = self.shared.world().found_disk(found);
+        super::convert::disk_id(&id)
     }
 
     /// Removes an instance; its disks come off. False when it is not there.

@@ -106,6 +106,8 @@ pub struct Rules {
     /// One attach and one detach at a time per instance, as in the real cloud, unless the instance
     /// carries `supportConcurrencyAttach` or `supportConcurrencyDetach`.
     pub one_at_a_time: bool,
+    /// Where it is one at a time, attaching and detaching are one thing: neither begins during the other.
+    pub shared_turn: bool,
     /// A disk that was never attached cannot be snapshotted (`IncorrectDiskStatus.NeverAttached`).
     /// Off: CSI's conformance suite takes snapshots of volumes that were never published.
     pub never_attached: bool,
@@ -157,6 +159,7 @@ impl Default for Rules {
     fn default() -> Self {
         Self {
             one_at_a_time: true,
+            shared_turn: false,
             never_attached: false,
             missing_is_error: false,
             snapshot_in_use: true,

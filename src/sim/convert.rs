@@ -58,6 +58,7 @@ pub(crate) fn disks(listing: Listing<DiskRow>) -> Page<Disk> {
 
 fn disk(row: DiskRow) -> Disk {
     let Ok(status) = row.status().parse::<DiskStatus>();
+    let held = row.is_held();
     let attachments = row
         .shown()
         .map(|a| a.instance.parse::<InstanceId>().expect(OWN));
@@ -68,11 +69,17 @@ fn disk(row: DiskRow) -> Disk {
         zone: row.zone.parse::<ZoneId>().ok(),
         category: category(&row.category),
         size: Gib(row.size),
-        kind: DiskKind::Data,
+        kind: if row.system {
+            DiskKind::System
+        } else {
+            DiskKind::Data
+        },
         status,
         source_snapshot: row.snapshot.as_deref().map(snapshot_id),
         encrypted: row.encrypted,
         created: second(row.created),
+        attached: row.attached.filter(|_| held).and_then(second),
+        detached: row.detached.filter(|_| !held).and_then(second),
         name: row.name,
         performance_level: row.level,
         provisioned_iops: u32::try_from(row.provisioned_iops).unwrap_or(u32::MAX),

@@ -69,6 +69,8 @@ impl World {
             phase: Phase::Creating,
             attachments: Vec::new(),
             multi_attach: order.multi_attach,
+            system: false,
+            portable: true,
             snapshot,
             encrypted: order.encrypted,
             kms_key: order.kms_key,

@@ -21,6 +21,12 @@ impl World {
         if row.phase == Phase::Creating {
             return Err(Refusal::new(403, "IncorrectDiskStatus"));
         }
+        if row.system {
+            return Err(Refusal::new(403, "DiskTypeViolation"));
+        }
+        if !row.portable {
+            return Err(Refusal::new(403, "DiskNotPortable"));
+        }
         match row.on(instance).map(|attachment| attachment.link) {
             Some(Link::Attached) => {}
             Some(Link::Attaching) => return Err(Refusal::new(403, "IncorrectDiskStatus")),

@@ -48,6 +48,10 @@ pub(crate) struct DiskRow {
     pub(crate) phase: Phase,
     pub(crate) attachments: Vec<Attachment>,
     pub(crate) multi_attach: bool,
+    /// The system disk of an instance.
+    pub(crate) system: bool,
+    /// Pay-as-you-go, so that it can be moved between instances.
+    pub(crate) portable: bool,
     pub(crate) snapshot: Option<String>,
     pub(crate) encrypted: bool,
     pub(crate) kms_key: Option<String>,
@@ -104,6 +108,11 @@ impl DiskRow {
             Some(holder) => holder.as_ref(),
             None => self.shown().next().filter(|_| !self.multi_attach),
         }
+    }
+
+    /// Whether descriptions tell since when it is attached, and not when it was last detached.
+    pub(crate) fn is_held(&self) -> bool {
+        self.attachments.iter().any(|a| a.link == Link::Attached)
     }
 
     pub(crate) fn on(&self, instance: &str) -> Option<&Attachment> {

@@ -130,6 +130,17 @@ impl World {
         id
     }
 
+    /// The instance as it is described: where every instance takes disks side by side, it is tagged so.
+    pub(crate) fn as_tagged(&self, row: &InstanceRow) -> InstanceRow {
+        let mut row = row.clone();
+        if !self.config.rules.one_at_a_time {
+            for key in ["supportConcurrencyAttach", "supportConcurrencyDetach"] {
+                row.tags.insert(key.to_owned(), "true".to_owned());
+            }
+        }
+        row
+    }
+
     /// Adds an instance that has to be made and started first. Returns its id.
     pub(crate) fn add_instance(&mut self, spec: NodeSpec) -> String {
         let id = self.found_instance(spec);

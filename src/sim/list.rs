@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 
 use super::disk::{DiskRow, Phase};
+use super::instance::InstanceRow;
 use super::machine::{KNOWN, MachineType};
 use super::params::Params;
 use super::reply::{Answer, Refusal, Reply};
@@ -184,7 +185,8 @@ impl World {
                 && is("ZoneId", &row.zone)
                 && is("Status", row.power.as_str())
         });
-        let rows = rows.map(|row| (row.id.clone(), row.clone())).collect();
+        let shown = |row: &InstanceRow| (row.id.clone(), self.as_tagged(row));
+        let rows = rows.map(shown).collect();
         self.page(params, 10..=100, rows).map(Answer::Instances)
     }
 

@@ -42,6 +42,7 @@ mod market;
 mod offers;
 mod pages;
 mod shares;
+mod sharing;
 mod sizes;
 mod snapshots;
 mod specs;

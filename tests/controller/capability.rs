@@ -8,8 +8,8 @@ use diskplugin::csi::proto::controller_service_capability::rpc::Type as Rpc;
 use diskplugin::csi::proto::volume_capability::AccessType;
 use diskplugin::csi::proto::volume_capability::access_mode::Mode;
 use diskplugin::csi::proto::{
-    ControllerGetCapabilitiesRequest, CreateVolumeRequest, ValidateVolumeCapabilitiesRequest,
-    ValidateVolumeCapabilitiesResponse, VolumeCapability,
+    ControllerGetCapabilitiesRequest, ControllerPublishVolumeRequest, CreateVolumeRequest,
+    ValidateVolumeCapabilitiesRequest, ValidateVolumeCapabilitiesResponse, VolumeCapability,
 };
 
 use crate::kit::{
@@ -81,6 +81,77 @@ async fn single_node_modes_of_mount_and_block_are_taken_and_nothing_else_by_ever
             }
             assert_eq!(validated.confirmed.is_some(), fine, "{access:?} {mode:?}");
             assert_eq!(validated.message.is_empty(), fine, "{validated:?}");
+            stage.unpublish(&volume, NODE).await.unwrap();
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_mode_for_several_nodes_is_refused_for_a_filesystem_and_for_a_disk_of_one_node() {
+    let stage = Stage::new(&[]);
+    let volume = stage.volume("pvc-1").await;
+    for mode in [
+        Mode::MultiNodeReaderOnly,
+        Mode::MultiNodeSingleWriter,
+        Mode::MultiNodeMultiWriter,
+    ] {
+        for (access, reason) in [
+            (mount().access_type, "volumeMode Block"),
+            (block().access_type, "multiAttach"),
+        ] {
+            let new = CreateVolumeRequest {
+                volume_capabilities: vec![capability(mode, access.clone())],
+                ..new_volume("pvc-2")
+            };
+            let refused = stage.create(new).await.unwrap_err();
+            assert_eq!(refused.code(), Code::InvalidArgument);
+            for part in [mode.as_str_name(), reason] {
+                assert!(refused.message().contains(part), "{refused}");
+            }
+            stage.cloud.clear_calls();
+            let mut publish = publication(&volume, NODE);
+            publish.volume_capability = Some(capability(mode, access));
+            let publish = Request::new(publish);
+            let refused = stage.service.controller_publish_volume(publish).await;
+            let refused = refused.unwrap_err();
+            assert_eq!(refused.code(), Code::InvalidArgument);
+            assert!(refused.message().contains(reason), "{refused}");
+            assert_eq!(stage.calls("AttachDisk"), 0);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_read_only_publication_tells_the_node_and_another_one_there_exists_already() {
+    for stale in ["--stale=0s", "--stale=2s"] {
+        let stage = Stage::new(&[stale]);
+        for (first, name) in [(false, "pvc-1"), (true, "pvc-2")] {
+            let volume = stage.volume(name).await;
+            let publish = async |readonly| {
+                let request = ControllerPublishVolumeRequest {
+                    readonly,
+                    ..publication(&volume, NODE)
+                };
+                let answer = stage
+                    .service
+                    .controller_publish_volume(Request::new(request));
+                answer
+                    .await
+                    .map(|answer| answer.into_inner().publish_context)
+            };
+            for _ in 0..2 {
+                let context = publish(first).await.unwrap();
+                let key = diskplugin::model::context::ATTACHED_READ_ONLY;
+                assert_eq!(context.contains_key(key), first, "{context:?}");
+            }
+            let refused = publish(!first).await.unwrap_err();
+            assert_eq!(refused.code(), Code::AlreadyExists, "{stale}: {refused}");
+            for part in [&volume, NODE, "read-only"] {
+                assert!(refused.message().contains(part), "{refused}");
+            }
+            stage.unpublish(&volume, NODE).await.unwrap();
+            assert!(publish(!first).await.is_ok(), "{stale}");
+            stage.unpublish(&volume, NODE).await.unwrap();
         }
     }
 }
@@ -157,6 +228,7 @@ async fn exactly_the_calls_that_are_served_are_advertised() {
             "LIST_VOLUMES_PUBLISHED_NODES",
             "LIST_VOLUME_HEALTH",
             "MODIFY_VOLUME",
+            "PUBLISH_READONLY",
             "PUBLISH_UNPUBLISH_VOLUME",
             "SINGLE_NODE_MULTI_WRITER",
             "VOLUME_CONDITION",

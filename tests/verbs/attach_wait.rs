@@ -123,6 +123,48 @@ async fn an_attachment_that_falls_back_is_told_well_before_the_deadline_and_can_
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_attachment_that_falls_back_is_told_with_the_first_look_that_proves_it() {
+    // When it fails after being accepted, how old reads are, and until when that is told.
+    for (fails, stale, told) in [
+        ("2s", "0s", 4000),
+        ("2s", "2s", 4500),
+        ("20s", "0s", 20_500),
+        ("20s", "2s", 22_500),
+    ] {
+        let flags = [
+            &*format!("--attach-delay={fails}"),
+            &*format!("--stale={stale}"),
+        ];
+        let stage = Stage::new(&flags);
+        let disk = stage.disk("pvc-1").await;
+        stage.fault("AttachDisk", &json!("fails-later"));
+        let begun = Instant::now();
+        let fell = stage.disks.attach(minutes(2), &disk, &one()).await;
+        assert!(matches!(fell, Err(Error::FellBack { .. })), "{fell:?}");
+        let took = begun.elapsed();
+        assert!(took <= Duration::from_millis(told), "{flags:?}: {took:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_attachment_that_takes_long_is_not_taken_for_one_that_fell_back_however_reads_jump() {
+    for seed in 0..60 {
+        let seed = format!("--seed={seed}");
+        let flags = [
+            "--stale=0s..2s",
+            "--stale-jumping",
+            "--attach-delay=9s",
+            &seed,
+        ];
+        let stage = Stage::new(&flags);
+        let disk = stage.disk("pvc-1").await;
+        let row = stage.disks.attach(minutes(1), &disk, &one()).await;
+        row.unwrap_or_else(|error| panic!("{seed}: {}", text(&error)));
+        assert_eq!(stage.holders(&disk), held(&one()), "{seed}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_lost_answer_is_looked_after_and_ends_attached() {
     for loss in [
         "reset-before",

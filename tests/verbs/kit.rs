@@ -13,7 +13,7 @@ use diskplugin::disk::{Disks, NewDisk, NewSnapshot};
 use diskplugin::model::{
     Bytes, Category, ClientToken, DiskId, Gib, InstanceId, SizeRange, SnapshotId, Tags, ZoneId,
 };
-use diskplugin::sim::{Cloud, Options};
+use diskplugin::sim::{Cloud, FoundDisk, Options};
 
 use crate::patient::Patient;
 
@@ -45,6 +45,16 @@ impl Stage {
     /// With so many nodes, `i-0` and on, in zone a, which take disks side by side or not.
     pub(crate) fn crowd(nodes: usize, flags: &[&str]) -> Self {
         let nodes: Vec<_> = (0..nodes).map(|n| format!("i-{n}=cn-beijing-a")).collect();
+        let cloud = cloud_of(&format!("--nodes={}", nodes.join(",")), flags);
+        let disks = process(Arc::new(cloud.ecs()), "test");
+        Self { cloud, disks }
+    }
+
+    /// With so many nodes, `i-0` and on, in zone a, of a type that shares disks.
+    pub(crate) fn sharers(nodes: usize, flags: &[&str]) -> Self {
+        let nodes: Vec<_> = (0..nodes)
+            .map(|n| format!("i-{n}=cn-beijing-a=ecs.g8i.large"))
+            .collect();
         let cloud = cloud_of(&format!("--nodes={}", nodes.join(",")), flags);
         let disks = process(Arc::new(cloud.ecs()), "test");
         Self { cloud, disks }
@@ -156,6 +166,40 @@ impl Stage {
             token: ClientToken::derive("test", ["by-hand"]),
         };
         let made = self.cloud.ecs().create_disk(minutes(1), &request).await;
+        made.unwrap()
+    }
+
+    /// A disk that belongs to no zone.
+    pub(crate) fn regional(&self) -> DiskId {
+        self.cloud.found_disk(&FoundDisk {
+            category: "cloud_regional_disk_auto".to_owned(),
+            zone: None,
+            system: false,
+            portable: true,
+            instance: None,
+        })
+    }
+
+    /// A disk that several nodes can hold.
+    pub(crate) async fn shared(&self) -> DiskId {
+        let request = diskplugin::cloud::CreateDisk {
+            zone: Some(zone("a")),
+            category: Category::CloudEssd,
+            performance_level: None,
+            provisioned_iops: None,
+            bursting: false,
+            multi_attach: true,
+            resource_group: None,
+            size: Gib(20),
+            name: "shared".to_owned(),
+            snapshot: None,
+            encrypted: false,
+            kms_key: None,
+            tags: Tags::new(),
+            token: ClientToken::derive("test", ["shared"]),
+        };
+        let made = self.cloud.ecs().create_disk(minutes(1), &request).await;
+        tokio::time::sleep(Duration::from_secs(10)).await;
         made.unwrap()
     }
 

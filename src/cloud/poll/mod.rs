@@ -6,6 +6,7 @@ use std::time::Duration;
 mod calm;
 mod found;
 mod seen;
+mod subject;
 mod watch;
 
 pub use seen::{Seen, WaitError};

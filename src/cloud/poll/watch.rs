@@ -15,10 +15,8 @@ use super::found::Found;
 use super::seen::is_passing;
 use super::{IDS_A_CALL, Pace, Seen, WaitError};
 use crate::base::{Deadline, Tasks};
-use crate::cloud::action::{DescribeDisks, DescribeSnapshots, DescribeTasks, Unreadable};
+use crate::cloud::Result;
 use crate::cloud::error::{Error, Kind};
-use crate::cloud::{Ecs, Result};
-use crate::model::{Disk, DiskHealth, DiskId, Snapshot, SnapshotId, Task, TaskId};
 
 type Fetch<K, V> = dyn Fn(Vec<K>, Deadline) -> Pin<Box<dyn Future<Output = Result<Found<K, V>>> + Send>>
     + Send
@@ -57,78 +55,12 @@ struct Place<'a, K, V> {
     number: u64,
 }
 
-impl Watch<DiskId, Disk> {
-    /// Looks at disks.
-    #[must_use]
-    pub fn disks(ecs: Arc<dyn Ecs>, tasks: Tasks, pace: Pace) -> Self {
-        Self::new(tasks, pace, move |ids, deadline| {
-            let ecs = Arc::clone(&ecs);
-            Box::pin(async move {
-                let query = DescribeDisks {
-                    ids: Some(ids),
-                    ..DescribeDisks::default()
-                };
-                let page = ecs.describe_disks(deadline, &query).await?;
-                Ok(Found::new("DescribeDisks", page, |row| row.id.clone()))
-            })
-        })
-    }
-}
-
-impl Watch<SnapshotId, Snapshot> {
-    /// Looks at snapshots.
-    #[must_use]
-    pub fn snapshots(ecs: Arc<dyn Ecs>, tasks: Tasks, pace: Pace) -> Self {
-        Self::new(tasks, pace, move |ids, deadline| {
-            let ecs = Arc::clone(&ecs);
-            Box::pin(async move {
-                let query = DescribeSnapshots {
-                    ids: Some(ids),
-                    ..DescribeSnapshots::default()
-                };
-                let page = ecs.describe_snapshots(deadline, &query).await?;
-                Ok(Found::new("DescribeSnapshots", page, |row| row.id.clone()))
-            })
-        })
-    }
-}
-
-impl Watch<TaskId, Task> {
-    /// Looks at tasks.
-    #[must_use]
-    pub fn tasks(ecs: Arc<dyn Ecs>, tasks: Tasks, pace: Pace) -> Self {
-        Self::new(tasks, pace, move |ids, deadline| {
-            let ecs = Arc::clone(&ecs);
-            Box::pin(async move {
-                let query = DescribeTasks::These(ids);
-                let page = ecs.describe_tasks(deadline, &query).await?;
-                Ok(Found::new("DescribeTasks", page, |row| row.id.clone()))
-            })
-        })
-    }
-}
-
-impl Watch<DiskId, DiskHealth> {
-    /// Looks at the health of disks.
-    #[must_use]
-    pub fn health(ecs: Arc<dyn Ecs>, tasks: Tasks, pace: Pace) -> Self {
-        Self::new(tasks, pace, move |ids, deadline| {
-            let ecs = Arc::clone(&ecs);
-            Box::pin(async move {
-                let page = ecs.describe_disk_health(deadline, &ids).await?;
-                let action = "DescribeDisksFullStatus";
-                Ok(Found::new(action, page, |row| row.disk.clone()))
-            })
-        })
-    }
-}
-
 impl<K, V> Watch<K, V>
 where
     K: Clone + Ord + Debug + Display + Send + Sync + 'static,
     V: Display + Send + Sync + 'static,
 {
-    fn new(
+    pub(super) fn new(
         tasks: Tasks,
         pace: Pace,
         fetch: impl Fn(Vec<K>, Deadline) -> Pin<Box<dyn Future<Output = Result<Found<K, V>>> + Send>>

@@ -125,6 +125,10 @@ struct Row {
     kms_key_id: Option<String>,
     #[serde(default, deserialize_with = "filled")]
     creation_time: Option<String>,
+    #[serde(default, deserialize_with = "filled")]
+    attached_time: Option<String>,
+    #[serde(default, deserialize_with = "filled")]
+    detached_time: Option<String>,
     #[serde(default)]
     operation_locks: Option<Locks>,
     #[serde(default)]
@@ -249,6 +253,8 @@ impl Row {
                 .collect(),
             tags: self.tags.unwrap_or_default().into(),
             created: time(self.creation_time.as_deref()),
+            attached: time(self.attached_time.as_deref()),
+            detached: time(self.detached_time.as_deref()),
             id: self.disk_id.parse().map_err(Malformed::Id)?,
         })
     }

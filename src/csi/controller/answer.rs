@@ -24,6 +24,7 @@ const CAPABILITIES: &[Type] = &[
     Type::GetVolumeHealth,
     Type::ListVolumeHealth,
     Type::SingleNodeMultiWriter,
+    Type::PublishReadonly,
 ];
 
 pub(super) fn capabilities() -> proto::ControllerGetCapabilitiesResponse {

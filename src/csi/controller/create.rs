@@ -58,9 +58,11 @@ fn read(
     settings: &Settings,
 ) -> Result<(NewDisk, Class), Status> {
     let name = request::name("name", &request.name)?;
-    capability::check_all(&request.volume_capabilities).map_err(|e| request::invalid(&e))?;
+    let capabilities =
+        capability::check_all(&request.volume_capabilities).map_err(|e| request::invalid(&e))?;
     let change = mutable::read(&request.mutable_parameters)?;
     let class = Class::read_with(&request.parameters, &change)?;
+    capability::fit(&capabilities, class.multi_attach).map_err(|e| request::invalid(&e))?;
     let requirement = request.accessibility_requirements.as_ref();
     let new = NewDisk {
         name,
@@ -155,6 +157,9 @@ impl Class {
         }
         if self.read_only {
             entries.insert(context::READ_ONLY.to_owned(), "true".to_owned());
+        }
+        if self.multi_attach {
+            entries.insert(context::MULTI_ATTACH.to_owned(), "true".to_owned());
         }
         entries
     }

@@ -7,7 +7,9 @@ use tonic::Status;
 
 use super::Service;
 use crate::base::Deadline;
+use crate::csi::capability::AccessMode;
 use crate::csi::{capability, layer, proto, request};
+use crate::disk::{Publish, Share};
 use crate::model::{DiskId, InstanceId, context};
 
 pub(super) async fn publish(
@@ -21,25 +23,44 @@ pub(super) async fn publish(
     request::required("volume_id", &request.volume_id)?;
     request::required("node_id", &request.node_id)?;
     let capability = request.volume_capability.as_ref();
-    capability::check_one_node(capability).map_err(|e| request::invalid(&e))?;
+    let capability = capability::check(capability).map_err(|e| request::invalid(&e))?;
     let disk: DiskId = request::id("volume_id", &request.volume_id)?;
     let node: InstanceId = request::id("node_id", &request.node_id)?;
+    let wanted = Publish {
+        disk,
+        node,
+        read_only: request.readonly || capability.mode.is_read_only(),
+        share: share(capability.mode),
+        shareable: context::get(&request.volume_context, context::MULTI_ATTACH)
+            .is_some_and(|value| value.eq_ignore_ascii_case("true")),
+    };
+    let read_only = wanted.read_only;
     let disks = Arc::clone(&service.disks);
     let key = request.volume_id;
     let row = service
-        .change(
-            &key,
-            async move { disks.attach(deadline, &disk, &node).await },
-        )
+        .change(&key, async move { disks.publish(deadline, &wanted).await })
         .await?;
     // What the cloud calls the serial is what the guest sees; the node does not have to guess.
-    let publish_context = row
+    let serial = row
         .serial
         .iter()
         .map(|s| (context::SERIAL.to_owned(), s.to_string()));
+    let reads = read_only.then(|| (context::ATTACHED_READ_ONLY.to_owned(), "true".to_owned()));
+    let publish_context = serial.chain(reads);
     Ok(proto::ControllerPublishVolumeResponse {
         publish_context: publish_context.collect::<HashMap<_, _>>(),
     })
+}
+
+fn share(mode: AccessMode) -> Share {
+    match mode {
+        AccessMode::SingleNodeWriter
+        | AccessMode::SingleNodeReader
+        | AccessMode::SingleNodeSingleWriter
+        | AccessMode::SingleNodeMultiWriter => Share::One,
+        AccessMode::MultiNodeSingleWriter => Share::OneWriter,
+        AccessMode::MultiNodeReader | AccessMode::MultiNodeMultiWriter => Share::Many,
+    }
 }
 
 pub(super) async fn unpublish(

@@ -31,11 +31,12 @@ pub(super) enum Invalid {
     Capability(#[source] InvalidCapability),
     #[error("volume_context {}", context::FS_TYPE)]
     Filesystem(#[source] UnknownFilesystem),
-    #[error(
-        "volume_context {key} is {value:?}: allowed are \"true\" and \"false\"",
-        key = context::READ_ONLY
-    )]
-    ReadOnly { value: String },
+    #[error("{field} {key} is {value:?}: allowed are \"true\" and \"false\"")]
+    Flag {
+        field: &'static str,
+        key: &'static str,
+        value: String,
+    },
     #[error("capacity_range.{0} is negative")]
     Negative(&'static str),
     #[error("capacity_range.limit_bytes is below required_bytes")]
@@ -60,6 +61,28 @@ fn volume(id: &str, publish_context: Option<&Map>) -> Result<Volume> {
     Ok(Volume::new(id, serial))
 }
 
+/// Whether the controller attached the disk only to be read.
+fn locked(publish_context: &Map) -> Result<bool> {
+    flag(
+        "publish_context",
+        publish_context,
+        context::ATTACHED_READ_ONLY,
+    )
+}
+
+fn flag(field: &'static str, map: &Map, key: &'static str) -> Result<bool> {
+    match context::get(map, key) {
+        None => Ok(false),
+        Some(text) if text.eq_ignore_ascii_case("true") => Ok(true),
+        Some(text) if text.eq_ignore_ascii_case("false") => Ok(false),
+        Some(text) => Err(Invalid::Flag {
+            field,
+            key,
+            value: text.to_owned(),
+        }),
+    }
+}
+
 fn path(field: &'static str, text: &str) -> Result<VolumePath> {
     text.parse()
         .map_err(|source| Invalid::Path { field, source })
@@ -74,16 +97,7 @@ struct Use {
 
 fn how_used(capability: Option<&proto::VolumeCapability>, volume_context: &Map) -> Result<Use> {
     let capability = capability::check(capability).map_err(Invalid::Capability)?;
-    let flagged = match context::get(volume_context, context::READ_ONLY) {
-        None => false,
-        Some(text) if text.eq_ignore_ascii_case("true") => true,
-        Some(text) if text.eq_ignore_ascii_case("false") => false,
-        Some(text) => {
-            return Err(Invalid::ReadOnly {
-                value: text.to_owned(),
-            });
-        }
-    };
+    let flagged = flag("volume_context", volume_context, context::READ_ONLY)?;
     let mut read_only = capability.mode.is_read_only() || flagged;
     let access = match capability.access {
         AccessKind::Block => Access::Block,
@@ -117,7 +131,8 @@ pub(super) fn stage(request: &proto::NodeStageVolumeRequest) -> Result<Stage> {
         staging: path("staging_target_path", staging)?,
         volume: volume(id, Some(&request.publish_context))?,
         access: used.access,
-        read_only: used.read_only,
+        read_only: used.read_only || locked(&request.publish_context)?,
+        locked: locked(&request.publish_context)?,
     })
 }
 
@@ -131,7 +146,7 @@ pub(super) fn publish(request: &proto::NodePublishVolumeRequest) -> Result<Publi
         target: path("target_path", target)?,
         volume: volume(id, Some(&request.publish_context))?,
         access: used.access,
-        read_only: used.read_only || request.readonly,
+        read_only: used.read_only || request.readonly || locked(&request.publish_context)?,
         single_target: used.mode == AccessMode::SingleNodeSingleWriter,
     })
 }
@@ -268,8 +283,29 @@ mod tests {
         );
         assert!(stage(&stage_request("", &[("readOnly", "yes")])).is_err());
         let mut request = stage_request("", &[]);
-        request.volume_capability = capability("", Mode::MultiNodeReaderOnly);
+        request.volume_capability = capability("", Mode::SingleNodeReaderOnly);
         assert!(stage(&request).unwrap().read_only);
+    }
+
+    #[test]
+    fn a_disk_that_was_attached_only_to_be_read_is_locked_whatever_the_capability_says() {
+        let mut request = stage_request("", &[]);
+        let key = context::ATTACHED_READ_ONLY.to_owned();
+        request.publish_context = HashMap::from([(key.clone(), "true".to_owned())]);
+        let staged = stage(&request).unwrap();
+        assert!(staged.read_only && staged.locked);
+        let published = publish(&proto::NodePublishVolumeRequest {
+            volume_id: "d-bp1".to_owned(),
+            staging_target_path: "/staging".to_owned(),
+            target_path: "/target".to_owned(),
+            volume_capability: capability("", Mode::SingleNodeWriter),
+            publish_context: request.publish_context.clone(),
+            ..Default::default()
+        });
+        assert!(published.unwrap().read_only);
+        request.publish_context = HashMap::from([(key, "perhaps".to_owned())]);
+        let refused = stage(&request).unwrap_err().to_string();
+        assert!(refused.contains("publish_context") && refused.contains("perhaps"));
     }
 
     #[test]

@@ -14,7 +14,7 @@ pub(super) fn invalid(error: &Invalid) -> Status {
         | Invalid::Path { .. }
         | Invalid::Capability(_)
         | Invalid::Filesystem(_)
-        | Invalid::ReadOnly { .. }
+        | Invalid::Flag { .. }
         | Invalid::Negative(_) => Code::InvalidArgument,
         Invalid::Limit => Code::OutOfRange,
     };
@@ -36,7 +36,9 @@ fn code(error: &Error) -> Code {
         },
         Error::Refused { refusal, .. } => refused(refusal),
         Error::NotHere { .. } => Code::NotFound,
-        Error::Broken { .. } | Error::NoCapability { .. } => Code::FailedPrecondition,
+        Error::Broken { .. } | Error::NoCapability { .. } | Error::Unclean { .. } => {
+            Code::FailedPrecondition
+        }
         Error::MountOptions { .. } => Code::InvalidArgument,
         Error::Tool { .. } => Code::Internal,
         Error::Host { source, .. } => match source {

@@ -30,4 +30,6 @@ type Plan = Result<Vec<Step>, Refusal>;
 pub(super) struct Wanted<'a> {
     pub(super) access: &'a Access,
     pub(super) read_only: bool,
+    /// Whether the kernel itself must not write to the device.
+    pub(super) locked: bool,
 }

@@ -19,8 +19,16 @@ pub(in crate::node) struct StageSeen {
     pub(in crate::node) mounted_size: Option<Bytes>,
 }
 
-/// Staging.
+/// Staging. A disk that was attached only to be read is locked before anything else is done with it: a
+/// read-only mount alone would replay a journal.
 pub(in crate::node) fn stage(wanted: Wanted<'_>, seen: &StageSeen) -> Plan {
+    let steps = stage_unlocked(wanted, seen)?;
+    let lock = wanted.locked && !seen.device.read_only;
+    let lock = lock.then_some(Step::SetDeviceReadOnly(true));
+    Ok(lock.into_iter().chain(steps).collect())
+}
+
+fn stage_unlocked(wanted: Wanted<'_>, seen: &StageSeen) -> Plan {
     match (wanted.access, &seen.staging.mount) {
         (Access::Block, None) => {
             free_of_mounts(seen)?;

@@ -45,7 +45,11 @@ fn holds(filesystem: Filesystem, bytes: u64) -> Content {
 }
 
 fn wanted(access: &Access, read_only: bool) -> Wanted<'_> {
-    Wanted { access, read_only }
+    Wanted {
+        access,
+        read_only,
+        locked: false,
+    }
 }
 
 /// The steps' names: enough to see what is done in which order.
@@ -500,4 +504,21 @@ fn a_filesystem_grows_where_it_is_mounted_writable() {
         expand(&device, &mounts[..1], Some(Bytes(GIB))),
         Ok(Vec::new())
     );
+}
+
+#[test]
+fn a_disk_that_was_attached_only_to_be_read_is_locked_before_anything_else_and_once() {
+    let access = ext4();
+    let locked = |access| Wanted {
+        locked: true,
+        ..wanted(access, true)
+    };
+    let mut there = seen(holds(Ext4, GIB));
+    let steps = stage(locked(&access), &there).unwrap();
+    assert_eq!(names(&steps), ["setro", "mount-ro"]);
+    let steps = stage(locked(&Access::Block), &there).unwrap();
+    assert_eq!(names(&steps), ["setro"]);
+    there.device.read_only = true;
+    let steps = stage(locked(&access), &there).unwrap();
+    assert_eq!(names(&steps), ["mount-ro"]);
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::sim::disk::{DiskRow, Link};
+use crate::sim::disk::DiskRow;
 use crate::sim::health::HealthRow;
 use crate::sim::instance::InstanceRow;
 use crate::sim::machine::MachineType;
@@ -105,7 +105,7 @@ impl Scene<'_> {
         });
         let attachments: Vec<Value> = attachments.collect();
         let (iops, rate) = size::performance(&row.category, row.level.as_deref(), row.size);
-        let held = row.attachments.iter().any(|a| a.link == Link::Attached);
+        let held = row.is_held();
         let value = json!({
             "DiskId": row.id,
             "SerialNumber": row.serial,
@@ -113,7 +113,7 @@ impl Scene<'_> {
             "ZoneId": row.zone,
             "DiskName": row.name,
             "Description": row.description,
-            "Type": "data",
+            "Type": if row.system { "system" } else { "data" },
             "Category": row.category,
             "PerformanceLevel": row.level.as_deref().unwrap_or_default(),
             "Size": row.size,
@@ -122,7 +122,7 @@ impl Scene<'_> {
             "Device": holder.map_or("", |a| &a.device),
             "Attachments": {"Attachment": attachments},
             "MultiAttach": if row.multi_attach { "Enabled" } else { "Disabled" },
-            "Portable": true,
+            "Portable": row.portable,
             "DeleteWithInstance": row.delete_with_instance,
             "Tags": tags(&row.tags),
         });
@@ -258,7 +258,7 @@ fn constant(row: &DiskRow, held: bool, iops: u32, rate: u32) -> Value {
     "SourceDiskId": "",
     "ImageId": "",
     "ResourceGroupId": row.resource_group.as_deref().unwrap_or_default(),
-    "DiskChargeType": "PostPaid",
+    "DiskChargeType": if row.portable { "PostPaid" } else { "PrePaid" },
     "ExpiredTime": "2999-09-08T16:00Z",
     "CreationTime": time(Some(row.created)),
     "AttachedTime": time(row.attached.filter(|_| held)),

@@ -1,0 +1,377 @@
+//! Publishing for a use: shared or alone, written or only read, and what is refused for good.
+//!
+//! Defects of a driver in use elsewhere that these tests show to be absent, beside those in `attach.rs`,
+//! `attach_wait.rs`, `detach.rs`, `turn.rs` and `unreachable.rs`:
+//! * a full node is `RESOURCE_EXHAUSTED` with the counts, not `INTERNAL`;
+//! * a category that the node's type does not take is told as such, by the code the cloud really sends;
+//! * raw block honours read-only (with `src/node/plan/tests.rs`), and read-only is published;
+//! * every access mode is either served or refused with its reason.
+
+use serde_json::{Value, json};
+
+use diskplugin::disk::{Disks, Error, Meaning, Publish, Share, Unfit};
+use diskplugin::model::{Disk, DiskId, InstanceId, tag};
+
+use crate::kit::{Stage, minutes, one, text, two};
+
+fn node(n: usize) -> InstanceId {
+    format!("i-{n}").parse().unwrap()
+}
+
+fn wanted(disk: &DiskId, node: &InstanceId) -> Publish {
+    Publish {
+        disk: disk.clone(),
+        node: node.clone(),
+        read_only: false,
+        share: Share::One,
+        shareable: false,
+    }
+}
+
+fn shared(disk: &DiskId, node: &InstanceId) -> Publish {
+    Publish {
+        share: Share::Many,
+        shareable: true,
+        ..wanted(disk, node)
+    }
+}
+
+async fn publish(disks: &Disks, wanted: &Publish) -> Result<Disk, Error> {
+    disks.publish(minutes(1), wanted).await
+}
+
+fn refused(stage: &Stage, code: &str, status: u16) {
+    let kind = json!({"code": {"status": status, "code": code}});
+    stage.fault("AttachDisk", &kind);
+}
+
+fn marks(stage: &Stage, disk: &DiskId) -> Vec<String> {
+    let row = stage.row(disk);
+    let tags = row["tags"].as_object().unwrap().iter();
+    tags.filter(|(key, value)| key.starts_with(tag::READ_ONLY_ON) && *value == "true")
+        .map(|(key, _)| key.trim_start_matches(tag::READ_ONLY_ON).to_owned())
+        .collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn sixteen_nodes_share_a_disk_and_the_seventeenth_is_told_the_counts() {
+    for stale in ["--stale=0s", "--stale=2s"] {
+        let stage = Stage::sharers(17, &["--attach-delay=2s", stale]);
+        let disk = stage.shared().await;
+        for n in 0..16 {
+            let row = publish(&stage.disks, &shared(&disk, &node(n))).await;
+            let row = row.unwrap_or_else(|error| panic!("{n} {stale}: {}", text(&error)));
+            assert!(row.is_in_use_on(&node(n)));
+            let holders = stage.holders(&disk);
+            assert_eq!(holders.len(), n + 1, "{stale}");
+            assert!(
+                holders.iter().all(|(_, link)| link == "Attached"),
+                "{holders:?}"
+            );
+        }
+        // As old as the reads may be, the count in the text is of the disk as it was described.
+        tokio::time::sleep(std::time::Duration::from_secs(3)).await;
+        let error = publish(&stage.disks, &shared(&disk, &node(16)))
+            .await
+            .unwrap_err();
+        assert_eq!(error.meaning(), Meaning::Exhausted);
+        for part in [
+            disk.as_str(),
+            "i-16",
+            "16 nodes hold it",
+            "DiskAttachedNumberExceeded",
+        ] {
+            assert!(text(&error).contains(part), "{}", text(&error));
+        }
+        stage
+            .disks
+            .detach(minutes(1), &disk, &node(3))
+            .await
+            .unwrap();
+        let holders = stage.holders(&disk);
+        assert_eq!(holders.len(), 15, "{stale}");
+        assert!(holders.iter().all(|(holder, _)| holder != "i-3"));
+        assert!(
+            publish(&stage.disks, &shared(&disk, &node(16)))
+                .await
+                .is_ok()
+        );
+        stage
+            .disks
+            .detach_everywhere(minutes(5), &disk)
+            .await
+            .unwrap();
+        assert!(stage.holders(&disk).is_empty(), "{stale}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_disk_of_one_node_is_never_tried_on_a_second_one_for_a_shared_use() {
+    let stage = Stage::sharers(2, &[]);
+    let disk = stage.disk("pvc-1").await;
+    publish(&stage.disks, &wanted(&disk, &node(0)))
+        .await
+        .unwrap();
+    stage.cloud.clear_calls();
+    let error = publish(&stage.disks, &shared(&disk, &node(1)))
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(error, Error::Unfit(Unfit::OneNode { .. })),
+        "{error:?}"
+    );
+    assert_eq!(error.meaning(), Meaning::Refused);
+    assert!(text(&error).contains("multiAttach"), "{}", text(&error));
+    assert_eq!(stage.calls("AttachDisk"), 0);
+    assert_eq!(stage.holders(&disk).len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shared_disk_that_one_node_uses_alone_is_not_given_to_a_second_one() {
+    for shareable in [true, false] {
+        let stage = Stage::sharers(2, &["--attach-delay=1s"]);
+        let disk = stage.shared().await;
+        publish(&stage.disks, &wanted(&disk, &node(0)))
+            .await
+            .unwrap();
+        let second = Publish {
+            shareable,
+            ..wanted(&disk, &node(1))
+        };
+        let error = publish(&stage.disks, &second).await.unwrap_err();
+        let Error::InUseElsewhere { holder, .. } = &error else {
+            panic!("{error:?}")
+        };
+        assert_eq!(holder, &node(0));
+        let held = [("i-0".to_owned(), "Attached".to_owned())];
+        assert_eq!(
+            stage.holders(&disk),
+            held,
+            "known to be shareable: {shareable}"
+        );
+        // Who knows beforehand does not even try.
+        assert_eq!(stage.calls("AttachDisk"), if shareable { 1 } else { 2 });
+        assert!(publish(&stage.disks, &second).await.is_err());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_nodes_with_one_writer_a_second_writer_is_refused_and_readers_are_not() {
+    let stage = Stage::sharers(4, &[]);
+    let disk = stage.shared().await;
+    let one_writer = |n, read_only| Publish {
+        share: Share::OneWriter,
+        read_only,
+        ..shared(&disk, &node(n))
+    };
+    publish(&stage.disks, &one_writer(0, true)).await.unwrap();
+    publish(&stage.disks, &one_writer(1, false)).await.unwrap();
+    publish(&stage.disks, &one_writer(2, true)).await.unwrap();
+    // Also after a restart: which nodes only read is written on the disk.
+    let restarted = stage.restarted();
+    let error = publish(&restarted, &one_writer(3, false))
+        .await
+        .unwrap_err();
+    let Error::Unfit(Unfit::SecondWriter { holder, .. }) = &error else {
+        panic!("{error:?}")
+    };
+    assert_eq!(holder, &node(1));
+    assert!(publish(&restarted, &one_writer(1, false)).await.is_ok());
+    assert!(publish(&restarted, &one_writer(3, true)).await.is_ok());
+    assert_eq!(stage.holders(&disk).len(), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_only_reads_is_written_on_the_disk_before_it_is_attached_and_taken_off_after() {
+    let stage = Stage::new(&[]);
+    let disk = stage.disk("pvc-1").await;
+    stage.cloud.clear_calls();
+    let reader = Publish {
+        read_only: true,
+        ..wanted(&disk, &one())
+    };
+    publish(&stage.disks, &reader).await.unwrap();
+    let calls = stage.cloud.calls();
+    let writes: Vec<_> = calls.iter().map(|call| call.action.as_str()).collect();
+    let at = |action| writes.iter().position(|one| *one == action).unwrap();
+    assert!(at("TagResources") < at("AttachDisk"), "{writes:?}");
+    assert_eq!(marks(&stage, &disk), ["i-one"]);
+    stage.disks.detach(minutes(1), &disk, &one()).await.unwrap();
+    assert!(marks(&stage, &disk).is_empty());
+    // Who writes costs no call more than before.
+    stage.cloud.clear_calls();
+    publish(&stage.disks, &wanted(&disk, &one())).await.unwrap();
+    assert_eq!(
+        (stage.calls("AttachDisk"), stage.calls("TagResources")),
+        (1, 0)
+    );
+    assert_eq!(stage.cloud.calls()[0].action, "AttachDisk");
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_use_on_the_same_node_is_told_from_a_repetition_also_after_a_restart() {
+    for stale in ["--stale=0s", "--stale=2s"] {
+        for first in [false, true] {
+            let stage = Stage::new(&[stale]);
+            let disk = stage.disk("pvc-1").await;
+            let want = |read_only| Publish {
+                read_only,
+                ..wanted(&disk, &one())
+            };
+            publish(&stage.disks, &want(first)).await.unwrap();
+            let other = publish(&stage.disks, &want(!first)).await.unwrap_err();
+            assert_eq!(other.meaning(), Meaning::AlreadyExists, "{stale} {first}");
+            tokio::time::sleep(std::time::Duration::from_secs(5)).await;
+            let restarted = stage.restarted();
+            tokio::time::sleep(std::time::Duration::from_secs(5)).await;
+            let again = publish(&restarted, &want(first)).await;
+            assert!(again.is_ok(), "{stale} {first}: {again:?}");
+            let other = publish(&restarted, &want(!first)).await.unwrap_err();
+            assert!(
+                matches!(other, Error::Unfit(Unfit::Incompatible { .. })),
+                "{stale} {first}: {other:?}"
+            );
+            assert_eq!(stage.holders(&disk).len(), 1);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_answer_to_any_call_of_a_read_only_publication_is_made_good_by_the_repeat() {
+    for action in ["TagResources", "AttachDisk"] {
+        for loss in ["reset-before", "reset-after", "internal-error-after"] {
+            let stage = Stage::new(&[]);
+            let disk = stage.disk("pvc-1").await;
+            stage.fault(action, &json!(loss));
+            let reader = Publish {
+                read_only: true,
+                ..wanted(&disk, &one())
+            };
+            let _ = publish(&stage.disks, &reader).await;
+            let again = publish(&stage.restarted(), &reader).await;
+            assert!(again.is_ok(), "{action} {loss}: {again:?}");
+            assert_eq!(marks(&stage, &disk), ["i-one"], "{action} {loss}");
+            // And one that never came about does not make a writer a reader.
+            stage.disks.detach(minutes(1), &disk, &one()).await.unwrap();
+            let full = json!({"code": {"status": 403, "code": "InstanceDiskLimitExceeded"}});
+            stage.fault("AttachDisk", &full);
+            assert!(publish(&stage.disks, &reader).await.is_err());
+            publish(&stage.disks, &wanted(&disk, &one())).await.unwrap();
+            assert!(marks(&stage, &disk).is_empty(), "{action} {loss}");
+            assert!(publish(&stage.disks, &wanted(&disk, &one())).await.is_ok());
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_full_node_is_told_with_what_it_takes_and_has() {
+    let stage = Stage::new(&["--disk-quantity=3"]);
+    for name in ["pvc-1", "pvc-2"] {
+        let disk = stage.disk(name).await;
+        publish(&stage.disks, &wanted(&disk, &one())).await.unwrap();
+    }
+    let disk = stage.disk("pvc-3").await;
+    stage.cloud.clear_calls();
+    publish(&stage.disks, &wanted(&disk, &two())).await.unwrap();
+    assert_eq!(stage.calls("DescribeInstanceTypes"), 0);
+    stage.disks.detach(minutes(1), &disk, &two()).await.unwrap();
+    let error = publish(&stage.disks, &wanted(&disk, &one()))
+        .await
+        .unwrap_err();
+    assert_eq!(error.meaning(), Meaning::Exhausted);
+    for part in [
+        disk.as_str(),
+        "i-one",
+        "ecs.g6.large takes",
+        "the system disk included",
+        "attached are 2 data disks",
+        "InstanceDiskLimitExceeded",
+    ] {
+        assert!(text(&error).contains(part), "{}", text(&error));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_type_that_does_not_take_the_disk_is_a_precondition_that_names_both() {
+    let stage = Stage::new(&[]);
+    let disk = stage.disk("pvc-1").await;
+    for (code, status) in [
+        ("InvalidInstanceType.NotSupportDiskCategory", 403),
+        ("InvalidInstanceType.NvmeUnsupported", 403),
+        ("InvalidInstanceType.NotSupportMultiAttachDisk", 403),
+        ("InvalidOperation.InstanceTypeNotSupport", 400),
+    ] {
+        refused(&stage, code, status);
+        let error = publish(&stage.disks, &wanted(&disk, &one()))
+            .await
+            .unwrap_err();
+        assert_eq!(error.meaning(), Meaning::Precondition, "{code}");
+        for part in [
+            disk.as_str(),
+            "i-one",
+            "ecs.g6.large",
+            "cloud_essd",
+            code,
+            "RequestId",
+        ] {
+            assert!(text(&error).contains(part), "{code}: {}", text(&error));
+        }
+    }
+    // An explanation that cannot be had keeps nobody from the refusal.
+    stage.configure(&json!({"denied": ["DescribeInstances"]}));
+    refused(&stage, "InvalidInstanceType.NotSupportDiskCategory", 403);
+    let error = publish(&stage.disks, &wanted(&disk, &one()))
+        .await
+        .unwrap_err();
+    assert!(text(&error).contains("of type unknown"), "{}", text(&error));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_belongs_to_one_instance_is_refused_with_the_reason() {
+    let stage = Stage::new(&[]);
+    let disk = stage.disk("pvc-1").await;
+    for (code, status, reason) in [
+        ("DiskNotPortable", 403, "subscription"),
+        (
+            "DiskCategory.OperationNotSupported",
+            400,
+            "belong to one instance",
+        ),
+        (
+            "InvalidOperation.OtherInstanceUnsupported",
+            403,
+            "belong to one instance",
+        ),
+        ("DiskTypeViolation", 403, "system disk"),
+    ] {
+        refused(&stage, code, status);
+        let error = publish(&stage.disks, &wanted(&disk, &one()))
+            .await
+            .unwrap_err();
+        assert_eq!(error.meaning(), Meaning::Precondition, "{code}");
+        for part in [disk.as_str(), "i-one", reason, code] {
+            assert!(text(&error).contains(part), "{code}: {}", text(&error));
+        }
+    }
+    assert_eq!(stage.row(&disk)["attachments"], Value::Array(vec![]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_disk_that_somebody_else_made_is_attached_and_detached_but_not_deleted() {
+    let stage = Stage::new(&[]);
+    let disk = stage.foreign(diskplugin::model::Tags::new()).await;
+    tokio::time::sleep(std::time::Duration::from_secs(10)).await;
+    publish(&stage.disks, &wanted(&disk, &one())).await.unwrap();
+    stage.disks.detach(minutes(1), &disk, &one()).await.unwrap();
+    let error = stage.disks.delete(minutes(1), &disk).await.unwrap_err();
+    assert!(matches!(error, Error::NotOurs { .. }), "{error:?}");
+    // Its owner lets the cluster have it.
+    let tags = [(tag::CLUSTER.to_owned(), "test".to_owned())].into();
+    let request = diskplugin::cloud::TagResources {
+        targets: diskplugin::cloud::TagTarget::Disks(vec![disk.clone()]),
+        tags,
+    };
+    let ecs: &dyn diskplugin::cloud::Ecs = &stage.cloud.ecs();
+    ecs.tag_resources(minutes(1), &request).await.unwrap();
+    stage.disks.delete(minutes(1), &disk).await.unwrap();
+}

@@ -1,0 +1,185 @@
+//! Turns at an instance: how many at a time, who goes first, and what it costs to learn that.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use diskplugin::model::{DiskId, InstanceId};
+
+use crate::kit::{Stage, minutes, one};
+
+fn first() -> InstanceId {
+    "i-0".parse().unwrap()
+}
+
+async fn disks(stage: &Stage, count: usize) -> Vec<DiskId> {
+    let mut disks = Vec::new();
+    for n in 0..count {
+        disks.push(stage.disk(&format!("pvc-{n}")).await);
+    }
+    stage.cloud.clear_calls();
+    disks
+}
+
+/// Attaches or detaches all at once; how long it took.
+async fn all(stage: &Stage, disks: &[DiskId], on: bool) -> Duration {
+    let begun = Instant::now();
+    let mut running = JoinSet::new();
+    for disk in disks {
+        let disk = disk.clone();
+        let verbs = Arc::clone(&stage.disks);
+        running.spawn(async move {
+            if on {
+                verbs.attach(minutes(5), &disk, &first()).await.map(|_| ())
+            } else {
+                verbs.detach(minutes(5), &disk, &first()).await
+            }
+        });
+    }
+    for outcome in running.join_all().await {
+        outcome.unwrap();
+    }
+    begun.elapsed()
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_instance_that_takes_disks_side_by_side_gets_them_so_and_is_asked_about_once() {
+    let stage = Stage::crowd(1, &["--attach-delay=2s", "--detach-delay=2s"]);
+    let tags = ["supportConcurrencyAttach", "supportConcurrencyDetach"];
+    for key in tags {
+        assert!(stage.cloud.tag_instance(&first(), key, "true"));
+    }
+    let disks = disks(&stage, 10).await;
+    let took = all(&stage, &disks, true).await;
+    assert!(took <= Duration::from_millis(3000), "{took:?}");
+    let took = all(&stage, &disks, false).await;
+    // Five at a time is what the cloud takes off.
+    assert!(took <= Duration::from_millis(6000), "{took:?}");
+    let refused: u64 = stage
+        .cloud
+        .counts()
+        .values()
+        .map(|count| count.refused)
+        .sum();
+    assert_eq!((refused, stage.calls("DescribeInstances")), (0, 1));
+    assert_eq!(
+        (stage.calls("AttachDisk"), stage.calls("DetachDisk")),
+        (10, 10)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_instance_that_takes_one_at_a_time_gets_one_and_refuses_none() {
+    for denied in [json!([]), json!(["DescribeInstances"])] {
+        let stage = Stage::crowd(1, &["--attach-delay=2s"]);
+        stage.configure(&json!({"denied": denied}));
+        let disks = disks(&stage, 4).await;
+        let took = all(&stage, &disks, true).await;
+        assert_eq!(took, Duration::from_secs(8));
+        assert_eq!(stage.calls("AttachDisk"), 4);
+        assert_eq!(stage.calls("DescribeInstances"), 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_single_disk_costs_no_look_at_its_instance() {
+    let stage = Stage::crowd(1, &[]);
+    let disks = disks(&stage, 1).await;
+    all(&stage, &disks, true).await;
+    all(&stage, &disks, false).await;
+    assert_eq!(stage.calls("DescribeInstances"), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_instance_that_refuses_what_its_tag_promises_is_taken_for_a_narrow_one() {
+    for alternatives in ["first", "last"] {
+        let stage = Stage::crowd(1, &["--attach-delay=2s"]);
+        stage.configure(&json!({"rules": {"alternatives": alternatives}}));
+        stage
+            .cloud
+            .tag_instance(&first(), "supportConcurrencyAttach", "true");
+        let disks = disks(&stage, 5).await;
+        // The tag is read, and does not help.
+        let code = if alternatives == "first" {
+            json!({"code": {"status": 403, "code": "InvalidOperation.Conflict"}})
+        } else {
+            let code = "OperationConflict.DisksAttachingParallellyExceed";
+            json!({"code": {"status": 400, "code": code}})
+        };
+        let fault = json!({"action": "AttachDisk", "from": 2, "times": 4, "kind": code});
+        stage.configure(&json!({"faults": [fault]}));
+        all(&stage, &disks, true).await;
+        let refused = stage.cloud.counts()["AttachDisk"].refused;
+        assert_eq!(
+            refused, 4,
+            "{alternatives}: each was refused once, none twice"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_the_cloud_does_one_thing_at_a_time_a_detach_goes_before_the_attaches_that_wait() {
+    let stage = Stage::crowd(1, &["--attach-delay=4s", "--detach-delay=4s"]);
+    stage.configure(&json!({"rules": {"shared_turn": true}}));
+    let disks = disks(&stage, 5).await;
+    all(&stage, &disks[..1], true).await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let attaching = all(&stage, &disks[1..], true);
+    let detaching = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let begun = Instant::now();
+        stage
+            .disks
+            .detach(minutes(5), &disks[0], &first())
+            .await
+            .unwrap();
+        begun.elapsed()
+    };
+    let (_, waited) = tokio::join!(attaching, detaching);
+    // The attach that runs, and its own time; not the three that wait.
+    assert!(waited <= Duration::from_secs(9), "{waited:?}");
+    let refused: u64 = stage
+        .cloud
+        .counts()
+        .values()
+        .map(|count| count.refused)
+        .sum();
+    assert!(
+        refused <= 2,
+        "{refused} refusals to learn that the turn is shared"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_disk_that_just_left_a_node_comes_back_there_without_a_pause() {
+    for stale in ["--stale=0s", "--stale=1s"] {
+        let stage = Stage::new(&["--attach-delay=1s", "--detach-delay=2s", stale]);
+        let disk = stage.disk("pvc-1").await;
+        stage.disks.attach(minutes(1), &disk, &one()).await.unwrap();
+        stage.disks.detach(minutes(1), &disk, &one()).await.unwrap();
+        let begun = Instant::now();
+        stage.disks.attach(minutes(1), &disk, &one()).await.unwrap();
+        let took = begun.elapsed();
+        let most = if stale == "--stale=0s" { 1000 } else { 2000 };
+        assert!(took <= Duration::from_millis(most), "{stale}: {took:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn taking_a_disk_off_whoever_holds_it_is_over_when_it_is_off() {
+    let stage = Stage::new(&["--attach-delay=1s", "--detach-delay=2s"]);
+    let disk = stage.disk("pvc-1").await;
+    stage.disks.attach(minutes(1), &disk, &one()).await.unwrap();
+    let begun = Instant::now();
+    stage
+        .disks
+        .detach_everywhere(minutes(1), &disk)
+        .await
+        .unwrap();
+    let took = begun.elapsed();
+    assert!(stage.holders(&disk).is_empty());
+    assert!(took <= Duration::from_millis(2500), "{took:?}");
+}

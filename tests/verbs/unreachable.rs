@@ -1,0 +1,215 @@
+//! Nodes that are shut down, gone, or do not let go: what the cluster's failover needs of unpublishing,
+//! and what is never taken from a node that lives.
+
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::time::Instant;
+
+use diskplugin::cloud::{AttachDisk, Ecs};
+use diskplugin::disk::{Error, Meaning};
+use diskplugin::model::{DiskId, InstanceId};
+
+use crate::kit::{Stage, minutes, one, seconds, text, two};
+
+fn far() -> InstanceId {
+    "i-far".parse().unwrap()
+}
+
+fn held(node: &InstanceId) -> Vec<(String, String)> {
+    vec![(node.to_string(), "Attached".to_owned())]
+}
+
+async fn attached(stage: &Stage) -> DiskId {
+    let disk = stage.disk("pvc-1").await;
+    stage.disks.attach(minutes(5), &disk, &one()).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    disk
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_disk_comes_off_a_stopped_node_and_goes_to_another_one() {
+    for stale in ["--stale=0s", "--stale=2s"] {
+        let stage = Stage::new(&[stale]);
+        let disk = attached(&stage).await;
+        stage.cloud.switch_instance(&one(), false);
+        tokio::time::sleep(Duration::from_secs(300)).await;
+        // Before the cluster has decided, it is left where it is.
+        let early = stage.disks.attach(minutes(1), &disk, &two()).await;
+        assert!(
+            matches!(early, Err(Error::InUseElsewhere { .. })),
+            "{early:?}"
+        );
+        stage.disks.detach(minutes(1), &disk, &one()).await.unwrap();
+        assert!(stage.holders(&disk).is_empty(), "{stale}");
+        stage.disks.attach(minutes(1), &disk, &two()).await.unwrap();
+        assert_eq!(stage.holders(&disk), held(&two()));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_disappears_in_the_middle_of_a_detach_counts_when_the_disk_is_off() {
+    for alternatives in ["first", "last"] {
+        let stage = Stage::new(&["--detach-delay=20s"]);
+        stage.configure(&json!({"rules": {"alternatives": alternatives}}));
+        let disk = attached(&stage).await;
+        let removed = async {
+            tokio::time::sleep(Duration::from_secs(3)).await;
+            assert!(stage.cloud.remove_instance(&one()));
+        };
+        let node = one();
+        let (off, ()) = tokio::join!(stage.disks.detach(minutes(2), &disk, &node), removed);
+        off.unwrap();
+        assert!(stage.holders(&disk).is_empty());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_is_gone_is_no_proof_while_the_disk_still_shows_it() {
+    let stage = Stage::new(&["--detach-delay=30s"]);
+    let disk = attached(&stage).await;
+    assert!(stage.cloud.remove_instance(&one()));
+    let early = stage.disks.detach(seconds(10), &disk, &one()).await;
+    let early = early.unwrap_err();
+    assert_eq!(early.meaning(), Meaning::Deadline, "{}", text(&early));
+    assert_eq!(stage.holders(&disk).len(), 1);
+    stage.disks.detach(minutes(1), &disk, &one()).await.unwrap();
+    assert!(stage.holders(&disk).is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_detach_that_hangs_says_what_to_do() {
+    let stage = Stage::new(&[]);
+    let disk = attached(&stage).await;
+    stage.fault("DetachDisk", &json!("fails-later"));
+    let late = stage
+        .disks
+        .detach(seconds(20), &disk, &one())
+        .await
+        .unwrap_err();
+    assert!(matches!(late, Error::StillDetaching { .. }), "{late:?}");
+    for part in [disk.as_str(), "i-one", "is Detaching", "stop the instance"] {
+        assert!(text(&late).contains(part), "{}", text(&late));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_comes_only_when_the_disk_is_off_however_soon_after_it_was_attached() {
+    for seed in 0..60 {
+        let seed = format!("--seed={seed}");
+        let flags = [
+            "--stale=0s..2s",
+            "--stale-jumping",
+            "--attach-delay=1s",
+            "--detach-delay=4s",
+        ];
+        let stage = Stage::new(&[flags[0], flags[1], flags[2], flags[3], &seed]);
+        let disk = stage.disk("pvc-1").await;
+        stage.disks.attach(minutes(1), &disk, &one()).await.unwrap();
+        stage.disks.detach(minutes(1), &disk, &one()).await.unwrap();
+        assert!(stage.holders(&disk).is_empty(), "{seed}");
+    }
+}
+
+/// A regional disk that hangs on its way off a node of zone a.
+async fn hanging(stage: &Stage) -> DiskId {
+    let disk = stage.regional();
+    stage.disks.attach(minutes(1), &disk, &one()).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    stage.fault("DetachDisk", &json!("fails-later"));
+    stage
+        .disks
+        .detach(seconds(5), &disk, &one())
+        .await
+        .unwrap_err();
+    disk
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_regional_disk_that_hangs_on_a_stopped_or_gone_node_is_taken_to_another_zone_at_once() {
+    for gone in [false, true] {
+        let stage = Stage::new(&["--attach-delay=1s"]);
+        let disk = hanging(&stage).await;
+        if gone {
+            stage.configure(&json!({"delays": {"detach": "1h"}}));
+            assert!(stage.cloud.remove_instance(&one()));
+        } else {
+            stage.cloud.switch_instance(&one(), false);
+            tokio::time::sleep(Duration::from_secs(120)).await;
+        }
+        let begun = Instant::now();
+        let row = stage.disks.attach(minutes(2), &disk, &far()).await;
+        row.unwrap_or_else(|error| panic!("gone: {gone}: {}", text(&error)));
+        assert_eq!(stage.holders(&disk), held(&far()));
+        assert!(
+            begun.elapsed() < Duration::from_secs(10),
+            "{:?}",
+            begun.elapsed()
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_hangs_on_a_living_node_is_given_a_minute_and_one_in_use_is_never_taken() {
+    let stage = Stage::new(&["--attach-delay=1s"]);
+    let disk = hanging(&stage).await;
+    let begun = Instant::now();
+    stage.disks.attach(minutes(2), &disk, &far()).await.unwrap();
+    assert!(
+        begun.elapsed() >= Duration::from_secs(60),
+        "{:?}",
+        begun.elapsed()
+    );
+    assert_eq!(stage.holders(&disk), held(&far()));
+    // In use: whether its node lives or not, nobody has said that it should leave.
+    stage.cloud.switch_instance(&far(), false);
+    tokio::time::sleep(Duration::from_secs(300)).await;
+    stage.cloud.clear_calls();
+    let refused = stage.disks.attach(minutes(2), &disk, &one()).await;
+    assert!(
+        matches!(refused, Err(Error::InUseElsewhere { .. })),
+        "{refused:?}"
+    );
+    let calls = stage.cloud.calls();
+    assert!(
+        calls
+            .iter()
+            .all(|call| call.params.get("Force").is_none_or(|v| v == "false"))
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_disk_that_hangs_and_cannot_be_taken_by_force_is_waited_for() {
+    let stage = Stage::new(&["--attach-delay=1s"]);
+    let disk = hanging(&stage).await;
+    // Force works between zones only.
+    let late = stage
+        .disks
+        .attach(seconds(90), &disk, &two())
+        .await
+        .unwrap_err();
+    assert!(text(&late).contains(disk.as_str()), "{}", text(&late));
+    stage.cloud.release(&disk);
+    stage.disks.attach(minutes(1), &disk, &two()).await.unwrap();
+    assert_eq!(stage.holders(&disk), held(&two()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn force_is_no_word_of_an_ordinary_attachment() {
+    let stage = Stage::new(&[]);
+    let disk = attached(&stage).await;
+    let steal = AttachDisk {
+        disk: disk.clone(),
+        instance: two(),
+        force: true,
+    };
+    assert!(
+        stage
+            .cloud
+            .ecs()
+            .attach_disk(minutes(1), &steal)
+            .await
+            .is_err()
+    );
+    assert_eq!(stage.holders(&disk), held(&one()));
+}
