@@ -149,6 +149,7 @@ impl Lab {
             disk: disk.clone(),
             name: "snapshot".to_owned(),
             retention_days: None,
+            resource_group: None,
             tags: Tags::new(),
             token: ClientToken::derive("CreateSnapshot", [disk.as_str()]),
         };

@@ -3,6 +3,7 @@
 pub mod chain;
 pub mod clock;
 pub mod deadline;
+pub mod join;
 pub mod lock;
 pub mod task;
 

@@ -1,8 +1,8 @@
 //! What each action is asked, in the project's own types.
 
 use crate::model::{
-    Category, ClientToken, DiskId, Gib, InstanceId, PerformanceLevel, SnapshotId, Tags, TaskId,
-    ZoneId,
+    Category, ClientToken, DiskId, Gib, InstanceId, PerformanceLevel, SnapshotGroupId, SnapshotId,
+    Tags, TaskId, ZoneId,
 };
 
 /// `CreateDisk`.
@@ -140,6 +140,8 @@ pub struct CreateSnapshot {
     pub name: String,
     /// Days until the cloud deletes it; none is for ever.
     pub retention_days: Option<u32>,
+    /// Resource group to bill it to; none is the account's default.
+    pub resource_group: Option<String>,
     /// Tags, at most 20.
     pub tags: Tags,
     /// Makes the call repeatable.
@@ -159,6 +161,43 @@ pub struct DescribeSnapshots {
     pub page_size: Option<u32>,
     /// Where the page before ended.
     pub next: Option<String>,
+}
+
+/// `CreateSnapshotGroup`: snapshots of several disks at one instant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CreateSnapshotGroup {
+    /// The disks: 1 to 16 of one zone, at most 32 TiB together.
+    pub disks: Vec<DiskId>,
+    /// Name in the console: 2 to 128 characters, a letter first.
+    pub name: String,
+    /// Resource group to bill it to; none is the account's default.
+    pub resource_group: Option<String>,
+    /// Tags of the group, at most 20. Its snapshots do not inherit them.
+    pub tags: Tags,
+    /// Makes the call repeatable.
+    pub token: ClientToken,
+}
+
+/// `DescribeSnapshotGroups`: all filters that are set must match.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct DescribeSnapshotGroups {
+    /// These ids, at most 10. `Some(vec![])` matches everything, as if it were none.
+    pub ids: Option<Vec<SnapshotGroupId>>,
+    /// Groups that carry all these tags.
+    pub tags: Tags,
+    /// Where the page before ended.
+    pub next: Option<String>,
+}
+
+/// A snapshot that `DeleteSnapshotGroup` left, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptMember {
+    /// The snapshot's id, as the cloud names it; empty when it does not say.
+    pub snapshot: String,
+    /// The cloud's code, such as `SnapshotCreatedImage`.
+    pub code: String,
+    /// The cloud's words.
+    pub message: String,
 }
 
 /// `TagResources`.

@@ -5,20 +5,23 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::action::{
-    AttachDisk, CreateDisk, CreateSnapshot, DescribeDisks, DescribeInstances, DescribeSnapshots,
-    DescribeStock, DescribeTasks, DetachDisk, ListTagResources, ModifyDiskAttribute,
-    ModifyDiskSpec, Page, ResizeDisk, TagResources, UntagResources,
+    AttachDisk, CreateDisk, CreateSnapshot, CreateSnapshotGroup, DescribeDisks, DescribeInstances,
+    DescribeSnapshotGroups, DescribeSnapshots, DescribeStock, DescribeTasks, DetachDisk,
+    KeptMember, ListTagResources, ModifyDiskAttribute, ModifyDiskSpec, Page, ResizeDisk,
+    TagResources, UntagResources,
 };
 use super::error::{Error, Kind};
 use super::retry::{self, Repeat};
 use super::throttle::{Class, Gate};
 use super::transport::Transport;
 use super::wire::params::Params;
-use super::wire::{Malformed, disk, health, instance, snapshot, spec, stock, tag};
+use super::wire::{Malformed, disk, health, instance, snapshot, snapshot_group, spec, stock, tag};
 use super::{Ecs, Result};
 use crate::base::Deadline;
-use crate::model::{Disk, DiskHealth, DiskId, Instance, InstanceType, Snapshot, SnapshotId};
-use crate::model::{Task, TaskId, ZoneStock};
+use crate::model::{
+    Disk, DiskHealth, DiskId, Instance, InstanceType, Snapshot, SnapshotGroup, SnapshotGroupId,
+    SnapshotId, Task, TaskId, ZoneStock,
+};
 
 /// [`Ecs`] over HTTP.
 #[derive(Debug)]
@@ -230,6 +233,42 @@ impl Ecs for Client {
             .call_as(class, deadline, ACTION, Repeat::Freely, params)
             .await?;
         Ok(described.page())
+    }
+
+    async fn create_snapshot_group(
+        &self,
+        deadline: Deadline,
+        request: &CreateSnapshotGroup,
+    ) -> Result<SnapshotGroupId> {
+        let params = snapshot_group::create(request);
+        let created: snapshot_group::Created = self
+            .call(deadline, "CreateSnapshotGroup", Repeat::Freely, params)
+            .await?;
+        Ok(created.snapshot_group_id)
+    }
+
+    async fn describe_snapshot_groups(
+        &self,
+        deadline: Deadline,
+        query: &DescribeSnapshotGroups,
+    ) -> Result<Page<SnapshotGroup>> {
+        const ACTION: &str = "DescribeSnapshotGroups";
+        let params = snapshot_group::describe(query);
+        let described: snapshot_group::Described =
+            self.call(deadline, ACTION, Repeat::Freely, params).await?;
+        Ok(described.page())
+    }
+
+    async fn delete_snapshot_group(
+        &self,
+        deadline: Deadline,
+        group: &SnapshotGroupId,
+    ) -> Result<Vec<KeptMember>> {
+        let params = snapshot_group::delete(group);
+        let deleted: snapshot_group::Deleted = self
+            .call(deadline, "DeleteSnapshotGroup", Repeat::Freely, params)
+            .await?;
+        Ok(deleted.kept())
     }
 
     async fn tag_resources(&self, deadline: Deadline, request: &TagResources) -> Result<()> {

@@ -5,8 +5,8 @@ use std::fmt::Debug;
 use async_trait::async_trait;
 
 use crate::base::Deadline;
-use crate::model::{Disk, DiskHealth, Instance, InstanceType, Snapshot, Task};
-use crate::model::{DiskId, SnapshotId, TaskId, ZoneStock};
+use crate::model::{Disk, DiskHealth, Instance, InstanceType, Snapshot, SnapshotGroup, Task};
+use crate::model::{DiskId, SnapshotGroupId, SnapshotId, TaskId, ZoneStock};
 
 pub mod action;
 pub mod client;
@@ -24,10 +24,10 @@ pub mod transport;
 pub mod wire;
 
 pub use action::{
-    AttachDisk, CreateDisk, CreateSnapshot, DRY_RUN, DescribeDisks, DescribeInstances,
-    DescribeSnapshots, DescribeStock, DescribeTasks, DetachDisk, ListTagResources,
-    ModifyDiskAttribute, ModifyDiskSpec, Page, ResizeDisk, ResizeMode, TagKind, TagResources,
-    TagTarget, Unreadable, UntagResources,
+    AttachDisk, CreateDisk, CreateSnapshot, CreateSnapshotGroup, DRY_RUN, DescribeDisks,
+    DescribeInstances, DescribeSnapshotGroups, DescribeSnapshots, DescribeStock, DescribeTasks,
+    DetachDisk, KeptMember, ListTagResources, ModifyDiskAttribute, ModifyDiskSpec, Page,
+    ResizeDisk, ResizeMode, TagKind, TagResources, TagTarget, Unreadable, UntagResources,
 };
 pub use client::Client;
 pub use error::{Error, Kind};
@@ -103,6 +103,28 @@ pub trait Ecs: Debug + Send + Sync {
         deadline: Deadline,
         query: &DescribeSnapshots,
     ) -> Result<Page<Snapshot>>;
+
+    /// Starts the snapshots of several disks at one instant. Repeatable under the same token.
+    async fn create_snapshot_group(
+        &self,
+        deadline: Deadline,
+        request: &CreateSnapshotGroup,
+    ) -> Result<SnapshotGroupId>;
+
+    /// One page of snapshot groups.
+    async fn describe_snapshot_groups(
+        &self,
+        deadline: Deadline,
+        query: &DescribeSnapshotGroups,
+    ) -> Result<Page<SnapshotGroup>>;
+
+    /// Deletes a group with its snapshots. Those that had to stay come back, though the cloud calls it
+    /// a success; none is all gone. A group that is not there is [`Kind::NotFound`] or success.
+    async fn delete_snapshot_group(
+        &self,
+        deadline: Deadline,
+        group: &SnapshotGroupId,
+    ) -> Result<Vec<KeptMember>>;
 
     /// Sets tags on disks or snapshots; keys that are there are overwritten.
     async fn tag_resources(&self, deadline: Deadline, request: &TagResources) -> Result<()>;

@@ -40,6 +40,8 @@ impl Service {
         ];
         if self.controller {
             capabilities.push(service(service::Type::ControllerService));
+            capabilities.push(service(service::Type::GroupControllerService));
+            capabilities.push(service(service::Type::SnapshotAccessibilityConstraints));
         }
         let capability = |kind| PluginCapability { r#type: Some(kind) };
         capabilities.into_iter().map(capability).collect()

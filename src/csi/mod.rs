@@ -4,6 +4,7 @@ pub mod capability;
 pub mod controller;
 mod deadline;
 pub mod drain;
+pub mod group;
 pub mod identity;
 pub mod layer;
 mod limits;

@@ -9,16 +9,17 @@ use tonic::transport::Server;
 use super::drain::Drain;
 use super::layer::Edge;
 use super::proto::controller_server::ControllerServer;
+use super::proto::group_controller_server::GroupControllerServer;
 use super::proto::identity_server::IdentityServer;
 use super::proto::node_server::NodeServer;
 use super::socket::{self, Endpoint, SocketError};
-use super::{controller, identity, node};
+use super::{controller, group, identity, node};
 use crate::base::Tasks;
 
 /// What is served.
 #[derive(Debug, Clone)]
 pub struct Services {
-    /// The Controller service, where this role has it.
+    /// The Controller and the GroupController service, where this role has them.
     pub controller: Option<controller::Service>,
     /// The Node service, where this role has it.
     pub node: Option<node::Service>,
@@ -61,10 +62,12 @@ pub async fn serve(
     let identity = identity::Service {
         controller: services.controller.is_some(),
     };
+    let groups = services.controller.clone().map(group::Service::of);
     let router = Server::builder()
         .layer(Edge::new(drain.clone()))
         .add_service(IdentityServer::new(identity))
         .add_optional_service(services.controller.map(ControllerServer::new))
+        .add_optional_service(groups.map(GroupControllerServer::new))
         .add_optional_service(services.node.map(NodeServer::new));
     let drained = async move {
         stop.await;

@@ -165,7 +165,7 @@ impl Disks {
 
     fn request(&self, new: &NewDisk, pair: &Candidate, token: ClientToken) -> CreateDisk {
         let burst = pair.category.has_burst();
-        let mut tags = self.tags(&new.name);
+        let mut tags = self.disk_tags(new);
         tags.extend(new.tags.clone());
         tags.extend(new.origin.clone());
         CreateDisk {

@@ -1,8 +1,12 @@
 //! Whether what exists is what is asked for (CSI: same name with other properties is
 //! `ALREADY_EXISTS`).
 
+use std::collections::BTreeSet;
+
 use super::{NewDisk, Place};
-use crate::model::{Category, Disk, DiskId, PerformanceLevel, Snapshot, SnapshotId, ZoneId};
+use crate::model::{
+    Category, Disk, DiskId, PerformanceLevel, Snapshot, SnapshotGroup, SnapshotId, ZoneId, tag,
+};
 
 /// What differs between the disk and the request, both sides; none when the disk will do.
 pub(super) fn disk(disk: &Disk, new: &NewDisk) -> Option<String> {
@@ -20,12 +24,22 @@ pub(super) fn disk(disk: &Disk, new: &NewDisk) -> Option<String> {
     }
     differences.extend(performance(disk, new));
     differences.extend(place(disk, new));
-    if disk.source_snapshot != new.snapshot {
-        let text = |id: Option<&SnapshotId>| id.map_or("none", SnapshotId::as_str).to_owned();
+    let text = |id: Option<&str>| id.unwrap_or("none").to_owned();
+    let cloned = disk.tags.get(tag::CLONE_OF).map(String::as_str);
+    let wanted = new.clone_of.as_ref().map(DiskId::as_str);
+    if cloned != wanted {
+        differences.push(format!(
+            "source volume is {}, wanted {}",
+            text(cloned),
+            text(wanted)
+        ));
+    }
+    // The snapshot of a clone is nobody's business.
+    if cloned.is_none() && disk.source_snapshot != new.snapshot {
         differences.push(format!(
             "source snapshot is {}, wanted {}",
-            text(disk.source_snapshot.as_ref()),
-            text(new.snapshot.as_ref())
+            text(disk.source_snapshot.as_ref().map(SnapshotId::as_str)),
+            text(new.snapshot.as_ref().map(SnapshotId::as_str))
         ));
     }
     // A disk of an account that encrypts by default is encrypted without having been asked.
@@ -123,6 +137,27 @@ fn place(disk: &Disk, new: &NewDisk) -> Option<String> {
             wanted.join(" or ")
         )
     })
+}
+
+/// What differs between the group and the disks that it is wanted of; none when it will do.
+pub(super) fn group(group: &SnapshotGroup, sources: &BTreeSet<DiskId>) -> Option<String> {
+    let members = group.members.iter();
+    let found: BTreeSet<&DiskId> = members.filter_map(|row| row.source.as_ref()).collect();
+    let wanted: BTreeSet<&DiskId> = sources.iter().collect();
+    let names = |ids: &mut dyn Iterator<Item = &&DiskId>| {
+        let ids: Vec<_> = ids.map(|id| id.as_str()).collect();
+        ids.join(", ")
+    };
+    let mut differences = Vec::new();
+    let extra = names(&mut found.difference(&wanted));
+    if !extra.is_empty() {
+        differences.push(format!("it has volumes {extra}, which are not wanted"));
+    }
+    let lacks = names(&mut wanted.difference(&found));
+    if !lacks.is_empty() {
+        differences.push(format!("it lacks volumes {lacks}"));
+    }
+    (!differences.is_empty()).then(|| differences.join("; "))
 }
 
 /// What differs between the snapshot and the request; none when it will do.

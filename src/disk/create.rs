@@ -68,6 +68,8 @@ impl Disks {
         let snapshot = row.ok_or_else(|| Error::NoSuchSnapshot {
             snapshot: id.clone(),
         })?;
+        // The cloud takes no unencrypted disk from it, and the request does not ask for one.
+        new.encrypted |= snapshot.encrypted;
         if !snapshot.available {
             return Err(Error::SnapshotNotReady {
                 snapshot: id.clone(),
@@ -93,7 +95,12 @@ impl Disks {
     }
 
     /// A disk that was found, if it will do; none when it is gone before it is made.
-    async fn adopt(&self, deadline: Deadline, disk: &Disk, new: &NewDisk) -> Result<Option<Disk>> {
+    pub(super) async fn adopt(
+        &self,
+        deadline: Deadline,
+        disk: &Disk,
+        new: &NewDisk,
+    ) -> Result<Option<Disk>> {
         refuse_other(disk, new)?;
         if disk.status != DiskStatus::Creating {
             return Ok(Some(disk.clone()));

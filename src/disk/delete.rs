@@ -47,6 +47,11 @@ impl Disks {
                     holders,
                 });
             }
+            if row.tags.contains_key(tag::CLONE_OF)
+                && let Some(name) = row.tags.get(tag::CSI_NAME)
+            {
+                self.end_clone(deadline, name).await?;
+            }
             match self.ecs.delete_disk(deadline, disk).await {
                 Ok(()) => return Ok(()),
                 Err(error) if error.kind() == Kind::NotFound => return Ok(()),

@@ -3,7 +3,7 @@
 use super::unfit::Unfit;
 use crate::cloud;
 use crate::cloud::poll::WaitError;
-use crate::model::{ClusterId, DiskId, InstanceId, SnapshotId, TaskId};
+use crate::model::{ClusterId, DiskId, InstanceId, SnapshotGroupId, SnapshotId, TaskId};
 
 /// A verb that did not reach its state.
 #[derive(Debug, thiserror::Error)]
@@ -139,10 +139,98 @@ pub enum Error {
         last: String,
     },
     /// The snapshot never came about.
-    #[error("snapshot {snapshot} failed in the cloud; delete it and take another")]
+    #[error("snapshot {snapshot} failed in the cloud; {next}")]
     SnapshotFailed {
         /// The snapshot.
         snapshot: SnapshotId,
+        /// What to do, or what is done.
+        next: &'static str,
+    },
+    /// The cloud takes no snapshot of a disk that nobody ever wrote to.
+    #[error(
+        "no snapshot can be taken of disk {disk}: it was never attached, and the cloud takes snapshots \
+         only of disks that once were; start a pod that uses the volume, then try again"
+    )]
+    NeverAttached {
+        /// The disk.
+        disk: DiskId,
+        /// The cloud's words.
+        #[source]
+        source: cloud::Error,
+    },
+    /// The point in time is not cut yet, so that there is no snapshot to tell of.
+    #[error("the point in time of {what} is not cut yet; ask again")]
+    NotCut {
+        /// The snapshot or group, in words.
+        what: String,
+    },
+    /// Somebody else keeps the snapshot.
+    #[error("snapshot {snapshot} is not deleted: {why}")]
+    SnapshotHeld {
+        /// The snapshot.
+        snapshot: SnapshotId,
+        /// Who keeps it, and what to do.
+        why: &'static str,
+        /// The cloud's words.
+        #[source]
+        source: cloud::Error,
+    },
+    /// The snapshot goes only with its group.
+    #[error(
+        "snapshot {snapshot} is not deleted: it is part of snapshot group {group}, which holds its \
+         snapshots together; delete the group (DeleteVolumeGroupSnapshot)"
+    )]
+    InGroup {
+        /// The snapshot.
+        snapshot: SnapshotId,
+        /// Its group.
+        group: SnapshotGroupId,
+    },
+    /// There is no such group.
+    #[error("snapshot group {group} does not exist in this region, or this account may not see it")]
+    NoSuchGroup {
+        /// The group.
+        group: SnapshotGroupId,
+    },
+    /// These disks cannot be cut at one instant.
+    #[error("the volumes of {name:?} cannot be snapshotted together: {why}")]
+    NotGroupable {
+        /// The CSI name.
+        name: String,
+        /// What must change.
+        why: &'static str,
+        /// The cloud's words, where it was asked.
+        #[source]
+        source: Option<cloud::Error>,
+    },
+    /// The group never came about, or not all of it.
+    #[error("snapshot group {group} failed in the cloud: {members}; {next}")]
+    GroupFailed {
+        /// The group.
+        group: SnapshotGroupId,
+        /// Its members that failed, in words.
+        members: String,
+        /// What to do, or what is done.
+        next: &'static str,
+    },
+    /// The group has other members than the caller says.
+    #[error(
+        "snapshot_ids do not fit snapshot group {group}: {differences}; give the snapshots that \
+         CreateVolumeGroupSnapshot answered"
+    )]
+    OtherMembers {
+        /// The group.
+        group: SnapshotGroupId,
+        /// What differs.
+        differences: String,
+    },
+    /// Some of its snapshots had to stay.
+    #[error("snapshot group {group} is not deleted whole: {kept}; then delete it again")]
+    GroupHeld {
+        /// The group.
+        group: SnapshotGroupId,
+        /// Which stay and why, in words.
+        kept: String,
     },
     /// The snapshot is not usable yet.
     #[error("snapshot {snapshot} is not ready to be used yet; it will be tried again")]

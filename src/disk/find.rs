@@ -8,7 +8,7 @@ use super::missing::settled;
 use super::{Disks, Result};
 use crate::base::Deadline;
 use crate::cloud::{self, DescribeDisks, DescribeSnapshots, Kind, Page};
-use crate::model::{Disk, DiskId, Snapshot};
+use crate::model::{Disk, DiskId, Snapshot, Tags};
 
 /// How often the tags are looked at before a token that was used otherwise is given up.
 const LOOKS_FOR_LAGGING_TAGS: u32 = 5;
@@ -67,14 +67,15 @@ impl Disks {
             .min_by_key(|disk| (disk.created, disk.id.clone())))
     }
 
-    /// The snapshot of this CSI name; none when there is none yet, or the tag index lags.
+    /// The snapshot of this name, by its tags; none when there is none yet, or the tag index lags.
     pub(super) async fn find_snapshot(
         &self,
         deadline: Deadline,
         name: &str,
+        marks: &Tags,
     ) -> Result<Option<Snapshot>> {
         let query = DescribeSnapshots {
-            tags: self.tags(name),
+            tags: marks.clone(),
             ..DescribeSnapshots::default()
         };
         let page = self.ecs.describe_snapshots(deadline, &query).await;

@@ -1,6 +1,6 @@
 //! Names and tags of what is created.
 
-use super::Disks;
+use super::{Disks, NewDisk};
 use crate::model::{Tags, tag};
 
 /// Longest name that the console takes.
@@ -34,6 +34,15 @@ impl Disks {
             (tag::CLUSTER.to_owned(), self.cluster.to_string()),
             (tag::CSI_NAME.to_owned(), name.to_owned()),
         ])
+    }
+
+    /// The tags of a new disk.
+    pub(super) fn disk_tags(&self, new: &NewDisk) -> Tags {
+        let mut tags = self.tags(&new.name);
+        if let Some(source) = &new.clone_of {
+            tags.insert(tag::CLONE_OF.to_owned(), source.to_string());
+        }
+        tags
     }
 
     /// The tag that all of this cluster's resources carry.

@@ -2,14 +2,16 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use jiff::Timestamp;
 
-use super::error::cloud;
+use super::error::{cloud, wait};
+use super::missing::settled;
 use super::{Disks, Result};
 use crate::base::Deadline;
 use crate::cloud::{DescribeDisks, DescribeSnapshots};
-use crate::model::{Disk, DiskId, Snapshot, SnapshotId};
+use crate::model::{Disk, DiskId, Snapshot, SnapshotId, Tags, tag};
 
 /// Where a page ended: the creation time and id of its last item. It stays valid when that item is
 /// deleted, and what is created later sorts behind it.
@@ -54,6 +56,40 @@ impl fmt::Display for Cursor {
     }
 }
 
+/// Rows at which the cloud ends a list that is filtered by tags (ECS API, `DescribeDisks` and
+/// `DescribeSnapshots`).
+const MOST_BY_TAGS: usize = 1000;
+
+/// Which lists have outgrown the filter by tags, so that it is not tried in vain each time.
+#[derive(Debug, Default)]
+pub(super) struct Wide {
+    disks: Outgrown,
+    snapshots: Outgrown,
+}
+
+#[derive(Debug, Default)]
+struct Outgrown(AtomicBool);
+
+impl Outgrown {
+    /// What to filter by.
+    fn filter(&self, own: Tags) -> Tags {
+        if self.0.load(Ordering::Relaxed) {
+            Tags::new()
+        } else {
+            own
+        }
+    }
+
+    /// Whether a list by this filter must be had once more, without one.
+    fn hides(&self, filter: &Tags, rows: usize) -> bool {
+        let large = rows >= MOST_BY_TAGS;
+        if self.0.swap(large, Ordering::Relaxed) != large {
+            tracing::info!(rows, filtered = !large, "lists go another way from now on");
+        }
+        large && !filter.is_empty()
+    }
+}
+
 impl Disks {
     /// This cluster's disks after the cursor, at most so many; none means all.
     ///
@@ -65,31 +101,21 @@ impl Disks {
         after: Option<&Cursor>,
         at_most: Option<usize>,
     ) -> Result<Listed<Disk>> {
-        let mut query = DescribeDisks {
-            tags: self.own(),
-            page_size: Some(500),
-            ..DescribeDisks::default()
-        };
-        let mut rows = Vec::new();
-        loop {
-            let page = self.ecs.describe_disks(deadline, &query).await;
-            let page = page.map_err(cloud("list the disks"))?;
-            rows.extend(page.rows);
-            query.next = page.next;
-            if query.next.is_none() {
-                break;
-            }
+        let wide = &self.wide.disks;
+        let filter = wide.filter(self.own());
+        let mut rows = self.disk_pages(deadline, filter.clone()).await?;
+        rows.retain(|disk| self.owns(&disk.tags).is_ok());
+        if wide.hides(&filter, rows.len()) {
+            rows = self.disk_pages(deadline, Tags::new()).await?;
+            rows.retain(|disk| self.owns(&disk.tags).is_ok());
         }
-        Ok(cut(
-            rows,
-            |disk| (disk.created, disk.id.to_string()),
-            after,
-            at_most,
-        ))
+        let key = |disk: &Disk| (disk.created, disk.id.to_string());
+        Ok(cut(rows, key, after, at_most))
     }
 
     /// This cluster's snapshots after the cursor, at most so many; none means all. Of one disk where
-    /// `source` is given, the one of this id where `id` is.
+    /// `source` is given, the one of this id where `id` is, whoever owns that. None that is not cut
+    /// yet (CSI `ListSnapshots`), and none that is there only for a clone.
     ///
     /// # Errors
     /// When the cloud cannot be asked.
@@ -101,14 +127,64 @@ impl Disks {
         page: (Option<&Cursor>, Option<usize>),
     ) -> Result<Listed<Snapshot>> {
         let (after, at_most) = page;
+        let mut rows = if let Some(id) = id {
+            // Shared with all who look at a snapshot now: the snapshotter asks for one at a time.
+            let row = settled(&self.snapshots, id, deadline).await;
+            let row = row.map_err(wait(format!("look at snapshot {id}")))?;
+            row.map(|row| Snapshot::clone(&row)).into_iter().collect()
+        } else {
+            // One disk has few enough, and they need no tags to be told apart.
+            let wide = &self.wide.snapshots;
+            let filter = match source {
+                Some(_) => Tags::new(),
+                None => wide.filter(self.own()),
+            };
+            let mut rows = self
+                .snapshot_pages(deadline, source, filter.clone())
+                .await?;
+            rows.retain(|row| self.owns(&row.tags).is_ok());
+            if source.is_none() && wide.hides(&filter, rows.len()) {
+                rows = self.snapshot_pages(deadline, None, Tags::new()).await?;
+                rows.retain(|row| self.owns(&row.tags).is_ok());
+            }
+            rows
+        };
+        rows.retain(|row| {
+            row.created.is_some()
+                && source.is_none_or(|disk| row.source_disk.as_ref() == Some(disk))
+                && !row.tags.contains_key(tag::CLONE_FOR)
+        });
+        let key = |row: &Snapshot| (row.created, row.id.to_string());
+        Ok(cut(rows, key, after, at_most))
+    }
+
+    async fn disk_pages(&self, deadline: Deadline, tags: Tags) -> Result<Vec<Disk>> {
+        let mut query = DescribeDisks {
+            tags,
+            page_size: Some(500),
+            ..DescribeDisks::default()
+        };
+        let mut rows = Vec::new();
+        loop {
+            let page = self.ecs.describe_disks(deadline, &query).await;
+            let page = page.map_err(cloud("list the disks"))?;
+            rows.extend(page.rows);
+            query.next = page.next;
+            if query.next.is_none() {
+                return Ok(rows);
+            }
+        }
+    }
+
+    async fn snapshot_pages(
+        &self,
+        deadline: Deadline,
+        disk: Option<&DiskId>,
+        tags: Tags,
+    ) -> Result<Vec<Snapshot>> {
         let mut query = DescribeSnapshots {
-            ids: id.map(|id| vec![id.clone()]),
-            disk: source.cloned(),
-            tags: if id.is_some() {
-                crate::model::Tags::new()
-            } else {
-                self.own()
-            },
+            disk: disk.cloned(),
+            tags,
             ..DescribeSnapshots::default()
         };
         let mut rows = Vec::new();
@@ -118,15 +194,9 @@ impl Disks {
             rows.extend(page.rows);
             query.next = page.next;
             if query.next.is_none() {
-                break;
+                return Ok(rows);
             }
         }
-        Ok(cut(
-            rows,
-            |row| (row.created, row.id.to_string()),
-            after,
-            at_most,
-        ))
     }
 }
 

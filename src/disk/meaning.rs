@@ -41,15 +41,23 @@ impl Error {
     #[must_use]
     pub fn meaning(&self) -> Meaning {
         match self {
-            Self::NoSuchDisk { .. } | Self::NoSuchSnapshot { .. } | Self::NoSuchNode { .. } => {
-                Meaning::NotFound
-            }
+            Self::NoSuchDisk { .. }
+            | Self::NoSuchSnapshot { .. }
+            | Self::NoSuchGroup { .. }
+            | Self::NoSuchNode { .. } => Meaning::NotFound,
+            // CSI: these two are INVALID_ARGUMENT.
+            Self::InGroup { .. } | Self::OtherMembers { .. } => Meaning::Refused,
+            Self::NotCut { .. } => Meaning::Busy,
             Self::NotOurs { .. }
             | Self::InUseElsewhere { .. }
             | Self::StillAttached { .. }
             | Self::Cooling { .. }
             | Self::OnlyOffline { .. }
-            | Self::SnapshotNotReady { .. } => Meaning::Precondition,
+            | Self::SnapshotNotReady { .. }
+            | Self::NeverAttached { .. }
+            | Self::SnapshotHeld { .. }
+            | Self::NotGroupable { .. }
+            | Self::GroupHeld { .. } => Meaning::Precondition,
             Self::Unfit(unfit) => unfit.meaning(),
             Self::Exists { .. } => Meaning::AlreadyExists,
             Self::OutOfStock { .. } | Self::NodeFull { .. } => Meaning::Exhausted,
@@ -57,9 +65,10 @@ impl Error {
             Self::CannotBecome { .. } | Self::Unchangeable { .. } => Meaning::Refused,
             // Not a precondition: the resizer would take that for "only offline".
             Self::NodeStopped { .. } => Meaning::Busy,
-            Self::TaskFailed { .. } | Self::FellBack { .. } | Self::SnapshotFailed { .. } => {
-                Meaning::Failed
-            }
+            Self::TaskFailed { .. }
+            | Self::FellBack { .. }
+            | Self::SnapshotFailed { .. }
+            | Self::GroupFailed { .. } => Meaning::Failed,
             Self::Queue { .. } | Self::StillDetaching { .. } => Meaning::Deadline,
             Self::Wait {
                 source: WaitError::Deadline { .. },

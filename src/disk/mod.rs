@@ -8,22 +8,26 @@ use std::sync::Arc;
 use crate::base::Tasks;
 use crate::cloud::Ecs;
 use crate::cloud::poll::{Pace, Watch};
-use crate::model::{ClusterId, Disk, DiskHealth, DiskId, Instance, InstanceId};
-use crate::model::{Snapshot, SnapshotId, Task, TaskId};
+use crate::model::{ClusterId, Disk, DiskHealth, DiskId, Instance, InstanceId, SnapshotGroup};
+use crate::model::{Snapshot, SnapshotGroupId, SnapshotId, Task, TaskId};
 
 mod arrive;
 mod attach;
 mod buy;
 mod capacity;
 mod changed;
+mod clone;
 mod compare;
 mod create;
 mod delete;
 mod detach;
+mod discard;
 mod error;
 mod explain;
 mod find;
 mod fresh;
+mod group;
+mod group_delete;
 mod health;
 mod label;
 mod left;
@@ -43,11 +47,12 @@ mod unfit;
 mod wanted;
 
 pub use error::Error;
+pub use group::{Group, NewGroup};
 pub use health::{Ailment, Ill, Severity, ailments};
 pub use list::{Cursor, InvalidCursor, Listed};
 pub use meaning::Meaning;
 pub use publish::{Publish, Share};
-pub use snapshot::NewSnapshot;
+pub use snapshot::{NewSnapshot, Purpose};
 pub use unfit::Unfit;
 pub use wanted::{NewDisk, Place};
 
@@ -63,6 +68,9 @@ pub struct Disks {
     tasks: Watch<TaskId, Task>,
     healths: Watch<DiskId, DiskHealth>,
     instances: Watch<InstanceId, Instance>,
+    groups: Watch<SnapshotGroupId, SnapshotGroup>,
+    wide: list::Wide,
+    sweep: clone::Sweep,
     slots: slots::Slots,
     trails: trail::Trails,
     market: place::Market,
@@ -78,6 +86,7 @@ pub struct Disks {
 struct FreshNames {
     disks: fresh::Fresh,
     snapshots: fresh::Fresh,
+    groups: fresh::Fresh,
 }
 
 impl Disks {
@@ -91,6 +100,9 @@ impl Disks {
             tasks: Watch::tasks(Arc::clone(&ecs), tasks.clone(), patient(pace)),
             healths: Watch::health(Arc::clone(&ecs), tasks.clone(), pace),
             instances: Watch::instances(Arc::clone(&ecs), tasks.clone(), pace),
+            groups: Watch::groups(Arc::clone(&ecs), tasks.clone(), pace),
+            wide: list::Wide::default(),
+            sweep: clone::Sweep::default(),
             slots: slots::Slots::default(),
             trails: trail::Trails::default(),
             market: place::Market::default(),

@@ -1,4 +1,4 @@
-//! Snapshots: taking and deleting them.
+//! Taking snapshots, and looking at one.
 
 use super::error::{Error, cloud, wait};
 use super::find::lagging;
@@ -8,15 +8,50 @@ use super::{Disks, Result, compare, label};
 use crate::base::Deadline;
 use crate::cloud::poll::Seen;
 use crate::cloud::{self as api, CreateSnapshot, Kind};
-use crate::model::{ClientToken, DiskId, Snapshot, SnapshotId, SnapshotStatus, tag};
+use crate::model::{ClientToken, DiskId, Snapshot, SnapshotId, SnapshotStatus, Tags, tag};
 
 /// A snapshot that is wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewSnapshot {
-    /// The CSI name; the same name is the same snapshot.
+    /// The CSI name; the same name is the same snapshot. Of a clone's snapshot: the volume's.
     pub name: String,
     /// The disk to take it of.
     pub source: DiskId,
+    /// Days until the cloud deletes it; none is for ever.
+    pub retention_days: Option<u32>,
+    /// Resource group to bill it to; none is the account's default.
+    pub resource_group: Option<String>,
+    /// Tags beside the driver's own.
+    pub tags: Tags,
+    /// What it is taken for.
+    pub purpose: Purpose,
+}
+
+/// What a snapshot is taken for. A name is good only within its purpose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// A caller asked for it.
+    Request,
+    /// To make one volume from it, and to go again.
+    Clone,
+}
+
+impl NewSnapshot {
+    /// The tags by which it is found again.
+    fn marks(&self, disks: &Disks) -> Tags {
+        match self.purpose {
+            Purpose::Request => disks.tags(&self.name),
+            Purpose::Clone => disks.clone_tags(&self.name),
+        }
+    }
+
+    /// Under what this process remembers it. No CSI name has a control character.
+    pub(super) fn key(&self) -> String {
+        match self.purpose {
+            Purpose::Request => self.name.clone(),
+            Purpose::Clone => format!("\0{}", self.name),
+        }
+    }
 }
 
 impl Disks {
@@ -24,37 +59,74 @@ impl Disks {
     /// then on the workload may write again (CSI `CreateSnapshot`).
     ///
     /// # Errors
-    /// [`Error::Exists`] when the name belongs to a snapshot of another disk.
+    /// [`Error::Exists`] when the name belongs to a snapshot of another disk; [`Error::NeverAttached`];
+    /// [`Error::SnapshotFailed`]: one that failed before its cut was never told to anybody, is deleted,
+    /// and the next call takes another.
     pub async fn create_snapshot(&self, deadline: Deadline, new: &NewSnapshot) -> Result<Snapshot> {
         loop {
             let id = self.take(deadline, new).await?;
             let Some(snapshot) = self.cut(deadline, new, &id).await? else {
                 tracing::warn!(snapshot.name = new.name, snapshot.id = %id, "it is gone");
-                self.trails.snapshots.note(&new.name, |past| {
-                    past.missed = None;
-                    past.gone = Some(id.to_string());
-                });
+                self.forget_snapshot(new, &id);
                 continue;
             };
-            self.trails
-                .snapshots
-                .note(&new.name, |past| past.refused = 0);
-            return match compare::snapshot(&snapshot, &new.source) {
-                None => Ok(snapshot),
-                Some(differences) => Err(Error::Exists {
+            if let Some(differences) = compare::snapshot(&snapshot, &new.source) {
+                return Err(Error::Exists {
                     name: new.name.clone(),
                     existing: format!("snapshot {id}"),
                     differences,
-                }),
-            };
+                });
+            }
+            if snapshot.status == SnapshotStatus::Failed {
+                return Err(self.failed(deadline, new, snapshot).await);
+            }
+            self.trails
+                .snapshots
+                .note(&new.key(), |past| past.refused = 0);
+            return Ok(snapshot);
+        }
+    }
+
+    /// The name has no snapshot any more, though its token still says so.
+    pub(super) fn forget_snapshot(&self, new: &NewSnapshot, id: &SnapshotId) {
+        self.trails.snapshots.note(&new.key(), |past| {
+            past.missed = None;
+            past.gone = Some(id.to_string());
+        });
+    }
+
+    async fn failed(&self, deadline: Deadline, new: &NewSnapshot, row: Snapshot) -> Error {
+        let snapshot = row.id;
+        if row.created.is_some() {
+            let next = "delete it and take another";
+            return Error::SnapshotFailed { snapshot, next };
+        }
+        match self.discard(deadline, &snapshot).await {
+            Ok(()) => {
+                self.forget_snapshot(new, &snapshot);
+                let next = "it is deleted, and another one is taken with the next call";
+                Error::SnapshotFailed { snapshot, next }
+            }
+            Err(error) => {
+                tracing::warn!(snapshot.id = %snapshot, %error, "a failed snapshot stays");
+                let next = "it is deleted with the next call";
+                Error::SnapshotFailed { snapshot, next }
+            }
         }
     }
 
     /// Begins the snapshot, once, whatever became of earlier calls.
     async fn take(&self, deadline: Deadline, new: &NewSnapshot) -> Result<SnapshotId> {
-        let past = self.trails.snapshots.of(&new.name);
-        let find = || self.find_snapshot(deadline, &new.name);
-        if !self.fresh.snapshots.token_suffices(&new.name)
+        let key = new.key();
+        let past = self.trails.snapshots.of(&key);
+        let marks = new.marks(self);
+        let find = async || {
+            let found = self.find_snapshot(deadline, &new.name, &marks).await?;
+            // An old description still has what this process saw end.
+            let live = |row: &Snapshot| past.gone.as_deref() != Some(row.id.as_str());
+            Ok(found.filter(live))
+        };
+        if !self.fresh.snapshots.token_suffices(&key)
             && let Some(snapshot) = find().await?
         {
             return Ok(snapshot.id);
@@ -62,7 +134,7 @@ impl Disks {
         // The source stays out of the token: with another one the cloud answers a mismatch, which is
         // how a name that is used twice shows.
         let (cluster, gone) = (self.cluster.as_str(), past.gone.as_deref());
-        let name = [cluster, new.name.as_str()].into_iter().chain(gone);
+        let name = [cluster, key.as_str()].into_iter().chain(gone);
         let token = ClientToken::derive("CreateSnapshot", name.clone());
         let refusal = match self.order_snapshot(deadline, new, token).await {
             Ok(id) => return Ok(id),
@@ -87,13 +159,7 @@ impl Disks {
             } else {
                 Err(refusal)
             };
-        outcome.map_err(|error| {
-            if error.has_code("InvalidDiskId.NotFound") {
-                let disk = new.source.clone();
-                return Error::NoSuchDisk { disk };
-            }
-            cloud(step(new))(error)
-        })
+        outcome.map_err(|refusal| refused(new, refusal))
     }
 
     async fn order_snapshot(
@@ -102,67 +168,106 @@ impl Disks {
         new: &NewSnapshot,
         token: ClientToken,
     ) -> api::Result<SnapshotId> {
+        let mut tags = new.tags.clone();
+        tags.extend(new.marks(self));
+        let name = match new.purpose {
+            Purpose::Request => label::display_name(&new.name),
+            Purpose::Clone => label::display_name(&format!("clone-for-{}", new.name)),
+        };
         let request = CreateSnapshot {
             disk: new.source.clone(),
-            name: label::display_name(&new.name),
-            retention_days: None,
-            tags: self.tags(&new.name),
+            name,
+            retention_days: new.retention_days,
+            resource_group: new.resource_group.clone(),
+            tags,
             token,
         };
         let outcome = self.ecs.create_snapshot(deadline, &request).await;
         if outcome.as_ref().is_err_and(is_final) {
             let trail = &self.trails.snapshots;
-            trail.note(&new.name, |past| past.refused += 1);
+            trail.note(&new.key(), |past| past.refused += 1);
         }
         outcome
     }
 
-    /// Waits for the cut; none once it can be believed that there is no such snapshot.
+    /// Waits for the cut, or for the failure; none once it can be believed that there is no such
+    /// snapshot.
     async fn cut(
         &self,
         deadline: Deadline,
         new: &NewSnapshot,
         id: &SnapshotId,
     ) -> Result<Option<Snapshot>> {
-        let mut missing = Missing::new(&self.trails.snapshots, &new.name, id.as_str());
+        let key = new.key();
+        let mut missing = Missing::new(&self.trails.snapshots, &key, id.as_str());
         let cut = |seen: Seen<Snapshot>| match seen {
-            Seen::Row(row) if row.status == SnapshotStatus::Failed => {
-                let snapshot = row.id.clone();
-                Some(Err(Error::SnapshotFailed { snapshot }))
-            }
             Seen::Row(row) => {
                 missing.shown();
-                let cut = row.created.is_some();
-                cut.then(|| Ok(Some(Snapshot::clone(&row))))
+                is_decided(&row).then(|| Some(Snapshot::clone(&row)))
             }
-            Seen::Nothing => missing.missed().then_some(Ok(None)),
+            Seen::Nothing => missing.missed().then_some(None),
             Seen::Failed(_) => None,
         };
         let waited = self.snapshots.until(id, deadline, cut).await;
-        waited.map_err(wait(step(new)))?
+        waited.map_err(wait(step(new)))
     }
 
-    /// Deletes the snapshot. One that is not there is success. Disks made from it stay as they are.
+    /// The snapshot as it stands. Many at a time cost one description for a hundred of them.
     ///
     /// # Errors
-    /// [`Error::NotOurs`], when nothing was done.
-    pub async fn delete_snapshot(&self, deadline: Deadline, id: &SnapshotId) -> Result<()> {
-        let step = || format!("delete snapshot {id}");
+    /// [`Error::NoSuchSnapshot`] once it can be believed that there is none; [`Error::NotCut`] before
+    /// its point in time is cut; [`Error::SnapshotFailed`].
+    pub async fn snapshot(&self, deadline: Deadline, id: &SnapshotId) -> Result<Snapshot> {
         let row = settled(&self.snapshots, id, deadline).await;
-        let Some(row) = row.map_err(wait(step()))? else {
-            return Ok(());
-        };
-        self.owns(&row.tags).map_err(|owner| Error::NotOurs {
-            what: format!("snapshot {id}"),
-            tag: tag::CLUSTER,
-            owner,
-            cluster: self.cluster.clone(),
+        let row = row.map_err(wait(format!("look at snapshot {id}")))?;
+        let row = row.ok_or_else(|| Error::NoSuchSnapshot {
+            snapshot: id.clone(),
         })?;
-        match self.ecs.delete_snapshot(deadline, id).await {
-            Err(error) if error.kind() == Kind::NotFound => Ok(()),
-            outcome => outcome.map_err(cloud(step())),
+        if row.status == SnapshotStatus::Failed {
+            return Err(Error::SnapshotFailed {
+                snapshot: id.clone(),
+                next: "delete it and take another",
+            });
         }
+        if row.created.is_none() {
+            let what = format!("snapshot {id}");
+            return Err(Error::NotCut { what });
+        }
+        Ok(Snapshot::clone(&row))
     }
+
+    /// The tags by which a clone's snapshot is found, which is no snapshot that anybody asked for.
+    pub(super) fn clone_tags(&self, volume: &str) -> Tags {
+        let mut tags = self.own();
+        tags.insert(tag::PURPOSE.to_owned(), tag::CLONE.to_owned());
+        tags.insert(tag::CLONE_FOR.to_owned(), volume.to_owned());
+        tags
+    }
+}
+
+/// Whether its point in time is cut, or never will be.
+pub(super) fn is_decided(row: &Snapshot) -> bool {
+    row.created.is_some() || row.status == SnapshotStatus::Failed
+}
+
+/// Whether the cloud takes no snapshot because nothing was ever written to the disk.
+pub(super) fn is_unwritten(refusal: &api::Error) -> bool {
+    refusal.has_code("IncorrectDiskStatus.NeverAttached")
+        || refusal.has_code("IncorrectDiskStatus.NeverUsed")
+}
+
+fn refused(new: &NewSnapshot, refusal: api::Error) -> Error {
+    let disk = new.source.clone();
+    if refusal.has_code("InvalidDiskId.NotFound") {
+        return Error::NoSuchDisk { disk };
+    }
+    if is_unwritten(&refusal) {
+        return Error::NeverAttached {
+            disk,
+            source: refusal,
+        };
+    }
+    cloud(step(new))(refusal)
 }
 
 fn step(new: &NewSnapshot) -> String {

@@ -22,6 +22,8 @@ pub(super) struct Trails {
     pub(super) growths: Trail,
     /// Of taking snapshots, by name.
     pub(super) snapshots: Trail,
+    /// Of taking snapshot groups, by name.
+    pub(super) groups: Trail,
 }
 
 /// The pasts of all names.

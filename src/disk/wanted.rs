@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use crate::model::{Category, PerformanceLevel, SizeRange, SnapshotId, Tags, ZoneId};
+use crate::model::{Category, DiskId, PerformanceLevel, SizeRange, SnapshotId, Tags, ZoneId};
 
 /// A disk that is wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,6 +20,8 @@ pub struct NewDisk {
     pub places: Vec<Place>,
     /// What to start from; none is blank.
     pub snapshot: Option<SnapshotId>,
+    /// The disk whose content it has, by way of a snapshot that is gone by then.
+    pub clone_of: Option<DiskId>,
     /// Encrypt at rest.
     pub encrypted: bool,
     /// By this key of the user's; needs `encrypted`.

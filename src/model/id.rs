@@ -98,6 +98,11 @@ id!(
     SnapshotId, "snapshot id", "\"s-\" followed by letters and digits, at most 64 characters", |t| has_prefix(t, "s-")
 );
 id!(
+    /// A group of snapshots cut at one instant: `ssg-` and letters or digits. It is also the CSI group
+    /// snapshot id.
+    SnapshotGroupId, "snapshot group id", "\"ssg-\" followed by letters and digits, at most 64 characters", |t| has_prefix(t, "ssg-")
+);
+id!(
     /// An instance (a machine): `i-` and letters or digits. It is also the CSI node id.
     InstanceId, "instance id", "\"i-\" followed by letters and digits, at most 64 characters", |t| has_prefix(t, "i-")
 );

@@ -11,6 +11,7 @@ pub mod instance;
 pub mod mount_flags;
 pub mod size;
 pub mod snapshot;
+pub mod snapshot_group;
 pub mod stock;
 pub mod tag;
 pub mod task;
@@ -22,11 +23,14 @@ pub use change::Change;
 pub use disk::{Disk, DiskKind, DiskStatus, Serial};
 pub use filesystem::{Filesystem, UnknownFilesystem};
 pub use health::{DiskHealth, HealthEvent};
-pub use id::{ClusterId, DiskId, InstanceId, InvalidId, RegionId, SnapshotId, TaskId, ZoneId};
+pub use id::{
+    ClusterId, DiskId, InstanceId, InvalidId, RegionId, SnapshotGroupId, SnapshotId, TaskId, ZoneId,
+};
 pub use instance::{Instance, InstanceStatus, InstanceType};
 pub use mount_flags::{InvalidMountFlag, MountFlags};
 pub use size::{Bytes, Gib, SizeRange};
 pub use snapshot::{Snapshot, SnapshotStatus};
+pub use snapshot_group::{GroupMember, SnapshotGroup};
 pub use stock::{Stock, ZoneStock};
 pub use tag::Tags;
 pub use task::{Task, TaskStatus};

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use jiff::Timestamp;
 
-use super::id::{DiskId, SnapshotId};
+use super::id::{DiskId, SnapshotGroupId, SnapshotId};
 use super::size::Gib;
 use super::tag::Tags;
 
@@ -72,6 +72,10 @@ pub struct Snapshot {
     pub created: Option<Timestamp>,
     /// Whether a disk can be made from it (`Available` in the API).
     pub available: bool,
+    /// Whether it is encrypted at rest; disks made from it must be, too.
+    pub encrypted: bool,
+    /// The group that it was cut with.
+    pub group: Option<SnapshotGroupId>,
     /// Its tags.
     pub tags: Tags,
 }

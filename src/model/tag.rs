@@ -14,6 +14,22 @@ pub const CSI_NAME: &str = "diskplugin.csi.example/name";
 /// Begins the tag key that says, on a disk, that the node whose id follows only reads it.
 pub const READ_ONLY_ON: &str = "diskplugin.csi.example/read-only-on-";
 
+/// The tag key that carries the id of the snapshot group which a snapshot belongs to.
+pub const GROUP: &str = "diskplugin.csi.example/snapshot-group";
+
+/// The tag key of a disk that carries the id of the disk which it was cloned from.
+pub const CLONE_OF: &str = "diskplugin.csi.example/clone-of";
+
+/// The tag key of the short-lived snapshot of a clone that carries the CSI name of the volume which is
+/// made from it.
+pub const CLONE_FOR: &str = "diskplugin.csi.example/clone-for";
+
+/// The tag key that says what a snapshot is for, where that is not a `VolumeSnapshot`; see [`CLONE`].
+pub const PURPOSE: &str = "diskplugin.csi.example/purpose";
+
+/// The value of [`PURPOSE`] of a clone's short-lived snapshot.
+pub const CLONE: &str = "clone";
+
 /// Longest tag value that the cloud takes, in characters.
 pub const LONGEST_VALUE: usize = 128;
 

@@ -18,6 +18,9 @@ pub(crate) enum Action {
     CreateSnapshot,
     DeleteSnapshot,
     DescribeSnapshots,
+    CreateSnapshotGroup,
+    DeleteSnapshotGroup,
+    DescribeSnapshotGroups,
     TagResources,
     UntagResources,
     ListTagResources,
@@ -28,7 +31,7 @@ pub(crate) enum Action {
 }
 
 impl Action {
-    pub(crate) const ALL: [Self; 20] = [
+    pub(crate) const ALL: [Self; 23] = [
         Self::CreateDisk,
         Self::DeleteDisk,
         Self::AttachDisk,
@@ -42,6 +45,9 @@ impl Action {
         Self::CreateSnapshot,
         Self::DeleteSnapshot,
         Self::DescribeSnapshots,
+        Self::CreateSnapshotGroup,
+        Self::DeleteSnapshotGroup,
+        Self::DescribeSnapshotGroups,
         Self::TagResources,
         Self::UntagResources,
         Self::ListTagResources,
@@ -66,6 +72,9 @@ impl Action {
             Self::CreateSnapshot => "CreateSnapshot",
             Self::DeleteSnapshot => "DeleteSnapshot",
             Self::DescribeSnapshots => "DescribeSnapshots",
+            Self::CreateSnapshotGroup => "CreateSnapshotGroup",
+            Self::DeleteSnapshotGroup => "DeleteSnapshotGroup",
+            Self::DescribeSnapshotGroups => "DescribeSnapshotGroups",
             Self::TagResources => "TagResources",
             Self::UntagResources => "UntagResources",
             Self::ListTagResources => "ListTagResources",

@@ -57,6 +57,10 @@ pub(crate) enum Due {
     SnapshotFailed {
         snapshot: String,
     },
+    /// The days for which a snapshot is kept are over.
+    SnapshotExpired {
+        snapshot: String,
+    },
     SnapshotDeleted {
         snapshot: String,
     },

@@ -1,8 +1,8 @@
 //! What the trait asks for, as the parameters of the API, for the face in memory.
 
 use crate::cloud::{
-    CreateDisk, CreateSnapshot, DescribeTasks, ListTagResources, ModifyDiskAttribute,
-    ModifyDiskSpec, ResizeDisk, ResizeMode, TagTarget,
+    CreateDisk, CreateSnapshot, CreateSnapshotGroup, DescribeSnapshotGroups, DescribeTasks,
+    ListTagResources, ModifyDiskAttribute, ModifyDiskSpec, ResizeDisk, ResizeMode, TagTarget,
 };
 use crate::model::{DiskId, SnapshotId, TaskId};
 
@@ -91,7 +91,31 @@ pub(crate) fn create_snapshot(request: &CreateSnapshot) -> Params {
         .with("SnapshotName", &request.name)
         .with("ClientToken", request.token.as_str())
         .with_opt("RetentionDays", days)
+        .with_opt("ResourceGroupId", request.resource_group.as_deref())
         .with_tags(&request.tags)
+}
+
+pub(crate) fn create_snapshot_group(region: Params, request: &CreateSnapshotGroup) -> Params {
+    let mut params = region
+        .with("Name", &request.name)
+        .with("ClientToken", request.token.as_str())
+        .with_opt("ResourceGroupId", request.resource_group.as_deref())
+        .with_tags(&request.tags);
+    for (n, disk) in (1..).zip(&request.disks) {
+        params.set(format!("DiskId.{n}"), disk.as_str());
+    }
+    params
+}
+
+pub(crate) fn describe_snapshot_groups(region: Params, query: &DescribeSnapshotGroups) -> Params {
+    let mut params = region
+        .with("MaxResults", "100")
+        .with_opt("NextToken", query.next.as_deref())
+        .with_tags(&query.tags);
+    for (n, group) in (1..).zip(query.ids.iter().flatten()) {
+        params.set(format!("SnapshotGroupId.{n}"), group.as_str());
+    }
+    params
 }
 
 /// What to tag or untag.

@@ -331,6 +331,7 @@ impl World {
             "region": self.region,
             "zones": self.zones,
             "disks": disks.collect::<Vec<_>>(),
+            "groups": self.groups.values().map(|row| json!(row)).collect::<Vec<_>>(),
             "snapshots": self.snapshots.values().map(|row| json!(row)).collect::<Vec<_>>(),
             "tasks": self.tasks.iter().map(|row| json!(row)).collect::<Vec<_>>(),
             "instances": self.instances.values().map(|row| json!(row)).collect::<Vec<_>>(),

@@ -37,6 +37,8 @@ pub struct Config {
     pub limits: Quotas,
     /// Keys of the user's, and whether all disks are encrypted.
     pub keys: Keys,
+    /// What keeps snapshots from being deleted or used.
+    pub holds: Holds,
     /// The instance metadata service.
     pub metadata: Metadata,
     /// The Security Token Service.
@@ -125,6 +127,8 @@ pub struct Rules {
     /// How long after a create a repeat of it is still "in flight".
     #[serde(with = "text")]
     pub token_in_flight: Duration,
+    /// Rows that a list filtered by tags or resource group shows at all, whatever the page.
+    pub filtered_rows: usize,
     /// How long a `NextToken` is good.
     #[serde(with = "text")]
     pub page_memory: Duration,
@@ -167,6 +171,7 @@ impl Default for Rules {
             token_burn_percent: 0,
             token_memory: Duration::from_hours(24),
             token_in_flight: Duration::ZERO,
+            filtered_rows: 1000,
             page_memory: Duration::from_hours(1),
             cooling: Duration::ZERO,
             stock_lags: false,
@@ -204,6 +209,18 @@ pub enum DefaultEncryption {
     Upgrade,
     /// It is refused (`InvalidEncrypted.NotMatchDiskDefaultEncryption`).
     Refuse,
+}
+
+/// Snapshots, by id, that somebody holds in a way which no call of this fake makes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(default, deny_unknown_fields)]
+pub struct Holds {
+    /// An image was made from them: deleting is `SnapshotCreatedImage`, forced or not.
+    pub images: Vec<String>,
+    /// They are locked: deleting is `InvalidOperation.SnapshotIsLocked`.
+    pub locked: Vec<String>,
+    /// They are in the archive: creating a disk is `InvalidSnapshotId.NotReady`.
+    pub archived: Vec<String>,
 }
 
 /// Limits of the account.

@@ -2,29 +2,48 @@
 
 use jiff::Timestamp;
 
-use crate::cloud::{Page, Unreadable};
+use crate::cloud::{Error, KeptMember, Kind, Page, Unreadable};
 use crate::model::{
-    Category, Disk, DiskHealth, DiskId, DiskKind, DiskStatus, Gib, HealthEvent, Instance,
-    InstanceId, InstanceStatus, InstanceType, Serial, Snapshot, SnapshotId, SnapshotStatus, Stock,
-    Task, TaskId, TaskStatus, ZoneId, ZoneStock,
+    Category, Disk, DiskHealth, DiskId, DiskKind, DiskStatus, Gib, GroupMember, HealthEvent,
+    Instance, InstanceId, InstanceStatus, InstanceType, Serial, Snapshot, SnapshotGroup,
+    SnapshotGroupId, SnapshotId, SnapshotStatus, Stock, Task, TaskId, TaskStatus, ZoneId,
+    ZoneStock,
 };
 
+use super::action::Action;
 use super::disk::DiskRow;
+use super::group::{GroupView, Kept};
 use super::health::HealthRow;
 use super::instance::InstanceRow;
 use super::machine::MachineType;
 use super::reply::Listing;
+use super::reply::Refusal;
 use super::snapshot::SnapshotRow;
 use super::stock::ZoneOffer;
 use super::task::TaskRow;
 
 const OWN: &str = "the world makes no other ids, and takes no others";
 
+pub(crate) fn error(action: &'static str, refusal: Refusal, request_id: String) -> Error {
+    Error::answered(action, refusal.status, &refusal.code)
+        .with_message(refusal.message.unwrap_or_default())
+        .with_request_id(request_id)
+        .with_wait(refusal.wait)
+}
+
+pub(crate) fn wrong(action: Action) -> Error {
+    Error::new(Kind::Ambiguous, action.as_str()).with_message("the answer is of another action")
+}
+
 pub(crate) fn disk_id(id: &str) -> DiskId {
     id.parse().expect(OWN)
 }
 
 pub(crate) fn snapshot_id(id: &str) -> SnapshotId {
+    id.parse().expect(OWN)
+}
+
+pub(crate) fn group_id(id: &str) -> SnapshotGroupId {
     id.parse().expect(OWN)
 }
 
@@ -123,8 +142,36 @@ pub(crate) fn snapshot(row: SnapshotRow) -> Snapshot {
         source_size: Gib(row.size),
         status,
         created: row.cut.and_then(second),
+        encrypted: row.encrypted,
+        // A description names the group only in words, which it does from the start.
+        group: row.group.as_deref().map(group_id),
         name: row.name,
         tags: row.tags,
+    }
+}
+
+pub(crate) fn group(view: GroupView) -> SnapshotGroup {
+    let Ok(status) = view.status().parse::<SnapshotStatus>();
+    let members = view.members.iter().map(|row| GroupMember {
+        snapshot: snapshot_id(&row.id),
+        source: Some(disk_id(&row.disk)),
+        available: row.available(),
+    });
+    SnapshotGroup {
+        id: group_id(&view.row.id),
+        status,
+        created: second(view.row.created),
+        members: members.collect(),
+        name: view.row.name,
+        tags: view.row.tags,
+    }
+}
+
+pub(crate) fn kept(kept: Kept) -> KeptMember {
+    KeptMember {
+        snapshot: kept.snapshot,
+        code: kept.refusal.code,
+        message: kept.refusal.message.unwrap_or_default(),
     }
 }
 

@@ -149,7 +149,7 @@ impl World {
             Some(id) => {
                 let missing = || Refusal::new(404, "InvalidSnapshotId.NotFound");
                 let row = self.snapshot(id).ok_or_else(missing)?;
-                if !row.available() {
+                if !row.available() || self.config.holds.archived.iter().any(|held| held == id) {
                     return Err(Refusal::new(403, "InvalidSnapshotId.NotReady"));
                 }
                 if row.encrypted && !order.encrypted {

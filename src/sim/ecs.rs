@@ -9,13 +9,15 @@ use async_trait::async_trait;
 
 use crate::base::Deadline;
 use crate::cloud::{
-    self, AttachDisk, CreateDisk, CreateSnapshot, DescribeDisks, DescribeInstances,
-    DescribeSnapshots, DescribeStock, DescribeTasks, DetachDisk, Ecs, Error, Kind,
-    ListTagResources, ModifyDiskAttribute, ModifyDiskSpec, Page, ResizeDisk, TagResources,
-    UntagResources,
+    self, AttachDisk, CreateDisk, CreateSnapshot, CreateSnapshotGroup, DescribeDisks,
+    DescribeInstances, DescribeSnapshotGroups, DescribeSnapshots, DescribeStock, DescribeTasks,
+    DetachDisk, Ecs, Error, KeptMember, Kind, ListTagResources, ModifyDiskAttribute,
+    ModifyDiskSpec, Page, ResizeDisk, TagResources, UntagResources,
 };
-use crate::model::{Disk, DiskHealth, DiskId, Instance, InstanceType, Snapshot, SnapshotId};
-use crate::model::{Task, TaskId, ZoneStock};
+use crate::model::{
+    Disk, DiskHealth, DiskId, Instance, InstanceType, Snapshot, SnapshotGroup, SnapshotGroupId,
+    SnapshotId, Task, TaskId, ZoneStock,
+};
 
 use super::action::Action;
 use super::ask;
@@ -23,7 +25,7 @@ use super::convert;
 use super::gate::Call;
 use super::log::Via;
 use super::params::Params;
-use super::reply::{Answer, Listing, Mangle, Refusal};
+use super::reply::{Answer, Listing, Mangle};
 use super::shared::Shared;
 
 /// The fake cloud, called without a wire.
@@ -70,7 +72,7 @@ impl SimEcs {
             Some(Mangle::Html) => Err(Error::answered(name, 502, "")),
             None => served
                 .reply
-                .map_err(|refusal| error(name, refusal, served.request_id)),
+                .map_err(|refusal| convert::error(name, refusal, served.request_id)),
         }
     }
 
@@ -86,17 +88,6 @@ async fn pause(deadline: Deadline, delay: Duration, action: &'static str) -> clo
     }
     let slept = deadline.bound(tokio::time::sleep(delay)).await;
     slept.map_err(|_| Error::new(Kind::Deadline, action))
-}
-
-fn error(action: &'static str, refusal: Refusal, request_id: String) -> Error {
-    Error::answered(action, refusal.status, &refusal.code)
-        .with_message(refusal.message.unwrap_or_default())
-        .with_request_id(request_id)
-        .with_wait(refusal.wait)
-}
-
-fn wrong(action: Action) -> Error {
-    Error::new(Kind::Ambiguous, action.as_str()).with_message("the answer is of another action")
 }
 
 fn id_array<T: AsRef<str>>(ids: impl Iterator<Item = T>) -> String {
@@ -120,7 +111,7 @@ impl Ecs for SimEcs {
         let params = ask::create_disk(self.region(), request);
         match self.call(deadline, Action::CreateDisk, params).await? {
             Answer::Disk(id) => Ok(convert::disk_id(&id)),
-            _ => Err(wrong(Action::CreateDisk)),
+            _ => Err(convert::wrong(Action::CreateDisk)),
         }
     }
 
@@ -163,7 +154,7 @@ impl Ecs for SimEcs {
             .with_tags(&query.tags);
         match self.call(deadline, Action::DescribeDisks, params).await? {
             Answer::Disks(listing) => Ok(convert::disks(listing)),
-            _ => Err(wrong(Action::DescribeDisks)),
+            _ => Err(convert::wrong(Action::DescribeDisks)),
         }
     }
 
@@ -184,7 +175,7 @@ impl Ecs for SimEcs {
             .await?
         {
             Answer::Task(task) => Ok(task.map(|id| convert::task_id(&id))),
-            _ => Err(wrong(action)),
+            _ => Err(convert::wrong(action)),
         }
     }
 
@@ -207,7 +198,7 @@ impl Ecs for SimEcs {
         let params = ask::describe_tasks(self.region(), query);
         match self.call(deadline, Action::DescribeTasks, params).await? {
             Answer::Tasks(listing) => Ok(page(listing, convert::task)),
-            _ => Err(wrong(Action::DescribeTasks)),
+            _ => Err(convert::wrong(Action::DescribeTasks)),
         }
     }
 
@@ -220,7 +211,7 @@ impl Ecs for SimEcs {
         let action = Action::DescribeDisksFullStatus;
         match self.call(deadline, action, params).await? {
             Answer::Health(listing) => Ok(page(listing, convert::health)),
-            _ => Err(wrong(action)),
+            _ => Err(convert::wrong(action)),
         }
     }
 
@@ -232,7 +223,7 @@ impl Ecs for SimEcs {
         let params = ask::create_snapshot(request);
         match self.call(deadline, Action::CreateSnapshot, params).await? {
             Answer::Snapshot(id) => Ok(convert::snapshot_id(&id)),
-            _ => Err(wrong(Action::CreateSnapshot)),
+            _ => Err(convert::wrong(Action::CreateSnapshot)),
         }
     }
 
@@ -268,7 +259,46 @@ impl Ecs for SimEcs {
             .await?
         {
             Answer::Snapshots(listing) => Ok(page(listing, convert::snapshot)),
-            _ => Err(wrong(Action::DescribeSnapshots)),
+            _ => Err(convert::wrong(Action::DescribeSnapshots)),
+        }
+    }
+
+    async fn create_snapshot_group(
+        &self,
+        deadline: Deadline,
+        request: &CreateSnapshotGroup,
+    ) -> cloud::Result<SnapshotGroupId> {
+        let params = ask::create_snapshot_group(self.region(), request);
+        let action = Action::CreateSnapshotGroup;
+        match self.call(deadline, action, params).await? {
+            Answer::Group(id) => Ok(convert::group_id(&id)),
+            _ => Err(convert::wrong(action)),
+        }
+    }
+
+    async fn describe_snapshot_groups(
+        &self,
+        deadline: Deadline,
+        query: &DescribeSnapshotGroups,
+    ) -> cloud::Result<Page<SnapshotGroup>> {
+        let params = ask::describe_snapshot_groups(self.region(), query);
+        let action = Action::DescribeSnapshotGroups;
+        match self.call(deadline, action, params).await? {
+            Answer::Groups(listing) => Ok(page(listing, convert::group)),
+            _ => Err(convert::wrong(action)),
+        }
+    }
+
+    async fn delete_snapshot_group(
+        &self,
+        deadline: Deadline,
+        group: &SnapshotGroupId,
+    ) -> cloud::Result<Vec<KeptMember>> {
+        let params = self.region().with("SnapshotGroupId", group.as_str());
+        let action = Action::DeleteSnapshotGroup;
+        match self.call(deadline, action, params).await? {
+            Answer::GroupDeleted(kept) => Ok(kept.into_iter().map(convert::kept).collect()),
+            _ => Err(convert::wrong(action)),
         }
     }
 
@@ -302,7 +332,7 @@ impl Ecs for SimEcs {
                 ids.dedup();
                 Ok(Page::new(ids, listing.next))
             }
-            _ => Err(wrong(action)),
+            _ => Err(convert::wrong(action)),
         }
     }
 
@@ -323,7 +353,7 @@ impl Ecs for SimEcs {
             .await?
         {
             Answer::Instances(listing) => Ok(page(listing, convert::instance)),
-            _ => Err(wrong(Action::DescribeInstances)),
+            _ => Err(convert::wrong(Action::DescribeInstances)),
         }
     }
 
@@ -339,7 +369,7 @@ impl Ecs for SimEcs {
         let action = Action::DescribeInstanceTypes;
         match self.call(deadline, action, params).await? {
             Answer::Types(types) => Ok(types.into_iter().map(convert::machine).collect()),
-            _ => Err(wrong(action)),
+            _ => Err(convert::wrong(action)),
         }
     }
 
@@ -362,7 +392,7 @@ impl Ecs for SimEcs {
         let action = Action::DescribeAvailableResource;
         match self.call(deadline, action, params).await? {
             Answer::Stock(zones) => Ok(zones.into_iter().map(convert::stock).collect()),
-            _ => Err(wrong(action)),
+            _ => Err(convert::wrong(action)),
         }
     }
 }

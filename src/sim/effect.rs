@@ -138,6 +138,7 @@ impl World {
             | Due::Modified { .. }
             | Due::Accomplished { .. }
             | Due::SnapshotFailed { .. }
+            | Due::SnapshotExpired { .. }
             | Due::Power { .. } => return None,
         })
     }

@@ -138,6 +138,9 @@ impl World {
             Action::CreateSnapshot => self.create_snapshot(params, fails_later),
             Action::DeleteSnapshot => self.delete_snapshot(params),
             Action::DescribeSnapshots => self.describe_snapshots(params),
+            Action::CreateSnapshotGroup => self.create_snapshot_group(params, fails_later),
+            Action::DeleteSnapshotGroup => self.delete_snapshot_group(params),
+            Action::DescribeSnapshotGroups => self.describe_snapshot_groups(params),
             Action::TagResources => self.tag_resources(params),
             Action::UntagResources => self.untag_resources(params),
             Action::ListTagResources => self.list_tag_resources(params),
@@ -207,6 +210,7 @@ fn denial(action: Action) -> Reply {
     }
     Ok(match action {
         Action::DescribeSnapshots => Answer::Snapshots(Listing::empty()),
+        Action::DescribeSnapshotGroups => Answer::Groups(Listing::empty()),
         Action::DescribeInstances => Answer::Instances(Listing::empty()),
         Action::DescribeInstanceTypes => Answer::Types(Vec::new()),
         Action::DescribeAvailableResource => Answer::Stock(Vec::new()),

@@ -17,7 +17,7 @@ use super::world::World;
 
 impl World {
     /// The time as of which a read is served.
-    fn replica_time(&mut self) -> Option<Timestamp> {
+    pub(super) fn replica_time(&mut self) -> Option<Timestamp> {
         let stale = &self.config.stale;
         if stale.lag.is_zero() {
             return None;
@@ -75,7 +75,7 @@ impl World {
             .is_some_and(|row| carries(&row.tags, tags))
     }
 
-    fn check_region(&self, params: &Params) -> Result<(), Refusal> {
+    pub(super) fn check_region(&self, params: &Params) -> Result<(), Refusal> {
         match params.get("RegionId") {
             None => Err(Refusal::new(400, "MissingParamter.RegionId")),
             Some(region) if region == self.region => Ok(()),
@@ -166,7 +166,7 @@ impl World {
         self.page(params, 10..=100, rows).map(Answer::Snapshots)
     }
 
-    fn snapshot_as_of(&self, id: &str, time: Option<Timestamp>) -> Option<&SnapshotRow> {
+    pub(super) fn snapshot_as_of(&self, id: &str, time: Option<Timestamp>) -> Option<&SnapshotRow> {
         match time.and_then(|time| self.old_snapshots.at(id, time)) {
             Some(old) => old,
             None => self.snapshot(id),

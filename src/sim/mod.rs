@@ -21,6 +21,7 @@ mod effect;
 pub mod fault;
 mod found;
 mod gate;
+mod group;
 pub mod health;
 mod http;
 mod ids;

@@ -86,8 +86,12 @@ impl World {
         &mut self,
         params: &Params,
         sizes: RangeInclusive<u64>,
-        rows: Vec<(String, T)>,
+        mut rows: Vec<(String, T)>,
     ) -> Result<Listing<T>, Refusal> {
+        // Beyond that, the documents say, one has to list by other means.
+        if params.get("Tag.1.Key").is_some() || params.get("ResourceGroupId").is_some() {
+            rows.truncate(self.config.rules.filtered_rows);
+        }
         let size: Option<u64> = params.parsed("MaxResults")?;
         let token = params.get("NextToken");
         if size.is_some() || token.is_some() {

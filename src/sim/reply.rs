@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::disk::DiskRow;
+use super::group::{GroupView, Kept};
 use super::health::HealthRow;
 use super::instance::InstanceRow;
 use super::machine::MachineType;
@@ -24,6 +25,10 @@ pub(crate) enum Answer {
     Health(Listing<HealthRow>),
     Tagged(Listing<TaggedRow>),
     Snapshots(Listing<SnapshotRow>),
+    Group(String),
+    Groups(Listing<GroupView>),
+    /// A group was deleted, but for these of its snapshots.
+    GroupDeleted(Vec<Kept>),
     Instances(Listing<InstanceRow>),
     Types(Vec<MachineType>),
     Stock(Vec<ZoneOffer>),

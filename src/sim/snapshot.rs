@@ -1,6 +1,7 @@
 //! Snapshots: as the world knows them, and `CreateSnapshot` and `DeleteSnapshot`.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -46,6 +47,8 @@ pub(crate) struct SnapshotRow {
     pub(crate) begun: Timestamp,
     pub(crate) ends: Timestamp,
     pub(crate) retention_days: Option<u32>,
+    pub(crate) resource_group: Option<String>,
+    pub(crate) group: Option<String>,
     pub(crate) tags: BTreeMap<String, String>,
 }
 
@@ -104,39 +107,59 @@ impl World {
         let Some(source) = self.disk(disk).cloned() else {
             return Err(Refusal::new(404, "InvalidDiskId.NotFound"));
         };
+        let (cut, whole) = self.snapshot_delays();
         let id = format!("s-{}", self.rng.body());
+        self.put_snapshot(
+            cut,
+            fails_later,
+            SnapshotRow {
+                id: id.clone(),
+                name: snapshot_name.to_owned(),
+                description: params.get("Description").unwrap_or_default().to_owned(),
+                disk: disk.to_owned(),
+                category: source.category,
+                size: source.size,
+                encrypted: source.encrypted,
+                stage: Stage::Progressing,
+                cut: None,
+                begun: self.now,
+                ends: after(self.now, whole),
+                retention_days,
+                resource_group: params.get("ResourceGroupId").map(str::to_owned),
+                group: None,
+                tags,
+            },
+        );
+        Ok(Answer::Snapshot(id))
+    }
+
+    /// How long until the cut and until the end.
+    pub(super) fn snapshot_delays(&mut self) -> (Duration, Duration) {
         let delays = self.config.delays.clone();
         let cut = delays.cut.draw(&mut self.rng);
-        let whole = delays.snapshot.draw(&mut self.rng).max(cut);
-        let row = SnapshotRow {
-            id: id.clone(),
-            name: snapshot_name.to_owned(),
-            description: params.get("Description").unwrap_or_default().to_owned(),
-            disk: disk.to_owned(),
-            category: source.category,
-            size: source.size,
-            encrypted: source.encrypted,
-            stage: Stage::Progressing,
-            cut: None,
-            begun: self.now,
-            ends: after(self.now, whole),
-            retention_days,
-            tags,
-        };
-        self.note_snapshot(&id, None, Some(&row));
-        self.cut_from.add(disk, &id);
-        self.snapshots.insert(id.clone(), row);
-        let snapshot = id.clone();
+        (cut, delays.snapshot.draw(&mut self.rng).max(cut))
+    }
+
+    /// Puts a snapshot that has just begun, and plans what becomes of it.
+    pub(super) fn put_snapshot(&mut self, cut: Duration, fails_later: bool, row: SnapshotRow) {
+        self.note_snapshot(&row.id, None, Some(&row));
+        self.cut_from.add(&row.disk, &row.id);
+        let snapshot = row.id.clone();
+        if let Some(days) = row.retention_days {
+            let snapshot = snapshot.clone();
+            let life = Duration::from_hours(24 * u64::from(days));
+            self.plan(life, Due::SnapshotExpired { snapshot });
+        }
+        self.snapshots.insert(row.id.clone(), row);
         let due = if fails_later {
             Due::SnapshotFailed { snapshot }
         } else {
             Due::Cut { snapshot }
         };
         self.plan(cut, due);
-        Ok(Answer::Snapshot(id))
     }
 
-    fn check_snapshot_source(&mut self, disk: &str) -> Result<(), Refusal> {
+    pub(super) fn check_snapshot_source(&mut self, disk: &str) -> Result<(), Refusal> {
         let missing = || Refusal::new(404, "InvalidDiskId.NotFound");
         let row = self.disk(disk).ok_or_else(missing)?;
         match row.status() {
@@ -203,16 +226,45 @@ impl World {
         if used && !force && self.config.rules.snapshot_in_use {
             return Err(Refusal::new(403, "SnapshotCreatedDisk"));
         }
+        if let Some(refusal) = self.held(id) {
+            return Err(refusal);
+        }
+        self.drop_snapshot(id);
+        Ok(Answer::Done)
+    }
+
+    /// Why the snapshot cannot be deleted, not even by force.
+    pub(super) fn held(&self, id: &str) -> Option<Refusal> {
+        let holds = &self.config.holds;
+        let has = |ids: &[String]| ids.iter().any(|held| held == id);
+        if has(&holds.images) {
+            return Some(Refusal::new(403, "SnapshotCreatedImage"));
+        }
+        has(&holds.locked).then(|| Refusal::new(403, "InvalidOperation.SnapshotIsLocked"))
+    }
+
+    pub(super) fn drop_snapshot(&mut self, id: &str) {
         self.agenda.cancel(|due| {
-            matches!(due, Due::Cut { snapshot } | Due::Accomplished { snapshot } if snapshot == id)
+            matches!(
+                due,
+                Due::Cut { snapshot }
+                    | Due::Accomplished { snapshot }
+                    | Due::SnapshotExpired { snapshot } if snapshot == id
+            )
         });
         if let Some(old) = self.snapshots.remove(id) {
             self.cut_from.remove(&old.disk, id);
             self.note_snapshot(id, Some(&old), None);
+            self.shrink_group(old.group.as_deref());
         }
         let snapshot = id.to_owned();
-        self.plan(std::time::Duration::ZERO, Due::SnapshotDeleted { snapshot });
-        Ok(Answer::Done)
+        self.plan(Duration::ZERO, Due::SnapshotDeleted { snapshot });
+    }
+
+    pub(crate) fn snapshot_expired(&mut self, id: &str) {
+        if self.held(id).is_none() {
+            self.drop_snapshot(id);
+        }
     }
 
     pub(crate) fn snapshot(&self, id: &str) -> Option<&SnapshotRow> {

@@ -90,10 +90,9 @@ impl World {
 }
 
 fn mismatch(action: Action) -> Refusal {
-    let status = if action == Action::CreateSnapshot {
-        403
-    } else {
-        400
+    let status = match action {
+        Action::CreateSnapshot | Action::CreateSnapshotGroup => 403,
+        _ => 400,
     };
     Refusal::new(status, "IdempotentParameterMismatch")
         .because("The request uses the same client token as a previous, but non-identical request.")
@@ -101,7 +100,9 @@ fn mismatch(action: Action) -> Refusal {
 
 fn in_flight(action: Action) -> Refusal {
     match action {
-        Action::CreateSnapshot => Refusal::new(403, "IdempotentProcessing"),
+        Action::CreateSnapshot | Action::CreateSnapshotGroup => {
+            Refusal::new(403, "IdempotentProcessing")
+        }
         _ => Refusal::new(403, "LastTokenProcessing"),
     }
 }

@@ -10,6 +10,7 @@ use super::config::{Alternatives, Config};
 use super::disk::DiskRow;
 use super::effect::Effects;
 use super::fault::FaultCounters;
+use super::group::GroupRow;
 use super::ids::Rng;
 use super::index::Index;
 use super::instance::{InstanceRow, NodeSpec};
@@ -46,6 +47,7 @@ pub(crate) struct World {
     pub(crate) rng: Rng,
     pub(crate) disks: BTreeMap<String, DiskRow>,
     pub(crate) snapshots: BTreeMap<String, SnapshotRow>,
+    pub(crate) groups: BTreeMap<String, GroupRow>,
     pub(crate) instances: BTreeMap<String, InstanceRow>,
     /// The spec changes, the oldest first.
     pub(crate) tasks: Vec<TaskRow>,
@@ -59,6 +61,7 @@ pub(crate) struct World {
     pub(crate) old_snapshots: History<SnapshotRow>,
     /// What was sold out before, and until when.
     pub(crate) sold_before: VecDeque<(Timestamp, Vec<SoldOut>)>,
+    pub(crate) old_groups: History<GroupRow>,
     pub(crate) tokens: Tokens,
     pub(crate) pages: Pages,
     pub(crate) throttle: Throttle,
@@ -78,6 +81,7 @@ impl World {
             rng: Rng::new(genesis.seed),
             disks: BTreeMap::new(),
             snapshots: BTreeMap::new(),
+            groups: BTreeMap::new(),
             instances: BTreeMap::new(),
             tasks: Vec::new(),
             held_by: Index::default(),
@@ -86,6 +90,7 @@ impl World {
             old_disks: History::default(),
             old_snapshots: History::default(),
             sold_before: VecDeque::new(),
+            old_groups: History::default(),
             tokens: Tokens::default(),
             pages: Pages::default(),
             throttle: Throttle::default(),
@@ -168,6 +173,7 @@ impl World {
             Due::Cut { snapshot } => self.snapshot_cut(&snapshot, success),
             Due::Accomplished { snapshot } => self.snapshot_accomplished(&snapshot),
             Due::SnapshotFailed { snapshot } => self.snapshot_failed(&snapshot),
+            Due::SnapshotExpired { snapshot } => self.snapshot_expired(&snapshot),
             Due::SnapshotDeleted { .. } => {}
             Due::Power { instance, to } => self.instance_power(&instance, to),
         }

@@ -42,7 +42,7 @@ async fn over_memory(seed: u64, weather: Weather) -> Outcome {
     let clock = TokioClock::starting_at(Timestamp::from_second(1_800_000_000).unwrap());
     let options = Options::from_flags(flags).unwrap();
     let cloud = Cloud::in_memory(&options, Arc::new(clock));
-    let ecs = Arc::new(Patient(cloud.ecs()));
+    let ecs = Arc::new(Patient::new(&cloud));
     run(&cloud, ecs, Arc::new(clock), (VOLUMES, weather, PATIENCE)).await
 }
 

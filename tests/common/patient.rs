@@ -7,12 +7,14 @@ use diskplugin::base::Deadline;
 use diskplugin::cloud::retry::{Repeat, run};
 use diskplugin::cloud::throttle::{Class, Gate};
 use diskplugin::cloud::{
-    AttachDisk, CreateDisk, CreateSnapshot, DescribeDisks, DescribeInstances, DescribeSnapshots,
-    DescribeStock, DescribeTasks, DetachDisk, Ecs, ListTagResources, ModifyDiskAttribute,
-    ModifyDiskSpec, Page, ResizeDisk, Result, TagResources, UntagResources,
+    AttachDisk, CreateDisk, CreateSnapshot, CreateSnapshotGroup, DescribeDisks, DescribeInstances,
+    DescribeSnapshotGroups, DescribeSnapshots, DescribeStock, DescribeTasks, DetachDisk, Ecs,
+    KeptMember, ListTagResources, ModifyDiskAttribute, ModifyDiskSpec, Page, ResizeDisk, Result,
+    TagResources, UntagResources,
 };
 use diskplugin::model::{
-    Disk, DiskHealth, DiskId, Instance, InstanceType, Snapshot, SnapshotId, Task, TaskId, ZoneStock,
+    Disk, DiskHealth, DiskId, Instance, InstanceType, Snapshot, SnapshotGroup, SnapshotGroupId,
+    SnapshotId, Task, TaskId, ZoneStock,
 };
 use diskplugin::sim::{Cloud, SimEcs};
 
@@ -69,6 +71,9 @@ patient! {
     Freely "CreateSnapshot" create_snapshot(CreateSnapshot) -> SnapshotId;
     Freely "DeleteSnapshot" delete_snapshot(SnapshotId) -> ();
     Freely "DescribeSnapshots" describe_snapshots(DescribeSnapshots) -> Page<Snapshot>;
+    Freely "CreateSnapshotGroup" create_snapshot_group(CreateSnapshotGroup) -> SnapshotGroupId;
+    Freely "DescribeSnapshotGroups" describe_snapshot_groups(DescribeSnapshotGroups) -> Page<SnapshotGroup>;
+    Freely "DeleteSnapshotGroup" delete_snapshot_group(SnapshotGroupId) -> Vec<KeptMember>;
     Freely "TagResources" tag_resources(TagResources) -> ();
     Freely "UntagResources" untag_resources(UntagResources) -> ();
     Freely "ListTagResources" list_tag_resources(ListTagResources) -> Page<String>;

@@ -35,6 +35,7 @@ mod attachments;
 mod attempts;
 mod disks;
 mod errors;
+mod groups;
 mod health;
 mod lag;
 mod machines;

@@ -176,6 +176,7 @@ pub(crate) fn cut(disk: &DiskId, name: &str) -> CreateSnapshot {
         disk: disk.clone(),
         name: name.to_owned(),
         retention_days: None,
+        resource_group: None,
         tags: Tags::new(),
         token: ClientToken::derive("CreateSnapshot", [name]),
     }

@@ -217,10 +217,12 @@ async fn exactly_the_calls_that_are_served_are_advertised() {
     assert_eq!(
         types,
         [
+            "CLONE_VOLUME",
             "CREATE_DELETE_SNAPSHOT",
             "CREATE_DELETE_VOLUME",
             "EXPAND_VOLUME",
             "GET_CAPACITY",
+            "GET_SNAPSHOT",
             "GET_VOLUME",
             "GET_VOLUME_HEALTH",
             "LIST_SNAPSHOTS",

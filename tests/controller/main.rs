@@ -12,6 +12,7 @@ mod capability;
 mod class;
 mod code;
 mod field;
+mod group;
 mod kit;
 mod modify;
 mod place;

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+use diskplugin::csi::param::snapshot::SnapshotClass;
 use diskplugin::csi::param::{Class, mutable};
 use diskplugin::model::{Category, Filesystem};
 use diskplugin::sim::config::Config;
@@ -39,6 +40,23 @@ fn every_mutable_parameter_has_its_row() {
             .map(|name| format!("| `{name}` |"))
             .filter(|row| !text.contains(row)),
     );
+}
+
+#[test]
+fn every_parameter_of_both_snapshot_classes_has_its_row() {
+    let unknown = HashMap::from([("unknown".to_owned(), String::new())]);
+    let text = read("docs/reference/snapshot-class.md");
+    let (single, group) = text.split_once("## VolumeGroupSnapshotClass").unwrap();
+    for (page, refusal) in [
+        (single, SnapshotClass::read(&unknown)),
+        (group, SnapshotClass::read_of_group(&unknown)),
+    ] {
+        let refusal = refusal.unwrap_err().message().to_owned();
+        let allowed = refusal.split_once("allowed are ").expect("it says so").1;
+        let allowed = allowed.replace(" and ", ", ");
+        let rows = allowed.split(", ").map(|name| format!("| `{name}` |"));
+        report(rows.filter(|row| !page.contains(row)));
+    }
 }
 
 #[test]
@@ -110,19 +128,23 @@ fn every_call_that_is_served_is_in_the_semantics() {
     let text = read("docs/semantics.md");
     let mut calls = 0;
     report(
-        ["src/csi/controller/mod.rs", "src/csi/node/service.rs"]
-            .iter()
-            .flat_map(|path| {
-                let source = read(path);
-                let implementation = source.split_once("#[tonic::async_trait]").unwrap().1;
-                let names = implementation.split("    async fn ").skip(1);
-                names
-                    .filter_map(|rest| rest.split_once('('))
-                    .map(|(name, _)| camel(name))
-                    .inspect(|_| calls += 1)
-                    .collect::<Vec<_>>()
-            })
-            .filter(|name| !text.contains(name.as_str())),
+        [
+            "src/csi/controller/mod.rs",
+            "src/csi/group/mod.rs",
+            "src/csi/node/service.rs",
+        ]
+        .iter()
+        .flat_map(|path| {
+            let source = read(path);
+            let implementation = source.split_once("#[tonic::async_trait]").unwrap().1;
+            let names = implementation.split("    async fn ").skip(1);
+            names
+                .filter_map(|rest| rest.split_once('('))
+                .map(|(name, _)| camel(name))
+                .inspect(|_| calls += 1)
+                .collect::<Vec<_>>()
+        })
+        .filter(|name| !text.contains(name.as_str())),
     );
     assert!(calls > 15, "only {calls} calls were found");
 }

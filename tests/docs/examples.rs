@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use diskplugin::csi::identity::DRIVER;
+use diskplugin::csi::param::snapshot::SnapshotClass;
 use diskplugin::csi::param::{Class, mutable};
 use serde::Deserialize;
 
@@ -66,7 +67,10 @@ fn every_example_is_a_file_that_a_test_reads() {
     assert_eq!(
         names,
         [
+            "clone.yaml",
             "expansion.yaml",
+            "groupsnapshotclass.yaml",
+            "snapshotclass.yaml",
             "storageclass.yaml",
             "volumeattributesclass.yaml"
         ],
@@ -155,4 +159,89 @@ fn the_examples_show_both_reclaim_policies_and_both_bindings() {
 fn a_parameter_that_is_no_text_is_refused_as_kubernetes_does() {
     let text = read("examples/storageclass.yaml").replace("\"false\"", "false");
     assert!(strict(&text).is_err());
+}
+
+/// `snapshot.storage.k8s.io` and `groupsnapshot.storage.k8s.io`, as far as they are used.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct OfSnapshots {
+    api_version: String,
+    kind: String,
+    metadata: Metadata,
+    driver: String,
+    #[serde(default)]
+    parameters: HashMap<String, String>,
+    deletion_policy: Reclaim,
+}
+
+fn of_snapshots(file: &str) -> OfSnapshots {
+    let options = serde_saphyr::options! { no_schema: true };
+    let classes = serde_saphyr::from_multiple_with_options(&read(file), options);
+    let mut classes: Vec<OfSnapshots> = classes.unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(classes.len(), 1, "{file}");
+    let class = classes.remove(0);
+    assert_eq!(class.driver, DRIVER, "{file}");
+    assert!(!class.metadata.name.is_empty(), "{file}");
+    class
+}
+
+#[test]
+fn both_example_classes_of_snapshots_are_ones_that_the_driver_accepts() {
+    let single = of_snapshots("examples/snapshotclass.yaml");
+    assert_eq!(single.kind, "VolumeSnapshotClass");
+    assert_eq!(single.api_version, "snapshot.storage.k8s.io/v1");
+    assert_eq!(single.deletion_policy, Reclaim::Delete);
+    let read = SnapshotClass::read(&single.parameters).unwrap();
+    assert_eq!(read.retention_days, Some(30));
+    let group = of_snapshots("examples/groupsnapshotclass.yaml");
+    assert_eq!(group.kind, "VolumeGroupSnapshotClass");
+    assert_eq!(group.api_version, "groupsnapshot.storage.k8s.io/v1beta2");
+    assert_eq!(group.deletion_policy, Reclaim::Retain);
+    let read = SnapshotClass::read_of_group(&group.parameters).unwrap();
+    assert_eq!(read.tags["team"], "storage");
+}
+
+/// The claim of a clone, as far as it is used.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Claim {
+    api_version: String,
+    kind: String,
+    metadata: Metadata,
+    spec: ClaimSpec,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct ClaimSpec {
+    storage_class_name: String,
+    access_modes: Vec<String>,
+    data_source: DataSource,
+    resources: HashMap<String, HashMap<String, String>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DataSource {
+    kind: String,
+    name: String,
+}
+
+#[test]
+fn the_example_of_a_clone_names_a_claim_and_a_class_of_the_examples() {
+    let options = serde_saphyr::options! { no_schema: true };
+    let claims = serde_saphyr::from_multiple_with_options(&read("examples/clone.yaml"), options);
+    let claims: Vec<Claim> = claims.unwrap_or_else(|error| panic!("{error}"));
+    let [claim] = claims.as_slice() else {
+        panic!("{claims:?}")
+    };
+    assert_eq!(claim.api_version, "v1");
+    assert_eq!(claim.kind, "PersistentVolumeClaim");
+    assert_eq!(claim.spec.data_source.kind, "PersistentVolumeClaim");
+    assert_ne!(claim.spec.data_source.name, claim.metadata.name);
+    assert_eq!(claim.spec.access_modes, ["ReadWriteOnce"]);
+    assert!(claim.spec.resources["requests"].contains_key("storage"));
+    let known = classes();
+    let class = &claim.spec.storage_class_name;
+    assert!(known.iter().any(|known| known.metadata.name == *class));
 }

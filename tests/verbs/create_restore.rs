@@ -4,7 +4,9 @@ use serde_json::json;
 
 use diskplugin::disk::{Error, Meaning, NewDisk};
 
-use crate::kit::{Stage, between, gib, minutes, new_snapshot, seconds, text, wanted};
+use diskplugin::model::Category;
+
+use crate::kit::{Stage, between, gib, minutes, new_snapshot, seconds, text, wanted, zone};
 
 #[tokio::test(start_paused = true)]
 async fn a_smaller_request_grows_to_its_snapshot() {
@@ -138,4 +140,63 @@ async fn a_disk_whose_snapshot_went_while_its_answer_was_lost_is_still_found() {
     let disk = stage.restarted().create(minutes(1), &new).await.unwrap();
     assert_eq!(disk.source_snapshot, Some(snapshot));
     assert_eq!(stage.rows().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_snapshot_is_restored_into_another_zone_category_and_size() {
+    for stale in ["--stale=0s", "--stale=2s"] {
+        let stage = Stage::new(&[stale]);
+        let source = stage.disk("source").await;
+        let snapshot = stage.snapshot("snap", &source).await;
+        stage.disks.delete(minutes(1), &source).await.unwrap();
+        let new = NewDisk {
+            snapshot: Some(snapshot.clone()),
+            places: vec![zone("b").into()],
+            categories: vec![Category::CloudSsd],
+            size: gib(50),
+            ..wanted("pvc-1")
+        };
+        let disk = stage.disks.create(minutes(1), &new).await.unwrap();
+        assert_eq!((disk.zone, disk.size.0), (Some(zone("b")), 50));
+        assert_eq!(disk.category, Category::CloudSsd);
+        assert_eq!(disk.source_snapshot, Some(snapshot));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_disk_from_an_encrypted_snapshot_is_encrypted_unasked() {
+    let stage = Stage::new(&[]);
+    let secret = NewDisk {
+        encrypted: true,
+        ..wanted("source")
+    };
+    let source = stage.disks.create(minutes(1), &secret).await.unwrap();
+    let snapshot = stage.snapshot("snap", &source.id).await;
+    let new = NewDisk {
+        snapshot: Some(snapshot),
+        ..wanted("pvc-1")
+    };
+    let disk = stage.disks.create(minutes(1), &new).await.unwrap();
+    assert!(disk.encrypted);
+    let again = stage.restarted().create(minutes(1), &new).await.unwrap();
+    assert_eq!(again.id, disk.id);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_snapshot_in_the_archive_is_told_with_the_clouds_word() {
+    let stage = Stage::new(&[]);
+    let source = stage.disk("source").await;
+    let snapshot = stage.snapshot("snap", &source).await;
+    stage.configure(&json!({"holds": {"archived": [snapshot.as_str()]}}));
+    let new = NewDisk {
+        snapshot: Some(snapshot),
+        ..wanted("pvc-1")
+    };
+    let refused = stage.disks.create(minutes(1), &new).await.unwrap_err();
+    assert!(
+        text(&refused).contains("InvalidSnapshotId.NotReady"),
+        "{}",
+        text(&refused)
+    );
+    assert_eq!(stage.only_disk(), source);
 }

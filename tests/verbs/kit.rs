@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use diskplugin::base::{Deadline, Tasks, TokioClock};
 use diskplugin::cloud::Ecs;
 use diskplugin::cloud::poll::Pace;
-use diskplugin::disk::{Disks, NewDisk, NewSnapshot};
+use diskplugin::disk::{Disks, NewDisk, NewSnapshot, Purpose};
 use diskplugin::model::{
     Bytes, Category, ClientToken, DiskId, Gib, InstanceId, SizeRange, SnapshotId, Tags, ZoneId,
 };
@@ -274,6 +274,7 @@ pub(crate) fn wanted(name: &str) -> NewDisk {
         levels: Vec::new(),
         places: vec![zone("a").into()],
         snapshot: None,
+        clone_of: None,
         encrypted: false,
         kms_key: None,
         provisioned_iops: 0,
@@ -297,6 +298,10 @@ pub(crate) fn new_snapshot(name: &str, source: &DiskId) -> NewSnapshot {
     NewSnapshot {
         name: name.to_owned(),
         source: source.clone(),
+        retention_days: None,
+        resource_group: None,
+        tags: Tags::new(),
+        purpose: Purpose::Request,
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use diskplugin::cloud::{CreateDisk, Ecs};
+use diskplugin::cloud::{CreateDisk, CreateSnapshot, Ecs};
 use diskplugin::disk::Cursor;
 use diskplugin::model::{Category, ClientToken, DiskId, Gib, Tags, tag};
 
@@ -83,6 +83,10 @@ async fn twelve_hundred_disks_are_listed_whole_through_the_clouds_pages() {
         (1200, 1200, None)
     );
     assert_eq!(ids, made.into_iter().collect());
+    // A thousand by their tag, at which the cloud ends such a list; then all without it.
+    assert_eq!(stage.calls("DescribeDisks"), 2 + 3);
+    stage.cloud.clear_calls();
+    stage.disks.list(minutes(1), None, None).await.unwrap();
     assert_eq!(stage.calls("DescribeDisks"), 3);
 }
 
@@ -175,6 +179,45 @@ async fn snapshots_are_listed_by_id_by_source_and_in_pages() {
         .list_snapshots(minutes(1), None, None, (None, None))
         .await;
     assert!(none.unwrap().items.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn twelve_hundred_snapshots_are_listed_whole_and_few_again_by_their_tag() {
+    let stage = Stage::new(&[]);
+    let ecs = stage.cloud.ecs();
+    let mut made = BTreeSet::new();
+    for n in 0..1200 {
+        if n % 200 == 0 {
+            stage.disk(&format!("pvc-{n}")).await;
+        }
+        let disk = stage.disk(&format!("pvc-{}", n / 200 * 200)).await;
+        let request = CreateSnapshot {
+            disk,
+            name: format!("snap-{n}"),
+            retention_days: None,
+            resource_group: None,
+            tags: Tags::from([(tag::CLUSTER.to_owned(), "test".to_owned())]),
+            token: ClientToken::derive("test", [n.to_string().as_str()]),
+        };
+        made.insert(ecs.create_snapshot(minutes(60), &request).await.unwrap());
+    }
+    let list = async || {
+        stage.cloud.clear_calls();
+        let listed = stage
+            .disks
+            .list_snapshots(minutes(1), None, None, (None, None));
+        let items = listed.await.unwrap().items.into_iter();
+        let ids: BTreeSet<_> = items.map(|row| row.id).collect();
+        (ids, stage.calls("DescribeSnapshots"))
+    };
+    assert_eq!(list().await, (made.clone(), 10 + 12));
+    assert_eq!(list().await, (made.clone(), 12));
+    for id in made.iter().skip(5) {
+        ecs.delete_snapshot(minutes(60), id).await.unwrap();
+    }
+    let few: BTreeSet<_> = made.into_iter().take(5).collect();
+    list().await;
+    assert_eq!(list().await, (few, 1));
 }
 
 #[tokio::test(start_paused = true)]

@@ -10,12 +10,14 @@ mod patient;
 
 mod attach;
 mod attach_wait;
+mod clone;
 mod create;
 mod create_again;
 mod create_restore;
 mod delete;
 mod detach;
 mod forgotten;
+mod group;
 mod health;
 mod kit;
 mod list;

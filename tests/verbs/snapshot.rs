@@ -1,16 +1,18 @@
 //! Taking and deleting snapshots.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use diskplugin::base::Deadline;
 use diskplugin::cloud::{CreateSnapshot, Ecs};
-use diskplugin::disk::{Error, Meaning, NewDisk};
+use diskplugin::disk::{Error, Meaning, NewDisk, NewSnapshot};
 use diskplugin::model::{Category, ClientToken, SnapshotId, Tags};
 
-use crate::kit::{Stage, minutes, new_snapshot, seconds, text, wanted};
+use crate::kit::{Stage, minutes, new_snapshot, one, seconds, text, wanted};
 
 fn snapshots(stage: &Stage) -> Vec<Value> {
     stage.cloud.state()["snapshots"].as_array().unwrap().clone()
@@ -203,20 +205,23 @@ async fn a_deleted_snapshot_is_taken_anew_also_by_calls_too_short_to_believe_it_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_snapshot_that_fails_is_told_by_its_id_and_can_be_deleted() {
-    let stage = Stage::new(&["--cut-delay=2s"]);
-    let disk = stage.disk("pvc-1").await;
-    stage.fault("CreateSnapshot", &json!("fails-later"));
-    let failed = stage
-        .disks
-        .create_snapshot(minutes(1), &new_snapshot("snap", &disk))
-        .await;
-    let failed = failed.unwrap_err();
-    assert_eq!(failed.meaning(), Meaning::Failed);
-    let id = only_snapshot(&stage);
-    assert!(text(&failed).contains(id.as_str()), "{failed}");
-    stage.disks.delete_snapshot(minutes(1), &id).await.unwrap();
-    assert!(snapshots(&stage).is_empty());
+async fn a_snapshot_that_fails_before_its_cut_is_told_goes_and_is_taken_anew() {
+    for stale in ["--stale=0s", "--stale=2s"] {
+        let stage = Stage::new(&["--cut-delay=2s", stale]);
+        let disk = stage.disk("pvc-1").await;
+        stage.fault("CreateSnapshot", &json!("fails-later"));
+        let new = new_snapshot("snap", &disk);
+        let failed = stage.disks.create_snapshot(minutes(1), &new).await;
+        let failed = failed.unwrap_err();
+        assert_eq!(failed.meaning(), Meaning::Failed, "{}", text(&failed));
+        assert!(text(&failed).contains("it is deleted"), "{}", text(&failed));
+        assert!(snapshots(&stage).is_empty());
+        let made = stage.disks.create_snapshot(minutes(1), &new).await;
+        let made = made.unwrap_or_else(|error| panic!("{stale}: {}", text(&error)));
+        assert_eq!(only_snapshot(&stage), made.id);
+        let again = stage.restarted().create_snapshot(minutes(1), &new).await;
+        assert_eq!(again.unwrap().id, made.id);
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -309,6 +314,7 @@ async fn somebody_elses_snapshot_is_refused_and_is_still_there() {
         disk,
         name: "by-hand".to_owned(),
         retention_days: None,
+        resource_group: None,
         tags: Tags::new(),
         token: ClientToken::derive("test", ["by-hand"]),
     };
@@ -325,4 +331,156 @@ async fn somebody_elses_snapshot_is_refused_and_is_still_there() {
         .unwrap_err();
     assert!(matches!(refused, Error::NotOurs { .. }), "{refused:?}");
     assert_eq!(only_snapshot(&stage), snapshot);
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_looks_at_snapshots_by_id_cost_one_description_for_a_hundred() {
+    let stage = Stage::new(&[]);
+    let mut ids = Vec::new();
+    for n in 0..150 {
+        let disk = stage.disk(&format!("pvc-{n}")).await;
+        ids.push(stage.snapshot(&format!("snap-{n}"), &disk).await);
+    }
+    stage.cloud.clear_calls();
+    let mut looks = JoinSet::new();
+    for (n, id) in ids.into_iter().enumerate() {
+        let disks = Arc::clone(&stage.disks);
+        looks.spawn(async move {
+            if n % 2 == 0 {
+                return disks.snapshot(minutes(1), &id).await.unwrap().id == id;
+            }
+            let listed = disks.list_snapshots(minutes(1), Some(&id), None, (None, None));
+            listed.await.unwrap().items[0].id == id
+        });
+    }
+    assert!(looks.join_all().await.into_iter().all(|found| found));
+    assert_eq!(stage.calls("DescribeSnapshots"), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_class_wants_of_a_snapshot_is_ordered_and_a_retained_one_ends() {
+    let stage = Stage::new(&[]);
+    let disk = stage.disk("pvc-1").await;
+    let new = NewSnapshot {
+        retention_days: Some(2),
+        resource_group: Some("rg-1".to_owned()),
+        tags: Tags::from([("team".to_owned(), "blue".to_owned())]),
+        ..new_snapshot("snap", &disk)
+    };
+    let made = stage.disks.create_snapshot(minutes(1), &new).await.unwrap();
+    let row = &snapshots(&stage)[0];
+    assert_eq!(
+        (&row["retention_days"], &row["resource_group"]),
+        (&json!(2), &json!("rg-1"))
+    );
+    assert_eq!(
+        (row["tags"]["team"].as_str(), made.tags.len()),
+        (Some("blue"), 3)
+    );
+    tokio::time::sleep(Duration::from_secs(2 * 24 * 3600)).await;
+    let gone = stage
+        .disks
+        .snapshot(minutes(1), &made.id)
+        .await
+        .unwrap_err();
+    assert!(matches!(gone, Error::NoSuchSnapshot { .. }), "{gone:?}");
+    stage
+        .disks
+        .delete_snapshot(minutes(1), &made.id)
+        .await
+        .unwrap();
+    // The name is free again.
+    let again = stage.disks.create_snapshot(minutes(1), &new).await.unwrap();
+    assert_ne!(again.id, made.id);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_disk_that_was_never_attached_says_so_and_what_to_do() {
+    let stage = Stage::new(&["--never-attached"]);
+    let disk = stage.disk("pvc-1").await;
+    let new = new_snapshot("snap", &disk);
+    let refused = stage.disks.create_snapshot(minutes(1), &new).await;
+    let refused = refused.unwrap_err();
+    assert_eq!(refused.meaning(), Meaning::Precondition);
+    let words = text(&refused);
+    for part in [
+        "never attached",
+        disk.as_str(),
+        "start a pod",
+        "NeverAttached",
+    ] {
+        assert!(words.contains(part), "{words}");
+    }
+    // Once it was attached, the same call succeeds, although its token may be used up.
+    for burned in [0, 100] {
+        stage.configure(&json!({"rules": {"token_burn_percent": burned}}));
+        let disk = stage.disk(&format!("pvc-{burned}")).await;
+        let new = new_snapshot(&format!("snap-{burned}"), &disk);
+        stage
+            .disks
+            .create_snapshot(minutes(1), &new)
+            .await
+            .unwrap_err();
+        stage.disks.attach(minutes(1), &disk, &one()).await.unwrap();
+        stage.disks.create_snapshot(minutes(1), &new).await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_snapshot_that_somebody_keeps_says_who_and_what_to_do() {
+    for (hold, code, advice) in [
+        ("locked", "SnapshotIsLocked", "unlock it"),
+        ("images", "SnapshotCreatedImage", "delete that image"),
+    ] {
+        let stage = Stage::new(&[]);
+        let disk = stage.disk("pvc-1").await;
+        let id = stage.snapshot("snap", &disk).await;
+        stage.configure(&json!({"holds": {hold: [id.as_str()]}}));
+        let kept = stage
+            .disks
+            .delete_snapshot(minutes(1), &id)
+            .await
+            .unwrap_err();
+        assert_eq!(kept.meaning(), Meaning::Precondition);
+        let words = text(&kept);
+        assert!(words.contains(code) && words.contains(advice), "{words}");
+        assert_eq!(only_snapshot(&stage), id);
+        stage.configure(&json!({"holds": {hold: []}}));
+        stage.disks.delete_snapshot(minutes(1), &id).await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_snapshot_is_deleted_while_it_is_taken_and_after_its_disk() {
+    let stage = Stage::new(&["--snapshot-delay=10m"]);
+    let disk = stage.disk("pvc-1").await;
+    let id = stage.snapshot("snap", &disk).await;
+    stage.disks.delete_snapshot(minutes(1), &id).await.unwrap();
+    let id = stage.snapshot("other", &disk).await;
+    stage.disks.delete(minutes(1), &disk).await.unwrap();
+    let row = stage.disks.snapshot(minutes(1), &id).await.unwrap();
+    assert_eq!((row.source_disk, row.available), (Some(disk), true));
+    stage.disks.delete_snapshot(minutes(1), &id).await.unwrap();
+    assert!(snapshots(&stage).is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_snapshot_that_is_not_cut_yet_is_in_no_list_and_is_told_by_its_id() {
+    let stage = Stage::new(&["--cut-delay=30s"]);
+    let disk = stage.disk("pvc-1").await;
+    let new = new_snapshot("snap", &disk);
+    stage
+        .disks
+        .create_snapshot(seconds(5), &new)
+        .await
+        .unwrap_err();
+    let id = only_snapshot(&stage);
+    let listed = stage
+        .disks
+        .list_snapshots(minutes(1), None, None, (None, None));
+    assert!(listed.await.unwrap().items.is_empty());
+    let early = stage.disks.snapshot(minutes(1), &id).await.unwrap_err();
+    assert_eq!(early.meaning(), Meaning::Busy, "{}", text(&early));
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    assert_eq!(stage.disks.snapshot(minutes(1), &id).await.unwrap().id, id);
 }

@@ -7,9 +7,13 @@ use super::found::Found;
 use super::watch::Watch;
 use crate::base::Tasks;
 use crate::cloud::Ecs;
-use crate::cloud::action::{DescribeDisks, DescribeInstances, DescribeSnapshots, DescribeTasks};
+use crate::cloud::action::{
+    DescribeDisks, DescribeInstances, DescribeSnapshotGroups, DescribeSnapshots, DescribeTasks,
+    Page,
+};
 use crate::model::{
-    Disk, DiskHealth, DiskId, Instance, InstanceId, Snapshot, SnapshotId, Task, TaskId,
+    Disk, DiskHealth, DiskId, Instance, InstanceId, Snapshot, SnapshotGroup, SnapshotGroupId,
+    SnapshotId, Task, TaskId,
 };
 
 impl Watch<DiskId, Disk> {
@@ -91,6 +95,34 @@ impl Watch<InstanceId, Instance> {
                 };
                 let page = ecs.describe_instances(deadline, &query).await?;
                 Ok(Found::new("DescribeInstances", page, |row| row.id.clone()))
+            })
+        })
+    }
+}
+
+/// Ids that one `DescribeSnapshotGroups` takes.
+const GROUPS_A_CALL: usize = 10;
+
+impl Watch<SnapshotGroupId, SnapshotGroup> {
+    /// Looks at snapshot groups.
+    #[must_use]
+    pub fn groups(ecs: Arc<dyn Ecs>, tasks: Tasks, pace: Pace) -> Self {
+        Self::new(tasks, pace, move |ids, deadline| {
+            let ecs = Arc::clone(&ecs);
+            Box::pin(async move {
+                let mut all = Page::new(Vec::new(), None);
+                for ids in ids.chunks(GROUPS_A_CALL) {
+                    let query = DescribeSnapshotGroups {
+                        ids: Some(ids.to_vec()),
+                        ..DescribeSnapshotGroups::default()
+                    };
+                    let page = ecs.describe_snapshot_groups(deadline, &query).await?;
+                    all.rows.extend(page.rows);
+                    all.unreadable.extend(page.unreadable);
+                }
+                Ok(Found::new("DescribeSnapshotGroups", all, |row| {
+                    row.id.clone()
+                }))
             })
         })
     }

@@ -16,6 +16,7 @@ use super::seen::is_passing;
 use super::{IDS_A_CALL, Pace, Seen, WaitError};
 use crate::base::{Deadline, Tasks};
 use crate::cloud::Result;
+use crate::cloud::action::Unreadable;
 use crate::cloud::error::{Error, Kind};
 
 type Fetch<K, V> = dyn Fn(Vec<K>, Deadline) -> Pin<Box<dyn Future<Output = Result<Found<K, V>>> + Send>>

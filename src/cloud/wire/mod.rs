@@ -5,6 +5,7 @@ pub mod health;
 pub mod instance;
 pub mod params;
 pub mod snapshot;
+pub mod snapshot_group;
 pub mod spec;
 pub mod stock;
 pub mod tag;

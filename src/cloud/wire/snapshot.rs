@@ -6,7 +6,7 @@ use super::disk::TagRows;
 use super::params::Params;
 use super::{Malformed, filled, number, page, time};
 use crate::cloud::action::{CreateSnapshot, DescribeSnapshots, Page};
-use crate::model::{Gib, Snapshot, SnapshotId, SnapshotStatus};
+use crate::model::{Gib, Snapshot, SnapshotGroupId, SnapshotId, SnapshotStatus, Tags, tag};
 
 /// `CreateSnapshot`.
 #[must_use]
@@ -15,6 +15,7 @@ pub fn create(request: &CreateSnapshot) -> Params {
         .set("DiskId", &request.disk)
         .set("SnapshotName", &request.name)
         .set_some("RetentionDays", request.retention_days)
+        .set_some("ResourceGroupId", request.resource_group.as_ref())
         .set("ClientToken", &request.token)
         .tags(&request.tags)
 }
@@ -83,6 +84,10 @@ struct Row {
     #[serde(default)]
     available: Option<bool>,
     #[serde(default)]
+    encrypted: Option<bool>,
+    #[serde(default, deserialize_with = "filled")]
+    description: Option<String>,
+    #[serde(default)]
     tags: Option<TagRows>,
 }
 
@@ -107,8 +112,13 @@ impl Row {
             .source_disk_size
             .map(Gib)
             .ok_or_else(|| missing("SourceDiskSize"))?;
+        let name = self.snapshot_name.unwrap_or_default();
+        let tags = Tags::from(self.tags.unwrap_or_default());
+        let group = tags.get(tag::GROUP).and_then(|id| id.parse().ok());
+        let described = self.description.as_deref().unwrap_or_default();
+        let group = group.or_else(|| group_in(&name).or_else(|| group_in(described)));
         Ok(Snapshot {
-            name: self.snapshot_name.unwrap_or_default(),
+            name,
             source_disk: self
                 .source_disk_id
                 .map(|id| id.parse().map_err(Malformed::Id))
@@ -119,10 +129,22 @@ impl Row {
                 .unwrap_or(status == SnapshotStatus::Accomplished),
             status,
             created: time(self.creation_time.as_deref()),
-            tags: self.tags.unwrap_or_default().into(),
+            encrypted: self.encrypted.unwrap_or_default(),
+            group,
+            tags,
             id: self.snapshot_id.parse().map_err(Malformed::Id)?,
         })
     }
+}
+
+/// The group that the cloud writes into the name and the description of its snapshots:
+/// `Created_from_ssg-…`. Our own tag is set a moment later than that.
+fn group_in(text: &str) -> Option<SnapshotGroupId> {
+    let id = text.strip_prefix("Created_from_")?;
+    let body = id.strip_prefix("ssg-")?;
+    let end = body.find(|c: char| !c.is_ascii_alphanumeric());
+    let end = end.map_or(id.len(), |end| end + "ssg-".len());
+    id.get(..end)?.parse().ok()
 }
 
 #[cfg(test)]
@@ -146,5 +168,26 @@ mod tests {
         let page = serde_json::from_str::<Described>(json).unwrap().page();
         assert_eq!((page.rows.len(), page.rows[0].id.as_str()), (1, "s-2"));
         assert_eq!(page.unreadable[0].id.as_deref(), Some("s-1"));
+    }
+
+    #[test]
+    fn a_member_of_a_group_is_known_by_our_tag_or_by_what_the_cloud_calls_it() {
+        let row = |more: &str| {
+            let json = format!(
+                r#"{{"Snapshots":{{"Snapshot":[{{"SnapshotId":"s-1","SourceDiskSize":"40",
+                "Status":"accomplished",{more}}}]}}}}"#
+            );
+            let mut page = serde_json::from_str::<Described>(&json).unwrap().page();
+            page.rows.remove(0).group.map(|id| id.to_string())
+        };
+        let tag = r#""Tags":{"Tag":[{"TagKey":"diskplugin.csi.example/snapshot-group",
+            "TagValue":"ssg-1"}]},"SnapshotName":"Created_from_ssg-2""#;
+        assert_eq!(row(tag).as_deref(), Some("ssg-1"));
+        let name = r#""SnapshotName":"Created_from_ssg-bp2x_d-1""#;
+        assert_eq!(row(name).as_deref(), Some("ssg-bp2x"));
+        let described = r#""SnapshotName":"x","Description":"Created_from_ssg-3""#;
+        assert_eq!(row(described).as_deref(), Some("ssg-3"));
+        assert_eq!(row(r#""SnapshotName":"Created_from_ssg-""#), None);
+        assert_eq!(row(r#""SnapshotName":"by-hand""#), None);
     }
 }

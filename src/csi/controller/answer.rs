@@ -6,7 +6,7 @@ use crate::csi::proto;
 use crate::csi::proto::controller_service_capability::rpc::Type;
 use crate::csi::proto::controller_service_capability::{Rpc, Type as Capability};
 use crate::disk::{Ailment, Severity};
-use crate::model::{Disk, DiskId, Snapshot, SnapshotId, topology};
+use crate::model::{Disk, DiskId, Snapshot, SnapshotId, tag, topology};
 
 /// Every RPC that is served.
 const CAPABILITIES: &[Type] = &[
@@ -16,7 +16,9 @@ const CAPABILITIES: &[Type] = &[
     Type::ListVolumesPublishedNodes,
     Type::GetCapacity,
     Type::CreateDeleteSnapshot,
+    Type::CloneVolume,
     Type::ListSnapshots,
+    Type::GetSnapshot,
     Type::ExpandVolume,
     Type::ModifyVolume,
     Type::GetVolume,
@@ -41,7 +43,7 @@ pub(super) fn volume(disk: &Disk, context: HashMap<String, String>) -> proto::Vo
         capacity_bytes: disk.size.bytes().to_i64(),
         volume_id: disk.id.to_string(),
         volume_context: context,
-        content_source: disk.source_snapshot.as_ref().map(source),
+        content_source: origin(disk),
         accessible_topology: topology(disk, false),
     }
 }
@@ -98,7 +100,7 @@ pub(super) fn health(disk: &DiskId, ailments: &[Ailment]) -> proto::VolumeHealth
     }
 }
 
-pub(super) fn snapshot(snapshot: &Snapshot) -> proto::Snapshot {
+pub(crate) fn snapshot(snapshot: &Snapshot) -> proto::Snapshot {
     proto::Snapshot {
         size_bytes: snapshot.source_size.bytes().to_i64(),
         snapshot_id: snapshot.id.to_string(),
@@ -112,7 +114,26 @@ pub(super) fn snapshot(snapshot: &Snapshot) -> proto::Snapshot {
             nanos: time.subsec_nanosecond(),
         }),
         ready_to_use: snapshot.available,
-        group_snapshot_id: String::new(),
+        group_snapshot_id: snapshot
+            .group
+            .as_ref()
+            .map(ToString::to_string)
+            .unwrap_or_default(),
+        // None: it is usable from every zone of the region.
+        accessible_topology: Vec::new(),
+    }
+}
+
+/// What the disk was made from. The snapshot of a clone is gone; the volume behind it is what counts.
+fn origin(disk: &Disk) -> Option<proto::VolumeContentSource> {
+    use proto::volume_content_source::{Type, VolumeSource};
+    match disk.tags.get(tag::CLONE_OF) {
+        Some(volume) => Some(proto::VolumeContentSource {
+            r#type: Some(Type::Volume(VolumeSource {
+                volume_id: volume.clone(),
+            })),
+        }),
+        None => disk.source_snapshot.as_ref().map(source),
     }
 }
 

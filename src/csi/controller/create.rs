@@ -24,7 +24,12 @@ pub(super) async fn create(
     let key = format!("volume {:?}", new.name);
     let disks = Arc::clone(&service.disks);
     let disk = service
-        .change(&key, async move { disks.create(deadline, &new).await })
+        .change(&key, async move {
+            match &new.clone_of {
+                Some(source) => Box::pin(disks.create_clone(deadline, &new, source)).await,
+                None => disks.create(deadline, &new).await,
+            }
+        })
         .await?;
     layer::about("disk.id", &disk.id);
     let mut volume = answer::volume(&disk, class.context());
@@ -64,10 +69,12 @@ fn read(
     let class = Class::read_with(&request.parameters, &change)?;
     capability::fit(&capabilities, class.multi_attach).map_err(|e| request::invalid(&e))?;
     let requirement = request.accessibility_requirements.as_ref();
+    let (snapshot, clone_of) = source(request.volume_content_source.as_ref())?;
     let new = NewDisk {
         name,
         size: request::size_range(request.capacity_range.as_ref())?,
-        snapshot: source(request.volume_content_source.as_ref())?,
+        snapshot,
+        clone_of,
         ..wanted(&class, requirement, settings)?
     };
     Ok((new, class))
@@ -120,6 +127,7 @@ fn wanted(
         levels: class.levels.clone(),
         places: zones::choose(requirement, &class.zones, settings.zone.as_ref(), regional)?,
         snapshot: None,
+        clone_of: None,
         encrypted: class.encrypted,
         kms_key: class.kms_key.clone(),
         provisioned_iops: class.provisioned_iops,
@@ -131,17 +139,21 @@ fn wanted(
     })
 }
 
-fn source(source: Option<&proto::VolumeContentSource>) -> Result<Option<SnapshotId>, Status> {
+/// The snapshot or the volume whose content is wanted; neither is a blank disk.
+fn source(
+    source: Option<&proto::VolumeContentSource>,
+) -> Result<(Option<SnapshotId>, Option<DiskId>), Status> {
     match source.map(|source| &source.r#type) {
-        None => Ok(None),
+        None => Ok((None, None)),
         Some(Some(Type::Snapshot(snapshot))) => request::id(
             "volume_content_source.snapshot.snapshot_id",
             &snapshot.snapshot_id,
         )
-        .map(Some),
-        Some(Some(Type::Volume(_))) => Err(Status::invalid_argument(
-            "volume_content_source.volume is not supported: take a snapshot and restore it",
-        )),
+        .map(|id| (Some(id), None)),
+        Some(Some(Type::Volume(volume))) => {
+            let field = "volume_content_source.volume.volume_id";
+            request::id(field, &volume.volume_id).map(|id| (None, Some(id)))
+        }
         Some(None) => Err(Status::invalid_argument(
             "volume_content_source names neither snapshot nor volume",
         )),

@@ -11,7 +11,7 @@ use crate::base::{KeyedLocks, Tasks};
 use crate::disk::{self, Disks};
 use crate::model::{RegionId, ZoneId};
 
-mod answer;
+pub(super) mod answer;
 mod capacity;
 mod create;
 mod expand;
@@ -35,7 +35,7 @@ pub struct Settings {
 /// The service.
 #[derive(Debug, Clone)]
 pub struct Service {
-    disks: Arc<Disks>,
+    pub(super) disks: Arc<Disks>,
     settings: Arc<Settings>,
     locks: KeyedLocks,
     tasks: Tasks,
@@ -55,7 +55,7 @@ impl Service {
     }
 
     /// Runs a verb that changes something: alone for its key, and to its end.
-    async fn change<T, F>(&self, key: &str, verb: F) -> Result<T, Status>
+    pub(super) async fn change<T, F>(&self, key: &str, verb: F) -> Result<T, Status>
     where
         T: Send + 'static,
         F: Future<Output = disk::Result<T>> + Send + 'static,
@@ -204,6 +204,15 @@ impl Controller for Service {
         request: Request<proto::ControllerListVolumeHealthRequest>,
     ) -> Result<Response<proto::ControllerListVolumeHealthResponse>, Status> {
         health::list(self, deadline::of(&request), &limits::fit(request)?)
+            .await
+            .map(Response::new)
+    }
+
+    async fn get_snapshot(
+        &self,
+        request: Request<proto::GetSnapshotRequest>,
+    ) -> Result<Response<proto::GetSnapshotResponse>, Status> {
+        snapshot::get(self, deadline::of(&request), &request.into_inner())
             .await
             .map(Response::new)
     }

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use tonic::Status;
 
-use super::{Service, answer};
+use super::{Service, answer, zones};
 use crate::base::Deadline;
-use crate::csi::{layer, proto, request};
-use crate::disk::NewSnapshot;
-use crate::model::SnapshotId;
+use crate::csi::param::snapshot::SnapshotClass;
+use crate::csi::{layer, proto, request, status};
+use crate::disk::{NewSnapshot, Purpose};
+use crate::model::{RegionId, SnapshotId};
 
 pub(super) async fn create(
     service: &Service,
@@ -19,15 +20,20 @@ pub(super) async fn create(
     layer::about("disk.id", &request.source_volume_id);
     request::required("source_volume_id", &request.source_volume_id)?;
     let name = request::name("name", &request.name)?;
-    let unknown = |key: &&String| !key.to_ascii_lowercase().starts_with("csi.storage.k8s.io/");
-    if let Some(key) = request.parameters.keys().find(unknown) {
-        return Err(Status::invalid_argument(format!(
-            "unknown parameter {key:?} of the VolumeSnapshotClass; only csi.storage.k8s.io/* is \
-             allowed"
-        )));
-    }
+    let class = SnapshotClass::read(&request.parameters)?;
+    usable_in(
+        &service.settings.region,
+        request.accessibility_requirements.as_ref(),
+    )?;
     let source = request::id("source_volume_id", &request.source_volume_id)?;
-    let new = NewSnapshot { name, source };
+    let new = NewSnapshot {
+        name,
+        source,
+        retention_days: class.retention_days,
+        resource_group: class.resource_group,
+        tags: class.tags,
+        purpose: Purpose::Request,
+    };
     let key = format!("snapshot {:?}", new.name);
     let disks = Arc::clone(&service.disks);
     let made = service
@@ -38,6 +44,42 @@ pub(super) async fn create(
         .await?;
     Ok(proto::CreateSnapshotResponse {
         snapshot: Some(answer::snapshot(&made)),
+    })
+}
+
+/// Whether volumes made of a snapshot in this region are accessible as required. They are in every zone
+/// of the region, whose zones all begin with its name; one of the required topologies must be there.
+fn usable_in(
+    region: &RegionId,
+    requirement: Option<&proto::TopologyRequirement>,
+) -> Result<(), Status> {
+    let Some(requirement) = requirement else {
+        return Ok(());
+    };
+    let wanted = zones::of(requirement)?;
+    let here = |zone: &crate::model::ZoneId| zone.as_str().starts_with(region.as_str());
+    if wanted.is_empty() || wanted.iter().any(here) {
+        return Ok(());
+    }
+    let wanted: Vec<_> = wanted.iter().map(crate::model::ZoneId::as_str).collect();
+    Err(Status::resource_exhausted(format!(
+        "the snapshot must be usable in {}: none of them is in region {region}, and snapshots are \
+         usable only in their region",
+        wanted.join(", ")
+    )))
+}
+
+pub(super) async fn get(
+    service: &Service,
+    deadline: Deadline,
+    request: &proto::GetSnapshotRequest,
+) -> Result<proto::GetSnapshotResponse, Status> {
+    layer::about("snapshot.id", &request.snapshot_id);
+    let id: SnapshotId = request::id("snapshot_id", &request.snapshot_id)?;
+    let row = service.disks.snapshot(deadline, &id).await;
+    let row = row.map_err(|error| status::of(&error))?;
+    Ok(proto::GetSnapshotResponse {
+        snapshot: Some(answer::snapshot(&row)),
     })
 }
 

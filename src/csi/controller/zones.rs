@@ -54,6 +54,14 @@ pub(super) fn choose(
     )))
 }
 
+/// The zones of a requirement, preferred ones first; each of its terms must name one.
+pub(super) fn of(requirement: &TopologyRequirement) -> Result<Vec<ZoneId>, Status> {
+    let terms = requirement.preferred.iter().chain(&requirement.requisite);
+    let places = terms.map(|term| place(term, false));
+    let zones = places.filter_map(|place| Some(place.transpose()?.map(|place| place.zone)));
+    zones.collect()
+}
+
 /// Whether the nodes of the requirement say which categories they take.
 pub(super) fn nodes_say(requirement: Option<&TopologyRequirement>) -> bool {
     let terms = |of: &TopologyRequirement| {

@@ -12,6 +12,7 @@ use crate::model::{Category, Change, Filesystem, PerformanceLevel, RegionId, Tag
 mod kind;
 pub mod mutable;
 mod origin;
+pub mod snapshot;
 #[cfg(test)]
 mod tests;
 mod value;

@@ -15,6 +15,7 @@ fn new_disk(categories: &[Category], required: u64, limit: Option<u64>) -> NewDi
         levels: Vec::new(),
         places: ["cn-a", "cn-b"].map(place).to_vec(),
         snapshot: None,
+        clone_of: None,
         encrypted: false,
         kms_key: None,
         provisioned_iops: 0,

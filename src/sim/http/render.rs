@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::sim::disk::DiskRow;
+use crate::sim::group::{GroupView, Kept};
 use crate::sim::health::HealthRow;
 use crate::sim::instance::InstanceRow;
 use crate::sim::machine::MachineType;
@@ -78,6 +79,15 @@ impl Scene<'_> {
             Answer::Snapshots(page) => {
                 listing(page, "Snapshots", "Snapshot", |row| self.snapshot(&row))
             }
+            Answer::Group(id) => json!({"SnapshotGroupId": id}),
+            Answer::Groups(page) => {
+                let view = |view: GroupView| self.group(&view);
+                listing(page, "SnapshotGroups", "SnapshotGroup", view)
+            }
+            Answer::GroupDeleted(kept) => {
+                let kept: Vec<Value> = kept.iter().map(left).collect();
+                json!({"OperationProgressSet": {"OperationProgress": kept}})
+            }
             Answer::Instances(page) => {
                 listing(page, "Instances", "Instance", |row| self.instance(&row))
             }
@@ -150,9 +160,39 @@ impl Scene<'_> {
             "Category": "Standard",
             "SnapshotType": "user",
             "RegionId": self.region,
-            "ResourceGroupId": "",
+            "ResourceGroupId": row.resource_group.as_deref().unwrap_or_default(),
             "ProductCode": "",
             "Tags": tags(&row.tags),
+        })
+    }
+
+    fn group(&self, view: &GroupView) -> Value {
+        let row = &view.row;
+        let members = view.members.iter().map(|member| {
+            json!({
+                "SnapshotId": member.id,
+                "SourceDiskId": member.disk,
+                "SourceDiskType": "data",
+                "Progress": format!("{}%", member.progress(self.now)),
+                "Available": member.available(),
+                "InstantAccess": false,
+                "InstantAccessRetentionDays": 0,
+                "Tags": tags(&member.tags),
+            })
+        });
+        // Unlike everywhere else: without `Tag` before their names.
+        let named = row.tags.iter().map(|(k, v)| json!({"Key": k, "Value": v}));
+        json!({
+            "SnapshotGroupId": row.id,
+            "Name": row.name,
+            "Description": row.description,
+            "Status": view.status(),
+            "ProgressStatus": "",
+            "CreationTime": time(Some(row.created)),
+            "InstanceId": row.instance.as_deref().unwrap_or_default(),
+            "ResourceGroupId": row.resource_group.as_deref().unwrap_or_default(),
+            "Tags": {"Tag": named.collect::<Vec<_>>()},
+            "Snapshots": {"Snapshot": members.collect::<Vec<_>>()},
         })
     }
 
@@ -298,6 +338,16 @@ fn machine(row: &MachineType) -> Value {
         "DiskQuantity": row.disk_quantity,
         "NvmeSupport": row.nvme,
         "LocalStorageAmount": 0,
+    })
+}
+
+/// A snapshot that was left, in the success of its group's deletion.
+fn left(kept: &Kept) -> Value {
+    json!({
+        "OperationStatus": "Failed",
+        "ErrorCode": kept.refusal.code,
+        "ErrorMsg": kept.refusal.message,
+        "RelatedItemSet": {"RelatedItem": [{"Name": "SnapshotId", "Value": kept.snapshot}]},
     })
 }
 

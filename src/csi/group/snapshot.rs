@@ -1,0 +1,124 @@
+//! CreateVolumeGroupSnapshot, DeleteVolumeGroupSnapshot and GetVolumeGroupSnapshot.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use tonic::Status;
+
+use crate::base::Deadline;
+use crate::csi::controller::{Service, answer};
+use crate::csi::param::snapshot::SnapshotClass;
+use crate::csi::proto::group_controller_service_capability::rpc::Type;
+use crate::csi::proto::group_controller_service_capability::{Rpc, Type as Capability};
+use crate::csi::{layer, proto, request, status};
+use crate::disk::{Group, NewGroup};
+use crate::model::{DiskId, SnapshotGroupId};
+
+pub(super) fn capabilities() -> proto::GroupControllerGetCapabilitiesResponse {
+    let rpc = Rpc {
+        r#type: Type::CreateDeleteGetVolumeGroupSnapshot.into(),
+    };
+    proto::GroupControllerGetCapabilitiesResponse {
+        capabilities: vec![proto::GroupControllerServiceCapability {
+            r#type: Some(Capability::Rpc(rpc)),
+        }],
+    }
+}
+
+pub(super) async fn create(
+    service: &Service,
+    deadline: Deadline,
+    request: &proto::CreateVolumeGroupSnapshotRequest,
+) -> Result<proto::CreateVolumeGroupSnapshotResponse, Status> {
+    layer::about("group.name", &request.name);
+    let name = request::name("name", &request.name)?;
+    let class = SnapshotClass::read_of_group(&request.parameters)?;
+    let new = NewGroup {
+        name,
+        sources: sources(&request.source_volume_ids)?,
+        resource_group: class.resource_group,
+        tags: class.tags,
+    };
+    let key = format!("group snapshot {:?}", new.name);
+    let disks = Arc::clone(&service.disks);
+    let made = service
+        .change(
+            &key,
+            async move { disks.create_group(deadline, &new).await },
+        )
+        .await?;
+    layer::about("group.id", &made.id);
+    Ok(proto::CreateVolumeGroupSnapshotResponse {
+        group_snapshot: Some(group(&made)),
+    })
+}
+
+pub(super) async fn delete(
+    service: &Service,
+    deadline: Deadline,
+    request: &proto::DeleteVolumeGroupSnapshotRequest,
+) -> Result<proto::DeleteVolumeGroupSnapshotResponse, Status> {
+    let id = request::required("group_snapshot_id", &request.group_snapshot_id)?;
+    layer::about("group.id", id);
+    // What cannot be a group is certainly gone.
+    if let Ok(group) = id.parse::<SnapshotGroupId>() {
+        let members = members(&request.snapshot_ids);
+        let disks = Arc::clone(&service.disks);
+        service
+            .change(id, async move {
+                disks.delete_group(deadline, &group, &members).await
+            })
+            .await?;
+    }
+    Ok(proto::DeleteVolumeGroupSnapshotResponse {})
+}
+
+pub(super) async fn get(
+    service: &Service,
+    deadline: Deadline,
+    request: &proto::GetVolumeGroupSnapshotRequest,
+) -> Result<proto::GetVolumeGroupSnapshotResponse, Status> {
+    layer::about("group.id", &request.group_snapshot_id);
+    let id: SnapshotGroupId = request::id("group_snapshot_id", &request.group_snapshot_id)?;
+    let members = members(&request.snapshot_ids);
+    let found = service.disks.group(deadline, &id, &members).await;
+    let found = found.map_err(|error| status::of(&error))?;
+    Ok(proto::GetVolumeGroupSnapshotResponse {
+        group_snapshot: Some(group(&found)),
+    })
+}
+
+fn sources(ids: &[String]) -> Result<BTreeSet<DiskId>, Status> {
+    if ids.is_empty() {
+        return Err(Status::invalid_argument(
+            "source_volume_ids is required and empty",
+        ));
+    }
+    let mut sources = BTreeSet::new();
+    for id in ids {
+        let disk: DiskId = request::id("source_volume_ids", id)?;
+        if !sources.insert(disk) {
+            return Err(Status::invalid_argument(format!(
+                "source_volume_ids names {id:?} twice"
+            )));
+        }
+    }
+    Ok(sources)
+}
+
+/// What the caller takes for the members. What cannot be a snapshot's id is kept: it fits no group.
+fn members(ids: &[String]) -> BTreeSet<String> {
+    ids.iter().cloned().collect()
+}
+
+fn group(group: &Group) -> proto::VolumeGroupSnapshot {
+    proto::VolumeGroupSnapshot {
+        group_snapshot_id: group.id.to_string(),
+        snapshots: group.snapshots.iter().map(answer::snapshot).collect(),
+        creation_time: Some(prost_types::Timestamp {
+            seconds: group.created.as_second(),
+            nanos: group.created.subsec_nanosecond(),
+        }),
+        ready_to_use: group.is_ready(),
+    }
+}

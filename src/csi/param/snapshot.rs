@@ -1,0 +1,210 @@
+//! Parameters of a VolumeSnapshotClass and of a VolumeGroupSnapshotClass.
+
+use std::collections::HashMap;
+
+use tonic::Status;
+
+use super::value::{parse, refuse, tag};
+use super::{SIDECARS, strip_prefix};
+use crate::model::{Tags, tag as rules};
+
+const ALLOWED: &str = "retentionDays, resourceGroupId, snapshotTags/<key> and csi.storage.k8s.io/*";
+const ALLOWED_FOR_GROUPS: &str = "resourceGroupId, snapshotTags/<key> and csi.storage.k8s.io/*";
+
+/// Before the key of a tag, in lower case.
+const TAGS: &str = "snapshottags/";
+
+/// What the snapshotter tells with `--extra-create-metadata`: each becomes a tag of the same key.
+const METADATA: [&str; 6] = [
+    "csi.storage.k8s.io/volumesnapshot/name",
+    "csi.storage.k8s.io/volumesnapshot/namespace",
+    "csi.storage.k8s.io/volumesnapshotcontent/name",
+    "csi.storage.k8s.io/volumegroupsnapshot/name",
+    "csi.storage.k8s.io/volumegroupsnapshot/namespace",
+    "csi.storage.k8s.io/volumegroupsnapshotcontent/name",
+];
+
+/// Tags of the user's: what the cloud takes, less the driver's own three and the snapshotter's three.
+const MOST_TAGS: usize = rules::MOST - 6;
+
+/// What a VolumeSnapshotClass asks for.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SnapshotClass {
+    /// `retentionDays`: the cloud deletes the snapshot after so many days; none is never.
+    pub retention_days: Option<u32>,
+    /// `resourceGroupId`: the resource group to bill it to.
+    pub resource_group: Option<String>,
+    /// `snapshotTags/<key>` and what the snapshotter tells.
+    pub tags: Tags,
+}
+
+impl SnapshotClass {
+    /// Reads the parameters of a VolumeSnapshotClass.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` naming key, value and what is allowed.
+    pub fn read(parameters: &HashMap<String, String>) -> Result<Self, Status> {
+        Self::of(parameters, false)
+    }
+
+    /// Reads the parameters of a VolumeGroupSnapshotClass, which has no `retentionDays`: the cloud
+    /// keeps groups until they are deleted.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` naming key, value and what is allowed.
+    pub fn read_of_group(parameters: &HashMap<String, String>) -> Result<Self, Status> {
+        Self::of(parameters, true)
+    }
+
+    fn of(parameters: &HashMap<String, String>, group: bool) -> Result<Self, Status> {
+        let mut class = Self::default();
+        let mut metadata = Tags::new();
+        let mut seen = HashMap::new();
+        for (key, value) in parameters {
+            let name = key.to_ascii_lowercase();
+            let value = value.trim();
+            if let Some(known) = METADATA.iter().find(|known| **known == name) {
+                metadata.insert((*known).to_owned(), shortened(value));
+                continue;
+            }
+            if name.starts_with(SIDECARS) {
+                continue;
+            }
+            if let Some(name) = strip_prefix(key, TAGS) {
+                tag(key, name, value, &mut class.tags)?;
+                continue;
+            }
+            if let Some(other) = seen.insert(name.clone(), key) {
+                return Err(super::twice(other, key));
+            }
+            match name.as_str() {
+                "retentiondays" if !group => class.retention_days = Some(days(key, value)?),
+                "resourcegroupid" => {
+                    class.resource_group = Some(value.to_owned()).filter(|id| !id.is_empty());
+                }
+                _ => {
+                    let allowed = if group { ALLOWED_FOR_GROUPS } else { ALLOWED };
+                    return Err(Status::invalid_argument(format!(
+                        "unknown parameter {key:?} with value {value:?}; allowed are {allowed}"
+                    )));
+                }
+            }
+        }
+        if class.tags.len() > MOST_TAGS {
+            return Err(Status::invalid_argument(format!(
+                "{} parameters snapshotTags/<key> are too many: at most {MOST_TAGS} are allowed, because a \
+                 snapshot takes {} tags and the driver needs some",
+                class.tags.len(),
+                rules::MOST
+            )));
+        }
+        class.tags.extend(metadata);
+        Ok(class)
+    }
+}
+
+fn days(key: &str, value: &str) -> Result<u32, Status> {
+    const RULE: &str = "a whole number of days from 1 to 65536";
+    let days: u32 = parse(key, value, RULE)?;
+    if !(1..=65536).contains(&days) {
+        return Err(refuse(key, value, RULE));
+    }
+    Ok(days)
+}
+
+/// Names of Kubernetes may be longer than a tag's value.
+fn shortened(value: &str) -> String {
+    value.chars().take(rules::LONGEST_VALUE).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Read = fn(&HashMap<String, String>) -> Result<SnapshotClass, Status>;
+
+    fn of(read: Read, pairs: &[(&str, &str)]) -> Result<SnapshotClass, String> {
+        let own = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
+        read(&pairs.iter().map(own).collect()).map_err(|status| status.message().to_owned())
+    }
+
+    #[test]
+    fn every_parameter_is_read_whatever_its_case_and_the_snapshotters_become_tags() {
+        let class = of(
+            SnapshotClass::read,
+            &[
+                ("RETENTIONDAYS", " 30 "),
+                ("resourceGroupId", "rg-1"),
+                ("snapshotTags/Team", "blue"),
+                ("csi.storage.k8s.io/volumesnapshot/name", "nightly"),
+                ("csi.storage.k8s.io/snapshotter-secret-name", "x"),
+            ],
+        );
+        let class = class.unwrap();
+        assert_eq!(class.retention_days, Some(30));
+        assert_eq!(class.resource_group.as_deref(), Some("rg-1"));
+        let tags: Vec<_> = class.tags.iter().map(|(k, v)| format!("{k}={v}")).collect();
+        assert_eq!(
+            tags,
+            [
+                "Team=blue",
+                "csi.storage.k8s.io/volumesnapshot/name=nightly"
+            ]
+        );
+        assert_eq!(
+            of(SnapshotClass::read, &[]).unwrap(),
+            SnapshotClass::default()
+        );
+    }
+
+    #[test]
+    fn what_is_unknown_bad_or_given_twice_is_refused_by_name_and_value() {
+        for (key, value) in [
+            ("snapshotType", "flash"),
+            ("retentionDays", "0"),
+            ("retentionDays", "65537"),
+            ("retentionDays", "soon"),
+            ("retentionDays", "-1"),
+            ("retentionDays", ""),
+        ] {
+            let refused = of(SnapshotClass::read, &[(key, value)]).unwrap_err();
+            assert!(
+                refused.contains(&format!("{key:?}")) && refused.contains(&format!("{value:?}")),
+                "{refused}"
+            );
+        }
+        let twice = [("retentionDays", "1"), ("RetentionDays", "1")];
+        assert!(of(SnapshotClass::read, &twice).is_err());
+        for key in ["snapshotTags/", "snapshotTags/acs:x"] {
+            let refused = of(SnapshotClass::read, &[(key, "1")]).unwrap_err();
+            assert!(refused.contains(key), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_group_is_not_kept_for_so_many_days() {
+        let refused = of(SnapshotClass::read_of_group, &[("retentionDays", "7")]).unwrap_err();
+        assert!(refused.contains("\"retentionDays\""), "{refused}");
+        assert!(!refused.contains("are retentionDays"), "{refused}");
+        let class = of(
+            SnapshotClass::read_of_group,
+            &[
+                ("resourceGroupId", "rg-1"),
+                ("csi.storage.k8s.io/volumegroupsnapshot/namespace", "db"),
+            ],
+        );
+        assert_eq!(class.unwrap().tags.len(), 1);
+    }
+
+    #[test]
+    fn a_long_name_of_kubernetes_is_cut_and_too_many_tags_are_refused() {
+        let long = "n".repeat(253);
+        let name = [("csi.storage.k8s.io/volumesnapshot/name", long.as_str())];
+        let class = of(SnapshotClass::read, &name).unwrap();
+        assert_eq!(class.tags.values().next().map(String::len), Some(128));
+        let keys: Vec<_> = (0..15).map(|n| format!("snapshotTags/k{n}")).collect();
+        let pairs: Vec<_> = keys.iter().map(|key| (key.as_str(), "v")).collect();
+        let refused = of(SnapshotClass::read, &pairs).unwrap_err();
+        assert!(refused.contains("at most 14"), "{refused}");
+    }
+}

@@ -1,0 +1,92 @@
+//! Deleting snapshots.
+
+use super::error::{Error, cloud, wait};
+use super::missing::settled;
+use super::{Disks, Result};
+use crate::base::Deadline;
+use crate::cloud::poll::Seen;
+use crate::cloud::{self as api, Kind};
+use crate::model::{SnapshotId, tag};
+
+impl Disks {
+    /// Deletes the snapshot. One that is not there is success. Disks made from it stay as they are.
+    ///
+    /// # Errors
+    /// [`Error::NotOurs`], [`Error::InGroup`] and [`Error::SnapshotHeld`], when nothing was done.
+    pub async fn delete_snapshot(&self, deadline: Deadline, id: &SnapshotId) -> Result<()> {
+        let row = settled(&self.snapshots, id, deadline).await;
+        let Some(row) = row.map_err(wait(step(id)))? else {
+            return Ok(());
+        };
+        if let Some(group) = &row.group
+            && self.group_row(deadline, group).await?.is_some()
+        {
+            return Err(Error::InGroup {
+                snapshot: id.clone(),
+                group: group.clone(),
+            });
+        }
+        self.owns(&row.tags).map_err(|owner| Error::NotOurs {
+            what: format!("snapshot {id}"),
+            tag: tag::CLUSTER,
+            owner,
+            cluster: self.cluster.clone(),
+        })?;
+        self.discard(deadline, id).await
+    }
+
+    /// Deletes a snapshot that is known to be ours.
+    pub(super) async fn discard(&self, deadline: Deadline, id: &SnapshotId) -> Result<()> {
+        loop {
+            match self.ecs.delete_snapshot(deadline, id).await {
+                Ok(()) => return Ok(()),
+                Err(error) if error.kind() == Kind::NotFound => return Ok(()),
+                // Something else is being done with it: look again in a tick.
+                Err(error) if is_busy(&error) => {
+                    let next = |seen| matches!(seen, Seen::Row(_) | Seen::Nothing).then_some(());
+                    let waited = self.snapshots.until(id, deadline, next).await;
+                    waited.map_err(|_| cloud(step(id))(error))?;
+                }
+                Err(error) => return Err(held(id, error)),
+            }
+        }
+    }
+}
+
+fn is_busy(error: &api::Error) -> bool {
+    error.kind() == Kind::Conflict || error.has_code("InvalidOperation.RelatedSnapshotNotFinished")
+}
+
+/// Who keeps the snapshot, where the cloud says so.
+fn held(id: &SnapshotId, error: api::Error) -> Error {
+    match error.code().and_then(why_held) {
+        Some(why) => Error::SnapshotHeld {
+            snapshot: id.clone(),
+            why,
+            source: error,
+        },
+        None => cloud(step(id))(error),
+    }
+}
+
+/// What keeps a snapshot from being deleted, and what to do about it, by the cloud's code.
+pub(super) fn why_held(code: &str) -> Option<&'static str> {
+    Some(match code {
+        "InvalidOperation.SnapshotIsLocked" => {
+            "it is locked; unlock it in the console, or wait until the lock ends"
+        }
+        "SnapshotCreatedImage" => "an image was made from it; delete that image first",
+        "SnapshotCreatedDisk" => "disks were made from it; delete them first",
+        "InvalidOperation.DeleteSharedSnapshotUnsupported" => {
+            "it is shared with other accounts; end that first"
+        }
+        "InvalidOperation.ResourceManagedByCloudProduct" => {
+            "another product of the cloud manages it; delete it there"
+        }
+        _ => return None,
+    })
+}
+
+fn step(id: &SnapshotId) -> String {
+    format!("delete snapshot {id}")
+}

@@ -1,0 +1,50 @@
+//! A group of snapshots as the cloud describes it.
+
+use std::fmt;
+
+use jiff::Timestamp;
+
+use super::id::{DiskId, SnapshotGroupId, SnapshotId};
+use super::snapshot::SnapshotStatus;
+use super::tag::Tags;
+
+/// One row of `DescribeSnapshotGroups`: snapshots of several disks, cut at one instant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SnapshotGroup {
+    /// The id.
+    pub id: SnapshotGroupId,
+    /// The name it was created under.
+    pub name: String,
+    /// How far it is as a whole.
+    pub status: SnapshotStatus,
+    /// When it was created, as the cloud tells; the instant of the cut is in its members' own rows.
+    pub created: Option<Timestamp>,
+    /// Its snapshots; may be empty for a moment after its creation.
+    pub members: Vec<GroupMember>,
+    /// Its own tags; those of its members are their own.
+    pub tags: Tags,
+}
+
+/// A snapshot of a group, as far as the group's row tells.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GroupMember {
+    /// The snapshot.
+    pub snapshot: SnapshotId,
+    /// The disk it was taken of.
+    pub source: Option<DiskId>,
+    /// Whether a disk can be made from it.
+    pub available: bool,
+}
+
+/// How far it is, for an operator.
+impl fmt::Display for SnapshotGroup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "snapshot group {} is {} with {} snapshots",
+            self.id,
+            self.status,
+            self.members.len()
+        )
+    }
+}

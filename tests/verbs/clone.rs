@@ -1,0 +1,351 @@
+//! Cloning a disk, over a snapshot that nobody sees afterwards.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use diskplugin::disk::{Disks, Error, Meaning, NewDisk};
+use diskplugin::model::{Category, Disk, DiskId};
+
+use crate::kit::{
+    Stage, available, between, gib, minutes, new_snapshot, one, seconds, text, wanted, zone,
+};
+
+fn snapshots(stage: &Stage) -> Vec<Value> {
+    stage.cloud.state()["snapshots"].as_array().unwrap().clone()
+}
+
+async fn cloned(disks: &Arc<Disks>, new: &NewDisk, source: &DiskId) -> Disk {
+    let made = disks.create_clone(minutes(5), new, source).await;
+    made.unwrap_or_else(|error| panic!("{}", text(&error)))
+}
+
+/// A disk that was attached once, as all that are worth cloning.
+async fn used(stage: &Stage, name: &str) -> DiskId {
+    let disk = stage.disk(name).await;
+    stage.disks.attach(minutes(1), &disk, &one()).await.unwrap();
+    disk
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_clone_is_made_from_a_snapshot_that_is_gone_afterwards() {
+    for stale in ["--stale=0s", "--stale=2s"] {
+        let stage = Stage::new(&[
+            "--cut-delay=2s",
+            "--create-delay=3s",
+            "--never-attached",
+            stale,
+        ]);
+        let source = used(&stage, "source").await;
+        let disk = cloned(&stage.disks, &wanted("pvc-1"), &source).await;
+        assert_ne!(disk.id, source);
+        assert!(disk.source_snapshot.is_some());
+        assert!(snapshots(&stage).is_empty(), "{stale}");
+        // A repeated call takes no second one, before and after a restart.
+        for disks in [Arc::clone(&stage.disks), stage.restarted()] {
+            tokio::time::sleep(Duration::from_secs(2)).await;
+            let again = cloned(&disks, &wanted("pvc-1"), &source).await;
+            assert_eq!((again.id, snapshots(&stage).len()), (disk.id.clone(), 0));
+        }
+        assert_eq!((stage.calls("CreateSnapshot"), stage.rows().len()), (1, 2));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_clone_may_be_larger_elsewhere_and_of_another_category_but_never_smaller() {
+    let stage = Stage::new(&[]);
+    let source = used(&stage, "source").await;
+    let new = NewDisk {
+        places: vec![zone("b").into()],
+        categories: vec![Category::CloudSsd],
+        size: gib(30),
+        ..wanted("pvc-1")
+    };
+    let disk = cloned(&stage.disks, &new, &source).await;
+    assert_eq!((disk.zone, disk.size.0), (Some(zone("b")), 30));
+    let new = NewDisk {
+        size: gib(1),
+        ..wanted("pvc-2")
+    };
+    assert_eq!(cloned(&stage.disks, &new, &source).await.size.0, 20);
+    let new = NewDisk {
+        size: between(1, 19),
+        ..wanted("pvc-3")
+    };
+    let refused = stage.disks.create_clone(minutes(1), &new, &source).await;
+    let refused = refused.unwrap_err();
+    assert!(matches!(refused, Error::OutOfRange { .. }), "{refused:?}");
+    assert!(
+        text(&refused).contains(source.as_str()),
+        "{}",
+        text(&refused)
+    );
+    // It was found out before a snapshot was taken.
+    assert_eq!(
+        (stage.calls("CreateSnapshot"), snapshots(&stage).len()),
+        (2, 0)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_clone_of_a_disk_that_was_never_written_to_is_blank() {
+    let stage = Stage::new(&["--never-attached"]);
+    let source = stage.disk("source").await;
+    let new = NewDisk {
+        size: gib(1),
+        ..wanted("pvc-1")
+    };
+    let disk = cloned(&stage.disks, &new, &source).await;
+    assert_eq!((disk.source_snapshot.clone(), disk.size.0), (None, 20));
+    let again = cloned(&stage.restarted(), &new, &source).await;
+    assert_eq!(again.id, disk.id);
+    // One that was made from a snapshot is not blank, though nobody attached it.
+    stage
+        .disks
+        .attach(minutes(1), &source, &one())
+        .await
+        .unwrap();
+    let snapshot = stage.snapshot("snap", &source).await;
+    let restored = NewDisk {
+        snapshot: Some(snapshot),
+        ..wanted("restored")
+    };
+    let restored = stage.disks.create(minutes(1), &restored).await.unwrap().id;
+    let refused = stage
+        .disks
+        .create_clone(minutes(1), &wanted("pvc-2"), &restored)
+        .await;
+    let refused = refused.unwrap_err();
+    assert!(
+        matches!(refused, Error::NeverAttached { .. }),
+        "{refused:?}"
+    );
+    assert_eq!(refused.meaning(), Meaning::Precondition);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_name_of_another_source_is_refused_and_a_blank_disk_is_no_clone() {
+    let stage = Stage::patient(&["--stale=1s"]);
+    let (source, other) = (used(&stage, "source").await, used(&stage, "other").await);
+    let disk = cloned(&stage.disks, &wanted("pvc-1"), &source).await;
+    let blank = stage.disk("pvc-2").await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    for (name, from, parts) in [
+        (
+            "pvc-1",
+            Some(&other),
+            [disk.id.as_str(), source.as_str(), other.as_str()],
+        ),
+        (
+            "pvc-2",
+            Some(&source),
+            [blank.as_str(), "none", source.as_str()],
+        ),
+        (
+            "pvc-1",
+            None,
+            [disk.id.as_str(), source.as_str(), "wanted none"],
+        ),
+    ] {
+        let refused = match from {
+            Some(from) => {
+                stage
+                    .disks
+                    .create_clone(minutes(1), &wanted(name), from)
+                    .await
+            }
+            None => stage.disks.create(minutes(1), &wanted(name)).await,
+        };
+        let refused = refused.unwrap_err();
+        assert!(
+            matches!(refused, Error::Exists { .. }),
+            "{}",
+            text(&refused)
+        );
+        for part in parts {
+            assert!(text(&refused).contains(part), "{part}: {}", text(&refused));
+        }
+    }
+    assert!(snapshots(&stage).is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unknown_source_is_not_found_and_one_deleted_meanwhile_does_no_harm() {
+    let stage = Stage::new(&["--snapshot-delay=30s"]);
+    let none = "d-none".parse().unwrap();
+    let refused = stage
+        .disks
+        .create_clone(minutes(1), &wanted("pvc-1"), &none)
+        .await;
+    assert!(
+        matches!(refused, Err(Error::NoSuchDisk { .. })),
+        "{refused:?}"
+    );
+    let slow = NewDisk {
+        categories: vec![Category::CloudEfficiency],
+        ..wanted("source")
+    };
+    let source = stage.disks.create(minutes(1), &slow).await.unwrap().id;
+    let late = stage
+        .disks
+        .create_clone(seconds(10), &wanted("pvc-1"), &source)
+        .await;
+    assert_eq!(late.unwrap_err().meaning(), Meaning::Deadline);
+    tokio::time::sleep(Duration::from_secs(25)).await;
+    stage.disks.delete(minutes(1), &source).await.unwrap();
+    let disk = cloned(&stage.restarted(), &wanted("pvc-1"), &source).await;
+    assert_eq!((stage.only_disk(), snapshots(&stage).len()), (disk.id, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_answer_at_any_call_ends_with_one_clone_and_no_snapshot_after_a_restart() {
+    for action in [
+        "CreateSnapshot",
+        "DescribeSnapshots",
+        "CreateDisk",
+        "DescribeDisks",
+        "DeleteSnapshot",
+    ] {
+        for loss in [
+            "reset-before",
+            "reset-after",
+            "truncated",
+            "internal-error-after",
+        ] {
+            for nth in 1..3 {
+                let stage = Stage::new(&["--cut-delay=1s", "--create-delay=1s", "--stale=1s"]);
+                let source = used(&stage, "source").await;
+                stage.configure(&json!({"faults": []}));
+                let fault = json!({"action": action, "from": nth, "kind": loss});
+                stage.configure(&json!({"faults": [fault]}));
+                let _ = stage
+                    .disks
+                    .create_clone(minutes(1), &available("pvc-1"), &source)
+                    .await;
+                let disk = cloned(&stage.restarted(), &available("pvc-1"), &source).await;
+                assert_eq!(
+                    (stage.rows().len(), snapshots(&stage).len()),
+                    (2, 0),
+                    "{action} {loss} {nth}"
+                );
+                assert_ne!(disk.id, source);
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_left_when_no_disk_can_be_had_and_the_next_call_takes_another() {
+    let stage = Stage::new(&[]);
+    let source = used(&stage, "source").await;
+    for sold in [json!(["*/*"]), json!(["cn-beijing-a/*"])] {
+        stage.configure(&json!({"sold_out": sold}));
+        let refused = stage
+            .disks
+            .create_clone(minutes(1), &wanted("pvc-1"), &source)
+            .await;
+        assert_eq!(refused.unwrap_err().meaning(), Meaning::Exhausted);
+        assert!(snapshots(&stage).is_empty());
+    }
+    // The provisioner comes back with another zone.
+    let new = NewDisk {
+        places: vec![zone("b").into()],
+        ..wanted("pvc-1")
+    };
+    let disk = cloned(&stage.disks, &new, &source).await;
+    assert_eq!((disk.zone, snapshots(&stage).len()), (Some(zone("b")), 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_call_left_goes_with_its_clone_with_another_clone_or_after_a_day() {
+    let leave = async |stage: &Stage, source: &DiskId| {
+        // The answer of the deletion is an error, and nobody repeats the call.
+        stage.fault(
+            "DeleteSnapshot",
+            &json!({"code": {"status": 500, "code": "InternalError"}}),
+        );
+        let left = stage
+            .disks
+            .create_clone(minutes(1), &wanted("pvc-1"), source)
+            .await;
+        assert_eq!(left.unwrap_err().meaning(), Meaning::Unclear);
+        assert_eq!(snapshots(stage).len(), 1);
+        let rows = stage.rows();
+        let clone = rows
+            .iter()
+            .find(|row| row["id"] != source.as_str())
+            .unwrap();
+        clone["id"].as_str().unwrap().parse::<DiskId>().unwrap()
+    };
+    let stage = Stage::new(&[]);
+    let source = used(&stage, "source").await;
+    let clone = leave(&stage, &source).await;
+    // It is nobody's snapshot.
+    let listed = stage
+        .disks
+        .list_snapshots(minutes(1), None, None, (None, None));
+    assert!(listed.await.unwrap().items.is_empty());
+    stage.disks.delete(minutes(1), &clone).await.unwrap();
+    assert!(snapshots(&stage).is_empty());
+
+    let stage = Stage::new(&[]);
+    let source = used(&stage, "source").await;
+    leave(&stage, &source).await;
+    cloned(&stage.restarted(), &wanted("pvc-2"), &source).await;
+    assert!(snapshots(&stage).is_empty());
+
+    let stage = Stage::new(&[]);
+    let source = used(&stage, "source").await;
+    leave(&stage, &source).await;
+    tokio::time::sleep(Duration::from_secs(24 * 3600)).await;
+    assert!(snapshots(&stage).is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_clone_still_in_the_making_keeps_its_snapshot_from_the_sweep() {
+    let stage = Stage::new(&["--snapshot-delay=60s"]);
+    let slow = NewDisk {
+        categories: vec![Category::CloudEfficiency],
+        ..wanted("slow")
+    };
+    let slow = stage.disks.create(minutes(1), &slow).await.unwrap().id;
+    let mut waits = tokio::task::JoinSet::new();
+    let (disks, source) = (Arc::clone(&stage.disks), slow.clone());
+    waits.spawn(async move { cloned(&disks, &wanted("pvc-1"), &source).await.id });
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let fast = used(&stage, "fast").await;
+    cloned(&stage.restarted(), &wanted("pvc-2"), &fast).await;
+    assert_eq!(snapshots(&stage).len(), 1);
+    assert_eq!(waits.join_all().await.len(), 1);
+    assert_eq!((snapshots(&stage).len(), stage.rows().len()), (0, 4));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_snapshot_of_the_same_name_as_the_volume_is_another_one() {
+    let stage = Stage::new(&["--cut-delay=1s"]);
+    let source = used(&stage, "source").await;
+    let asked = stage.snapshot("same", &source).await;
+    cloned(&stage.disks, &wanted("same"), &source).await;
+    assert_eq!(snapshots(&stage)[0]["id"], asked.as_str());
+    let again = stage
+        .disks
+        .create_snapshot(minutes(1), &new_snapshot("same", &source))
+        .await;
+    assert_eq!(again.unwrap().id, asked);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_clone_of_an_encrypted_disk_is_encrypted() {
+    let stage = Stage::new(&[]);
+    let secret = NewDisk {
+        encrypted: true,
+        ..wanted("source")
+    };
+    let source = stage.disks.create(minutes(1), &secret).await.unwrap().id;
+    assert!(
+        cloned(&stage.disks, &wanted("pvc-1"), &source)
+            .await
+            .encrypted
+    );
+}

@@ -1,0 +1,475 @@
+//! Snapshot groups: taking, looking at and deleting them.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use diskplugin::cloud::{DescribeSnapshotGroups, Ecs};
+use diskplugin::disk::{Disks, Error, Group, Meaning, NewDisk, NewGroup};
+use diskplugin::model::{Category, DiskId, SnapshotGroupId, Tags};
+
+use crate::kit::{Stage, gib, minutes, seconds, text, wanted, zone};
+
+fn groups(stage: &Stage) -> Vec<Value> {
+    stage.cloud.state()["groups"].as_array().unwrap().clone()
+}
+
+fn snapshots(stage: &Stage) -> Vec<Value> {
+    stage.cloud.state()["snapshots"].as_array().unwrap().clone()
+}
+
+fn new_group(name: &str, sources: &[&DiskId]) -> NewGroup {
+    NewGroup {
+        name: name.to_owned(),
+        sources: sources.iter().map(|id| (*id).clone()).collect(),
+        resource_group: None,
+        tags: Tags::new(),
+    }
+}
+
+fn ids(group: &Group) -> BTreeSet<String> {
+    group
+        .snapshots
+        .iter()
+        .map(|row| row.id.to_string())
+        .collect()
+}
+
+async fn two_disks(stage: &Stage) -> (DiskId, DiskId) {
+    (stage.disk("pvc-1").await, stage.disk("pvc-2").await)
+}
+
+async fn group(disks: &Arc<Disks>, new: &NewGroup) -> Group {
+    let made = disks.create_group(minutes(2), new).await;
+    made.unwrap_or_else(|error| panic!("{}", text(&error)))
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_answer_comes_when_all_are_cut_at_one_instant_and_every_answer_names_the_group() {
+    for stale in ["--stale=0s", "--stale=2s"] {
+        let stage = Stage::new(&["--cut-delay=4s", "--snapshot-delay=10m", stale]);
+        let (one, two) = two_disks(&stage).await;
+        let new = NewGroup {
+            tags: Tags::from([("team".to_owned(), "blue".to_owned())]),
+            resource_group: Some("rg-1".to_owned()),
+            ..new_group("group", &[&one, &two])
+        };
+        let made = group(&stage.disks, &new).await;
+        let times: BTreeSet<_> = made.snapshots.iter().map(|row| row.created).collect();
+        assert_eq!(
+            (made.snapshots.len(), times),
+            (2, BTreeSet::from([Some(made.created)]))
+        );
+        let sources: BTreeSet<_> = made
+            .snapshots
+            .iter()
+            .filter_map(|s| s.source_disk.clone())
+            .collect();
+        assert_eq!(sources, new.sources);
+        assert_eq!(groups(&stage)[0]["resource_group"], "rg-1");
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        // In the list, by itself and in the group alike.
+        let listed = stage
+            .disks
+            .list_snapshots(minutes(1), None, None, (None, None));
+        let listed = listed.await.unwrap().items;
+        assert_eq!(listed.len(), 2);
+        for row in &listed {
+            assert_eq!(row.group, Some(made.id.clone()));
+            assert_eq!(row.tags["team"], "blue");
+            let alone = stage.disks.snapshot(minutes(1), &row.id).await.unwrap();
+            assert_eq!(alone.group, Some(made.id.clone()));
+        }
+        let seen = stage
+            .disks
+            .group(minutes(1), &made.id, &ids(&made))
+            .await
+            .unwrap();
+        assert!(seen.is_ready() && seen.id == made.id);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_same_name_is_the_same_group_and_other_volumes_are_refused_with_what_differs() {
+    for stale in ["--stale=0s", "--stale=2s"] {
+        let stage = Stage::patient(&["--cut-delay=1s", stale]);
+        let (one, two) = two_disks(&stage).await;
+        let three = stage.disk("pvc-3").await;
+        let new = new_group("group", &[&one, &two]);
+        let first = group(&stage.disks, &new).await;
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        stage.cloud.clear_calls();
+        assert_eq!(group(&stage.disks, &new).await.id, first.id);
+        // Tags that are there are not set again.
+        assert_eq!(stage.calls("TagResources"), 0);
+        assert_eq!(group(&stage.restarted(), &new).await.id, first.id);
+        for disks in [Arc::clone(&stage.disks), stage.restarted()] {
+            let other = new_group("group", &[&one, &three]);
+            let refused = disks.create_group(minutes(1), &other).await.unwrap_err();
+            assert!(
+                matches!(refused, Error::Exists { .. }),
+                "{}",
+                text(&refused)
+            );
+            for part in [
+                first.id.as_str(),
+                &format!("it has volumes {two}, which"),
+                &format!("it lacks volumes {three}"),
+            ] {
+                assert!(text(&refused).contains(part), "{}", text(&refused));
+            }
+        }
+        assert_eq!((groups(&stage).len(), snapshots(&stage).len()), (1, 2));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_answer_at_any_call_ends_with_one_group_after_a_restart() {
+    for action in [
+        "CreateSnapshotGroup",
+        "DescribeSnapshotGroups",
+        "DescribeSnapshots",
+        "TagResources",
+    ] {
+        for loss in [
+            "reset-before",
+            "reset-after",
+            "truncated",
+            "internal-error-after",
+        ] {
+            let stage = Stage::new(&["--cut-delay=2s", "--stale=2s"]);
+            let (one, two) = two_disks(&stage).await;
+            let new = new_group("group", &[&one, &two]);
+            stage.fault(action, &json!(loss));
+            // Some of these do not even reach the caller.
+            let _ = stage.disks.create_group(minutes(1), &new).await;
+            let made = group(&stage.restarted(), &new).await;
+            assert_eq!(
+                (groups(&stage).len(), snapshots(&stage).len()),
+                (1, 2),
+                "{action} {loss}"
+            );
+            for row in snapshots(&stage) {
+                assert_eq!(
+                    row["tags"]["diskplugin.csi.example/snapshot-group"],
+                    made.id.as_str()
+                );
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_group_in_the_making_is_told_and_can_be_deleted() {
+    let stage = Stage::new(&["--cut-delay=30s"]);
+    let (one, two) = two_disks(&stage).await;
+    let new = new_group("group", &[&one, &two]);
+    let late = stage
+        .disks
+        .create_group(seconds(5), &new)
+        .await
+        .unwrap_err();
+    assert_eq!(late.meaning(), Meaning::Deadline);
+    let id: SnapshotGroupId = groups(&stage)[0]["id"].as_str().unwrap().parse().unwrap();
+    let early = stage
+        .disks
+        .group(minutes(1), &id, &BTreeSet::new())
+        .await
+        .unwrap_err();
+    assert_eq!(early.meaning(), Meaning::Busy, "{}", text(&early));
+    stage
+        .disks
+        .delete_group(minutes(1), &id, &BTreeSet::new())
+        .await
+        .unwrap();
+    assert!(groups(&stage).is_empty() && snapshots(&stage).is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_group_that_fails_is_told_goes_and_is_taken_anew() {
+    for stale in ["--stale=0s", "--stale=2s"] {
+        let stage = Stage::new(&["--cut-delay=2s", stale]);
+        let (one, two) = two_disks(&stage).await;
+        let new = new_group("group", &[&one, &two]);
+        stage.fault("CreateSnapshotGroup", &json!("fails-later"));
+        let failed = stage
+            .disks
+            .create_group(minutes(1), &new)
+            .await
+            .unwrap_err();
+        assert_eq!(failed.meaning(), Meaning::Failed, "{}", text(&failed));
+        assert!(
+            text(&failed).contains(&format!("of disk {one}")),
+            "{}",
+            text(&failed)
+        );
+        assert!(groups(&stage).is_empty() && snapshots(&stage).is_empty());
+        group(&stage.disks, &new).await;
+        assert_eq!((groups(&stage).len(), snapshots(&stage).len()), (1, 2));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_group_that_nobody_retried_can_be_deleted() {
+    let stage = Stage::new(&["--cut-delay=10s"]);
+    let (one, two) = two_disks(&stage).await;
+    stage.fault("CreateSnapshotGroup", &json!("fails-later"));
+    let new = new_group("group", &[&one, &two]);
+    stage
+        .disks
+        .create_group(seconds(5), &new)
+        .await
+        .unwrap_err();
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let id: SnapshotGroupId = groups(&stage)[0]["id"].as_str().unwrap().parse().unwrap();
+    let failed = stage
+        .disks
+        .group(minutes(1), &id, &BTreeSet::new())
+        .await
+        .unwrap_err();
+    assert_eq!(failed.meaning(), Meaning::Failed);
+    stage
+        .disks
+        .delete_group(minutes(1), &id, &BTreeSet::new())
+        .await
+        .unwrap();
+    assert!(groups(&stage).is_empty() && snapshots(&stage).is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn disks_that_cannot_be_cut_together_say_why() {
+    let stage = Stage::new(&[]);
+    let make = async |name: &str, letter: &str, category: Category, size: u32| {
+        let new = NewDisk {
+            places: vec![zone(letter).into()],
+            categories: vec![category],
+            size: gib(size),
+            ..wanted(name)
+        };
+        stage.disks.create(minutes(1), &new).await.unwrap().id
+    };
+    let near = make("near", "a", Category::CloudEssd, 20).await;
+    let far = make("far", "b", Category::CloudEssd, 20).await;
+    let old = make("old", "a", Category::CloudEfficiency, 20).await;
+    let huge = make("huge", "a", Category::CloudEssd, 32 * 1024).await;
+    for (name, other, why) in [
+        ("zones", &far, "several zones"),
+        ("types", &old, "ESSD family"),
+        ("sizes", &huge, "32 TiB"),
+    ] {
+        let new = new_group(name, &[&near, other]);
+        for _ in 0..2 {
+            let refused = stage
+                .disks
+                .create_group(minutes(1), &new)
+                .await
+                .unwrap_err();
+            assert_eq!(
+                refused.meaning(),
+                Meaning::Precondition,
+                "{}",
+                text(&refused)
+            );
+            assert!(text(&refused).contains(why), "{}", text(&refused));
+        }
+    }
+    let mut many = Vec::new();
+    for n in 0..17 {
+        many.push(make(&format!("many-{n}"), "a", Category::CloudEssd, 20).await);
+    }
+    stage.cloud.clear_calls();
+    let new = new_group("many", &many.iter().collect::<Vec<_>>());
+    let refused = stage
+        .disks
+        .create_group(minutes(1), &new)
+        .await
+        .unwrap_err();
+    assert!(
+        text(&refused).contains("more than 16"),
+        "{}",
+        text(&refused)
+    );
+    assert_eq!(stage.calls("CreateSnapshotGroup"), 0);
+    let none: DiskId = "d-none".parse().unwrap();
+    let new = new_group("none", &[&near, &none]);
+    let refused = stage
+        .disks
+        .create_group(minutes(1), &new)
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(&refused, Error::NoSuchDisk { disk } if *disk == none),
+        "{refused:?}"
+    );
+    assert!(groups(&stage).is_empty());
+    // Sixteen are fine.
+    group(
+        &stage.disks,
+        &new_group("fit", &many[..16].iter().collect::<Vec<_>>()),
+    )
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn never_attached_disks_have_no_group_and_the_text_says_what_to_do() {
+    let stage = Stage::new(&["--never-attached"]);
+    let (one, two) = two_disks(&stage).await;
+    let new = new_group("group", &[&one, &two]);
+    let refused = stage
+        .disks
+        .create_group(minutes(1), &new)
+        .await
+        .unwrap_err();
+    assert_eq!(refused.meaning(), Meaning::Precondition);
+    assert!(text(&refused).contains("start a pod"), "{}", text(&refused));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_member_goes_only_with_its_group_and_other_members_are_refused() {
+    let stage = Stage::new(&["--stale=1s"]);
+    let (one, two) = two_disks(&stage).await;
+    let alone = stage.snapshot("alone", &one).await;
+    let made = group(&stage.disks, &new_group("group", &[&one, &two])).await;
+    let member = &made.snapshots[0].id;
+    let refused = stage
+        .disks
+        .delete_snapshot(minutes(1), member)
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(refused, Error::InGroup { .. }),
+        "{}",
+        text(&refused)
+    );
+    assert_eq!(refused.meaning(), Meaning::Refused);
+    assert!(
+        text(&refused).contains(made.id.as_str()),
+        "{}",
+        text(&refused)
+    );
+    let one_of_two = BTreeSet::from([member.to_string()]);
+    let mut one_more = ids(&made);
+    one_more.insert(alone.to_string());
+    for other in [&one_of_two, &one_more] {
+        let look = stage
+            .disks
+            .group(minutes(1), &made.id, other)
+            .await
+            .unwrap_err();
+        let gone = stage
+            .disks
+            .delete_group(minutes(1), &made.id, other)
+            .await
+            .unwrap_err();
+        for refused in [look, gone] {
+            assert!(
+                matches!(refused, Error::OtherMembers { .. }),
+                "{}",
+                text(&refused)
+            );
+        }
+    }
+    assert_eq!(snapshots(&stage).len(), 3);
+    for _ in 0..2 {
+        stage
+            .disks
+            .delete_group(minutes(1), &made.id, &ids(&made))
+            .await
+            .unwrap();
+    }
+    assert_eq!((groups(&stage).len(), snapshots(&stage).len()), (0, 1));
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    // What is left of a group that is gone is nobody's but its own.
+    stage
+        .disks
+        .delete_snapshot(minutes(1), member)
+        .await
+        .unwrap();
+    let gone = stage
+        .disks
+        .group(minutes(1), &made.id, &BTreeSet::new())
+        .await
+        .unwrap_err();
+    assert!(matches!(gone, Error::NoSuchGroup { .. }), "{gone:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_success_of_the_cloud_that_left_members_is_a_failure_that_names_them() {
+    let stage = Stage::new(&[]);
+    let (one, two) = two_disks(&stage).await;
+    let made = group(&stage.disks, &new_group("group", &[&one, &two])).await;
+    let kept = made.snapshots[1].id.to_string();
+    stage.configure(&json!({"holds": {"images": [kept]}}));
+    for _ in 0..2 {
+        let failed = stage
+            .disks
+            .delete_group(minutes(1), &made.id, &ids(&made))
+            .await;
+        let failed = failed.unwrap_err();
+        assert_eq!(failed.meaning(), Meaning::Precondition);
+        for part in [kept.as_str(), "SnapshotCreatedImage", "delete that image"] {
+            assert!(text(&failed).contains(part), "{}", text(&failed));
+        }
+        assert_eq!((groups(&stage).len(), snapshots(&stage).len()), (1, 1));
+    }
+    stage.configure(&json!({"holds": {"images": []}}));
+    stage
+        .disks
+        .delete_group(minutes(1), &made.id, &ids(&made))
+        .await
+        .unwrap();
+    assert!(groups(&stage).is_empty() && snapshots(&stage).is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn deleting_what_is_not_there_is_success_and_somebody_elses_group_is_refused() {
+    for flags in [&[][..], &["--missing-is-error"]] {
+        let stage = Stage::new(flags);
+        let none = "ssg-none".parse().unwrap();
+        stage
+            .disks
+            .delete_group(minutes(1), &none, &BTreeSet::new())
+            .await
+            .unwrap();
+        let (one, two) = two_disks(&stage).await;
+        let theirs = group(&stage.neighbour(), &new_group("group", &[&one, &two])).await;
+        let refused = stage
+            .disks
+            .delete_group(minutes(1), &theirs.id, &BTreeSet::new())
+            .await;
+        assert!(matches!(refused, Err(Error::NotOurs { .. })), "{refused:?}");
+        assert_eq!(groups(&stage).len(), 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_at_once_are_all_right_and_share_their_looks() {
+    let stage = Stage::new(&["--cut-delay=5s"]);
+    let mut calls = tokio::task::JoinSet::new();
+    for n in 0..30 {
+        let (one, two) = (
+            stage.disk(&format!("a-{n}")).await,
+            stage.disk(&format!("b-{n}")).await,
+        );
+        let disks = Arc::clone(&stage.disks);
+        calls.spawn(async move {
+            let new = new_group(&format!("group-{n}"), &[&one, &two]);
+            group(&disks, &new).await.id
+        });
+    }
+    stage.cloud.clear_calls();
+    let made: BTreeSet<_> = calls.join_all().await.into_iter().collect();
+    assert_eq!(made.len(), 30);
+    // Sixty snapshots in one description a tick, and not one for each.
+    let looks = stage.calls("DescribeSnapshots");
+    assert!(looks < 20, "{looks}");
+    let query = DescribeSnapshotGroups::default();
+    let page = stage
+        .cloud
+        .ecs()
+        .describe_snapshot_groups(minutes(1), &query)
+        .await;
+    assert_eq!(page.unwrap().rows.len(), 30);
+}
