@@ -20,6 +20,8 @@ pub(crate) struct Pages {
 struct Cursor {
     /// The list goes on after this id, whatever came or went meanwhile.
     last: String,
+    /// How many rows the pages before had.
+    given: usize,
     /// A token is good only for the query that it came from.
     query: String,
     expires: Timestamp,
@@ -81,19 +83,24 @@ impl World {
         })
     }
 
-    /// Cuts one page out of all rows, which are in the order of their ids.
+    /// Cuts one page out of all rows, or of all after its token, which are in the order of their ids.
     pub(crate) fn page<T>(
         &mut self,
         params: &Params,
         sizes: RangeInclusive<u64>,
         mut rows: Vec<(String, T)>,
     ) -> Result<Listing<T>, Refusal> {
-        // Beyond that, the documents say, one has to list by other means.
-        if params.get("Tag.1.Key").is_some() || params.get("ResourceGroupId").is_some() {
-            rows.truncate(self.config.rules.filtered_rows);
-        }
         let size: Option<u64> = params.parsed("MaxResults")?;
         let token = params.get("NextToken");
+        let cursor = token.and_then(|token| self.pages.cursors.get(token));
+        let given = cursor.map_or(0, |cursor| {
+            rows.retain(|(id, _)| *id > cursor.last);
+            cursor.given
+        });
+        // Beyond that, the documents say, one has to list by other means.
+        if params.get("Tag.1.Key").is_some() || params.get("ResourceGroupId").is_some() {
+            rows.truncate(self.config.rules.filtered_rows.saturating_sub(given));
+        }
         if size.is_some() || token.is_some() {
             let size = size.unwrap_or(DEFAULT).clamp(*sizes.start(), *sizes.end());
             return self.page_by_token(params, token, size, rows);
@@ -124,16 +131,14 @@ impl World {
         let now = self.now;
         self.pages.cursors.retain(|_, cursor| cursor.expires > now);
         let query = query(params);
-        let start = match token {
-            None => None,
+        let given = match token {
+            None => 0,
             Some(token) => match self.pages.cursors.get(token) {
-                Some(cursor) if cursor.query == query => Some(cursor.last.clone()),
+                Some(cursor) if cursor.query == query => cursor.given,
                 _ => return Err(Refusal::invalid("NextToken")),
             },
         };
-        let mut rest = rows
-            .into_iter()
-            .skip_while(|(id, _)| start.as_ref().is_some_and(|last| id <= last));
+        let mut rest = rows.into_iter();
         let take = usize::try_from(size).unwrap_or(usize::MAX);
         let page: Vec<(String, T)> = rest.by_ref().take(take).collect();
         let last = page.last().map(|(id, _)| id.clone());
@@ -144,6 +149,7 @@ impl World {
                 let expires = after(now, self.config.rules.page_memory);
                 let cursor = Cursor {
                     last,
+                    given: given + page.len(),
                     query,
                     expires,
                 };

@@ -171,7 +171,7 @@ pub(crate) async fn a_disk_of_another_zone_is_refused(ecs: &dyn Ecs, _: &World) 
     far.zone = Some(zone(FAR_ZONE));
     let disk = ecs.create_disk(soon(), &far).await.unwrap();
     let outcome = ecs.attach_disk(soon(), &onto(&disk, "i-one")).await;
-    let error = refused(outcome, Kind::Invalid);
+    let error = refused(outcome, Kind::Precondition);
     assert_eq!(error.code(), Some("ResourcesNotInSameZone"));
     ecs.attach_disk(soon(), &onto(&disk, "i-far"))
         .await

@@ -155,7 +155,7 @@ pub(crate) async fn a_wrong_zone_or_size_is_invalid(ecs: &dyn Ecs, world: &World
         world.configure(json!({"rules": {"alternatives": alternatives}}));
         let mut tiny = essd("tiny");
         tiny.size = Gib(19);
-        refused(ecs.create_disk(soon(), &tiny).await, Kind::Invalid);
+        refused(ecs.create_disk(soon(), &tiny).await, Kind::OutOfRange);
     }
     assert_eq!(world.disks(), 0);
 }

@@ -358,7 +358,7 @@ pub(crate) async fn a_disk_has_so_many_snapshots_and_so_many_at_once(ecs: &dyn E
     }
     let error = take(10).await.unwrap_err();
     assert_eq!(error.code(), Some("QuotaExceed.ConcurrentSnapshotQuota"));
-    assert_eq!(error.kind(), Kind::Quota);
+    assert_eq!(error.kind(), Kind::Conflict);
     world.pass(60);
     world.configure(json!({"delays": {"snapshot": "0s"}}));
     for n in 10..256 {

@@ -42,15 +42,15 @@ pub(crate) async fn a_sold_out_zone_is_out_of_stock(ecs: &dyn Ecs, world: &World
 
 pub(crate) async fn a_spent_quota_is_a_quota(ecs: &dyn Ecs, world: &World) {
     made(ecs, "first").await;
-    for limit in [
-        json!({"zone_category_gib": 39}),
-        json!({"total_gib": 39}),
-        json!({"no_balance": true}),
+    for (limit, kind) in [
+        (json!({"zone_category_gib": 39}), Kind::Quota),
+        (json!({"total_gib": 39}), Kind::Quota),
+        (json!({"no_balance": true}), Kind::Precondition),
     ] {
         world.configure(json!({"limits": null}));
         world.configure(json!({"limits": limit}));
         let outcome = ecs.create_disk(soon(), &essd("one-too-many")).await;
-        refused(outcome, Kind::Quota);
+        refused(outcome, kind);
     }
     assert_eq!(world.disks(), 1);
 }

@@ -76,7 +76,7 @@ pub(crate) async fn a_disk_neither_shrinks_nor_grows_beyond_its_category(
         world.configure(json!({"rules": {"alternatives": alternatives}}));
         for size in [19, 20, 65537] {
             let request = to(&disk, size, ResizeMode::Offline);
-            refused(ecs.resize_disk(soon(), &request).await, Kind::Invalid);
+            refused(ecs.resize_disk(soon(), &request).await, Kind::OutOfRange);
         }
     }
     assert_eq!(seen(ecs, &disk).await.unwrap().size, Gib(20));

@@ -90,7 +90,7 @@ pub(crate) async fn a_disk_from_a_snapshot_is_not_smaller(ecs: &dyn Ecs, _: &Wor
     let snapshot = ecs.create_snapshot(soon(), &cut(&disk, "one")).await;
     let mut restored = essd("restored");
     restored.snapshot = Some(snapshot.unwrap());
-    let error = refused(ecs.create_disk(soon(), &restored).await, Kind::Invalid);
+    let error = refused(ecs.create_disk(soon(), &restored).await, Kind::OutOfRange);
     assert_eq!(error.code(), Some("InvalidDiskSize.TooSmall"));
 }
 

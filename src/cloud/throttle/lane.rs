@@ -51,6 +51,8 @@ pub(super) struct Lane {
     /// Whether a call of this window was refused.
     refused: bool,
     shut: Option<i64>,
+    /// From when the cloud itself says that a call will do, however the window is shared out.
+    told: Option<i64>,
     /// The most that is sent in a window; none as long as nothing was ever refused.
     budget: Option<u32>,
     /// The most that was let through in a window.
@@ -82,6 +84,7 @@ impl Lane {
             run: 0,
             refused: false,
             shut: None,
+            told: None,
             budget: None,
             proven: 0,
             ceiling: u32::MAX,
@@ -119,6 +122,9 @@ impl Lane {
         if self.out > 0 && self.is_alone() && now < self.last + LEASE {
             return Err(Blocked::Answer(self.last + LEASE));
         }
+        if self.told.is_some_and(|told| now >= told) {
+            return Ok(());
+        }
         let Some(budget) = self.budget else {
             return Ok(());
         };
@@ -148,6 +154,7 @@ impl Lane {
     /// Lets a call go that is ready. True when others wait for its answer.
     pub(super) fn send(&mut self, now: i64, urgent: bool) -> bool {
         self.roll(now);
+        self.told = None;
         let alone = self.is_alone();
         self.out += 1;
         self.last = now;
@@ -190,6 +197,7 @@ impl Lane {
         self.lost();
         self.proving = true;
         let until = wait.map(|wait| now + wait);
+        self.told = until;
         if window != start {
             // Of the window before: nothing is known of this one.
             self.shut = until.max(self.shut);
