@@ -62,6 +62,6 @@ async fn volumes_live_through_faults_and_old_reads_over_the_real_wire() {
         outcome.verdict.counts(),
         outcome.codes
     );
-    assert!(outcome.verdict.is_safe(), "{:#?}", outcome.verdict);
+    assert!(outcome.verdict.is_clean(), "{:#?}", outcome.verdict);
     cloud.shutdown().await.unwrap();
 }
