@@ -11,6 +11,7 @@ mod patient;
 mod capability;
 mod class;
 mod code;
+mod defects;
 mod field;
 mod group;
 mod kit;

@@ -22,7 +22,7 @@ fn rows() -> Vec<(u32, bool, Vec<String>)> {
 }
 
 /// The names of all functions below these folders, in Rust and Python.
-fn functions(folder: &Path, names: &mut BTreeSet<String>) {
+pub(crate) fn functions(folder: &Path, names: &mut BTreeSet<String>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {

@@ -11,31 +11,13 @@ use tokio::task::{JoinSet, LocalSet};
 use diskplugin::disk::{Disks, Error, Meaning};
 use diskplugin::model::{DiskId, InstanceId};
 
+use crate::dice::Dice;
 use crate::kit::{Stage, available, minutes, one, text, two, wanted};
 
 /// Runs of so many volumes, each of so many steps.
 const RUNS: u64 = 50;
 const VOLUMES: u64 = 5;
 const STEPS: u64 = 10;
-
-/// SplitMix64: the same numbers for the same seed on every machine.
-#[derive(Debug)]
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (z ^ (z >> 31)) % bound
-    }
-
-    fn of<T: Clone>(&mut self, items: &[T]) -> T {
-        let index = usize::try_from(self.below(u64::try_from(items.len()).unwrap())).unwrap();
-        items[index].clone()
-    }
-}
 
 /// What one volume must be in the end.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

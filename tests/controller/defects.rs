@@ -1,0 +1,671 @@
+//! Defects that are known of another driver for this cloud, by the numbers of their catalogue, and
+//! the tests that show that the controller does not have them. `tests/docs` checks that each number
+//! has its row and that each test is there.
+//!
+//! | number | defect | tests, or why there is none here |
+//! | --- | --- | --- |
+//! | 1 | steals attached disks, and waits on the wrong node | `what_another_node_holds_is_refused_naming_the_holder_and_stays_there` `of_two_nodes_that_want_a_disk_at_once_one_gets_it_and_the_other_is_told_who` |
+//! | 2 | decides by what it read before it waited for its turn | `what_changed_while_a_call_waited_for_its_turn_counts` `a_disk_that_old_reads_still_show_elsewhere_is_refused_at_worst_and_never_taken` |
+//! | 3 | tells of a detachment that nobody saw | `success_is_never_told_of_a_disk_that_is_still_attached_however_old_the_reads` `an_answer_comes_only_when_the_disk_is_off_however_soon_after_it_was_attached` |
+//! | 4 | detaches what it shall delete | `what_is_attached_is_refused_naming_its_holders_and_is_still_there` |
+//! | 5 | groups that race, repeat, fail for ever or cannot be shown | `many_at_once_are_all_right_and_share_their_looks` `a_failed_group_that_nobody_retried_can_be_deleted` `a_lost_answer_at_any_call_ends_with_one_group_after_a_restart` `a_group_in_the_making_is_told_and_can_be_deleted` |
+//! | 6 | a crafted or old list token ends the process | `a_token_that_nobody_gave_out_is_aborted_and_an_old_one_goes_on` |
+//! | 7 | checks of filesystems where there should be none | node: not the controller's |
+//! | 8 | a failed growth of a filesystem is hidden by the retry | node: not the controller's |
+//! | 9 | formats what it should not | node: not the controller's |
+//! | 10 | raw block is written though read-only | node: not the controller's; it is told by `a_read_only_publication_tells_the_node_and_another_one_there_exists_already` |
+//! | 11 | broken mounts stay for ever | node: not the controller's |
+//! | 12 | a negative number of volumes for a node | `a_limit_of_nothing_is_refused_by_name_and_value` `a_full_node_is_told_with_what_it_takes_and_has` |
+//! | 13 | growing on the node needs a capacity range | node: not the controller's |
+//! | 14 | an attachment that fell back is waited for until the deadline | `an_attachment_that_falls_back_is_told_well_before_the_deadline_and_can_be_repeated` `an_attachment_that_falls_back_is_told_with_the_first_look_that_proves_it` |
+//! | 15 | what a process knew is lost with it | `what_one_process_began_another_one_ends` `a_task_that_outlives_the_call_is_found_by_its_repeat_also_after_a_restart` `whatever_dies_and_whatever_is_sold_out_each_name_has_one_disk` `whatever_dies_each_name_has_one_snapshot_and_none_when_it_is_deleted` `whatever_dies_each_name_has_one_group_that_is_listed_and_goes_as_a_whole` `whatever_dies_each_name_has_one_clone_of_its_source_and_leaves_no_snapshot` |
+//! | 16 | a deletion leaves objects behind that fail its repeat | `deleting_twice_and_what_is_not_there_is_success_and_disks_made_from_it_stay` |
+//! | 17 | credentials are renewed by several at once | `all_who_come_while_there_are_none_wait_for_the_one_renewal` `one_renewal_begins_however_many_callers_come_meanwhile` |
+//! | 18 | no stock is the caller's fault | `no_stock_no_room_and_no_such_size_each_have_their_code` `when_nothing_is_in_stock_each_pair_is_named_with_its_reason` |
+//! | 19 | what passes is told as the caller's fault | `what_passes_is_never_the_callers_fault_and_the_repeat_succeeds` |
+//! | 20 | what is not there is internal, sizes are those asked for, limits are ignored, a node must be named | `what_is_not_there_is_not_found_or_gone` `sizes_are_those_that_are_there_and_limits_hold` `no_node_takes_a_volume_off_whichever_has_it` |
+//! | 21 | a full node or an unfit type is internal | `a_full_node_is_told_with_the_clouds_words_but_not_for_what_it_holds_already` `a_type_that_does_not_take_the_disk_is_a_precondition_that_names_both` `a_node_that_is_full_or_of_a_wrong_type_has_its_code_by_every_name_of_the_refusal` |
+//! | 22 | one throttled look fails all that wait | `a_look_that_is_throttled_fails_none_of_the_hundred_that_wait` |
+//! | 23 | what the cloud fills in is taken for a difference | `what_the_cloud_fills_in_is_no_difference_when_a_call_is_repeated` |
+//! | 24 | a retry without its token, or after it is forgotten, makes a double | `a_name_that_comes_back_after_a_day_has_its_disk` `another_request_is_refused_also_while_the_tags_lag` `a_lost_answer_is_unclear_and_the_repeat_ends_with_one_disk` |
+//! | 25 | a conflict of zones is decided by chance, and one zone is tried | `a_node_outside_the_classes_zones_is_given_back_to_the_scheduler` `the_next_of_several_zones_is_taken_when_the_preferred_one_is_sold_out` |
+//! | 26 | unknown keys are taken, words differ by place, spaces count | `an_unknown_key_or_bad_value_is_refused_by_key_value_and_what_is_allowed` `yes_and_no_have_the_same_words_in_both_classes_and_spaces_do_not_count` |
+//! | 27 | modes of a single pod are refused and not advertised | `single_node_modes_of_mount_and_block_are_taken_and_nothing_else_by_every_call` `exactly_the_calls_that_are_served_are_advertised` |
+//! | 28 | one description for each call | `a_hundred_calls_at_once_share_their_descriptions` `fifty_disks_on_ten_nodes_share_one_look_a_tick_and_nobody_waiting_costs_none` `many_disks_that_grow_together_share_their_looks` `many_looks_at_snapshots_by_id_cost_one_description_for_a_hundred` |
+//! | 29 | a node's start costs many calls | node: not the controller's; a node calls no cloud: `a_node_serves_without_credentials_and_calls_no_cloud` |
+//! | 30 | throttling is known by one word, broken connections end calls, deadlines are not kept | `throttling_by_any_name_and_what_breaks_on_the_way_is_waited_out` `a_deadline_within_a_shut_window_fails_at_once_with_the_wait_and_costs_no_call` `a_call_that_is_cancelled_makes_no_further_call_and_the_next_one_finds_what_it_began` |
+//! | 31 | looks at a fixed pace, one disk of a node at a time | `a_deletion_that_must_wait_for_long_is_tried_seldom` `an_instance_that_takes_disks_side_by_side_gets_them_so_and_is_asked_about_once` |
+//! | 32 | who waits for a shared look cannot leave | `a_wait_that_all_have_left_while_the_window_is_shut_asks_nothing_more` `whoever_gives_up_while_it_waits_makes_no_call_and_holds_nobody_up` |
+//! | 33 | publishing on the node reads pods | node: not the controller's |
+//! | 34 | each node is a topology of its own | node: not the controller's; a volume says zone and category: `only_what_the_selected_node_takes_is_bought_and_the_volume_says_zone_and_category` |
+//! | 35 | lists, capacity, clones and health are missing | `exactly_the_calls_that_are_served_are_advertised` `volumes_and_snapshots_are_listed_with_who_has_them` `capacity_is_that_of_the_class_where_the_topology_says` `a_clone_names_its_source_volume_in_every_answer` `a_volume_is_shown_with_its_nodes_and_what_is_wrong_with_it` |
+//! | 36 | a node that is gone keeps its volumes | `a_disk_comes_off_a_stopped_node_and_goes_to_another_one` `a_node_that_disappears_in_the_middle_of_a_detach_counts_when_the_disk_is_off`; taints and counts are the node's |
+//! | 37 | needs sidecars of its own | `what_the_sidecars_add_is_taken_and_encryption_is_passed_on` `only_what_the_selected_node_takes_is_bought_and_the_volume_says_zone_and_category` |
+//! | 38 | no second zone or category, no bounds of size and IOPS | `the_next_zone_is_taken_when_the_first_has_nothing_of_what_is_wanted` `sizes_and_iops_out_of_bounds_are_refused_before_anything_is_bought` |
+//! | 39 | locked snapshots, what is left behind, encryption by claim | `a_snapshot_that_somebody_keeps_says_who_and_what_to_do` `what_a_call_left_goes_with_its_clone_with_another_clone_or_after_a_day` `what_the_sidecars_add_is_taken_and_encryption_is_passed_on`; LUKS is the node's |
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+use tonic::{Code, Request};
+
+use diskplugin::csi::proto::controller_server::Controller;
+use diskplugin::csi::proto::{
+    ControllerExpandVolumeRequest, ControllerModifyVolumeRequest, ControllerUnpublishVolumeRequest,
+    CreateSnapshotRequest, CreateVolumeRequest, DeleteVolumeRequest, ListSnapshotsRequest,
+    ListVolumesRequest, ValidateVolumeCapabilitiesRequest,
+};
+
+use crate::kit::{
+    NODE, OTHER, Stage, code, create, mount, new_volume, parameters, publication, range, within,
+};
+
+/// Who holds the volume, as it is.
+fn holders(stage: &Stage, volume: &str) -> Vec<String> {
+    let state = stage.cloud.state();
+    let rows = state["disks"].as_array().unwrap();
+    let row = rows.iter().find(|row| row["id"] == volume).unwrap();
+    let held = row["attachments"].as_array().unwrap().iter();
+    held.map(|held| held["instance"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_changed_while_a_call_waited_for_its_turn_counts() {
+    let stage = Stage::new(&["--attach-delay=20s"]);
+    let (first, second) = (stage.volume("pvc-1").await, stage.volume("pvc-2").await);
+    let other = stage.restarted();
+    let (one, two, meanwhile) = tokio::join!(
+        stage.publish(&first, NODE),
+        async {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            stage.publish(&second, NODE).await
+        },
+        async {
+            // Its turn has not come; another process gives the disk to another node.
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            let request = Request::new(publication(&second, OTHER));
+            other.controller_publish_volume(request).await
+        },
+    );
+    one.unwrap();
+    meanwhile.unwrap();
+    let refused = two.unwrap_err();
+    assert_eq!(refused.code(), Code::FailedPrecondition, "{refused}");
+    assert!(refused.message().contains(OTHER), "{refused}");
+    assert_eq!(holders(&stage, &second), [OTHER]);
+    assert_eq!(stage.calls("DetachDisk"), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_that_nobody_gave_out_is_aborted_and_an_old_one_goes_on() {
+    let stage = Stage::new(&[]);
+    let mut volumes = Vec::new();
+    for number in 0..4 {
+        let volume = stage.volume(&format!("pvc-{number}")).await;
+        let snapshot = stage.snapshot(&format!("snap-{number}"), &volume).await;
+        volumes.push((volume, snapshot.unwrap().snapshot_id));
+    }
+    let lists = async |token: &str, most: i32| {
+        let request = ListVolumesRequest {
+            max_entries: most,
+            starting_token: token.to_owned(),
+        };
+        let volumes = stage.service.list_volumes(Request::new(request)).await;
+        let request = ListSnapshotsRequest {
+            max_entries: most,
+            starting_token: token.to_owned(),
+            ..Default::default()
+        };
+        let snapshots = stage.service.list_snapshots(Request::new(request)).await;
+        (
+            volumes.map(|answer| answer.into_inner()),
+            snapshots.map(|answer| answer.into_inner()),
+        )
+    };
+    let long = "9".repeat(100);
+    for token in [
+        "-1@",
+        "99@",
+        "@",
+        "-1",
+        "99",
+        "/",
+        "x/y",
+        "2027-01-01",
+        "\u{0}",
+        &long,
+    ] {
+        let (volumes, snapshots) = lists(token, 2).await;
+        assert_eq!(code(volumes), Code::Aborted, "{token:?}");
+        assert_eq!(code(snapshots), Code::Aborted, "{token:?}");
+    }
+    // A token outlives the item that it stands behind, and all the items before it.
+    let (page, snapshots) = lists("", 2).await;
+    let (after, after_snapshots) = (page.unwrap().next_token, snapshots.unwrap().next_token);
+    for (volume, snapshot) in &volumes[..3] {
+        stage.delete_snapshot(snapshot).await.unwrap();
+        stage.delete(volume).await.unwrap();
+    }
+    let (rest, _) = lists(&after, 2).await;
+    let (_, rest_snapshots) = lists(&after_snapshots, 2).await;
+    let (rest, rest_snapshots) = (rest.unwrap(), rest_snapshots.unwrap());
+    assert_eq!((rest.entries.len(), rest_snapshots.entries.len()), (1, 1));
+    assert!(rest.next_token.is_empty() && rest_snapshots.next_token.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_one_process_began_another_one_ends() {
+    let stage = Stage::new(&[
+        "--attach-delay=20s",
+        "--detach-delay=20s",
+        "--cut-delay=20s",
+        "--create-delay=20s",
+    ]);
+    let soon = Duration::from_secs(3);
+    let late = stage
+        .service
+        .create_volume(within(soon, new_volume("pvc-1")))
+        .await;
+    assert!(late.is_err());
+    let volume = create(&stage.restarted(), new_volume("pvc-1"))
+        .await
+        .unwrap()
+        .volume_id;
+    assert_eq!(stage.disks(), std::slice::from_ref(&volume));
+
+    let publish = || publication(&volume, NODE);
+    let late = stage
+        .service
+        .controller_publish_volume(within(soon, publish()))
+        .await;
+    assert!(late.is_err());
+    let request = Request::new(publish());
+    stage
+        .restarted()
+        .controller_publish_volume(request)
+        .await
+        .unwrap();
+
+    let snapshot = || CreateSnapshotRequest {
+        name: "snap".to_owned(),
+        source_volume_id: volume.clone(),
+        ..Default::default()
+    };
+    let late = stage
+        .service
+        .create_snapshot(within(soon, snapshot()))
+        .await;
+    assert!(late.is_err());
+    let made = stage
+        .restarted()
+        .create_snapshot(Request::new(snapshot()))
+        .await;
+    let made = made.unwrap().into_inner().snapshot.unwrap();
+    let rows = stage.cloud.state()["snapshots"].clone();
+    assert_eq!(
+        (rows.as_array().unwrap().len(), &rows[0]["id"]),
+        (1, &json!(made.snapshot_id))
+    );
+
+    let unpublish = || ControllerUnpublishVolumeRequest {
+        volume_id: volume.clone(),
+        node_id: NODE.to_owned(),
+        ..Default::default()
+    };
+    let late = stage
+        .service
+        .controller_unpublish_volume(within(soon, unpublish()))
+        .await;
+    assert!(late.is_err());
+    let request = Request::new(unpublish());
+    stage
+        .restarted()
+        .controller_unpublish_volume(request)
+        .await
+        .unwrap();
+    assert!(holders(&stage, &volume).is_empty());
+    assert_eq!(
+        (stage.calls("CreateDisk"), stage.calls("CreateSnapshot")),
+        (1, 1)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_passes_is_never_the_callers_fault_and_the_repeat_succeeds() {
+    let kinds = [
+        json!({"code": {"status": 500, "code": "InternalError"}}),
+        json!({"code": {"status": 503, "code": "ServiceUnavailable"}}),
+        json!({"code": {"status": 400, "code": "Throttling"}}),
+        json!("reset-before"),
+        json!("html"),
+    ];
+    let actions = [
+        "DescribeDisks",
+        "DescribeSnapshots",
+        "CreateDisk",
+        "CreateSnapshot",
+        "AttachDisk",
+        "DetachDisk",
+        "ResizeDisk",
+        "DeleteSnapshot",
+        "DeleteDisk",
+    ];
+    for kind in kinds {
+        let stage = Stage::new(&[]);
+        let fails: Vec<Value> = actions
+            .iter()
+            .map(|action| json!({"action": action, "from": 1, "times": 100_000, "kind": kind}))
+            .collect();
+        let soon = Duration::from_secs(4);
+        let told = |step: &str, failure: Option<tonic::Status>| {
+            let status = failure.unwrap_or_else(|| panic!("{step} succeeded under {kind}"));
+            let passing = [
+                Code::Unavailable,
+                Code::Aborted,
+                Code::DeadlineExceeded,
+                Code::Internal,
+                Code::Unknown,
+            ];
+            assert!(
+                passing.contains(&status.code()),
+                "{step} under {kind}: {status}"
+            );
+        };
+        let broken = json!({"faults": fails});
+        let mend = || {
+            stage.configure(&json!({"faults": []}));
+            tokio::time::sleep(Duration::from_secs(120))
+        };
+        stage.configure(&broken);
+        let failed = stage
+            .service
+            .create_volume(within(soon, new_volume("pvc-1")))
+            .await;
+        told("create", failed.err());
+        mend().await;
+        let volume = stage.volume("pvc-1").await;
+
+        stage.configure(&broken);
+        let request = within(soon, publication(&volume, NODE));
+        told(
+            "publish",
+            stage.service.controller_publish_volume(request).await.err(),
+        );
+        mend().await;
+        stage.publish(&volume, NODE).await.unwrap();
+
+        stage.configure(&broken);
+        let snapshot = CreateSnapshotRequest {
+            name: "snap".to_owned(),
+            source_volume_id: volume.clone(),
+            ..Default::default()
+        };
+        told(
+            "snapshot",
+            stage
+                .service
+                .create_snapshot(within(soon, snapshot))
+                .await
+                .err(),
+        );
+        let validate = ValidateVolumeCapabilitiesRequest {
+            volume_id: volume.clone(),
+            volume_capabilities: vec![mount()],
+            ..Default::default()
+        };
+        let validated = stage
+            .service
+            .validate_volume_capabilities(within(soon, validate))
+            .await;
+        told("validate", validated.err());
+        let expand = ControllerExpandVolumeRequest {
+            volume_id: volume.clone(),
+            capacity_range: Some(range(30, 0)),
+            ..Default::default()
+        };
+        told(
+            "expand",
+            stage
+                .service
+                .controller_expand_volume(within(soon, expand))
+                .await
+                .err(),
+        );
+        mend().await;
+        stage.snapshot("snap", &volume).await.unwrap();
+        stage.expand(&volume, 30).await.unwrap();
+        stage.unpublish(&volume, NODE).await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn sizes_are_those_that_are_there_and_limits_hold() {
+    let stage = Stage::new(&[]);
+    let ask = |name: &str, required: i64, limit: i64| CreateVolumeRequest {
+        capacity_range: Some(range(required, limit)),
+        ..new_volume(name)
+    };
+    let made = stage.create(ask("pvc-1", 30, 40)).await.unwrap();
+    assert_eq!(made.capacity_bytes, 30 << 30);
+    // What is there fits, and is what is told.
+    let again = stage.create(ask("pvc-1", 25, 40)).await.unwrap();
+    assert_eq!(
+        (again.volume_id, again.capacity_bytes),
+        (made.volume_id.clone(), 30 << 30)
+    );
+    assert_eq!(
+        code(stage.create(ask("pvc-1", 10, 25)).await),
+        Code::AlreadyExists
+    );
+    // The category has no size within the limit.
+    assert_eq!(
+        code(stage.create(ask("pvc-2", 5, 10)).await),
+        Code::OutOfRange
+    );
+    assert_eq!(stage.expand(&made.volume_id, 20).await.unwrap().0, 30);
+    let expand = async |required: i64, limit: i64| {
+        let request = ControllerExpandVolumeRequest {
+            volume_id: made.volume_id.clone(),
+            capacity_range: Some(range(required, limit)),
+            ..Default::default()
+        };
+        let answer = stage
+            .service
+            .controller_expand_volume(Request::new(request))
+            .await;
+        answer.map(|answer| answer.into_inner().capacity_bytes >> 30)
+    };
+    assert_eq!(code(expand(20, 25).await), Code::OutOfRange);
+    assert_eq!(expand(35, 35).await.unwrap(), 35);
+    let grown = stage.cloud.calls().into_iter();
+    let grown = grown.filter(|call| call.action == "ResizeDisk" && call.status == Some(200));
+    assert_eq!((stage.disks().len(), grown.count()), (1, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_node_takes_a_volume_off_whichever_has_it() {
+    let stage = Stage::new(&["--detach-delay=2s", "--stale=2s"]);
+    let volume = stage.volume("pvc-1").await;
+    for node in [NODE, OTHER] {
+        stage.publish(&volume, node).await.unwrap();
+        stage.unpublish(&volume, "").await.unwrap();
+        assert!(holders(&stage, &volume).is_empty());
+        tokio::time::sleep(Duration::from_secs(3)).await;
+    }
+    stage.unpublish(&volume, "").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_is_full_or_of_a_wrong_type_has_its_code_by_every_name_of_the_refusal() {
+    let stage = Stage::new(&[]);
+    let volume = stage.volume("pvc-1").await;
+    for (status, name, expected) in [
+        (403, "InstanceDiskLimitExceeded", Code::ResourceExhausted),
+        (400, "InstanceDiskLimitExceeded", Code::ResourceExhausted),
+        (
+            403,
+            "InvalidInstanceType.NotSupportDiskCategory",
+            Code::FailedPrecondition,
+        ),
+        (
+            400,
+            "InvalidInstanceType.NotSupportDiskCategory",
+            Code::FailedPrecondition,
+        ),
+    ] {
+        stage.fault(
+            "AttachDisk",
+            &json!({"code": {"status": status, "code": name}}),
+        );
+        let refused = stage.publish(&volume, NODE).await.unwrap_err();
+        assert_eq!(refused.code(), expected, "{name}: {refused}");
+        for part in [name, NODE, &volume] {
+            assert!(refused.message().contains(part), "{part}: {refused}");
+        }
+    }
+    stage.publish(&volume, NODE).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_look_that_is_throttled_fails_none_of_the_hundred_that_wait() {
+    let stage = Stage::new(&["--create-delay=20s"]);
+    stage.configure(&json!({"rules": {"disk_quantity": 1000}}));
+    let service = std::sync::Arc::new(stage.restarted());
+    let mut calls = JoinSet::new();
+    for number in 0..100 {
+        let service = std::sync::Arc::clone(&service);
+        let request = new_volume(&format!("pvc-{number}"));
+        calls.spawn(async move { create(&service, request).await });
+    }
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let looks = stage.calls("DescribeDisks");
+    let throttled = json!({"code": {"status": 400, "code": "Throttling.Api"}});
+    stage.configure(&json!({"faults": [
+        {"action": "DescribeDisks", "from": 1, "times": 1, "kind": throttled}
+    ]}));
+    let made = calls.join_all().await;
+    let failed: Vec<_> = made.iter().filter_map(|made| made.as_ref().err()).collect();
+    assert!(failed.is_empty(), "{failed:?}");
+    assert!(stage.calls("DescribeDisks") > looks);
+    let refused = stage.cloud.calls().into_iter();
+    let refused = refused.filter(|call| call.code.as_deref() == Some("Throttling.Api"));
+    assert_eq!(refused.count(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn yes_and_no_have_the_same_words_in_both_classes_and_spaces_do_not_count() {
+    let words = [
+        ("true", true),
+        (" TRUE ", true),
+        ("yes", true),
+        ("1", true),
+        ("enabled", true),
+        ("false", false),
+        ("No", false),
+        ("0\n", false),
+        (" disabled", false),
+    ];
+    for (word, yes) in words {
+        let stage = Stage::new(&[]);
+        let class = CreateVolumeRequest {
+            parameters: parameters(&[("type", " cloud_auto "), ("burstingEnabled", word)]),
+            ..new_volume("pvc-1")
+        };
+        stage
+            .create(class)
+            .await
+            .unwrap_or_else(|status| panic!("{word:?}: {status}"));
+        let later = CreateVolumeRequest {
+            parameters: parameters(&[("type", "cloud_auto")]),
+            mutable_parameters: parameters(&[("burstingEnabled", word)]),
+            ..new_volume("pvc-2")
+        };
+        stage
+            .create(later)
+            .await
+            .unwrap_or_else(|status| panic!("{word:?}: {status}"));
+        let state = stage.cloud.state();
+        for row in state["disks"].as_array().unwrap() {
+            assert_eq!(row["bursting"], yes, "{word:?}: {row:#}");
+        }
+        let volume = stage.disks()[0].clone();
+        let modify = ControllerModifyVolumeRequest {
+            volume_id: volume,
+            mutable_parameters: parameters(&[("burstingEnabled", word)]),
+            ..Default::default()
+        };
+        let modified = stage
+            .service
+            .controller_modify_volume(Request::new(modify))
+            .await;
+        modified.unwrap_or_else(|status| panic!("{word:?}: {status}"));
+    }
+    let stage = Stage::new(&[]);
+    for word in ["maybe", "", "tru e"] {
+        let pair = [("burstingEnabled", word)];
+        let class = CreateVolumeRequest {
+            parameters: parameters(&[("type", "cloud_auto"), pair[0]]),
+            ..new_volume("pvc-1")
+        };
+        let later = CreateVolumeRequest {
+            parameters: parameters(&[("type", "cloud_auto")]),
+            mutable_parameters: parameters(&pair),
+            ..new_volume("pvc-1")
+        };
+        for request in [class, later] {
+            let refused = stage.create(request).await.unwrap_err();
+            assert_eq!(refused.code(), Code::InvalidArgument, "{word:?}");
+            for part in ["burstingEnabled", "\"true\" or \"false\""] {
+                assert!(refused.message().contains(part), "{refused}");
+            }
+        }
+    }
+    assert!(stage.cloud.counts().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hundred_calls_at_once_share_their_descriptions() {
+    let stage = Stage::new(&[]);
+    stage.configure(&json!({"rules": {"disk_quantity": 1000}}));
+    let mut volumes = Vec::new();
+    for number in 0..100 {
+        volumes.push(stage.volume(&format!("pvc-{number}")).await);
+    }
+    let service = std::sync::Arc::new(stage.restarted());
+    stage.cloud.clear_calls();
+    let mut calls = JoinSet::new();
+    for volume in &volumes {
+        let service = std::sync::Arc::clone(&service);
+        let request = ValidateVolumeCapabilitiesRequest {
+            volume_id: volume.clone(),
+            volume_capabilities: vec![mount()],
+            ..Default::default()
+        };
+        calls.spawn(async move {
+            let answer = service
+                .validate_volume_capabilities(Request::new(request))
+                .await;
+            answer.unwrap().into_inner().confirmed.is_some()
+        });
+    }
+    assert!(
+        calls
+            .join_all()
+            .await
+            .into_iter()
+            .all(|confirmed| confirmed)
+    );
+    assert!(
+        stage.calls("DescribeDisks") <= 2,
+        "{}",
+        stage.calls("DescribeDisks")
+    );
+    stage.cloud.clear_calls();
+    let mut calls = JoinSet::new();
+    for volume in volumes {
+        let service = std::sync::Arc::clone(&service);
+        let request = ControllerExpandVolumeRequest {
+            volume_id: volume,
+            capacity_range: Some(range(20, 0)),
+            ..Default::default()
+        };
+        calls.spawn(async move {
+            let answer = service
+                .controller_expand_volume(Request::new(request))
+                .await;
+            answer.unwrap().into_inner().capacity_bytes >> 30
+        });
+    }
+    assert!(calls.join_all().await.into_iter().all(|gib| gib == 20));
+    assert!(
+        stage.calls("DescribeDisks") <= 2,
+        "{}",
+        stage.calls("DescribeDisks")
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn throttling_by_any_name_and_what_breaks_on_the_way_is_waited_out() {
+    let mut kinds = vec![
+        json!("reset-before"),
+        json!("service-unavailable"),
+        json!("internal-error"),
+    ];
+    for name in [
+        "Throttling",
+        "Throttling.User",
+        "Throttling.Api",
+        "Throttling.ConcurrentLimitExceeded",
+        "Rejected.Throttling",
+        "Throttling.OfAKindThatIsNew",
+    ] {
+        for status in [400, 403, 429, 503] {
+            kinds.push(json!({"code": {"status": status, "code": name}}));
+        }
+    }
+    for kind in kinds {
+        for action in ["CreateDisk", "DescribeDisks", "DeleteDisk"] {
+            let stage = Stage::new(&[]);
+            let fault = json!({"action": action, "kind": kind});
+            stage.configure(&json!({"faults": [fault]}));
+            let patient = Duration::from_secs(300);
+            let request = within(patient, new_volume("pvc-1"));
+            let made = stage.service.create_volume(request).await;
+            let made = made.unwrap_or_else(|status| panic!("{action} {kind}: {status}"));
+            let delete = DeleteVolumeRequest {
+                volume_id: made.into_inner().volume.unwrap().volume_id,
+                ..Default::default()
+            };
+            let gone = stage.service.delete_volume(within(patient, delete)).await;
+            gone.unwrap_or_else(|status| panic!("{action} {kind}: {status}"));
+            assert!(stage.disks().is_empty());
+            let failed = stage.cloud.calls().into_iter();
+            let failed = failed.filter(|call| call.action == action && call.status != Some(200));
+            assert!(failed.count() >= 1, "{action} {kind}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn sizes_and_iops_out_of_bounds_are_refused_before_anything_is_bought() {
+    let stage = Stage::new(&[]);
+    for (class, gib, expected, part) in [
+        (
+            &[("type", "cloud_essd")][..],
+            70_000,
+            Code::OutOfRange,
+            "65536",
+        ),
+        (&[("type", "cloud_ssd")], 40_000, Code::OutOfRange, "32768"),
+        (
+            &[("type", "cloud_auto"), ("provisionedIops", "60000")],
+            1000,
+            Code::InvalidArgument,
+            "provisionedIops",
+        ),
+        (
+            &[("type", "cloud_auto"), ("provisionedIops", "40000")],
+            40,
+            Code::OutOfRange,
+            "40000",
+        ),
+        (
+            &[("type", "cloud_essd"), ("performanceLevel", "PL3")],
+            70_000,
+            Code::OutOfRange,
+            "65536",
+        ),
+    ] {
+        let request = CreateVolumeRequest {
+            parameters: parameters(class),
+            capacity_range: Some(range(gib, gib)),
+            ..new_volume("pvc-1")
+        };
+        let refused = stage.create(request).await.unwrap_err();
+        assert_eq!(refused.code(), expected, "{class:?}: {refused}");
+        assert!(refused.message().contains(part), "{class:?}: {refused}");
+    }
+    assert_eq!((stage.calls("CreateDisk"), stage.disks().len()), (0, 0));
+}
