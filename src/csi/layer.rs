@@ -12,6 +12,8 @@ use tracing::Instrument;
 use tracing::field::Empty;
 
 use super::drain::Drain;
+use super::status;
+use crate::model::Failure;
 
 /// Wraps the whole server.
 #[derive(Debug, Clone)]
@@ -62,7 +64,7 @@ where
 
     fn call(&mut self, request: http::Request<B>) -> Self::Future {
         let Some(running) = self.drain.admit() else {
-            let refused = Status::unavailable("the driver is shutting down; repeat the call");
+            let refused = status::named(Failure::ShuttingDown, "the driver is shutting down");
             return Box::pin(async move { Ok(refused.into_http()) });
         };
         let path = request.uri().path();
@@ -82,7 +84,8 @@ where
         let mut inner = std::mem::replace(&mut self.inner, ready);
         let call = async move {
             let waiting = Waiting::start(method);
-            let response = inner.call(request).await?;
+            let mut response = inner.call(request).await?;
+            name(&mut response);
             waiting.answered(&response);
             drop(running);
             Ok(response)
@@ -134,6 +137,16 @@ impl Drop for Waiting {
                 "the caller gave {method} up; what it began goes on"
             );
         }
+    }
+}
+
+/// Gives a failure that was made without one the name of its code: each has one for its caller.
+fn name<R>(response: &mut http::Response<R>) {
+    let status = Status::from_header_map(response.headers());
+    let named = status.as_ref().and_then(status::with_name);
+    // A text that no header can hold stays as it is.
+    if let Some(Err(error)) = named.map(|named| named.add_header(response.headers_mut())) {
+        tracing::debug!(error = error.message(), "the failure stays without a name");
     }
 }
 

@@ -6,8 +6,9 @@ use tonic::Status;
 
 use super::limits;
 use super::proto::CapacityRange;
+use super::status;
 use crate::base::chain::chain;
-use crate::model::{Bytes, InvalidId, SizeRange};
+use crate::model::{Bytes, Failure, InvalidId, SizeRange};
 
 /// Longest name, id and token that CSI allows, in bytes (CSI, "Size Limits").
 const LONGEST: usize = limits::TEXT;
@@ -101,7 +102,7 @@ pub(crate) fn cursor(token: &str) -> Result<Option<crate::disk::Cursor>, Status>
     token
         .parse()
         .map(Some)
-        .map_err(|e: crate::disk::InvalidCursor| Status::aborted(e.to_string()))
+        .map_err(|e: crate::disk::InvalidCursor| status::named(Failure::StaleToken, &e.to_string()))
 }
 
 #[cfg(test)]

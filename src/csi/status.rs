@@ -9,26 +9,78 @@
 use tonic::{Code, Status};
 
 use crate::base::chain::chain;
-use crate::disk::{Error, Meaning};
+use crate::disk::Error;
+use crate::model::{Failure, Meaning};
 
 /// The status of a failed verb: code, whole chain of causes, and what to do.
 pub(crate) fn of(error: &Error) -> Status {
-    let text = chain(error);
-    let text = match error.hint() {
-        Some(hint) => format!("{text}; {hint}"),
-        None => text,
+    named(error.failure(), &chain(error))
+}
+
+/// The status of a growth that failed. external-resizer takes `FAILED_PRECONDITION` for "only while no
+/// node has it", and asks again only when the volume is free: so any other precondition is
+/// `INTERNAL`, under its own name, and is repeated.
+pub(crate) fn of_growth(error: &Error) -> Status {
+    let status = of(error);
+    Status::new(growth_code(error.failure()), status.message())
+}
+
+fn growth_code(failure: Failure) -> Code {
+    match code(failure.meaning()) {
+        Code::FailedPrecondition if failure != Failure::OnlyOffline => Code::Internal,
+        code => code,
+    }
+}
+
+/// The status of a failure: its name, what happened, and what to do.
+pub(crate) fn named(failure: Failure, text: &str) -> Status {
+    let (name, todo) = (failure.name(), failure.todo());
+    Status::new(code(failure.meaning()), format!("{name}: {text}; {todo}"))
+}
+
+/// The same status with a name: that of its code, if it has none of its own.
+pub(super) fn with_name(status: &Status) -> Option<Status> {
+    let text = status.message();
+    let has = |failure: &&Failure| {
+        let rest = text.strip_prefix(failure.name());
+        rest.is_some_and(|rest| rest.starts_with(": "))
     };
-    Status::new(code(error.meaning()), text)
+    if Failure::ALL.iter().any(|failure| has(&failure)) {
+        return None;
+    }
+    let name = of_code(status.code())?.name();
+    Some(Status::new(status.code(), format!("{name}: {text}")))
+}
+
+/// What a request fails with that reached no verb. The other codes are not of this driver, or of the
+/// protocol: they say themselves what they are.
+const BY_CODE: [(Code, Failure); 12] = [
+    (Code::InvalidArgument, Failure::BadRequest),
+    (Code::NotFound, Failure::NoSuchResource),
+    (Code::AlreadyExists, Failure::NameTaken),
+    (Code::FailedPrecondition, Failure::StateForbids),
+    (Code::ResourceExhausted, Failure::NoZoneFits),
+    (Code::OutOfRange, Failure::OutOfRange),
+    (Code::Unavailable, Failure::ShuttingDown),
+    (Code::Aborted, Failure::CallRunning),
+    (Code::DeadlineExceeded, Failure::DeadlinePassed),
+    (Code::PermissionDenied, Failure::CredentialsDenied),
+    (Code::Unauthenticated, Failure::NoCredentials),
+    (Code::Internal, Failure::DriverBug),
+];
+
+fn of_code(code: Code) -> Option<Failure> {
+    let found = BY_CODE.iter().find(|(one, _)| *one == code);
+    found.map(|(_, failure)| *failure)
 }
 
 /// Another call for the same volume or snapshot is running (CSI: `ABORTED`).
 pub(crate) fn busy(what: &str) -> Status {
-    Status::aborted(format!(
-        "another call for {what} is still running; repeat this one later"
-    ))
+    let text = format!("another call for {what} is still running");
+    named(Failure::CallRunning, &text)
 }
 
-fn code(meaning: Meaning) -> Code {
+pub(super) fn code(meaning: Meaning) -> Code {
     match meaning {
         Meaning::NotFound => Code::NotFound,
         Meaning::AlreadyExists => Code::AlreadyExists,
@@ -43,5 +95,50 @@ fn code(meaning: Meaning) -> Code {
         Meaning::NoCredentials => Code::Unauthenticated,
         Meaning::Refused => Code::InvalidArgument,
         Meaning::Failed => Code::Internal,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_code_of_each_failure_is_the_one_that_its_table_names() {
+        for failure in Failure::ALL {
+            let camel = format!("{:?}", code(failure.meaning()));
+            let snake: String = camel
+                .chars()
+                .enumerate()
+                .flat_map(|(n, c)| {
+                    (n > 0 && c.is_uppercase())
+                        .then_some('_')
+                        .into_iter()
+                        .chain([c])
+                })
+                .collect();
+            let name = failure.meaning().code_name();
+            assert_eq!(snake.to_uppercase(), name, "{}", failure.name());
+        }
+    }
+
+    #[test]
+    fn of_a_growth_only_what_is_about_being_online_is_a_precondition() {
+        for failure in Failure::ALL {
+            let is = growth_code(*failure) == Code::FailedPrecondition;
+            assert_eq!(is, *failure == Failure::OnlyOffline, "{}", failure.name());
+        }
+        assert_eq!(growth_code(Failure::AccountInArrears), Code::Internal);
+        assert_eq!(growth_code(Failure::OutOfRange), Code::OutOfRange);
+        assert_eq!(growth_code(Failure::NodeStopped), Code::Aborted);
+    }
+
+    #[test]
+    fn a_status_without_a_name_gets_that_of_its_code_and_one_with_a_name_keeps_it() {
+        let bare = Status::invalid_argument("name is missing");
+        let named = with_name(&bare).unwrap();
+        assert_eq!(named.message(), "BAD_REQUEST: name is missing");
+        assert_eq!(named.code(), Code::InvalidArgument);
+        assert!(with_name(&named).is_none());
+        assert!(with_name(&Status::unimplemented("no such call")).is_none());
     }
 }

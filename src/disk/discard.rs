@@ -69,19 +69,15 @@ fn held(id: &SnapshotId, error: api::Error) -> Error {
     }
 }
 
-/// What keeps a snapshot from being deleted, and what to do about it, by the cloud's code.
+/// What keeps a snapshot from being deleted, by the cloud's code.
 pub(super) fn why_held(code: &str) -> Option<&'static str> {
     Some(match code {
-        "InvalidOperation.SnapshotIsLocked" => {
-            "it is locked; unlock it in the console, or wait until the lock ends"
-        }
-        "SnapshotCreatedImage" => "an image was made from it; delete that image first",
-        "SnapshotCreatedDisk" => "disks were made from it; delete them first",
-        "InvalidOperation.DeleteSharedSnapshotUnsupported" => {
-            "it is shared with other accounts; end that first"
-        }
+        "InvalidOperation.SnapshotIsLocked" => "it is locked",
+        "SnapshotCreatedImage" => "an image was made from it",
+        "SnapshotCreatedDisk" => "disks were made from it",
+        "InvalidOperation.DeleteSharedSnapshotUnsupported" => "it is shared with other accounts",
         "InvalidOperation.ResourceManagedByCloudProduct" => {
-            "another product of the cloud manages it; delete it there"
+            "another product of the cloud manages it"
         }
         _ => return None,
     })

@@ -31,7 +31,7 @@ pub enum Error {
     /// The resource carries another cluster's tag, or none.
     #[error(
         "{what} is not deleted: its tag {tag} is {}, and this driver deletes only what cluster \
-         {cluster} created; delete it in the console if it is no longer needed",
+         {cluster} created",
         owner.as_deref().unwrap_or("missing")
     )]
     NotOurs {
@@ -45,10 +45,7 @@ pub enum Error {
         cluster: ClusterId,
     },
     /// Another instance holds the disk.
-    #[error(
-        "disk {disk} cannot be attached to node {node}: node {holder} holds it; it is never taken \
-         from a node, so unpublish it there first"
-    )]
+    #[error("disk {disk} cannot be attached to node {node}: node {holder} holds it")]
     InUseElsewhere {
         /// The disk.
         disk: DiskId,
@@ -58,7 +55,7 @@ pub enum Error {
         holder: InstanceId,
     },
     /// The disk is attached, and so not deleted.
-    #[error("disk {disk} is not deleted: it is attached to {holders}; unpublish it first")]
+    #[error("disk {disk} is not deleted: it is attached to {holders}")]
     StillAttached {
         /// The disk.
         disk: DiskId,
@@ -76,10 +73,7 @@ pub enum Error {
         differences: String,
     },
     /// No category in no zone could be had.
-    #[error(
-        "no disk can be created for {name:?}: {reasons}; add categories to `type` or zones to \
-         `zoneId` of the StorageClass, or wait until there is stock"
-    )]
+    #[error("no disk can be created for {name:?}: {reasons}")]
     OutOfStock {
         /// The CSI name.
         name: String,
@@ -98,10 +92,7 @@ pub enum Error {
     #[error(transparent)]
     Unfit(#[from] Unfit),
     /// The node takes no more disks.
-    #[error(
-        "disk {disk} cannot be attached to node {node}: the node takes no more disks{counts}; let the \
-         volume's pod run on another node, or detach a disk"
-    )]
+    #[error("disk {disk} cannot be attached to node {node}: the node takes no more disks{counts}")]
     NodeFull {
         /// The disk.
         disk: DiskId,
@@ -114,10 +105,7 @@ pub enum Error {
         source: cloud::Error,
     },
     /// The attachment was accepted and then failed in the cloud.
-    #[error(
-        "the cloud gave up attaching disk {disk} to node {node}: the disk is Available again; look \
-         at the instance's events in the console"
-    )]
+    #[error("the cloud gave up attaching disk {disk} to node {node}: the disk is Available again")]
     FellBack {
         /// The disk.
         disk: DiskId,
@@ -126,9 +114,7 @@ pub enum Error {
     },
     /// The node does not let go of the disk.
     #[error(
-        "cannot detach disk {disk} from node {node}: the deadline passed while waiting; last seen: {last}. \
-         The cloud goes on by itself, and the next call finds out. If it lasts, something on the node \
-         still uses the disk: stop what does, or stop the instance"
+        "cannot detach disk {disk} from node {node}: the deadline passed while waiting; last seen: {last}"
     )]
     StillDetaching {
         /// The disk.
@@ -149,7 +135,7 @@ pub enum Error {
     /// The cloud takes no snapshot of a disk that nobody ever wrote to.
     #[error(
         "no snapshot can be taken of disk {disk}: it was never attached, and the cloud takes snapshots \
-         only of disks that once were; start a pod that uses the volume, then try again"
+         only of disks that once were"
     )]
     NeverAttached {
         /// The disk.
@@ -159,7 +145,7 @@ pub enum Error {
         source: cloud::Error,
     },
     /// The point in time is not cut yet, so that there is no snapshot to tell of.
-    #[error("the point in time of {what} is not cut yet; ask again")]
+    #[error("the point in time of {what} is not cut yet")]
     NotCut {
         /// The snapshot or group, in words.
         what: String,
@@ -169,7 +155,7 @@ pub enum Error {
     SnapshotHeld {
         /// The snapshot.
         snapshot: SnapshotId,
-        /// Who keeps it, and what to do.
+        /// Who keeps it.
         why: &'static str,
         /// The cloud's words.
         #[source]
@@ -178,7 +164,7 @@ pub enum Error {
     /// The snapshot goes only with its group.
     #[error(
         "snapshot {snapshot} is not deleted: it is part of snapshot group {group}, which holds its \
-         snapshots together; delete the group (DeleteVolumeGroupSnapshot)"
+         snapshots together"
     )]
     InGroup {
         /// The snapshot.
@@ -214,10 +200,7 @@ pub enum Error {
         next: &'static str,
     },
     /// The group has other members than the caller says.
-    #[error(
-        "snapshot_ids do not fit snapshot group {group}: {differences}; give the snapshots that \
-         CreateVolumeGroupSnapshot answered"
-    )]
+    #[error("snapshot_ids do not fit snapshot group {group}: {differences}")]
     OtherMembers {
         /// The group.
         group: SnapshotGroupId,
@@ -225,7 +208,7 @@ pub enum Error {
         differences: String,
     },
     /// Some of its snapshots had to stay.
-    #[error("snapshot group {group} is not deleted whole: {kept}; then delete it again")]
+    #[error("snapshot group {group} is not deleted whole: {kept}")]
     GroupHeld {
         /// The group.
         group: SnapshotGroupId,
@@ -233,7 +216,7 @@ pub enum Error {
         kept: String,
     },
     /// The snapshot is not usable yet.
-    #[error("snapshot {snapshot} is not ready to be used yet; it will be tried again")]
+    #[error("snapshot {snapshot} is not ready to be used yet")]
     SnapshotNotReady {
         /// The snapshot.
         snapshot: SnapshotId,
@@ -260,7 +243,7 @@ pub enum Error {
     /// It was changed not long ago.
     #[error(
         "disk {disk} was changed not long ago, and the cloud lets some time pass between two changes \
-         of the category; it will be tried again"
+         of the category"
     )]
     Cooling {
         /// The disk.
@@ -270,10 +253,7 @@ pub enum Error {
         source: cloud::Error,
     },
     /// The change was begun and then failed in the cloud.
-    #[error(
-        "the cloud gave up changing disk {disk} (task {task}), which is as it was before; it will be \
-         tried again"
-    )]
+    #[error("the cloud gave up changing disk {disk} (task {task}), which is as it was before")]
     TaskFailed {
         /// The disk.
         disk: DiskId,
@@ -281,10 +261,7 @@ pub enum Error {
         task: TaskId,
     },
     /// It grows only while no node has it.
-    #[error(
-        "disk {disk} does not grow while it is attached to {holders}; unpublish the volume first, and \
-         it grows then"
-    )]
+    #[error("disk {disk} does not grow while it is attached to {holders}")]
     OnlyOffline {
         /// The disk.
         disk: DiskId,
@@ -295,9 +272,7 @@ pub enum Error {
         source: cloud::Error,
     },
     /// It grows only while its node runs.
-    #[error(
-        "disk {disk} does not grow while {holders} does not run; start it, or unpublish the volume"
-    )]
+    #[error("disk {disk} does not grow while {holders} does not run")]
     NodeStopped {
         /// The disk.
         disk: DiskId,

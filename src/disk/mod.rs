@@ -35,6 +35,7 @@ mod list;
 mod meaning;
 mod missing;
 mod modify;
+mod name;
 mod patience;
 mod place;
 mod publish;

@@ -1,17 +1,15 @@
 //! Why a disk and a node do not go together: what is refused, and for what reason.
 
-use super::Meaning;
+use super::name::of_cloud;
 use crate::cloud;
-use crate::model::{Category, DiskId, InstanceId};
+use crate::model::{Category, DiskId, Failure, InstanceId};
 
 /// A disk that cannot be on a node, or not in the way that is asked for.
 #[derive(Debug, thiserror::Error)]
 pub enum Unfit {
     /// The node's type does not take such disks.
     #[error(
-        "disk {disk} of category {category} cannot be attached to node {node} of type {instance_type}; \
-         let the volume's pod run on a type that takes the category, or choose another `type` in the \
-         StorageClass"
+        "disk {disk} of category {category} cannot be attached to node {node} of type {instance_type}"
     )]
     NodeType {
         /// The disk.
@@ -33,7 +31,7 @@ pub enum Unfit {
         disk: DiskId,
         /// The node.
         node: InstanceId,
-        /// Which disks these are, and what to do.
+        /// Which disks these are.
         why: &'static str,
         /// The cloud's words.
         #[source]
@@ -42,7 +40,7 @@ pub enum Unfit {
     /// It is the system disk of an instance.
     #[error(
         "disk {disk} cannot be attached to node {node}: it is a system disk, and only data disks are \
-         volumes; take a snapshot of it and restore that"
+         volumes"
     )]
     System {
         /// The disk.
@@ -53,7 +51,7 @@ pub enum Unfit {
     /// Several nodes want a disk that only one can hold.
     #[error(
         "disk {disk} cannot be attached to node {node} with an access mode for several nodes: it was not \
-         made to be shared, which cannot be changed; create the volume with multiAttach: \"true\""
+         made to be shared, which cannot be changed"
     )]
     OneNode {
         /// The disk.
@@ -63,8 +61,7 @@ pub enum Unfit {
     },
     /// As many nodes hold the disk as can.
     #[error(
-        "disk {disk} cannot be attached to node {node}: {holders} nodes hold it, and 16 can at most; \
-         unpublish it from one of them"
+        "disk {disk} cannot be attached to node {node}: {holders} nodes hold it, and 16 can at most"
     )]
     Shared {
         /// The disk.
@@ -80,7 +77,7 @@ pub enum Unfit {
     /// One node may write, and another one does.
     #[error(
         "disk {disk} cannot be attached to node {node} to be written: node {holder} may write to it, and \
-         its access mode is for one writer; publish it read-only, or unpublish it there"
+         its access mode is for one writer"
     )]
     SecondWriter {
         /// The disk.
@@ -92,8 +89,8 @@ pub enum Unfit {
     },
     /// It is on the node in another way.
     #[error(
-        "disk {disk} is attached to node {node} {found}, not {wanted} as is asked for now; unpublish it \
-         there first (the disk's tag {tag} says which nodes only read)"
+        "disk {disk} is attached to node {node} {found}, not {wanted} as is asked for now (the disk's tag \
+         {tag} says which nodes only read)"
     )]
     Incompatible {
         /// The disk.
@@ -115,11 +112,9 @@ const TYPES: [&str; 2] = [
     "IncorrectInstanceStatus.NotSupportESSD",
 ];
 
-const SUBSCRIPTION: &str = "it is a subscription disk, which belongs to its instance; convert it to \
-                            pay-as-you-go in the console";
-const LOCAL: &str = "disks of its category belong to one instance and cannot be moved; only cloud disks \
-                     are volumes";
-const SYSTEM: &str = "it is a system disk; only data disks are volumes";
+const SUBSCRIPTION: &str = "it is a subscription disk, which belongs to its instance";
+const LOCAL: &str = "disks of its category belong to one instance and cannot be moved";
+const SYSTEM: &str = "it is a system disk";
 
 /// The reason in words, by the cloud's code; none when the code says something else.
 fn immovable(code: &str) -> Option<&'static str> {
@@ -158,15 +153,16 @@ pub(super) fn named(category: Option<&Category>) -> String {
 }
 
 impl Unfit {
-    pub(super) fn meaning(&self) -> Meaning {
+    pub(super) fn failure(&self) -> Failure {
         match self {
-            Self::NodeType { .. }
-            | Self::Immovable { .. }
-            | Self::System { .. }
-            | Self::SecondWriter { .. } => Meaning::Precondition,
-            Self::OneNode { .. } => Meaning::Refused,
-            Self::Shared { .. } => Meaning::Exhausted,
-            Self::Incompatible { .. } => Meaning::AlreadyExists,
+            // A type that would take the disk after a restart says so.
+            Self::NodeType { source, .. } => of_cloud(source),
+            Self::Immovable { .. } => Failure::DiskNotMovable,
+            Self::System { .. } => Failure::SystemDisk,
+            Self::OneNode { .. } => Failure::DiskNotShared,
+            Self::Shared { .. } => Failure::TooManyHolders,
+            Self::SecondWriter { .. } => Failure::SecondWriter,
+            Self::Incompatible { .. } => Failure::AttachedOtherwise,
         }
     }
 }

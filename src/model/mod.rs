@@ -4,6 +4,7 @@ pub mod category;
 pub mod change;
 pub mod context;
 pub mod disk;
+pub mod failure;
 pub mod filesystem;
 pub mod health;
 pub mod id;
@@ -21,6 +22,7 @@ pub mod topology;
 pub use category::{Category, PerformanceLevel, UnknownLevel};
 pub use change::Change;
 pub use disk::{Disk, DiskKind, DiskStatus, Serial};
+pub use failure::{Failure, Meaning};
 pub use filesystem::{Filesystem, UnknownFilesystem};
 pub use health::{DiskHealth, HealthEvent};
 pub use id::{

@@ -52,8 +52,7 @@ pub enum Error {
     /// A disk that must not be written has a filesystem that was not unmounted in order.
     #[error(
         "volume {volume}: its filesystem cannot be mounted, because its journal would have to be replayed \
-         and the disk was attached only to be read; mount it writable once, or give the mount flag that \
-         leaves the journal alone (noload for ext3 and ext4, norecovery for xfs)"
+         and the disk was attached only to be read"
     )]
     Unclean {
         /// The volume.

@@ -15,6 +15,7 @@ pub mod expand;
 pub mod find;
 pub mod health;
 pub mod info;
+mod name;
 mod observe;
 pub mod path;
 pub mod plan;

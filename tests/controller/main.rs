@@ -14,6 +14,7 @@ mod code;
 mod defects;
 mod field;
 mod group;
+mod grow;
 mod kit;
 mod modify;
 mod place;

@@ -5,6 +5,7 @@
 
 mod complete;
 mod defects;
+mod errors;
 mod examples;
 mod fidelity;
 mod flags;

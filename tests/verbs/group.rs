@@ -409,7 +409,7 @@ async fn a_success_of_the_cloud_that_left_members_is_a_failure_that_names_them()
             .await;
         let failed = failed.unwrap_err();
         assert_eq!(failed.meaning(), Meaning::Precondition);
-        for part in [kept.as_str(), "SnapshotCreatedImage", "delete that image"] {
+        for part in [kept.as_str(), "SnapshotCreatedImage", "release or delete"] {
             assert!(text(&failed).contains(part), "{}", text(&failed));
         }
         assert_eq!((groups(&stage).len(), snapshots(&stage).len()), (1, 1));

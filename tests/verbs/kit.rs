@@ -305,7 +305,8 @@ pub(crate) fn new_snapshot(name: &str, source: &DiskId) -> NewSnapshot {
     }
 }
 
-/// The whole text of a failure, causes included.
+/// The whole text of a failure as its caller gets it: name, causes, what to do.
 pub(crate) fn text(error: &diskplugin::disk::Error) -> String {
-    diskplugin::base::chain::chain(error)
+    let (failure, chain) = (error.failure(), diskplugin::base::chain::chain(error));
+    format!("{}: {chain}; {}", failure.name(), failure.todo())
 }

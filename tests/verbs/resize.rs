@@ -287,7 +287,7 @@ async fn a_node_that_does_not_run_is_told_with_the_clouds_code() {
     for part in [
         disk.as_str(),
         "node i-one",
-        "start it",
+        "start the instance",
         "InvalidInstanceStatus.NotRunning",
         "RequestId",
     ] {
@@ -325,7 +325,7 @@ async fn a_disk_that_grows_offline_only_is_a_precondition_that_names_its_holder(
         let refused = refused.unwrap_err();
         // FAILED_PRECONDITION: external-resizer waits until nobody has it.
         assert_eq!(refused.meaning(), Meaning::Precondition, "{code}");
-        for part in [disk.as_str(), "node i-one", code, "unpublish"] {
+        for part in [disk.as_str(), "node i-one", code, "stop the pod"] {
             assert!(text(&refused).contains(part), "{}", text(&refused));
         }
         stage.disks.detach(minutes(1), &disk, &one()).await.unwrap();

@@ -430,7 +430,11 @@ async fn a_disk_that_was_never_attached_says_so_and_what_to_do() {
 async fn a_snapshot_that_somebody_keeps_says_who_and_what_to_do() {
     for (hold, code, advice) in [
         ("locked", "SnapshotIsLocked", "unlock it"),
-        ("images", "SnapshotCreatedImage", "delete that image"),
+        (
+            "images",
+            "SnapshotCreatedImage",
+            "delete those disks or images",
+        ),
     ] {
         let stage = Stage::new(&[]);
         let disk = stage.disk("pvc-1").await;

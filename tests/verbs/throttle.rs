@@ -153,10 +153,7 @@ async fn what_is_denied_is_told_at_once_with_what_to_check() {
     ];
     for error in errors {
         assert_eq!(error.meaning(), Meaning::Denied, "{error:?}");
-        assert!(
-            error.hint().is_some_and(|hint| hint.contains("RAM policy")),
-            "{error:?}"
-        );
+        assert!(error.failure().todo().contains("RAM policy"), "{error:?}");
         assert!(text(&error).contains("Forbidden.RAM"), "{error:?}");
     }
     assert!(begun.elapsed() <= Duration::from_secs(1));

@@ -7,7 +7,7 @@ use tonic::Status;
 use super::Service;
 use crate::base::Deadline;
 use crate::csi::proto::volume_capability::AccessType;
-use crate::csi::{capability, layer, proto, request};
+use crate::csi::{capability, layer, proto, request, status};
 use crate::model::{DiskId, SizeRange};
 
 pub(super) async fn expand(
@@ -34,8 +34,9 @@ pub(super) async fn expand(
     let disk: DiskId = request::id("volume_id", id)?;
     let disks = Arc::clone(&service.disks);
     let row = service
-        .change(id, async move { disks.resize(deadline, &disk, size).await })
-        .await?;
+        .alone(id, async move { disks.resize(deadline, &disk, size).await })
+        .await?
+        .map_err(|error| status::of_growth(&error))?;
     let access = request
         .volume_capability
         .as_ref()

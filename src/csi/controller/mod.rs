@@ -60,16 +60,23 @@ impl Service {
         T: Send + 'static,
         F: Future<Output = disk::Result<T>> + Send + 'static,
     {
+        let outcome = self.alone(key, verb).await?;
+        outcome.map_err(|error| status::of(&error))
+    }
+
+    /// The same, for who makes a status of its own of a failure.
+    async fn alone<T, F>(&self, key: &str, verb: F) -> Result<disk::Result<T>, Status>
+    where
+        T: Send + 'static,
+        F: Future<Output = disk::Result<T>> + Send + 'static,
+    {
         let guard = self.locks.try_lock(key).ok_or_else(|| status::busy(key))?;
         let run = async move {
             let outcome = verb.await;
             drop(guard);
             outcome
         };
-        self.tasks
-            .run(run)
-            .await
-            .map_err(|error| status::of(&error))
+        Ok(self.tasks.run(run).await)
     }
 }
 

@@ -5,7 +5,8 @@ use tonic::{Code, Status};
 
 use super::request::Invalid;
 use crate::base::chain::chain;
-use crate::node::{Error, FindError, HostError, Refusal};
+use crate::csi::status::named;
+use crate::node::Error;
 
 pub(super) fn invalid(error: &Invalid) -> Status {
     let code = match error {
@@ -22,53 +23,7 @@ pub(super) fn invalid(error: &Invalid) -> Status {
 }
 
 pub(super) fn failed(error: &Error) -> Status {
-    Status::new(code(error), chain(error))
-}
-
-fn code(error: &Error) -> Code {
-    match error {
-        // CSI: "operation pending for volume"; the caller comes again.
-        Error::Busy { .. } => Code::Aborted,
-        // Both may still come true: the cloud is slow.
-        Error::NoDevice { .. } | Error::NotGrown { .. } => Code::DeadlineExceeded,
-        Error::Ambiguous { source, .. } => match source {
-            FindError::Duplicate { .. } | FindError::Stale { .. } => Code::FailedPrecondition,
-        },
-        Error::Refused { refusal, .. } => refused(refusal),
-        Error::NotHere { .. } => Code::NotFound,
-        Error::Broken { .. } | Error::NoCapability { .. } | Error::Unclean { .. } => {
-            Code::FailedPrecondition
-        }
-        Error::MountOptions { .. } => Code::InvalidArgument,
-        Error::Tool { .. } => Code::Internal,
-        Error::Host { source, .. } => match source {
-            HostError::Late { .. } => Code::DeadlineExceeded,
-            HostError::Io { .. }
-            | HostError::Probe { .. }
-            | HostError::Unclear { .. }
-            | HostError::Changed { .. }
-            | HostError::Format { .. } => Code::Internal,
-        },
-    }
-}
-
-fn refused(refusal: &Refusal) -> Code {
-    match refusal {
-        // CSI: "volume already staged/published but incompatible".
-        Refusal::Incompatible { .. } => Code::AlreadyExists,
-        Refusal::WrongFilesystem { .. }
-        | Refusal::ForeignData { .. }
-        | Refusal::Held { .. }
-        | Refusal::BlankReadOnly { .. }
-        | Refusal::MountedElsewhere { .. }
-        | Refusal::Occupied { .. }
-        | Refusal::BadTarget { .. }
-        | Refusal::NotStaged { .. }
-        | Refusal::StagedReadOnly { .. }
-        | Refusal::SingleTarget { .. }
-        | Refusal::MixedAccess { .. }
-        | Refusal::GrowReadOnly { .. } => Code::FailedPrecondition,
-    }
+    named(error.failure(), &chain(error))
 }
 
 #[cfg(test)]
@@ -77,6 +32,7 @@ mod tests {
     use crate::csi::node::request;
     use crate::csi::proto;
     use crate::model::DiskId;
+    use crate::node::Refusal;
 
     fn volume() -> DiskId {
         "d-bp1".parse().unwrap()
@@ -170,8 +126,9 @@ mod tests {
         assert_eq!(status.code(), Code::FailedPrecondition);
         assert_eq!(
             status.message(),
-            "volume d-bp1: staging is refused: /dev/vdb (254:16) is neither blank nor has it ext4: \
-             it holds a gpt partition table"
+            "FOREIGN_DATA: volume d-bp1: staging is refused: /dev/vdb (254:16) is neither blank nor \
+             has it ext4: it holds a gpt partition table; look what it is; wipe the disk by hand only \
+             if it is no longer needed, or correct fsType"
         );
         let incompatible = refused(Refusal::Incompatible {
             path: "/staging".into(),

@@ -1,0 +1,48 @@
+//! The stable name of each failure on the node.
+
+use super::error::Error;
+use super::plan::Refusal;
+use crate::host::HostError;
+use crate::model::Failure;
+
+impl Error {
+    /// The name that people know it by, with what it means and what to do.
+    #[must_use]
+    pub fn failure(&self) -> Failure {
+        match self {
+            Self::Busy { .. } => Failure::CallRunning,
+            Self::NoDevice { .. } => Failure::DeviceMissing,
+            Self::Ambiguous { .. } => Failure::DeviceAmbiguous,
+            Self::Refused { refusal, .. } => of_refusal(refusal),
+            Self::NotHere { .. } => Failure::NoSuchResource,
+            Self::NotGrown { .. } => Failure::DeviceNotGrown,
+            Self::Host { source, .. } => match source {
+                HostError::Late { .. } => Failure::HostSlow,
+                HostError::Io { .. }
+                | HostError::Probe { .. }
+                | HostError::Unclear { .. }
+                | HostError::Changed { .. }
+                | HostError::Format { .. } => Failure::HostFailed,
+            },
+            Self::Tool { .. } => Failure::ToolFailed,
+            Self::Broken { .. } => Failure::FilesystemDamaged,
+            Self::Unclean { .. } => Failure::JournalNotReplayed,
+            Self::NoCapability { .. } => Failure::CapabilityMissing,
+            Self::MountOptions { .. } => Failure::MountOptionsRefused,
+        }
+    }
+}
+
+fn of_refusal(refusal: &Refusal) -> Failure {
+    match refusal {
+        Refusal::Incompatible { .. } => Failure::StagedOtherwise,
+        Refusal::WrongFilesystem { .. } | Refusal::ForeignData { .. } => Failure::ForeignData,
+        Refusal::Held { .. } | Refusal::MountedElsewhere { .. } => Failure::DeviceInUse,
+        Refusal::BlankReadOnly { .. } | Refusal::GrowReadOnly { .. } => Failure::ReadOnlyUnfit,
+        Refusal::Occupied { .. } | Refusal::BadTarget { .. } => Failure::TargetUnusable,
+        Refusal::NotStaged { .. } => Failure::NotStaged,
+        Refusal::StagedReadOnly { .. }
+        | Refusal::SingleTarget { .. }
+        | Refusal::MixedAccess { .. } => Failure::AccessConflict,
+    }
+}

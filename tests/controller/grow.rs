@@ -1,0 +1,39 @@
+//! What external-resizer makes of a growth that the cloud refuses.
+
+use serde_json::json;
+use tonic::Code;
+
+use crate::kit::{NODE, Stage};
+
+#[tokio::test(start_paused = true)]
+async fn a_growth_is_refused_as_a_precondition_only_for_being_online() {
+    for (code, grpc, name) in [
+        (
+            "InvalidDiskSize.NotSupportResizeOnline",
+            Code::FailedPrecondition,
+            "ONLY_OFFLINE",
+        ),
+        ("DiskInArrears", Code::Internal, "ACCOUNT_IN_ARREARS"),
+        ("InstanceLockedForSecurity", Code::Internal, "NODE_LOCKED"),
+        ("UnheardOf", Code::Internal, "STATE_FORBIDS"),
+        (
+            "InvalidInstanceStatus.NotRunning",
+            Code::Aborted,
+            "NODE_STOPPED",
+        ),
+        ("InvalidDiskSize.TooLarge", Code::OutOfRange, "OUT_OF_RANGE"),
+    ] {
+        let stage = Stage::new(&[]);
+        let volume = stage.volume("pvc-1").await;
+        stage.publish(&volume, NODE).await.unwrap();
+        let kind = json!({"code": {"status": 403, "code": code}});
+        stage.configure(&json!({"faults": [{"action": "ResizeDisk", "kind": kind}]}));
+        let status = stage.expand(&volume, 30).await.unwrap_err();
+        assert_eq!(status.code(), grpc, "{status}");
+        let text = status.message();
+        assert!(text.starts_with(&format!("{name}: ")), "{text}");
+        for part in [volume.as_str(), code, "RequestId"] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+    }
+}
