@@ -162,6 +162,8 @@ impl Disks {
             Err(error) => return Err(wait(step(disk, node))(error)),
         };
         if self.is_on(&row, node) {
+            // An attempt whose answer was lost may have brought it a moment ago.
+            self.came.note(&row, node);
             return Ok(Some(Disk::clone(&row)));
         }
         if refusal.kind() == Kind::Quota && row.status != DiskStatus::Attaching {

@@ -336,3 +336,15 @@ async fn a_disk_that_disappears_meanwhile_is_not_found() {
         .unwrap_err();
     assert!(matches!(gone, Error::NoSuchDisk { .. }), "{gone:?}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_disk_that_came_by_a_lost_answer_is_off_only_when_reads_of_before_cannot_be_meant() {
+    let stage = Stage::settled(&["--attach-delay=0s", "--detach-delay=5s"]).await;
+    let disk = stage.disk("pvc").await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    stage.fault("AttachDisk", &json!("reset-after"));
+    stage.disks.attach(minutes(1), &disk, &one()).await.unwrap();
+    stage.configure(&json!({"stale": {"lag": "2s"}}));
+    stage.disks.detach(minutes(1), &disk, &one()).await.unwrap();
+    assert_eq!(stage.holders(&disk), []);
+}
