@@ -1,18 +1,19 @@
 //! Attaching: act first, look only when refused, answer when the disk is in use on the node.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use super::error::{Error, cloud, wait};
 use super::missing::settled;
-use super::slots::Way;
+use super::slots::{Turn, Way};
 use super::turn::is_busy;
 use super::{Disks, Result};
 use crate::base::Deadline;
 use crate::cloud::poll::{Seen, WaitError};
 use crate::cloud::{self as api, AttachDisk, Kind};
-use crate::model::{Disk, DiskId, DiskStatus, InstanceId, InstanceStatus};
+use crate::model::{Disk, DiskId, DiskStatus, Instance, InstanceId, InstanceStatus};
 
 /// After which a disk that its instance does not let go of may be taken by force, where the cloud does
 /// that at all. Letting go takes a minute at most (ECS, `DetachDisk`).
@@ -26,14 +27,8 @@ pub(super) struct There {
     pub(super) fresh: bool,
 }
 
-/// Whether a disk that hangs on another instance may be taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Force {
-    No,
-    Yes,
-    /// It was tried, and the cloud does not do it.
-    Refused,
-}
+/// How old the look may be that an attempt by force rests on, the call included.
+const SURE: Duration = Duration::from_secs(5);
 
 /// One attachment that is being tried.
 #[derive(Debug)]
@@ -41,8 +36,44 @@ struct Attempt<'a> {
     deadline: Deadline,
     disk: &'a DiskId,
     node: &'a InstanceId,
-    began: Instant,
-    force: Force,
+    turn: Option<Turn>,
+    hang: Option<Hang>,
+    /// The disk has hung long enough to be taken, if it still hangs then.
+    due: bool,
+    /// The last try was by force.
+    forced: bool,
+    /// The cloud does not take it by force.
+    never: bool,
+}
+
+/// A disk that has been seen on its way off another node.
+#[derive(Debug, PartialEq, Eq)]
+struct Hang {
+    holders: Vec<InstanceId>,
+    since: Instant,
+}
+
+impl Attempt<'_> {
+    /// Notes how the disk is; true while it hangs, since when on the same node is kept.
+    fn hangs(&mut self, row: &Disk) -> bool {
+        if self.never || !hangs_elsewhere(row, self.node) {
+            self.hang = None;
+            return false;
+        }
+        let same = |hang: &Hang| hang.holders == row.attachments;
+        if !self.hang.as_ref().is_some_and(same) {
+            self.hang = Some(Hang {
+                holders: row.attachments.clone(),
+                since: Instant::now(),
+            });
+        }
+        true
+    }
+
+    fn is_stuck(&self) -> bool {
+        let hang = self.hang.as_ref();
+        hang.is_some_and(|hang| hang.since.elapsed() >= STUCK)
+    }
 }
 
 impl Disks {
@@ -71,17 +102,26 @@ impl Disks {
             deadline,
             disk,
             node,
-            began: Instant::now(),
-            force: Force::No,
+            turn: None,
+            hang: None,
+            due: false,
+            forced: false,
+            never: false,
         };
-        let mut turn = self.turn(deadline, disk, node, Way::On).await?;
         loop {
+            if attempt.turn.is_none() {
+                attempt.turn = Some(self.turn(deadline, disk, node, Way::On).await?);
+            }
+            let sure = deadline.at_most(SURE);
+            attempt.forced =
+                std::mem::take(&mut attempt.due) && self.still_hangs(&mut attempt, sure).await;
+            let until = if attempt.forced { sure } else { deadline };
             let request = AttachDisk {
                 disk: disk.clone(),
                 instance: node.clone(),
-                force: attempt.force == Force::Yes,
+                force: attempt.forced,
             };
-            let refusal = match self.ecs.attach_disk(deadline, &request).await {
+            let refusal = match self.ecs.attach_disk(until, &request).await {
                 Ok(()) => {
                     self.came.on_its_way(disk, node);
                     let row = self.wait_attached(deadline, disk, node).await?;
@@ -89,13 +129,10 @@ impl Disks {
                 }
                 Err(refusal) => refusal,
             };
-            if is_busy(refusal.code()) && turn.is_in_the_way() {
-                drop(turn);
-                turn = self.turn(deadline, disk, node, Way::On).await?;
+            let in_the_way = |turn: &Turn| turn.is_in_the_way();
+            if is_busy(refusal.code()) && attempt.turn.as_ref().is_some_and(in_the_way) {
+                attempt.turn = None;
                 continue;
-            }
-            if attempt.force == Force::Yes && refuses_force(&refusal) {
-                attempt.force = Force::Refused;
             }
             if let Some(row) = self.after_refusal(&mut attempt, refusal).await? {
                 return Ok(There { row, fresh: false });
@@ -116,15 +153,21 @@ impl Disks {
             node,
             ..
         } = attempt;
+        // Force is refused, and not the disk.
+        let no_force = attempt.forced && refuses_force(&refusal);
+        attempt.never |= no_force;
+        // A try by force has little time: what became of it, the disk shows.
+        let cut_short = attempt.forced && !deadline.is_over();
         if let Some(verdict) = super::unfit::verdict(&refusal)
-            && attempt.force != Force::Refused
+            && !no_force
         {
             return Err(self.unfit(deadline, disk, node, verdict, refusal).await);
         }
         match refusal.kind() {
             // A full node may hold this very disk.
             Kind::Conflict | Kind::Ambiguous | Kind::Quota => {}
-            _ if attempt.force == Force::Refused && refuses_force(&refusal) => {}
+            _ if no_force => {}
+            Kind::Deadline | Kind::Unreachable | Kind::Throttled if cut_short => {}
             Kind::NotFound if refusal.has_code("InvalidInstanceId.NotFound") => {
                 return Err(Error::NoSuchNode {
                     node: node.clone(),
@@ -195,16 +238,21 @@ impl Disks {
         attempt: &mut Attempt<'_>,
         row: &Disk,
     ) -> std::result::Result<(), WaitError> {
-        let hangs = attempt.force == Force::No && hangs_elsewhere(row, attempt.node);
-        if hangs && self.is_down(attempt, &row.attachments).await {
-            attempt.force = Force::Yes;
+        let &mut Attempt { deadline, disk, .. } = attempt;
+        // It is the disk that is not ready, not the node: others need not wait for it there.
+        if !matches!(row.status, DiskStatus::Available | DiskStatus::InUse) {
+            attempt.turn = None;
+        }
+        let hangs = attempt.hangs(row);
+        let down = hangs && self.is_down(attempt, &row.attachments).await;
+        if down && !attempt.forced {
+            attempt.due = true;
             return Ok(());
         }
-        let stuck = attempt.began + STUCK;
-        let node = attempt.node;
         let free = |seen: Seen<Disk>| match seen {
-            Seen::Row(row) if row.status == DiskStatus::Detaching => {
-                (hangs && Instant::now() >= stuck && hangs_elsewhere(&row, node)).then_some(true)
+            Seen::Row(now) if now.status == DiskStatus::Detaching => {
+                let down = down && now.attachments == row.attachments;
+                (attempt.hangs(&now) && (down || attempt.is_stuck())).then_some(true)
             }
             Seen::Row(row) => (row.status == DiskStatus::Available
                 || row.status == DiskStatus::InUse)
@@ -212,25 +260,32 @@ impl Disks {
             Seen::Nothing => Some(false),
             Seen::Failed(_) => None,
         };
-        let waited = self.disks.until(attempt.disk, attempt.deadline, free).await;
-        if waited? {
-            attempt.force = Force::Yes;
-        }
+        let waited = self.disks.until(disk, deadline, free).await;
+        attempt.due = waited?;
         Ok(())
     }
 
-    /// Whether these instances certainly do not run. One that is not described counts only where the
-    /// node that waits is: who may not see instances gets an empty list.
+    /// Whether the disk hangs where it hung, by a look of now: waiting for the turn took time.
+    async fn still_hangs(&self, attempt: &mut Attempt<'_>, sure: Deadline) -> bool {
+        let Some(before) = attempt.hang.take() else {
+            return false;
+        };
+        match self.disks.look(attempt.disk, sure).await {
+            Ok(Some(row)) if row.attachments == before.holders => {
+                attempt.hang = Some(before);
+                attempt.hangs(&row)
+            }
+            Ok(_) | Err(_) => false,
+        }
+    }
+
+    /// Whether these instances certainly do not run. One that is not described is no proof: who may not
+    /// see it gets an empty list.
     async fn is_down(&self, attempt: &Attempt<'_>, holders: &[InstanceId]) -> bool {
-        let look = |id| self.instances.look(id, attempt.deadline);
         for holder in holders {
-            let (there, here) = tokio::join!(look(holder), look(attempt.node));
-            let down = match (there, here) {
-                (Ok(Some(row)), _) => row.status == InstanceStatus::Stopped,
-                (Ok(None), Ok(Some(_))) => true,
-                _ => false,
-            };
-            if !down {
+            let row = self.instances.look(holder, attempt.deadline).await;
+            let stopped = |row: Arc<Instance>| row.status == InstanceStatus::Stopped;
+            if !row.is_ok_and(|row| row.is_some_and(stopped)) {
                 return false;
             }
         }

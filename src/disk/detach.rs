@@ -24,7 +24,8 @@ impl Disks {
     /// success; another node's hold on it is left alone.
     ///
     /// # Errors
-    /// When the cloud refuses for good, or the disk does not come off by the deadline.
+    /// When the cloud refuses for good, or the disk does not come off by the deadline; also when it is off
+    /// and the tag that the node only read it stays. The repetition takes that off.
     pub async fn detach(&self, deadline: Deadline, disk: &DiskId, node: &InstanceId) -> Result<()> {
         self.let_go(deadline, disk, node).await.map(|_| ())
     }
@@ -38,7 +39,7 @@ impl Disks {
     ) -> Result<Off> {
         let off = self.take_off(deadline, disk, node).await?;
         if let Some(row) = &off.row {
-            self.unmark(deadline, row, node).await;
+            self.unmark(deadline, row, node).await?;
         }
         Ok(off)
     }

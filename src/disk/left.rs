@@ -17,11 +17,10 @@ const UNDER_WAY: Duration = Duration::from_secs(600);
 
 /// The disks that left a node within the lag of reads.
 #[derive(Debug, Default)]
-pub(super) struct Left(Mutex<HashMap<DiskId, Departure>>);
+pub(super) struct Left(Mutex<HashMap<(DiskId, InstanceId), Departure>>);
 
 #[derive(Debug)]
 struct Departure {
-    node: InstanceId,
     until: Deadline,
     /// By the cloud's clock.
     at: Option<Timestamp>,
@@ -33,18 +32,17 @@ impl Left {
         let mut left = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         left.retain(|_, departure| !departure.until.is_over());
         let departure = Departure {
-            node: node.clone(),
             until: Deadline::after(LAG),
             at,
         };
-        left.insert(disk.clone(), departure);
+        left.insert((disk.clone(), node.clone()), departure);
     }
 
     /// Whether reads may still be of before the disk left the node.
     pub(super) fn lately(&self, disk: &DiskId, node: &InstanceId) -> bool {
         let left = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        left.get(disk)
-            .is_some_and(|departure| departure.node == *node && !departure.until.is_over())
+        left.get(&(disk.clone(), node.clone()))
+            .is_some_and(|departure| !departure.until.is_over())
     }
 
     /// Whether the row, which shows the disk on the node, may be of before it left there. One that was
@@ -54,7 +52,8 @@ impl Left {
             return false;
         }
         let left = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = left.get(&row.id).and_then(|departure| departure.at);
+        let departure = left.get(&(row.id.clone(), node.clone()));
+        let at = departure.and_then(|departure| departure.at);
         let after = row.attached.zip(at);
         after.is_none_or(|(attached, left)| attached <= left)
     }
@@ -143,6 +142,9 @@ mod tests {
         let (one, two): (InstanceId, InstanceId) = ("i-1".parse().unwrap(), "i-2".parse().unwrap());
         left.note(&disk, &one, None);
         assert!(left.lately(&disk, &one) && !left.lately(&disk, &two));
+        // A shared disk leaves several.
+        left.note(&disk, &two, None);
+        assert!(left.lately(&disk, &one) && left.lately(&disk, &two));
         tokio::time::advance(LAG + Duration::from_millis(1)).await;
         assert!(!left.lately(&disk, &one));
         left.note(&"d-2".parse().unwrap(), &one, None);

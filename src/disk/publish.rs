@@ -3,7 +3,7 @@
 //! Which nodes only read a disk is written on the disk itself, as a tag for each such node, before the
 //! disk is attached there. The cloud's own attachments do not say it, and memory would not outlive a
 //! restart. A disk that is attached and has no such tag can be written to. The tag is taken off when
-//! the disk has left the node; should that fail, it is overruled by the next attachment.
+//! the disk has left the node; should that fail, so does the call, and its repetition takes it off.
 
 use super::error::{Error, cloud, wait};
 use super::missing::{Doubt, LAG};
@@ -59,7 +59,7 @@ impl Disks {
     /// As [`Disks::attach`]; [`Error::Unfit`] when disk and use do not go together.
     pub async fn publish(&self, deadline: Deadline, wanted: &Publish) -> Result<Disk> {
         let Publish { disk, node, .. } = wanted;
-        let mut marked = false;
+        let (mut marked, mut cleared) = (false, false);
         if wanted.read_only || wanted.shareable || wanted.share != Share::One {
             let row = self.disk(deadline, disk).await?;
             self.may_share(&row, wanted)?;
@@ -69,6 +69,11 @@ impl Disks {
                 self.tag(deadline, disk, node, true).await?;
                 marked = true;
             }
+            if !wanted.read_only && !there && marked {
+                // Left over. Taken off only after the attachment, it could outlive a crash.
+                self.tag(deadline, disk, node, false).await?;
+                (marked, cleared) = (false, true);
+            }
         }
         let there = self.bring(deadline, disk, node).await?;
         if let Err(error) = self.fits(&there.row, wanted) {
@@ -77,7 +82,7 @@ impl Disks {
             }
             return Err(error);
         }
-        let marked = marked || is_marked(&there.row, node);
+        let marked = marked || !cleared && is_marked(&there.row, node);
         if marked != wanted.read_only {
             if there.fresh {
                 self.tag(deadline, disk, node, wanted.read_only).await?;
@@ -157,18 +162,20 @@ impl Disks {
         .into())
     }
 
-    /// The disk is off the node: nobody reads it there any more. It is off whether this works or not.
-    pub(super) async fn unmark(&self, deadline: Deadline, row: &Disk, node: &InstanceId) {
-        if is_marked(row, node)
-            && let Err(error) = self.tag(deadline, &row.id, node, false).await
-        {
-            tracing::warn!(
-                disk.id = %row.id,
-                node.id = %node,
-                error = %crate::base::chain::chain(&error),
-                "the tag of a disk that was only read stays on it"
-            );
+    /// The disk is off the node: nobody reads it there any more.
+    ///
+    /// # Errors
+    /// When the tag stays: it would make the next writer there a reader.
+    pub(super) async fn unmark(
+        &self,
+        deadline: Deadline,
+        row: &Disk,
+        node: &InstanceId,
+    ) -> Result<()> {
+        if is_marked(row, node) {
+            self.tag(deadline, &row.id, node, false).await?;
         }
+        Ok(())
     }
 
     async fn tag(

@@ -264,6 +264,35 @@ async fn a_lost_answer_to_any_call_of_a_read_only_publication_is_made_good_by_th
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_mark_that_stays_fails_the_unpublication_and_one_left_over_goes_before_a_writer_comes() {
+    let stage = Stage::new(&[]);
+    let disk = stage.disk("pvc-1").await;
+    let reader = Publish {
+        read_only: true,
+        ..wanted(&disk, &one())
+    };
+    publish(&stage.disks, &reader).await.unwrap();
+    stage.fault("UntagResources", &json!("internal-error"));
+    let off = stage.disks.detach(minutes(1), &disk, &one()).await;
+    assert!(off.is_err() && stage.holders(&disk).is_empty());
+    stage.disks.detach(minutes(1), &disk, &one()).await.unwrap();
+    assert!(marks(&stage, &disk).is_empty());
+    refused(&stage, "InstanceDiskLimitExceeded", 403);
+    publish(&stage.disks, &reader).await.unwrap_err();
+    assert_eq!(marks(&stage, &disk), ["i-one"]);
+    stage.cloud.clear_calls();
+    let writer = Publish {
+        shareable: true,
+        ..wanted(&disk, &one())
+    };
+    publish(&stage.disks, &writer).await.unwrap();
+    let calls = stage.cloud.calls();
+    let at = |action| calls.iter().position(|call| call.action == action).unwrap();
+    assert!(at("UntagResources") < at("AttachDisk"));
+    assert!(marks(&stage, &disk).is_empty());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_full_node_is_told_with_what_it_takes_and_has() {
     let stage = Stage::new(&["--disk-quantity=3"]);
     for name in ["pvc-1", "pvc-2"] {

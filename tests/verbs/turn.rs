@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use diskplugin::model::{DiskId, InstanceId};
 
-use crate::kit::{Stage, minutes, one};
+use crate::kit::{Stage, minutes, one, seconds, two};
 
 fn first() -> InstanceId {
     "i-0".parse().unwrap()
@@ -182,4 +182,23 @@ async fn taking_a_disk_off_whoever_holds_it_is_over_when_it_is_off() {
     let took = begun.elapsed();
     assert!(stage.holders(&disk).is_empty());
     assert!(took <= Duration::from_millis(2500), "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_disk_that_is_still_on_its_way_off_elsewhere_holds_up_no_other_disk_of_the_node() {
+    let stage = Stage::new(&["--attach-delay=1s", "--detach-delay=40s"]);
+    let (slow, quick) = (stage.disk("pvc-1").await, stage.disk("pvc-2").await);
+    stage.disks.attach(minutes(1), &slow, &two()).await.unwrap();
+    let early = stage.disks.detach(seconds(1), &slow, &two()).await;
+    early.unwrap_err();
+    let node = one();
+    let second = async {
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        let begun = Instant::now();
+        stage.disks.attach(minutes(1), &quick, &node).await.unwrap();
+        begun.elapsed()
+    };
+    let (first, took) = tokio::join!(stage.disks.attach(minutes(2), &slow, &node), second);
+    first.unwrap();
+    assert!(took <= Duration::from_secs(3), "{took:?}");
 }

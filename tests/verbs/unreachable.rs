@@ -126,7 +126,8 @@ async fn hanging(stage: &Stage) -> DiskId {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_regional_disk_that_hangs_on_a_stopped_or_gone_node_is_taken_to_another_zone_at_once() {
+async fn a_regional_disk_that_hangs_on_a_stopped_node_is_taken_at_once_and_from_one_not_described_after_a_minute()
+ {
     for gone in [false, true] {
         let stage = Stage::new(&["--attach-delay=1s"]);
         let disk = hanging(&stage).await;
@@ -141,12 +142,51 @@ async fn a_regional_disk_that_hangs_on_a_stopped_or_gone_node_is_taken_to_anothe
         let row = stage.disks.attach(minutes(2), &disk, &far()).await;
         row.unwrap_or_else(|error| panic!("gone: {gone}: {}", text(&error)));
         assert_eq!(stage.holders(&disk), held(&far()));
-        assert!(
-            begun.elapsed() < Duration::from_secs(10),
-            "{:?}",
-            begun.elapsed()
-        );
+        let took = begun.elapsed();
+        let at_once = took < Duration::from_secs(10);
+        let after_a_minute = took >= Duration::from_secs(60);
+        assert!(if gone { after_a_minute } else { at_once }, "{took:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_disk_that_somebody_gets_after_a_refused_attempt_by_force_is_not_taken_from_them() {
+    let stage = Stage::new(&["--attach-delay=1s"]);
+    let disk = hanging(&stage).await;
+    stage.cloud.switch_instance(&one(), false);
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    stage.cloud.clear_calls();
+    let conflict = json!({"code": {"status": 403, "code": "InvalidOperation.Conflict"}});
+    let second = json!({"action": "AttachDisk", "from": 2, "times": 1, "kind": conflict});
+    stage.configure(&json!({"faults": [second]}));
+    let meanwhile = async {
+        while stage.calls("AttachDisk") < 2 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        stage.cloud.release(&disk);
+        let theirs = AttachDisk {
+            disk: disk.clone(),
+            instance: two(),
+            force: false,
+        };
+        let ecs = stage.cloud.ecs();
+        while ecs.attach_disk(minutes(1), &theirs).await.is_err() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let node = far();
+    let (refused, ()) = tokio::join!(stage.disks.attach(minutes(2), &disk, &node), meanwhile);
+    assert!(
+        matches!(&refused, Err(Error::InUseElsewhere { holder, .. }) if *holder == two()),
+        "{refused:?}"
+    );
+    assert_eq!(stage.holders(&disk), held(&two()));
+    let calls = stage.cloud.calls();
+    let force = |v: &String| v == "true";
+    let forced = calls
+        .iter()
+        .filter(|call| call.params.get("Force").is_some_and(force));
+    assert_eq!(forced.count(), 1);
 }
 
 #[tokio::test(start_paused = true)]
