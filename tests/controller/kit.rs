@@ -33,7 +33,6 @@ pub(crate) type Answer<T> = Result<T, Status>;
 pub(crate) struct Stage {
     pub(crate) cloud: Cloud,
     pub(crate) service: Service,
-    pub(crate) tasks: Tasks,
 }
 
 impl Stage {
@@ -42,17 +41,13 @@ impl Stage {
         let options = Options::from_flags([nodes].into_iter().chain(flags.iter().copied()));
         let clock = TokioClock::starting_at(Timestamp::from_second(1_800_000_000).unwrap());
         let cloud = Cloud::in_memory(&options.unwrap(), Arc::new(clock));
-        let (service, tasks) = process(&cloud);
-        Self {
-            cloud,
-            service,
-            tasks,
-        }
+        let service = process(&cloud);
+        Self { cloud, service }
     }
 
     /// The same cloud after the driver was killed and started again.
     pub(crate) fn restarted(&self) -> Service {
-        process(&self.cloud).0
+        process(&self.cloud)
     }
 
     pub(crate) fn configure(&self, patch: &Value) {
@@ -167,7 +162,7 @@ impl Stage {
     }
 }
 
-fn process(cloud: &Cloud) -> (Service, Tasks) {
+fn process(cloud: &Cloud) -> Service {
     let tasks = Tasks::default();
     let ecs = Arc::new(Patient::new(cloud));
     let disks = Disks::new(ecs, "test".parse().unwrap(), &tasks, Pace::default());
@@ -175,10 +170,7 @@ fn process(cloud: &Cloud) -> (Service, Tasks) {
         region: "cn-beijing".parse().unwrap(),
         zone: Some("cn-beijing-a".parse().unwrap()),
     };
-    (
-        Service::new(Arc::new(disks), settings, tasks.clone()),
-        tasks,
-    )
+    Service::new(Arc::new(disks), settings, tasks)
 }
 
 pub(crate) async fn create(

@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::sync::Arc;
 
+use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status};
 
 use super::proto::controller_server::Controller;
@@ -42,8 +43,7 @@ pub struct Service {
 }
 
 impl Service {
-    /// The service over these disks. What it starts is finished on `tasks`, also when the caller
-    /// gives up.
+    /// The service over these disks. What it starts runs on `tasks`.
     #[must_use]
     pub fn new(disks: Arc<Disks>, settings: Settings, tasks: Tasks) -> Self {
         Self {
@@ -54,7 +54,11 @@ impl Service {
         }
     }
 
-    /// Runs a verb that changes something: alone for its key, and to its end.
+    /// Runs a verb that changes something: alone for its key, and for as long as there is a caller.
+    ///
+    /// When the caller gives up, the verb is dropped where it stands and makes no further cloud call.
+    /// That is less than a crash, since what this process remembers stays: the repetition finds what was
+    /// begun by its token, its tags or its state.
     pub(super) async fn change<T, F>(&self, key: &str, verb: F) -> Result<T, Status>
     where
         T: Send + 'static,
@@ -70,13 +74,18 @@ impl Service {
         T: Send + 'static,
         F: Future<Output = disk::Result<T>> + Send + 'static,
     {
+        // On the heap: a verb is large, and every handler would carry it.
+        let verb = Box::pin(verb);
         let guard = self.locks.try_lock(key).ok_or_else(|| status::busy(key))?;
+        let given_up = CancellationToken::new();
+        let _caller = given_up.clone().drop_guard();
         let run = async move {
-            let outcome = verb.await;
+            let outcome = given_up.run_until_cancelled(verb).await;
             drop(guard);
             outcome
         };
-        Ok(self.tasks.run(run).await)
+        let outcome = self.tasks.run(run).await;
+        outcome.ok_or_else(|| Status::aborted("the caller gave up"))
     }
 }
 
