@@ -51,6 +51,7 @@ impl Disks {
                 past.unclear = None;
             });
             refuse_other(&disk, new)?;
+            self.recent.disks.made(&disk.id, &disk);
             return Ok(disk);
         }
     }
@@ -102,15 +103,23 @@ impl Disks {
         new: &NewDisk,
     ) -> Result<Option<Disk>> {
         refuse_other(disk, new)?;
-        if disk.status != DiskStatus::Creating {
-            return Ok(Some(disk.clone()));
+        let adopted = match disk.status {
+            DiskStatus::Creating => self.made(deadline, &disk.id, new).await?,
+            _ => Some(disk.clone()),
+        };
+        if let Some(disk) = &adopted {
+            self.recent.disks.made(&disk.id, disk);
         }
-        self.made(deadline, &disk.id, new).await
+        Ok(adopted)
     }
 
     /// Waits until the disk is made; none once it can be believed that there is no such disk: it was
     /// deleted since, or the cloud lost it.
     async fn made(&self, deadline: Deadline, disk: &DiskId, new: &NewDisk) -> Result<Option<Disk>> {
+        // Its token still names what was deleted just now, and an old read shows it.
+        if self.recent.disks.known().is_gone(disk) {
+            return Ok(None);
+        }
         let mut missing = Missing::new(&self.trails.disks, &new.name, disk.as_str());
         let made = |seen: Seen<Disk>| match seen {
             Seen::Row(row) => {

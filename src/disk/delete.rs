@@ -15,6 +15,12 @@ impl Disks {
     /// # Errors
     /// [`Error::StillAttached`] and [`Error::NotOurs`], when nothing was done.
     pub async fn delete(&self, deadline: Deadline, disk: &DiskId) -> Result<()> {
+        self.rid_of(deadline, disk).await?;
+        self.recent.disks.gone(disk);
+        Ok(())
+    }
+
+    async fn rid_of(&self, deadline: Deadline, disk: &DiskId) -> Result<()> {
         let step = || format!("delete disk {disk}");
         let (mut refusal, mut patience) = (None, Patience::default());
         loop {

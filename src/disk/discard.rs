@@ -16,6 +16,7 @@ impl Disks {
     pub async fn delete_snapshot(&self, deadline: Deadline, id: &SnapshotId) -> Result<()> {
         let row = settled(&self.snapshots, id, deadline).await;
         let Some(row) = row.map_err(wait(step(id)))? else {
+            self.recent.snapshots.gone(id);
             return Ok(());
         };
         if let Some(group) = &row.group
@@ -39,8 +40,8 @@ impl Disks {
     pub(super) async fn discard(&self, deadline: Deadline, id: &SnapshotId) -> Result<()> {
         loop {
             match self.ecs.delete_snapshot(deadline, id).await {
-                Ok(()) => return Ok(()),
-                Err(error) if error.kind() == Kind::NotFound => return Ok(()),
+                Ok(()) => break,
+                Err(error) if error.kind() == Kind::NotFound => break,
                 // Something else is being done with it: look again in a tick.
                 Err(error) if is_busy(&error) => {
                     let next = |seen| matches!(seen, Seen::Row(_) | Seen::Nothing).then_some(());
@@ -50,6 +51,8 @@ impl Disks {
                 Err(error) => return Err(held(id, error)),
             }
         }
+        self.recent.snapshots.gone(id);
+        Ok(())
     }
 }
 

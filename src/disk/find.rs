@@ -48,6 +48,7 @@ impl Disks {
             tags: self.tags(name),
             ..DescribeDisks::default()
         };
+        let known = self.recent.disks.known();
         let page = self.ecs.describe_disks(deadline, &query).await;
         let look = || format!("look for an earlier disk of {name:?}");
         let page = page.map_err(cloud(look()))?;
@@ -64,6 +65,7 @@ impl Disks {
         Ok(page
             .rows
             .into_iter()
+            .filter(|disk| !known.is_gone(&disk.id))
             .min_by_key(|disk| (disk.created, disk.id.clone())))
     }
 
@@ -78,6 +80,7 @@ impl Disks {
             tags: marks.clone(),
             ..DescribeSnapshots::default()
         };
+        let known = self.recent.snapshots.known();
         let page = self.ecs.describe_snapshots(deadline, &query).await;
         let look = || format!("look for an earlier snapshot of {name:?}");
         let page = page.map_err(cloud(look()))?;
@@ -85,6 +88,7 @@ impl Disks {
         Ok(page
             .rows
             .into_iter()
+            .filter(|row| !known.is_gone(&row.id))
             .min_by_key(|row| (row.created, row.id.clone())))
     }
 

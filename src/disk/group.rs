@@ -83,6 +83,9 @@ impl Disks {
             self.label_members(deadline, new, &group).await?;
             let trail = &self.trails.groups;
             trail.note(&new.name, |past| past.refused = 0);
+            for row in &group.snapshots {
+                self.recent.snapshots.made(&row.id, row);
+            }
             return Ok(group);
         }
     }

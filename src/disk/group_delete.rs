@@ -37,7 +37,12 @@ impl Disks {
             })?;
             self.refuse_other_members(deadline, &row, members).await?;
             match self.ecs.delete_snapshot_group(deadline, id).await {
-                Ok(kept) if kept.is_empty() => return Ok(()),
+                Ok(kept) if kept.is_empty() => {
+                    for member in &row.members {
+                        self.recent.snapshots.gone(&member.snapshot);
+                    }
+                    return Ok(());
+                }
                 Ok(kept) => {
                     return Err(Error::GroupHeld {
                         group: id.clone(),

@@ -11,7 +11,7 @@ use super::missing::settled;
 use super::{Disks, Result};
 use crate::base::Deadline;
 use crate::cloud::{DescribeDisks, DescribeSnapshots};
-use crate::model::{Disk, DiskId, Snapshot, SnapshotId, Tags, tag};
+use crate::model::{Disk, DiskId, InstanceId, Snapshot, SnapshotId, Tags, tag};
 
 /// Where a page ended: the creation time and id of its last item. It stays valid when that item is
 /// deleted, and what is created later sorts behind it.
@@ -101,6 +101,7 @@ impl Disks {
         after: Option<&Cursor>,
         at_most: Option<usize>,
     ) -> Result<Listed<Disk>> {
+        let known = self.recent.disks.known();
         let wide = &self.wide.disks;
         let filter = wide.filter(self.own());
         let mut rows = self.disk_pages(deadline, filter.clone()).await?;
@@ -108,6 +109,13 @@ impl Disks {
         if wide.hides(&filter, rows.len()) {
             rows = self.disk_pages(deadline, Tags::new()).await?;
             rows.retain(|disk| self.owns(&disk.tags).is_ok());
+        }
+        known.correct(&mut rows, |disk| &disk.id, |_| true);
+        for row in &mut rows {
+            // A read of before it left a node still shows it there.
+            let holders = std::mem::take(&mut row.attachments);
+            let stays = |node: &InstanceId| !self.left.is_before(row, node);
+            row.attachments = holders.into_iter().filter(stays).collect();
         }
         let key = |disk: &Disk| (disk.created, disk.id.to_string());
         Ok(cut(rows, key, after, at_most))
@@ -127,6 +135,7 @@ impl Disks {
         page: (Option<&Cursor>, Option<usize>),
     ) -> Result<Listed<Snapshot>> {
         let (after, at_most) = page;
+        let known = self.recent.snapshots.known();
         let mut rows = if let Some(id) = id {
             // Shared with all who look at a snapshot now: the snapshotter asks for one at a time.
             let row = settled(&self.snapshots, id, deadline).await;
@@ -149,11 +158,14 @@ impl Disks {
             }
             rows
         };
-        rows.retain(|row| {
+        let fits = |row: &Snapshot| {
             row.created.is_some()
+                && id.is_none_or(|id| row.id == *id)
                 && source.is_none_or(|disk| row.source_disk.as_ref() == Some(disk))
                 && !row.tags.contains_key(tag::CLONE_FOR)
-        });
+        };
+        rows.retain(fits);
+        known.correct(&mut rows, |row| &row.id, fits);
         let key = |row: &Snapshot| (row.created, row.id.to_string());
         Ok(cut(rows, key, after, at_most))
     }

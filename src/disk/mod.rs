@@ -39,6 +39,7 @@ mod name;
 mod patience;
 mod place;
 mod publish;
+mod recent;
 mod resize;
 mod slots;
 mod snapshot;
@@ -76,6 +77,7 @@ pub struct Disks {
     trails: trail::Trails,
     market: place::Market,
     fresh: FreshNames,
+    recent: recent::Recents,
     left: left::Left,
     changed: changed::Changed,
     came: left::Came,
@@ -108,6 +110,7 @@ impl Disks {
             trails: trail::Trails::default(),
             market: place::Market::default(),
             fresh: FreshNames::default(),
+            recent: recent::Recents::default(),
             left: left::Left::default(),
             changed: changed::Changed::default(),
             came: left::Came::default(),

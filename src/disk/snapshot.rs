@@ -83,6 +83,9 @@ impl Disks {
             self.trails
                 .snapshots
                 .note(&new.key(), |past| past.refused = 0);
+            if new.purpose == Purpose::Request {
+                self.recent.snapshots.made(&id, &snapshot);
+            }
             return Ok(snapshot);
         }
     }
@@ -198,6 +201,10 @@ impl Disks {
         new: &NewSnapshot,
         id: &SnapshotId,
     ) -> Result<Option<Snapshot>> {
+        // Its token still names what was deleted just now, and an old read shows it.
+        if self.recent.snapshots.known().is_gone(id) {
+            return Ok(None);
+        }
         let key = new.key();
         let mut missing = Missing::new(&self.trails.snapshots, &key, id.as_str());
         let cut = |seen: Seen<Snapshot>| match seen {

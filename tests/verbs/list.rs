@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use diskplugin::cloud::{CreateDisk, CreateSnapshot, Ecs};
 use diskplugin::disk::Cursor;
-use diskplugin::model::{Category, ClientToken, DiskId, Gib, Tags, tag};
+use diskplugin::model::{Category, ClientToken, DiskId, Gib, SnapshotId, Tags, tag};
 
-use crate::kit::{Stage, minutes, wanted, zone};
+use crate::kit::{Stage, minutes, one, wanted, zone};
 
 /// So many disks of this cluster, made a second apart or all at once.
 async fn many(stage: &Stage, count: usize, apart: Duration) -> Vec<String> {
@@ -224,6 +224,8 @@ async fn twelve_hundred_snapshots_are_listed_whole_and_few_again_by_their_tag() 
 async fn without_permission_lists_are_empty() {
     let stage = Stage::new(&[]);
     stage.disk("pvc-1").await;
+    // What was just made is known without asking.
+    tokio::time::sleep(Duration::from_secs(4)).await;
     stage.configure(&serde_json::json!({"denied": ["DescribeDisks", "DescribeSnapshots"]}));
     assert!(
         stage
@@ -239,4 +241,90 @@ async fn without_permission_lists_are_empty() {
         .list_snapshots(minutes(1), None, None, (None, None))
         .await;
     assert!(snapshots.unwrap().items.is_empty());
+}
+
+/// What is listed: the disks, and the snapshots of this disk or of all.
+async fn listed(stage: &Stage, source: Option<&DiskId>) -> (Vec<DiskId>, Vec<SnapshotId>) {
+    let disks = stage.disks.list(minutes(1), None, None).await;
+    let page = (None, None);
+    let snapshots = stage.disks.list_snapshots(minutes(1), None, source, page);
+    (
+        disks.unwrap().items.into_iter().map(|row| row.id).collect(),
+        snapshots
+            .await
+            .unwrap()
+            .items
+            .into_iter()
+            .map(|row| row.id)
+            .collect(),
+    )
+}
+
+#[tokio::test(start_paused = true)]
+async fn old_reads_neither_hide_what_was_just_made_nor_show_what_was_just_deleted() {
+    let stage = Stage::new(&["--stale=2s"]);
+    let disk = stage.disk("pvc-1").await;
+    assert_eq!(listed(&stage, None).await, (vec![disk.clone()], vec![]));
+    let snapshot = stage.snapshot("snap-1", &disk).await;
+    let all = (vec![disk.clone()], vec![snapshot.clone()]);
+    assert_eq!(listed(&stage, None).await, all);
+    assert_eq!(listed(&stage, Some(&disk)).await, all);
+    let other: DiskId = "d-other".parse().unwrap();
+    assert_eq!(listed(&stage, Some(&other)).await.1, []);
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert_eq!(listed(&stage, None).await, all);
+    let deleted = stage.disks.delete_snapshot(minutes(1), &snapshot).await;
+    deleted.unwrap();
+    assert_eq!(listed(&stage, None).await, (vec![disk.clone()], vec![]));
+    let page = (None, None);
+    let by_id = stage
+        .disks
+        .list_snapshots(minutes(1), Some(&snapshot), None, page);
+    assert_eq!(by_id.await.unwrap().items, []);
+    stage.disks.delete(minutes(1), &disk).await.unwrap();
+    assert_eq!(listed(&stage, None).await, (vec![], vec![]));
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert_eq!(listed(&stage, None).await, (vec![], vec![]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_made_and_deleted_by_others_is_listed_no_longer_than_reads_lag() {
+    let stage = Stage::new(&[]);
+    let disk = stage.disk("pvc-1").await;
+    let ecs = stage.cloud.ecs();
+    ecs.delete_disk(minutes(1), &disk).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    assert_eq!(listed(&stage, None).await, (vec![], vec![]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_old_read_does_not_list_a_disk_on_the_node_that_it_has_left() {
+    let stage = Stage::new(&["--stale=2s"]);
+    let disk = stage.disk("pvc-1").await;
+    stage.disks.attach(minutes(1), &disk, &one()).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let holders = async || {
+        let listed = stage.disks.list(minutes(1), None, None).await.unwrap();
+        listed.items[0].attachments.clone()
+    };
+    assert_eq!(holders().await, [one()]);
+    stage.disks.detach(minutes(1), &disk, &one()).await.unwrap();
+    assert_eq!(holders().await, []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_name_that_was_just_deleted_is_not_answered_with_what_it_had() {
+    for seed in 0..20 {
+        let seed = format!("--seed={seed}");
+        let stage = Stage::new(&["--stale=0s..2s", "--stale-jumping", &seed]);
+        let first = stage.disk("pvc-1").await;
+        stage.disks.delete(minutes(1), &first).await.unwrap();
+        let next = stage.disk("pvc-1").await;
+        assert_ne!(first, next, "{seed}");
+        assert_eq!(stage.only_disk(), next, "{seed}");
+        let first = stage.snapshot("snap-1", &next).await;
+        let deleted = stage.disks.delete_snapshot(minutes(1), &first).await;
+        deleted.unwrap();
+        assert_ne!(stage.snapshot("snap-1", &next).await, first, "{seed}");
+    }
 }
