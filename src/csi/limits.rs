@@ -56,6 +56,11 @@ fn list(field: &str, value: &[String]) -> Result<(), Status> {
     at_most(field, value.iter().map(String::len).sum(), WHOLE)
 }
 
+fn texts(field: &str, value: &[String]) -> Result<(), Status> {
+    list(field, value)?;
+    value.iter().try_for_each(|value| text(field, value))
+}
+
 fn within<'a, T: Limited + 'a>(
     _: &str,
     value: impl IntoIterator<Item = &'a T>,
@@ -108,7 +113,13 @@ limited! {
         map parameters,
         within accessible_topology,
     }
-    CreateSnapshotRequest { text source_volume_id, text name, map secrets, map parameters }
+    CreateSnapshotRequest {
+        text source_volume_id,
+        text name,
+        map secrets,
+        map parameters,
+        within accessibility_requirements,
+    }
     DeleteSnapshotRequest { text snapshot_id, map secrets }
     ListSnapshotsRequest { text source_volume_id, text snapshot_id, map secrets }
     GetSnapshotRequest { text snapshot_id, map secrets }
@@ -119,12 +130,12 @@ limited! {
     ControllerModifyVolumeRequest { text volume_id, map secrets, map mutable_parameters }
     CreateVolumeGroupSnapshotRequest {
         text name,
-        list source_volume_ids,
+        texts source_volume_ids,
         map secrets,
         map parameters,
     }
-    DeleteVolumeGroupSnapshotRequest { text group_snapshot_id, list snapshot_ids, map secrets }
-    GetVolumeGroupSnapshotRequest { text group_snapshot_id, list snapshot_ids, map secrets }
+    DeleteVolumeGroupSnapshotRequest { text group_snapshot_id, texts snapshot_ids, map secrets }
+    GetVolumeGroupSnapshotRequest { text group_snapshot_id, texts snapshot_ids, map secrets }
     Topology { map segments }
     TopologyRequirement { within requisite, within preferred }
 }

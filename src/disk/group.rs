@@ -306,7 +306,7 @@ impl Disks {
         &self,
         deadline: Deadline,
         id: &SnapshotGroupId,
-        members: &BTreeSet<String>,
+        members: &BTreeSet<SnapshotId>,
     ) -> Result<Group> {
         let group = id.clone();
         let row = self.group_row(deadline, id).await?;

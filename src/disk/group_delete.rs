@@ -22,7 +22,7 @@ impl Disks {
         &self,
         deadline: Deadline,
         id: &SnapshotGroupId,
-        members: &BTreeSet<String>,
+        members: &BTreeSet<SnapshotId>,
     ) -> Result<()> {
         let step = || format!("delete snapshot group {id}");
         loop {
@@ -66,21 +66,18 @@ impl Disks {
         &self,
         deadline: Deadline,
         row: &SnapshotGroup,
-        members: &BTreeSet<String>,
+        members: &BTreeSet<SnapshotId>,
     ) -> Result<()> {
         if members.is_empty() {
             return Ok(());
         }
-        let own = row.members.iter().map(|member| member.snapshot.to_string());
-        let own: BTreeSet<String> = own.collect();
+        let own = row.members.iter().map(|member| member.snapshot.clone());
+        let own: BTreeSet<SnapshotId> = own.collect();
         let mut differences = Vec::new();
         for id in own.difference(members) {
             differences.push(format!("{id} is in the group and not in snapshot_ids"));
         }
-        let others: Vec<SnapshotId> = members
-            .difference(&own)
-            .filter_map(|id| id.parse().ok())
-            .collect();
+        let others: Vec<_> = members.difference(&own).collect();
         let looks = others
             .iter()
             .map(|id| settled(&self.snapshots, id, deadline));

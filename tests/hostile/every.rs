@@ -156,8 +156,7 @@ async fn every_field_of_every_request_is_refused_by_name_when_it_is_wrong() {
 async fn the_right_requests_are_not_refused_and_have_every_field() {
     base::served().await;
     let stage = Stage::new();
-    let (volume, snapshot) = base::ids(&stage).await;
-    let bases = base::all(&volume, &snapshot);
+    let bases = base::all(&base::ids(&stage).await);
     for rpc in CALLED.iter().flat_map(|(_, rpcs)| *rpcs) {
         let all: BTreeSet<String> = paths(&request(rpc)).iter().map(Path::text).collect();
         let mut reached = BTreeSet::new();

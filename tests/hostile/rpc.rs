@@ -6,7 +6,9 @@ use std::sync::{Arc, LazyLock};
 use diskplugin::base::{Tasks, TokioClock};
 use diskplugin::cloud::poll::Pace;
 use diskplugin::csi::controller::{Service, Settings};
+use diskplugin::csi::group;
 use diskplugin::csi::proto::controller_server::Controller;
+use diskplugin::csi::proto::group_controller_server::GroupController;
 use diskplugin::disk::Disks;
 use diskplugin::sim::{Cloud, Options};
 use jiff::Timestamp;
@@ -29,6 +31,7 @@ pub(crate) static POOL: LazyLock<DescriptorPool> = LazyLock::new(|| {
 pub(crate) struct Stage {
     pub(crate) cloud: Cloud,
     pub(crate) service: Service,
+    pub(crate) groups: group::Service,
 }
 
 /// What came of a call.
@@ -52,13 +55,18 @@ impl Stage {
             zone: Some("cn-beijing-a".parse().unwrap()),
         };
         let service = Service::new(Arc::new(disks), settings, tasks);
-        Self { cloud, service }
+        let groups = group::Service::of(service.clone());
+        Self {
+            cloud,
+            service,
+            groups,
+        }
     }
 
     /// Calls the RPC of this name.
     pub(crate) async fn call(&self, name: &str, message: &DynamicMessage) -> Outcome {
         self.cloud.clear_calls();
-        let answer = dispatch(&self.service, name, message).await;
+        let answer = dispatch(self, name, message).await;
         let calls = self.cloud.calls().into_iter().map(|call| call.action);
         Outcome {
             answer,
@@ -68,19 +76,19 @@ impl Stage {
 }
 
 macro_rules! rpcs {
-    ($($service:literal $trait:ident { $($name:literal $method:ident;)* })*) => {
+    ($($service:literal $trait:ident by $field:ident { $($name:literal $method:ident;)* })*) => {
         /// The RPCs that are called here, by service.
         pub(crate) const CALLED: &[(&str, &[&str])] = &[$(($service, &[$($name),*])),*];
 
         async fn dispatch(
-            service: &Service,
+            stage: &Stage,
             name: &str,
             message: &DynamicMessage,
         ) -> Result<DynamicMessage, Status> {
             match name {
                 $($($name => {
                     let request = message.transcode_to().expect("the types are one");
-                    let answer = $trait::$method(service, Request::new(request)).await?;
+                    let answer = $trait::$method(&stage.$field, Request::new(request)).await?;
                     let mut told = DynamicMessage::new(method(name).output());
                     told.transcode_from(&answer.into_inner()).expect("the types are one");
                     Ok(told)
@@ -92,7 +100,7 @@ macro_rules! rpcs {
 }
 
 rpcs! {
-    "Controller" Controller {
+    "Controller" Controller by service {
         "CreateVolume" create_volume;
         "DeleteVolume" delete_volume;
         "ControllerPublishVolume" controller_publish_volume;
@@ -110,6 +118,12 @@ rpcs! {
         "ControllerExpandVolume" controller_expand_volume;
         "ControllerGetVolume" controller_get_volume;
         "ControllerModifyVolume" controller_modify_volume;
+    }
+    "GroupController" GroupController by groups {
+        "GroupControllerGetCapabilities" group_controller_get_capabilities;
+        "CreateVolumeGroupSnapshot" create_volume_group_snapshot;
+        "DeleteVolumeGroupSnapshot" delete_volume_group_snapshot;
+        "GetVolumeGroupSnapshot" get_volume_group_snapshot;
     }
 }
 
@@ -129,7 +143,7 @@ pub(crate) fn request(name: &str) -> MessageDescriptor {
 }
 
 #[test]
-fn every_rpc_of_the_controller_is_called() {
+fn every_rpc_of_the_controllers_is_called() {
     for (service, called) in CALLED {
         let service = POOL
             .get_service_by_name(&format!("csi.v1.{service}"))

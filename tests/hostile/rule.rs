@@ -32,6 +32,12 @@ pub(crate) enum Rule {
     Limit,
     /// One of few words.
     Choice,
+    /// Ids of things that must all be there; at least one.
+    Sources,
+    /// Ids of the snapshots in a group; none says nothing.
+    Members,
+    /// One of them: what cannot be one is in no group.
+    Member,
     /// Words that the driver passes on.
     Flags,
     /// A text that must be empty.
@@ -58,7 +64,9 @@ pub(crate) enum Rule {
 pub(crate) fn of(field: &FieldDescriptor) -> Rule {
     let name = field.full_name().trim_start_matches("csi.v1.").to_owned();
     match name.as_str() {
-        "CreateVolumeRequest.name" | "CreateSnapshotRequest.name" => Rule::Name,
+        "CreateVolumeRequest.name"
+        | "CreateSnapshotRequest.name"
+        | "CreateVolumeGroupSnapshotRequest.name" => Rule::Name,
         "ControllerPublishVolumeRequest.volume_id"
         | "ControllerPublishVolumeRequest.node_id"
         | "ValidateVolumeCapabilitiesRequest.volume_id"
@@ -68,10 +76,12 @@ pub(crate) fn of(field: &FieldDescriptor) -> Rule {
         | "ControllerGetVolumeRequest.volume_id"
         | "ControllerGetVolumeHealthRequest.volume_id"
         | "ControllerModifyVolumeRequest.volume_id"
+        | "GetVolumeGroupSnapshotRequest.group_snapshot_id"
         | "VolumeContentSource.SnapshotSource.snapshot_id"
         | "VolumeContentSource.VolumeSource.volume_id" => Rule::Id,
         "DeleteVolumeRequest.volume_id"
         | "DeleteSnapshotRequest.snapshot_id"
+        | "DeleteVolumeGroupSnapshotRequest.group_snapshot_id"
         | "ControllerUnpublishVolumeRequest.volume_id" => Rule::Gone,
         "ControllerUnpublishVolumeRequest.node_id" => Rule::GoneOrAll,
         "ListSnapshotsRequest.source_volume_id" | "ListSnapshotsRequest.snapshot_id" => {
@@ -85,6 +95,9 @@ pub(crate) fn of(field: &FieldDescriptor) -> Rule {
         | "ListSnapshotsRequest.max_entries" => Rule::Count,
         "CapacityRange.required_bytes" => Rule::Size,
         "CapacityRange.limit_bytes" => Rule::Limit,
+        "CreateVolumeGroupSnapshotRequest.source_volume_ids" => Rule::Sources,
+        "DeleteVolumeGroupSnapshotRequest.snapshot_ids"
+        | "GetVolumeGroupSnapshotRequest.snapshot_ids" => Rule::Members,
         "VolumeCapability.AccessMode.mode" => Rule::Choice,
         "VolumeCapability.MountVolume.fs_type" => Rule::Choice,
         "VolumeCapability.MountVolume.mount_flags" => Rule::Flags,
@@ -93,6 +106,7 @@ pub(crate) fn of(field: &FieldDescriptor) -> Rule {
         | "CreateVolumeRequest.mutable_parameters"
         | "GetCapacityRequest.parameters"
         | "CreateSnapshotRequest.parameters"
+        | "CreateVolumeGroupSnapshotRequest.parameters"
         | "ControllerModifyVolumeRequest.mutable_parameters"
         | "ValidateVolumeCapabilitiesRequest.parameters"
         | "ValidateVolumeCapabilitiesRequest.mutable_parameters" => Rule::Known,
@@ -111,6 +125,7 @@ pub(crate) fn of(field: &FieldDescriptor) -> Rule {
         "CreateVolumeRequest.capacity_range"
         | "CreateVolumeRequest.volume_content_source"
         | "CreateVolumeRequest.accessibility_requirements"
+        | "CreateSnapshotRequest.accessibility_requirements"
         | "ControllerExpandVolumeRequest.volume_capability"
         | "GetCapacityRequest.volume_capabilities"
         | "GetCapacityRequest.accessible_topology"
@@ -160,6 +175,20 @@ impl Rule {
                     _ => INVALID,
                 }
             }
+            (Self::Sources | Self::Members, Some(Value::List(ids))) => {
+                let texts = || ids.iter().filter_map(Value::as_str);
+                if texts().map(str::len).sum::<usize>() > LARGEST {
+                    return INVALID;
+                }
+                let one = if self == Self::Sources {
+                    Self::Id
+                } else {
+                    Self::Member
+                };
+                let bad = texts().map(|text| one.expect_text(text));
+                let bad = bad.filter(|expect| *expect != Expect::Fine);
+                bad.last().unwrap_or(Expect::Fine)
+            }
             (_, Some(Value::List(flags))) => {
                 let texts = || flags.iter().filter_map(Value::as_str);
                 let odd = |text: &str| text.is_empty() || text.chars().any(char::is_control);
@@ -169,7 +198,7 @@ impl Rule {
                 }
             }
             (_, Some(Value::String(text))) => self.expect_text(text),
-            (Self::Id | Self::Gone | Self::Name, None) => INVALID,
+            (Self::Id | Self::Gone | Self::Name | Self::Sources, None) => INVALID,
             (_, _) => Expect::Fine,
         }
     }
@@ -198,6 +227,7 @@ impl Rule {
             Self::Choice => INVALID,
             _ if plausible => Expect::Fine,
             Self::Id => Expect::Refused(Code::NotFound),
+            Self::Member => INVALID,
             _ => Expect::Quiet,
         }
     }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use diskplugin::cloud::{DescribeSnapshotGroups, Ecs};
 use diskplugin::disk::{Disks, Error, Group, Meaning, NewDisk, NewGroup};
-use diskplugin::model::{Category, DiskId, SnapshotGroupId, Tags};
+use diskplugin::model::{Category, DiskId, SnapshotGroupId, SnapshotId, Tags};
 
 use crate::kit::{Stage, gib, minutes, seconds, text, wanted, zone};
 
@@ -29,12 +29,8 @@ fn new_group(name: &str, sources: &[&DiskId]) -> NewGroup {
     }
 }
 
-fn ids(group: &Group) -> BTreeSet<String> {
-    group
-        .snapshots
-        .iter()
-        .map(|row| row.id.to_string())
-        .collect()
+fn ids(group: &Group) -> BTreeSet<SnapshotId> {
+    group.snapshots.iter().map(|row| row.id.clone()).collect()
 }
 
 async fn two_disks(stage: &Stage) -> (DiskId, DiskId) {
@@ -349,9 +345,9 @@ async fn a_member_goes_only_with_its_group_and_other_members_are_refused() {
         "{}",
         text(&refused)
     );
-    let one_of_two = BTreeSet::from([member.to_string()]);
+    let one_of_two = BTreeSet::from([member.clone()]);
     let mut one_more = ids(&made);
-    one_more.insert(alone.to_string());
+    one_more.insert(alone.clone());
     for other in [&one_of_two, &one_more] {
         let look = stage
             .disks

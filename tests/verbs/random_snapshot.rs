@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use diskplugin::base::Deadline;
 use diskplugin::disk::{Disks, Error, Meaning, NewGroup};
-use diskplugin::model::{DiskId, SnapshotGroupId, Tags};
+use diskplugin::model::{DiskId, SnapshotGroupId, SnapshotId, Tags};
 
 use crate::dice::Dice;
 use crate::kit::{Stage, available, minutes, new_snapshot, one, text, wanted};
@@ -23,6 +23,10 @@ fn rows(stage: &Stage, what: &str) -> Vec<Value> {
 }
 
 /// The ids of all rows.
+fn parsed(ids: &BTreeSet<String>) -> BTreeSet<SnapshotId> {
+    ids.iter().map(|id| id.parse().unwrap()).collect()
+}
+
 fn ids(rows: &[Value]) -> BTreeSet<String> {
     rows.iter()
         .map(|row| row["id"].as_str().unwrap().to_owned())
@@ -207,7 +211,7 @@ async fn delete_group(
         "DescribeSnapshotGroups",
     ];
     to_the_end(stage, dice, &actions, async |disks, soon| {
-        disks.delete_group(soon, id, members).await
+        disks.delete_group(soon, id, &parsed(members)).await
     })
     .await;
 }
@@ -315,7 +319,10 @@ async fn a_group_whose_members_were_never_tagged_is_shown_and_deleted_whole() {
             .unwrap()
             .parse()
             .unwrap();
-        let shown = stage.restarted().group(minutes(1), &id, &members).await;
+        let shown = stage
+            .restarted()
+            .group(minutes(1), &id, &parsed(&members))
+            .await;
         let shown = shown.unwrap_or_else(|error| panic!("seed {seed}: {}", text(&error)));
         assert_eq!((shown.snapshots.len(), shown.is_ready()), (2, true));
         delete_group(&stage, &mut dice, &id, &members).await;

@@ -228,7 +228,7 @@ impl Controller for Service {
         &self,
         request: Request<proto::GetSnapshotRequest>,
     ) -> Result<Response<proto::GetSnapshotResponse>, Status> {
-        snapshot::get(self, deadline::of(&request), &request.into_inner())
+        snapshot::get(self, deadline::of(&request), &limits::fit(request)?)
             .await
             .map(Response::new)
     }

@@ -3,7 +3,7 @@
 use tonic::{Request, Response, Status};
 
 use super::proto::group_controller_server::GroupController;
-use super::{controller, deadline, proto};
+use super::{controller, deadline, limits, proto};
 
 mod snapshot;
 
@@ -33,7 +33,7 @@ impl GroupController for Service {
         &self,
         request: Request<proto::CreateVolumeGroupSnapshotRequest>,
     ) -> Result<Response<proto::CreateVolumeGroupSnapshotResponse>, Status> {
-        snapshot::create(&self.0, deadline::of(&request), &request.into_inner())
+        snapshot::create(&self.0, deadline::of(&request), &limits::fit(request)?)
             .await
             .map(Response::new)
     }
@@ -42,7 +42,7 @@ impl GroupController for Service {
         &self,
         request: Request<proto::DeleteVolumeGroupSnapshotRequest>,
     ) -> Result<Response<proto::DeleteVolumeGroupSnapshotResponse>, Status> {
-        snapshot::delete(&self.0, deadline::of(&request), &request.into_inner())
+        snapshot::delete(&self.0, deadline::of(&request), &limits::fit(request)?)
             .await
             .map(Response::new)
     }
@@ -51,7 +51,7 @@ impl GroupController for Service {
         &self,
         request: Request<proto::GetVolumeGroupSnapshotRequest>,
     ) -> Result<Response<proto::GetVolumeGroupSnapshotResponse>, Status> {
-        snapshot::get(&self.0, deadline::of(&request), &request.into_inner())
+        snapshot::get(&self.0, deadline::of(&request), &limits::fit(request)?)
             .await
             .map(Response::new)
     }

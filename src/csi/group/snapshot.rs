@@ -12,7 +12,7 @@ use crate::csi::proto::group_controller_service_capability::rpc::Type;
 use crate::csi::proto::group_controller_service_capability::{Rpc, Type as Capability};
 use crate::csi::{layer, proto, request, status};
 use crate::disk::{Group, NewGroup};
-use crate::model::{DiskId, SnapshotGroupId};
+use crate::model::{DiskId, InvalidId, SnapshotGroupId, SnapshotId};
 
 pub(super) fn capabilities() -> proto::GroupControllerGetCapabilitiesResponse {
     let rpc = Rpc {
@@ -62,7 +62,7 @@ pub(super) async fn delete(
     layer::about("group.id", id);
     // What cannot be a group is certainly gone.
     if let Ok(group) = id.parse::<SnapshotGroupId>() {
-        let members = members(&request.snapshot_ids);
+        let members = members(&request.snapshot_ids)?;
         let disks = Arc::clone(&service.disks);
         service
             .change(id, async move {
@@ -80,7 +80,7 @@ pub(super) async fn get(
 ) -> Result<proto::GetVolumeGroupSnapshotResponse, Status> {
     layer::about("group.id", &request.group_snapshot_id);
     let id: SnapshotGroupId = request::id("group_snapshot_id", &request.group_snapshot_id)?;
-    let members = members(&request.snapshot_ids);
+    let members = members(&request.snapshot_ids)?;
     let found = service.disks.group(deadline, &id, &members).await;
     let found = found.map_err(|error| status::of(&error))?;
     Ok(proto::GetVolumeGroupSnapshotResponse {
@@ -106,9 +106,14 @@ fn sources(ids: &[String]) -> Result<BTreeSet<DiskId>, Status> {
     Ok(sources)
 }
 
-/// What the caller takes for the members. What cannot be a snapshot's id is kept: it fits no group.
-fn members(ids: &[String]) -> BTreeSet<String> {
-    ids.iter().cloned().collect()
+/// What the caller takes for the members. What cannot be a snapshot's id is in no group.
+fn members(ids: &[String]) -> Result<BTreeSet<SnapshotId>, Status> {
+    let parse = |id: &String| {
+        id.parse().map_err(|invalid: InvalidId| {
+            Status::invalid_argument(format!("snapshot_ids: {invalid}"))
+        })
+    };
+    ids.iter().map(parse).collect()
 }
 
 fn group(group: &Group) -> proto::VolumeGroupSnapshot {
