@@ -34,7 +34,7 @@ where
 
 /// A row that carries the tags and makes no sense is still what the name has: making another one
 /// would leave this one behind.
-fn readable<T>(page: &Page<T>, action: &'static str) -> cloud::Result<()> {
+pub(super) fn readable<T>(page: &Page<T>, action: &'static str) -> cloud::Result<()> {
     match page.unreadable.first() {
         None => Ok(()),
         Some(row) => Err(cloud::Error::new(Kind::Ambiguous, action).with_source(row.clone())),

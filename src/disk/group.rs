@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 
 use super::error::{Error, cloud, wait};
-use super::find::lagging;
+use super::find::{lagging, readable};
 use super::missing::{Doubt, LAG, Missing, settled};
 use super::snapshot::{is_decided, is_unwritten};
 use super::trail::is_final;
@@ -198,7 +198,9 @@ impl Disks {
             ..DescribeSnapshotGroups::default()
         };
         let page = self.ecs.describe_snapshot_groups(deadline, &query).await;
-        let page = page.map_err(cloud(format!("look for an earlier group of {name:?}")))?;
+        let look = || format!("look for an earlier group of {name:?}");
+        let page = page.map_err(cloud(look()))?;
+        readable(&page, "DescribeSnapshotGroups").map_err(cloud(look()))?;
         let rows = page.rows.into_iter();
         Ok(rows.min_by_key(|row| (row.created, row.id.clone())))
     }

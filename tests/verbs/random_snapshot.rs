@@ -15,6 +15,8 @@ use diskplugin::model::{DiskId, SnapshotGroupId, SnapshotId, Tags};
 use crate::dice::Dice;
 use crate::kit::{Stage, available, minutes, new_snapshot, one, text, wanted};
 
+/// The tag with the name that was asked for.
+const CSI_NAME: &str = diskplugin::model::tag::CSI_NAME;
 /// Seeds of each test.
 const RUNS: u64 = 50;
 
@@ -106,8 +108,10 @@ async fn attempts<T>(
         } else {
             stage.configure(&json!({"faults": []}));
         }
-        let patience = Duration::from_millis(1 + dice.below(25_000));
-        let longest = dice.of(&[500, 5_000, 25_000]);
+        // What an old token still answers with, and nothing shows, is believed to be gone after ten
+        // seconds without a break: in the end a process lives longer than that.
+        let longest = dice.of(&[500, 5_000, if attempt < 50 { 25_000 } else { 90_000 }]);
+        let patience = Duration::from_millis(1 + dice.below(longest.max(25_000)));
         let life = Duration::from_millis(dice.below(longest));
         match timeout(life, verb(Arc::clone(&disks), Deadline::after(patience))).await {
             Ok(Ok(made)) => return Some(made),
@@ -395,6 +399,14 @@ async fn clones(seed: u64) {
         }
         told.insert(made.id, name);
     }
+    // One disk for each name, also for those that nobody came back for.
+    let names: Vec<_> = stage
+        .rows()
+        .iter()
+        .map(|row| row["tags"][CSI_NAME].to_string())
+        .collect();
+    let once: BTreeSet<_> = names.iter().collect();
+    assert_eq!(once.len(), names.len(), "seed {seed}: {names:?}");
     let disks = [
         "DeleteDisk",
         "DeleteSnapshot",
