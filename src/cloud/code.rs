@@ -238,7 +238,7 @@ const TABLE: &[(Kind, &str)] = &[
          InvalidStorageClusterId.ConflictWithInstanceId
          InvalidStorageClusterId.DiskCategoryUnsupported
          Duplicate.TagKey TagKey.Duplication InvalidTagKey.Malformed InvalidTagValue.Malformed
-         NumberExceed.Tags",
+         NumberExceed.Tags QuotaExceed.Tags",
     ),
     // No setting of anybody makes this driver send what these refuse.
     (

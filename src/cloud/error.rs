@@ -273,7 +273,7 @@ mod tests {
             (404, "InvalidDisk.InUse", Kind::Conflict),
             (404, "InvalidAccessKeyId.NotFound", Kind::Expired),
             (400, "InvalidDiskSize.NotSupported", Kind::OutOfRange),
-            (403, "QuotaExceed.Tags", Kind::Quota),
+            (403, "QuotaExceed.Tags", Kind::Invalid),
         ] {
             assert_eq!(Error::answered("X", status, code).kind(), kind, "{code}");
         }

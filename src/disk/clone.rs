@@ -28,7 +28,9 @@ const RETENTION_DAYS: u32 = 1;
 /// Between two looks for the snapshots of clones that others left.
 const SWEEP: Duration = Duration::from_secs(600);
 /// How many of them one look minds.
-const MOST_SWEPT: usize = 20;
+const MOST_SWEPT: usize = 5;
+/// How long one look may take: the caller, whose disk is made, waits for it.
+const LONGEST_SWEEP: Duration = Duration::from_secs(2);
 
 /// When it was last looked for what others left.
 #[derive(Debug, Default)]
@@ -118,9 +120,13 @@ impl Disks {
                 match self.create_snapshot(deadline, &wanted).await {
                     // Never attached, so never written, and not made from anything: it is blank, and so
                     // is a new disk.
-                    Err(Error::NeverAttached { .. }) if row.source_snapshot.is_none() => {
+                    Err(Error::NeverAttached { .. }) if is_blank(&row) => {
                         tracing::info!(disk.id = %source, "it was never written to; its clone is blank");
                         return Ok((None, new));
+                    }
+                    // The token may still tell a refusal of the time before: the next one is another.
+                    Err(Error::NeverAttached { .. }) if was_attached(&row) => {
+                        self.create_snapshot(deadline, &wanted).await?
                     }
                     taken => taken?,
                 }
@@ -203,6 +209,12 @@ impl Disks {
         if !self.sweep.is_due() {
             return;
         }
+        let deadline = Deadline::after(LONGEST_SWEEP.min(deadline.remaining()));
+        // A look that hangs ends with it.
+        let _ = deadline.bound(self.sweep_until(deadline)).await;
+    }
+
+    async fn sweep_until(&self, deadline: Deadline) {
         let mut tags = self.own();
         tags.insert(tag::PURPOSE.to_owned(), tag::CLONE.to_owned());
         let Ok(rows) = self.images(deadline, tags).await else {
@@ -233,6 +245,16 @@ fn image_of(new: &NewDisk, source: &DiskId) -> NewSnapshot {
         tags: Tags::new(),
         purpose: Purpose::Clone,
     }
+}
+
+/// Whether the description shows that it was attached at some time.
+fn was_attached(row: &Disk) -> bool {
+    row.attached.is_some() || row.detached.is_some() || !row.attachments.is_empty()
+}
+
+/// Whether nothing tells that there may be data on it. What it was made from may be gone.
+fn is_blank(row: &Disk) -> bool {
+    !was_attached(row) && row.source_snapshot.is_none() && !row.tags.contains_key(tag::CLONE_OF)
 }
 
 /// The sizes wanted of a clone, which is no smaller than its source.

@@ -1,11 +1,11 @@
 //! Deleting snapshots.
 
 use super::error::{Error, cloud, wait};
-use super::missing::settled;
+use super::missing::{settled, settled_as};
 use super::{Disks, Result};
 use crate::base::Deadline;
 use crate::cloud::poll::Seen;
-use crate::cloud::{self as api, Kind};
+use crate::cloud::{self as api, DescribeSnapshotGroups, Kind};
 use crate::model::{SnapshotId, tag};
 
 impl Disks {
@@ -20,8 +20,14 @@ impl Disks {
             return Ok(());
         };
         if let Some(group) = &row.group
-            && self.group_row(deadline, group).await?.is_some()
+            && (self.group_row(deadline, group).await?.is_some()
+                || !self.sees_groups(deadline).await?)
         {
+            // It may have gone together with its group.
+            let last = settled_as(&self.snapshots, id, deadline, |_| false).await;
+            if last.map_err(wait(step(id)))?.is_none() {
+                return Ok(());
+            }
             return Err(Error::InGroup {
                 snapshot: id.clone(),
                 group: group.clone(),
@@ -34,6 +40,15 @@ impl Disks {
             cluster: self.cluster.clone(),
         })?;
         self.discard(deadline, id).await
+    }
+
+    /// Whether the cloud shows any group at all. An account that may not see groups is shown none, and
+    /// then nothing tells that a group is gone.
+    async fn sees_groups(&self, deadline: Deadline) -> Result<bool> {
+        let query = DescribeSnapshotGroups::default();
+        let page = self.ecs.describe_snapshot_groups(deadline, &query).await;
+        let page = page.map_err(cloud("see whether there are snapshot groups"))?;
+        Ok(!page.rows.is_empty() || !page.unreadable.is_empty())
     }
 
     /// Deletes a snapshot that is known to be ours.

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
+use super::apart::why_apart;
 use super::error::{Error, cloud, wait};
 use super::find::{lagging, readable};
-use super::missing::{Doubt, LAG, Missing, settled};
+use super::missing::{Doubt, LAG, Missing, UNSEEN, settled};
 use super::snapshot::{is_decided, is_unwritten};
 use super::trail::is_final;
 use super::{Disks, Result, compare, label};
@@ -77,8 +78,18 @@ impl Disks {
                 continue;
             };
             let snapshots = self.members(deadline, &row).await?;
+            let Some(snapshots) = snapshots else {
+                return Err(broken(&row));
+            };
+            // One that was cut may have been told already, and the others of its group with it.
+            let uncut =
+                |row: &Snapshot| row.status == SnapshotStatus::Failed && row.created.is_none();
+            let never_told = snapshots.iter().any(uncut);
             let Some(group) = whole(&row, snapshots) else {
-                return Err(self.fail_group(deadline, new, &row).await);
+                return Err(match never_told {
+                    true => self.fail_group(deadline, new, &row).await,
+                    false => broken(&row),
+                });
             };
             self.label_members(deadline, new, &group).await?;
             let trail = &self.trails.groups;
@@ -237,16 +248,26 @@ impl Disks {
         waited.map_err(wait(step(new)))?
     }
 
-    /// The snapshots of the group, each cut or failed.
-    async fn members(&self, deadline: Deadline, row: &SnapshotGroup) -> Result<Vec<Snapshot>> {
+    /// The snapshots of the group, each cut or failed; none once it can be believed that one is gone.
+    async fn members(
+        &self,
+        deadline: Deadline,
+        row: &SnapshotGroup,
+    ) -> Result<Option<Vec<Snapshot>>> {
         let waits = row.members.iter().map(|member| {
-            let decided = |seen: Seen<Snapshot>| match seen {
-                Seen::Row(row) => is_decided(&row).then(|| Snapshot::clone(&row)),
-                Seen::Nothing | Seen::Failed(_) => None,
+            let mut doubt = Doubt::default();
+            let decided = move |seen: Seen<Snapshot>| match seen {
+                Seen::Row(row) => {
+                    doubt.ends();
+                    is_decided(&row).then(|| Some(Snapshot::clone(&row)))
+                }
+                Seen::Nothing => doubt.holds(UNSEEN).then_some(None),
+                Seen::Failed(_) => None,
             };
             self.snapshots.until(&member.snapshot, deadline, decided)
         });
-        let rows: std::result::Result<Vec<_>, _> = join::all(waits).await.into_iter().collect();
+        let rows: std::result::Result<Option<Vec<_>>, _> =
+            join::all(waits).await.into_iter().collect();
         rows.map_err(wait(format!("see the snapshots of group {} cut", row.id)))
     }
 
@@ -319,7 +340,8 @@ impl Disks {
         let mut snapshots = Vec::new();
         for look in join::all(looks).await {
             let look = look.map_err(wait(format!("look at the snapshots of group {id}")))?;
-            snapshots.extend(look.map(|row| Snapshot::clone(&row)));
+            let member = look.ok_or_else(|| broken(&row))?;
+            snapshots.push(Snapshot::clone(&member));
         }
         let failed = snapshots
             .iter()
@@ -328,11 +350,16 @@ impl Disks {
             let what = format!("snapshot group {id}");
             return Err(Error::NotCut { what });
         }
-        whole(&row, snapshots).ok_or_else(|| Error::GroupFailed {
-            group: id.clone(),
-            members: ids(&row),
-            next: "delete it and take another",
-        })
+        whole(&row, snapshots).ok_or_else(|| broken(&row))
+    }
+}
+
+/// A group that may have been told to somebody, and is not whole any more.
+fn broken(row: &SnapshotGroup) -> Error {
+    Error::GroupFailed {
+        group: row.id.clone(),
+        members: ids(row),
+        next: "delete it and take another",
     }
 }
 
@@ -360,32 +387,6 @@ fn ids(row: &SnapshotGroup) -> String {
     };
     let members: Vec<_> = row.members.iter().map(member).collect();
     members.join(", ")
-}
-
-/// Why disks cannot be cut at one instant, by the cloud's code.
-fn why_apart(code: &str) -> Option<&'static str> {
-    Some(match code {
-        "InvalidDiskIds.NotInSameZone" => "they are in several zones",
-        "NumberExceed.TooManyDisks" => "they are more than 16; make smaller groups",
-        "CapacityExceed.TooManyDisks" => "they have more than 32 TiB together; make smaller groups",
-        "InvalidOperation.MultiAttachDisk" | "InvalidDisk.ShareVolume" => {
-            "one of them can be attached to several nodes; take its snapshot alone"
-        }
-        "InvalidDisk.DiskCategoryInconsistent"
-        | "DiskCategory.OperationNotSupported"
-        | "IncorrectDiskType.NotSupport" => {
-            "all must be of the ESSD family (cloud_essd, cloud_auto, cloud_essd_entry), and if one is \
-             regional, all must be"
-        }
-        "IncorrectDiskStatus.NeverAttached" | "IncorrectDiskStatus.NeverUsed" => {
-            "one of them was never attached, and the cloud takes snapshots only of disks that once \
-             were; start a pod that uses the volume, then try again"
-        }
-        "InvalidRegion.NotSupport" | "UserNotInTheWhiteList" => {
-            "the cloud has no snapshot groups in this region, or not for this account"
-        }
-        _ => return None,
-    })
 }
 
 fn step(new: &NewGroup) -> String {

@@ -35,6 +35,7 @@ mod tests {
             ("InvalidOperation.Conflict", Meaning::Busy),
             ("QuotaExceed.DiskCapacity", Meaning::Exhausted),
             ("ResourcesNotInSameZone", Meaning::Precondition),
+            ("QuotaExceed.Tags", Meaning::Refused),
         ] {
             assert_eq!(refused(cloud_code).meaning(), meaning, "{cloud_code}");
         }

@@ -11,6 +11,7 @@ use crate::cloud::poll::{Pace, Watch};
 use crate::model::{ClusterId, Disk, DiskHealth, DiskId, Instance, InstanceId, SnapshotGroup};
 use crate::model::{Snapshot, SnapshotGroupId, SnapshotId, Task, TaskId};
 
+mod apart;
 mod arrive;
 mod attach;
 mod buy;

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::base::{Clock, Tasks};
 use crate::host::Exec;
-use crate::model::{DiskId, InstanceId, ZoneId};
+use crate::model::{DiskId, InstanceId, SnapshotId, ZoneId};
 
 use super::audit::Audit;
 use super::config::{Config, InvalidConfig};
@@ -304,6 +304,11 @@ impl Cloud {
     pub fn found_disk(&self, found: &FoundDisk) -> DiskId {
         let id = self.shared.world().found_disk(found);
         super::convert::disk_id(&id)
+    }
+
+    /// Makes a snapshot fail, however far it is.
+    pub fn fail_snapshot(&self, snapshot: &SnapshotId) {
+        self.shared.world().snapshot_failed(snapshot.as_str());
     }
 
     /// Removes an instance; its disks come off. False when it is not there.

@@ -349,3 +349,23 @@ async fn the_clone_of_an_encrypted_disk_is_encrypted() {
             .encrypted
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_echo_of_an_old_refusal_does_not_make_the_clone_of_a_disk_with_data_blank() {
+    let stage = Stage::new(&["--never-attached"]);
+    let source = stage.disk("source").await;
+    stage.configure(&json!({"sold_out": ["*/*"]}));
+    let early = stage
+        .disks
+        .create_clone(minutes(1), &wanted("pvc-1"), &source)
+        .await;
+    assert!(early.is_err() && stage.calls("CreateSnapshot") > 0);
+    stage.configure(&json!({"sold_out": []}));
+    stage
+        .disks
+        .attach(minutes(1), &source, &one())
+        .await
+        .unwrap();
+    let disk = cloned(&stage.restarted(), &wanted("pvc-1"), &source).await;
+    assert!(disk.source_snapshot.is_some());
+}

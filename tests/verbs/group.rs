@@ -469,3 +469,22 @@ async fn many_at_once_are_all_right_and_share_their_looks() {
         .await;
     assert_eq!(page.unwrap().rows.len(), 30);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_group_that_was_told_stays_when_one_of_its_snapshots_fails_later() {
+    let stage = Stage::new(&["--snapshot-delay=10m"]);
+    let (one, two) = two_disks(&stage).await;
+    let new = new_group("group", &[&one, &two]);
+    let made = group(&stage.disks, &new).await;
+    stage.cloud.fail_snapshot(&made.snapshots[0].id);
+    for disks in [Arc::clone(&stage.disks), stage.restarted()] {
+        let failed = disks.create_group(minutes(1), &new).await.unwrap_err();
+        assert!(
+            matches!(failed, Error::GroupFailed { .. }),
+            "{}",
+            text(&failed)
+        );
+        assert!(text(&failed).contains("delete it"), "{}", text(&failed));
+        assert_eq!((groups(&stage).len(), snapshots(&stage).len()), (1, 2));
+    }
+}

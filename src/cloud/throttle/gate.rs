@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 
 use super::Class;
+use super::fate::{CONCURRENT, Fate};
 use super::lane::{Blocked, Lane};
 use crate::base::{Clock, Deadline};
 use crate::cloud::Result;
@@ -58,6 +59,7 @@ struct Place<'a> {
 pub struct Pass<'a> {
     gate: &'a Gate,
     action: &'static str,
+    class: Class,
     window: i64,
     solo: Solo,
     answered: bool,
@@ -120,6 +122,7 @@ impl Gate {
                     return Ok(Pass {
                         gate: self,
                         action,
+                        class,
                         window,
                         solo,
                         answered: false,
@@ -207,15 +210,10 @@ impl State {
     /// Lets go whoever may go now, the most urgent first.
     fn dispatch(&mut self, now: i64) {
         loop {
-            let fronts = self.apis.iter_mut();
-            let fronts = fronts.filter_map(|(action, api)| Some((api.front(now)?, *action)));
-            let Some((key, action)) = fronts.min() else {
+            let Some((key, action)) = self.next(now) else {
                 return;
             };
             let urgent = key.0.is_urgent();
-            if self.account.ready(now, urgent).is_err() {
-                return;
-            }
             let account = self.account.send(now, urgent);
             let api = self.api(action);
             let solo = Solo {
@@ -230,15 +228,43 @@ impl State {
         }
     }
 
-    /// A call that was sent was let through, or nobody will know.
-    fn settle(&mut self, action: &'static str, solo: Solo, passed: bool) {
-        let lane = &mut self.api(action).lane;
-        if passed {
-            lane.passed(solo.api);
-            self.account.passed(solo.account);
+    /// Who goes next of all, if anybody may.
+    fn next(&mut self, now: i64) -> Option<((Class, u64), &'static str)> {
+        let idle = self.account.ready(now, false).is_ok();
+        if !idle && self.account.ready(now, true).is_err() {
+            return None;
+        }
+        let owed = if idle && self.account.owes() {
+            let fronts = self.apis.iter_mut();
+            let fronts = fronts.filter_map(|(action, api)| Some((api.idle(now)?, *action)));
+            fronts.min()
         } else {
-            lane.lost();
-            self.account.lost();
+            None
+        };
+        owed.or_else(|| {
+            let fronts = self.apis.iter_mut();
+            let fronts = fronts.filter_map(|(action, api)| Some((api.front(now, idle)?, *action)));
+            fronts.min()
+        })
+    }
+
+    /// Takes in what became of a call of this window.
+    fn settle(&mut self, action: &'static str, class: Class, solo: Solo, window: i64, fate: Fate) {
+        let urgent = class.is_urgent();
+        let lane = &mut self.api(action).lane;
+        match fate {
+            Fate::Passed => {
+                lane.passed(solo.api);
+                self.account.passed(solo.account);
+            }
+            Fate::Unknown => {
+                lane.lost(window);
+                self.account.lost(window);
+            }
+            Fate::Unsent => {
+                lane.unsent(window, urgent);
+                self.account.unsent(window, urgent);
+            }
         }
     }
 
@@ -256,13 +282,20 @@ impl State {
 }
 
 impl Api {
-    /// Who goes next, if anybody may.
-    fn front(&mut self, now: i64) -> Option<(Class, u64)> {
+    /// The first that is not urgent, if it may go.
+    fn idle(&mut self, now: i64) -> Option<(Class, u64)> {
+        let first = *self.queue.range((Class::Change, 0)..).next()?.0;
+        self.lane.ready(now, false).is_ok().then_some(first)
+    }
+
+    /// Who goes next, if anybody may; one that is not urgent only where the account lets it.
+    fn front(&mut self, now: i64, idle: bool) -> Option<(Class, u64)> {
         let first = *self.queue.first_key_value()?.0;
-        let idle = self.queue.range((Class::Change, 0)..).next();
-        let idle = idle.map(|(key, _)| *key);
-        let owed = idle.filter(|_| self.lane.owes() || !first.0.is_urgent());
-        let mut order = owed.into_iter().chain([first]).chain(idle);
+        let calm = self.queue.range((Class::Change, 0)..).next();
+        let calm = calm.map(|(key, _)| *key);
+        let owed = calm.filter(|_| self.lane.owes() || !first.0.is_urgent());
+        let order = owed.into_iter().chain([first]).chain(calm);
+        let mut order = order.filter(|key| idle || key.0.is_urgent());
         order.find(|key| self.lane.ready(now, key.0.is_urgent()).is_ok())
     }
 }
@@ -273,9 +306,13 @@ impl Pass<'_> {
         self.answered = true;
         let now = self.gate.now();
         let mut state = self.gate.lock();
-        let throttled = error.filter(|error| error.kind() == Kind::Throttled);
+        let throttled =
+            error.filter(|error| error.kind() == Kind::Throttled && !error.has_code(CONCURRENT));
         match throttled {
-            None => state.settle(self.action, self.solo, true),
+            None => {
+                let fate = Fate::of(error);
+                state.settle(self.action, self.class, self.solo, self.window, fate);
+            }
             Some(error) => {
                 let wait = error
                     .wait()
@@ -312,7 +349,13 @@ impl Drop for Pass<'_> {
         }
         let now = self.gate.now();
         let mut state = self.gate.lock();
-        state.settle(self.action, self.solo, false);
+        state.settle(
+            self.action,
+            self.class,
+            self.solo,
+            self.window,
+            Fate::Unknown,
+        );
         state.dispatch(now);
     }
 }
@@ -323,8 +366,9 @@ impl Drop for Place<'_> {
         let mut state = self.gate.lock();
         state.api(self.action).queue.remove(&self.key);
         if let Some(solo) = state.granted.remove(&self.key.1) {
-            // It has left before it knew: its turn is used up.
-            state.settle(self.action, solo, false);
+            // It has left before it knew.
+            let window = state.api(self.action).lane.window();
+            state.settle(self.action, self.key.0, solo, window, Fate::Unsent);
         }
         state.dispatch(now);
     }

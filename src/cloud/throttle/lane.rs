@@ -50,6 +50,8 @@ pub(super) struct Lane {
     run: u32,
     /// Whether a call of this window was refused.
     refused: bool,
+    /// How many of those sent nobody knows of whether they were let through.
+    unknown: u32,
     shut: Option<i64>,
     /// From when the cloud itself says that a call will do, however the window is shared out.
     told: Option<i64>,
@@ -83,6 +85,7 @@ impl Lane {
             idle: 0,
             run: 0,
             refused: false,
+            unknown: 0,
             shut: None,
             told: None,
             budget: None,
@@ -180,21 +183,37 @@ impl Lane {
 
     /// A call was let through, whatever became of it; `alone` is what [`Lane::send`] said of it.
     pub(super) fn passed(&mut self, alone: bool) {
-        self.lost();
+        self.out = self.out.saturating_sub(1);
         if alone {
             self.proving = false;
         }
     }
 
-    /// Nobody will know what became of a call.
-    pub(super) fn lost(&mut self) {
+    /// Nobody will know what became of a call of this window: it may have used the limit up, and
+    /// proves nothing.
+    pub(super) fn lost(&mut self, window: i64) {
         self.out = self.out.saturating_sub(1);
+        if self.window == Some(window) {
+            self.unknown = (self.unknown + 1).min(self.sent);
+        }
+    }
+
+    /// A call of this window never reached the cloud.
+    pub(super) fn unsent(&mut self, window: i64, urgent: bool) {
+        self.out = self.out.saturating_sub(1);
+        if self.window != Some(window) {
+            return;
+        }
+        self.sent = self.sent.saturating_sub(1);
+        if !urgent {
+            self.idle = self.idle.saturating_sub(1);
+        }
     }
 
     /// A call of this window was refused; `wait` is how long the cloud asks to wait.
     pub(super) fn refuse(&mut self, now: i64, window: i64, wait: Option<i64>) {
         let start = self.roll(now);
-        self.lost();
+        self.out = self.out.saturating_sub(1);
         self.proving = true;
         let until = wait.map(|wait| now + wait);
         self.told = until;
@@ -204,7 +223,7 @@ impl Lane {
             return;
         }
         let before = std::mem::replace(&mut self.refused, true);
-        let through = self.sent.saturating_sub(1);
+        let through = self.sent.saturating_sub(1 + self.unknown);
         let end = start + WINDOW;
         if before {
             // It was on its way when another was refused.
@@ -244,10 +263,11 @@ impl Lane {
         if window == start {
             return start;
         }
-        let full = self.sent > 0 && self.sent.saturating_mul(6) >= self.proven.saturating_mul(5);
+        let known = self.sent.saturating_sub(self.unknown);
+        let full = known > 0 && known.saturating_mul(6) >= self.proven.saturating_mul(5);
         if !self.refused {
-            if self.sent > self.proven {
-                self.proven = self.sent;
+            if known > self.proven {
+                self.proven = known;
                 self.patience = 1;
             }
             self.grow(full);
@@ -258,7 +278,7 @@ impl Lane {
         self.shut = self.shut.filter(|shut| *shut <= now + 60 * WINDOW);
         self.window = Some(start);
         self.whole = window + WINDOW == start;
-        (self.sent, self.idle, self.refused) = (0, 0, false);
+        (self.sent, self.idle, self.unknown, self.refused) = (0, 0, 0, false);
         start
     }
 
@@ -311,6 +331,12 @@ impl Lane {
     /// What is kept back for urgent calls.
     fn reserve(&self) -> u32 {
         self.proven / 6
+    }
+
+    /// How many calls of the window may have been sent, and how many were let through for certain.
+    #[cfg(test)]
+    pub(super) fn tally(&self) -> (u32, u32) {
+        (self.sent, self.sent - self.unknown)
     }
 
     /// What it may send in a window, once that is known.

@@ -5,6 +5,7 @@
 //! over, and what was let through until then is its budget, to which later windows are paced. All
 //! attempts of a process go through one [`Gate`], below the loop that repeats them.
 
+mod fate;
 mod gate;
 mod lane;
 

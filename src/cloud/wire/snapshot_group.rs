@@ -169,6 +169,8 @@ struct Progresses {
 #[serde(rename_all = "PascalCase")]
 struct Progress {
     #[serde(default, deserialize_with = "filled")]
+    operation_status: Option<String>,
+    #[serde(default, deserialize_with = "filled")]
     error_code: Option<String>,
     #[serde(default, deserialize_with = "filled")]
     error_msg: Option<String>,
@@ -191,16 +193,18 @@ struct Item {
 }
 
 impl Deleted {
-    /// The snapshots that had to stay: each entry that has a code.
+    /// The snapshots that had to stay: each entry that has a code, or that is no success.
     #[must_use]
     pub fn kept(self) -> Vec<KeptMember> {
         let entries = self.operation_progress_set.unwrap_or_default();
         let kept = entries.operation_progress.into_iter().filter_map(|entry| {
             let items = entry.related_item_set.unwrap_or_default().related_item;
             let mut ids = items.into_iter().filter_map(|item| item.value);
+            let status = entry.operation_status;
+            let failed = status.filter(|status| !status.eq_ignore_ascii_case("Success"));
             Some(KeptMember {
                 snapshot: ids.find(|id| id.starts_with("s-")).unwrap_or_default(),
-                code: entry.error_code?,
+                code: entry.error_code.or(failed)?,
                 message: entry.error_msg.unwrap_or_default(),
             })
         });
@@ -232,9 +236,16 @@ mod tests {
         let json = r#"{"RequestId":"R","OperationProgressSet":{"OperationProgress":[
             {"OperationStatus":"Failed","ErrorCode":"SnapshotCreatedImage","ErrorMsg":"used",
              "RelatedItemSet":{"RelatedItem":[{"Name":"SnapshotId","Value":"s-2"}]}},
+            {"OperationStatus":"Failed","ErrorCode":"",
+             "RelatedItemSet":{"RelatedItem":[{"Name":"SnapshotId","Value":"s-3"}]}},
             {"OperationStatus":"Success","ErrorCode":"","RelatedItemSet":null}]}}"#;
         let kept = serde_json::from_str::<Deleted>(json).unwrap().kept();
-        assert_eq!(kept.len(), 1);
+        assert_eq!(kept.len(), 2);
+        // It failed, though nothing says why.
+        assert_eq!(
+            (kept[1].snapshot.as_str(), kept[1].code.as_str()),
+            ("s-3", "Failed")
+        );
         assert_eq!(
             (kept[0].snapshot.as_str(), kept[0].code.as_str()),
             ("s-2", "SnapshotCreatedImage")

@@ -70,6 +70,8 @@ fn read(
     capability::fit(&capabilities, class.multi_attach).map_err(|e| request::invalid(&e))?;
     let requirement = request.accessibility_requirements.as_ref();
     let (snapshot, clone_of) = source(request.volume_content_source.as_ref())?;
+    // A clone is tagged with what it was cloned from.
+    class.count_tags(usize::from(clone_of.is_some()))?;
     let new = NewDisk {
         name,
         size: request::size_range(request.capacity_range.as_ref())?,

@@ -113,7 +113,7 @@ impl Class {
         override_tags(&mut class.tags, single);
         class.change(change);
         class.kinds_agree(true)?;
-        class.count_tags()?;
+        class.count_tags(0)?;
         Ok(class)
     }
 
@@ -168,14 +168,19 @@ impl Class {
         override_tags(&mut self.tags, change.tags.clone());
     }
 
-    fn count_tags(&self) -> Result<(), Status> {
+    /// Whether the tags fit on a disk, with so many more than every disk carries.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT`, with the numbers.
+    pub fn count_tags(&self, more: usize) -> Result<(), Status> {
         use crate::model::tag::{MOST, OWN_COUNT};
-        let count = self.tags.len() + self.origin.len() + OWN_COUNT;
+        let own = OWN_COUNT + more;
+        let count = self.tags.len() + self.origin.len() + own;
         if count > MOST {
             return Err(unfit(
                 "diskTags",
                 &format!(
-                    "gives {} tags; with {OWN_COUNT} of the driver's own and {} that tell the claim \
+                    "gives {} tags; with {own} of the driver's own and {} that tell the claim \
                      a disk would have {count}, and it takes {MOST}",
                     self.tags.len(),
                     self.origin.len()

@@ -206,6 +206,11 @@ fn a_disk_takes_twenty_tags_the_drivers_own_included() {
         .map(|(key, value)| (key.as_str(), *value))
         .collect();
     assert_eq!(read(&own[..18]).unwrap().tags.len(), 18);
+    // A clone is tagged with its source, too.
+    let full = read(&own[..18]).unwrap();
+    assert!(full.count_tags(0).is_ok());
+    let refused = full.count_tags(1).unwrap_err();
+    assert!(refused.message().contains("have 21"), "{refused}");
     let refused = read(&own).unwrap_err();
     assert!(
         refused.contains("19 tags") && refused.contains("have 21, and it takes 20"),

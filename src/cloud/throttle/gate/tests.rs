@@ -179,3 +179,54 @@ async fn a_call_that_hangs_holds_others_up_for_two_seconds_at_most() {
         begun.elapsed()
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn calls_that_never_reached_the_cloud_prove_nothing() {
+    let unreached = || Error::new(Kind::Unreachable, "CreateDisk");
+    let reset = || Error::new(Kind::Ambiguous, "CreateDisk");
+    let concurrent = || refused("CreateDisk", CONCURRENT);
+    for (error, sent) in [
+        (&unreached as &(dyn Fn() -> Error + Sync), 0),
+        (&reset, 10),
+        (&concurrent, 10),
+    ] {
+        let gate = gate();
+        for _ in 0..10 {
+            let fail = || async { Err::<(), _>(error()) };
+            let outcome = gate.attempt("CreateDisk", Class::Change, soon(1), fail);
+            assert!(outcome.await.is_err());
+        }
+        let mut state = gate.lock();
+        assert_eq!(state.api("CreateDisk").lane.tally(), (sent, 0));
+        assert_eq!(state.account.tally(), (sent, 0));
+        assert_eq!(state.api("CreateDisk").lane.budget(), None);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn urgent_calls_of_many_apis_do_not_starve_the_others_when_the_account_is_short() {
+    let gate = gate();
+    shut(&gate, "DescribeDisks", "Throttling.User").await;
+    let order = Arc::new(Mutex::new(Vec::new()));
+    let mut calls = tokio::task::JoinSet::new();
+    let urgent = ["AttachDisk", "DetachDisk"];
+    let urgent = urgent.into_iter().cycle().take(40);
+    for action in urgent.chain(["CreateDisk"]) {
+        let (gate, order) = (Arc::clone(&gate), Arc::clone(&order));
+        calls.spawn(async move {
+            let attempt = || async {
+                order.lock().unwrap().push(action);
+                Ok(())
+            };
+            gate.attempt(action, Class::of(action), soon(3600), attempt)
+                .await
+        });
+        tokio::task::yield_now().await;
+    }
+    for outcome in calls.join_all().await {
+        outcome.unwrap();
+    }
+    let order = order.lock().unwrap();
+    let turn = order.iter().position(|action| *action == "CreateDisk");
+    assert!(turn.unwrap() < 12, "{order:?}");
+}
