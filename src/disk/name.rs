@@ -185,6 +185,7 @@ const CODES: &[(Failure, &str)] = &[
          InvalidRegion.NotSupport Invalid.RegionId Unavailable.Regions",
     ),
     (Failure::WrongZone, "InvalidZoneId.NotFound"),
+    (Failure::TooManyTags, "QuotaExceed.Tags"),
     (
         Failure::WrongEndpoint,
         "InvalidApi.NotFound InvalidAction.NotFound InvalidVersion NoSuchVersion

@@ -14,7 +14,7 @@ on_every_face!(
     tagging_adds_and_overwrites,
     snapshots_are_tagged_too,
     tagging_what_is_not_there_is_not_found_and_changes_nothing,
-    too_many_tags_are_a_quota,
+    too_many_tags_are_invalid,
     untagging_removes_the_named_keys_and_no_others,
     what_carries_tags_is_listed_page_by_page,
 );
@@ -100,10 +100,10 @@ pub(crate) async fn tagging_what_is_not_there_is_not_found_and_changes_nothing(
     assert_eq!(seen(ecs, &disk).await.unwrap().tags, Tags::new());
 }
 
-pub(crate) async fn too_many_tags_are_a_quota(ecs: &dyn Ecs, world: &World) {
+pub(crate) async fn too_many_tags_are_invalid(ecs: &dyn Ecs, world: &World) {
     let mut request = essd("tagged");
     request.tags = (0..21).map(|n| (format!("k{n}"), String::new())).collect();
-    refused(ecs.create_disk(soon(), &request).await, Kind::Quota);
+    refused(ecs.create_disk(soon(), &request).await, Kind::Invalid);
     assert_eq!(world.disks(), 0);
 }
 

@@ -243,6 +243,9 @@ failures! {
     BadRequest "BAD_REQUEST" Refused
         "a field of the request, a StorageClass parameter, an access mode or a mount option is wrong",
         "correct the StorageClass or the claim";
+    TooManyTags "TOO_MANY_TAGS" Refused
+        "a disk or snapshot takes 20 tags, those of the driver among them",
+        "take tags out of the class, or off the disk in the console";
     WrongZone "WRONG_ZONE" Refused
         "the cloud does not know the zone",
         "correct `zoneId` of the StorageClass, or the zone labels of the nodes";
