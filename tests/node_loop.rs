@@ -27,6 +27,12 @@ const MIB: u64 = 1 << 20;
 /// btrfs wants the most room.
 const SIZE: u64 = 320 * MIB;
 
+/// Time that suffices on a busy machine, too.
+const AMPLE: Duration = Duration::from_secs(60);
+
+/// Time for what is to be waited for in vain.
+const BRIEF: Duration = Duration::from_secs(2);
+
 /// Runs a command and returns what it printed.
 async fn sh(line: &str) -> String {
     let command = Command::new("sh").args(["-ec", line]);
@@ -141,8 +147,16 @@ impl World {
     }
 
     async fn stage(&self, capability: &VolumeCapability) -> Result<(), Status> {
+        self.stage_within(AMPLE, capability).await
+    }
+
+    async fn stage_within(
+        &self,
+        time: Duration,
+        capability: &VolumeCapability,
+    ) -> Result<(), Status> {
         let mut request = Request::new(self.stage_request(capability));
-        request.set_timeout(Duration::from_secs(2));
+        request.set_timeout(time);
         self.service.node_stage_volume(request).await.map(drop)
     }
 
@@ -183,6 +197,15 @@ impl World {
     }
 
     async fn expand(&self, path: &str, required: u64) -> Result<i64, Status> {
+        self.expand_within(AMPLE, path, required).await
+    }
+
+    async fn expand_within(
+        &self,
+        time: Duration,
+        path: &str,
+        required: u64,
+    ) -> Result<i64, Status> {
         let mut request = Request::new(NodeExpandVolumeRequest {
             volume_id: self.volume(),
             volume_path: self.text(path),
@@ -192,7 +215,7 @@ impl World {
             }),
             ..Default::default()
         });
-        request.set_timeout(Duration::from_secs(2));
+        request.set_timeout(time);
         let answer = self.service.node_expand_volume(request).await?;
         Ok(answer.into_inner().capacity_bytes)
     }
@@ -460,7 +483,10 @@ async fn a_disk_that_does_not_come_is_waited_for_and_told() {
         return;
     }
     let world = World::without_device("nodeloop18");
-    let error = world.stage(&writer("ext4")).await.unwrap_err();
+    let error = world
+        .stage_within(BRIEF, &writer("ext4"))
+        .await
+        .unwrap_err();
     assert_eq!(error.code(), Code::DeadlineExceeded);
     assert!(error.message().contains("serial nodeloop18"), "{error}");
     let capability = writer("ext4");
@@ -487,7 +513,10 @@ async fn grows_online(fs_type: &str, serial: &str) {
     world.stage(&capability).await.unwrap();
     world.publish(&capability, "target", false).await.unwrap();
     let before = world.total("target").await.unwrap();
-    let error = world.expand("target", 2 * SIZE).await.unwrap_err();
+    let error = world
+        .expand_within(BRIEF, "target", 2 * SIZE)
+        .await
+        .unwrap_err();
     assert_eq!(error.code(), Code::DeadlineExceeded, "{error}");
     world.grow_device(2 * SIZE).await;
     for _ in 0..2 {
