@@ -225,7 +225,7 @@ failures! {
         "switch it on in the RAM console, or use another one";
     SignatureRefused "SIGNATURE_REFUSED" Denied
         "the cloud computes another signature",
-        "check the secret of the access key: it may be that of another key, or have a line break at its end";
+        "check the secret of the access key: it may be that of another key";
     ClockWrong "CLOCK_WRONG" Denied
         "the controller's clock is more than 15 minutes off",
         "correct the clock of the controller's machine";
@@ -236,8 +236,8 @@ failures! {
         "the account may not use this feature or region",
         "ask the vendor to enable it for the account";
     NoCredentials "NO_CREDENTIALS" NoCredentials
-        "there is no access key, or half of one",
-        "check the environment or the Secret directory";
+        "there is no key, half of one, or no credentials of the role can be had",
+        "check the source that the text names";
 
     // What is asked for.
     BadRequest "BAD_REQUEST" Refused
