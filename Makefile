@@ -1,13 +1,16 @@
 # What a person or the CI types. Each target brings along what it needs (scripts/setup).
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test steps sanity bench
+.PHONY: help setup demo test test-host logged steps sanity image image-check chart bench
 
 SHELL := /bin/bash
 SANITY := tests/tools/bin/csi-sanity
+HELM := tests/helm/bin/helm
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+ARCH ?= $(if $(filter aarch64,$(shell uname -m)),arm64,amd64)
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## Install what is missing for everything below; needs root only then
 	scripts/setup test
@@ -17,12 +20,19 @@ demo: ## Show a volume's whole life against the embedded cloud (ARGS=… are han
 	scripts/setup demo
 	cargo run --locked -- demo $(ARGS)
 
+test: logged ## Run everything: style, lints, tests, guests with hot-plugged disks, the demo, the vendor's SDKs, csi-sanity, the image
+
+test-host: logged ## Run the same without guests, which take minutes and QEMU
+test-host: NEEDS := host
+test-host: LEFT_OUT := --skip hotplug::
+
 # All that it prints is looked through for secrets, also when it fails.
-test: ## Run everything: style, lints, tests, the demo, the vendor's SDKs, csi-sanity
-	scripts/setup test
+NEEDS := test
+logged:
+	scripts/setup $(NEEDS)
 	@mkdir -p target
 	@set -o pipefail; code=0; \
-	$(MAKE) --no-print-directory steps 2>&1 | tee target/test.log || code=$$?; \
+	$(MAKE) --no-print-directory steps LEFT_OUT='$(LEFT_OUT)' 2>&1 | tee target/test.log || code=$$?; \
 	scripts/no-secrets target/test.log && exit $$code
 
 # Shown is also what passing tests print: a test that is skipped says so there.
@@ -30,22 +40,48 @@ steps:
 	cargo fmt --check
 	cargo clippy --locked --all-targets -- -D warnings
 	cargo clippy --locked --all-targets --no-default-features -- -D warnings
-	cargo test --locked -- --show-output
+	cargo test --locked -- --show-output $(LEFT_OUT)
 	cargo run --locked -- demo
+	tests/helm/run
 	tests/sdk/run
 	tests/sanity/run
+	tests/image/run
 
 sanity: ## Run the CSI conformance suite against all-in-one (ARGS=… are handed on)
-	scripts/setup test
+	scripts/setup host
 	cargo build --locked
 	tests/sanity/run $(ARGS)
+
+# Without a container engine. The driver is built for release, which takes minutes.
+image: ## Build the container image and its list of parts below target/image (ARCH=amd64 or arm64)
+	scripts/setup image $(ARCH)
+	scripts/image/build $(ARCH)
+
+# The driver is built once: what must not depend on where and when it is built is seen in the file.
+image-check: ## Build the image, once more from its packages on, compare, and test what is in it (ARCH=…)
+image-check: image
+	OUT=$(TARGET)/image/again scripts/image/build $(ARCH)
+	@for file in $(TARGET)/image/again/diskplugin-*-$(ARCH).*; do \
+	cmp "$$file" "$(TARGET)/image/$${file##*/}" || exit 1; done
+	tests/image/run $(ARCH)
+
+chart: ## Look at the Helm chart: lint, renders against the goldens, values that are refused (UPDATE=1 writes the goldens)
+	scripts/setup host
+	tests/helm/run
 
 # Builds for release three times, which takes minutes: figures of anything else mean little.
 bench: ## Print speed, cloud calls, memory and size beside the least that they could be
 	scripts/setup demo
 	cargo bench --locked --bench churn
 	cargo bench --locked --bench footprint
+	cargo bench --locked --bench find
+	cargo bench --locked --bench hotplug
+	cargo bench --locked --bench stage
 
 $(SANITY): tests/tools/go.mod tests/tools/go.sum
 	cd tests/tools && CGO_ENABLED=0 go build -o bin/ github.com/kubernetes-csi/csi-test/v5/cmd/csi-sanity
+	@touch $@
+
+$(HELM): tests/helm/go.mod tests/helm/go.sum tests/helm/strict/main.go
+	cd tests/helm && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o bin/ helm.sh/helm/v4/cmd/helm ./strict
 	@touch $@

@@ -1,8 +1,12 @@
-//! Compiles `proto/csi.proto` in pure Rust: no machine needs `protoc`.
+//! Compiles the protocols under `proto/` in pure Rust: no machine needs `protoc`.
+
+const PROTOCOLS: [&str; 2] = ["csi.proto", "pluginregistration.proto"];
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    println!("cargo:rerun-if-changed=proto/csi.proto");
-    let descriptors = protox::compile(["csi.proto"], ["proto"])?;
+    for protocol in PROTOCOLS {
+        println!("cargo:rerun-if-changed=proto/{protocol}");
+    }
+    let descriptors = protox::compile(PROTOCOLS, ["proto"])?;
     tonic_prost_build::configure()
         // An RPC that a role does not serve answers UNIMPLEMENTED by itself.
         .generate_default_stubs(true)

@@ -1,20 +1,31 @@
 //! How much the driver weighs, with the fake cloud in it and without: `cargo bench --bench footprint`,
 //! or `make bench`; `cargo bench --bench footprint -- WITH WITHOUT` measures two that are there.
 //!
-//! Builds the release binary in both ways, as an image would carry it, and tells of each:
+//! Builds the release binary in both ways, as an image would carry it: with the C library in it, so that an
+//! image needs nothing else and pages of a library that are touched once do not count. It tells of each:
 //! * size: the bytes of the file, stripped as the release profile says;
 //! * ready: from the start of the process to the first `Probe` that answers ready, on a connection
 //!   that is tried every millisecond; the controller, with region, zone and cloud given by flags;
 //!   the median of 20 starts;
 //! * idle: `VmRSS` of `/proc/PID/status` 2 s after that, of the controller, which has called no cloud
-//!   yet, and of the node.
+//!   yet, and of the node;
+//! * of the build without the fake cloud, as an image carries it, beside what it may be: the node idle,
+//!   and the peak (`VmHWM`) of staging 20 blank disks at once (ext4 on loop devices, which needs root), as
+//!   on 2 and on 64 processors. What depends on their number is the runtime's threads, by
+//!   `TOKIO_WORKER_THREADS` unless they are fixed, and the C library's arenas: 8 for each (glibc,
+//!   `arena_get2`), which `GLIBC_TUNABLES` sets as a machine with so many would.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
+use diskplugin::csi::proto::node_client::NodeClient;
+use diskplugin::csi::proto::volume_capability::access_mode::Mode;
+use diskplugin::csi::proto::volume_capability::{AccessMode, AccessType, MountVolume};
+use diskplugin::csi::proto::{NodeStageVolumeRequest, NodeUnstageVolumeRequest, VolumeCapability};
 use tokio::process::Command;
 use tokio::time::Instant;
+use tonic::transport::Channel;
 
 use common::{Program, ZONE, socket};
 
@@ -46,7 +57,11 @@ fn main() -> anyhow::Result<()> {
         for (name, binary) in [("with mock-cloud", &full), ("without", &lean)] {
             measure(binary, &endpoint).await?.print(name);
         }
-        fake.stop().await
+        fake.stop().await?;
+        for processors in [2, 64] {
+            load(&lean, processors).await?;
+        }
+        Ok(())
     })
 }
 
@@ -59,6 +74,9 @@ async fn build(flags: &[&str], copy: &Path) -> anyhow::Result<PathBuf> {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.current_dir(env!("CARGO_MANIFEST_DIR"));
     cargo.args(["build", "--locked", "--release", "--bin", "diskplugin"]);
+    let triple = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+    cargo.args(["--target", &triple]);
+    cargo.env("RUSTFLAGS", "-C target-feature=+crt-static");
     let status = cargo.args(flags).status().await?;
     ensure!(
         status.success(),
@@ -67,7 +85,7 @@ async fn build(flags: &[&str], copy: &Path) -> anyhow::Result<PathBuf> {
     // The bench itself lies in TARGET/release/deps.
     let own = std::env::current_exe()?;
     let target = own.ancestors().nth(3).context("the target directory")?;
-    let built = target.join("release").join("diskplugin");
+    let built = target.join(&triple).join("release").join("diskplugin");
     std::fs::copy(&built, copy).with_context(|| format!("no {}", built.display()))?;
     Ok(copy.to_owned())
 }
@@ -117,5 +135,136 @@ impl Figures {
             self.controller_kib,
             self.node_kib
         );
+    }
+}
+
+/// What the node may hold, in KiB.
+const IDLE_BAR: u64 = 6 << 10;
+const LOAD_BAR: u64 = 12 << 10;
+const DISKS: usize = 20;
+
+/// Measures the node idle and while it stages, and prints both beside what they may be.
+async fn load(binary: &Path, processors: u32) -> anyhow::Result<()> {
+    let (workers, arenas) = (processors.to_string(), processors * 8);
+    let tunables = format!("glibc.malloc.arena_max={arenas}");
+    let variables = [
+        ("TOKIO_WORKER_THREADS", workers.as_str()),
+        ("GLIBC_TUNABLES", tunables.as_str()),
+    ];
+    let dir = tempfile::tempdir()?;
+    let endpoint = socket(dir.path(), "node");
+    let devices = dir.path().join("devices");
+    std::fs::create_dir(&devices)?;
+    let flags = [
+        format!("--endpoint=unix://{}", endpoint.display()),
+        format!("--device-dir={}", devices.display()),
+        format!("--state-dir={}", dir.path().join("state").display()),
+        format!("--kubelet-dir={}", dir.path().display()),
+    ];
+    let mut args = vec!["node", "--node-id=i-bench", "--zone", ZONE];
+    args.extend(flags.iter().map(String::as_str));
+    let mut node = Program::start_with(binary, dir.path(), &args, &variables)?;
+    drop(node.ready(&endpoint).await?);
+    tokio::time::sleep(IDLE).await;
+    show(processors, "idle", node.memory_kib("VmRSS")?, IDLE_BAR);
+    match Disks::attach(dir.path(), &devices) {
+        Err(error) => println!("SKIPPED: staging takes root and loop devices: {error:#}"),
+        Ok(_attached) => {
+            let channel = node.ready(&endpoint).await?;
+            let outcome = stage_all(&channel, dir.path()).await;
+            let peak = node.memory_kib("VmHWM")?;
+            unstage_all(&channel, dir.path()).await?;
+            outcome?;
+            show(processors, "20 stages", peak, LOAD_BAR);
+            tokio::time::sleep(IDLE).await;
+            println!("    afterwards {} KiB", node.memory_kib("VmRSS")?);
+        }
+    }
+    node.stop().await
+}
+
+#[expect(clippy::cast_precision_loss, reason = "for people")]
+fn show(processors: u32, what: &str, kib: u64, bar: u64) {
+    let ratio = kib as f64 / bar as f64;
+    println!("node, {processors:>2} processors, {what:<9} {kib:>6} KiB, {ratio:.2} of {bar} KiB");
+}
+
+fn staging(dir: &Path, disk: usize) -> String {
+    dir.join(format!("staging{disk}")).display().to_string()
+}
+
+async fn stage_all(channel: &Channel, dir: &Path) -> anyhow::Result<()> {
+    let capability = VolumeCapability {
+        access_mode: Some(AccessMode {
+            mode: Mode::SingleNodeWriter.into(),
+        }),
+        access_type: Some(AccessType::Mount(MountVolume {
+            fs_type: "ext4".to_owned(),
+            ..MountVolume::default()
+        })),
+    };
+    let mut calls = tokio::task::JoinSet::new();
+    for disk in 0..DISKS {
+        let mut node = NodeClient::new(channel.clone());
+        let request = NodeStageVolumeRequest {
+            volume_id: format!("d-bench{disk}"),
+            staging_target_path: staging(dir, disk),
+            volume_capability: Some(capability.clone()),
+            ..NodeStageVolumeRequest::default()
+        };
+        calls.spawn(async move { node.node_stage_volume(request).await });
+    }
+    while let Some(staged) = calls.join_next().await {
+        staged??;
+    }
+    Ok(())
+}
+
+async fn unstage_all(channel: &Channel, dir: &Path) -> anyhow::Result<()> {
+    for disk in 0..DISKS {
+        let request = NodeUnstageVolumeRequest {
+            volume_id: format!("d-bench{disk}"),
+            staging_target_path: staging(dir, disk),
+        };
+        let mut node = NodeClient::new(channel.clone());
+        node.node_unstage_volume(request).await?;
+    }
+    Ok(())
+}
+
+/// Loop devices that stand for attached disks.
+struct Disks(Vec<String>);
+
+impl Disks {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the bench prepares its disks before it measures"
+    )]
+    fn attach(dir: &Path, links: &Path) -> anyhow::Result<Self> {
+        let mut disks = Self(Vec::new());
+        for disk in 0..DISKS {
+            let image = dir.join(format!("bench{disk}.img"));
+            std::fs::File::create(&image)?.set_len(64 << 20)?;
+            let made = std::process::Command::new("losetup")
+                .args(["--find", "--show"])
+                .arg(&image)
+                .output()?;
+            ensure!(made.status.success(), "losetup ended with {}", made.status);
+            let device = String::from_utf8(made.stdout)?.trim().to_owned();
+            disks.0.push(device.clone());
+            std::os::unix::fs::symlink(device, links.join(format!("bench{disk}")))?;
+        }
+        Ok(disks)
+    }
+}
+
+impl Drop for Disks {
+    #[expect(clippy::disallowed_methods, reason = "no runtime waits in a drop")]
+    fn drop(&mut self) {
+        // Best effort: who reads the figures sees what is left.
+        let _ = std::process::Command::new("losetup")
+            .arg("-d")
+            .args(&self.0)
+            .status();
     }
 }

@@ -1,6 +1,7 @@
 //! The command line: one subcommand a role; each setting also as an environment variable.
 
-use std::path::PathBuf;
+use std::net::SocketAddr;
+use std::path::{Component, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -14,7 +15,8 @@ use crate::cloud::metadata::DEFAULT_ENDPOINT;
 use crate::cloud::sign::Scheme;
 use crate::cloud::transport::{BuildError, check_endpoint};
 use crate::csi::socket::Endpoint;
-use crate::model::{Category, ClusterId, InstanceId, RegionId, ZoneId};
+use crate::model::driver::DRIVER;
+use crate::model::{Bytes, Category, ClusterId, DiskId, DriverName, InstanceId, RegionId, ZoneId};
 
 /// CSI driver for Alibaba-style ECS cloud disks.
 #[derive(Debug, Parser)]
@@ -51,9 +53,11 @@ pub enum Role {
     /// Serve the Controller service: the Deployment's container.
     Controller(Box<Controller>),
     /// Serve the Node service: the DaemonSet's container.
-    Node(Node),
+    Node(Box<Node>),
     /// Serve Controller and Node on one socket.
     AllInOne(Box<AllInOne>),
+    /// Say which disk a device without a serial is.
+    Mark(Mark),
     /// Serve the fake ECS API over HTTP.
     #[cfg(feature = "mock-cloud")]
     MockCloud(Box<MockCloud>),
@@ -62,9 +66,14 @@ pub enum Role {
     Demo(Demo),
 }
 
-/// Where a role listens and how it ends.
+/// What a role is called, where it listens and how it ends.
 #[derive(Debug, Args)]
 pub struct Serve {
+    /// The name under which the driver is registered. Two drivers of one cluster need two names, and two cluster
+    /// ids.
+    #[arg(long, env = "DISKPLUGIN_DRIVER_NAME", default_value = DRIVER)]
+    pub driver_name: DriverName,
+
     /// The CSI socket: unix:///absolute/path.
     #[arg(
         long,
@@ -76,6 +85,10 @@ pub struct Serve {
     /// How long running calls may take to finish after SIGTERM.
     #[arg(long, env = "DISKPLUGIN_DRAIN_TIMEOUT", default_value = "25s", value_parser = duration)]
     pub drain_timeout: Duration,
+
+    /// Address and port, such as 0.0.0.0:9808, to serve /healthz and /readyz on over HTTP; unset, they are not served.
+    #[arg(long, env = "DISKPLUGIN_HTTP_ADDRESS", value_parser = address)]
+    pub http_address: Option<SocketAddr>,
 }
 
 /// Where in the cloud a role is.
@@ -137,17 +150,62 @@ pub struct NodeSelf {
     #[arg(long, env = "DISKPLUGIN_NODE_ID")]
     pub node_id: Option<InstanceId>,
 
-    /// How many volumes this node takes, 1 or more; unset, MAX_VOLUMES_PERNODE counts, and without
-    /// that the cluster is told no limit.
+    /// How many volumes this node takes, 1 or more; unset, MAX_VOLUMES_PERNODE counts, then
+    /// --instance-types-file, and without these the cluster is told no limit.
     #[arg(long, env = "DISKPLUGIN_MAX_VOLUMES_PER_NODE",
           value_parser = clap::value_parser!(u32).range(1..))]
     pub max_volumes_per_node: Option<u32>,
+
+    /// The node's instance type, such as ecs.g6.large; unset, it comes from the instance metadata
+    /// service, where --instance-types-file is set.
+    #[arg(long, env = "DISKPLUGIN_INSTANCE_TYPE")]
+    pub instance_type: Option<String>,
+
+    /// File that says how many disks each instance type takes, and of which categories, as `controller
+    /// --publish-instance-types` writes it. It is read each time the node is asked, so it may come
+    /// later. What --max-volumes-per-node and --instance-categories say goes before it.
+    #[arg(long, env = "DISKPLUGIN_INSTANCE_TYPES_FILE")]
+    pub instance_types_file: Option<PathBuf>,
 
     /// Categories of disks that this node's instance type takes, separated by commas. They become
     /// topology, so that scheduler and driver choose by them; unset, any category may go to the node.
     #[arg(long, env = "DISKPLUGIN_INSTANCE_CATEGORIES", value_delimiter = ',',
           value_parser = category)]
     pub instance_categories: Vec<Category>,
+
+    /// Memory for the filesystem tools (mkfs, e2fsck, resize2fs) that run at once, such as 256Mi; others wait. Unset, it is
+    /// what the control group's limit leaves beside 32 MiB of the node's own, and 256Mi where there is no limit.
+    #[arg(long, env = "DISKPLUGIN_TOOL_MEMORY", value_parser = memory)]
+    pub tool_memory: Option<Bytes>,
+
+    /// kubelet's --root-dir: volumes are staged and published only below it. The directory itself may
+    /// be a symlink; below it none is followed.
+    #[arg(
+        long,
+        env = "DISKPLUGIN_KUBELET_DIR",
+        default_value = "/var/lib/kubelet",
+        value_parser = directory
+    )]
+    pub kubelet_dir: PathBuf,
+
+    /// Directory of the records that the node needs after a restart; it is made when the first one is
+    /// written.
+    #[arg(
+        long,
+        env = "DISKPLUGIN_STATE_DIR",
+        default_value = "/var/lib/diskplugin"
+    )]
+    pub state_dir: PathBuf,
+
+    /// kubelet's directory plugins_registry, to register the driver in, so that no registrar is needed beside it.
+    /// Unset, it does not register itself.
+    #[arg(long, env = "DISKPLUGIN_REGISTRATION_DIR", value_parser = directory)]
+    pub registration_dir: Option<PathBuf>,
+
+    /// The CSI socket's path as kubelet finds it on the host, for --registration-dir; unset, that of --endpoint.
+    #[arg(long, env = "DISKPLUGIN_KUBELET_SOCKET", value_parser = directory,
+          requires = "registration_dir")]
+    pub kubelet_socket: Option<PathBuf>,
 }
 
 /// `controller`
@@ -165,6 +223,11 @@ pub struct Controller {
     /// Whose disks.
     #[command(flatten)]
     pub owner: Owner,
+
+    /// File to write what each instance type takes of which the region has a machine, for
+    /// --instance-types-file of the nodes: at the start, and every 10 minutes when it has changed.
+    #[arg(long, env = "DISKPLUGIN_PUBLISH_INSTANCE_TYPES")]
+    pub publish_instance_types: Option<PathBuf>,
 }
 
 /// `node`
@@ -183,6 +246,35 @@ pub struct Node {
     /// DIR/nodes/NODE-ID of `mock-cloud --device-dir DIR`.
     #[arg(long, env = "DISKPLUGIN_DEVICE_DIR")]
     pub device_dir: Option<PathBuf>,
+}
+
+/// `mark`
+#[derive(Debug, Args)]
+pub struct Mark {
+    /// The disk.
+    #[arg(required_unless_present = "list", conflicts_with = "list")]
+    pub disk: Option<DiskId>,
+
+    /// Its device, such as /dev/vdb.
+    #[arg(required_unless_present_any = ["list", "remove"], conflicts_with_all = ["list", "remove"])]
+    pub device: Option<PathBuf>,
+
+    /// Forget the mark of the disk; what is mounted stays mounted.
+    #[arg(long, conflicts_with = "list")]
+    pub remove: bool,
+
+    /// Show all marks of this node, and whether they still count.
+    #[arg(long)]
+    pub list: bool,
+
+    /// Directory of the records that the node needs after a restart; it is made when the first one is
+    /// written.
+    #[arg(
+        long,
+        env = "DISKPLUGIN_STATE_DIR",
+        default_value = "/var/lib/diskplugin"
+    )]
+    pub state_dir: PathBuf,
 }
 
 /// Which cloud `all-in-one` uses.
@@ -258,6 +350,21 @@ fn url(text: &str) -> Result<String, BuildError> {
     check_endpoint(text).map(|()| text.to_owned())
 }
 
+/// An absolute directory that is not the root, without `..`.
+fn directory(text: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(text);
+    let ascends = path.components().any(|part| part == Component::ParentDir);
+    if !path.is_absolute() || ascends || path.file_name().is_none() {
+        return Err("allowed is an absolute path without \"..\", and not the root".to_owned());
+    }
+    Ok(path.components().collect())
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let allowed = "allowed is ADDRESS:PORT, such as 0.0.0.0:9808 or [::]:9808 for all addresses";
+    text.parse().map_err(|_| allowed.to_owned())
+}
+
 fn category(text: &str) -> Result<Category, String> {
     let name = text.trim().to_ascii_lowercase();
     let mut known = Category::KNOWN.into_iter();
@@ -269,6 +376,23 @@ fn category(text: &str) -> Result<Category, String> {
         })
 }
 
+fn memory(text: &str) -> Result<Bytes, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = match &text[digits.len()..] {
+        "" => Some(1),
+        "Ki" => Some(1 << 10),
+        "Mi" => Some(1 << 20),
+        "Gi" => Some(1 << 30),
+        _ => None,
+    };
+    let number: Option<u64> = digits.parse().ok();
+    unit.zip(number)
+        .and_then(|(unit, number)| number.checked_mul(unit))
+        .filter(|&bytes| bytes >= 16 << 20)
+        .map(Bytes)
+        .ok_or_else(|| "allowed: a whole number with Ki, Mi or Gi, 16Mi or more".to_owned())
+}
+
 fn duration(text: &str) -> Result<Duration, humantime::DurationError> {
     humantime::parse_duration(text)
 }
@@ -278,6 +402,24 @@ mod tests {
     use clap::CommandFactory;
 
     use super::*;
+
+    #[test]
+    fn memory_is_a_number_with_a_unit_and_not_too_little() {
+        assert_eq!(memory("256Mi"), Ok(Bytes(256 << 20)));
+        assert_eq!(memory("33554432"), Ok(Bytes(32 << 20)));
+        for text in ["", "Mi", "1Mi", "256M", "-1Gi", "99999999999Gi"] {
+            assert!(memory(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn kubelets_directory_is_absolute_and_not_the_root() {
+        for text in ["", "kubelet", "/", "/var/../etc"] {
+            assert!(directory(text).is_err(), "{text}");
+        }
+        let path = directory("/var/lib//kubelet/").unwrap();
+        assert_eq!(path.to_str(), Some("/var/lib/kubelet"));
+    }
 
     #[test]
     fn the_command_line_is_consistent() {

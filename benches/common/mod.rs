@@ -37,11 +37,21 @@ pub(crate) struct Program {
 
 impl Program {
     /// Starts a role. What it logs goes to a file of the role's name in the directory.
+    pub(crate) fn start(binary: &Path, dir: &Path, args: &[&str]) -> anyhow::Result<Self> {
+        Self::start_with(binary, dir, args, &[])
+    }
+
+    /// Like [`Program::start`], with more variables.
     #[expect(
         clippy::disallowed_methods,
         reason = "nothing here is a tool of the host: these processes are what is measured"
     )]
-    pub(crate) fn start(binary: &Path, dir: &Path, args: &[&str]) -> anyhow::Result<Self> {
+    pub(crate) fn start_with(
+        binary: &Path,
+        dir: &Path,
+        args: &[&str],
+        variables: &[(&str, &str)],
+    ) -> anyhow::Result<Self> {
         let role = args.first().context("a role is wanted")?;
         let log = dir.join(format!("{role}.log"));
         let file = std::fs::File::create(&log)?;
@@ -50,6 +60,9 @@ impl Program {
             .args(args)
             .env_clear()
             .envs(KEY)
+            // Where the tools of filesystems are.
+            .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
+            .envs(variables.iter().copied())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(file)

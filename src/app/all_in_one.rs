@@ -2,29 +2,31 @@
 
 use std::future::Future;
 use std::sync::Arc;
-use std::time::Duration;
 
-use super::controller::{owner, service};
-use super::node::{MAX_VOLUMES, max_volumes, node};
+use super::cloud::Connected;
+use super::controller::{disks, owner, service};
+use super::health::Health;
+use super::node::{MAX_VOLUMES, max_volumes, node, registration};
 use super::place::Whereabouts;
-use super::{cloud, signal};
+use super::{cloud, http, signal};
 use crate::base::Tasks;
 use crate::cli::{self, Which};
-use crate::cloud::Ecs;
 use crate::csi::node::Service;
+use crate::csi::registration::Registration;
 use crate::csi::server::{self, Services};
-use crate::csi::socket::Endpoint;
-use crate::model::{ClusterId, RegionId};
+use crate::model::{Bytes, ClusterId, RegionId};
 use crate::node::Settings;
 
 /// Both halves of a driver for one node.
 pub(crate) struct Driver {
-    pub(crate) endpoint: Endpoint,
-    pub(crate) ecs: Arc<dyn Ecs>,
+    pub(crate) serve: cli::Serve,
+    pub(crate) cloud: Connected,
+    pub(crate) registration: Option<Registration>,
     pub(crate) region: RegionId,
     pub(crate) cluster: ClusterId,
     pub(crate) node: Settings,
-    pub(crate) drain_timeout: Duration,
+    /// Memory for the filesystem tools; none leaves it to the control group.
+    pub(crate) tool_memory: Option<Bytes>,
 }
 
 pub(crate) async fn run(args: cli::AllInOne) -> anyhow::Result<()> {
@@ -39,36 +41,60 @@ pub(crate) async fn run(args: cli::AllInOne) -> anyhow::Result<()> {
 impl Driver {
     /// Serves both halves until `stop`.
     pub(crate) async fn serve(self, stop: impl Future<Output = ()> + Send) -> anyhow::Result<()> {
+        let cli::Serve {
+            driver_name,
+            endpoint,
+            drain_timeout,
+            http_address,
+        } = self.serve;
+        let listener = http::bind(http_address).await?;
         let zone = Some(self.node.zone.clone());
-        let node = node(self.node);
+        let node = node(self.node, driver_name.clone(), self.tool_memory);
         let tasks: Tasks = node.tasks().clone();
-        let controller = service(self.ecs, self.region, zone, self.cluster, &tasks);
+        let disks = disks(self.cloud.ecs, self.cluster.clone(), &tasks);
+        let controller = service(disks, self.region, zone, &self.cluster, &tasks);
+        let health = Health {
+            endpoint: endpoint.clone(),
+            cloud: Some(self.cloud.access),
+            node: Some(Arc::clone(&node)),
+            registration: self.registration.clone(),
+        };
         let services = Services {
+            name: driver_name,
             controller: Some(controller),
             node: Some(Service::new(node)),
+            registration: self.registration,
         };
-        server::serve(&self.endpoint, services, tasks, stop, self.drain_timeout).await?;
-        Ok(())
+        tokio::select! {
+            served = server::serve(&endpoint, services, tasks, stop, drain_timeout) => Ok(served?),
+            never = http::serve(listener, health) => match never {},
+        }
     }
 }
 
 async fn real(args: cli::AllInOne, stop: impl Future<Output = ()> + Send) -> anyhow::Result<()> {
-    let mut where_is = Whereabouts::new(&args.place)?;
+    let mut where_is = Whereabouts::new(&args.place);
     let metadata = args.place.metadata()?;
     let variable = std::env::var(MAX_VOLUMES).ok();
     let max_volumes = where_is.checked(max_volumes(&args.own, variable));
-    let region = where_is.region(args.place.region).await;
-    let zone = where_is.zone(args.place.zone).await;
+    let registration = where_is.checked(registration(&args.own, &args.serve));
+    let region = where_is.region(args.place.region.clone()).await;
+    let zone = where_is.zone(args.place.zone.clone()).await;
     let id = where_is.node(args.own.node_id).await;
+    let types = where_is
+        .types(args.own.instance_type, args.own.instance_types_file)
+        .await;
     let cluster = owner(args.owner, &mut where_is);
-    let (Some(region), Some(zone), Some(id), Some(cluster), Some(max_volumes)) =
-        (region, zone, id, cluster, max_volumes)
-    else {
+    let (Some(region), Some(zone), Some(id), Some(cluster)) = (region, zone, id, cluster) else {
+        return Err(where_is.check().into());
+    };
+    let (Some(max_volumes), Some(registration)) = (max_volumes, registration) else {
         return Err(where_is.check().into());
     };
     let driver = Driver {
-        endpoint: args.serve.endpoint,
-        ecs: cloud::client(args.cloud, metadata, &region)?,
+        serve: args.serve,
+        cloud: cloud::client(args.cloud, metadata, &region)?,
+        registration,
         region,
         cluster,
         node: Settings {
@@ -76,9 +102,12 @@ async fn real(args: cli::AllInOne, stop: impl Future<Output = ()> + Send) -> any
             zone,
             max_volumes,
             categories: args.own.instance_categories,
+            types,
             device_dir: None,
+            kubelet_dir: args.own.kubelet_dir,
+            state_dir: args.own.state_dir,
         },
-        drain_timeout: args.serve.drain_timeout,
+        tool_memory: args.own.tool_memory,
     };
     driver.serve(stop).await
 }
@@ -91,9 +120,10 @@ mod mock {
 
     use anyhow::Context;
 
-    use super::{Driver, Future, MAX_VOLUMES, Settings, cli, max_volumes};
+    use super::{Driver, Future, MAX_VOLUMES, Settings, cli, max_volumes, registration};
     use crate::app::{cloud, mock_cloud};
     use crate::model::{ClusterId, RegionId, ZoneId};
+    use crate::node::info::Types;
     use crate::sim::{Cloud, Node, Options};
 
     const REGION: &str = "cn-beijing";
@@ -104,6 +134,7 @@ mod mock {
         stop: impl Future<Output = ()> + Send,
     ) -> anyhow::Result<()> {
         let max_volumes = max_volumes(&args.own, std::env::var(MAX_VOLUMES).ok())?;
+        let registration = registration(&args.own, &args.serve)?;
         let region = match args.place.region {
             Some(region) => region,
             None => REGION.parse::<RegionId>().context("the default region")?,
@@ -117,8 +148,9 @@ mod mock {
             tracing::info!(endpoint, "fake cloud");
             let cluster = args.owner.cluster_id;
             let driver = Driver {
-                endpoint: args.serve.endpoint,
-                ecs: cloud::fake_client(endpoint, &region, args.cloud.signature, &options)?,
+                serve: args.serve,
+                cloud: cloud::fake_client(endpoint, &region, args.cloud.signature, &options)?,
+                registration,
                 region,
                 cluster: cluster.map_or_else(|| CLUSTER.parse::<ClusterId>(), Ok)?,
                 node: Settings {
@@ -127,8 +159,14 @@ mod mock {
                     zone: own.zone,
                     max_volumes,
                     categories: args.own.instance_categories,
+                    types: Types {
+                        file: args.own.instance_types_file,
+                        own: args.own.instance_type,
+                    },
+                    kubelet_dir: args.own.kubelet_dir,
+                    state_dir: args.own.state_dir,
                 },
-                drain_timeout: args.serve.drain_timeout,
+                tool_memory: args.own.tool_memory,
             };
             driver.serve(stop).await
         };

@@ -2,15 +2,35 @@
 
 use std::sync::Arc;
 
+use super::health::Access;
 use crate::base::chain::chain;
 use crate::base::{SystemClock, Tasks};
 use crate::cli;
-use crate::cloud::credential::Selected;
+use crate::cloud::credential::{Provide, Selected};
 use crate::cloud::endpoint::Network;
 use crate::cloud::metadata::Metadata;
 use crate::cloud::transport::{Settings, Transport};
 use crate::cloud::{Client, Ecs, endpoint};
 use crate::model::RegionId;
+
+/// A client, and how it fares.
+pub(crate) struct Connected {
+    pub(crate) ecs: Arc<dyn Ecs>,
+    pub(crate) access: Access,
+}
+
+impl Connected {
+    fn new(transport: Transport, provider: Arc<dyn Provide>) -> Self {
+        let client = Client::new(transport);
+        Self {
+            access: Access {
+                standing: client.standing(),
+                provider,
+            },
+            ecs: Arc::new(client),
+        }
+    }
+}
 
 /// The client that the flags describe. The credentials are tried beside, so that a service that does
 /// not answer delays no start.
@@ -22,7 +42,7 @@ pub(crate) fn client(
     cloud: cli::Cloud,
     metadata: Metadata,
     region: &RegionId,
-) -> anyhow::Result<Arc<dyn Ecs>> {
+) -> anyhow::Result<Connected> {
     let network = cloud.network;
     let given = cloud.ecs_endpoint.clone();
     if given.is_none() && network == Network::Vpc && endpoint::has_one_host(region) {
@@ -47,10 +67,10 @@ pub(crate) fn client(
         endpoint,
         region: region.clone(),
         scheme,
-        credentials: provider,
+        credentials: Arc::clone(&provider),
         clock: Arc::new(SystemClock),
     })?;
-    Ok(Arc::new(Client::new(transport)))
+    Ok(Connected::new(transport, provider))
 }
 
 /// The client of an embedded fake cloud, on the same wire.
@@ -60,18 +80,19 @@ pub(crate) fn fake_client(
     region: &RegionId,
     scheme: crate::cloud::sign::Scheme,
     options: &crate::sim::Options,
-) -> anyhow::Result<Arc<dyn Ecs>> {
+) -> anyhow::Result<Connected> {
     use crate::cloud::credential::{Credentials, Fixed};
     let key = Credentials::new(
         options.access_key_id.expose(),
         options.access_key_secret.expose(),
     );
+    let provider: Arc<dyn Provide> = Arc::new(Fixed(key));
     let transport = Transport::new(Settings {
         endpoint: endpoint.to_owned(),
         region: region.clone(),
         scheme,
-        credentials: Arc::new(Fixed(key)),
+        credentials: Arc::clone(&provider),
         clock: Arc::new(SystemClock),
     })?;
-    Ok(Arc::new(Client::new(transport)))
+    Ok(Connected::new(transport, provider))
 }

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use super::cloud::Connected;
+use super::health::Health;
 use super::place::Whereabouts;
-use super::{cloud, signal};
+use super::{cloud, http, signal, types};
 use crate::base::Tasks;
 use crate::cli;
 use crate::cloud::Ecs;
@@ -15,29 +17,44 @@ use crate::model::{ClusterId, RegionId, ZoneId};
 
 pub(crate) async fn run(args: cli::Controller) -> anyhow::Result<()> {
     let stop = signal::stop()?;
-    let mut where_is = Whereabouts::new(&args.place)?;
+    let mut where_is = Whereabouts::new(&args.place);
     let metadata = args.place.metadata()?;
-    let region = where_is.region(args.place.region).await;
-    let zone = where_is.default_zone(args.place.zone).await;
+    let region = where_is.region(args.place.region.clone()).await;
+    let zone = where_is.default_zone(args.place.zone.clone()).await;
     let cluster = owner(args.owner, &mut where_is);
     let (Some(region), Some(cluster)) = (region, cluster) else {
         return Err(where_is.check().into());
     };
-    let ecs = cloud::client(args.cloud, metadata, &region)?;
+    let serve = args.serve;
+    let listener = http::bind(serve.http_address).await?;
+    let Connected { ecs, access } = cloud::client(args.cloud, metadata, &region)?;
     let tasks = Tasks::default();
-    let controller = service(ecs, region, zone, cluster, &tasks);
+    let disks = disks(ecs, cluster.clone(), &tasks);
+    if let Some(file) = args.publish_instance_types {
+        types::publish(Arc::clone(&disks), file);
+    }
+    let controller = service(disks, region, zone, &cluster, &tasks);
     let services = Services {
+        name: serve.driver_name,
         controller: Some(controller),
         node: None,
+        registration: None,
     };
-    let serve = args.serve;
-    server::serve(&serve.endpoint, services, tasks, stop, serve.drain_timeout).await?;
-    Ok(())
+    let health = Health {
+        endpoint: serve.endpoint.clone(),
+        cloud: Some(access),
+        node: None,
+        registration: None,
+    };
+    tokio::select! {
+        served = server::serve(&serve.endpoint, services, tasks, stop, serve.drain_timeout) => Ok(served?),
+        never = http::serve(listener, health) => match never {},
+    }
 }
 
 /// The cluster id, which has no default: two clusters with the same one would see each other's disks
 /// as their own.
-pub(crate) fn owner(owner: cli::Owner, problems: &mut Whereabouts) -> Option<ClusterId> {
+pub(crate) fn owner(owner: cli::Owner, problems: &mut Whereabouts<'_>) -> Option<ClusterId> {
     if owner.cluster_id.is_none() {
         problems.problem(
             "--cluster-id is not set: name this cluster, unlike any other of the account; its disks \
@@ -47,16 +64,20 @@ pub(crate) fn owner(owner: cli::Owner, problems: &mut Whereabouts) -> Option<Clu
     owner.cluster_id
 }
 
-/// The Controller service over this cloud.
+/// The verbs over this cloud.
+pub(crate) fn disks(ecs: Arc<dyn Ecs>, cluster: ClusterId, tasks: &Tasks) -> Arc<Disks> {
+    Arc::new(Disks::new(ecs, cluster, tasks, Pace::default()))
+}
+
+/// The Controller service over these verbs.
 pub(crate) fn service(
-    ecs: Arc<dyn Ecs>,
+    disks: Arc<Disks>,
     region: RegionId,
     zone: Option<ZoneId>,
-    cluster: ClusterId,
+    cluster: &ClusterId,
     tasks: &Tasks,
 ) -> Service {
     let default_zone = zone.as_ref().map(ZoneId::as_str);
     tracing::info!(%region, default_zone, %cluster, "handling the disks of this cluster");
-    let disks = Arc::new(Disks::new(ecs, cluster, tasks, Pace::default()));
     Service::new(disks, Settings { region, zone }, tasks.clone())
 }

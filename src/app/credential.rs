@@ -21,6 +21,7 @@ pub(crate) fn selected(
 ) -> anyhow::Result<Selected> {
     let flags = cloud.credentials;
     let oidc = Oidc {
+        role_is_meant: flags.oidc_role_arn.is_some(),
         role_arn: flags.oidc_role_arn,
         provider_arn: flags.oidc_provider_arn,
         token_file: flags.oidc_token_file,

@@ -12,19 +12,26 @@ mod controller;
 mod credential;
 #[cfg(feature = "mock-cloud")]
 mod demo;
+mod health;
+mod http;
+mod mark;
 #[cfg(feature = "mock-cloud")]
 mod mock_cloud;
 mod node;
 mod place;
 mod signal;
 mod telemetry;
+mod types;
 
 /// A setting that is missing or wrong (`EX_CONFIG` of sysexits.h is 78; the role never starts, so
 /// this is `EX_USAGE`, like a wrong flag).
 const WRONG_SETTING: u8 = 64;
 
-/// Threads for all roles alike: the work is waiting, and memory must not grow with the processors.
+/// Threads of the other roles: the work is waiting, and memory must not grow with the processors.
 const THREADS: usize = 2;
+
+/// The stack of a thread that a node keeps for system calls. Only what is touched takes memory; the rest is a bound.
+const STACK: usize = 512 << 10;
 
 /// Settings that cannot work, all of them at once.
 #[derive(Debug, thiserror::Error)]
@@ -36,10 +43,7 @@ pub(crate) struct WrongSettings(pub(crate) Vec<String>);
 pub fn run(cli: Cli) -> ExitCode {
     let format = cli.log_format;
     telemetry::start(format, quiet(&cli.role));
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(THREADS)
-        .enable_all()
-        .build();
+    let runtime = runtime(&cli.role);
     let runtime = match runtime {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -50,8 +54,9 @@ pub fn run(cli: Cli) -> ExitCode {
     let outcome = runtime.block_on(async {
         match cli.role {
             Role::Controller(args) => controller::run(*args).await,
-            Role::Node(args) => node::run(args).await,
-            Role::AllInOne(args) => all_in_one::run(*args).await,
+            Role::Node(args) => node::run(*args).await,
+            Role::AllInOne(args) => Box::pin(all_in_one::run(*args)).await,
+            Role::Mark(args) => mark::run(args).await,
             #[cfg(feature = "mock-cloud")]
             Role::MockCloud(args) => mock_cloud::run(*args).await,
             #[cfg(feature = "mock-cloud")]
@@ -66,10 +71,34 @@ pub fn run(cli: Cli) -> ExitCode {
     }
 }
 
-/// Whether only warnings are logged: the demo tells its story itself.
+/// The runtime of a role. A node waits for the kernel and for tools: one thread is enough for that, and
+/// what it holds must not grow with the processors of its machine.
+fn runtime(role: &Role) -> std::io::Result<tokio::runtime::Runtime> {
+    match role {
+        Role::Node(_) | Role::Mark(_) => tokio::runtime::Builder::new_current_thread()
+            // For system calls, which need little; each thread keeps what it has touched of it.
+            .thread_stack_size(STACK)
+            .enable_all()
+            .build(),
+        Role::Controller(_) | Role::AllInOne(_) => many_threads(),
+        #[cfg(feature = "mock-cloud")]
+        Role::MockCloud(_) | Role::Demo(_) => many_threads(),
+    }
+}
+
+fn many_threads() -> std::io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(THREADS)
+        .enable_all()
+        .build()
+}
+
+/// Whether only errors are logged: the demo tells its story itself.
 fn quiet(role: &Role) -> bool {
     match role {
         Role::Controller(_) | Role::Node(_) | Role::AllInOne(_) => false,
+        // It says itself what it has done.
+        Role::Mark(_) => true,
         #[cfg(feature = "mock-cloud")]
         Role::MockCloud(_) => false,
         #[cfg(feature = "mock-cloud")]

@@ -4,16 +4,23 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::health::Health;
 use super::place::Whereabouts;
-use super::{WrongSettings, signal};
+use super::{WrongSettings, http, signal};
+use crate::base::chain::chain;
 use crate::cli;
 use crate::csi::node::Service;
+use crate::csi::registration::Registration;
 use crate::csi::server::{self, Services};
-use crate::host::{Linux, Processes, Roots};
+use crate::host::{Linux, Processes, Roots, memory};
+use crate::model::{Bytes, DriverName};
 use crate::node::{Node, Settings};
 
 /// The vendor's variable for the same thing, which charts in use today set.
 pub(crate) const MAX_VOLUMES: &str = "MAX_VOLUMES_PERNODE";
+
+/// What is left to the node itself of its control group's memory; it takes a good third of it.
+const OWN_MEMORY: u64 = 32 << 20;
 
 /// What staging runs, for each filesystem.
 const TOOLS: [&str; 10] = [
@@ -31,31 +38,54 @@ const TOOLS: [&str; 10] = [
 
 pub(crate) async fn run(args: cli::Node) -> anyhow::Result<()> {
     let stop = signal::stop()?;
-    let mut where_is = Whereabouts::new(&args.place)?;
+    let mut where_is = Whereabouts::new(&args.place);
     let max_volumes = where_is.checked(max_volumes(&args.own, std::env::var(MAX_VOLUMES).ok()));
+    let registration = where_is.checked(registration(&args.own, &args.serve));
     let id = where_is.node(args.own.node_id).await;
-    let zone = where_is.zone(args.place.zone).await;
-    let (Some(id), Some(zone), Some(max_volumes)) = (id, zone, max_volumes) else {
+    let zone = where_is.zone(args.place.zone.clone()).await;
+    let types = where_is
+        .types(args.own.instance_type, args.own.instance_types_file)
+        .await;
+    let (Some(id), Some(zone), Some(max_volumes), Some(registration)) =
+        (id, zone, max_volumes, registration)
+    else {
         return Err(where_is.check().into());
     };
+    // The node asks for nothing any more, and keeps no client for it.
+    drop(where_is);
     for problem in problems(args.device_dir.as_deref(), std::env::var_os("PATH")) {
         tracing::warn!("{problem}");
     }
-    let node = node(Settings {
+    let settings = Settings {
         id,
         zone,
         max_volumes,
         categories: args.own.instance_categories,
+        types,
         device_dir: args.device_dir,
-    });
-    let tasks = node.tasks().clone();
-    let services = Services {
-        controller: None,
-        node: Some(Service::new(node)),
+        kubelet_dir: args.own.kubelet_dir,
+        state_dir: args.own.state_dir,
     };
     let serve = args.serve;
-    server::serve(&serve.endpoint, services, tasks, stop, serve.drain_timeout).await?;
-    Ok(())
+    let listener = http::bind(serve.http_address).await?;
+    let node = node(settings, serve.driver_name.clone(), args.own.tool_memory);
+    let tasks = node.tasks().clone();
+    let health = Health {
+        endpoint: serve.endpoint.clone(),
+        cloud: None,
+        node: Some(Arc::clone(&node)),
+        registration: registration.clone(),
+    };
+    let services = Services {
+        name: serve.driver_name,
+        controller: None,
+        node: Some(Service::new(node)),
+        registration,
+    };
+    tokio::select! {
+        served = server::serve(&serve.endpoint, services, tasks, stop, serve.drain_timeout) => Ok(served?),
+        never = http::serve(listener, health) => match never {},
+    }
 }
 
 /// Why volumes will not be mounted here, as far as that shows before the first one comes. It is told
@@ -89,11 +119,37 @@ fn problems(device_dir: Option<&Path>, path: Option<OsString>) -> Vec<String> {
 }
 
 /// The node on this machine.
-pub(crate) fn node(settings: Settings) -> Arc<Node> {
+pub(crate) fn node(
+    settings: Settings,
+    driver: DriverName,
+    tool_memory: Option<Bytes>,
+) -> Arc<Node> {
     tracing::info!(node.id = %settings.id, zone = %settings.zone, "handling the volumes of this node");
     let exec = Arc::new(Processes);
     let host = Arc::new(Linux::new(Arc::clone(&exec) as _, Roots::default()));
-    Arc::new(Node::new(host, exec, settings))
+    let node = Node::new(host, exec, settings).of_driver(driver);
+    let roots = Roots::default();
+    let own = |limit: Bytes| Bytes(limit.0.saturating_sub(OWN_MEMORY));
+    let memory = tool_memory.or_else(|| memory::limit(&roots.proc, &roots.sys).map(own));
+    Arc::new(match memory {
+        Some(memory) => node.with_tool_memory(memory),
+        None => node,
+    })
+}
+
+/// The registration with kubelet, if this process is to see to it.
+pub(crate) fn registration(
+    own: &cli::NodeSelf,
+    serve: &cli::Serve,
+) -> Result<Option<Registration>, WrongSettings> {
+    let Some(directory) = &own.registration_dir else {
+        return Ok(None);
+    };
+    let csi = own.kubelet_socket.as_deref();
+    let csi = csi.unwrap_or_else(|| serve.endpoint.path()).to_owned();
+    Registration::new(directory, serve.driver_name.clone(), csi)
+        .map(Some)
+        .map_err(|error| WrongSettings(vec![chain(&error)]))
 }
 
 /// The limit from the flag, else from the vendor's variable.
@@ -125,6 +181,13 @@ mod tests {
             node_id: None,
             max_volumes_per_node: flag,
             instance_categories: Vec::new(),
+            instance_type: None,
+            instance_types_file: None,
+            kubelet_dir: "/nowhere".into(),
+            state_dir: "/nowhere".into(),
+            tool_memory: None,
+            registration_dir: None,
+            kubelet_socket: None,
         };
         max_volumes(&own, variable.map(str::to_owned))
     }

@@ -1,23 +1,45 @@
 //! Region, zone and node id: as given, else as the instance metadata service tells.
 
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::base::Deadline;
 use crate::base::chain::chain;
 use crate::cli::Place;
-use crate::cloud::metadata::{Item, Metadata};
+use crate::cloud::metadata::{Item, Metadata, MetadataError};
 use crate::model::{InstanceId, RegionId, ZoneId};
+use crate::node::info::Types;
+
+/// How long a start waits for a metadata service that does not answer; then its caller starts it
+/// anew.
+const PATIENCE: Duration = Duration::from_secs(6);
 
 /// Asks the metadata service for what was not given.
 #[derive(Debug)]
-pub(crate) struct Whereabouts {
-    metadata: Metadata,
+pub(crate) struct Whereabouts<'a> {
+    place: &'a Place,
+    /// Made when it is first asked: who is told everything needs no HTTP client.
+    metadata: Option<Metadata>,
+    /// Until when all questions together are asked again.
+    deadline: Deadline,
     problems: Vec<String>,
 }
 
-impl Whereabouts {
-    pub(crate) fn new(place: &Place) -> anyhow::Result<Self> {
-        Ok(Self {
-            metadata: place.metadata()?,
+impl<'a> Whereabouts<'a> {
+    pub(crate) fn new(place: &'a Place) -> Self {
+        Self {
+            place,
+            metadata: None,
+            deadline: Deadline::after(PATIENCE),
             problems: Vec::new(),
-        })
+        }
+    }
+
+    fn metadata(&mut self) -> Result<&Metadata, MetadataError> {
+        if self.metadata.is_none() {
+            self.metadata = Some(self.place.metadata()?);
+        }
+        Ok(self.metadata.as_ref().expect("it was made right above"))
     }
 
     /// The setting, or what the metadata service has for it; none is a problem, to be reported with
@@ -31,7 +53,7 @@ impl Whereabouts {
         if given.is_some() {
             return given;
         }
-        let told = match self.metadata.get(item).await {
+        let told = match self.ask(item).await {
             Ok(text) => text
                 .parse()
                 .map_err(|error: crate::model::InvalidId| error.to_string()),
@@ -47,6 +69,11 @@ impl Whereabouts {
         }
     }
 
+    async fn ask(&mut self, item: Item) -> Result<String, MetadataError> {
+        let deadline = self.deadline;
+        self.metadata()?.insist(item, deadline).await
+    }
+
     pub(crate) async fn region(&mut self, given: Option<RegionId>) -> Option<RegionId> {
         self.item("--region", given, Item::RegionId).await
     }
@@ -59,8 +86,28 @@ impl Whereabouts {
         self.item("--node-id", given, Item::InstanceId).await
     }
 
-    /// The zone, where it is only a default: not having one is said and no problem.
+    /// Where the node is told what instance types take. Its own type is asked for only where there is
+    /// a use for it, and not knowing it is said and no problem.
+    pub(crate) async fn types(&mut self, own: Option<String>, file: Option<PathBuf>) -> Types {
+        let wanted = own.is_none() && file.is_some();
+        let own = match wanted {
+            false => own,
+            true => match self.ask(Item::InstanceType).await {
+                Ok(name) => Some(name),
+                Err(error) => {
+                    let error = chain(&error);
+                    tracing::warn!("the instance type is not known: {error}; see --instance-type");
+                    None
+                }
+            },
+        };
+        Types { file, own }
+    }
+
+    /// The zone, where it is only a default: not having one is said and no problem, and nothing is
+    /// waited for.
     pub(crate) async fn default_zone(&mut self, given: Option<ZoneId>) -> Option<ZoneId> {
+        self.deadline = Deadline::after(Duration::ZERO);
         let before = self.problems.len();
         let zone = self.zone(given).await;
         for problem in self.problems.drain(before..) {

@@ -12,6 +12,7 @@ use super::action::{
 };
 use super::error::{Error, Kind};
 use super::retry::{self, Repeat};
+use super::standing::Standing;
 use super::throttle::{Class, Gate};
 use super::transport::Transport;
 use super::wire::params::Params;
@@ -28,6 +29,7 @@ use crate::model::{
 pub struct Client {
     transport: Transport,
     gate: Gate,
+    standing: Standing,
 }
 
 /// An answer of which only the success matters.
@@ -39,7 +41,17 @@ impl Client {
     #[must_use]
     pub fn new(transport: Transport) -> Self {
         let gate = Gate::new(transport.clock());
-        Self { transport, gate }
+        Self {
+            transport,
+            gate,
+            standing: Standing::default(),
+        }
+    }
+
+    /// How the cloud has answered this client lately.
+    #[must_use]
+    pub fn standing(&self) -> Standing {
+        self.standing.clone()
     }
 
     async fn call<T: DeserializeOwned>(
@@ -62,7 +74,7 @@ impl Client {
         params: Params,
     ) -> Result<T> {
         let attempt = || {
-            let once = || self.transport.attempt(action, &params);
+            let once = || self.standing.watch(self.transport.attempt(action, &params));
             self.gate.attempt(action, class, deadline, once)
         };
         let outcome = retry::run(action, deadline, repeat, attempt).await;

@@ -2,31 +2,69 @@
 //! RAM role. Token mode first; without a token only where the machine allows it and nobody forbids it.
 
 use std::collections::HashMap;
-use std::sync::Mutex;
-use std::sync::PoisonError;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use reqwest::header::RETRY_AFTER;
 use reqwest::redirect::Policy;
 use reqwest::{Client, StatusCode};
+use serde::Deserialize;
+use tokio::time::Instant;
+
+use crate::base::Deadline;
 
 /// Where the service answers on every instance.
 pub const DEFAULT_ENDPOINT: &str = "http://100.100.100.200";
 
 const TOKEN_TTL_SECONDS: &str = "300";
+/// How long a token is used: a good part of its life is left for the request that carries it.
+const TOKEN_USE: Duration = Duration::from_secs(240);
 const PATIENCE: Duration = Duration::from_secs(2);
 const TOKEN: &str = "api/token";
 const ROLES: &str = "meta-data/ram/security-credentials/";
+/// All that an instance is, in one answer.
+const IDENTITY: &str = "dynamic/instance-identity/document";
 /// How often one item is asked for: the service limits its rate, and its tokens may be forgotten.
 const ATTEMPTS: u32 = 3;
 const PAUSE: Duration = Duration::from_millis(300);
+/// The longest pause, also where the service asks for a longer one.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// Reads metadata. Which machine this is never changes while a process runs, and is kept.
+/// Reads metadata. Which machine this is never changes while a process runs, and is kept; so is the
+/// token, as long as it is good.
 #[derive(Debug)]
 pub struct Metadata {
     http: Client,
     base: String,
     tokenless: bool,
-    known: Mutex<HashMap<&'static str, String>>,
+    memory: Mutex<Memory>,
+}
+
+/// What has been asked for.
+#[derive(Default)]
+struct Memory {
+    known: HashMap<&'static str, String>,
+    /// Whether the identity document has been asked for.
+    introduced: bool,
+    token: Option<(String, Instant)>,
+}
+
+/// The token opens the service's secrets.
+impl std::fmt::Debug for Memory {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let known = &self.known;
+        f.debug_struct("Memory").field("known", known).finish()
+    }
+}
+
+/// The part of the identity document that is an [`Item`].
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct Identity {
+    instance_id: Option<String>,
+    region_id: Option<String>,
+    zone_id: Option<String>,
+    instance_type: Option<String>,
 }
 
 /// What can be asked for.
@@ -38,6 +76,8 @@ pub enum Item {
     RegionId,
     /// `cn-beijing-c`
     ZoneId,
+    /// `ecs.g6.large`
+    InstanceType,
 }
 
 /// Why an item could not be had.
@@ -66,6 +106,8 @@ pub enum MetadataError {
         item: String,
         /// Its answer.
         status: u16,
+        /// How long it asks to be left alone.
+        pause: Option<Duration>,
     },
 }
 
@@ -93,6 +135,7 @@ impl Item {
             Self::InstanceId => "meta-data/instance-id",
             Self::RegionId => "meta-data/region-id",
             Self::ZoneId => "meta-data/zone-id",
+            Self::InstanceType => "meta-data/instance/instance-type",
         }
     }
 }
@@ -120,30 +163,72 @@ impl Metadata {
             http,
             base,
             tokenless,
-            known: Mutex::default(),
+            memory: Mutex::default(),
         })
     }
 
-    /// The item, from memory where it was asked for before.
+    fn memory(&self) -> MutexGuard<'_, Memory> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The item, from memory where it was asked for before. The first question is for the identity
+    /// document, which answers all others with it.
     ///
     /// # Errors
     /// When the service does not answer or refuses.
     pub async fn get(&self, item: Item) -> Result<String, MetadataError> {
         let path = item.path();
-        if let Some(value) = self
-            .known
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(path)
-        {
+        if !self.memory().introduced {
+            let identity = unless_missing(self.fetch(IDENTITY).await)?;
+            self.introduce(identity.as_deref());
+        }
+        if let Some(value) = self.memory().known.get(path) {
             return Ok(value.clone());
         }
         let value = self.fetch(path).await?.trim().to_owned();
-        self.known
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(path, value.clone());
+        self.memory().known.insert(path, value.clone());
         Ok(value)
+    }
+
+    /// The item, asked for again until the deadline while the service does not answer: a machine that
+    /// has just started may have no network yet, and many that start together exceed a rate.
+    ///
+    /// # Errors
+    /// When the service still does not answer at the deadline, or refuses.
+    pub async fn insist(&self, item: Item, deadline: Deadline) -> Result<String, MetadataError> {
+        let mut pause = PAUSE;
+        loop {
+            let error = match self.get(item).await {
+                Err(error) if error.is_passing() && deadline.remaining() > pause => error,
+                outcome => return outcome,
+            };
+            tracing::info!(
+                "asking again in {pause:?}: {}",
+                crate::base::chain::chain(&error)
+            );
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    /// Takes over what the identity document says; one that cannot be read says nothing.
+    fn introduce(&self, document: Option<&str>) {
+        let identity = document.and_then(|text| serde_json::from_str::<Identity>(text).ok());
+        let mut memory = self.memory();
+        memory.introduced = true;
+        let Some(identity) = identity else {
+            return;
+        };
+        for (item, value) in [
+            (Item::InstanceId, identity.instance_id),
+            (Item::RegionId, identity.region_id),
+            (Item::ZoneId, identity.zone_id),
+            (Item::InstanceType, identity.instance_type),
+        ] {
+            if let Some(value) = value.filter(|value| !value.is_empty()) {
+                memory.known.insert(item.path(), value);
+            }
+        }
     }
 
     /// The name of the instance's RAM role; none when it has no role.
@@ -175,10 +260,11 @@ impl Metadata {
         let mut attempt = 1;
         loop {
             match self.attempt(path).await {
-                Err(error @ MetadataError::Refused { .. })
+                Err(error @ MetadataError::Refused { pause, .. })
                     if error.is_passing() && attempt < ATTEMPTS =>
                 {
-                    tokio::time::sleep(PAUSE * attempt).await;
+                    let pause = pause.unwrap_or(PAUSE * attempt).min(LONGEST_PAUSE);
+                    tokio::time::sleep(pause).await;
                     attempt += 1;
                 }
                 outcome => return outcome,
@@ -194,12 +280,29 @@ impl Metadata {
         }
         let answer = request.send().await;
         let answer = answer.map_err(|source| self.unreachable(path, source))?;
+        if answer.status() == StatusCode::UNAUTHORIZED {
+            // The service has forgotten it.
+            self.memory().token = None;
+        }
         self.accept(path, answer).await
     }
 
-    /// A token for one request; none where the request may do without and none can be had. A machine
-    /// that limits the hops of the answer never lets it get into a container: that is a timeout.
+    /// The token, a new one where the last has served its time.
     async fn token(&self) -> Result<Option<String>, MetadataError> {
+        if let Some((token, until)) = &self.memory().token
+            && *until > Instant::now()
+        {
+            return Ok(Some(token.clone()));
+        }
+        let until = Instant::now() + TOKEN_USE;
+        let token = self.new_token().await?;
+        self.memory().token = token.clone().map(|token| (token, until));
+        Ok(token)
+    }
+
+    /// A new token; none where requests may do without and none can be had. A machine that limits the
+    /// hops of the answer never lets it get into a container: that is a timeout.
+    async fn new_token(&self) -> Result<Option<String>, MetadataError> {
         let asked = self
             .http
             .put(format!("{}/{TOKEN}", self.base))
@@ -232,6 +335,9 @@ impl Metadata {
 
     async fn accept(&self, path: &str, answer: reqwest::Response) -> Result<String, MetadataError> {
         let status = answer.status();
+        let wait = answer.headers().get(RETRY_AFTER);
+        let seconds = wait.and_then(|value| value.to_str().ok()?.trim().parse().ok());
+        let pause = seconds.map(Duration::from_secs);
         if status.is_success() {
             let text = answer.text().await;
             return text.map_err(|source| self.unreachable(path, source));
@@ -240,6 +346,7 @@ impl Metadata {
             base: self.base.clone(),
             item: path.to_owned(),
             status: status.as_u16(),
+            pause,
         })
     }
 }

@@ -19,6 +19,7 @@ pub mod metadata;
 pub mod poll;
 pub mod retry;
 pub mod sign;
+pub mod standing;
 pub mod throttle;
 pub mod transport;
 pub mod wire;
@@ -31,6 +32,7 @@ pub use action::{
 };
 pub use client::Client;
 pub use error::{Error, Kind};
+pub use standing::Standing;
 
 /// The result of a cloud call.
 pub type Result<T> = std::result::Result<T, Error>;

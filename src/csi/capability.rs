@@ -184,6 +184,35 @@ pub fn fit(capabilities: &[Capability], shareable: bool) -> Result<(), InvalidCa
     }
 }
 
+/// Whether the filesystem of each that is mounted takes the options; `default` is that of those that name none.
+///
+/// # Errors
+/// When one does not, with the reason.
+pub fn options_fit(
+    capabilities: &[Capability],
+    default: Filesystem,
+) -> Result<(), InvalidCapability> {
+    for (filesystem, flags) in mounts(capabilities, default) {
+        flags
+            .fit(filesystem, None)
+            .map_err(InvalidCapability::Flag)?;
+    }
+    Ok(())
+}
+
+/// The filesystems that they are mounted with, and how.
+pub fn mounts(
+    capabilities: &[Capability],
+    default: Filesystem,
+) -> impl Iterator<Item = (Filesystem, &MountFlags)> {
+    capabilities
+        .iter()
+        .filter_map(move |one| match &one.access {
+            AccessKind::Block => None,
+            AccessKind::Mount { filesystem, flags } => Some((filesystem.unwrap_or(default), flags)),
+        })
+}
+
 fn mount_access(mount: &MountVolume) -> Result<AccessKind, InvalidCapability> {
     if !mount.volume_mount_group.is_empty() {
         return Err(InvalidCapability::MountGroup);

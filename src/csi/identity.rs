@@ -10,19 +10,19 @@ use super::proto::plugin_capability::{
 use super::proto::{
     self, GetPluginCapabilitiesResponse, GetPluginInfoResponse, PluginCapability, ProbeResponse,
 };
-
-/// The name under which the driver is registered.
-pub const DRIVER: &str = "diskplugin.csi.example";
+use crate::model::DriverName;
 
 /// The service.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Service {
+    /// The name under which the driver is registered.
+    pub name: DriverName,
     /// Whether the Controller service is on this socket too.
     pub controller: bool,
 }
 
 impl Service {
-    fn capabilities(self) -> Vec<PluginCapability> {
+    fn capabilities(&self) -> Vec<PluginCapability> {
         use plugin_capability::Type;
         let service = |kind: service::Type| {
             Type::Service(ServiceCapability {
@@ -55,7 +55,7 @@ impl Identity for Service {
         _: Request<proto::GetPluginInfoRequest>,
     ) -> Result<Response<GetPluginInfoResponse>, Status> {
         Ok(Response::new(GetPluginInfoResponse {
-            name: DRIVER.to_owned(),
+            name: self.name.to_string(),
             vendor_version: env!("CARGO_PKG_VERSION").to_owned(),
             manifest: std::collections::HashMap::new(),
         }))

@@ -1,5 +1,6 @@
 //! The Container Storage Interface: requests in, answers out, errors as gRPC codes.
 
+mod authority;
 pub mod capability;
 pub mod controller;
 mod deadline;
@@ -11,6 +12,7 @@ mod limits;
 pub mod node;
 pub mod param;
 pub mod proto;
+pub mod registration;
 mod request;
 pub mod server;
 pub mod socket;

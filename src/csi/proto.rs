@@ -1,4 +1,5 @@
-//! The generated types of `proto/csi.proto` (CSI 1.13.0, package `csi.v1`).
+//! The generated types of `proto/csi.proto` (CSI 1.13.0, package `csi.v1`), and of
+//! `proto/pluginregistration.proto` in a module of their own.
 
 #![allow(
     missing_docs,
@@ -13,3 +14,8 @@
 )]
 
 tonic::include_proto!("csi.v1");
+
+/// kubelet's `pluginregistration/v1`.
+pub mod pluginregistration {
+    tonic::include_proto!("pluginregistration");
+}

@@ -12,17 +12,23 @@ use super::proto::controller_server::ControllerServer;
 use super::proto::group_controller_server::GroupControllerServer;
 use super::proto::identity_server::IdentityServer;
 use super::proto::node_server::NodeServer;
+use super::registration::Registration;
 use super::socket::{self, Endpoint, SocketError};
 use super::{controller, group, identity, node};
 use crate::base::Tasks;
+use crate::model::DriverName;
 
 /// What is served.
 #[derive(Debug, Clone)]
 pub struct Services {
+    /// The driver's name.
+    pub name: DriverName,
     /// The Controller and the GroupController service, where this role has them.
     pub controller: Option<controller::Service>,
     /// The Node service, where this role has it.
     pub node: Option<node::Service>,
+    /// The registration with kubelet, where this process sees to it.
+    pub registration: Option<Registration>,
 }
 
 /// How long the last answers may take to reach their readers.
@@ -34,6 +40,9 @@ pub enum ServeError {
     /// The socket cannot be had.
     #[error("cannot listen")]
     Socket(#[source] SocketError),
+    /// The socket of the registration cannot be had.
+    #[error("cannot register with kubelet")]
+    Registration(#[source] SocketError),
     /// Work was cut off; it is found again by the next call for it.
     #[error("work was still running {grace:?} after the signal and has been cut off")]
     CutOff {
@@ -46,10 +55,11 @@ pub enum ServeError {
 }
 
 /// Serves until `stop` resolves; then refuses new calls, lets running ones and the work that they
-/// started finish, but not longer than `grace`, and takes the socket away.
+/// started finish, but not longer than `grace`, and takes the socket away. Where there is a registration,
+/// kubelet is offered it from when the socket listens until the end.
 ///
 /// # Errors
-/// When the socket cannot be had or the server fails.
+/// When a socket cannot be had or the server fails.
 pub async fn serve(
     endpoint: &Endpoint,
     services: Services,
@@ -58,8 +68,25 @@ pub async fn serve(
     grace: Duration,
 ) -> Result<(), ServeError> {
     let (listener, socket) = socket::bind(endpoint).await.map_err(ServeError::Socket)?;
+    // Only now: whom kubelet finds, it calls at once.
+    let offered = match &services.registration {
+        Some(registration) => Some(
+            registration
+                .offer()
+                .await
+                .map_err(ServeError::Registration)?,
+        ),
+        None => None,
+    };
+    let registered = async {
+        match offered {
+            Some(offered) => offered.keep().await,
+            None => std::future::pending().await,
+        }
+    };
     let drain = Drain::default();
     let identity = identity::Service {
+        name: services.name,
         controller: services.controller.is_some(),
     };
     let groups = services.controller.clone().map(group::Service::of);
@@ -98,6 +125,7 @@ pub async fn serve(
     };
     tokio::pin!(linger);
     let outcome = tokio::select! {
+        never = registered => match never {},
         outcome = &mut linger => outcome,
         served = served => match served {
             Ok(()) => linger.await,

@@ -23,6 +23,9 @@ pub struct Endpoint {
 #[error("{0:?} is no endpoint: unix:///absolute/path is, with at most 107 bytes of path")]
 pub struct InvalidEndpoint(String);
 
+/// Where a socket is until it is closed to others; nobody else has this name while the directory is locked.
+const BESIDE: &str = ".socket";
+
 /// How long another start may take to put its socket in place.
 const PATIENCE: Duration = Duration::from_secs(5);
 const TICK: Duration = Duration::from_millis(10);
@@ -91,6 +94,13 @@ pub struct Socket {
     inode: u64,
 }
 
+impl Socket {
+    /// Whether the path still leads to this socket.
+    pub(super) fn is_in_place(&self) -> bool {
+        std::fs::symlink_metadata(&self.path).is_ok_and(|found| found.ino() == self.inode)
+    }
+}
+
 /// Binds the endpoint, readable and writable by this user only.
 ///
 /// # Errors
@@ -105,10 +115,8 @@ pub async fn bind(endpoint: &Endpoint) -> Result<(UnixListener, Socket), SocketE
     clear_way(path).await?;
     // Bound beside its place, closed to others, then moved: at its own path the socket is never
     // open to everybody, and never half there.
-    let beside = path.with_file_name(format!(
-        ".{}",
-        &uuid::Uuid::new_v4().simple().to_string()[..7]
-    ));
+    let beside = path.with_file_name(BESIDE);
+    remove_left(&beside).await?;
     let listener = UnixListener::bind(&beside).map_err(io("bind", path))?;
     let placed = async {
         tokio::fs::set_permissions(&beside, Permissions::from_mode(0o600)).await?;
@@ -129,6 +137,20 @@ pub async fn bind(endpoint: &Endpoint) -> Result<(UnixListener, Socket), SocketE
             let _ = tokio::fs::remove_file(&beside).await;
             Err(io("place", path)(source))
         }
+    }
+}
+
+/// Removes the socket that a start has left which was killed before it could move it.
+async fn remove_left(beside: &Path) -> Result<(), SocketError> {
+    match tokio::fs::symlink_metadata(beside).await {
+        Ok(found) if found.file_type().is_socket() => tokio::fs::remove_file(beside)
+            .await
+            .map_err(io("remove", beside)),
+        Ok(_) => Err(SocketError::NotASocket {
+            path: beside.to_owned(),
+        }),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(io("look at", beside)(error)),
     }
 }
 
@@ -160,6 +182,10 @@ async fn clear_way(path: &Path) -> Result<(), SocketError> {
         });
     }
     match UnixStream::connect(path).await {
+        Ok(stream) if is_left_behind(&stream) => {
+            tracing::info!(path = %path.display(), "taking over the socket of a process that was killed");
+            Ok(())
+        }
         Ok(_) => Err(SocketError::InUse {
             path: path.to_owned(),
         }),
@@ -177,6 +203,14 @@ async fn clear_way(path: &Path) -> Result<(), SocketError> {
     }
 }
 
+/// Whether the process that listens is dead. One that is killed while it starts a tool leaves a child
+/// which has the socket, and so keeps it open, until it becomes that tool.
+fn is_left_behind(stream: &UnixStream) -> bool {
+    let listener = stream.peer_cred().ok().and_then(|peer| peer.pid());
+    // 0 is a process of another container: nothing is known of it.
+    listener.is_some_and(|pid| pid > 0 && !Path::new(&format!("/proc/{pid}")).exists())
+}
+
 fn io(step: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> SocketError {
     let path = path.to_owned();
     move |source| SocketError::Io { step, path, source }
@@ -184,8 +218,9 @@ fn io(step: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> SocketE
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        let ours = std::fs::symlink_metadata(&self.path).is_ok_and(|m| m.ino() == self.inode);
-        if ours && let Err(error) = std::fs::remove_file(&self.path) {
+        if self.is_in_place()
+            && let Err(error) = std::fs::remove_file(&self.path)
+        {
             tracing::warn!(path = %self.path.display(), %error, "cannot remove the socket");
         }
     }
@@ -210,7 +245,10 @@ mod tests {
             bind(&endpoint).await,
             Err(SocketError::InUse { .. })
         ));
-        drop(listener);
+        // The listener is this very process, which lives.
+        let stream = UnixStream::connect(endpoint.path()).await.unwrap();
+        assert!(!is_left_behind(&stream));
+        drop((stream, listener));
         std::mem::forget(socket);
         let (_listener, socket) = bind(&endpoint).await.unwrap();
         let mode = std::fs::metadata(endpoint.path())
@@ -238,6 +276,16 @@ mod tests {
             let bound: Vec<_> = starts.join_all().await.into_iter().flatten().collect();
             assert_eq!(bound.len(), 1);
         }
+    }
+
+    #[tokio::test]
+    async fn what_a_killed_start_has_left_is_removed() {
+        let directory = tempfile::tempdir().unwrap();
+        let endpoint = endpoint(directory.path());
+        drop(UnixListener::bind(directory.path().join(BESIDE)).unwrap());
+        let (_listener, socket) = bind(&endpoint).await.unwrap();
+        drop(socket);
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
     }
 
     #[tokio::test]

@@ -197,7 +197,11 @@ impl Disks {
                 let early = row.status == DiskStatus::Attaching || self.came.is_before(&row, node);
                 (!early || began.elapsed() >= LAG).then(|| Some(Disk::clone(&row)))
             }
-            Seen::Nothing => Some(None),
+            // A disk that came lately may have been made lately as well: then this is of before that.
+            Seen::Nothing => {
+                let early = self.came.is_unsure(disk, node);
+                (!early || began.elapsed() >= LAG).then_some(None)
+            }
             Seen::Failed(_) => None,
         };
         let row = match self.disks.until(disk, deadline, off).await {

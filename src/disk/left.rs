@@ -103,15 +103,19 @@ impl Came {
     /// Whether the row, which does not show the disk on the node, may be of before it came there. One
     /// that was detached after it had come is not. What came before this process began is not known.
     pub(super) fn is_before(&self, row: &Disk, node: &InstanceId) -> bool {
-        let at = self.lock();
-        let arrival = at.get(&(row.id.clone(), node.clone()));
-        match arrival.filter(|arrival| !arrival.until.is_over()) {
-            Some(arrival) => {
-                let after = row.detached.zip(arrival.at);
-                after.is_none_or(|(detached, came)| detached <= came)
-            }
-            None => self.began.elapsed() < LAG,
-        }
+        let came = {
+            let at = self.lock();
+            let arrival = at.get(&(row.id.clone(), node.clone()));
+            arrival.and_then(|arrival| arrival.at)
+        };
+        let after = row.detached.zip(came);
+        self.is_unsure(&row.id, node) && after.is_none_or(|(detached, came)| detached <= came)
+    }
+
+    /// Whether a read that does not show the disk on the node may be of before it came there.
+    pub(super) fn is_unsure(&self, disk: &DiskId, node: &InstanceId) -> bool {
+        let known = self.lock().contains_key(&(disk.clone(), node.clone()));
+        self.lately(disk, node) || !known && self.began.elapsed() < LAG
     }
 
     /// The disk is not on the node any more, or did not get there.

@@ -46,6 +46,7 @@ mod slots;
 mod snapshot;
 mod trail;
 mod turn;
+mod types;
 mod unfit;
 mod wanted;
 
@@ -54,6 +55,7 @@ pub use group::{Group, NewGroup};
 pub use health::{Ailment, Ill, Severity, ailments};
 pub use list::{Cursor, InvalidCursor, Listed};
 pub use meaning::Meaning;
+pub use name::of_cloud as failure_of;
 pub use publish::{Publish, Share};
 pub use snapshot::{NewSnapshot, Purpose};
 pub use unfit::Unfit;

@@ -55,7 +55,8 @@ impl Error {
 }
 
 /// The name of a cloud's refusal: by its code where that says more than its kind.
-pub(super) fn of_cloud(error: &cloud::Error) -> Failure {
+#[must_use]
+pub fn of_cloud(error: &cloud::Error) -> Failure {
     let by_code = error.code().and_then(|code| {
         let has = |(_, codes): &&(Failure, &str)| codes.split_whitespace().any(|one| one == code);
         CODES.iter().find(has).map(|(failure, _)| *failure)

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use super::error::{HostError, Result};
+use super::serial::Serials;
 use crate::model::{Bytes, Serial};
 
 /// Length of the unit in which sysfs counts, whatever the device's own sector is.
@@ -72,6 +73,13 @@ impl Device {
         self.backing_file.as_deref()?.file_stem()?.to_str()
     }
 
+    /// Whether the kernel has made it up itself: it never stands for a disk of the cloud, but a loop
+    /// device with a mark.
+    #[must_use]
+    pub fn is_made_up(&self) -> bool {
+        is_made_up(&self.name)
+    }
+
     /// Whether this is the same appearance of the same device.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
@@ -99,24 +107,71 @@ impl fmt::Display for Device {
     }
 }
 
+/// Whether devices of such a name never have a serial; there may be hundreds of them.
+pub(super) fn is_made_up(name: &str) -> bool {
+    ["loop", "ram", "zram", "dm-", "md", "nbd", "sr", "fd"]
+        .iter()
+        .filter_map(|kind| name.strip_prefix(kind))
+        .any(|number| number.parse::<u32>().is_ok())
+}
+
 /// All whole block devices. One that vanishes during the scan is left out.
-///
-/// # Errors
-/// When sysfs cannot be read or does not read as documented.
-pub fn scan(sys: &Path, dev: &Path) -> Result<Vec<Device>> {
+pub(super) fn scan(sys: &Path, dev: &Path, serials: &Serials) -> Result<Vec<Device>> {
+    let names = names(&block(sys)?)?;
+    serials.keep(&names);
     let mut devices = Vec::new();
-    for name in names(&sys.join("block"))? {
-        devices.extend(read(sys, dev, &name)?);
+    for name in &names {
+        devices.extend(read(sys, dev, serials, name)?);
     }
-    devices.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(devices)
 }
 
-/// One device by its name; none where there is no such device.
-///
-/// # Errors
-/// When sysfs cannot be read or does not read as documented.
-pub fn read(sys: &Path, dev: &Path, name: &str) -> Result<Option<Device>> {
+/// The device of this name; none where no device has it.
+pub(super) fn named(
+    sys: &Path,
+    dev: &Path,
+    serials: &Serials,
+    name: &str,
+) -> Result<Option<Device>> {
+    block(sys)?;
+    read(sys, dev, serials, name)
+}
+
+/// Where sysfs lists devices. Without it nothing proves that a device is gone.
+fn block(sys: &Path) -> Result<PathBuf> {
+    let block = sys.join("block");
+    if block.is_dir() {
+        Ok(block)
+    } else {
+        Err(HostError::io("list", &block, io::ErrorKind::NotFound))
+    }
+}
+
+/// How often a device is read anew when another one takes its name meanwhile.
+const ATTEMPTS: usize = 3;
+
+/// One device by its name; none where there is no such device. What is answered is of one appearance:
+/// a name may be given to another disk between two attributes.
+pub(super) fn read(
+    sys: &Path,
+    dev: &Path,
+    serials: &Serials,
+    name: &str,
+) -> Result<Option<Device>> {
+    for _ in 0..ATTEMPTS {
+        let Some(device) = read_once(sys, dev, serials, name)? else {
+            return Ok(None);
+        };
+        let dir = sys.join("block").join(name);
+        if number_attribute(&dir.join("diskseq"))? == device.sequence {
+            return Ok(Some(device));
+        }
+    }
+    // It comes and goes; whoever waits for it looks again.
+    Ok(None)
+}
+
+fn read_once(sys: &Path, dev: &Path, serials: &Serials, name: &str) -> Result<Option<Device>> {
     let dir = sys.join("block").join(name);
     // A path of an NVMe multipath device: the device proper is listed beside it.
     let hidden = attribute(&dir.join("hidden"))?.is_some_and(|text| text == "1");
@@ -126,39 +181,33 @@ pub fn read(sys: &Path, dev: &Path, name: &str) -> Result<Option<Device>> {
     let number = number
         .parse()
         .map_err(|()| format_error(&dir.join("dev"), &number))?;
+    let sequence = number_attribute(&dir.join("diskseq"))?;
     Ok(Some(Device {
         name: name.to_owned(),
         path: dev.join(name),
         number,
-        sequence: number_attribute(&dir.join("diskseq"))?,
+        sequence,
         size: Bytes(number_attribute(&dir.join("size"))?.unwrap_or(0) * SECTOR),
-        serial: serial(&dir)?,
-        backing_file: attribute(&dir.join("loop/backing_file"))?.map(PathBuf::from),
+        serial: serials.of(&dir, name, sequence)?,
+        backing_file: backing_file(&dir)?,
         read_only: attribute(&dir.join("ro"))?.is_some_and(|text| text == "1"),
         partitions: names(&dir)?
             .into_iter()
-            .filter(|entry| dir.join(entry).join("partition").exists())
+            // The kernel names a partition after its disk.
+            .filter(|entry| entry.starts_with(name) && dir.join(entry).join("partition").exists())
             .collect(),
         holders: names(&dir.join("holders"))?,
     }))
 }
 
-/// virtio keeps the serial at the disk, NVMe at its controller.
-fn serial(dir: &Path) -> Result<Option<Serial>> {
-    for place in ["serial", "device/serial"] {
-        if let Some(serial) = attribute(&dir.join(place))?
-            .as_deref()
-            .and_then(Serial::new)
-        {
-            return Ok(Some(serial));
-        }
-    }
-    Ok(None)
+/// The file behind a loop device; none of another device.
+pub(super) fn backing_file(dir: &Path) -> Result<Option<PathBuf>> {
+    Ok(attribute(&dir.join("loop/backing_file"))?.map(PathBuf::from))
 }
 
 /// The trimmed text of an attribute; none where there is no such file. An attribute whose device
 /// goes away at this moment answers `ENODEV` or `ENXIO`.
-fn attribute(path: &Path) -> Result<Option<String>> {
+pub(super) fn attribute(path: &Path) -> Result<Option<String>> {
     match fs::read(path) {
         Ok(bytes) => Ok(Some(
             String::from_utf8_lossy(&bytes)
@@ -170,14 +219,14 @@ fn attribute(path: &Path) -> Result<Option<String>> {
     }
 }
 
-fn number_attribute(path: &Path) -> Result<Option<u64>> {
+pub(super) fn number_attribute(path: &Path) -> Result<Option<u64>> {
     attribute(path)?
         .map(|text| text.parse().map_err(|_| format_error(path, &text)))
         .transpose()
 }
 
 /// Names in a directory; none where there is no such directory.
-fn names(dir: &Path) -> Result<Vec<String>> {
+pub(super) fn names(dir: &Path) -> Result<Vec<String>> {
     let entries = match fs::read_dir(dir) {
         Ok(entries) => entries,
         Err(error) if is_gone(&error) => return Ok(Vec::new()),
@@ -224,7 +273,7 @@ mod tests {
         file(sys.path(), "block/vdb/diskseq", "9\n");
         file(sys.path(), "block/vdb/vdb1/partition", "1\n");
         file(sys.path(), "block/vdb/holders/dm-0/dev", "253:0\n");
-        let devices = scan(sys.path(), Path::new("/dev")).unwrap();
+        let devices = scan(sys.path(), Path::new("/dev"), &Serials::default()).unwrap();
         assert_eq!(
             devices,
             [Device {
@@ -254,9 +303,14 @@ mod tests {
             "block/nvme1n1/device/serial",
             "bp18um4r4f2fve24k7qz   \n",
         );
-        let device = read(sys.path(), Path::new("/dev"), "nvme1n1")
-            .unwrap()
-            .unwrap();
+        let device = read(
+            sys.path(),
+            Path::new("/dev"),
+            &Serials::default(),
+            "nvme1n1",
+        )
+        .unwrap()
+        .unwrap();
         assert_eq!(device.serial, Serial::new("bp18um4r4f2fve24k7qz"));
         assert_eq!(device.size, Bytes(0));
     }
@@ -266,7 +320,19 @@ mod tests {
         let sys = tempfile::tempdir().unwrap();
         file(sys.path(), "block/nvme0c0n1/dev", "259:0\n");
         file(sys.path(), "block/nvme0c0n1/hidden", "1\n");
-        assert_eq!(scan(sys.path(), Path::new("/dev")).unwrap(), []);
+        assert_eq!(
+            scan(sys.path(), Path::new("/dev"), &Serials::default()).unwrap(),
+            []
+        );
+    }
+
+    #[test]
+    fn without_sysfs_there_is_an_error_and_not_no_device() {
+        let sys = tempfile::tempdir().unwrap();
+        let look = || scan(sys.path(), Path::new("/dev"), &Serials::default());
+        assert!(look().is_err());
+        fs::create_dir(sys.path().join("block")).unwrap();
+        assert_eq!(look().unwrap(), []);
     }
 
     #[test]
@@ -274,6 +340,6 @@ mod tests {
         let sys = tempfile::tempdir().unwrap();
         file(sys.path(), "block/vdb/dev", "254:16\n");
         file(sys.path(), "block/vdb/size", "big\n");
-        assert!(scan(sys.path(), Path::new("/dev")).is_err());
+        assert!(scan(sys.path(), Path::new("/dev"), &Serials::default()).is_err());
     }
 }

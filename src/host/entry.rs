@@ -2,13 +2,17 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use nix::sys::stat::{major, minor};
+use nix::errno::Errno;
+use nix::fcntl::AtFlags;
+use nix::sys::stat::{SFlag, fstat, fstatat, major, minor};
+use nix::unistd::{UnlinkatFlags, unlinkat};
 
 use super::device::Number;
 use super::error::{HostError, Result};
+use super::walk::{self, Within};
 
 /// What is at a path; a symlink is not followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,94 +32,102 @@ pub enum Entry {
 }
 
 pub(super) fn entry(path: &Path) -> Result<Entry> {
-    let metadata = match fs::symlink_metadata(path) {
-        Ok(metadata) => metadata,
-        Err(error) if is_absent(&error) => return Ok(Entry::Missing),
-        Err(error) => return Err(HostError::io("look at", path, error)),
+    const STEP: &str = "look at";
+    let found = match walk::look(STEP, path) {
+        Ok(found) => found,
+        Err(error) if is_absent(error.io_kind()) => return Ok(Entry::Missing),
+        Err(error) => return Err(error),
     };
-    let kind = metadata.file_type();
-    Ok(if kind.is_dir() {
-        Entry::Directory
-    } else if kind.is_file() {
-        Entry::File
-    } else if kind.is_symlink() {
-        Entry::Symlink
-    } else if kind.is_block_device() {
-        Entry::Block(Number {
-            major: major(metadata.rdev()),
-            minor: minor(metadata.rdev()),
-        })
-    } else {
-        Entry::Other
+    let status = fstat(&found).map_err(|errno| HostError::io(STEP, path, errno))?;
+    let kind = SFlag::from_bits_truncate(status.st_mode) & SFlag::S_IFMT;
+    Ok(match kind {
+        SFlag::S_IFDIR => Entry::Directory,
+        SFlag::S_IFREG => Entry::File,
+        SFlag::S_IFLNK => Entry::Symlink,
+        SFlag::S_IFBLK => Entry::Block(Number {
+            major: major(status.st_rdev),
+            minor: minor(status.st_rdev),
+        }),
+        _ => Entry::Other,
     })
-}
-
-/// The path as the mount table spells it: symlinks on the way are resolved, its last part is not
-/// touched (that may be a dead mount, or a link that is to be refused).
-pub(super) fn canonical(path: &Path) -> Result<PathBuf> {
-    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
-        return Ok(path.to_owned());
-    };
-    match fs::canonicalize(parent) {
-        Ok(parent) => Ok(parent.join(name)),
-        // Nothing is mounted below what is not there.
-        Err(error) if is_absent(&error) => Ok(path.to_owned()),
-        Err(error) => Err(HostError::io("resolve", parent, error)),
-    }
 }
 
 /// What a symlink says; none where there is no such link.
 pub(super) fn link(path: &Path) -> Result<Option<PathBuf>> {
     match fs::read_link(path) {
         Ok(target) => Ok(Some(target)),
-        Err(error) if is_absent(&error) => Ok(None),
+        Err(error) if is_absent(Some(error.kind())) => Ok(None),
         // Not a link.
         Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(None),
         Err(error) => Err(HostError::io("read the link", path, error)),
     }
 }
 
-pub(super) fn make_directory(path: &Path) -> Result<()> {
-    fs::create_dir_all(path).map_err(|error| HostError::io("make the directory", path, error))
+/// For how long a device node has been there: devtmpfs makes it with the device, and nobody writes to
+/// the directory entry itself.
+pub(super) fn age(path: &Path) -> Result<Duration> {
+    let made = fs::symlink_metadata(path).and_then(|metadata| metadata.modified());
+    let made = made.map_err(|error| HostError::io("look at", path, error))?;
+    // A clock that was set back makes it young.
+    Ok(made.elapsed().unwrap_or_default())
 }
 
-pub(super) fn make_file(path: &Path) -> Result<()> {
-    if let Some(parent) = path.parent() {
-        make_directory(parent)?;
+/// The text of a file; none where there is no such file.
+pub(super) fn text(path: &Path) -> Result<Option<String>> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if is_absent(Some(error.kind())) => Ok(None),
+        Err(error) => Err(HostError::io("read", path, error)),
     }
-    fs::File::create_new(path)
-        .map(drop)
-        .map_err(|error| HostError::io("make the file", path, error))
 }
 
-/// Removes a directory or file that is empty. What is not there is fine.
+/// Removes a directory or file that is empty. What is not there is fine. The kernel removes nothing
+/// that something is mounted on.
 pub(super) fn remove_empty(path: &Path) -> Result<()> {
-    let removed = match entry(path)? {
-        Entry::Missing => Ok(()),
-        Entry::Directory => fs::remove_dir(path),
-        Entry::File => remove_empty_file(path),
-        Entry::Block(_) | Entry::Symlink | Entry::Other => Err(io::Error::other(
-            "it is neither a directory nor a plain file",
-        )),
+    const STEP: &str = "remove";
+    let place = match walk::within(STEP, path) {
+        Ok(place) => place,
+        Err(error) if is_absent(error.io_kind()) => return Ok(()),
+        Err(error) => return Err(error),
     };
-    match removed {
-        Err(error) if is_absent(&error) => Ok(()),
-        other => other.map_err(|error| HostError::io("remove", path, error)),
+    match remove(&place) {
+        Ok(()) | Err(Errno::ENOENT) => Ok(()),
+        Err(Errno::EINVAL) => {
+            let reason = io::Error::other("it is neither a directory nor a plain file");
+            Err(HostError::io(STEP, path, reason))
+        }
+        Err(errno) => Err(HostError::io(STEP, path, errno)),
     }
 }
 
-fn remove_empty_file(path: &Path) -> io::Result<()> {
-    if fs::symlink_metadata(path)?.len() > 0 {
-        return Err(io::ErrorKind::DirectoryNotEmpty.into());
-    }
-    fs::remove_file(path)
+fn remove(place: &Within) -> nix::Result<()> {
+    let name = place.name.as_os_str();
+    let status = fstatat(&place.directory, name, AtFlags::AT_SYMLINK_NOFOLLOW)?;
+    let kind = SFlag::from_bits_truncate(status.st_mode) & SFlag::S_IFMT;
+    let flag = match kind {
+        SFlag::S_IFDIR => UnlinkatFlags::RemoveDir,
+        SFlag::S_IFREG if status.st_size > 0 => return Err(Errno::ENOTEMPTY),
+        SFlag::S_IFREG => UnlinkatFlags::NoRemoveDir,
+        _ => return Err(Errno::EINVAL),
+    };
+    unlinkat(&place.directory, name, flag)
 }
 
-fn is_absent(error: &io::Error) -> bool {
+fn is_absent(kind: Option<io::ErrorKind>) -> bool {
     matches!(
-        error.kind(),
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+        kind,
+        Some(io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
     )
+}
+
+/// The device number of the filesystem that a directory is on.
+pub(super) fn filesystem(path: &Path) -> Result<Number> {
+    let metadata = fs::metadata(path).map_err(|error| HostError::io("look at", path, error))?;
+    let device = std::os::unix::fs::MetadataExt::dev(&metadata);
+    Ok(Number {
+        major: major(device),
+        minor: minor(device),
+    })
 }
 
 #[cfg(test)]
@@ -125,7 +137,7 @@ mod tests {
     #[test]
     fn only_what_is_empty_is_removed() {
         let dir = tempfile::tempdir().unwrap();
-        let full = dir.path().join("full");
+        let full = dir.path().canonicalize().unwrap().join("full");
         fs::create_dir(&full).unwrap();
         let file = full.join("data");
         fs::write(&file, "x").unwrap();
@@ -142,19 +154,19 @@ mod tests {
     }
 
     #[test]
-    fn links_on_the_way_are_resolved_and_the_last_part_is_not() {
+    fn a_symlink_is_seen_as_one_and_neither_followed_nor_removed() {
         let dir = tempfile::tempdir().unwrap();
-        let real = dir.path().canonicalize().unwrap().join("real");
-        fs::create_dir(&real).unwrap();
-        let link = dir.path().join("link");
-        std::os::unix::fs::symlink(&real, &link).unwrap();
-        assert_eq!(canonical(&link.join("x")).unwrap(), real.join("x"));
-        assert_eq!(
-            canonical(&link).unwrap(),
-            dir.path().canonicalize().unwrap().join("link")
-        );
+        let dir = dir.path().canonicalize().unwrap();
+        let link = dir.join("link");
+        std::os::unix::fs::symlink("/nowhere", &link).unwrap();
         assert_eq!(entry(&link).unwrap(), Entry::Symlink);
-        let nowhere = dir.path().join("no/where");
-        assert_eq!(canonical(&nowhere).unwrap(), nowhere);
+        assert!(matches!(
+            entry(&link.join("below")),
+            Err(HostError::Symlink { .. })
+        ));
+        assert!(remove_empty(&link).is_err());
+        assert!(fs::symlink_metadata(&link).is_ok());
+        assert_eq!(entry(&dir.join("no/where")).unwrap(), Entry::Missing);
+        std::fs::remove_file(link).unwrap();
     }
 }

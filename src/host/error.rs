@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use nix::errno::Errno;
+
 use super::exec::ExecError;
 
 /// The result of a host call.
@@ -22,6 +24,16 @@ pub enum HostError {
         #[source]
         source: io::Error,
     },
+    /// The path leads through a symlink.
+    #[error("cannot {step} {}: {} is a symlink, and none is followed", path.display(), link.display())]
+    Symlink {
+        /// What was tried, as a verb.
+        step: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// The symlink.
+        link: PathBuf,
+    },
     /// The call had not returned at the deadline. It may still have its effect.
     #[error("cannot {step} {}: not done at the deadline", path.display())]
     Late {
@@ -29,6 +41,22 @@ pub enum HostError {
         step: &'static str,
         /// On what.
         path: PathBuf,
+    },
+    /// The same call was given up at an earlier deadline, and has not returned: it is not begun again.
+    #[error("cannot {step} {}: an earlier attempt hangs in the kernel still", path.display())]
+    Hangs {
+        /// What was tried, as a verb.
+        step: &'static str,
+        /// On what.
+        path: PathBuf,
+    },
+    /// A filesystem was asked at an earlier call, and has not answered to this day: it is not asked again.
+    #[error("{} has not answered for {} s", path.display(), since.as_secs())]
+    Silent {
+        /// Where it is mounted.
+        path: PathBuf,
+        /// For how long.
+        since: std::time::Duration,
     },
     /// A command could not be run.
     #[error("cannot probe {}", device.display())]
@@ -55,6 +83,14 @@ pub enum HostError {
         /// How.
         reason: String,
     },
+    /// Another process has a device for itself.
+    #[error(
+        "{} is still being formatted, or is locked by another process", device.display()
+    )]
+    Claimed {
+        /// The device.
+        device: PathBuf,
+    },
     /// A file of the kernel does not read as documented.
     #[error("cannot understand {}: {reason}", path.display())]
     Format {
@@ -75,16 +111,56 @@ impl HostError {
         }
     }
 
+    /// Whether it says that a filesystem or its device works no more.
+    #[must_use]
+    pub fn is_dead(&self) -> bool {
+        matches!(self, Self::Io { source, .. }
+            if super::vitals::is_dead(source.kind(), source.raw_os_error()))
+    }
+
+    /// Whether the kernel says that what is on a disk contradicts itself (EUCLEAN, or EBADMSG for a wrong
+    /// checksum).
+    #[must_use]
+    pub fn is_corruption(&self) -> bool {
+        use nix::errno::Errno::{EBADMSG, EUCLEAN};
+        let codes = [EUCLEAN, EBADMSG].map(|errno| errno as i32);
+        matches!(self, Self::Io { source, .. }
+            if source.raw_os_error().is_some_and(|code| codes.contains(&code)))
+    }
+
     /// The kind of the system's error, where it is one.
     #[must_use]
     pub fn io_kind(&self) -> Option<io::ErrorKind> {
         match self {
             Self::Io { source, .. } => Some(source.kind()),
-            Self::Late { .. }
+            Self::Symlink { .. }
+            | Self::Late { .. }
+            | Self::Hangs { .. }
+            | Self::Silent { .. }
             | Self::Probe { .. }
             | Self::Unclear { .. }
             | Self::Changed { .. }
+            | Self::Claimed { .. }
             | Self::Format { .. } => None,
+        }
+    }
+
+    /// Whether a filesystem answers that it cannot be read at all (`EIO`).
+    #[must_use]
+    pub fn is_unreadable(&self) -> bool {
+        match self {
+            Self::Io { source, .. } => {
+                source.raw_os_error().map(Errno::from_raw) == Some(Errno::EIO)
+            }
+            Self::Symlink { .. }
+            | Self::Late { .. }
+            | Self::Hangs { .. }
+            | Self::Silent { .. }
+            | Self::Claimed { .. }
+            | Self::Probe { .. }
+            | Self::Unclear { .. }
+            | Self::Changed { .. }
+            | Self::Format { .. } => false,
         }
     }
 }

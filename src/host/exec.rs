@@ -5,7 +5,9 @@ use std::fmt::{self, Debug};
 use std::process::Stdio;
 
 use async_trait::async_trait;
+use tokio::io::{AsyncRead, AsyncReadExt};
 
+use super::claim::Claim;
 use crate::base::Deadline;
 
 /// Runs external commands.
@@ -23,6 +25,7 @@ pub trait Exec: Debug + Send + Sync {
 pub struct Command {
     program: OsString,
     args: Vec<OsString>,
+    claim: Option<Claim>,
 }
 
 /// What a command left behind.
@@ -76,7 +79,15 @@ impl Command {
         Self {
             program: program.into(),
             args: Vec::new(),
+            claim: None,
         }
+    }
+
+    /// A command that holds a claim for as long as it runs, also beyond the life of this process.
+    #[must_use]
+    pub fn holding(mut self, claim: &Claim) -> Self {
+        self.claim = Some(claim.clone());
+        self
     }
 
     /// With one more argument.
@@ -150,6 +161,9 @@ impl Debug for Command {
     }
 }
 
+/// What is kept of each output. A check of a filesystem that is in pieces prints a line for each piece.
+const MOST: u64 = 8 << 10;
+
 /// Runs commands as child processes.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Processes;
@@ -157,14 +171,20 @@ pub struct Processes;
 #[async_trait]
 impl Exec for Processes {
     async fn run(&self, command: &Command, deadline: Deadline) -> Result<Output, ExecError> {
+        let stdin = match &command.claim {
+            Some(claim) => claim
+                .to_stdin()
+                .map_err(|error| command.fail(Failure::Start(error)))?,
+            None => Stdio::null(),
+        };
         #[expect(
             clippy::disallowed_methods,
             reason = "the one place that starts processes"
         )]
-        let child = tokio::process::Command::new(&command.program)
+        let mut child = tokio::process::Command::new(&command.program)
             .args(&command.args)
             .env("LC_ALL", "C")
-            .stdin(Stdio::null())
+            .stdin(stdin)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             // Out of the terminal's group: Ctrl-C is for the driver, which lets running calls finish.
@@ -177,17 +197,35 @@ impl Exec for Processes {
                     _ => Failure::Start(error),
                 })
             })?;
-        let output = deadline
-            .bound(child.wait_with_output())
+        let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+        let ended = async { tokio::try_join!(child.wait(), kept(stdout), kept(stderr)) };
+        let (status, stdout, stderr) = deadline
+            .bound(ended)
             .await
             .map_err(|_| command.fail(Failure::Deadline))?
             .map_err(|error| command.fail(Failure::Start(error)))?;
         Ok(Output {
-            code: output.status.code(),
-            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
-            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+            code: status.code(),
+            stdout,
+            stderr,
         })
     }
+}
+
+/// Reads to the end, and keeps the first [`MOST`] bytes.
+async fn kept(pipe: Option<impl AsyncRead + Unpin>) -> std::io::Result<String> {
+    let Some(mut pipe) = pipe else {
+        return Ok(String::new());
+    };
+    let mut kept = Vec::new();
+    (&mut pipe).take(MOST).read_to_end(&mut kept).await?;
+    // A command that cannot write waits, or is ended by a signal.
+    let left_out = tokio::io::copy(&mut pipe, &mut tokio::io::sink()).await?;
+    let mut text = String::from_utf8_lossy(&kept).into_owned();
+    if left_out > 0 {
+        text.push_str(&format!("\n({left_out} bytes more)"));
+    }
+    Ok(text)
 }
 
 #[cfg(test)]
@@ -222,6 +260,19 @@ mod tests {
             error.to_string(),
             "`no-such-tool`: the program is not installed"
         );
+    }
+
+    #[tokio::test]
+    async fn of_a_long_output_the_beginning_is_kept_and_the_command_still_ends() {
+        let command = Command::new("seq").arg("1000000");
+        let output = run(&command, Duration::from_secs(30)).await.unwrap();
+        assert!(output.stdout.starts_with("1\n2\n"));
+        assert!(
+            output.stdout.ends_with(" bytes more)"),
+            "{}",
+            output.stdout.len()
+        );
+        assert!(output.stdout.len() < 20_000, "{}", output.stdout.len());
     }
 
     #[tokio::test]

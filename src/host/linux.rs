@@ -4,17 +4,24 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
+use nix::mount::MntFlags;
 
+use super::blocking::blocking;
+use super::changes::Announcer;
 use super::error::{HostError, Result};
 use super::exec::Exec;
+use super::once::Once;
+use super::serial::Serials;
 use super::{
-    Content, Device, Entry, Host, Mount, MountDevice, Usage, blockdev, device, entry, filesystem,
-    mount, mountinfo, stats,
+    Changes, Claim, Clues, Content, Device, Entry, Flushed, Holder, Host, Link, Mount, MountDevice,
+    Sought, Traces, Vitals, blockdev, claim, device, entry, flush, holder, mount, mount_watch,
+    mountinfo, search, vitals, walk, wipe,
 };
 use crate::base::Deadline;
-use crate::model::{Bytes, Filesystem};
+use crate::model::{Bytes, Filesystem, MountFlags};
 
 /// Where the kernel's file systems are.
 #[derive(Debug, Clone)]
@@ -42,13 +49,22 @@ impl Default for Roots {
 pub struct Linux {
     exec: Arc<dyn Exec>,
     roots: Roots,
+    serials: Serials,
+    announcer: Announcer,
+    once: Once,
 }
 
 impl Linux {
     /// The machine, which runs its probes through `exec`.
     #[must_use]
     pub fn new(exec: Arc<dyn Exec>, roots: Roots) -> Self {
-        Self { exec, roots }
+        Self {
+            exec,
+            roots,
+            serials: Serials::default(),
+            announcer: Announcer::default(),
+            once: Once::default(),
+        }
     }
 
     fn mountinfo(&self) -> PathBuf {
@@ -56,62 +72,62 @@ impl Linux {
     }
 }
 
-/// Runs a blocking call off the runtime and waits for it until the deadline.
-async fn blocking<T: Send + 'static>(
-    deadline: Deadline,
-    step: &'static str,
-    path: &Path,
-    call: impl FnOnce() -> Result<T> + Send + 'static,
-) -> Result<T> {
-    match deadline.bound(tokio::task::spawn_blocking(call)).await {
-        Ok(Ok(result)) => result,
-        Ok(Err(error)) => match error.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            // Only a runtime that goes down cancels it.
-            Err(_) => std::future::pending().await,
-        },
-        Err(_) => Err(HostError::Late {
-            step,
-            path: path.to_owned(),
-        }),
-    }
-}
-
-fn read_mounts(table: &Path) -> Result<Vec<Mount>> {
-    let bytes = fs::read(table).map_err(|error| HostError::io("read", table, error))?;
-    mountinfo::parse(&bytes).map_err(|error| HostError::Format {
-        path: table.to_owned(),
-        reason: error.to_string(),
-    })
-}
-
 #[async_trait]
 impl Host for Linux {
     async fn devices(&self, deadline: Deadline) -> Result<Vec<Device>> {
         let Roots { sys, dev, .. } = self.roots.clone();
-        let path = sys.clone();
-        blocking(deadline, "list", &path, move || device::scan(&sys, &dev)).await
+        let (path, serials) = (sys.clone(), self.serials.clone());
+        blocking(deadline, "list", &path, move || {
+            device::scan(&sys, &dev, &serials)
+        })
+        .await
     }
 
-    async fn device_link(&self, deadline: Deadline, name: &str) -> Result<Option<PathBuf>> {
-        let path = self.roots.dev.join("disk/by-id").join(name);
-        self.link(deadline, &path).await
+    async fn device(&self, deadline: Deadline, name: &str) -> Result<Option<Device>> {
+        let Roots { sys, dev, .. } = self.roots.clone();
+        let path = sys.join("block").join(name);
+        let (serials, name) = (self.serials.clone(), name.to_owned());
+        blocking(deadline, "look at", &path, move || {
+            device::named(&sys, &dev, &serials, &name)
+        })
+        .await
     }
 
-    async fn link(&self, deadline: Deadline, path: &Path) -> Result<Option<PathBuf>> {
-        let link = path.to_owned();
-        blocking(deadline, "read the link", path, move || entry::link(&link)).await
+    async fn search(&self, deadline: Deadline, clues: &Clues) -> Result<Traces> {
+        let Roots { sys, dev, .. } = self.roots.clone();
+        let (path, serials, clues) = (sys.clone(), self.serials.clone(), clues.clone());
+        blocking(deadline, "search", &path, move || {
+            search::search(&sys, &dev, &serials, &clues)
+        })
+        .await
+    }
+
+    async fn dangling_links(&self, deadline: Deadline) -> Result<Vec<Link>> {
+        let dev = self.roots.dev.clone();
+        let path = dev.join("disk/by-id");
+        blocking(deadline, "list", &path, move || search::dangling(&dev)).await
+    }
+
+    fn changes(&self, directory: Option<&Path>) -> Changes {
+        self.announcer.changes(&self.roots.proc, directory)
     }
 
     async fn mounts(&self, deadline: Deadline) -> Result<Vec<Mount>> {
         let table = self.mountinfo();
         let path = table.clone();
-        blocking(deadline, "read", &path, move || read_mounts(&table)).await
+        let dev = self.roots.dev.clone();
+        blocking(deadline, "read", &path, move || {
+            let mut mounts = mountinfo::read(&table)?;
+            let of_dev = entry::filesystem(&dev)?;
+            mountinfo::settle_dev(&mut mounts, of_dev);
+            Ok(mounts)
+        })
+        .await
     }
 
-    async fn canonical(&self, deadline: Deadline, path: &Path) -> Result<PathBuf> {
+    async fn real(&self, deadline: Deadline, path: &Path) -> Result<PathBuf> {
         let given = path.to_owned();
-        blocking(deadline, "resolve", path, move || entry::canonical(&given)).await
+        blocking(deadline, "resolve", path, move || walk::real(&given)).await
     }
 
     async fn entry(&self, deadline: Deadline, path: &Path) -> Result<Entry> {
@@ -122,7 +138,7 @@ impl Host for Linux {
     async fn make_directory(&self, deadline: Deadline, path: &Path) -> Result<()> {
         let given = path.to_owned();
         blocking(deadline, "make the directory", path, move || {
-            entry::make_directory(&given)
+            walk::make_directory(&given)
         })
         .await
     }
@@ -130,7 +146,7 @@ impl Host for Linux {
     async fn make_file(&self, deadline: Deadline, path: &Path) -> Result<()> {
         let given = path.to_owned();
         blocking(deadline, "make the file", path, move || {
-            entry::make_file(&given)
+            walk::make_file(&given)
         })
         .await
     }
@@ -149,21 +165,55 @@ impl Host for Linux {
         let survey = blocking(deadline, "read", &device.path, move || {
             mount::check_number(&chosen)?;
             blockdev::survey(&path, size).map_err(|error| HostError::io("read", &path, error))
-        })
-        .await?;
+        });
         let command = blockdev::probe_command(&device.path);
-        let probe = self
-            .exec
-            .run(&command, deadline)
-            .await
-            .map_err(|source| HostError::Probe {
-                device: device.path.clone(),
-                source: Box::new(source),
-            })?;
+        let (survey, probe) = tokio::join!(survey, self.exec.run(&command, deadline));
+        let survey = survey?;
+        let probe = probe.map_err(|source| HostError::Probe {
+            device: device.path.clone(),
+            source: Box::new(source),
+        })?;
         blockdev::judge(&probe, &survey).map_err(|reason| HostError::Unclear {
             device: device.path.clone(),
             reason,
         })
+    }
+
+    async fn begins_blank(&self, deadline: Deadline, device: &Device) -> Result<bool> {
+        let chosen = device.clone();
+        blocking(deadline, "glance at", &device.path, move || {
+            blockdev::begins_blank(&chosen)
+        })
+        .await
+    }
+
+    async fn claim(&self, deadline: Deadline, device: &Device) -> Result<Claim> {
+        claim::claim(deadline, device).await
+    }
+
+    async fn wipe(&self, deadline: Deadline, device: &Device) -> Result<()> {
+        let chosen = device.clone();
+        blocking(deadline, "wipe", &device.path, move || wipe::wipe(&chosen)).await
+    }
+
+    async fn flush_device(&self, deadline: Deadline, device: &Device) -> Result<()> {
+        let path = device.path.clone();
+        blocking(deadline, "flush", &device.path, move || {
+            fs::File::open(&path)
+                .and_then(|file| file.sync_all())
+                .map_err(|error| HostError::io("flush", &path, error))
+        })
+        .await
+    }
+
+    async fn has_errors(&self, deadline: Deadline, device: &Device) -> Result<bool> {
+        let (path, size) = (device.path.clone(), device.size);
+        blocking(deadline, "read", &device.path, move || {
+            blockdev::read_stated(&path, size)
+                .map(|stated| stated.ext_errors)
+                .map_err(|error| HostError::io("read", &path, error))
+        })
+        .await
     }
 
     async fn filesystem_size(
@@ -174,8 +224,8 @@ impl Host for Linux {
     ) -> Result<Option<Bytes>> {
         let (path, size) = (device.path.clone(), device.size);
         blocking(deadline, "read", &device.path, move || {
-            blockdev::read_head(&path, size)
-                .map(|head| filesystem::stated_size(filesystem, &head))
+            blockdev::read_stated(&path, size)
+                .map(|stated| stated.size(filesystem))
                 .map_err(|error| HostError::io("read", &path, error))
         })
         .await
@@ -208,28 +258,110 @@ impl Host for Linux {
     async fn remount_read_only(&self, deadline: Deadline, target: &Path) -> Result<()> {
         let (table, point) = (self.mountinfo(), target.to_owned());
         blocking(deadline, "remount read-only", target, move || {
-            let mounts = read_mounts(&table)?;
-            let existing = mounts
-                .iter()
-                .rfind(|mount| mount.point == point)
-                .ok_or_else(|| {
-                    let absent = std::io::Error::from(std::io::ErrorKind::NotFound);
-                    HostError::io("remount read-only", &point, absent)
-                })?;
-            mount::remount_read_only(existing)
+            mount::remount_read_only(&mountinfo::topmost("remount read-only", &table, &point)?)
+        })
+        .await
+    }
+
+    async fn restrict(&self, deadline: Deadline, target: &Path, flags: &MountFlags) -> Result<()> {
+        let (table, point, flags) = (self.mountinfo(), target.to_owned(), flags.clone());
+        blocking(deadline, "restrict", target, move || {
+            mount::restrict(&mountinfo::topmost("restrict", &table, &point)?, &flags)
         })
         .await
     }
 
     async fn unmount(&self, deadline: Deadline, target: &Path) -> Result<()> {
         let given = target.to_owned();
-        blocking(deadline, "unmount", target, move || mount::unmount(&given)).await
+        blocking(deadline, "unmount", target, move || {
+            mount::unmount(&given, MntFlags::empty())
+        })
+        .await
     }
 
-    async fn usage(&self, deadline: Deadline, path: &Path) -> Result<Usage> {
-        let given = path.to_owned();
-        blocking(deadline, "take statistics of", path, move || {
-            stats::usage(&given)
+    async fn detach(&self, deadline: Deadline, target: &Path) -> Result<()> {
+        let given = target.to_owned();
+        blocking(deadline, "detach", target, move || {
+            mount::unmount(&given, MntFlags::MNT_DETACH)
+        })
+        .await
+    }
+
+    async fn mounts_change(&self, deadline: Deadline) -> Result<()> {
+        let (path, within) = (self.mountinfo(), deadline.remaining());
+        let table = path.clone();
+        // The wait ends by itself; one that ends late is no call that hangs.
+        let ample = Deadline::after(within + Duration::from_secs(10));
+        let waited = blocking(ample, "watch", &path, move || {
+            mount_watch::change(&table, within)
+        });
+        match waited.await {
+            Err(HostError::Late { .. }) => Ok(()),
+            other => other,
+        }
+    }
+
+    async fn holders(&self, deadline: Deadline, sought: &Sought) -> Result<Vec<Holder>> {
+        let Roots { sys, proc, .. } = self.roots.clone();
+        let (path, sought) = (proc.clone(), sought.clone());
+        // What was found by then is to be told, and takes a moment.
+        let end = Deadline::after(deadline.remaining() * 3 / 4);
+        blocking(deadline, "search", &path, move || {
+            Ok(holder::find(&proc, &sys, &sought, end))
+        })
+        .await
+    }
+
+    async fn flush(&self, deadline: Deadline, device: &Device) -> Result<Flushed> {
+        let given = device.clone();
+        blocking(deadline, "flush", &device.path, move || {
+            flush::flush(&given)
+        })
+        .await
+    }
+
+    async fn flush_if_free(&self, deadline: Deadline, device: &Device) -> Result<Flushed> {
+        let given = device.clone();
+        let Roots { sys, proc, .. } = self.roots.clone();
+        blocking(deadline, "flush", &device.path, move || {
+            match flush::flush_if_free(&given)? {
+                // A loop device does not claim what it is on.
+                Flushed::Free if holder::is_built_on(&proc, &sys, &Sought::device(&given)) => {
+                    Ok(Flushed::InUse)
+                }
+                other => Ok(other),
+            }
+        })
+        .await
+    }
+
+    async fn vitals(&self, deadline: Deadline, device: &Device, mount: &Mount) -> Result<Vitals> {
+        let (sys, disk, mounted) = (self.roots.sys.clone(), device.clone(), mount.clone());
+        let look = move || Ok(vitals::look(&sys, &disk, &mounted));
+        let step = "take statistics of";
+        let once = self
+            .once
+            .run(mount.number, deadline, step, &mount.point, look);
+        once.await
+    }
+
+    async fn age(&self, deadline: Deadline, device: &Device) -> Result<Duration> {
+        let node = device.path.clone();
+        blocking(deadline, "look at", &device.path, move || entry::age(&node)).await
+    }
+
+    async fn text(&self, deadline: Deadline, path: &Path) -> Result<Option<String>> {
+        let file = path.to_owned();
+        blocking(deadline, "read", path, move || entry::text(&file)).await
+    }
+
+    async fn boot_id(&self, deadline: Deadline) -> Result<String> {
+        let file = self.roots.proc.join("sys/kernel/random/boot_id");
+        let path = file.clone();
+        blocking(deadline, "read", &path, move || {
+            fs::read_to_string(&file)
+                .map(|text| text.trim().to_owned())
+                .map_err(|error| HostError::io("read", &file, error))
         })
         .await
     }
@@ -260,8 +392,6 @@ fn has_sys_resource(status: &str) -> Option<bool> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     #[test]
@@ -269,22 +399,5 @@ mod tests {
         assert_eq!(has_sys_resource("CapEff:\t000001ffffffffff\n"), Some(true));
         assert_eq!(has_sys_resource("CapEff:\t000001fffeffffff\n"), Some(false));
         assert_eq!(has_sys_resource("Name:\tx\n"), None);
-    }
-
-    #[tokio::test]
-    async fn a_call_that_hangs_is_given_up_at_the_deadline() {
-        let (release, hold) = std::sync::mpsc::channel::<()>();
-        let deadline = Deadline::after(Duration::from_millis(20));
-        let result = blocking(deadline, "look at", Path::new("/x"), move || {
-            // Ends when the sender is dropped.
-            let _ = hold.recv();
-            Ok(())
-        })
-        .await;
-        assert_eq!(
-            result.unwrap_err().to_string(),
-            "cannot look at /x: not done at the deadline"
-        );
-        drop(release);
     }
 }

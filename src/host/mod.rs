@@ -2,36 +2,64 @@
 
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use async_trait::async_trait;
 
 use crate::base::Deadline;
-use crate::model::{Bytes, Filesystem};
+use crate::model::{Bytes, Filesystem, MountFlags};
 
+pub mod appearance;
 pub mod blockdev;
+mod blocking;
+pub mod changes;
+pub mod claim;
 pub mod device;
+mod directory;
 pub mod entry;
 pub mod error;
 pub mod exec;
 pub mod filesystem;
+pub mod flush;
+mod hang;
+pub mod holder;
 pub mod linux;
+pub mod memory;
 pub mod mount;
+mod mount_watch;
 pub mod mountinfo;
+mod once;
+pub mod record;
 mod samples;
+pub mod search;
+mod serial;
 pub mod stats;
+mod superblock;
+mod uevent;
+pub mod vitals;
+mod walk;
+mod wipe;
 
 #[cfg(test)]
 pub(crate) mod fake;
 
+pub use appearance::Appearance;
 pub use blockdev::Content;
+pub use changes::Changes;
+pub use claim::{Claim, TICK as CLAIM_TICK};
 pub use device::{Device, Number};
 pub use entry::Entry;
 pub use error::{HostError, Result};
 pub use exec::{Command, Exec, ExecError, Failure, Output, Processes};
+pub use flush::Flushed;
+pub use holder::{Holder, Sought};
 pub use linux::{Linux, Roots};
 pub use mount::MountDevice;
 pub use mountinfo::Mount;
+pub use record::Records;
+pub use search::{Clues, Link, Traces};
 pub use stats::{Amount, Usage};
+pub use vitals::Vitals;
 
 /// The machine: what is there, and what changes mounts. Every call returns by its deadline.
 #[async_trait]
@@ -39,19 +67,26 @@ pub trait Host: Debug + Send + Sync {
     /// All whole block devices.
     async fn devices(&self, deadline: Deadline) -> Result<Vec<Device>>;
 
-    /// What the link of this name in udev's `disk/by-id` points to; none where there is none.
-    async fn device_link(&self, deadline: Deadline, name: &str) -> Result<Option<PathBuf>>;
+    /// The whole block device that has this name now; none where no device has it.
+    async fn device(&self, deadline: Deadline, name: &str) -> Result<Option<Device>>;
 
-    /// What a symlink points to, as it is written; none where there is no symlink.
-    async fn link(&self, deadline: Deadline, path: &Path) -> Result<Option<PathBuf>>;
+    /// The devices that may be one disk.
+    async fn search(&self, deadline: Deadline, clues: &Clues) -> Result<Traces>;
+
+    /// udev's links of disks that lead nowhere.
+    async fn dangling_links(&self, deadline: Deadline) -> Result<Vec<Link>>;
+
+    /// Tells from now on when devices come, go or change in size, and when an entry comes into the
+    /// directory.
+    fn changes(&self, directory: Option<&Path>) -> Changes;
 
     /// The mount table, in the kernel's order.
     async fn mounts(&self, deadline: Deadline) -> Result<Vec<Mount>>;
 
-    /// The path as the mount table spells it. Its last part is not followed.
-    async fn canonical(&self, deadline: Deadline, path: &Path) -> Result<PathBuf>;
+    /// A directory with every symlink resolved; as it is given where it is not there.
+    async fn real(&self, deadline: Deadline, path: &Path) -> Result<PathBuf>;
 
-    /// What is at a path, not following a symlink.
+    /// What is at a path. Here and below, no path is taken that leads through a symlink.
     async fn entry(&self, deadline: Deadline, path: &Path) -> Result<Entry>;
 
     /// Makes a directory, and those above it.
@@ -65,6 +100,23 @@ pub trait Host: Debug + Send + Sync {
 
     /// What a device holds that nobody uses. An unclear answer is an error.
     async fn content(&self, deadline: Deadline, device: &Device) -> Result<Content>;
+
+    /// Whether the first bytes of a device are zero, where superblocks are: a glance, which proves nothing.
+    async fn begins_blank(&self, deadline: Deadline, device: &Device) -> Result<bool>;
+
+    /// Takes a device for as long as the claim, or a command that it was given to, lives. Waits for
+    /// whoever has it: a mkfs that outlived the process that began it, or udev for a moment.
+    async fn claim(&self, deadline: Deadline, device: &Device) -> Result<Claim>;
+
+    /// Zeroes what was found on a device that nobody uses, where [`Host::content`] looks. The only write
+    /// of the driver itself to a device: whoever calls it must know whose the content is.
+    async fn wipe(&self, deadline: Deadline, device: &Device) -> Result<()>;
+
+    /// Waits until everything written to a device is on the disk.
+    async fn flush_device(&self, deadline: Deadline, device: &Device) -> Result<()>;
+
+    /// Whether an ext filesystem on a device is marked as having errors.
+    async fn has_errors(&self, deadline: Deadline, device: &Device) -> Result<bool>;
 
     /// The size that the superblock on a device states; none where there is no such superblock.
     async fn filesystem_size(
@@ -86,11 +138,39 @@ pub trait Host: Debug + Send + Sync {
     /// Makes the topmost mount at a path read-only; other mounts of the filesystem stay as they are.
     async fn remount_read_only(&self, deadline: Deadline, target: &Path) -> Result<()>;
 
+    /// Adds options of one mount to those that the topmost one at a path has.
+    async fn restrict(&self, deadline: Deadline, target: &Path, flags: &MountFlags) -> Result<()>;
+
     /// Removes the topmost mount at a path.
     async fn unmount(&self, deadline: Deadline, target: &Path) -> Result<()>;
 
-    /// How full the filesystem at a path is.
-    async fn usage(&self, deadline: Deadline, path: &Path) -> Result<Usage>;
+    /// Removes the topmost mount at a path from sight, also if it is in use.
+    async fn detach(&self, deadline: Deadline, target: &Path) -> Result<()>;
+
+    /// Waits until a mount has come or gone since the call, or until the deadline.
+    async fn mounts_change(&self, deadline: Deadline) -> Result<()>;
+
+    /// Who keeps a mount or a device in use, as far as it was found by the deadline.
+    async fn holders(&self, deadline: Deadline, sought: &Sought) -> Result<Vec<Holder>>;
+
+    /// Writes what the kernel holds for a device.
+    async fn flush(&self, deadline: Deadline, device: &Device) -> Result<Flushed>;
+
+    /// The same, unless a filesystem or another device uses it, in whatever mount namespace.
+    async fn flush_if_free(&self, deadline: Deadline, device: &Device) -> Result<Flushed>;
+
+    /// How the filesystem of this device is that is mounted there. A filesystem that once did not
+    /// answer by the deadline is not asked again until it does: that is [`HostError::Silent`], at once.
+    async fn vitals(&self, deadline: Deadline, device: &Device, mount: &Mount) -> Result<Vitals>;
+
+    /// For how long the node of this device has been there.
+    async fn age(&self, deadline: Deadline, device: &Device) -> Result<Duration>;
+
+    /// The text of a file; none where there is no such file.
+    async fn text(&self, deadline: Deadline, path: &Path) -> Result<Option<String>>;
+
+    /// The kernel's id of the machine's current start.
+    async fn boot_id(&self, deadline: Deadline) -> Result<String>;
 
     /// Whether this process may grow a mounted ext filesystem (`CAP_SYS_RESOURCE`).
     async fn may_grow_mounted_ext(&self, deadline: Deadline) -> Result<bool>;

@@ -13,6 +13,7 @@ use super::device::{Device, Number};
 use super::error::{HostError, Result};
 use super::filesystem;
 use super::mountinfo::Mount;
+use super::walk;
 use crate::model::{Filesystem, MountFlags};
 
 /// A filesystem to mount.
@@ -33,50 +34,92 @@ pub struct MountDevice {
 const NONE: Option<&str> = None;
 
 pub(super) fn mount_device(request: &MountDevice) -> Result<()> {
+    const STEP: &str = "mount on";
     let (mut flags, data) = translate(request.filesystem, &request.flags);
     flags.set(MsFlags::MS_RDONLY, request.read_only);
     check_number(&request.device)?;
+    let target = walk::reach(STEP, &request.target)?;
     mount(
         Some(&request.device.path),
-        &request.target,
+        &walk::through(&target),
         Some(request.filesystem.as_str()),
         flags,
         Some(data.as_str()),
     )
-    .map_err(|errno| HostError::io("mount on", &request.target, errno))
+    .map_err(|errno| HostError::io(STEP, &request.target, errno))
 }
 
 pub(super) fn bind(source: &Path, target: &Path) -> Result<()> {
-    mount(Some(source), target, NONE, MsFlags::MS_BIND, NONE)
-        .map_err(|errno| HostError::io("bind onto", target, errno))
+    let source = walk::reach("bind from", source)?;
+    bind_opened(&walk::through(&source), target)
 }
 
 pub(super) fn bind_device(device: &Device, target: &Path) -> Result<()> {
     check_number(device)?;
-    bind(&device.path, target)
+    bind_opened(&device.path, target)
 }
 
-/// Makes one mount read-only and leaves its other options as they are: the system call sets all of
-/// them at once.
+fn bind_opened(source: &Path, target: &Path) -> Result<()> {
+    const STEP: &str = "bind onto";
+    let reached = walk::reach(STEP, target)?;
+    mount(
+        Some(source),
+        &walk::through(&reached),
+        NONE,
+        MsFlags::MS_BIND,
+        NONE,
+    )
+    .map_err(|errno| HostError::io(STEP, target, errno))
+}
+
+/// Makes one mount read-only and leaves its other options as they are.
 pub(super) fn remount_read_only(existing: &Mount) -> Result<()> {
-    let mut flags = MsFlags::MS_BIND | MsFlags::MS_REMOUNT | MsFlags::MS_RDONLY;
-    for (option, flag) in [
-        ("nosuid", MsFlags::MS_NOSUID),
-        ("nodev", MsFlags::MS_NODEV),
-        ("noexec", MsFlags::MS_NOEXEC),
-        ("noatime", MsFlags::MS_NOATIME),
-        ("nodiratime", MsFlags::MS_NODIRATIME),
-        ("relatime", MsFlags::MS_RELATIME),
-    ] {
-        flags.set(flag, existing.has_option(option));
-    }
-    mount(NONE, &existing.point, NONE, flags, NONE)
-        .map_err(|errno| HostError::io("remount read-only", &existing.point, errno))
+    remount("remount read-only", existing, MsFlags::MS_RDONLY)
 }
 
-pub(super) fn unmount(target: &Path) -> Result<()> {
-    umount2(target, MntFlags::UMOUNT_NOFOLLOW)
-        .map_err(|errno| HostError::io("unmount", target, errno))
+/// Adds options of one mount, and leaves the others as they are. Options of the filesystem are passed
+/// over.
+pub(super) fn restrict(existing: &Mount, flags: &MountFlags) -> Result<()> {
+    let mut added = MsFlags::empty();
+    for (option, flag) in OF_ONE_MOUNT {
+        added.set(flag, flags.iter().any(|given| given == option));
+    }
+    remount("restrict", existing, added)
+}
+
+const OF_ONE_MOUNT: [(&str, MsFlags); 7] = [
+    ("ro", MsFlags::MS_RDONLY),
+    ("nosuid", MsFlags::MS_NOSUID),
+    ("nodev", MsFlags::MS_NODEV),
+    ("noexec", MsFlags::MS_NOEXEC),
+    ("noatime", MsFlags::MS_NOATIME),
+    ("nodiratime", MsFlags::MS_NODIRATIME),
+    ("relatime", MsFlags::MS_RELATIME),
+];
+
+/// The system call sets all options of a mount at once.
+fn remount(step: &'static str, existing: &Mount, added: MsFlags) -> Result<()> {
+    let mut flags = MsFlags::MS_BIND | MsFlags::MS_REMOUNT | added;
+    for (option, flag) in OF_ONE_MOUNT {
+        if existing.has_option(option) {
+            flags.insert(flag);
+        }
+    }
+    if flags.contains(MsFlags::MS_NOATIME) {
+        flags.remove(MsFlags::MS_RELATIME);
+    }
+    let reached = walk::reach(step, &existing.point)?;
+    mount(NONE, &walk::through(&reached), NONE, flags, NONE)
+        .map_err(|errno| HostError::io(step, &existing.point, errno))
+}
+
+/// A descriptor of the mount itself would keep it in use, so its last name is looked up anew, below
+/// the descriptor of the directory that it is in.
+pub(super) fn unmount(target: &Path, flags: MntFlags) -> Result<()> {
+    const STEP: &str = "unmount";
+    let place = walk::within(STEP, target)?;
+    umount2(&place.path(), flags | MntFlags::UMOUNT_NOFOLLOW)
+        .map_err(|errno| HostError::io(STEP, target, errno))
 }
 
 /// The device number of a block device node.

@@ -1,10 +1,13 @@
 //! The mount table: `/proc/self/mountinfo`, as proc(5) describes it.
 
 use std::ffi::OsString;
+use std::fs;
+use std::io;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use super::device::{Device, Number};
+use super::error::{HostError, Result};
 
 /// One line of the table.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +26,9 @@ pub struct Mount {
     pub source: PathBuf,
     /// Options of the filesystem, shared by all its mounts.
     pub super_options: String,
+    /// Whether it is of the filesystem under `/dev`, whose files are the nodes of devices. A pod's own
+    /// tmpfs may have a file of any name.
+    pub is_of_dev: bool,
 }
 
 /// A line that does not follow proc(5).
@@ -66,21 +72,26 @@ impl Mount {
     /// Whether it shows this device's node, which is a file of the filesystem under `/dev`.
     #[must_use]
     pub fn is_node_of(&self, device: &Device) -> bool {
-        matches!(self.kind.as_str(), "devtmpfs" | "tmpfs")
-            && self.root.file_name() == device.path.file_name()
+        self.is_of_dev && self.root.file_name() == device.path.file_name()
+    }
+
+    /// Whether it shows a file that has been removed from under `/dev`: the node of a device that left.
+    #[must_use]
+    pub fn is_removed_node(&self) -> bool {
+        self.node_name().is_some()
+            && self
+                .root
+                .to_str()
+                .is_some_and(|root| root.ends_with(REMOVED))
     }
 
     /// The name of the device whose node it shows, also when the device is gone; none where it is no
     /// file right below the root of the filesystem under `/dev`.
     #[must_use]
     pub fn node_name(&self) -> Option<&str> {
-        // What the kernel appends to a name that has been removed.
-        const REMOVED: &str = "//deleted";
         let root = self.root.to_str()?.strip_prefix('/')?;
         let name = root.strip_suffix(REMOVED).unwrap_or(root);
-        let is_node = matches!(self.kind.as_str(), "devtmpfs" | "tmpfs")
-            && !name.is_empty()
-            && !name.contains('/');
+        let is_node = self.is_of_dev && !name.is_empty() && !name.contains('/');
         is_node.then_some(name)
     }
 
@@ -91,15 +102,25 @@ impl Mount {
     }
 }
 
+/// What the kernel appends to a name that has been removed.
+const REMOVED: &str = "//deleted";
+
 fn has(options: &str, option: &str) -> bool {
     options.split(',').any(|given| given == option)
+}
+
+/// Keeps as [`Mount::is_of_dev`] only what is of this filesystem.
+pub(super) fn settle_dev(mounts: &mut [Mount], dev: Number) {
+    for mount in mounts {
+        mount.is_of_dev &= mount.number == dev;
+    }
 }
 
 /// Reads the table, in the kernel's order: of two mounts at one point the later is on top.
 ///
 /// # Errors
 /// On the first line that does not follow proc(5).
-pub fn parse(table: &[u8]) -> Result<Vec<Mount>, InvalidLine> {
+pub fn parse(table: &[u8]) -> std::result::Result<Vec<Mount>, InvalidLine> {
     table
         .split(|&byte| byte == b'\n')
         .filter(|line| !line.is_empty())
@@ -112,7 +133,25 @@ pub fn parse(table: &[u8]) -> Result<Vec<Mount>, InvalidLine> {
         .collect()
 }
 
-fn parse_line(line: &[u8]) -> Result<Mount, &'static str> {
+/// The topmost mount at a place.
+pub(super) fn topmost(step: &'static str, table: &Path, point: &Path) -> Result<Mount> {
+    let mut mounts = read(table)?.into_iter();
+    mounts.rfind(|mount| mount.point == point).ok_or_else(|| {
+        let absent = io::Error::from(io::ErrorKind::NotFound);
+        HostError::io(step, point, absent)
+    })
+}
+
+/// The mount table in a file, in the kernel's order.
+pub(super) fn read(table: &Path) -> Result<Vec<Mount>> {
+    let bytes = fs::read(table).map_err(|error| HostError::io("read", table, error))?;
+    parse(&bytes).map_err(|error| HostError::Format {
+        path: table.to_owned(),
+        reason: error.to_string(),
+    })
+}
+
+fn parse_line(line: &[u8]) -> std::result::Result<Mount, &'static str> {
     let mut fields = line.split(|&byte| byte == b' ');
     let mut next = || fields.next().ok_or("a field is missing");
     let (_id, _parent) = (next()?, next()?);
@@ -124,12 +163,14 @@ fn parse_line(line: &[u8]) -> Result<Mount, &'static str> {
     let options = text(next()?);
     // Optional fields, any number of them, up to a lone hyphen.
     while next()? != b"-" {}
+    let kind = text(next()?);
     Ok(Mount {
+        is_of_dev: matches!(kind.as_str(), "devtmpfs" | "tmpfs"),
         number,
         root,
         point,
         options,
-        kind: text(next()?),
+        kind,
         source: path(next()?),
         super_options: text(next()?),
     })
@@ -174,6 +215,17 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn a_file_in_the_memory_of_a_pod_is_no_node_whatever_its_name() {
+        let table = b"36 35 0:5 /vdb /target rw shared:1 - devtmpfs udev rw\n\
+            37 35 0:99 /vdb /pods/volume-subpaths/0 rw - tmpfs tmpfs rw\n";
+        let mut mounts = parse(table).unwrap();
+        settle_dev(&mut mounts, "0:5".parse().unwrap());
+        let device = crate::host::fake::disk("vdb", 16, "bp1");
+        let nodes: Vec<_> = mounts.iter().map(|m| m.is_node_of(&device)).collect();
+        assert_eq!(nodes, [true, false]);
+    }
 
     #[test]
     fn optional_fields_are_skipped_and_escapes_undone() {

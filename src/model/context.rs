@@ -16,6 +16,30 @@ pub const FS_TYPE: &str = "fsType";
 /// `volume_context`: `"true"` makes every mount of the volume read-only.
 pub const READ_ONLY: &str = "readOnly";
 
+/// `volume_context`: what is done about a filesystem that is not in order.
+pub const FSCK: &str = "fsck";
+
+/// `volume_context`: when the disk is told which blocks are free.
+pub const DISCARD: &str = "discard";
+
+/// `volume_context`: `"true"` makes a filesystem in which directories can be limited.
+pub const PROJECT_QUOTA: &str = "projectQuota";
+
+/// `volume_context`: size of the filesystem's blocks, in bytes.
+pub const BLOCK_SIZE: &str = "blockSize";
+
+/// `volume_context`: size of its inodes, in bytes.
+pub const INODE_SIZE: &str = "inodeSize";
+
+/// `volume_context`: one inode is made for each so many bytes.
+pub const BYTES_PER_INODE: &str = "bytesPerInode";
+
+/// `volume_context`: the filesystem's label.
+pub const LABEL: &str = "label";
+
+/// `volume_context`: more options of mkfs.
+pub const MKFS_OPTIONS: &str = "mkfsOptions";
+
 /// The value under a key, whose name compares without case. None where it is absent or empty.
 #[must_use]
 pub fn get<'a>(

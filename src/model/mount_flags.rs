@@ -1,5 +1,6 @@
 //! Mount flags, as a capability carries them: one option an entry.
 
+use std::borrow::Cow;
 use std::fmt;
 
 /// Options that were checked to be options and nothing else.
@@ -13,7 +14,7 @@ pub struct InvalidMountFlag {
     /// The flag.
     pub flag: String,
     /// What is wrong with it.
-    pub reason: &'static str,
+    pub reason: Cow<'static, str>,
 }
 
 /// Words that mount(8) does not pass on as options of a filesystem but acts on: they would turn one
@@ -45,16 +46,31 @@ impl MountFlags {
     ///
     /// # Errors
     /// On a flag that is empty, holds control characters, holds more than one option, names
-    /// another device, or is an operation rather than an option. What an option means is for the kernel to know.
+    /// another device, or is an operation rather than an option. Whether a filesystem takes it is for
+    /// [`MountFlags::fit`] to say.
     pub fn new(flags: impl IntoIterator<Item = String>) -> Result<Self, InvalidMountFlag> {
         flags
             .into_iter()
             .map(|flag| match defect(&flag) {
-                Some(reason) => Err(InvalidMountFlag { flag, reason }),
+                Some(reason) => Err(InvalidMountFlag {
+                    flag,
+                    reason: reason.into(),
+                }),
                 None => Ok(flag),
             })
             .collect::<Result<_, _>>()
             .map(Self)
+    }
+
+    /// These and more, each once.
+    #[must_use]
+    pub fn and(mut self, more: impl IntoIterator<Item = &'static str>) -> Self {
+        for flag in more {
+            if !self.iter().any(|given| given == flag) {
+                self.0.push(flag.to_owned());
+            }
+        }
+        self
     }
 
     /// The flags.
@@ -78,7 +94,7 @@ impl MountFlags {
 }
 
 /// The name of an option.
-fn option(flag: &str) -> &str {
+pub(super) fn option(flag: &str) -> &str {
     flag.split('=').next().unwrap_or_default()
 }
 

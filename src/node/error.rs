@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::find::FindError;
 use super::plan::Refusal;
 use crate::host::{ExecError, HostError};
-use crate::model::{Bytes, DiskId, MountFlags, Serial};
+use crate::model::{Bytes, DiskId, InvalidTuning, MountFlags, Serial};
 
 /// The result of a verb.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -37,6 +37,33 @@ pub enum Error {
         /// How.
         #[source]
         source: FindError,
+    },
+    /// The path is not where volumes go.
+    #[error(
+        "volume {volume}: {field} {} is not below {}, which --kubelet-dir names",
+        path.display(), directory.display()
+    )]
+    Outside {
+        /// The volume.
+        volume: DiskId,
+        /// The field.
+        field: &'static str,
+        /// Its value.
+        path: PathBuf,
+        /// The only directory for volumes.
+        directory: PathBuf,
+    },
+    /// Somebody uses what should come off.
+    #[error("volume {volume}: {verb} is refused: {what} is in use by {by}")]
+    InUse {
+        /// The volume.
+        volume: DiskId,
+        /// The verb.
+        verb: &'static str,
+        /// What is in use.
+        what: String,
+        /// By whom.
+        by: String,
     },
     /// The state of the node forbids it.
     #[error("volume {volume}: {verb} is refused")]
@@ -83,6 +110,28 @@ pub enum Error {
         /// What was asked for.
         required: Bytes,
     },
+    /// The device is larger than the caller allows; nothing shrinks.
+    #[error(
+        "volume {volume}: {device} has {size}, at most {limit} are wanted, and nothing is ever shrunk"
+    )]
+    TooLarge {
+        /// The volume.
+        volume: DiskId,
+        /// The device.
+        device: String,
+        /// Its size.
+        size: Bytes,
+        /// What is allowed.
+        limit: Bytes,
+    },
+    /// A file of settings is not as it must be.
+    #[error("{}: {reason}", file.display())]
+    Setting {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong, by its field.
+        reason: String,
+    },
     /// The host said no.
     #[error("volume {volume}: {verb} failed")]
     Host {
@@ -107,18 +156,37 @@ pub enum Error {
     },
     /// A filesystem needs a person.
     #[error(
-        "volume {volume}: the filesystem on {device} is damaged beyond what may be repaired unasked \
-         (e2fsck -p ended with {code:?}); run e2fsck by hand: {said}"
+        "volume {volume}: the filesystem on {device} is damaged beyond what may be repaired unasked: {why}"
     )]
     Broken {
         /// The volume.
         volume: DiskId,
         /// The device.
         device: String,
-        /// The exit code.
-        code: Option<i32>,
-        /// What the check said.
-        said: String,
+        /// How that is known, and what to run.
+        why: String,
+    },
+    /// The filesystem cannot be made as the class wants it.
+    #[error("volume {volume}: volume_context")]
+    Tuning {
+        /// The volume.
+        volume: DiskId,
+        /// Which parameter.
+        #[source]
+        source: InvalidTuning,
+    },
+    /// Other volumes' tools have the memory.
+    #[error(
+        "volume {volume}: no room for its filesystem tool by the deadline: it needs about {need} MiB of the {all} MiB \
+         for such tools (--tool-memory)"
+    )]
+    NoRoom {
+        /// The volume.
+        volume: DiskId,
+        /// What its tool takes, in MiB.
+        need: u32,
+        /// What there is for all, in MiB.
+        all: u32,
     },
     /// The kernel asks for more rights.
     #[error(

@@ -1,11 +1,9 @@
 //! Growing: the filesystem follows its device while it is in use.
 
 use std::sync::Arc;
-use std::time::Duration;
-
-use tokio::time::MissedTickBehavior;
 
 use super::observe::{Quick, mounts_of, quick};
+use super::place::not_there;
 use super::plan;
 use super::request::Expand;
 use super::run::Subject;
@@ -15,9 +13,6 @@ use crate::host::{Device, Entry, Mount};
 use crate::model::Bytes;
 
 const VERB: &str = "expanding";
-
-/// How often to look whether the device has grown.
-const TICK: Duration = Duration::from_millis(100);
 
 impl Node {
     /// Grows a volume's filesystem and answers the size of its device. Repeatable; the deadline
@@ -40,6 +35,14 @@ impl Node {
         let volume = &request.volume;
         let device = self.device_at(request).await?;
         let device = self.wait_for_size(request, device, deadline).await?;
+        if let Some(limit) = request.limit.filter(|limit| device.size > *limit) {
+            return Err(Error::TooLarge {
+                volume: volume.id.clone(),
+                device: device.to_string(),
+                size: device.size,
+                limit,
+            });
+        }
         let at = Quick::new(volume, VERB);
         let mounts = mounts_of(&device, &self.mounts(at).await?, &[]);
         let filesystem = mounts.first().and_then(|mount| mount.kind.parse().ok());
@@ -59,7 +62,9 @@ impl Node {
         let subject = Subject {
             volume,
             device: Some(&device),
+            proof: None,
             verb: VERB,
+            deadline,
         };
         self.run(subject, &steps).await?;
         Ok(device.size)
@@ -77,12 +82,13 @@ impl Node {
         let Some(device) = self.present(volume, VERB).await? else {
             return Err(not_here("no device with its serial is on this node"));
         };
+        self.place(&request.path, at).await.map_err(not_there)?;
         // The path of a device says nothing: orchestrators name a directory above it.
         if request.block {
             return Ok(device);
         }
         let mounts = self.mounts(at).await?;
-        let spot = self.spot(request.path.as_path(), &mounts, at).await?;
+        let spot = self.spot(&request.path, &mounts, at).await?;
         let is_mounted = spot
             .mount
             .as_ref()
@@ -100,10 +106,9 @@ impl Node {
         deadline: Deadline,
     ) -> Result<Device> {
         let required = request.required.unwrap_or_default();
-        let mut ticks = tokio::time::interval(TICK);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut changes = None;
         while device.size < required {
-            if deadline.remaining() <= TICK {
+            if !self.await_change(&mut changes, deadline).await {
                 return Err(Error::NotGrown {
                     volume: request.volume.id.clone(),
                     device: device.to_string(),
@@ -111,7 +116,6 @@ impl Node {
                     required,
                 });
             }
-            ticks.tick().await;
             device = self.device_at(request).await?;
         }
         Ok(device)

@@ -1,49 +1,30 @@
 //! From a disk to its device. A device is accepted by its serial or its recorded mark, never by name
 //! or by a link alone.
 
-use std::path::{Path, PathBuf};
+use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::time::Duration;
 
-use tokio::time::MissedTickBehavior;
+use tokio::time::Instant;
 
+use super::mark::{self, Mark};
 use super::observe::{Quick, quick};
 use super::request::Volume;
 use super::{Error, Node, Result};
 use crate::base::Deadline;
-use crate::host::Device;
-use crate::model::Serial;
+use crate::host::{Appearance, Changes, Clues, Device, Link, Traces};
+use crate::model::{DiskId, Serial};
 
-/// How often to look for a device that is not there yet.
-const TICK: Duration = Duration::from_millis(50);
-
-/// What udev calls a disk with a serial, by transport.
-const LINK_PREFIXES: [&str; 2] = ["virtio-", "nvme-Alibaba_Cloud_Elastic_Block_Storage_"];
-
-/// A symlink that claims to lead to the disk.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Link {
-    /// The link.
-    pub path: PathBuf,
-    /// What it says.
-    pub target: PathBuf,
-}
-
-/// All symlinks that claim to lead to a disk.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Links {
-    /// udev's.
-    pub by_id: Vec<Link>,
-    /// The one in the device directory of the fake cloud.
-    pub marked: Option<Link>,
-}
+/// Waiting ends so long before the caller's deadline, that the answer still reaches it.
+const MARGIN: Duration = Duration::from_millis(50);
 
 /// What a look around gave.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Sighting {
     /// The device.
     Here(Device),
-    /// Not yet; what there is instead.
-    NotYet(String),
+    /// Not yet; what speaks of it so far.
+    NotYet(Vec<String>),
 }
 
 /// Why no device is accepted, and waiting will not help.
@@ -67,32 +48,66 @@ pub enum FindError {
         /// What is there.
         identity: String,
     },
+    /// A device shows the beginning of the serial, and cannot show more.
+    #[error(
+        "serial {serial} is longer than what a device shows, and another disk could begin alike: {devices}; if \
+         that is the disk, say so with `diskplugin mark` on this node"
+    )]
+    Cut {
+        /// The serial.
+        serial: Serial,
+        /// The devices.
+        devices: String,
+    },
+    /// A person's word and the kernel's do not agree.
+    #[error("{device} is marked as this disk, but has serial {serial}: remove the mark")]
+    Contradicted {
+        /// The device.
+        device: String,
+        /// Its serial.
+        serial: Serial,
+    },
+    /// A person's words do not agree.
+    #[error("{device} is marked as this disk and as {other}: remove the mark that is wrong")]
+    MarkedTwice {
+        /// The device.
+        device: String,
+        /// The other disk.
+        other: DiskId,
+    },
 }
 
-/// Decides which device the disk is.
+/// Decides which device the disk is; `vouched` is the device that a person's mark says it is, in its
+/// present appearance.
 ///
 /// # Errors
-/// When more than one device answers to the serial, or a link leads to another disk.
+/// When more than one device answers to the serial, a link leads to another disk, or a mark is contradicted.
 pub fn sight(
     serial: &Serial,
-    devices: &[Device],
-    links: &Links,
+    traces: &Traces,
+    vouched: Option<&str>,
 ) -> std::result::Result<Sighting, FindError> {
+    let devices = &traces.devices;
     let mut matching: Vec<&Device> = devices
         .iter()
         .filter(|device| device.serial.as_ref() == Some(serial))
         .collect();
-    if let Some(marked) = marked(serial, devices, links)? {
+    if let Some(marked) = marked(serial, traces)? {
         let file = &marked.backing_file;
         matching.extend(devices.iter().filter(|device| device.backing_file == *file));
     }
+    if let Some(device) = vouched_for(serial, traces, vouched)? {
+        matching.push(device);
+    }
+    // A link and a person may lead to the same one.
+    let mut seen = BTreeSet::new();
+    matching.retain(|device| seen.insert(device.number));
     match matching[..] {
-        [] => absent(serial, devices, links),
-        [device] if device.size.0 == 0 => {
-            let text = format!("{device} has it, but no capacity yet");
-            Ok(Sighting::NotYet(text))
-        }
-        [device] => Ok(Sighting::Here(device.clone())),
+        [] => absent(serial, traces).map(Sighting::NotYet),
+        [device] => Ok(match unready(device, traces) {
+            Some(reason) => Sighting::NotYet(vec![reason]),
+            None => Sighting::Here(device.clone()),
+        }),
         _ => Err(FindError::Duplicate {
             serial: serial.clone(),
             devices: list(matching.into_iter()),
@@ -100,16 +115,28 @@ pub fn sight(
     }
 }
 
+/// Why the right device is of no use yet.
+fn unready(device: &Device, traces: &Traces) -> Option<String> {
+    if device.size.0 == 0 {
+        return Some(format!("{device} has it, but no capacity yet"));
+    }
+    traces.without_node.contains(&device.name).then(|| {
+        format!(
+            "{device} has it, but {} is not its node: is /dev that of the host?",
+            device.path.display()
+        )
+    })
+}
+
 /// The device behind the link in the device directory, if it bears the mark.
 fn marked<'a>(
     serial: &Serial,
-    devices: &'a [Device],
-    links: &Links,
+    traces: &'a Traces,
 ) -> std::result::Result<Option<&'a Device>, FindError> {
-    let Some(link) = &links.marked else {
+    let Some(link) = &traces.marked else {
         return Ok(None);
     };
-    match behind(&link.target, devices) {
+    match behind(link, &traces.devices) {
         Some(device) if device.mark() == Some(serial.as_str()) => Ok(Some(device)),
         // A loop device that nothing is bound to yet, or not any more.
         Some(device) if device.backing_file.is_none() && device.serial.is_none() => Ok(None),
@@ -118,16 +145,44 @@ fn marked<'a>(
     }
 }
 
+/// The device that a person's mark says is the disk, unless its own serial says so anyway.
+fn vouched_for<'a>(
+    serial: &Serial,
+    traces: &'a Traces,
+    vouched: Option<&str>,
+) -> std::result::Result<Option<&'a Device>, FindError> {
+    let mut devices = traces.devices.iter();
+    let Some(device) = vouched.and_then(|name| devices.find(|device| device.name == name)) else {
+        return Ok(None);
+    };
+    match &device.serial {
+        None => Ok(Some(device)),
+        Some(shown) if shown.is_cut_of(serial) => Ok(Some(device)),
+        Some(shown) if shown == serial => Ok(None),
+        Some(shown) => Err(FindError::Contradicted {
+            device: device.to_string(),
+            serial: shown.clone(),
+        }),
+    }
+}
+
 /// No device has it. A link that leads to another disk is refused at once: it will not change its
 /// mind. One that leads nowhere may be ahead of its device.
-fn absent(
-    serial: &Serial,
-    devices: &[Device],
-    links: &Links,
-) -> std::result::Result<Sighting, FindError> {
+fn absent(serial: &Serial, traces: &Traces) -> std::result::Result<Vec<String>, FindError> {
+    let is_cut = |device: &&Device| {
+        let shown = device.serial.as_ref();
+        shown.is_some_and(|shown| shown.is_cut_of(serial))
+    };
+    let mut cut = traces.devices.iter().filter(is_cut).peekable();
+    if cut.peek().is_some() {
+        return Err(FindError::Cut {
+            serial: serial.clone(),
+            devices: list(cut),
+        });
+    }
     let mut notes = Vec::new();
-    for link in links.by_id.iter().chain(&links.marked) {
-        match behind(&link.target, devices) {
+    for link in traces.by_id.iter().chain(&traces.marked) {
+        match behind(link, &traces.devices) {
             // Were its serial the right one, it would have been found by it.
             Some(device) if device.serial.is_some() => return Err(stale(link, device)),
             Some(device) => notes.push(format!(
@@ -142,22 +197,12 @@ fn absent(
             )),
         }
     }
-    let known: Vec<&Device> = devices
-        .iter()
-        .filter(|device| device.serial.is_some() || device.backing_file.is_some())
-        .collect();
-    notes.push(if known.is_empty() {
-        format!("none of {} devices has a serial", devices.len())
-    } else {
-        format!("there are {}", list(known.into_iter()))
-    });
-    tracing::debug!(disk.serial = %serial, "device is not there yet: {}", notes.join("; "));
-    Ok(Sighting::NotYet(notes.join("; ")))
+    Ok(notes)
 }
 
-/// The device that a link's target names; the link's directory has no say.
-fn behind<'a>(target: &Path, devices: &'a [Device]) -> Option<&'a Device> {
-    let name = target.file_name()?.to_str()?;
+/// The device that a link leads to.
+fn behind<'a>(link: &Link, devices: &'a [Device]) -> Option<&'a Device> {
+    let name = link.leads_to()?;
     devices.iter().find(|device| device.name == name)
 }
 
@@ -179,22 +224,42 @@ fn list<'a>(devices: impl Iterator<Item = &'a Device>) -> String {
 impl Node {
     /// The volume's device, for which it waits until the deadline.
     pub(super) async fn find(&self, volume: &Volume, deadline: Deadline) -> Result<Device> {
-        let mut ticks = tokio::time::interval(TICK);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        const VERB: &str = "finding its device";
+        let start = Instant::now();
+        let mut changes = None;
         loop {
-            ticks.tick().await;
-            let seen = match self.look(volume, "finding its device").await? {
-                Sighting::Here(device) => return Ok(device),
-                Sighting::NotYet(seen) => seen,
+            let notes = match self.look(volume, VERB).await? {
+                Sighting::Here(device) => {
+                    let waited_ms = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
+                    tracing::info!(disk.id = %volume.id, %device, waited_ms, "device found");
+                    return Ok(device);
+                }
+                Sighting::NotYet(notes) => notes,
             };
-            if deadline.remaining() <= TICK {
+            if !self.await_change(&mut changes, deadline).await {
+                let around = self.surroundings(Quick::new(volume, VERB)).await?;
                 return Err(Error::NoDevice {
                     volume: volume.id.clone(),
                     serial: volume.serial.clone(),
-                    seen,
+                    seen: around.tell(volume, notes),
                 });
             }
         }
+    }
+
+    /// Waits until it is time to look again; false when the deadline leaves no time to wait. The
+    /// first call opens the ear and returns at once: only a look after that misses nothing.
+    pub(super) async fn await_change(
+        &self,
+        changes: &mut Option<Changes>,
+        deadline: Deadline,
+    ) -> bool {
+        let Some(changes) = changes else {
+            *changes = Some(self.host.changes(self.settings.device_dir.as_deref()));
+            return true;
+        };
+        let left = deadline.remaining().saturating_sub(MARGIN);
+        Deadline::after(left).bound(changes.next()).await.is_ok()
     }
 
     /// The volume's device, if it is there now.
@@ -211,33 +276,57 @@ impl Node {
 
     async fn look(&self, volume: &Volume, verb: &'static str) -> Result<Sighting> {
         let at = Quick::new(volume, verb);
-        let devices = self.host.devices(quick()).await.map_err(at.failed())?;
-        let mut links = Links::default();
-        // Where the serial alone decides, links have nothing to add.
-        if !devices
-            .iter()
-            .any(|device| device.serial.as_ref() == Some(&volume.serial))
-        {
-            for prefix in LINK_PREFIXES {
-                let name = format!("{prefix}{}", volume.serial);
-                let target = self.host.device_link(quick(), &name).await;
-                if let Some(target) = target.map_err(at.failed())? {
-                    let path = Path::new("disk/by-id").join(name);
-                    links.by_id.push(Link { path, target });
-                }
-            }
-        }
-        if let Some(dir) = &self.settings.device_dir {
-            let path = dir.join(volume.serial.as_str());
-            let target = self.host.link(quick(), &path).await;
-            links.marked = target
-                .map_err(at.failed())?
-                .map(|target| Link { path, target });
-        }
-        sight(&volume.serial, &devices, &links).map_err(|source| Error::Ambiguous {
+        let mark = mark::of(&self.records, &volume.id).await;
+        let mark = mark.map_err(at.failed())?;
+        let clues = Clues {
+            serial: volume.serial.clone(),
+            name: mark.as_ref().map(|mark| mark.appearance.name().to_owned()),
+            directory: self.settings.device_dir.clone(),
+        };
+        let traces = self.host.search(quick(), &clues).await;
+        let traces = traces.map_err(at.failed())?;
+        let unclear = |source| Error::Ambiguous {
             volume: volume.id.clone(),
             source,
-        })
+        };
+        let Some(mark) = mark else {
+            return sight(&volume.serial, &traces, None).map_err(unclear);
+        };
+        let counts = self.counts(&mark, &traces, at).await?;
+        if counts && let Some(other) = self.marked_as(&mark, volume, at).await? {
+            let device = mark.appearance.to_string();
+            return Err(unclear(FindError::MarkedTwice { device, other }));
+        }
+        let vouched = counts.then(|| mark.appearance.name());
+        let mut sighting = sight(&volume.serial, &traces, vouched).map_err(unclear)?;
+        if let (false, Sighting::NotYet(notes)) = (counts, &mut sighting) {
+            notes.push(format!(
+                "it was marked as {}, which has left since",
+                mark.appearance
+            ));
+        }
+        Ok(sighting)
+    }
+
+    /// Whether the marked device has not left since it was marked.
+    async fn counts(&self, mark: &Mark, traces: &Traces, at: Quick<'_>) -> Result<bool> {
+        let boot = self.host.boot_id(quick()).await.map_err(at.failed())?;
+        let mut devices = traces.devices.iter();
+        Ok(devices.any(|device| Appearance::of(&boot, device).as_ref() == Some(&mark.appearance)))
+    }
+
+    /// Another disk that is marked as the same device.
+    async fn marked_as(
+        &self,
+        mark: &Mark,
+        volume: &Volume,
+        at: Quick<'_>,
+    ) -> Result<Option<DiskId>> {
+        let marks = mark::all(&self.records).await.map_err(at.failed())?;
+        let mut others = marks.into_iter().filter(|(disk, _)| *disk != volume.id);
+        Ok(others
+            .find(|(_, other)| other == mark)
+            .map(|(disk, _)| disk))
     }
 }
 
@@ -257,11 +346,29 @@ mod tests {
         }
     }
 
-    fn marked(target: &str) -> Links {
-        Links {
-            by_id: Vec::new(),
-            marked: Some(link("/devices/bp1", target)),
+    fn shown(devices: &[Device]) -> Traces {
+        Traces {
+            devices: devices.to_vec(),
+            ..Traces::default()
         }
+    }
+
+    fn linked(devices: &[Device]) -> Traces {
+        Traces {
+            by_id: vec![link("disk/by-id/virtio-bp1", "../../vdb")],
+            ..shown(devices)
+        }
+    }
+
+    fn marked(devices: &[Device]) -> Traces {
+        Traces {
+            marked: Some(link("/devices/bp1", "/dev/loop3")),
+            ..shown(devices)
+        }
+    }
+
+    fn sight_bp1(traces: &Traces) -> std::result::Result<Sighting, FindError> {
+        sight(&serial("bp1"), traces, None)
     }
 
     fn loop_device(name: &str, minor: u64, file: &str) -> Device {
@@ -275,14 +382,14 @@ mod tests {
     #[test]
     fn the_serial_alone_decides() {
         let devices = [disk("vda", 0, "system"), disk("vdb", 16, "bp1")];
-        let sighting = sight(&serial("bp1"), &devices, &Links::default());
+        let sighting = sight_bp1(&shown(&devices));
         assert_eq!(sighting, Ok(Sighting::Here(devices[1].clone())));
     }
 
     #[test]
     fn two_devices_with_one_serial_are_refused_and_named() {
         let devices = [disk("vdb", 16, "bp1"), disk("vdc", 32, "bp1")];
-        let refused = sight(&serial("bp1"), &devices, &Links::default()).unwrap_err();
+        let refused = sight_bp1(&shown(&devices)).unwrap_err();
         assert_eq!(
             refused.to_string(),
             "serial bp1 is that of more than one device: /dev/vdb (254:16) with serial bp1, \
@@ -291,31 +398,32 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_without_capacity_is_not_there_yet() {
-        let mut device = disk("vdb", 16, "bp1");
-        device.size.0 = 0;
-        let sighting = sight(&serial("bp1"), &[device], &Links::default());
-        let text = "/dev/vdb (254:16) has it, but no capacity yet";
-        assert_eq!(sighting, Ok(Sighting::NotYet(text.to_owned())));
-    }
-
-    #[test]
-    fn a_missing_disk_is_told_with_what_is_there() {
-        let devices = [disk("vda", 0, "system")];
-        let Ok(Sighting::NotYet(text)) = sight(&serial("bp1"), &devices, &Links::default()) else {
-            panic!("found");
+    fn a_disk_without_capacity_or_node_is_not_there_yet() {
+        let device = disk("vdb", 16, "bp1");
+        let mut small = device.clone();
+        small.size.0 = 0;
+        let nodeless = Traces {
+            without_node: vec!["vdb".to_owned()],
+            ..shown(&[device])
         };
-        assert_eq!(text, "there are /dev/vda (254:0) with serial system");
+        for (traces, text) in [
+            (
+                shown(&[small]),
+                "/dev/vdb (254:16) has it, but no capacity yet",
+            ),
+            (
+                nodeless,
+                "/dev/vdb (254:16) has it, but /dev/vdb is not its node: is /dev that of the host?",
+            ),
+        ] {
+            let sighting = sight_bp1(&traces);
+            assert_eq!(sighting, Ok(Sighting::NotYet(vec![text.to_owned()])));
+        }
     }
 
     #[test]
     fn a_link_to_a_disk_with_another_serial_is_stale() {
-        let devices = [disk("vdb", 16, "bp2")];
-        let links = Links {
-            by_id: vec![link("disk/by-id/virtio-bp1", "../../vdb")],
-            marked: None,
-        };
-        let refused = sight(&serial("bp1"), &devices, &links).unwrap_err();
+        let refused = sight_bp1(&linked(&[disk("vdb", 16, "bp2")])).unwrap_err();
         assert_eq!(
             refused.to_string(),
             "disk/by-id/virtio-bp1 leads to /dev/vdb (254:16), which is another disk \
@@ -329,26 +437,19 @@ mod tests {
             serial: None,
             ..disk("vdb", 16, "x")
         };
-        let links = Links {
-            by_id: vec![link("disk/by-id/virtio-bp1", "../../vdb")],
-            marked: None,
-        };
-        let sighting = sight(&serial("bp1"), &[bare], &links).unwrap();
-        assert!(matches!(sighting, Sighting::NotYet(text) if text.contains("nothing proves")));
+        let sighting = sight_bp1(&linked(&[bare])).unwrap();
+        assert!(matches!(sighting, Sighting::NotYet(notes) if notes[0].contains("nothing proves")));
     }
 
     #[test]
     fn a_link_that_leads_nowhere_may_be_ahead_of_its_device() {
-        let sighting = sight(&serial("bp1"), &[], &marked("/dev/loop3")).unwrap();
-        assert!(matches!(sighting, Sighting::NotYet(text) if text.contains("which is gone")));
+        let sighting = sight_bp1(&marked(&[])).unwrap();
+        assert!(matches!(sighting, Sighting::NotYet(notes) if notes[0].contains("which is gone")));
     }
 
     #[test]
     fn a_loop_device_is_accepted_by_its_whole_mark_only() {
-        let find = |file| {
-            let device = loop_device("loop3", 3, file);
-            sight(&serial("bp1"), &[device], &marked("/dev/loop3"))
-        };
+        let find = |file| sight_bp1(&marked(&[loop_device("loop3", 3, file)]));
         assert!(matches!(find("/images/bp1.img"), Ok(Sighting::Here(_))));
         for other in ["/images/bp12.img", "/images/xbp1.img", "/bp1/disk.img"] {
             assert!(
@@ -360,28 +461,88 @@ mod tests {
 
     #[test]
     fn a_mark_without_a_link_is_not_enough() {
-        let device = loop_device("loop3", 3, "/images/bp1.img");
-        let sighting = sight(&serial("bp1"), &[device], &Links::default());
-        assert!(matches!(sighting, Ok(Sighting::NotYet(_))));
+        let sighting = sight_bp1(&shown(&[loop_device("loop3", 3, "/images/bp1.img")]));
+        assert_eq!(sighting, Ok(Sighting::NotYet(Vec::new())));
     }
 
     #[test]
     fn one_file_behind_two_loop_devices_is_refused() {
-        let devices = [
+        let refused = sight_bp1(&marked(&[
             loop_device("loop3", 3, "/images/bp1.img"),
             loop_device("loop4", 4, "/images/bp1.img"),
-        ];
-        let refused = sight(&serial("bp1"), &devices, &marked("/dev/loop3"));
+        ]));
         assert!(matches!(refused, Err(FindError::Duplicate { .. })));
     }
 
     #[test]
     fn a_serial_and_a_mark_on_different_devices_are_refused() {
-        let devices = [
+        let refused = sight_bp1(&marked(&[
             disk("vdb", 16, "bp1"),
             loop_device("loop3", 3, "/images/bp1.img"),
-        ];
-        let refused = sight(&serial("bp1"), &devices, &marked("/dev/loop3"));
+        ]));
         assert!(matches!(refused, Err(FindError::Duplicate { .. })));
+    }
+
+    fn bare(name: &str, minor: u64) -> Device {
+        Device {
+            serial: None,
+            ..disk(name, minor, "x")
+        }
+    }
+
+    #[test]
+    fn a_disk_without_serial_is_accepted_at_a_persons_word_only() {
+        let traces = shown(&[bare("vdb", 16)]);
+        let here = sight(&serial("bp1"), &traces, Some("vdb"));
+        assert_eq!(here, Ok(Sighting::Here(bare("vdb", 16))));
+        for vouched in [None, Some("vdc")] {
+            let nothing = sight(&serial("bp1"), &traces, vouched);
+            assert_eq!(nothing, Ok(Sighting::NotYet(Vec::new())));
+        }
+    }
+
+    #[test]
+    fn a_word_that_the_kernel_contradicts_is_refused() {
+        let other = shown(&[disk("vdb", 16, "bp2")]);
+        let refused = sight(&serial("bp1"), &other, Some("vdb"));
+        assert!(matches!(refused, Err(FindError::Contradicted { .. })));
+        let both = shown(&[bare("vdb", 16), disk("vdc", 32, "bp1")]);
+        let refused = sight(&serial("bp1"), &both, Some("vdb"));
+        assert!(matches!(refused, Err(FindError::Duplicate { .. })));
+        // What both say is no contradiction.
+        let same = shown(&[disk("vdb", 16, "bp1")]);
+        let here = sight(&serial("bp1"), &same, Some("vdb"));
+        assert!(matches!(here, Ok(Sighting::Here(_))));
+    }
+
+    #[test]
+    fn a_device_that_a_link_and_a_person_lead_to_is_one() {
+        let device = loop_device("loop3", 3, "/images/bp1.img");
+        let traces = marked(std::slice::from_ref(&device));
+        let seen = sight(&serial("bp1"), &traces, Some("loop3"));
+        assert_eq!(seen.unwrap(), Sighting::Here(device));
+    }
+
+    #[test]
+    fn a_serial_that_no_device_can_show_whole_is_refused_or_vouched_for() {
+        let (long, cut) = ("bp18um4r4f2fve24k7qz1", "bp18um4r4f2fve24k7qz");
+        let traces = shown(&[disk("vdb", 16, cut)]);
+        let refused = sight(&serial(long), &traces, None).unwrap_err();
+        assert!(refused.to_string().contains("/dev/vdb"), "{refused}");
+        assert!(matches!(refused, FindError::Cut { .. }));
+        let here = sight(&serial(long), &traces, Some("vdb"));
+        assert!(matches!(here, Ok(Sighting::Here(_))));
+        // The disk whose serial it is as a whole is not mixed up with it.
+        let whole = sight(&serial(cut), &traces, None);
+        assert!(matches!(whole, Ok(Sighting::Here(_))));
+        let nothing = sight(&serial(long), &Traces::default(), None);
+        assert_eq!(nothing, Ok(Sighting::NotYet(Vec::new())));
+    }
+
+    #[test]
+    fn two_namespaces_of_one_controller_are_refused() {
+        let namespaces = [disk("nvme1n1", 1, "bp1"), disk("nvme1n2", 2, "bp1")];
+        let refused = sight_bp1(&shown(&namespaces)).unwrap_err();
+        assert!(refused.to_string().contains("/dev/nvme1n2"), "{refused}");
     }
 }

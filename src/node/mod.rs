@@ -7,22 +7,32 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::base::{Guard, KeyedLocks, Tasks};
-use crate::host::{Exec, Host};
-use crate::model::{Category, DiskId, InstanceId, ZoneId};
+use crate::host::{Exec, Host, Records};
+use crate::model::{Bytes, Category, DiskId, DriverName, InstanceId, ZoneId};
 
+mod absent;
+mod budget;
+mod check;
 pub mod error;
 pub mod expand;
 pub mod find;
+mod format;
 pub mod health;
 pub mod info;
+mod journal;
+pub mod mark;
 mod name;
 mod observe;
 pub mod path;
+mod place;
 pub mod plan;
+mod proof;
 pub mod publish;
+mod release;
 pub mod request;
 mod run;
 pub mod stage;
+mod staged;
 pub mod stats;
 mod undo;
 pub mod unpublish;
@@ -31,13 +41,15 @@ pub mod unstage;
 #[cfg(test)]
 mod tests;
 
+use self::budget::Budget;
 pub use error::{Error, Result};
 pub use find::FindError;
 pub use info::Info;
+pub use mark::{MarkError, Marks};
 pub use path::{InvalidPath, VolumePath};
 pub use plan::Refusal;
 pub use request::{Access, Expand, Health, Leave, Publish, Stage, Stats, Volume};
-pub use stats::VolumeStats;
+pub use stats::{Report, VolumeStats};
 
 // What callers meet in errors and answers.
 pub use crate::host::{Amount, HostError, Usage};
@@ -53,9 +65,15 @@ pub struct Settings {
     pub max_volumes: Option<u32>,
     /// The categories of disks that its instance type takes; empty where nobody says.
     pub categories: Vec<Category>,
+    /// Where limit and categories come from where they are not set.
+    pub types: info::Types,
     /// The fake cloud's device directory: `DIR/<serial>` is a symlink to a loop device whose backing
     /// file is named `<serial>.<anything>`. None on a real machine.
     pub device_dir: Option<PathBuf>,
+    /// kubelet's directory: volumes are staged and published only below it.
+    pub kubelet_dir: PathBuf,
+    /// Where the node keeps what must outlive it.
+    pub state_dir: PathBuf,
 }
 
 /// The node.
@@ -64,6 +82,9 @@ pub struct Node {
     host: Arc<dyn Host>,
     exec: Arc<dyn Exec>,
     settings: Settings,
+    driver: DriverName,
+    records: Records,
+    budget: Budget,
     locks: KeyedLocks,
     tasks: Tasks,
 }
@@ -75,10 +96,27 @@ impl Node {
         Self {
             host,
             exec,
+            records: Records::new(settings.state_dir.clone()),
             settings,
+            driver: DriverName::default(),
+            budget: Budget::new(budget::DEFAULT),
             locks: KeyedLocks::default(),
             tasks: Tasks::default(),
         }
+    }
+
+    /// With so much memory for the filesystem tools that run at once.
+    #[must_use]
+    pub fn with_tool_memory(mut self, memory: Bytes) -> Self {
+        self.budget = Budget::new(memory);
+        self
+    }
+
+    /// Of a driver of this name, in whose directory kubelet stages.
+    #[must_use]
+    pub fn of_driver(mut self, driver: DriverName) -> Self {
+        self.driver = driver;
+        self
     }
 
     /// The calls that run now; shutdown waits for them.

@@ -13,19 +13,30 @@ impl Error {
             Self::Busy { .. } => Failure::CallRunning,
             Self::NoDevice { .. } => Failure::DeviceMissing,
             Self::Ambiguous { .. } => Failure::DeviceAmbiguous,
+            Self::Outside { .. } => Failure::PathOutside,
+            Self::InUse { .. } => Failure::DeviceInUse,
             Self::Refused { refusal, .. } => of_refusal(refusal),
             Self::NotHere { .. } => Failure::NoSuchResource,
             Self::NotGrown { .. } => Failure::DeviceNotGrown,
+            Self::TooLarge { .. } => Failure::OutOfRange,
             Self::Host { source, .. } => match source {
-                HostError::Late { .. } => Failure::HostSlow,
+                HostError::Late { .. } | HostError::Hangs { .. } | HostError::Silent { .. } => {
+                    Failure::HostSlow
+                }
+                HostError::Claimed { .. } => Failure::FormatRunning,
+                HostError::Symlink { .. } => Failure::TargetUnusable,
+                HostError::Io { .. } if is_not_empty(source) => Failure::TargetUnusable,
                 HostError::Io { .. }
                 | HostError::Probe { .. }
                 | HostError::Unclear { .. }
                 | HostError::Changed { .. }
                 | HostError::Format { .. } => Failure::HostFailed,
             },
+            Self::Setting { .. } => Failure::SettingWrong,
             Self::Tool { .. } => Failure::ToolFailed,
             Self::Broken { .. } => Failure::FilesystemDamaged,
+            Self::NoRoom { .. } => Failure::ToolsWaiting,
+            Self::Tuning { .. } => Failure::BadRequest,
             Self::Unclean { .. } => Failure::JournalNotReplayed,
             Self::NoCapability { .. } => Failure::CapabilityMissing,
             Self::MountOptions { .. } => Failure::MountOptionsRefused,
@@ -33,10 +44,16 @@ impl Error {
     }
 }
 
+/// A path that should be removed holds something.
+fn is_not_empty(error: &HostError) -> bool {
+    error.io_kind() == Some(std::io::ErrorKind::DirectoryNotEmpty)
+}
+
 fn of_refusal(refusal: &Refusal) -> Failure {
     match refusal {
         Refusal::Incompatible { .. } => Failure::StagedOtherwise,
         Refusal::WrongFilesystem { .. } | Refusal::ForeignData { .. } => Failure::ForeignData,
+        Refusal::Unfinished { .. } => Failure::FormatCutOff,
         Refusal::Held { .. } | Refusal::MountedElsewhere { .. } => Failure::DeviceInUse,
         Refusal::BlankReadOnly { .. } | Refusal::GrowReadOnly { .. } => Failure::ReadOnlyUnfit,
         Refusal::Occupied { .. } | Refusal::BadTarget { .. } => Failure::TargetUnusable,

@@ -3,10 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::path::VolumePath;
+use super::plan;
 use super::request::Volume;
 use super::{Error, Node, Result};
 use crate::base::Deadline;
-use crate::host::{Device, Entry, HostError, Mount};
+use crate::host::{Device, Entry, Flushed, HostError, Mount};
 use crate::model::DiskId;
 
 /// Bound of one call that only reads what the kernel has in memory, or changes a directory entry.
@@ -33,6 +35,10 @@ impl<'a> Quick<'a> {
         }
     }
 
+    pub(super) fn volume(self) -> &'a DiskId {
+        self.volume
+    }
+
     pub(super) fn failed(self) -> impl FnOnce(HostError) -> Error {
         let volume = self.volume.clone();
         let verb = self.verb;
@@ -53,40 +59,64 @@ pub(super) struct Spot {
     pub(super) entry: Entry,
     /// The topmost mount at it.
     pub(super) mount: Option<Mount>,
+    /// Whether that answers with `EIO`, not even telling what is there.
+    pub(super) dead: bool,
 }
 
 impl Node {
     /// Looks at a path, given the mount table.
-    pub(super) async fn spot(&self, path: &Path, mounts: &[Mount], at: Quick<'_>) -> Result<Spot> {
-        let path = self
-            .host
-            .canonical(quick(), path)
-            .await
-            .map_err(at.failed())?;
+    pub(super) async fn spot(
+        &self,
+        path: &VolumePath,
+        mounts: &[Mount],
+        at: Quick<'_>,
+    ) -> Result<Spot> {
+        let path = self.place(path, at).await?;
         let mount = mounts.iter().rfind(|mount| mount.point == path).cloned();
+        let mut dead = false;
         let entry = match self.host.entry(quick(), &path).await {
             Ok(entry) => entry,
+            Err(error @ HostError::Symlink { .. }) => return Err(at.failed()(error)),
             // A filesystem whose device is gone answers nothing, and must come off all the same.
             Err(error) if mount.is_some() => {
                 tracing::warn!(path = %path.display(), error = %error, "a mounted path does not answer");
+                dead = error.is_unreadable();
                 Entry::Missing
             }
             Err(error) => return Err(at.failed()(error)),
         };
-        Ok(Spot { path, entry, mount })
+        Ok(Spot {
+            path,
+            entry,
+            mount,
+            dead,
+        })
     }
 
-    /// All devices, where they tell whose the mount at a path is; none where the volume's own does.
+    /// All devices, where they tell whose the mount at a path is, and whether the one that seems to be
+    /// behind it is in use; none where the volume's own tells.
     pub(super) async fn bystanders(
         &self,
         device: Option<&Device>,
         spot: &Spot,
         at: Quick<'_>,
-    ) -> Result<Vec<Device>> {
-        if device.is_some() || spot.mount.is_none() {
-            return Ok(Vec::new());
+    ) -> Result<(Vec<Device>, bool)> {
+        let Some(mount) = &spot.mount else {
+            return Ok((Vec::new(), true));
+        };
+        if device.is_some_and(|device| plan::is_of(device, spot, mount)) {
+            return Ok((Vec::new(), true));
         }
-        self.host.devices(quick()).await.map_err(at.failed())
+        let devices = self.host.devices(quick()).await.map_err(at.failed())?;
+        // A bound node does not use its device, and a device that cannot tell may be in use.
+        let claimed = match (plan::behind(&devices, spot, mount), spot.entry) {
+            (None, _) | (Some(_), Entry::Block(_)) => true,
+            (Some(behind), _) => {
+                let flushed = self.host.flush_if_free(quick(), behind).await;
+                !matches!(flushed, Ok(Flushed::Free))
+            }
+        };
+        Ok((devices, claimed))
     }
 
     /// The mount table.

@@ -9,7 +9,10 @@ const LONGEST: usize = 4095;
 
 /// An absolute path without `..`, and not the root.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct VolumePath(PathBuf);
+pub struct VolumePath {
+    path: PathBuf,
+    field: &'static str,
+}
 
 /// A path that is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -25,7 +28,19 @@ impl VolumePath {
     /// The path.
     #[must_use]
     pub fn as_path(&self) -> &Path {
-        &self.0
+        &self.path
+    }
+
+    /// The field that it came in.
+    #[must_use]
+    pub fn field(&self) -> &'static str {
+        self.field
+    }
+
+    /// The path, as it came in this field.
+    #[must_use]
+    pub fn of(self, field: &'static str) -> Self {
+        Self { field, ..self }
     }
 }
 
@@ -46,7 +61,10 @@ impl FromStr for VolumePath {
             "it is the root"
         } else {
             // Without doubled and trailing slashes, as the mount table spells paths.
-            return Ok(Self(path.components().collect()));
+            return Ok(Self {
+                path: path.components().collect(),
+                field: "path",
+            });
         };
         Err(InvalidPath {
             path: text.to_owned(),
@@ -57,7 +75,7 @@ impl FromStr for VolumePath {
 
 impl fmt::Display for VolumePath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0.display())
+        write!(f, "{}", self.path.display())
     }
 }
 

@@ -30,6 +30,10 @@ impl Node {
 
     async fn publish_locked(&self, request: &Publish, deadline: Deadline) -> Result<()> {
         let volume = &request.volume;
+        // What is refused whatever comes is not waited for.
+        for path in [&request.staging, &request.target] {
+            self.place(path, Quick::new(volume, VERB)).await?;
+        }
         let device = self.find(volume, deadline).await?;
         let seen = self.look_to_publish(request, device).await?;
         let wanted = Wanted {
@@ -47,7 +51,9 @@ impl Node {
         let subject = Subject {
             volume,
             device: Some(&seen.device),
+            proof: None,
             verb: VERB,
+            deadline,
         };
         self.run(subject, &steps).await
     }
@@ -55,8 +61,8 @@ impl Node {
     async fn look_to_publish(&self, request: &Publish, device: Device) -> Result<PublishSeen> {
         let at = Quick::new(&request.volume, VERB);
         let mounts = self.mounts(at).await?;
-        let staging = self.spot(request.staging.as_path(), &mounts, at).await?;
-        let target = self.spot(request.target.as_path(), &mounts, at).await?;
+        let staging = self.spot(&request.staging, &mounts, at).await?;
+        let target = self.spot(&request.target, &mounts, at).await?;
         let others = match request.access {
             Access::Block => nodes_of(&device, &mounts, &target.path),
             // A directory of the volume that is mounted somewhere is not a target of ours.
@@ -65,7 +71,12 @@ impl Node {
                 .filter(Mount::is_whole)
                 .collect(),
         };
+        let staged = match request.access {
+            Access::Block => mounts_of(&device, &mounts, &[]),
+            Access::Mount { .. } => Vec::new(),
+        };
         Ok(PublishSeen {
+            staged,
             device,
             staging,
             target,

@@ -1,7 +1,7 @@
 //! What the verbs are asked for, parsed.
 
 use super::path::VolumePath;
-use crate::model::{Bytes, DiskId, Filesystem, MountFlags, Serial};
+use crate::model::{Bytes, DiskId, Filesystem, MountFlags, Serial, Tuning};
 
 /// A volume and the serial that its device shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,10 +17,7 @@ impl Volume {
     /// `SerialNumber`).
     #[must_use]
     pub fn new(id: DiskId, serial: Option<Serial>) -> Self {
-        let serial = serial.unwrap_or_else(|| {
-            let body = id.as_str().strip_prefix("d-").unwrap_or(id.as_str());
-            Serial::new(body).expect("a disk id has a body after its prefix")
-        });
+        let serial = serial.unwrap_or_else(|| Serial::of_disk(&id));
         Self { id, serial }
     }
 }
@@ -52,6 +49,8 @@ pub struct Stage {
     pub read_only: bool,
     /// Whether the kernel itself must not write to the device: it was attached only to be read.
     pub locked: bool,
+    /// How its filesystem is made and looked after.
+    pub tuning: Tuning,
 }
 
 /// Show a staged volume to a pod.
@@ -89,6 +88,8 @@ pub struct Expand {
     pub path: VolumePath,
     /// The size that the device must have at least; none takes it as it is.
     pub required: Option<Bytes>,
+    /// The size that the device may have at most; none allows any.
+    pub limit: Option<Bytes>,
     /// Whether it is known to be used as a device.
     pub block: bool,
 }

@@ -5,17 +5,18 @@ use std::time::Duration;
 
 use super::observe::{Quick, quick};
 use super::plan::Step;
+use super::proof::Handed;
 use super::request::Volume;
 use super::undo::Undo;
 use super::{Error, Node, Result};
 use crate::base::Deadline;
-use crate::host::filesystem::{self, Checked};
-use crate::host::{Command, Content, Device, HostError, MountDevice, Output};
-use crate::model::{Filesystem, MountFlags};
+use crate::host::filesystem;
+use crate::host::{Command, Device, HostError, MountDevice, Output};
+use crate::model::Filesystem;
 
 /// Bound of making, checking and growing. These are never cut off at the caller's deadline: half a
 /// filesystem is worse than a late answer, and the caller's retry is told to wait meanwhile.
-const LONG: Duration = Duration::from_secs(3600);
+pub(super) const LONG: Duration = Duration::from_secs(3600);
 
 /// What the steps are about.
 #[derive(Debug, Clone, Copy)]
@@ -23,7 +24,11 @@ pub(super) struct Subject<'a> {
     pub(super) volume: &'a Volume,
     /// None where only a path is left.
     pub(super) device: Option<&'a Device>,
+    /// That the device is blank.
+    pub(super) proof: Option<&'a Handed>,
     pub(super) verb: &'static str,
+    /// How long to wait for what is in use.
+    pub(super) deadline: Deadline,
 }
 
 impl Node {
@@ -54,18 +59,47 @@ impl Node {
             Step::MakeFile(path) => host.make_file(quick(), path).await,
             Step::Bind { source, target } => host.bind(quick(), source, target).await,
             Step::RemountReadOnly(path) => host.remount_read_only(quick(), path).await,
-            // The last unmount of a filesystem writes what is dirty.
-            Step::Unmount(path) => host.unmount(Deadline::after(LONG), path).await,
+            Step::Restrict { target, flags } => host.restrict(quick(), target, flags).await,
+            Step::Unmount(path) => return self.unmount(subject, path).await,
+            Step::Detach(path) => return self.detach(subject, path).await,
             Step::Remove(path) => host.remove_empty(quick(), path).await,
+            Step::ForgetFormat => {
+                let at = Quick::new(subject.volume, subject.verb);
+                return self.forget_format(subject.volume, at).await;
+            }
+            Step::Flush | Step::Release if self.has_gone(subject).await? => return Ok(()),
             Step::SetDeviceReadOnly(_)
-            | Step::Format(_)
-            | Step::Check(_)
-            | Step::GrowUnmounted(_)
+            | Step::Wipe
+            | Step::Format { .. }
+            | Step::Check(..)
+            | Step::GrowUnmounted(..)
             | Step::GrowMounted { .. }
             | Step::BindDevice(_)
+            | Step::Flush
+            | Step::Release
             | Step::Mount { .. } => return self.step_on_device(subject, step).await,
         }
         .map_err(failed)
+    }
+
+    /// Whether the device has left since the plan was made, as a disk that was torn out does with the last use
+    /// of it. Then there is nothing that could be written to.
+    pub(super) async fn has_gone(&self, subject: Subject<'_>) -> Result<bool> {
+        let Some(device) = subject.device else {
+            return Ok(true);
+        };
+        let now = self.host.device(quick(), &device.name).await;
+        let now = now.map_err(Quick::new(subject.volume, subject.verb).failed())?;
+        let same = |now: Device| {
+            now.number == device.number
+                && now.sequence == device.sequence
+                && now.backing_file == device.backing_file
+        };
+        let gone = !now.is_some_and(same);
+        if gone {
+            tracing::warn!(disk.id = %subject.volume.id, %device, "the device is gone, and with it what was not written");
+        }
+        Ok(gone)
     }
 
     /// A step on the device, which must still be the one that the plan was made for.
@@ -79,25 +113,19 @@ impl Node {
                 self.tool(subject, "set the device's access", &command)
                     .await
             }
-            Step::Format(filesystem) => {
-                self.still_blank(subject, device).await?;
-                let command = filesystem::make(*filesystem, &device.path);
-                self.tool(subject, "make the filesystem", &command).await
+            Step::Wipe => self.wipe(subject, device).await,
+            Step::Format { filesystem, tuning } => {
+                self.format(subject, device, *filesystem, tuning).await
             }
-            Step::Check(filesystem) => self.check(subject, *filesystem, device).await,
-            Step::GrowUnmounted(filesystem) => {
-                let [check, grow] = &filesystem::grow_unmounted(*filesystem, &device.path)[..]
-                else {
-                    return Ok(());
-                };
-                self.run_check(subject, device, check).await?;
-                self.tool(subject, "grow the filesystem", grow).await
-            }
+            Step::Check(filesystem, fsck) => self.check(subject, *filesystem, *fsck, device).await,
+            Step::GrowUnmounted(_, fsck) => self.grow_unmounted(subject, *fsck, device).await,
             Step::GrowMounted { filesystem, at } => {
                 let command = filesystem::grow_mounted(*filesystem, &device.path, at);
                 let grown = self.tool(subject, "grow the filesystem", &command).await;
                 self.explain_growth(subject, *filesystem, grown).await
             }
+            Step::Flush => self.flush(subject, device).await,
+            Step::Release => self.released(subject, device).await,
             Step::BindDevice(target) => {
                 let bound = self.host.bind_device(quick(), device, target).await;
                 bound.map_err(failed)
@@ -116,27 +144,30 @@ impl Node {
                     read_only: *read_only,
                 };
                 let mounted = self.host.mount(Deadline::after(LONG), &request).await;
-                mounted.map_err(|error| explain_mount(subject, flags, *read_only, error))
+                mounted.map_err(|error| explain_mount(subject, &request, error))
             }
             Step::MakeDirectory(_)
             | Step::MakeFile(_)
+            | Step::ForgetFormat
             | Step::Bind { .. }
             | Step::RemountReadOnly(_)
+            | Step::Restrict { .. }
             | Step::Unmount(_)
+            | Step::Detach(_)
             | Step::Remove(_) => Ok(()),
         }
     }
 
-    async fn same_device<'a>(&self, subject: Subject<'a>) -> Result<&'a Device> {
+    pub(super) async fn same_device<'a>(&self, subject: Subject<'a>) -> Result<&'a Device> {
         let device = subject
             .device
             .expect("steps on a device are planned with one");
         let failed = Quick::new(subject.volume, subject.verb).failed();
-        let now = match self.host.devices(quick()).await {
+        let now = match self.host.device(quick(), &device.name).await {
             Ok(now) => now,
             Err(error) => return Err(failed(error)),
         };
-        let reason = match now.iter().find(|now| now.name == device.name) {
+        let reason = match now {
             Some(now) if now.is_same(device) => return Ok(device),
             Some(now) => format!("it is now {now} with {}", now.identity()),
             None => "it is gone".to_owned(),
@@ -145,55 +176,6 @@ impl Node {
             device: device.path.clone(),
             reason,
         }))
-    }
-
-    /// The proof that the plan was made with may be old, and mkfs may overwrite what came since.
-    async fn still_blank(&self, subject: Subject<'_>, device: &Device) -> Result<()> {
-        let failed = Quick::new(subject.volume, subject.verb).failed();
-        match self.host.content(quick(), device).await {
-            Ok(Content::Blank) => Ok(()),
-            Ok(content) => Err(failed(HostError::Changed {
-                device: device.path.clone(),
-                reason: format!("it was blank, now it holds {content}"),
-            })),
-            Err(error) => Err(failed(error)),
-        }
-    }
-
-    async fn check(
-        &self,
-        subject: Subject<'_>,
-        filesystem: Filesystem,
-        device: &Device,
-    ) -> Result<()> {
-        match filesystem::check(filesystem, &device.path) {
-            Some(command) => self.run_check(subject, device, &command).await,
-            None => Ok(()),
-        }
-    }
-
-    async fn run_check(
-        &self,
-        subject: Subject<'_>,
-        device: &Device,
-        command: &Command,
-    ) -> Result<()> {
-        let output = self
-            .command(subject, "check the filesystem", command)
-            .await?;
-        match filesystem::judge_check(output.code) {
-            Checked::Clean => Ok(()),
-            Checked::Repaired => {
-                tracing::warn!(disk.id = %subject.volume.id, said = output.stdout.trim(), "filesystem repaired");
-                Ok(())
-            }
-            Checked::Broken => Err(Error::Broken {
-                volume: subject.volume.id.clone(),
-                device: device.to_string(),
-                code: output.code,
-                said: format!("{} {}", output.stdout.trim(), output.stderr.trim()),
-            }),
-        }
     }
 
     /// A mounted ext filesystem grows only for the privileged, and resize2fs tells that no better
@@ -215,7 +197,7 @@ impl Node {
         grown
     }
 
-    async fn tool(
+    pub(super) async fn tool(
         &self,
         subject: Subject<'_>,
         step: &'static str,
@@ -232,7 +214,7 @@ impl Node {
         }
     }
 
-    async fn command(
+    pub(super) async fn command(
         &self,
         subject: Subject<'_>,
         step: &'static str,
@@ -248,24 +230,32 @@ impl Node {
 }
 
 /// EINVAL is the kernel's answer to an option that it does not know, among other things.
-fn explain_mount(
-    subject: Subject<'_>,
-    flags: &MountFlags,
-    read_only: bool,
-    error: HostError,
-) -> Error {
+fn explain_mount(subject: Subject<'_>, request: &MountDevice, error: HostError) -> Error {
+    let volume = || subject.volume.id.clone();
     // The kernel refuses to mount a device that it must not write to, read-only or not, while there is a
     // journal to replay.
-    if read_only && error.io_kind() == Some(std::io::ErrorKind::ReadOnlyFilesystem) {
+    if request.read_only && error.io_kind() == Some(std::io::ErrorKind::ReadOnlyFilesystem) {
         return Error::Unclean {
-            volume: subject.volume.id.clone(),
+            volume: volume(),
             source: error,
         };
     }
-    if error.io_kind() == Some(std::io::ErrorKind::InvalidInput) && !flags.is_empty() {
+    if error.is_corruption() {
+        let device = &request.device.path;
+        return Error::Broken {
+            volume: volume(),
+            device: request.device.to_string(),
+            why: format!(
+                "the kernel cannot mount it, or replay its journal ({}); run `{}` by hand",
+                crate::base::chain::chain(&error),
+                filesystem::repair_by_hand(request.filesystem, device)
+            ),
+        };
+    }
+    if error.io_kind() == Some(std::io::ErrorKind::InvalidInput) && !request.flags.is_empty() {
         return Error::MountOptions {
-            volume: subject.volume.id.clone(),
-            flags: flags.clone(),
+            volume: volume(),
+            flags: request.flags.clone(),
             source: error,
         };
     }

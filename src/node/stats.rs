@@ -1,55 +1,71 @@
 //! Statistics of a volume in use.
 
+use super::health::Ailment;
 use super::observe::Quick;
-use super::request::Stats;
+use super::place::not_there;
+use super::request::{Health, Stats};
 use super::{Error, Node, Result};
 use crate::base::Deadline;
-use crate::host::{Entry, Usage};
+use crate::host::Usage;
 use crate::model::Bytes;
 
-const VERB: &str = "taking statistics";
+pub(super) const VERB: &str = "taking statistics";
 
 /// How full a volume is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VolumeStats {
     /// Of its filesystem.
     Filesystem(Usage),
-    /// Of a device only the capacity is known.
+    /// Of a device only the capacity is known, and of a filesystem that does not answer.
     Device(Bytes),
 }
 
+/// How a volume is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Report {
+    /// How full; none where its device is gone.
+    pub usage: Option<VolumeStats>,
+    /// What is wrong; nothing when nothing shows.
+    pub ailments: Vec<Ailment>,
+}
+
 impl Node {
-    /// Statistics of the volume at a path.
+    /// How full the volume at a path is, and what is wrong with it. It answers within seconds, also of
+    /// a volume whose device answers no more.
     ///
     /// # Errors
-    /// When the volume is not at the path, or its filesystem does not answer by the deadline.
-    pub async fn stats(&self, request: &Stats, deadline: Deadline) -> Result<VolumeStats> {
+    /// When the volume is not at the path, or the host cannot be looked at.
+    pub async fn stats(&self, request: &Stats, deadline: Deadline) -> Result<Report> {
         let volume = &request.volume;
         let at = Quick::new(volume, VERB);
-        let not_here = |reason: String| Error::NotHere {
-            volume: volume.id.clone(),
-            path: request.path.as_path().to_owned(),
-            reason,
+        let health = Health {
+            volume: volume.clone(),
+            places: vec![request.path.clone()],
         };
-        let Some(device) = self.present(volume, VERB).await? else {
-            let reason = "no device with its serial is on this node";
-            return Err(not_here(reason.to_owned()));
-        };
+        let device = self.present(volume, VERB).await?;
         let mounts = self.mounts(at).await?;
-        let spot = self.spot(request.path.as_path(), &mounts, at).await?;
-        match &spot.mount {
-            Some(_) if spot.entry == Entry::Block(device.number) => {
-                Ok(VolumeStats::Device(device.size))
-            }
-            Some(mount) if mount.is_of(&device) => {
-                let usage = self.host.usage(deadline, &spot.path).await;
-                usage.map(VolumeStats::Filesystem).map_err(at.failed())
-            }
-            Some(mount) => Err(not_here(format!(
-                "{} is mounted there",
-                mount.source.display()
-            ))),
-            None => Err(not_here("nothing is mounted there".to_owned())),
+        let path = self.place(&request.path, at).await.map_err(not_there)?;
+        let Some(mount) = mounts.iter().rfind(|mount| mount.point == path) else {
+            return Err(Error::NotHere {
+                volume: volume.id.clone(),
+                path: request.path.as_path().to_owned(),
+                reason: match device {
+                    Some(_) => "nothing is mounted there",
+                    None => "no device with its serial is on this node",
+                }
+                .to_owned(),
+            });
+        };
+        match self
+            .examine(&health, device.as_ref(), mount, deadline)
+            .await?
+        {
+            Some(report) => Ok(report),
+            None => Err(Error::NotHere {
+                volume: volume.id.clone(),
+                path: request.path.as_path().to_owned(),
+                reason: format!("{} is mounted there", mount.source.display()),
+            }),
         }
     }
 }

@@ -28,12 +28,18 @@ impl Undo {
             // A filesystem that was made, checked or grown is good to have next time; the device's
             // access is set anew by whoever publishes next.
             Step::SetDeviceReadOnly(_)
-            | Step::Format(_)
-            | Step::Check(_)
-            | Step::GrowUnmounted(_)
+            | Step::Wipe
+            | Step::Format { .. }
+            | Step::ForgetFormat
+            | Step::Check(..)
+            | Step::GrowUnmounted(..)
             | Step::GrowMounted { .. }
             | Step::RemountReadOnly(_)
+            | Step::Restrict { .. }
             | Step::Unmount(_)
+            | Step::Detach(_)
+            | Step::Flush
+            | Step::Release
             | Step::Remove(_) => return,
         };
         self.0.push(back);

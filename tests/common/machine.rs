@@ -86,7 +86,7 @@ impl Home {
     }
 
     /// Processes that have inherited the directory as theirs.
-    fn processes(&self) -> Vec<String> {
+    pub(crate) fn processes(&self) -> Vec<String> {
         let mark = format!("TMPDIR={}\0", self.text());
         let ours = names("/proc".as_ref()).into_iter().filter(|name| {
             let environment = std::fs::read(format!("/proc/{name}/environ")).unwrap_or_default();

@@ -126,6 +126,11 @@ impl Process {
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
+    /// Its number, for what the kernel tells about it.
+    pub(crate) fn pid(&self) -> Pid {
+        self.pid
+    }
+
     /// Sends the signal to the process alone.
     pub(crate) fn signal(&self, signal: Signal) {
         kill(self.pid, signal).expect("the child has not been waited for");

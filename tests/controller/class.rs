@@ -2,6 +2,7 @@
 
 use tonic::Code;
 
+use diskplugin::csi::proto::volume_capability::AccessType;
 use diskplugin::csi::proto::{CreateVolumeRequest, TopologyRequirement};
 
 use crate::kit::{Stage, new_volume, parameters, range, topology};
@@ -48,6 +49,80 @@ async fn the_class_in_use_works_with_and_without_topology() {
         assert_eq!(volume.accessible_topology, topology("c", "").requisite);
         assert_eq!(volume.volume_context, parameters(&[("fsType", "ext4")]));
         assert_eq!(volume.capacity_bytes, 20 << 30);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_said_of_filesystems_is_checked_and_goes_to_the_node() {
+    let stage = Stage::new(&[]);
+    let tuned = [
+        ("fsType", "ext4"),
+        ("FSCK", "preen"),
+        ("discard", "both"),
+        ("projectQuota", "yes"),
+        ("blockSize", "4k"),
+        ("inodeSize", "512"),
+        ("bytesPerInode", "65536"),
+        ("label", "data"),
+        ("mkfsOptions", "-O ^metadata_csum -E stride=16"),
+    ];
+    let volume = stage.create(request(&tuned, None)).await.unwrap();
+    let context = [
+        ("fsType", "ext4"),
+        ("fsck", "preen"),
+        ("discard", "both"),
+        ("projectQuota", "true"),
+        ("blockSize", "4096"),
+        ("inodeSize", "512"),
+        ("bytesPerInode", "65536"),
+        ("label", "data"),
+        ("mkfsOptions", "-O ^metadata_csum -E stride=16"),
+    ];
+    assert_eq!(volume.volume_context, parameters(&context));
+    for (class, parts) in [
+        (
+            &[("fsck", "always")][..],
+            &["fsck", "always", "journal, preen, none"][..],
+        ),
+        (
+            &[("mkfsOptions", "-F")],
+            &["mkfsOptions", "-F", "with ext4"],
+        ),
+        (
+            &[("fsType", "xfs"), ("bytesPerInode", "16k")],
+            &["bytesPerInode", "16384", "with xfs"],
+        ),
+        (
+            &[("fsType", "btrfs"), ("projectQuota", "true")],
+            &["projectQuota", "ext4 and xfs"],
+        ),
+    ] {
+        let refused = stage.create(request(class, None)).await.unwrap_err();
+        assert_eq!(refused.code(), Code::InvalidArgument);
+        for part in parts {
+            assert!(refused.message().contains(part), "{refused}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn mount_options_that_the_node_would_refuse_are_refused_at_once() {
+    let stage = Stage::new(&[]);
+    for (fs_type, flag, part) in [
+        ("ext4", "nobarrier", "without barriers"),
+        ("xfs", "data=journal", "not an option of xfs"),
+        ("btrfs", "compress=best", "compress of btrfs takes"),
+    ] {
+        let mut asked = request(&[("fsType", fs_type)], None);
+        let access = asked.volume_capabilities[0].access_type.as_mut().unwrap();
+        let AccessType::Mount(mount) = access else {
+            panic!("not a mount");
+        };
+        mount.fs_type.clear();
+        mount.mount_flags = vec!["noatime".to_owned(), flag.to_owned()];
+        let refused = stage.create(asked).await.unwrap_err();
+        assert_eq!(refused.code(), Code::InvalidArgument);
+        assert!(refused.message().contains(part), "{refused}");
     }
 }
 

@@ -6,7 +6,14 @@ use diskplugin::cli::Cli;
 use crate::page::read;
 
 const PAGE: &str = "docs/reference/command-line.md";
-const ROLES: [&str; 5] = ["controller", "node", "all-in-one", "mock-cloud", "demo"];
+const ROLES: [&str; 6] = [
+    "controller",
+    "node",
+    "all-in-one",
+    "mark",
+    "mock-cloud",
+    "demo",
+];
 
 /// A flag and the roles that have it in the same way.
 #[derive(Debug)]
@@ -56,7 +63,7 @@ fn tables() -> (String, String) {
     let (mut own_rows, mut fake_rows) = (Vec::new(), Vec::new());
     for name in ROLES {
         let role = command.find_subcommand(name).unwrap();
-        for arg in role.get_arguments().filter(|arg| arg.get_id() != "help") {
+        for arg in role.get_arguments().filter(|arg| is_flag(arg)) {
             let rows = if fake.contains(arg.get_id()) {
                 &mut fake_rows
             } else {
@@ -66,6 +73,11 @@ fn tables() -> (String, String) {
         }
     }
     (table(&own_rows), table(&fake_rows))
+}
+
+/// Not what is given without a name, which the usage shows.
+fn is_flag(arg: &Arg) -> bool {
+    arg.get_id() != "help" && !arg.is_positional()
 }
 
 fn add(rows: &mut Vec<Row>, cells: [String; 4], role: &'static str) {

@@ -13,6 +13,7 @@ mod named;
 mod page;
 mod play;
 mod script;
+mod use_cases;
 
 /// Fails with one line for each complaint.
 fn report(complaints: impl IntoIterator<Item = String>) {

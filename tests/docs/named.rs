@@ -7,8 +7,8 @@ use crate::page::{Page, page, pages, read, root};
 use crate::report;
 
 /// Folders of the repository, by which a path in the text is known.
-const FOLDERS: [&str; 9] = [
-    "src", "tests", "benches", "docs", "examples", "proto", "scripts", ".ci", "target",
+const FOLDERS: [&str; 10] = [
+    "src", "tests", "benches", "docs", "examples", "proto", "scripts", "deploy", ".ci", "target",
 ];
 
 /// Endings by which a file of the repository is known, wherever it is.

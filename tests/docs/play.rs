@@ -62,10 +62,12 @@ fn what_is_typed_elsewhere_is_in_the_pages_and_in_make_test() {
         "cargo run --locked -- demo",
         "tests/sdk/run",
         "tests/sanity/run",
+        "tests/image/run",
     ] {
         assert!(recipe("steps").contains(run), "make test runs no {run}");
     }
-    assert!(recipe("test").contains("steps"));
+    assert!(recipe("test").contains("logged"));
+    assert!(recipe("logged").contains(" steps "));
     assert!(recipe("demo").contains("cargo run --locked -- demo $(ARGS)"));
     assert!(recipe("sanity").contains("tests/sanity/run $(ARGS)"));
 }

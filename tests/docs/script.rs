@@ -23,6 +23,11 @@ pub(crate) const ELSEWHERE: &[(&str, &str)] = &[
         "make sanity ARGS=--ginkgo.focus=NodeStageVolume",
         "a part of make sanity",
     ),
+    (
+        "make image",
+        "takes minutes; make test runs tests/image/run, on all of the image but the driver",
+    ),
+    ("make image ARCH=arm64", "as make image"),
     ("cargo build --locked", "the program is built already"),
     (
         "export PATH=\"$PWD/target/debug:$PATH\"",

@@ -11,7 +11,10 @@ const BORDERS: &[(&[&str], &[&str])] = &[
     ),
     (&["nix"], &["host/", "sim/"]),
     (&["kube", "k8s_openapi"], &["cluster/", "app/"]),
-    (&["hyper", "hyper_util", "http_body_util"], &["sim/http/"]),
+    (
+        &["hyper", "hyper_util", "http_body_util"],
+        &["sim/http/", "app/http"],
+    ),
     (&["anyhow"], &["main.rs", "app/"]),
 ];
 

@@ -2,12 +2,14 @@
 
 use crate::common::process::diskplugin;
 
-const SERVE: &str = "--endpoint --drain-timeout --log-format";
+const SERVE: &str = "--driver-name --endpoint --drain-timeout --http-address --log-format";
 const PLACE: &str = "--region --zone --metadata-endpoint --metadata-token-only";
 const CLOUD: &str = "--ecs-endpoint --network --signature --cluster-id --credentials \
     --credentials-dir --oidc-role-arn --oidc-provider-arn --oidc-token-file --instance-role \
     --assume-role-arn --assume-role-external-id --role-session-name --role-duration --sts-endpoint";
-const NODE: &str = "--node-id --max-volumes-per-node --instance-categories";
+const NODE: &str = "--node-id --max-volumes-per-node --instance-type --instance-types-file \
+    --instance-categories --tool-memory --kubelet-dir --state-dir \
+    --registration-dir --kubelet-socket";
 const FAKE: &str = "--zones --nodes --seed --access-key-id --access-key-secret --create-delay \
     --attach-delay --detach-delay --resize-delay --cut-delay --snapshot-delay --delete-delay \
     --load-delay --answer-delay --stale --stale-share --stale-jumping --throttle --sold-out --disk-quantity \
@@ -16,10 +18,14 @@ const FAKE: &str = "--zones --nodes --seed --access-key-id --access-key-secret -
 
 #[tokio::test]
 async fn the_help_of_a_role_has_exactly_its_flags_each_with_words() {
-    let roles: [(&str, &[&str]); 5] = [
-        ("controller", &[SERVE, PLACE, CLOUD]),
+    let roles: [(&str, &[&str]); 6] = [
+        (
+            "controller",
+            &[SERVE, PLACE, CLOUD, "--publish-instance-types"],
+        ),
         ("node", &[SERVE, PLACE, NODE, "--device-dir"]),
         ("all-in-one", &[SERVE, PLACE, CLOUD, NODE, "--cloud", FAKE]),
+        ("mark", &["--remove --list --state-dir --log-format"]),
         ("mock-cloud", &["--listen --region --log-format", FAKE]),
         ("demo", &["--fs-type --signature --keep --log-format"]),
     ];

@@ -11,8 +11,10 @@ mod common;
 
 mod credentials;
 mod ending;
+mod health;
 mod help;
 mod logs;
+mod registration;
 mod roles;
 mod settings;
 mod sockets;

@@ -244,3 +244,16 @@ async fn a_node_that_stops_is_waited_for_and_one_that_hangs_is_told_with_the_cod
         assert!(text(&late).contains(part), "{}", text(&late));
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_read_of_before_the_disk_was_made_does_not_say_that_it_is_off() {
+    for seed in 0..60 {
+        let seed = format!("--seed={seed}");
+        let quick = ["--create-delay=100ms", "--attach-delay=300ms"];
+        let stage = Stage::settled(&[quick[0], quick[1], "--detach-delay=5s", &seed]).await;
+        stage.configure(&json!({"stale": {"lag": "0s..2s", "jumping": true, "percent": 30}}));
+        let disk = attached(&stage, "pvc-1").await;
+        stage.disks.detach(minutes(1), &disk, &one()).await.unwrap();
+        assert_eq!(stage.holders(&disk), [], "{seed}");
+    }
+}

@@ -222,3 +222,21 @@ async fn capacity_knows_what_creating_has_found_out_where_the_stock_lags() {
     stage.disks.create(minutes(1), &new).await.unwrap_err();
     assert_eq!(stage.disks.capacity(minutes(1), &new).await.unwrap(), None);
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_the_types_of_the_regions_machines_take_is_told_in_three_calls() {
+    let stage = Stage::new(&["--disk-quantity=9", "--sold-out=*/cloud_essd"]);
+    let types = stage.disks.instance_types(minutes(1)).await.unwrap();
+    assert_eq!(types.0.len(), 1, "{types:?}");
+    let takes = types.0.values().next().unwrap();
+    assert_eq!(takes.disk_quantity, 9);
+    // Sold out is not the same as not taken.
+    assert!(takes.categories.contains(&Category::CloudEssd), "{types:?}");
+    for action in [
+        "DescribeInstances",
+        "DescribeInstanceTypes",
+        "DescribeAvailableResource",
+    ] {
+        assert_eq!(stage.calls(action), 1, "{action}");
+    }
+}

@@ -10,14 +10,16 @@ use tokio_util::sync::CancellationToken;
 
 use super::clean;
 use super::show::say;
+use crate::app::cloud::Connected;
 use crate::app::{cloud, controller, mock_cloud, node};
 use crate::base::{Deadline, Tasks};
 use crate::cloud::sign::Scheme;
 use crate::csi::node::Service;
 use crate::csi::server::{self, Services};
 use crate::host::{Host, Linux, Processes, Roots};
-use crate::model::{Filesystem, RegionId};
+use crate::model::{ClusterId, DriverName, Filesystem, RegionId};
 use crate::node::Settings;
+use crate::node::info::Types;
 use crate::sim::{Backing, Cloud, Node, Options};
 
 const REGION: &str = "cn-beijing";
@@ -136,30 +138,40 @@ impl World {
     fn start_controller(&self, fake: &Cloud, options: &Options) -> anyhow::Result<()> {
         let region: RegionId = REGION.parse()?;
         let endpoint = fake.endpoint().context("the fake cloud serves no HTTP")?;
-        let ecs = cloud::fake_client(endpoint, &region, self.scheme, options)?;
+        let Connected { ecs, .. } = cloud::fake_client(endpoint, &region, self.scheme, options)?;
         let zone = options.zones.first().map(|zone| zone.parse()).transpose()?;
         let tasks = Tasks::default();
-        let service = controller::service(ecs, region, zone, CLUSTER.parse()?, &tasks);
+        let cluster: ClusterId = CLUSTER.parse()?;
+        let disks = controller::disks(ecs, cluster.clone(), &tasks);
+        let service = controller::service(disks, region, zone, &cluster, &tasks);
         let services = Services {
+            name: DriverName::default(),
             controller: Some(service),
             node: None,
+            registration: None,
         };
         self.serve(&self.controller_socket(), services, tasks)
     }
 
     fn start_node(&self, fake: &Cloud, number: usize) -> anyhow::Result<()> {
         let own = self.node(number)?;
-        let node = node::node(Settings {
+        let settings = Settings {
             device_dir: fake.device_dir(&own.id),
             id: own.id,
             zone: own.zone,
             max_volumes: None,
             categories: Vec::new(),
-        });
+            types: Types::default(),
+            kubelet_dir: self.kubelet(number),
+            state_dir: self.directory.join("state"),
+        };
+        let node = node::node(settings, DriverName::default(), None);
         let tasks = node.tasks().clone();
         let services = Services {
+            name: DriverName::default(),
             controller: None,
             node: Some(Service::new(node)),
+            registration: None,
         };
         self.serve(&self.node_socket(number), services, tasks)
     }

@@ -70,6 +70,9 @@ pub struct Oidc {
     pub provider_arn: Option<String>,
     /// The file that the cluster keeps the token in.
     pub token_file: Option<PathBuf>,
+    /// Whether the role was set for this driver. The vendor's variable alone may be meant for
+    /// something else.
+    pub role_is_meant: bool,
 }
 
 /// A role to assume with other credentials.
@@ -116,12 +119,12 @@ impl Oidc {
                 .provider_arn
                 .or_else(|| get("ALIBABA_CLOUD_OIDC_PROVIDER_ARN")),
             token_file: self.token_file.or_else(file),
+            role_is_meant: self.role_is_meant,
         }
     }
 
-    /// A role alone may be meant for something else.
     fn is_configured(&self) -> bool {
-        self.provider_arn.is_some() || self.token_file.is_some()
+        self.role_is_meant || self.provider_arn.is_some() || self.token_file.is_some()
     }
 
     /// The three parts, or a word about each that is missing.
@@ -301,6 +304,20 @@ mod tests {
         assert_eq!(
             selected(sources(Selection::Chain, &RRSA[1..2])),
             "error: an OIDC role needs --oidc-role-arn and --oidc-token-file too"
+        );
+    }
+
+    #[test]
+    fn a_role_that_was_set_for_this_driver_is_not_passed_over() {
+        let arn = ("ALIBABA_CLOUD_ROLE_ARN", "acs:ram::1:role/r");
+        let mut by_variable = sources(Selection::Chain, &[arn]);
+        by_variable.no_instance_role = true;
+        assert_eq!(selected(by_variable), "the environment");
+        let mut by_flag = sources(Selection::Chain, &[arn]);
+        by_flag.oidc.role_is_meant = true;
+        assert_eq!(
+            selected(by_flag),
+            "error: an OIDC role needs --oidc-provider-arn and --oidc-token-file too"
         );
     }
 

@@ -7,6 +7,7 @@ use tonic::Status;
 
 use super::{Service, Settings, answer, zones};
 use crate::base::Deadline;
+use crate::csi::capability::Capability;
 use crate::csi::param::{Class, mutable};
 use crate::csi::proto::volume_content_source::Type;
 use crate::csi::{capability, layer, proto, request};
@@ -68,6 +69,7 @@ fn read(
     let change = mutable::read(&request.mutable_parameters)?;
     let class = Class::read_with(&request.parameters, &change)?;
     capability::fit(&capabilities, class.multi_attach).map_err(|e| request::invalid(&e))?;
+    mounts_fit(&capabilities, &class)?;
     let requirement = request.accessibility_requirements.as_ref();
     let (snapshot, clone_of) = source(request.volume_content_source.as_ref())?;
     // A clone is tagged with what it was cloned from.
@@ -80,6 +82,17 @@ fn read(
         ..wanted(&class, requirement, settings)?
     };
     Ok((new, class))
+}
+
+/// Whether the filesystems that are asked for can be made and mounted so. It is the node that does it, when the volume is long
+/// bound; so it is told here.
+pub(super) fn mounts_fit(capabilities: &[Capability], class: &Class) -> Result<(), Status> {
+    let default = class.fs_type.unwrap_or_default();
+    capability::options_fit(capabilities, default).map_err(|e| request::invalid(&e))?;
+    for (filesystem, _) in capability::mounts(capabilities, default) {
+        class.makes(filesystem)?;
+    }
+    Ok(())
 }
 
 /// What GetCapacity asks about: a volume of any name and size.
@@ -175,6 +188,12 @@ impl Class {
         if self.multi_attach {
             entries.insert(context::MULTI_ATTACH.to_owned(), "true".to_owned());
         }
+        let tuning = self.tuning.entries();
+        entries.extend(
+            tuning
+                .into_iter()
+                .map(|(key, value)| (key.to_owned(), value)),
+        );
         entries
     }
 }

@@ -5,11 +5,12 @@ use std::collections::HashMap;
 use tonic::Status;
 
 use super::Service;
+use super::create::mounts_fit;
 use crate::base::Deadline;
 use crate::csi::param::{Class, mutable};
 use crate::csi::proto::validate_volume_capabilities_response::Confirmed;
 use crate::csi::{capability, proto, request, status};
-use crate::model::{Disk, DiskId, DiskKind, Filesystem, context};
+use crate::model::{Disk, DiskId, DiskKind, Filesystem, Tuning, context};
 
 pub(super) async fn validate(
     service: &Service,
@@ -52,7 +53,10 @@ fn refusal(disk: &Disk, request: &proto::ValidateVolumeCapabilitiesRequest) -> O
         let capabilities = capabilities.map_err(|error| request::invalid(&error))?;
         capability::fit(&capabilities, disk.multi_attach).map_err(|e| request::invalid(&e))?;
         let change = mutable::read(&request.mutable_parameters)?;
-        let class = Class::read_with(&request.parameters, &change)?;
+        let mut class = Class::read_with(&request.parameters, &change)?;
+        let named = context::get(&request.volume_context, context::FS_TYPE);
+        class.fs_type = named.and_then(|name| name.parse().ok()).or(class.fs_type);
+        mounts_fit(&capabilities, &class)?;
         let given = |key: &str| {
             let mut keys = request.parameters.keys();
             keys.any(|name| name.eq_ignore_ascii_case(key))
@@ -115,6 +119,9 @@ fn context_differs(disk: &Disk, given: &HashMap<String, String>) -> Option<Strin
         if let Some(wrong) = wrong {
             return Some(odd(wrong, "\"true\" or \"false\""));
         }
+    }
+    if let Err(error) = Tuning::of(given) {
+        return Some(format!("volume_context {error}"));
     }
     let shared = value(context::MULTI_ATTACH)?;
     (shared.1.eq_ignore_ascii_case("true") != disk.multi_attach).then(|| {

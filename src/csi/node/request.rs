@@ -5,7 +5,10 @@ use std::collections::HashMap;
 
 use crate::csi::capability::{self, AccessKind, AccessMode, InvalidCapability};
 use crate::csi::proto;
-use crate::model::{Bytes, DiskId, Filesystem, InvalidId, Serial, UnknownFilesystem, context};
+use crate::model::{
+    Bytes, DiskId, Filesystem, InvalidId, InvalidMountFlag, InvalidTuning, Serial, Tuning,
+    UnknownFilesystem, context,
+};
 use crate::node::{
     Access, Expand, Health, InvalidPath, Leave, Publish, Stage, Stats, Volume, VolumePath,
 };
@@ -31,6 +34,10 @@ pub(super) enum Invalid {
     Capability(#[source] InvalidCapability),
     #[error("volume_context {}", context::FS_TYPE)]
     Filesystem(#[source] UnknownFilesystem),
+    #[error("volume_context {0}")]
+    Tuning(#[source] InvalidTuning),
+    #[error("volume_capability.mount.mount_flags")]
+    Flags(#[source] InvalidMountFlag),
     #[error("{field} {key} is {value:?}: allowed are \"true\" and \"false\"")]
     Flag {
         field: &'static str,
@@ -84,8 +91,16 @@ fn flag(field: &'static str, map: &Map, key: &'static str) -> Result<bool> {
 }
 
 fn path(field: &'static str, text: &str) -> Result<VolumePath> {
-    text.parse()
-        .map_err(|source| Invalid::Path { field, source })
+    let path: VolumePath = text
+        .parse()
+        .map_err(|source| Invalid::Path { field, source })?;
+    Ok(path.of(field))
+}
+
+/// Where a volume should be.
+fn place_of(text: &str) -> Result<VolumePath> {
+    let path: VolumePath = text.parse().map_err(Invalid::NoSuchPath)?;
+    Ok(path.of("volume_path"))
 }
 
 /// How the volume is used, whether read-only, and by whom.
@@ -93,12 +108,26 @@ struct Use {
     access: Access,
     read_only: bool,
     mode: AccessMode,
+    tuning: Tuning,
+}
+
+impl Use {
+    /// Whether the filesystem takes its options where it is mounted so.
+    fn options_fit(&self, read_only: Option<bool>) -> Result<()> {
+        match &self.access {
+            Access::Block => Ok(()),
+            Access::Mount { filesystem, flags } => {
+                flags.fit(*filesystem, read_only).map_err(Invalid::Flags)
+            }
+        }
+    }
 }
 
 fn how_used(capability: Option<&proto::VolumeCapability>, volume_context: &Map) -> Result<Use> {
     let capability = capability::check(capability).map_err(Invalid::Capability)?;
     let flagged = flag("volume_context", volume_context, context::READ_ONLY)?;
     let mut read_only = capability.mode.is_read_only() || flagged;
+    let tuning = Tuning::of(volume_context).map_err(Invalid::Tuning)?;
     let access = match capability.access {
         AccessKind::Block => Access::Block,
         AccessKind::Mount { filesystem, flags } => {
@@ -107,13 +136,18 @@ fn how_used(capability: Option<&proto::VolumeCapability>, volume_context: &Map) 
                 Some(filesystem) => filesystem,
                 None => default_filesystem(volume_context)?,
             };
-            Access::Mount { filesystem, flags }
+            tuning.mkfs_arguments(filesystem).map_err(Invalid::Tuning)?;
+            Access::Mount {
+                filesystem,
+                flags: flags.and(tuning.mount_options(filesystem)),
+            }
         }
     };
     Ok(Use {
         access,
         read_only,
         mode: capability.mode,
+        tuning,
     })
 }
 
@@ -127,12 +161,18 @@ pub(super) fn stage(request: &proto::NodeStageVolumeRequest) -> Result<Stage> {
     let id = present("volume_id", &request.volume_id)?;
     let staging = present("staging_target_path", &request.staging_target_path)?;
     let used = how_used(request.volume_capability.as_ref(), &request.volume_context)?;
+    let locked = locked(&request.publish_context)?;
+    let read_only = used.read_only || locked;
+    let volume = volume(id, Some(&request.publish_context))?;
+    let staging = path("staging_target_path", staging)?;
+    used.options_fit(Some(read_only))?;
     Ok(Stage {
-        staging: path("staging_target_path", staging)?,
-        volume: volume(id, Some(&request.publish_context))?,
+        staging,
+        volume,
         access: used.access,
-        read_only: used.read_only || locked(&request.publish_context)?,
-        locked: locked(&request.publish_context)?,
+        read_only,
+        locked,
+        tuning: used.tuning,
     })
 }
 
@@ -141,6 +181,7 @@ pub(super) fn publish(request: &proto::NodePublishVolumeRequest) -> Result<Publi
     let target = present("target_path", &request.target_path)?;
     let used = how_used(request.volume_capability.as_ref(), &request.volume_context)?;
     let staging = present("staging_target_path", &request.staging_target_path)?;
+    used.options_fit(None)?;
     Ok(Publish {
         staging: path("staging_target_path", staging)?,
         target: path("target_path", target)?,
@@ -174,7 +215,7 @@ pub(super) fn stats(request: &proto::NodeGetVolumeStatsRequest) -> Result<Stats>
     let place = present("volume_path", &request.volume_path)?;
     Ok(Stats {
         volume: volume(id, None)?,
-        path: place.parse().map_err(Invalid::NoSuchPath)?,
+        path: place_of(place)?,
     })
 }
 
@@ -203,26 +244,28 @@ pub(super) fn expand(request: &proto::NodeExpandVolumeRequest) -> Result<Expand>
             capability.access == AccessKind::Block
         }
     };
-    let required = match &request.capacity_range {
-        None => None,
-        Some(range) => required(range)?,
+    let (required, limit) = match &request.capacity_range {
+        None => (None, None),
+        Some(range) => bounds(range)?,
     };
     Ok(Expand {
         volume: volume(id, None)?,
-        path: place.parse().map_err(Invalid::NoSuchPath)?,
+        path: place_of(place)?,
         required,
+        limit,
         block,
     })
 }
 
-fn required(range: &proto::CapacityRange) -> Result<Option<Bytes>> {
+fn bounds(range: &proto::CapacityRange) -> Result<(Option<Bytes>, Option<Bytes>)> {
     let negative = |field| move |_| Invalid::Negative(field);
     let required = u64::try_from(range.required_bytes).map_err(negative("required_bytes"))?;
     let limit = u64::try_from(range.limit_bytes).map_err(negative("limit_bytes"))?;
     if limit != 0 && limit < required {
         return Err(Invalid::Limit);
     }
-    Ok((required != 0).then_some(Bytes(required)))
+    let given = |bytes: u64| (bytes != 0).then_some(Bytes(bytes));
+    Ok((given(required), given(limit)))
 }
 
 #[cfg(test)]
@@ -266,6 +309,55 @@ mod tests {
                 panic!("not a mount");
             };
             assert_eq!(filesystem, wanted);
+        }
+    }
+
+    #[test]
+    fn what_the_class_says_of_filesystems_comes_with_the_context() {
+        let tuned = [
+            ("fsck", "preen"),
+            ("blockSize", "1024"),
+            ("discard", "mount"),
+        ];
+        let staged = stage(&stage_request("ext4", &tuned)).unwrap();
+        assert_eq!(staged.tuning.block_size, Some(1024));
+        let Access::Mount { flags, .. } = staged.access else {
+            panic!("not a mount");
+        };
+        assert_eq!(flags.to_string(), "discard");
+        for (fs_type, key, value) in [("btrfs", "blockSize", "1024"), ("ext4", "fsck", "always")] {
+            let refused = stage(&stage_request(fs_type, &[(key, value)])).unwrap_err();
+            let told = crate::base::chain::chain(&refused);
+            assert!(
+                told.starts_with("volume_context") && told.contains(key),
+                "{told}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_option_that_the_filesystem_does_not_take_is_refused_before_anything_is_done() {
+        let with = |fs_type: &str, flag: &str, read_only: &str| {
+            let mut request = stage_request(fs_type, &[("readOnly", read_only)]);
+            let access = request.volume_capability.as_mut().unwrap();
+            let Some(AccessType::Mount(mount)) = &mut access.access_type else {
+                panic!("not a mount");
+            };
+            mount.mount_flags = vec![flag.to_owned()];
+            stage(&request).map_err(|error| crate::base::chain::chain(&error))
+        };
+        assert!(with("ext4", "data=journal", "false").is_ok());
+        assert!(with("ext4", "noload", "true").is_ok());
+        for (fs_type, flag) in [
+            ("xfs", "data=journal"),
+            ("ext4", "nobarrier"),
+            ("ext4", "noload"),
+        ] {
+            let told = with(fs_type, flag, "false").unwrap_err();
+            assert!(
+                told.starts_with("volume_capability.mount.mount_flags: "),
+                "{told}"
+            );
         }
     }
 

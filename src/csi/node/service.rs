@@ -25,7 +25,7 @@ use crate::csi::proto::{
 use crate::csi::{deadline, layer};
 use crate::model::topology::{TAKEN, ZONE_KEY, category_key};
 use crate::node::health::Ailment;
-use crate::node::{Amount, Health, Node, VolumeStats};
+use crate::node::{Amount, Node, VolumeStats};
 
 /// What the node can do beyond publishing.
 const CAPABILITIES: [rpc::Type; 7] = [
@@ -84,8 +84,9 @@ impl node_server::Node for Service {
             &request.get_ref().volume_id,
             &request.get_ref().staging_target_path,
         );
+        let deadline = deadline::of(&request);
         let wanted = request::unstage(request.get_ref()).map_err(|e| status::invalid(&e))?;
-        let unstaged = self.node.unstage(wanted).await;
+        let unstaged = self.node.unstage(wanted, deadline).await;
         unstaged.map_err(|e| status::failed(&e))?;
         Ok(Response::new(NodeUnstageVolumeResponse {}))
     }
@@ -107,8 +108,9 @@ impl node_server::Node for Service {
         request: Request<NodeUnpublishVolumeRequest>,
     ) -> Answer<NodeUnpublishVolumeResponse> {
         about(&request.get_ref().volume_id, &request.get_ref().target_path);
+        let deadline = deadline::of(&request);
         let wanted = request::unpublish(request.get_ref()).map_err(|e| status::invalid(&e))?;
-        let unpublished = self.node.unpublish(wanted).await;
+        let unpublished = self.node.unpublish(wanted, deadline).await;
         unpublished.map_err(|e| status::failed(&e))?;
         Ok(Response::new(NodeUnpublishVolumeResponse {}))
     }
@@ -120,25 +122,25 @@ impl node_server::Node for Service {
         let deadline = deadline::of(&request);
         about(&request.get_ref().volume_id, &request.get_ref().volume_path);
         let wanted = request::stats(request.get_ref()).map_err(|e| status::invalid(&e))?;
-        let stats = self.node.stats(&wanted, deadline).await;
-        let usage = match stats.map_err(|e| status::failed(&e))? {
-            VolumeStats::Filesystem(usage) => vec![
+        let report = self.node.stats(&wanted, deadline).await;
+        let report = report.map_err(|e| status::failed(&e))?;
+        let usage = match report.usage {
+            None => Vec::new(),
+            Some(VolumeStats::Filesystem(usage)) => vec![
                 amount(usage.bytes, Unit::Bytes),
                 amount(usage.inodes, Unit::Inodes),
             ],
-            VolumeStats::Device(size) => vec![VolumeUsage {
+            // Also where the filesystem does not answer: kubelet throws an answer without any usage
+            // away, and the condition with it.
+            Some(VolumeStats::Device(size)) => vec![VolumeUsage {
                 total: size.to_i64(),
                 unit: Unit::Bytes.into(),
                 ..VolumeUsage::default()
             }],
         };
-        let places = vec![wanted.path];
-        let volume = wanted.volume;
-        let found = self.node.health(&Health { volume, places }).await;
-        let found = found.map_err(|e| status::failed(&e))?;
         Ok(Response::new(NodeGetVolumeStatsResponse {
             usage,
-            volume_condition: Some(condition(&found)),
+            volume_condition: Some(condition(&report.ailments)),
         }))
     }
 
@@ -146,15 +148,17 @@ impl node_server::Node for Service {
         &self,
         request: Request<NodeGetVolumeHealthRequest>,
     ) -> Answer<NodeGetVolumeHealthResponse> {
+        let deadline = deadline::of(&request);
         let request = request.get_ref();
         about(&request.volume_id, &request.volume_publish_path);
         let wanted = request::health(request).map_err(|e| status::invalid(&e))?;
-        let found = self.node.health(&wanted).await;
+        let found = self.node.health(&wanted, deadline).await;
         let found = found.map_err(|e| status::failed(&e))?;
         let entry = |one: &Ailment| VolumeHealthEntry {
-            status: match one {
-                Ailment::DeviceGone { .. } => VolumeHealthErrorType::Inaccessible,
-                Ailment::ReadOnly { .. } => VolumeHealthErrorType::Degraded,
+            status: match (one, one.is_fatal()) {
+                (Ailment::DeviceTooSmall { .. }, _) => VolumeHealthErrorType::DataLoss,
+                (_, true) => VolumeHealthErrorType::Inaccessible,
+                (_, false) => VolumeHealthErrorType::Degraded,
             }
             .into(),
             reason: one.reason().to_owned(),
@@ -213,7 +217,7 @@ impl node_server::Node for Service {
         &self,
         _request: Request<NodeGetInfoRequest>,
     ) -> Answer<NodeGetInfoResponse> {
-        let info = self.node.info();
+        let info = self.node.info().await.map_err(|e| status::failed(&e))?;
         let mut segments = HashMap::from([(ZONE_KEY.to_owned(), info.zone.to_string())]);
         let taken = |category| (category_key(category), TAKEN.to_owned());
         segments.extend(info.categories.iter().map(taken));

@@ -1,4 +1,4 @@
-//! The node's errors as gRPC codes. kubelet retries on every code; the code tells people, and
+//! The node's errors as gRPC codes. kubelet retries on nearly every code; the code tells people, and
 //! csi-sanity, what kind of trouble it is.
 
 use tonic::{Code, Status};
@@ -16,6 +16,8 @@ pub(super) fn invalid(error: &Invalid) -> Status {
         | Invalid::Capability(_)
         | Invalid::Filesystem(_)
         | Invalid::Flag { .. }
+        | Invalid::Tuning(_)
+        | Invalid::Flags(_)
         | Invalid::Negative(_) => Code::InvalidArgument,
         Invalid::Limit => Code::OutOfRange,
     };

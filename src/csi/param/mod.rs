@@ -7,7 +7,9 @@ use tonic::Status;
 
 use self::value::{boolean, iops, list, parse, refuse, tag, unfit, word};
 use crate::model::category::MOST_PROVISIONED_IOPS;
-use crate::model::{Category, Change, Filesystem, PerformanceLevel, RegionId, Tags, ZoneId};
+use crate::model::{
+    Category, Change, Filesystem, InvalidTuning, PerformanceLevel, RegionId, Tags, Tuning, ZoneId,
+};
 
 mod kind;
 pub mod mutable;
@@ -23,7 +25,8 @@ const SIDECARS: &str = "csi.storage.k8s.io/";
 const TAGS: &str = "disktags/";
 const ALLOWED: &str = "type, zoneId, regionId, performanceLevel, provisionedIops, burstingEnabled, \
                        multiAttach, resourceGroupId, diskTags, diskTags/<key>, fsType, readOnly, \
-                       encrypted, kmsKeyId and csi.storage.k8s.io/*";
+                       encrypted, kmsKeyId, fsck, discard, projectQuota, blockSize, inodeSize, \
+                       bytesPerInode, label, mkfsOptions and csi.storage.k8s.io/*";
 
 /// What a StorageClass asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,6 +59,8 @@ pub struct Class {
     pub encrypted: bool,
     /// `kmsKeyId`: the user's key to encrypt by.
     pub kms_key: Option<String>,
+    /// How filesystems are made and looked after.
+    pub tuning: Tuning,
 }
 
 impl Class {
@@ -91,6 +96,7 @@ impl Class {
             read_only: false,
             encrypted: false,
             kms_key: None,
+            tuning: Tuning::default(),
         };
         let mut seen = HashMap::new();
         let mut single = Tags::new();
@@ -113,6 +119,9 @@ impl Class {
         override_tags(&mut class.tags, single);
         class.change(change);
         class.kinds_agree(true)?;
+        if let Some(filesystem) = class.fs_type {
+            class.makes(filesystem)?;
+        }
         class.count_tags(0)?;
         Ok(class)
     }
@@ -134,6 +143,7 @@ impl Class {
             "readonly" => self.read_only = boolean(key, value)?,
             "encrypted" => self.encrypted = boolean(key, value)?,
             "kmskeyid" => self.kms_key = word(key, value)?,
+            _ if self.tuning.take(key, value).map_err(|e| unmade(&e))? => {}
             _ => {
                 return Err(Status::invalid_argument(format!(
                     "unknown parameter {key:?} with value {value:?}; allowed are {ALLOWED}"
@@ -168,6 +178,15 @@ impl Class {
         override_tags(&mut self.tags, change.tags.clone());
     }
 
+    /// Whether a filesystem of this type can be made so.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT`, with the parameter that it does not take.
+    pub fn makes(&self, filesystem: Filesystem) -> Result<(), Status> {
+        let arguments = self.tuning.mkfs_arguments(filesystem);
+        arguments.map(drop).map_err(|error| unmade(&error))
+    }
+
     /// Whether the tags fit on a disk, with so many more than every disk carries.
     ///
     /// # Errors
@@ -189,6 +208,10 @@ impl Class {
         }
         Ok(())
     }
+}
+
+fn unmade(error: &InvalidTuning) -> Status {
+    Status::invalid_argument(format!("parameter {error}"))
 }
 
 fn override_tags(tags: &mut Tags, by: Tags) {

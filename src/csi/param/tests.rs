@@ -47,7 +47,8 @@ fn an_unknown_key_is_refused_by_name_with_what_is_allowed() {
         read(&[("fsTyp", "ext4")]).unwrap_err(),
         "unknown parameter \"fsTyp\" with value \"ext4\"; allowed are type, zoneId, regionId, \
          performanceLevel, provisionedIops, burstingEnabled, multiAttach, resourceGroupId, diskTags, \
-         diskTags/<key>, fsType, readOnly, encrypted, kmsKeyId and csi.storage.k8s.io/*"
+         diskTags/<key>, fsType, readOnly, encrypted, kmsKeyId, fsck, discard, projectQuota, \
+         blockSize, inodeSize, bytesPerInode, label, mkfsOptions and csi.storage.k8s.io/*"
     );
     assert!(read(&[("csi.storage.k8s.io/pvc/name", "data")]).is_ok());
 }

@@ -290,8 +290,8 @@ failures! {
         "the cloud has attached the disk, but its device has not come",
         "nothing at first: it is repeated; then look at the node's kernel log, and whether /dev and /sys are the host's";
     DeviceAmbiguous "DEVICE_AMBIGUOUS" Precondition
-        "two devices have the disk's serial, or one that has left still shows",
-        "look at the devices that the text names; restart the node if one of them is a ghost";
+        "which device is the disk is not certain: two have its serial, a link or a mark says otherwise than the kernel, or the serial is too long for a device",
+        "look at the devices that the text names; remove a wrong mark; restart the node if one of them is a ghost";
     DeviceNotGrown "DEVICE_NOT_GROWN" Deadline
         "the disk has grown in the cloud, but not yet on the node",
         "nothing at first: it is repeated; a disk that grew offline needs to be attached anew";
@@ -301,12 +301,21 @@ failures! {
     ForeignData "FOREIGN_DATA" Precondition
         "the disk holds something else than the filesystem that is wanted; it is never formatted then",
         "look what it is; wipe the disk by hand only if it is no longer needed, or correct fsType";
+    FormatCutOff "FORMAT_CUT_OFF" Precondition
+        "a mkfs was cut off on the disk, and it is not certain that what is there now is nobody's",
+        "look what it is; wipe the disk by hand if nobody needs it, and staging formats it";
+    FormatRunning "FORMAT_RUNNING" Busy
+        "a mkfs that an earlier run of the node began is still at work on the disk, or another process has locked it",
+        "nothing at first: it is repeated; if it stays, look which process has the device open";
     DeviceInUse "DEVICE_IN_USE" Precondition
-        "something else on the node uses the device, or mounts it elsewhere",
-        "release what the text names";
+        "something on the node uses the device or the mount, or has it mounted elsewhere",
+        "end or release what the text names; after that it goes on by itself";
     TargetUnusable "TARGET_UNUSABLE" Precondition
         "the path is not what it should be, or something else is mounted there",
         "clean the path up that the text names";
+    PathOutside "PATH_OUTSIDE" Refused
+        "the path is not below kubelet's directory, and volumes are mounted nowhere else",
+        "set --kubelet-dir to what kubelet has as its --root-dir";
     NotStaged "NOT_STAGED" Precondition
         "the volume is not staged, or not in the way that this call needs",
         "nothing: kubelet stages it first; if it stays, delete the pod";
@@ -328,6 +337,12 @@ failures! {
     MountOptionsRefused "MOUNT_OPTIONS_REFUSED" Refused
         "the kernel does not take the mount options",
         "correct mountOptions of the StorageClass or the volume";
+    SettingWrong "SETTING_WRONG" Precondition
+        "a file that the node is told to read is not as it must be",
+        "correct the field of the file that the text names, or take the flag away";
+    ToolsWaiting "TOOLS_WAITING" Deadline
+        "the filesystem tools of other volumes have the memory that is set apart for such tools",
+        "nothing at first: it is repeated; if it stays, raise the container's memory limit, and --tool-memory where it is set";
     ToolFailed "TOOL_FAILED" Failed
         "a filesystem tool failed",
         "read its words; look at the node's kernel log";

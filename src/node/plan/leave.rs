@@ -12,8 +12,11 @@ pub(in crate::node) struct LeaveSeen {
     pub(in crate::node) device: Option<Device>,
     /// The serial that it was looked for by.
     pub(in crate::node) serial: Serial,
-    /// All devices, where the volume's is not there and something is mounted at the path.
+    /// All devices, where something is mounted at the path that is not of the volume's device.
     pub(in crate::node) devices: Vec<Device>,
+    /// Whether the device that seems to be behind such a mount is in use by the kernel: a mounted
+    /// filesystem uses its device.
+    pub(in crate::node) claimed: bool,
     pub(in crate::node) spot: Spot,
     /// Where else it is mounted; staging goes last.
     pub(in crate::node) others: Vec<Mount>,
@@ -21,22 +24,36 @@ pub(in crate::node) struct LeaveSeen {
 
 /// Unstaging.
 pub(in crate::node) fn unstage(seen: &LeaveSeen) -> Plan {
-    if seen.spot.mount.is_some() && !seen.others.is_empty() {
+    if !seen.others.is_empty() {
         let device = seen.device.as_ref().map(ToString::to_string);
         return Err(Refusal::MountedElsewhere {
             device: device.unwrap_or_default(),
             at: places(&seen.others),
         });
     }
-    leave(seen)
+    let mut steps = leave(seen)?;
+    // The directory goes last: removing it would take the filesystem off in other mount namespaces too.
+    if seen.device.is_some() {
+        let is_remove = |step: &Step| matches!(step, Step::Remove(_));
+        let at = steps.iter().position(is_remove).unwrap_or(steps.len());
+        steps.insert(at, Step::Release);
+    }
+    Ok(steps)
 }
 
 /// Unpublishing.
 pub(in crate::node) fn unpublish(seen: &LeaveSeen) -> Plan {
     let mut steps = leave(seen)?;
-    let is_last = seen.others.is_empty() && matches!(seen.spot.entry, Entry::Block(_));
-    if is_last && seen.device.as_ref().is_some_and(|device| device.read_only) {
-        steps.insert(steps.len().min(1), Step::SetDeviceReadOnly(false));
+    let Entry::Block(number) = seen.spot.entry else {
+        return Ok(steps);
+    };
+    if let Some(device) = seen.device.as_ref().filter(|d| d.number == number) {
+        let mut after = vec![Step::Flush];
+        if seen.others.is_empty() && device.read_only {
+            after.push(Step::SetDeviceReadOnly(false));
+        }
+        let at = steps.len().min(1);
+        steps.splice(at..at, after);
     }
     Ok(steps)
 }
@@ -51,15 +68,12 @@ fn leave(seen: &LeaveSeen) -> Plan {
             other => Err(bad(spot, other, "a directory or a file")),
         };
     };
-    let whose = match (&seen.device, spot.entry) {
-        (Some(device), Entry::Block(number)) if number == device.number => Whose::Ours,
-        (Some(_), Entry::Block(_)) => Whose::Foreign,
-        (Some(device), _) if mount.is_of(device) => Whose::Ours,
-        (Some(_), _) => Whose::Foreign,
-        (None, _) => without_device(seen, mount),
-    };
-    match whose {
+    match whose(seen, mount) {
+        Whose::Ours if is_shut_down(spot, mount) => {
+            Ok(vec![Step::Detach(path.clone()), Step::Remove(path)])
+        }
         Whose::Ours => Ok(vec![Step::Unmount(path.clone()), Step::Remove(path)]),
+        Whose::Gone => Ok(vec![Step::Detach(path.clone()), Step::Remove(path)]),
         Whose::Foreign => Err(occupied(spot, mount)),
         Whose::Of(device) => Err(occupied_by(spot, mount, device)),
     }
@@ -68,34 +82,71 @@ fn leave(seen: &LeaveSeen) -> Plan {
 /// Whose a mount is.
 enum Whose<'a> {
     Ours,
+    /// That of a device which is gone: nothing can be written through it any more.
+    Gone,
     /// Nothing that this driver can have mounted.
     Foreign,
     /// That of a device which is there, or of a partition of it.
     Of(&'a Device),
 }
 
-/// No device has the volume's serial. Its disk may have been torn out, and its mount must come off
-/// all the same; but what is mounted from a device that is there is that device's.
-fn without_device<'a>(seen: &'a LeaveSeen, mount: &Mount) -> Whose<'a> {
-    let Some(name) = source_name(seen.spot.entry, mount) else {
+/// Whether the mount is of this device, as far as numbers and names tell.
+pub(in crate::node) fn is_of(device: &Device, spot: &Spot, mount: &Mount) -> bool {
+    match spot.entry {
+        Entry::Block(number) => number == device.number,
+        Entry::Missing | Entry::Directory | Entry::File | Entry::Symlink | Entry::Other => {
+            mount.is_of(device)
+        }
+    }
+}
+
+/// Whether the filesystem has stopped for good: it answers nothing, not even of its root, which is always
+/// in memory (xfs), or says so (ext4). What it had not written is lost already.
+fn is_shut_down(spot: &Spot, mount: &Mount) -> bool {
+    spot.dead && mount.kind == "xfs" || mount.super_options.split(',').any(|o| o == "shutdown")
+}
+
+/// The device of the volume may have another name and number by now, or be gone, and a mount that its
+/// former appearance left must come off all the same; but what is mounted from a device that is there
+/// is that device's.
+fn whose<'a>(seen: &'a LeaveSeen, mount: &Mount) -> Whose<'a> {
+    let spot = &seen.spot;
+    if seen.device.as_ref().is_some_and(|d| is_of(d, spot, mount)) {
+        return Whose::Ours;
+    }
+    // The node of a device that is removed from /dev serves nobody, whatever has its number now.
+    if matches!(spot.entry, Entry::Block(_)) && mount.is_removed_node() {
+        return Whose::Gone;
+    }
+    let Some(name) = source_name(spot.entry, mount) else {
         return Whose::Foreign;
     };
-    let number = match seen.spot.entry {
+    match behind(&seen.devices, spot, mount) {
+        None => Whose::Gone,
+        Some(device) if is_empty_loop(device) => Whose::Gone,
+        Some(device) if is_the_volume_s(device, name, seen) => Whose::Ours,
+        Some(_) if !seen.claimed && !matches!(spot.entry, Entry::Block(_)) => Whose::Gone,
+        Some(device) => Whose::Of(device),
+    }
+}
+
+/// The device that a mount is of, or of a partition of it, by its number or name.
+pub(in crate::node) fn behind<'a>(
+    devices: &'a [Device],
+    spot: &Spot,
+    mount: &Mount,
+) -> Option<&'a Device> {
+    let name = source_name(spot.entry, mount)?;
+    let number = match spot.entry {
         Entry::Block(number) => Some(number),
         _ if mount.kind == "btrfs" => None,
         _ => Some(mount.number),
     };
-    let behind = seen.devices.iter().find(|device| {
+    devices.iter().find(|device| {
         Some(device.number) == number
             || device.name == name
             || device.partitions.iter().any(|partition| partition == name)
-    });
-    match behind {
-        None => Whose::Ours,
-        Some(device) if is_empty_loop(device) => Whose::Ours,
-        Some(device) if is_the_volume_s(device, name, seen) => Whose::Ours,
-        Some(device) => Whose::Of(device),
-    }
+    })
 }
 
 /// The name of the disk that a mount is from, if this driver may have mounted it: always by its

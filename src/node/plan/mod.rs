@@ -7,6 +7,7 @@ use super::request::Access;
 mod common;
 mod expand;
 mod leave;
+mod option;
 mod publish;
 mod refusal;
 mod stage;
@@ -16,7 +17,7 @@ mod step;
 mod tests;
 
 pub(super) use expand::expand;
-pub(super) use leave::{LeaveSeen, unpublish, unstage};
+pub(super) use leave::{LeaveSeen, behind, is_of, unpublish, unstage};
 pub(super) use publish::{PublishSeen, publish};
 pub use refusal::Refusal;
 pub(super) use stage::{StageSeen, stage};

@@ -1,9 +1,12 @@
 //! Publishing.
 
+use std::path::Path;
+
 use super::common::{bad, directory, incompatible, occupied, places, word};
+use super::option::{missing, same_labels};
 use super::{Access, Plan, Refusal, Spot, Step, Wanted};
 use crate::host::{Device, Entry, Mount};
-use crate::model::Filesystem;
+use crate::model::{Filesystem, MountFlags};
 
 /// What publishing saw.
 #[derive(Debug)]
@@ -11,6 +14,8 @@ pub(in crate::node) struct PublishSeen {
     pub(in crate::node) device: Device,
     pub(in crate::node) staging: Spot,
     pub(in crate::node) target: Spot,
+    /// Where the filesystem on it is mounted, if it is wanted as a device.
+    pub(in crate::node) staged: Vec<Mount>,
     /// Other targets that the volume is published at.
     pub(in crate::node) others: Vec<Mount>,
 }
@@ -23,9 +28,12 @@ pub(in crate::node) fn publish(
 ) -> Plan {
     let steps = match wanted.access {
         Access::Block => publish_block(wanted.read_only, seen)?,
-        Access::Mount { filesystem, .. } => publish_mount(*filesystem, wanted.read_only, seen)?,
+        Access::Mount { filesystem, flags } => {
+            publish_mount(*filesystem, flags, wanted.read_only, seen)?
+        }
     };
-    if single_target && !seen.others.is_empty() {
+    // What is at the target already is not refused: orchestrators bind it to further places of their own.
+    if single_target && seen.target.mount.is_none() && !seen.others.is_empty() {
         return Err(Refusal::SingleTarget {
             at: places(&seen.others),
         });
@@ -33,7 +41,12 @@ pub(in crate::node) fn publish(
     Ok(steps)
 }
 
-fn publish_mount(filesystem: Filesystem, read_only: bool, seen: &PublishSeen) -> Plan {
+fn publish_mount(
+    filesystem: Filesystem,
+    flags: &MountFlags,
+    read_only: bool,
+    seen: &PublishSeen,
+) -> Plan {
     let staging = seen.staging.path.clone();
     let staged = seen.staging.mount.as_ref();
     let Some(staged) = staged.filter(|mount| mount.is_of(&seen.device)) else {
@@ -46,22 +59,37 @@ fn publish_mount(filesystem: Filesystem, read_only: bool, seen: &PublishSeen) ->
     if staged.is_read_only() && !read_only {
         return Err(Refusal::StagedReadOnly { staging });
     }
+    same_labels(flags, staged, &seen.staging)?;
+    let stricter = missing(flags, staged, &seen.staging)?;
     let target = seen.target.path.clone();
     if let Some(mount) = &seen.target.mount {
         if !mount.is_of(&seen.device) || !mount.is_whole() {
             return Err(occupied(&seen.target, mount));
         }
-        return there_already(&seen.target, mount, read_only);
+        let stricter = missing(flags, mount, &seen.target)?;
+        let mut steps = restrict(&target, stricter);
+        steps.extend(there_already(&seen.target, mount, read_only)?);
+        return Ok(steps);
     }
     let mut steps = directory(&seen.target)?;
     steps.push(Step::Bind {
         source: staging,
         target: target.clone(),
     });
+    steps.extend(restrict(&target, stricter));
     if read_only {
         steps.push(Step::RemountReadOnly(target));
     }
     Ok(steps)
+}
+
+/// An earlier call may have ended before this step, and a stricter mount is a safe one.
+fn restrict(target: &Path, flags: MountFlags) -> Vec<Step> {
+    if flags.is_empty() {
+        return Vec::new();
+    }
+    let target = target.to_owned();
+    vec![Step::Restrict { target, flags }]
 }
 
 fn publish_block(read_only: bool, seen: &PublishSeen) -> Plan {
@@ -85,6 +113,13 @@ fn publish_block(read_only: bool, seen: &PublishSeen) -> Plan {
         }
         steps.extend(there_already(&seen.target, mount, read_only)?);
         return Ok(steps);
+    }
+    // What is written past a mounted filesystem destroys it.
+    if !seen.staged.is_empty() {
+        return Err(Refusal::MountedElsewhere {
+            device: device.to_string(),
+            at: places(&seen.staged),
+        });
     }
     match seen.target.entry {
         Entry::File => {}

@@ -27,6 +27,19 @@ pub enum Refusal {
         /// What was asked for.
         wanted: Filesystem,
     },
+    /// A mkfs was cut off, and what is there now may be somebody's.
+    #[error(
+        "{device} holds {found}: {why}; if nobody needs the content, wipe the disk by hand \
+         (wipefs -a, then blkdiscard -z)"
+    )]
+    Unfinished {
+        /// The device.
+        device: String,
+        /// What it holds.
+        found: String,
+        /// What was cut off, and why it is not finished.
+        why: String,
+    },
     /// Partitions or devices are built on it.
     #[error("{device} is in use by {by}")]
     Held {

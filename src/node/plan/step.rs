@@ -2,19 +2,28 @@
 
 use std::path::PathBuf;
 
-use crate::model::{Filesystem, MountFlags};
+use crate::model::{Filesystem, Fsck, MountFlags, Tuning};
 
 /// One thing to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
     /// Let the kernel write to the device, or not.
     SetDeviceReadOnly(bool),
+    /// Make a device blank again on which our own mkfs was cut off.
+    Wipe,
+    /// Forget that a mkfs was begun.
+    ForgetFormat,
     /// Make a filesystem on a device that is proven blank.
-    Format(Filesystem),
-    /// Check an unmounted filesystem, repairing what is safe to repair.
-    Check(Filesystem),
-    /// Grow an unmounted filesystem.
-    GrowUnmounted(Filesystem),
+    Format {
+        /// Its type.
+        filesystem: Filesystem,
+        /// How.
+        tuning: Tuning,
+    },
+    /// Look whether an unmounted filesystem is in order, as far as the policy goes.
+    Check(Filesystem, Fsck),
+    /// Grow an unmounted filesystem that a full check finds in order.
+    GrowUnmounted(Filesystem, Fsck),
     /// Make a directory to mount on.
     MakeDirectory(PathBuf),
     /// Make a file to bind a device onto.
@@ -48,8 +57,21 @@ pub enum Step {
     BindDevice(PathBuf),
     /// Make the mount at a place read-only.
     RemountReadOnly(PathBuf),
+    /// Add options to the mount at a place.
+    Restrict {
+        /// The place.
+        target: PathBuf,
+        /// The options.
+        flags: MountFlags,
+    },
     /// Remove the mount at a place.
     Unmount(PathBuf),
+    /// Remove the mount at a place, of which nothing can be written any more.
+    Detach(PathBuf),
+    /// Write what the kernel holds for the device.
+    Flush,
+    /// Wait until the kernel has written all and uses the device no more.
+    Release,
     /// Remove an empty directory or file.
     Remove(PathBuf),
 }

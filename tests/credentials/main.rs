@@ -27,6 +27,8 @@ use diskplugin::sim::{Cloud, Options};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+mod metadata;
+
 const ROLE: &str = "acs:ram::1000000000000001:role/diskplugin";
 const PROVIDER: &str = "acs:ram::1000000000000001:oidc-provider/diskplugin";
 const SCHEMES: [Scheme; 2] = [Scheme::V1, Scheme::V3];

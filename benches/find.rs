@@ -1,0 +1,160 @@
+//! How long an attached disk waits until the node has found it: by the kernel's word, and beside it by
+//! the same look every 500 ms. `cargo bench --bench find`, or `make bench`. Needs root and losetup.
+//!
+//! A loop device stands for the disk and the fake cloud's link for its serial, so that there is no
+//! hypervisor in the figure. Each of the 100 disks is attached while NodeStageVolume (raw block: find,
+//! look at the mounts, answer) waits for it; measured is the time from the making of the link, which is
+//! the last that the node needs, to the answer. Nothing is asserted but that each is found.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use diskplugin::base::Deadline;
+use diskplugin::csi::node::Service;
+use diskplugin::csi::proto::node_server::Node as _;
+use diskplugin::csi::proto::volume_capability::access_mode::Mode;
+use diskplugin::csi::proto::volume_capability::{AccessMode, AccessType, BlockVolume};
+use diskplugin::csi::proto::{NodeStageVolumeRequest, VolumeCapability};
+use diskplugin::host::{Clues, Command, Exec, Host, Linux, Processes, Roots};
+use diskplugin::model::Serial;
+use diskplugin::node::{Node, Settings};
+use tokio::time::{Instant, MissedTickBehavior};
+use tonic::{Code, Request};
+
+const DISKS: u64 = 100;
+const POLL: Duration = Duration::from_millis(500);
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Leaves no time to wait: one look and its answer.
+const AT_ONCE: Duration = Duration::from_millis(1);
+
+fn main() -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        println!("{DISKS} disks, one after the other       median        99 %         most");
+        figure("told by the kernel", false).await?;
+        figure("looked for every 500 ms", true).await?;
+        look().await
+    })
+}
+
+/// What one look costs on this machine.
+async fn look() -> anyhow::Result<()> {
+    const LOOKS: u32 = 200;
+    let host = Linux::new(Arc::new(Processes), Roots::default());
+    let clues = Clues {
+        serial: Serial::new("bench").context("a serial")?,
+        name: None,
+        directory: None,
+    };
+    let count = host.devices(Deadline::after(PATIENCE)).await?.len();
+    let start = Instant::now();
+    for _ in 0..LOOKS {
+        host.search(Deadline::after(PATIENCE), &clues).await?;
+    }
+    let each = start.elapsed() / LOOKS;
+    println!("one look at the {count} block devices of this machine {each:>21.1?}");
+    Ok(())
+}
+
+async fn figure(name: &str, polls: bool) -> anyhow::Result<()> {
+    let dir = tempfile::tempdir()?;
+    let links = dir.path().join("links");
+    fs::create_dir(&links)?;
+    let exec: Arc<dyn Exec> = Arc::new(Processes);
+    let host = Arc::new(Linux::new(Arc::clone(&exec), Roots::default()));
+    let settings = Settings {
+        id: "i-bench".parse()?,
+        zone: "cn-beijing-a".parse()?,
+        max_volumes: None,
+        categories: Vec::new(),
+        types: Default::default(),
+        device_dir: Some(links.clone()),
+        kubelet_dir: "/nowhere".into(),
+        state_dir: dir.path().join("state"),
+    };
+    let service = Service::new(Arc::new(Node::new(host, exec, settings)));
+    let mut took = Vec::new();
+    for index in 0..DISKS {
+        let serial = format!("bench{index}");
+        let found = async {
+            let found = if polls {
+                poll(&service, &serial).await
+            } else {
+                stage(&service, &serial, PATIENCE).await.map(drop)
+            };
+            found.map(|()| Instant::now())
+        };
+        let attach = async {
+            // The poll must not be in step with what it waits for.
+            let offset = Duration::from_millis(20 + index * 7 % 500);
+            tokio::time::sleep(offset).await;
+            attach(dir.path(), &links, &serial).await
+        };
+        let (found, attached) = tokio::join!(found, attach);
+        let (device, since) = attached?;
+        took.push(found?.duration_since(since));
+        sh(&["losetup", "-d", &device]).await?;
+    }
+    took.sort_unstable();
+    let at = |percent: usize| took.get((took.len() * percent).div_ceil(100).saturating_sub(1));
+    let (median, high) = (at(50).context("none")?, at(99).context("none")?);
+    let most = took.last().context("none")?;
+    println!("{name:<30} {median:>12.1?} {high:>12.1?} {most:>12.1?}");
+    Ok(())
+}
+
+/// What the fake cloud does.
+async fn attach(dir: &Path, links: &Path, serial: &str) -> anyhow::Result<(String, Instant)> {
+    let image: PathBuf = dir.join(format!("{serial}.img"));
+    fs::File::create(&image)?.set_len(16 << 20)?;
+    let device = sh(&["losetup", "-f", "--show", &image.display().to_string()]).await?;
+    let since = Instant::now();
+    std::os::unix::fs::symlink(&device, links.join(serial))?;
+    Ok((device, since))
+}
+
+async fn poll(service: &Service, serial: &str) -> anyhow::Result<()> {
+    let mut ticks = tokio::time::interval(POLL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    loop {
+        ticks.tick().await;
+        if stage(service, serial, AT_ONCE).await? {
+            return Ok(());
+        }
+    }
+}
+
+/// Whether the disk was found and staged in this time.
+async fn stage(service: &Service, serial: &str, patience: Duration) -> anyhow::Result<bool> {
+    let mut request = Request::new(NodeStageVolumeRequest {
+        volume_id: format!("d-{serial}"),
+        staging_target_path: "/nowhere/staging".to_owned(),
+        volume_capability: Some(VolumeCapability {
+            access_mode: Some(AccessMode {
+                mode: Mode::SingleNodeWriter.into(),
+            }),
+            access_type: Some(AccessType::Block(BlockVolume {})),
+        }),
+        ..NodeStageVolumeRequest::default()
+    });
+    request.set_timeout(patience);
+    match service.node_stage_volume(request).await {
+        Ok(_) => Ok(true),
+        Err(status) if status.code() == Code::DeadlineExceeded && patience == AT_ONCE => Ok(false),
+        Err(status) => Err(status.into()),
+    }
+}
+
+async fn sh(words: &[&str]) -> anyhow::Result<String> {
+    let (program, args) = words.split_first().context("a program is wanted")?;
+    let command = Command::new(program).args(args);
+    let output = Processes.run(&command, Deadline::after(PATIENCE)).await?;
+    Ok(command.success(output)?.stdout.trim().to_owned())
+}

@@ -1,0 +1,204 @@
+//! The driver's own share of staging a blank disk: everything but mkfs and mount(2) themselves. `cargo bench --bench stage`, as root: a 20 GiB ext4
+//! on a loop device over a sparse file, 20 times.
+//!
+//! The parts: `look` is one look at the content (head, samples, tail and blkid), on a device that nobody has looked at before;
+//! `record` is writing and removing the journal of mkfs; `find` is listing all devices; `mount` is mount(2) of a filesystem that
+//! was just made in the same way on the same device, again. What is left is the plan, the mount table and the runtime.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use async_trait::async_trait;
+use diskplugin::base::Deadline;
+use diskplugin::host::{
+    Appearance, Command, Exec, ExecError, Host, Linux, MountDevice, Output, Processes, Records,
+    Roots,
+};
+use diskplugin::model::{Filesystem, MountFlags, Tuning};
+use diskplugin::node::{Access, Leave, Node, Settings, Stage, Volume};
+use tokio::time::Instant;
+
+const SIZE: u64 = 20 << 30;
+const ROUNDS: usize = 20;
+const SERIAL: &str = "benchstage";
+
+/// Runs commands and keeps the time that mkfs took.
+#[derive(Debug, Default)]
+struct Timed(Mutex<Duration>);
+
+#[async_trait]
+impl Exec for Timed {
+    async fn run(&self, command: &Command, deadline: Deadline) -> Result<Output, ExecError> {
+        let start = Instant::now();
+        let output = Processes.run(command, deadline).await;
+        if command.program().to_string_lossy().starts_with("mkfs.") {
+            *self.0.lock().unwrap_or_else(PoisonError::into_inner) = start.elapsed();
+        }
+        output
+    }
+}
+
+fn main() -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(async { Box::pin(measure()).await })
+}
+
+#[derive(Debug, Default)]
+struct Figures {
+    total: Vec<Duration>,
+    mkfs: Vec<Duration>,
+    mount: Vec<Duration>,
+    look: Vec<Duration>,
+    record: Vec<Duration>,
+    find: Vec<Duration>,
+    share: Vec<Duration>,
+}
+
+async fn measure() -> anyhow::Result<()> {
+    let kept = tempfile::tempdir()?;
+    let dir = kept.path();
+    std::fs::create_dir(dir.join("devices"))?;
+    let mut figures = Figures::default();
+    for _ in 0..ROUNDS {
+        let device = attach(dir).await?;
+        let done = round(dir, &mut figures).await;
+        sh(&format!(
+            "losetup -d {device}; rm {}",
+            dir.join("devices").join(SERIAL).display()
+        ))
+        .await?;
+        done?;
+    }
+    println!("{:<8} {:>9} {:>9} {:>9}", "part", "median", "least", "most");
+    for (name, times) in [
+        ("total", &mut figures.total),
+        ("mkfs", &mut figures.mkfs),
+        ("mount", &mut figures.mount),
+        ("share", &mut figures.share),
+        ("look", &mut figures.look),
+        ("record", &mut figures.record),
+        ("find", &mut figures.find),
+    ] {
+        times.sort_unstable();
+        let ms = |at: usize| times[at].as_secs_f64() * 1000.0;
+        println!(
+            "{name:<8} {:>6.2} ms {:>6.2} ms {:>6.2} ms",
+            ms(ROUNDS / 2),
+            ms(0),
+            ms(ROUNDS - 1)
+        );
+    }
+    Ok(())
+}
+
+async fn round(dir: &Path, figures: &mut Figures) -> anyhow::Result<()> {
+    let quick = || Deadline::after(Duration::from_secs(60));
+    let exec = Arc::new(Timed::default());
+    let host = Arc::new(Linux::new(Arc::new(Processes), Roots::default()));
+    let node = Arc::new(Node::new(
+        Arc::clone(&host) as _,
+        Arc::clone(&exec) as _,
+        settings(dir)?,
+    ));
+    let volume = Volume::new(format!("d-{SERIAL}").parse()?, None);
+    let staging = dir.join("staging");
+    let staging_path = staging.to_str().context("a path in UTF-8")?;
+
+    let start = Instant::now();
+    let devices = host.devices(quick()).await?;
+    figures.find.push(start.elapsed());
+    let file = dir.join("devices").join(SERIAL);
+    let path = std::fs::read_link(&file)?;
+    let device = devices
+        .into_iter()
+        .find(|one| one.path == path)
+        .context("no device")?;
+    let start = Instant::now();
+    host.content(quick(), &device).await?;
+    figures.look.push(start.elapsed());
+    let records = Records::new(dir.join("state"));
+    let appearance = Appearance::of(&host.boot_id(quick()).await?, &device);
+    let start = Instant::now();
+    records.put(quick(), "bench", SERIAL, &appearance).await?;
+    records.remove(quick(), "bench", SERIAL).await?;
+    figures.record.push(start.elapsed());
+
+    let request = Stage {
+        volume: volume.clone(),
+        staging: staging_path.parse()?,
+        access: Access::Mount {
+            filesystem: Filesystem::Ext4,
+            flags: MountFlags::default(),
+        },
+        read_only: false,
+        locked: false,
+        tuning: Tuning::default(),
+    };
+    let start = Instant::now();
+    node.stage(request, quick()).await?;
+    let total = start.elapsed();
+    let mkfs = *exec.0.lock().unwrap_or_else(PoisonError::into_inner);
+    let leave = Leave {
+        volume,
+        path: staging_path.parse()?,
+    };
+    node.unstage(leave, quick()).await?;
+    std::fs::create_dir(&staging)?;
+    sh(&format!(
+        "mkfs.ext4 -q -m 0 -E nodiscard {}",
+        device.path.display()
+    ))
+    .await?;
+    let again = MountDevice {
+        device,
+        target: staging.clone(),
+        filesystem: Filesystem::Ext4,
+        flags: MountFlags::default(),
+        read_only: false,
+    };
+    let start = Instant::now();
+    host.mount(quick(), &again).await?;
+    let mount = start.elapsed();
+    host.unmount(quick(), &staging).await?;
+    figures.total.push(total);
+    figures.mkfs.push(mkfs);
+    figures.mount.push(mount);
+    figures.share.push(total.saturating_sub(mkfs + mount));
+    Ok(())
+}
+
+fn settings(dir: &Path) -> anyhow::Result<Settings> {
+    Ok(Settings {
+        id: "i-bench".parse()?,
+        zone: "cn-beijing-c".parse()?,
+        max_volumes: None,
+        categories: Vec::new(),
+        types: Default::default(),
+        device_dir: Some(dir.join("devices")),
+        kubelet_dir: dir.to_owned(),
+        state_dir: dir.join("state"),
+    })
+}
+
+/// A new blank disk, as the fake cloud attaches it.
+async fn attach(dir: &Path) -> anyhow::Result<String> {
+    let image: PathBuf = dir.join(format!("{SERIAL}.img"));
+    let file = std::fs::File::create(&image)?;
+    file.set_len(SIZE)?;
+    let device = sh(&format!("losetup -f --show {}", image.display())).await?;
+    std::os::unix::fs::symlink(&device, dir.join("devices").join(SERIAL))?;
+    Ok(device)
+}
+
+async fn sh(line: &str) -> anyhow::Result<String> {
+    let command = Command::new("sh").args(["-ec", line]);
+    let output = Processes
+        .run(&command, Deadline::after(Duration::from_secs(60)))
+        .await?;
+    ensure!(output.code == Some(0), "`{line}`: {}", output.stderr);
+    Ok(output.stdout.trim().to_owned())
+}

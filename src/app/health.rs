@@ -1,0 +1,301 @@
+//! Whether the process lives, and whether it can do its work: what it can find out by itself, with what to do.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+use tonic::transport::Endpoint as Channels;
+
+use crate::base::Deadline;
+use crate::base::chain::chain;
+use crate::cloud::credential::Provide;
+use crate::cloud::standing::{Refusal, Report, Silence};
+use crate::cloud::{self, Standing};
+use crate::csi::proto::ProbeRequest;
+use crate::csi::proto::identity_client::IdentityClient;
+use crate::csi::registration::{Registration, Stage};
+use crate::csi::socket::Endpoint;
+use crate::disk;
+use crate::model::Failure;
+use crate::node::Node;
+
+/// How long a check may take; all of them run side by side.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// For how long a refusal or a silence counts, if nothing was called since. Who has nothing to do would otherwise never
+/// learn that it is over.
+const LATELY: Duration = Duration::from_mins(10);
+
+/// Over how long attempts must have failed to call the cloud out of reach.
+const SILENT: Duration = Duration::from_mins(1);
+
+/// What is looked at.
+#[derive(Debug)]
+pub(crate) struct Health {
+    /// The CSI socket.
+    pub(crate) endpoint: Endpoint,
+    /// The cloud, of a role that calls it.
+    pub(crate) cloud: Option<Access>,
+    /// The node, of a role that is one.
+    pub(crate) node: Option<Arc<Node>>,
+    /// The registration with kubelet, where this process sees to it.
+    pub(crate) registration: Option<Registration>,
+}
+
+/// How the cloud is called.
+#[derive(Debug, Clone)]
+pub(crate) struct Access {
+    /// How it has answered lately.
+    pub(crate) standing: Standing,
+    /// Where the credentials come from.
+    pub(crate) provider: Arc<dyn Provide>,
+}
+
+/// Something that was looked at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Check {
+    /// What.
+    pub(crate) name: &'static str,
+    /// Whether it is well.
+    pub(crate) ok: bool,
+    /// How it is, and what to do.
+    pub(crate) message: String,
+}
+
+/// All that was looked at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Readiness {
+    /// Whether all of it is well.
+    pub(crate) ready: bool,
+    /// Each.
+    pub(crate) checks: Vec<Check>,
+}
+
+impl Check {
+    fn new(name: &'static str, outcome: Result<String, String>) -> Self {
+        let ok = outcome.is_ok();
+        Self {
+            name,
+            ok,
+            message: outcome.unwrap_or_else(|message| message),
+        }
+    }
+}
+
+impl Health {
+    /// Whether the process answers on its own socket; also while it ends.
+    pub(crate) async fn alive(&self) -> Check {
+        let outcome = match probe(&self.endpoint).await {
+            Ok(()) => Ok("it answers".to_owned()),
+            Err(Trouble::Stopping) => Ok(STOPPING.to_owned()),
+            Err(Trouble::Silent(message)) => Err(message),
+        };
+        Check::new("socket", outcome)
+    }
+
+    /// Whether it can do its work.
+    pub(crate) async fn ready(&self) -> Readiness {
+        let (socket, credentials, devices) =
+            tokio::join!(self.socket(), self.credentials(), self.devices());
+        let report = self.cloud.as_ref().map(|cloud| cloud.standing.report());
+        let reached = report.map(|report| Check::new("cloud", reached(&report)));
+        let registration = self.registration.as_ref().map(registered);
+        let all = [Some(socket), credentials, reached, devices, registration];
+        let checks: Vec<Check> = all.into_iter().flatten().collect();
+        Readiness {
+            ready: checks.iter().all(|check| check.ok),
+            checks,
+        }
+    }
+
+    async fn socket(&self) -> Check {
+        let outcome = match probe(&self.endpoint).await {
+            Ok(()) => Ok("it answers".to_owned()),
+            Err(Trouble::Stopping) => Err(STOPPING.to_owned()),
+            Err(Trouble::Silent(message)) => Err(message),
+        };
+        Check::new("socket", outcome)
+    }
+
+    async fn credentials(&self) -> Option<Check> {
+        let cloud = self.cloud.as_ref()?;
+        let todo = Failure::NoCredentials.todo();
+        let provided = Deadline::after(PATIENCE).bound(cloud.provider.provide());
+        let outcome = match provided.await {
+            Ok(Ok(Some(found))) => match refused(&cloud.standing.report()) {
+                Some(message) => Err(message),
+                None => Ok(format!("from {}", found.origin)),
+            },
+            Ok(Ok(None)) => Err(format!("there are none; {todo}")),
+            Ok(Err(error)) => Err(format!("{}; {todo}", chain(&error))),
+            Err(_) => Err(format!(
+                "their source has not answered within {} s; {todo}",
+                PATIENCE.as_secs()
+            )),
+        };
+        Some(Check::new("credentials", outcome))
+    }
+
+    async fn devices(&self) -> Option<Check> {
+        let node = self.node.as_ref()?;
+        let wrong = Deadline::after(PATIENCE).bound(node.storage_health()).await;
+        let todo =
+            "look at the kernel's log, and whether the container has the host's /sys and /dev";
+        let outcome = match wrong {
+            Ok(None) => Ok("they can be listed".to_owned()),
+            Ok(Some(message)) => Err(format!("{message}; {todo}")),
+            Err(_) => Err(format!(
+                "listing them has taken {} s and goes on; {todo}",
+                PATIENCE.as_secs()
+            )),
+        };
+        Some(Check::new("devices", outcome))
+    }
+}
+
+const STOPPING: &str = "the driver is shutting down";
+
+/// Why a probe failed.
+#[derive(Debug)]
+enum Trouble {
+    /// The driver answers that it ends.
+    Stopping,
+    /// Nothing is answered; how, and what to do.
+    Silent(String),
+}
+
+/// Asks on the own socket whether the driver is ready.
+async fn probe(endpoint: &Endpoint) -> Result<(), Trouble> {
+    let silent = |why: String| {
+        Trouble::Silent(format!(
+            "{endpoint} does not answer: {why}; a driver that has just started needs a moment, else see its log"
+        ))
+    };
+    let call = async {
+        let channel = Channels::try_from(endpoint.to_string())?.connect().await?;
+        let answer = IdentityClient::new(channel).probe(ProbeRequest {}).await;
+        Ok::<_, tonic::transport::Error>(answer)
+    };
+    match Deadline::after(PATIENCE).bound(call).await {
+        Ok(Ok(Ok(_))) => Ok(()),
+        Ok(Ok(Err(status))) if status.message().starts_with(Failure::ShuttingDown.name()) => {
+            Err(Trouble::Stopping)
+        }
+        Ok(Ok(Err(status))) => Err(silent(status.message().to_owned())),
+        Ok(Err(error)) => Err(silent(chain(&error))),
+        Err(_) => Err(silent(format!("not within {} s", PATIENCE.as_secs()))),
+    }
+}
+
+/// That the credentials were refused lately, and what to do; none when not.
+fn refused(report: &Report) -> Option<String> {
+    let (ago, Refusal { code, error }) =
+        report.refused.as_ref().filter(|(ago, _)| *ago < LATELY)?;
+    let failure = disk::failure_of(&cloud::Error::answered("", 403, code));
+    let ago = ago.as_secs();
+    Some(format!(
+        "the cloud refused them {ago} s ago: {error}; {}",
+        failure.todo()
+    ))
+}
+
+/// When the cloud has answered last, or that it is out of reach and what to do.
+fn reached(report: &Report) -> Result<String, String> {
+    if let Some(Silence { first, last, error }) = &report.silent
+        && *last < LATELY
+    {
+        let (first, last) = (first.as_secs(), last.as_secs());
+        let silence = format!("no answer for {first} s, tried last {last} s ago: {error}");
+        return match Duration::from_secs(first - last.min(first)) < SILENT {
+            true => Ok(silence),
+            false => Err(format!(
+                "{silence}; check the way from here to the cloud's API: DNS, proxy, NetworkPolicy, --network, \
+                 --ecs-endpoint"
+            )),
+        };
+    }
+    Ok(match report.answered {
+        Some(ago) => format!("it answered last {} s ago", ago.as_secs()),
+        None => "it has not been called yet".to_owned(),
+    })
+}
+
+fn registered(registration: &Registration) -> Check {
+    let outcome = match registration.stage() {
+        Stage::Registered => Ok("kubelet has taken the driver up".to_owned()),
+        Stage::Offered => Err(
+            "kubelet has not taken the driver up yet; if that stays, check that kubelet runs and that \
+             --registration-dir is its directory plugins_registry"
+                .to_owned(),
+        ),
+        Stage::Refused(words) => Err(registration.refusal(&words)),
+    };
+    Check::new("registration", outcome)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seconds(count: u64) -> Duration {
+        Duration::from_secs(count)
+    }
+
+    fn silence(first: u64, last: u64) -> Report {
+        Report {
+            answered: None,
+            refused: None,
+            silent: Some(Silence {
+                first: seconds(first),
+                last: seconds(last),
+                error: "no answer from http://h".to_owned(),
+            }),
+        }
+    }
+
+    #[test]
+    fn who_has_called_nothing_or_was_answered_long_ago_is_well() {
+        assert!(reached(&Report::default()).is_ok());
+        let idle = Report {
+            answered: Some(seconds(86_400)),
+            ..Report::default()
+        };
+        assert_eq!(reached(&idle).unwrap(), "it answered last 86400 s ago");
+    }
+
+    #[test]
+    fn one_lost_call_is_no_silence_and_a_minute_of_them_is_one_that_says_what_to_do() {
+        assert!(reached(&silence(3, 3)).is_ok());
+        assert!(reached(&silence(400, 380)).is_ok());
+        let told = reached(&silence(75, 2)).unwrap_err();
+        for part in ["75 s", "http://h", "--ecs-endpoint"] {
+            assert!(told.contains(part), "{told}");
+        }
+        // Nobody has tried since.
+        assert!(reached(&silence(2000, 700)).is_ok());
+    }
+
+    #[test]
+    fn a_refusal_counts_for_ten_minutes_and_says_what_to_do() {
+        for (code, todo) in [
+            ("InvalidAccessKeyId.NotFound", "check the access key"),
+            ("InvalidAccessKeyId.Inactive", "switch it on"),
+            ("SignatureDoesNotMatch", "check the secret"),
+            ("InvalidTimeStamp.Expired", "correct the clock"),
+        ] {
+            let report = |ago| Report {
+                refused: Some((
+                    seconds(ago),
+                    Refusal {
+                        code: code.to_owned(),
+                        error: format!("DescribeDisks failed with {code}"),
+                    },
+                )),
+                ..Report::default()
+            };
+            let told = refused(&report(599)).unwrap();
+            assert!(told.contains(code) && told.contains(todo), "{told}");
+            assert_eq!(refused(&report(600)), None);
+        }
+    }
+}

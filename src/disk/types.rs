@@ -1,0 +1,77 @@
+//! What the instance types of the region's machines take: nodes have no credentials to ask for it.
+
+use std::collections::BTreeSet;
+
+use super::error::cloud;
+use super::{Disks, Result};
+use crate::base::Deadline;
+use crate::base::chain::chain;
+use crate::cloud::{DescribeInstances, DescribeStock};
+use crate::model::Category;
+use crate::model::instance_types::{InstanceTypes, Takes};
+
+/// How many types one call takes (`DescribeInstanceTypes`).
+const BATCH: usize = 10;
+
+impl Disks {
+    /// What each instance type takes of which the region has a machine now. A type whose categories
+    /// the cloud does not tell is there without them.
+    ///
+    /// # Errors
+    /// When machines or types cannot be described.
+    pub async fn instance_types(&self, deadline: Deadline) -> Result<InstanceTypes> {
+        let names: Vec<String> = self.types_here(deadline).await?.into_iter().collect();
+        let mut types = InstanceTypes::default();
+        for some in names.chunks(BATCH) {
+            let rows = self.ecs.describe_instance_types(deadline, some).await;
+            let rows = rows.map_err(cloud("describe the instance types"))?;
+            // The cloud knows types on which it says nothing of disks.
+            for row in rows.into_iter().filter(|row| row.disk_quantity > 0) {
+                let takes = Takes {
+                    disk_quantity: row.disk_quantity,
+                    categories: self.categories_of(deadline, &row.name).await,
+                };
+                types.0.insert(row.name, takes);
+            }
+        }
+        Ok(types)
+    }
+
+    async fn types_here(&self, deadline: Deadline) -> Result<BTreeSet<String>> {
+        let mut names = BTreeSet::new();
+        let mut query = DescribeInstances::default();
+        loop {
+            let page = self.ecs.describe_instances(deadline, &query).await;
+            let page = page.map_err(cloud("describe the instances"))?;
+            names.extend(page.rows.into_iter().map(|row| row.instance_type));
+            query.next = match page.next {
+                None => return Ok(names),
+                next => next,
+            };
+        }
+    }
+
+    /// Categories of data disks for the type, in stock now or not: what is attached stays.
+    async fn categories_of(&self, deadline: Deadline, name: &str) -> Vec<Category> {
+        let query = DescribeStock {
+            instance_type: Some(name.to_owned()),
+            ..DescribeStock::default()
+        };
+        match self.ecs.describe_available_resource(deadline, &query).await {
+            Ok(zones) => {
+                let told: Vec<Category> = zones
+                    .into_iter()
+                    .flat_map(|zone| zone.categories)
+                    .map(|stock| stock.category)
+                    .collect();
+                let known = Category::KNOWN.into_iter();
+                known.filter(|category| told.contains(category)).collect()
+            }
+            Err(error) => {
+                let error = chain(&error);
+                tracing::warn!(instance_type = name, error, "its categories are not known");
+                Vec::new()
+            }
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Taking a device for one process and its children. mkfs opens a device for exclusive use, but not
+//! each does so all along, and a mkfs outlives the process that began it where that is killed. So the device's node is locked
+//! (flock(2)), and mkfs inherits the lock with its standard input: it ends when the last of them does.
+//! udev honours the same lock: it does not probe a disk that is being formatted.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::MissedTickBehavior;
+
+use super::blocking::blocking;
+use super::device::Device;
+use super::error::{HostError, Result};
+use super::mount::check_number;
+use crate::base::Deadline;
+
+/// How often to look whether a device is free again; nothing tells. A deadline that is not later is one
+/// attempt.
+pub const TICK: Duration = Duration::from_millis(50);
+
+/// A device that is taken. Clones are the same claim.
+#[derive(Debug, Clone)]
+pub struct Claim {
+    device: PathBuf,
+    lock: Arc<File>,
+}
+
+impl Claim {
+    /// A claim of hosts of plain values: `lock` is open as long as it lives.
+    #[cfg(test)]
+    pub(crate) fn of(device: &Device, lock: Arc<File>) -> Self {
+        Self {
+            device: device.path.clone(),
+            lock,
+        }
+    }
+
+    /// The claim as a command's standard input. The programs that get it read nothing from it.
+    pub(super) fn to_stdin(&self) -> std::io::Result<Stdio> {
+        self.lock.try_clone().map(Stdio::from)
+    }
+}
+
+impl PartialEq for Claim {
+    fn eq(&self, other: &Self) -> bool {
+        self.device == other.device
+    }
+}
+
+impl Eq for Claim {}
+
+pub(super) async fn claim(deadline: Deadline, device: &Device) -> Result<Claim> {
+    let mut ticks = tokio::time::interval(TICK);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        let chosen = device.clone();
+        let taken = blocking(deadline, "claim", &device.path, move || take(&chosen)).await?;
+        if let Some(lock) = taken {
+            return Ok(Claim {
+                device: device.path.clone(),
+                lock: Arc::new(lock),
+            });
+        }
+        if deadline.remaining() <= TICK {
+            return Err(HostError::Claimed {
+                device: device.path.clone(),
+            });
+        }
+    }
+}
+
+/// The lock; none while somebody else has it.
+fn take(device: &Device) -> Result<Option<File>> {
+    check_number(device)?;
+    let failed = |error| HostError::io("claim", &device.path, error);
+    // udev looks at a device that it found claimed when somebody who could write closes it.
+    let file = OpenOptions::new()
+        .read(true)
+        .write(!device.read_only)
+        .open(&device.path)
+        .map_err(failed)?;
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(error)) => Err(failed(error)),
+    }
+}

@@ -1,0 +1,289 @@
+//! Who keeps a mount or a device busy, as procfs and sysfs tell it. Only text is read, never a file of
+//! the filesystem in question: that may hang.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::device::{Device, Number};
+use super::mountinfo::{self, Mount};
+use crate::base::Deadline;
+
+mod process;
+
+use process::Process;
+
+/// What is asked for: the filesystem on a device, wherever it is mounted, and the device itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sought {
+    /// The number that the mount table shows.
+    pub number: Number,
+    /// The device's node.
+    pub node: PathBuf,
+    /// The mount that should have come off; what lies below it is told.
+    pub point: Option<PathBuf>,
+}
+
+impl Sought {
+    /// Whoever uses a device.
+    #[must_use]
+    pub fn device(device: &Device) -> Self {
+        Self {
+            number: device.number,
+            node: device.path.clone(),
+            point: None,
+        }
+    }
+
+    /// Whoever keeps a mount.
+    #[must_use]
+    pub fn mount(mount: &Mount) -> Self {
+        Self {
+            number: mount.number,
+            node: mount.source.clone(),
+            point: Some(mount.point.clone()),
+        }
+    }
+
+    fn is_of(&self, mount: &Mount) -> bool {
+        let by_name = mount.kind == "btrfs" && mount.source.file_name() == self.node.file_name();
+        mount.number == self.number || by_name
+    }
+
+    /// Whether using this mount keeps what is sought: here only the one in question, in other namespaces
+    /// any, because taking off a mount here may take off theirs.
+    fn is_kept_by(&self, mount: &Mount, is_own: bool) -> bool {
+        let is_it = |point: &PathBuf| !is_own || mount.point == *point;
+        self.is_of(mount) && self.point.as_ref().is_none_or(is_it)
+    }
+
+    /// Whether the mount is of the device's node.
+    fn shows(&self, mount: &Mount) -> bool {
+        mount.node_name().is_some() && mount.node_name() == self.name()
+    }
+
+    fn name(&self) -> Option<&str> {
+        self.node.file_name()?.to_str()
+    }
+}
+
+/// One that keeps a mount or a device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Holder {
+    /// A process.
+    Process {
+        /// Its id.
+        pid: u32,
+        /// Its command's name.
+        name: String,
+        /// The container it is in, as its control group tells.
+        container: Option<String>,
+        /// What it does with what.
+        how: String,
+    },
+    /// Another mount, here.
+    Mount(PathBuf),
+    /// A device that is built on it or on a file of it.
+    Device(String),
+    /// The kernel swaps to it.
+    Swap,
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Process {
+                pid,
+                name,
+                container,
+                how,
+            } => {
+                write!(f, "process {pid} ({name}")?;
+                if let Some(container) = container {
+                    write!(f, ", container {container}")?;
+                }
+                write!(f, ") {how}")
+            }
+            Self::Mount(point) => write!(f, "a mount at {}", point.display()),
+            Self::Device(name) => write!(f, "device {name}"),
+            Self::Swap => write!(f, "swap"),
+        }
+    }
+}
+
+/// All that were found, in words.
+#[must_use]
+pub fn list(holders: &[Holder]) -> String {
+    const MOST: usize = 8;
+    let mut words: Vec<String> = holders.iter().take(MOST).map(ToString::to_string).collect();
+    if holders.len() > MOST {
+        words.push(format!("{} more", holders.len() - MOST));
+    }
+    if words.is_empty() {
+        // Another kernel namespace, or a holder that has just ended.
+        return "nobody that /proc shows".to_owned();
+    }
+    words.join(", ")
+}
+
+/// Looks for holders until the deadline; what was found by then is told.
+pub(super) fn find(proc: &Path, sys: &Path, sought: &Sought, deadline: Deadline) -> Vec<Holder> {
+    let mut found = devices(proc, sys, sought);
+    let own = read_mounts(&proc.join("self/mountinfo"));
+    found.extend(below(&own, sought));
+    let mut tables = Tables::new(proc);
+    let processes = pids(proc);
+    let mut users = Vec::new();
+    for &pid in &processes {
+        if deadline.is_over() {
+            break;
+        }
+        let process = Process::new(proc, pid);
+        users.extend(process.user(sought, tables.of(&process)));
+    }
+    // Reading maps waits for a lock of the process, so only where nothing else shows.
+    if users.is_empty() && found.is_empty() {
+        for &pid in &processes {
+            if deadline.is_over() {
+                break;
+            }
+            users.extend(Process::new(proc, pid).mapper(sought));
+        }
+    }
+    found.extend(users);
+    found
+}
+
+/// Whether a device or swap is on it.
+pub(super) fn is_built_on(proc: &Path, sys: &Path, sought: &Sought) -> bool {
+    !devices(proc, sys, sought).is_empty()
+}
+
+/// The devices on it, and swap.
+fn devices(proc: &Path, sys: &Path, sought: &Sought) -> Vec<Holder> {
+    let mut found = Vec::new();
+    let block = sys.join("block");
+    if let Some(name) = sought.name() {
+        let holders = entries(&block.join(name).join("holders"));
+        found.extend(holders.into_iter().map(Holder::Device));
+    }
+    let own = read_mounts(&proc.join("self/mountinfo"));
+    let is_on_it = |file: &Path| {
+        file == sought.node || behind(&own, file).is_some_and(|mount| sought.is_of(mount))
+    };
+    for name in entries(&block) {
+        let file = fs::read_to_string(block.join(&name).join("loop/backing_file"));
+        if file.is_ok_and(|file| is_on_it(Path::new(file.trim_end()))) {
+            found.push(Holder::Device(name));
+        }
+    }
+    let swaps = fs::read_to_string(proc.join("swaps")).unwrap_or_default();
+    let mut areas = swaps
+        .lines()
+        .skip(1)
+        .filter_map(|line| line.split(' ').next());
+    if areas.any(|area| is_on_it(Path::new(area))) {
+        found.push(Holder::Swap);
+    }
+    found
+}
+
+/// The mounts here: below the one in question, else of the filesystem at all.
+fn below(mounts: &[Mount], sought: &Sought) -> Vec<Holder> {
+    let is_in_the_way = |mount: &&Mount| match &sought.point {
+        Some(point) => mount.point != *point && mount.point.starts_with(point),
+        None => sought.is_of(mount),
+    };
+    let points = mounts.iter().filter(is_in_the_way);
+    points
+        .map(|mount| Holder::Mount(mount.point.clone()))
+        .collect()
+}
+
+/// The mount that a path is in.
+fn behind<'a>(mounts: &'a [Mount], path: &Path) -> Option<&'a Mount> {
+    let around = mounts.iter().filter(|mount| path.starts_with(&mount.point));
+    // Of mounts at one point the last one is on top.
+    around.max_by_key(|mount| mount.point.components().count())
+}
+
+fn pids(proc: &Path) -> Vec<u32> {
+    let mut pids: Vec<u32> = entries(proc)
+        .iter()
+        .filter_map(|n| n.parse().ok())
+        .collect();
+    pids.sort_unstable();
+    pids
+}
+
+fn entries(directory: &Path) -> Vec<String> {
+    let found = fs::read_dir(directory).into_iter().flatten().flatten();
+    let mut names: Vec<String> = found
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .collect();
+    names.sort_unstable();
+    names
+}
+
+fn read_mounts(table: &Path) -> Vec<Mount> {
+    // A process may end at any moment; its table is empty then.
+    let bytes = fs::read(table).unwrap_or_default();
+    mountinfo::parse(&bytes).unwrap_or_default()
+}
+
+/// A mount table, and whether it was told already whose it is.
+#[derive(Debug, Default)]
+struct Table {
+    /// The id that `fdinfo` tells of, and the mount.
+    mounts: Vec<(u64, Mount)>,
+    is_own: bool,
+    is_told: bool,
+}
+
+impl Table {
+    fn read(path: &Path, is_own: bool) -> Self {
+        let bytes = fs::read(path).unwrap_or_default();
+        let ids = bytes
+            .split(|&byte| byte == b'\n')
+            .filter(|line| !line.is_empty());
+        let ids = ids.map(|line| {
+            let id = line.split(|&byte| byte == b' ').next().unwrap_or_default();
+            String::from_utf8_lossy(id).parse().unwrap_or_default()
+        });
+        let mounts = mountinfo::parse(&bytes).unwrap_or_default();
+        Self {
+            mounts: ids.zip(mounts).collect(),
+            is_own,
+            is_told: false,
+        }
+    }
+}
+
+/// The mount tables by mount namespace and root: thousands of processes share a few.
+#[derive(Debug)]
+struct Tables {
+    own: Option<PathBuf>,
+    known: HashMap<(PathBuf, PathBuf), Table>,
+}
+
+impl Tables {
+    fn new(proc: &Path) -> Self {
+        Self {
+            own: fs::read_link(proc.join("self/ns/mnt")).ok(),
+            known: HashMap::new(),
+        }
+    }
+
+    fn of(&mut self, process: &Process) -> &mut Table {
+        let namespace = process.link("ns/mnt").unwrap_or_default();
+        let is_own = Some(&namespace) == self.own.as_ref();
+        let root = process.link("root").unwrap_or_default();
+        self.known
+            .entry((namespace, root))
+            .or_insert_with(|| Table::read(&process.path("mountinfo"), is_own))
+    }
+}
+
+#[cfg(test)]
+mod tests;

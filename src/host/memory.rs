@@ -1,0 +1,89 @@
+//! How much memory this process and its children may take, as its control group says.
+
+use std::fs;
+use std::path::Path;
+
+use crate::model::Bytes;
+
+/// The limit of the own control group, of version 2 or 1; none where there is none, or none that can be read. Of those above it nothing is seen from
+/// within a container.
+#[must_use]
+pub fn limit(proc: &Path, sys: &Path) -> Option<Bytes> {
+    let groups = fs::read_to_string(proc.join("self/cgroup")).ok()?;
+    let root = sys.join("fs/cgroup");
+    groups.lines().find_map(|line| {
+        // ID:CONTROLLERS:PATH; version 2 is "0::PATH".
+        let mut parts = line.splitn(3, ':').skip(1);
+        let (controllers, path) = (parts.next()?, parts.next()?.trim_start_matches('/'));
+        if controllers.is_empty() {
+            return read(&root.join(path).join("memory.max"))
+                .or_else(|| read(&root.join("memory.max")));
+        }
+        let has = controllers.split(',').any(|name| name == "memory");
+        let memory = root.join("memory");
+        has.then(|| {
+            read(&memory.join(path).join("memory.limit_in_bytes"))
+                .or_else(|| read(&memory.join("memory.limit_in_bytes")))
+        })?
+    })
+}
+
+/// A limit; "max", and the number close to 2^63 that stands for it in version 1, are none.
+fn read(file: &Path) -> Option<Bytes> {
+    let bytes: u64 = fs::read_to_string(file).ok()?.trim().parse().ok()?;
+    (bytes < 1 << 62).then_some(Bytes(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limit_with(groups: &str, files: &[(&str, &str)]) -> Option<Bytes> {
+        let dir = tempfile::tempdir().unwrap();
+        let put = |path: &str, text: &str| {
+            let path = dir.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        put("proc/self/cgroup", groups);
+        for (path, text) in files {
+            put(path, text);
+        }
+        limit(&dir.path().join("proc"), &dir.path().join("sys"))
+    }
+
+    #[test]
+    fn both_versions_are_read_from_within_a_container_and_without() {
+        let max = Some(Bytes(1 << 28));
+        let text = (1 << 28).to_string();
+        for (groups, file) in [
+            ("0::/pod/x\n", "sys/fs/cgroup/pod/x/memory.max"),
+            ("0::/\n", "sys/fs/cgroup/memory.max"),
+            ("0::/pod/x\n", "sys/fs/cgroup/memory.max"),
+            (
+                "3:cpu:/\n2:memory:/pod\n0::/\n",
+                "sys/fs/cgroup/memory/pod/memory.limit_in_bytes",
+            ),
+            (
+                "2:memory:/pod\n",
+                "sys/fs/cgroup/memory/memory.limit_in_bytes",
+            ),
+        ] {
+            assert_eq!(limit_with(groups, &[(file, &text)]), max, "{groups:?}");
+        }
+    }
+
+    #[test]
+    fn no_limit_is_none() {
+        assert_eq!(
+            limit_with("0::/\n", &[("sys/fs/cgroup/memory.max", "max\n")]),
+            None
+        );
+        let file = "sys/fs/cgroup/memory/memory.limit_in_bytes";
+        assert_eq!(
+            limit_with("2:memory:/\n", &[(file, "9223372036854771712\n")]),
+            None
+        );
+        assert_eq!(limit_with("", &[]), None);
+    }
+}

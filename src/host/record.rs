@@ -1,0 +1,223 @@
+//! Small records that outlive the process: what the node must know of the past and can learn from
+//! nothing else. One JSON file a record, `DIR/KIND/KEY.json`.
+//!
+//! Nobody waits until they are on the disk. What they prove, they prove until the machine starts anew, because each is of an
+//! appearance of a device ([`Appearance`](super::Appearance)). After that they only tell whose a disk was; one that a crash
+//! of the machine emptied tells nothing.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::blocking::blocking;
+use super::error::{HostError, Result};
+use crate::base::Deadline;
+
+/// The records of one node.
+#[derive(Debug, Clone)]
+pub struct Records {
+    dir: PathBuf,
+}
+
+impl Records {
+    /// The records in this directory, which is made with the first one.
+    #[must_use]
+    pub fn new(dir: impl Into<PathBuf>) -> Self {
+        Self { dir: dir.into() }
+    }
+
+    /// Writes a record, in place of one that was there.
+    ///
+    /// # Errors
+    /// When it cannot be written; then what was there before still is.
+    pub async fn put<T: Serialize + Sync>(
+        &self,
+        deadline: Deadline,
+        kind: &'static str,
+        key: &str,
+        record: &T,
+    ) -> Result<()> {
+        let path = self.path(kind, key);
+        let text = serde_json::to_vec(record)
+            .map_err(|error| HostError::io("write the record", &path, io::Error::from(error)))?;
+        let to = path.clone();
+        blocking(deadline, "write the record", &path, move || {
+            write(&to, &text).map_err(|error| HostError::io("write the record", &to, error))
+        })
+        .await
+    }
+
+    /// Reads a record; none where there is none, or one that a crash of the machine emptied.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is not such a record.
+    pub async fn get<T: DeserializeOwned + Send + 'static>(
+        &self,
+        deadline: Deadline,
+        kind: &'static str,
+        key: &str,
+    ) -> Result<Option<T>> {
+        let path = self.path(kind, key);
+        let from = path.clone();
+        blocking(deadline, "read the record", &path, move || {
+            let text = match fs::read(&from) {
+                Ok(text) => text,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+                Err(error) => return Err(HostError::io("read the record", &from, error)),
+            };
+            if text.is_empty() {
+                return Ok(None);
+            }
+            serde_json::from_slice(&text)
+                .map(Some)
+                .map_err(|error| HostError::Format {
+                    path: from,
+                    reason: error.to_string(),
+                })
+        })
+        .await
+    }
+
+    /// The keys of all records of a kind, sorted.
+    ///
+    /// # Errors
+    /// When the directory cannot be read.
+    pub async fn keys(&self, deadline: Deadline, kind: &'static str) -> Result<Vec<String>> {
+        let path = self.dir.join(kind);
+        let dir = path.clone();
+        blocking(deadline, "list the records in", &path, move || {
+            keys(&dir).map_err(|error| HostError::io("list the records in", &dir, error))
+        })
+        .await
+    }
+
+    /// Removes a record; one that is not there is fine.
+    ///
+    /// # Errors
+    /// When it cannot be removed.
+    pub async fn remove(&self, deadline: Deadline, kind: &'static str, key: &str) -> Result<()> {
+        let path = self.path(kind, key);
+        let gone = path.clone();
+        blocking(
+            deadline,
+            "remove the record",
+            &path,
+            move || match fs::remove_file(&gone) {
+                Ok(()) => Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+                Err(error) => Err(HostError::io("remove the record", &gone, error)),
+            },
+        )
+        .await
+    }
+
+    /// Keys are ids and serials, which have no slashes.
+    fn path(&self, kind: &str, key: &str) -> PathBuf {
+        self.dir.join(kind).join(format!("{key}.json"))
+    }
+}
+
+fn keys(dir: &Path) -> io::Result<Vec<String>> {
+    let entries = match fs::read_dir(dir) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let mut keys = Vec::new();
+    for entry in entries {
+        let name = entry?.file_name();
+        let key = name.to_str().and_then(|name| name.strip_suffix(".json"));
+        keys.extend(key.map(str::to_owned));
+    }
+    keys.sort();
+    Ok(keys)
+}
+
+/// Writes a file, in place of one that was there, and the directories above it. When this returns, it
+/// is on the disk.
+///
+/// # Errors
+/// When it cannot be written; then what was there before still is.
+pub async fn replace(deadline: Deadline, path: &Path, text: Vec<u8>) -> Result<()> {
+    let to = path.to_owned();
+    blocking(deadline, "write", path, move || {
+        let written = prepare(&to, &text).and_then(|file| {
+            file.sync_all()?;
+            finish(&to)?;
+            to.parent().map_or(Ok(()), sync)
+        });
+        written.map_err(|error| HostError::io("write", &to, error))
+    })
+    .await
+}
+
+/// A reader sees the old record or the new one.
+fn write(path: &Path, text: &[u8]) -> io::Result<()> {
+    prepare(path, text)?;
+    finish(path)
+}
+
+fn prepare(path: &Path, text: &[u8]) -> io::Result<fs::File> {
+    let dir = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
+    fs::create_dir_all(dir)?;
+    let mut file = fs::File::create(unfinished(path))?;
+    file.write_all(text)?;
+    Ok(file)
+}
+
+fn finish(path: &Path) -> io::Result<()> {
+    fs::rename(unfinished(path), path)
+}
+
+fn unfinished(path: &Path) -> PathBuf {
+    path.with_extension("json.new")
+}
+
+fn sync(dir: &Path) -> io::Result<()> {
+    fs::File::open(dir)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn soon() -> Deadline {
+        Deadline::after(Duration::from_secs(30))
+    }
+
+    #[tokio::test]
+    async fn a_record_is_there_until_it_is_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let records = Records::new(dir.path().join("state"));
+        let get = || records.get::<u32>(soon(), "kind", "d-bp1");
+        assert_eq!(get().await.unwrap(), None);
+        records.put(soon(), "kind", "d-bp1", &7).await.unwrap();
+        records.put(soon(), "kind", "d-bp1", &8).await.unwrap();
+        assert_eq!(get().await.unwrap(), Some(8));
+        assert_eq!(records.keys(soon(), "kind").await.unwrap(), ["d-bp1"]);
+        records.remove(soon(), "kind", "d-bp1").await.unwrap();
+        records.remove(soon(), "kind", "d-bp1").await.unwrap();
+        assert_eq!(get().await.unwrap(), None);
+        for kind in ["kind", "other"] {
+            assert!(records.keys(soon(), kind).await.unwrap().is_empty());
+        }
+    }
+
+    #[tokio::test]
+    async fn a_record_that_does_not_read_is_an_error_and_an_empty_one_is_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let records = Records::new(dir.path());
+        fs::create_dir(dir.path().join("kind")).unwrap();
+        fs::write(dir.path().join("kind/d-bp1.json"), "x").unwrap();
+        let read = records.get::<u32>(soon(), "kind", "d-bp1").await;
+        assert!(matches!(read, Err(HostError::Format { .. })), "{read:?}");
+        fs::write(dir.path().join("kind/d-bp1.json"), "").unwrap();
+        let read = records.get::<u32>(soon(), "kind", "d-bp1").await;
+        assert!(matches!(read, Ok(None)), "{read:?}");
+    }
+}

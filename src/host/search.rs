@@ -1,0 +1,306 @@
+//! Looking for one disk among all: of the others, no more is read than tells that they are others.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::device::{self, Device, backing_file, is_made_up, names, number_attribute};
+use super::entry::{Entry, entry, link};
+use super::error::Result;
+use super::serial::Serials;
+use crate::model::Serial;
+
+/// What udev calls a disk with a serial, by transport.
+const LINK_PREFIXES: [&str; 2] = ["virtio-", "nvme-Alibaba_Cloud_Elastic_Block_Storage_"];
+
+/// What a disk may be known by on a machine.
+#[derive(Debug, Clone)]
+pub struct Clues {
+    /// Its serial.
+    pub serial: Serial,
+    /// The name of a device that was said to be the disk.
+    pub name: Option<String>,
+    /// A directory with a link of the serial's name.
+    pub directory: Option<PathBuf>,
+}
+
+/// A symlink that claims to lead to the disk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Link {
+    /// The link.
+    pub path: PathBuf,
+    /// What it says.
+    pub target: PathBuf,
+}
+
+impl Link {
+    /// The name of the device that it leads to; the target's directory has no say.
+    #[must_use]
+    pub fn leads_to(&self) -> Option<&str> {
+        self.target.file_name()?.to_str()
+    }
+}
+
+/// What a search gave.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Traces {
+    /// The devices that show the serial or what is left of it when it is cut, that the clue names, or that a link leads to; and the other
+    /// ones of the same backing file.
+    pub devices: Vec<Device>,
+    /// udev's links of the serial; not looked for where a device shows it.
+    pub by_id: Vec<Link>,
+    /// The link in the clue's directory.
+    pub marked: Option<Link>,
+    /// Names of those of the devices that have no node, or that of another device.
+    pub without_node: Vec<String>,
+}
+
+/// Searches sysfs below `sys` and device nodes below `dev`.
+pub(super) fn search(sys: &Path, dev: &Path, serials: &Serials, clues: &Clues) -> Result<Traces> {
+    let block = sys.join("block");
+    let all = names(&block)?;
+    serials.keep(&all);
+    let mut wanted: Vec<&str> = Vec::new();
+    for name in &all {
+        let shown = shown(&block.join(name), name, serials)?;
+        if shown.is_some_and(|shown| shown == clues.serial || shown.is_cut_of(&clues.serial)) {
+            wanted.push(name);
+        }
+    }
+    let mut traces = Traces::default();
+    if wanted.is_empty() {
+        for prefix in LINK_PREFIXES {
+            let name = format!("{prefix}{}", clues.serial);
+            traces
+                .by_id
+                .extend(link_at(&dev.join("disk/by-id").join(name))?);
+        }
+    }
+    if let Some(directory) = &clues.directory {
+        traces.marked = link_at(&directory.join(clues.serial.as_str()))?;
+    }
+    wanted.extend(clues.name.as_deref());
+    let links = traces.by_id.iter().chain(&traces.marked);
+    wanted.extend(links.filter_map(Link::leads_to));
+    let file = marked_file(&block, traces.marked.as_ref())?;
+    if file.is_some() {
+        for name in all.iter().filter(|name| name.starts_with("loop")) {
+            if backing_file(&block.join(name))? == file {
+                wanted.push(name);
+            }
+        }
+    }
+    wanted.sort_unstable();
+    wanted.dedup();
+    for name in wanted {
+        traces
+            .devices
+            .extend(device::read(sys, dev, serials, name)?);
+    }
+    for device in &traces.devices {
+        if entry(&device.path)? != Entry::Block(device.number) {
+            traces.without_node.push(device.name.clone());
+        }
+    }
+    Ok(traces)
+}
+
+/// The serial, without a look at anything else of the device.
+fn shown(dir: &Path, name: &str, serials: &Serials) -> Result<Option<Serial>> {
+    if is_made_up(name) {
+        return Ok(None);
+    }
+    let sequence = number_attribute(&dir.join("diskseq"))?;
+    serials.of(dir, name, sequence)
+}
+
+fn link_at(path: &Path) -> Result<Option<Link>> {
+    Ok(link(path)?.map(|target| Link {
+        path: path.to_owned(),
+        target,
+    }))
+}
+
+fn marked_file(block: &Path, marked: Option<&Link>) -> Result<Option<PathBuf>> {
+    match marked.and_then(Link::leads_to) {
+        Some(name) => backing_file(&block.join(name)),
+        None => Ok(None),
+    }
+}
+
+/// udev's links of disks that lead nowhere.
+pub(super) fn dangling(dev: &Path) -> Result<Vec<Link>> {
+    let mut dangling = Vec::new();
+    let by_id = dev.join("disk/by-id");
+    for name in names(&by_id)? {
+        let path = by_id.join(&name);
+        let is_disk = LINK_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
+        if is_disk && fs::metadata(&path).is_err() {
+            dangling.extend(link_at(&path)?);
+        }
+    }
+    Ok(dangling)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    /// A made-up machine.
+    struct Machine {
+        dir: tempfile::TempDir,
+        serials: Serials,
+    }
+
+    impl Machine {
+        fn new() -> Self {
+            let dir = tempfile::tempdir().unwrap();
+            fs::create_dir_all(dir.path().join("dev/disk/by-id")).unwrap();
+            fs::create_dir_all(dir.path().join("links")).unwrap();
+            fs::create_dir_all(dir.path().join("sys/block")).unwrap();
+            let serials = Serials::default();
+            Self { dir, serials }
+        }
+
+        fn file(&self, path: &str, text: &str) {
+            let path = self.dir.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+
+        fn disk(&self, name: &str, number: &str, sequence: u64) {
+            self.file(&format!("sys/block/{name}/dev"), number);
+            let path = format!("sys/block/{name}/diskseq");
+            self.file(&path, &sequence.to_string());
+        }
+
+        fn virtio(&self, name: &str, number: &str, sequence: u64, serial: &str) {
+            self.disk(name, number, sequence);
+            self.file(&format!("sys/block/{name}/serial"), serial);
+        }
+
+        fn link(&self, path: &str, target: &str) {
+            symlink(target, self.dir.path().join(path)).unwrap();
+        }
+
+        fn search(&self, serial: &str, name: Option<&str>) -> Traces {
+            let clues = Clues {
+                serial: Serial::new(serial).unwrap(),
+                name: name.map(str::to_owned),
+                directory: Some(self.dir.path().join("links")),
+            };
+            let (sys, dev) = (self.dir.path().join("sys"), self.dir.path().join("dev"));
+            search(&sys, &dev, &self.serials, &clues).unwrap()
+        }
+    }
+
+    fn names_of(traces: &Traces) -> Vec<&str> {
+        let devices = traces.devices.iter();
+        devices.map(|device| device.name.as_str()).collect()
+    }
+
+    #[test]
+    fn all_devices_with_the_serial_are_found_and_no_others() {
+        let machine = Machine::new();
+        machine.virtio("vda", "254:0", 1, "system");
+        machine.virtio("vdb", "254:16", 2, "bp1");
+        machine.virtio("vdc", "254:32", 3, "bp1");
+        machine.disk("vdd", "254:48", 4);
+        for name in ["nvme1n1", "nvme1n2"] {
+            machine.disk(name, "259:1", 5);
+            machine.file(&format!("sys/block/{name}/device/serial"), "bp2    \n");
+        }
+        assert_eq!(names_of(&machine.search("bp1", None)), ["vdb", "vdc"]);
+        // Two namespaces of one controller have its serial.
+        assert_eq!(
+            names_of(&machine.search("bp2", None)),
+            ["nvme1n1", "nvme1n2"]
+        );
+        assert_eq!(machine.search("bp3", None), Traces::default());
+        assert_eq!(names_of(&machine.search("bp3", Some("vdd"))), ["vdd"]);
+    }
+
+    #[test]
+    fn the_hidden_paths_of_a_multipath_device_are_not_devices() {
+        let machine = Machine::new();
+        machine.disk("nvme0n1", "259:0", 1);
+        machine.file("sys/block/nvme0n1/device/serial", "bp1");
+        for path in ["nvme0c0n1", "nvme0c1n1"] {
+            machine.file(&format!("sys/block/{path}/hidden"), "1\n");
+            machine.file(&format!("sys/block/{path}/device/serial"), "bp1");
+        }
+        assert_eq!(names_of(&machine.search("bp1", None)), ["nvme0n1"]);
+    }
+
+    #[test]
+    fn a_device_that_shows_the_beginning_of_a_longer_serial_is_brought_along() {
+        let machine = Machine::new();
+        machine.virtio("vdb", "254:16", 2, "bp18um4r4f2fve24k7qz");
+        machine.virtio("vdc", "254:32", 3, "bp18um4r4f2fve24k7q");
+        let traces = machine.search("bp18um4r4f2fve24k7qz1", None);
+        assert_eq!(names_of(&traces), ["vdb"]);
+        assert_eq!(
+            machine.search("bp18um4r4f2fve24k7", None),
+            Traces::default()
+        );
+    }
+
+    #[test]
+    fn only_links_of_disks_that_lead_nowhere_dangle() {
+        let machine = Machine::new();
+        machine.file("dev/vdb", "");
+        machine.link("dev/disk/by-id/virtio-bp1", "../../vdb");
+        machine.link("dev/disk/by-id/virtio-bp2", "../../vdz");
+        machine.link("dev/disk/by-id/scsi-bp3", "../../sdz");
+        let links = dangling(&machine.dir.path().join("dev")).unwrap();
+        let ends: Vec<_> = links.iter().map(Link::leads_to).collect();
+        assert_eq!(ends, [Some("vdz")]);
+    }
+
+    #[test]
+    fn a_name_that_is_used_again_has_the_serial_of_the_new_disk() {
+        let machine = Machine::new();
+        machine.virtio("vdb", "254:16", 2, "bp1");
+        assert_eq!(names_of(&machine.search("bp1", None)), ["vdb"]);
+        machine.virtio("vdb", "254:16", 3, "bp2");
+        assert_eq!(machine.search("bp1", None), Traces::default());
+        assert_eq!(names_of(&machine.search("bp2", None)), ["vdb"]);
+    }
+
+    #[test]
+    fn links_are_looked_for_where_no_device_shows_the_serial() {
+        let machine = Machine::new();
+        machine.virtio("vdb", "254:16", 2, "bp2");
+        machine.link("dev/disk/by-id/virtio-bp1", "../../vdb");
+        let nvme = "dev/disk/by-id/nvme-Alibaba_Cloud_Elastic_Block_Storage_bp1";
+        machine.link(nvme, "../../nvme1n1");
+        let traces = machine.search("bp1", None);
+        let targets: Vec<_> = traces.by_id.iter().map(Link::leads_to).collect();
+        assert_eq!(targets, [Some("vdb"), Some("nvme1n1")]);
+        assert_eq!(names_of(&traces), ["vdb"]);
+        machine.virtio("vdb", "254:16", 3, "bp1");
+        assert_eq!(machine.search("bp1", None).by_id, []);
+    }
+
+    #[test]
+    fn a_marked_loop_device_comes_with_the_others_of_its_file() {
+        let machine = Machine::new();
+        for (name, file) in [("loop3", "bp1"), ("loop4", "bp1"), ("loop5", "bp2")] {
+            machine.disk(name, "7:3", 1);
+            let path = format!("sys/block/{name}/loop/backing_file");
+            machine.file(&path, &format!("/images/{file}.img\n"));
+        }
+        machine.link("links/bp1", "/dev/loop4");
+        let traces = machine.search("bp1", None);
+        assert_eq!(names_of(&traces), ["loop3", "loop4"]);
+    }
+
+    #[test]
+    fn a_device_whose_node_is_missing_is_named() {
+        let machine = Machine::new();
+        machine.virtio("vdb", "254:16", 2, "bp1");
+        assert_eq!(machine.search("bp1", None).without_node, ["vdb"]);
+    }
+}

@@ -1,0 +1,148 @@
+//! What superblocks say of themselves, read off the first bytes of a device.
+
+use std::time::Duration;
+
+use crate::model::{Bytes, Filesystem};
+
+/// What the superblocks state that are there.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Stated {
+    sizes: Vec<(Filesystem, Bytes)>,
+    /// The filesystem whose making never came to an end.
+    pub(super) unfinished: Option<Filesystem>,
+    /// Whether an ext filesystem is marked as having errors.
+    pub(super) ext_errors: bool,
+    /// When an ext filesystem was last mounted writable, since 1970.
+    pub(super) ext_mounted: Option<Duration>,
+}
+
+impl Stated {
+    /// Read off the first bytes of a device, at least 68 KiB for btrfs.
+    pub(super) fn of(head: &[u8]) -> Self {
+        let sizes = Filesystem::ALL
+            .into_iter()
+            .filter_map(|filesystem| Some((filesystem, stated_size(filesystem, head)?)));
+        Self {
+            sizes: sizes.collect(),
+            unfinished: unfinished(head),
+            ext_errors: ext_errors(head).unwrap_or(false),
+            ext_mounted: ext_mounted(head),
+        }
+    }
+
+    /// The size that is stated for this filesystem; none where it has no superblock.
+    pub(super) fn size(&self, filesystem: Filesystem) -> Option<Bytes> {
+        let stated = self.sizes.iter().find(|(of, _)| *of == filesystem);
+        stated.map(|(_, size)| *size)
+    }
+}
+
+/// The size that a superblock states, given the first bytes of the device (at least 68 KiB for
+/// btrfs). None where it is not such a superblock.
+fn stated_size(filesystem: Filesystem, head: &[u8]) -> Option<Bytes> {
+    match filesystem {
+        Filesystem::Ext4 | Filesystem::Ext3 => ext_size(head.get(1024..2048)?),
+        Filesystem::Xfs => xfs_size(head),
+        Filesystem::Btrfs => btrfs_size(head.get(64 << 10..)?),
+    }
+    .map(Bytes)
+}
+
+/// The filesystem whose superblock says that its making never came to an end, given the first bytes of
+/// the device (at least 68 KiB for btrfs). ext writes its superblock last, so without its end there is none.
+fn unfinished(head: &[u8]) -> Option<Filesystem> {
+    // struct xfs_dsb: sb_inprogress at 126, which mkfs.xfs clears at its end.
+    if head.starts_with(b"XFSB") && head.get(126).is_some_and(|&flag| flag != 0) {
+        return Some(Filesystem::Xfs);
+    }
+    // BTRFS_MAGIC_TEMPORARY, which mkfs.btrfs replaces at its end.
+    let magic = head.get((64 << 10) + 64..(64 << 10) + 72)?;
+    (magic == b"!BHRfS_M").then_some(Filesystem::Btrfs)
+}
+
+/// struct ext4_super_block: s_state at 58, of which bit 1 (`EXT4_ERROR_FS`) stays until a check clears it.
+fn ext_errors(head: &[u8]) -> Option<bool> {
+    let sb = head.get(1024..2048)?;
+    Some(le(sb, 56, 2)? == 0xEF53 && le(sb, 58, 2)? & 2 != 0)
+}
+
+/// struct ext4_super_block: s_mtime at 44, with 8 higher bits at 0x275.
+fn ext_mounted(head: &[u8]) -> Option<Duration> {
+    let sb = head.get(1024..2048)?;
+    let seconds = (le(sb, 0x275, 1)? << 32) | le(sb, 44, 4)?;
+    (le(sb, 56, 2)? == 0xEF53).then(|| Duration::from_secs(seconds))
+}
+
+/// struct ext4_super_block: s_blocks_count_lo at 4, s_log_block_size at 24, s_magic at 56,
+/// s_feature_incompat at 96, s_blocks_count_hi at 0x150 with the 64bit feature.
+fn ext_size(sb: &[u8]) -> Option<u64> {
+    const FEATURE_64BIT: u32 = 0x80;
+    if le(sb, 56, 2)? != 0xEF53 {
+        return None;
+    }
+    let has_high = le(sb, 96, 4)? & u64::from(FEATURE_64BIT) != 0;
+    let high = if has_high { le(sb, 0x150, 4)? } else { 0 };
+    let block = 1024u64.checked_shl(u32::try_from(le(sb, 24, 4)?).ok()?)?;
+    ((high << 32) | le(sb, 4, 4)?).checked_mul(block)
+}
+
+/// struct xfs_dsb: sb_magicnum at 0, sb_blocksize at 4, sb_dblocks at 8, all big-endian.
+fn xfs_size(sb: &[u8]) -> Option<u64> {
+    if sb.get(..4)? != b"XFSB" {
+        return None;
+    }
+    let block = u32::from_be_bytes(sb.get(4..8)?.try_into().ok()?);
+    let blocks = u64::from_be_bytes(sb.get(8..16)?.try_into().ok()?);
+    blocks.checked_mul(u64::from(block))
+}
+
+/// struct btrfs_super_block: magic at 64, total_bytes at 112.
+fn btrfs_size(sb: &[u8]) -> Option<u64> {
+    if sb.get(64..72)? != b"_BHRfS_M" {
+        return None;
+    }
+    le(sb, 112, 8)
+}
+
+fn le(bytes: &[u8], at: usize, length: usize) -> Option<u64> {
+    let mut value = [0; 8];
+    value
+        .get_mut(..length)?
+        .copy_from_slice(bytes.get(at..at + length)?);
+    Some(u64::from_le_bytes(value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read_off_superblocks() {
+        let mut ext = vec![0; 2048];
+        ext[1024 + 4..1024 + 8].copy_from_slice(&5u32.to_le_bytes());
+        ext[1024 + 24] = 2;
+        ext[1024 + 56..1024 + 58].copy_from_slice(&[0x53, 0xEF]);
+        assert_eq!(stated_size(Filesystem::Ext4, &ext), Some(Bytes(5 * 4096)));
+        ext[1024 + 96] = 0x80;
+        ext[1024 + 0x150] = 1;
+        assert_eq!(
+            stated_size(Filesystem::Ext4, &ext),
+            Some(Bytes(((1 << 32) + 5) * 4096))
+        );
+        let mut xfs = b"XFSB\0\0\x10\0\0\0\0\0\0\0\0\x03".to_vec();
+        assert_eq!(stated_size(Filesystem::Xfs, &xfs), Some(Bytes(3 * 4096)));
+        xfs.truncate(12);
+        assert_eq!(stated_size(Filesystem::Xfs, &xfs), None);
+        assert_eq!(stated_size(Filesystem::Btrfs, &vec![0; 1 << 20]), None);
+    }
+
+    #[test]
+    fn an_ext_filesystem_with_errors_is_known_by_its_state() {
+        let mut ext = vec![0; 2048];
+        ext[1024 + 56..1024 + 58].copy_from_slice(&[0x53, 0xEF]);
+        ext[1024 + 58] = 1;
+        assert!(!Stated::of(&ext).ext_errors);
+        ext[1024 + 58] = 3;
+        assert!(Stated::of(&ext).ext_errors);
+    }
+}

@@ -1,0 +1,85 @@
+//! The driver's name.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// The name under which a driver is registered where nothing else is set.
+pub const DRIVER: &str = "diskplugin.csi.example";
+
+/// The name under which a driver is registered, and which its classes name: in the notation of domain names, at most 63
+/// characters (CSI, `GetPluginInfoResponse.name`), in lower case as the `CSIDriver` object of Kubernetes wants it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DriverName(String);
+
+/// A text that is no driver's name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{0:?} is no driver's name: lower-case letters, digits, '-' and '.' are, at most 63, with a letter or digit at the \
+     begin and end of each part"
+)]
+pub struct InvalidDriverName(String);
+
+const LONGEST: usize = 63;
+
+impl DriverName {
+    /// The name.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Default for DriverName {
+    fn default() -> Self {
+        Self(DRIVER.to_owned())
+    }
+}
+
+impl FromStr for DriverName {
+    type Err = InvalidDriverName;
+
+    fn from_str(text: &str) -> Result<Self, InvalidDriverName> {
+        let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+        let is_part = |part: &str| {
+            let bytes = part.as_bytes();
+            let ends = [bytes.first(), bytes.last()];
+            ends.iter().all(|end| end.is_some_and(|byte| plain(*byte)))
+                && bytes.iter().all(|byte| plain(*byte) || *byte == b'-')
+        };
+        if text.len() <= LONGEST && text.split('.').all(is_part) {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(InvalidDriverName(text.to_owned()))
+        }
+    }
+}
+
+impl fmt::Display for DriverName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_one_of_a_domain_in_lower_case() {
+        for text in [
+            "diskplugin.csi.example",
+            "a",
+            "second-disk.example.com",
+            "0.1",
+        ] {
+            assert_eq!(text.parse::<DriverName>().unwrap().as_str(), text);
+        }
+        let long = "a".repeat(64);
+        for text in [
+            "", ".a", "a.", "a..b", "-a", "a-", "A.b", "a/b", "a b", &long,
+        ] {
+            assert!(text.parse::<DriverName>().is_err(), "{text}");
+        }
+        assert_eq!(DriverName::default(), DRIVER.parse().unwrap());
+    }
+}

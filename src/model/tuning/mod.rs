@@ -1,0 +1,256 @@
+//! How a class wants its filesystems made and looked after: parameters of the StorageClass, which the controller
+//! checks and passes on, and the node reads again.
+
+use super::{Filesystem, context};
+
+mod mkfs;
+
+pub use mkfs::InvalidTuning;
+
+/// What is done about a filesystem that is not in order, before it is mounted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Fsck {
+    /// The journal is replayed, as every mount does, and nothing else is changed: what is marked as having errors is refused.
+    #[default]
+    Journal,
+    /// What `e2fsck -p` mends safely is mended.
+    Preen,
+    /// Nothing is looked at.
+    None,
+}
+
+/// When the disk is told which blocks are free.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Discard {
+    /// Never.
+    #[default]
+    None,
+    /// Whenever files are deleted: the mount option.
+    Mount,
+    /// Once, when the filesystem is made.
+    Format,
+    /// Both.
+    Both,
+}
+
+/// All of it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Tuning {
+    /// `fsck`
+    pub fsck: Fsck,
+    /// `discard`
+    pub discard: Discard,
+    /// `projectQuota`: whether directories can be limited.
+    pub project_quota: bool,
+    /// `blockSize` in bytes.
+    pub block_size: Option<u64>,
+    /// `inodeSize` in bytes.
+    pub inode_size: Option<u64>,
+    /// `bytesPerInode`
+    pub bytes_per_inode: Option<u64>,
+    /// `label`
+    pub label: Option<String>,
+    /// `mkfsOptions`, word by word.
+    pub mkfs_options: Vec<String>,
+}
+
+impl Tuning {
+    /// The parameters, as they are spelled.
+    pub const KEYS: [&str; 8] = [
+        context::FSCK,
+        context::DISCARD,
+        context::PROJECT_QUOTA,
+        context::BLOCK_SIZE,
+        context::INODE_SIZE,
+        context::BYTES_PER_INODE,
+        context::LABEL,
+        context::MKFS_OPTIONS,
+    ];
+
+    /// Takes one parameter, whose name compares without case. False where it is none of these.
+    ///
+    /// # Errors
+    /// When the value is not allowed for any filesystem.
+    pub fn take(&mut self, key: &str, value: &str) -> Result<bool, InvalidTuning> {
+        let Some(key) = Self::KEYS
+            .into_iter()
+            .find(|of| of.eq_ignore_ascii_case(key))
+        else {
+            return Ok(false);
+        };
+        let value = value.trim();
+        let refuse = |allowed: &str| InvalidTuning::new(key, value, allowed);
+        match key {
+            context::FSCK => {
+                self.fsck = match value {
+                    "journal" | "" => Fsck::Journal,
+                    "preen" => Fsck::Preen,
+                    "none" => Fsck::None,
+                    _ => return Err(refuse("journal, preen, none")),
+                };
+            }
+            context::DISCARD => {
+                self.discard = match value {
+                    "none" | "" => Discard::None,
+                    "mount" => Discard::Mount,
+                    "format" => Discard::Format,
+                    "both" => Discard::Both,
+                    _ => return Err(refuse("none, mount, format, both")),
+                };
+            }
+            context::PROJECT_QUOTA => {
+                self.project_quota = match value.to_ascii_lowercase().as_str() {
+                    "true" | "yes" | "1" | "enabled" => true,
+                    "false" | "no" | "0" | "disabled" | "" => false,
+                    _ => return Err(refuse("\"true\" or \"false\"")),
+                };
+            }
+            context::BLOCK_SIZE => {
+                self.block_size = power(value, 512, 64 << 10).map_err(|a| refuse(&a))?;
+            }
+            context::INODE_SIZE => {
+                self.inode_size = power(value, 128, 4096).map_err(|a| refuse(&a))?;
+            }
+            context::BYTES_PER_INODE => {
+                self.bytes_per_inode = power(value, 1024, 64 << 20).map_err(|a| refuse(&a))?;
+            }
+            context::LABEL => self.label = label(value).map_err(refuse)?,
+            _ => self.mkfs_options = value.split_whitespace().map(str::to_owned).collect(),
+        }
+        Ok(true)
+    }
+
+    /// Reads it off the map that travels with a volume.
+    ///
+    /// # Errors
+    /// When a value is not allowed.
+    pub fn of<'a>(
+        map: impl IntoIterator<Item = (&'a String, &'a String)>,
+    ) -> Result<Self, InvalidTuning> {
+        let mut tuning = Self::default();
+        for (key, value) in map {
+            tuning.take(key, value)?;
+        }
+        Ok(tuning)
+    }
+
+    /// As it travels with a volume: what is not the default.
+    #[must_use]
+    pub fn entries(&self) -> Vec<(&'static str, String)> {
+        let number = |key, value: Option<u64>| value.map(|value| (key, value.to_string()));
+        let fsck = match self.fsck {
+            Fsck::Journal => None,
+            Fsck::Preen => Some("preen"),
+            Fsck::None => Some("none"),
+        };
+        let discard = match self.discard {
+            Discard::None => None,
+            Discard::Mount => Some("mount"),
+            Discard::Format => Some("format"),
+            Discard::Both => Some("both"),
+        };
+        let options = Some(self.mkfs_options.join(" ")).filter(|options| !options.is_empty());
+        [
+            fsck.map(|word| (context::FSCK, word.to_owned())),
+            discard.map(|word| (context::DISCARD, word.to_owned())),
+            self.project_quota
+                .then(|| (context::PROJECT_QUOTA, "true".to_owned())),
+            number(context::BLOCK_SIZE, self.block_size),
+            number(context::INODE_SIZE, self.inode_size),
+            number(context::BYTES_PER_INODE, self.bytes_per_inode),
+            self.label.clone().map(|label| (context::LABEL, label)),
+            options.map(|options| (context::MKFS_OPTIONS, options)),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
+
+    /// Mount options that it brings along.
+    #[must_use]
+    pub fn mount_options(&self, filesystem: Filesystem) -> Vec<&'static str> {
+        let discard = match self.discard {
+            Discard::Mount | Discard::Both => Some("discard"),
+            Discard::None | Discard::Format => None,
+        };
+        let quota = self.project_quota.then_some(match filesystem {
+            Filesystem::Ext4 | Filesystem::Ext3 | Filesystem::Btrfs => "prjquota",
+            Filesystem::Xfs => "pquota",
+        });
+        discard.into_iter().chain(quota).collect()
+    }
+}
+
+/// A power of two of bytes within bounds, with k, m or g or without; none when empty. Else what is allowed.
+fn power(text: &str, least: u64, most: u64) -> Result<Option<u64>, String> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    super::mount_option::size(text)
+        .map(|bytes| bytes.0)
+        .filter(|n| n.is_power_of_two() && (least..=most).contains(n))
+        .map(Some)
+        .ok_or_else(|| {
+            format!("a power of two from {least} to {most}, in bytes; k and m are allowed")
+        })
+}
+
+fn label(text: &str) -> Result<Option<String>, &'static str> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    // Before it would come what looks like an option.
+    if text.starts_with('-') || !text.chars().all(fits) || text.len() > 255 {
+        return Err("letters, digits, dot, dash and underscore, not beginning with a dash");
+    }
+    Ok(Some(text.to_owned()).filter(|text| !text.is_empty()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_read_travels_and_is_read_again() {
+        let mut tuning = Tuning::default();
+        assert!(tuning.entries().is_empty());
+        for (key, value) in [
+            ("FSCK", "preen"),
+            ("discard", "both"),
+            ("projectquota", "true"),
+            ("blockSize", "4k"),
+            ("inodeSize", "512"),
+            ("bytesPerInode", "64k"),
+            ("label", "data"),
+            ("mkfsOptions", "-O  ^metadata_csum"),
+        ] {
+            assert_eq!(tuning.take(key, value), Ok(true), "{key}");
+        }
+        assert_eq!(tuning.take("fsType", "xfs"), Ok(false));
+        let map: std::collections::HashMap<_, _> = tuning
+            .entries()
+            .into_iter()
+            .map(|(key, value)| (key.to_owned(), value))
+            .collect();
+        assert_eq!(map.len(), Tuning::KEYS.len());
+        assert_eq!(Tuning::of(&map), Ok(tuning));
+    }
+
+    #[test]
+    fn a_bad_value_is_told_with_its_key_and_what_is_allowed() {
+        for (key, value) in [
+            ("fsck", "yes"),
+            ("discard", "always"),
+            ("projectQuota", "maybe"),
+            ("blockSize", "3000"),
+            ("inodeSize", "8k"),
+            ("bytesPerInode", "-1"),
+            ("label", "-F"),
+            ("label", "a b"),
+        ] {
+            let text = Tuning::default().take(key, value).unwrap_err().to_string();
+            assert!(
+                text.contains(key) && text.contains(value) && text.contains("allowed: "),
+                "{text}"
+            );
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Publishing.
+
+use super::*;
+
+#[test]
+fn a_device_is_not_published_while_its_filesystem_is_mounted() {
+    let mut seen = published(spot("/target", Entry::Missing, None), None);
+    let wanted = Wanted {
+        access: &Access::Block,
+        read_only: true,
+        locked: false,
+    };
+    assert!(publish(wanted, false, &seen).is_ok());
+    seen.staged = vec![mount_of(&seen.device, "/staging", "rw")];
+    let refused = publish(wanted, false, &seen).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "/dev/vdb (254:16) is mounted at /staging"
+    );
+}
+
+#[test]
+fn a_target_is_made_bound_and_made_read_only_where_asked() {
+    let seen = published(spot("/target", Entry::Missing, None), Some("rw"));
+    let plan = |read_only| publish(wanted(&ext4(), read_only), false, &seen).unwrap();
+    assert_eq!(names(&plan(false)), ["mkdir", "bind"]);
+    assert_eq!(names(&plan(true)), ["mkdir", "bind", "remount-ro"]);
+}
+
+#[test]
+fn publishing_what_is_not_staged_so_is_refused() {
+    let target = || spot("/target", Entry::Missing, None);
+    let not_staged = publish(wanted(&ext4(), false), false, &published(target(), None));
+    assert!(matches!(not_staged, Err(Refusal::NotStaged { .. })));
+    let staged_ro = published(target(), Some("ro"));
+    let writable = publish(wanted(&ext4(), false), false, &staged_ro);
+    assert!(matches!(writable, Err(Refusal::StagedReadOnly { .. })));
+    assert!(publish(wanted(&ext4(), true), false, &staged_ro).is_ok());
+}
+
+#[test]
+fn a_read_only_target_that_was_left_writable_half_way_is_made_read_only() {
+    let device = disk("vdb", 16, "bp1");
+    let at = |options| {
+        let mount = mount_of(&device, "/target", options);
+        published(spot("/target", Entry::Directory, Some(mount)), Some("rw"))
+    };
+    let plan = |options, read_only| publish(wanted(&ext4(), read_only), false, &at(options));
+    assert_eq!(names(&plan("rw", true).unwrap()), ["remount-ro"]);
+    assert_eq!(plan("rw", false), Ok(Vec::new()));
+    assert_eq!(plan("ro", true), Ok(Vec::new()));
+    assert!(matches!(
+        plan("ro", false),
+        Err(Refusal::Incompatible { .. })
+    ));
+}
+
+#[test]
+fn a_device_is_published_one_way_at_a_time() {
+    let target = spot("/target", Entry::Missing, None);
+    let mut seen = published(target, None);
+    let plan = |seen: &PublishSeen, ro| publish(wanted(&Access::Block, ro), false, seen);
+    assert_eq!(
+        names(&plan(&seen, true).unwrap()),
+        ["setro", "touch", "bind-device", "remount-ro"]
+    );
+    assert_eq!(
+        names(&plan(&seen, false).unwrap()),
+        ["touch", "bind-device"]
+    );
+    seen.others = vec![mount_of(&seen.device, "/other", "rw")];
+    assert!(matches!(
+        plan(&seen, true),
+        Err(Refusal::MixedAccess { .. })
+    ));
+    assert!(plan(&seen, false).is_ok());
+}
+
+#[test]
+fn a_target_gets_the_flags_that_staging_has_not() {
+    let access = Access::Mount {
+        filesystem: Ext4,
+        flags: MountFlags::new(["noexec", "nodev"].map(str::to_owned)).unwrap(),
+    };
+    let plan = |seen: &PublishSeen| publish(wanted(&access, false), false, seen);
+    let seen = published(spot("/target", Entry::Directory, None), None);
+    let mut staged = mount_of(&seen.device, "/staging", "rw,noexec");
+    let mut seen = PublishSeen {
+        staging: spot("/staging", Entry::Directory, Some(staged.clone())),
+        ..seen
+    };
+    let steps = plan(&seen).unwrap();
+    assert_eq!(names(&steps), ["bind", "restrict"]);
+    assert_eq!(
+        steps[1],
+        Step::Restrict {
+            target: "/target".into(),
+            flags: MountFlags::new(["nodev".to_owned()]).unwrap()
+        }
+    );
+    // An earlier call may have ended between the two.
+    staged.point = "/target".into();
+    seen.target.mount = Some(staged.clone());
+    assert_eq!(names(&plan(&seen).unwrap()), ["restrict"]);
+    staged.options = "rw,nodev,noexec".to_owned();
+    seen.target.mount = Some(staged);
+    assert_eq!(plan(&seen), Ok(Vec::new()));
+}

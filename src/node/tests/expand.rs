@@ -1,0 +1,106 @@
+//! Growing.
+
+use super::*;
+
+fn expand_request(required: u64) -> Expand {
+    Expand {
+        volume: volume(),
+        path: "/staging".parse().unwrap(),
+        required: Some(Bytes(required)),
+        limit: None,
+        block: false,
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_missing_capability_is_named_where_growing_fails_for_it() {
+    let (fake, node) = world(State {
+        stated_size: Some(Bytes(1 << 29)),
+        ..staged()
+    });
+    fake.state().exit_codes.insert("resize2fs", 1);
+    let error = node.expand(expand_request(0), soon()).await.unwrap_err();
+    assert!(matches!(error, Error::NoCapability { .. }), "{error}");
+    fake.state().may_grow_mounted_ext = true;
+    let error = node.expand(expand_request(0), soon()).await.unwrap_err();
+    assert_eq!(
+        chain(&error),
+        "volume d-bp1: cannot grow the filesystem: `resize2fs /dev/vdb`: exit code Some(1): so it said"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn growing_waits_for_the_device() {
+    let (fake, node) = world(State {
+        stated_size: Some(Bytes(1 << 30)),
+        ..staged()
+    });
+    let error = node.expand(expand_request(2 << 30), soon()).await;
+    assert_eq!(
+        error.unwrap_err().to_string(),
+        "volume d-bp1: /dev/vdb (254:16) still has 1073741824 bytes at the deadline, 2147483648 \
+         bytes are wanted"
+    );
+    let late = async {
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        fake.state().devices[0].size = Bytes(2 << 30);
+    };
+    let (size, ()) = tokio::join!(node.expand(expand_request(2 << 30), soon()), late);
+    assert_eq!(size.unwrap(), Bytes(2 << 30));
+    assert_eq!(fake.state().calls, ["resize2fs /dev/vdb"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_volume_at_the_path_is_not_this_one() {
+    let (fake, node) = world(staged());
+    fake.state().devices.push(disk("vdc", 32, "bp2"));
+    let request = Stats {
+        volume: Volume::new("d-bp2".parse().unwrap(), None),
+        path: "/staging".parse().unwrap(),
+    };
+    let error = node.stats(&request, soon()).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "volume d-bp2 is not at /staging: /dev/vdb is mounted there"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_device_that_grows_is_waited_for_by_what_is_told() {
+    let (fake, node) = world(staged());
+    let request = Expand {
+        volume: volume(),
+        path: "/staging".parse().unwrap(),
+        required: Some(Bytes(2 << 30)),
+        limit: None,
+        block: false,
+    };
+    let grows = async {
+        tokio::time::sleep(Duration::from_millis(1900)).await;
+        let looks = fake.state().searches;
+        assert_eq!(looks, 2);
+        fake.state().devices[0].size = Bytes(2 << 30);
+        fake.announce();
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        assert_eq!(fake.state().searches, 3);
+    };
+    let (grown, ()) = tokio::join!(node.expand(request, soon()), grows);
+    assert_eq!(grown.unwrap(), Bytes(2 << 30));
+}
+
+#[tokio::test(start_paused = true)]
+async fn more_than_the_limit_is_out_of_range() {
+    let (fake, node) = world(staged());
+    let request = Expand {
+        limit: Some(Bytes(1 << 29)),
+        ..expand_request(0)
+    };
+    let error = node.expand(request, soon()).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "volume d-bp1: /dev/vdb (254:16) has 1073741824 bytes, at most 536870912 bytes are wanted, \
+         and nothing is ever shrunk"
+    );
+    assert_eq!(error.failure(), crate::model::Failure::OutOfRange);
+    assert!(fake.state().calls.is_empty());
+}

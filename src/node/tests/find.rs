@@ -1,0 +1,105 @@
+//! Waiting for a device.
+
+use super::*;
+
+#[tokio::test(start_paused = true)]
+async fn a_device_that_comes_late_is_waited_for() {
+    let (fake, node) = world(State {
+        devices: Vec::new(),
+        ..with_disk(Content::Blank)
+    });
+    let late = async {
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        fake.state().devices.push(disk("vdb", 16, "bp1"));
+    };
+    let (staged, ()) = tokio::join!(node.stage(stage_request(), soon()), late);
+    staged.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_device_that_does_not_come_is_told_by_the_deadline() {
+    let (_, node) = world(State {
+        devices: vec![disk("vda", 0, "system")],
+        ..State::default()
+    });
+    let deadline = soon();
+    let error = node.stage(stage_request(), deadline).await.unwrap_err();
+    assert!(!deadline.is_over());
+    assert_eq!(
+        error.to_string(),
+        "volume d-bp1: no device with serial bp1 by the deadline: there are /dev/vda (254:0) with \
+         serial system and 1073741824 bytes"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_disk_is_looked_for_when_something_is_told_and_not_by_the_clock() {
+    let (fake, node) = world(State {
+        content: Some(Content::Blank),
+        ..State::default()
+    });
+    let call = tokio::time::timeout(Duration::from_secs(60), {
+        node.stage(stage_request(), Deadline::after(Duration::from_secs(60)))
+    });
+    let told = async {
+        // Before waiting, and again when nothing can be missed any more.
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        assert_eq!(fake.state().searches, 2);
+        tokio::time::sleep(Duration::from_millis(1900)).await;
+        assert_eq!(fake.state().searches, 2);
+        // Of another device: one look, and one for a serial that is late.
+        fake.announce();
+        tokio::time::sleep(Duration::from_millis(1900)).await;
+        assert_eq!(fake.state().searches, 4);
+        fake.state().devices = vec![disk("vdb", 16, "bp1")];
+        fake.announce();
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        assert_eq!(fake.state().searches, 5);
+    };
+    let (staged, ()) = tokio::join!(call, told);
+    staged.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_disk_of_which_nothing_is_told_is_found_all_the_same() {
+    let (fake, node) = world(State {
+        content: Some(Content::Blank),
+        ..State::default()
+    });
+    let comes = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        fake.state().devices = vec![disk("vdb", 16, "bp1")];
+    };
+    let (staged, ()) = tokio::join!(node.stage(stage_request(), soon()), comes);
+    staged.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_marked_disk_without_serial_is_staged_until_it_leaves() {
+    let bare = crate::host::Device {
+        serial: None,
+        ..disk("vdb", 16, "x")
+    };
+    let state = State {
+        devices: vec![bare.clone()],
+        content: Some(Content::Blank),
+        ..State::default()
+    };
+    let (fake, node) = world(state);
+    let error = chain(&node.stage(stage_request(), soon()).await.unwrap_err());
+    assert!(
+        error.contains("`diskplugin mark d-bp1 /dev/vdb`"),
+        "{error}"
+    );
+    let host = Arc::clone(&fake);
+    let state_dir = fake.state().kept.as_ref().unwrap().path().to_owned();
+    let marks = Marks::new(host, state_dir);
+    marks.put(&volume().id, "/dev/vdb".as_ref()).await.unwrap();
+    node.stage(stage_request(), soon()).await.unwrap();
+    assert!(fake.state().calls.contains(&"mount /staging".to_owned()));
+    // Another one of the name.
+    fake.state().mounts.clear();
+    fake.state().devices[0].sequence = Some(99);
+    let error = chain(&node.stage(stage_request(), soon()).await.unwrap_err());
+    assert!(error.contains("which has left since"), "{error}");
+}

@@ -1,0 +1,132 @@
+//! Making a filesystem: only on what is blank, and finished where it was cut off.
+
+use super::*;
+use crate::host::{Command, Exec, Processes};
+
+/// The records of mkfs that are kept.
+fn records(fake: &Fake) -> usize {
+    let state = fake.state();
+    let kept = state.kept.as_ref().unwrap().path().join("format");
+    std::fs::read_dir(kept).map_or(0, Iterator::count)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_mkfs_that_fails_leaves_a_record_and_the_next_stage_finishes_it() {
+    let (fake, node) = world(State {
+        exit_codes: std::collections::HashMap::from([("mkfs.ext4", 1)]),
+        ..with_disk(Content::Blank)
+    });
+    node.stage(stage_request(), soon()).await.unwrap_err();
+    assert_eq!(records(&fake), 1);
+    {
+        let mut state = fake.state();
+        state.content = Some(Content::Unknown { at: 8192 });
+        state.exit_codes.clear();
+        state.calls.clear();
+    }
+    node.stage(stage_request(), soon()).await.unwrap();
+    assert_eq!(
+        fake.state().calls,
+        [
+            "wipe /dev/vdb",
+            "mkfs.ext4 -q -m 0 -E nodiscard /dev/vdb",
+            "flush /dev/vdb",
+            "mkdir /staging",
+            "mount /staging"
+        ]
+    );
+    assert_eq!(records(&fake), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_half_made_filesystem_of_another_appearance_of_the_disk_is_not_touched() {
+    let (fake, node) = world(State {
+        exit_codes: std::collections::HashMap::from([("mkfs.ext4", 1)]),
+        ..with_disk(Content::Blank)
+    });
+    node.stage(stage_request(), soon()).await.unwrap_err();
+    {
+        let mut state = fake.state();
+        state.content = Some(Content::Unknown { at: 8192 });
+        state.devices[0].sequence = Some(99);
+        state.calls.clear();
+    }
+    let error = node.stage(stage_request(), soon()).await.unwrap_err();
+    assert_eq!(error.failure(), crate::model::Failure::FormatCutOff);
+    assert!(fake.state().calls.is_empty(), "{:?}", fake.state().calls);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_device_that_another_mkfs_has_is_not_formatted() {
+    let (fake, node) = world(with_disk(Content::Blank));
+    fake.state().fails = Some("claim");
+    let error = node.stage(stage_request(), soon()).await.unwrap_err();
+    assert_eq!(error.failure(), crate::model::Failure::FormatRunning);
+    assert!(fake.state().calls.is_empty(), "{:?}", fake.state().calls);
+}
+
+fn blank_at_first() -> State {
+    State {
+        next_content: Some(Content::Foreign {
+            what: "a gpt partition table".to_owned(),
+        }),
+        ..with_disk(Content::Blank)
+    }
+}
+
+async fn is_not_formatted_over(fake: &Fake, node: &Arc<Node>) {
+    let error = node.stage(stage_request(), soon()).await.unwrap_err();
+    assert_eq!(
+        chain(&error),
+        "volume d-bp1: staging failed: /dev/vdb has changed under the call: it was blank, now it \
+         holds a gpt partition table"
+    );
+    assert!(fake.state().calls.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_comes_onto_a_blank_disk_while_somebody_else_has_it_is_not_formatted_over() {
+    let (fake, node) = world(State {
+        claimed_until: Some(Instant::now() + Duration::from_millis(100)),
+        ..blank_at_first()
+    });
+    is_not_formatted_over(&fake, &node).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_comes_onto_a_blank_disk_while_there_is_no_room_for_mkfs_is_not_formatted_over() {
+    let (fake, node) = world(blank_at_first());
+    let check = [plan::Step::Check(Filesystem::Ext4, Fsck::Preen)];
+    let (one, all) = (volume(), Bytes(1 << 50));
+    let all = node.budget.room(&one, all, &check, soon()).await.unwrap();
+    let ends = async move {
+        tokio::time::sleep(Duration::from_millis(60)).await;
+        drop(all);
+    };
+    tokio::join!(is_not_formatted_over(&fake, &node), ends);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_blank_disk_that_is_claimed_at_once_is_looked_at_once() {
+    let (fake, node) = world(with_disk(Content::Blank));
+    node.stage(stage_request(), soon()).await.unwrap();
+    assert_eq!(fake.state().looks, 1);
+}
+
+/// In real time: the record is written through a pipe, which takes it only when somebody reads.
+#[tokio::test]
+async fn what_comes_onto_a_blank_disk_while_the_record_is_slow_is_not_formatted_over() {
+    let (fake, node) = world(blank_at_first());
+    let dir = fake.state().kept.as_ref().unwrap().path().join("format");
+    std::fs::create_dir(&dir).unwrap();
+    let pipe = dir.join("d-bp1.json.new");
+    let command = Command::new("mkfifo").arg(&pipe);
+    Processes.run(&command, soon()).await.unwrap();
+    let reads = async {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        tokio::fs::read(pipe).await.unwrap()
+    };
+    let ((), read) = tokio::join!(is_not_formatted_over(&fake, &node), reads);
+    assert!(!read.is_empty());
+    assert_eq!((records(&fake), fake.state().looks), (0, 2));
+}

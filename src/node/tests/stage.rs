@@ -1,0 +1,237 @@
+//! Staging.
+
+use super::*;
+
+#[tokio::test(start_paused = true)]
+async fn a_blank_disk_is_formatted_and_mounted_once() {
+    let (fake, node) = world(with_disk(Content::Blank));
+    for _ in 0..2 {
+        node.stage(stage_request(), soon()).await.unwrap();
+    }
+    assert_eq!(
+        fake.state().calls,
+        [
+            "mkfs.ext4 -q -m 0 -E nodiscard /dev/vdb",
+            "flush /dev/vdb",
+            "mkdir /staging",
+            "mount /staging"
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_disk_that_is_published_as_a_device_is_not_formatted() {
+    let device = disk("vdb", 16, "bp1");
+    let mut raw = mount_of(&device, "/raw", "rw");
+    raw.kind = "devtmpfs".to_owned();
+    raw.is_of_dev = true;
+    raw.root = "/vdb".into();
+    let (fake, node) = world(State {
+        mounts: vec![raw],
+        ..with_disk(Content::Blank)
+    });
+    let refused = node.stage(stage_request(), soon()).await.unwrap_err();
+    assert!(matches!(refused, Error::Refused { .. }), "{refused}");
+    assert!(fake.state().calls.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_probe_that_fails_is_an_error_and_nothing_is_done() {
+    let (fake, node) = world(State {
+        content: None,
+        ..with_disk(Content::Blank)
+    });
+    let error = node.stage(stage_request(), soon()).await.unwrap_err();
+    assert_eq!(
+        chain(&error),
+        "volume d-bp1: staging failed: the content of /dev/vdb is unclear: the test says so"
+    );
+    assert!(fake.state().calls.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_name_that_another_disk_has_by_now_is_neither_formatted_nor_mounted() {
+    let filesystem = Content::Filesystem {
+        filesystem: Filesystem::Ext4,
+        size: None,
+    };
+    for content in [Content::Blank, filesystem] {
+        let (fake, node) = world(State {
+            next_devices: Some(vec![disk("vdb", 16, "bp2")]),
+            ..with_disk(content)
+        });
+        let error = chain(&node.stage(stage_request(), soon()).await.unwrap_err());
+        assert!(
+            error.contains("/dev/vdb has changed under the call: it is now")
+                && error.contains("bp2"),
+            "{error}"
+        );
+        assert!(fake.state().calls.is_empty(), "{:?}", fake.state().calls);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_damaged_filesystem_is_not_mounted() {
+    let content = Content::Filesystem {
+        filesystem: Filesystem::Ext4,
+        size: Some(Bytes(1 << 30)),
+    };
+    for (code, mounted) in [(0, true), (1, true), (4, false), (12, false)] {
+        let (fake, node) = world(with_disk(content.clone()));
+        fake.state().exit_codes.insert("e2fsck", code);
+        let mut request = stage_request();
+        request.tuning.fsck = Fsck::Preen;
+        let staged = node.stage(request, soon()).await;
+        assert_eq!(staged.is_ok(), mounted, "{code}: {staged:?}");
+        let has_mount = !fake.state().mounts.is_empty();
+        assert_eq!(has_mount, mounted, "{code}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn unless_the_class_asks_a_filesystem_with_errors_is_neither_repaired_nor_mounted() {
+    let content = Content::Filesystem {
+        filesystem: Filesystem::Ext4,
+        size: Some(Bytes(1 << 30)),
+    };
+    for (fsck, calls) in [
+        (Fsck::Journal, &[][..]),
+        (
+            Fsck::Preen,
+            &["e2fsck -p /dev/vdb", "mkdir /staging", "mount /staging"],
+        ),
+        (Fsck::None, &["mkdir /staging", "mount /staging"]),
+    ] {
+        let (fake, node) = world(with_disk(content.clone()));
+        fake.state().has_errors = true;
+        let mut request = stage_request();
+        request.tuning.fsck = fsck;
+        let staged = node.stage(request, soon()).await;
+        assert_eq!(fake.state().calls, calls, "{fsck:?}");
+        if let Err(error) = staged {
+            assert_eq!(error.failure(), crate::model::Failure::FilesystemDamaged);
+            let text = chain(&error);
+            assert!(
+                text.contains("`e2fsck -f /dev/vdb`") && text.contains("fsck: preen"),
+                "{text}"
+            );
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn growing_unmounted_repairs_nothing_unless_the_class_asks() {
+    let content = Content::Filesystem {
+        filesystem: Filesystem::Ext4,
+        size: Some(Bytes(1 << 29)),
+    };
+    let (fake, node) = world(with_disk(content.clone()));
+    node.stage(stage_request(), soon()).await.unwrap();
+    assert_eq!(
+        fake.state().calls[..4],
+        [
+            "e2fsck -p -E journal_only /dev/vdb",
+            "e2fsck -f -n /dev/vdb",
+            "e2fsck -f -p /dev/vdb",
+            "resize2fs /dev/vdb"
+        ]
+    );
+    let (fake, node) = world(with_disk(content));
+    fake.state().exit_codes.insert("e2fsck", 1);
+    let error = node.stage(stage_request(), soon()).await.unwrap_err();
+    assert_eq!(error.failure(), crate::model::Failure::FilesystemDamaged);
+    assert_eq!(fake.state().calls.len(), 2, "{:?}", fake.state().calls);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_mount_takes_back_the_directory_that_this_call_made_and_no_other() {
+    let (fake, node) = world(with_disk(Content::Blank));
+    fake.state().fails = Some("mount");
+    node.stage(stage_request(), soon()).await.unwrap_err();
+    let calls = fake.state().calls.clone();
+    assert_eq!(calls.last().map(String::as_str), Some("remove /staging"));
+
+    let (fake, node) = world(with_disk(Content::Blank));
+    fake.state()
+        .entries
+        .insert("/staging".into(), Entry::Directory);
+    fake.state().fails = Some("mount");
+    node.stage(stage_request(), soon()).await.unwrap_err();
+    let calls = fake.state().calls.clone();
+    assert_eq!(calls.last().map(String::as_str), Some("mount /staging"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn paths_outside_kubelets_directory_are_refused_by_field_path_and_flag() {
+    let (fake, node) = world_below("/var/lib/kubelet", staged());
+    let outside = |error: Error, field: &str, path: &str| {
+        assert_eq!(error.failure(), crate::model::Failure::PathOutside);
+        assert_eq!(
+            error.to_string(),
+            format!(
+                "volume d-bp1: {field} {path} is not below /var/lib/kubelet, which --kubelet-dir names"
+            )
+        );
+    };
+    let error = node.stage(stage_request(), soon()).await.unwrap_err();
+    outside(error, "path", "/staging");
+    let mut request = publish_request(false);
+    request.staging = "/var/lib/kubelet/plugins/x".parse().unwrap();
+    request.target = request.target.of("target_path");
+    let error = node.publish(request, soon()).await.unwrap_err();
+    outside(error, "target_path", "/target");
+    let error = node.unpublish(leave("/target"), soon()).await.unwrap_err();
+    outside(error, "path", "/target");
+    let error = node.unstage(leave("/staging"), soon()).await.unwrap_err();
+    outside(error, "path", "/staging");
+    let stats = Stats {
+        volume: volume(),
+        path: "/staging".parse().unwrap(),
+    };
+    let error = node.stats(&stats, soon()).await.unwrap_err();
+    assert!(matches!(error, Error::NotHere { .. }), "{error:?}");
+    assert!(error.to_string().contains("--kubelet-dir"), "{error}");
+    assert!(fake.state().calls.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_second_call_for_a_volume_is_told_to_come_again_and_the_first_goes_on() {
+    let (fake, node) = world(State {
+        devices: Vec::new(),
+        ..with_disk(Content::Blank)
+    });
+    let first = tokio::time::timeout(Duration::from_secs(1), node.stage(stage_request(), soon()));
+    assert!(first.await.is_err(), "the caller gave up");
+    let second = node.stage(stage_request(), soon()).await;
+    assert!(matches!(second, Err(Error::Busy { .. })), "{second:?}");
+    fake.state().devices.push(disk("vdb", 16, "bp1"));
+    node.tasks().finish().await;
+    assert_eq!(fake.state().mounts.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_disk_that_is_divided_or_held_is_no_filesystem_of_ours_but_may_be_a_device() {
+    let whole = disk("vdb", 16, "bp1");
+    let divided = crate::host::Device {
+        partitions: vec!["vdb1".to_owned(), "vdb2".to_owned()],
+        ..whole.clone()
+    };
+    let held = crate::host::Device {
+        holders: vec!["dm-0".to_owned()],
+        ..whole
+    };
+    for (device, users) in [(divided, "vdb1, vdb2"), (held, "dm-0")] {
+        let (fake, node) = world(State {
+            devices: vec![device],
+            ..with_disk(Content::Blank)
+        });
+        let error = chain(&node.stage(stage_request(), soon()).await.unwrap_err());
+        assert!(error.contains(users), "{error}");
+        assert!(fake.state().calls.is_empty(), "{:?}", fake.state().calls);
+        let request = Stage {
+            access: Access::Block,
+            ..stage_request()
+        };
+        node.stage(request, soon()).await.unwrap();
+    }
+}

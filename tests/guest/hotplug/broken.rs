@@ -1,0 +1,165 @@
+//! Disks that fail, and disks that answer no more.
+
+use std::time::Duration;
+
+use crate::disk::{Kind, MIB, Mood};
+use crate::machine::Guest;
+use crate::node::filesystem;
+
+/// For what must not wait for a disk that hangs, on a busy machine.
+const SOON: Duration = Duration::from_secs(20);
+
+#[tokio::test]
+async fn a_disk_that_fails_while_it_is_staged_is_not_formatted_and_staged_later() {
+    let test = "a_disk_that_fails_while_it_is_staged_is_not_formatted_and_staged_later";
+    let Some(guest) = Guest::fresh(test).await else {
+        return;
+    };
+    let node = guest.node().await;
+    let attached = guest
+        .attach_new(Kind::Virtio, "bp1failing0000000001", 64 * MIB)
+        .await;
+    guest.sh("udevadm settle").await;
+    let volume = node.volume(&attached.disk, filesystem("ext4"));
+    attached.be(Mood::Fails).await;
+    let error = volume.stage().await.unwrap_err();
+    eprintln!("staging a disk that fails: {error}");
+    guest.has_no_mounts().await;
+    let bytes = std::fs::read(&attached.disk.image).unwrap();
+    assert!(bytes == vec![0; bytes.len()], "it was written to");
+    attached.be(Mood::Well).await;
+    volume.come().await;
+    volume.leave().await;
+}
+
+/// Fails while it is mounted: the condition tells it, and once the disk is well all goes on.
+async fn fails_while_mounted(test: &str, fs_type: &str) {
+    let Some(guest) = Guest::fresh(test).await else {
+        return;
+    };
+    let node = guest.node().await;
+    let attached = guest
+        .attach_new(Kind::Virtio, "bp1failing0000000002", 320 * MIB)
+        .await;
+    let mut volume = node.volume(&attached.disk, filesystem(fs_type));
+    volume.come().await;
+    let file = format!("{}/file", volume.target);
+    guest.write(&file, "before the failure").await;
+    attached.be(Mood::Fails).await;
+    // A single write that fails is told to its writer alone; the filesystem gives up when its journal
+    // cannot be written.
+    let gives_up = format!(
+        "until ! {{ touch {0}/lost && sync {0}/lost; }} && ! touch {0}/more; do sleep 0.2; done 2> /dev/null",
+        volume.target
+    );
+    guest.sh(&gives_up).await;
+    let stats = volume.stats().await;
+    // A filesystem that has shut down may refuse the very question.
+    match stats.map(|stats| stats.volume_condition.unwrap()) {
+        Ok(condition) => assert!(condition.abnormal, "{}", condition.message),
+        Err(error) => eprintln!("statistics of a disk that fails: {error}"),
+    }
+    attached.be(Mood::Well).await;
+    volume.unpublish().await.unwrap();
+    // What could not be written is lost, and the kernel says so once; so does unstaging.
+    if let Err(error) = volume.unstage().await {
+        assert!(error.message().contains("cannot flush"), "{error}");
+        volume.unstage().await.unwrap();
+    }
+    guest.has_no_mounts().await;
+    if fs_type == "ext4" {
+        // It is marked as having errors, which are mended only where the class asks for it.
+        let error = volume.stage().await.unwrap_err();
+        let is_told = error.message().starts_with("FILESYSTEM_DAMAGED");
+        assert!(is_told, "{error}");
+        volume.context.insert("fsck".to_owned(), "preen".to_owned());
+    }
+    volume.come().await;
+    assert_eq!(guest.read(&file).await, "before the failure");
+    guest.write(&file, "after the failure").await;
+    volume.leave().await;
+    assert_ne!(attached.detach().await.count("after the failure"), 0);
+}
+
+#[tokio::test]
+async fn ext4_on_a_disk_that_fails_is_told_and_repaired_by_staging_again() {
+    let test = "ext4_on_a_disk_that_fails_is_told_and_repaired_by_staging_again";
+    fails_while_mounted(test, "ext4").await;
+}
+
+#[tokio::test]
+async fn xfs_on_a_disk_that_fails_is_told_and_repaired_by_staging_again() {
+    let test = "xfs_on_a_disk_that_fails_is_told_and_repaired_by_staging_again";
+    fails_while_mounted(test, "xfs").await;
+}
+
+#[tokio::test]
+async fn a_disk_that_hangs_blocks_only_itself() {
+    let Some(guest) = Guest::fresh("a_disk_that_hangs_blocks_only_itself").await else {
+        return;
+    };
+    let node = guest.node().await;
+    let hung = guest
+        .attach_new(Kind::Virtio, "bp1hanging0000000001", 64 * MIB)
+        .await;
+    let well = guest
+        .attach_new(Kind::Virtio, "bp1healthy0000000001", 64 * MIB)
+        .await;
+    let blank = guest
+        .attach_new(Kind::Virtio, "bp1hanging0000000002", 64 * MIB)
+        .await;
+    let stuck = node.volume(&hung.disk, filesystem("ext4"));
+    let other = node.volume(&well.disk, filesystem("ext4"));
+    stuck.come().await;
+    other.come().await;
+    let file = format!("{}/file", stuck.target);
+    guest.write(&file, "before it hung").await;
+    guest.sh("udevadm settle").await;
+    hung.be(Mood::Hangs).await;
+    blank.be(Mood::Hangs).await;
+    // A pod that waits for the disk, so that the filesystem waits, too.
+    guest.sh(&format!("(for i in $(seq 64); do head -c 65536 /dev/zero; done > {0}/waits; sync {0}/waits; echo > /run/written) > /dev/null 2>&1 &", stuck.target)).await;
+    guest
+        .sh("until grep -q ' D ' <(cat /proc/[0-9]*/stat 2> /dev/null); do sleep 0.1; done")
+        .await;
+    let late = node.volume(&blank.disk, filesystem("ext4"));
+    let newcomer = guest.disk(Kind::Virtio, "bp1healthy0000000002", 64 * MIB);
+    let third = node.volume(&newcomer, filesystem("ext4"));
+    let beside = async {
+        let attached = guest.attach(&newcomer).await;
+        third.come().await;
+        let stats = other.stats_within(SOON).await.unwrap();
+        let condition = stats.volume_condition.unwrap();
+        assert!(!condition.abnormal, "{}", condition.message);
+        let path = format!("{}/file", third.target);
+        guest.write(&path, "beside a disk that hangs").await;
+        third.leave().await;
+        assert_ne!(attached.detach().await.count("beside a disk that hangs"), 0);
+        guest
+            .write(&format!("{}/file", other.target), "neighbour")
+            .await;
+        other.leave().await;
+        assert_ne!(well.detach().await.count("neighbour"), 0);
+    };
+    let (told, staged, ()) = tokio::join!(
+        stuck.stats_within(SOON),
+        late.stage_within(Duration::from_secs(5)),
+        beside
+    );
+    // Statistics may still be had; that they are given up in time is what counts.
+    match told.map(|stats| stats.volume_condition.unwrap()) {
+        Ok(condition) => eprintln!("statistics of a disk that hangs: {}", condition.message),
+        Err(error) => eprintln!("statistics of a disk that hangs: {error}"),
+    }
+    eprintln!("staging a disk that hangs: {}", staged.unwrap_err());
+    hung.be(Mood::Well).await;
+    blank.be(Mood::Well).await;
+    guest
+        .sh("until [[ -e /run/written ]]; do sleep 0.1; done")
+        .await;
+    assert_eq!(guest.read(&file).await, "before it hung");
+    stuck.leave().await;
+    late.come().await;
+    late.leave().await;
+    guest.has_no_mounts().await;
+}

@@ -1,0 +1,91 @@
+//! Many disks at once.
+
+use std::collections::BTreeMap;
+
+use crate::disk::{Kind, MIB};
+use crate::machine::Guest;
+use crate::node::filesystem;
+
+const COUNT: usize = 20;
+
+/// Runs them all at once, and waits for all of them.
+async fn all<T>(futures: impl IntoIterator<Item = impl Future<Output = T>>) -> Vec<T> {
+    let mut futures: Vec<_> = futures.into_iter().map(Box::pin).collect();
+    let mut done: Vec<Option<T>> = futures.iter().map(|_| None).collect();
+    std::future::poll_fn(|context| {
+        for (future, done) in futures.iter_mut().zip(&mut done) {
+            if done.is_none()
+                && let std::task::Poll::Ready(value) = future.as_mut().poll(context)
+            {
+                *done = Some(value);
+            }
+        }
+        match done.iter().all(Option::is_some) {
+            true => std::task::Poll::Ready(()),
+            false => std::task::Poll::Pending,
+        }
+    })
+    .await;
+    done.into_iter().flatten().collect()
+}
+
+#[tokio::test]
+async fn each_of_twenty_disks_attached_at_once_is_the_right_one() {
+    let Some(guest) = Guest::fresh("each_of_twenty_disks_attached_at_once_is_the_right_one").await
+    else {
+        return;
+    };
+    let node = guest.node().await;
+    let disks: Vec<_> = (0..COUNT)
+        .map(|number| {
+            let kind = if number % 5 == 4 {
+                Kind::Nvme
+            } else {
+                Kind::Virtio
+            };
+            // The number comes first in the middle and last at the end: no prefix, no order is unique.
+            guest.disk(
+                kind,
+                &format!("bp1burst{:02}0000000{number:02}x", COUNT - number),
+                32 * MIB,
+            )
+        })
+        .collect();
+    let volumes: Vec<_> = disks
+        .iter()
+        .map(|disk| node.volume(disk, filesystem("ext4")))
+        .collect();
+    // kubelet does not wait for the last disk before it stages the first.
+    let (attached, ()) = tokio::join!(all(disks.iter().map(|disk| guest.attach(disk))), async {
+        all(volumes.iter().map(|volume| volume.come_at_last())).await;
+    });
+    for volume in &volumes {
+        let text = format!("this is the content of {}", volume.id);
+        guest.write(&format!("{}/file", volume.target), &text).await;
+    }
+    let names = guest
+        .sh("for f in /sys/block/vd*/serial; do n=${f#/sys/block/}; echo ${n%/serial} $(cat $f); done")
+        .await;
+    let names: BTreeMap<_, _> = names
+        .lines()
+        .filter_map(|line| line.split_once(' '))
+        .collect();
+    let in_order = disks
+        .iter()
+        .filter(|disk| names.values().any(|serial| *serial == disk.serial));
+    let in_order = in_order
+        .map(|disk| disk.serial.as_str())
+        .eq(names.values().copied());
+    eprintln!("names in the order of attaching: {in_order}: {names:?}");
+    all(volumes.iter().map(|volume| volume.leave())).await;
+    guest.has_no_mounts().await;
+    all(attached.into_iter().map(|attached| attached.detach())).await;
+    for disk in &disks {
+        for other in &volumes {
+            let text = format!("this is the content of {}", other.id);
+            let expected = usize::from(other.id == disk.volume());
+            let found = disk.count(&text).min(1);
+            assert_eq!(found, expected, "{} on the disk {}", other.id, disk.serial);
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! A volume's life on a disk that is attached and detached.
+
+use crate::disk::{Kind, MIB};
+use crate::machine::Guest;
+use crate::node::{block, filesystem, read_only};
+
+const SIZE: u64 = 64 * MIB;
+
+/// Twice staged, published, unpublished, unstaged, each call made again; detached in between.
+async fn content_survives(test: &str, kind: Kind) {
+    let Some(guest) = Guest::fresh(test).await else {
+        return;
+    };
+    let node = guest.node().await;
+    let disk = guest.disk(kind, "bp1lifeoftest0000001", SIZE);
+    let volume = node.volume(&disk, filesystem("ext4"));
+    let file = format!("{}/file", volume.target);
+    let text = format!("content of {test}");
+    for round in 0..2 {
+        let attached = guest.attach(&disk).await;
+        volume.come().await;
+        volume.come().await;
+        if round == 0 {
+            guest.write(&file, &text).await;
+        }
+        assert_eq!(guest.read(&file).await, text);
+        volume.leave().await;
+        volume.leave().await;
+        guest.has_no_mounts().await;
+        attached.detach().await;
+        assert_ne!(disk.count(&text), 0, "it is on another disk");
+    }
+}
+
+#[tokio::test]
+async fn content_survives_on_a_virtio_disk() {
+    content_survives("content_survives_on_a_virtio_disk", Kind::Virtio).await;
+}
+
+#[tokio::test]
+async fn content_survives_on_an_nvme_disk() {
+    content_survives("content_survives_on_an_nvme_disk", Kind::Nvme).await;
+}
+
+#[tokio::test]
+async fn a_raw_block_volume_is_the_disk_itself() {
+    let Some(guest) = Guest::fresh("a_raw_block_volume_is_the_disk_itself").await else {
+        return;
+    };
+    let node = guest.node().await;
+    for (kind, serial) in [
+        (Kind::Virtio, "bp1raw000000000000v"),
+        (Kind::Nvme, "bp1raw000000000000n"),
+    ] {
+        let attached = guest.attach_new(kind, serial, SIZE).await;
+        let volume = node.volume(&attached.disk, block());
+        volume.come().await;
+        let script = format!(
+            "echo 'raw {serial}' | dd of={} bs=512 seek=9 conv=fsync,notrunc status=none",
+            volume.target
+        );
+        guest.sh(&script).await;
+        volume.leave().await;
+        guest.has_no_mounts().await;
+        let disk = attached.detach().await;
+        let bytes = std::fs::read(&disk.image).unwrap();
+        let text = format!("raw {serial}\n");
+        assert_eq!(&bytes[9 * 512..][..text.len()], text.as_bytes());
+    }
+}
+
+#[tokio::test]
+async fn what_is_only_read_is_not_changed() {
+    let Some(guest) = Guest::fresh("what_is_only_read_is_not_changed").await else {
+        return;
+    };
+    let node = guest.node().await;
+    let attached = guest
+        .attach_new(Kind::Virtio, "bp1readonly000000001", SIZE)
+        .await;
+    let writer = node.volume(&attached.disk, filesystem("ext4"));
+    writer.come().await;
+    let file = format!("{}/file", writer.target);
+    guest.write(&file, "to be read").await;
+    writer.leave().await;
+    let disk = attached.detach().await;
+    let before = std::fs::read(&disk.image).unwrap();
+    for locked in [false, true] {
+        for capability in [filesystem("ext4"), block()] {
+            let attached = match locked {
+                true => guest.attach_read_only(&disk).await,
+                false => guest.attach(&disk).await,
+            };
+            let is_block = capability == block();
+            let reader = node.volume(&disk, read_only(capability));
+            reader.come().await;
+            let written = match is_block {
+                true => {
+                    let found = format!("grep -aq 'to be read' {}", reader.target);
+                    guest.sh(&found).await;
+                    let script = format!(
+                        "echo x | dd of={} conv=fsync,notrunc status=none",
+                        reader.target
+                    );
+                    guest.try_sh(&script).await
+                }
+                false => {
+                    assert_eq!(guest.read(&file).await, "to be read");
+                    guest
+                        .try_sh(&format!("echo x > {}/other", reader.target))
+                        .await
+                }
+            };
+            assert_ne!(written.code, 0, "it could be written to: {}", written.text);
+            reader.leave().await;
+            attached.detach().await;
+            assert!(
+                std::fs::read(&disk.image).unwrap() == before,
+                "the disk was changed"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_killed_node_plugin_goes_on_with_what_is_mounted() {
+    let Some(guest) = Guest::fresh("a_killed_node_plugin_goes_on_with_what_is_mounted").await
+    else {
+        return;
+    };
+    let node = guest.node().await;
+    let attached = guest
+        .attach_new(Kind::Virtio, "bp1killed00000000001", SIZE)
+        .await;
+    let volume = node.volume(&attached.disk, filesystem("ext4"));
+    volume.come().await;
+    guest
+        .write(&format!("{}/file", volume.target), "before the kill")
+        .await;
+    guest.sh("kill -9 $(cat /run/node.pid)").await;
+    let node = guest.node().await;
+    let volume = node.volume(&attached.disk, filesystem("ext4"));
+    volume.come().await;
+    assert_eq!(
+        guest.read(&format!("{}/file", volume.target)).await,
+        "before the kill"
+    );
+    volume.leave().await;
+    guest.has_no_mounts().await;
+}

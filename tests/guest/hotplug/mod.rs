@@ -1,0 +1,28 @@
+//! What must hold on disks that come and go. `make test-host` leaves out what is below this module.
+
+mod broken;
+mod burst;
+mod find;
+mod grow;
+mod life;
+mod unplug;
+
+use crate::machine::Guest;
+
+impl Guest {
+    /// Fails where anything of kubelet's is still mounted.
+    async fn has_no_mounts(&self) {
+        let left = self.sh("grep kubelet /proc/self/mountinfo || true").await;
+        assert_eq!(left, "", "it is still mounted");
+    }
+
+    /// Puts this text into a file, and has it on the disk.
+    async fn write(&self, path: &str, text: &str) {
+        self.sh(&format!("echo '{text}' > {path}; sync {path}"))
+            .await;
+    }
+
+    async fn read(&self, path: &str) -> String {
+        self.sh(&format!("cat {path}")).await
+    }
+}

@@ -1,0 +1,264 @@
+//! The node plugin in the guest, and the calls that kubelet makes.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use diskplugin::csi::proto::identity_client::IdentityClient;
+use diskplugin::csi::proto::node_client::NodeClient;
+use diskplugin::csi::proto::volume_capability::access_mode::Mode;
+use diskplugin::csi::proto::volume_capability::{AccessMode, AccessType, BlockVolume, MountVolume};
+use diskplugin::csi::proto::{
+    CapacityRange, NodeExpandVolumeRequest, NodeGetVolumeStatsRequest, NodeGetVolumeStatsResponse,
+    NodePublishVolumeRequest, NodeStageVolumeRequest, NodeUnpublishVolumeRequest,
+    NodeUnstageVolumeRequest, ProbeRequest, VolumeCapability,
+};
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Request, Status};
+
+use super::disk::Disk;
+use super::machine::Guest;
+use crate::common::wait::until;
+
+/// Longer than any call takes on a busy machine.
+pub(crate) const AMPLE: Duration = Duration::from_secs(90);
+
+/// The driver that works for the volumes of one guest.
+#[derive(Debug, Clone)]
+pub(crate) struct Node {
+    client: NodeClient<Channel>,
+}
+
+/// A volume as kubelet uses it: one staging directory, one pod.
+#[derive(Debug, Clone)]
+pub(crate) struct Volume {
+    node: Node,
+    pub(crate) id: String,
+    serial: String,
+    capability: VolumeCapability,
+    /// What the class says of it.
+    pub(crate) context: HashMap<String, String>,
+    pub(crate) staging: String,
+    pub(crate) target: String,
+}
+
+/// A filesystem for one writer.
+pub(crate) fn filesystem(fs_type: &str) -> VolumeCapability {
+    VolumeCapability {
+        access_type: Some(AccessType::Mount(MountVolume {
+            fs_type: fs_type.to_owned(),
+            ..Default::default()
+        })),
+        access_mode: Some(AccessMode {
+            mode: Mode::SingleNodeWriter.into(),
+        }),
+    }
+}
+
+/// A raw device for one writer.
+pub(crate) fn block() -> VolumeCapability {
+    VolumeCapability {
+        access_type: Some(AccessType::Block(BlockVolume {})),
+        ..filesystem("")
+    }
+}
+
+/// The same, only to be read.
+pub(crate) fn read_only(capability: VolumeCapability) -> VolumeCapability {
+    VolumeCapability {
+        access_mode: Some(AccessMode {
+            mode: Mode::SingleNodeReaderOnly.into(),
+        }),
+        ..capability
+    }
+}
+
+impl Guest {
+    /// Starts the node plugin, which logs to this side, and waits until it is ready.
+    pub(crate) async fn node(&self) -> Node {
+        self.node_with("debug", "/dev/ttyS1").await
+    }
+
+    /// The same, with another log.
+    pub(crate) async fn node_with(&self, level: &str, log: &str) -> Node {
+        // Behind a pipe it does not paint its log.
+        let start = format!(
+            "RUST_LOG={level} setsid diskplugin node --endpoint=unix:///run/csi/csi.sock --node-id=i-guest \
+             --zone=cn-beijing-c > >(exec cat > {log}) 2>&1 < /dev/null & echo $! > /run/node.pid"
+        );
+        self.sh(&start).await;
+        let endpoint = Endpoint::try_from(format!("http://127.0.0.1:{}", self.csi));
+        let endpoint = endpoint.expect("an address");
+        let channel = until("the node plugin is ready", AMPLE, async || {
+            let channel = endpoint.connect().await.ok()?;
+            let probe = IdentityClient::new(channel.clone())
+                .probe(ProbeRequest {})
+                .await;
+            (probe.ok()?.into_inner().ready == Some(true)).then_some(channel)
+        })
+        .await;
+        Node {
+            client: NodeClient::new(channel),
+        }
+    }
+}
+
+impl Node {
+    /// The volume on this disk.
+    pub(crate) fn volume(&self, disk: &Disk, capability: VolumeCapability) -> Volume {
+        let id = disk.volume();
+        Volume {
+            node: self.clone(),
+            serial: disk.serial.clone(),
+            staging: format!(
+                "/var/lib/kubelet/plugins/kubernetes.io/csi/diskplugin.csi.example/{id}/globalmount"
+            ),
+            target: format!("/var/lib/kubelet/pods/{id}/volumes/kubernetes.io~csi/{id}/mount"),
+            capability,
+            context: HashMap::new(),
+            id,
+        }
+    }
+}
+
+impl Volume {
+    pub(crate) async fn stage(&self) -> Result<(), Status> {
+        self.stage_within(AMPLE).await
+    }
+
+    pub(crate) async fn stage_within(&self, time: Duration) -> Result<(), Status> {
+        let mut request = Request::new(NodeStageVolumeRequest {
+            volume_id: self.id.clone(),
+            staging_target_path: self.staging.clone(),
+            volume_capability: Some(self.capability.clone()),
+            volume_context: self.context.clone(),
+            publish_context: [("serial".to_owned(), self.serial.clone())].into(),
+            ..Default::default()
+        });
+        request.set_timeout(time);
+        self.node
+            .client
+            .clone()
+            .node_stage_volume(request)
+            .await
+            .map(drop)
+    }
+
+    pub(crate) async fn publish(&self) -> Result<(), Status> {
+        let mut request = Request::new(NodePublishVolumeRequest {
+            volume_id: self.id.clone(),
+            staging_target_path: self.staging.clone(),
+            target_path: self.target.clone(),
+            volume_capability: Some(self.capability.clone()),
+            volume_context: self.context.clone(),
+            publish_context: [("serial".to_owned(), self.serial.clone())].into(),
+            ..Default::default()
+        });
+        request.set_timeout(AMPLE);
+        self.node
+            .client
+            .clone()
+            .node_publish_volume(request)
+            .await
+            .map(drop)
+    }
+
+    pub(crate) async fn unpublish(&self) -> Result<(), Status> {
+        let mut request = Request::new(NodeUnpublishVolumeRequest {
+            volume_id: self.id.clone(),
+            target_path: self.target.clone(),
+        });
+        request.set_timeout(AMPLE);
+        self.node
+            .client
+            .clone()
+            .node_unpublish_volume(request)
+            .await
+            .map(drop)
+    }
+
+    pub(crate) async fn unstage(&self) -> Result<(), Status> {
+        let mut request = Request::new(NodeUnstageVolumeRequest {
+            volume_id: self.id.clone(),
+            staging_target_path: self.staging.clone(),
+        });
+        request.set_timeout(AMPLE);
+        self.node
+            .client
+            .clone()
+            .node_unstage_volume(request)
+            .await
+            .map(drop)
+    }
+
+    /// Stages and publishes.
+    pub(crate) async fn come(&self) {
+        let staged = self.stage().await;
+        staged.unwrap_or_else(|error| panic!("staging {}: {error}", self.id));
+        let published = self.publish().await;
+        published.unwrap_or_else(|error| panic!("publishing {}: {error}", self.id));
+    }
+
+    /// Stages and publishes as kubelet does, which repeats what fails.
+    pub(crate) async fn come_at_last(&self) {
+        until("the volume is published", AMPLE, async || {
+            let staged = self.stage().await;
+            staged
+                .inspect_err(|error| eprintln!("staging {}: {error}", self.id))
+                .ok()?;
+            let published = self.publish().await;
+            published
+                .inspect_err(|error| eprintln!("publishing {}: {error}", self.id))
+                .ok()
+        })
+        .await;
+    }
+
+    /// Unpublishes and unstages.
+    pub(crate) async fn leave(&self) {
+        let unpublished = self.unpublish().await;
+        unpublished.unwrap_or_else(|error| panic!("unpublishing {}: {error}", self.id));
+        let unstaged = self.unstage().await;
+        unstaged.unwrap_or_else(|error| panic!("unstaging {}: {error}", self.id));
+    }
+
+    /// Grows what is published to this size; the size that it has then.
+    pub(crate) async fn expand(&self, size: u64) -> Result<i64, Status> {
+        let mut request = Request::new(NodeExpandVolumeRequest {
+            volume_id: self.id.clone(),
+            volume_path: self.target.clone(),
+            staging_target_path: self.staging.clone(),
+            capacity_range: Some(CapacityRange {
+                required_bytes: i64::try_from(size).expect("a disk's size"),
+                limit_bytes: 0,
+            }),
+            volume_capability: Some(self.capability.clone()),
+            ..Default::default()
+        });
+        request.set_timeout(AMPLE);
+        let answer = self.node.client.clone().node_expand_volume(request).await?;
+        Ok(answer.into_inner().capacity_bytes)
+    }
+
+    pub(crate) async fn stats(&self) -> Result<NodeGetVolumeStatsResponse, Status> {
+        self.stats_within(AMPLE).await
+    }
+
+    pub(crate) async fn stats_within(
+        &self,
+        time: Duration,
+    ) -> Result<NodeGetVolumeStatsResponse, Status> {
+        let mut request = Request::new(NodeGetVolumeStatsRequest {
+            volume_id: self.id.clone(),
+            volume_path: self.target.clone(),
+            staging_target_path: self.staging.clone(),
+        });
+        request.set_timeout(time);
+        let answer = self
+            .node
+            .client
+            .clone()
+            .node_get_volume_stats(request)
+            .await?;
+        Ok(answer.into_inner())
+    }
+}

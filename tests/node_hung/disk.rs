@@ -1,0 +1,185 @@
+//! Disks whose images lie where writing, or reading, can be made to hang.
+
+use std::fs::{self, File};
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use nix::mount::{MntFlags, umount2};
+use nix::sys::signal::Signal;
+
+use crate::common::machine::Home;
+use crate::common::process::{Process, Start};
+use crate::common::wait::until;
+
+const MIB: u64 = 1 << 20;
+const AMPLE: Duration = Duration::from_secs(60);
+
+/// Runs a command line that must do well; what it prints.
+async fn sh(line: &str) -> String {
+    let ended = Start::of("sh").args(["-ec", line]).ended().await;
+    assert_eq!(ended.code, Some(0), "{line}: {}", ended.stderr);
+    ended.stdout.trim().to_owned()
+}
+
+fn run_blocking(line: &str) {
+    // Best effort: for destructors.
+    Start::of("sh").args(["-c", line]).run_blocking();
+}
+
+/// A disk behind a loop device.
+#[derive(Debug)]
+pub(crate) struct Disk {
+    home: PathBuf,
+    serial: &'static str,
+    device: String,
+}
+
+impl Disk {
+    /// A blank one, whose image is made in that directory.
+    pub(crate) async fn new(home: &Home, directory: &Path, serial: &'static str) -> Self {
+        let image = directory.join(format!("{serial}.img"));
+        File::create(&image).unwrap().set_len(16 * MIB).unwrap();
+        Self::of(home, &image, serial).await
+    }
+
+    async fn of(home: &Home, image: &Path, serial: &'static str) -> Self {
+        let device = sh(&format!("losetup --find --show {}", image.display())).await;
+        symlink(&device, home.path().join("devices").join(serial)).unwrap();
+        Self {
+            home: home.path().to_owned(),
+            serial,
+            device,
+        }
+    }
+
+    pub(crate) fn volume(&self) -> String {
+        format!("d-{}", self.serial)
+    }
+
+    pub(crate) fn place(&self, name: &str) -> PathBuf {
+        self.home.join("kubelet").join(self.serial).join(name)
+    }
+
+    /// Takes it off; nobody may use it any more.
+    pub(crate) async fn detach(&self) {
+        sh(&format!("losetup --detach {}", self.device)).await;
+        let name = self.device.trim_start_matches("/dev/");
+        let file = format!("/sys/block/{name}/loop/backing_file");
+        until("the device is free", AMPLE, async || {
+            let behind = fs::read_to_string(&file).unwrap_or_default();
+            (!behind.contains(self.serial)).then_some(())
+        })
+        .await;
+    }
+}
+
+/// A filesystem that can be frozen: what is written to images on it waits until it is thawed.
+#[derive(Debug)]
+pub(crate) struct Frozen {
+    directory: PathBuf,
+}
+
+impl Frozen {
+    pub(crate) async fn new(home: &Home) -> Self {
+        let (image, directory) = (home.path().join("base.img"), home.path().join("base"));
+        File::create(&image).unwrap().set_len(64 * MIB).unwrap();
+        fs::create_dir(&directory).unwrap();
+        let (image, place) = (image.display(), directory.display());
+        sh(&format!(
+            "mkfs.ext4 -q {image}; mount -o loop {image} {place}"
+        ))
+        .await;
+        Self { directory }
+    }
+
+    pub(crate) fn directory(&self) -> PathBuf {
+        self.directory.clone()
+    }
+
+    pub(crate) async fn freeze(&self) {
+        sh(&format!("fsfreeze --freeze {}", self.directory.display())).await;
+    }
+
+    pub(crate) async fn thaw(&self) {
+        sh(&format!("fsfreeze --unfreeze {}", self.directory.display())).await;
+    }
+}
+
+impl Drop for Frozen {
+    /// Whatever hangs must go on, or the whole machine hangs at its next sync.
+    fn drop(&mut self) {
+        run_blocking(&format!(
+            "fsfreeze --unfreeze {} 2>/dev/null",
+            self.directory.display()
+        ));
+        // Images on it may be in use still, in a test that has failed.
+        let _ = umount2(&self.directory, MntFlags::MNT_DETACH);
+    }
+}
+
+/// A disk image that another process serves. Stopped, it answers neither reads nor writes.
+#[derive(Debug)]
+pub(crate) struct Export {
+    server: Process,
+    serial: &'static str,
+    served: PathBuf,
+}
+
+impl Export {
+    /// Whether the server is installed; aloud when it is not.
+    pub(crate) async fn is_possible() -> bool {
+        let probe = "command -v qemu-storage-daemon && test -c /dev/fuse";
+        let ended = Start::of("sh").args(["-ec", probe]).ended().await;
+        if ended.code == Some(0) {
+            return true;
+        }
+        let ci = std::env::var_os("CI").is_some_and(|value| !value.is_empty());
+        let reason = "qemu-storage-daemon and /dev/fuse are needed";
+        assert!(!ci, "nothing is skipped in CI: {reason}");
+        eprintln!("SKIPPED: node_hung because {reason}");
+        false
+    }
+
+    pub(crate) async fn new(home: &Home, serial: &'static str) -> Self {
+        let image = home.path().join("exported.raw");
+        File::create(&image).unwrap().set_len(16 * MIB).unwrap();
+        let served = home.path().join("disks").join(format!("{serial}.img"));
+        File::create(&served).unwrap();
+        let blockdev = format!("driver=file,node-name=f,filename={}", image.display());
+        let export = format!(
+            "type=fuse,id=e,node-name=f,mountpoint={},writable=on",
+            served.display()
+        );
+        let server = Start::of("qemu-storage-daemon")
+            .args(["--blockdev", &blockdev, "--export", &export])
+            .spawn();
+        until("the image is served", AMPLE, async || {
+            (fs::metadata(&served).ok()?.len() == 16 * MIB).then_some(())
+        })
+        .await;
+        Self {
+            server,
+            serial,
+            served,
+        }
+    }
+
+    pub(crate) async fn disk(&self, home: &Home) -> Disk {
+        Disk::of(home, &self.served, self.serial).await
+    }
+
+    pub(crate) fn stop(&self) {
+        self.server.signal(Signal::SIGSTOP);
+    }
+
+    pub(crate) fn go_on(&self) {
+        self.server.signal(Signal::SIGCONT);
+    }
+}
+
+impl Drop for Export {
+    fn drop(&mut self) {
+        self.go_on();
+    }
+}

@@ -1,0 +1,13 @@
+//! The node on real block devices: loop devices stand for attached disks, everything else is real.
+//! Needs root, losetup and the filesystems' tools.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod expand;
+mod kit;
+mod leave;
+mod life;
+mod mark;
+mod publish;
+mod stage;
+mod stats;

@@ -1,0 +1,515 @@
+//! The same world on a real kernel: loop devices, mounts, a node in this process.
+
+use std::fs::{self, File, OpenOptions};
+use std::os::unix::fs::{FileExt, symlink};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use diskplugin::base::Deadline;
+use diskplugin::csi::node::Service;
+use diskplugin::csi::proto::node_server::Node as _;
+use diskplugin::csi::proto::volume_capability::access_mode::Mode;
+use diskplugin::csi::proto::volume_capability::{AccessMode, AccessType, BlockVolume, MountVolume};
+use diskplugin::csi::proto::{
+    CapacityRange, NodeExpandVolumeRequest, NodeGetVolumeStatsRequest, NodePublishVolumeRequest,
+    NodeStageVolumeRequest, NodeUnpublishVolumeRequest, NodeUnstageVolumeRequest, VolumeCapability,
+};
+use diskplugin::host::{Command, Exec, Linux, Processes, Roots};
+use diskplugin::node::{Node, Settings};
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use tokio::runtime::Runtime;
+use tonic::{Code, Request, Status};
+
+use crate::model::{Access, Answer, Call, Event, Fs, Layer, PLACES, Under, VOLUMES, World};
+use crate::see::{self, backing_file};
+
+const MIB: u64 = 1 << 20;
+
+/// Time that suffices on a busy machine, too.
+const AMPLE: Duration = Duration::from_secs(60);
+/// Time for what is to be waited for in vain.
+const BRIEF: Duration = Duration::from_millis(40);
+/// How often in a row that may happen.
+const SNATCHED: usize = 5;
+const TICK: Duration = Duration::from_millis(1);
+
+/// More than the images of both tests take.
+const ROOM: u64 = 1 << 30;
+
+/// What lies on a foreign disk.
+pub(crate) const LETTER: &[u8] = b"a letter";
+pub(crate) const LETTER_AT: u64 = MIB;
+
+impl Fs {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Ext4 => "ext4",
+            Self::Xfs => "xfs",
+            Self::Btrfs => "btrfs",
+        }
+    }
+
+    /// A filesystem that it is not.
+    fn other(self) -> &'static str {
+        match self {
+            Self::Ext4 => "xfs",
+            Self::Xfs | Self::Btrfs => "ext4",
+        }
+    }
+
+    /// At first, and grown: as small as the tools and the kernel take it.
+    pub(crate) fn sizes(self) -> (u64, u64) {
+        match self {
+            Self::Ext4 => (8 * MIB, 64 * MIB),
+            Self::Xfs => (300 * MIB, 364 * MIB),
+            Self::Btrfs => (256 * MIB, 320 * MIB),
+        }
+    }
+
+    /// Statistics above this are those of a filesystem that has grown.
+    pub(crate) fn grown(self) -> u64 {
+        let (small, big) = self.sizes();
+        let log = match self {
+            Self::Xfs => XFS_LOG,
+            Self::Ext4 | Self::Btrfs => 0,
+        };
+        small.midpoint(big) - log
+    }
+}
+
+/// What xfs takes for its log, and counts as no part of the filesystem.
+const XFS_LOG: u64 = 64 * MIB;
+
+/// The real world. Dropping it takes everything down.
+#[derive(Debug)]
+pub(crate) struct Machine {
+    pub(crate) dir: tempfile::TempDir,
+    /// Names the volumes, so that no two cases share one.
+    case: u64,
+    service: Service,
+    /// Whether the node starts anew before each call.
+    restarts: bool,
+    pub(crate) loops: [Option<PathBuf>; VOLUMES],
+    /// Of filesystems that have been seen.
+    pub(crate) uuids: [Option<[u8; 16]>; VOLUMES],
+    runtime: Runtime,
+}
+
+/// Where the images lie: in memory where there is room, because each step waits for the disk otherwise.
+fn ground() -> PathBuf {
+    let memory = PathBuf::from("/dev/shm");
+    let free = nix::sys::statvfs::statvfs(&memory)
+        .map_or(0, |found| found.blocks_available() * found.fragment_size());
+    match free > ROOM {
+        true => memory,
+        false => std::env::temp_dir(),
+    }
+}
+
+/// A node that knows nothing but its settings.
+fn service(devices: &Path) -> Service {
+    let exec: Arc<dyn Exec> = Arc::new(Processes);
+    let host = Arc::new(Linux::new(Arc::clone(&exec), Roots::default()));
+    let settings = Settings {
+        id: "i-test".parse().unwrap(),
+        zone: "cn-beijing-c".parse().unwrap(),
+        max_volumes: None,
+        categories: Vec::new(),
+        types: Default::default(),
+        device_dir: Some(devices.to_owned()),
+        kubelet_dir: devices.parent().unwrap().to_owned(),
+        state_dir: devices.with_file_name("state"),
+    };
+    Service::new(Arc::new(Node::new(host, exec, settings)))
+}
+
+impl Machine {
+    pub(crate) fn new(world: &World, case: u64, restarts: bool) -> Self {
+        let dir = tempfile::tempdir_in(ground()).unwrap();
+        for name in ["devices", "disks", "places"] {
+            fs::create_dir(dir.path().join(name)).unwrap();
+        }
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        let mut machine = Self {
+            service: service(&dir.path().join("devices")),
+            dir,
+            case,
+            restarts,
+            loops: [const { None }; VOLUMES],
+            uuids: [None; VOLUMES],
+            runtime,
+        };
+        for volume in 0..VOLUMES {
+            machine.make_image(world, volume, false);
+            if matches!(
+                world.volumes[volume].device,
+                crate::model::Device::There { .. }
+            ) {
+                machine.attach(volume);
+            }
+        }
+        machine
+    }
+
+    pub(crate) fn place(&self, place: usize) -> PathBuf {
+        self.dir.path().join("places").join(format!("p{place}"))
+    }
+
+    fn serial(&self, volume: usize) -> String {
+        format!("nm{}v{volume}", self.case)
+    }
+
+    pub(crate) fn image(&self, volume: usize) -> PathBuf {
+        let name = format!("{}.img", self.serial(volume));
+        self.dir.path().join("disks").join(name)
+    }
+
+    fn link(&self, volume: usize) -> PathBuf {
+        self.dir.path().join("devices").join(self.serial(volume))
+    }
+
+    fn sh(&self, line: &str) -> String {
+        let command = Command::new("sh").args(["-ec", line]);
+        let ran = Processes.run(&command, Deadline::after(AMPLE));
+        let output = self.runtime.block_on(ran);
+        command
+            .success(output.unwrap())
+            .unwrap()
+            .stdout
+            .trim()
+            .to_owned()
+    }
+
+    fn make_image(&mut self, world: &World, volume: usize, foreign: bool) {
+        let file = File::create(self.image(volume)).unwrap();
+        file.set_len(world.volumes[volume].fs.sizes().0).unwrap();
+        if foreign {
+            file.write_all_at(LETTER, LETTER_AT).unwrap();
+        }
+        self.uuids[volume] = None;
+    }
+
+    fn attach(&mut self, volume: usize) {
+        let image = self.image(volume);
+        // A loop device keeps the access that its last user gave it, which no new disk has.
+        let device = self.sh(&format!(
+            "d=$(losetup -f --show {}); blockdev --setrw $d; echo $d",
+            image.display()
+        ));
+        symlink(&device, self.link(volume)).unwrap();
+        self.loops[volume] = Some(device.into());
+    }
+
+    fn losetup_detach(&self, volume: usize) {
+        let device = self.loops[volume].as_ref().unwrap();
+        self.sh(&format!("losetup -d {}", device.display()));
+    }
+
+    /// Does to the real world what happened to the model, and what the model says about a call.
+    pub(crate) fn apply(&mut self, event: Event, after: &World) {
+        match event {
+            Event::Call(call) => {
+                let expected = after.answer.unwrap();
+                let mut answer = self.call(call, after);
+                // Whoever looks for a free loop device on this machine may have ours for a moment.
+                for _ in 0..SNATCHED {
+                    if expected != Answer::Failed && answer.as_ref().is_err_and(was_snatched) {
+                        let pause = async { tokio::time::sleep(BRIEF).await };
+                        self.runtime.block_on(pause);
+                        answer = self.call(call, after);
+                    }
+                }
+                let is = match &answer {
+                    Ok(()) => Answer::Ok,
+                    Err(status) => class(status),
+                };
+                assert_eq!(is, expected, "{call:?} answers {answer:?}");
+            }
+            Event::Write { place, value } => {
+                let file = self.place(place).join("kept");
+                fs::write(file, [value]).unwrap();
+            }
+            Event::Put { place, under } => self.put(place, under),
+            Event::MountForeign { place } => {
+                let none: Option<&str> = None;
+                let kind = Some("tmpfs");
+                mount(kind, &self.place(place), kind, MsFlags::empty(), none).unwrap();
+            }
+            Event::Unmount { place } => {
+                umount2(&self.place(place), MntFlags::UMOUNT_NOFOLLOW).unwrap();
+            }
+            Event::Attach { volume } => self.attach(volume),
+            Event::Detach { volume } => self.losetup_detach(volume),
+            Event::TearOut { volume, unlink } => {
+                self.losetup_detach(volume);
+                if unlink {
+                    let _ = fs::remove_file(self.link(volume));
+                }
+            }
+            Event::Unlink { volume } => fs::remove_file(self.link(volume)).unwrap(),
+            Event::Relink { volume } => {
+                symlink(self.loops[volume].as_ref().unwrap(), self.link(volume)).unwrap();
+            }
+            Event::Mislead { volume } => {
+                let other = self.loops[1 - volume].as_ref().unwrap();
+                symlink(other, self.link(volume)).unwrap();
+            }
+            Event::Grow { volume } => {
+                let image = OpenOptions::new().write(true).open(self.image(volume));
+                image
+                    .unwrap()
+                    .set_len(after.volumes[volume].fs.sizes().1)
+                    .unwrap();
+                if let Some(device) = &self.loops[volume] {
+                    self.sh(&format!("losetup -c {}", device.display()));
+                }
+            }
+            Event::Replace { volume, foreign } => self.make_image(after, volume, foreign),
+        }
+        self.follow(after);
+        see::compare(self, after);
+    }
+
+    /// What the cloud does behind a device that has gone.
+    fn follow(&mut self, after: &World) {
+        for volume in 0..VOLUMES {
+            if after.volumes[volume].device != crate::model::Device::Absent {
+                continue;
+            }
+            let _ = fs::remove_file(self.link(volume));
+            let Some(device) = self.loops[volume].take() else {
+                continue;
+            };
+            let image = self.image(volume);
+            let end = tokio::time::Instant::now() + AMPLE;
+            while backing_file(&device).as_ref() == Some(&image) {
+                assert!(tokio::time::Instant::now() < end, "{device:?} stays");
+                self.runtime
+                    .block_on(async { tokio::time::sleep(TICK).await });
+            }
+        }
+    }
+
+    fn put(&self, place: usize, under: Under) {
+        let path = self.place(place);
+        if let Ok(now) = fs::symlink_metadata(&path) {
+            if now.is_dir() {
+                fs::remove_dir_all(&path).unwrap();
+            } else {
+                fs::remove_file(&path).unwrap();
+            }
+        }
+        match under {
+            Under::Missing => {}
+            Under::Dir | Under::FullDir => fs::create_dir(&path).unwrap(),
+            Under::File => fs::write(&path, "").unwrap(),
+            Under::FullFile => fs::write(&path, "stray").unwrap(),
+            Under::Symlink => symlink(self.dir.path(), &path).unwrap(),
+        }
+        if under == Under::FullDir {
+            fs::write(path.join("stray"), "").unwrap();
+        }
+    }
+
+    fn call(&mut self, call: Call, after: &World) -> Result<(), Status> {
+        if self.restarts {
+            self.service = service(&self.dir.path().join("devices"));
+        }
+        let time = match after.answer {
+            Some(Answer::Late) => BRIEF,
+            _ => AMPLE,
+        };
+        let id = |volume| format!("d-{}", self.serial(volume));
+        let path = |place| self.place(place).to_str().unwrap().to_owned();
+        let wish = |volume: usize, access, single| {
+            Some(capability(after.volumes[volume].fs, access, single))
+        };
+        let service = &self.service;
+        self.runtime.block_on(async {
+            match call {
+                Call::Stage {
+                    volume,
+                    staging,
+                    access,
+                    read_only,
+                } => {
+                    let mut capability = wish(volume, access, false);
+                    if let (true, Some(capability)) = (read_only, &mut capability) {
+                        let mode = Mode::SingleNodeReaderOnly.into();
+                        capability.access_mode = Some(AccessMode { mode });
+                    }
+                    let request = NodeStageVolumeRequest {
+                        volume_id: id(volume),
+                        staging_target_path: path(staging),
+                        volume_capability: capability,
+                        ..NodeStageVolumeRequest::default()
+                    };
+                    service
+                        .node_stage_volume(timed(request, time))
+                        .await
+                        .map(drop)
+                }
+                Call::Publish {
+                    volume,
+                    staging,
+                    target,
+                    access,
+                    read_only,
+                    single,
+                } => {
+                    let request = NodePublishVolumeRequest {
+                        volume_id: id(volume),
+                        staging_target_path: path(staging),
+                        target_path: path(target),
+                        volume_capability: wish(volume, access, single),
+                        readonly: read_only,
+                        ..NodePublishVolumeRequest::default()
+                    };
+                    service
+                        .node_publish_volume(timed(request, time))
+                        .await
+                        .map(drop)
+                }
+                Call::Unpublish { volume, target } => {
+                    let request = NodeUnpublishVolumeRequest {
+                        volume_id: id(volume),
+                        target_path: path(target),
+                    };
+                    service
+                        .node_unpublish_volume(timed(request, time))
+                        .await
+                        .map(drop)
+                }
+                Call::Unstage { volume, staging } => {
+                    let request = NodeUnstageVolumeRequest {
+                        volume_id: id(volume),
+                        staging_target_path: path(staging),
+                    };
+                    service
+                        .node_unstage_volume(timed(request, time))
+                        .await
+                        .map(drop)
+                }
+                Call::Expand { volume, place } => {
+                    let request = NodeExpandVolumeRequest {
+                        volume_id: id(volume),
+                        volume_path: path(place),
+                        capacity_range: Some(CapacityRange::default()),
+                        ..NodeExpandVolumeRequest::default()
+                    };
+                    service
+                        .node_expand_volume(timed(request, time))
+                        .await
+                        .map(drop)
+                }
+                Call::Stats { volume, place } => {
+                    let request = NodeGetVolumeStatsRequest {
+                        volume_id: id(volume),
+                        volume_path: path(place),
+                        ..NodeGetVolumeStatsRequest::default()
+                    };
+                    service
+                        .node_get_volume_stats(timed(request, time))
+                        .await
+                        .map(drop)
+                }
+            }
+        })
+    }
+}
+
+fn timed<T>(message: T, time: Duration) -> Request<T> {
+    let mut request = Request::new(message);
+    request.set_timeout(time);
+    request
+}
+
+fn capability(fs: Fs, access: Access, single: bool) -> VolumeCapability {
+    let mount = |name: &str| {
+        AccessType::Mount(MountVolume {
+            fs_type: name.to_owned(),
+            ..MountVolume::default()
+        })
+    };
+    let mode = match single {
+        true => Mode::SingleNodeSingleWriter,
+        false => Mode::SingleNodeMultiWriter,
+    };
+    VolumeCapability {
+        access_type: Some(match access {
+            Access::Mount => mount(fs.name()),
+            Access::WrongMount => mount(fs.other()),
+            Access::Block => AccessType::Block(BlockVolume {}),
+        }),
+        access_mode: Some(AccessMode { mode: mode.into() }),
+    }
+}
+
+/// Whether a device was taken by somebody else, who is not the node.
+fn was_snatched(status: &Status) -> bool {
+    let text = status.message();
+    text.contains("in use by the system") || text.contains("resource busy")
+}
+
+fn class(status: &Status) -> Answer {
+    match status.code() {
+        Code::AlreadyExists => Answer::Otherwise,
+        Code::FailedPrecondition => Answer::Refused,
+        Code::NotFound => Answer::NotHere,
+        Code::DeadlineExceeded => Answer::Late,
+        Code::Internal => Answer::Failed,
+        code => panic!("{code:?} is no answer: {status}"),
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        for place in 0..PLACES {
+            while umount2(&self.place(place), MntFlags::UMOUNT_NOFOLLOW).is_ok() {}
+        }
+        for (volume, device) in self.loops.iter().enumerate() {
+            // A device that was torn out has gone with its last mount, and may be somebody else's by now.
+            let image = self.image(volume);
+            let Some(device) = device.as_ref().filter(|d| backing_file(d) == Some(image)) else {
+                continue;
+            };
+            let freed = format!("blockdev --setrw {0}; losetup -d {0}", device.display());
+            let command = Command::new("sh").args(["-c", &freed]);
+            // Best effort: the test may have failed already.
+            let _ = self
+                .runtime
+                .block_on(async { Processes.run(&command, Deadline::after(AMPLE)).await });
+        }
+    }
+}
+
+/// Which volume a device is of.
+pub(crate) fn volume_of(machine: &Machine, device: &Path) -> Option<usize> {
+    machine
+        .loops
+        .iter()
+        .position(|one| one.as_deref() == Some(device))
+}
+
+/// The layer that a line of the mount table is.
+pub(crate) fn layer(machine: &Machine, line: &see::Line) -> Layer {
+    let is_node = ["devtmpfs", "tmpfs"].contains(&line.kind.as_str()) && line.root != "/";
+    if line.kind == "tmpfs" && !is_node {
+        return Layer::Foreign;
+    }
+    let device = match is_node {
+        true => format!("/dev{}", line.root),
+        false => line.source.clone(),
+    };
+    let volume = volume_of(machine, Path::new(&device));
+    let volume = volume.unwrap_or_else(|| panic!("{line:?} is of no volume"));
+    let read_only = line.read_only;
+    match is_node {
+        true => Layer::Node { volume, read_only },
+        false => Layer::Fs { volume, read_only },
+    }
+}

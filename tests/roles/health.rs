@@ -1,0 +1,271 @@
+//! `/healthz` and `/readyz`.
+
+use std::path::Path;
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use reqwest::Method;
+use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::common::csi::{create, endpoint, socket};
+use crate::common::fake::{Fake, KEY, SECRET};
+use crate::common::process::{Process, Start, diskplugin};
+use crate::common::wait::until;
+
+const SOON: Duration = Duration::from_secs(60);
+
+/// An answer.
+#[derive(Debug)]
+pub(crate) struct Told {
+    pub(crate) status: u16,
+    pub(crate) text: String,
+}
+
+impl Told {
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap()
+    }
+
+    /// Whether this check is well; none when there is none of this name.
+    pub(crate) fn is_ok(&self, name: &str) -> Option<bool> {
+        let json = self.json();
+        let mut checks = json["checks"].as_array().unwrap().iter();
+        let check = checks.find(|check| check["name"] == name)?;
+        check["ok"].as_bool()
+    }
+
+    fn names(&self) -> Vec<String> {
+        let json = self.json();
+        let checks = json["checks"].as_array().unwrap().iter();
+        checks
+            .map(|check| check["name"].as_str().unwrap().to_owned())
+            .collect()
+    }
+}
+
+/// Where the process serves them.
+pub(crate) async fn address(process: &Process) -> String {
+    until("it serves /healthz", SOON, async || {
+        let stderr = process.stderr();
+        let line = stderr
+            .lines()
+            .find(|line| line.contains("serving /healthz"))?;
+        let address = line.split("address=").nth(1)?;
+        Some(format!("http://{}", address.split_whitespace().next()?))
+    })
+    .await
+}
+
+pub(crate) async fn ask(http: &str, path: &str) -> Told {
+    ask_by(Method::GET, http, path).await
+}
+
+async fn ask_by(method: Method, http: &str, path: &str) -> Told {
+    let client = reqwest::Client::builder().timeout(SOON).no_proxy().build();
+    let request = client.unwrap().request(method, format!("{http}{path}"));
+    let answer = request.send().await.unwrap();
+    Told {
+        status: answer.status().as_u16(),
+        text: answer.text().await.unwrap(),
+    }
+}
+
+fn node(socket: &Path) -> Start {
+    diskplugin([
+        "node",
+        "--zone=cn-beijing-b",
+        "--node-id=i-1",
+        "--http-address=127.0.0.1:0",
+        &endpoint(socket),
+    ])
+}
+
+fn keys(secret: &Path, value: &str) {
+    std::fs::create_dir_all(secret).unwrap();
+    std::fs::write(secret.join("access-key-id"), KEY).unwrap();
+    std::fs::write(secret.join("access-key-secret"), value).unwrap();
+}
+
+#[tokio::test]
+async fn a_controller_is_not_ready_from_the_refusal_of_its_key_to_the_first_call_after_its_repair()
+{
+    let (fake, dir) = (Fake::start(&[]).await, tempfile::tempdir().unwrap());
+    let (socket, secret) = (socket(&dir), dir.path().join("secret"));
+    keys(&secret, SECRET);
+    let start = fake.controller(&socket).args([
+        "--http-address=127.0.0.1:0",
+        &format!("--credentials-dir={}", secret.display()),
+    ]);
+    let (controller, channel) = start.ready(&socket).await;
+    let http = address(&controller).await;
+    let told = ask(&http, "/readyz").await;
+    assert_eq!(
+        (told.status, told.json()["ready"].as_bool()),
+        (200, Some(true)),
+        "{told:?}"
+    );
+    assert_eq!(told.names(), ["socket", "credentials", "cloud"]);
+    assert!(told.text.contains("not been called yet"), "{told:?}");
+    assert_eq!(
+        fake.calls().await,
+        Vec::<Value>::new(),
+        "asking costs no call"
+    );
+
+    keys(&secret, "wrong-and-hidden");
+    create(&channel, "pvc-1").await.unwrap_err();
+    let told = ask(&http, "/readyz").await;
+    assert_eq!(
+        (told.status, told.is_ok("credentials")),
+        (503, Some(false)),
+        "{told:?}"
+    );
+    for part in [
+        "SignatureDoesNotMatch",
+        "check the secret of the access key",
+        "RequestId",
+    ] {
+        assert!(told.text.contains(part), "no {part:?}: {told:?}");
+    }
+    for hidden in ["wrong-and-hidden", SECRET, KEY] {
+        assert!(!told.text.contains(hidden), "{told:?}");
+    }
+    // A restart would mend nothing.
+    assert_eq!(ask(&http, "/healthz").await.status, 200);
+
+    keys(&secret, SECRET);
+    create(&channel, "pvc-1").await.unwrap();
+    let told = ask(&http, "/readyz").await;
+    assert_eq!(told.status, 200, "{told:?}");
+    assert!(told.text.contains("it answered last"), "{told:?}");
+}
+
+#[tokio::test]
+async fn a_controller_without_a_key_is_not_ready_and_says_what_to_set() {
+    let (fake, dir) = (Fake::start(&[]).await, tempfile::tempdir().unwrap());
+    let socket = socket(&dir);
+    let start = fake
+        .controller(&socket)
+        .args(["--http-address=127.0.0.1:0", "--credentials=environment"]);
+    let (controller, _channel) = start.ready(&socket).await;
+    let told = ask(&address(&controller).await, "/readyz").await;
+    assert_eq!(
+        (told.status, told.is_ok("credentials")),
+        (503, Some(false)),
+        "{told:?}"
+    );
+    assert!(told.text.contains("ACCESS_KEY_ID"), "{told:?}");
+}
+
+#[tokio::test]
+async fn a_node_without_registration_is_ready_when_it_sees_its_devices() {
+    let dir = tempfile::tempdir().unwrap();
+    let socket = socket(&dir);
+    let (node, _channel) = node(&socket).ready(&socket).await;
+    let told = ask(&address(&node).await, "/readyz").await;
+    assert_eq!(told.names(), ["socket", "devices"]);
+    assert_eq!(told.status, 200, "{told:?}");
+}
+
+#[tokio::test]
+async fn while_it_ends_it_lives_and_is_not_ready() {
+    let fake = Fake::start(&["--create-delay=4s"]).await;
+    let dir = tempfile::tempdir().unwrap();
+    let socket = socket(&dir);
+    let start = fake.controller(&socket).keys();
+    let start = start.args(["--http-address=127.0.0.1:0"]);
+    let (controller, channel) = start.ready(&socket).await;
+    let http = address(&controller).await;
+    let meanwhile = async {
+        until("the cloud creates the disk", SOON, async || {
+            (fake.count("CreateDisk").await == 1).then_some(())
+        })
+        .await;
+        controller.signal(Signal::SIGTERM);
+        let told = until("it is not ready", SOON, async || {
+            let told = ask(&http, "/readyz").await;
+            (told.status == 503).then_some(told)
+        });
+        let told = told.await;
+        assert!(told.text.contains("shutting down"), "{told:?}");
+        assert_eq!(ask(&http, "/healthz").await.status, 200);
+    };
+    let (created, ()) = tokio::join!(create(&channel, "pvc-1"), meanwhile);
+    created.unwrap();
+    assert_eq!(controller.ended().await.code, Some(0));
+}
+
+#[tokio::test]
+async fn other_paths_and_methods_are_refused_with_those_that_there_are() {
+    let dir = tempfile::tempdir().unwrap();
+    let socket = socket(&dir);
+    let (node, _channel) = node(&socket).ready(&socket).await;
+    let http = address(&node).await;
+    for path in ["/", "/metrics", "/healthz/", "/readyz?x=1/healthz"] {
+        let told = ask(&http, path).await;
+        let wanted = if path.starts_with("/readyz?") {
+            200
+        } else {
+            404
+        };
+        assert_eq!(told.status, wanted, "{path}: {told:?}");
+        if wanted == 404 {
+            assert!(
+                told.text.contains("/healthz") && told.text.contains("/readyz"),
+                "{told:?}"
+            );
+        }
+    }
+    for path in ["/healthz", "/readyz"] {
+        assert_eq!(ask_by(Method::POST, &http, path).await.status, 405);
+        let head = ask_by(Method::HEAD, &http, path).await;
+        assert_eq!((head.status, head.text.as_str()), (200, ""));
+    }
+}
+
+#[tokio::test]
+async fn whoever_does_not_finish_its_question_is_hung_up_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let socket = socket(&dir);
+    let (node, _channel) = node(&socket).ready(&socket).await;
+    let http = address(&node).await;
+    let server = http.trim_start_matches("http://");
+    let mut slow = Vec::new();
+    for _ in 0..100 {
+        let mut stream = TcpStream::connect(server).await.unwrap();
+        stream
+            .write_all(b"GET /readyz HTTP/1.1\r\nHost:")
+            .await
+            .unwrap();
+        slow.push(stream);
+    }
+    assert_eq!(ask(&http, "/healthz").await.status, 200);
+    for mut stream in slow {
+        let mut rest = Vec::new();
+        let end = tokio::time::timeout(SOON, stream.read_to_end(&mut rest)).await;
+        assert!(end.is_ok(), "it is still held: {rest:?}");
+        assert!(!rest.starts_with(b"HTTP/1.1 200"), "{rest:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_address_that_is_taken_or_none_is_told_with_its_flag() {
+    let dir = tempfile::tempdir().unwrap();
+    let socket = socket(&dir);
+    let taken = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    for (value, code) in [(address.as_str(), 1), (":9808", 64), ("9808", 64)] {
+        let start = diskplugin([
+            "node",
+            "--zone=cn-beijing-b",
+            "--node-id=i-1",
+            &format!("--http-address={value}"),
+            &endpoint(&socket),
+        ]);
+        let ended = start.ended().await;
+        assert_eq!(ended.code, Some(code), "{}", ended.stderr);
+        assert!(ended.stderr.contains("--http-address"), "{}", ended.stderr);
+    }
+}

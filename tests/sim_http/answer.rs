@@ -1,0 +1,223 @@
+//! Answers: their shape, and how they are lost, spoilt and late.
+
+use super::*;
+
+#[tokio::test]
+async fn an_error_has_code_words_and_request_id() {
+    let lab = Lab::new(&["--missing-is-error"]).await;
+    let (status, body) = lab.v1("DeleteDisk", &[("DiskId", "d-none")]).await;
+    assert_eq!(
+        (status, &body["Code"]),
+        (404, &json!("InvalidDiskId.NotFound"))
+    );
+    for field in ["RequestId", "HostId", "Message", "Recommend"] {
+        assert!(body[field].is_string(), "{field}: {body}");
+    }
+}
+
+#[tokio::test]
+async fn without_a_format_the_answer_is_xml() {
+    let lab = Lab::new(&[]).await;
+    let signer = signer();
+    let mut all = signer.v1("POST", "Nonsense", Params::new());
+    all.remove("Format");
+    let (status, body) = lab.send_v1(&signer.resign("POST", all)).await;
+    assert_eq!(status, 404);
+    let text = body.as_str().unwrap();
+    assert!(text.contains("<Error>") && text.contains("<Code>InvalidAction.NotFound</Code>"));
+}
+
+#[tokio::test]
+async fn a_throttled_caller_learns_how_long_to_wait() {
+    let lab = Lab::new(&["--throttle=DescribeRegions=0"]).await;
+    let all = signer().v1("POST", "DescribeRegions", Params::new());
+    let url = lab.url(&format!("/?{}", query(&all)));
+    let response = lab.client.post(url).send().await.unwrap();
+    assert_eq!(response.status(), 400);
+    let header = response.headers()["x-ratelimit-user-api"].to_str().unwrap();
+    assert!(header.contains("TimeLeft:"), "{header}");
+    let body: Value = response.json().await.unwrap();
+    assert_eq!(body["Code"], "Throttling");
+}
+
+#[tokio::test]
+async fn answers_are_lost_and_spoilt_on_order() {
+    let lab = Lab::new(&[]).await;
+    let faults: Vec<Value> = ["reset-before", "reset-after", "truncated", "empty", "html"]
+        .iter()
+        .zip(1..)
+        .map(|(kind, n)| json!({"action": "CreateDisk", "from": n, "kind": kind}))
+        .collect();
+    lab.cloud.configure(&json!({"faults": faults})).unwrap();
+    let send = || {
+        let all = signer().v1("POST", "CreateDisk", params(&disk()));
+        let url = lab.url(&format!("/?{}", query(&all)));
+        lab.client.post(url).send()
+    };
+    let disks = || lab.cloud.state()["disks"].as_array().unwrap().len();
+    assert!(send().await.is_err());
+    assert_eq!(disks(), 0);
+    assert!(send().await.is_err());
+    assert_eq!(disks(), 1);
+    let half = send().await.unwrap().text().await.unwrap();
+    assert!(!half.is_empty() && serde_json::from_str::<Value>(&half).is_err());
+    assert_eq!(send().await.unwrap().text().await.unwrap(), "");
+    let page = send().await.unwrap();
+    assert_eq!(page.status(), 502);
+    assert!(page.text().await.unwrap().starts_with("<html>"));
+    assert_eq!(disks(), 4);
+    assert_eq!(send().await.unwrap().status(), 200);
+}
+
+#[tokio::test]
+async fn a_message_may_be_null() {
+    let lab = Lab::new(&[]).await;
+    let fault = json!({"action": "AttachDisk", "kind": "null-message"});
+    lab.cloud.configure(&json!({"faults": [fault]})).unwrap();
+    let (_, body) = lab.v1("AttachDisk", &[]).await;
+    assert_eq!(body["Message"], Value::Null);
+    assert!(body.as_object().unwrap().contains_key("Message"));
+}
+
+#[tokio::test]
+async fn a_success_without_a_format_is_xml_with_all_its_fields() {
+    let lab = Lab::new(&[]).await;
+    let disk = lab.create().await;
+    let signer = signer();
+    let mut all = signer.v1(
+        "POST",
+        "DescribeDisks",
+        params(&[("RegionId", "cn-beijing")]),
+    );
+    all.remove("Format");
+    let (status, body) = lab.send_v1(&signer.resign("POST", all)).await;
+    let text = body.as_str().unwrap();
+    assert_eq!(status, 200);
+    for part in [
+        "<DescribeDisksResponse>",
+        &format!("<DiskId>{disk}</DiskId>"),
+        "<TagKey>测试 a&amp;b=c</TagKey>",
+        "<Size>20</Size>",
+        "<RequestId>",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+#[tokio::test]
+async fn create_snapshot_is_throttled_with_403_and_the_account_by_its_own_header() {
+    let lab = Lab::new(&["--throttle=CreateSnapshot=0"]).await;
+    let answer = lab.v1("CreateSnapshot", &[("DiskId", "d-one")]).await;
+    assert_eq!(code(&answer), "403 Throttling");
+    lab.cloud
+        .configure(&json!({"throttle": {"actions": null, "user": 0}}))
+        .unwrap();
+    let all = signer().v1("POST", "DescribeRegions", Params::new());
+    let url = lab.url(&format!("/?{}", query(&all)));
+    let response = lab.client.post(url).send().await.unwrap();
+    let headers = response.headers();
+    assert!(headers.contains_key("x-ratelimit-user"));
+    let millis: u64 = headers["x-acs-retry-after"]
+        .to_str()
+        .unwrap()
+        .parse()
+        .unwrap();
+    assert!((1..=60_000).contains(&millis), "{millis}");
+    let body: Value = response.json().await.unwrap();
+    assert_eq!(body["Code"], "Throttling.User");
+}
+
+#[tokio::test]
+async fn a_shared_disk_names_its_holders_only_in_its_attachments() {
+    let lab = Lab::new(&["--nodes=i-one=cn-beijing-a=ecs.g8i.large"]).await;
+    let mut order = disk().to_vec();
+    order.push(("MultiAttach", "Enabled"));
+    let (_, body) = lab.v1("CreateDisk", &order).await;
+    let disk = body["DiskId"].as_str().unwrap().to_owned();
+    let pair = [("DiskId", disk.as_str()), ("InstanceId", "i-one")];
+    assert_eq!(lab.v1("AttachDisk", &pair).await.0, 200);
+    let (_, body) = lab.v1("DescribeDisks", &[("RegionId", "cn-beijing")]).await;
+    let row = &body["Disks"]["Disk"][0];
+    assert_eq!(
+        (&row["InstanceId"], &row["Device"]),
+        (&json!(""), &json!(""))
+    );
+    assert_eq!(row["Attachments"]["Attachment"][0]["InstanceId"], "i-one");
+}
+
+#[tokio::test]
+async fn lists_of_ids_are_json_of_at_most_a_hundred_and_show_ten_rows_unless_told() {
+    let lab = Lab::new(&[]).await;
+    let mut ids = Vec::new();
+    for _ in 0..11 {
+        ids.push(lab.create().await);
+    }
+    let list = |ids: &str| {
+        let ids = ids.to_owned();
+        let lab = &lab;
+        async move {
+            let pairs = [("RegionId", "cn-beijing"), ("DiskIds", ids.as_str())];
+            lab.v1("DescribeDisks", &pairs).await
+        }
+    };
+    let rows = |answer: &(u16, Value)| answer.1["Disks"]["Disk"].as_array().map_or(0, Vec::len);
+    assert_eq!(rows(&list(&json!(ids).to_string()).await), 10);
+    assert_eq!(rows(&list("[]").await), 0);
+    assert_eq!(rows(&list("").await), 10, "an empty value is no filter");
+    let unknown: Vec<String> = (0..101).map(|n| format!("d-{n}")).collect();
+    let answer = list(&json!(unknown).to_string()).await;
+    assert_eq!(code(&answer), "403 InvalidDiskIds.Malformed");
+    assert_eq!(rows(&list(&json!(unknown[1..]).to_string()).await), 0);
+    for wrong in ["oops", "[1]", "{}", "d-1"] {
+        assert_eq!(code(&list(wrong).await), "400 InvalidParameter.DiskIds");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_may_drip_and_a_call_may_take_effect_late() {
+    let lab = Lab::new(&[]).await;
+    let configure = |kind: Value| {
+        let fault = json!({"action": "CreateDisk", "kind": kind});
+        lab.cloud.configure(&json!({"faults": [fault]})).unwrap();
+    };
+    let disks = || lab.cloud.state()["disks"].as_array().unwrap().len();
+    let send = || {
+        let all = signer().v1("POST", "CreateDisk", params(&disk()));
+        lab.client.post(lab.url(&format!("/?{}", query(&all))))
+    };
+    configure(json!({"slow-drip": "400ms"}));
+    let mut response = send().send().await.unwrap();
+    assert_eq!((response.status().as_u16(), disks()), (200, 1));
+    let (mut whole, mut bits) = (Vec::new(), 0);
+    while let Some(bit) = response.chunk().await.unwrap() {
+        whole.extend(bit);
+        bits += 1;
+    }
+    assert!(bits > 3, "{bits}");
+    let body: Value = serde_json::from_slice(&whole).unwrap();
+    assert!(body["DiskId"].is_string(), "{body}");
+
+    // Who hangs up before it has taken effect stops nothing.
+    configure(json!({"delay-before": "400ms"}));
+    let hasty = send().timeout(Duration::from_millis(100)).send().await;
+    assert!(hasty.unwrap_err().is_timeout());
+    assert_eq!(disks(), 1);
+    let late = async {
+        while disks() < 2 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), late)
+        .await
+        .unwrap();
+
+    // A late answer does not hold up other calls.
+    configure(json!({"delay-after": "5s"}));
+    let slow = async {
+        let slow = send().timeout(Duration::from_millis(500)).send();
+        slow.await.unwrap_err().is_timeout()
+    };
+    let other = lab.v1("DescribeRegions", &[]);
+    let (timed_out, other) = tokio::join!(slow, other);
+    assert_eq!((timed_out, other.0, disks()), (true, 200, 3));
+}

@@ -1,0 +1,96 @@
+//! Filesystems that are not in order: what is mounted, what is mended, and what is left to a person.
+
+use std::os::unix::fs::FileExt;
+
+use diskplugin::base::Deadline;
+use diskplugin::model::Filesystem::{self, Ext4, Xfs};
+use diskplugin::model::{Fsck, Tuning};
+
+use super::kit::{AMPLE, World, can_run, is_mounted, sh, told};
+
+async fn stage_with(world: &World, filesystem: Filesystem, fsck: Fsck) -> Result<(), String> {
+    let mut request = world.request(filesystem);
+    request.tuning = Tuning {
+        fsck,
+        ..Tuning::default()
+    };
+    let staged = world.node().stage(request, Deadline::after(AMPLE)).await;
+    staged.map_err(told)
+}
+
+#[tokio::test]
+async fn an_ext4_with_errors_is_mended_only_where_the_class_asks() {
+    if !can_run().await {
+        return;
+    }
+    let world = World::with_disk("fsckmarked").await;
+    world.stage(Ext4).await.unwrap();
+    world.unstage().await;
+    let device = world.device();
+    sh(&format!("debugfs -w -R 'set_super_value state 3' {device}")).await;
+    let before = world.hash().await;
+    let error = world.stage(Ext4).await.unwrap_err();
+    assert!(
+        error.starts_with("FILESYSTEM_DAMAGED") && error.contains(&format!("`e2fsck -f {device}`")),
+        "{error}"
+    );
+    assert!(!world.path("staging").exists());
+    assert_eq!(world.hash().await, before);
+    stage_with(&world, Ext4, Fsck::Preen).await.unwrap();
+    world.unstage().await;
+    world.stage(Ext4).await.unwrap();
+    assert!(is_mounted(&world.path("staging")));
+}
+
+#[tokio::test]
+async fn a_journal_is_replayed_under_every_policy() {
+    if !can_run().await {
+        return;
+    }
+    for (filesystem, fsck, serial) in [
+        (Ext4, Fsck::Journal, "fsckja"),
+        (Ext4, Fsck::Preen, "fsckjb"),
+        (Ext4, Fsck::None, "fsckjc"),
+        (Xfs, Fsck::Journal, "fsckjd"),
+    ] {
+        let world = World::with_disk(serial).await;
+        world.stage(filesystem).await.unwrap();
+        let staging = world.path("staging");
+        let file = std::fs::File::create(staging.join("file")).unwrap();
+        file.write_all_at(b"precious", 0).unwrap();
+        file.sync_all().unwrap();
+        drop(file);
+        // The journal has reached the disk, and its replay is what is left to do.
+        sh(&format!("xfs_io -x -c 'shutdown -f' {}", staging.display())).await;
+        world.unstage().await;
+        stage_with(&world, filesystem, fsck).await.unwrap();
+        let file = std::fs::read_to_string(staging.join("file")).unwrap();
+        assert_eq!(file, "precious", "{filesystem} {fsck:?}");
+        world.unstage().await;
+    }
+}
+
+#[tokio::test]
+async fn an_xfs_that_contradicts_itself_is_left_to_a_person() {
+    if !can_run().await {
+        return;
+    }
+    let world = World::with_disk("fsckxfs").await;
+    world.stage(Xfs).await.unwrap();
+    world.unstage().await;
+    let device = world.device();
+    // The superblock's checksum no longer holds.
+    sh(&format!(
+        "printf x | dd of={device} bs=1 seek=108 conv=notrunc status=none"
+    ))
+    .await;
+    let before = world.hash().await;
+    let error = world.stage(Xfs).await.unwrap_err();
+    assert!(
+        error.starts_with("FILESYSTEM_DAMAGED")
+            && error.contains(&format!("`xfs_repair {device}`")),
+        "{error}"
+    );
+    assert!(!world.path("staging").exists());
+    assert_eq!(world.hash().await, before);
+}

@@ -1,0 +1,142 @@
+//! Disks that are larger than their filesystem, filesystems that a class tunes, and a restored xfs beside its source.
+
+use std::fs;
+
+use diskplugin::base::Deadline;
+use diskplugin::model::Filesystem::{self, Btrfs, Ext3, Ext4, Xfs};
+use diskplugin::model::Tuning;
+
+use super::kit::{AMPLE, SIZE, World, can_run, is_mounted, sh, told};
+
+async fn total(world: &World) -> u64 {
+    let staging = world.path("staging");
+    let blocks = sh(&format!("stat -f -c '%b %S' {}", staging.display())).await;
+    let (blocks, size) = blocks.split_once(' ').unwrap();
+    blocks.parse::<u64>().unwrap() * size.parse::<u64>().unwrap()
+}
+
+#[tokio::test]
+async fn a_filesystem_grows_to_its_disk_when_it_is_staged() {
+    if !can_run().await {
+        return;
+    }
+    for filesystem in Filesystem::ALL {
+        let world = World::with_disk(&format!("grow{filesystem}")).await;
+        world.stage(filesystem).await.unwrap();
+        let small = total(&world).await;
+        fs::write(world.path("staging/file"), "precious").unwrap();
+        world.unstage().await;
+        world.detach().await;
+        let image = fs::OpenOptions::new().write(true).open(world.image());
+        image.unwrap().set_len(2 * SIZE).unwrap();
+        world.attach().await;
+        world.stage(filesystem).await.unwrap();
+        let large = total(&world).await;
+        assert!(large > small + SIZE / 2, "{filesystem}: {small} to {large}");
+        let file = fs::read_to_string(world.path("staging/file")).unwrap();
+        assert_eq!(file, "precious");
+        world.unstage().await;
+    }
+}
+
+#[tokio::test]
+async fn a_restored_xfs_is_mounted_beside_its_source() {
+    if !can_run().await {
+        return;
+    }
+    let source = World::with_disk("uuidsource").await;
+    source.stage(Xfs).await.unwrap();
+    fs::write(source.path("staging/file"), "source").unwrap();
+    source.unstage().await;
+    source.detach().await;
+    let restored = World::new("uuidrestored", SIZE);
+    fs::copy(source.image(), restored.image()).unwrap();
+    for world in [&source, &restored] {
+        world.attach().await;
+        world.stage(Xfs).await.unwrap();
+    }
+    let uuid = |world: &World| {
+        let device = world.device();
+        async move { sh(&format!("blkid -p -s UUID -o value {device}")).await }
+    };
+    assert_eq!(uuid(&source).await, uuid(&restored).await);
+    fs::write(restored.path("staging/file"), "restored").unwrap();
+    for (world, text) in [(&source, "source"), (&restored, "restored")] {
+        assert!(is_mounted(&world.path("staging")));
+        let file = fs::read_to_string(world.path("staging/file")).unwrap();
+        assert_eq!(file, text);
+        world.unstage().await;
+    }
+}
+
+#[tokio::test]
+async fn a_filesystem_is_made_as_the_class_wants_it() {
+    if !can_run().await {
+        return;
+    }
+    let ext = [
+        ("blockSize", "1024"),
+        ("inodeSize", "512"),
+        ("bytesPerInode", "64k"),
+        ("label", "tuned"),
+        (
+            "mkfsOptions",
+            "-O ^metadata_csum -E lazy_itable_init=0 -m 1",
+        ),
+    ];
+    let xfs = [
+        ("blockSize", "2048"),
+        ("inodeSize", "1024"),
+        ("label", "tuned"),
+    ];
+    let btrfs = [
+        ("label", "tuned"),
+        ("mkfsOptions", "--csum sha256 -m single"),
+    ];
+    let looks = [
+        (
+            Ext4,
+            &ext[..],
+            "dumpe2fs -h",
+            &[
+                "Block size:               1024",
+                "Inode size:	          512",
+                "tuned",
+            ][..],
+        ),
+        (
+            Ext3,
+            &ext[..2],
+            "dumpe2fs -h",
+            &["Block size:               1024"],
+        ),
+        (
+            Xfs,
+            &xfs,
+            "xfs_db -r -c sb -c p",
+            &["blocksize = 2048", "inodesize = 1024", "fname = \"tuned"],
+        ),
+        (
+            Btrfs,
+            &btrfs,
+            "btrfs inspect-internal dump-super",
+            &["sha256", "tuned"],
+        ),
+    ];
+    for (filesystem, parameters, look, parts) in looks {
+        let world = World::with_disk(&format!("tuned{filesystem}")).await;
+        let mut tuning = Tuning::default();
+        for (key, value) in parameters.iter().chain(&[("discard", "both")]) {
+            assert_eq!(tuning.take(key, value), Ok(true));
+        }
+        let mut request = world.request(filesystem);
+        request.tuning = tuning;
+        let staged = world.node().stage(request, Deadline::after(AMPLE)).await;
+        staged.map_err(told).unwrap();
+        let told = sh(&format!("{look} {} 2>/dev/null", world.device())).await;
+        for part in parts {
+            assert!(told.contains(part), "{filesystem}: {part}: {told}");
+        }
+        world.unstage().await;
+    }
+}

@@ -1,0 +1,207 @@
+//! A machine with one attached disk, and a node on it.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use diskplugin::base::Deadline;
+use diskplugin::base::chain::chain;
+use diskplugin::host::{Command, Exec, Linux, Processes, Roots};
+use diskplugin::model::{Filesystem, MountFlags, Tuning};
+use diskplugin::node::{self, Access, Leave, Node, Settings, Stage, Volume};
+
+pub(crate) const MIB: u64 = 1 << 20;
+
+/// btrfs wants the most room.
+pub(crate) const SIZE: u64 = 320 * MIB;
+
+/// Time that suffices on a busy machine, too.
+pub(crate) const AMPLE: Duration = Duration::from_secs(300);
+
+/// Runs a line of shell and returns what it printed.
+pub(crate) async fn sh(line: &str) -> String {
+    let command = Command::new("sh").args(["-ec", line]);
+    let output = Processes.run(&command, Deadline::after(AMPLE)).await;
+    let output = command.success(output.unwrap()).unwrap();
+    output.stdout.trim().to_owned()
+}
+
+/// Whether this machine can run these tests; aloud when it cannot.
+pub(crate) async fn can_run() -> bool {
+    let probe = "test $(id -u) = 0 && f=$(mktemp) && truncate -s 1M $f && d=$(losetup -f --show $f) \
+         && losetup -d $d && rm $f && command -v strace mkfs.ext4 mkfs.xfs mkfs.btrfs debugfs xfs_db";
+    let command = Command::new("sh").args(["-ec", probe]);
+    let reason = match Processes.run(&command, Deadline::after(AMPLE)).await {
+        Ok(output) if output.code == Some(0) => return true,
+        Ok(output) => format!("root, loop devices and tools are needed: {}", output.stderr),
+        Err(error) => error.to_string(),
+    };
+    let ci = std::env::var_os("CI").is_some_and(|value| !value.is_empty());
+    assert!(!ci, "nothing is skipped in CI: {reason}");
+    eprintln!("SKIPPED: stage because {reason}");
+    false
+}
+
+/// Dropping it takes everything down, also in a panic.
+pub(crate) struct World {
+    pub(crate) dir: tempfile::TempDir,
+    serial: String,
+}
+
+impl World {
+    /// A machine without the disk; the serial must differ from test to test.
+    pub(crate) fn new(serial: &str, size: u64) -> Self {
+        let world = Self {
+            dir: tempfile::tempdir().unwrap(),
+            serial: serial.to_owned(),
+        };
+        fs::create_dir(world.path("devices")).unwrap();
+        let image = fs::File::create(world.image()).unwrap();
+        image.set_len(size).unwrap();
+        world
+    }
+
+    /// A machine with a blank disk.
+    pub(crate) async fn with_disk(serial: &str) -> Self {
+        let world = Self::new(serial, SIZE);
+        world.attach().await;
+        world
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    pub(crate) fn image(&self) -> PathBuf {
+        self.path(&format!("{}.img", self.serial))
+    }
+
+    fn link(&self) -> PathBuf {
+        self.path("devices").join(&self.serial)
+    }
+
+    pub(crate) fn device(&self) -> String {
+        let device = fs::read_link(self.link()).unwrap();
+        device.to_str().unwrap().to_owned()
+    }
+
+    /// What the fake cloud does when it attaches.
+    pub(crate) async fn attach(&self) {
+        let device = sh(&format!("losetup -f --show {}", self.image().display())).await;
+        symlink(&device, self.link()).unwrap();
+    }
+
+    pub(crate) async fn detach(&self) {
+        sh(&format!("losetup -d {}", self.device())).await;
+        fs::remove_file(self.link()).unwrap();
+    }
+
+    /// What is on the disk.
+    pub(crate) async fn hash(&self) -> String {
+        let device = self.device();
+        sh(&format!("sync {device}; sha256sum < {device}")).await
+    }
+
+    /// A node that was just started and runs commands so.
+    pub(crate) fn node_with(&self, exec: Arc<dyn Exec>) -> Arc<Node> {
+        let host = Arc::new(Linux::new(Arc::new(Processes), Roots::default()));
+        let settings = Settings {
+            id: "i-test".parse().unwrap(),
+            zone: "cn-beijing-c".parse().unwrap(),
+            max_volumes: None,
+            categories: Vec::new(),
+            types: Default::default(),
+            device_dir: Some(self.path("devices")),
+            kubelet_dir: self.dir.path().to_owned(),
+            state_dir: self.path("state"),
+        };
+        Arc::new(Node::new(host, exec, settings))
+    }
+
+    pub(crate) fn node(&self) -> Arc<Node> {
+        self.node_with(Arc::new(Processes))
+    }
+
+    pub(crate) fn volume(&self) -> Volume {
+        Volume::new(format!("d-{}", self.serial).parse().unwrap(), None)
+    }
+
+    pub(crate) fn request(&self, filesystem: Filesystem) -> Stage {
+        Stage {
+            volume: self.volume(),
+            staging: self.path("staging").to_str().unwrap().parse().unwrap(),
+            access: Access::Mount {
+                filesystem,
+                flags: MountFlags::default(),
+            },
+            read_only: false,
+            locked: false,
+            tuning: Tuning::default(),
+        }
+    }
+
+    /// Stages with a node that was just started; the error is told with its causes. As kubelet does, it tries again
+    /// where the machine was too slow.
+    pub(crate) async fn stage(&self, filesystem: Filesystem) -> Result<(), String> {
+        let deadline = Deadline::after(AMPLE);
+        loop {
+            let request = self.request(filesystem);
+            let staged = self.node().stage(request, deadline).await.map_err(told);
+            match staged {
+                Err(error) if error.starts_with("HOST_SLOW") && !deadline.is_over() => {}
+                answer => return answer,
+            }
+        }
+    }
+
+    pub(crate) async fn unstage(&self) {
+        let leave = Leave {
+            volume: self.volume(),
+            path: self.path("staging").to_str().unwrap().parse().unwrap(),
+        };
+        let deadline = Deadline::after(AMPLE);
+        self.node().unstage(leave, deadline).await.unwrap();
+    }
+
+    /// The records of mkfs that are kept.
+    pub(crate) fn records(&self) -> usize {
+        fs::read_dir(self.path("state/format")).map_or(0, Iterator::count)
+    }
+}
+
+/// A failure under its name, with its causes.
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "it is what map_err hands over"
+)]
+pub(crate) fn told(error: node::Error) -> String {
+    format!("{}: {}", error.failure().name(), chain(&error))
+}
+
+pub(crate) fn is_mounted(path: &Path) -> bool {
+    let table = fs::read_to_string("/proc/self/mountinfo").unwrap();
+    let point = path.to_str();
+    table.lines().any(|line| line.split(' ').nth(4) == point)
+}
+
+impl Drop for World {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a destructor has no runtime to await in"
+    )]
+    fn drop(&mut self) {
+        let dir = self.dir.path().display();
+        let script = format!(
+            "for m in $(awk '$5 ~ \"^{dir}/\" {{print $5}}' /proc/self/mountinfo | sort -r); do umount $m; done
+             for d in $(losetup -n -l -O NAME,BACK-FILE | awk '$2 ~ \"^{dir}/\" {{print $1}}'); do blockdev --setrw $d; losetup -d $d; done"
+        );
+        let status = std::process::Command::new("sh")
+            .args(["-c", &script])
+            .status();
+        if !status.is_ok_and(|status| status.success()) {
+            eprintln!("cannot take down {dir}");
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! Staging on real block devices: what is made, finished, refused and grown there. Loop devices stand for
+//! attached disks, everything else is real. Needs root, losetup, strace and the filesystems' tools.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod cut;
+mod fsck;
+mod grow;
+mod kit;
+mod never_blank;
