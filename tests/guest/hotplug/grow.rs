@@ -156,7 +156,10 @@ async fn a_raw_block_volume_grows_while_it_is_open() {
         volume.target
     );
     guest.sh(&script).await;
-    guest.sh("kill $(cat /run/holder)").await;
+    // Told to end is not yet ended, and until then it holds the device.
+    let end = "pid=$(cat /run/holder); kill $pid
+         while [[ -e /proc/$pid/fd/0 ]]; do sleep 0.02; done";
+    guest.sh(end).await;
     volume.leave().await;
     assert_eq!(attached.detach().await.count("beyond"), 1);
 }
