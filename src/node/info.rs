@@ -6,10 +6,9 @@ use std::time::Duration;
 
 use super::observe::quick;
 use super::staged::Staged;
-use super::{Error, Node, Result};
+use super::{Node, Result};
 use crate::base::chain::chain;
 use crate::host::{Device, HostError, Mount};
-use crate::model::instance_types::{InstanceTypes, Takes};
 use crate::model::{Category, InstanceId, ZoneId};
 
 /// How long an attached disk may be there before it is staged. One that nobody uses then is not ours.
@@ -43,8 +42,8 @@ impl Node {
     /// not ours, but at least 1.
     ///
     /// # Errors
-    /// When the file of instance types cannot be read or is not as it must be. One that is not there
-    /// is no error.
+    /// When the file of instance types cannot be read or is not as it must be, and it was never told before what the type
+    /// takes. A file that is not there is no error.
     pub async fn info(&self) -> Result<Info> {
         let takes = self.takes().await?;
         let settings = &self.settings;
@@ -63,34 +62,6 @@ impl Node {
             max_volumes,
             categories,
         })
-    }
-
-    /// What the node's instance type takes; none where nobody says.
-    async fn takes(&self) -> Result<Option<Takes>> {
-        let Types { file, own } = &self.settings.types;
-        let Some(file) = file else {
-            return Ok(None);
-        };
-        let wrong = |reason: String| Error::Setting {
-            file: file.clone(),
-            reason,
-        };
-        let text = self.host.text(quick(), file).await;
-        let Some(text) = text.map_err(|error| wrong(chain(&error)))? else {
-            tracing::info!(file = %file.display(), "not there yet: no limit and no categories are told");
-            return Ok(None);
-        };
-        let types = InstanceTypes::parse(&text).map_err(|error| wrong(error.to_string()))?;
-        let takes = own.as_ref().and_then(|own| types.0.get(own)).cloned();
-        if takes.is_none() {
-            let instance_type = own.as_deref().unwrap_or("unknown");
-            tracing::warn!(
-                instance_type,
-                file = %file.display(),
-                "the instance type is not in the file: no limit and no categories are told"
-            );
-        }
-        Ok(takes)
     }
 
     /// How many of this many disks may be ours.

@@ -34,6 +34,7 @@ mod run;
 pub mod stage;
 mod staged;
 pub mod stats;
+mod takes;
 mod undo;
 pub mod unpublish;
 pub mod unstage;
