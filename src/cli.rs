@@ -7,8 +7,10 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 mod credential;
+mod kubernetes;
 
 pub use credential::Credentials;
+pub use kubernetes::Kubernetes;
 
 use crate::cloud::endpoint::Network;
 use crate::cloud::metadata::DEFAULT_ENDPOINT;
@@ -163,7 +165,7 @@ pub struct NodeSelf {
 
     /// File that says how many disks each instance type takes, and of which categories, as `controller
     /// --publish-instance-types` writes it. It is read each time the node is asked, so it may come
-    /// later. What --max-volumes-per-node and --instance-categories say goes before it.
+    /// later; what it said last is kept in --state-dir. What --max-volumes-per-node and --instance-categories say goes before it.
     #[arg(long, env = "DISKPLUGIN_INSTANCE_TYPES_FILE")]
     pub instance_types_file: Option<PathBuf>,
 
@@ -228,6 +230,10 @@ pub struct Controller {
     /// --instance-types-file of the nodes: at the start, and every 10 minutes when it has changed.
     #[arg(long, env = "DISKPLUGIN_PUBLISH_INSTANCE_TYPES")]
     pub publish_instance_types: Option<PathBuf>,
+
+    /// The API server.
+    #[command(flatten, next_help_heading = "With the API server of a cluster")]
+    pub kubernetes: Kubernetes,
 }
 
 /// `node`

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::cloud::Connected;
 use super::health::Health;
 use super::place::Whereabouts;
-use super::{cloud, http, signal, types};
+use super::{cloud, cluster, http, signal, types};
 use crate::base::Tasks;
 use crate::cli;
 use crate::cloud::Ecs;
@@ -33,7 +33,8 @@ pub(crate) async fn run(args: cli::Controller) -> anyhow::Result<()> {
     if let Some(file) = args.publish_instance_types {
         types::publish(Arc::clone(&disks), file);
     }
-    let controller = service(disks, region, zone, &cluster, &tasks);
+    let events = cluster::start(args.kubernetes, &serve.driver_name, &disks).await?;
+    let controller = service(disks, region, zone, &cluster, &tasks).with_events(events);
     let services = Services {
         name: serve.driver_name,
         controller: Some(controller),

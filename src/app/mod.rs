@@ -8,10 +8,12 @@ use crate::cli::{Cli, LogFormat, Role};
 
 mod all_in_one;
 mod cloud;
+mod cluster;
 mod controller;
 mod credential;
 #[cfg(feature = "mock-cloud")]
 mod demo;
+mod facts;
 mod health;
 mod http;
 mod mark;

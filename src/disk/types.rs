@@ -1,17 +1,20 @@
 //! What the instance types of the region's machines take: nodes have no credentials to ask for it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::error::cloud;
 use super::{Disks, Result};
 use crate::base::Deadline;
 use crate::base::chain::chain;
 use crate::cloud::{DescribeInstances, DescribeStock};
-use crate::model::Category;
 use crate::model::instance_types::{InstanceTypes, Takes};
+use crate::model::{Category, InstanceId};
 
 /// How many types one call takes (`DescribeInstanceTypes`).
 const BATCH: usize = 10;
+
+/// How many instances one call takes (`DescribeInstances`).
+const MACHINES: usize = 100;
 
 impl Disks {
     /// What each instance type takes of which the region has a machine now. A type whose categories
@@ -20,7 +23,20 @@ impl Disks {
     /// # Errors
     /// When machines or types cannot be described.
     pub async fn instance_types(&self, deadline: Deadline) -> Result<InstanceTypes> {
-        let names: Vec<String> = self.types_here(deadline).await?.into_iter().collect();
+        let names = self.types_here(deadline).await?;
+        self.types_take(deadline, &names).await
+    }
+
+    /// What each of these instance types takes. One of which the cloud does not know, or says nothing of disks, is left out.
+    ///
+    /// # Errors
+    /// When types cannot be described.
+    pub async fn types_take(
+        &self,
+        deadline: Deadline,
+        names: &BTreeSet<String>,
+    ) -> Result<InstanceTypes> {
+        let names: Vec<String> = names.iter().cloned().collect();
         let mut types = InstanceTypes::default();
         for some in names.chunks(BATCH) {
             let rows = self.ecs.describe_instance_types(deadline, some).await;
@@ -33,6 +49,30 @@ impl Disks {
                 };
                 types.0.insert(row.name, takes);
             }
+        }
+        Ok(types)
+    }
+
+    /// The types of these instances; one that is not there any more is left out.
+    ///
+    /// # Errors
+    /// When the instances cannot be described.
+    pub async fn types_of(
+        &self,
+        deadline: Deadline,
+        instances: &BTreeSet<InstanceId>,
+    ) -> Result<BTreeMap<InstanceId, String>> {
+        let instances: Vec<InstanceId> = instances.iter().cloned().collect();
+        let mut types = BTreeMap::new();
+        for some in instances.chunks(MACHINES) {
+            let query = DescribeInstances {
+                ids: Some(some.to_vec()),
+                ..DescribeInstances::default()
+            };
+            let page = self.ecs.describe_instances(deadline, &query).await;
+            let page = page.map_err(cloud("describe the instances"))?;
+            let rows = page.rows.into_iter();
+            types.extend(rows.map(|row| (row.id, row.instance_type)));
         }
         Ok(types)
     }

@@ -10,6 +10,7 @@ const CLOUD: &str = "--ecs-endpoint --network --signature --cluster-id --credent
 const NODE: &str = "--node-id --max-volumes-per-node --instance-type --instance-types-file \
     --instance-categories --tool-memory --kubelet-dir --state-dir \
     --registration-dir --kubelet-socket";
+const KUBERNETES: &str = "--instance-types-config-map --events --startup-taint --kubeconfig";
 const FAKE: &str = "--zones --nodes --seed --access-key-id --access-key-secret --create-delay \
     --attach-delay --detach-delay --resize-delay --cut-delay --snapshot-delay --delete-delay \
     --load-delay --answer-delay --stale --stale-share --stale-jumping --throttle --sold-out --disk-quantity \
@@ -21,7 +22,7 @@ async fn the_help_of_a_role_has_exactly_its_flags_each_with_words() {
     let roles: [(&str, &[&str]); 6] = [
         (
             "controller",
-            &[SERVE, PLACE, CLOUD, "--publish-instance-types"],
+            &[SERVE, PLACE, CLOUD, "--publish-instance-types", KUBERNETES],
         ),
         ("node", &[SERVE, PLACE, NODE, "--device-dir"]),
         ("all-in-one", &[SERVE, PLACE, CLOUD, NODE, "--cloud", FAKE]),

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use tonic::Status;
 
-use super::{Service, Settings, answer, zones};
+use super::{Service, Settings, answer, tell, zones};
 use crate::base::Deadline;
 use crate::csi::capability::Capability;
 use crate::csi::param::{Class, mutable};
 use crate::csi::proto::volume_content_source::Type;
-use crate::csi::{capability, layer, proto, request};
+use crate::csi::{capability, layer, proto, request, status};
 use crate::disk::NewDisk;
 use crate::model::{Category, DiskId, SizeRange, SnapshotId, context};
 
@@ -24,14 +24,18 @@ pub(super) async fn create(
     let nodes_say = zones::nodes_say(request.accessibility_requirements.as_ref());
     let key = format!("volume {:?}", new.name);
     let disks = Arc::clone(&service.disks);
-    let disk = service
-        .change(&key, async move {
+    let made = service
+        .alone(&key, async move {
             match &new.clone_of {
                 Some(source) => Box::pin(disks.create_clone(deadline, &new, source)).await,
                 None => disks.create(deadline, &new).await,
             }
         })
         .await?;
+    let disk = made.map_err(|error| {
+        tell::not_created(service, &request, &error);
+        status::of(&error)
+    })?;
     layer::about("disk.id", &disk.id);
     let mut volume = answer::volume(&disk, class.context());
     // The answer must name the source that was asked for (CSI `CreateVolume`).

@@ -9,6 +9,7 @@ use tonic::{Request, Response, Status};
 use super::proto::controller_server::Controller;
 use super::{deadline, limits, proto, status};
 use crate::base::{KeyedLocks, Tasks};
+use crate::cluster::events::Events;
 use crate::disk::{self, Disks};
 use crate::model::{RegionId, ZoneId};
 
@@ -21,6 +22,7 @@ mod list;
 mod modify;
 mod publish;
 mod snapshot;
+mod tell;
 mod validate;
 mod zones;
 
@@ -40,6 +42,7 @@ pub struct Service {
     settings: Arc<Settings>,
     locks: KeyedLocks,
     tasks: Tasks,
+    events: Events,
 }
 
 impl Service {
@@ -51,7 +54,15 @@ impl Service {
             settings: Arc::new(settings),
             locks: KeyedLocks::default(),
             tasks,
+            events: Events::default(),
         }
+    }
+
+    /// The same, telling the cluster what its operators must know.
+    #[must_use]
+    pub fn with_events(mut self, events: Events) -> Self {
+        self.events = events;
+        self
     }
 
     /// Runs a verb that changes something: alone for its key, and for as long as there is a caller.
@@ -68,8 +79,8 @@ impl Service {
         outcome.map_err(|error| status::of(&error))
     }
 
-    /// The same, for who makes a status of its own of a failure.
-    async fn alone<T, F>(&self, key: &str, verb: F) -> Result<disk::Result<T>, Status>
+    /// The same, for who looks at a failure before it makes a status of it.
+    pub(super) async fn alone<T, F>(&self, key: &str, verb: F) -> Result<disk::Result<T>, Status>
     where
         T: Send + 'static,
         F: Future<Output = disk::Result<T>> + Send + 'static,

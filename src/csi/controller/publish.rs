@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use tonic::Status;
 
-use super::Service;
+use super::{Service, tell};
 use crate::base::Deadline;
 use crate::csi::capability::AccessMode;
-use crate::csi::{capability, layer, proto, request};
+use crate::csi::{capability, layer, proto, request, status};
 use crate::disk::{Publish, Share};
 use crate::model::{DiskId, InstanceId, context};
 
@@ -37,9 +37,13 @@ pub(super) async fn publish(
     let read_only = wanted.read_only;
     let disks = Arc::clone(&service.disks);
     let key = request.volume_id;
-    let row = service
-        .change(&key, async move { disks.publish(deadline, &wanted).await })
+    let published = service
+        .alone(&key, async move { disks.publish(deadline, &wanted).await })
         .await?;
+    let row = published.map_err(|error| {
+        tell::not_attached(service, &error);
+        status::of(&error)
+    })?;
     // What the cloud calls the serial is what the guest sees; the node does not have to guess.
     let serial = row
         .serial

@@ -20,7 +20,7 @@ mod tests;
 mod value;
 
 /// Parameters that the sidecars add; the driver takes any of them, and makes tags of some.
-const SIDECARS: &str = "csi.storage.k8s.io/";
+pub(super) const SIDECARS: &str = "csi.storage.k8s.io/";
 /// Before the key of a tag, in lower case.
 const TAGS: &str = "disktags/";
 const ALLOWED: &str = "type, zoneId, regionId, performanceLevel, provisionedIops, burstingEnabled, \

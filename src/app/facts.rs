@@ -1,0 +1,195 @@
+//! What the instance types of the cluster's nodes take, from the cloud into the ConfigMap that their pods mount.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use tokio::time::Instant;
+
+use crate::base::chain::chain;
+use crate::base::{Clock, Deadline};
+use crate::cluster::facts::{Facts, Said};
+use crate::cluster::nodes::Nodes;
+use crate::disk::Disks;
+use crate::model::InstanceId;
+use crate::model::instance_types::InstanceTypes;
+
+/// How often it is looked whether all is still there, when nothing happens.
+const PERIOD: Duration = Duration::from_mins(10);
+
+/// How soon it is tried again after a failure.
+const AGAIN: Duration = Duration::from_secs(15);
+
+/// How long further changes are waited for: nodes come in groups.
+const GATHER: Duration = Duration::from_millis(500);
+
+/// How long one question to the cloud may take.
+const PATIENCE: Duration = Duration::from_mins(2);
+
+/// How old the answers may be: types hardly ever change, and a restart of the controller asks nothing anew.
+const OLD: SignedDuration = SignedDuration::from_hours(12);
+
+/// Keeps the ConfigMap as it should be, for as long as the process runs.
+pub(super) async fn keep(disks: Arc<Disks>, clock: Arc<dyn Clock>, mut nodes: Nodes, facts: Facts) {
+    let mut asker = Asker {
+        disks,
+        clock,
+        of: BTreeMap::new(),
+        unknown: BTreeMap::new(),
+    };
+    let mut failed = false;
+    loop {
+        let pause = match asker.round(&nodes, &facts).await {
+            Ok(()) => {
+                if std::mem::replace(&mut failed, false) {
+                    tracing::info!("what instance types take is published again");
+                }
+                PERIOD
+            }
+            Err(error) => {
+                if !std::mem::replace(&mut failed, true) {
+                    tracing::warn!(
+                        "what instance types take is not published: {error}; it is tried again"
+                    );
+                }
+                AGAIN
+            }
+        };
+        tokio::select! {
+            // After a failure the same would only fail again at once.
+            () = nodes.changed(), if !failed => tokio::time::sleep(GATHER).await,
+            () = tokio::time::sleep(pause) => {}
+        }
+    }
+}
+
+struct Asker {
+    disks: Arc<Disks>,
+    clock: Arc<dyn Clock>,
+    /// The types of instances whose Node does not say it.
+    of: BTreeMap<InstanceId, String>,
+    /// Types and instances of which the cloud says nothing, or not all, and when it was asked.
+    unknown: BTreeMap<String, Instant>,
+}
+
+impl Asker {
+    /// Asks the cloud for what is not published yet, and for all of it where that is old.
+    async fn round(&mut self, nodes: &Nodes, facts: &Facts) -> Result<(), String> {
+        let mut wanted = nodes.types();
+        wanted.extend(self.types_of(&nodes.untyped()).await?);
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        let said = facts.read().await.map_err(|error| chain(&error))?;
+        let old = is_old(&said, self.clock.now());
+        let names = match old {
+            true => wanted
+                .into_iter()
+                .chain(said.types.0.keys().cloned())
+                .collect(),
+            false => self.missing(wanted, &said.types),
+        };
+        if names.is_empty() {
+            return Ok(());
+        }
+        let deadline = Deadline::after(PATIENCE);
+        let types = self.disks.types_take(deadline, &names).await;
+        let types = types.map_err(|error| chain(&error))?;
+        self.note_unknown(&names, &types);
+        let now = old.then(|| self.clock.now());
+        let said = facts
+            .add(&types, now)
+            .await
+            .map_err(|error| chain(&error))?;
+        let names: Vec<&str> = types.0.keys().map(String::as_str).collect();
+        tracing::info!(
+            asked = names.join(","),
+            known = said.types.0.len(),
+            "what instance types take is published"
+        );
+        Ok(())
+    }
+
+    /// The types of instances, of which each is asked for once.
+    async fn types_of(&mut self, untyped: &BTreeSet<InstanceId>) -> Result<Vec<String>, String> {
+        self.of.retain(|id, _| untyped.contains(id));
+        let new = untyped.iter().filter(|id| !self.of.contains_key(*id));
+        let new: BTreeSet<InstanceId> =
+            new.filter(|id| self.is_due(id.as_str())).cloned().collect();
+        if !new.is_empty() {
+            let deadline = Deadline::after(PATIENCE);
+            let types = self.disks.types_of(deadline, &new).await;
+            self.of.extend(types.map_err(|error| chain(&error))?);
+            let silent = new.iter().filter(|id| !self.of.contains_key(*id));
+            let now = Instant::now();
+            self.unknown.extend(silent.map(|id| (id.to_string(), now)));
+        }
+        Ok(self.of.values().cloned().collect())
+    }
+
+    /// Those that are not published, or not with all that there is to know. What the cloud could not say is asked again
+    /// after a while.
+    fn missing(&self, wanted: BTreeSet<String>, published: &InstanceTypes) -> BTreeSet<String> {
+        let is_missing = |name: &String| {
+            let takes = published.0.get(name);
+            takes.is_none_or(|takes| takes.categories.is_empty())
+        };
+        let wanted = wanted.into_iter();
+        let missing = wanted.filter(|name| is_missing(name) && self.is_due(name));
+        missing.collect()
+    }
+
+    /// Whether it may be asked for; not when the cloud has just had no answer.
+    fn is_due(&self, about: &str) -> bool {
+        let asked = self.unknown.get(about);
+        asked.is_none_or(|asked| asked.elapsed() >= PERIOD)
+    }
+
+    fn note_unknown(&mut self, asked: &BTreeSet<String>, types: &InstanceTypes) {
+        let now = Instant::now();
+        for name in asked {
+            match types.0.get(name) {
+                Some(takes) if !takes.categories.is_empty() => {
+                    self.unknown.remove(name);
+                }
+                Some(_) => {
+                    self.unknown.insert(name.clone(), now);
+                }
+                None => {
+                    tracing::warn!(
+                        instance_type = name,
+                        "the cloud does not say how many disks it takes"
+                    );
+                    self.unknown.insert(name.clone(), now);
+                }
+            }
+        }
+    }
+}
+
+/// Whether the cloud should be asked for all of it again. Times of a clock that was wrong are old too.
+fn is_old(said: &Said, now: Timestamp) -> bool {
+    let age = said.asked.map(|asked| now.duration_since(asked));
+    age.is_none_or(|age| age >= OLD || age.is_negative())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_of_half_a_day_ago_or_of_the_future_are_old() {
+        let now: Timestamp = "2026-11-21T12:00:00Z".parse().unwrap();
+        for (asked, old) in [
+            (None, true),
+            (Some(now), false),
+            (Some(now - SignedDuration::from_hours(11)), false),
+            (Some(now - SignedDuration::from_hours(13)), true),
+            (Some(now + SignedDuration::from_hours(1)), true),
+        ] {
+            let types = InstanceTypes::default();
+            assert_eq!(is_old(&Said { types, asked }, now), old, "{asked:?}");
+        }
+    }
+}

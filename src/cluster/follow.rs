@@ -1,0 +1,91 @@
+//! Following all objects of a kind, for as long as the process runs.
+
+use std::fmt::Debug;
+use std::pin::pin;
+
+use kube::runtime::WatchStreamExt;
+use kube::runtime::watcher::{self, Event, watcher};
+use kube::{Api, Resource, ResourceExt};
+use serde::de::DeserializeOwned;
+use tokio_stream::StreamExt;
+
+use super::error::code;
+use crate::base::chain::chain;
+
+/// How many objects a page of a list has: what is parsed at once is all that they cost.
+const PAGE: u32 = 200;
+
+/// What was seen.
+#[derive(Debug)]
+pub(super) enum Seen<K> {
+    /// All that there are: whatever is not among them is gone.
+    All(Vec<(String, K)>),
+    /// It is so now.
+    One(String, K),
+    /// It is gone.
+    Gone(String),
+}
+
+/// Tells of all objects, then of each change. `keep` takes of an object what is wanted of it; the rest is dropped at once.
+/// An API server that is away is tried again, later and later up to 30 s; that is said once, and when it is over.
+pub(super) async fn follow<K, T>(
+    what: &'static str,
+    api: Api<K>,
+    keep: impl Fn(&K) -> T + Send,
+    mut see: impl FnMut(Seen<T>) + Send,
+) where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+    T: Send,
+{
+    let config = watcher::Config::default().page_size(PAGE);
+    let mut events = pin!(watcher(api, config).default_backoff());
+    let mut all = Vec::new();
+    let mut lost = false;
+    while let Some(event) = events.next().await {
+        match event {
+            Err(error) => {
+                if !std::mem::replace(&mut lost, true) {
+                    tracing::warn!(
+                        what,
+                        "{}: what is known of them counts until they can be watched again{}",
+                        chain(&error),
+                        advice(&error)
+                    );
+                }
+                continue;
+            }
+            Ok(Event::Init) => {
+                all.clear();
+                // The list is not there yet.
+                continue;
+            }
+            Ok(Event::InitApply(object)) => {
+                all.push((object.name_any(), keep(&object)));
+                continue;
+            }
+            Ok(Event::InitDone) => see(Seen::All(std::mem::take(&mut all))),
+            Ok(Event::Apply(object)) => see(Seen::One(object.name_any(), keep(&object))),
+            Ok(Event::Delete(object)) => see(Seen::Gone(object.name_any())),
+        }
+        if std::mem::replace(&mut lost, false) {
+            tracing::info!(what, "they can be watched again");
+        }
+    }
+}
+
+/// What to do about a refusal; nothing about an API server that is away.
+fn advice(error: &watcher::Error) -> &'static str {
+    let refused = match error {
+        watcher::Error::InitialListFailed(error)
+        | watcher::Error::WatchStartFailed(error)
+        | watcher::Error::WatchFailed(error) => code(error),
+        watcher::Error::WatchError(status) => Some(status.code),
+        watcher::Error::NoResourceVersion => None,
+    };
+    match refused {
+        Some(401 | 403) => {
+            "; grant the ServiceAccount list and watch of them (docs/reference/kubernetes-rights.md)"
+        }
+        _ => "",
+    }
+}

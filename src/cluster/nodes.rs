@@ -1,0 +1,349 @@
+//! The nodes of the cluster, as far as the driver is concerned: which instance is which node, of which type, and whether
+//! it still carries the taint of a node that is not ready.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::storage::v1::CSINode;
+use kube::Api;
+use kube::api::ApiResource;
+use kube::core::Object;
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
+
+use super::Cluster;
+use super::follow::{Seen, follow};
+use crate::base::Tasks;
+use crate::model::{DriverName, InstanceId};
+
+/// The label that says of which type a node is. The cloud's controller, or whoever installs the node, puts it there.
+const TYPE_LABEL: &str = "node.kubernetes.io/instance-type";
+
+/// How types of the cloud begin; other nodes (virtual ones, of another cloud) are left out.
+const OURS: &str = "ecs.";
+
+/// What is wanted of the cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wanted {
+    /// The driver whose nodes these are.
+    pub driver: DriverName,
+    /// Whether the Nodes themselves are watched: their types and taints.
+    pub nodes: bool,
+    /// The key of the startup taint, where there is one.
+    pub taint: Option<String>,
+}
+
+/// The part of a Node that is read. The rest, which is most of it, is skipped while it is parsed.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub(super) struct Spec {
+    #[serde(default)]
+    pub(super) taints: Vec<Taint>,
+}
+
+/// A taint, with all that it has: what is written back must be what was there.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Taint {
+    pub(super) key: String,
+    #[serde(flatten)]
+    rest: serde_json::Map<String, serde_json::Value>,
+}
+
+/// A Node without what is not read.
+pub(super) type Slim = Object<Spec, IgnoredAny>;
+
+/// All Nodes.
+pub(super) fn slim(cluster: &Cluster) -> Api<Slim> {
+    Api::all_with(cluster.client(), &ApiResource::erase::<Node>(&()))
+}
+
+/// What is kept of a Node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Machine {
+    instance_type: Option<String>,
+    tainted: bool,
+}
+
+/// What is kept of a CSINode that has the driver.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Driven {
+    id: InstanceId,
+    /// Whether the cluster was told how many volumes it takes.
+    counted: bool,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// By name; none until all have been listed once.
+    machines: Option<BTreeMap<String, Machine>>,
+    driven: Option<BTreeMap<String, Driven>>,
+}
+
+/// The nodes, kept up to date by watching. Clones share them.
+#[derive(Debug, Clone)]
+pub struct Nodes(watch::Receiver<State>);
+
+/// A node on which the driver is registered and the startup taint still is.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Waiting {
+    /// The Node's name.
+    pub node: String,
+    /// Whether the scheduler knows how many volumes it takes.
+    pub counted: bool,
+}
+
+impl Nodes {
+    /// Starts to watch. It goes on as long as the process runs.
+    #[must_use]
+    pub fn watch(cluster: &Cluster, wanted: &Wanted) -> Self {
+        let (sender, receiver) = watch::channel(State::default());
+        let tasks = Tasks::default();
+        if wanted.nodes {
+            let (sender, taint) = (sender.clone(), wanted.taint.clone());
+            tasks.start(follow(
+                "Nodes",
+                slim(cluster),
+                move |node| machine(node, taint.as_deref()),
+                move |seen| note(&sender, seen, |state| &mut state.machines),
+            ));
+        }
+        let driver = wanted.driver.clone();
+        let api: Api<CSINode> = Api::all(cluster.client());
+        tasks.start(follow(
+            "CSINodes",
+            api,
+            move |node| driven(node, &driver),
+            move |seen| note(&sender, flat(seen), |state| &mut state.driven),
+        ));
+        Self(receiver)
+    }
+
+    /// Returns when something has changed since the last time.
+    pub async fn changed(&mut self) {
+        if self.0.changed().await.is_err() {
+            // Nobody watches any more: the process ends.
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// The name of the Node that is this instance; none where that is not known.
+    #[must_use]
+    pub fn name_of(&self, id: &InstanceId) -> Option<String> {
+        let state = self.0.borrow();
+        let mut driven = state.driven.iter().flatten();
+        let found = driven.find(|(_, driven)| driven.id == *id);
+        found.map(|(name, _)| name.clone())
+    }
+
+    /// The instance types that Nodes say they are of. A Node says it before the driver is there.
+    #[must_use]
+    pub fn types(&self) -> BTreeSet<String> {
+        let state = self.0.borrow();
+        let machines = state.machines.iter().flatten();
+        machines
+            .filter_map(|(_, machine)| machine.instance_type.clone())
+            .collect()
+    }
+
+    /// Instances that have the driver, and whose Node does not say of which type it is.
+    #[must_use]
+    pub fn untyped(&self) -> BTreeSet<InstanceId> {
+        let state = self.0.borrow();
+        let (Some(machines), Some(driven)) = (&state.machines, &state.driven) else {
+            return BTreeSet::new();
+        };
+        let untyped = driven.iter().filter(|(name, _)| {
+            let machine = machines.get(*name);
+            machine.is_none_or(|machine| machine.instance_type.is_none())
+        });
+        untyped.map(|(_, driven)| driven.id.clone()).collect()
+    }
+
+    /// The nodes that wait for their startup taint to be taken off.
+    #[must_use]
+    pub fn waiting(&self) -> BTreeSet<Waiting> {
+        let state = self.0.borrow();
+        let machines = state.machines.iter().flatten();
+        let tainted = machines.filter(|(_, machine)| machine.tainted);
+        tainted
+            .filter_map(|(name, _)| {
+                let driven = state.driven.as_ref()?.get(name)?;
+                Some(Waiting {
+                    node: name.clone(),
+                    counted: driven.counted,
+                })
+            })
+            .collect()
+    }
+}
+
+fn machine(node: &Slim, taint: Option<&str>) -> Machine {
+    let labels = node.metadata.labels.as_ref();
+    let instance_type = labels.and_then(|labels| labels.get(TYPE_LABEL));
+    let is_taint = |one: &Taint| Some(one.key.as_str()) == taint;
+    Machine {
+        instance_type: instance_type.filter(|name| name.starts_with(OURS)).cloned(),
+        tainted: node.spec.taints.iter().any(is_taint),
+    }
+}
+
+fn driven(node: &CSINode, driver: &DriverName) -> Option<Driven> {
+    let mut drivers = node.spec.drivers.iter();
+    let found = drivers.find(|one| one.name == driver.as_str())?;
+    Some(Driven {
+        // A name that no instance has was not given by this driver.
+        id: found.node_id.parse().ok()?,
+        counted: found
+            .allocatable
+            .as_ref()
+            .is_some_and(|limit| limit.count.is_some()),
+    })
+}
+
+/// Without those that have nothing to keep.
+fn flat<T>(seen: Seen<Option<T>>) -> Seen<T> {
+    match seen {
+        Seen::All(all) => {
+            let all = all.into_iter();
+            Seen::All(all.filter_map(|(name, one)| Some((name, one?))).collect())
+        }
+        Seen::One(name, Some(one)) => Seen::One(name, one),
+        Seen::One(name, None) | Seen::Gone(name) => Seen::Gone(name),
+    }
+}
+
+/// Keeps what was seen, and wakes who waits only where that is something new.
+fn note<T: PartialEq>(
+    sender: &watch::Sender<State>,
+    seen: Seen<T>,
+    part: impl Fn(&mut State) -> &mut Option<BTreeMap<String, T>>,
+) {
+    sender.send_if_modified(|state| {
+        let part = part(state);
+        match seen {
+            Seen::All(all) => {
+                let all = Some(all.into_iter().collect());
+                std::mem::replace(part, all) != *part
+            }
+            Seen::One(name, one) => {
+                let before = part.get_or_insert_default().insert(name.clone(), one);
+                before.as_ref() != part.as_ref().and_then(|part| part.get(&name))
+            }
+            Seen::Gone(name) => part
+                .as_mut()
+                .is_some_and(|part| part.remove(&name).is_some()),
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const KEY: &str = "x/not-ready";
+
+    fn seen_machine(body: serde_json::Value) -> Machine {
+        let node: Slim = serde_json::from_value(body).unwrap();
+        machine(&node, Some(KEY))
+    }
+
+    fn seen_driven(drivers: &serde_json::Value) -> Option<Driven> {
+        let body = json!({"metadata": {"name": "n"}, "spec": {"drivers": drivers}});
+        let node: CSINode = serde_json::from_value(body).unwrap();
+        driven(&node, &DriverName::default())
+    }
+
+    fn ours(id: &str, count: Option<u32>) -> Option<Driven> {
+        let name = DriverName::default();
+        let driver = json!({"name": name.as_str(), "nodeID": id, "topologyKeys": null,
+            "allocatable": count.map(|count| json!({"count": count}))});
+        seen_driven(&json!([{"name": "other", "nodeID": "x", "topologyKeys": []}, driver]))
+    }
+
+    #[test]
+    fn of_a_node_type_and_taint_are_kept() {
+        let node = |labels: serde_json::Value, taints: serde_json::Value| {
+            seen_machine(json!({
+                "apiVersion": "v1", "kind": "Node", "metadata": {"name": "n", "labels": labels},
+                "spec": {"taints": taints, "podCIDR": "10.0.0.0/24"},
+                "status": {"images": [{"names": ["a"], "sizeBytes": 1}], "conditions": []},
+            }))
+        };
+        let ecs = node(
+            json!({TYPE_LABEL: "ecs.g6.large"}),
+            json!([{"key": KEY, "effect": "NoExecute"}]),
+        );
+        let wanted = Machine {
+            instance_type: Some("ecs.g6.large".to_owned()),
+            tainted: true,
+        };
+        assert_eq!(ecs, wanted);
+        let other = node(
+            json!({TYPE_LABEL: "eci"}),
+            json!([{"key": "y", "effect": "NoExecute"}]),
+        );
+        assert_eq!((other.instance_type, other.tainted), (None, false));
+        // As one looks that has nothing yet.
+        let bare = seen_machine(json!({"metadata": {"name": "n"}, "spec": {}}));
+        assert_eq!((bare.instance_type, bare.tainted), (None, false));
+    }
+
+    #[test]
+    fn of_a_csinode_only_this_driver_counts() {
+        assert!(!ours("i-1", None).unwrap().counted);
+        assert!(ours("i-1", Some(0)).unwrap().counted);
+        assert_eq!(ours("not an id", None), None);
+        assert_eq!(
+            seen_driven(&json!([{"name": "other", "nodeID": "i-1", "topologyKeys": []}])),
+            None
+        );
+    }
+
+    #[test]
+    fn what_is_seen_is_known_until_it_is_gone_and_only_news_wakes() {
+        let (sender, receiver) = watch::channel(State::default());
+        let mut nodes = Nodes(receiver);
+        let mut news = || {
+            let is_news = nodes.0.has_changed().unwrap();
+            nodes.0.mark_unchanged();
+            is_news
+        };
+        let machine = |instance_type: Option<&str>| Machine {
+            instance_type: instance_type.map(str::to_owned),
+            tainted: true,
+        };
+        let see_machine = |seen| note(&sender, seen, |state| &mut state.machines);
+        let see_driven = |seen| note(&sender, flat(seen), |state| &mut state.driven);
+        see_machine(Seen::All(vec![
+            ("a".to_owned(), machine(Some("ecs.x"))),
+            ("b".to_owned(), machine(None)),
+        ]));
+        assert!(news());
+        see_machine(Seen::One("a".to_owned(), machine(Some("ecs.x"))));
+        assert!(!news());
+        see_driven(Seen::One("a".to_owned(), ours("i-a", None)));
+        see_driven(Seen::One("b".to_owned(), ours("i-b", Some(3))));
+        assert!(news());
+        let known = Nodes(sender.subscribe());
+        assert_eq!(known.name_of(&"i-b".parse().unwrap()).as_deref(), Some("b"));
+        assert_eq!(known.types(), ["ecs.x".to_owned()].into());
+        assert_eq!(known.untyped(), ["i-b".parse().unwrap()].into());
+        let waiting = |name: &str, counted| Waiting {
+            node: name.to_owned(),
+            counted,
+        };
+        assert_eq!(
+            known.waiting(),
+            [waiting("a", false), waiting("b", true)].into()
+        );
+
+        // The driver leaves a, and b leaves the cluster while nobody watched.
+        see_driven(Seen::One("a".to_owned(), None));
+        see_driven(Seen::Gone("never".to_owned()));
+        assert_eq!(known.name_of(&"i-a".parse().unwrap()), None);
+        see_machine(Seen::All(vec![("a".to_owned(), machine(None))]));
+        assert!(known.types().is_empty() && known.waiting().is_empty());
+    }
+}

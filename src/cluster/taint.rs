@@ -1,0 +1,136 @@
+//! The startup taint: nodes join the cluster with it, so that no pod comes before its volumes can be mounted, and lose it
+//! when the driver is registered there.
+//!
+//! It is the controller that takes it off. A node would need the right to change Nodes, and that right cannot be limited to its
+//! own: whoever took over one machine could then change all of them.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use kube::Api;
+use kube::api::{Patch, PatchParams};
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::access::soon;
+use super::error::{code, is_conflict};
+use super::nodes::{Nodes, Slim, slim};
+use super::{Cluster, Error, Result};
+use crate::base::chain::chain;
+
+/// How long a registered node may take to say how many volumes it takes, where it is expected to: kubelet brings what is published
+/// to the node within a minute or so, and asks the node again every minute.
+const COUNT: Duration = Duration::from_mins(3);
+
+/// How often it is looked again while nodes wait.
+const LOOK: Duration = Duration::from_secs(5);
+
+/// How long a node is let be at most after failures.
+const LONGEST_PAUSE: Duration = Duration::from_mins(1);
+
+/// How often a write is tried that others keep overtaking: kubelet and controllers are busy with a node that starts.
+const TRIES: usize = 5;
+
+/// Takes the taint of this key off every node on which the driver is registered, for as long as the process runs. Where
+/// `counts` is set, a node also gets some time to tell its limit: pods that come before that may be more than it can take.
+pub async fn take_off(cluster: Cluster, mut nodes: Nodes, key: String, counts: bool) {
+    let mut known: HashMap<String, Patience> = HashMap::new();
+    loop {
+        let waiting = nodes.waiting();
+        known.retain(|name, _| waiting.iter().any(|one| one.node == *name));
+        for one in &waiting {
+            let patience = known.entry(one.node.clone()).or_default();
+            if patience.lets_try(counts && !one.counted) {
+                match remove(&cluster, &one.node, &key).await {
+                    Ok(true) => {
+                        tracing::info!(
+                            node = one.node,
+                            taint = key,
+                            "ready: the taint is taken off"
+                        );
+                    }
+                    Ok(false) => {}
+                    Err(error) => patience.failed(&one.node, &error),
+                }
+            }
+        }
+        if waiting.is_empty() {
+            nodes.changed().await;
+        } else {
+            // A node that was just done is still seen with its taint for a moment.
+            tokio::select! {
+                () = nodes.changed() => {}
+                () = tokio::time::sleep(LOOK) => {}
+            }
+        }
+    }
+}
+
+/// What is known of one node that waits.
+#[derive(Debug)]
+struct Patience {
+    /// When it was first seen to wait.
+    begun: Instant,
+    /// How long it is let be after a failure, and until when.
+    pause: Duration,
+    next: Instant,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self {
+            begun: Instant::now(),
+            pause: Duration::ZERO,
+            next: Instant::now(),
+        }
+    }
+}
+
+impl Patience {
+    /// Whether it is time; `uncounted` says that its limit is still expected.
+    fn lets_try(&self, uncounted: bool) -> bool {
+        Instant::now() >= self.next && !(uncounted && self.begun.elapsed() < COUNT)
+    }
+
+    /// Said once; tried again ever later.
+    fn failed(&mut self, node: &str, error: &Error) {
+        if self.pause.is_zero() {
+            tracing::warn!(node, "{}; it is tried again", chain(error));
+        }
+        self.pause = (self.pause * 2).clamp(LOOK, LONGEST_PAUSE);
+        self.next = Instant::now() + self.pause;
+    }
+}
+
+/// Takes the taint off this node; says whether it was there.
+async fn remove(cluster: &Cluster, name: &str, key: &str) -> Result<bool> {
+    let api: Api<Slim> = slim(cluster);
+    let step = format!("take the taint {key} off Node {name}");
+    for _ in 0..TRIES {
+        let node = match soon().bound(api.get(name)).await {
+            Ok(Ok(node)) => node,
+            // It has left.
+            Ok(Err(error)) if code(&error) == Some(404) => return Ok(false),
+            Ok(Err(error)) => return Err(Error::of(&step, Ok(error))),
+            Err(late) => return Err(Error::of(&step, Err(late))),
+        };
+        let taints = node.spec.taints;
+        let others: Vec<_> = taints.iter().filter(|taint| taint.key != key).collect();
+        if others.len() == taints.len() {
+            return Ok(false);
+        }
+        // The list as a whole, and only if nobody has changed the node since: a taint that came meanwhile must stay.
+        let patch = Patch::Merge(json!({
+            "metadata": {"resourceVersion": node.metadata.resource_version},
+            "spec": {"taints": others},
+        }));
+        let params = PatchParams::default();
+        match soon().bound(api.patch(name, &params, &patch)).await {
+            Ok(Ok(_)) => return Ok(true),
+            Ok(Err(error)) if is_conflict(&error) => {}
+            Ok(Err(error)) => return Err(Error::of(&step, Ok(error))),
+            Err(late) => return Err(Error::of(&step, Err(late))),
+        }
+    }
+    Err(Error::Conflict { step })
+}
