@@ -45,7 +45,8 @@ fn two_releases_share_no_directory_and_no_socket_of_a_machine() {
             .find(|object| object.kind == "DaemonSet")
             .unwrap();
         let volumes = list(node.pod().unwrap(), "/volumes").into_iter();
-        let paths = volumes.map(|volume| text(volume, "/hostPath/path").to_owned());
+        let paths = volumes.filter_map(|volume| volume.pointer("/hostPath/path")?.as_str());
+        let paths = paths.map(str::to_owned);
         let args = texts(node.containers()[0].body, "/args");
         let sockets = args
             .iter()

@@ -148,7 +148,13 @@ fn no_pod_sees_the_processes_of_its_machine_and_its_network_only_if_asked() {
 }
 
 #[test]
-fn the_token_of_the_controller_is_for_its_sidecars_only() {
+fn the_token_of_the_controller_is_only_for_who_calls_the_api_server() {
+    let flags = [
+        "--instance-types-config-map=",
+        "--events",
+        "--startup-taint=",
+    ];
+    let mut drivers = BTreeSet::new();
     let objects = all();
     let controllers = objects.iter().filter(|object| object.kind == "Deployment");
     report(controllers.flat_map(|controller| {
@@ -160,12 +166,21 @@ fn the_token_of_the_controller_is_for_its_sidecars_only() {
             controller.at()
         );
         let containers = controller.containers().into_iter();
-        containers.filter_map(|container| {
+        let wrong = containers.filter_map(|container| {
             let mounts = list(container.body, "/volumeMounts");
             let has = mounts.iter().any(|mount| text(mount, "/name") == "api");
-            (has != container.name.starts_with("csi-")).then(|| container.at())
-        })
+            let args = texts(container.body, "/args");
+            let asks = args
+                .iter()
+                .any(|arg| flags.iter().any(|flag| arg.starts_with(flag)));
+            if container.name == "diskplugin" {
+                drivers.insert(has);
+            }
+            (has != (container.name.starts_with("csi-") || asks)).then(|| container.at())
+        });
+        wrong.collect::<Vec<_>>()
     }));
+    assert_eq!(drivers.len(), 2, "variants with and without are needed");
 }
 
 #[test]
@@ -277,6 +292,32 @@ fn what_nodes_are_told_of_instance_types_is_what_they_read() {
     let types = InstanceTypes::parse(text(&config.body, "/data/instance-types.json")).unwrap();
     assert_eq!(types.0["ecs.g6.large"].disk_quantity, 17);
     assert_eq!(types.0["ecs.g6.large"].categories.len(), 2);
+}
+
+#[test]
+fn the_controller_may_write_what_its_nodes_read_and_no_other_object() {
+    let objects = variant("least");
+    let find = |kind: &str| objects.iter().find(|object| object.kind == kind).unwrap();
+    let controller = find("Deployment").containers();
+    let args = texts(controller[0].body, "/args");
+    let name = args
+        .iter()
+        .find_map(|arg| arg.strip_prefix("--instance-types-config-map="))
+        .unwrap();
+    let map = find("ConfigMap");
+    assert_eq!(map.name, name);
+    // What it wrote must outlive an upgrade.
+    assert_eq!(map.body.get("data"), None);
+    let volumes = list(find("DaemonSet").pod().unwrap(), "/volumes");
+    let mounted = volumes.iter().find_map(|volume| volume.get("configMap"));
+    assert_eq!(*mounted.unwrap(), json!({"name": name, "optional": true}));
+    let rules = list(&find("Role").body, "/rules");
+    let rule = rules
+        .iter()
+        .find(|rule| texts(rule, "/resources") == ["configmaps"])
+        .unwrap();
+    assert_eq!(texts(rule, "/resourceNames"), [name]);
+    assert_eq!(texts(rule, "/verbs"), ["get", "patch"]);
 }
 
 #[test]

@@ -1,7 +1,5 @@
 //! The rights of the chart are those of the reference page, and no Secret is among them.
 
-use std::collections::BTreeSet;
-
 use crate::render::{Object, all, list, read, root, texts, variant};
 use crate::report;
 
@@ -80,7 +78,12 @@ fn nothing_of_a_node_and_no_workload_can_be_changed() {
                         "csinodes.storage.k8s.io",
                         "storageclasses.storage.k8s.io",
                     ];
-                    kept.contains(&resource.as_str()) && !reads
+                    // The one exception: the startup taint, by the controller, where it is asked for.
+                    let taint = resource == "nodes"
+                        && *given == ["get", "list", "watch", "patch"]
+                        && role.name.ends_with("-driver")
+                        && ["full", "oidc"].contains(&role.variant.as_str());
+                    kept.contains(&resource.as_str()) && !reads && !taint
                 });
                 wrong
                     .map(|rule| format!("{}: {rule:?}", role.at()))
@@ -89,44 +92,67 @@ fn nothing_of_a_node_and_no_workload_can_be_changed() {
     );
 }
 
+/// A row of the table: role, resource and verbs.
+type Row = (String, String, String);
+
+/// All rights of a variant, in its order.
+fn rows(name: &str) -> Vec<Row> {
+    let objects = variant(name);
+    let roles = objects.iter().filter(|object| is_role(object));
+    let rows = roles.flat_map(|role| {
+        let rules = rules(role).into_iter();
+        rules.map(|(resource, verbs)| (short(role), resource, verbs.join(", ")))
+    });
+    rows.collect()
+}
+
 /// The table that the page must have: each right of each role, with all that values can add.
 fn table() -> String {
-    let without: BTreeSet<(String, String)> = variant("least")
+    let (least, full) = (rows("least"), rows("full"));
+    let more: Vec<Row> = least
         .iter()
-        .filter(|object| is_role(object))
-        .flat_map(|role| {
-            rules(role)
-                .into_iter()
-                .map(|(resource, _)| (short(role), resource))
-        })
+        .filter(|row| !full.contains(row))
+        .cloned()
         .collect();
+    let mut all = [full, more].concat();
+    // The rights of a role stay together, in the order of the first of each.
+    let order: Vec<String> = all.iter().map(|(role, _, _)| role.clone()).collect();
+    all.sort_by_key(|(role, _, _)| order.iter().position(|one| one == role));
     let mut lines = vec![
         "| role | resource | verbs | only with |".to_owned(),
         "| --- | --- | --- | --- |".to_owned(),
     ];
-    let objects = variant("full");
-    for role in objects.iter().filter(|object| is_role(object)) {
-        for (resource, verbs) in rules(role) {
-            let condition = match resource.as_str() {
-                _ if without.contains(&(short(role), resource.clone())) => "",
-                name if name.contains("groupsnapshot") => "`snapshots.groups`",
-                name if name.contains("snapshot") => "`snapshots.mode`",
-                "pods" => "`sidecars.resizer.watchPods`",
-                "events" => "`snapshots.mode`",
-                other => panic!("{other}: say which value adds it"),
-            };
-            let line = format!(
-                "| {} | `{resource}` | {} | {condition} |",
-                short(role),
-                verbs.join(", ")
-            );
-            lines.push(line.replace("|  |", "| |"));
-        }
+    for row in all {
+        let condition = condition(&row, &least);
+        let (role, resource, verbs) = row;
+        let line = format!("| {role} | `{resource}` | {verbs} | {condition} |");
+        lines.push(line.replace("|  |", "| |"));
     }
     lines.join("\n")
 }
 
-/// Of which sidecar it is; that of the namespace is of all.
+/// Which values give the right; empty where all do.
+fn condition(row: &Row, least: &[Row]) -> &'static str {
+    let (role, resource, verbs) = row;
+    let is_always = least.contains(row);
+    match (role.as_str(), resource.as_str()) {
+        ("driver", "csinodes.storage.k8s.io") => {
+            "`instanceTypes.publish`, `events.enabled` or `startupTaint.enabled`"
+        }
+        ("driver", "events.events.k8s.io") => "`events.enabled`",
+        ("driver", "nodes") if verbs.contains("patch") => "`startupTaint.enabled`",
+        ("driver", "nodes") => "`instanceTypes.publish`",
+        (_, "configmaps") => "`instanceTypes.publish`; only the one of instance types, by its name",
+        _ if is_always => "",
+        (_, name) if name.contains("groupsnapshot") => "`snapshots.groups`",
+        (_, name) if name.contains("snapshot") => "`snapshots.mode`",
+        (_, "pods") => "`sidecars.resizer.watchPods`",
+        (_, "events") => "`snapshots.mode`",
+        (_, other) => panic!("{other}: say which value adds it"),
+    }
+}
+
+/// Of which sidecar it is, or of the driver; that of the namespace is of all.
 fn short(role: &Object) -> String {
     match role.kind.as_str() {
         "Role" => "all, in the release's namespace".to_owned(),

@@ -107,6 +107,32 @@ true
 {{- end -}}
 {{- end }}
 
+{{/* The ConfigMap of what instance types take: made by the values, or kept by the controller. */}}
+{{- define "diskplugin.typesMap" -}}
+{{ include "diskplugin.fullname" . }}-instance-types
+{{- end }}
+
+{{/* "true" where the controller keeps it. */}}
+{{- define "diskplugin.publishes" -}}
+{{- if and .Values.instanceTypes.publish (not .Values.node.instanceTypes) -}}
+true
+{{- end -}}
+{{- end }}
+
+{{/* "true" where nodes are told what instance types take. */}}
+{{- define "diskplugin.types" -}}
+{{- if or .Values.node.instanceTypes .Values.instanceTypes.publish -}}
+true
+{{- end -}}
+{{- end }}
+
+{{/* "true" where the driver itself calls the API server, and so needs the token. */}}
+{{- define "diskplugin.callsApi" -}}
+{{- if or (include "diskplugin.publishes" .) .Values.events.enabled .Values.startupTaint.enabled -}}
+true
+{{- end -}}
+{{- end }}
+
 {{/* Of a container that needs nothing of the machine. */}}
 {{- define "diskplugin.unprivileged" -}}
 allowPrivilegeEscalation: false
@@ -120,7 +146,7 @@ seccompProfile:
   type: RuntimeDefault
 {{- end }}
 
-{{/* A sidecar of the controller: root, key, binary, args. Only these have the token of the ServiceAccount. */}}
+{{/* A sidecar of the controller: root, key, binary, args. */}}
 {{- define "diskplugin.sidecar" -}}
 {{- $values := index .root.Values.sidecars .key -}}
 {{- $gates := list -}}
