@@ -19,6 +19,8 @@ use diskplugin::host::{Command, Exec, Linux, Processes, Roots};
 use diskplugin::node::{Node, Settings};
 use tonic::{Request, Status};
 
+use crate::loop_device::take_off;
+
 pub(crate) const MIB: u64 = 1 << 20;
 
 /// btrfs wants the most room.
@@ -36,17 +38,6 @@ pub(crate) async fn sh(line: &str) -> String {
     let deadline = Deadline::after(Duration::from_secs(60));
     let output = Processes.run(&command, deadline).await.unwrap();
     command.success(output).unwrap().stdout.trim().to_owned()
-}
-
-/// Takes a loop device off, and waits until it is: whoever has it open for a moment, such as a test beside
-/// this one that looks who uses what, keeps it.
-pub(crate) async fn take_off(device: &str) {
-    let name = device.trim_start_matches("/dev/");
-    sh(&format!(
-        "losetup -d {device}; for _ in $(seq 300); do
-            [ -e /sys/block/{name}/loop/backing_file ] || exit 0; sleep 0.1; done; exit 1"
-    ))
-    .await;
 }
 
 /// Whether this machine can run these tests; aloud when it cannot.
@@ -133,8 +124,14 @@ impl World {
         fs::read_link(self.link()).unwrap()
     }
 
-    pub(crate) async fn detach(&self) {
+    /// What happens when a disk is taken away that is in use: its device leaves with the last use.
+    pub(crate) async fn tear_out(&self) {
         sh(&format!("losetup -d {}", self.device().display())).await;
+        fs::remove_file(self.link()).unwrap();
+    }
+
+    pub(crate) async fn detach(&self) {
+        sh(&take_off(self.device().to_str().unwrap())).await;
         fs::remove_file(self.link()).unwrap();
     }
 

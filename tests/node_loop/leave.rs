@@ -89,7 +89,7 @@ async fn a_disk_whose_link_is_gone_while_it_is_mounted_still_comes_off() {
         let world = World::new(serial).await;
         world.stage(&capability).await.unwrap();
         world.publish(&capability, "target", false).await.unwrap();
-        world.detach().await;
+        world.tear_out().await;
         world.unpublish("target").await.unwrap();
         world.unstage().await.unwrap();
         assert!(!world.path("target").exists() && !is_mounted(&world.path("staging")));
@@ -238,7 +238,7 @@ async fn the_node_of_a_device_that_left_comes_off() {
     let world = World::new("nodeloop64").await;
     world.stage(&block()).await.unwrap();
     world.publish(&block(), "target", false).await.unwrap();
-    world.detach().await;
+    world.tear_out().await;
     world.unpublish("target").await.unwrap();
     world.unstage().await.unwrap();
     assert!(!world.path("target").exists());

@@ -7,6 +7,8 @@ mod expand;
 mod kit;
 mod leave;
 mod life;
+#[path = "../common/loop_device.rs"]
+mod loop_device;
 mod mark;
 mod publish;
 mod stage;

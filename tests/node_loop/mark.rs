@@ -4,7 +4,8 @@ use diskplugin::base::Deadline;
 use diskplugin::host::{Command, Exec, Output, Processes};
 use tonic::Code;
 
-use crate::kit::{AMPLE, BRIEF, World, can_run, is_mounted, sh, take_off, writer};
+use crate::kit::{AMPLE, BRIEF, World, can_run, is_mounted, sh, writer};
+use crate::loop_device::take_off;
 
 /// Attaches the disk without the fake cloud's link: nothing tells the node what it is.
 async fn attach_unnamed(world: &World) -> String {
@@ -49,14 +50,14 @@ async fn a_marked_device_is_its_disk_until_it_leaves() {
 
     world.unstage().await.unwrap();
     assert!(!is_mounted(&world.path("staging")));
-    take_off(&device).await;
+    sh(&take_off(&device)).await;
     let device = attach_unnamed(&world).await;
     let error = world.stage_within(BRIEF, &capability).await.unwrap_err();
     assert_eq!(error.code(), Code::DeadlineExceeded, "{error}");
     assert!(error.message().contains("which has left since"), "{error}");
     let listed = mark(&world, &["--list"]).await;
     assert!(listed.stdout.contains("counts no more"), "{listed:?}");
-    take_off(&device).await;
+    sh(&take_off(&device)).await;
 }
 
 #[tokio::test]

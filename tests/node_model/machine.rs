@@ -21,6 +21,7 @@ use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use tokio::runtime::Runtime;
 use tonic::{Code, Request, Status};
 
+use crate::loop_device::take_off;
 use crate::model::{Access, Answer, Call, Event, Fs, Layer, PLACES, Under, VOLUMES, World};
 use crate::see::{self, backing_file};
 
@@ -204,11 +205,6 @@ impl Machine {
         self.loops[volume] = Some(device.into());
     }
 
-    fn losetup_detach(&self, volume: usize) {
-        let device = self.loops[volume].as_ref().unwrap();
-        self.sh(&format!("losetup -d {}", device.display()));
-    }
-
     /// Does to the real world what happened to the model, and what the model says about a call.
     pub(crate) fn apply(&mut self, event: Event, after: &World) {
         match event {
@@ -243,9 +239,14 @@ impl Machine {
                 umount2(&self.place(place), MntFlags::UMOUNT_NOFOLLOW).unwrap();
             }
             Event::Attach { volume } => self.attach(volume),
-            Event::Detach { volume } => self.losetup_detach(volume),
+            Event::Detach { volume } => {
+                let device = self.loops[volume].as_ref().unwrap();
+                self.sh(&take_off(device.to_str().unwrap()));
+            }
             Event::TearOut { volume, unlink } => {
-                self.losetup_detach(volume);
+                // It leaves with its last mount.
+                let device = self.loops[volume].as_ref().unwrap();
+                self.sh(&format!("losetup -d {}", device.display()));
                 if unlink {
                     let _ = fs::remove_file(self.link(volume));
                 }

@@ -10,6 +10,8 @@
     reason = "each file of tests uses its own part of the harness"
 )]
 mod common;
+#[path = "../common/loop_device.rs"]
+mod loop_device;
 mod machine;
 mod model;
 mod see;

@@ -12,6 +12,8 @@ use diskplugin::host::{Command, Exec, Linux, Processes, Roots};
 use diskplugin::model::{Filesystem, MountFlags, Tuning};
 use diskplugin::node::{self, Access, Leave, Node, Settings, Stage, Volume};
 
+use crate::loop_device::take_off;
+
 pub(crate) const MIB: u64 = 1 << 20;
 
 /// btrfs wants the most room.
@@ -94,7 +96,7 @@ impl World {
     }
 
     pub(crate) async fn detach(&self) {
-        sh(&format!("losetup -d {}", self.device())).await;
+        sh(&take_off(&self.device())).await;
         fs::remove_file(self.link()).unwrap();
     }
 

@@ -7,4 +7,6 @@ mod cut;
 mod fsck;
 mod grow;
 mod kit;
+#[path = "../common/loop_device.rs"]
+mod loop_device;
 mod never_blank;
