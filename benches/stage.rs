@@ -41,7 +41,8 @@ impl Exec for Timed {
 }
 
 fn main() -> anyhow::Result<()> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
+    // As the node's own.
+    let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     runtime.block_on(async { Box::pin(measure()).await })

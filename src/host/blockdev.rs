@@ -9,10 +9,7 @@ use std::path::Path;
 
 use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
 
-use super::device::Device;
-use super::error::HostError;
 use super::exec::{Command, Output};
-use super::mount::check_number;
 use super::samples::{SAMPLE, places};
 use super::superblock::Stated;
 use crate::model::{Bytes, Filesystem};
@@ -126,13 +123,9 @@ pub(super) fn survey(device: &Path, size: Bytes) -> io::Result<Survey> {
 }
 
 /// Whether no superblock can be at the beginning of a device.
-pub(super) fn begins_blank(device: &Device) -> Result<bool, HostError> {
-    check_number(device)?;
-    let path = &device.path;
+pub(super) fn begins_blank(device: &mut File, size: Bytes) -> io::Result<bool> {
     let mut head = Vec::new();
-    let read = File::open(path)
-        .and_then(|mut file| read_at(&mut file, 0, SUPERBLOCKS.min(device.size.0), &mut head));
-    read.map_err(|error| HostError::io("read", path, error))?;
+    read_at(device, 0, SUPERBLOCKS.min(size.0), &mut head)?;
     Ok(first_of(&head).is_none())
 }
 

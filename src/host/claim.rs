@@ -11,15 +11,15 @@ use std::time::Duration;
 
 use tokio::time::MissedTickBehavior;
 
+use super::blockdev;
 use super::blocking::blocking;
 use super::device::Device;
 use super::error::{HostError, Result};
 use super::mount::check_number;
 use crate::base::Deadline;
 
-/// How often to look whether a device is free again; nothing tells. A deadline that is not later is one
-/// attempt.
-pub const TICK: Duration = Duration::from_millis(50);
+/// How often to look whether a device is free again; nothing tells.
+const TICK: Duration = Duration::from_millis(50);
 
 /// A device that is taken. Clones are the same claim.
 #[derive(Debug, Clone)]
@@ -71,6 +71,26 @@ pub(super) async fn claim(deadline: Deadline, device: &Device) -> Result<Claim> 
             });
         }
     }
+}
+
+pub(super) async fn claim_if_blank(deadline: Deadline, device: &Device) -> Result<Option<Claim>> {
+    let chosen = device.clone();
+    let taken = blocking(deadline, "claim", &device.path, move || {
+        check_number(&chosen)?;
+        let path = &chosen.path;
+        let failed = |error| HostError::io("read", path, error);
+        // Open until the claim is there: what was read of a device is forgotten with the last who has it open.
+        let mut glance = File::open(path).map_err(failed)?;
+        if !blockdev::begins_blank(&mut glance, chosen.size).map_err(failed)? {
+            return Ok(None);
+        }
+        // Who cannot claim it is no worse off than who found it claimed.
+        Ok(take(&chosen).unwrap_or(None))
+    });
+    Ok(taken.await?.map(|lock| Claim {
+        device: device.path.clone(),
+        lock: Arc::new(lock),
+    }))
 }
 
 /// The lock; none while somebody else has it.

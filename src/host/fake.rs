@@ -243,10 +243,6 @@ impl Host for Fake {
         })
     }
 
-    async fn begins_blank(&self, _deadline: Deadline, _device: &Device) -> Result<bool> {
-        Ok(self.state().content == Some(Content::Blank))
-    }
-
     async fn claim(&self, deadline: Deadline, device: &Device) -> Result<Claim> {
         let claimed = || HostError::Claimed {
             device: device.path.clone(),
@@ -266,6 +262,14 @@ impl Host for Fake {
         let lock = Arc::new(tempfile::tempfile().unwrap());
         self.state().claim = Arc::downgrade(&lock);
         Ok(Claim::of(device, lock))
+    }
+
+    async fn claim_if_blank(&self, _deadline: Deadline, device: &Device) -> Result<Option<Claim>> {
+        if self.state().content != Some(Content::Blank) {
+            return Ok(None);
+        }
+        let at_once = Deadline::after(Duration::ZERO);
+        Ok(self.claim(at_once, device).await.ok())
     }
 
     async fn wipe(&self, _deadline: Deadline, device: &Device) -> Result<()> {

@@ -13,6 +13,7 @@ use super::blocking::blocking;
 use super::changes::Announcer;
 use super::error::{HostError, Result};
 use super::exec::Exec;
+use super::facts::Facts;
 use super::once::Once;
 use super::serial::Serials;
 use super::{
@@ -52,6 +53,7 @@ pub struct Linux {
     serials: Serials,
     announcer: Announcer,
     once: Once,
+    facts: Facts,
 }
 
 impl Linux {
@@ -64,6 +66,7 @@ impl Linux {
             serials: Serials::default(),
             announcer: Announcer::default(),
             once: Once::default(),
+            facts: Facts::default(),
         }
     }
 
@@ -179,12 +182,8 @@ impl Host for Linux {
         })
     }
 
-    async fn begins_blank(&self, deadline: Deadline, device: &Device) -> Result<bool> {
-        let chosen = device.clone();
-        blocking(deadline, "glance at", &device.path, move || {
-            blockdev::begins_blank(&chosen)
-        })
-        .await
+    async fn claim_if_blank(&self, deadline: Deadline, device: &Device) -> Result<Option<Claim>> {
+        claim::claim_if_blank(deadline, device).await
     }
 
     async fn claim(&self, deadline: Deadline, device: &Device) -> Result<Claim> {
@@ -356,48 +355,12 @@ impl Host for Linux {
     }
 
     async fn boot_id(&self, deadline: Deadline) -> Result<String> {
-        let file = self.roots.proc.join("sys/kernel/random/boot_id");
-        let path = file.clone();
-        blocking(deadline, "read", &path, move || {
-            fs::read_to_string(&file)
-                .map(|text| text.trim().to_owned())
-                .map_err(|error| HostError::io("read", &file, error))
-        })
-        .await
+        self.facts.boot_id(deadline, &self.roots.proc).await
     }
 
     async fn may_grow_mounted_ext(&self, deadline: Deadline) -> Result<bool> {
-        let status = self.roots.proc.join("self/status");
-        let path = status.clone();
-        blocking(deadline, "read", &path, move || {
-            let text = fs::read_to_string(&status)
-                .map_err(|error| HostError::io("read", &status, error))?;
-            has_sys_resource(&text).ok_or_else(|| HostError::Format {
-                path: status,
-                reason: "there is no CapEff line".to_owned(),
-            })
-        })
-        .await
-    }
-}
-
-/// Whether `CapEff` of `/proc/self/status` holds `CAP_SYS_RESOURCE` (capability 24).
-fn has_sys_resource(status: &str) -> Option<bool> {
-    let mask = status
-        .lines()
-        .find_map(|line| line.strip_prefix("CapEff:"))?;
-    let mask = u64::from_str_radix(mask.trim(), 16).ok()?;
-    Some(mask & (1 << 24) != 0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_capability_is_read_off_the_mask() {
-        assert_eq!(has_sys_resource("CapEff:\t000001ffffffffff\n"), Some(true));
-        assert_eq!(has_sys_resource("CapEff:\t000001fffeffffff\n"), Some(false));
-        assert_eq!(has_sys_resource("Name:\tx\n"), None);
+        self.facts
+            .may_grow_mounted_ext(deadline, &self.roots.proc)
+            .await
     }
 }

@@ -10,6 +10,7 @@ use crate::base::Deadline;
 use crate::model::{Bytes, Filesystem, MountFlags};
 
 pub mod appearance;
+mod asker;
 pub mod blockdev;
 mod blocking;
 pub mod changes;
@@ -19,6 +20,7 @@ mod directory;
 pub mod entry;
 pub mod error;
 pub mod exec;
+mod facts;
 pub mod filesystem;
 pub mod flush;
 mod hang;
@@ -46,7 +48,7 @@ pub(crate) mod fake;
 pub use appearance::Appearance;
 pub use blockdev::Content;
 pub use changes::Changes;
-pub use claim::{Claim, TICK as CLAIM_TICK};
+pub use claim::Claim;
 pub use device::{Device, Number};
 pub use entry::Entry;
 pub use error::{HostError, Result};
@@ -101,12 +103,13 @@ pub trait Host: Debug + Send + Sync {
     /// What a device holds that nobody uses. An unclear answer is an error.
     async fn content(&self, deadline: Deadline, device: &Device) -> Result<Content>;
 
-    /// Whether the first bytes of a device are zero, where superblocks are: a glance, which proves nothing.
-    async fn begins_blank(&self, deadline: Deadline, device: &Device) -> Result<bool>;
-
     /// Takes a device for as long as the claim, or a command that it was given to, lives. Waits for
     /// whoever has it: a mkfs that outlived the process that began it, or udev for a moment.
     async fn claim(&self, deadline: Deadline, device: &Device) -> Result<Claim>;
+
+    /// The same at once, of a device whose first bytes are zero where superblocks are; none of another one, or while somebody has it. The
+    /// glance proves nothing.
+    async fn claim_if_blank(&self, deadline: Deadline, device: &Device) -> Result<Option<Claim>>;
 
     /// Zeroes what was found on a device that nobody uses, where [`Host::content`] looks. The only write
     /// of the driver itself to a device: whoever calls it must know whose the content is.

@@ -5,9 +5,9 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread;
 use std::time::Duration;
 
+use super::asker::Askers;
 use super::device::attribute;
 use super::error::{HostError, Result};
 use crate::model::Serial;
@@ -23,6 +23,7 @@ pub(super) struct Serials(Arc<Shared>);
 struct Shared {
     known: Mutex<HashMap<String, Known>>,
     answered: Condvar,
+    askers: Askers,
 }
 
 /// What is known of the device that has a name.
@@ -134,28 +135,28 @@ impl Serials {
 
     fn listen(self, own: PathBuf, name: String, sequence: Option<u64>) -> Result<()> {
         let path = own.clone();
-        thread::Builder::new()
-            .name("serial".to_owned())
-            .spawn(move || {
-                let told = attribute(&own).ok().flatten();
-                let mut known = self.lock();
-                // Another device may have the name by now.
-                if known
-                    .get(&name)
-                    .is_some_and(|known| known.sequence == sequence)
-                {
-                    match told.as_deref().and_then(Serial::new) {
-                        Some(serial) => {
-                            let answer = Answer::Told(serial);
-                            known.insert(name, Known { sequence, answer });
-                        }
-                        // It is asked again the next time.
-                        None => drop(known.remove(&name)),
+        let askers = self.0.askers.clone();
+        let question = move || {
+            let told = attribute(&own).ok().flatten();
+            let mut known = self.lock();
+            // Another device may have the name by now.
+            if known
+                .get(&name)
+                .is_some_and(|known| known.sequence == sequence)
+            {
+                match told.as_deref().and_then(Serial::new) {
+                    Some(serial) => {
+                        let answer = Answer::Told(serial);
+                        known.insert(name, Known { sequence, answer });
                     }
+                    // It is asked again the next time.
+                    None => drop(known.remove(&name)),
                 }
-                self.0.answered.notify_all();
-            })
-            .map(drop)
+            }
+            self.0.answered.notify_all();
+        };
+        askers
+            .ask(question)
             .map_err(|error| HostError::io("read", &path, error))
     }
 }

@@ -276,15 +276,23 @@ impl Node {
 
     async fn look(&self, volume: &Volume, verb: &'static str) -> Result<Sighting> {
         let at = Quick::new(volume, verb);
-        let mark = mark::of(&self.records, &volume.id).await;
-        let mark = mark.map_err(at.failed())?;
-        let clues = Clues {
+        let mut clues = Clues {
             serial: volume.serial.clone(),
-            name: mark.as_ref().map(|mark| mark.appearance.name().to_owned()),
+            name: None,
             directory: self.settings.device_dir.clone(),
         };
-        let traces = self.host.search(quick(), &clues).await;
-        let traces = traces.map_err(at.failed())?;
+        // Few disks are marked.
+        let (mark, traces) = tokio::join!(
+            mark::of(&self.records, &volume.id),
+            self.host.search(quick(), &clues)
+        );
+        let mark = mark.map_err(at.failed())?;
+        let mut traces = traces.map_err(at.failed())?;
+        if let Some(mark) = &mark {
+            clues.name = Some(mark.appearance.name().to_owned());
+            let again = self.host.search(quick(), &clues).await;
+            traces = again.map_err(at.failed())?;
+        }
         let unclear = |source| Error::Ambiguous {
             volume: volume.id.clone(),
             source,

@@ -9,14 +9,11 @@ use tokio::time::Instant;
 use super::observe::Quick;
 use super::{Node, Result};
 use crate::base::Deadline;
-use crate::host::{CLAIM_TICK, Claim, Content, Device};
+use crate::host::{Claim, Content, Device};
 
 /// For how long after a look nobody needs to look again. Planning and the records take a few
 /// milliseconds; a node that is busy, or its disk, makes the look old.
 const FRESH: Duration = Duration::from_millis(50);
-
-/// No time for a second attempt to claim a device ([`Host::claim`](crate::host::Host::claim)).
-const AT_ONCE: Duration = CLAIM_TICK;
 
 /// A look that found a device blank while it was claimed: no mkfs of another process ends after it
 /// and before ours. A device can be claimed once, also by the same process.
@@ -72,13 +69,8 @@ impl Node {
         deadline: Deadline,
         at: Quick<'_>,
     ) -> Result<(Content, Option<Proof>)> {
-        let begins_blank = self.host.begins_blank(deadline, device).await;
-        let claim = if begins_blank.map_err(at.failed())? {
-            let claim = self.host.claim(Deadline::after(AT_ONCE), device);
-            claim.await.ok()
-        } else {
-            None
-        };
+        let claim = self.host.claim_if_blank(deadline, device).await;
+        let claim = claim.map_err(at.failed())?;
         let content = self.host.content(deadline, device).await;
         let content = content.map_err(at.failed())?;
         let claim = claim.filter(|_| content == Content::Blank);
