@@ -6,6 +6,7 @@
 SHELL := /bin/bash
 SANITY := tests/tools/bin/csi-sanity
 HELM := tests/helm/bin/helm
+CLUSTER := tests/cluster/bin/kube
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 ARCH ?= $(if $(filter aarch64,$(shell uname -m)),arm64,amd64)
 
@@ -84,4 +85,14 @@ $(SANITY): tests/tools/go.mod tests/tools/go.sum
 
 $(HELM): tests/helm/go.mod tests/helm/go.sum tests/helm/strict/main.go
 	cd tests/helm && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o bin/ helm.sh/helm/v4/cmd/helm ./strict
+	@touch $@
+
+# Kubernetes itself is one file; without a version in it kubectl would not talk to it. The CRDs are the module's own.
+$(CLUSTER): VERSION := k8s.io/component-base/version.git
+$(CLUSTER): tests/cluster/go/go.mod tests/cluster/go/go.sum $(wildcard tests/cluster/go/*.go tests/cluster/go/*/*.go)
+	cd tests/cluster/go && CGO_ENABLED=0 go build -trimpath -o ../bin/ \
+		-ldflags '-s -w -X $(VERSION)Version=v1.36.3 -X $(VERSION)Major=1 -X $(VERSION)Minor=36' ./kube tool
+	rm -rf tests/cluster/bin/crd && mkdir tests/cluster/bin/crd
+	cd tests/cluster/go && install -m 644 -t ../bin/crd \
+		"$$(go list -m -f '{{.Dir}}' github.com/kubernetes-csi/external-snapshotter/client/v8)"/config/crd/*.k8s.io_*.yaml
 	@touch $@

@@ -36,6 +36,13 @@ impl Fake {
         Self::of(Self::command(flags).env("RUST_LOG", "trace,h2=trace")).await
     }
 
+    /// Starts one without instances, which ends when the thread that starts it ends.
+    pub(crate) async fn start_tied(flags: &[&str]) -> Self {
+        let start = Start::tied(env!("CARGO_BIN_EXE_diskplugin"));
+        let start = start.args(["mock-cloud", "--listen=127.0.0.1:0", "--nodes=0"]);
+        Self::of(start.args(flags)).await
+    }
+
     fn command(flags: &[&str]) -> Start {
         let nodes = NODES.map(|node| format!("{node}={ZONE}")).join(",");
         let start = diskplugin(["mock-cloud", "--listen=127.0.0.1:0", "--nodes", &nodes]);
@@ -84,12 +91,32 @@ impl Fake {
         answer.json().await.expect("the fake answers in JSON")
     }
 
+    /// The keys that the metadata service gives an instance for its role.
+    pub(crate) async fn role_keys(&self, node: &str) -> Value {
+        let path = "latest/meta-data/ram/security-credentials/diskplugin-node";
+        let url = format!("{}/imds/{node}/{path}", self.url);
+        let answer = self.http.get(url).send().await.expect("the fake answers");
+        answer.json().await.expect("the fake answers in JSON")
+    }
+
     /// Changes the configuration.
     pub(crate) async fn configure(&self, patch: Value) {
         let url = format!("{}/_control/config", self.url);
         let answer = self.http.patch(url).json(&patch).send().await;
         let answer = answer.expect("the fake answers");
         assert!(answer.status().is_success(), "{:?}", answer.text().await);
+    }
+
+    /// Adds, starts, stops or removes an instance, as the control path describes it.
+    pub(crate) async fn instance(&self, order: Value) {
+        let url = format!("{}/_control/instances", self.url);
+        let answer = self.http.post(url).json(&order).send().await;
+        let answer = answer.expect("the fake answers");
+        assert!(
+            answer.status().is_success(),
+            "{order}: {:?}",
+            answer.text().await
+        );
     }
 
     /// How often the action was called.

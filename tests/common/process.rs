@@ -68,6 +68,11 @@ impl Start {
         Self { command }
     }
 
+    /// Any program; the kernel ends it when the thread ends that starts it, however that comes about.
+    pub(crate) fn tied(program: &str) -> Self {
+        Self::of("setpriv").args(["--pdeathsig", "KILL", "--", program])
+    }
+
     pub(crate) fn args<A: AsRef<str>>(mut self, args: impl IntoIterator<Item = A>) -> Self {
         self.command
             .args(args.into_iter().map(|arg| arg.as_ref().to_owned()));

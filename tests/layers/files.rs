@@ -7,7 +7,13 @@ use crate::source::Source;
 const MOST_LINES: usize = 400;
 
 /// Not part of the repository.
-const NOT_OURS: &[&str] = &[".git", "target", "tests/tools/bin"];
+const NOT_OURS: &[&str] = &[
+    ".git",
+    "target",
+    "tests/tools/bin",
+    "tests/helm/bin",
+    "tests/cluster/bin",
+];
 
 /// In halves, that this file does not refuse itself.
 const UNFIT: &[(&str, &str)] = &[

@@ -1,0 +1,58 @@
+//! A loopback address that no other run has: what the kernel gives out on it stays free until it is used.
+
+use std::collections::HashSet;
+use std::net::{Ipv4Addr, TcpListener};
+use std::sync::Mutex;
+
+use uuid::Uuid;
+
+/// Whoever listens here has the address.
+const CLAIM: u16 = 15_999;
+const TRIES: usize = 100;
+
+/// An address of 127.0.0.0/8, which is this machine as a whole, held until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Address {
+    ip: Ipv4Addr,
+    given: Mutex<HashSet<u16>>,
+    _claim: TcpListener,
+}
+
+impl Address {
+    /// One that was free.
+    pub(crate) fn claim() -> Self {
+        let claimed = (0..TRIES).find_map(|_| {
+            let [a, b, c, ..] = *Uuid::new_v4().as_bytes();
+            // Neither 127.0.0.1, which everybody uses, nor an end of a block.
+            let ip = Ipv4Addr::new(127, a.clamp(1, 254), b, c.clamp(1, 254));
+            let claim = TcpListener::bind((ip, CLAIM)).ok()?;
+            Some(Self {
+                ip,
+                given: Mutex::default(),
+                _claim: claim,
+            })
+        });
+        claimed.expect("a loopback address can be bound to")
+    }
+
+    pub(crate) fn ip(&self) -> Ipv4Addr {
+        self.ip
+    }
+
+    /// A port that was not given before. Nobody else takes it: who connects does so from 127.0.0.1.
+    pub(crate) fn port(&self) -> u16 {
+        let mut given = self.given.lock().unwrap();
+        loop {
+            let free = TcpListener::bind((self.ip, 0)).expect("there are free ports");
+            let port = free.local_addr().expect("it is bound").port();
+            if given.insert(port) {
+                return port;
+            }
+        }
+    }
+
+    /// `ADDRESS:PORT` with such a port.
+    pub(crate) fn listen(&self) -> String {
+        format!("{}:{}", self.ip, self.port())
+    }
+}

@@ -1,0 +1,143 @@
+//! Which machines a volume is on, and how many volumes a machine takes.
+
+use serde_json::json;
+
+use crate::machine::SHARING;
+use crate::patience::until;
+use crate::scene::Scene;
+
+/// A volume for one node goes to another node only when the first has let go of it.
+pub(crate) async fn moved(scene: &Scene<'_>) {
+    let (one, two) = (
+        scene.machine("one", "a").await,
+        scene.machine("two", "a").await,
+    );
+    let class = scene
+        .class("one", json!({"type": "cloud_essd"}), json!({}))
+        .await;
+    scene.claim("data", &class, json!({})).await;
+    let at = |node: &str| json!({"spec": {"nodeSelector": {"kubernetes.io/hostname": node}}});
+    scene.pod("first", &["data"], at(&one.name)).await;
+    let volume = scene.bound("data").await;
+    scene.attached(&volume, &[&one]).await;
+    scene.pod("second", &["data"], at(&two.name)).await;
+    scene
+        .told("second", "FailedAttachVolume", "Multi-Attach error")
+        .await;
+    scene.attached(&volume, &[&one]).await;
+    scene.end("first").await;
+    scene.attached(&volume, &[&two]).await;
+    scene.close(&["second"], &["data"], &[&volume]).await;
+}
+
+/// A disk that was made for several nodes is on each that has a pod with it.
+pub(crate) async fn shared(scene: &Scene<'_>) {
+    let one = scene.machine_of("one", "b", SHARING).await;
+    let two = scene.machine_of("two", "b", SHARING).await;
+    let parameters = json!({"type": "cloud_essd", "multiAttach": "true"});
+    let class = scene.class("shared", parameters, json!({})).await;
+    let many = json!({"spec": {"accessModes": ["ReadWriteMany"], "volumeMode": "Block"}});
+    scene.claim("data", &class, many).await;
+    let raw = |node: &str| {
+        let container = json!({
+            "name": "c", "image": "none", "volumeDevices": [{"name": "data", "devicePath": "/dev/data"}],
+        });
+        json!({"spec": {"nodeSelector": {"kubernetes.io/hostname": node}, "containers": [container]}})
+    };
+    scene.pod("first", &["data"], raw(&one.name)).await;
+    scene.pod("second", &["data"], raw(&two.name)).await;
+    let volume = scene.bound("data").await;
+    scene.attached(&volume, &[&one, &two]).await;
+    scene.end("first").await;
+    scene.attached(&volume, &[&two]).await;
+    scene.close(&["second"], &["data"], &[&volume]).await;
+}
+
+/// The scheduler puts no pod on a machine that takes no more volumes, and does when one has left.
+pub(crate) async fn limit(scene: &Scene<'_>) {
+    let machine = scene.machine("one", "c").await;
+    assert!(machine.volumes > 0, "{machine:?} tells no limit");
+    let class = scene
+        .class("few", json!({"type": "cloud_essd"}), json!({}))
+        .await;
+    let names: Vec<String> = (0..=machine.volumes)
+        .map(|number| format!("p{number}"))
+        .collect();
+    let (last, fit) = names.split_last().unwrap();
+    for name in fit {
+        scene.claim(name, &class, json!({})).await;
+        scene.pod(name, &[name], json!({})).await;
+    }
+    let mut volumes = Vec::new();
+    for name in fit {
+        let volume = scene.bound(name).await;
+        scene.attached(&volume, &[&machine]).await;
+        volumes.push(volume);
+    }
+    scene.claim(last, &class, json!({})).await;
+    scene.pod(last, &[last], json!({})).await;
+    let path = scene.path("pods", last);
+    until("the last pod has no place", async || {
+        let pod = scene.api.get(&path).await?;
+        let conditions = pod["status"]["conditions"].as_array()?;
+        let refused = |c: &serde_json::Value| {
+            c["reason"] == "Unschedulable"
+                && c["message"]
+                    .as_str()
+                    .is_some_and(|m| m.contains("max volume count"))
+        };
+        conditions.iter().any(refused).then_some(())
+    })
+    .await;
+    scene.end(&fit[0]).await;
+    let volume = scene.bound(last).await;
+    scene.attached(&volume, &[&machine]).await;
+    volumes.push(volume);
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    scene
+        .close(&names, &names, &volumes.iter().collect::<Vec<_>>())
+        .await;
+}
+
+/// A volume of a node that is deleted, with its instance, comes to another node.
+pub(crate) async fn node_deleted(scene: &Scene<'_>) {
+    let (one, two) = (
+        scene.machine("one", "a").await,
+        scene.machine("two", "a").await,
+    );
+    let class = scene
+        .class("one", json!({"type": "cloud_essd"}), json!({}))
+        .await;
+    scene.claim("data", &class, json!({})).await;
+    let at = |node: &str| json!({"spec": {"nodeSelector": {"kubernetes.io/hostname": node}}});
+    scene.pod("first", &["data"], at(&one.name)).await;
+    let volume = scene.bound("data").await;
+    scene.attached(&volume, &[&one]).await;
+    // What kubelet says of volumes that are mounted holds a detachment up for six minutes; nothing is mounted
+    // here. It is heard with the next change of the node that comes after the attachment.
+    until("the node has the volume", async || {
+        let node = scene.api.get(&one.path()).await?;
+        node["status"]["volumesAttached"]
+            .to_string()
+            .contains(&volume.disk)
+            .then_some(())
+    })
+    .await;
+    scene
+        .api
+        .change(
+            &one.path(),
+            &json!({"metadata": {"labels": {"example.com/leaving": "yes"}}}),
+        )
+        .await;
+    scene
+        .cluster
+        .cloud
+        .instance(json!({"op": "remove", "id": one.instance}))
+        .await;
+    scene.api.delete(&one.path()).await;
+    scene.end("first").await;
+    scene.pod("second", &["data"], at(&two.name)).await;
+    scene.attached(&volume, &[&two]).await;
+    scene.close(&["second"], &["data"], &[&volume]).await;
+}

@@ -1,0 +1,160 @@
+//! What goes on while parts of it are gone: the leader, the API server, a key.
+
+use serde_json::json;
+
+use crate::cloud;
+use crate::cluster::LEASES;
+use crate::common::csi::try_connect;
+use crate::common::fake::KEY;
+use crate::path::core;
+use crate::patience::until;
+use crate::plane::NAMESPACE;
+use crate::release::{KEYS, mount};
+use crate::scene::{Scene, Volume};
+
+/// A pod that dies in the middle of an attachment leaves it to the other, which brings it to its end, once.
+pub(crate) async fn leader_killed(scene: &Scene<'_>) {
+    let cluster = scene.cluster;
+    if !cluster.names {
+        let why = "pods need names of their own, and this user may not make namespaces";
+        assert!(
+            std::env::var_os("CI").is_none_or(|ci| ci.is_empty()),
+            "{why}, and CI skips nothing"
+        );
+        println!("SKIPPED: {} because {why}", scene.name);
+        return;
+    }
+    let second = cluster.release.start(&cluster.plane, 1, true).await;
+    let socket = second.socket();
+    until("the second pod serves", async || {
+        try_connect(&socket).await.map(drop)
+    })
+    .await;
+    let name = second.name.clone();
+    let first = cluster
+        .replica
+        .lock()
+        .await
+        .replace(second)
+        .expect("there was a first pod");
+    let machine = scene.machine("one", "a").await;
+    let class = scene
+        .class("one", json!({"type": "cloud_essd"}), json!({}))
+        .await;
+    cluster
+        .cloud
+        .configure(json!({"delays": {"attach": "4s"}}))
+        .await;
+    scene.claim("data", &class, json!({})).await;
+    scene.pod("app", &["data"], json!({})).await;
+    let volume = scene.bound("data").await;
+    until("the attachment is under way", async || {
+        let disk = cloud::disk(&cluster.cloud, &volume.disk).await?;
+        (disk["attachments"][0]["link"] == "Attaching").then_some(())
+    })
+    .await;
+    first.kill().await;
+    scene.attached(&volume, &[&machine]).await;
+    cluster
+        .cloud
+        .configure(json!({"delays": {"attach": "500ms"}}))
+        .await;
+    for lease in LEASES {
+        until(&format!("{name} leads {lease}"), async || {
+            (cluster.leader(lease).await? == name).then_some(())
+        })
+        .await;
+    }
+    made_once(scene, &volume).await;
+    scene.close(&["app"], &["data"], &[&volume]).await;
+}
+
+/// An API server that is killed in the middle of it all changes nothing of the outcome.
+pub(crate) async fn apiserver_restarted(scene: &Scene<'_>) {
+    let machine = scene.machine("one", "b").await;
+    let class = scene
+        .class("one", json!({"type": "cloud_essd"}), json!({}))
+        .await;
+    for name in ["before", "after"] {
+        scene.claim(name, &class, json!({})).await;
+    }
+    scene.pod("before", &["before"], json!({})).await;
+    until("a disk is being made", async || {
+        let disks = scene.cluster.cloud.disks().await;
+        (!disks.is_empty()).then_some(())
+    })
+    .await;
+    scene.cluster.plane.restart_apiserver().await;
+    scene.pod("after", &["after"], json!({})).await;
+    let volumes = [scene.bound("before").await, scene.bound("after").await];
+    for volume in &volumes {
+        scene.attached(volume, &[&machine]).await;
+        made_once(scene, volume).await;
+    }
+    scene
+        .close(
+            &["before", "after"],
+            &["before", "after"],
+            &[&volumes[0], &volumes[1]],
+        )
+        .await;
+}
+
+/// A new key in the Secret counts in the running pod, and the old one may be switched off.
+pub(crate) async fn key_rotated(scene: &Scene<'_>) {
+    let cluster = scene.cluster;
+    let machine = scene.machine("one", "c").await;
+    // The keys of a role are the only others that this cloud takes.
+    let keys = cluster.cloud.role_keys(&machine.instance).await;
+    let text = |name: &str| {
+        keys[name]
+            .as_str()
+            .expect("the metadata service gives all three")
+            .to_owned()
+    };
+    let changed = json!({"stringData": {
+        "access-key-id": text("AccessKeyId"),
+        "access-key-secret": text("AccessKeySecret"),
+        "security-token": text("SecurityToken"),
+    }});
+    cluster
+        .plane
+        .api
+        .change(&core(NAMESPACE, &format!("secrets/{KEYS}")), &changed)
+        .await;
+    let running = cluster.replica.lock().await;
+    let replica = running.as_ref().expect("a pod runs");
+    mount(&cluster.plane, &replica.volumes.join("credentials")).await;
+    let ends = replica.container("diskplugin").ends();
+    drop(running);
+    cluster
+        .cloud
+        .configure(json!({"inactive_keys": [KEY]}))
+        .await;
+    let class = scene
+        .class("one", json!({"type": "cloud_essd"}), json!({}))
+        .await;
+    scene.claim("data", &class, json!({})).await;
+    scene.pod("app", &["data"], json!({})).await;
+    let volume = scene.bound("data").await;
+    scene.attached(&volume, &[&machine]).await;
+    scene.close(&["app"], &["data"], &[&volume]).await;
+    let running = cluster.replica.lock().await;
+    let replica = running.as_ref().expect("a pod runs");
+    assert_eq!(
+        replica.container("diskplugin").ends(),
+        ends,
+        "it was started again"
+    );
+}
+
+/// The cloud made one disk for the volume, whatever was repeated.
+async fn made_once(scene: &Scene<'_>, volume: &Volume) {
+    let audit = scene.cluster.cloud.control("audit").await;
+    let all = audit["made"].as_array().expect("a list").iter();
+    let made: Vec<_> = all
+        .filter(|made| made["action"] == "CreateDisk" && made["name"] == volume.name.as_str())
+        .collect();
+    assert_eq!(made.len(), 1, "{volume:?}: {audit}");
+    assert_eq!(made[0]["ids"], json!([volume.disk]), "{volume:?}: {made:?}");
+}

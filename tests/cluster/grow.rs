@@ -1,0 +1,88 @@
+//! Volumes that change while they are used.
+
+use serde_json::{Value, json};
+
+use crate::path::whole;
+use crate::patience::until;
+use crate::scene::Scene;
+
+/// A larger claim makes a larger disk, and leaves the filesystem to kubelet.
+pub(crate) async fn expanded(scene: &Scene<'_>) {
+    let machine = scene.machine("one", "a").await;
+    let class = scene
+        .class("one", json!({"type": "cloud_essd"}), json!({}))
+        .await;
+    scene.claim("data", &class, json!({})).await;
+    scene.pod("app", &["data"], json!({})).await;
+    let volume = scene.bound("data").await;
+    scene.attached(&volume, &[&machine]).await;
+    let path = scene.path("persistentvolumeclaims", "data");
+    let larger = json!({"spec": {"resources": {"requests": {"storage": "45Gi"}}}});
+    scene.api.change(&path, &larger).await;
+    let grown = whole(&format!("persistentvolumes/{}", volume.name));
+    until(
+        "the volume is larger, and its filesystem is to follow",
+        async || {
+            let (volume, claim) = (scene.api.get(&grown).await?, scene.api.get(&path).await?);
+            let conditions = claim["status"]["conditions"].as_array()?;
+            let waits = conditions
+                .iter()
+                .any(|c| c["type"] == "FileSystemResizePending" && c["status"] == "True");
+            (volume["spec"]["capacity"]["storage"] == "45Gi" && waits).then_some(())
+        },
+    )
+    .await;
+    assert_eq!(scene.disk(&volume).await["size"], 45);
+    scene.close(&["app"], &["data"], &[&volume]).await;
+}
+
+/// Another VolumeAttributesClass changes the disk; one that does not fit it is refused for good, and can be taken back.
+pub(crate) async fn modified(scene: &Scene<'_>) {
+    let machine = scene.machine("one", "b").await;
+    let class = scene
+        .class("auto", json!({"type": "cloud_auto"}), json!({}))
+        .await;
+    scene.claim("data", &class, named("normal")).await;
+    scene.pod("app", &["data"], json!({})).await;
+    let volume = scene.bound("data").await;
+    scene.attached(&volume, &[&machine]).await;
+    assert_eq!(iops(&scene.disk(&volume).await), 0);
+    let path = scene.path("persistentvolumeclaims", "data");
+    scene.api.change(&path, &named("fast")).await;
+    current(scene, &path, "fast").await;
+    assert_eq!(iops(&scene.disk(&volume).await), 1000);
+    scene.api.change(&path, &named("impossible")).await;
+    until("the class is infeasible", async || {
+        let claim = scene.api.get(&path).await?;
+        (claim["status"]["modifyVolumeStatus"]["status"] == "Infeasible").then_some(())
+    })
+    .await;
+    scene
+        .told("data", "VolumeModifyFailed", "CHANGE_REFUSED")
+        .await;
+    assert_eq!(iops(&scene.disk(&volume).await), 1000);
+    scene.api.change(&path, &named("normal")).await;
+    current(scene, &path, "normal").await;
+    assert_eq!(iops(&scene.disk(&volume).await), 0);
+    scene.close(&["app"], &["data"], &[&volume]).await;
+}
+
+fn named(class: &str) -> Value {
+    json!({"spec": {"volumeAttributesClassName": class}})
+}
+
+fn iops(disk: &Value) -> u64 {
+    disk["provisioned_iops"].as_u64().unwrap_or(0)
+}
+
+/// Waits until the claim has the class, and no change is under way.
+async fn current(scene: &Scene<'_>, path: &str, class: &str) {
+    until(&format!("the volume is of class {class}"), async || {
+        let claim = scene.api.get(path).await?;
+        let status = &claim["status"];
+        (status["currentVolumeAttributesClassName"] == class
+            && status["modifyVolumeStatus"].is_null())
+        .then_some(())
+    })
+    .await;
+}

@@ -1,0 +1,104 @@
+//! Disks that stay when their claim goes, and disks that were there before it.
+
+use serde_json::{Value, json};
+
+use crate::cloud;
+use crate::common::csi::{create, try_connect};
+use crate::machine::DRIVER;
+use crate::path::whole;
+use crate::patience::until;
+use crate::scene::{Scene, Volume};
+
+/// With `Retain` the disk outlives claim and volume, and a volume made by hand brings it back.
+pub(crate) async fn retained(scene: &Scene<'_>) {
+    let machine = scene.machine("one", "a").await;
+    let kept = json!({"reclaimPolicy": "Retain", "volumeBindingMode": "Immediate"});
+    let class = scene
+        .class(
+            "kept",
+            json!({"type": "cloud_essd", "zoneId": "cn-beijing-a"}),
+            kept,
+        )
+        .await;
+    scene.claim("data", &class, json!({})).await;
+    let volume = scene.bound("data").await;
+    scene
+        .api
+        .delete(&scene.path("persistentvolumeclaims", "data"))
+        .await;
+    let path = whole(&format!("persistentvolumes/{}", volume.name));
+    until(&format!("{} is released", volume.name), async || {
+        let volume = scene.api.get(&path).await?;
+        (volume["status"]["phase"] == "Released").then_some(())
+    })
+    .await;
+    scene.api.delete(&path).await;
+    until(&format!("{} is gone", volume.name), async || {
+        scene.api.get(&path).await.is_none().then_some(())
+    })
+    .await;
+    assert!(
+        cloud::disk(&scene.cluster.cloud, &volume.disk)
+            .await
+            .is_some()
+    );
+    let back = by_hand(scene, "back", &volume.disk).await;
+    scene.pod("app", &["back"], json!({})).await;
+    scene.attached(&back, &[&machine]).await;
+    scene.close(&["app"], &["back"], &[&back]).await;
+}
+
+/// A volume that names a disk by its id is attached like any other.
+pub(crate) async fn by_id(scene: &Scene<'_>) {
+    let machine = scene.machine("one", "a").await;
+    let running = scene.cluster.replica.lock().await;
+    let socket = running.as_ref().expect("a pod runs").socket();
+    drop(running);
+    let channel = try_connect(&socket).await.expect("the driver serves");
+    // Without topology it comes into the controller's own zone, `a`.
+    let disk = create(&channel, "made-elsewhere")
+        .await
+        .expect("a disk can be made");
+    let volume = by_hand(scene, "static", &disk).await;
+    scene.pod("app", &["static"], json!({})).await;
+    scene.attached(&volume, &[&machine]).await;
+    scene.close(&["app"], &["static"], &[&volume]).await;
+}
+
+/// A volume for this disk in the zone `a`, and its claim.
+async fn by_hand(scene: &Scene<'_>, claim: &str, disk: &str) -> Volume {
+    let name = format!("{}-{claim}", scene.name);
+    scene
+        .api
+        .create(
+            "/api/v1/persistentvolumes",
+            &volume(&name, &scene.name, claim, disk),
+        )
+        .await;
+    let wanted = json!({"spec": {"storageClassName": "", "volumeName": name}});
+    scene.claim(claim, "", wanted).await;
+    let bound = scene.bound(claim).await;
+    assert_eq!(
+        (bound.name.as_str(), bound.disk.as_str()),
+        (name.as_str(), disk)
+    );
+    bound
+}
+
+fn volume(name: &str, namespace: &str, claim: &str, disk: &str) -> Value {
+    json!({
+        // So that the provisioner deletes the disk with the claim.
+        "metadata": {"name": name, "annotations": {"pv.kubernetes.io/provisioned-by": DRIVER}},
+        "spec": {
+            "capacity": {"storage": "20Gi"},
+            "accessModes": ["ReadWriteOnce"],
+            "persistentVolumeReclaimPolicy": "Delete",
+            "storageClassName": "",
+            "claimRef": {"namespace": namespace, "name": claim},
+            "csi": {"driver": DRIVER, "volumeHandle": disk, "fsType": "ext4"},
+            "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [
+                {"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["cn-beijing-a"]},
+            ]}]}},
+        },
+    })
+}

@@ -1,0 +1,84 @@
+//! Every manifest of the repository, as this API server reads it.
+
+use std::path::{Path, PathBuf};
+
+use crate::scene::Scene;
+
+/// What the chart renders for each variant of values.
+pub(crate) async fn renders(scene: &Scene<'_>) {
+    accepted(scene, "tests/helm/golden", 5).await;
+}
+
+/// What the examples tell to apply.
+pub(crate) async fn examples(scene: &Scene<'_>) {
+    accepted(scene, "examples", 14).await;
+}
+
+async fn accepted(scene: &Scene<'_>, folder: &str, least: usize) {
+    let files = manifests(&Path::new(env!("CARGO_MANIFEST_DIR")).join(folder));
+    assert!(files.len() >= least, "the walk misses manifests: {files:?}");
+    let mut wrong = Vec::new();
+    for file in &files {
+        let file = file.display().to_string();
+        let said = scene.cluster.plane.kubectl([
+            "apply",
+            "--server-side",
+            "--dry-run=server",
+            "--validate=strict",
+            "--force-conflicts",
+            "--filename",
+            &file,
+        ]);
+        let said = said.await;
+        if said.code != Some(0) {
+            wrong.push(format!("{file}: {}", said.stderr));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Every YAML below a folder.
+fn manifests(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).expect("the folder is there");
+    let mut files = Vec::new();
+    for entry in entries {
+        let path = entry.expect("a folder that was opened can be read").path();
+        if path.is_dir() {
+            files.extend(manifests(&path));
+        } else if path.extension().is_some_and(|end| end == "yaml") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    files
+}
+
+/// Each container of the controller answers its liveness probe where the chart says.
+pub(crate) async fn probes(scene: &Scene<'_>) {
+    let replica = scene.cluster.replica.lock().await;
+    let replica = replica.as_ref().expect("a pod runs");
+    let http = reqwest::Client::builder()
+        .timeout(std::time::Duration::from_secs(30))
+        .no_proxy()
+        .build()
+        .unwrap();
+    let mut count = 0;
+    for container in &replica.containers {
+        for probe in &container.probes {
+            let url = format!(
+                "http://{}{probe}",
+                container.health.as_ref().expect("a probe has a port")
+            );
+            crate::patience::until(&format!("{} answers {probe}", container.name), async || {
+                let answer = http.get(&url).send().await.ok()?;
+                answer.status().is_success().then_some(())
+            })
+            .await;
+            count += 1;
+        }
+    }
+    assert!(
+        count > replica.containers.len(),
+        "only {count} probes in the chart"
+    );
+}

@@ -1,0 +1,31 @@
+//! Programs that end with this one, whatever becomes of it: the kernel ends them with the thread that starts
+//! them. The main thread and those of the runtime last as long as the test.
+
+use std::path::{Path, PathBuf};
+
+use crate::common::process::Start;
+
+/// Where the Makefile puts what is built.
+pub(crate) fn built(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/cluster/bin")
+        .join(name)
+}
+
+/// One of the parts of Kubernetes, which are one file.
+pub(crate) fn kube(part: &str) -> Start {
+    tied(&built("kube")).args([part])
+}
+
+/// Any program.
+pub(crate) fn tied(program: &Path) -> Start {
+    Start::tied(&program.display().to_string())
+}
+
+/// Any program, on a machine of this name: by it the sidecars of two pods tell themselves apart. Needs the right
+/// to make namespaces.
+pub(crate) fn on_host(host: &str, program: &Path) -> Start {
+    const NAME: &str = r#"printf %s "$0" > /proc/sys/kernel/hostname && exec "$@""#;
+    let program = program.display().to_string();
+    Start::tied("unshare").args(["--uts", "sh", "-c", NAME, host, &program])
+}

@@ -1,0 +1,246 @@
+//! A pod of the controller without kubelet: each container of its spec as a process, started again when it ends.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+
+use crate::address::Address;
+use crate::common::process::{Process, Start};
+use crate::program::{built, on_host, tied};
+
+/// Before a container that ended is started again.
+const AGAIN: Duration = Duration::from_secs(1);
+const TICK: Duration = Duration::from_millis(100);
+
+/// A running pod. Dropping it kills its processes.
+#[derive(Debug)]
+pub(crate) struct Replica {
+    pub(crate) name: String,
+    /// Its volumes, each a directory.
+    pub(crate) volumes: PathBuf,
+    pub(crate) containers: Vec<Arc<Container>>,
+    tasks: JoinSet<()>,
+}
+
+/// A container of it.
+#[derive(Debug)]
+pub(crate) struct Container {
+    pub(crate) name: String,
+    /// Address and port of its probes.
+    pub(crate) health: Option<String>,
+    /// The paths of its probes.
+    pub(crate) probes: Vec<String>,
+    program: PathBuf,
+    args: Vec<String>,
+    env: BTreeMap<String, String>,
+    host: Option<String>,
+    life: Mutex<Life>,
+}
+
+#[derive(Debug, Default)]
+struct Life {
+    running: Option<Process>,
+    /// What each process before said.
+    before: Vec<String>,
+}
+
+/// What a pod's spec leaves open.
+#[derive(Debug)]
+pub(crate) struct Place<'a> {
+    pub(crate) address: &'a Address,
+    /// Where its volumes are to be.
+    pub(crate) volumes: PathBuf,
+    pub(crate) kubeconfig: &'a str,
+    /// Whether it has a host's name of its own, as pods have.
+    pub(crate) own_name: bool,
+}
+
+impl Replica {
+    /// Starts the containers of a pod.
+    pub(crate) fn start(pod: &Value, place: &Place<'_>) -> Self {
+        let name = text(pod, "/metadata/name").to_owned();
+        let specs = pod["spec"]["containers"]
+            .as_array()
+            .expect("a pod has containers");
+        let containers = specs
+            .iter()
+            .map(|spec| Arc::new(Container::new(pod, spec, place)));
+        let containers: Vec<_> = containers.collect();
+        let mut tasks = JoinSet::new();
+        for container in &containers {
+            tasks.spawn(Arc::clone(container).keep());
+        }
+        Self {
+            name,
+            volumes: place.volumes.clone(),
+            containers,
+            tasks,
+        }
+    }
+
+    /// Where the driver serves CSI.
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.volumes.join("socket/csi.sock")
+    }
+
+    pub(crate) fn container(&self, name: &str) -> &Container {
+        let found = self
+            .containers
+            .iter()
+            .find(|container| container.name == name);
+        found.unwrap_or_else(|| panic!("no container {name} in {}", self.name))
+    }
+
+    /// Kills all of it at once, as when its machine loses power.
+    pub(crate) async fn kill(mut self) {
+        self.tasks.shutdown().await;
+        for container in &self.containers {
+            container.life().running.take();
+        }
+    }
+}
+
+impl Container {
+    fn new(pod: &Value, spec: &Value, place: &Place<'_>) -> Self {
+        let name = text(spec, "/name");
+        let volumes = volumes(spec, &place.volumes);
+        let mut health = None;
+        let args = list(spec, "args").map(|arg| {
+            let arg = arg.as_str().expect("an argument is a text");
+            if let Some((flag @ ("--http-address" | "--http-endpoint"), _)) = arg.split_once('=') {
+                let listen = place.address.listen();
+                let arg = format!("{flag}={listen}");
+                health = Some(listen);
+                return arg;
+            }
+            at(arg, &volumes)
+        });
+        let mut args: Vec<String> = args.collect();
+        let program = match name {
+            "diskplugin" => PathBuf::from(env!("CARGO_BIN_EXE_diskplugin")),
+            sidecar => {
+                args.push(format!("--kubeconfig={}", place.kubeconfig));
+                args.push("--retry-interval-start=200ms".to_owned());
+                built(sidecar)
+            }
+        };
+        let env = list(spec, "env").map(|env| (text(env, "/name").to_owned(), value(env, pod)));
+        let probes = ["livenessProbe", "readinessProbe"];
+        let probes = probes
+            .iter()
+            .filter_map(|probe| spec[probe]["httpGet"]["path"].as_str());
+        let probes = probes.map(str::to_owned).collect();
+        let host = place
+            .own_name
+            .then(|| text(pod, "/metadata/name").to_owned());
+        Self {
+            name: name.to_owned(),
+            health,
+            probes,
+            program,
+            args,
+            env: env
+                .chain([("KUBECONFIG".to_owned(), place.kubeconfig.to_owned())])
+                .collect(),
+            host,
+            life: Mutex::default(),
+        }
+    }
+
+    /// Runs it, again and again.
+    async fn keep(self: Arc<Self>) {
+        loop {
+            self.life().running = Some(self.command().spawn());
+            while !self.is_over() {
+                sleep(TICK).await;
+            }
+            sleep(AGAIN).await;
+        }
+    }
+
+    fn command(&self) -> Start {
+        let start = match &self.host {
+            Some(host) => on_host(host, &self.program),
+            None => tied(&self.program),
+        };
+        let start = start.args(&self.args);
+        self.env
+            .iter()
+            .fold(start, |start, (name, value)| start.env(name, value))
+    }
+
+    fn is_over(&self) -> bool {
+        let mut life = self.life();
+        let over = life.running.as_mut().is_none_or(Process::is_over);
+        if over && let Some(ended) = life.running.take() {
+            life.before.push(ended.stderr());
+        }
+        over
+    }
+
+    /// How often it ended by itself.
+    pub(crate) fn ends(&self) -> usize {
+        self.life().before.len()
+    }
+
+    /// What it said, also before it was started again.
+    pub(crate) fn said(&self) -> String {
+        let life = self.life();
+        let now = life.running.as_ref().map(Process::stderr);
+        let all = life.before.iter().cloned().chain(now);
+        all.collect::<Vec<_>>().join("--- started again ---\n")
+    }
+
+    fn life(&self) -> std::sync::MutexGuard<'_, Life> {
+        self.life.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Where the container sees each of its volumes, and where it is; the longest path first.
+fn volumes(spec: &Value, directory: &Path) -> Vec<(String, String)> {
+    let mounts = list(spec, "volumeMounts").map(|mount| {
+        let place = directory.join(text(mount, "/name"));
+        std::fs::create_dir_all(&place).expect("the directory can be written");
+        (
+            text(mount, "/mountPath").to_owned(),
+            place.display().to_string(),
+        )
+    });
+    let mut mounts: Vec<_> = mounts.collect();
+    mounts.sort_by_key(|(path, _)| std::cmp::Reverse(path.len()));
+    mounts
+}
+
+/// The argument, with the path of a volume where it has one.
+fn at(arg: &str, volumes: &[(String, String)]) -> String {
+    let found = volumes.iter().find(|(path, _)| arg.contains(path.as_str()));
+    found.map_or_else(
+        || arg.to_owned(),
+        |(path, place)| arg.replacen(path, place, 1),
+    )
+}
+
+/// The value of an environment variable, also one that is a field of the pod.
+fn value(env: &Value, pod: &Value) -> String {
+    if let Some(value) = env["value"].as_str() {
+        return value.to_owned();
+    }
+    let field = text(env, "/valueFrom/fieldRef/fieldPath");
+    let pointer = format!("/{}", field.replace('.', "/"));
+    text(pod, &pointer).to_owned()
+}
+
+/// A text that must be there.
+pub(crate) fn text<'a>(body: &'a Value, pointer: &str) -> &'a str {
+    let found = body.pointer(pointer).and_then(Value::as_str);
+    found.unwrap_or_else(|| panic!("no text {pointer} in {body}"))
+}
+
+fn list<'a>(body: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> {
+    body[name].as_array().into_iter().flatten()
+}

@@ -1,0 +1,181 @@
+//! Rights: what each sidecar really did, held against the role that it has, and what nobody may do.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::path::{group, grouped};
+use crate::plane::NAMESPACE;
+use crate::release::{CONTROLLER, NODE};
+use crate::scene::Scene;
+
+const RBAC: &str = "rbac.authorization.k8s.io";
+
+/// One verb on one kind of resource.
+type Right = (String, String);
+
+/// No ServiceAccount of the chart can read a Secret, and the node's can do nothing with volumes either.
+pub(crate) async fn secrets(scene: &Scene<'_>) {
+    let mut asked = vec![
+        (NODE, "get", "nodes"),
+        (NODE, "list", "persistentvolumes"),
+        (NODE, "patch", "volumeattachments"),
+    ];
+    for account in [NODE, CONTROLLER] {
+        asked.extend(["get", "list", "watch"].map(|verb| (account, verb, "secrets")));
+    }
+    for (account, verb, resource) in asked {
+        let who = format!("--as=system:serviceaccount:{NAMESPACE}:{account}");
+        for place in ["--all-namespaces", &format!("--namespace={NAMESPACE}")] {
+            let said = scene
+                .cluster
+                .plane
+                .kubectl(["auth", "can-i", verb, resource, place, &who])
+                .await;
+            assert_eq!(
+                (said.stdout.trim(), said.code),
+                ("no", Some(1)),
+                "{account}: {verb} {resource}: {said:?}"
+            );
+        }
+    }
+    // And it can tell: what they may do is not "no".
+    let who = format!("--as=system:serviceaccount:{NAMESPACE}:{CONTROLLER}");
+    let said = scene
+        .cluster
+        .plane
+        .kubectl(["auth", "can-i", "patch", "volumeattachments", &who])
+        .await;
+    assert_eq!(
+        (said.stdout.trim(), said.code),
+        ("yes", Some(0)),
+        "{said:?}"
+    );
+}
+
+/// Nothing that was asked for was denied, and each sidecar kept to its own role. What no scenario made use of is
+/// printed: the reference says what it is for.
+pub(crate) async fn used(scene: &Scene<'_>) {
+    let common = rules(
+        scene,
+        &grouped(RBAC, NAMESPACE, &format!("roles/{CONTROLLER}")),
+    )
+    .await;
+    let calls = calls(&scene.cluster.plane.audit());
+    assert!(calls.len() > 100, "only {} calls were logged", calls.len());
+    let mut wrong = BTreeSet::new();
+    let mut unused = Vec::new();
+    let mut common_used = BTreeSet::new();
+    for sidecar in ["provisioner", "attacher", "resizer", "snapshotter"] {
+        let own = rules(
+            scene,
+            &group(
+                RBAC,
+                &format!("clusterroles/{NAMESPACE}-tier1-diskplugin-{sidecar}"),
+            ),
+        )
+        .await;
+        let mut used = BTreeSet::new();
+        for call in calls
+            .iter()
+            .filter(|call| call.by == format!("csi-{sidecar}"))
+        {
+            if call.denied {
+                wrong.insert(format!("{sidecar} was denied {:?}", call.right));
+            }
+            if own.contains(&call.right) {
+                used.insert(call.right.clone());
+            } else if call.namespace == NAMESPACE && common.contains(&call.right) {
+                common_used.insert(call.right.clone());
+            } else {
+                wrong.insert(format!(
+                    "{sidecar} did {:?} in {:?}, which its role does not give",
+                    call.right, call.namespace
+                ));
+            }
+        }
+        unused.extend(own.difference(&used).map(|right| (sidecar, right.clone())));
+    }
+    unused.extend(
+        common
+            .difference(&common_used)
+            .map(|right| ("all", right.clone())),
+    );
+    for (who, (verb, resource)) in &unused {
+        println!("not used: {who}: {verb} {resource}");
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// A call that the API server logged.
+#[derive(Debug)]
+struct Call {
+    by: String,
+    namespace: String,
+    right: Right,
+    denied: bool,
+}
+
+fn calls(log: &str) -> Vec<Call> {
+    let lines = log.lines().filter_map(|line| {
+        // The last line may be half written when the server was killed.
+        let event: Value = serde_json::from_str(line).ok()?;
+        let object = event.get("objectRef")?;
+        let part = |name: &str| object[name].as_str().unwrap_or_default().to_owned();
+        let agent = event["userAgent"].as_str().unwrap_or_default();
+        let subresource = match object["subresource"].as_str() {
+            Some(name) => format!("/{name}"),
+            None => String::new(),
+        };
+        let verb = event["verb"].as_str()?.to_owned();
+        let resource = named(
+            &format!("{}{subresource}", part("resource")),
+            &part("apiGroup"),
+        );
+        Some(Call {
+            by: agent.split('/').next().unwrap_or_default().to_owned(),
+            namespace: part("namespace"),
+            right: (verb, resource),
+            denied: event["annotations"]["authorization.k8s.io/decision"] == "forbid",
+        })
+    });
+    lines.collect()
+}
+
+/// What a role gives.
+async fn rules(scene: &Scene<'_>, path: &str) -> BTreeSet<Right> {
+    let role = scene
+        .api
+        .get(path)
+        .await
+        .unwrap_or_else(|| panic!("the chart has no {path}"));
+    let texts = |value: &Value| -> Vec<String> {
+        serde_json::from_value(value.clone()).expect("a rule has lists of texts")
+    };
+    let rules = role["rules"].as_array().expect("a role has rules").iter();
+    let rights = rules.flat_map(|rule| {
+        let (groups, verbs) = (texts(&rule["apiGroups"]), texts(&rule["verbs"]));
+        let resources = texts(&rule["resources"]).into_iter();
+        let named = resources.flat_map(move |resource| {
+            groups
+                .clone()
+                .into_iter()
+                .map(move |group| named(&resource, &group))
+        });
+        named.flat_map(move |resource| {
+            verbs
+                .clone()
+                .into_iter()
+                .map(move |verb| (verb, resource.clone()))
+        })
+    });
+    rights.collect()
+}
+
+/// `resource.group`, as the reference writes it.
+fn named(resource: &str, group: &str) -> String {
+    match group {
+        "" => resource.to_owned(),
+        group => format!("{resource}.{group}"),
+    }
+}

@@ -1,0 +1,281 @@
+//! What a scenario has for itself: a namespace, machines, classes, claims, pods; and the words to look at them.
+
+use std::sync::Mutex;
+
+use serde_json::{Value, json};
+
+use crate::api::Api;
+use crate::cloud;
+use crate::cluster::Cluster;
+use crate::machine::{DRIVER, Machine, OF, PLAIN};
+use crate::path::{core, storage, whole};
+use crate::patience::until;
+use crate::replica::text;
+
+/// After how many looks a machine says that it is there.
+const BEAT: u64 = 10;
+
+/// One scenario's part of the cluster.
+#[derive(Debug)]
+pub(crate) struct Scene<'a> {
+    pub(crate) cluster: &'a Cluster,
+    pub(crate) api: &'a Api,
+    /// The namespace, and the beginning of all its names.
+    pub(crate) name: String,
+    /// Its machines, which are still there or not.
+    machines: Mutex<Vec<Machine>>,
+    /// Its volumes and disks, for whoever reads the logs.
+    pub(crate) words: Mutex<Vec<String>>,
+}
+
+/// A volume that a claim is bound to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Volume {
+    /// Of the PersistentVolume.
+    pub(crate) name: String,
+    /// The disk's id.
+    pub(crate) disk: String,
+}
+
+impl<'a> Scene<'a> {
+    pub(crate) async fn open(cluster: &'a Cluster, name: &str) -> Self {
+        let scene = Self {
+            cluster,
+            api: &cluster.plane.api,
+            name: name.to_owned(),
+            machines: Mutex::default(),
+            words: Mutex::new(vec![name.to_owned()]),
+        };
+        let namespace = json!({"metadata": {"name": name}});
+        scene.api.create("/api/v1/namespaces", &namespace).await;
+        let account = core(name, "serviceaccounts/default");
+        let what = format!("namespace {name} takes pods");
+        until(&what, async || scene.api.get(&account).await).await;
+        scene
+    }
+
+    /// The path of an object of the core group in the namespace.
+    pub(crate) fn path(&self, kind: &str, name: &str) -> String {
+        core(&self.name, &format!("{kind}/{name}"))
+    }
+
+    /// A machine of its own in the zone of this letter.
+    pub(crate) async fn machine(&self, name: &str, letter: &str) -> Machine {
+        self.machine_of(name, letter, PLAIN).await
+    }
+
+    /// A machine of this type.
+    pub(crate) async fn machine_of(&self, name: &str, letter: &str, kind: &str) -> Machine {
+        let name = format!("{}-{name}", self.name);
+        let machine = Machine::join(self.cluster, &self.name, &name, (letter, kind)).await;
+        self.machines.lock().unwrap().push(machine.clone());
+        machine
+    }
+
+    /// A StorageClass with these parameters, bound to the first pod unless `more` says otherwise; its name.
+    pub(crate) async fn class(&self, name: &str, parameters: Value, more: Value) -> String {
+        let name = format!("{}-{name}", self.name);
+        let class = json!({
+            "metadata": {"name": name},
+            "provisioner": DRIVER,
+            "parameters": parameters,
+            "reclaimPolicy": "Delete",
+            "volumeBindingMode": "WaitForFirstConsumer",
+            "allowVolumeExpansion": true,
+        });
+        self.api
+            .create(&storage("storageclasses"), &with(class, more))
+            .await;
+        name
+    }
+
+    /// A claim of 20 GiB for one node; `more` counts before that.
+    pub(crate) async fn claim(&self, name: &str, class: &str, more: Value) {
+        let claim = json!({
+            "metadata": {"name": name},
+            "spec": {
+                "storageClassName": class,
+                "accessModes": ["ReadWriteOnce"],
+                "resources": {"requests": {"storage": "20Gi"}},
+            },
+        });
+        let path = core(&self.name, "persistentvolumeclaims");
+        self.api.create(&path, &with(claim, more)).await;
+    }
+
+    /// A pod on one of the scenario's machines that uses these claims; `more` counts before that.
+    pub(crate) async fn pod(&self, name: &str, claims: &[&str], more: Value) {
+        let volumes = claims
+            .iter()
+            .map(|claim| json!({"name": claim, "persistentVolumeClaim": {"claimName": claim}}));
+        let mounts = claims
+            .iter()
+            .map(|claim| json!({"name": claim, "mountPath": format!("/{claim}")}));
+        let pod = json!({
+            "metadata": {"name": name},
+            "spec": {
+                "nodeSelector": {OF: self.name},
+                "automountServiceAccountToken": false,
+                "containers": [{"name": "c", "image": "none", "volumeMounts": mounts.collect::<Vec<_>>()}],
+                "volumes": volumes.collect::<Vec<_>>(),
+            },
+        });
+        self.api
+            .create(&core(&self.name, "pods"), &with(pod, more))
+            .await;
+    }
+
+    /// Takes a pod away at once: there is no kubelet that would end it.
+    pub(crate) async fn end(&self, pod: &str) {
+        self.api.delete_by_force(&self.path("pods", pod)).await;
+    }
+
+    /// Waits until the claim has its volume.
+    pub(crate) async fn bound(&self, claim: &str) -> Volume {
+        let path = self.path("persistentvolumeclaims", claim);
+        let name = until(&format!("{}/{claim} is bound", self.name), async || {
+            let claim = self.api.get(&path).await?;
+            (claim["status"]["phase"] == "Bound")
+                .then(|| text(&claim, "/spec/volumeName").to_owned())
+        })
+        .await;
+        let volume = self
+            .api
+            .get(&whole(&format!("persistentvolumes/{name}")))
+            .await;
+        let volume = volume.expect("a claim is bound to what is there");
+        let disk = text(&volume, "/spec/csi/volumeHandle").to_owned();
+        self.words
+            .lock()
+            .unwrap()
+            .extend([name.clone(), disk.clone()]);
+        Volume { name, disk }
+    }
+
+    /// Waits until the pod has a node; its name.
+    pub(crate) async fn placed(&self, pod: &str) -> String {
+        let path = self.path("pods", pod);
+        until(&format!("{}/{pod} has a node", self.name), async || {
+            let pod = self.api.get(&path).await?;
+            pod["spec"]["nodeName"].as_str().map(str::to_owned)
+        })
+        .await
+    }
+
+    /// The nodes that Kubernetes believes the volume to be attached to.
+    pub(crate) async fn nodes_of(&self, volume: &Volume) -> Vec<String> {
+        let all = self.api.list(&storage("volumeattachments")).await;
+        let of = all
+            .iter()
+            .filter(|a| a["spec"]["source"]["persistentVolumeName"] == volume.name.as_str());
+        let there = of.filter(|a| a["status"]["attached"] == true);
+        there
+            .map(|a| text(a, "/spec/nodeName").to_owned())
+            .collect()
+    }
+
+    /// Waits until the volume is attached to exactly these machines, for Kubernetes and in the cloud.
+    pub(crate) async fn attached(&self, volume: &Volume, machines: &[&Machine]) {
+        let mut nodes: Vec<_> = machines.iter().map(|m| m.name.clone()).collect();
+        let mut instances: Vec<_> = machines.iter().map(|m| m.instance.clone()).collect();
+        (nodes.sort(), instances.sort());
+        let what = format!("{} ({}) is attached to {nodes:?}", volume.name, volume.disk);
+        let mut looks = 0;
+        until(&what, async || {
+            self.beat(&mut looks).await;
+            let mut believed = self.nodes_of(volume).await;
+            believed.sort();
+            let disk = cloud::disk(&self.cluster.cloud, &volume.disk).await?;
+            let mut really = cloud::holders(&disk);
+            really.sort();
+            (believed == nodes && really == instances).then_some(())
+        })
+        .await;
+    }
+
+    /// The disk of a volume, as the cloud has it.
+    pub(crate) async fn disk(&self, volume: &Volume) -> Value {
+        let disk = cloud::disk(&self.cluster.cloud, &volume.disk).await;
+        disk.unwrap_or_else(|| panic!("{volume:?} has no disk"))
+    }
+
+    /// The messages of the events about an object with this reason.
+    pub(crate) async fn events(&self, object: &str, reason: &str) -> Vec<String> {
+        let events = self.api.list(&core(&self.name, "events")).await;
+        let of = events
+            .iter()
+            .filter(|e| e["involvedObject"]["name"] == object && e["reason"] == reason);
+        of.map(|e| e["message"].as_str().unwrap_or_default().to_owned())
+            .collect()
+    }
+
+    /// Waits for an event about an object with this reason, whose message has these words.
+    pub(crate) async fn told(&self, object: &str, reason: &str, words: &str) -> String {
+        until(
+            &format!("{}: {object} is told {reason} with {words:?}", self.name),
+            async || {
+                let told = self.events(object, reason).await;
+                told.into_iter().find(|message| message.contains(words))
+            },
+        )
+        .await
+    }
+
+    /// Deletes pods and claims, and waits until nothing of the volumes is left, in the cluster or in the cloud.
+    pub(crate) async fn close(&self, pods: &[&str], claims: &[&str], volumes: &[&Volume]) {
+        for pod in pods {
+            self.end(pod).await;
+        }
+        for claim in claims {
+            self.api
+                .delete(&self.path("persistentvolumeclaims", claim))
+                .await;
+        }
+        for volume in volumes {
+            self.gone(volume).await;
+        }
+    }
+
+    /// Waits until nothing of the volume is left, in the cluster or in the cloud.
+    pub(crate) async fn gone(&self, volume: &Volume) {
+        let path = whole(&format!("persistentvolumes/{}", volume.name));
+        let what = format!("{} and its disk {} are gone", volume.name, volume.disk);
+        let mut looks = 0;
+        until(&what, async || {
+            self.beat(&mut looks).await;
+            let there = cloud::disk(&self.cluster.cloud, &volume.disk)
+                .await
+                .is_some();
+            (!there && self.api.get(&path).await.is_none()).then_some(())
+        })
+        .await;
+    }
+
+    /// What kubelet tells now and then: that the machine is there, and that it has mounted nothing. Until Kubernetes
+    /// has heard it after an attachment, it lets no volume go for six minutes.
+    async fn beat(&self, looks: &mut u64) {
+        *looks += 1;
+        if *looks % BEAT != 0 {
+            return;
+        }
+        let machines = self.machines.lock().unwrap().clone();
+        for machine in machines {
+            machine.beat(self.api, *looks).await;
+        }
+    }
+}
+
+/// The object, where what `more` says counts first; objects in it are merged, all else is replaced.
+pub(crate) fn with(object: Value, more: Value) -> Value {
+    match (object, more) {
+        (Value::Object(mut object), Value::Object(more)) => {
+            for (key, value) in more {
+                let old = object.remove(&key).unwrap_or_default();
+                object.insert(key, with(old, value));
+            }
+            Value::Object(object)
+        }
+        (object, Value::Null) => object,
+        (_, more) => more,
+    }
+}

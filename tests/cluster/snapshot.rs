@@ -1,0 +1,187 @@
+//! Snapshots, snapshots of groups, and what is made from them.
+
+use serde_json::{Value, json};
+
+use crate::path::grouped;
+use crate::patience::until;
+use crate::replica::text;
+use crate::scene::Scene;
+
+const SNAPSHOTS: &str = "snapshot.storage.k8s.io";
+const GROUPS: &str = "groupsnapshot.storage.k8s.io";
+/// The class that the chart makes of either kind.
+const CLASS: &str = "plain";
+
+/// A snapshot is taken of a volume in use, a larger volume is made from it, and it goes when it is deleted.
+pub(crate) async fn restored(scene: &Scene<'_>) {
+    let machine = scene.machine("one", "a").await;
+    let class = scene
+        .class("one", json!({"type": "cloud_essd"}), json!({}))
+        .await;
+    scene.claim("data", &class, json!({})).await;
+    scene.pod("app", &["data"], json!({})).await;
+    let volume = scene.bound("data").await;
+    scene.attached(&volume, &[&machine]).await;
+    let source = json!({"persistentVolumeClaimName": "data"});
+    let snapshot = json!({
+        "apiVersion": "snapshot.storage.k8s.io/v1",
+        "kind": "VolumeSnapshot",
+        "metadata": {"name": "now"},
+        "spec": {"volumeSnapshotClassName": CLASS, "source": source},
+    });
+    scene
+        .api
+        .create(
+            &grouped(SNAPSHOTS, &scene.name, "volumesnapshots"),
+            &snapshot,
+        )
+        .await;
+    usable(scene, SNAPSHOTS, "volumesnapshots", "now").await;
+    from(
+        scene,
+        "restored",
+        &class,
+        "40Gi",
+        &json!({"apiGroup": SNAPSHOTS, "kind": "VolumeSnapshot", "name": "now"}),
+    )
+    .await;
+    scene.pod("second", &["restored"], json!({})).await;
+    let restored = scene.bound("restored").await;
+    scene.attached(&restored, &[&machine]).await;
+    let disk = scene.disk(&restored).await;
+    assert_eq!(disk["size"], 40, "{disk}");
+    let made = scene.cluster.cloud.control("state").await["snapshots"].to_string();
+    assert!(
+        made.contains(&volume.disk),
+        "no snapshot of {} among {made}",
+        volume.disk
+    );
+    scene.close(&["second"], &["restored"], &[&restored]).await;
+    scene
+        .api
+        .delete(&grouped(SNAPSHOTS, &scene.name, "volumesnapshots/now"))
+        .await;
+    no_snapshot(scene, &volume.disk).await;
+    scene.close(&["app"], &["data"], &[&volume]).await;
+}
+
+/// A group's snapshots are taken together, each can be restored, and all go with the group.
+pub(crate) async fn group(scene: &Scene<'_>) {
+    let machine = scene.machine("one", "b").await;
+    let class = scene
+        .class("one", json!({"type": "cloud_essd"}), json!({}))
+        .await;
+    let of = json!({"metadata": {"labels": {"app": "both"}}});
+    for name in ["data", "log"] {
+        scene.claim(name, &class, of.clone()).await;
+    }
+    scene.pod("app", &["data", "log"], json!({})).await;
+    let (data, log) = (scene.bound("data").await, scene.bound("log").await);
+    for volume in [&data, &log] {
+        scene.attached(volume, &[&machine]).await;
+    }
+    let group = json!({
+        "apiVersion": "groupsnapshot.storage.k8s.io/v1",
+        "kind": "VolumeGroupSnapshot",
+        "metadata": {"name": "now"},
+        "spec": {"volumeGroupSnapshotClassName": CLASS, "source": {"selector": {"matchLabels": {"app": "both"}}}},
+    });
+    scene
+        .api
+        .create(
+            &grouped(GROUPS, &scene.name, "volumegroupsnapshots"),
+            &group,
+        )
+        .await;
+    usable(scene, GROUPS, "volumegroupsnapshots", "now").await;
+    let members = grouped(SNAPSHOTS, &scene.name, "volumesnapshots");
+    let member = until("the group has its two members", async || {
+        let members = scene.api.list(&members).await;
+        let ready = members
+            .iter()
+            .filter(|member| member["status"]["readyToUse"] == true);
+        (ready.count() == 2).then(|| text(&members[0], "/metadata/name").to_owned())
+    })
+    .await;
+    from(
+        scene,
+        "restored",
+        &class,
+        "20Gi",
+        &json!({"apiGroup": SNAPSHOTS, "kind": "VolumeSnapshot", "name": member}),
+    )
+    .await;
+    scene.pod("second", &["restored"], json!({})).await;
+    let restored = scene.bound("restored").await;
+    scene.close(&["second"], &["restored"], &[&restored]).await;
+    scene
+        .api
+        .delete(&grouped(GROUPS, &scene.name, "volumegroupsnapshots/now"))
+        .await;
+    for volume in [&data, &log] {
+        no_snapshot(scene, &volume.disk).await;
+    }
+    scene
+        .close(&["app"], &["data", "log"], &[&data, &log])
+        .await;
+}
+
+/// A volume is made as a copy of another one, and nothing stays behind of how.
+pub(crate) async fn clone(scene: &Scene<'_>) {
+    let machine = scene.machine("one", "c").await;
+    let class = scene
+        .class("one", json!({"type": "cloud_essd"}), json!({}))
+        .await;
+    scene.claim("data", &class, json!({})).await;
+    scene.pod("app", &["data"], json!({})).await;
+    let volume = scene.bound("data").await;
+    scene.attached(&volume, &[&machine]).await;
+    from(
+        scene,
+        "copy",
+        &class,
+        "20Gi",
+        &json!({"kind": "PersistentVolumeClaim", "name": "data"}),
+    )
+    .await;
+    scene.pod("second", &["copy"], json!({})).await;
+    let copy = scene.bound("copy").await;
+    scene.attached(&copy, &[&machine]).await;
+    assert_ne!(copy.disk, volume.disk);
+    no_snapshot(scene, &volume.disk).await;
+    scene
+        .close(&["app", "second"], &["data", "copy"], &[&volume, &copy])
+        .await;
+}
+
+/// A claim for a volume that starts as something else.
+async fn from(scene: &Scene<'_>, name: &str, class: &str, size: &str, source: &Value) {
+    let more =
+        json!({"spec": {"dataSource": source, "resources": {"requests": {"storage": size}}}});
+    scene.claim(name, class, more).await;
+}
+
+async fn usable(scene: &Scene<'_>, group: &str, kind: &str, name: &str) {
+    let path = grouped(group, &scene.name, &format!("{kind}/{name}"));
+    until(
+        &format!("{}: {kind}/{name} can be used", scene.name),
+        async || {
+            let made = scene.api.get(&path).await?;
+            (made["status"]["readyToUse"] == true).then_some(())
+        },
+    )
+    .await;
+}
+
+/// Waits until the cloud has no snapshot of the disk.
+async fn no_snapshot(scene: &Scene<'_>, disk: &str) {
+    until(&format!("{disk} has no snapshot"), async || {
+        let state = scene.cluster.cloud.control("state").await;
+        let snapshots = state["snapshots"].as_array()?;
+        snapshots
+            .iter()
+            .all(|snapshot| snapshot["disk"] != disk)
+            .then_some(())
+    })
+    .await;
+}

@@ -1,0 +1,64 @@
+//! What cannot be bought, and what is bought instead.
+
+use serde_json::json;
+
+use crate::cloud::sell_out;
+use crate::path::grouped;
+use crate::patience::until;
+use crate::plane::NAMESPACE;
+use crate::scene::Scene;
+
+/// A pod that would rather be in a zone where its disk is sold out goes to the other zone.
+pub(crate) async fn elsewhere(scene: &Scene<'_>) {
+    scene.machine("one", "a").await;
+    let other = scene.machine("two", "b").await;
+    let class = scene
+        .class("rare", json!({"type": "cloud_ssd"}), json!({}))
+        .await;
+    // The scheduler still believes that there are some, as it does when the last one was just sold.
+    let path = grouped("storage.k8s.io", NAMESPACE, "csistoragecapacities");
+    until(
+        "the scheduler is told where the class can be had",
+        async || {
+            let all = scene.api.list(&path).await;
+            let of = all
+                .iter()
+                .filter(|capacity| capacity["storageClassName"] == class.as_str());
+            (of.count() >= 2).then_some(())
+        },
+    )
+    .await;
+    sell_out(&scene.cluster.cloud, &["cn-beijing-a/cloud_ssd"]).await;
+    scene.claim("data", &class, json!({})).await;
+    let rather = json!({"spec": {"affinity": {"nodeAffinity": {
+        "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "preference": {
+            "matchExpressions": [
+                {"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["cn-beijing-a"]},
+            ],
+        }}],
+    }}}});
+    scene.pod("app", &["data"], rather).await;
+    let volume = scene.bound("data").await;
+    scene.attached(&volume, &[&other]).await;
+    assert_eq!(scene.disk(&volume).await["zone"], "cn-beijing-b");
+    scene.close(&["app"], &["data"], &[&volume]).await;
+}
+
+/// Where the first category of `available` is sold out, the disk is of the next one.
+pub(crate) async fn fallback(scene: &Scene<'_>) {
+    let machine = scene.machine("one", "c").await;
+    let class = scene
+        .class("any", json!({"type": "available"}), json!({}))
+        .await;
+    scene.claim("data", &class, json!({})).await;
+    scene.pod("app", &["data"], json!({})).await;
+    let volume = scene.bound("data").await;
+    scene.attached(&volume, &[&machine]).await;
+    let disk = scene.disk(&volume).await;
+    assert_eq!(
+        (&disk["category"], &disk["zone"]),
+        (&json!("cloud_ssd"), &json!("cn-beijing-c")),
+        "{disk}"
+    );
+    scene.close(&["app"], &["data"], &[&volume]).await;
+}

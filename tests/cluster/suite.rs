@@ -1,0 +1,157 @@
+//! How the scenarios are run: libtest knows nothing that is started once, shared, and ended at the end.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::pin::Pin;
+use std::process::ExitCode;
+use std::sync::{Arc, OnceLock};
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use tokio::runtime::{Builder, Runtime};
+
+use crate::cluster::Cluster;
+use crate::program::built;
+use crate::scene::Scene;
+
+/// How many run at once. They wait for the most part.
+const AT_ONCE: usize = 6;
+
+/// A test on the cluster.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Scenario {
+    pub(crate) name: &'static str,
+    /// Its namespace.
+    pub(crate) short: &'static str,
+    pub(crate) play: Play,
+}
+
+pub(crate) type Play = for<'a> fn(&'a Scene<'a>) -> Pin<Box<dyn Future<Output = ()> + 'a>>;
+
+/// `short => module::test` for each: the test is an async function of its scene.
+macro_rules! scenarios {
+    ($($short:literal => $module:ident :: $test:ident,)*) => {
+        vec![$($crate::suite::Scenario {
+            name: concat!("cluster::", stringify!($module), "::", stringify!($test)),
+            short: $short,
+            play: |scene| Box::pin($crate::$module::$test(scene)),
+        }),*]
+    };
+}
+pub(crate) use scenarios;
+
+/// What the scenarios share: the cluster is there once one of them wants it.
+struct Shared {
+    runtime: Runtime,
+    cluster: OnceLock<Cluster>,
+}
+
+/// Runs the scenarios of each step after those of the step before; within the first, some at once.
+pub(crate) fn run(steps: Vec<Vec<Scenario>>) -> ExitCode {
+    let args = Arguments::from_args();
+    if let Some(why) = missing() {
+        return skip(&why);
+    }
+    let runtime = Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build();
+    let shared = Arc::new(Shared {
+        runtime: runtime.expect("a runtime can be made"),
+        cluster: OnceLock::new(),
+    });
+    let mut failed = false;
+    for (number, scenarios) in steps.into_iter().enumerate() {
+        let wanted = scenarios
+            .iter()
+            .any(|scenario| is_wanted(&args, scenario.name));
+        if wanted && !args.list {
+            // On the main thread, which lasts: what it starts ends with it.
+            shared.cluster();
+        }
+        let trials = scenarios
+            .into_iter()
+            .map(|scenario| trial(&shared, scenario));
+        let mut args = args.clone();
+        let at_once = if number == 0 { AT_ONCE } else { 1 };
+        args.test_threads = args.test_threads.or(Some(at_once));
+        failed |= libtest_mimic::run(&args, trials.collect()).has_failed();
+    }
+    // Not by exit, which would leave the cluster's directory behind.
+    drop(shared);
+    if failed {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    }
+}
+
+/// As libtest-mimic chooses; only to know whether a cluster is needed.
+fn is_wanted(args: &Arguments, name: &str) -> bool {
+    let fits = |part: &String| {
+        if args.exact {
+            name == part
+        } else {
+            name.contains(part)
+        }
+    };
+    args.filter.as_ref().is_none_or(fits) && !args.skip.iter().any(fits)
+}
+
+fn trial(shared: &Arc<Shared>, scenario: Scenario) -> Trial {
+    let shared = Arc::clone(shared);
+    Trial::test(scenario.name, move || shared.play(scenario))
+}
+
+impl Shared {
+    fn cluster(&self) -> &Cluster {
+        self.cluster
+            .get_or_init(|| self.runtime.block_on(Cluster::start()))
+    }
+
+    fn play(&self, scenario: Scenario) -> Result<(), Failed> {
+        let cluster = self.cluster();
+        let scene = self.runtime.block_on(Scene::open(cluster, scenario.short));
+        let play = || self.runtime.block_on((scenario.play)(&scene));
+        let Err(panic) = catch_unwind(AssertUnwindSafe(play)) else {
+            return Ok(());
+        };
+        let words = scene.words.lock().unwrap().clone();
+        let said = self.runtime.block_on(cluster.said(&words));
+        Err(format!("{}\n{said}", message(panic.as_ref())).into())
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // Children are reaped by the runtime.
+        let _guard = self.runtime.enter();
+        self.cluster.take();
+    }
+}
+
+fn message(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied())
+        .unwrap_or("it panicked")
+}
+
+/// What of the programs is not there.
+fn missing() -> Option<String> {
+    let helm = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/helm/bin/helm");
+    let wanted = [built("kube"), built("csi-provisioner"), built("crd"), helm];
+    let missing = wanted.iter().find(|path| !path.exists())?;
+    Some(format!(
+        "{} is not built: scripts/setup test builds it, or says why not",
+        missing.display()
+    ))
+}
+
+fn skip(why: &str) -> ExitCode {
+    if std::env::var_os("CI").is_some_and(|ci| !ci.is_empty()) {
+        println!("the cluster cannot run because {why}, and CI skips nothing");
+        return ExitCode::FAILURE;
+    }
+    println!("SKIPPED: the cluster because {why}");
+    ExitCode::SUCCESS
+}
