@@ -130,12 +130,7 @@ pub(crate) async fn node_deleted(scene: &Scene<'_>) {
             &json!({"metadata": {"labels": {"example.com/leaving": "yes"}}}),
         )
         .await;
-    scene
-        .cluster
-        .cloud
-        .instance(json!({"op": "remove", "id": one.instance}))
-        .await;
-    scene.api.delete(&one.path()).await;
+    one.leave(scene.cluster).await;
     scene.end("first").await;
     scene.pod("second", &["data"], at(&two.name)).await;
     scene.attached(&volume, &[&two]).await;

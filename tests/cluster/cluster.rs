@@ -2,16 +2,16 @@
 
 use std::path::PathBuf;
 
-use serde_json::Value;
 use tokio::sync::Mutex;
 
 use crate::cloud;
 use crate::common::fake::Fake;
 use crate::common::process::Start;
+use crate::machine::{Machine, PLAIN, SHARING};
 use crate::path::{core, grouped};
 use crate::patience::until;
 use crate::plane::{NAMESPACE, Plane};
-use crate::release::{NODE, Release};
+use crate::release::{NAME as RELEASE, Release};
 use crate::replica::Replica;
 
 /// A cluster with the driver in it. Dropping it ends everything.
@@ -24,7 +24,7 @@ pub(crate) struct Cluster {
     pub(crate) replica: Mutex<Option<Replica>>,
     /// Whether pods have hosts' names of their own, for which a right is needed.
     pub(crate) names: bool,
-    /// What instance types take, as the chart tells the nodes.
+    /// What instance types take, as it is mounted into the nodes' pods.
     pub(crate) types: PathBuf,
 }
 
@@ -36,7 +36,9 @@ impl Cluster {
         let names = Start::tied("unshare").args(["--uts", "true"]).ended().await;
         let names = names.code == Some(0);
         let first = release.start(&plane, 0, names).await;
-        let types = instance_types(&plane).await;
+        let types = plane
+            .directory("instance-types")
+            .join("instance-types.json");
         let cluster = Self {
             plane,
             cloud,
@@ -49,7 +51,34 @@ impl Cluster {
             let what = format!("there is a leader of {lease}");
             until(&what, async || cluster.leader(lease).await).await;
         }
+        cluster.learn().await;
         cluster
+    }
+
+    /// Waits until the controller has learnt of the first machines what their types take, and has it written where
+    /// kubelet mounts it into the pods of all later ones.
+    async fn learn(&self) {
+        let mut first = Vec::new();
+        for (name, kind) in [("first-plain", PLAIN), ("first-sharing", SHARING)] {
+            first.push(Machine::join(self, "none", name, ("a", kind)).await);
+        }
+        let path = core(
+            NAMESPACE,
+            &format!("configmaps/{RELEASE}-diskplugin-instance-types"),
+        );
+        let content = until("the ConfigMap says what both types take", async || {
+            let map = self.plane.api.get(&path).await?;
+            let content = map["data"]["instance-types.json"].as_str()?;
+            [PLAIN, SHARING]
+                .iter()
+                .all(|kind| content.contains(kind))
+                .then(|| content.to_owned())
+        })
+        .await;
+        std::fs::write(&self.types, content).expect("the directory can be written");
+        for machine in first {
+            machine.leave(self).await;
+        }
     }
 
     /// Who leads one of the sidecars; none where nobody does.
@@ -63,7 +92,7 @@ impl Cluster {
     /// What the parts said that work on volumes, each with the lines that have one of the words, and its last ones.
     pub(crate) async fn said(&self, words: &[String]) -> String {
         let mut all = self.plane.said().await;
-        for replica in self.replica.lock().await.as_ref() {
+        if let Some(replica) = self.replica.lock().await.as_ref() {
             let containers = replica.containers.iter();
             all.extend(containers.map(|c| {
                 (
@@ -99,26 +128,4 @@ fn chosen(text: &str, words: &[String]) -> String {
     let cut = of_interest.len().saturating_sub(MOST);
     let shown = of_interest[cut..].iter().chain(last);
     shown.map(|line| format!("  {line}\n")).collect()
-}
-
-/// Writes what the ConfigMap of the chart says, as kubelet does into a pod.
-async fn instance_types(plane: &Plane) -> PathBuf {
-    let path = core(
-        NAMESPACE,
-        &format!("configmaps/{}", NODE.replace("node", "instance-types")),
-    );
-    let map = plane
-        .api
-        .get(&path)
-        .await
-        .expect("the chart has a ConfigMap of instance types");
-    let data = map["data"].as_object().expect("a ConfigMap has data");
-    let (name, content) = data.iter().next().expect("it has a file");
-    let file = plane.directory("instance-types").join(name);
-    let content = content
-        .as_str()
-        .map(str::to_owned)
-        .unwrap_or_else(|| Value::to_string(content));
-    std::fs::write(&file, content).expect("the directory can be written");
-    file
 }

@@ -8,6 +8,8 @@ use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, KeyUsage
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use crate::plane::NAMESPACE;
+
 /// Users that the API server knows by a token, and the group that gives them their rights.
 const USERS: [(&str, &str); 3] = [
     ("admin", "system:masters"),
@@ -59,14 +61,14 @@ impl Keys {
         &found.expect("a user of the list").1
     }
 
-    /// Writes a kubeconfig with this token; its path.
+    /// Writes a kubeconfig with this token; its path. Who has it is in the release's namespace, as its pods are.
     pub(crate) fn kubeconfig(&self, name: &str, server: &str, token: &str) -> String {
         let config: Value = json!({
             "apiVersion": "v1",
             "kind": "Config",
             "clusters": [{"name": "c", "cluster": {"server": server, "certificate-authority": self.path("ca.crt")}}],
             "users": [{"name": "u", "user": {"token": token}}],
-            "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+            "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u", "namespace": NAMESPACE}}],
             "current-context": "x",
         });
         let file = format!("{name}.kubeconfig");

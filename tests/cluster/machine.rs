@@ -56,16 +56,22 @@ impl Machine {
         let segments = topology.segments.into_iter();
         let segments: Map<String, Value> =
             segments.map(|(key, value)| (key, value.into())).collect();
-        machine.register(cluster, scenario, &segments).await;
+        machine.register(cluster, (scenario, kind), &segments).await;
         machine
     }
 
     /// Makes the objects that kubelet makes.
-    async fn register(&self, cluster: &Cluster, scenario: &str, segments: &Map<String, Value>) {
+    async fn register(
+        &self,
+        cluster: &Cluster,
+        (scenario, kind): (&str, &str),
+        segments: &Map<String, Value>,
+    ) {
         let api = &cluster.plane.api;
         let mut labels = segments.clone();
         labels.insert("kubernetes.io/hostname".to_owned(), json!(self.name));
         labels.insert("kubernetes.io/os".to_owned(), json!("linux"));
+        labels.insert("node.kubernetes.io/instance-type".to_owned(), json!(kind));
         labels.insert(OF.to_owned(), json!(scenario));
         let node = json!({"metadata": {
             "name": self.name,
@@ -97,6 +103,13 @@ impl Machine {
         }});
         api.change(&whole(&format!("nodes/{}/status", self.name)), &status)
             .await;
+    }
+
+    /// Takes Node and instance away.
+    pub(crate) async fn leave(&self, cluster: &Cluster) {
+        cluster.plane.api.delete(&self.path()).await;
+        let order = json!({"op": "remove", "id": self.instance});
+        cluster.cloud.instance(order).await;
     }
 
     /// Says that it is there, if its Node is.

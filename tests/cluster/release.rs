@@ -13,7 +13,7 @@ use crate::replica::{Place, Replica, text};
 use crate::secret;
 
 /// What the release is called: not as in the goldens, whose objects are to find their names free.
-const NAME: &str = "tier1";
+pub(crate) const NAME: &str = "tier1";
 /// The Secret that it takes its key from; `values.yaml` says so too.
 pub(crate) const KEYS: &str = "disk-key";
 /// What its ServiceAccounts are called, and the pods' own objects.

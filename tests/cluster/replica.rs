@@ -124,11 +124,14 @@ impl Container {
         let program = match name {
             "diskplugin" => PathBuf::from(env!("CARGO_BIN_EXE_diskplugin")),
             sidecar => {
-                args.push(format!("--kubeconfig={}", place.kubeconfig));
                 args.push("--retry-interval-start=200ms".to_owned());
                 built(sidecar)
             }
         };
+        // In the place of the token that is mounted.
+        if list(spec, "volumeMounts").any(|mount| mount["name"] == "api") {
+            args.push(format!("--kubeconfig={}", place.kubeconfig));
+        }
         let env = list(spec, "env").map(|env| (text(env, "/name").to_owned(), value(env, pod)));
         let probes = ["livenessProbe", "readinessProbe"];
         let probes = probes
@@ -144,9 +147,7 @@ impl Container {
             probes,
             program,
             args,
-            env: env
-                .chain([("KUBECONFIG".to_owned(), place.kubeconfig.to_owned())])
-                .collect(),
+            env: env.collect(),
             host,
             life: Mutex::default(),
         }

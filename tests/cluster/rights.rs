@@ -66,7 +66,13 @@ pub(crate) async fn used(scene: &Scene<'_>) {
     let mut wrong = BTreeSet::new();
     let mut unused = Vec::new();
     let mut common_used = BTreeSet::new();
-    for sidecar in ["provisioner", "attacher", "resizer", "snapshotter"] {
+    for sidecar in [
+        "provisioner",
+        "attacher",
+        "resizer",
+        "snapshotter",
+        "driver",
+    ] {
         let own = rules(
             scene,
             &group(
@@ -76,10 +82,7 @@ pub(crate) async fn used(scene: &Scene<'_>) {
         )
         .await;
         let mut used = BTreeSet::new();
-        for call in calls
-            .iter()
-            .filter(|call| call.by == format!("csi-{sidecar}"))
-        {
+        for call in calls.iter().filter(|call| call.by == sidecar) {
             if call.denied {
                 wrong.insert(format!("{sidecar} was denied {:?}", call.right));
             }
@@ -133,7 +136,13 @@ fn calls(log: &str) -> Vec<Call> {
             &part("apiGroup"),
         );
         Some(Call {
-            by: agent.split('/').next().unwrap_or_default().to_owned(),
+            // The driver gives no name.
+            by: agent
+                .split('/')
+                .next()
+                .and_then(|name| name.strip_prefix("csi-"))
+                .unwrap_or("driver")
+                .to_owned(),
             namespace: part("namespace"),
             right: (verb, resource),
             denied: event["annotations"]["authorization.k8s.io/decision"] == "forbid",

@@ -152,16 +152,6 @@ impl<'a> Scene<'a> {
         Volume { name, disk }
     }
 
-    /// Waits until the pod has a node; its name.
-    pub(crate) async fn placed(&self, pod: &str) -> String {
-        let path = self.path("pods", pod);
-        until(&format!("{}/{pod} has a node", self.name), async || {
-            let pod = self.api.get(&path).await?;
-            pod["spec"]["nodeName"].as_str().map(str::to_owned)
-        })
-        .await
-    }
-
     /// The nodes that Kubernetes believes the volume to be attached to.
     pub(crate) async fn nodes_of(&self, volume: &Volume) -> Vec<String> {
         let all = self.api.list(&storage("volumeattachments")).await;
@@ -178,7 +168,8 @@ impl<'a> Scene<'a> {
     pub(crate) async fn attached(&self, volume: &Volume, machines: &[&Machine]) {
         let mut nodes: Vec<_> = machines.iter().map(|m| m.name.clone()).collect();
         let mut instances: Vec<_> = machines.iter().map(|m| m.instance.clone()).collect();
-        (nodes.sort(), instances.sort());
+        nodes.sort();
+        instances.sort();
         let what = format!("{} ({}) is attached to {nodes:?}", volume.name, volume.disk);
         let mut looks = 0;
         until(&what, async || {
@@ -255,7 +246,7 @@ impl<'a> Scene<'a> {
     /// has heard it after an attachment, it lets no volume go for six minutes.
     async fn beat(&self, looks: &mut u64) {
         *looks += 1;
-        if *looks % BEAT != 0 {
+        if !looks.is_multiple_of(BEAT) {
             return;
         }
         let machines = self.machines.lock().unwrap().clone();
