@@ -21,6 +21,7 @@ mod mark;
 mod mock_cloud;
 mod node;
 mod place;
+mod renewal;
 mod signal;
 mod telemetry;
 mod types;

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use super::health::Health;
 use super::place::Whereabouts;
-use super::{WrongSettings, http, signal};
+use super::{WrongSettings, http, renewal, signal};
+use crate::base::Tasks;
 use crate::base::chain::chain;
 use crate::cli;
 use crate::csi::node::Service;
@@ -76,6 +77,10 @@ pub(crate) async fn run(args: cli::Node) -> anyhow::Result<()> {
         node: Some(Arc::clone(&node)),
         registration: registration.clone(),
     };
+    if let Some(registration) = registration.clone() {
+        // Not one of the tasks that the end waits for.
+        Tasks::default().start(renewal::keep(Arc::clone(&node), registration));
+    }
     let services = Services {
         name: serve.driver_name,
         controller: None,

@@ -4,11 +4,11 @@
 use std::convert::Infallible;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::UnixListener;
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::{Notify, oneshot, watch};
 use tokio::time::{Instant, MissedTickBehavior};
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::UnixListenerStream;
@@ -53,8 +53,9 @@ struct Inner {
     name: DriverName,
     /// The CSI socket, as kubelet finds it.
     csi: PathBuf,
-    stage: Mutex<Stage>,
+    stage: watch::Sender<Stage>,
     refused: Notify,
+    renewed: Notify,
 }
 
 /// What became of a registration.
@@ -110,6 +111,8 @@ enum End {
     Refused,
     /// The socket is not in its place any more.
     Lost,
+    /// kubelet shall ask anew.
+    Renewed,
     /// The server failed.
     Failed(String),
 }
@@ -144,16 +147,31 @@ impl Registration {
             socket,
             name,
             csi,
-            stage: Mutex::new(Stage::Offered),
+            stage: watch::Sender::new(Stage::Offered),
             refused: Notify::new(),
+            renewed: Notify::new(),
         })))
     }
 
     /// What became of it.
     #[must_use]
     pub fn stage(&self) -> Stage {
-        let stage = self.0.stage.lock();
-        stage.unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.stage.borrow().clone()
+    }
+
+    /// Returns when it is, or is not any more, what kubelet has taken up.
+    pub async fn until(&self, registered: bool) {
+        let mut stage = self.0.stage.subscribe();
+        // The sender is ours, so that it is there.
+        let _ = stage
+            .wait_for(|stage| (*stage == Stage::Registered) == registered)
+            .await;
+    }
+
+    /// Registers anew, for kubelet asks for topology only then. For about a second kubelet does not know the driver: what it
+    /// wants of it meanwhile it tries again.
+    pub fn renew(&self) {
+        self.0.renewed.notify_one();
     }
 
     /// The CSI socket, as kubelet was told it.
@@ -174,7 +192,7 @@ impl Registration {
     }
 
     fn set(&self, stage: Stage) {
-        *self.0.stage.lock().unwrap_or_else(PoisonError::into_inner) = stage;
+        self.0.stage.send_replace(stage);
     }
 }
 
@@ -195,6 +213,7 @@ impl Offered {
                     registration.set(Stage::Offered);
                     tracing::warn!(socket = %registration.0.socket, "the registration socket has gone; it is made anew");
                 }
+                End::Renewed => registration.set(Stage::Offered),
                 End::Failed(error) => tracing::error!("the registration socket failed: {error}"),
             }
             self = loop {
@@ -224,6 +243,7 @@ impl Offered {
         tokio::pin!(served);
         let end = tokio::select! {
             () = registration.0.refused.notified() => End::Refused,
+            () = registration.0.renewed.notified() => End::Renewed,
             () = gone(&socket) => End::Lost,
             outcome = &mut served => {
                 let error = outcome.err();

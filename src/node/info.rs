@@ -2,6 +2,7 @@
 //! many volumes fit changes with what else is attached.
 
 use std::path::PathBuf;
+use std::sync::PoisonError;
 use std::time::Duration;
 
 use super::observe::quick;
@@ -56,12 +57,28 @@ impl Node {
             Some(takes) if settings.categories.is_empty() => takes.categories,
             _ => settings.categories.clone(),
         };
+        *self.told.lock().unwrap_or_else(PoisonError::into_inner) = categories.clone();
         Ok(Info {
             id: settings.id.clone(),
             zone: settings.zone.clone(),
             max_volumes,
             categories,
         })
+    }
+
+    /// The categories that were told when the node was last asked what it is.
+    #[must_use]
+    pub fn told_categories(&self) -> Vec<Category> {
+        let told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        told.clone()
+    }
+
+    /// The categories that the node would tell now; none where nothing is said of its type.
+    pub async fn categories(&self) -> Vec<Category> {
+        match self.settings.categories.as_slice() {
+            [] => self.said_categories().await,
+            set => set.to_vec(),
+        }
     }
 
     /// How many of this many disks may be ours.

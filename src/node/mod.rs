@@ -4,7 +4,7 @@
 //! mounted where is learned from the mount table and sysfs every time, never remembered.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use crate::base::{Guard, KeyedLocks, Tasks};
 use crate::host::{Exec, Host, Records};
@@ -88,6 +88,8 @@ pub struct Node {
     budget: Budget,
     locks: KeyedLocks,
     tasks: Tasks,
+    /// The categories that were told when the node was last asked what it is.
+    told: Mutex<Vec<Category>>,
 }
 
 impl Node {
@@ -103,6 +105,7 @@ impl Node {
             budget: Budget::new(budget::DEFAULT),
             locks: KeyedLocks::default(),
             tasks: Tasks::default(),
+            told: Mutex::default(),
         }
     }
 

@@ -71,6 +71,16 @@ impl Node {
         }
     }
 
+    /// The categories that the file says now; none where it says nothing.
+    pub(super) async fn said_categories(&self) -> Vec<Category> {
+        let Some(own) = self.settings.types.own.as_deref() else {
+            return Vec::new();
+        };
+        // What is wrong is told when the node is asked what it is.
+        let said = self.said(own).await.ok().flatten();
+        said.map(|takes| takes.categories).unwrap_or_default()
+    }
+
     /// What the file says of a type; none where there is no file or it does not name the type.
     async fn said(&self, own: &str) -> Result<Option<Takes>> {
         let Some(file) = &self.settings.types.file else {

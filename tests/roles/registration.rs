@@ -12,7 +12,7 @@ use nix::sys::signal::Signal;
 use tempfile::TempDir;
 use tonic::transport::Channel;
 
-use crate::common::csi::{endpoint, socket, try_connect};
+use crate::common::csi::{endpoint, info, socket, try_connect};
 use crate::common::process::{Process, Start, diskplugin};
 use crate::common::wait::until;
 use crate::health::{Told, address, ask};
@@ -269,4 +269,49 @@ async fn a_registration_that_another_process_serves_is_left_to_it() {
         assert!(second.stderr.contains(told), "{}", second.stderr);
     }
     kubelet.discover(NAME).await;
+}
+
+#[tokio::test]
+async fn a_node_that_learns_its_categories_late_is_registered_anew() {
+    let kubelet = Kubelet::new();
+    let file = kubelet.root.path().join("types.json");
+    let node = kubelet.node().args([
+        "--instance-type=ecs.g6.large",
+        &format!("--instance-types-file={}", file.display()),
+        &format!(
+            "--state-dir={}",
+            kubelet.root.path().join("state").display()
+        ),
+    ]);
+    let (process, channel) = node.ready(&kubelet.csi()).await;
+    let categories = async || {
+        let info = info(&channel).await.unwrap();
+        let topology = info.accessible_topology.unwrap().segments;
+        topology.keys().filter(|key| key.contains("cloud_")).count()
+    };
+    let (mut client, _) = kubelet.discover(NAME).await;
+    assert_eq!(categories().await, 0);
+    let made = || {
+        let socket = std::fs::metadata(kubelet.socket(NAME)).ok()?;
+        Some((socket.ctime(), socket.ctime_nsec()))
+    };
+    let before = made().unwrap();
+    say(&mut client, None).await;
+
+    let text = r#"{"instanceTypes": {"ecs.g6.large": {"diskQuantity": 17, "categories": ["cloud_essd"]}}}"#;
+    // As kubelet brings a ConfigMap: all at once.
+    std::fs::write(file.with_extension("new"), text).unwrap();
+    std::fs::rename(file.with_extension("new"), &file).unwrap();
+    // A question between does not hide that kubelet was never told.
+    assert_eq!(categories().await, 1);
+    logs(&process, "it is registered anew").await;
+    until("another socket is there", SOON, async || {
+        (made()? != before).then_some(())
+    })
+    .await;
+    let (mut client, _) = kubelet.discover(NAME).await;
+    assert_eq!(categories().await, 1);
+    say(&mut client, None).await;
+    logs(&process, "registered with kubelet").await;
+    assert_eq!(process.stderr().matches("it is registered anew").count(), 1);
 }

@@ -22,11 +22,8 @@ pub(super) async fn run(
     driver: DriverName,
     mut waiting: mpsc::Receiver<Happening>,
 ) {
-    let reporter = Reporter {
-        controller: driver.to_string(),
-        // A pod's host name is its name.
-        instance: None,
-    };
+    // With the host's name, which is the pod's.
+    let reporter = Reporter::from(driver.as_str());
     let recorder = Recorder::new(cluster.client(), reporter);
     let mut lost = false;
     while let Some(happening) = waiting.recv().await {
