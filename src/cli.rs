@@ -189,6 +189,10 @@ pub struct Node {
     /// DIR/nodes/NODE-ID of `mock-cloud --device-dir DIR`.
     #[arg(long, env = "DISKPLUGIN_DEVICE_DIR")]
     pub device_dir: Option<PathBuf>,
+    /// Start only where kubelet sees what is mounted below --kubelet-dir: where that is on shared mounts. Without it, a node that
+    /// registers only warns.
+    #[arg(long, env = "DISKPLUGIN_REQUIRE_SHARED_MOUNTS")]
+    pub require_shared_mounts: bool,
 }
 
 /// `mark`

@@ -327,6 +327,7 @@ fn mounted(minor: u64, point: &Path) -> (Device, Mount) {
     };
     let mount = Mount {
         is_of_dev: false,
+        is_shared: false,
         number,
         root: "/".into(),
         point: point.to_owned(),

@@ -57,6 +57,7 @@ impl Driver {
             endpoint: endpoint.clone(),
             cloud: Some(self.cloud.access),
             node: Some(Arc::clone(&node)),
+            shared: false,
             registration: self.registration.clone(),
         };
         let services = Services {

@@ -45,6 +45,7 @@ pub(crate) async fn run(args: cli::Controller) -> anyhow::Result<()> {
         endpoint: serve.endpoint.clone(),
         cloud: Some(access),
         node: None,
+        shared: false,
         registration: None,
     };
     tokio::select! {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::Serialize;
 use tonic::transport::Endpoint as Channels;
 
+use super::tools;
 use crate::base::Deadline;
 use crate::base::chain::chain;
 use crate::cloud::credential::Provide;
@@ -38,6 +39,8 @@ pub(crate) struct Health {
     pub(crate) cloud: Option<Access>,
     /// The node, of a role that is one.
     pub(crate) node: Option<Arc<Node>>,
+    /// Whether kubelet must see what the node mounts.
+    pub(crate) shared: bool,
     /// The registration with kubelet, where this process sees to it.
     pub(crate) registration: Option<Registration>,
 }
@@ -95,12 +98,27 @@ impl Health {
 
     /// Whether it can do its work.
     pub(crate) async fn ready(&self) -> Readiness {
-        let (socket, credentials, devices) =
-            tokio::join!(self.socket(), self.credentials(), self.devices());
+        let (socket, credentials, devices, mounts, state) = tokio::join!(
+            self.socket(),
+            self.credentials(),
+            self.devices(),
+            self.mounts(),
+            self.state()
+        );
         let report = self.cloud.as_ref().map(|cloud| cloud.standing.report());
         let reached = report.map(|report| Check::new("cloud", reached(&report)));
         let registration = self.registration.as_ref().map(registered);
-        let all = [Some(socket), credentials, reached, devices, registration];
+        let tools = self.node.as_ref().map(|_| Check::new("tools", tools()));
+        let all = [
+            Some(socket),
+            credentials,
+            reached,
+            devices,
+            mounts,
+            state,
+            tools,
+            registration,
+        ];
         let checks: Vec<Check> = all.into_iter().flatten().collect();
         Readiness {
             ready: checks.iter().all(|check| check.ok),
@@ -136,20 +154,63 @@ impl Health {
         Some(Check::new("credentials", outcome))
     }
 
+    async fn mounts(&self) -> Option<Check> {
+        let node = self.node.as_ref().filter(|_| self.shared)?;
+        let seen = Deadline::after(PATIENCE).bound(node.in_sight()).await;
+        let outcome = match seen {
+            Ok(Ok(())) => Ok("kubelet sees them".to_owned()),
+            Ok(Err(message)) => Err(message),
+            Err(_) => Err(slow("looking at the mount table", KERNEL)),
+        };
+        Some(Check::new("mounts", outcome))
+    }
+
+    async fn state(&self) -> Option<Check> {
+        let node = self.node.as_ref()?;
+        let todo = "without it nothing is known after a restart: look whether the disk is full or read-only, and whether the \
+                    directory is mounted into the container";
+        let kept = Deadline::after(PATIENCE).bound(node.keeps_records()).await;
+        let outcome = match kept {
+            Ok(Ok(())) => Ok("it can be written".to_owned()),
+            Ok(Err(message)) => Err(format!("{message}; {todo}")),
+            Err(_) => Err(slow("writing to it", todo)),
+        };
+        Some(Check::new("state", outcome))
+    }
+
     async fn devices(&self) -> Option<Check> {
         let node = self.node.as_ref()?;
         let wrong = Deadline::after(PATIENCE).bound(node.storage_health()).await;
-        let todo =
-            "look at the kernel's log, and whether the container has the host's /sys and /dev";
+        let todo = KERNEL;
         let outcome = match wrong {
             Ok(None) => Ok("they can be listed".to_owned()),
             Ok(Some(message)) => Err(format!("{message}; {todo}")),
-            Err(_) => Err(format!(
-                "listing them has taken {} s and goes on; {todo}",
-                PATIENCE.as_secs()
-            )),
+            Err(_) => Err(slow("listing them", todo)),
         };
         Some(Check::new("devices", outcome))
+    }
+}
+
+const KERNEL: &str =
+    "look at the kernel's log, and whether the container has the host's /sys and /dev";
+
+fn slow(what: &str, todo: &str) -> String {
+    format!(
+        "{what} has taken {} s and goes on; {todo}",
+        PATIENCE.as_secs()
+    )
+}
+
+/// Whether the programs that a node runs are there.
+fn tools() -> Result<String, String> {
+    let missing = tools::missing(std::env::var_os("PATH").as_deref());
+    match missing.as_slice() {
+        [] => Ok("they are all there".to_owned()),
+        missing => Err(format!(
+            "not in PATH, and needed for volumes with a filesystem: {}; use the project's image, or install blkid, e2fsprogs, \
+             xfsprogs and btrfs-progs",
+            missing.join(", ")
+        )),
     }
 }
 

@@ -24,6 +24,7 @@ mod place;
 mod renewal;
 mod signal;
 mod telemetry;
+mod tools;
 mod types;
 
 /// A setting that is missing or wrong (`EX_CONFIG` of sysexits.h is 78; the role never starts, so

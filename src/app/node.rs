@@ -1,12 +1,12 @@
 //! `diskplugin node`: the DaemonSet's container. It needs no cloud credentials.
 
-use std::ffi::OsString;
+use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
 
 use super::health::Health;
 use super::place::Whereabouts;
-use super::{WrongSettings, http, renewal, signal};
+use super::{WrongSettings, http, renewal, signal, tools};
 use crate::base::Tasks;
 use crate::base::chain::chain;
 use crate::cli;
@@ -22,20 +22,6 @@ pub(crate) const MAX_VOLUMES: &str = "MAX_VOLUMES_PERNODE";
 
 /// What is left to the node itself of its control group's memory; it takes a good third of it.
 const OWN_MEMORY: u64 = 32 << 20;
-
-/// What staging runs, for each filesystem.
-const TOOLS: [&str; 10] = [
-    "blkid",
-    "blockdev",
-    "e2fsck",
-    "resize2fs",
-    "mkfs.ext4",
-    "mkfs.ext3",
-    "mkfs.xfs",
-    "xfs_growfs",
-    "mkfs.btrfs",
-    "btrfs",
-];
 
 pub(crate) async fn run(args: cli::Node) -> anyhow::Result<()> {
     let stop = signal::stop()?;
@@ -54,7 +40,8 @@ pub(crate) async fn run(args: cli::Node) -> anyhow::Result<()> {
     };
     // The node asks for nothing any more, and keeps no client for it.
     drop(where_is);
-    for problem in problems(args.device_dir.as_deref(), std::env::var_os("PATH")) {
+    let path = std::env::var_os("PATH");
+    for problem in problems(args.device_dir.as_deref(), path.as_deref()) {
         tracing::warn!("{problem}");
     }
     let settings = Settings {
@@ -70,11 +57,13 @@ pub(crate) async fn run(args: cli::Node) -> anyhow::Result<()> {
     let serve = args.serve;
     let listener = http::bind(serve.http_address).await?;
     let node = node(settings, serve.driver_name.clone(), args.own.tool_memory);
+    seen(&node, args.require_shared_mounts, registration.is_some()).await?;
     let tasks = node.tasks().clone();
     let health = Health {
         endpoint: serve.endpoint.clone(),
         cloud: None,
         node: Some(Arc::clone(&node)),
+        shared: args.require_shared_mounts,
         registration: registration.clone(),
     };
     if let Some(registration) = registration.clone() {
@@ -93,20 +82,30 @@ pub(crate) async fn run(args: cli::Node) -> anyhow::Result<()> {
     }
 }
 
+/// That kubelet sees what is mounted here: else a start is refused, or, where that is not asked for and a kubelet is there, it is
+/// told.
+async fn seen(node: &Node, required: bool, kubelet: bool) -> Result<(), WrongSettings> {
+    if !required && !kubelet {
+        return Ok(());
+    }
+    match node.in_sight().await {
+        Ok(()) => Ok(()),
+        Err(problem) if required => Err(WrongSettings(vec![problem])),
+        Err(problem) => {
+            tracing::warn!("{problem}");
+            Ok(())
+        }
+    }
+}
+
 /// Why volumes will not be mounted here, as far as that shows before the first one comes. It is told
 /// and ends nothing: raw block volumes need none of the tools.
-fn problems(device_dir: Option<&Path>, path: Option<OsString>) -> Vec<String> {
+fn problems(device_dir: Option<&Path>, path: Option<&OsStr>) -> Vec<String> {
     let mut problems = Vec::new();
     if !super::is_root() {
         problems.push("this is not root: no volume can be mounted".to_owned());
     }
-    let path = path.unwrap_or_default();
-    let is_there = |tool: &&&str| std::env::split_paths(&path).any(|dir| dir.join(tool).exists());
-    let missing: Vec<&str> = TOOLS
-        .iter()
-        .filter(|tool| !is_there(tool))
-        .copied()
-        .collect();
+    let missing = tools::missing(path);
     if !missing.is_empty() {
         problems.push(format!(
             "not in PATH, and needed for volumes with a filesystem: {}",
@@ -206,7 +205,7 @@ mod tests {
 
     #[test]
     fn missing_tools_and_a_missing_directory_are_told_by_name() {
-        let told = problems(Some(Path::new("/nowhere")), Some("/nowhere".into())).join("\n");
+        let told = problems(Some(Path::new("/nowhere")), Some(OsStr::new("/nowhere"))).join("\n");
         assert!(
             told.contains("blkid") && told.contains("mkfs.btrfs"),
             "{told}"

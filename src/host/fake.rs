@@ -48,6 +48,7 @@ pub(crate) fn mount_of(device: &Device, point: &str, options: &str) -> Mount {
         source: device.path.clone(),
         super_options: "rw".to_owned(),
         is_of_dev: false,
+        is_shared: false,
     }
 }
 

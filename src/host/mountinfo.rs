@@ -29,6 +29,9 @@ pub struct Mount {
     /// Whether it is of the filesystem under `/dev`, whose files are the nodes of devices. A pod's own
     /// tmpfs may have a file of any name.
     pub is_of_dev: bool,
+    /// Whether mounts made below it appear in the peers of its group (`shared:N`): what a container mounts there is seen by
+    /// the machine.
+    pub is_shared: bool,
 }
 
 /// A line that does not follow proc(5).
@@ -162,10 +165,17 @@ fn parse_line(line: &[u8]) -> std::result::Result<Mount, &'static str> {
     let point = path(next()?);
     let options = text(next()?);
     // Optional fields, any number of them, up to a lone hyphen.
-    while next()? != b"-" {}
+    let mut is_shared = false;
+    loop {
+        match next()? {
+            b"-" => break,
+            field => is_shared |= field.starts_with(b"shared:"),
+        }
+    }
     let kind = text(next()?);
     Ok(Mount {
         is_of_dev: matches!(kind.as_str(), "devtmpfs" | "tmpfs"),
+        is_shared,
         number,
         root,
         point,
@@ -235,6 +245,7 @@ mod tests {
         let mounts = parse(table).unwrap();
         assert_eq!(mounts[0].point, Path::new("/a b\\c"));
         assert!(mounts[0].is_read_only() && !mounts[0].has_option("ro"));
+        assert!(mounts[0].is_shared && !mounts[1].is_shared);
         assert_eq!(mounts[0].number, Number { major: 7, minor: 5 });
         assert_eq!(mounts[1].root, Path::new("/loop5"));
         assert!(!mounts[1].is_whole());

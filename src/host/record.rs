@@ -9,12 +9,16 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use nix::unistd::{AccessFlags, access};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::blocking::blocking;
 use super::error::{HostError, Result};
 use crate::base::Deadline;
+
+/// The name of the file that is written to see that one can be.
+const TRIAL: &str = "trial";
 
 /// The records of one node.
 #[derive(Debug, Clone)]
@@ -114,6 +118,19 @@ impl Records {
         .await
     }
 
+    /// Writes a file there and takes it away again, to see that it can be done. A directory that is not there is not made: then
+    /// it is seen whether it could be.
+    ///
+    /// # Errors
+    /// When it cannot be done.
+    pub async fn try_out(&self, deadline: Deadline) -> Result<()> {
+        let dir = self.dir.clone();
+        blocking(deadline, "write to", &self.dir, move || {
+            try_out(&dir).map_err(|error| HostError::io("write to", &dir, error))
+        })
+        .await
+    }
+
     /// Keys are ids and serials, which have no slashes.
     fn path(&self, kind: &str, key: &str) -> PathBuf {
         self.dir.join(kind).join(format!("{key}.json"))
@@ -134,6 +151,18 @@ fn keys(dir: &Path) -> io::Result<Vec<String>> {
     }
     keys.sort();
     Ok(keys)
+}
+
+fn try_out(dir: &Path) -> io::Result<()> {
+    if dir.try_exists()? {
+        let file = dir.join(TRIAL);
+        fs::write(&file, TRIAL)?;
+        return fs::remove_file(&file);
+    }
+    let above = dir.ancestors().find(|above| above.is_dir());
+    let above = above.ok_or(io::ErrorKind::NotFound)?;
+    let may = AccessFlags::W_OK | AccessFlags::X_OK;
+    Ok(access(above, may)?)
 }
 
 /// Writes a file, in place of one that was there, and the directories above it. When this returns, it
@@ -206,6 +235,21 @@ mod tests {
         for kind in ["kind", "other"] {
             assert!(records.keys(soon(), kind).await.unwrap().is_empty());
         }
+    }
+
+    #[tokio::test]
+    async fn a_directory_is_tried_out_and_left_as_it_was() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = dir.path().join("not/yet");
+        Records::new(&state).try_out(soon()).await.unwrap();
+        assert!(!state.exists());
+        fs::create_dir_all(&state).unwrap();
+        Records::new(&state).try_out(soon()).await.unwrap();
+        assert_eq!(fs::read_dir(&state).unwrap().count(), 0);
+        // Below a file nothing can be, whoever asks.
+        fs::write(state.join("file"), "").unwrap();
+        let below = Records::new(state.join("file/state")).try_out(soon()).await;
+        assert!(below.is_err());
     }
 
     #[tokio::test]

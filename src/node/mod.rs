@@ -31,6 +31,7 @@ pub mod publish;
 mod release;
 pub mod request;
 mod run;
+mod sight;
 pub mod stage;
 mod staged;
 pub mod stats;

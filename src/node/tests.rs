@@ -23,7 +23,7 @@ fn world(state: State) -> (Arc<Fake>, Arc<Node>) {
     world_below("/", state)
 }
 
-fn world_below(kubelet_dir: &str, mut state: State) -> (Arc<Fake>, Arc<Node>) {
+pub(super) fn world_below(kubelet_dir: &str, mut state: State) -> (Arc<Fake>, Arc<Node>) {
     let kept = state
         .kept
         .take()

@@ -1,11 +1,12 @@
 //! `/healthz` and `/readyz`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use reqwest::Method;
 use serde_json::Value;
+use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -163,10 +164,93 @@ async fn a_controller_without_a_key_is_not_ready_and_says_what_to_set() {
 async fn a_node_without_registration_is_ready_when_it_sees_its_devices() {
     let dir = tempfile::tempdir().unwrap();
     let socket = socket(&dir);
-    let (node, _channel) = node(&socket).ready(&socket).await;
-    let told = ask(&address(&node).await, "/readyz").await;
-    assert_eq!(told.names(), ["socket", "devices"]);
+    let (state, tools) = (dir.path().join("state"), tools(&dir));
+    let start = node(&socket).env("PATH", &tools);
+    let start = start.args([format!("--state-dir={}", state.display())]);
+    let (node, _channel) = start.ready(&socket).await;
+    let http = address(&node).await;
+    let told = ask(&http, "/readyz").await;
+    assert_eq!(told.names(), ["socket", "devices", "state", "tools"]);
     assert_eq!(told.status, 200, "{told:?}");
+    assert!(!state.exists(), "asking makes nothing");
+
+    // Something else is where the records would be, and a program goes.
+    std::fs::write(&state, "").unwrap();
+    std::fs::remove_file(tools.join("mkfs.xfs")).unwrap();
+    let told = ask(&http, "/readyz").await;
+    let checks = ["state", "tools", "devices"].map(|name| told.is_ok(name));
+    assert_eq!(
+        (told.status, checks),
+        (503, [Some(false), Some(false), Some(true)]),
+        "{told:?}"
+    );
+    for part in [
+        "--state-dir: ",
+        "look whether the disk is full",
+        "filesystem: mkfs.xfs; use",
+    ] {
+        assert!(told.text.contains(part), "no {part:?}: {told:?}");
+    }
+}
+
+/// A directory that has all programs that a node runs, by name.
+fn tools(dir: &TempDir) -> PathBuf {
+    let tools = dir.path().join("tools");
+    std::fs::create_dir(&tools).unwrap();
+    let names =
+        "blkid blockdev e2fsck resize2fs mkfs.ext4 mkfs.ext3 mkfs.xfs xfs_growfs mkfs.btrfs btrfs";
+    for name in names.split(' ') {
+        std::fs::write(tools.join(name), "").unwrap();
+    }
+    tools
+}
+
+/// Whether what is mounted in this directory is seen elsewhere, as the kernel's table says.
+fn is_shared(directory: &Path) -> bool {
+    let table = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
+    let mounts = table
+        .lines()
+        .map(|line| line.split(' ').collect::<Vec<_>>());
+    let above = mounts.filter(|fields| directory.starts_with(fields[4]));
+    let topmost = above.max_by_key(|fields| Path::new(fields[4]).components().count());
+    topmost
+        .unwrap()
+        .iter()
+        .any(|field| field.starts_with("shared:"))
+}
+
+#[tokio::test]
+async fn a_node_that_kubelet_could_not_see_mounts_of_does_not_start_where_that_is_required() {
+    let dir = tempfile::tempdir().unwrap();
+    let socket = socket(&dir);
+    let kubelet = std::fs::canonicalize(dir.path()).unwrap().join("kubelet");
+    let start = |kubelet: &Path| {
+        let kubelet = format!("--kubelet-dir={}", kubelet.display());
+        node(&socket).args(["--require-shared-mounts", &kubelet])
+    };
+    let ended = start(&kubelet).ended().await;
+    assert_eq!(ended.code, Some(64), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("is no directory here"),
+        "{}",
+        ended.stderr
+    );
+    std::fs::create_dir(&kubelet).unwrap();
+    if is_shared(&kubelet) {
+        let (node, _channel) = start(&kubelet).ready(&socket).await;
+        let told = ask(&address(&node).await, "/readyz").await;
+        assert_eq!(told.is_ok("mounts"), Some(true), "{told:?}");
+        return;
+    }
+    let ended = start(&kubelet).ended().await;
+    assert_eq!(ended.code, Some(64), "{}", ended.stderr);
+    for part in [
+        "/kubelet/plugins",
+        "is not shared",
+        "mountPropagation: Bidirectional",
+    ] {
+        assert!(ended.stderr.contains(part), "no {part:?}: {}", ended.stderr);
+    }
 }
 
 #[tokio::test]

@@ -24,7 +24,10 @@ async fn the_help_of_a_role_has_exactly_its_flags_each_with_words() {
             "controller",
             &[SERVE, PLACE, CLOUD, "--publish-instance-types", KUBERNETES],
         ),
-        ("node", &[SERVE, PLACE, NODE, "--device-dir"]),
+        (
+            "node",
+            &[SERVE, PLACE, NODE, "--device-dir --require-shared-mounts"],
+        ),
         ("all-in-one", &[SERVE, PLACE, CLOUD, NODE, "--cloud", FAKE]),
         ("mark", &["--remove --list --state-dir --log-format"]),
         ("mock-cloud", &["--listen --region --log-format", FAKE]),
