@@ -5,7 +5,8 @@
 //! of the disks is plugged in while NodeStageVolume (raw block) waits for it. All times are the
 //! guest's: "there" is the kernel's uevent `add` of the block device, as another who listens to the
 //! kernel (`udevadm monitor`) has stamped it; "told" is what the kernel logs of the disk before that,
-//! when it has yet to look for partitions; "found" is what the node logs when it has checked that the
+//! when it has yet to look for partitions; "heard" is what the node logs when the kernel's last word before
+//! that reached it; "found" is what the node logs when it has checked that the
 //! device is the disk. Nothing is asserted but that each is found.
 
 use std::time::Duration;
@@ -72,7 +73,7 @@ const COLLECT: &str = "
     dmesg | grep ' mark ' | tail -n 1 | sed 's/^/kmsg /'
     dmesg | grep 'vda.*logical blocks' | tail -n 1 | sed 's/^/told /'
     grep 'add .*/vda (block)' /run/uevents | tail -n 1 | sed 's/^/there /'
-    grep 'device found' /run/node.log | grep SERIAL | tail -n 1 | sed 's/^/found /'
+    sed -n '/told that a device/h; /device found.*SERIAL/{s/^/found /;p;g;s/^/heard /;p}' /run/node.log
     if [[ -e /run/polled ]]; then
         until grep -q SERIAL /run/polled; do sleep 0.1; done
         grep -m 1 SERIAL /run/polled | sed 's/^/polled /'
@@ -111,9 +112,10 @@ async fn measure() -> anyhow::Result<()> {
     let Some(guest) = Guest::fresh("the figures of hot-plugged disks").await else {
         return Ok(());
     };
-    let node = guest.node_with("info", "/run/node.log").await;
+    let level = "info,diskplugin::host::changes=debug";
+    let node = guest.node_with(level, "/run/node.log").await;
     guest.sh(LISTENER).await;
-    let [mut told, mut there, mut polled] = [(); 3].map(|()| Row::default());
+    let [mut told, mut there, mut heard, mut polled] = [(); 4].map(|()| Row::default());
     for index in 0..BEFORE + DISKS + POLLED {
         if index == BEFORE + DISKS {
             guest.sh(POLLER).await;
@@ -139,6 +141,7 @@ async fn measure() -> anyhow::Result<()> {
             None => {
                 told.0.push(moments.found - moments.told);
                 there.0.push(moments.found - moments.there);
+                heard.0.push(moments.found - moments.heard);
             }
         }
         volume.unstage().await?;
@@ -147,6 +150,7 @@ async fn measure() -> anyhow::Result<()> {
     let title = format!("{DISKS} disks, one after the other");
     println!("{title:<46} {:>12} {:>12} {:>12}", "median", "99 %", "most");
     there.print("there, found by the node")?;
+    heard.print("heard of by the node, found by the node")?;
     told.print("told by the kernel's log, found by the node")?;
     polled.print("there, seen by a look every 500 ms")
 }
@@ -156,6 +160,7 @@ async fn measure() -> anyhow::Result<()> {
 struct Moments {
     told: f64,
     there: f64,
+    heard: f64,
     found: f64,
     polled: Option<f64>,
 }
@@ -181,18 +186,19 @@ impl Moments {
         let mark = line("kmsg ")?;
         let (_, written) = mark.rsplit_once(' ').context("no mark")?;
         let log_start = written.parse::<f64>()? * 1e3 - bracketed(mark)?;
-        let found: jiff::Timestamp = line("found ")?
-            .split(' ')
-            .next()
-            .context("no time")?
-            .parse()?;
+        let logged = |name: &str| -> anyhow::Result<f64> {
+            let time = line(name)?.split(' ').next().context("no time")?;
+            let time: jiff::Timestamp = time.parse()?;
+            Ok(time.as_duration().as_secs_f64() * 1e3)
+        };
         let polled = line("polled ").ok();
         let polled = polled.and_then(|line| line.split(' ').next());
         let polled = polled.map(str::parse::<f64>).transpose()?;
         Ok(Self {
             told: log_start + bracketed(line("told ")?)?,
             there: start + bracketed(line("there ")?)?,
-            found: found.as_duration().as_secs_f64() * 1e3,
+            heard: logged("heard ")?,
+            found: logged("found ")?,
             polled: polled.map(|seconds| seconds * 1e3),
         })
     }

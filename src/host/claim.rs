@@ -55,20 +55,26 @@ impl Eq for Claim {}
 pub(super) async fn claim(deadline: Deadline, device: &Device) -> Result<Claim> {
     let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let claimed = || HostError::Claimed {
+        device: device.path.clone(),
+    };
+    let mut was_claimed = false;
     loop {
         ticks.tick().await;
         let chosen = device.clone();
-        let taken = blocking(deadline, "claim", &device.path, move || take(&chosen)).await?;
-        if let Some(lock) = taken {
-            return Ok(Claim {
-                device: device.path.clone(),
-                lock: Arc::new(lock),
-            });
-        }
-        if deadline.remaining() <= TICK {
-            return Err(HostError::Claimed {
-                device: device.path.clone(),
-            });
+        let taken = blocking(deadline, "claim", &device.path, move || take(&chosen)).await;
+        match taken {
+            Ok(Some(lock)) => {
+                return Ok(Claim {
+                    device: device.path.clone(),
+                    lock: Arc::new(lock),
+                });
+            }
+            Ok(None) if deadline.remaining() <= TICK => return Err(claimed()),
+            Ok(None) => was_claimed = true,
+            // A busy machine; what the last look told is known all the same.
+            Err(HostError::Late { .. }) if was_claimed => return Err(claimed()),
+            Err(error) => return Err(error),
         }
     }
 }
