@@ -44,7 +44,7 @@ const STEPS: [&str; 21] = [
 ];
 
 /// Within this time after a signal the demo has taken everything down.
-const SOON: Duration = Duration::from_secs(25);
+const SOON: Duration = Duration::from_secs(60);
 
 const NOTHING_LEFT: &str = "Nothing is left behind: no mount, no loop device, no file.";
 

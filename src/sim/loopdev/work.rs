@@ -29,8 +29,8 @@ pub(crate) struct Loops {
     finding: Mutex<()>,
 }
 
-/// How long the end waits for devices that are still in use.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long the end waits for devices that are still in use: a mkfs that was begun runs to its end.
+const PATIENCE: Duration = Duration::from_secs(15);
 const TICK: Duration = Duration::from_millis(100);
 const BYTES_PER_GIB: u64 = 1 << 30;
 
