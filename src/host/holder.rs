@@ -79,8 +79,20 @@ pub enum Holder {
         name: String,
         /// The container it is in, as its control group tells.
         container: Option<String>,
-        /// What it does with what.
+        /// What it does with what: the verb of a clause.
         how: String,
+    },
+    /// Another mount namespace that has it mounted, known by its first process. What it shows may go with the
+    /// mount here, and none of its processes need use it.
+    Namespace {
+        /// The process's id.
+        pid: u32,
+        /// Its command's name.
+        name: String,
+        /// The container it is in, as its control group tells.
+        container: Option<String>,
+        /// Where it is mounted there.
+        point: PathBuf,
     },
     /// Another mount, here.
     Mount(PathBuf),
@@ -99,11 +111,18 @@ impl fmt::Display for Holder {
                 container,
                 how,
             } => {
-                write!(f, "process {pid} ({name}")?;
-                if let Some(container) = container {
-                    write!(f, ", container {container}")?;
-                }
-                write!(f, ") {how}")
+                process_words(f, *pid, name, container.as_deref())?;
+                write!(f, ", which {how}")
+            }
+            Self::Namespace {
+                pid,
+                name,
+                container,
+                point,
+            } => {
+                f.write_str("the mount namespace of ")?;
+                process_words(f, *pid, name, container.as_deref())?;
+                write!(f, ", where it is mounted at {}", point.display())
             }
             Self::Mount(point) => write!(f, "a mount at {}", point.display()),
             Self::Device(name) => write!(f, "device {name}"),
@@ -112,7 +131,20 @@ impl fmt::Display for Holder {
     }
 }
 
-/// All that were found, in words.
+fn process_words(
+    f: &mut fmt::Formatter<'_>,
+    pid: u32,
+    name: &str,
+    container: Option<&str>,
+) -> fmt::Result {
+    write!(f, "process {pid} ({name}")?;
+    if let Some(container) = container {
+        write!(f, ", container {container}")?;
+    }
+    f.write_str(")")
+}
+
+/// All that were found, in words: who certainly blocks first.
 #[must_use]
 pub fn list(holders: &[Holder]) -> String {
     const MOST: usize = 8;
@@ -124,10 +156,12 @@ pub fn list(holders: &[Holder]) -> String {
         // Another kernel namespace, or a holder that has just ended.
         return "nobody that /proc shows".to_owned();
     }
-    words.join(", ")
+    // What tells of one holder has commas of its own.
+    words.join("; ")
 }
 
 /// Looks for holders until the deadline; what was found by then is told.
+/// Who certainly blocks comes first, mount namespaces last.
 pub(super) fn find(proc: &Path, sys: &Path, sought: &Sought, deadline: Deadline) -> Vec<Holder> {
     let mut found = devices(proc, sys, sought);
     let own = read_mounts(&proc.join("self/mountinfo"));
@@ -151,6 +185,7 @@ pub(super) fn find(proc: &Path, sys: &Path, sought: &Sought, deadline: Deadline)
             users.extend(Process::new(proc, pid).mapper(sought));
         }
     }
+    users.sort_by_key(|user| matches!(user, Holder::Namespace { .. }));
     found.extend(users);
     found
 }

@@ -37,9 +37,17 @@ impl Process {
     /// The process as a holder, if it uses what is sought.
     pub(super) fn user(&self, sought: &Sought, table: &mut Table) -> Option<Holder> {
         let how = self.open(sought, table);
-        let how = how.or_else(|| self.place(sought, table));
-        let how = how.or_else(|| namespace(sought, table))?;
-        Some(self.holder(how))
+        if let Some(how) = how.or_else(|| self.place(sought, table)) {
+            return Some(self.holder(how));
+        }
+        let point = namespace(sought, table)?;
+        let (name, container) = self.words();
+        Some(Holder::Namespace {
+            pid: self.pid,
+            name,
+            container,
+            point,
+        })
     }
 
     /// The process as a holder, if it has a file of the filesystem in its memory.
@@ -55,14 +63,20 @@ impl Process {
     }
 
     fn holder(&self, how: String) -> Holder {
-        let name = fs::read_to_string(self.path("comm")).unwrap_or_default();
-        let groups = fs::read_to_string(self.path("cgroup")).unwrap_or_default();
+        let (name, container) = self.words();
         Holder::Process {
             pid: self.pid,
-            name: name.trim_end().to_owned(),
-            container: container(&groups),
+            name,
+            container,
             how,
         }
+    }
+
+    /// Its command and its container.
+    fn words(&self) -> (String, Option<String>) {
+        let name = fs::read_to_string(self.path("comm")).unwrap_or_default();
+        let groups = fs::read_to_string(self.path("cgroup")).unwrap_or_default();
+        (name.trim_end().to_owned(), container(&groups))
     }
 
     /// An open file of the filesystem, or the device itself.
@@ -111,19 +125,16 @@ impl Process {
     }
 }
 
-/// The mount in another namespace, told of its first process.
-fn namespace(sought: &Sought, table: &mut Table) -> Option<String> {
+/// Where another namespace has it mounted; told once, of its first process.
+fn namespace(sought: &Sought, table: &mut Table) -> Option<PathBuf> {
     if table.is_own || table.is_told {
         return None;
     }
     let is_it = |mount: &&Mount| sought.is_of(mount) || sought.shows(mount);
     let mount = table.mounts.iter().map(|(_, mount)| mount).find(is_it)?;
-    let how = format!(
-        "has it mounted at {} in its own mount namespace",
-        mount.point.display()
-    );
+    let point = mount.point.clone();
     table.is_told = true;
-    Some(how)
+    Some(point)
 }
 
 /// Looks at device nodes only: those are in memory, and looking never waits for a disk.

@@ -82,7 +82,7 @@ async fn a_process_is_told_with_what_it_holds_and_where_it_runs() {
     );
     assert_eq!(
         world.find(Some("/target")),
-        ["process 8 (postgres, container 0123456789ab) has /target/base/1 open"]
+        ["process 8 (postgres, container 0123456789ab), which has /target/base/1 open"]
     );
 }
 
@@ -99,8 +99,8 @@ async fn a_working_directory_and_a_program_hold_too() {
     assert_eq!(
         world.find(None),
         [
-            "process 8 (sh) works in /target/dir",
-            "process 9 (tool) runs /target/bin/tool"
+            "process 8 (sh), which works in /target/dir",
+            "process 9 (tool), which runs /target/bin/tool"
         ]
     );
 }
@@ -115,7 +115,26 @@ async fn another_mount_namespace_is_told_by_its_first_process() {
     world.process(10, "other", 3, ROOT);
     assert_eq!(
         world.find(None),
-        ["process 8 (pause) has it mounted at /target in its own mount namespace"]
+        ["the mount namespace of process 8 (pause), where it is mounted at /target"]
+    );
+}
+
+/// The first process of a machine sees every mount that is shared, and blocks nothing.
+#[tokio::test]
+async fn who_certainly_blocks_comes_before_the_namespaces_that_show_it() {
+    let world = World::new();
+    world.process(1, "systemd", 2, VOLUME);
+    world.process(8, "postgres", 1, VOLUME);
+    world.open(8, "/target/base/1", 31);
+    world.process(9, "sh", 3, VOLUME);
+    world.open(9, "/target/log", 31);
+    assert_eq!(
+        world.find(Some("/target")),
+        [
+            "process 8 (postgres), which has /target/base/1 open",
+            "process 9 (sh), which has /target/log open",
+            "the mount namespace of process 1 (systemd), where it is mounted at /target"
+        ]
     );
 }
 
@@ -154,13 +173,13 @@ async fn a_file_in_memory_is_looked_for_where_nothing_else_shows() {
     );
     assert_eq!(
         world.find(None),
-        ["process 8 (db) has /target/data in its memory"]
+        ["process 8 (db), which has /target/data in its memory"]
     );
 }
 
 #[test]
 fn a_long_list_is_cut_and_an_empty_one_is_told() {
     let many: Vec<_> = (0..11).map(|n| Holder::Device(format!("dm-{n}"))).collect();
-    assert!(list(&many).ends_with("device dm-7, 3 more"));
+    assert!(list(&many).ends_with("device dm-7; 3 more"));
     assert_eq!(list(&[]), "nobody that /proc shows");
 }
