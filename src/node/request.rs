@@ -20,6 +20,12 @@ impl Volume {
         let serial = serial.unwrap_or_else(|| Serial::of_disk(&id));
         Self { id, serial }
     }
+
+    /// Whether the serial is the one that the id says. Calls that carry only the id find no other one.
+    #[must_use]
+    pub fn has_serial_of_id(&self) -> bool {
+        self.serial == Serial::of_disk(&self.id)
+    }
 }
 
 /// How a volume is used.
@@ -120,7 +126,9 @@ mod tests {
     fn the_serial_is_the_passed_one_else_the_id_without_its_prefix() {
         let id: DiskId = "d-bp1d".parse().unwrap();
         assert_eq!(Volume::new(id.clone(), None).serial.as_str(), "bp1d");
-        let other = Serial::new("zz9");
-        assert_eq!(Volume::new(id, other).serial.as_str(), "zz9");
+        assert!(Volume::new(id.clone(), None).has_serial_of_id());
+        let other = Volume::new(id, Serial::new("zz9"));
+        assert_eq!(other.serial.as_str(), "zz9");
+        assert!(!other.has_serial_of_id());
     }
 }

@@ -36,6 +36,14 @@ impl Node {
         // What is refused whatever comes is not waited for.
         self.place(&request.staging, Quick::new(volume, VERB))
             .await?;
+        if !volume.has_serial_of_id() {
+            tracing::warn!(
+                disk.id = %volume.id,
+                serial = %volume.serial,
+                "the disk's serial is not its id without \"d-\": it can be staged and published, but must be \
+                 unmounted by hand; move the data to a new disk"
+            );
+        }
         let device = self.find(volume, deadline).await?;
         let (seen, proof) = self.look_to_stage(request, device, deadline).await?;
         let wanted = Wanted {
