@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 
+use crate::base::chain::chain;
 use crate::cli;
 use crate::host::{Linux, Processes, Roots};
 use crate::node::Marks;
@@ -14,8 +15,8 @@ pub(crate) async fn run(args: cli::Mark) -> anyhow::Result<()> {
     let state_dir = args.state_dir;
     let marks = Marks::new(host, state_dir.clone());
     if args.list {
-        let all = marks.list().await?;
-        if all.is_empty() {
+        let (all, broken) = marks.list().await?;
+        if all.is_empty() && broken.is_empty() {
             say(&format!("no marks in {}", state_dir.display()))?;
         }
         for listed in all {
@@ -29,6 +30,10 @@ pub(crate) async fn run(args: cli::Mark) -> anyhow::Result<()> {
                 listed.disk, listed.mark.appearance
             ))?;
         }
+        for one in &broken {
+            say(&chain(one))?;
+        }
+        anyhow::ensure!(broken.is_empty(), "not every mark can be read");
         return Ok(());
     }
     let disk = args.disk.context("a disk is wanted")?;

@@ -330,7 +330,8 @@ impl Node {
         volume: &Volume,
         at: Quick<'_>,
     ) -> Result<Option<DiskId>> {
-        let marks = mark::all(&self.records).await.map_err(at.failed())?;
+        // One that does not read is no word of anybody's.
+        let (marks, _) = mark::all(&self.records).await.map_err(at.failed())?;
         let mut others = marks.into_iter().filter(|(disk, _)| *disk != volume.id);
         Ok(others
             .find(|(_, other)| other == mark)

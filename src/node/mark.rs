@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::observe::quick;
+use crate::base::chain::chain;
 use crate::host::{Appearance, Device, Entry, Host, HostError, Mount, Number, Records};
 use crate::model::{DiskId, Serial};
 
@@ -18,6 +19,19 @@ const KIND: &str = "mark";
 pub struct Mark {
     /// Which device it is, and until when.
     pub appearance: Appearance,
+}
+
+/// A record of a mark that does not read.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the mark of {disk} cannot be read, and counts for nothing; remove it, and mark the disk again"
+)]
+pub struct Broken {
+    /// The disk.
+    pub disk: DiskId,
+    /// Which file, and why.
+    #[source]
+    pub source: HostError,
 }
 
 /// A mark in the list of all.
@@ -49,6 +63,16 @@ pub enum MarkError {
         device: String,
         /// Its serial.
         serial: Serial,
+    },
+    /// The kernel has made it, of a file or of other devices.
+    #[error(
+        "{device} with {identity} is no disk of the cloud: the kernel has made it; give the node of the disk itself"
+    )]
+    MadeUp {
+        /// The device.
+        device: String,
+        /// What it is known by.
+        identity: String,
     },
     /// Something uses it.
     #[error("{device} is in use, as system disks are: {by}")]
@@ -129,7 +153,11 @@ impl Marks {
             device: device.to_string(),
         })?;
         let mark = Mark { appearance };
-        for listed in self.list().await? {
+        let (known, broken) = self.list().await?;
+        for one in broken {
+            tracing::warn!("{}", chain(&one));
+        }
+        for listed in known {
             if listed.disk == *disk && listed.mark == mark {
                 return Ok(device.to_string());
             }
@@ -147,6 +175,13 @@ impl Marks {
             }
         }
         self.unused(&device).await?;
+        // Of those only a loop device of the fake cloud is a disk, and it bears the disk's name.
+        if device.is_made_up() && device.mark() != Some(Serial::of_disk(disk).as_str()) {
+            return Err(MarkError::MadeUp {
+                device: device.to_string(),
+                identity: device.identity(),
+            });
+        }
         self.records
             .put(quick(), KIND, disk.as_str(), &mark)
             .await?;
@@ -164,22 +199,23 @@ impl Marks {
         Ok(marked.iter().any(|marked| marked == disk.as_str()))
     }
 
-    /// All marks, in the order of the disks' ids.
+    /// All marks, in the order of the disks' ids, and the records that do not read.
     ///
     /// # Errors
-    /// When records or devices cannot be read.
-    pub async fn list(&self) -> Result<Vec<Listed>> {
+    /// When the records' directory or devices cannot be read.
+    pub async fn list(&self) -> Result<(Vec<Listed>, Vec<Broken>)> {
         let devices = self.host.devices(quick()).await?;
         let boot = self.host.boot_id(quick()).await?;
         let mut marks = Vec::new();
-        for (disk, mark) in all(&self.records).await? {
+        let (known, broken) = all(&self.records).await?;
+        for (disk, mark) in known {
             let now = devices
                 .iter()
                 .filter_map(|device| Appearance::of(&boot, device));
             let counts = now.into_iter().any(|now| now == mark.appearance);
             marks.push(Listed { disk, mark, counts });
         }
-        Ok(marks)
+        Ok((marks, broken))
     }
 
     async fn device(&self, node: &Path) -> Result<Device> {
@@ -229,19 +265,24 @@ fn is_of(mount: &Mount, device: &Device, numbers: &[Number]) -> bool {
     mount.is_of(device) || numbers.contains(&mount.number)
 }
 
-/// The marks in these records.
-pub(super) async fn all(records: &Records) -> std::result::Result<Vec<(DiskId, Mark)>, HostError> {
-    let mut marks = Vec::new();
+/// The marks in these records, and those that do not read.
+pub(super) async fn all(
+    records: &Records,
+) -> std::result::Result<(Vec<(DiskId, Mark)>, Vec<Broken>), HostError> {
+    let (mut marks, mut broken) = (Vec::new(), Vec::new());
     for key in records.keys(quick(), KIND).await? {
         // Nothing else is kept there; what somebody has put there himself is not ours.
         let Ok(disk) = key.parse::<DiskId>() else {
             continue;
         };
-        if let Some(mark) = records.get(quick(), KIND, &key).await? {
-            marks.push((disk, mark));
+        match records.get(quick(), KIND, &key).await {
+            Ok(Some(mark)) => marks.push((disk, mark)),
+            Ok(None) => {}
+            Err(source @ HostError::Format { .. }) => broken.push(Broken { disk, source }),
+            Err(error) => return Err(error),
         }
     }
-    Ok(marks)
+    Ok((marks, broken))
 }
 
 /// The mark of a disk.
@@ -284,7 +325,7 @@ mod tests {
         let node = device.path.clone();
         let (_home, _fake, marks) = machine(&[device]);
         let refused = marks.put(&disk_id("d-bp1"), &node).await.unwrap_err();
-        assert_eq!(marks.list().await.unwrap(), []);
+        assert_eq!(marks.list().await.unwrap().0, []);
         refused.to_string()
     }
 
@@ -297,7 +338,7 @@ mod tests {
             assert_eq!(told, "/dev/vdb (254:16)");
         }
         let count = async || -> Vec<bool> {
-            let listed = marks.list().await.unwrap();
+            let (listed, _) = marks.list().await.unwrap();
             listed.iter().map(|listed| listed.counts).collect()
         };
         assert_eq!(count().await, [true]);
@@ -331,23 +372,33 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_certain_or_used_is_not_marked() {
-        let bare = bare("vdb", 16);
+        let plain = bare("vdb", 16);
         let with_serial = disk("vdb", 16, "bp2");
         let uncounted = Device {
             sequence: None,
-            ..bare.clone()
+            ..plain.clone()
         };
         let held = Device {
             holders: vec!["dm-0".to_owned()],
-            ..bare.clone()
+            ..plain.clone()
         };
         let partitioned = Device {
             partitions: vec!["vdb1".to_owned()],
-            ..bare.clone()
+            ..plain.clone()
+        };
+        let made_up = bare("dm-0", 16);
+        let of_another = Device {
+            backing_file: Some("/disks/bp2.img".into()),
+            ..bare("loop3", 16)
         };
         for (device, word) in [
             (with_serial, "has the serial bp2"),
             (uncounted, "does not count the appearances"),
+            (made_up, "is no disk of the cloud"),
+            (
+                of_another,
+                "backing file /disks/bp2.img is no disk of the cloud",
+            ),
             (held, "in use, as system disks are: dm-0"),
             (partitioned, "vdb1 cannot be looked at"),
         ] {
@@ -387,6 +438,40 @@ mod tests {
             let refused = refused.unwrap_err();
             assert!(matches!(refused, MarkError::NoDevice(_)), "{refused}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_loop_device_is_marked_only_as_the_disk_whose_file_it_has() {
+        let device = Device {
+            backing_file: Some("/disks/bp1.img".into()),
+            ..bare("loop3", 16)
+        };
+        let node = device.path.clone();
+        let (_home, _fake, marks) = machine(&[device]);
+        marks.put(&disk_id("d-bp1"), &node).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_record_that_does_not_read_is_named_and_hides_no_other() {
+        let (home, _fake, marks) = machine(&[bare("vdb", 16), bare("vdc", 32)]);
+        let first = disk_id("d-bp1");
+        marks.put(&first, Path::new("/dev/vdb")).await.unwrap();
+        std::fs::write(home.path().join("mark/d-bp0.json"), "{").unwrap();
+        let (listed, broken) = marks.list().await.unwrap();
+        assert_eq!(listed.len(), 1);
+        let told = chain(&broken[0]);
+        assert!(
+            told.contains("d-bp0") && told.contains("remove it"),
+            "{told}"
+        );
+        assert!(told.contains("mark/d-bp0.json"), "{told}");
+        // It keeps nobody from marking, and goes as any other.
+        marks
+            .put(&disk_id("d-bp2"), Path::new("/dev/vdc"))
+            .await
+            .unwrap();
+        assert!(marks.remove(&disk_id("d-bp0")).await.unwrap());
+        assert!(marks.list().await.unwrap().1.is_empty());
     }
 
     #[tokio::test]
