@@ -311,7 +311,7 @@ impl Tuning {
 
     fn free(&self, filesystem: Filesystem, given: &mut Arguments) -> Result<(), InvalidTuning> {
         let table = table(filesystem);
-        let refuse = |what: &str| {
+        let refuse = |why: String| {
             let names: Vec<String> = table
                 .iter()
                 .map(|(name, takes)| format!("{name} {}", takes.told()))
@@ -319,18 +319,19 @@ impl Tuning {
             InvalidTuning::new(
                 crate::model::context::MKFS_OPTIONS,
                 &self.mkfs_options.join(" "),
-                &format!("with {filesystem}, {}; not {what:?}", names.join("; ")),
+                &format!("with {filesystem}, {}; {why}", names.join("; ")),
             )
         };
         let mut words = self.mkfs_options.iter();
         while let Some(option) = words.next() {
             let takes = table.iter().find(|(name, _)| name == option);
             let Some((name, takes)) = takes else {
-                return Err(refuse(option));
+                return Err(refuse(format!("not {option:?}")));
             };
-            let value = words.next().ok_or_else(|| refuse(option))?;
+            let value = words.next();
+            let value = value.ok_or_else(|| refuse(format!("{option} needs a value")))?;
             if !takes.admits(value) {
-                return Err(refuse(&format!("{option} {value}")));
+                return Err(refuse(format!("not \"{option} {value}\"")));
             }
             given.add(name, value);
         }
@@ -464,6 +465,14 @@ mod tests {
                 "{text}"
             );
         }
+    }
+
+    #[test]
+    fn an_option_without_its_value_is_told_as_that() {
+        let text = arguments(Ext4, &[("mkfsOptions", "-O quota -m")]).unwrap_err();
+        assert!(text.ends_with("; -m needs a value"), "{text}");
+        let text = arguments(Ext4, &[("mkfsOptions", "-m much")]).unwrap_err();
+        assert!(text.ends_with("; not \"-m much\""), "{text}");
     }
 
     #[test]
