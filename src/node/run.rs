@@ -39,8 +39,7 @@ impl Node {
             tracing::info!(
                 disk.id = %subject.volume.id,
                 device = subject.device.map(|device| device.name.as_str()),
-                step = ?step,
-                "{}", subject.verb,
+                "{}: {step}", subject.verb,
             );
             if let Err(error) = self.step(subject, step).await {
                 self.undo(subject, undo).await;

@@ -194,7 +194,7 @@ async fn lane(seed: u64, kills: u64, death: Death) {
             Death::Container => ended.code != Some(0),
         };
         assert!(killed, "it ended by itself: {}", ended.stderr);
-        formats += ended.stderr.matches("step=Format").count();
+        formats += ended.stderr.matches("staging: make a filesystem").count();
         lives.has_ended(lane.kubelet.answers.count(|_, answer| answer == "OK") > done);
         orphans += home.processes().len();
         let wrongs = wrongs(home.path(), &lane.ledger);
@@ -215,7 +215,7 @@ async fn lane(seed: u64, kills: u64, death: Death) {
     kill(victim, Signal::SIGTERM).unwrap();
     let ended = process.ended().await;
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
-    formats += ended.stderr.matches("step=Format").count();
+    formats += ended.stderr.matches("staging: make a filesystem").count();
     let answers = &lane.kubelet.answers;
     let calls = answers.count(|_, _| true);
     println!(

@@ -1,6 +1,8 @@
 //! How a class wants its filesystems made and looked after: parameters of the StorageClass, which the controller
 //! checks and passes on, and the node reads again.
 
+use std::fmt;
+
 use super::{Filesystem, context};
 
 mod mkfs;
@@ -17,6 +19,16 @@ pub enum Fsck {
     Preen,
     /// Nothing is looked at.
     None,
+}
+
+impl fmt::Display for Fsck {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Journal => "journal",
+            Self::Preen => "preen",
+            Self::None => "none",
+        })
+    }
 }
 
 /// When the disk is told which blocks are free.
