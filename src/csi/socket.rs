@@ -108,8 +108,7 @@ impl Socket {
 pub async fn bind(endpoint: &Endpoint) -> Result<(UnixListener, Socket), SocketError> {
     let path = &endpoint.path;
     let directory = path.parent().unwrap_or(Path::new("/"));
-    let created = tokio::fs::create_dir_all(directory).await;
-    created.map_err(io("create the directory of", path))?;
+    make(directory, path).await?;
     // Between finding a socket stale and replacing it nobody else may do the same.
     let _alone = lock(directory, path).await?;
     clear_way(path).await?;
@@ -138,6 +137,22 @@ pub async fn bind(endpoint: &Endpoint) -> Result<(UnixListener, Socket), SocketE
             Err(io("place", path)(source))
         }
     }
+}
+
+/// Makes the directory where it is not there; not in silence, because then kubelet or the sidecars may look
+/// for the socket elsewhere.
+async fn make(directory: &Path, path: &Path) -> Result<(), SocketError> {
+    let is_there = tokio::fs::try_exists(directory).await;
+    if is_there.map_err(io("look at the directory of", path))? {
+        return Ok(());
+    }
+    let made = tokio::fs::create_dir_all(directory).await;
+    made.map_err(io("create the directory of", path))?;
+    tracing::warn!(
+        directory = %directory.display(),
+        "the socket's directory was not there, and is made: is it the one that others look in?"
+    );
+    Ok(())
 }
 
 /// Removes the socket that a start has left which was killed before it could move it.
@@ -286,6 +301,17 @@ mod tests {
         let (_listener, socket) = bind(&endpoint).await.unwrap();
         drop(socket);
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_directory_that_is_not_there_is_made() {
+        let directory = tempfile::tempdir().unwrap();
+        let endpoint = endpoint(&directory.path().join("not/there"));
+        for _ in 0..2 {
+            let (listener, socket) = bind(&endpoint).await.unwrap();
+            assert!(socket.is_in_place());
+            drop((listener, socket));
+        }
     }
 
     #[tokio::test]
