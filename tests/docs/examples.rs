@@ -200,7 +200,7 @@ fn both_example_classes_of_snapshots_are_ones_that_the_driver_accepts() {
     assert_eq!(read.retention_days, Some(30));
     let group = of_snapshots("examples/groupsnapshotclass.yaml");
     assert_eq!(group.kind, "VolumeGroupSnapshotClass");
-    assert_eq!(group.api_version, "groupsnapshot.storage.k8s.io/v1beta2");
+    assert_eq!(group.api_version, "groupsnapshot.storage.k8s.io/v1");
     assert_eq!(group.deletion_policy, Reclaim::Retain);
     let read = SnapshotClass::read_of_group(&group.parameters).unwrap();
     assert_eq!(read.tags["team"], "storage");

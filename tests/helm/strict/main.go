@@ -14,7 +14,6 @@ import (
 	"os"
 
 	groupsnapshot "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumegroupsnapshot/v1"
-	groupsnapshotbeta "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumegroupsnapshot/v1beta2"
 	snapshot "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -25,7 +24,7 @@ import (
 )
 
 func main() {
-	for _, add := range []func(*runtime.Scheme) error{snapshot.AddToScheme, groupsnapshot.AddToScheme, groupsnapshotbeta.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{snapshot.AddToScheme, groupsnapshot.AddToScheme} {
 		if err := add(scheme.Scheme); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
