@@ -82,4 +82,17 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn who_is_told_to_wait_is_told_what_to_do_when_that_does_not_help() {
+        let mut waits = 0;
+        for failure in Failure::ALL {
+            let todo = failure.todo();
+            if todo.starts_with("nothing") || todo.starts_with("wait:") {
+                waits += 1;
+                assert!(todo.contains("if it stays, "), "{}: {todo}", failure.name());
+            }
+        }
+        assert!(waits > 15, "{waits}");
+    }
 }

@@ -130,7 +130,7 @@ failures! {
         "publish the volume read-only, or unpublish it from the other node";
     CoolingPeriod "COOLING_PERIOD" Precondition
         "the disk was changed a short while ago, and the cloud wants time in between",
-        "wait; it is tried again";
+        "wait: it is tried again; if it stays, see whether something else changes the disk";
     OnlyOffline "ONLY_OFFLINE" Precondition
         "this disk or instance grows only while the disk is free",
         "stop the pod that uses the volume; the expansion goes on then";
@@ -139,7 +139,7 @@ failures! {
         "start a pod that uses the volume, then try again";
     SnapshotNotReady "SNAPSHOT_NOT_READY" Precondition
         "the snapshot cannot be used yet",
-        "wait; it is tried again";
+        "wait: it is tried again; if it stays, look at the snapshot's progress in the console";
     SnapshotInUse "SNAPSHOT_IN_USE" Precondition
         "disks or images were created from the snapshot",
         "delete those disks or images first";
@@ -165,50 +165,50 @@ failures! {
     // What passes.
     Throttled "THROTTLED" Unclear
         "the cloud lets no more calls of this API through in this minute",
-        "nothing: it is repeated; if it stays, other programs of this account may use its API quota up, which the Quota Center shows";
+        "nothing at first: it is repeated; if it stays, other programs of this account may use its API quota up, which the Quota Center shows";
     CloudUnreachable "CLOUD_UNREACHABLE" Unclear
         "no connection to the cloud",
         "check the endpoint and the network of the controller";
     CloudUnclear "CLOUD_UNCLEAR" Unclear
         "it may or may not have happened: the answer was lost, or the cloud failed",
-        "nothing: it is repeated";
+        "nothing at first: it is repeated; if it stays, check the network of the controller, and give the RequestId to the vendor's support";
     ShuttingDown "SHUTTING_DOWN" Unclear
         "the driver is shutting down, or cannot serve now",
-        "nothing: it is repeated";
+        "nothing at first: it is repeated; if it stays, look why no other process of the driver becomes ready, which /readyz and its log tell";
     CallRunning "CALL_RUNNING" Busy
         "another call for this volume or snapshot is still running",
-        "nothing: it is repeated";
+        "nothing at first: it is repeated; if it stays, look in the log of this process for what the other call waits for";
     CallInFlight "CALL_IN_FLIGHT" Busy
         "the cloud still works at an earlier call or order for this disk",
-        "nothing: it is repeated";
+        "nothing at first: it is repeated; if it stays, look at the disk's tasks in the console";
     ResourceBusy "RESOURCE_BUSY" Busy
         "the disk or snapshot is in another state now, or something else is being done to it",
-        "nothing: it is repeated; if it stays, look at the disk in the console";
+        "nothing at first: it is repeated; if it stays, look at the disk in the console";
     NodeBusy "NODE_BUSY" Busy
         "the instance is busy with another disk, or neither running nor stopped",
-        "nothing: it is repeated; if it stays, look at the instance in the console";
+        "nothing at first: it is repeated; if it stays, look at the instance in the console";
     // Not a precondition: external-resizer would take that for "only offline".
     NodeStopped "NODE_STOPPED" Busy
         "the disk grows only while its instance runs",
         "start the instance, or unpublish the volume";
     SnapshotNotCut "SNAPSHOT_NOT_CUT" Busy
         "the point in time of the snapshot or group is not cut yet",
-        "nothing: it is repeated";
+        "nothing at first: it is repeated; if it stays, look at the snapshot in the console";
     TokenTaken "TOKEN_TAKEN" Busy
         "an earlier call of this name asked for something else, and the cloud remembers it",
-        "nothing: it is repeated; if it stays, use another name";
+        "nothing at first: it is repeated; if it stays, use another name";
     StaleToken "STALE_TOKEN" Busy
         "the page of the list is not known any more, or never was",
         "list again from the start";
     DeadlinePassed "DEADLINE_PASSED" Deadline
         "it was not done in time, and may still be under way",
-        "nothing: it is repeated; the text says what was seen last";
+        "nothing at first: it is repeated; if it stays, look at what the text says was seen last";
     StillDetaching "STILL_DETACHING" Deadline
         "the node does not let go of the disk",
         "nothing at first: the cloud goes on by itself, and it is repeated; if it stays, stop what still uses the disk on the node, or stop the instance";
     QueueTooLong "QUEUE_TOO_LONG" Deadline
         "other disks of this node came first",
-        "nothing: it is repeated";
+        "nothing at first: it is repeated; if it stays, look in the log which other disk of this node does not come or go";
 
     // Who may.
     CredentialsDenied "CREDENTIALS_DENIED" Denied
@@ -271,10 +271,10 @@ failures! {
     // What went wrong.
     AttachFellBack "ATTACH_FELL_BACK" Failed
         "the cloud accepted the attachment and gave it up",
-        "nothing: it is repeated; look at the instance's events in the console";
+        "nothing at first: it is repeated; if it stays, look at the instance's events in the console";
     ChangeFailed "CHANGE_FAILED" Failed
         "the cloud began to change the disk and gave it up; the disk is as it was before",
-        "nothing: it is repeated; look at the task in the console if it stays";
+        "nothing at first: it is repeated; if it stays, look at the task in the console";
     SnapshotFailed "SNAPSHOT_FAILED" Failed
         "the cloud began the snapshot and gave it up",
         "do what the text says; do not restart the instance while a snapshot is being taken";
@@ -288,22 +288,22 @@ failures! {
     // On the node.
     DeviceMissing "DEVICE_MISSING" Deadline
         "the cloud has attached the disk, but its device has not come",
-        "nothing at first: it is repeated; then look at the node's kernel log, and whether /dev and /sys are the host's";
+        "nothing at first: it is repeated; if it stays, look at the node's kernel log, and whether /dev and /sys are the host's";
     DeviceAmbiguous "DEVICE_AMBIGUOUS" Precondition
         "which device is the disk is not certain: two have its serial, a link or a mark says otherwise than the kernel, or the serial is too long for a device",
         "look at the devices that the text names; remove a wrong mark; restart the node if one of them is a ghost";
     DeviceNotGrown "DEVICE_NOT_GROWN" Deadline
         "the disk has grown in the cloud, but not yet on the node",
-        "nothing at first: it is repeated; a disk that grew offline needs to be attached anew";
+        "nothing at first: it is repeated; if it stays, detach the disk and attach it anew, as one that grew offline needs";
     StagedOtherwise "STAGED_OTHERWISE" AlreadyExists
         "the volume is staged or published there in another way",
         "wait until it is unpublished there, or delete the pod that uses it so";
     ForeignData "FOREIGN_DATA" Precondition
         "the disk holds something else than the filesystem that is wanted; it is never formatted then",
-        "look what it is; wipe the disk by hand only if it is no longer needed, or correct fsType";
+        "look what it is, and wipe the disk by hand only if nobody needs it (docs/guides/foreign-data.md), or correct fsType";
     FormatCutOff "FORMAT_CUT_OFF" Precondition
         "a mkfs was cut off on the disk, and it is not certain that what is there now is nobody's",
-        "look what it is; wipe the disk by hand if nobody needs it, and staging formats it";
+        "look what it is, and wipe the disk by hand if nobody needs it (docs/guides/foreign-data.md); staging formats it then";
     FormatRunning "FORMAT_RUNNING" Busy
         "a mkfs that an earlier run of the node began is still at work on the disk, or another process has locked it",
         "nothing at first: it is repeated; if it stays, look which process has the device open";
@@ -318,7 +318,7 @@ failures! {
         "set --kubelet-dir to what kubelet has as its --root-dir";
     NotStaged "NOT_STAGED" Precondition
         "the volume is not staged, or not in the way that this call needs",
-        "nothing: kubelet stages it first; if it stays, delete the pod";
+        "nothing at first: kubelet stages it first; if it stays, delete the pod";
     AccessConflict "ACCESS_CONFLICT" Precondition
         "the access mode does not admit a second use, or not this one beside the first",
         "use an access mode that admits it, or stop the other pod";
@@ -351,5 +351,5 @@ failures! {
         "read the text; look at the node's kernel log";
     HostSlow "HOST_SLOW" Deadline
         "the node did not do it in time",
-        "nothing at first: it is repeated; then look at the node's kernel log";
+        "nothing at first: it is repeated; if it stays, look at the node's kernel log";
 }
