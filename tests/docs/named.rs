@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 
-use crate::page::{Page, page, pages, read, root};
+use crate::page::{Page, markdown, page, pages, read, root};
 use crate::report;
 
 /// Folders of the repository, by which a path in the text is known.
@@ -16,7 +16,7 @@ const ENDINGS: [&str; 5] = ["rs", "md", "proto", "lock", "toml"];
 
 #[test]
 fn every_relative_link_leads_to_a_file_and_its_anchor() {
-    report(pages().iter().flat_map(dead_links));
+    report(markdown().iter().flat_map(dead_links));
 }
 
 #[test]
@@ -37,7 +37,8 @@ fn every_make_target_that_a_page_names_exists() {
 fn dead_links(page: &Page) -> Vec<String> {
     let from = page.path.display();
     let folder = page.path.parent().unwrap_or(Path::new(""));
-    let inner = page.links.iter().filter(|link| !link.contains("://"));
+    let is_elsewhere = |link: &&String| link.contains("://") || link.starts_with("mailto:");
+    let inner = page.links.iter().filter(|link| !is_elsewhere(link));
     inner
         .filter_map(|link| {
             let (path, anchor) = link.split_once('#').unwrap_or((link, ""));
@@ -97,6 +98,28 @@ fn missing_paths(page: &Page) -> Vec<String> {
         }
     }
     missing
+}
+
+/// What a command of a page applies or installs; a guide is typed at the root of the repository.
+#[test]
+fn every_path_that_a_command_of_a_guide_takes_exists() {
+    report(pages().iter().flat_map(|page| {
+        let text = page.blocks.iter().filter(|block| block.language == "text");
+        let words = text.flat_map(|block| {
+            block
+                .text
+                .split(|c: char| c.is_whitespace() || "\"()".contains(c))
+        });
+        let paths = words.filter(|word| {
+            ["examples/", "deploy/"]
+                .iter()
+                .any(|folder| word.starts_with(folder))
+        });
+        let missing = paths.filter(|path| !root().join(path).exists());
+        missing
+            .map(|path| format!("{}: {path} is not there", page.path.display()))
+            .collect::<Vec<_>>()
+    }));
 }
 
 fn targets(makefile: &str) -> BTreeSet<String> {

@@ -16,6 +16,8 @@ pub(crate) struct Page {
     pub(crate) links: Vec<String>,
     /// The anchors of the headings.
     pub(crate) anchors: Vec<String>,
+    /// The same, before those that read alike were counted.
+    heads: Vec<String>,
 }
 
 /// A block of code.
@@ -37,6 +39,27 @@ pub(crate) fn pages() -> Vec<Page> {
         .collect();
     collect(Path::new("docs"), &mut paths);
     assert!(paths.len() > 5, "the walk misses pages: {paths:?}");
+    paths.iter().map(page).collect()
+}
+
+/// Every Markdown file of the repository.
+pub(crate) fn markdown() -> Vec<Page> {
+    let mut paths = Vec::new();
+    for entry in std::fs::read_dir(root()).unwrap() {
+        let entry = entry.unwrap();
+        let name = PathBuf::from(entry.file_name());
+        let made = ["target", ".git"]
+            .iter()
+            .any(|made| name == Path::new(made));
+        if entry.file_type().unwrap().is_dir() {
+            if !made {
+                collect(&name, &mut paths);
+            }
+        } else if name.extension().is_some_and(|kind| kind == "md") {
+            paths.push(name);
+        }
+    }
+    assert!(paths.len() > 40, "the walk misses files: {paths:?}");
     paths.iter().map(page).collect()
 }
 
@@ -84,7 +107,18 @@ impl Page {
                 Event::End(TagEnd::CodeBlock) => page.blocks.extend(block.take()),
                 Event::Start(Tag::Heading { .. }) => heading = Some(String::new()),
                 Event::End(TagEnd::Heading(_)) => {
-                    page.anchors.extend(heading.take().map(|h| anchor(&h)));
+                    let found = heading.take().map(|heading| anchor(&heading));
+                    // Of two headings that read alike, the second one is counted.
+                    let found = found.map(|found| {
+                        match page.heads.iter().filter(|h| **h == found).count() {
+                            0 => (found.clone(), found),
+                            count => (format!("{found}-{count}"), found),
+                        }
+                    });
+                    if let Some((anchor, head)) = found {
+                        page.anchors.push(anchor);
+                        page.heads.push(head);
+                    }
                 }
                 Event::Start(Tag::Link { dest_url, .. }) => page.links.push(dest_url.to_string()),
                 Event::Text(text) => match (&mut block, &mut heading) {
@@ -119,9 +153,10 @@ fn anchor(heading: &str) -> String {
 
 #[test]
 fn a_page_is_read_for_spans_blocks_links_and_anchors() {
-    let text = "# The `a` b's\n[x](y.md#z) and `src/lib.rs`\n```sh\nmake it\n```\n";
+    let text =
+        "# The `a` b's\n[x](y.md#z) and `src/lib.rs`\n```sh\nmake it\n```\n## The a bs\n## Other\n";
     let page = Page::read(Path::new("p.md"), text);
-    assert_eq!(page.anchors, ["the-a-bs"]);
+    assert_eq!(page.anchors, ["the-a-bs", "the-a-bs-1", "other"]);
     assert_eq!(page.links, ["y.md#z"]);
     assert_eq!(page.spans, ["a", "src/lib.rs"]);
     assert_eq!(page.blocks[0].language, "sh");
