@@ -159,39 +159,6 @@ fn camel(name: &str) -> String {
 }
 
 #[test]
-fn every_action_that_the_client_calls_is_a_right_in_the_policy() {
-    let policy = read("docs/guides/credentials.md");
-    let mut actions = Vec::new();
-    gather_actions(&root().join("src/cloud"), &mut actions);
-    assert!(actions.len() > 10, "the walk misses actions: {actions:?}");
-    report(
-        actions
-            .into_iter()
-            .map(|action| format!("\"ecs:{action}\""))
-            .filter(|right| !policy.contains(right)),
-    );
-}
-
-/// What stands where the client names an action: after the deadline of a call, and in constants.
-fn gather_actions(folder: &Path, actions: &mut Vec<String>) {
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            gather_actions(&path, actions);
-        } else if !path.starts_with(root().join("src/cloud/credential")) {
-            let text = std::fs::read_to_string(&path).unwrap();
-            for mark in ["(deadline,", " deadline,", "ACTION: &str ="] {
-                let named = text.split(mark).skip(1).filter_map(|rest| {
-                    let name = rest.trim_start().strip_prefix('"')?.split('"').next()?;
-                    Some(name.to_owned())
-                });
-                actions.extend(named);
-            }
-        }
-    }
-}
-
-#[test]
 fn the_architecture_names_every_folder_of_the_source_and_every_suite_of_tests() {
     let page = page("docs/architecture.md");
     let mut folders = Vec::new();

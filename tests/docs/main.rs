@@ -12,6 +12,7 @@ mod flags;
 mod named;
 mod page;
 mod play;
+mod policies;
 mod script;
 mod use_cases;
 

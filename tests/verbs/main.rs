@@ -28,6 +28,7 @@ mod random;
 mod random_create;
 mod random_snapshot;
 mod resize;
+mod rights;
 mod snapshot;
 mod stock;
 mod storm;

@@ -1,0 +1,39 @@
+//! The life of a volume with no more rights than its policy gives.
+
+use std::collections::BTreeSet;
+
+use crate::kit::{Stage, gib, minutes, one, two, wanted};
+
+/// The actions that a policy allows.
+fn allowed(text: &str) -> BTreeSet<String> {
+    let policy: serde_json::Value = serde_json::from_str(text).unwrap();
+    let actions = policy["Statement"][0]["Action"].as_array().unwrap();
+    let actions = actions.iter().map(|action| action.as_str().unwrap());
+    actions
+        .map(|action| action.trim_start_matches("ecs:").to_owned())
+        .collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_volume_lives_and_dies_with_the_rights_for_volumes_only() {
+    let stage = Stage::settled(&[]).await;
+    let disks = &stage.disks;
+    let disk = disks.create(minutes(5), &wanted("pvc-1")).await.unwrap().id;
+    disks.attach(minutes(1), &disk, &one()).await.unwrap();
+    disks.resize(minutes(1), &disk, gib(30)).await.unwrap();
+    disks.health(minutes(1), &disk).await.unwrap();
+    disks.detach(minutes(1), &disk, &one()).await.unwrap();
+    disks.attach(minutes(1), &disk, &two()).await.unwrap();
+    disks.detach(minutes(1), &disk, &two()).await.unwrap();
+    disks.capacity(minutes(1), &wanted("pvc-2")).await.unwrap();
+    let nodes = BTreeSet::from([one(), two()]);
+    assert_eq!(disks.types_of(minutes(1), &nodes).await.unwrap().len(), 2);
+    disks.instance_types(minutes(1)).await.unwrap();
+    disks.delete(minutes(1), &disk).await.unwrap();
+    let called: BTreeSet<String> = stage.cloud.counts().keys().cloned().collect();
+    assert!(called.len() > 6, "{called:?}");
+    let fewer = allowed(include_str!("../../deploy/ram-policies/volumes-only.json"));
+    let beyond: Vec<_> = called.difference(&fewer).collect();
+    assert!(beyond.is_empty(), "{beyond:?}");
+    assert!(stage.rows().is_empty());
+}
