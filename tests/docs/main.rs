@@ -9,6 +9,7 @@ mod errors;
 mod examples;
 mod fidelity;
 mod flags;
+mod guides;
 mod named;
 mod page;
 mod play;
