@@ -139,6 +139,8 @@ fn node(cluster: &Cluster, directory: &Path, instance: &str) -> Start {
         match flag {
             // The socket has to be found, registration has nobody to talk to, probes are tested elsewhere.
             "--endpoint" | "--registration-dir" | "--kubelet-socket" | "--http-address" => None,
+            // Nothing is mounted here, and this machine may share no mounts.
+            "--require-shared-mounts" => None,
             "--kubelet-dir" | "--state-dir" => Some(below(arg, "/var/")),
             "--instance-types-file" => Some(format!("{flag}={}", cluster.types.display())),
             _ => Some(arg.to_owned()),
