@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Service;
-use crate::base::chain::chain;
 use crate::base::{Deadline, Tasks};
 use crate::cluster::events::{Claim, Happening, Turn, reason};
 use crate::csi::param::SIDECARS;
@@ -26,7 +25,7 @@ pub(super) fn not_created(service: &Service, request: &proto::CreateVolumeReques
     };
     let about = format!("{}/{}", claim.namespace, claim.name);
     if let Some(turn) = service.events.turn(reason::SOLD_OUT, &about) {
-        let reasons = chain(error);
+        let reasons = status::of(error).message().to_owned();
         turn.tell(Happening::SoldOut { claim, reasons });
     }
 }
