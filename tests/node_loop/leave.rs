@@ -163,7 +163,8 @@ async fn unstaging_waits_for_a_mount_in_another_namespace_and_names_it() {
     for _ in 0..2 {
         let error = world.unstage_within(BRIEF).await.unwrap_err();
         assert_eq!(error.code(), Code::FailedPrecondition, "{error}");
-        let holder = format!("process {pid} (sleep) has it mounted at");
+        let holder =
+            format!("the mount namespace of process {pid} (sleep), where it is mounted at");
         assert!(error.message().contains(&holder), "{error}");
         assert!(!is_mounted(&world.path("staging")));
     }
