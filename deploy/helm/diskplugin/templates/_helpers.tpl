@@ -162,6 +162,9 @@ seccompProfile:
     - --leader-election-namespace={{ .root.Release.Namespace }}
     - --http-endpoint=:{{ $values.httpPort }}
     - --timeout=150s
+    # At 5 a second, which is the default, a hundred workers wait for each other; the API server sees to itself.
+    - --kube-api-qps=50
+    - --kube-api-burst=100
     {{- range .args }}
     - {{ . }}
     {{- end }}
