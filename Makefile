@@ -21,11 +21,11 @@ demo: ## Show a volume's whole life against the embedded cloud (ARGS=… are han
 	scripts/setup demo
 	cargo run --locked -- demo $(ARGS)
 
-test: logged ## Run everything: style, lints, tests, guests with hot-plugged disks, the demo, the vendor's SDKs, csi-sanity, the image
+test: logged ## Run everything: style, lints, tests, guests with hot-plugged disks, a Kubernetes, the demo, the vendor's SDKs, csi-sanity, the image
 
-test-host: logged ## Run the same without guests, which take minutes and QEMU
+test-host: logged ## Run the same without guests and cluster, which take minutes, QEMU and Kubernetes
 test-host: NEEDS := host
-test-host: LEFT_OUT := --skip hotplug::
+test-host: LEFT_OUT := --skip hotplug:: --skip cluster::
 
 # All that it prints is looked through for secrets, also when it fails.
 NEEDS := test

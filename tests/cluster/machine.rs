@@ -77,7 +77,10 @@ impl Machine {
             "name": self.name,
             "labels": labels,
             "annotations": {"volumes.kubernetes.io/controller-managed-attach-detach": "true"},
-        }});
+        },
+        // The release's own pods are to stay what they are: with the machine they would go, and come anew.
+        "spec": {"taints": [{"key": OF, "value": scenario, "effect": "NoSchedule"}]},
+        });
         let node = api.create(&whole("nodes"), &node).await;
         let mut driver = json!({
             "name": DRIVER,

@@ -1,6 +1,7 @@
 //! Rights: what each sidecar really did, held against the role that it has, and what nobody may do.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use serde_json::Value;
 
@@ -9,6 +10,10 @@ use crate::plane::NAMESPACE;
 use crate::release::{CONTROLLER, NODE};
 use crate::scene::Scene;
 
+/// Where it is said why rights stay that go unused.
+const PAGE: &str = "docs/reference/kubernetes-rights.md";
+/// What the page calls the Role of the namespace.
+const COMMON: &str = "all, in the release's namespace";
 const RBAC: &str = "rbac.authorization.k8s.io";
 
 /// One verb on one kind of resource.
@@ -102,12 +107,56 @@ pub(crate) async fn used(scene: &Scene<'_>) {
     unused.extend(
         common
             .difference(&common_used)
-            .map(|right| ("all", right.clone())),
+            .map(|right| (COMMON, right.clone())),
     );
+    let reasons = reasons();
     for (who, (verb, resource)) in &unused {
-        println!("not used: {who}: {verb} {resource}");
+        if !reasons
+            .iter()
+            .any(|reason| reason.explains(who, verb, resource))
+        {
+            println!("not used, and {PAGE} does not say why it stays: {who}: {verb} {resource}");
+        }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// Why a right stays that goes unused.
+struct Reason {
+    who: String,
+    verbs: String,
+    of: String,
+}
+
+impl Reason {
+    fn explains(&self, who: &str, verb: &str, resource: &str) -> bool {
+        let verbs: Vec<_> = self.verbs.split(", ").collect();
+        (self.who == "all" || self.who == who)
+            && verbs.contains(&verb)
+            && (self.of == "all" || self.of.contains(&format!("`{resource}`")))
+    }
+}
+
+/// The rows of the page.
+fn reasons() -> Vec<Reason> {
+    let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE));
+    let page = page.expect("the page is there");
+    let (_, rest) = page
+        .split_once("<!-- unused -->")
+        .expect("the page has the mark");
+    let (table, _) = rest
+        .split_once("<!-- end of unused -->")
+        .expect("the page has the mark of the end");
+    let rows = table.lines().filter(|line| line.starts_with('|')).skip(2);
+    let reasons = rows.map(|row| {
+        let cells: Vec<_> = row.split('|').map(|cell| cell.trim().to_owned()).collect();
+        let [_, who, verbs, of, _, _] = cells.as_slice() else {
+            panic!("{PAGE}: no row of four: {row}");
+        };
+        let (who, verbs, of) = (who.clone(), verbs.clone(), of.clone());
+        Reason { who, verbs, of }
+    });
+    reasons.collect()
 }
 
 /// A call that the API server logged.

@@ -115,6 +115,7 @@ impl<'a> Scene<'a> {
             "metadata": {"name": name},
             "spec": {
                 "nodeSelector": {OF: self.name},
+                "tolerations": [{"key": OF, "operator": "Exists"}],
                 "automountServiceAccountToken": false,
                 "containers": [{"name": "c", "image": "none", "volumeMounts": mounts.collect::<Vec<_>>()}],
                 "volumes": volumes.collect::<Vec<_>>(),

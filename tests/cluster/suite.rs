@@ -49,7 +49,9 @@ struct Shared {
 /// Runs the scenarios of each step after those of the step before; within the first, some at once.
 pub(crate) fn run(steps: Vec<Vec<Scenario>>) -> ExitCode {
     let args = Arguments::from_args();
-    if let Some(why) = missing() {
+    let all = || steps.iter().flatten();
+    let any = all().any(|scenario| is_wanted(&args, scenario.name));
+    if let Some(why) = missing().filter(|_| any && !args.list) {
         return skip(&why);
     }
     let runtime = Builder::new_multi_thread()
