@@ -1,7 +1,7 @@
 # What a person or the CI types. Each target brings along what it needs (scripts/setup).
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-host logged steps sanity image image-check chart bench
+.PHONY: help setup demo cluster test test-host logged steps e2e sanity image image-check chart bench
 
 SHELL := /bin/bash
 SANITY := tests/tools/bin/csi-sanity
@@ -11,7 +11,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 ARCH ?= $(if $(filter aarch64,$(shell uname -m)),arm64,amd64)
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## Install what is missing for everything below; needs root only then
 	scripts/setup test
@@ -20,6 +20,17 @@ setup: ## Install what is missing for everything below; needs root only then
 demo: ## Show a volume's whole life against the embedded cloud (ARGS=… are handed on)
 	scripts/setup demo
 	cargo run --locked -- demo $(ARGS)
+
+# The interrupt is for the test, which takes everything down; Cargo would go before it is done.
+cluster: ## Bring up a Kubernetes with a kubelet and the driver on this machine, until Ctrl-C; needs root
+	scripts/setup cluster
+	@$(MAKE) --no-print-directory $(ARCHIVE)
+	@trap '' INT; cargo test --locked --test e2e -- stay || [[ $$? == 130 ]]
+
+e2e: ## Test the driver in that Kubernetes: pods on volumes, and what can happen to them (ARGS=… are handed on)
+	scripts/setup cluster
+	@$(MAKE) --no-print-directory $(ARCHIVE)
+	cargo test --locked --test e2e -- $(ARGS)
 
 test: logged ## Run everything: style, lints, tests, guests with hot-plugged disks, a Kubernetes, the demo, the vendor's SDKs, csi-sanity, the image
 
@@ -85,6 +96,13 @@ $(SANITY): tests/tools/go.mod tests/tools/go.sum
 
 $(HELM): tests/helm/go.mod tests/helm/go.sum tests/helm/strict/main.go
 	cd tests/helm && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o bin/ helm.sh/helm/v4/cmd/helm ./strict
+	@touch $@
+
+# Built anew only when something that goes into it has changed: it takes minutes.
+ARCHIVE_PARTS := Cargo.toml Cargo.lock build.rs $(shell find src proto scripts/image -type f)
+ARCHIVE = $(TARGET)/image/diskplugin-$(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)-$(ARCH).tar
+$(TARGET)/image/diskplugin-%-$(ARCH).tar: $(ARCHIVE_PARTS)
+	scripts/image/build $(ARCH)
 	@touch $@
 
 # Kubernetes itself is one file; without a version in it kubectl would not talk to it. The CRDs are the module's own.

@@ -10,9 +10,15 @@ use uuid::Uuid;
 
 use crate::plane::NAMESPACE;
 
+/// The kubelet of the one node that has one.
+pub(crate) const WORKER: &str = "system:node:worker";
+/// Where pods find the API server: the first address of the services' range.
+pub(crate) const SERVICE: Ipv4Addr = Ipv4Addr::new(10, 96, 0, 1);
+
 /// Users that the API server knows by a token, and the group that gives them their rights.
-const USERS: [(&str, &str); 3] = [
+const USERS: [(&str, &str); 4] = [
     ("admin", "system:masters"),
+    (WORKER, "system:nodes"),
     ("system:kube-controller-manager", ""),
     ("system:kube-scheduler", ""),
 ];
@@ -95,7 +101,8 @@ fn certificates(ip: Ipv4Addr) -> (String, (String, String)) {
     let authority = params.self_signed(&key).expect(fine);
     let issuer = Issuer::new(params, key);
     let own = KeyPair::generate().expect(fine);
-    let params = CertificateParams::new(vec![ip.to_string()]).expect(fine);
+    let names = [ip, SERVICE, Ipv4Addr::LOCALHOST].map(|ip| ip.to_string());
+    let params = CertificateParams::new(names).expect(fine);
     let server = params.signed_by(&own, &issuer).expect(fine);
     (authority.pem(), (server.pem(), own.serialize_pem()))
 }

@@ -84,6 +84,11 @@ impl Start {
         self
     }
 
+    /// The command itself, whose prints go where this program's go.
+    pub(crate) fn command(self) -> Command {
+        self.command
+    }
+
     /// Starts it; what it prints goes to files.
     pub(crate) fn spawn(mut self) -> Process {
         let prints = tempfile::tempdir().expect("there is a place for temporary files");

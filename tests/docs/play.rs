@@ -19,7 +19,8 @@ const PATIENCE: Duration = Duration::from_secs(90);
 #[tokio::test]
 async fn whoever_types_what_the_pages_say_sees_what_they_show() {
     let mut played = 0;
-    for page in pages().iter().filter(|page| !needs_root(page)) {
+    let here = |page: &&Page| !needs_root(page) && !needs_cluster(page);
+    for page in pages().iter().filter(here) {
         let steps = session(page);
         played += steps.len();
         report(play(page, &steps).await);
@@ -76,6 +77,12 @@ fn needs_root(page: &Page) -> bool {
     session(page)
         .iter()
         .any(|step| step.typed == "diskplugin demo")
+}
+
+/// Whether it is typed into a cluster: `tests/e2e` does.
+fn needs_cluster(page: &Page) -> bool {
+    let mut blocks = page.blocks.iter();
+    blocks.any(|block| block.text.lines().any(|line| line == "make cluster"))
 }
 
 /// Whether the demo can show all of it; aloud when it cannot.

@@ -28,6 +28,14 @@ pub(crate) const ELSEWHERE: &[(&str, &str)] = &[
         "takes minutes; make test runs tests/image/run, on all of the image but the driver",
     ),
     ("make image ARCH=arm64", "as make image"),
+    (
+        "make cluster",
+        "waits for Ctrl-C; make e2e types the rest of its page into such a cluster",
+    ),
+    (
+        "export KUBECONFIG=$PWD/target/cluster/kubeconfig PATH=\"$PWD/target/cluster/bin:$PATH\"",
+        "is so already where make e2e types the page",
+    ),
     ("cargo build --locked", "the program is built already"),
     (
         "export PATH=\"$PWD/target/debug:$PATH\"",

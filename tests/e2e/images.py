@@ -1,0 +1,100 @@
+"""Packs programs into one archive of container images, as `docker save` writes them:
+
+    images.py OUT BUSYBOX NAME=PROGRAM...
+
+A program is the only file of its image. From busybox come the image of pods that type commands, and that of the
+container that holds a pod's namespaces. What is there already and not older than the programs stays.
+"""
+
+import hashlib
+import io
+import json
+import os
+import platform
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+SHELL = "registry.k8s.io/e2e-test-images/busybox:1.37.0-1"
+PAUSE = "localhost/pause:1"
+# Longer than any cluster lasts.
+FOREVER = ["/bin/busybox", "sleep", "2147483647"]
+
+
+def layer(files: dict[str, bytes], links: dict[str, str], folders: dict[str, int]) -> bytes:
+    """A tree of root's, in a tar."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=tarfile.USTAR_FORMAT) as tar:
+        for path, mode in folders.items():
+            member = tarfile.TarInfo(path)
+            member.type, member.mode = tarfile.DIRTYPE, mode
+            tar.addfile(member)
+        for path, data in files.items():
+            member = tarfile.TarInfo(path)
+            member.mode, member.size = 0o755, len(data)
+            tar.addfile(member, io.BytesIO(data))
+        for path, to in links.items():
+            member = tarfile.TarInfo(path)
+            member.type, member.linkname = tarfile.SYMTYPE, to
+            tar.addfile(member)
+    return out.getvalue()
+
+
+def applets(busybox: Path) -> list[str]:
+    """The commands that this busybox is."""
+    done = subprocess.run([busybox, "--list"], check=True, capture_output=True, text=True)
+    return [name for name in done.stdout.split() if name != "busybox"]
+
+
+def write(out: Path, images: list[tuple[str, list[str], bytes]]) -> None:
+    """Writes the images, each a name, its command and its layer."""
+    arch = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
+    blobs: dict[str, bytes] = {}
+    manifest = []
+    for name, command, tree in images:
+        digest = hashlib.sha256(tree).hexdigest()
+        config = json.dumps({
+            "architecture": arch,
+            "os": "linux",
+            "config": {"Entrypoint": command, "Env": ["PATH=/bin"], "WorkingDir": "/"},
+            "rootfs": {"type": "layers", "diff_ids": [f"sha256:{digest}"]},
+        }).encode()  # fmt: skip
+        of_config = hashlib.sha256(config).hexdigest() + ".json"
+        blobs |= {of_config: config, f"{digest}.tar": tree}
+        manifest.append({"Config": of_config, "RepoTags": [name], "Layers": [f"{digest}.tar"]})
+    blobs["manifest.json"] = json.dumps(manifest).encode()
+    new = out.with_name(f"{out.name}.{os.getpid()}")
+    with tarfile.open(new, "w", format=tarfile.USTAR_FORMAT) as tar:
+        for path, data in blobs.items():
+            member = tarfile.TarInfo(path)
+            member.size = len(data)
+            tar.addfile(member, io.BytesIO(data))
+    new.rename(out)
+
+
+def main() -> None:
+    out, busybox = Path(sys.argv[1]), Path(sys.argv[2])
+    programs = [(name, Path(file)) for name, file in (word.rsplit("=", 1) for word in sys.argv[3:])]
+    # The names count too: they carry the versions.
+    stamp = out.with_suffix(".list")
+    words = "\n".join(sys.argv[2:])
+    sources = [busybox, Path(__file__), *(file for _, file in programs)]
+    newest = max(file.stat().st_mtime for file in sources)
+    if out.exists() and stamp.exists() and stamp.read_text() == words and out.stat().st_mtime >= newest:
+        return
+    out.parent.mkdir(parents=True, exist_ok=True)
+    shell = layer(
+        {"bin/busybox": busybox.read_bytes(), "etc/passwd": b"root:x:0:0:root:/:/bin/sh\n", "etc/group": b"root:x:0:\n"},
+        {f"bin/{name}": "busybox" for name in applets(busybox)},
+        {"bin": 0o755, "dev": 0o755, "etc": 0o755, "proc": 0o755, "root": 0o755, "sys": 0o755, "tmp": 0o1777},
+    )
+    images = [(SHELL, [], shell), (PAUSE, FOREVER, shell)]
+    for name, file in programs:
+        images.append((name, [f"/{file.name}"], layer({file.name: file.read_bytes()}, {}, {"tmp": 0o1777})))
+    write(out, images)
+    stamp.write_text(words)
+
+
+if __name__ == "__main__":
+    main()

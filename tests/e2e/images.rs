@@ -1,0 +1,75 @@
+//! The images that the cluster runs: nothing is pulled.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::command::succeed;
+use crate::common::process::Start;
+use crate::program::built;
+
+/// What holds a pod's namespaces.
+pub(crate) const PAUSE: &str = "localhost/pause:1";
+/// For pods that type commands; the chart's own test has the same.
+pub(crate) const SHELL: &str = "registry.k8s.io/e2e-test-images/busybox:1.37.0-1";
+/// Where Debian has the programs that give pods their network.
+pub(crate) const CNI: &str = "/usr/lib/cni";
+/// Where Debian has the busybox that needs no library.
+const BUSYBOX: &str = "/bin/busybox";
+/// The sidecars of the chart's values, and the program of each.
+const SIDECARS: [(&str, &str); 4] = [
+    ("provisioner", "csi-provisioner"),
+    ("attacher", "csi-attacher"),
+    ("resizer", "csi-resizer"),
+    ("snapshotter", "csi-snapshotter"),
+];
+
+/// The archives to bring in: everybody else's images, and the driver's own.
+pub(crate) async fn pack() -> [PathBuf; 2] {
+    let out = target().join("e2e/images.tar");
+    let script = root().join("tests/e2e/images.py").display().to_string();
+    let start = Start::tied("python3").args(["-B", &script, &out.display().to_string(), BUSYBOX]);
+    let values = values();
+    let named = SIDECARS.iter().map(|(sidecar, program)| {
+        let image = &values["sidecars"][sidecar]["image"];
+        let text = |key: &str| image[key].as_str().expect("the chart has a default");
+        format!(
+            "{}:{}={}",
+            text("repository"),
+            text("tag"),
+            built(program).display()
+        )
+    });
+    succeed(start.args(named.collect::<Vec<_>>())).await;
+    [out, driver()]
+}
+
+/// Where `scripts/image/build` has put the driver's image.
+pub(crate) fn driver() -> PathBuf {
+    let arch = match std::env::consts::ARCH {
+        "aarch64" => "arm64",
+        _ => "amd64",
+    };
+    let version = env!("CARGO_PKG_VERSION");
+    target().join(format!("image/diskplugin-{version}-{arch}.tar"))
+}
+
+/// The chart's defaults.
+fn values() -> Value {
+    let file = root().join("deploy/helm/diskplugin/values.yaml");
+    let text = std::fs::read_to_string(file).expect("the chart has values");
+    serde_saphyr::from_str(&text).expect("they are YAML")
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The target directory, by a program in it.
+pub(crate) fn target() -> PathBuf {
+    let profile = Path::new(env!("CARGO_BIN_EXE_diskplugin")).parent();
+    let target = profile
+        .and_then(Path::parent)
+        .expect("it is TARGET/PROFILE/diskplugin");
+    target.to_owned()
+}

@@ -1,0 +1,151 @@
+//! The chart in the cluster, installed by Helm as a user would do it.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::cluster::{Cluster, INSTANCE};
+use crate::command::succeed;
+use crate::common::fake::{KEY, SECRET};
+use crate::common::process::Start;
+use crate::network::CLOUD;
+use crate::path::{core, grouped, storage};
+use crate::patience::until;
+use crate::plane::NAMESPACE;
+use crate::worker;
+
+/// What the release is called.
+pub(crate) const NAME: &str = "e2e";
+/// The driver's name; the chart's default.
+pub(crate) const DRIVER: &str = "diskplugin.csi.example";
+/// The Secret that it takes its key from; `values.yaml` says so too.
+const KEYS: &str = "disk-key";
+/// What its workloads are called.
+pub(crate) const CONTROLLER: &str = "e2e-diskplugin-controller";
+pub(crate) const NODE: &str = "e2e-diskplugin-node";
+
+/// Makes the namespace and the Secret, and installs the chart.
+pub(crate) async fn chart(cluster: &Cluster) {
+    let api = &cluster.plane.api;
+    let namespace = json!({"metadata": {"name": NAMESPACE}});
+    api.create("/api/v1/namespaces", &namespace).await;
+    let keys = json!({
+        "metadata": {"name": KEYS},
+        "stringData": {"access-key-id": KEY, "access-key-secret": SECRET},
+    });
+    api.create(&core(NAMESPACE, "secrets"), &keys).await;
+    let mut args = vec!["install", NAME];
+    let settings = settings(cluster);
+    args.extend(settings.iter().map(String::as_str));
+    succeed(helm(cluster, &args)).await;
+}
+
+/// The chart, and what its values are here.
+pub(crate) fn settings(cluster: &Cluster) -> Vec<String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let file = |path: &str| root.join(path).display().to_string();
+    let devices = cluster.devices().join("nodes").join(INSTANCE);
+    let set = |name: &str, value: String| ["--set".to_owned(), format!("{name}={value}")];
+    let mut args = vec![file("deploy/helm/diskplugin")];
+    args.extend(["--values".to_owned(), file("tests/e2e/values.yaml")]);
+    let directory = cluster.worker.directory.join("state").display().to_string();
+    args.extend(set("ecsEndpoint", format!("http://{CLOUD}")));
+    args.extend(set(
+        "metadata.endpoint",
+        format!("http://{CLOUD}/imds/{INSTANCE}"),
+    ));
+    args.extend(set(
+        "node.kubeletDir",
+        cluster.worker.kubelet_dir().display().to_string(),
+    ));
+    args.extend(set("node.stateDir", directory));
+    args.extend(set(
+        "node.extraArgs[0]",
+        format!("--device-dir={}", devices.display()),
+    ));
+    args
+}
+
+/// Helm on the release's namespace, with nothing of the machine's own Helm.
+pub(crate) fn helm(cluster: &Cluster, args: &[&str]) -> Start {
+    let helm = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/helm/bin/helm");
+    let home = cluster.plane.directory("helm");
+    let mut start = Start::tied(&helm.display().to_string());
+    for name in [
+        "HOME",
+        "HELM_CONFIG_HOME",
+        "HELM_CACHE_HOME",
+        "HELM_DATA_HOME",
+    ] {
+        start = start.env(name, &home);
+    }
+    let kubeconfig = cluster.plane.kubeconfig();
+    start
+        .args(args)
+        .args(["--namespace", NAMESPACE, "--kubeconfig", &kubeconfig])
+}
+
+/// Waits until all pods of the release are ready and the driver is registered on the node.
+pub(crate) async fn ready(cluster: &Cluster) {
+    let api = &cluster.plane.api;
+    let controller = grouped("apps", NAMESPACE, &format!("deployments/{CONTROLLER}"));
+    until("the controller's pods are ready", async || {
+        let deployment = api.get(&controller).await?;
+        let (wanted, status) = (&deployment["spec"]["replicas"], &deployment["status"]);
+        (status["readyReplicas"] == *wanted && status["updatedReplicas"] == *wanted).then_some(())
+    })
+    .await;
+    let daemon = grouped("apps", NAMESPACE, &format!("daemonsets/{NODE}"));
+    until("the node's pod is ready", async || {
+        let daemon = api.get(&daemon).await?;
+        let status = &daemon["status"];
+        let now = status["observedGeneration"] == daemon["metadata"]["generation"];
+        (now && status["updatedNumberScheduled"] == 1 && status["numberReady"] == 1).then_some(())
+    })
+    .await;
+    registered(cluster).await;
+}
+
+/// Waits until kubelet has told of the driver.
+pub(crate) async fn registered(cluster: &Cluster) -> Value {
+    let path = storage(&format!("csinodes/{}", worker::name()));
+    until("kubelet knows the driver", async || {
+        let node = cluster.plane.api.get(&path).await?;
+        let drivers = node["spec"]["drivers"].as_array()?.iter();
+        let mut ours = drivers.filter(|driver| driver["name"] == DRIVER);
+        ours.next().cloned()
+    })
+    .await
+}
+
+/// What the release's containers log, and what happened to its pods.
+pub(crate) async fn said(cluster: &Cluster) -> Vec<(String, String)> {
+    let mut all = Vec::new();
+    for workload in [
+        format!("deployment/{CONTROLLER}"),
+        format!("daemonset/{NODE}"),
+    ] {
+        let args = [
+            "logs",
+            "--namespace",
+            NAMESPACE,
+            "--all-containers",
+            "--prefix",
+            &workload,
+        ];
+        let ended = cluster.plane.kubectl(args).await;
+        all.push((workload, ended.stdout + &ended.stderr));
+    }
+    for args in [
+        ["get", "pods", "--all-namespaces", "--output=wide"],
+        [
+            "get",
+            "events",
+            "--all-namespaces",
+            "--sort-by=.metadata.creationTimestamp",
+        ],
+    ] {
+        all.push((args.join(" "), cluster.plane.kubectl(args).await.stdout));
+    }
+    all
+}

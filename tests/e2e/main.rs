@@ -1,0 +1,86 @@
+//! The driver in a real Kubernetes with a real kubelet: containerd runs the driver's own image, installed by its own
+//! chart, and pods use its volumes, which are loop devices behind the fake cloud.
+//!
+//! All scenarios share one cluster; those that disturb others come after the others, one at a time. With the argument
+//! `stay` the cluster is there for a person, until Ctrl-C. Needs what `scripts/setup cluster` brings, and root.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+#[path = "../common/mod.rs"]
+#[expect(dead_code, reason = "other suites use the rest")]
+mod common;
+
+// The control plane is that of tests/cluster.
+#[path = "../cluster/address.rs"]
+mod address;
+#[path = "../cluster/api.rs"]
+#[expect(dead_code, reason = "tests/cluster uses the rest")]
+mod api;
+#[path = "../cluster/cloud.rs"]
+#[expect(dead_code, reason = "tests/cluster uses the rest")]
+mod cloud;
+#[path = "../cluster/keys.rs"]
+mod keys;
+#[path = "../cluster/path.rs"]
+#[expect(dead_code, reason = "tests/cluster uses the rest")]
+mod path;
+#[path = "../cluster/patience.rs"]
+mod patience;
+#[path = "../cluster/plane.rs"]
+#[expect(dead_code, reason = "tests/cluster uses the rest")]
+mod plane;
+#[path = "../cluster/program.rs"]
+#[expect(dead_code, reason = "tests/cluster uses the rest")]
+mod program;
+#[path = "../cluster/suite.rs"]
+mod suite;
+
+// The tutorial is read as tests/docs reads pages.
+#[path = "../docs/page.rs"]
+#[expect(dead_code, reason = "tests/docs uses the rest")]
+mod page;
+#[path = "../docs/script.rs"]
+mod script;
+
+mod cluster;
+mod command;
+mod door;
+mod images;
+mod install;
+mod needs;
+mod network;
+mod outside;
+mod scene;
+mod stay;
+mod worker;
+
+mod disturb;
+mod keep;
+mod share;
+mod tutorial;
+
+fn main() -> std::process::ExitCode {
+    if std::env::var_os(outside::INSIDE).is_none() {
+        return outside::enter();
+    }
+    if std::env::args().nth(1).as_deref() == Some(stay::WORD) {
+        return stay::run();
+    }
+    let together = suite::scenarios![
+        "database" => keep::database,
+        "block" => keep::block,
+        "helm-test" => keep::helm_test,
+        "tutorial" => tutorial::as_written,
+        "read-only" => share::read_only,
+        "group" => share::group,
+        "two-pods" => share::two_pods,
+        "once" => share::once,
+    ];
+    let alone = suite::scenarios![
+        "kubelet" => disturb::kubelet_restarted,
+        "upgraded" => disturb::upgraded,
+        "killed" => disturb::killed_in_mid_stage,
+        "uninstalled" => disturb::uninstalled,
+    ];
+    suite::run(vec![together, alone])
+}
