@@ -61,6 +61,8 @@ pub(crate) struct State {
     pub(crate) content: Option<Content>,
     /// How often the content was looked at.
     pub(crate) looks: usize,
+    /// How long a look at the content takes after it has seen it.
+    pub(crate) look_takes: Duration,
     /// What the content is after the first look at it, where that changes.
     pub(crate) next_content: Option<Content>,
     /// Whether devices have no node under `/dev`.
@@ -229,14 +231,20 @@ impl Host for Fake {
     }
 
     async fn content(&self, _deadline: Deadline, device: &Device) -> Result<Content> {
-        let mut state = self.state();
-        if let Some(next) = state.next_devices.take() {
-            state.devices = next;
-        }
-        state.looks += 1;
-        let now = state.content.clone();
-        if let Some(next) = state.next_content.take() {
-            state.content = Some(next);
+        let (now, takes) = {
+            let mut state = self.state();
+            if let Some(next) = state.next_devices.take() {
+                state.devices = next;
+            }
+            state.looks += 1;
+            let now = state.content.clone();
+            if let Some(next) = state.next_content.take() {
+                state.content = Some(next);
+            }
+            (now, state.look_takes)
+        };
+        if takes > Duration::ZERO {
+            tokio::time::sleep(takes).await;
         }
         now.ok_or_else(|| HostError::Unclear {
             device: device.path.clone(),

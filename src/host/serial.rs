@@ -69,11 +69,11 @@ impl Serials {
         Ok(serial)
     }
 
-    /// Forgets devices that are not among these.
+    /// Forgets devices that are not among these, a list that may be older than a question that is out.
     pub(super) fn keep(&self, names: &[String]) {
         let mut known = self.lock();
         // Names are sorted.
-        known.retain(|name, _| names.binary_search(name).is_ok());
+        known.retain(|name, known| known.is_awaited() || names.binary_search(name).is_ok());
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Known>> {
@@ -267,6 +267,26 @@ mod tests {
         let is_late =
             |known: &mut HashMap<String, Known>| matches!(known["vdb"].answer, Answer::Late);
         drop(serials.0.answered.wait_while(known, is_late).unwrap());
+        assert_eq!(serials.told("vdb", Some(7)), serial("bp1"));
+    }
+
+    #[test]
+    fn a_question_that_is_out_is_not_forgotten_by_a_list_of_before() {
+        let sys = tempfile::tempdir().unwrap();
+        let (serials, dir) = (Serials::default(), sys.path().join("vdb"));
+        fs::create_dir(&dir).unwrap();
+        // To open it takes until somebody writes.
+        let fifo = dir.join("serial");
+        mkfifo(&fifo, Mode::S_IRWXU).unwrap();
+        let asks = serials.clone();
+        let asked = std::thread::spawn(move || asks.of(&dir, "vdb", Some(7)).unwrap());
+        while !serials.lock().contains_key("vdb") {
+            std::thread::yield_now();
+        }
+        serials.keep(&[]);
+        assert!(serials.lock().contains_key("vdb"));
+        fs::write(&fifo, "bp1").unwrap();
+        asked.join().unwrap();
         assert_eq!(serials.told("vdb", Some(7)), serial("bp1"));
     }
 

@@ -24,12 +24,15 @@ pub(super) struct Proof {
 }
 
 impl Proof {
-    /// The device was found blank now.
+    /// The device was found blank by a look that began then: its first bytes were read first, and on a slow
+    /// disk the look itself takes a while.
+    pub(super) fn since(claim: Claim, at: Instant) -> Self {
+        Self { claim, at }
+    }
+
+    /// The device was found blank now, by a second look, most of which the kernel has in its memory.
     pub(super) fn now(claim: Claim) -> Self {
-        Self {
-            claim,
-            at: Instant::now(),
-        }
+        Self::since(claim, Instant::now())
     }
 
     /// Whether the look still counts.
@@ -71,9 +74,11 @@ impl Node {
     ) -> Result<(Content, Option<Proof>)> {
         let claim = self.host.claim_if_blank(deadline, device).await;
         let claim = claim.map_err(at.failed())?;
+        let begin = Instant::now();
         let content = self.host.content(deadline, device).await;
         let content = content.map_err(at.failed())?;
         let claim = claim.filter(|_| content == Content::Blank);
-        Ok((content, claim.map(Proof::now)))
+        let proof = claim.map(|claim| Proof::since(claim, begin));
+        Ok((content, proof))
     }
 }

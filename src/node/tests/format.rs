@@ -107,6 +107,15 @@ async fn what_comes_onto_a_blank_disk_while_there_is_no_room_for_mkfs_is_not_for
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_comes_onto_a_blank_disk_during_a_slow_look_is_not_formatted_over() {
+    let (fake, node) = world(State {
+        look_takes: Duration::from_millis(200),
+        ..blank_at_first()
+    });
+    is_not_formatted_over(&fake, &node).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_blank_disk_that_is_claimed_at_once_is_looked_at_once() {
     let (fake, node) = world(with_disk(Content::Blank));
     node.stage(stage_request(), soon()).await.unwrap();
