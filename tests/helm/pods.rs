@@ -282,6 +282,24 @@ fn a_pod_is_not_killed_before_its_calls_had_their_time() {
     }));
 }
 
+/// Else no node could be rid of it where all have joined with it.
+#[test]
+fn who_takes_the_startup_taint_off_runs_where_it_is() {
+    let mut seen = 0;
+    report(all().iter().filter_map(|object| {
+        let containers = object.containers();
+        let mut args = containers.iter().flat_map(|it| texts(it.body, "/args"));
+        let key = args.find_map(|arg| arg.strip_prefix("--startup-taint="))?;
+        seen += 1;
+        let tolerated = list(object.pod().unwrap(), "/tolerations");
+        let tolerated = tolerated
+            .iter()
+            .any(|it| **it == json!({"key": key, "operator": "Exists"}));
+        (!tolerated).then(|| format!("{}: it does not tolerate {key}", object.at()))
+    }));
+    assert!(seen > 0, "no variant has a startup taint");
+}
+
 #[test]
 fn what_nodes_are_told_of_instance_types_is_what_they_read() {
     let objects = variant("full");

@@ -126,6 +126,11 @@ true
 {{- end -}}
 {{- end }}
 
+{{/* The key of the taint that the controller takes off. */}}
+{{- define "diskplugin.startupTaint" -}}
+{{ .Values.startupTaint.key | default (printf "%s/agent-not-ready" .Values.driverName) }}
+{{- end }}
+
 {{/* "true" where the driver itself calls the API server, and so needs the token. */}}
 {{- define "diskplugin.callsApi" -}}
 {{- if or (include "diskplugin.publishes" .) .Values.events.enabled .Values.startupTaint.enabled -}}
