@@ -13,6 +13,8 @@ use crate::report;
 /// A use case: its folder, and what is applied.
 struct UseCase {
     name: String,
+    /// What `kubectl apply -f` is given, in this order: the folder, or its numbered files.
+    applied: Vec<String>,
     objects: Vec<Value>,
 }
 
@@ -30,14 +32,27 @@ fn use_cases() -> Vec<UseCase> {
             .unwrap()
             .map(|entry| entry.unwrap().file_name().display().to_string())
             .collect();
+        files.retain(|file| file != "README.md");
         files.sort();
-        assert_eq!(files, ["README.md".to_owned(), format!("{name}.yaml")]);
-        let text = read(format!("examples/{name}/{name}.yaml"));
-        let objects = serde_saphyr::from_multiple(&text);
-        let objects: Vec<Value> = objects.unwrap_or_else(|error| panic!("{name}: {error}"));
-        let objects = objects.into_iter().filter(|object| !object.is_null());
+        let mut steps = files.iter().zip(1..);
+        let numbered = steps
+            .all(|(file, step)| file.starts_with(&format!("{step}-")) && file.ends_with(".yaml"));
+        let applied = match files.as_slice() {
+            [file] if *file == format!("{name}.yaml") => vec![format!("examples/{name}")],
+            [_, _, ..] if numbered => {
+                let steps = files.iter().map(|file| format!("examples/{name}/{file}"));
+                steps.collect()
+            }
+            other => panic!("{name}: {other:?} is neither {name}.yaml nor numbered steps"),
+        };
+        let objects = files.iter().flat_map(|file| {
+            let objects = serde_saphyr::from_multiple(&read(format!("examples/{name}/{file}")));
+            let objects: Vec<Value> = objects.unwrap_or_else(|error| panic!("{name}: {error}"));
+            objects.into_iter().filter(|object| !object.is_null())
+        });
         UseCase {
             objects: objects.collect(),
+            applied,
             name,
         }
     });
@@ -197,11 +212,13 @@ fn every_use_case_has_a_page_that_says_what_to_type_and_a_row_in_the_list() {
     let index = Page::read("examples/README.md".as_ref(), &read("examples/README.md"));
     report(use_cases().iter().flat_map(|case| {
         let page = read(format!("examples/{}/README.md", case.name));
-        let typed = format!("$ kubectl apply -f examples/{}\n", case.name);
+        let typed = page
+            .split_whitespace()
+            .filter(|word| word.starts_with("examples/"));
         let link = format!("{}/README.md", case.name);
         let missing = [
             (
-                page.contains(&typed),
+                page.contains("$ kubectl apply -f ") && typed.eq(&case.applied),
                 "its page does not say how to apply it",
             ),
             (index.links.contains(&link), "the list does not have it"),
