@@ -36,7 +36,7 @@ test: logged ## Run everything: style, lints, tests, guests with hot-plugged dis
 
 test-host: logged ## Run the same without guests and cluster, which take minutes, QEMU and Kubernetes
 test-host: NEEDS := host
-test-host: LEFT_OUT := --skip hotplug:: --skip cluster::
+test-host: LEFT_OUT := --skip hotplug:: --skip on_a_cluster::
 
 # All that it prints is looked through for secrets, also when it fails.
 NEEDS := test

@@ -32,7 +32,7 @@ pub(crate) type Play = for<'a> fn(&'a Scene<'a>) -> Pin<Box<dyn Future<Output = 
 macro_rules! scenarios {
     ($($short:literal => $module:ident :: $test:ident,)*) => {
         vec![$($crate::suite::Scenario {
-            name: concat!("cluster::", stringify!($module), "::", stringify!($test)),
+            name: concat!("on_a_cluster::", stringify!($module), "::", stringify!($test)),
             short: $short,
             play: |scene| Box::pin($crate::$module::$test(scene)),
         }),*]
