@@ -86,9 +86,9 @@ impl Asker {
         let names = match old {
             true => wanted
                 .into_iter()
-                .chain(said.types.0.keys().cloned())
+                .chain(said.document.types().0.keys().cloned())
                 .collect(),
-            false => self.missing(wanted, &said.types),
+            false => self.missing(wanted, said.document.types()),
         };
         if names.is_empty() {
             return Ok(());
@@ -105,7 +105,7 @@ impl Asker {
         let names: Vec<&str> = types.0.keys().map(String::as_str).collect();
         tracing::info!(
             asked = names.join(","),
-            known = said.types.0.len(),
+            known = said.document.types().0.len(),
             "what instance types take is published"
         );
         Ok(())
@@ -177,6 +177,7 @@ fn is_old(said: &Said, now: Timestamp) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::instance_types::Document;
 
     #[test]
     fn answers_of_half_a_day_ago_or_of_the_future_are_old() {
@@ -188,8 +189,8 @@ mod tests {
             (Some(now - SignedDuration::from_hours(13)), true),
             (Some(now + SignedDuration::from_hours(1)), true),
         ] {
-            let types = InstanceTypes::default();
-            assert_eq!(is_old(&Said { types, asked }, now), old, "{asked:?}");
+            let document = Document::default();
+            assert_eq!(is_old(&Said { document, asked }, now), old, "{asked:?}");
         }
     }
 }

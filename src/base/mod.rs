@@ -5,9 +5,11 @@ pub mod clock;
 pub mod deadline;
 pub mod join;
 pub mod lock;
+pub mod news;
 pub mod task;
 
 pub use clock::{Clock, SystemClock, TokioClock};
 pub use deadline::{Deadline, Elapsed};
 pub use lock::{Guard, KeyedLocks};
+pub use news::News;
 pub use task::Tasks;

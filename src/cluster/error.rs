@@ -24,6 +24,19 @@ pub enum Error {
         /// What makes it.
         todo: &'static str,
     },
+    /// What is there is a text of another kind. It may be somebody's work, and is not written over.
+    #[error(
+        "cannot {step}: {file} in it is not understood, and is left as it is: {reason}. Mend it, or take {file} out of it \
+         (kubectl edit): then it is written anew"
+    )]
+    Foreign {
+        /// What was wanted, in words.
+        step: String,
+        /// The key.
+        file: &'static str,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// Others changed it again and again meanwhile.
     #[error("cannot {step}: others keep changing it")]
     Conflict {

@@ -5,6 +5,7 @@
 //! away what is there, so that they need no leader.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -15,7 +16,8 @@ use serde_json::json;
 use super::access::soon;
 use super::error::{code, is_conflict};
 use super::{Cluster, Error, Result};
-use crate::model::instance_types::{InstanceTypes, Takes};
+use crate::base::News;
+use crate::model::instance_types::{Document, InstanceTypes};
 
 /// The key in the ConfigMap, which is the file's name where it is mounted.
 pub const FILE: &str = "instance-types.json";
@@ -33,13 +35,14 @@ pub struct Facts {
     /// `namespace/name`, for people.
     place: String,
     name: String,
+    news: Arc<News>,
 }
 
 /// What the ConfigMap says.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Said {
-    /// What each type takes.
-    pub types: InstanceTypes,
+    /// What each type takes, as it is written there.
+    pub document: Document,
     /// When the cloud was last asked for all of it; none where that is not known.
     pub asked: Option<Timestamp>,
 }
@@ -52,13 +55,14 @@ impl Facts {
             api: Api::default_namespaced(cluster.client()),
             place: format!("{}/{name}", cluster.namespace()),
             name: name.to_owned(),
+            news: Arc::default(),
         }
     }
 
-    /// What it says now. What cannot be read there counts as nothing, and is written anew.
+    /// What it says now. What another version has written and this one does not know is skipped.
     ///
     /// # Errors
-    /// When the API server does not show it.
+    /// When the API server does not show it, or it is somebody's text of another kind.
     pub async fn read(&self) -> Result<Said> {
         self.look().await.map(|(_, said)| said)
     }
@@ -67,13 +71,13 @@ impl Facts {
     /// that is there already. Answers what it says now.
     ///
     /// # Errors
-    /// When the API server does not take it.
+    /// When the API server does not take it, or it is somebody's text of another kind, which is never written over.
     pub async fn add(&self, types: &InstanceTypes, asked: Option<Timestamp>) -> Result<Said> {
         let step = self.step("write");
         for _ in 0..TRIES {
             let (version, said) = self.look().await?;
             let wanted = Said {
-                types: merged(&said.types, types),
+                document: said.document.with(types),
                 asked: said.asked.max(asked),
             };
             if wanted == said {
@@ -85,7 +89,7 @@ impl Facts {
             }
             let patch = Patch::Merge(json!({
                 "metadata": {"resourceVersion": version, "annotations": annotations},
-                "data": {FILE: wanted.types.text()},
+                "data": {FILE: wanted.document.text()},
             }));
             let params = PatchParams::default();
             let written = soon().bound(self.api.patch(&self.name, &params, &patch));
@@ -107,24 +111,37 @@ impl Facts {
             Err(late) => return Err(self.failed("read", Err(late))),
         };
         let text = found.data.as_ref().and_then(|data| data.get(FILE));
-        let types = match text.map(|text| InstanceTypes::parse(text)) {
-            None => InstanceTypes::default(),
-            Some(Ok(types)) => types,
-            Some(Err(error)) => {
-                tracing::warn!(
-                    config_map = self.place,
-                    "{FILE} is not as it must be, and is written anew: {error}"
-                );
-                InstanceTypes::default()
-            }
+        let document = match text
+            .map(String::as_str)
+            .filter(|text| !text.trim().is_empty())
+        {
+            None => Document::default(),
+            Some(text) => Document::read(text).map_err(|error| Error::Foreign {
+                step: self.step("use"),
+                file: FILE,
+                reason: error.to_string(),
+            })?,
         };
+        self.tell_skipped(&document);
         let annotations = found.metadata.annotations.as_ref();
         let asked = annotations.and_then(|all| all.get(ASKED));
         let said = Said {
-            types,
+            document,
             asked: asked.and_then(|text| text.parse().ok()),
         };
         Ok((found.metadata.resource_version, said))
+    }
+
+    /// Says what is skipped, once as long as it stays the same.
+    fn tell_skipped(&self, document: &Document) {
+        let skipped = document.skipped().join("; ");
+        if self.news.is_new("skipped", &skipped) {
+            let config_map = &self.place;
+            tracing::warn!(
+                config_map,
+                "of {FILE} is not understood, and left as it is: {skipped}"
+            );
+        }
     }
 
     fn step(&self, verb: &str) -> String {
@@ -144,59 +161,5 @@ impl Facts {
             },
             _ => Error::of(&step, outcome),
         }
-    }
-}
-
-/// What is there, and what is new. Categories that were known are not forgotten for want of an answer.
-fn merged(there: &InstanceTypes, new: &InstanceTypes) -> InstanceTypes {
-    let mut all = there.clone();
-    for (name, takes) in &new.0 {
-        let known = all.0.get(name).map(|before| before.categories.clone());
-        let categories = match known {
-            Some(known) if takes.categories.is_empty() => known,
-            _ => takes.categories.clone(),
-        };
-        let takes = Takes {
-            disk_quantity: takes.disk_quantity,
-            categories,
-        };
-        all.0.insert(name.clone(), takes);
-    }
-    all
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn takes(disk_quantity: u32, categories: &[&str]) -> Takes {
-        let categories = categories.iter().map(|name| name.parse().unwrap());
-        Takes {
-            disk_quantity,
-            categories: categories.collect(),
-        }
-    }
-
-    #[test]
-    fn what_is_new_counts_and_nothing_is_forgotten() {
-        let types = |rows: &[(&str, Takes)]| {
-            let rows = rows.iter().cloned();
-            InstanceTypes(rows.map(|(name, takes)| (name.to_owned(), takes)).collect())
-        };
-        let there = types(&[
-            ("ecs.a", takes(9, &["cloud_essd"])),
-            ("ecs.b", takes(9, &["cloud_essd"])),
-        ]);
-        let new = types(&[
-            ("ecs.b", takes(17, &[])),
-            ("ecs.c", takes(5, &["cloud_auto"])),
-        ]);
-        let wanted = types(&[
-            ("ecs.a", takes(9, &["cloud_essd"])),
-            ("ecs.b", takes(17, &["cloud_essd"])),
-            ("ecs.c", takes(5, &["cloud_auto"])),
-        ]);
-        assert_eq!(merged(&there, &new), wanted);
-        assert_eq!(merged(&wanted, &new), wanted);
     }
 }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::category::Category;
 
@@ -32,7 +32,7 @@ pub enum InvalidTypes {
     /// It is no JSON.
     #[error("it is no JSON: {0}")]
     Json(String),
-    /// A field is missing, unknown or wrong.
+    /// A field is missing or wrong.
     #[error("{field} {reason}")]
     Field {
         /// Where.
@@ -44,6 +44,112 @@ pub enum InvalidTypes {
 
 type Result<T> = std::result::Result<T, InvalidTypes>;
 
+/// A file as it stands, with what this version does not understand: another version may have written it, and may have
+/// more categories and fields.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Document {
+    fields: Map<String, Value>,
+    types: InstanceTypes,
+    skipped: Vec<String>,
+}
+
+impl Document {
+    /// Reads the file's text. A field or a category that is not known is skipped, and so is a type of which the rest
+    /// cannot be used: [`Self::skipped`] names them.
+    ///
+    /// # Errors
+    /// When it is no JSON, or has no types at all.
+    pub fn read(text: &str) -> Result<Self> {
+        let document: Value =
+            serde_json::from_str(text).map_err(|error| InvalidTypes::Json(error.to_string()))?;
+        let fields = object("the document", document)?;
+        let mut skipped = Vec::new();
+        unknown("the document", &fields, &[TYPES], &mut skipped);
+        let rows = match fields.get(TYPES) {
+            Some(Value::Object(rows)) => rows,
+            Some(other) => return wrong(TYPES, format!("is {other}; wanted is an object")),
+            None => return wrong(TYPES, "is missing"),
+        };
+        let mut types = InstanceTypes::default();
+        for (name, value) in rows {
+            match takes(&format!("{TYPES}.{name}"), value, &mut skipped) {
+                Ok(takes) => drop(types.0.insert(name.clone(), takes)),
+                Err(error) => skipped.push(error.to_string()),
+            }
+        }
+        Ok(Self {
+            fields,
+            types,
+            skipped,
+        })
+    }
+
+    /// What of it is understood.
+    #[must_use]
+    pub fn types(&self) -> &InstanceTypes {
+        &self.types
+    }
+
+    /// What is there and does not count, each with its field, and what is allowed there.
+    #[must_use]
+    pub fn skipped(&self) -> &[String] {
+        &self.skipped
+    }
+
+    /// What is there, and these types. Nothing is forgotten: neither types, nor categories for want of an answer, nor what is
+    /// not understood.
+    #[must_use]
+    pub fn with(&self, new: &InstanceTypes) -> Self {
+        let mut all = self.clone();
+        let mut rows = match all.fields.remove(TYPES) {
+            Some(Value::Object(rows)) => rows,
+            _ => Map::new(),
+        };
+        for (name, takes) in &new.0 {
+            let before = self.types.0.get(name);
+            let categories = match before {
+                Some(before) if takes.categories.is_empty() => before.categories.clone(),
+                _ => takes.categories.clone(),
+            };
+            let takes = Takes {
+                disk_quantity: takes.disk_quantity,
+                categories,
+            };
+            let mut row = match rows.remove(name) {
+                Some(Value::Object(row)) => row,
+                _ => Map::new(),
+            };
+            fill(&mut row, &takes);
+            rows.insert(name.clone(), Value::Object(row));
+            all.types.0.insert(name.clone(), takes);
+        }
+        all.fields.insert(TYPES.to_owned(), Value::Object(rows));
+        all
+    }
+
+    /// The file's text.
+    #[must_use]
+    pub fn text(&self) -> String {
+        format!("{:#}\n", Value::Object(self.fields.clone()))
+    }
+}
+
+impl InstanceTypes {
+    /// Reads the file's text, as [`Document::read`] does.
+    ///
+    /// # Errors
+    /// When it is no JSON, or has no types at all.
+    pub fn parse(text: &str) -> Result<Self> {
+        Document::read(text).map(|document| document.types)
+    }
+
+    /// The file's text; a type of which no category is known has no such field.
+    #[must_use]
+    pub fn text(&self) -> String {
+        Document::default().with(self).text()
+    }
+}
+
 fn wrong<T>(field: impl Into<String>, reason: impl Into<String>) -> Result<T> {
     Err(InvalidTypes::Field {
         field: field.into(),
@@ -51,46 +157,25 @@ fn wrong<T>(field: impl Into<String>, reason: impl Into<String>) -> Result<T> {
     })
 }
 
-impl InstanceTypes {
-    /// Reads the file's text.
-    ///
-    /// # Errors
-    /// On the first field that is missing, unknown or wrong.
-    pub fn parse(text: &str) -> Result<Self> {
-        let document: Value =
-            serde_json::from_str(text).map_err(|error| InvalidTypes::Json(error.to_string()))?;
-        let document = object("the document", &document, &[TYPES])?;
-        let types = match document.get(TYPES) {
-            Some(Value::Object(types)) => types,
-            Some(other) => return wrong(TYPES, format!("is {other}; wanted is an object")),
-            None => return wrong(TYPES, "is missing"),
-        };
-        let types = types.iter().map(|(name, value)| {
-            let takes = takes(&format!("{TYPES}.{name}"), value)?;
-            Ok((name.clone(), takes))
-        });
-        types.collect::<Result<_>>().map(Self)
+/// Says of a type what it takes. What else is said of it stays, and so do categories that are not known.
+fn fill(row: &mut Map<String, Value>, takes: &Takes) {
+    row.insert(QUANTITY.to_owned(), takes.disk_quantity.into());
+    let mut names: Vec<Value> = takes
+        .categories
+        .iter()
+        .map(|category| category.as_str().into())
+        .collect();
+    if let Some(Value::Array(before)) = row.remove(CATEGORIES) {
+        names.extend(before.into_iter().filter(|name| known(name).is_none()));
     }
-
-    /// The file's text; a type of which no category is known has no such field.
-    #[must_use]
-    pub fn text(&self) -> String {
-        let types = self.0.iter().map(|(name, takes)| {
-            let mut fields = Map::new();
-            fields.insert(QUANTITY.to_owned(), takes.disk_quantity.into());
-            if !takes.categories.is_empty() {
-                let names = takes.categories.iter().map(Category::as_str);
-                fields.insert(CATEGORIES.to_owned(), names.collect());
-            }
-            (name.clone(), Value::Object(fields))
-        });
-        let types: Map<String, Value> = types.collect();
-        format!("{:#}\n", json!({ TYPES: types }))
+    if !names.is_empty() {
+        row.insert(CATEGORIES.to_owned(), Value::Array(names));
     }
 }
 
-fn takes(field: &str, value: &Value) -> Result<Takes> {
-    let fields = object(field, value, &[QUANTITY, CATEGORIES])?;
+fn takes(field: &str, value: &Value, skipped: &mut Vec<String>) -> Result<Takes> {
+    let fields = object(field, value.clone())?;
+    unknown(field, &fields, &[QUANTITY, CATEGORIES], skipped);
     let quantity = format!("{field}.{QUANTITY}");
     let disk_quantity = match fields.get(QUANTITY) {
         None => return wrong(quantity, "is missing"),
@@ -103,43 +188,47 @@ fn takes(field: &str, value: &Value) -> Result<Takes> {
         },
     };
     let field = format!("{field}.{CATEGORIES}");
-    let categories = match fields.get(CATEGORIES) {
-        None => Vec::new(),
-        Some(Value::Array(names)) => names
-            .iter()
-            .map(|name| category(&field, name))
-            .collect::<Result<_>>()?,
+    let mut categories = Vec::new();
+    match fields.get(CATEGORIES) {
+        None => {}
+        Some(Value::Array(names)) => {
+            for name in names {
+                match known(name) {
+                    Some(category) => categories.push(category),
+                    None => skipped.push(format!("{field} holds {name}; known are {}", names_of())),
+                }
+            }
+        }
         Some(other) => return wrong(field, format!("is {other}; wanted is a list")),
-    };
+    }
     Ok(Takes {
         disk_quantity,
         categories,
     })
 }
 
-fn category(field: &str, name: &Value) -> Result<Category> {
+fn known(name: &Value) -> Option<Category> {
     let mut known = Category::KNOWN.into_iter();
-    match known.find(|category| name.as_str() == Some(category.as_str())) {
-        Some(category) => Ok(category),
-        None => {
-            let names: Vec<_> = Category::KNOWN.iter().map(Category::as_str).collect();
-            let allowed = names.join(", ");
-            wrong(field, format!("holds {name}; allowed are {allowed}"))
-        }
+    known.find(|category| name.as_str() == Some(category.as_str()))
+}
+
+fn names_of() -> String {
+    let names: Vec<_> = Category::KNOWN.iter().map(Category::as_str).collect();
+    names.join(", ")
+}
+
+fn object(field: &str, value: Value) -> Result<Map<String, Value>> {
+    match value {
+        Value::Object(fields) => Ok(fields),
+        value => wrong(field, format!("is {value}; wanted is an object")),
     }
 }
 
-fn object<'a>(field: &str, value: &'a Value, known: &[&str]) -> Result<&'a Map<String, Value>> {
-    let Value::Object(fields) = value else {
-        return wrong(field, format!("is {value}; wanted is an object"));
-    };
-    match fields.keys().find(|key| !known.contains(&key.as_str())) {
-        None => Ok(fields),
-        Some(key) => {
-            let known = known.join(", ");
-            wrong(field, format!("has a field {key:?}; known are {known}"))
-        }
-    }
+/// Notes the fields that are not among these.
+fn unknown(field: &str, given: &Map<String, Value>, known: &[&str], skipped: &mut Vec<String>) {
+    let given = given.keys().filter(|key| !known.contains(&key.as_str()));
+    let known = known.join(", ");
+    skipped.extend(given.map(|key| format!("{field} has a field {key:?}; known are {known}")));
 }
 
 #[cfg(test)]
@@ -166,31 +255,114 @@ mod tests {
     fn every_mistake_names_its_field() {
         for (text, told) in [
             ("{", "it is no JSON: "),
+            ("instanceTypes: {}", "it is no JSON: "),
             ("[]", "the document is []; wanted is an object"),
             ("{}", "instanceTypes is missing"),
             (
-                r#"{"instanceTypes": {}, "x": 1}"#,
-                "the document has a field \"x\"; known are instanceTypes",
-            ),
-            (
-                r#"{"instanceTypes": {"a": {}}}"#,
-                "instanceTypes.a.diskQuantity is missing",
-            ),
-            (
-                r#"{"instanceTypes": {"a": {"diskQuantity": 0}}}"#,
-                "instanceTypes.a.diskQuantity is 0; allowed is a whole number, 1 or more",
-            ),
-            (
-                r#"{"instanceTypes": {"a": {"diskQuantity": 2, "categories": ["essd"]}}}"#,
-                "instanceTypes.a.categories holds \"essd\"; allowed are ",
-            ),
-            (
-                r#"{"instanceTypes": {"a": {"diskQuantity": 2, "slots": 2}}}"#,
-                "instanceTypes.a has a field \"slots\"; known are diskQuantity, categories",
+                r#"{"instanceTypes": []}"#,
+                "instanceTypes is []; wanted is an object",
             ),
         ] {
-            let refused = InstanceTypes::parse(text).unwrap_err().to_string();
+            let refused = Document::read(text).unwrap_err().to_string();
             assert!(refused.starts_with(told), "{refused}");
         }
+    }
+
+    #[test]
+    fn what_is_not_known_is_skipped_and_named_and_the_rest_counts() {
+        for (row, skipped, quantity, categories) in [
+            ("{}", "a.diskQuantity is missing", None, 0),
+            (
+                r#"{"diskQuantity": 0}"#,
+                "a.diskQuantity is 0; allowed is a whole number, 1 or more",
+                None,
+                0,
+            ),
+            (
+                r#"{"diskQuantity": 2, "categories": "x"}"#,
+                "a.categories is \"x\"; wanted is a list",
+                None,
+                0,
+            ),
+            (
+                r#"{"diskQuantity": 2, "categories": ["cloud_next", "cloud_essd"]}"#,
+                "a.categories holds \"cloud_next\"; known are ",
+                Some(2),
+                1,
+            ),
+            (
+                r#"{"diskQuantity": 2, "slots": 2}"#,
+                "a has a field \"slots\"; known are diskQuantity, categories",
+                Some(2),
+                0,
+            ),
+            ("3", "a is 3; wanted is an object", None, 0),
+        ] {
+            let text =
+                format!(r#"{{"instanceTypes": {{"a": {row}, "b": {{"diskQuantity": 9}}}}}}"#);
+            let document = Document::read(&text).unwrap();
+            let wanted = format!("instanceTypes.{skipped}");
+            assert_eq!(document.skipped().len(), 1, "{document:?}");
+            assert!(document.skipped()[0].starts_with(&wanted), "{document:?}");
+            let types = &document.types().0;
+            assert_eq!(types["b"].disk_quantity, 9);
+            let found = types.get("a");
+            assert_eq!(found.map(|takes| takes.disk_quantity), quantity);
+            assert_eq!(found.map_or(0, |takes| takes.categories.len()), categories);
+        }
+        let more = Document::read(r#"{"instanceTypes": {}, "x": 1}"#).unwrap();
+        let told = "the document has a field \"x\"; known are instanceTypes";
+        assert_eq!(more.skipped(), [told]);
+    }
+
+    fn takes_of(disk_quantity: u32, categories: &[&str]) -> Takes {
+        let categories = categories.iter().map(|name| name.parse().unwrap());
+        Takes {
+            disk_quantity,
+            categories: categories.collect(),
+        }
+    }
+
+    fn types(rows: &[(&str, Takes)]) -> InstanceTypes {
+        let rows = rows.iter().cloned();
+        InstanceTypes(rows.map(|(name, takes)| (name.to_owned(), takes)).collect())
+    }
+
+    #[test]
+    fn what_is_new_counts_and_nothing_is_forgotten() {
+        let there = types(&[
+            ("ecs.a", takes_of(9, &["cloud_essd"])),
+            ("ecs.b", takes_of(9, &["cloud_essd"])),
+        ]);
+        let new = types(&[
+            ("ecs.b", takes_of(17, &[])),
+            ("ecs.c", takes_of(5, &["cloud_auto"])),
+        ]);
+        let wanted = types(&[
+            ("ecs.a", takes_of(9, &["cloud_essd"])),
+            ("ecs.b", takes_of(17, &["cloud_essd"])),
+            ("ecs.c", takes_of(5, &["cloud_auto"])),
+        ]);
+        let merged = Document::default().with(&there).with(&new);
+        assert_eq!(*merged.types(), wanted);
+        assert_eq!(merged.with(&new), merged);
+        assert_eq!(InstanceTypes::parse(&merged.text()), Ok(wanted));
+    }
+
+    #[test]
+    fn what_another_version_wrote_stays() {
+        let text = r#"{"format": 2, "instanceTypes": {
+            "ecs.a": {"diskQuantity": 9, "slots": 3, "categories": ["cloud_next", "cloud_essd"]},
+            "ecs.b": {"quantity": 4}}}"#;
+        let document = Document::read(text).unwrap();
+        let new = types(&[("ecs.a", takes_of(17, &["cloud_auto"]))]);
+        let written: Value = serde_json::from_str(&document.with(&new).text()).unwrap();
+        let wanted: Value = serde_json::from_str(
+            r#"{"format": 2, "instanceTypes": {
+                "ecs.a": {"diskQuantity": 17, "slots": 3, "categories": ["cloud_auto", "cloud_next"]},
+                "ecs.b": {"quantity": 4}}}"#,
+        )
+        .unwrap();
+        assert_eq!(written, wanted);
     }
 }

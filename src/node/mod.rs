@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use crate::base::{Guard, KeyedLocks, Tasks};
+use crate::base::{Guard, KeyedLocks, News, Tasks};
 use crate::host::{Exec, Host, Records};
 use crate::model::{Bytes, Category, DiskId, DriverName, InstanceId, ZoneId};
 
@@ -91,6 +91,7 @@ pub struct Node {
     tasks: Tasks,
     /// The categories that were told when the node was last asked what it is.
     told: Mutex<Vec<Category>>,
+    news: News,
 }
 
 impl Node {
@@ -107,6 +108,7 @@ impl Node {
             locks: KeyedLocks::default(),
             tasks: Tasks::default(),
             told: Mutex::default(),
+            news: News::default(),
         }
     }
 

@@ -9,7 +9,7 @@ use super::observe::quick;
 use super::{Error, Node, Result};
 use crate::base::chain::chain;
 use crate::model::Category;
-use crate::model::instance_types::{InstanceTypes, Takes};
+use crate::model::instance_types::{Document, Takes};
 
 /// The kind of these records; their key is the instance type.
 const KIND: &str = "instance-type";
@@ -94,8 +94,13 @@ impl Node {
         let Some(text) = text.map_err(|error| wrong(chain(&error)))? else {
             return Ok(None);
         };
-        let mut types = InstanceTypes::parse(&text).map_err(|error| wrong(error.to_string()))?;
-        Ok(types.0.remove(own))
+        let document = Document::read(&text).map_err(|error| wrong(error.to_string()))?;
+        let skipped = document.skipped().join("; ");
+        if self.news.is_new("skipped", &skipped) {
+            let file = file.display();
+            tracing::warn!(%file, "not understood, and does not count: {skipped}");
+        }
+        Ok(document.types().0.get(own).cloned())
     }
 
     /// What was told last; a record that cannot be read tells nothing.
@@ -152,6 +157,7 @@ mod tests {
 
     use super::*;
     use crate::host::fake::{Fake, State};
+    use crate::model::instance_types::InstanceTypes;
     use crate::node::Settings;
 
     const FILE: &str = "/config/types.json";
@@ -202,6 +208,17 @@ mod tests {
         }
         assert_eq!(quantity(Some(text("ecs.small", 17))).await, Some((17, 1)));
         assert_eq!(quantity(None).await, Some((17, 1)));
+    }
+
+    #[tokio::test]
+    async fn of_a_file_of_another_version_what_is_known_counts() {
+        let kept = tempfile::tempdir().unwrap();
+        let text = r#"{"format": 2, "instanceTypes": {
+            "ecs.small": {"diskQuantity": 9, "slots": 1, "categories": ["cloud_next", "cloud_essd"]},
+            "ecs.other": {"quantity": 4}}}"#;
+        let takes = node(kept.path(), Some(text)).takes().await.unwrap();
+        let takes = takes.unwrap();
+        assert_eq!((takes.disk_quantity, takes.categories.len()), (9, 1));
     }
 
     #[tokio::test]

@@ -192,17 +192,45 @@ async fn without_an_api_server_nothing_is_asked_for_and_asking_is_a_wrong_settin
 }
 
 #[tokio::test]
-async fn what_is_no_such_text_is_written_anew() {
+async fn what_is_not_understood_is_left_with_advice_until_somebody_takes_it_out() {
     let kit = Kit::new(&[]).await;
-    let wrong: Value = json!({"data": {"instance-types.json": "{"}});
-    kit.api.change(|world| world.store.put(CONFIG_MAP, wrong));
+    for (text, told) in [
+        ("{\"types\": {}}", "instanceTypes is missing"),
+        ("instanceTypes: {}", "it is no JSON"),
+    ] {
+        let foreign: Value = json!({"data": {"instance-types.json": text}});
+        kit.api.change(|world| world.store.put(CONFIG_MAP, foreign));
+        kit.node("a", Some("ecs.g6.large"), None);
+        let (controller, _) = kit.ready(&[FLAG]).await;
+        logged(&controller, told).await;
+        logged(&controller, "take instance-types.json out of it").await;
+        assert_eq!(kit.api.count("PATCH"), 0);
+        let object = kit.api.see(|world| world.store.get(CONFIG_MAP).cloned());
+        assert_eq!(object.unwrap()["data"]["instance-types.json"], text);
+    }
+    kit.config_map();
+    let (_controller, _) = kit.ready(&[FLAG]).await;
+    names(&kit, 1).await;
+}
+
+#[tokio::test]
+async fn what_a_later_version_wrote_is_added_to_and_kept() {
+    let kit = Kit::new(&[]).await;
+    let later = r#"{"format": 2, "instanceTypes": {
+        "ecs.other": {"diskQuantity": 5, "slots": 4, "categories": ["cloud_next"]}}}"#;
+    let object = json!({"data": {"instance-types.json": later}});
+    kit.api.change(|world| world.store.put(CONFIG_MAP, object));
     kit.node("a", Some("ecs.g6.large"), None);
     let (controller, _) = kit.ready(&[FLAG]).await;
-    logged(&controller, "is not as it must be, and is written anew").await;
-    kit.until("it is well", |api| {
-        let object = api.see(|world| world.store.get(CONFIG_MAP).cloned())?;
-        let text = object.pointer("/data/instance-types.json")?.as_str()?;
-        InstanceTypes::parse(text).ok()
-    })
-    .await;
+    assert!(names(&kit, 2).await.contains(&"ecs.g6.large".to_owned()));
+    let object = kit.api.see(|world| world.store.get(CONFIG_MAP).cloned());
+    let object = object.unwrap();
+    let text = object["data"]["instance-types.json"].as_str().unwrap();
+    let written: Value = serde_json::from_str(text).unwrap();
+    assert_eq!(written["format"], 2);
+    let row = &written["instanceTypes"]["ecs.other"];
+    assert_eq!(row["slots"], 4);
+    let categories = row["categories"].as_array().unwrap();
+    assert!(categories.contains(&json!("cloud_next")), "{row}");
+    logged(&controller, "holds \"cloud_next\"").await;
 }

@@ -1,0 +1,36 @@
+//! What was last said of a matter. Some things are looked at every few seconds, and the log shall have what is new.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+/// What was last said, of each matter.
+#[derive(Debug, Default)]
+pub struct News(Mutex<HashMap<&'static str, String>>);
+
+impl News {
+    /// Whether these words are others than the last ones of the matter. They count as said then. No words mean that there is
+    /// nothing to say any more, which is no news.
+    pub fn is_new(&self, matter: &'static str, words: &str) -> bool {
+        let mut said = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if words.is_empty() {
+            said.remove(matter);
+            return false;
+        }
+        let before = said.insert(matter, words.to_owned());
+        before.is_none_or(|before| before != words)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_words_are_news_once_until_there_was_nothing_or_something_else() {
+        let news = News::default();
+        let is_new = |words| news.is_new("a", words);
+        assert_eq!(["x", "x", "y", "x"].map(is_new), [true, false, true, true]);
+        assert_eq!(["", "x", "x"].map(is_new), [false, true, false]);
+        assert!(news.is_new("b", "x"));
+    }
+}
