@@ -60,6 +60,7 @@ pub(super) fn slim(cluster: &Cluster) -> Api<Slim> {
 /// What is kept of a Node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Machine {
+    uid: Option<String>,
     instance_type: Option<String>,
     tainted: bool,
 }
@@ -68,6 +69,8 @@ struct Machine {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Driven {
     id: InstanceId,
+    /// The uid of the Node that it is of; none where it does not say it.
+    node: Option<String>,
     /// Whether the cluster was told how many volumes it takes.
     counted: bool,
 }
@@ -88,6 +91,8 @@ pub struct Nodes(watch::Receiver<State>);
 pub struct Waiting {
     /// The Node's name.
     pub node: String,
+    /// The uid of the Node on which the driver is registered; none where that is not said.
+    pub uid: Option<String>,
     /// Whether the scheduler knows how many volumes it takes.
     pub counted: bool,
 }
@@ -166,10 +171,15 @@ impl Nodes {
         let machines = state.machines.iter().flatten();
         let tainted = machines.filter(|(_, machine)| machine.tainted);
         tainted
-            .filter_map(|(name, _)| {
+            .filter_map(|(name, machine)| {
                 let driven = state.driven.as_ref()?.get(name)?;
+                // A node that came again under its name may still have what was said of the former one.
+                if driven.node.is_some() && driven.node != machine.uid {
+                    return None;
+                }
                 Some(Waiting {
                     node: name.clone(),
+                    uid: driven.node.clone(),
                     counted: driven.counted,
                 })
             })
@@ -182,6 +192,7 @@ fn machine(node: &Slim, taint: Option<&str>) -> Machine {
     let instance_type = labels.and_then(|labels| labels.get(TYPE_LABEL));
     let is_taint = |one: &Taint| Some(one.key.as_str()) == taint;
     Machine {
+        uid: node.metadata.uid.clone(),
         instance_type: instance_type.filter(|name| name.starts_with(OURS)).cloned(),
         tainted: node.spec.taints.iter().any(is_taint),
     }
@@ -190,9 +201,12 @@ fn machine(node: &Slim, taint: Option<&str>) -> Machine {
 fn driven(node: &CSINode, driver: &DriverName) -> Option<Driven> {
     let mut drivers = node.spec.drivers.iter();
     let found = drivers.find(|one| one.name == driver.as_str())?;
+    let owners = node.metadata.owner_references.iter().flatten();
+    let mut nodes = owners.filter(|owner| owner.kind == "Node");
     Some(Driven {
         // A name that no instance has was not given by this driver.
         id: found.node_id.parse().ok()?,
+        node: nodes.next().map(|owner| owner.uid.clone()),
         counted: found
             .allocatable
             .as_ref()
@@ -266,7 +280,7 @@ mod tests {
     fn of_a_node_type_and_taint_are_kept() {
         let node = |labels: serde_json::Value, taints: serde_json::Value| {
             seen_machine(json!({
-                "apiVersion": "v1", "kind": "Node", "metadata": {"name": "n", "labels": labels},
+                "apiVersion": "v1", "kind": "Node", "metadata": {"name": "n", "uid": "u-1", "labels": labels},
                 "spec": {"taints": taints, "podCIDR": "10.0.0.0/24"},
                 "status": {"images": [{"names": ["a"], "sizeBytes": 1}], "conditions": []},
             }))
@@ -276,6 +290,7 @@ mod tests {
             json!([{"key": KEY, "effect": "NoExecute"}]),
         );
         let wanted = Machine {
+            uid: Some("u-1".to_owned()),
             instance_type: Some("ecs.g6.large".to_owned()),
             tainted: true,
         };
@@ -311,6 +326,7 @@ mod tests {
             is_news
         };
         let machine = |instance_type: Option<&str>| Machine {
+            uid: Some("u-1".to_owned()),
             instance_type: instance_type.map(str::to_owned),
             tainted: true,
         };
@@ -332,6 +348,7 @@ mod tests {
         assert_eq!(known.untyped(), ["i-b".parse().unwrap()].into());
         let waiting = |name: &str, counted| Waiting {
             node: name.to_owned(),
+            uid: None,
             counted,
         };
         assert_eq!(
@@ -345,5 +362,38 @@ mod tests {
         assert_eq!(known.name_of(&"i-a".parse().unwrap()), None);
         see_machine(Seen::All(vec![("a".to_owned(), machine(None))]));
         assert!(known.types().is_empty() && known.waiting().is_empty());
+    }
+
+    #[test]
+    fn a_node_that_came_again_waits_until_the_driver_is_registered_on_it() {
+        let (sender, receiver) = watch::channel(State::default());
+        let nodes = Nodes(receiver);
+        let again = Machine {
+            uid: Some("new".to_owned()),
+            instance_type: None,
+            tainted: true,
+        };
+        note(&sender, Seen::One("a".to_owned(), again), |state| {
+            &mut state.machines
+        });
+        let see = |owner: &str| {
+            let driver = json!({"name": DriverName::default().as_str(), "nodeID": "i-a", "topologyKeys": null});
+            let owner = json!({"apiVersion": "v1", "kind": "Node", "name": "a", "uid": owner});
+            let body = json!({"metadata": {"name": "a", "ownerReferences": [owner]}, "spec": {"drivers": [driver]}});
+            let node: CSINode = serde_json::from_value(body).unwrap();
+            let seen = driven(&node, &DriverName::default());
+            note(&sender, flat(Seen::One("a".to_owned(), seen)), |state| {
+                &mut state.driven
+            });
+        };
+        see("old");
+        assert_eq!(nodes.waiting(), BTreeSet::new());
+        see("new");
+        let wanted = Waiting {
+            node: "a".to_owned(),
+            uid: Some("new".to_owned()),
+            counted: false,
+        };
+        assert_eq!(nodes.waiting(), [wanted].into());
     }
 }

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use super::access::soon;
 use super::error::{code, is_conflict};
-use super::nodes::{Nodes, Slim, slim};
+use super::nodes::{Nodes, Slim, Waiting, slim};
 use super::{Cluster, Error, Result};
 use crate::base::chain::chain;
 
@@ -41,7 +41,7 @@ pub async fn take_off(cluster: Cluster, mut nodes: Nodes, key: String, counts: b
         for one in &waiting {
             let patience = known.entry(one.node.clone()).or_default();
             if patience.lets_try(counts && !one.counted) {
-                match remove(&cluster, &one.node, &key).await {
+                match remove(&cluster, one, &key).await {
                     Ok(true) => {
                         tracing::info!(
                             node = one.node,
@@ -103,7 +103,8 @@ impl Patience {
 }
 
 /// Takes the taint off this node; says whether it was there.
-async fn remove(cluster: &Cluster, name: &str, key: &str) -> Result<bool> {
+async fn remove(cluster: &Cluster, waiting: &Waiting, key: &str) -> Result<bool> {
+    let name = &waiting.node;
     let api: Api<Slim> = slim(cluster);
     let step = format!("take the taint {key} off Node {name}");
     for _ in 0..TRIES {
@@ -114,6 +115,10 @@ async fn remove(cluster: &Cluster, name: &str, key: &str) -> Result<bool> {
             Ok(Err(error)) => return Err(Error::of(&step, Ok(error))),
             Err(late) => return Err(Error::of(&step, Err(late))),
         };
+        // Another Node has the name by now, and the driver is not registered there yet.
+        if waiting.uid.is_some() && waiting.uid != node.metadata.uid {
+            return Ok(false);
+        }
         let taints = node.spec.taints;
         let others: Vec<_> = taints.iter().filter(|taint| taint.key != key).collect();
         if others.len() == taints.len() {

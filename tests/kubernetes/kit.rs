@@ -72,18 +72,35 @@ impl Kit {
         }
     }
 
-    /// kubelet says that a driver is there.
+    /// kubelet says that a driver is there, on the Node that the fake API server has.
     pub(crate) fn register(&self, name: &str, driver: &str, id: &str, count: Option<u32>) {
+        let place = format!("{NODES}/{name}");
+        let node = self.api.see(|world| world.store.get(&place).cloned());
+        let uid = node.and_then(|node| Some(node["metadata"]["uid"].as_str()?.to_owned()));
+        self.register_of(name, uid.as_deref(), driver, id, count);
+    }
+
+    /// The same, of a Node with this uid.
+    pub(crate) fn register_of(
+        &self,
+        name: &str,
+        uid: Option<&str>,
+        driver: &str,
+        id: &str,
+        count: Option<u32>,
+    ) {
         let mut row = json!({"name": driver, "nodeID": id, "topologyKeys": []});
         if let Some(count) = count {
             row["allocatable"] = json!({"count": count});
         }
         let place = format!("{CSI_NODES}/{name}");
-        self.api.change(|world| {
-            world
-                .store
-                .put(&place, json!({"metadata": {}, "spec": {"drivers": [row]}}));
-        });
+        let owners: Vec<Value> = uid
+            .map(|uid| json!({"apiVersion": "v1", "kind": "Node", "name": name, "uid": uid}))
+            .into_iter()
+            .collect();
+        let object =
+            json!({"metadata": {"ownerReferences": owners}, "spec": {"drivers": [row]}});
+        self.api.change(|world| world.store.put(&place, object));
     }
 
     /// The ConfigMap as the chart makes it.

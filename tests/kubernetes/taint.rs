@@ -12,7 +12,7 @@ fn join(kit: &Kit, name: &str) {
         {"key": TAINT, "effect": "NoExecute"},
         {"key": TAINT, "effect": "NoSchedule"},
     ]);
-    let node = json!({"metadata": {}, "spec": {"taints": taints, "podCIDR": "10.0.0.0/24"}});
+    let node = json!({"metadata": {"uid": format!("uid-{name}")}, "spec": {"taints": taints, "podCIDR": "10.0.0.0/24"}});
     kit.api
         .change(|world| world.store.put(&format!("{NODES}/{name}"), node));
 }
@@ -68,6 +68,42 @@ async fn a_taint_that_comes_meanwhile_stays() {
     let wanted = ["node.kubernetes.io/unreachable"];
     kit.until("the taint is gone", |api| {
         (taints(api, "a") == wanted).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_node_that_came_again_keeps_it_until_the_driver_is_registered_on_it() {
+    let kit = Kit::new(&[]).await;
+    let driver = "diskplugin.csi.example";
+    join(&kit, "a");
+    join(&kit, "b");
+    join(&kit, "c");
+    // Of c is left what was said of the former one. a comes again while its taint is being taken off.
+    kit.register_of("c", Some("former"), driver, "i-one", None);
+    let again = json!({"metadata": {"uid": "again"}});
+    kit.api
+        .change(|world| world.overtaken.push((format!("{NODES}/a"), again)));
+    kit.register("a", driver, "i-one", None);
+    let (_controller, _) = kit.ready(&[&format!("--startup-taint={TAINT}")]).await;
+    kit.until("that of a was tried", |api| {
+        (api.count(&format!("PATCH {NODES}/a")) == 1).then_some(())
+    })
+    .await;
+    // The nodes are seen to one after the other.
+    kit.register("b", driver, "i-two", None);
+    kit.until("that of b is gone", |api| {
+        (taints(api, "b") == ["other"]).then_some(())
+    })
+    .await;
+    assert_eq!(taints(&kit.api, "a").len(), 3);
+    assert_eq!(taints(&kit.api, "c").len(), 3);
+    assert_eq!(kit.api.count("PATCH"), 2);
+    kit.register("a", driver, "i-one", None);
+    kit.register("c", driver, "i-one", None);
+    kit.until("those of a and c are gone", |api| {
+        let gone = taints(api, "a").len() + taints(api, "c").len() == 2;
+        gone.then_some(())
     })
     .await;
 }
