@@ -78,7 +78,8 @@ impl Facts {
             let (version, said) = self.look().await?;
             let wanted = Said {
                 document: said.document.with(types),
-                asked: said.asked.max(asked),
+                // Not the later one: a clock that was wrong must not count for ever.
+                asked: asked.or(said.asked),
             };
             if wanted == said {
                 return Ok(said);

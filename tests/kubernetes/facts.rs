@@ -234,3 +234,18 @@ async fn what_a_later_version_wrote_is_added_to_and_kept() {
     assert!(categories.contains(&json!("cloud_next")), "{row}");
     logged(&controller, "holds \"cloud_next\"").await;
 }
+
+#[tokio::test]
+async fn a_time_of_the_future_is_healed() {
+    let kit = Kit::new(&[]).await;
+    let key = "diskplugin.csi.example/asked-at";
+    let asked = json!({"metadata": {"annotations": {key: "2999-01-01T00:00:00Z"}}});
+    kit.api.change(|world| world.store.put(CONFIG_MAP, asked));
+    kit.node("a", Some("ecs.g6.large"), None);
+    let (_controller, _) = kit.ready(&[FLAG]).await;
+    names(&kit, 1).await;
+    let object = kit.api.see(|world| world.store.get(CONFIG_MAP).cloned());
+    let object = object.unwrap();
+    let asked = object["metadata"]["annotations"][key].as_str().unwrap();
+    assert!(asked.starts_with("20"), "{asked}");
+}
