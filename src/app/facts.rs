@@ -12,13 +12,14 @@ use crate::base::{Clock, Deadline};
 use crate::cluster::facts::{Facts, Said};
 use crate::cluster::nodes::Nodes;
 use crate::disk::Disks;
+use crate::disk::types::Partly;
 use crate::model::InstanceId;
 use crate::model::instance_types::InstanceTypes;
 
 /// How often it is looked whether all is still there, when nothing happens.
 const PERIOD: Duration = Duration::from_mins(10);
 
-/// How soon it is tried again after a failure.
+/// How soon it is tried again after a failure, twice as late after each further one, up to [`PERIOD`].
 const AGAIN: Duration = Duration::from_secs(15);
 
 /// How long further changes are waited for: nodes come in groups.
@@ -38,29 +39,36 @@ pub(super) async fn keep(disks: Arc<Disks>, clock: Arc<dyn Clock>, mut nodes: No
         of: BTreeMap::new(),
         unknown: BTreeMap::new(),
     };
-    let mut failed = false;
+    let mut failures = 0;
     loop {
-        let pause = match asker.round(&nodes, &facts).await {
+        match asker.round(&nodes, &facts).await {
             Ok(()) => {
-                if std::mem::replace(&mut failed, false) {
+                if std::mem::take(&mut failures) > 0 {
                     tracing::info!("what instance types take is published again");
                 }
-                PERIOD
             }
             Err(error) => {
-                if !std::mem::replace(&mut failed, true) {
+                if failures == 0 {
                     tracing::warn!(
-                        "what instance types take is not published: {error}; it is tried again"
+                        "what instance types take is not published, or not all: {error}; it is tried again"
                     );
                 }
-                AGAIN
+                failures += 1;
             }
-        };
-        tokio::select! {
-            // After a failure the same would only fail again at once.
-            () = nodes.changed(), if !failed => tokio::time::sleep(GATHER).await,
-            () = tokio::time::sleep(pause) => {}
         }
+        tokio::select! {
+            // After a failure the same may only fail again.
+            () = nodes.changed() => tokio::time::sleep(if failures > 0 { AGAIN } else { GATHER }).await,
+            () = tokio::time::sleep(pause(failures)) => {}
+        }
+    }
+}
+
+/// How long to wait after so many failures in a row.
+fn pause(failures: u32) -> Duration {
+    match failures {
+        0 => PERIOD,
+        more => PERIOD.min(AGAIN.saturating_mul(2_u32.saturating_pow(more - 1))),
     }
 }
 
@@ -74,13 +82,20 @@ struct Asker {
 }
 
 impl Asker {
-    /// Asks the cloud for what is not published yet, and for all of it where that is old.
+    /// Asks the cloud for what is not published yet, and for all of it where that is old. What one question gives is published
+    /// also where another fails.
     async fn round(&mut self, nodes: &Nodes, facts: &Facts) -> Result<(), String> {
         let mut wanted = nodes.types();
-        wanted.extend(self.types_of(&nodes.untyped()).await?);
-        if wanted.is_empty() {
-            return Ok(());
-        }
+        let unasked = self.ask_for(&nodes.untyped()).await;
+        wanted.extend(self.of.values().cloned());
+        let published = match wanted.is_empty() {
+            true => Ok(()),
+            false => self.publish(wanted, facts).await,
+        };
+        published.and(unasked)
+    }
+
+    async fn publish(&mut self, wanted: BTreeSet<String>, facts: &Facts) -> Result<(), String> {
         let said = facts.read().await.map_err(|error| chain(&error))?;
         let old = is_old(&said, self.clock.now());
         let names = match old {
@@ -94,10 +109,16 @@ impl Asker {
             return Ok(());
         }
         let deadline = Deadline::after(PATIENCE);
-        let types = self.disks.types_take(deadline, &names).await;
-        let types = types.map_err(|error| chain(&error))?;
-        self.note_unknown(&names, &types);
-        let now = old.then(|| self.clock.now());
+        let Partly {
+            found: types,
+            failed,
+        } = self.disks.types_take(deadline, &names).await;
+        self.note_unknown(&names, &types, failed.is_some());
+        let failed = failed.map_or(Ok(()), |error| Err(chain(&error)));
+        let now = (old && failed.is_ok()).then(|| self.clock.now());
+        if types.0.is_empty() && now.is_none() {
+            return failed;
+        }
         let said = facts
             .add(&types, now)
             .await
@@ -108,24 +129,27 @@ impl Asker {
             known = said.document.types().0.len(),
             "what instance types take is published"
         );
-        Ok(())
+        failed
     }
 
-    /// The types of instances, of which each is asked for once.
-    async fn types_of(&mut self, untyped: &BTreeSet<InstanceId>) -> Result<Vec<String>, String> {
+    /// Asks for the types of instances, for each once.
+    async fn ask_for(&mut self, untyped: &BTreeSet<InstanceId>) -> Result<(), String> {
         self.of.retain(|id, _| untyped.contains(id));
         let new = untyped.iter().filter(|id| !self.of.contains_key(*id));
         let new: BTreeSet<InstanceId> =
             new.filter(|id| self.is_due(id.as_str())).cloned().collect();
-        if !new.is_empty() {
-            let deadline = Deadline::after(PATIENCE);
-            let types = self.disks.types_of(deadline, &new).await;
-            self.of.extend(types.map_err(|error| chain(&error))?);
-            let silent = new.iter().filter(|id| !self.of.contains_key(*id));
-            let now = Instant::now();
-            self.unknown.extend(silent.map(|id| (id.to_string(), now)));
+        if new.is_empty() {
+            return Ok(());
         }
-        Ok(self.of.values().cloned().collect())
+        let types = self.disks.types_of(Deadline::after(PATIENCE), &new).await;
+        self.of.extend(types.found);
+        if let Some(error) = types.failed {
+            return Err(chain(&error));
+        }
+        let silent = new.iter().filter(|id| !self.of.contains_key(*id));
+        let now = Instant::now();
+        self.unknown.extend(silent.map(|id| (id.to_string(), now)));
+        Ok(())
     }
 
     /// Those that are not published, or not with all that there is to know. What the cloud could not say is asked again
@@ -146,7 +170,8 @@ impl Asker {
         asked.is_none_or(|asked| asked.elapsed() >= PERIOD)
     }
 
-    fn note_unknown(&mut self, asked: &BTreeSet<String>, types: &InstanceTypes) {
+    /// `failed` says that not all were answered.
+    fn note_unknown(&mut self, asked: &BTreeSet<String>, types: &InstanceTypes, failed: bool) {
         let now = Instant::now();
         for name in asked {
             match types.0.get(name) {
@@ -156,6 +181,7 @@ impl Asker {
                 Some(_) => {
                     self.unknown.insert(name.clone(), now);
                 }
+                None if failed => {}
                 None => {
                     tracing::warn!(
                         instance_type = name,
@@ -178,6 +204,12 @@ fn is_old(said: &Said, now: Timestamp) -> bool {
 mod tests {
     use super::*;
     use crate::model::instance_types::Document;
+
+    #[test]
+    fn the_pause_grows_with_failures_up_to_that_without_any() {
+        let seconds = [1, 2, 3, 6, 7, 40, u32::MAX, 0].map(|failures| pause(failures).as_secs());
+        assert_eq!(seconds, [15, 30, 60, 480, 600, 600, 600, 600]);
+    }
 
     #[test]
     fn answers_of_half_a_day_ago_or_of_the_future_are_old() {

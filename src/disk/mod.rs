@@ -46,7 +46,7 @@ mod slots;
 mod snapshot;
 mod trail;
 mod turn;
-mod types;
+pub mod types;
 mod unfit;
 mod wanted;
 

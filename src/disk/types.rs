@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::error::cloud;
-use super::{Disks, Result};
+use super::{Disks, Error, Result};
 use crate::base::Deadline;
 use crate::base::chain::chain;
 use crate::cloud::{DescribeInstances, DescribeStock};
@@ -16,6 +16,29 @@ const BATCH: usize = 10;
 /// How many instances one call takes (`DescribeInstances`).
 const MACHINES: usize = 100;
 
+/// What some questions gave, of which others may have failed.
+#[derive(Debug)]
+#[must_use]
+pub struct Partly<T> {
+    /// What is known.
+    pub found: T,
+    /// The first failure, where there was one.
+    pub failed: Option<Error>,
+}
+
+impl<T> Partly<T> {
+    /// All of it.
+    ///
+    /// # Errors
+    /// When a question failed.
+    pub fn all(self) -> Result<T> {
+        match self.failed {
+            None => Ok(self.found),
+            Some(error) => Err(error),
+        }
+    }
+}
+
 impl Disks {
     /// What each instance type takes of which the region has a machine now. A type whose categories
     /// the cloud does not tell is there without them.
@@ -24,23 +47,28 @@ impl Disks {
     /// When machines or types cannot be described.
     pub async fn instance_types(&self, deadline: Deadline) -> Result<InstanceTypes> {
         let names = self.types_here(deadline).await?;
-        self.types_take(deadline, &names).await
+        self.types_take(deadline, &names).await.all()
     }
 
     /// What each of these instance types takes. One of which the cloud does not know, or says nothing of disks, is left out.
-    ///
-    /// # Errors
-    /// When types cannot be described.
+    /// Types are asked for in groups; where one fails, the others are asked for all the same.
     pub async fn types_take(
         &self,
         deadline: Deadline,
         names: &BTreeSet<String>,
-    ) -> Result<InstanceTypes> {
+    ) -> Partly<InstanceTypes> {
         let names: Vec<String> = names.iter().cloned().collect();
         let mut types = InstanceTypes::default();
+        let mut failed = None;
         for some in names.chunks(BATCH) {
             let rows = self.ecs.describe_instance_types(deadline, some).await;
-            let rows = rows.map_err(cloud("describe the instance types"))?;
+            let rows = match rows.map_err(cloud("describe the instance types")) {
+                Ok(rows) => rows,
+                Err(error) => {
+                    failed.get_or_insert(error);
+                    continue;
+                }
+            };
             // The cloud knows types on which it says nothing of disks.
             for row in rows.into_iter().filter(|row| row.disk_quantity > 0) {
                 let takes = Takes {
@@ -50,31 +78,41 @@ impl Disks {
                 types.0.insert(row.name, takes);
             }
         }
-        Ok(types)
+        Partly {
+            found: types,
+            failed,
+        }
     }
 
-    /// The types of these instances; one that is not there any more is left out.
-    ///
-    /// # Errors
-    /// When the instances cannot be described.
+    /// The types of these instances; one that is not there any more is left out. They are asked for in groups, as types are.
     pub async fn types_of(
         &self,
         deadline: Deadline,
         instances: &BTreeSet<InstanceId>,
-    ) -> Result<BTreeMap<InstanceId, String>> {
+    ) -> Partly<BTreeMap<InstanceId, String>> {
         let instances: Vec<InstanceId> = instances.iter().cloned().collect();
         let mut types = BTreeMap::new();
+        let mut failed = None;
         for some in instances.chunks(MACHINES) {
             let query = DescribeInstances {
                 ids: Some(some.to_vec()),
                 ..DescribeInstances::default()
             };
             let page = self.ecs.describe_instances(deadline, &query).await;
-            let page = page.map_err(cloud("describe the instances"))?;
-            let rows = page.rows.into_iter();
-            types.extend(rows.map(|row| (row.id, row.instance_type)));
+            match page.map_err(cloud("describe the instances")) {
+                Ok(page) => {
+                    let rows = page.rows.into_iter();
+                    types.extend(rows.map(|row| (row.id, row.instance_type)));
+                }
+                Err(error) => {
+                    failed.get_or_insert(error);
+                }
+            }
         }
-        Ok(types)
+        Partly {
+            found: types,
+            failed,
+        }
     }
 
     async fn types_here(&self, deadline: Deadline) -> Result<BTreeSet<String>> {

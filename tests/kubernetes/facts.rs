@@ -249,3 +249,38 @@ async fn a_time_of_the_future_is_healed() {
     let asked = object["metadata"]["annotations"][key].as_str().unwrap();
     assert!(asked.starts_with("20"), "{asked}");
 }
+
+fn refusal(action: &str, times: u32) -> Value {
+    json!({"action": action, "times": times, "kind": {"code": {"status": 403, "code": "Forbidden.RAM"}}})
+}
+
+#[tokio::test]
+async fn instances_that_cannot_be_asked_for_keep_no_type_from_being_published() {
+    let kit = Kit::new(&[]).await;
+    let faults = [refusal("DescribeInstances", 1000)];
+    kit.fake.configure(json!({"faults": faults})).await;
+    kit.config_map();
+    kit.node("silent", None, Some("i-one"));
+    let (controller, _) = kit.ready(&[FLAG]).await;
+    logged(&controller, "is not published, or not all").await;
+    kit.node("labelled", Some("ecs.g6.large"), None);
+    assert_eq!(names(&kit, 1).await, ["ecs.g6.large"]);
+}
+
+#[tokio::test]
+async fn a_group_of_types_that_fails_keeps_no_other_from_being_published() {
+    let kit = Kit::new(&[]).await;
+    let faults = [refusal("DescribeInstanceTypes", 1)];
+    kit.fake.configure(json!({"faults": faults})).await;
+    kit.config_map();
+    // They are asked for in tens, by the alphabet: all but the last are in the first group.
+    for number in 0..10 {
+        let name = format!("ecs.a{number}.large");
+        kit.node(&format!("n{number}"), Some(&name), None);
+    }
+    kit.node("last", Some("ecs.g6.large"), None);
+    let (controller, _) = kit.ready(&[FLAG]).await;
+    assert_eq!(names(&kit, 1).await, ["ecs.g6.large"]);
+    assert_eq!(kit.fake.count("DescribeInstanceTypes").await, 2);
+    logged(&controller, "is not published, or not all").await;
+}

@@ -98,8 +98,7 @@ impl Kit {
             .map(|uid| json!({"apiVersion": "v1", "kind": "Node", "name": name, "uid": uid}))
             .into_iter()
             .collect();
-        let object =
-            json!({"metadata": {"ownerReferences": owners}, "spec": {"drivers": [row]}});
+        let object = json!({"metadata": {"ownerReferences": owners}, "spec": {"drivers": [row]}});
         self.api.change(|world| world.store.put(&place, object));
     }
 

@@ -27,7 +27,8 @@ async fn a_volume_lives_and_dies_with_the_rights_for_volumes_only() {
     disks.detach(minutes(1), &disk, &two()).await.unwrap();
     disks.capacity(minutes(1), &wanted("pvc-2")).await.unwrap();
     let nodes = BTreeSet::from([one(), two()]);
-    assert_eq!(disks.types_of(minutes(1), &nodes).await.unwrap().len(), 2);
+    let types = disks.types_of(minutes(1), &nodes).await.all().unwrap();
+    assert_eq!(types.len(), 2);
     disks.instance_types(minutes(1)).await.unwrap();
     disks.delete(minutes(1), &disk).await.unwrap();
     let called: BTreeSet<String> = stage.cloud.counts().keys().cloned().collect();
