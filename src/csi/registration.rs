@@ -4,6 +4,7 @@
 use std::convert::Infallible;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -194,6 +195,23 @@ impl Registration {
     fn set(&self, stage: Stage) {
         self.0.stage.send_replace(stage);
     }
+
+    /// The offer has ended: whatever kubelet said of it does not count any more. Answers what that was.
+    fn end(&self, refused: bool) -> Stage {
+        let was = self.stage();
+        if !(refused && matches!(was, Stage::Refused(_))) {
+            self.set(Stage::Offered);
+        }
+        was
+    }
+
+    /// Forgets what was said of an earlier offer.
+    fn forget(&self) {
+        for said in [&self.0.refused, &self.0.renewed] {
+            // It takes what is left there, if anything is.
+            pin!(said.notified()).enable();
+        }
+    }
 }
 
 impl Offered {
@@ -204,16 +222,18 @@ impl Offered {
             let registration = self.registration.clone();
             let begun = Instant::now();
             let end = self.serve().await;
-            if begun.elapsed() > LONGEST_PAUSE {
+            // Of a refusal the words stay, for whoever asks.
+            let was = registration.end(matches!(end, End::Refused));
+            if was == Stage::Registered || begun.elapsed() > LONGEST_PAUSE {
                 pause = PAUSE;
             }
             match end {
                 End::Refused => tracing::info!("offered to kubelet again in {pause:?}"),
                 End::Lost => {
-                    registration.set(Stage::Offered);
                     tracing::warn!(socket = %registration.0.socket, "the registration socket has gone; it is made anew");
                 }
-                End::Renewed => registration.set(Stage::Offered),
+                // Pods wait for the driver meanwhile.
+                End::Renewed => pause = PAUSE,
                 End::Failed(error) => tracing::error!("the registration socket failed: {error}"),
             }
             self = loop {
@@ -233,6 +253,7 @@ impl Offered {
             listener,
             socket,
         } = self;
+        registration.forget();
         let (stop, stopped) = oneshot::channel::<()>();
         let incoming = UnixListenerStream::new(listener).map(|came| came.map(Renamed::new));
         let server = Server::builder().add_service(RegistrationServer::new(registration.clone()));

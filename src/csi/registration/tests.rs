@@ -1,3 +1,4 @@
+use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -123,6 +124,93 @@ async fn a_socket_that_somebody_removes_is_made_anew() {
     }
     assert!(path.exists());
     assert_eq!(registration.stage(), Stage::Offered);
+}
+
+/// Seconds until the socket is another one than this.
+async fn anew(registration: &Registration, before: u64) -> u64 {
+    let begun = Instant::now();
+    let mut look = tokio::time::interval(Duration::from_millis(100));
+    loop {
+        look.tick().await;
+        if inode(registration).is_some_and(|now| now != before) {
+            return begun.elapsed().as_secs();
+        }
+        assert!(begun.elapsed() < Duration::from_mins(10), "it never comes");
+    }
+}
+
+/// Returns when every task waits: the paused clock goes on only then.
+async fn settled() {
+    tokio::time::sleep(Duration::from_millis(1)).await;
+}
+
+/// What tells one socket from the next, where there is one.
+fn inode(registration: &Registration) -> Option<u64> {
+    let found = fs::metadata(registration.0.socket.path()).ok()?;
+    let changed = u64::try_from(found.ctime_nsec()).unwrap();
+    Some(found.ino() ^ (changed << 16))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_renewal_is_offered_soon_however_often_it_was_refused_before() {
+    let directory = tempfile::tempdir().unwrap();
+    let registration = registration(directory.path());
+    let _tasks = serve(&registration).await;
+    let mut last = 0;
+    for _ in 0..5 {
+        settled().await;
+        let before = inode(&registration).unwrap();
+        registration.set(Stage::Refused("no".to_owned()));
+        registration.0.refused.notify_one();
+        last = anew(&registration, before).await;
+    }
+    assert!(last >= 16, "{last}");
+    for _ in 0..3 {
+        settled().await;
+        registration.set(Stage::Registered);
+        let before = inode(&registration).unwrap();
+        registration.renew();
+        registration.until(false).await;
+        assert_eq!(registration.stage(), Stage::Offered);
+        let took = anew(&registration, before).await;
+        assert!(took <= 2, "{took}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_said_of_an_earlier_offer_ends_no_later_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let registration = registration(directory.path());
+    // Twice at once: the one ends the offer, the other is left.
+    registration.renew();
+    registration.0.refused.notify_one();
+    let _tasks = serve(&registration).await;
+    let before = inode(&registration).unwrap();
+    let mut look = tokio::time::interval(Duration::from_secs(1));
+    for _ in 0..30 {
+        look.tick().await;
+    }
+    assert_eq!(inode(&registration), Some(before));
+}
+
+#[test]
+fn whatever_ends_an_offer_what_was_said_of_it_counts_no_more() {
+    let directory = tempfile::tempdir().unwrap();
+    let registration = registration(directory.path());
+    for (stage, refused, then) in [
+        (Stage::Registered, false, Stage::Offered),
+        (Stage::Registered, true, Stage::Offered),
+        (Stage::Refused("no".to_owned()), false, Stage::Offered),
+        (
+            Stage::Refused("no".to_owned()),
+            true,
+            Stage::Refused("no".to_owned()),
+        ),
+    ] {
+        registration.set(stage.clone());
+        assert_eq!(registration.end(refused), stage);
+        assert_eq!(registration.stage(), then);
+    }
 }
 
 #[test]
