@@ -16,6 +16,18 @@ pub enum Error {
         /// The API server's words, which name account, verb and resource.
         words: String,
     },
+    /// The API server does not know who asks.
+    #[error(
+        "cannot {step}: the API server does not take the token: {words}. It has expired, or is of another cluster or of a \
+         ServiceAccount that is gone: is the machine's clock right, and is there the ServiceAccount that the pod names? \
+         A new pod gets a new token; with --kubeconfig, its user needs new credentials"
+    )]
+    Unknown {
+        /// What was wanted, in words.
+        step: String,
+        /// The API server's words.
+        words: String,
+    },
     /// What is to be changed is not there.
     #[error("cannot {step}: it is not there; {todo}")]
     Missing {
@@ -38,19 +50,38 @@ pub enum Error {
         reason: String,
     },
     /// Others changed it again and again meanwhile.
-    #[error("cannot {step}: others keep changing it")]
+    #[error(
+        "cannot {step}: others keep changing it; it is tried again. If that stays so, see who writes it: kubectl get \
+         --show-managed-fields -o yaml"
+    )]
     Conflict {
         /// What was wanted, in words.
         step: String,
     },
     /// There was no answer in time.
-    #[error("cannot {step}: no answer in time")]
+    #[error(
+        "cannot {step}: no answer in time; it is tried again. Is the API server reachable from this pod? A NetworkPolicy must let \
+         it through (`networkPolicy.apiPorts` of the chart)"
+    )]
     Late {
         /// What was wanted, in words.
         step: String,
     },
-    /// Anything else.
-    #[error("cannot {step}")]
+    /// The API server refuses it for another reason.
+    #[error("cannot {step}: the API server refuses it with {code}: {words}; it is tried again")]
+    Refused {
+        /// What was wanted, in words.
+        step: String,
+        /// The status of HTTP.
+        code: u16,
+        /// The API server's words.
+        words: String,
+    },
+    /// There is no answer that could be read.
+    #[error(
+        "cannot {step}; it is tried again. Is the API server reachable from this pod? A NetworkPolicy must let it through \
+         (`networkPolicy.apiPorts` of the chart)"
+    )]
     Api {
         /// What was wanted, in words.
         step: String,
@@ -79,14 +110,51 @@ impl Error {
         let step = step.to_owned();
         match outcome {
             Err(Elapsed { .. }) => Self::Late { step },
-            Ok(kube::Error::Api(status)) if [401, 403].contains(&status.code) => Self::Forbidden {
-                step,
-                words: status.message,
-            },
+            Ok(kube::Error::Api(status)) => {
+                let (code, words) = (status.code, status.message);
+                match code {
+                    401 => Self::Unknown { step, words },
+                    403 => Self::Forbidden { step, words },
+                    _ => Self::Refused { step, code, words },
+                }
+            }
             Ok(source) => Self::Api {
                 step,
                 source: Box::new(source),
             },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn refused(code: u16, cause: &str) -> kube::Error {
+        let status = json!({
+            "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "code": code,
+            "reason": "x", "message": "in its words", "details": {"causes": [{"reason": cause}]},
+        });
+        kube::Error::Api(Box::new(serde_json::from_value(status).unwrap()))
+    }
+
+    #[test]
+    fn each_refusal_says_what_to_do() {
+        for (code, told) in [
+            (401, "is the machine's clock right"),
+            (403, "Grant it"),
+            (422, "refuses it with 422"),
+        ] {
+            let error = Error::of("do it", Ok(refused(code, ""))).to_string();
+            assert!(
+                error.contains(told) && error.contains("in its words"),
+                "{error}"
+            );
+            assert_eq!(error.contains("Grant"), code == 403, "{error}");
+        }
+        let late = Error::of("do it", Err(Elapsed)).to_string();
+        assert!(late.contains("`networkPolicy.apiPorts`"), "{late}");
     }
 }

@@ -73,7 +73,7 @@ pub(super) async fn follow<K, T>(
     }
 }
 
-/// What to do about a refusal; nothing about an API server that is away.
+/// What to do about it; nothing about what only the API server can mend.
 fn advice(error: &watcher::Error) -> &'static str {
     let refused = match error {
         watcher::Error::InitialListFailed(error)
@@ -83,9 +83,16 @@ fn advice(error: &watcher::Error) -> &'static str {
         watcher::Error::NoResourceVersion => None,
     };
     match refused {
-        Some(401 | 403) => {
+        Some(401) => {
+            "; the API server does not take the token: is the machine's clock right, and is there the ServiceAccount that the pod \
+             names?"
+        }
+        Some(403) => {
             "; grant the ServiceAccount list and watch of them (docs/reference/kubernetes-rights.md)"
         }
-        _ => "",
+        Some(_) => "",
+        None => {
+            "; is the API server reachable from this pod (`networkPolicy.apiPorts` of the chart)?"
+        }
     }
 }
