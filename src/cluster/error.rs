@@ -126,6 +126,16 @@ impl Error {
     }
 }
 
+/// Whether what was to be written belongs to something that is gone, or is just going: its namespace, or itself.
+pub(super) fn is_gone(error: &kube::Error) -> bool {
+    let kube::Error::Api(status) = error else {
+        return false;
+    };
+    let causes = status.details.iter().flat_map(|details| &details.causes);
+    let ends = |reason: &str| reason == "NamespaceTerminating";
+    status.code == 404 || causes.map(|cause| cause.reason.as_str()).any(ends)
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -156,5 +166,12 @@ mod tests {
         }
         let late = Error::of("do it", Err(Elapsed)).to_string();
         assert!(late.contains("`networkPolicy.apiPorts`"), "{late}");
+    }
+
+    #[test]
+    fn what_is_gone_or_going_is_told_from_what_is_forbidden() {
+        assert!(is_gone(&refused(404, "")));
+        assert!(is_gone(&refused(403, "NamespaceTerminating")));
+        assert!(!is_gone(&refused(403, "")));
     }
 }

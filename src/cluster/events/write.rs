@@ -1,18 +1,27 @@
 //! Writing events.
 
+use std::collections::HashMap;
+use std::time::Duration;
+
 use k8s_openapi::api::core::v1::ObjectReference;
+use kube::Client;
 use kube::runtime::events::{Event, EventType, Recorder, Reporter};
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use super::{Claim, Happening};
 use crate::base::chain::chain;
 use crate::cluster::access::soon;
+use crate::cluster::error::is_gone;
 use crate::cluster::nodes::Nodes;
-use crate::cluster::{Cluster, Error};
+use crate::cluster::{Cluster, Error, Result};
 use crate::model::{DriverName, InstanceId};
 
 /// How long a note may be, in bytes (events.k8s.io/v1).
 const LONGEST: usize = 1024;
+
+/// How long after an event the next one of the kind is a repeat of it; recorders forget it as soon.
+const KEPT: Duration = Duration::from_mins(6);
 
 /// Writes what comes, one after the other. An API server that is away is said once; what came meanwhile is lost, for the
 /// sidecars repeat what led to it.
@@ -22,30 +31,127 @@ pub(super) async fn run(
     driver: DriverName,
     mut waiting: mpsc::Receiver<Happening>,
 ) {
-    // With the host's name, which is the pod's.
-    let reporter = Reporter::from(driver.as_str());
-    let recorder = Recorder::new(cluster.client(), reporter);
+    let mut writer = Writer::new(cluster.client(), &driver);
     let mut lost = false;
     while let Some(happening) = waiting.recv().await {
         for (event, regarding) in events(&happening, &nodes) {
-            let written = soon().bound(recorder.publish(&event, &regarding)).await;
-            let failed = match written {
-                Ok(Ok(())) => None,
-                Ok(Err(error)) => Some(Error::of("write an event", Ok(error))),
-                Err(late) => Some(Error::of("write an event", Err(late))),
-            };
-            match failed {
-                None if std::mem::replace(&mut lost, false) => {
+            match writer.write(&event, &regarding).await {
+                Ok(()) if std::mem::replace(&mut lost, false) => {
                     tracing::info!("events are written again");
                 }
-                None => {}
-                Some(error) if !std::mem::replace(&mut lost, true) => {
+                Ok(()) => {}
+                Err(error) if !std::mem::replace(&mut lost, true) => {
                     tracing::warn!("{}; until it can be, events are lost", chain(&error));
                 }
-                Some(_) => {}
+                Err(_) => {}
             }
         }
     }
+}
+
+/// What the same event is about: its reason, and kind, namespace, name and uid of what it regards.
+type Key = (String, [Option<String>; 4]);
+
+/// Writes events, and repeats as a count of the first one. A recorder takes for a repeat also what has another note, and would
+/// show the first cause for ever; so each thing has its own, which goes when the cause changes.
+struct Writer {
+    client: Client,
+    reporter: Reporter,
+    last: HashMap<Key, Last>,
+}
+
+/// The event that was written last.
+struct Last {
+    gist: String,
+    when: Instant,
+    recorder: Recorder,
+}
+
+impl Writer {
+    fn new(client: Client, driver: &DriverName) -> Self {
+        Self {
+            client,
+            // With the host's name, which is the pod's.
+            reporter: Reporter::from(driver.as_str()),
+            last: HashMap::new(),
+        }
+    }
+
+    /// Writes one. What regards something that is gone is written nowhere, and that is no failure.
+    async fn write(&mut self, event: &Event, regarding: &ObjectReference) -> Result<()> {
+        let about = [
+            &regarding.kind,
+            &regarding.namespace,
+            &regarding.name,
+            &regarding.uid,
+        ];
+        let key = (event.reason.clone(), about.map(Clone::clone));
+        let gist = gist(event.note.as_deref().unwrap_or_default());
+        self.last.retain(|_, last| last.when.elapsed() < KEPT);
+        let same = self.last.remove(&key).filter(|last| last.gist == gist);
+        let (mut recorder, repeats) = match same {
+            Some(last) => (last.recorder, true),
+            None => (self.recorder(), false),
+        };
+        let mut written = publish(&recorder, event, regarding).await?;
+        if written == Written::Gone && repeats {
+            // Somebody has removed the first one.
+            recorder = self.recorder();
+            written = publish(&recorder, event, regarding).await?;
+        }
+        if written == Written::There {
+            let when = Instant::now();
+            let last = Last {
+                gist,
+                when,
+                recorder,
+            };
+            self.last.insert(key, last);
+        }
+        Ok(())
+    }
+
+    fn recorder(&self) -> Recorder {
+        Recorder::new(self.client.clone(), self.reporter.clone())
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Written {
+    There,
+    /// There is no place for it.
+    Gone,
+}
+
+async fn publish(
+    recorder: &Recorder,
+    event: &Event,
+    regarding: &ObjectReference,
+) -> Result<Written> {
+    match soon().bound(recorder.publish(event, regarding)).await {
+        Ok(Ok(())) => Ok(Written::There),
+        Ok(Err(error)) if is_gone(&error) => Ok(Written::Gone),
+        Ok(Err(error)) => Err(Error::of("write an event", Ok(error))),
+        Err(late) => Err(Error::of("write an event", Err(late))),
+    }
+}
+
+/// The note without what differs each time: the ids of requests, and how often and how long one was tried.
+fn gist(note: &str) -> String {
+    let mut words = note.split_whitespace();
+    let mut kept: Vec<&str> = Vec::new();
+    while let Some(word) = words.next() {
+        match word.trim_start_matches('(') {
+            "RequestId" => drop(words.next()),
+            // `3 attempts in 1.5 s`
+            "attempts" => {
+                kept.pop();
+                words.by_ref().take(3).for_each(drop);
+            }
+            _ => kept.push(word),
+        }
+    }
+    kept.join(" ")
 }
 
 /// What is written of it, and where.
@@ -147,6 +253,10 @@ fn cut(mut note: String) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use serde_json::{Value, json};
+
     use super::*;
 
     #[test]
@@ -165,5 +275,62 @@ mod tests {
             );
             assert!(cut.ends_with(" …") && long.starts_with(cut.trim_end_matches(" …")));
         }
+    }
+
+    /// An API server that has events; it answers with what `calls` says was done.
+    fn server() -> (Client, Arc<Mutex<Vec<(String, String)>>>, Arc<Mutex<bool>>) {
+        let calls: Arc<Mutex<Vec<(String, String)>>> = Arc::default();
+        let emptied: Arc<Mutex<bool>> = Arc::default();
+        let (seen, gone) = (Arc::clone(&calls), Arc::clone(&emptied));
+        let service = tower::service_fn(move |request: http::Request<kube::client::Body>| {
+            let (seen, gone) = (Arc::clone(&seen), Arc::clone(&gone));
+            async move {
+                let method = request.method().to_string();
+                let body = request.into_body().collect_bytes().await.unwrap();
+                let event: Value = serde_json::from_slice(&body).unwrap();
+                let note = event["note"].as_str().unwrap_or_default().to_owned();
+                seen.lock().unwrap().push((method.clone(), note));
+                let missing = method == "PATCH" && *gone.lock().unwrap();
+                let (code, body) = match missing {
+                    true => (
+                        404,
+                        json!({"kind": "Status", "apiVersion": "v1", "metadata": {},
+                        "status": "Failure", "code": 404, "reason": "NotFound", "message": "no"}),
+                    ),
+                    false => (200, event),
+                };
+                let answer = http::Response::builder().status(code);
+                let answer = answer.body(kube::client::Body::from(body.to_string().into_bytes()));
+                Ok::<_, std::convert::Infallible>(answer.unwrap())
+            }
+        });
+        (Client::new(service, "default"), calls, emptied)
+    }
+
+    #[tokio::test]
+    async fn a_repeat_counts_up_and_another_cause_or_a_removed_event_is_written_anew() {
+        let (client, calls, emptied) = server();
+        let mut writer = Writer::new(client, &DriverName::default());
+        let write = async |writer: &mut Writer, note: &str| {
+            let event = Event {
+                type_: EventType::Warning,
+                reason: "DiskSoldOut".to_owned(),
+                note: Some(note.to_owned()),
+                action: "CreateVolume".to_owned(),
+                secondary: None,
+            };
+            writer.write(&event, &machine("n")).await.unwrap();
+            std::mem::take(&mut *calls.lock().unwrap())
+        };
+        let call = |verb: &str, note: &str| (verb.to_owned(), note.to_owned());
+        let first = "a: no (HTTP 403, RequestId A-1, 2 attempts in 0.5 s)";
+        assert_eq!(write(&mut writer, first).await, [call("POST", first)]);
+        let again = "a: no (HTTP 403, RequestId B-2, 3 attempts in 9.5 s)";
+        assert_eq!(write(&mut writer, again).await, [call("PATCH", first)]);
+        assert_eq!(write(&mut writer, "b: no").await, [call("POST", "b: no")]);
+        assert_eq!(write(&mut writer, "b: no").await, [call("PATCH", "b: no")]);
+        *emptied.lock().unwrap() = true;
+        let twice = [call("PATCH", "b: no"), call("POST", "b: no")];
+        assert_eq!(write(&mut writer, "b: no").await, twice);
     }
 }
