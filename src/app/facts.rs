@@ -86,8 +86,10 @@ impl Asker {
     /// also where another fails.
     async fn round(&mut self, nodes: &Nodes, facts: &Facts) -> Result<(), String> {
         let mut wanted = nodes.types();
-        let unasked = self.ask_for(&nodes.untyped()).await;
+        let untyped = nodes.untyped();
+        let unasked = self.ask_for(&untyped).await;
         wanted.extend(self.of.values().cloned());
+        prune(&mut self.unknown, &wanted, &untyped);
         let published = match wanted.is_empty() {
             true => Ok(()),
             false => self.publish(wanted, facts).await,
@@ -194,6 +196,18 @@ impl Asker {
     }
 }
 
+/// Forgets what nobody wants to know any more, or may be asked for again anyway.
+fn prune(
+    unknown: &mut BTreeMap<String, Instant>,
+    types: &BTreeSet<String>,
+    instances: &BTreeSet<InstanceId>,
+) {
+    unknown.retain(|about, asked| {
+        let is_wanted = types.contains(about) || instances.iter().any(|id| id.as_str() == about);
+        is_wanted && asked.elapsed() < PERIOD
+    });
+}
+
 /// Whether the cloud should be asked for all of it again. Times of a clock that was wrong are old too.
 fn is_old(said: &Said, now: Timestamp) -> bool {
     let age = said.asked.map(|asked| now.duration_since(asked));
@@ -204,6 +218,20 @@ fn is_old(said: &Said, now: Timestamp) -> bool {
 mod tests {
     use super::*;
     use crate::model::instance_types::Document;
+
+    #[tokio::test(start_paused = true)]
+    async fn what_nobody_wants_or_may_be_asked_again_is_forgotten() {
+        let now = Instant::now();
+        let names = ["ecs.a", "ecs.gone", "i-1", "i-gone"];
+        let mut unknown = names.map(|name| (name.to_owned(), now)).into();
+        let types = BTreeSet::from(["ecs.a".to_owned(), "ecs.b".to_owned()]);
+        let instances = BTreeSet::from(["i-1".parse().unwrap()]);
+        prune(&mut unknown, &types, &instances);
+        assert_eq!(unknown.keys().collect::<Vec<_>>(), ["ecs.a", "i-1"]);
+        tokio::time::advance(PERIOD).await;
+        prune(&mut unknown, &types, &instances);
+        assert!(unknown.is_empty());
+    }
 
     #[test]
     fn the_pause_grows_with_failures_up_to_that_without_any() {

@@ -84,25 +84,37 @@ impl Node {
     /// How many of this many disks may be ours.
     async fn limit(&self, quantity: u32) -> u32 {
         let others = match self.others().await {
-            Ok(others) => others,
+            Ok(others) => {
+                self.news.is_new("disks", "");
+                others
+            }
             Err(error) => {
                 let error = chain(&error);
-                tracing::warn!(
-                    error,
-                    "the disks cannot be listed; only the system disk is assumed"
-                );
+                if self.news.is_new("disks", &error) {
+                    tracing::warn!(
+                        error,
+                        "the disks cannot be listed; only the system disk is assumed"
+                    );
+                }
                 Vec::new()
             }
         };
         // The system disk takes a place also where it does not show.
         let taken = u32::try_from(others.len().max(1)).unwrap_or(u32::MAX);
         let limit = quantity.saturating_sub(taken).max(1);
-        tracing::info!(
-            quantity,
-            limit,
-            not_ours = others.join(", "),
-            "the limit is what the instance type takes less the system disk and what is not ours"
-        );
+        let not_ours = others.join(", ");
+        // kubelet asks every minute.
+        if self
+            .news
+            .is_new("limit", &format!("{quantity} {limit} {not_ours}"))
+        {
+            tracing::info!(
+                quantity,
+                limit,
+                not_ours,
+                "the limit is what the instance type takes less the system disk and what is not ours"
+            );
+        }
         limit
     }
 

@@ -14,6 +14,9 @@ use crate::model::instance_types::{Document, Takes};
 /// The kind of these records; their key is the instance type.
 const KIND: &str = "instance-type";
 
+/// The matter that the log is told of once, for kubelet asks every minute: where what is told of the type comes from.
+const TYPE: &str = "type";
+
 /// What an instance type took when it was last told.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Told {
@@ -34,37 +37,46 @@ impl Node {
         }
         let Some(own) = own.as_deref() else {
             // What was told is of a type, and this one is not known.
-            tracing::warn!(
-                "the instance type is not known: no limit and no categories are told; see --instance-type"
-            );
+            if self.news.is_new(TYPE, "not known") {
+                tracing::warn!(
+                    "the instance type is not known: no limit and no categories are told; see --instance-type"
+                );
+            }
             return Ok(None);
         };
         let said = self.said(own).await;
         let before = self.told(own).await;
         match (said, before) {
             (Ok(Some(takes)), before) => {
+                self.news.is_new(TYPE, "");
                 if before.as_ref() != Some(&takes) {
                     self.note_told(own, &takes).await;
                 }
                 Ok(Some(takes))
             }
             (Ok(None), Some(takes)) => {
-                tracing::info!(
-                    instance_type = own,
-                    "nothing is told of the type now; what was told before counts"
-                );
+                if self.news.is_new(TYPE, "nothing now") {
+                    tracing::info!(
+                        instance_type = own,
+                        "nothing is told of the type now; what was told before counts"
+                    );
+                }
                 Ok(Some(takes))
             }
             (Ok(None), None) => {
-                tracing::warn!(
-                    instance_type = own,
-                    "nothing is told of the type yet: no limit and no categories are told"
-                );
+                if self.news.is_new(TYPE, "nothing yet") {
+                    tracing::warn!(
+                        instance_type = own,
+                        "nothing is told of the type yet: no limit and no categories are told"
+                    );
+                }
                 Ok(None)
             }
             (Err(error), Some(takes)) => {
                 let error = chain(&error);
-                tracing::warn!(instance_type = own, error, "what was told before counts");
+                if self.news.is_new(TYPE, &error) {
+                    tracing::warn!(instance_type = own, error, "what was told before counts");
+                }
                 Ok(Some(takes))
             }
             (Err(error), None) => Err(error),
@@ -153,7 +165,7 @@ fn is_key(own: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use std::path::{Path, PathBuf};
-    use std::sync::Arc;
+    use std::sync::{Arc, Mutex};
 
     use super::*;
     use crate::host::fake::{Fake, State};
@@ -219,6 +231,63 @@ mod tests {
         let takes = node(kept.path(), Some(text)).takes().await.unwrap();
         let takes = takes.unwrap();
         assert_eq!((takes.disk_quantity, takes.categories.len()), (9, 1));
+    }
+
+    /// What is logged meanwhile on this thread.
+    #[derive(Clone, Default)]
+    struct Log(Arc<Mutex<Vec<u8>>>);
+
+    impl std::io::Write for Log {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl Log {
+        fn lines(&self) -> usize {
+            let text = std::mem::take(&mut *self.0.lock().unwrap());
+            String::from_utf8(text).unwrap().lines().count()
+        }
+    }
+
+    #[tokio::test]
+    async fn the_log_has_what_is_new_and_not_each_question() {
+        let log = Log::default();
+        let writer = log.clone();
+        let subscriber = tracing_subscriber::fmt()
+            .with_writer(move || writer.clone())
+            .finish();
+        let _guard = tracing::subscriber::set_default(subscriber);
+        let kept = tempfile::tempdir().unwrap();
+        let ask = async |text: Option<&str>, own: Option<&str>| {
+            let mut node = node(kept.path(), text);
+            node.settings.types.own = own.map(str::to_owned);
+            node.info().await.unwrap();
+            let first = log.lines();
+            for _ in 0..3 {
+                node.info().await.unwrap();
+            }
+            (first, log.lines())
+        };
+        let odd = r#"{"instanceTypes": {"ecs.small": {"diskQuantity": 9, "slots": 1}}}"#;
+        for (text, own) in [
+            (None, None),
+            (None, Some("ecs.small")),
+            // What is skipped, and the limit.
+            (Some(odd), Some("ecs.small")),
+            // What was told before counts.
+            (None, Some("ecs.small")),
+            (Some("{"), Some("ecs.small")),
+        ] {
+            let (first, more) = ask(text, own).await;
+            assert!((1..=2).contains(&first), "{text:?} {own:?}: {first}");
+            assert_eq!(more, 0, "{text:?} {own:?}");
+        }
     }
 
     #[tokio::test]
