@@ -277,8 +277,11 @@ mod tests {
         }
     }
 
+    /// Method and note of each call.
+    type Asked = Arc<Mutex<Vec<(String, String)>>>;
+
     /// An API server that has events; it answers with what `calls` says was done.
-    fn server() -> (Client, Arc<Mutex<Vec<(String, String)>>>, Arc<Mutex<bool>>) {
+    fn server() -> (Client, Asked, Arc<Mutex<bool>>) {
         let calls: Arc<Mutex<Vec<(String, String)>>> = Arc::default();
         let emptied: Arc<Mutex<bool>> = Arc::default();
         let (seen, gone) = (Arc::clone(&calls), Arc::clone(&emptied));
