@@ -142,8 +142,9 @@ async fn an_impatient_terminal_leaves_nothing() {
         over.then_some(())
     })
     .await;
-    assert_eq!(home.left(), [""; 0]);
-    stopped(&demo.ended().await);
+    let ended = demo.ended().await;
+    assert_eq!(home.left(), [""; 0], "{}", ended.stderr);
+    stopped(&ended);
 }
 
 #[tokio::test]

@@ -9,6 +9,7 @@ use tokio::sync::Mutex;
 use super::device;
 use super::dir::{Dir, LoopError, present};
 use crate::base::Deadline;
+use crate::base::chain::chain;
 use crate::host::{Command, Exec};
 use crate::sim::effect::Work;
 
@@ -67,8 +68,13 @@ impl Loops {
             }
             for device in &devices {
                 // At the end even a busy device is let go: the kernel frees it with its last user.
-                if deadline.is_over() || !device::is_busy(device).await {
+                if deadline.is_over() {
                     device::detach(&self.exec, device).await?;
+                } else if !device::is_busy(device).await
+                    && let Err(error) = device::detach(&self.exec, device).await
+                {
+                    // An interrupt from the terminal may reach a command that is about to leave this process's group.
+                    tracing::warn!(?device, error = chain(&error), "not freed; tried again");
                 }
             }
             if deadline.is_over() {
