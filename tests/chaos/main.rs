@@ -16,9 +16,13 @@ mod judge;
 mod life;
 #[path = "../common/patient.rs"]
 mod patient;
+#[path = "../common/plan.rs"]
+mod plan;
 #[expect(dead_code, reason = "another file of tests calls over a socket")]
 #[path = "../common/sidecar.rs"]
 mod sidecar;
+#[path = "../common/state.rs"]
+mod state;
 
 mod lists;
 mod memory;

@@ -15,8 +15,9 @@ use tokio::time::Instant;
 
 use crate::facts::Ledger;
 use crate::judge::{Asked, Verdict};
-use crate::life::{Callers, Plan, Truth};
+use crate::life::{Callers, Truth};
 use crate::lists;
+use crate::plan::Plan;
 use crate::sidecar::{Patience, Port, Sidecar};
 
 /// The nodes of every run.

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::facts::{Facts, Span};
-use crate::life::links;
+use crate::state::links;
 
 /// One call of the driver, as the cloud's log has it.
 #[derive(Debug)]

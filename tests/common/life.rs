@@ -18,72 +18,15 @@ use tokio::task::JoinSet;
 use tonic::Status;
 
 use crate::facts::{Ledger, Volume};
+use crate::plan::{End, Plan};
 use crate::sidecar::{Call, Sidecar, is_passing};
+use crate::state::{disk, disks_named, links, named, row};
 
 /// Looks at the cloud as it is, past the API: `GET /_control/state`.
 pub(crate) type Truth = Arc<dyn Fn() -> Pin<Box<dyn Future<Output = Value> + Send>> + Send + Sync>;
 
 /// A snapshot that is not ready is asked for again after this.
 const NOT_READY: Duration = Duration::from_secs(1);
-
-/// What is left of a life in the end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum End {
-    /// Nothing.
-    Gone,
-    /// The volume, on no node.
-    Kept,
-    /// The volume on its node, and its snapshot where it has one.
-    InUse,
-}
-
-/// What one life has.
-#[derive(Debug, Clone)]
-pub(crate) struct Plan {
-    pub(crate) name: String,
-    pub(crate) node: String,
-    pub(crate) gib: u32,
-    pub(crate) any_category: bool,
-    pub(crate) snapshot: bool,
-    pub(crate) restore: bool,
-    pub(crate) clone: bool,
-    pub(crate) expand: bool,
-    pub(crate) end: End,
-}
-
-impl Plan {
-    /// The plan of a life by its number: the same in every run.
-    pub(crate) fn of(number: usize, nodes: &[String]) -> Self {
-        Self {
-            name: format!("pvc-{number}"),
-            node: nodes[(number + number / 10) % nodes.len()].clone(),
-            gib: 20 + u32::try_from(number % 5).unwrap(),
-            any_category: number % 4 == 1,
-            snapshot: number.is_multiple_of(2),
-            restore: number.is_multiple_of(4),
-            clone: number % 6 == 5,
-            expand: number.is_multiple_of(3),
-            end: match number % 10 {
-                // As many as the nodes can hold.
-                3 | 4 if number < 20 * nodes.len() => End::InUse,
-                7 => End::Kept,
-                _ => End::Gone,
-            },
-        }
-    }
-
-    fn restored(&self) -> String {
-        format!("{}-restored", self.name)
-    }
-
-    fn cloned(&self) -> String {
-        format!("{}-cloned", self.name)
-    }
-
-    fn cut(&self) -> String {
-        format!("snap-{}", self.name)
-    }
-}
 
 /// One controller's callers, and what they know.
 #[derive(Clone)]
@@ -431,40 +374,4 @@ fn capability() -> proto::VolumeCapability {
             mode: Mode::SingleNodeWriter.into(),
         }),
     }
-}
-
-static NULL: Value = Value::Null;
-
-fn rows(rows: &Value) -> impl Iterator<Item = &Value> {
-    rows.as_array().into_iter().flatten()
-}
-
-fn row<'a>(all: &'a Value, id: &str) -> &'a Value {
-    rows(all).find(|row| row["id"] == *id).unwrap_or(&NULL)
-}
-
-/// The disk of this id as it is; null when it is not there.
-pub(crate) fn disk<'a>(state: &'a Value, id: &str) -> &'a Value {
-    row(&state["disks"], id)
-}
-
-/// Those that carry the CSI name.
-pub(crate) fn named<'a>(all: &'a Value, name: &str) -> Vec<&'a Value> {
-    rows(all)
-        .filter(|row| row["tags"]["diskplugin.csi.example/name"] == *name)
-        .collect()
-}
-
-fn disks_named<'a>(state: &'a Value, name: &str) -> Vec<&'a Value> {
-    let mut named = named(&state["disks"], name);
-    named.retain(|row| row["phase"] != "Deleting");
-    named
-}
-
-/// Who holds the disk, and how far each attachment is.
-pub(crate) fn links(row: &Value) -> Vec<(String, String)> {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    rows(&row["attachments"])
-        .map(|held| (text(&held["instance"]), text(&held["link"])))
-        .collect()
 }

@@ -3,165 +3,22 @@
 #![cfg(feature = "mock-cloud")]
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
-use std::net::{Ipv4Addr, TcpListener};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use diskplugin::base::Deadline;
 use diskplugin::base::chain::chain;
-use diskplugin::base::{Clock, Deadline, SystemClock};
-use diskplugin::cloud::credential::{
-    AssumedRole, Cache, CredentialError, Credentials, Directory, Fixed, InstanceRole, OidcRole,
-    Provide, RoleSession, Sts,
-};
-use diskplugin::cloud::metadata::Metadata;
+use diskplugin::cloud::credential::{CredentialError, Credentials, Directory, Provide};
 use diskplugin::cloud::sign::Scheme;
-use diskplugin::cloud::transport::{Settings, Transport};
-use diskplugin::cloud::{AttachDisk, Client, DescribeDisks, Ecs, Error, Kind};
-use diskplugin::host::Processes;
+use diskplugin::cloud::{DescribeDisks, Ecs, Kind};
 use diskplugin::sim::options::{DEFAULT_KEY, DEFAULT_SECRET};
-use diskplugin::sim::{Cloud, Options};
-use serde_json::{Value, json};
-use tempfile::TempDir;
+use serde_json::json;
 
+mod lab;
 mod metadata;
 
-const ROLE: &str = "acs:ram::1000000000000001:role/diskplugin";
-const PROVIDER: &str = "acs:ram::1000000000000001:oidc-provider/diskplugin";
-const SCHEMES: [Scheme; 2] = [Scheme::V1, Scheme::V3];
-
-struct Lab {
-    cloud: Cloud,
-    dir: TempDir,
-}
-
-impl Lab {
-    async fn new() -> Self {
-        let options = Options::from_flags(["--nodes=i-one"]).unwrap();
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let cloud = Cloud::start(
-            &options,
-            Arc::new(SystemClock),
-            Arc::new(Processes),
-            listener,
-        );
-        let lab = Self {
-            cloud: cloud.await.unwrap(),
-            dir: tempfile::tempdir().unwrap(),
-        };
-        lab.write_token(600);
-        lab
-    }
-
-    fn url(&self) -> &str {
-        self.cloud.endpoint().unwrap()
-    }
-
-    fn token_file(&self) -> PathBuf {
-        self.dir.path().join("token")
-    }
-
-    /// What the cluster does: a token that expires so many seconds from now.
-    fn write_token(&self, seconds: i64) -> String {
-        let part = |value: Value| URL_SAFE_NO_PAD.encode(value.to_string());
-        let exp = SystemClock.now().as_second() + seconds;
-        let token = format!(
-            "{}.{}.c2lnbmF0dXJl",
-            part(json!({"alg": "RS256"})),
-            part(json!({"exp": exp, "sub": "test"}))
-        );
-        std::fs::write(self.token_file(), format!("{token}\n")).unwrap();
-        token
-    }
-
-    fn sts(&self, scheme: Scheme) -> Arc<Sts> {
-        Arc::new(Sts::new(self.url(), scheme, Arc::new(SystemClock)).unwrap())
-    }
-
-    fn oidc(&self) -> Arc<dyn Provide> {
-        let sts = self.sts(Scheme::V1);
-        let role = OidcRole::new(sts, PROVIDER.to_owned(), self.token_file(), session());
-        cached(role)
-    }
-
-    fn assumed(&self, base: Arc<dyn Provide>, scheme: Scheme) -> Arc<dyn Provide> {
-        cached(AssumedRole::new(base, self.sts(scheme), session()))
-    }
-
-    fn instance(&self, role: Option<&str>, tokenless: bool) -> InstanceRole {
-        let node = &self.cloud.nodes()[0].id;
-        let endpoint = self.cloud.metadata_endpoint(node).unwrap();
-        let metadata = Metadata::new(&endpoint, tokenless).unwrap();
-        InstanceRole::new(metadata, role.map(str::to_owned))
-    }
-
-    fn client(&self, credentials: Arc<dyn Provide>, scheme: Scheme) -> Client {
-        let transport = Transport::new(Settings {
-            endpoint: self.url().to_owned(),
-            region: "cn-beijing".parse().unwrap(),
-            scheme,
-            credentials,
-            clock: Arc::new(SystemClock),
-        });
-        Client::new(transport.unwrap())
-    }
-
-    #[expect(clippy::needless_pass_by_value, reason = "reads well with json!")]
-    fn configure(&self, patch: Value) {
-        self.cloud.configure(&patch).unwrap();
-    }
-
-    /// Lets all keys of the Security Token Service end.
-    async fn expire(&self) {
-        let url = format!("{}/_control/sessions", self.url());
-        let client = reqwest::Client::builder().no_proxy().build().unwrap();
-        let request = client.post(url).json(&json!({"op": "expire"}));
-        assert_eq!(request.send().await.unwrap().status(), 200);
-    }
-
-    /// How often it was called, and how often that was refused.
-    fn calls(&self, action: &str) -> (u64, u64) {
-        let counts = self.cloud.counts();
-        let count = counts.get(action).copied().unwrap_or_default();
-        (count.calls, count.refused)
-    }
-}
-
-fn session() -> RoleSession {
-    RoleSession {
-        role_arn: ROLE.to_owned(),
-        name: "test".to_owned(),
-        duration: None,
-        external_id: None,
-    }
-}
-
-fn cached(source: impl Provide + 'static) -> Arc<dyn Provide> {
-    Arc::new(Cache::new(Arc::new(source), Arc::new(SystemClock)))
-}
-
-fn key() -> Arc<dyn Provide> {
-    Arc::new(Fixed(Credentials::new(DEFAULT_KEY, DEFAULT_SECRET)))
-}
-
-async fn list(client: &Client) -> Result<(), Error> {
-    let deadline = Deadline::after(Duration::from_secs(20));
-    let query = DescribeDisks::default();
-    client.describe_disks(deadline, &query).await.map(|_| ())
-}
-
-async fn attach(client: &Client) -> Result<(), Error> {
-    let deadline = Deadline::after(Duration::from_secs(20));
-    let request = AttachDisk {
-        disk: "d-none".parse().unwrap(),
-        instance: "i-one".parse().unwrap(),
-        force: false,
-    };
-    client.attach_disk(deadline, &request).await
-}
+use lab::{Lab, SCHEMES, attach, cached, key, list};
 
 /// Long enough that refused credentials are no new ones any more.
 async fn a_while() {

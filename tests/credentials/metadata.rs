@@ -1,16 +1,25 @@
 //! The instance metadata service, held against made-up answers.
 
-use diskplugin::cloud::metadata::Item;
+use std::time::Duration;
+
+use diskplugin::base::Deadline;
+use diskplugin::cloud::metadata::{Item, Metadata};
+use serde_json::{Value, json};
 use wiremock::matchers::{header, method};
 use wiremock::{Mock, MockServer, ResponseTemplate};
-
-use super::*;
 
 /// A metadata service of its own, to count what it is asked.
 async fn service() -> (MockServer, Metadata) {
     let server = MockServer::start().await;
     let metadata = Metadata::new(&server.uri(), false).unwrap();
     (server, metadata)
+}
+
+/// A token for whoever asks.
+async fn gives_tokens(server: &MockServer) {
+    let token = ResponseTemplate::new(200).set_body_string("token");
+    let questions = Mock::given(method("PUT"));
+    questions.respond_with(token).mount(server).await;
 }
 
 fn identity() -> Value {
@@ -28,11 +37,7 @@ async fn asked(server: &MockServer, way: &str) -> usize {
 #[tokio::test]
 async fn all_that_an_instance_is_costs_one_token_and_one_question() {
     let (server, metadata) = service().await;
-    let token = ResponseTemplate::new(200).set_body_string("token");
-    Mock::given(method("PUT"))
-        .respond_with(token)
-        .mount(&server)
-        .await;
+    gives_tokens(&server).await;
     let document = ResponseTemplate::new(200).set_body_json(identity());
     let with_token = header("X-aliyun-ecs-metadata-token", "token");
     let questions = Mock::given(method("GET")).and(with_token);
@@ -55,11 +60,7 @@ async fn all_that_an_instance_is_costs_one_token_and_one_question() {
 #[tokio::test]
 async fn a_forgotten_token_is_replaced_and_a_limited_rate_is_waited_out() {
     let (server, metadata) = service().await;
-    let token = ResponseTemplate::new(200).set_body_string("token");
-    Mock::given(method("PUT"))
-        .respond_with(token)
-        .mount(&server)
-        .await;
+    gives_tokens(&server).await;
     for refusal in [
         ResponseTemplate::new(401),
         ResponseTemplate::new(429).insert_header("Retry-After", "0"),
@@ -82,11 +83,7 @@ async fn a_forgotten_token_is_replaced_and_a_limited_rate_is_waited_out() {
 #[tokio::test]
 async fn a_start_insists_until_its_deadline() {
     let (server, metadata) = service().await;
-    let token = ResponseTemplate::new(200).set_body_string("token");
-    Mock::given(method("PUT"))
-        .respond_with(token)
-        .mount(&server)
-        .await;
+    gives_tokens(&server).await;
     // More than one question bears.
     let busy = Mock::given(method("GET"))
         .respond_with(ResponseTemplate::new(503).insert_header("Retry-After", "0"));

@@ -22,9 +22,13 @@ mod judge;
 #[expect(dead_code, reason = "a list of plans is led by another file of tests")]
 #[path = "../common/life.rs"]
 mod life;
+#[path = "../common/plan.rs"]
+mod plan;
 #[expect(dead_code, reason = "another file of tests calls in its own process")]
 #[path = "../common/sidecar.rs"]
 mod sidecar;
+#[path = "../common/state.rs"]
+mod state;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -42,8 +46,10 @@ use common::csi::socket;
 use common::fake::{Fake, NODES};
 use facts::Ledger;
 use judge::{Asked, Verdict};
-use life::{Callers, Plan, Truth, links};
+use life::{Callers, Truth};
+use plan::Plan;
 use sidecar::{Patience, Port, Sidecar};
+use state::links;
 
 /// Kills of each of the two controllers that live in fear.
 const KILLS: usize = 100;

@@ -8,29 +8,22 @@ use std::time::Duration;
 
 use diskplugin::base::Deadline;
 use diskplugin::csi::node::Service;
-use diskplugin::csi::proto::node_server::Node as _;
-use diskplugin::csi::proto::volume_capability::access_mode::Mode;
-use diskplugin::csi::proto::volume_capability::{AccessMode, AccessType, BlockVolume, MountVolume};
-use diskplugin::csi::proto::{
-    CapacityRange, NodeExpandVolumeRequest, NodeGetVolumeStatsRequest, NodePublishVolumeRequest,
-    NodeStageVolumeRequest, NodeUnpublishVolumeRequest, NodeUnstageVolumeRequest, VolumeCapability,
-};
 use diskplugin::host::{Command, Exec, Linux, Processes, Roots};
 use diskplugin::node::{Node, Settings};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use tokio::runtime::Runtime;
-use tonic::{Code, Request, Status};
 
+use crate::call::{class, was_snatched};
 use crate::loop_device::take_off;
-use crate::model::{Access, Answer, Call, Event, Fs, Layer, PLACES, Under, VOLUMES, World};
 use crate::see::{self, backing_file};
+use crate::world::{Answer, Event, Fs, Layer, PLACES, Under, VOLUMES, World};
 
 const MIB: u64 = 1 << 20;
 
 /// Time that suffices on a busy machine, too.
-const AMPLE: Duration = Duration::from_secs(60);
+pub(crate) const AMPLE: Duration = Duration::from_secs(60);
 /// Time for what is to be waited for in vain.
-const BRIEF: Duration = Duration::from_millis(40);
+pub(crate) const BRIEF: Duration = Duration::from_millis(40);
 /// How often in a row that may happen.
 const SNATCHED: usize = 5;
 const TICK: Duration = Duration::from_millis(1);
@@ -52,7 +45,7 @@ impl Fs {
     }
 
     /// A filesystem that it is not.
-    fn other(self) -> &'static str {
+    pub(crate) fn other(self) -> &'static str {
         match self {
             Self::Ext4 => "xfs",
             Self::Xfs | Self::Btrfs => "ext4",
@@ -88,13 +81,13 @@ pub(crate) struct Machine {
     pub(crate) dir: tempfile::TempDir,
     /// Names the volumes, so that no two cases share one.
     case: u64,
-    service: Service,
+    pub(crate) service: Service,
     /// Whether the node starts anew before each call.
     restarts: bool,
     pub(crate) loops: [Option<PathBuf>; VOLUMES],
     /// Of filesystems that have been seen.
     pub(crate) uuids: [Option<[u8; 16]>; VOLUMES],
-    runtime: Runtime,
+    pub(crate) runtime: Runtime,
 }
 
 /// Where the images lie: in memory where there is room, because each step waits for the disk otherwise.
@@ -148,7 +141,7 @@ impl Machine {
             machine.make_image(world, volume, false);
             if matches!(
                 world.volumes[volume].device,
-                crate::model::Device::There { .. }
+                crate::world::Device::There { .. }
             ) {
                 machine.attach(volume);
             }
@@ -160,7 +153,7 @@ impl Machine {
         self.dir.path().join("places").join(format!("p{place}"))
     }
 
-    fn serial(&self, volume: usize) -> String {
+    pub(crate) fn serial(&self, volume: usize) -> String {
         format!("nm{}v{volume}", self.case)
     }
 
@@ -203,6 +196,13 @@ impl Machine {
         ));
         symlink(&device, self.link(volume)).unwrap();
         self.loops[volume] = Some(device.into());
+    }
+
+    /// The node of a call: one that knows nothing of the calls before, where it starts anew.
+    pub(crate) fn begin_call(&mut self) {
+        if self.restarts {
+            self.service = service(&self.dir.path().join("devices"));
+        }
     }
 
     /// Does to the real world what happened to the model, and what the model says about a call.
@@ -278,7 +278,7 @@ impl Machine {
     /// What the cloud does behind a device that has gone.
     fn follow(&mut self, after: &World) {
         for volume in 0..VOLUMES {
-            if after.volumes[volume].device != crate::model::Device::Absent {
+            if after.volumes[volume].device != crate::world::Device::Absent {
                 continue;
             }
             let _ = fs::remove_file(self.link(volume));
@@ -314,156 +314,6 @@ impl Machine {
         if under == Under::FullDir {
             fs::write(path.join("stray"), "").unwrap();
         }
-    }
-
-    fn call(&mut self, call: Call, after: &World) -> Result<(), Status> {
-        if self.restarts {
-            self.service = service(&self.dir.path().join("devices"));
-        }
-        let time = match after.answer {
-            Some(Answer::Late) => BRIEF,
-            _ => AMPLE,
-        };
-        let id = |volume| format!("d-{}", self.serial(volume));
-        let path = |place| self.place(place).to_str().unwrap().to_owned();
-        let wish = |volume: usize, access, single| {
-            Some(capability(after.volumes[volume].fs, access, single))
-        };
-        let service = &self.service;
-        self.runtime.block_on(async {
-            match call {
-                Call::Stage {
-                    volume,
-                    staging,
-                    access,
-                    read_only,
-                } => {
-                    let mut capability = wish(volume, access, false);
-                    if let (true, Some(capability)) = (read_only, &mut capability) {
-                        let mode = Mode::SingleNodeReaderOnly.into();
-                        capability.access_mode = Some(AccessMode { mode });
-                    }
-                    let request = NodeStageVolumeRequest {
-                        volume_id: id(volume),
-                        staging_target_path: path(staging),
-                        volume_capability: capability,
-                        ..NodeStageVolumeRequest::default()
-                    };
-                    service
-                        .node_stage_volume(timed(request, time))
-                        .await
-                        .map(drop)
-                }
-                Call::Publish {
-                    volume,
-                    staging,
-                    target,
-                    access,
-                    read_only,
-                    single,
-                } => {
-                    let request = NodePublishVolumeRequest {
-                        volume_id: id(volume),
-                        staging_target_path: path(staging),
-                        target_path: path(target),
-                        volume_capability: wish(volume, access, single),
-                        readonly: read_only,
-                        ..NodePublishVolumeRequest::default()
-                    };
-                    service
-                        .node_publish_volume(timed(request, time))
-                        .await
-                        .map(drop)
-                }
-                Call::Unpublish { volume, target } => {
-                    let request = NodeUnpublishVolumeRequest {
-                        volume_id: id(volume),
-                        target_path: path(target),
-                    };
-                    service
-                        .node_unpublish_volume(timed(request, time))
-                        .await
-                        .map(drop)
-                }
-                Call::Unstage { volume, staging } => {
-                    let request = NodeUnstageVolumeRequest {
-                        volume_id: id(volume),
-                        staging_target_path: path(staging),
-                    };
-                    service
-                        .node_unstage_volume(timed(request, time))
-                        .await
-                        .map(drop)
-                }
-                Call::Expand { volume, place } => {
-                    let request = NodeExpandVolumeRequest {
-                        volume_id: id(volume),
-                        volume_path: path(place),
-                        capacity_range: Some(CapacityRange::default()),
-                        ..NodeExpandVolumeRequest::default()
-                    };
-                    service
-                        .node_expand_volume(timed(request, time))
-                        .await
-                        .map(drop)
-                }
-                Call::Stats { volume, place } => {
-                    let request = NodeGetVolumeStatsRequest {
-                        volume_id: id(volume),
-                        volume_path: path(place),
-                        ..NodeGetVolumeStatsRequest::default()
-                    };
-                    service
-                        .node_get_volume_stats(timed(request, time))
-                        .await
-                        .map(drop)
-                }
-            }
-        })
-    }
-}
-
-fn timed<T>(message: T, time: Duration) -> Request<T> {
-    let mut request = Request::new(message);
-    request.set_timeout(time);
-    request
-}
-
-fn capability(fs: Fs, access: Access, single: bool) -> VolumeCapability {
-    let mount = |name: &str| {
-        AccessType::Mount(MountVolume {
-            fs_type: name.to_owned(),
-            ..MountVolume::default()
-        })
-    };
-    let mode = match single {
-        true => Mode::SingleNodeSingleWriter,
-        false => Mode::SingleNodeMultiWriter,
-    };
-    VolumeCapability {
-        access_type: Some(match access {
-            Access::Mount => mount(fs.name()),
-            Access::WrongMount => mount(fs.other()),
-            Access::Block => AccessType::Block(BlockVolume {}),
-        }),
-        access_mode: Some(AccessMode { mode: mode.into() }),
-    }
-}
-
-/// Whether a device was taken by somebody else, who is not the node.
-fn was_snatched(status: &Status) -> bool {
-    let text = status.message();
-    text.contains("in use by the system") || text.contains("resource busy")
-}
-
-fn class(status: &Status) -> Answer {
-    match status.code() {
-        Code::AlreadyExists => Answer::Otherwise,
-        Code::FailedPrecondition => Answer::Refused,
-        Code::NotFound => Answer::NotHere,
-        Code::DeadlineExceeded => Answer::Late,
-        Code::Internal => Answer::Failed,
-        code => panic!("{code:?} is no answer: {status}"),
     }
 }
 

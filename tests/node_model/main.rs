@@ -4,6 +4,7 @@
 //! `NODE_MODEL_SEED=7 cargo test --test node_model` draws other steps, `NODE_MODEL_CASES=10` fewer of them.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
+mod call;
 #[path = "../common/mod.rs"]
 #[expect(
     dead_code,
@@ -16,6 +17,7 @@ mod machine;
 mod model;
 mod see;
 mod verbs;
+mod world;
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -26,7 +28,8 @@ use proptest_state_machine::{ReferenceStateMachine, StateMachineTest};
 
 use common::machine::has_devices;
 use machine::Machine;
-use model::{Answer, Event, Model, World};
+use model::Model;
+use world::{Answer, Event, World};
 
 /// Cases of each test.
 const CASES: u64 = 105;

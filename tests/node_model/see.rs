@@ -5,7 +5,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use crate::machine::{LETTER, LETTER_AT, Machine, layer};
-use crate::model::{Content, Device, Fs, Layer, PLACES, Under, VOLUMES, World};
+use crate::world::{Content, Device, Fs, Layer, PLACES, Under, VOLUMES, World};
 
 /// A line of the mount table.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! What each call must answer and do, as docs/semantics.md says it: written without a look at how the
 //! driver decides.
 
-use crate::model::{
+use crate::world::{
     Access, Answer, Call, Content, Device, Fs, Layer, PLACES, Under, VOLUMES, World,
 };
 

@@ -5,6 +5,7 @@ mod kit;
 mod life;
 mod matrix;
 mod memory;
+mod reads;
 mod rules;
 mod seed;
 mod snapshots;
