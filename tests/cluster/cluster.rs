@@ -11,7 +11,7 @@ use crate::machine::{Machine, PLAIN, SHARING};
 use crate::path::{core, grouped};
 use crate::patience::until;
 use crate::plane::{NAMESPACE, Plane};
-use crate::release::{NAME as RELEASE, Release};
+use crate::release::{NAME as RELEASE, ORDER, Release};
 use crate::replica::Replica;
 
 /// A cluster with the driver in it. Dropping it ends everything.
@@ -32,7 +32,7 @@ impl Cluster {
     /// Starts one, and waits until the sidecars work.
     pub(crate) async fn start() -> Self {
         let (plane, cloud) = tokio::join!(Plane::start(), cloud::start());
-        let release = Release::install(&plane, &cloud).await;
+        let release = Release::install(&plane, &cloud, &ORDER).await;
         let names = Start::tied("unshare").args(["--uts", "true"]).ended().await;
         let names = names.code == Some(0);
         let first = release.start(&plane, 0, names).await;
@@ -60,7 +60,7 @@ impl Cluster {
     async fn learn(&self) {
         let mut first = Vec::new();
         for (name, kind) in [("first-plain", PLAIN), ("first-sharing", SHARING)] {
-            first.push(Machine::join(self, "none", name, ("a", kind)).await);
+            first.push(Machine::join((self, &self.release), "none", name, ("a", kind)).await);
         }
         let path = core(
             NAMESPACE,

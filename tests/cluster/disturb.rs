@@ -9,7 +9,7 @@ use crate::common::fake::KEY;
 use crate::path::core;
 use crate::patience::until;
 use crate::plane::NAMESPACE;
-use crate::release::{KEYS, mount};
+use crate::release::KEYS;
 use crate::scene::{Scene, Volume};
 
 /// A pod that dies in the middle of an attachment leaves it to the other, which brings it to its end, once.
@@ -124,7 +124,10 @@ pub(crate) async fn key_rotated(scene: &Scene<'_>) {
         .await;
     let running = cluster.replica.lock().await;
     let replica = running.as_ref().expect("a pod runs");
-    mount(&cluster.plane, &replica.volumes.join("credentials")).await;
+    cluster
+        .release
+        .mount(&cluster.plane, &replica.volumes.join("credentials"))
+        .await;
     let ends = replica.container("diskplugin").ends();
     drop(running);
     cluster

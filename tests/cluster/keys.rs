@@ -69,12 +69,23 @@ impl Keys {
 
     /// Writes a kubeconfig with this token; its path. Who has it is in the release's namespace, as its pods are.
     pub(crate) fn kubeconfig(&self, name: &str, server: &str, token: &str) -> String {
+        self.kubeconfig_in(NAMESPACE, name, server, token)
+    }
+
+    /// The same for somebody in another namespace.
+    pub(crate) fn kubeconfig_in(
+        &self,
+        namespace: &str,
+        name: &str,
+        server: &str,
+        token: &str,
+    ) -> String {
         let config: Value = json!({
             "apiVersion": "v1",
             "kind": "Config",
             "clusters": [{"name": "c", "cluster": {"server": server, "certificate-authority": self.path("ca.crt")}}],
             "users": [{"name": "u", "user": {"token": token}}],
-            "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u", "namespace": NAMESPACE}}],
+            "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u", "namespace": namespace}}],
             "current-context": "x",
         });
         let file = format!("{name}.kubeconfig");

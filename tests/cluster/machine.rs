@@ -11,6 +11,7 @@ use crate::common::csi::{endpoint, info};
 use crate::common::process::Start;
 use crate::path::{storage, whole};
 use crate::program::tied;
+use crate::release::Release;
 use crate::replica::text;
 
 /// The driver's name; the chart's default.
@@ -31,9 +32,10 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// Makes an instance of this type in a zone of this letter, and lets it join the cluster for one scenario.
+    /// Makes an instance of this type in a zone of this letter, and lets it join the cluster for one scenario, with the
+    /// node's pod of a release on it.
     pub(crate) async fn join(
-        cluster: &Cluster,
+        (cluster, release): (&Cluster, &Release),
         scenario: &str,
         name: &str,
         (letter, kind): (&str, &str),
@@ -42,29 +44,43 @@ impl Machine {
         let zone = format!("cn-beijing-{letter}");
         let order = json!({"op": "add", "id": instance, "zone": zone, "type": kind});
         cluster.cloud.instance(order).await;
-        let directory = cluster.plane.directory(name);
-        let socket = directory.join("csi.sock");
-        let (_node, channel) = node(cluster, &directory, &instance).ready(&socket).await;
-        let info = info(&channel).await.expect("a node knows itself");
-        let topology = info.accessible_topology.expect("a node has a topology");
-        let machine = Self {
+        let mut machine = Self {
             name: name.to_owned(),
             instance,
-            volumes: info.max_volumes_per_node,
+            volumes: 0,
         };
-        assert_eq!(machine.instance, info.node_id);
-        let segments = topology.segments.into_iter();
-        let segments: Map<String, Value> =
-            segments.map(|(key, value)| (key, value.into())).collect();
-        machine.register(cluster, (scenario, kind), &segments).await;
+        let (volumes, segments) = machine.says(cluster, release).await;
+        machine.volumes = volumes;
+        let driver = release.driver.as_str();
         machine
+            .register(cluster, (scenario, kind, driver), &segments)
+            .await;
+        machine
+    }
+
+    /// What the node's pod of a release says of it: how many volumes it takes, and its topology.
+    pub(crate) async fn says(
+        &self,
+        cluster: &Cluster,
+        release: &Release,
+    ) -> (i64, Map<String, Value>) {
+        let directory = cluster.plane.directory(&self.name);
+        let socket = directory.join("csi.sock");
+        let node = node(cluster, &release.node, &directory, &self.instance);
+        let (_node, channel) = node.ready(&socket).await;
+        let info = info(&channel).await.expect("a node knows itself");
+        assert_eq!(self.instance, info.node_id);
+        let topology = info.accessible_topology.expect("a node has a topology");
+        let segments = topology.segments.into_iter();
+        let segments = segments.map(|(key, value)| (key, value.into()));
+        (info.max_volumes_per_node, segments.collect())
     }
 
     /// Makes the objects that kubelet makes.
     async fn register(
         &self,
         cluster: &Cluster,
-        (scenario, kind): (&str, &str),
+        (scenario, kind, driver): (&str, &str, &str),
         segments: &Map<String, Value>,
     ) {
         let api = &cluster.plane.api;
@@ -83,7 +99,7 @@ impl Machine {
         });
         let node = api.create(&whole("nodes"), &node).await;
         let mut driver = json!({
-            "name": DRIVER,
+            "name": driver,
             "nodeID": self.instance,
             "topologyKeys": segments.keys().collect::<Vec<_>>(),
         });
@@ -128,8 +144,7 @@ impl Machine {
 }
 
 /// The container of the DaemonSet, where its paths are below a directory.
-fn node(cluster: &Cluster, directory: &Path, instance: &str) -> Start {
-    let template = &cluster.release.node;
+fn node(cluster: &Cluster, template: &Value, directory: &Path, instance: &str) -> Start {
     let spec = &template["spec"]["containers"][0];
     let args = spec["args"]
         .as_array()

@@ -14,6 +14,7 @@ mod address;
 mod api;
 mod cloud;
 mod cluster;
+mod helm;
 mod keys;
 mod machine;
 mod path;
@@ -35,6 +36,7 @@ mod provision;
 mod rights;
 mod snapshot;
 mod stock;
+mod upgrade;
 
 fn main() -> std::process::ExitCode {
     let together = suite::scenarios![
@@ -61,6 +63,7 @@ fn main() -> std::process::ExitCode {
     ];
     let alone = suite::scenarios![
         "leader-killed" => disturb::leader_killed,
+        "upgraded" => upgrade::from_the_previous_chart,
         "key-rotated" => disturb::key_rotated,
         // An API server that has just started knows of no rights for a moment.
         "used" => rights::used,

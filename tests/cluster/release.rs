@@ -1,20 +1,21 @@
-//! The chart, installed by Helm into the cluster as a user would do it, and the pods that come of it.
+//! A chart, installed by Helm into the cluster as a user would do it, and the pods that come of it.
 
 use std::path::Path;
 
 use serde_json::{Value, json};
 
 use crate::common::fake::{Fake, KEY, SECRET};
-use crate::common::process::Start;
+use crate::helm::{CHART, file, helm};
+use crate::machine::DRIVER;
 use crate::path::{core, grouped};
 use crate::patience::until;
 use crate::plane::{NAMESPACE, Plane};
 use crate::replica::{Place, Replica, text};
 use crate::secret;
 
-/// What the release is called: not as in the goldens, whose objects are to find their names free.
+/// What the release of all scenarios is called: not as in the goldens, whose objects are to find their names free.
 pub(crate) const NAME: &str = "tier1";
-/// The Secret that it takes its key from; `values.yaml` says so too.
+/// The Secret that a release takes its key from; its values say so too.
 pub(crate) const KEYS: &str = "disk-key";
 /// What its ServiceAccounts are called, and the pods' own objects.
 pub(crate) const CONTROLLER: &str = "tier1-diskplugin-controller";
@@ -23,6 +24,10 @@ pub(crate) const NODE: &str = "tier1-diskplugin-node";
 /// An installed chart.
 #[derive(Debug)]
 pub(crate) struct Release {
+    name: String,
+    pub(crate) namespace: String,
+    /// The driver's name.
+    pub(crate) driver: String,
     /// The controller's pods, as the Deployment made them.
     pods: Vec<Value>,
     /// Of a pod of the DaemonSet, before anything is filled in.
@@ -30,25 +35,143 @@ pub(crate) struct Release {
     kubeconfig: String,
 }
 
+/// What is to be installed.
+#[derive(Debug)]
+pub(crate) struct Order<'a> {
+    /// The release's name.
+    pub(crate) name: &'a str,
+    pub(crate) namespace: &'a str,
+    /// The driver's name, which the values say as well.
+    pub(crate) driver: &'a str,
+    /// The folder of the chart, and the file of values.
+    pub(crate) chart: &'a str,
+    pub(crate) values: &'a str,
+}
+
+/// The release of all scenarios.
+pub(crate) const ORDER: Order<'static> = Order {
+    name: NAME,
+    namespace: NAMESPACE,
+    driver: DRIVER,
+    chart: CHART,
+    values: "tests/cluster/values.yaml",
+};
+
 impl Release {
     /// Makes the namespace and the Secret, and installs the chart.
-    pub(crate) async fn install(plane: &Plane, cloud: &Fake) -> Self {
+    pub(crate) async fn install(plane: &Plane, cloud: &Fake, order: &Order<'_>) -> Self {
         let api = &plane.api;
-        let namespace = json!({"metadata": {"name": NAMESPACE}});
+        let namespace = json!({"metadata": {"name": order.namespace}});
         api.create("/api/v1/namespaces", &namespace).await;
         let keys = json!({
             "metadata": {"name": KEYS},
             "stringData": {"access-key-id": KEY, "access-key-secret": SECRET},
         });
-        api.create(&core(NAMESPACE, "secrets"), &keys).await;
-        helm(plane, cloud).await;
-        let daemon = grouped("apps", NAMESPACE, &format!("daemonsets/{NODE}"));
-        let daemon = api.get(&daemon).await.expect("the chart has a DaemonSet");
-        Self {
-            pods: pods(plane).await,
-            node: daemon["spec"]["template"].clone(),
-            kubeconfig: account(plane, CONTROLLER).await,
-        }
+        api.create(&core(order.namespace, "secrets"), &keys).await;
+        let args = [
+            "install",
+            order.name,
+            &file(order.chart),
+            "--values",
+            &file(order.values),
+            "--set",
+            &format!("ecsEndpoint={}", cloud.url),
+        ];
+        helm(plane, order.namespace, args).await;
+        let account = format!("{}-diskplugin-controller", order.name);
+        let mut release = Self {
+            name: order.name.to_owned(),
+            namespace: order.namespace.to_owned(),
+            driver: order.driver.to_owned(),
+            pods: Vec::new(),
+            node: Value::Null,
+            kubeconfig: kubeconfig(plane, order.namespace, &account).await,
+        };
+        release.look(plane).await;
+        release
+    }
+
+    /// Upgrades it to another chart as the guide says; its pods are other ones then.
+    pub(crate) async fn upgrade(&mut self, plane: &Plane, chart: &str) {
+        let args = [
+            "upgrade",
+            &self.name,
+            &file(chart),
+            "--reset-then-reuse-values",
+        ];
+        helm(plane, &self.namespace, args).await;
+        self.look(plane).await;
+    }
+
+    /// Takes it away, and waits until nothing that Helm made of the chart is left.
+    pub(crate) async fn uninstall(&self, plane: &Plane) {
+        let file = self.manifest(plane).await;
+        helm(plane, &self.namespace, ["uninstall", &self.name]).await;
+        let look = [
+            "get",
+            "--output=name",
+            "--ignore-not-found",
+            "--filename",
+            &file,
+        ];
+        until("nothing is left of the release", async || {
+            let said = plane.kubectl(look).await;
+            assert_eq!(said.code, Some(0), "{}", said.stderr);
+            said.stdout.trim().is_empty().then_some(())
+        })
+        .await;
+    }
+
+    /// All objects that Helm made of the chart, as they are in the cluster.
+    pub(crate) async fn objects(&self, plane: &Plane) -> Vec<Value> {
+        let file = self.manifest(plane).await;
+        let look = ["get", "--output=json", "--filename", &file];
+        let said = plane.kubectl(look).await;
+        assert_eq!(said.code, Some(0), "an object is gone: {}", said.stderr);
+        let mut list: Value = serde_json::from_str(&said.stdout).expect("kubectl writes JSON");
+        serde_json::from_value(list["items"].take()).expect("a list has items")
+    }
+
+    /// A file with what Helm made of the chart.
+    async fn manifest(&self, plane: &Plane) -> String {
+        let manifest = helm(plane, &self.namespace, ["get", "manifest", &self.name]).await;
+        let path = plane.directory("helm").join(format!("{}.yaml", self.name));
+        std::fs::write(&path, manifest).expect("the directory can be written");
+        path.display().to_string()
+    }
+
+    /// Reads what its workloads are now, and waits for the pods that the Deployment wants in the place of those before:
+    /// what is in them is the API server's word, with all defaults.
+    async fn look(&mut self, plane: &Plane) {
+        let daemon = format!("daemonsets/{}-diskplugin-node", self.name);
+        let daemon = grouped("apps", &self.namespace, &daemon);
+        let daemon = plane.api.get(&daemon).await;
+        self.node = daemon.expect("the chart has a DaemonSet")["spec"]["template"].take();
+        let labels = "app.kubernetes.io%2Fcomponent%3Dcontroller";
+        let path = core(&self.namespace, &format!("pods?labelSelector={labels}"));
+        let before = std::mem::take(&mut self.pods);
+        let is_new = |pod: &Value| {
+            let uid = text(pod, "/metadata/uid");
+            before.iter().all(|old| text(old, "/metadata/uid") != uid)
+        };
+        self.pods = until("the Deployment has its two pods", async || {
+            let pods = plane.api.list(&path).await;
+            if pods.len() == 2 && pods.iter().all(is_new) {
+                return Some(pods);
+            }
+            if !before.is_empty() {
+                // Nobody but us says that they are ready, and before that the old ones stay.
+                for pod in pods.iter().filter(|pod| is_new(pod)) {
+                    let path = format!("pods/{}/status", text(pod, "/metadata/name"));
+                    let ready =
+                        json!({"status": {"conditions": [{"type": "Ready", "status": "True"}]}});
+                    let path = core(&self.namespace, &path);
+                    plane.api.change_if_there(&path, &ready).await;
+                }
+            }
+            None
+        })
+        .await;
     }
 
     /// Starts the pod of this number.
@@ -60,76 +183,31 @@ impl Release {
             kubeconfig: &self.kubeconfig,
             own_name,
         };
-        mount(plane, &place.volumes.join("credentials")).await;
+        self.mount(plane, &place.volumes.join("credentials")).await;
         Replica::start(pod, &place)
     }
-}
 
-/// Brings the Secret into a pod, also anew when it has changed.
-pub(crate) async fn mount(plane: &Plane, volume: &Path) {
-    let path = core(NAMESPACE, &format!("secrets/{KEYS}"));
-    let keys = plane.api.get(&path).await.expect("it was made");
-    secret::publish(&keys, volume);
-}
-
-async fn helm(plane: &Plane, cloud: &Fake) {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let file = |path: &str| root.join(path).display().to_string();
-    let home = plane.directory("helm");
-    let mut start = Start::of(&file("tests/helm/bin/helm"));
-    // Nothing of the machine's own Helm.
-    for name in [
-        "HOME",
-        "HELM_CONFIG_HOME",
-        "HELM_CACHE_HOME",
-        "HELM_DATA_HOME",
-    ] {
-        start = start.env(name, &home);
+    /// Brings the Secret into a pod, also anew when it has changed.
+    pub(crate) async fn mount(&self, plane: &Plane, volume: &Path) {
+        let path = core(&self.namespace, &format!("secrets/{KEYS}"));
+        let keys = plane.api.get(&path).await.expect("it was made");
+        secret::publish(&keys, volume);
     }
-    let start = start.args([
-        "install",
-        NAME,
-        &file("deploy/helm/diskplugin"),
-        "--namespace",
-        NAMESPACE,
-        "--kubeconfig",
-        &plane.kubeconfig(),
-        "--values",
-        &file("tests/cluster/values.yaml"),
-        "--set",
-        &format!("ecsEndpoint={}", cloud.url),
-    ]);
-    let ended = start.ended().await;
-    assert_eq!(
-        ended.code,
-        Some(0),
-        "helm install: {}{}",
-        ended.stdout,
-        ended.stderr
-    );
-}
-
-/// Waits for the pods that the Deployment wants: what is in them is the API server's word, with all defaults.
-async fn pods(plane: &Plane) -> Vec<Value> {
-    let labels = "app.kubernetes.io%2Fcomponent%3Dcontroller";
-    let path = core(NAMESPACE, &format!("pods?labelSelector={labels}"));
-    until("the Deployment has its two pods", async || {
-        let pods = plane.api.list(&path).await;
-        (pods.len() == 2).then_some(pods)
-    })
-    .await
 }
 
 /// A kubeconfig with a token of the ServiceAccount, which has no rights but what the chart gives it.
-async fn account(plane: &Plane, name: &str) -> String {
-    let path = core(NAMESPACE, &format!("serviceaccounts/{name}/token"));
+async fn kubeconfig(plane: &Plane, namespace: &str, account: &str) -> String {
+    let path = core(namespace, &format!("serviceaccounts/{account}/token"));
     let wanted = json!({
         "apiVersion": "authentication.k8s.io/v1",
         "kind": "TokenRequest",
         "spec": {"expirationSeconds": 86_400},
     });
     let token = plane.api.ask(&path, &wanted).await;
-    plane
-        .keys
-        .kubeconfig(name, &plane.server, text(&token, "/status/token"))
+    plane.keys.kubeconfig_in(
+        namespace,
+        account,
+        &plane.server,
+        text(&token, "/status/token"),
+    )
 }

@@ -10,6 +10,7 @@ use crate::cluster::Cluster;
 use crate::machine::{DRIVER, Machine, OF, PLAIN};
 use crate::path::{core, storage, whole};
 use crate::patience::until;
+use crate::release::Release;
 use crate::replica::text;
 
 /// After how many looks a machine says that it is there.
@@ -66,8 +67,19 @@ impl<'a> Scene<'a> {
 
     /// A machine of this type.
     pub(crate) async fn machine_of(&self, name: &str, letter: &str, kind: &str) -> Machine {
+        self.machine_for(&self.cluster.release, name, (letter, kind))
+            .await
+    }
+
+    /// A machine with the node's pod of another release.
+    pub(crate) async fn machine_for(
+        &self,
+        release: &Release,
+        name: &str,
+        kind: (&str, &str),
+    ) -> Machine {
         let name = format!("{}-{name}", self.name);
-        let machine = Machine::join(self.cluster, &self.name, &name, (letter, kind)).await;
+        let machine = Machine::join((self.cluster, release), &self.name, &name, kind).await;
         self.machines.lock().unwrap().push(machine.clone());
         machine
     }

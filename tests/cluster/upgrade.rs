@@ -1,0 +1,162 @@
+//! A chart that is upgraded under volumes: nothing is made anew that must not be, and nothing is lost.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::cloud;
+use crate::cluster::Cluster;
+use crate::helm::{CHART, PREVIOUS};
+use crate::machine::{Machine, PLAIN};
+use crate::path::{core, storage, whole};
+use crate::patience::until;
+use crate::release::{Order, Release};
+use crate::replica::text;
+use crate::scene::{Scene, Volume};
+
+/// The StorageClass of its values.
+const CLASS: &str = "upgraded-plain";
+
+/// Objects by kind and name, with what tells one from another of the same name.
+type Uids = BTreeMap<(String, String), String>;
+
+/// The chart that users have, with a volume in use, becomes the present one beside another release: its objects are the same
+/// ones with other content, the volume stays where it is, and what was asked for in between is done.
+///
+/// The program of both is the present one: also a pod whose chart is older must start it.
+pub(crate) async fn from_the_previous_chart(scene: &Scene<'_>) {
+    let cluster = scene.cluster;
+    let plane = &cluster.plane;
+    let order = Order {
+        name: "upgraded",
+        namespace: &scene.name,
+        driver: "upgraded.csi.example",
+        chart: PREVIOUS,
+        values: "tests/cluster/upgrade.yaml",
+    };
+    let mut release = Release::install(plane, &cluster.cloud, &order).await;
+    let pod = release.start(plane, 0, false).await;
+    let machine = scene.machine_for(&release, "one", ("a", PLAIN)).await;
+    scene.claim("data", CLASS, json!({})).await;
+    scene.pod("app", &["data"], json!({})).await;
+    let volume = scene.bound("data").await;
+    scene.attached(&volume, &[&machine]).await;
+
+    let (objects, users) = (made(cluster, &release).await, used(scene, &volume).await);
+    let told = machine.says(cluster, &release).await;
+    pod.kill().await;
+    scene.claim("meanwhile", CLASS, json!({})).await;
+    scene.pod("later", &["meanwhile"], json!({})).await;
+    release.upgrade(plane, CHART).await;
+
+    let (objects_now, users_now) = (made(cluster, &release).await, used(scene, &volume).await);
+    assert_eq!(users, users_now, "what uses the volume was made anew");
+    let lost = objects
+        .iter()
+        .filter(|(at, uid)| objects_now.get(*at) != Some(*uid));
+    let lost: Vec<_> = lost.map(|(at, _)| at).collect();
+    assert!(lost.is_empty(), "gone, or made anew: {lost:?}");
+    holds(cluster, &volume, &machine).await;
+    exchanged(scene, &release).await;
+    // kubelet asks the new pod, and finds the volume's node in the topology that the volume has.
+    let (_, segments) = machine.says(cluster, &release).await;
+    for (key, value) in &told.1 {
+        assert_eq!(segments.get(key), Some(value), "{key} of the node");
+    }
+
+    let pod = release.start(plane, 0, false).await;
+    let second = scene.bound("meanwhile").await;
+    scene.attached(&second, &[&machine]).await;
+    learnt(scene).await;
+    holds(cluster, &volume, &machine).await;
+    scene
+        .close(
+            &["app", "later"],
+            &["data", "meanwhile"],
+            &[&volume, &second],
+        )
+        .await;
+    pod.kill().await;
+    release.uninstall(plane).await;
+}
+
+/// What Helm made.
+async fn made(cluster: &Cluster, release: &Release) -> Uids {
+    let objects = release.objects(&cluster.plane).await;
+    assert!(objects.len() > 20, "only {} objects", objects.len());
+    let at = |object: &Value| {
+        (
+            text(object, "/kind").to_owned(),
+            text(object, "/metadata/name").to_owned(),
+        )
+    };
+    let uid = |object: &Value| text(object, "/metadata/uid").to_owned();
+    objects
+        .iter()
+        .map(|object| (at(object), uid(object)))
+        .collect()
+}
+
+/// What uses the volume.
+async fn used(scene: &Scene<'_>, volume: &Volume) -> Uids {
+    let attachments = scene.api.list(&storage("volumeattachments")).await;
+    let attachment = attachments
+        .iter()
+        .find(|one| one["spec"]["source"]["persistentVolumeName"] == volume.name.as_str());
+    let attachment = text(attachment.expect("it is attached"), "/metadata/name");
+    let paths = [
+        storage(&format!("volumeattachments/{attachment}")),
+        whole(&format!("persistentvolumes/{}", volume.name)),
+        scene.path("persistentvolumeclaims", "data"),
+        scene.path("pods", "app"),
+    ];
+    let mut uids = Uids::new();
+    for path in paths {
+        let object = scene.api.get(&path).await;
+        let object = object.unwrap_or_else(|| panic!("{path} is gone"));
+        uids.insert(
+            (path, String::new()),
+            text(&object, "/metadata/uid").to_owned(),
+        );
+    }
+    uids
+}
+
+/// The cloud has the volume's disk at the machine.
+async fn holds(cluster: &Cluster, volume: &Volume, machine: &Machine) {
+    let disk = cloud::disk(&cluster.cloud, &volume.disk).await;
+    let disk = disk.expect("the disk is there");
+    let held = cloud::holders(&disk);
+    assert_eq!(held, std::slice::from_ref(&machine.instance), "{disk}");
+}
+
+/// Waits until the DaemonSet has its new pod on the machine. There is no kubelet that would end the old one.
+async fn exchanged(scene: &Scene<'_>, release: &Release) {
+    let labels = "app.kubernetes.io%2Fcomponent%3Dnode";
+    let pods = core(&scene.name, &format!("pods?labelSelector={labels}"));
+    let wanted = &release.node["spec"]["containers"][0]["args"];
+    until("the DaemonSet has its new pod", async || {
+        let pods = scene.api.list(&pods).await;
+        for pod in &pods {
+            if pod["metadata"]["deletionTimestamp"].is_string() {
+                scene.end(text(pod, "/metadata/name")).await;
+            }
+        }
+        let new = pods
+            .iter()
+            .all(|pod| pod["spec"]["containers"][0]["args"] == *wanted);
+        (new && pods.len() == 1).then_some(())
+    })
+    .await;
+}
+
+/// What the present chart has by default, and the previous did not know, works without having been asked for.
+async fn learnt(scene: &Scene<'_>) {
+    let map = scene.path("configmaps", "upgraded-diskplugin-instance-types");
+    until("the nodes are told what their type takes", async || {
+        let map = scene.api.get(&map).await?;
+        let content = map["data"]["instance-types.json"].as_str()?;
+        content.contains(PLAIN).then_some(())
+    })
+    .await;
+}
