@@ -1,20 +1,23 @@
 //! How much the driver weighs, with the fake cloud in it and without: `cargo bench --bench footprint`,
-//! or `make bench`; `cargo bench --bench footprint -- WITH WITHOUT` measures two that are there.
+//! or `make bench`; `cargo bench --bench footprint -- WITH WITHOUT NODE` measures those that are there.
 //!
-//! Builds the release binary in both ways, as an image would carry it: with the C library in it, so that an
-//! image needs nothing else and pages of a library that are touched once do not count. It tells of each:
+//! Builds for release, as an image carries it, with the C library in it: `diskplugin` in both ways, and `diskplugin-node`. An
+//! image needs nothing else then, and pages of a library that are touched once do not count. Each is copied in pieces of
+//! 32 KiB, as an image is unpacked: the kernel maps what it holds of a file in pieces like those in which that was written.
+//! It tells of each:
 //! * size: the bytes of the file, stripped as the release profile says;
 //! * ready: from the start of the process to the first `Probe` that answers ready, on a connection
 //!   that is tried every millisecond; the controller, with region, zone and cloud given by flags;
 //!   the median of 20 starts;
 //! * idle: `VmRSS` of `/proc/PID/status` 2 s after that, of the controller, which has called no cloud
 //!   yet, and of the node;
-//! * of the build without the fake cloud, as an image carries it, beside what it may be: the node idle,
-//!   and the peak (`VmHWM`) of staging 20 blank disks at once (ext4 on loop devices, which needs root), as
+//! * of `diskplugin-node`, which the chart starts on nodes, beside what it may be: the node idle, and the peak (`VmHWM`) of staging 20 blank disks at once (ext4 on loop devices, which needs root), as
 //!   on 2 and on 64 processors. What depends on their number is the runtime's threads, by
 //!   `TOKIO_WORKER_THREADS` unless they are fixed, and the C library's arenas: 8 for each (glibc,
 //!   `arena_get2`), which `GLIBC_TUNABLES` sets as a machine with so many would.
 
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -44,36 +47,43 @@ struct Figures {
 fn main() -> anyhow::Result<()> {
     common::run(async {
         let kept = tempfile::tempdir()?;
-        let (full, lean) = match common::named().as_slice() {
-            [full, lean] => (full.clone(), lean.clone()),
-            _ => (
-                build(&[], &kept.path().join("full")).await?,
-                build(&["--no-default-features"], &kept.path().join("lean")).await?,
-            ),
+        let [full, lean, node] = match common::named().as_slice() {
+            [full, lean, node] => [full.clone(), lean.clone(), node.clone()],
+            _ => {
+                let bare = &["--no-default-features"];
+                [
+                    build("diskplugin", &[], &kept.path().join("full")).await?,
+                    build("diskplugin", bare, &kept.path().join("lean")).await?,
+                    build("diskplugin-node", bare, &kept.path().join("node")).await?,
+                ]
+            }
         };
+        let node = unpacked(&node, kept.path())?;
         // The fake cloud comes from the full build; both drivers are measured against it.
         let (fake, endpoint) = Program::fake_cloud(&full, kept.path(), &[]).await?;
-        println!("build                   size         ready    controller          node");
+        println!("build                     size         ready    controller          node");
         for (name, binary) in [("with mock-cloud", &full), ("without", &lean)] {
             measure(binary, &endpoint).await?.print(name);
         }
+        let bytes = std::fs::metadata(&node)?.len();
+        println!("diskplugin-node    {bytes:>9} bytes");
         fake.stop().await?;
         for processors in [2, 64] {
-            load(&lean, processors).await?;
+            load(&node, processors).await?;
         }
         Ok(())
     })
 }
 
-/// Builds the release binary and puts a copy aside: the next build would replace it.
+/// Builds a program for release and puts a copy aside: the next build would replace it.
 #[expect(
     clippy::disallowed_methods,
     reason = "cargo is no tool of the host, and builds as long as it takes"
 )]
-async fn build(flags: &[&str], copy: &Path) -> anyhow::Result<PathBuf> {
+async fn build(name: &str, flags: &[&str], copy: &Path) -> anyhow::Result<PathBuf> {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.current_dir(env!("CARGO_MANIFEST_DIR"));
-    cargo.args(["build", "--locked", "--release", "--bin", "diskplugin"]);
+    cargo.args(["build", "--locked", "--release", "--bin", name]);
     let triple = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     cargo.args(["--target", &triple]);
     cargo.env("RUSTFLAGS", "-C target-feature=+crt-static");
@@ -85,9 +95,22 @@ async fn build(flags: &[&str], copy: &Path) -> anyhow::Result<PathBuf> {
     // The bench itself lies in TARGET/release/deps.
     let own = std::env::current_exe()?;
     let target = own.ancestors().nth(3).context("the target directory")?;
-    let built = target.join(&triple).join("release").join("diskplugin");
+    let built = target.join(&triple).join("release").join(name);
     std::fs::copy(&built, copy).with_context(|| format!("no {}", built.display()))?;
     Ok(copy.to_owned())
+}
+
+/// A copy as container runtimes unpack one, which writes what no cache has yet.
+fn unpacked(program: &Path, dir: &Path) -> anyhow::Result<PathBuf> {
+    const PIECE: usize = 32 << 10;
+    let bytes = std::fs::read(program).with_context(|| format!("no {}", program.display()))?;
+    let copy = dir.join("unpacked");
+    let mut file = std::fs::File::create(&copy)?;
+    for piece in bytes.chunks(PIECE) {
+        file.write_all(piece)?;
+    }
+    file.set_permissions(std::fs::Permissions::from_mode(0o755))?;
+    Ok(copy)
 }
 
 async fn measure(binary: &Path, cloud: &str) -> anyhow::Result<Figures> {
@@ -129,7 +152,7 @@ async fn idle(mut program: Program, socket: &Path) -> anyhow::Result<u64> {
 impl Figures {
     fn print(&self, name: &str) {
         println!(
-            "{name:<16} {:>9} bytes {:>8.1} ms {:>8} KiB {:>8} KiB",
+            "{name:<18} {:>9} bytes {:>8.1} ms {:>8} KiB {:>8} KiB",
             self.bytes,
             self.ready.as_secs_f64() * 1000.0,
             self.controller_kib,

@@ -4,15 +4,17 @@ use std::net::SocketAddr;
 use std::path::{Component, PathBuf};
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, ValueEnum};
 
 mod credential;
 mod kubernetes;
 mod node_self;
+mod program;
 
 pub use credential::Credentials;
 pub use kubernetes::Kubernetes;
 pub use node_self::NodeSelf;
+pub use program::{Cli, LogFormat, NodeCli, NodeRole, Role, parse};
 
 use crate::cloud::endpoint::Network;
 use crate::cloud::metadata::DEFAULT_ENDPOINT;
@@ -21,54 +23,6 @@ use crate::cloud::transport::{BuildError, check_endpoint};
 use crate::csi::socket::Endpoint;
 use crate::model::driver::DRIVER;
 use crate::model::{Bytes, Category, ClusterId, DiskId, DriverName, RegionId, ZoneId};
-
-/// CSI driver for Alibaba-style ECS cloud disks.
-#[derive(Debug, Parser)]
-#[command(name = "diskplugin", version, arg_required_else_help = true)]
-pub struct Cli {
-    /// How log lines look. How much is logged is said by RUST_LOG, such as debug.
-    #[arg(
-        long,
-        global = true,
-        env = "DISKPLUGIN_LOG_FORMAT",
-        value_enum,
-        default_value_t
-    )]
-    pub log_format: LogFormat,
-
-    /// The role.
-    #[command(subcommand)]
-    pub role: Role,
-}
-
-/// How log lines look.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
-pub enum LogFormat {
-    /// For people.
-    #[default]
-    Text,
-    /// For log collectors: one object a line.
-    Json,
-}
-
-/// The roles.
-#[derive(Debug, Subcommand)]
-pub enum Role {
-    /// Serve the Controller service: the Deployment's container.
-    Controller(Box<Controller>),
-    /// Serve the Node service: the DaemonSet's container.
-    Node(Box<Node>),
-    /// Serve Controller and Node on one socket.
-    AllInOne(Box<AllInOne>),
-    /// Say which disk a device without a serial is.
-    Mark(Mark),
-    /// Serve the fake ECS API over HTTP.
-    #[cfg(feature = "mock-cloud")]
-    MockCloud(Box<MockCloud>),
-    /// Show a volume's whole life against the embedded fake cloud.
-    #[cfg(feature = "mock-cloud")]
-    Demo(Demo),
-}
 
 /// What a role is called, where it listens and how it ends.
 #[derive(Debug, Args)]

@@ -1,6 +1,6 @@
 """Assembles the image: `scripts/image/build` calls it with the driver that it has built.
 
-    assemble.py --arch amd64 --out DIR --apt DIR --driver FILE [--within NAME=VERSION]...
+    assemble.py --arch amd64 --out DIR --apt DIR --program FILE... [--within NAME=VERSION]...
     assemble.py --arch amd64 --out DIR --apt DIR               the tools only, for tests
 """
 
@@ -30,7 +30,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--apt", type=Path, required=True)
     parser.add_argument("--name", default="diskplugin.csi.example/diskplugin")
-    parser.add_argument("--driver", type=Path)
+    parser.add_argument("--program", type=Path, action="append", default=[])
     parser.add_argument("--within", action="append", default=[])
     arguments = parser.parse_args()
 
@@ -39,10 +39,11 @@ def main() -> None:
     tools = tools_root(apt, PROJECT / "scripts/image/tools")
     layers = [("filesystem tools and CA certificates of Debian", layer(tools.entries))]
     driver = Root()
-    if arguments.driver:
-        data = arguments.driver.read_bytes()
-        check(data, arguments.arch)
-        driver.add("diskplugin", Entry(0o755, data))
+    if arguments.program:
+        for program in arguments.program:
+            data = program.read_bytes()
+            check(program.name, data, arguments.arch)
+            driver.add(program.name, Entry(0o755, data))
         driver.add("usr/share/doc/diskplugin/LICENSE", Entry(0o644, (PROJECT / "LICENSE").read_bytes()))
         layers.append(("the driver", layer(driver.entries)))
 
@@ -53,7 +54,7 @@ def main() -> None:
     tar, manifest = archive(about, layers)
     target = {"amd64": "x86_64", "arm64": "aarch64"}[arguments.arch] + "-unknown-linux-gnu"
     built = None
-    if arguments.driver:
+    if arguments.program:
         built = Driver(crates.crates(PROJECT, target), crates.rust(), arguments.within)
     bill = sbom(about, manifest, tools, built)
 
@@ -61,20 +62,20 @@ def main() -> None:
     title = f"diskplugin-{about.version}-{about.arch}"
     (arguments.out / f"{title}.tar").write_bytes(tar)
     (arguments.out / f"{title}.spdx.json").write_bytes(bill)
-    if arguments.driver:
+    if arguments.program:
         show(tools, driver, tar)
     print(f"{arguments.out / title}.tar: {about.name}:{about.version}, {manifest}")
     if len(tar) > LIMIT:
         raise Missing(f"the image has {len(tar)} bytes, more than the {LIMIT} that it may have")
 
 
-def check(data: bytes, arch: str) -> None:
-    """The driver must need nothing of the image."""
+def check(name: str, data: bytes, arch: str) -> None:
+    """A program of the driver must need nothing of the image."""
     if not is_elf(data):
-        raise Missing("the driver is no ELF file")
+        raise Missing(f"{name} is no ELF file")
     elf = Elf(data)
     if elf.arch != arch or elf.needed or elf.interpreter:
-        raise Missing(f"the driver is of {elf.arch} and needs {elf.needed or 'nothing'}: wanted is a static one of {arch}")
+        raise Missing(f"{name} is of {elf.arch} and needs {elf.needed or 'nothing'}: wanted is a static one of {arch}")
 
 
 def git(*words: str) -> str | None:
@@ -104,8 +105,8 @@ def show(tools: Root, driver: Root, tar: bytes) -> None:
         data = b"".join(tools.entries[path].data or b"" for path in sorted(paths))
         rows.append((len(gzip(data)), len(data), f"{package.name} {package.version}"))
     for path, entry in driver.entries.items():
-        if path == "diskplugin":
-            rows.append((len(gzip(entry.data or b"")), len(entry.data or b""), "the driver"))
+        if entry.mode & 0o111:
+            rows.append((len(gzip(entry.data or b"")), len(entry.data or b""), path))
     print(f"{'compressed':>12} {'unpacked':>12}  part")
     for compressed, unpacked, what in sorted(rows, reverse=True):
         print(f"{compressed:>12} {unpacked:>12}  {what}")

@@ -9,8 +9,8 @@ const PAGE: &str = "docs/reference/command-line.md";
 const ROLES: [&str; 6] = [
     "controller",
     "node",
-    "all-in-one",
     "mark",
+    "all-in-one",
     "mock-cloud",
     "demo",
 ];

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use clap::CommandFactory as _;
-use diskplugin::cli::Cli;
+use diskplugin::cli::{Cli, NodeCli};
 use diskplugin::model::instance_types::InstanceTypes;
 use serde_json::{Value, json};
 
@@ -24,13 +24,25 @@ fn every_flag_of_the_driver_is_one_that_its_role_takes() {
                     return None;
                 }
                 let args = texts(container.body, "/args");
-                seen.insert(args[0]);
+                let command = texts(container.body, "/command");
+                let mut program = match command.as_slice() {
+                    // The image's own.
+                    [] => Cli::command(),
+                    ["/diskplugin-node"] => NodeCli::command(),
+                    other => return Some(format!("{}: no program {other:?}", container.at())),
+                };
+                seen.insert((program.get_name().to_owned(), args[0]));
                 let line = ["diskplugin"].into_iter().chain(args);
-                let refusal = Cli::command().try_get_matches_from(line).err()?;
+                let refusal = program.try_get_matches_from_mut(line).err()?;
                 Some(format!("{}: {refusal}", container.at()))
             }),
     );
-    assert_eq!(seen, BTreeSet::from(["controller", "node"]));
+    let program = |name: &str, role| (name.to_owned(), role);
+    let wanted = [
+        program("diskplugin", "controller"),
+        program("diskplugin-node", "node"),
+    ];
+    assert_eq!(seen, BTreeSet::from(wanted));
 }
 
 #[test]

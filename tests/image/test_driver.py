@@ -1,4 +1,4 @@
-"""The driver of the image starts in it, in both roles, as the chart has it."""
+"""The programs of the image start in it, in both roles, as the chart has it."""
 
 import os
 import re
@@ -17,19 +17,23 @@ ROLES = {
     "controller": ["--region=cn-beijing", "--zone=cn-beijing-a", "--cluster-id=image", "--credentials=environment"],
     "node": ["--node-id=i-image", "--zone=cn-beijing-a", "--state-dir=/tmp/state", "--kubelet-dir=/tmp"],
 }
+# What the chart starts for each.
+PROGRAMS = {"controller": "diskplugin", "node": "diskplugin-node"}
 # Nobody is called with it.
 KEYS = {"ALIBABA_CLOUD_ACCESS_KEY_ID": "of-no-account", "ALIBABA_CLOUD_ACCESS_KEY_SECRET": "of-no-account"}
 
 
 class Driver(unittest.TestCase):
     def test_it_needs_no_library(self):
-        elf = readelf(Image().data["diskplugin"])
-        self.assertEqual((elf["needed"], elf["interpreter"]), ([], []))
+        for program in PROGRAMS.values():
+            elf = readelf(Image().data[program])
+            self.assertEqual((elf["needed"], elf["interpreter"]), ([], []), program)
 
     def test_it_names_no_folder_of_whoever_built_it(self):
-        data = Image().data["diskplugin"]
-        for folder in (str(PROJECT), os.environ.get("CARGO_HOME") or os.path.expanduser("~/.cargo")):
-            self.assertFalse(folder.encode() + b"/" in data, folder)
+        for program in PROGRAMS.values():
+            data = Image().data[program]
+            for folder in (str(PROJECT), os.environ.get("CARGO_HOME") or os.path.expanduser("~/.cargo")):
+                self.assertFalse(folder.encode() + b"/" in data, (program, folder))
 
 
 class Started(unittest.TestCase):
@@ -40,14 +44,24 @@ class Started(unittest.TestCase):
 
     def test_it_tells_its_version_as_both_users(self):
         for user in ("0:0", NONROOT):
-            done = self.box.run("diskplugin", "--version", user=user)
-            self.assertEqual((done.returncode, done.stdout.strip()), (0, f"diskplugin {VERSION}"))
+            for program in PROGRAMS.values():
+                done = self.box.run(program, "--version", user=user)
+                self.assertEqual((done.returncode, done.stdout.strip()), (0, f"{program} {VERSION}"))
 
     def test_it_has_the_roles_of_a_cluster_and_no_fake_cloud(self):
         told = self.box.run("diskplugin", "--help").stdout
         roles = set(re.findall(r"(?m)^  ([a-z-]+) ", told))
         self.assertLessEqual({"controller", "node"}, roles, told)
         self.assertFalse({"mock-cloud", "demo"} & roles, told)
+
+    def test_the_nodes_program_has_the_roles_of_a_node_and_no_client_of_the_api_server(self):
+        told = self.box.run("diskplugin-node", "--help").stdout
+        roles = set(re.findall(r"(?m)^  ([a-z-]+) ", told))
+        self.assertEqual({"node", "mark", "help"}, roles, told)
+        # Panics name the file of their crate: the client of the API server is in the one and not in the other.
+        data, client = Image().data, b"/kube-client-"
+        self.assertTrue(client in data["diskplugin"])
+        self.assertFalse(client in data["diskplugin-node"])
 
     def test_the_controller_serves_as_nobody_in_particular_and_stops_when_told(self):
         self.serve("controller", NONROOT)
@@ -59,7 +73,7 @@ class Started(unittest.TestCase):
         folder = self.box.root / "tmp" / role
         folder.mkdir()
         folder.chmod(0o777)
-        command = self.box.command("diskplugin", role, f"--endpoint=unix:///tmp/{role}/csi.sock", *ROLES[role], user=user)
+        command = self.box.command(PROGRAMS[role], role, f"--endpoint=unix:///tmp/{role}/csi.sock", *ROLES[role], user=user)
         log = self.box.folder / f"{role}.log"
         with open(log, "w") as out:
             process = subprocess.Popen(command, env={**PATH, **KEYS}, stdin=subprocess.DEVNULL, stdout=out, stderr=out)

@@ -5,7 +5,7 @@ import re
 import tomllib
 import unittest
 
-from image import ARCH, FOLDER, PROJECT, VERSION, Image, digest
+from image import ARCH, FOLDER, OURS, PROJECT, VERSION, Image, digest
 
 IDENTIFIER = re.compile(r"SPDXRef-[A-Za-z0-9.-]+")
 LICENCE = re.compile(r"[A-Za-z0-9.+()-]+( [A-Za-z0-9.+()-]+)*")
@@ -85,7 +85,7 @@ class Sbom(unittest.TestCase):
             self.assertEqual(package["versionInfo"], version)
             self.assertTrue(package["externalRefs"][0]["referenceLocator"].startswith(f"pkg:deb/debian/{name}@"))
             files |= set(package["comment"].removeprefix("in the image: ").split())
-        made_here = {"/etc/passwd", "/etc/group", "/etc/nsswitch.conf", "/diskplugin", "/usr/share/doc/diskplugin/LICENSE"}
+        made_here = {"/etc/passwd", "/etc/group", "/etc/nsswitch.conf", *("/" + path for path in OURS)}
         there = {"/" + p for p, e in self.image.entries.items() if e.isfile()}
         self.assertEqual(there - files, made_here & there)
 

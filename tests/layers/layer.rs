@@ -25,6 +25,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     // Settings are parsed into the types of those who need them.
     ("cli", &["model", "base", "cloud", "csi", "sim"]),
     ("main", &["app", "cli"]),
+    ("bin", &["app", "cli"]),
     ("lib", &[]),
 ];
 
@@ -95,7 +96,7 @@ impl House {
         let [root, used, rest @ ..] = segments else {
             return None;
         };
-        let at_root = root == "crate" || (own == "main" && root == "diskplugin");
+        let at_root = root == "crate" || (["main", "bin"].contains(&own) && root == "diskplugin");
         if !at_root || used == own || !used.starts_with(char::is_lowercase) {
             return None;
         }
@@ -272,8 +273,10 @@ mod tests {
 
     #[test]
     fn the_program_is_held_by_its_library_name() {
-        assert_eq!(refused("main.rs", "use diskplugin::cli::Cli;"), [""; 0]);
-        assert_eq!(refused("main.rs", "use diskplugin::cloud::Ecs;").len(), 1);
+        for program in ["main.rs", "bin/diskplugin-node.rs"] {
+            assert_eq!(refused(program, "use diskplugin::cli::Cli;"), [""; 0]);
+            assert_eq!(refused(program, "use diskplugin::cloud::Ecs;").len(), 1);
+        }
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod ending;
 mod health;
 mod help;
 mod logs;
+mod node_program;
 mod registration;
 mod roles;
 mod settings;

@@ -1,0 +1,105 @@
+//! The programs: which roles each has, and what all of them take.
+
+use std::process::ExitCode;
+
+use clap::error::ErrorKind;
+use clap::{Parser, Subcommand};
+
+use super::{AllInOne, Controller, Mark, Node};
+#[cfg(feature = "mock-cloud")]
+use super::{Demo, MockCloud};
+
+/// A wrong command line (`EX_USAGE` of sysexits.h).
+const USAGE: u8 = 64;
+
+/// CSI driver for Alibaba-style ECS cloud disks.
+#[derive(Debug, Parser)]
+#[command(name = "diskplugin", version, arg_required_else_help = true)]
+pub struct Cli {
+    /// How log lines look. How much is logged is said by RUST_LOG, such as debug.
+    #[arg(
+        long,
+        global = true,
+        env = "DISKPLUGIN_LOG_FORMAT",
+        value_enum,
+        default_value_t
+    )]
+    pub log_format: LogFormat,
+
+    /// The role.
+    #[command(subcommand)]
+    pub role: Role,
+}
+
+/// CSI driver for Alibaba-style ECS cloud disks: only what runs on each node, and takes the memory of that alone.
+#[derive(Debug, Parser)]
+#[command(name = "diskplugin-node", version, arg_required_else_help = true)]
+pub struct NodeCli {
+    /// How log lines look. How much is logged is said by RUST_LOG, such as debug.
+    #[arg(
+        long,
+        global = true,
+        env = "DISKPLUGIN_LOG_FORMAT",
+        value_enum,
+        default_value_t
+    )]
+    pub log_format: LogFormat,
+
+    /// The role.
+    #[command(subcommand)]
+    pub role: NodeRole,
+}
+
+/// How log lines look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum LogFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// For log collectors: one object a line.
+    Json,
+}
+
+/// All roles.
+#[derive(Debug, Subcommand)]
+pub enum Role {
+    /// Serve the Controller service: the Deployment's container.
+    Controller(Box<Controller>),
+    /// The roles of a node.
+    #[command(flatten)]
+    Node(NodeRole),
+    /// Serve Controller and Node on one socket.
+    AllInOne(Box<AllInOne>),
+    /// Serve the fake ECS API over HTTP.
+    #[cfg(feature = "mock-cloud")]
+    MockCloud(Box<MockCloud>),
+    /// Show a volume's whole life against the embedded fake cloud.
+    #[cfg(feature = "mock-cloud")]
+    Demo(Demo),
+}
+
+/// What is done on a node. It calls neither the cloud's API nor the API server.
+#[derive(Debug, Subcommand)]
+pub enum NodeRole {
+    /// Serve the Node service: the DaemonSet's container.
+    Node(Box<Node>),
+    /// Say which disk a device without a serial is.
+    Mark(Mark),
+}
+
+/// The command line of this process.
+///
+/// # Errors
+///
+/// With what the process ends where nothing is to be run: the help was asked for, or a flag is wrong. What is to be said of it
+/// has been printed.
+pub fn parse<P: Parser>() -> Result<P, ExitCode> {
+    P::try_parse().map_err(|error| {
+        // Nothing can be done about a closed terminal.
+        let _ = error.print();
+        match error.kind() {
+            ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => ExitCode::SUCCESS,
+            _ => ExitCode::from(USAGE),
+        }
+    })
+}

@@ -1,0 +1,72 @@
+//! `diskplugin-node`: the roles of a node, as the program with all roles has them, and no other.
+
+use nix::sys::signal::Signal;
+
+use crate::common::csi::socket;
+use crate::common::process::{Start, diskplugin};
+
+fn diskplugin_node<const N: usize>(args: [&str; N]) -> Start {
+    Start::of(env!("CARGO_BIN_EXE_diskplugin-node")).args(args)
+}
+
+#[tokio::test]
+async fn it_serves_the_node_and_ends_when_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let socket = socket(&dir);
+    let (endpoint, own) = (format!("unix://{}", socket.display()), dir.path().display());
+    let start = diskplugin_node([
+        "node",
+        &format!("--endpoint={endpoint}"),
+        "--node-id=i-one",
+        "--zone=cn-beijing-a",
+        &format!("--kubelet-dir={own}"),
+        &format!("--state-dir={own}/state"),
+    ]);
+    let (process, _channel) = start.ready(&socket).await;
+    process.signal(Signal::SIGTERM);
+    let ended = process.ended().await;
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+}
+
+#[tokio::test]
+async fn its_roles_take_the_same_flags_as_in_the_program_with_all_roles() {
+    for role in ["node", "mark"] {
+        let own = diskplugin_node([role, "--help"]).ended().await;
+        let whole = diskplugin([role, "--help"]).ended().await;
+        assert_eq!((own.code, whole.code), (Some(0), Some(0)), "{role}");
+        let named = own.stdout.replace("diskplugin-node", "diskplugin");
+        assert_eq!(named, whole.stdout, "{role}");
+    }
+}
+
+#[tokio::test]
+async fn another_role_is_refused_with_those_that_there_are() {
+    for role in ["controller", "all-in-one", "demo", "mock-cloud"] {
+        let ended = diskplugin_node([role]).ended().await;
+        assert_eq!(ended.code, Some(64), "{role}");
+        assert!(ended.stderr.contains(role), "{}", ended.stderr);
+    }
+    let bare = diskplugin_node([]).ended().await;
+    assert!(
+        bare.stderr.contains("node") && bare.stderr.contains("mark"),
+        "{}",
+        bare.stderr
+    );
+}
+
+#[tokio::test]
+async fn a_wrong_setting_ends_it_with_the_reason() {
+    let ended = diskplugin_node([
+        "node",
+        "--node-id=i-one",
+        "--metadata-endpoint=http://127.0.0.1:9",
+    ])
+    .ended()
+    .await;
+    assert_eq!(ended.code, Some(64), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("--zone is not set"),
+        "{}",
+        ended.stderr
+    );
+}
