@@ -105,7 +105,7 @@ def show(tools: Root, driver: Root, tar: bytes) -> None:
         data = b"".join(tools.entries[path].data or b"" for path in sorted(paths))
         rows.append((len(gzip(data)), len(data), f"{package.name} {package.version}"))
     for path, entry in driver.entries.items():
-        if entry.mode & 0o111:
+        if entry.data and entry.mode & 0o111:
             rows.append((len(gzip(entry.data or b"")), len(entry.data or b""), path))
     print(f"{'compressed':>12} {'unpacked':>12}  part")
     for compressed, unpacked, what in sorted(rows, reverse=True):
