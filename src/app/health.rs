@@ -141,8 +141,8 @@ impl Health {
         let provided = Deadline::after(PATIENCE).bound(cloud.provider.provide());
         let outcome = match provided.await {
             Ok(Ok(Some(found))) => match refused(&cloud.standing.report()) {
-                Some(message) => Err(message),
-                None => Ok(format!("from {}", found.origin)),
+                Some(refused) if !refused.is_of_region() => Err(refused.told("them")),
+                _ => Ok(format!("from {}", found.origin)),
             },
             Ok(Ok(None)) => Err(format!("there are none; {todo}")),
             Ok(Err(error)) => Err(format!("{}; {todo}", chain(&error))),
@@ -248,20 +248,41 @@ async fn probe(endpoint: &Endpoint) -> Result<(), Trouble> {
     }
 }
 
-/// That the credentials were refused lately, and what to do; none when not.
-fn refused(report: &Report) -> Option<String> {
-    let (ago, Refusal { code, error }) =
-        report.refused.as_ref().filter(|(ago, _)| *ago < LATELY)?;
-    let failure = disk::failure_of(&cloud::Error::answered("", 403, code));
-    let ago = ago.as_secs();
-    Some(format!(
-        "the cloud refused them {ago} s ago: {error}; {}",
-        failure.todo()
-    ))
+/// What every call was refused for lately.
+struct Refused<'a> {
+    ago: Duration,
+    error: &'a str,
+    failure: Failure,
 }
 
-/// When the cloud has answered last, or that it is out of reach and what to do.
+impl Refused<'_> {
+    fn is_of_region(&self) -> bool {
+        self.failure == Failure::WrongRegion
+    }
+
+    /// What was refused, and what to do.
+    fn told(&self, what: &str) -> String {
+        let (ago, error, todo) = (self.ago.as_secs(), self.error, self.failure.todo());
+        format!("the cloud refused {what} {ago} s ago: {error}; {todo}")
+    }
+}
+
+/// That credentials or region were refused lately; none when not.
+fn refused(report: &Report) -> Option<Refused<'_>> {
+    let (ago, Refusal { code, error }) =
+        report.refused.as_ref().filter(|(ago, _)| *ago < LATELY)?;
+    Some(Refused {
+        ago: *ago,
+        error,
+        failure: disk::failure_of(&cloud::Error::answered("", 403, code)),
+    })
+}
+
+/// When the cloud has answered last, or that it is out of reach or does not know the region, and what to do.
 fn reached(report: &Report) -> Result<String, String> {
+    if let Some(refused) = refused(report).filter(Refused::is_of_region) {
+        return Err(refused.told("the region"));
+    }
     if let Some(Silence { first, last, error }) = &report.silent
         && *last < LATELY
     {
@@ -343,6 +364,7 @@ mod tests {
             ("InvalidAccessKeyId.Inactive", "switch it on"),
             ("SignatureDoesNotMatch", "check the secret"),
             ("InvalidTimeStamp.Expired", "correct the clock"),
+            ("InvalidRegionId.NotFound", "correct --region"),
         ] {
             let report = |ago| Report {
                 refused: Some((
@@ -354,9 +376,12 @@ mod tests {
                 )),
                 ..Report::default()
             };
-            let told = refused(&report(599)).unwrap();
+            let lately = report(599);
+            let told = refused(&lately).unwrap().told("them");
             assert!(told.contains(code) && told.contains(todo), "{told}");
-            assert_eq!(refused(&report(600)), None);
+            let is_of_region = code.starts_with("InvalidRegion");
+            assert_eq!(reached(&lately).is_err(), is_of_region, "{code}");
+            assert!(refused(&report(600)).is_none());
         }
     }
 }

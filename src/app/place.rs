@@ -62,8 +62,9 @@ impl<'a> Whereabouts<'a> {
         match told {
             Ok(id) => Some(id),
             Err(problem) => {
-                self.problems
-                    .push(format!("{flag} is not set, and {problem}"));
+                self.problems.push(format!(
+                    "{flag} is not set, and {problem}; set it, or let this process reach the metadata service of its instance"
+                ));
                 None
             }
         }

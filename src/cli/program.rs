@@ -1,5 +1,6 @@
 //! The programs: which roles each has, and what all of them take.
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
@@ -95,11 +96,30 @@ pub enum NodeRole {
 /// has been printed.
 pub fn parse<P: Parser>() -> Result<P, ExitCode> {
     P::try_parse().map_err(|error| {
+        let (is_asked, is_help) = match error.kind() {
+            ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => (true, true),
+            // All of the help, which has no reason in it.
+            ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => (false, true),
+            _ => (false, false),
+        };
         // Nothing can be done about a closed terminal.
-        let _ = error.print();
-        match error.kind() {
-            ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => ExitCode::SUCCESS,
-            _ => ExitCode::from(USAGE),
+        let _ = match is_help {
+            true => error.print(),
+            false => complain(&error),
+        };
+        match is_asked {
+            true => ExitCode::SUCCESS,
+            false => ExitCode::from(USAGE),
         }
     })
+}
+
+/// Says what is wrong with the command line, after what else there is to say: of a container that does not start, the last
+/// line is what people see.
+fn complain(error: &clap::Error) -> std::io::Result<()> {
+    let text = error.render().to_string();
+    let (reason, rest) = text.split_once("\n\n").unwrap_or((&text, ""));
+    let reason: Vec<&str> = reason.lines().map(str::trim).collect();
+    let lines = [rest.trim_end(), "", &reason.join(" ")].join("\n");
+    writeln!(std::io::stderr(), "{}", lines.trim_start())
 }

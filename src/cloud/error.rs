@@ -198,6 +198,14 @@ impl Error {
     pub fn has_code(&self, code: &str) -> bool {
         self.code() == Some(code)
     }
+
+    /// Whether the cloud does not know the region, which every call has, or sells no disks there.
+    #[must_use]
+    pub fn is_of_region(&self) -> bool {
+        const OTHERS: [&str; 2] = ["Invalid.RegionId", "Unavailable.Regions"];
+        self.code()
+            .is_some_and(|code| code.starts_with("InvalidRegion") || OTHERS.contains(&code))
+    }
 }
 
 impl fmt::Display for Error {

@@ -38,13 +38,13 @@ struct Unanswered {
 pub struct Report {
     /// How long ago the cloud answered last, whatever it was; none when it never did.
     pub answered: Option<Duration>,
-    /// How long ago it refused the credentials, and how; none when it took them since.
+    /// How long ago it refused credentials or region, and how; none when it took them since.
     pub refused: Option<(Duration, Refusal)>,
     /// That it has not answered since.
     pub silent: Option<Silence>,
 }
 
-/// A refusal of the credentials themselves, not of what they may do.
+/// A refusal that every call meets: of the credentials themselves, not of what they may do, or of the region.
 #[derive(Debug, Clone)]
 pub struct Refusal {
     /// The cloud's code.
@@ -144,7 +144,7 @@ impl Drop for Waiting<'_> {
     }
 }
 
-/// The refusal of the credentials, if this is one.
+/// The refusal of credentials or region, if this is one.
 fn refusal(error: &Error) -> Option<Refusal> {
     const CODES: [&str; 3] = [
         "SignatureDoesNotMatch",
@@ -154,7 +154,7 @@ fn refusal(error: &Error) -> Option<Refusal> {
     const FAMILIES: [&str; 2] = ["InvalidAccessKeyId", "InvalidSecurityToken"];
     let code = error.code()?;
     let is_one = CODES.contains(&code) || FAMILIES.iter().any(|family| code.starts_with(family));
-    is_one.then(|| Refusal {
+    (is_one || error.is_of_region()).then(|| Refusal {
         code: code.to_owned(),
         error: chain(error),
     })
@@ -213,6 +213,7 @@ mod tests {
             (400, "SignatureDoesNotMatch"),
             (400, "InvalidTimeStamp.Expired"),
             (400, "InvalidSecurityToken.Expired"),
+            (400, "InvalidRegionId.NotFound"),
         ] {
             let standing = Standing::default();
             after(&standing, Err(Error::answered("X", status, code))).await;

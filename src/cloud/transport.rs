@@ -71,6 +71,11 @@ pub(super) struct Refusal {
     pub(super) request_id: Option<String>,
 }
 
+/// Which region was refused.
+#[derive(Debug, thiserror::Error)]
+#[error("the region is {0}")]
+struct RefusedRegion(RegionId);
+
 /// Whose credentials were refused.
 #[derive(Debug, thiserror::Error)]
 #[error("the credentials came from {0}")]
@@ -158,7 +163,7 @@ impl Transport {
         Err(self.after_refusal(error, &credentials).await)
     }
 
-    /// The error of a refused call. Where the credentials were refused, it is [`Kind::Expired`], worth
+    /// The error of a refused call, which names the region that was refused. Where the credentials were refused, it is [`Kind::Expired`], worth
     /// one more attempt, only if there are others now.
     async fn after_refusal(&self, refusal: Error, used: &Credentials) -> Error {
         let provider = &*self.credentials;
@@ -167,6 +172,9 @@ impl Transport {
             // The secret of a key does not change, but a mounted Secret may have been replaced between
             // its reading and the call, and the key been switched off since.
             Kind::Denied if is_about_the_key(&refusal) => look_for_others(used, provider).await,
+            _ if refusal.is_of_region() => {
+                return refusal.with_source(RefusedRegion(self.region.clone()));
+            }
             _ => return refusal,
         };
         let kind = match others {

@@ -100,7 +100,8 @@ pub(crate) async fn apiserver_restarted(scene: &Scene<'_>) {
         .await;
 }
 
-/// A new key in the Secret counts in the running pod, and the old one may be switched off.
+/// A claim whose key is switched off is told so and what to do, and has its volume when there is a new key in the Secret: that
+/// counts in the running pod.
 pub(crate) async fn key_rotated(scene: &Scene<'_>) {
     let cluster = scene.cluster;
     let machine = scene.machine("one", "c").await;
@@ -112,6 +113,20 @@ pub(crate) async fn key_rotated(scene: &Scene<'_>) {
             .expect("the metadata service gives all three")
             .to_owned()
     };
+    cluster
+        .cloud
+        .configure(json!({"inactive_keys": [KEY]}))
+        .await;
+    let class = scene
+        .class("one", json!({"type": "cloud_essd"}), json!({}))
+        .await;
+    scene.claim("data", &class, json!({})).await;
+    scene.pod("app", &["data"], json!({})).await;
+    // The class waits for its pod, which is given a node although nobody may look what is in stock.
+    let told = scene
+        .told("data", "ProvisioningFailed", "KEY_SWITCHED_OFF")
+        .await;
+    assert!(told.contains("switch it on"), "{told}");
     let changed = json!({"stringData": {
         "access-key-id": text("AccessKeyId"),
         "access-key-secret": text("AccessKeySecret"),
@@ -130,15 +145,6 @@ pub(crate) async fn key_rotated(scene: &Scene<'_>) {
         .await;
     let ends = replica.container("diskplugin").ends();
     drop(running);
-    cluster
-        .cloud
-        .configure(json!({"inactive_keys": [KEY]}))
-        .await;
-    let class = scene
-        .class("one", json!({"type": "cloud_essd"}), json!({}))
-        .await;
-    scene.claim("data", &class, json!({})).await;
-    scene.pod("app", &["data"], json!({})).await;
     let volume = scene.bound("data").await;
     scene.attached(&volume, &[&machine]).await;
     scene.close(&["app"], &["data"], &[&volume]).await;

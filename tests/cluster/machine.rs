@@ -168,10 +168,13 @@ fn node(cluster: &Cluster, template: &Value, directory: &Path, instance: &str) -
     for path in ["var/lib/kubelet", "var/lib/diskplugin"] {
         std::fs::create_dir_all(directory.join(path)).expect("the directory can be written");
     }
-    tied(Path::new(env!("CARGO_BIN_EXE_diskplugin")))
-        .args(args)
-        .args([
-            endpoint(&directory.join("csi.sock")),
-            cluster.cloud.metadata(instance),
-        ])
+    let program = match spec["command"][0].as_str() {
+        None => env!("CARGO_BIN_EXE_diskplugin"),
+        Some("/diskplugin-node") => env!("CARGO_BIN_EXE_diskplugin-node"),
+        Some(other) => panic!("{other}: say which program of ours that is"),
+    };
+    tied(Path::new(program)).args(args).args([
+        endpoint(&directory.join("csi.sock")),
+        cluster.cloud.metadata(instance),
+    ])
 }

@@ -121,7 +121,7 @@ async fn capacity_is_that_of_the_class_where_the_topology_says() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn capacity_of_a_class_that_is_wrong_is_refused_and_a_failed_look_is_no_zero() {
+async fn capacity_of_a_wrong_class_is_refused_and_a_failed_look_is_no_zero() {
     let stage = Stage::new(&[]);
     let ask = |class: &[(&str, &str)]| proto::GetCapacityRequest {
         parameters: parameters(class),
@@ -131,10 +131,24 @@ async fn capacity_of_a_class_that_is_wrong_is_refused_and_a_failed_look_is_no_ze
         .service
         .get_capacity(Request::new(ask(&[("type", "cloud_gold")])));
     assert_eq!(code(wrong.await), Code::InvalidArgument);
-    let denied = json!({"code": {"status": 403, "code": "Forbidden.RAM"}});
-    stage.fault("DescribeAvailableResource", &denied);
-    let denied = stage.service.get_capacity(Request::new(ask(&[])));
-    assert_eq!(code(denied.await), Code::PermissionDenied);
+    stage.configure(&json!({"faults": [
+        {"action": "DescribeAvailableResource", "times": 1000, "kind": "internal-error"},
+    ]}));
+    let failed = stage.service.get_capacity(Request::new(ask(&[])));
+    assert_eq!(code(failed.await), Code::Unavailable);
+    // What no repetition changes would leave the scheduler without any capacity: creating is to say it on the claim.
+    for refusal in [
+        "Forbidden.RAM",
+        "InvalidAccessKeyId.Inactive",
+        "InvalidRegionId.NotFound",
+    ] {
+        let refusal = json!({"code": {"status": 403, "code": refusal}});
+        stage.configure(&json!({"faults": [
+            {"action": "DescribeAvailableResource", "times": 1000, "kind": refusal},
+        ]}));
+        let essd = capacity(&stage, &[("type", "cloud_essd")], Some(term("a", &[])));
+        assert_eq!(essd.await, (65536, Some(65536), Some(20)), "{refusal}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

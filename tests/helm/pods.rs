@@ -350,6 +350,17 @@ fn the_controller_may_write_what_its_nodes_read_and_no_other_object() {
     assert_eq!(texts(rule, "/verbs"), ["get", "patch"]);
 }
 
+/// Without it the reason why a container ends again and again is only in its log.
+#[test]
+fn a_container_that_ends_shows_its_last_words() {
+    let objects = all();
+    let containers = objects.iter().flat_map(Object::containers);
+    report(containers.filter_map(|container| {
+        let policy = &container.body["terminationMessagePolicy"];
+        (*policy != "FallbackToLogsOnError").then(|| container.at())
+    }));
+}
+
 #[test]
 fn every_probe_asks_a_port_that_is_there() {
     let objects = all();

@@ -20,3 +20,4 @@ mod roles;
 mod settings;
 mod sockets;
 mod starting;
+mod trouble;

@@ -157,7 +157,7 @@ failures! {
         "use another snapshot, category or zone";
     WrongRegion "WRONG_REGION" Precondition
         "the cloud does not know the region, or not for disks",
-        "correct --region";
+        "correct --region (`region` of the chart)";
     WrongEndpoint "WRONG_ENDPOINT" Precondition
         "what answers is not the ECS API, or only over HTTPS",
         "correct --ecs-endpoint; if it is correct, report this text as a mistake of the driver";
@@ -168,7 +168,7 @@ failures! {
         "nothing at first: it is repeated; if it stays, other programs of this account may use its API quota up, which the Quota Center shows";
     CloudUnreachable "CLOUD_UNREACHABLE" Unclear
         "no connection to the cloud",
-        "check the endpoint and the network of the controller";
+        "check --region and --ecs-endpoint, which the address comes from, and the network of the controller: DNS, proxy, NetworkPolicy";
     CloudUnclear "CLOUD_UNCLEAR" Unclear
         "it may or may not have happened: the answer was lost, or the cloud failed",
         "nothing at first: it is repeated; if it stays, check the network of the controller, and give the RequestId to the vendor's support";

@@ -138,6 +138,11 @@ true
 {{- end -}}
 {{- end }}
 
+{{/* Of every container: what it said last, such as why it does not start, is what `kubectl describe pod` shows of its end. */}}
+{{- define "diskplugin.lastWords" -}}
+terminationMessagePolicy: FallbackToLogsOnError
+{{- end }}
+
 {{/* Of a container that needs nothing of the machine. */}}
 {{- define "diskplugin.unprivileged" -}}
 allowPrivilegeEscalation: false
@@ -194,6 +199,7 @@ seccompProfile:
     initialDelaySeconds: 10
     periodSeconds: 20
     timeoutSeconds: 10
+  {{- include "diskplugin.lastWords" . | nindent 2 }}
   securityContext:
     {{- include "diskplugin.unprivileged" . | nindent 4 }}
   resources:
@@ -230,6 +236,7 @@ seccompProfile:
     {{- range $values.extraArgs }}
     - {{ . | quote }}
     {{- end }}
+  {{- include "diskplugin.lastWords" . | nindent 2 }}
   securityContext:
     {{- include .security . | nindent 4 }}
   resources:
