@@ -22,9 +22,11 @@ impl Complaints {
     pub(super) fn tell(&self, volume: &DiskId, ailments: &[Ailment]) {
         match self.change(volume, ailments) {
             Some(Change::Ill(words)) => {
-                tracing::warn!(disk.id = %volume, "the volume is not well: {words}")
+                tracing::warn!(disk.id = %volume, "the volume is not well: {words}");
             }
-            Some(Change::Well) => tracing::info!(disk.id = %volume, "the volume is well again"),
+            Some(Change::Well) => {
+                tracing::info!(disk.id = %volume, "the volume is well again");
+            }
             None => {}
         }
     }
