@@ -3,6 +3,7 @@
 #![cfg(feature = "mock-cloud")]
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
+mod beside;
 mod classes;
 mod names;
 mod pods;

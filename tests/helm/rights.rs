@@ -3,10 +3,10 @@
 use crate::render::{Object, all, list, read, root, texts, variant};
 use crate::report;
 
-const PAGE: &str = "docs/reference/kubernetes-rights.md";
+pub(crate) const PAGE: &str = "docs/reference/kubernetes-rights.md";
 
 /// What a rule gives: `group/resource` and a verb.
-fn rules(role: &Object) -> Vec<(String, Vec<&str>)> {
+pub(crate) fn rules(role: &Object) -> Vec<(String, Vec<&str>)> {
     let rules = list(&role.body, "/rules").into_iter();
     let rules = rules.flat_map(|rule| {
         let verbs = texts(rule, "/verbs");
@@ -24,7 +24,7 @@ fn rules(role: &Object) -> Vec<(String, Vec<&str>)> {
     rules.collect()
 }
 
-fn is_role(object: &Object) -> bool {
+pub(crate) fn is_role(object: &Object) -> bool {
     ["Role", "ClusterRole"].contains(&object.kind.as_str())
 }
 
