@@ -37,9 +37,12 @@ mod rights;
 mod snapshot;
 mod stock;
 mod upgrade;
+mod use_cases;
 
 fn main() -> std::process::ExitCode {
     let together = suite::scenarios![
+        // It takes the longest.
+        "examples" => use_cases::work,
         "immediate" => provision::immediate,
         "first-consumer" => provision::first_consumer,
         "three-zones" => provision::three_zones,
@@ -57,7 +60,6 @@ fn main() -> std::process::ExitCode {
         "expanded" => grow::expanded,
         "modified" => grow::modified,
         "renders" => manifests::renders,
-        "examples" => manifests::examples,
         "probes" => manifests::probes,
         "secrets" => rights::secrets,
     ];

@@ -2,7 +2,7 @@
 //! chart, and pods use its volumes, which are loop devices behind the fake cloud.
 //!
 //! All scenarios share one cluster; those that disturb others come after the others, one at a time. With the argument
-//! `stay` the cluster is there for a person, until Ctrl-C; with `figure` it is measured. Needs what `scripts/setup cluster` brings, and root.
+//! `stay` the cluster is there for a person, until Ctrl-C. Needs what `scripts/setup cluster` brings, and root.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -45,7 +45,6 @@ mod script;
 mod cluster;
 mod command;
 mod door;
-mod figure;
 mod images;
 mod install;
 mod needs;
@@ -64,10 +63,8 @@ fn main() -> std::process::ExitCode {
     if std::env::var_os(outside::INSIDE).is_none() {
         return outside::enter();
     }
-    match std::env::args().nth(1).as_deref() {
-        Some(stay::WORD) => return stay::run(),
-        Some(figure::WORD) => return figure::run(),
-        _ => {}
+    if std::env::args().nth(1).as_deref() == Some(stay::WORD) {
+        return stay::run();
     }
     let together = suite::scenarios![
         "database" => keep::database,

@@ -1,0 +1,209 @@
+//! The examples as they are told to be applied: all of them work, beside each other.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use diskplugin::csi::proto::controller_client::ControllerClient;
+use diskplugin::csi::proto::{Topology, TopologyRequirement};
+use serde_json::{Value, json};
+
+use crate::common::csi::{try_connect, volume};
+use crate::machine::{OF, SHARING};
+use crate::manifests;
+use crate::path::{core, storage};
+use crate::patience::until;
+use crate::replica::text;
+use crate::scene::Scene;
+
+/// Where `kubectl apply -f` puts what names no namespace; the volumes that are there already say so.
+const PLACE: &str = "default";
+/// The zone of those.
+const ZONE: &str = "cn-beijing-c";
+/// Which they have in the place of a disk's id.
+const PLACEHOLDER: &str = "d-2zeexample";
+/// Machines by zone: each takes three volumes.
+const MACHINES: &str = "aaabbbccc";
+
+/// Each folder is applied as its page says, step by step; then every claim of it has its volume, every volume is where its pod
+/// is, and every snapshot is ready.
+pub(crate) async fn work(scene: &Scene<'_>) {
+    // What is there already cannot be applied with another disk.
+    manifests::examples(scene).await;
+    let mut machines = Vec::new();
+    for (number, zone) in MACHINES.chars().enumerate() {
+        let name = format!("open-{number}");
+        let machine = scene.machine_of(&name, &zone.to_string(), SHARING).await;
+        machines.push(machine.path());
+    }
+    // Their pods tolerate nothing; those of other scenarios have machines of their own.
+    open_to_all(scene, &machines, true).await;
+    let steps = steps(scene).await;
+    let most = steps.values().map(Vec::len).max().unwrap_or_default();
+    assert!(steps.len() > 13 && most == 3, "{:?}", steps.keys());
+    for step in 0..most {
+        let files = steps.values().filter_map(|files| files.get(step));
+        let files = files.flat_map(|file| ["--filename", file]);
+        let args: Vec<&str> = ["--namespace", PLACE].into_iter().chain(files).collect();
+        scene.cluster.plane.apply(&args).await;
+        until(
+            &format!("the examples work, step {}", step + 1),
+            async || work_now(scene).await.then_some(()),
+        )
+        .await;
+    }
+    open_to_all(scene, &machines, false).await;
+    let bound = scene.api.list(&core(PLACE, "persistentvolumeclaims")).await;
+    assert!(bound.len() > 17, "only {} claims", bound.len());
+}
+
+/// Lets any pod come to these machines, or no more.
+async fn open_to_all(scene: &Scene<'_>, machines: &[String], open: bool) {
+    let closed = json!([{"key": OF, "value": scene.name, "effect": "NoSchedule"}]);
+    let taints = if open { Value::Null } else { closed };
+    for path in machines {
+        let change = json!({"spec": {"taints": taints}});
+        scene.api.change(path, &change).await;
+    }
+}
+
+/// The files of each folder in the order in which they are applied, with ids of disks that are there.
+async fn steps(scene: &Scene<'_>) -> BTreeMap<String, Vec<String>> {
+    let folders = std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("examples"));
+    let folders = folders
+        .expect("the folder is there")
+        .map(|entry| entry.unwrap().path());
+    let copies = scene.cluster.plane.directory("examples");
+    let mut all = BTreeMap::new();
+    for folder in folders.filter(|path| path.is_dir()) {
+        let name = folder.file_name().unwrap().display().to_string();
+        let files = std::fs::read_dir(&folder).expect("the folder is there");
+        let mut files: Vec<_> = files.map(|entry| entry.unwrap().path()).collect();
+        files.retain(|file| file.extension().is_some_and(|end| end == "yaml"));
+        files.sort();
+        let mut steps = Vec::new();
+        for file in files {
+            let mut yaml = std::fs::read_to_string(&file).expect("it can be read");
+            if let Some((_, rest)) = yaml.split_once(PLACEHOLDER) {
+                let end: String = rest
+                    .chars()
+                    .take_while(char::is_ascii_alphanumeric)
+                    .collect();
+                let disk = disk(scene, &name).await;
+                yaml = yaml.replace(&format!("{PLACEHOLDER}{end}"), &disk);
+            }
+            let copy = copies.join(format!("{name}-{}", file.file_name().unwrap().display()));
+            std::fs::write(&copy, yaml).expect("the directory can be written");
+            steps.push(copy.display().to_string());
+        }
+        all.insert(name, steps);
+    }
+    all
+}
+
+/// A disk as somebody has made it who is not this cluster.
+async fn disk(scene: &Scene<'_>, name: &str) -> String {
+    let running = scene.cluster.replica.lock().await;
+    let socket = running.as_ref().expect("a pod runs").socket();
+    drop(running);
+    let channel = try_connect(&socket).await.expect("the driver serves");
+    let mut request = volume(&format!("before-{name}"));
+    let segments = [("topology.kubernetes.io/zone".to_owned(), ZONE.to_owned())];
+    request.accessibility_requirements = Some(TopologyRequirement {
+        requisite: vec![Topology {
+            segments: segments.into(),
+        }],
+        preferred: Vec::new(),
+    });
+    let made = ControllerClient::new(channel).create_volume(request).await;
+    let made = made.expect("a disk can be made").into_inner();
+    made.volume.expect("a volume was made").volume_id
+}
+
+/// Whether all that is there by now works. Pods are said to be ready when their volumes are there: a StatefulSet waits for that.
+async fn work_now(scene: &Scene<'_>) -> bool {
+    let claims = scene.api.list(&core(PLACE, "persistentvolumeclaims")).await;
+    let volume_of: BTreeMap<&str, &str> = claims
+        .iter()
+        .filter(|claim| claim["status"]["phase"] == "Bound")
+        .map(|claim| {
+            (
+                text(claim, "/metadata/name"),
+                text(claim, "/spec/volumeName"),
+            )
+        })
+        .collect();
+    let attached: Vec<(String, String)> = scene
+        .api
+        .list(&storage("volumeattachments"))
+        .await
+        .iter()
+        .filter(|one| one["status"]["attached"] == true)
+        .map(|one| {
+            let volume = text(one, "/spec/source/persistentVolumeName").to_owned();
+            (volume, text(one, "/spec/nodeName").to_owned())
+        })
+        .collect();
+    let mut works = volume_of.len() == claims.len();
+    let pods = scene.api.list(&core(PLACE, "pods")).await;
+    for pod in &pods {
+        let volumes = pod["spec"]["volumes"].as_array().into_iter().flatten();
+        let claims = volumes
+            .filter_map(|volume| volume.pointer("/persistentVolumeClaim/claimName")?.as_str());
+        let node = pod["spec"]["nodeName"].as_str().unwrap_or_default();
+        let mut there = claims.map(|claim| {
+            volume_of
+                .get(claim)
+                .is_some_and(|volume| attached.contains(&((*volume).to_owned(), node.to_owned())))
+        });
+        if there.all(|there| there) {
+            ready(scene, pod).await;
+        } else {
+            works = false;
+        }
+    }
+    works && sets_are_whole(scene).await && snapshots_are_ready(scene).await
+}
+
+/// What kubelet would say.
+async fn ready(scene: &Scene<'_>, pod: &Value) {
+    let conditions = pod["status"]["conditions"].as_array();
+    let is_ready = |one: &Value| one["type"] == "Ready" && one["status"] == "True";
+    if conditions.into_iter().flatten().any(is_ready) {
+        return;
+    }
+    let path = core(
+        PLACE,
+        &format!("pods/{}/status", text(pod, "/metadata/name")),
+    );
+    let ready = json!({"status": {
+        "phase": "Running",
+        "conditions": [{"type": "Ready", "status": "True"}],
+    }});
+    scene.api.change_if_there(&path, &ready).await;
+}
+
+/// Whether StatefulSets and Deployments have all their pods.
+async fn sets_are_whole(scene: &Scene<'_>) -> bool {
+    let mut whole = true;
+    for kind in ["statefulsets", "deployments"] {
+        let path = crate::path::grouped("apps", PLACE, kind);
+        let sets = scene.api.list(&path).await;
+        whole &= sets
+            .iter()
+            .all(|set| set["status"]["readyReplicas"] == set["spec"]["replicas"]);
+    }
+    whole
+}
+
+async fn snapshots_are_ready(scene: &Scene<'_>) -> bool {
+    let mut ready = true;
+    for (group, kind) in [
+        ("snapshot.storage.k8s.io", "volumesnapshots"),
+        ("groupsnapshot.storage.k8s.io", "volumegroupsnapshots"),
+    ] {
+        let path = crate::path::grouped(group, PLACE, kind);
+        let all = scene.api.list(&path).await;
+        ready &= all.iter().all(|one| one["status"]["readyToUse"] == true);
+    }
+    ready
+}
