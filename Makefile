@@ -24,15 +24,14 @@ demo: ## Show a volume's whole life against the embedded cloud (ARGS=… are han
 # The interrupt is for the test, which takes everything down; Cargo would go before it is done.
 cluster: ## Bring up a Kubernetes with a kubelet and the driver on this machine, until Ctrl-C; needs root
 	scripts/setup cluster
-	@$(MAKE) --no-print-directory $(ARCHIVE)
+	tests/e2e/image
 	@trap '' INT; cargo test --locked --test e2e -- stay || [[ $$? == 130 ]]
 
 e2e: ## Test the driver in that Kubernetes: pods on volumes, and what can happen to them (ARGS=… are handed on)
 	scripts/setup cluster
-	@$(MAKE) --no-print-directory $(ARCHIVE)
-	cargo test --locked --test e2e -- $(ARGS)
+	tests/e2e/run $(ARGS)
 
-test: logged ## Run everything: style, lints, tests, guests with hot-plugged disks, a Kubernetes, the demo, the vendor's SDKs, csi-sanity, the image
+test: logged ## Run everything: style, lints, tests, guests with hot-plugged disks, Kubernetes without and with a kubelet, the demo, the vendor's SDKs, csi-sanity, the image
 
 test-host: logged ## Run the same without guests and cluster, which take minutes, QEMU and Kubernetes
 test-host: NEEDS := host
@@ -53,6 +52,7 @@ steps:
 	cargo clippy --locked --all-targets -- -D warnings
 	cargo clippy --locked --all-targets --no-default-features -- -D warnings
 	cargo test --locked -- --show-output $(LEFT_OUT)
+	$(if $(LEFT_OUT),,tests/e2e/run)
 	cargo run --locked -- demo
 	tests/helm/run
 	tests/sdk/run
@@ -96,13 +96,6 @@ $(SANITY): tests/tools/go.mod tests/tools/go.sum
 
 $(HELM): tests/helm/go.mod tests/helm/go.sum tests/helm/strict/main.go
 	cd tests/helm && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o bin/ helm.sh/helm/v4/cmd/helm ./strict
-	@touch $@
-
-# Built anew only when something that goes into it has changed: it takes minutes.
-ARCHIVE_PARTS := Cargo.toml Cargo.lock build.rs $(shell find src proto scripts/image -type f)
-ARCHIVE = $(TARGET)/image/diskplugin-$(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)-$(ARCH).tar
-$(TARGET)/image/diskplugin-%-$(ARCH).tar: $(ARCHIVE_PARTS)
-	scripts/image/build $(ARCH)
 	@touch $@
 
 # Kubernetes itself is one file; without a version in it kubectl would not talk to it. The CRDs are the module's own.

@@ -17,7 +17,7 @@ class Layer:
     diff_id: str
 
 
-def layer(entries: dict[str, Entry]) -> Layer:
+def layer(entries: dict[str, Entry], effort: int = 9) -> Layer:
     """All of root's, in the order of the paths, of the beginning of time."""
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w", format=tarfile.USTAR_FORMAT) as tar:
@@ -32,12 +32,12 @@ def layer(entries: dict[str, Entry]) -> Layer:
             else:
                 member.size = len(entry.data)
             tar.addfile(member, io.BytesIO(entry.data or b""))
-    return Layer(gzip(out.getvalue()), digest(out.getvalue()))
+    return Layer(gzip(out.getvalue(), effort), digest(out.getvalue()))
 
 
-def gzip(data: bytes) -> bytes:
+def gzip(data: bytes, effort: int = 9) -> bytes:
     """RFC 1952 without time and name."""
-    packer = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS, 9)
+    packer = zlib.compressobj(effort, zlib.DEFLATED, -zlib.MAX_WBITS, 9)
     body = packer.compress(data) + packer.flush()
     head = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\xff"
     return head + body + zlib.crc32(data).to_bytes(4, "little") + (len(data) % 2**32).to_bytes(4, "little")

@@ -186,8 +186,22 @@ impl Node {
         })
     }
 
-    /// How the volume is that is mounted there; none where the mount is of something else.
+    /// How the volume is that is mounted there; none where the mount is of something else. The log is told what has changed.
     pub(super) async fn examine(
+        &self,
+        request: &Health,
+        device: Option<&Device>,
+        mount: &Mount,
+        deadline: Deadline,
+    ) -> Result<Option<Report>> {
+        let report = self.check_up(request, device, mount, deadline).await?;
+        if let Some(report) = &report {
+            self.complaints.tell(&request.volume.id, &report.ailments);
+        }
+        Ok(report)
+    }
+
+    async fn check_up(
         &self,
         request: &Health,
         device: Option<&Device>,

@@ -13,6 +13,7 @@ use crate::model::{Bytes, Category, DiskId, DriverName, InstanceId, ZoneId};
 mod absent;
 mod budget;
 mod check;
+mod complaint;
 pub mod error;
 pub mod expand;
 pub mod find;
@@ -44,6 +45,7 @@ pub mod unstage;
 mod tests;
 
 use self::budget::Budget;
+use self::complaint::Complaints;
 pub use error::{Error, Result};
 pub use find::FindError;
 pub use info::Info;
@@ -92,6 +94,7 @@ pub struct Node {
     /// The categories that were told when the node was last asked what it is.
     told: Mutex<Vec<Category>>,
     news: News,
+    complaints: Complaints,
 }
 
 impl Node {
@@ -109,6 +112,7 @@ impl Node {
             tasks: Tasks::default(),
             told: Mutex::default(),
             news: News::default(),
+            complaints: Complaints::default(),
         }
     }
 

@@ -26,6 +26,7 @@ impl Node {
                 let _guard = guard;
                 // Mounts may lie on top of each other: each round takes one off.
                 while node.unstage_once(&request, deadline).await? {}
+                node.complaints.forget(&request.volume.id);
                 node.forget_staged(&request.volume).await;
                 Ok(())
             })

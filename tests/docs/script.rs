@@ -30,11 +30,11 @@ pub(crate) const ELSEWHERE: &[(&str, &str)] = &[
     ("make image ARCH=arm64", "as make image"),
     (
         "make cluster",
-        "waits for Ctrl-C; make e2e types the rest of its page into such a cluster",
+        "waits for Ctrl-C; tests/e2e types the rest of its page into such a cluster",
     ),
     (
         "export KUBECONFIG=$PWD/target/cluster/kubeconfig PATH=\"$PWD/target/cluster/bin:$PATH\"",
-        "is so already where make e2e types the page",
+        "is so already where tests/e2e types the page",
     ),
     ("cargo build --locked", "the program is built already"),
     (

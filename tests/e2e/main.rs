@@ -2,7 +2,7 @@
 //! chart, and pods use its volumes, which are loop devices behind the fake cloud.
 //!
 //! All scenarios share one cluster; those that disturb others come after the others, one at a time. With the argument
-//! `stay` the cluster is there for a person, until Ctrl-C. Needs what `scripts/setup cluster` brings, and root.
+//! `stay` the cluster is there for a person, until Ctrl-C; with `figure` it is measured. Needs what `scripts/setup cluster` brings, and root.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -45,6 +45,7 @@ mod script;
 mod cluster;
 mod command;
 mod door;
+mod figure;
 mod images;
 mod install;
 mod needs;
@@ -63,8 +64,10 @@ fn main() -> std::process::ExitCode {
     if std::env::var_os(outside::INSIDE).is_none() {
         return outside::enter();
     }
-    if std::env::args().nth(1).as_deref() == Some(stay::WORD) {
-        return stay::run();
+    match std::env::args().nth(1).as_deref() {
+        Some(stay::WORD) => return stay::run(),
+        Some(figure::WORD) => return figure::run(),
+        _ => {}
     }
     let together = suite::scenarios![
         "database" => keep::database,

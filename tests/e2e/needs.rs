@@ -22,8 +22,23 @@ const PROGRAMS: [(&str, &str); 12] = [
     ("unshare", "util-linux"),
 ];
 
+/// Why there can be no kubelet.
+#[derive(Debug)]
+pub(crate) enum Lack {
+    /// Somebody has to install, build or allow it.
+    SetUp(String),
+    /// The machine's kernel does not have it, or whoever made the machine keeps it to himself.
+    Machine(String),
+}
+
 /// The first thing that is not there, and how to have it.
-pub(crate) fn missing() -> Option<String> {
+pub(crate) fn missing() -> Option<Lack> {
+    set_up()
+        .map(Lack::SetUp)
+        .or_else(|| machine().map(Lack::Machine))
+}
+
+fn set_up() -> Option<String> {
     if !nix::unistd::geteuid().is_root() {
         return Some("it needs root, for namespaces, mounts and loop devices".to_owned());
     }
@@ -50,8 +65,15 @@ pub(crate) fn missing() -> Option<String> {
     }
     let image = images::driver();
     if !image.exists() {
-        return Some(format!("{} is not built: make image", image.display()));
+        return Some(format!(
+            "{} is not built: tests/e2e/image builds it",
+            image.display()
+        ));
     }
+    None
+}
+
+fn machine() -> Option<String> {
     let filesystems = std::fs::read_to_string("/proc/filesystems").unwrap_or_default();
     let lacks = |name: &&str| !filesystems.split_whitespace().any(|known| known == *name);
     if let Some(name) = ["overlay", "ext4", "xfs"].iter().find(|name| lacks(name)) {

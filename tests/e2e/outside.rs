@@ -16,7 +16,8 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::common::process::Start;
 use crate::door::{Door, Room};
-use crate::{needs, stay};
+use crate::needs::{self, Lack};
+use crate::{images, stay, worker};
 
 /// By what the inner process knows its directory, and that it is the inner one.
 pub(crate) const INSIDE: &str = "CLUSTER_DIRECTORY";
@@ -29,11 +30,11 @@ const FIRST: &str = r#"exec 9<>"$0/lock"; flock 9; "$@"; exit $?"#;
 
 /// Runs this program again in a place of its own.
 pub(crate) fn enter() -> ExitCode {
-    if let Some(why) = needs::missing() {
-        return skip(&why);
+    if let Some(lack) = needs::missing() {
+        return skip(&lack);
     }
     let directory = directory();
-    let guard = Guard::start(&directory);
+    let guard = Guard::start(&directory, &made());
     let runtime = Builder::new_current_thread().enable_all().build();
     let runtime = runtime.expect("a runtime can be made");
     // On the main thread: the place ends with the thread that starts it.
@@ -65,13 +66,23 @@ async fn run(directory: &Path) -> u8 {
     // What still runs ends with its handle.
 }
 
-fn skip(why: &str) -> ExitCode {
-    if std::env::var_os("CI").is_some_and(|ci| !ci.is_empty()) {
-        println!("the cluster with a kubelet cannot run because {why}, and CI skips nothing");
-        return ExitCode::FAILURE;
+/// CI brings all that can be installed, but no kernel.
+fn skip(lack: &Lack) -> ExitCode {
+    let ci = std::env::var_os("CI").is_some_and(|ci| !ci.is_empty());
+    match lack {
+        Lack::SetUp(why) if ci => {
+            println!("the cluster with a kubelet cannot run because {why}, and CI skips nothing");
+            ExitCode::FAILURE
+        }
+        Lack::SetUp(why) => {
+            println!("SKIPPED: the cluster with a kubelet because {why}");
+            ExitCode::SUCCESS
+        }
+        Lack::Machine(why) => {
+            println!("SKIPPED: the cluster with a kubelet, which cannot be on this machine: {why}");
+            ExitCode::SUCCESS
+        }
     }
-    println!("SKIPPED: the cluster with a kubelet because {why}");
-    ExitCode::SUCCESS
 }
 
 /// Everything of its own: mounts, network, process numbers, name, cgroups stay the machine's.
@@ -97,7 +108,7 @@ fn place(directory: &Path, port: u16) -> Start {
         .env(INSIDE, directory)
         .env("TMPDIR", directory.join("tmp"))
         .env(DOOR, port.to_string());
-    for name in ["CI", "RUST_BACKTRACE", "TERM"] {
+    for name in ["CI", "RUST_BACKTRACE", "TERM", images::OTHER] {
         if let Some(value) = std::env::var_os(name) {
             start = start.env(name, value);
         }
@@ -115,6 +126,17 @@ fn directory() -> PathBuf {
     directory
 }
 
+/// Makes those of the directories that are hidden inside which the machine does not have, so that something can be put over
+/// them; which these are.
+fn made() -> Vec<PathBuf> {
+    let all = worker::HIDDEN.iter().map(PathBuf::from);
+    let missing = all.filter(|path| !path.exists()).collect::<Vec<_>>();
+    for path in &missing {
+        std::fs::create_dir_all(path).expect("root can make directories");
+    }
+    missing
+}
+
 /// The cgroup that all containers of the cluster are below.
 pub(crate) fn cgroup(directory: &Path) -> String {
     let name = directory.file_name().expect("it has a name");
@@ -127,7 +149,7 @@ struct Guard {
 }
 
 impl Guard {
-    fn start(directory: &Path) -> Self {
+    fn start(directory: &Path, made: &[PathBuf]) -> Self {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/e2e/guard");
         #[expect(
             clippy::disallowed_methods,
@@ -140,7 +162,8 @@ impl Guard {
             .arg(script)
             .arg(directory)
             .arg(cgroup(directory))
-            .arg(stay::link());
+            .arg(stay::link())
+            .args(made);
         let mut child = command
             .stdin(Stdio::piped())
             .process_group(0)

@@ -19,6 +19,9 @@ use crate::{images, path};
 /// Where containerd answers. /run is the place's own.
 const SOCKET: &str = "/run/containerd/containerd.sock";
 
+/// What kubelet and the CNI programs write to whatever they are told, and what would stay on the machine.
+pub(crate) const HIDDEN: [&str; 3] = ["/var/lib/cni", "/var/lib/kubelet", "/var/log/containers"];
+
 /// A running node. Dropping it ends both programs; its containers end with the place.
 #[derive(Debug)]
 pub(crate) struct Worker {
@@ -130,6 +133,11 @@ pub(crate) async fn prepare(directory: &Path) {
         std::fs::copy(&file, &copy).expect("the directory can be written");
         bind(&copy, &file).await;
     }
+    for hidden in HIDDEN.map(Path::new) {
+        let own = own.join(hidden.file_name().expect("it has one"));
+        std::fs::create_dir_all(&own).expect("the directory can be written");
+        bind(&own, hidden).await;
+    }
     // By its name does the API server find kubelet.
     let hosts = own.join("hosts");
     let names = format!("127.0.0.1 localhost\n{NODE} {}\n", name());
@@ -205,7 +213,9 @@ state = "/run/containerd"
         "volumePluginDir": of("volume-plugins"),
         "resolvConf": "",
         // What a controller changes in the API is seen sooner.
-        "syncFrequency": "5s",
+        "syncFrequency": "2s",
+        // A volume is neither mounted nor detached before the node's status has said whether it is in use.
+        "nodeStatusUpdateFrequency": "1s",
         "shutdownGracePeriod": "0s",
     });
     write(&of("kubelet.json"), &kubelet.to_string());

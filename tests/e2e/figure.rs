@@ -1,0 +1,266 @@
+//! From the claim to the pod that writes: how long, how much of it is the driver's, beside the same pod without a volume of
+//! ours. `make e2e ARGS=figure`; nothing is asserted but that it happens.
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use std::time::{Duration, SystemTime};
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use tokio::runtime::Builder;
+
+use crate::cluster::Cluster;
+use crate::images;
+use crate::install::{CONTROLLER, NODE};
+use crate::patience::until;
+use crate::plane::NAMESPACE;
+use crate::scene::{Scene, Volume};
+
+/// The argument that asks for it.
+pub(crate) const WORD: &str = "figure";
+/// How often each is done; shown is the median.
+const ROUNDS: usize = 7;
+/// What the cloud takes.
+const CREATE: Duration = Duration::from_millis(500);
+const ATTACH: Duration = Duration::from_secs(2);
+/// The driver's part on the way to a mounted volume, in this order.
+const CALLS: [&str; 4] = [
+    "CreateVolume",
+    "ControllerPublishVolume",
+    "NodeStageVolume",
+    "NodePublishVolume",
+];
+/// Says when it has written, and waits then.
+const WRITE: &str =
+    "echo written > /data/file && sync /data/file && cat /proc/uptime; sleep 2147483647 & wait";
+
+/// When what happened, in seconds after the claim and the pod were asked for.
+#[derive(Debug)]
+struct Round {
+    writes: f64,
+    /// Start and end of each call.
+    calls: BTreeMap<&'static str, (f64, f64)>,
+}
+
+/// Starts a cluster, measures in it, and prints the figures.
+pub(crate) fn run() -> ExitCode {
+    let runtime = Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build();
+    runtime
+        .expect("a runtime can be made")
+        .block_on(Box::pin(measured()));
+    ExitCode::SUCCESS
+}
+
+async fn measured() {
+    let cluster = Cluster::start().await;
+    let delays = json!({"create": CREATE.as_millis().to_string() + "ms", "attach": ATTACH.as_millis().to_string() + "ms"});
+    cluster.cloud.configure(json!({"delays": delays})).await;
+    let scene = Scene::open(&cluster, WORD).await;
+    let (mut without, mut with) = (Vec::new(), Vec::new());
+    // The first of each is slower for all that is done for the first time, and does not count.
+    for number in 0..=ROUNDS {
+        let empty = json!({"name": "data", "emptyDir": {}});
+        without.push(
+            round(&scene, &format!("empty-{number}"), empty, None)
+                .await
+                .writes,
+        );
+        let claim = format!("claim-{number}");
+        let ours = json!({"name": "data", "persistentVolumeClaim": {"claimName": claim}});
+        with.push(round(&scene, &format!("disk-{number}"), ours, Some(&claim)).await);
+    }
+    print!("{}", table(&without[1..], &with[1..]));
+}
+
+/// Asks for a pod with this volume, and for its claim before, and looks when it writes.
+async fn round(scene: &Scene<'_>, name: &str, volume: Value, claim: Option<&str>) -> Round {
+    let mut pod = Scene::shell(name, &["data"]);
+    pod["spec"]["volumes"] = json!([volume]);
+    pod["spec"]["containers"][0]["command"] =
+        json!(["sh", "-c", format!("trap 'exit 0' TERM; {WRITE}")]);
+    let start = Start::now();
+    if let Some(claim) = claim {
+        scene.want(claim, "disk").await;
+    }
+    scene.make("pods", &pod).await;
+    scene.running(name).await;
+    let log = ["logs", "--namespace", &scene.name, name];
+    let writes = until("the pod has written", async || {
+        uptime(&scene.cluster.plane.kubectl(log).await.stdout)
+    })
+    .await;
+    let mut round = Round {
+        writes: writes - start.uptime,
+        calls: BTreeMap::new(),
+    };
+    if let Some(claim) = claim {
+        let volume = scene.bound(claim).await;
+        round.calls = calls(scene.cluster, &volume, start.wall).await;
+        scene.end(name).await;
+        scene.close(&[claim]).await;
+    } else {
+        scene.end(name).await;
+    }
+    round
+}
+
+/// The calls about the volume, by what the driver logs of them.
+async fn calls(
+    cluster: &Cluster,
+    volume: &Volume,
+    start: f64,
+) -> BTreeMap<&'static str, (f64, f64)> {
+    let mut found = BTreeMap::new();
+    for workload in [
+        format!("deployment/{CONTROLLER}"),
+        format!("daemonset/{NODE}"),
+    ] {
+        let args = [
+            "logs",
+            "--namespace",
+            NAMESPACE,
+            "--container",
+            "diskplugin",
+            &workload,
+        ];
+        let said = cluster.plane.kubectl(args).await.stdout;
+        for line in said.lines().filter(|line| line.contains(&volume.disk)) {
+            let Some(method) = CALLS
+                .iter()
+                .find(|method| line.contains(&format!(": {method} done")))
+            else {
+                continue;
+            };
+            let (end, took) = (said_at(line) - start, took(line));
+            found.insert(*method, (end - took, end));
+        }
+    }
+    assert_eq!(
+        found.len(),
+        CALLS.len(),
+        "the driver logs its calls: {found:?}"
+    );
+    found
+}
+
+fn said_at(line: &str) -> f64 {
+    let stamp = line.split_whitespace().next().unwrap_or_default();
+    let stamp: Timestamp = stamp.parse().expect("a line begins with its time");
+    stamp.as_duration().as_secs_f64()
+}
+
+fn took(line: &str) -> f64 {
+    let (_, tail) = line
+        .split_once("elapsed_ms=")
+        .expect("the end of a call says how long it took");
+    let digits = tail
+        .split(|c: char| !c.is_ascii_digit())
+        .next()
+        .unwrap_or_default();
+    let millis: u32 = digits.parse().expect("a number");
+    f64::from(millis) / 1000.0
+}
+
+/// A moment by both clocks, in seconds: pods tell that of the machine's start, and logs that of the wall.
+#[derive(Debug, Clone, Copy)]
+struct Start {
+    uptime: f64,
+    wall: f64,
+}
+
+impl Start {
+    fn now() -> Self {
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the driver's logs have the wall's time"
+        )]
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let text = std::fs::read_to_string("/proc/uptime").expect("this is Linux");
+        Self {
+            uptime: uptime(&text).expect("it is there at once"),
+            wall: since.expect("the clock is right").as_secs_f64(),
+        }
+    }
+}
+
+/// The first number of /proc/uptime.
+fn uptime(text: &str) -> Option<f64> {
+    text.split_whitespace().next()?.parse().ok()
+}
+
+/// All of it, one part a line.
+fn table(without: &[f64], with: &[Round]) -> String {
+    let cloud = |call: &str| match call {
+        "CreateVolume" => CREATE.as_secs_f64(),
+        "ControllerPublishVolume" => ATTACH.as_secs_f64(),
+        _ => 0.0,
+    };
+    let of_all = |part: &dyn Fn(&Round) -> f64| median(with.iter().map(part));
+    let took = |round: &Round, call: &str| {
+        let (start, end) = round.calls[call];
+        end - start - cloud(call)
+    };
+    let (empty, disk) = (
+        median(without.iter().copied()),
+        of_all(&|round| round.writes),
+    );
+    let clouds = CREATE.as_secs_f64() + ATTACH.as_secs_f64();
+    let ours = of_all(&|round| CALLS.iter().map(|call| took(round, call)).sum());
+    let mut lines = vec![
+        format!(
+            "From claim and pod to the first write, seconds, median of {ROUNDS}; {}",
+            image()
+        ),
+        line(0, "on an emptyDir", empty),
+        line(0, "on a new disk", disk) + &format!(", {:.1} times as long", disk / empty),
+        line(0, "beyond the emptyDir", disk - empty),
+        line(1, "the cloud: a disk is made and attached", clouds),
+        line(1, "the driver", ours),
+    ];
+    lines.extend(CALLS.map(|call| line(2, call, of_all(&|round| took(round, call)))));
+    lines.push(line(
+        1,
+        "Kubernetes, beyond what it takes for the emptyDir",
+        disk - empty - clouds - ours,
+    ));
+    let mut before = ("the claim", None);
+    for call in CALLS {
+        let gap = |round: &Round| {
+            round.calls[call].0 - before.1.map_or(0.0, |before| round.calls[before].1)
+        };
+        lines.push(line(2, &format!("{} to {call}", before.0), of_all(&gap)));
+        before = (call, Some(call));
+    }
+    let last = |round: &Round| round.writes - round.calls[CALLS[3]].1;
+    lines.push(line(
+        2,
+        &format!("{} to the write", CALLS[3]),
+        of_all(&last),
+    ));
+    lines.join("\n") + "\n"
+}
+
+/// Whose programs these are.
+fn image() -> String {
+    match std::env::var(images::OTHER) {
+        Ok(path) if !path.is_empty() => format!("the image is {path}"),
+        _ => format!(
+            "the image is of the dev profile ({} names another)",
+            images::OTHER
+        ),
+    }
+}
+
+fn line(depth: usize, what: &str, seconds: f64) -> String {
+    let what = format!("{}{what}", "  ".repeat(depth + 1));
+    format!("{what:<60} {seconds:>7.3}")
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
