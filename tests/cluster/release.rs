@@ -197,6 +197,14 @@ impl Release {
 
 /// A kubeconfig with a token of the ServiceAccount, which has no rights but what the chart gives it.
 async fn kubeconfig(plane: &Plane, namespace: &str, account: &str) -> String {
+    let token = token(plane, namespace, account).await;
+    plane
+        .keys
+        .kubeconfig_in(namespace, account, &plane.server, &token)
+}
+
+/// A token of the ServiceAccount, as kubelet would get it for a pod.
+pub(crate) async fn token(plane: &Plane, namespace: &str, account: &str) -> String {
     let path = core(namespace, &format!("serviceaccounts/{account}/token"));
     let wanted = json!({
         "apiVersion": "authentication.k8s.io/v1",
@@ -204,10 +212,5 @@ async fn kubeconfig(plane: &Plane, namespace: &str, account: &str) -> String {
         "spec": {"expirationSeconds": 86_400},
     });
     let token = plane.api.ask(&path, &wanted).await;
-    plane.keys.kubeconfig_in(
-        namespace,
-        account,
-        &plane.server,
-        text(&token, "/status/token"),
-    )
+    text(&token, "/status/token").to_owned()
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::path::{group, grouped};
 use crate::plane::NAMESPACE;
-use crate::release::{CONTROLLER, NODE};
+use crate::release::{CONTROLLER, KEYS, NODE, token};
 use crate::scene::Scene;
 
 /// Where it is said why rights stay that go unused.
@@ -41,6 +41,21 @@ pub(crate) async fn secrets(scene: &Scene<'_>) {
                 (said.stdout.trim(), said.code),
                 ("no", Some(1)),
                 "{account}: {verb} {resource}: {said:?}"
+            );
+        }
+    }
+    // Whoever got hold of their tokens is refused as well, by the Secret's name and without.
+    for account in [NODE, CONTROLLER] {
+        let token = token(&scene.cluster.plane, NAMESPACE, account).await;
+        for wanted in [&["get", "secrets"][..], &["get", "secret", KEYS]] {
+            let place = ["--namespace", NAMESPACE, "--token", &token];
+            let said = scene.cluster.plane.kubectl(wanted.iter().chain(&place));
+            let said = said.await;
+            let who = format!("system:serviceaccount:{NAMESPACE}:{account}");
+            let refused = said.stderr.contains("Forbidden") && said.stderr.contains(&who);
+            assert!(
+                said.code == Some(1) && refused,
+                "{account}: {wanted:?}: {said:?}"
             );
         }
     }
@@ -175,6 +190,10 @@ fn calls(log: &str) -> Vec<Call> {
         let object = event.get("objectRef")?;
         let part = |name: &str| object[name].as_str().unwrap_or_default().to_owned();
         let agent = event["userAgent"].as_str().unwrap_or_default();
+        // What a scenario tries with their tokens.
+        if agent.starts_with("kubectl/") {
+            return None;
+        }
         let subresource = match object["subresource"].as_str() {
             Some(name) => format!("/{name}"),
             None => String::new(),
