@@ -12,14 +12,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use diskplugin::base::Deadline;
-use diskplugin::host::{
-    Command, Device, Exec, Host, HostError, Linux, Mount, Number, Processes, Roots,
-};
+use diskplugin::host::{Device, Exec, Host, HostError, Linux, Mount, Number, Processes, Roots};
 use diskplugin::model::{Bytes, Filesystem, Fsck, MountFlags, Tuning};
 use diskplugin::node::{
     Access, Error, Expand, Health, Leave, Node, Report, Settings, Stage, Stats, Volume, VolumeStats,
 };
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use shell::{sh, take_down};
+
+#[path = "common/shell.rs"]
+mod shell;
 
 const MIB: u64 = 1 << 20;
 
@@ -30,30 +32,10 @@ fn ample() -> Deadline {
     Deadline::after(Duration::from_secs(60))
 }
 
-/// Runs a command and returns what it printed.
-async fn sh(line: &str) -> String {
-    let command = Command::new("sh").args(["-ec", line]);
-    let output = Processes.run(&command, ample()).await.unwrap();
-    command.success(output).unwrap().stdout.trim().to_owned()
-}
-
 /// Whether this machine can run these tests; aloud when it cannot.
 async fn can_run() -> bool {
-    let probe = "test $(id -u) = 0 && f=$(mktemp) && truncate -s 1M $f && d=$(losetup -f --show $f) \
-         && losetup -d $d && rm $f && command -v mkfs.ext4 mkfs.xfs xfs_io && test -c /dev/fuse";
-    let command = Command::new("sh").args(["-ec", probe]);
-    let reason = match Processes.run(&command, ample()).await {
-        Ok(output) if output.code == Some(0) => return true,
-        Ok(output) => format!(
-            "root, loop devices, FUSE and tools are needed: {}",
-            output.stderr
-        ),
-        Err(error) => error.to_string(),
-    };
-    let ci = std::env::var_os("CI").is_some_and(|value| !value.is_empty());
-    assert!(!ci, "nothing is skipped in CI: {reason}");
-    eprintln!("SKIPPED: node_state because {reason}");
-    false
+    let tools = "command -v mkfs.ext4 mkfs.xfs xfs_io && test -c /dev/fuse";
+    shell::can_run("node_state", tools).await
 }
 
 /// A node with one attached disk. Dropping it takes everything down, also in a panic.
@@ -166,13 +148,7 @@ impl World {
 
 impl Drop for World {
     fn drop(&mut self) {
-        // Best effort: the test may have failed.
-        let _ = umount2(&self.staging(), MntFlags::MNT_DETACH);
-        #[expect(clippy::disallowed_methods, reason = "no runtime waits in a drop")]
-        let _ = std::process::Command::new("losetup")
-            .arg("-d")
-            .arg(self.device())
-            .status();
+        take_down(self.dir.path());
     }
 }
 

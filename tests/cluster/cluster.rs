@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use tokio::sync::Mutex;
 
+use crate::chosen::chosen;
 use crate::cloud;
 use crate::common::fake::Fake;
 use crate::common::process::Start;
@@ -115,17 +116,3 @@ pub(crate) const LEASES: [&str; 4] = [
     "external-resizer-diskplugin-csi-example",
     "external-snapshotter-leader-diskplugin-csi-example",
 ];
-
-fn chosen(text: &str, words: &[String]) -> String {
-    const MOST: usize = 60;
-    const LAST: usize = 8;
-    let lines: Vec<&str> = text.lines().collect();
-    let (before, last) = lines.split_at(lines.len().saturating_sub(LAST));
-    let of_interest = before
-        .iter()
-        .filter(|line| words.iter().any(|word| line.contains(word)));
-    let of_interest: Vec<&str> = of_interest.copied().collect();
-    let cut = of_interest.len().saturating_sub(MOST);
-    let shown = of_interest[cut..].iter().chain(last);
-    shown.map(|line| format!("  {line}\n")).collect()
-}

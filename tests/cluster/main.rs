@@ -12,6 +12,7 @@ mod common;
 
 mod address;
 mod api;
+mod chosen;
 mod cloud;
 mod cluster;
 mod helm;

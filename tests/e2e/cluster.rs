@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use tokio::task::JoinSet;
 
+use crate::chosen::chosen;
 use crate::common::fake::Fake;
 use crate::door::{Door, Room};
 use crate::images;
@@ -115,18 +116,4 @@ fn address(url: &str) -> SocketAddr {
         .trim_end_matches('/')
         .parse()
         .expect("an address and a port")
-}
-
-fn chosen(text: &str, words: &[String]) -> String {
-    const MOST: usize = 60;
-    const LAST: usize = 12;
-    let lines: Vec<&str> = text.lines().collect();
-    let (before, last) = lines.split_at(lines.len().saturating_sub(LAST));
-    let of_interest = before
-        .iter()
-        .filter(|line| words.iter().any(|word| line.contains(word)));
-    let of_interest: Vec<&str> = of_interest.copied().collect();
-    let cut = of_interest.len().saturating_sub(MOST);
-    let shown = of_interest[cut..].iter().chain(last);
-    shown.map(|line| format!("  {line}\n")).collect()
 }

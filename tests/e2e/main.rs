@@ -16,6 +16,8 @@ mod address;
 #[path = "../cluster/api.rs"]
 #[expect(dead_code, reason = "tests/cluster uses the rest")]
 mod api;
+#[path = "../cluster/chosen.rs"]
+mod chosen;
 #[path = "../cluster/cloud.rs"]
 #[expect(dead_code, reason = "tests/cluster uses the rest")]
 mod cloud;

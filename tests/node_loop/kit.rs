@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use diskplugin::base::Deadline;
 use diskplugin::csi::node::Service;
 use diskplugin::csi::proto::node_server::Node as _;
 use diskplugin::csi::proto::volume_capability::access_mode::Mode;
@@ -15,11 +14,13 @@ use diskplugin::csi::proto::{
     CapacityRange, NodeExpandVolumeRequest, NodeGetVolumeStatsRequest, NodePublishVolumeRequest,
     NodeStageVolumeRequest, NodeUnpublishVolumeRequest, NodeUnstageVolumeRequest, VolumeCapability,
 };
-use diskplugin::host::{Command, Exec, Linux, Processes, Roots};
+use diskplugin::host::{Exec, Linux, Processes, Roots};
 use diskplugin::node::{Node, Settings};
 use tonic::{Request, Status};
 
 use crate::loop_device::take_off;
+pub(crate) use crate::shell::sh;
+use crate::shell::take_down;
 
 pub(crate) const MIB: u64 = 1 << 20;
 
@@ -32,29 +33,10 @@ pub(crate) const AMPLE: Duration = Duration::from_secs(60);
 /// Time for what is to be waited for in vain.
 pub(crate) const BRIEF: Duration = Duration::from_secs(2);
 
-/// Runs a command and returns what it printed.
-pub(crate) async fn sh(line: &str) -> String {
-    let command = Command::new("sh").args(["-ec", line]);
-    let deadline = Deadline::after(Duration::from_secs(60));
-    let output = Processes.run(&command, deadline).await.unwrap();
-    command.success(output).unwrap().stdout.trim().to_owned()
-}
-
 /// Whether this machine can run these tests; aloud when it cannot.
 pub(crate) async fn can_run() -> bool {
-    let probe = "test $(id -u) = 0 && f=$(mktemp) && truncate -s 1M $f && d=$(losetup -f --show $f) \
-         && losetup -d $d && rm $f && command -v mkfs.ext4 mkfs.xfs mkfs.btrfs sfdisk";
-    let command = Command::new("sh").args(["-ec", probe]);
-    let deadline = Deadline::after(Duration::from_secs(20));
-    let reason = match Processes.run(&command, deadline).await {
-        Ok(output) if output.code == Some(0) => return true,
-        Ok(output) => format!("root, loop devices and tools are needed: {}", output.stderr),
-        Err(error) => error.to_string(),
-    };
-    let ci = std::env::var_os("CI").is_some_and(|value| !value.is_empty());
-    assert!(!ci, "nothing is skipped in CI: {reason}");
-    eprintln!("SKIPPED: node_loop because {reason}");
-    false
+    let tools = "command -v mkfs.ext4 mkfs.xfs mkfs.btrfs sfdisk";
+    crate::shell::can_run("node_loop", tools).await
 }
 
 /// A machine with one attached disk. Dropping it takes everything down, also in a panic.
@@ -261,22 +243,8 @@ impl World {
 }
 
 impl Drop for World {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "a destructor has no runtime to await in"
-    )]
     fn drop(&mut self) {
-        let dir = self.dir.path().display();
-        let script = format!(
-            "for m in $(awk '$5 ~ \"^{dir}/\" {{print $5}}' /proc/self/mountinfo | sort -r); do umount $m; done
-             for d in $(losetup -n -l -O NAME,BACK-FILE | awk '$2 ~ \"^{dir}/\" {{print $1}}'); do blockdev --setrw $d; losetup -d $d; done"
-        );
-        let status = std::process::Command::new("sh")
-            .args(["-c", &script])
-            .status();
-        if !status.is_ok_and(|status| status.success()) {
-            eprintln!("cannot take down {dir}");
-        }
+        take_down(self.dir.path());
     }
 }
 

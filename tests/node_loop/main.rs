@@ -11,5 +11,7 @@ mod life;
 mod loop_device;
 mod mark;
 mod publish;
+#[path = "../common/shell.rs"]
+mod shell;
 mod stage;
 mod stats;

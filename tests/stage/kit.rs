@@ -8,11 +8,13 @@ use std::time::Duration;
 
 use diskplugin::base::Deadline;
 use diskplugin::base::chain::chain;
-use diskplugin::host::{Command, Exec, Linux, Processes, Roots};
+use diskplugin::host::{Exec, Linux, Processes, Roots};
 use diskplugin::model::{Filesystem, MountFlags, Tuning};
 use diskplugin::node::{self, Access, Leave, Node, Settings, Stage, Volume};
 
 use crate::loop_device::take_off;
+pub(crate) use crate::shell::sh;
+use crate::shell::take_down;
 
 pub(crate) const MIB: u64 = 1 << 20;
 
@@ -22,28 +24,10 @@ pub(crate) const SIZE: u64 = 320 * MIB;
 /// Time that suffices on a busy machine, too.
 pub(crate) const AMPLE: Duration = Duration::from_secs(300);
 
-/// Runs a line of shell and returns what it printed.
-pub(crate) async fn sh(line: &str) -> String {
-    let command = Command::new("sh").args(["-ec", line]);
-    let output = Processes.run(&command, Deadline::after(AMPLE)).await;
-    let output = command.success(output.unwrap()).unwrap();
-    output.stdout.trim().to_owned()
-}
-
 /// Whether this machine can run these tests; aloud when it cannot.
 pub(crate) async fn can_run() -> bool {
-    let probe = "test $(id -u) = 0 && f=$(mktemp) && truncate -s 1M $f && d=$(losetup -f --show $f) \
-         && losetup -d $d && rm $f && command -v strace mkfs.ext4 mkfs.xfs mkfs.btrfs debugfs xfs_db";
-    let command = Command::new("sh").args(["-ec", probe]);
-    let reason = match Processes.run(&command, Deadline::after(AMPLE)).await {
-        Ok(output) if output.code == Some(0) => return true,
-        Ok(output) => format!("root, loop devices and tools are needed: {}", output.stderr),
-        Err(error) => error.to_string(),
-    };
-    let ci = std::env::var_os("CI").is_some_and(|value| !value.is_empty());
-    assert!(!ci, "nothing is skipped in CI: {reason}");
-    eprintln!("SKIPPED: stage because {reason}");
-    false
+    let tools = "command -v strace mkfs.ext4 mkfs.xfs mkfs.btrfs debugfs xfs_db";
+    crate::shell::can_run("stage", tools).await
 }
 
 /// Dropping it takes everything down, also in a panic.
@@ -189,21 +173,7 @@ pub(crate) fn is_mounted(path: &Path) -> bool {
 }
 
 impl Drop for World {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "a destructor has no runtime to await in"
-    )]
     fn drop(&mut self) {
-        let dir = self.dir.path().display();
-        let script = format!(
-            "for m in $(awk '$5 ~ \"^{dir}/\" {{print $5}}' /proc/self/mountinfo | sort -r); do umount $m; done
-             for d in $(losetup -n -l -O NAME,BACK-FILE | awk '$2 ~ \"^{dir}/\" {{print $1}}'); do blockdev --setrw $d; losetup -d $d; done"
-        );
-        let status = std::process::Command::new("sh")
-            .args(["-c", &script])
-            .status();
-        if !status.is_ok_and(|status| status.success()) {
-            eprintln!("cannot take down {dir}");
-        }
+        take_down(self.dir.path());
     }
 }

@@ -10,3 +10,5 @@ mod kit;
 #[path = "../common/loop_device.rs"]
 mod loop_device;
 mod never_blank;
+#[path = "../common/shell.rs"]
+mod shell;
