@@ -94,16 +94,17 @@ fn restrict(target: &Path, flags: MountFlags) -> Vec<Step> {
 
 fn publish_block(read_only: bool, seen: &PublishSeen) -> Plan {
     let device = &seen.device;
-    // A read-only mount does not keep anybody from writing to a device through its node, so the
-    // device itself is made read-only; that cannot differ between targets.
-    if let Some(other) = seen.others.iter().find(|m| m.is_read_only() != read_only) {
-        return Err(Refusal::MixedAccess {
-            found: word(other.is_read_only()),
-            at: other.point.display().to_string(),
-        });
-    }
     let mut steps = Vec::new();
+    // A read-only mount does not keep anybody from writing to a device through its node, so the
+    // device itself is made read-only, before it is bound anywhere; that cannot differ between targets.
+    // What the mounts say does not count: kubelet binds each target to a further place of its own, always writable.
     if device.read_only != read_only {
+        if let Some(other) = seen.others.first() {
+            return Err(Refusal::MixedAccess {
+                found: word(device.read_only),
+                at: other.point.display().to_string(),
+            });
+        }
         steps.push(Step::SetDeviceReadOnly(read_only));
     }
     let target = seen.target.path.clone();

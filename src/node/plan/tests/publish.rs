@@ -76,6 +76,30 @@ fn a_device_is_published_one_way_at_a_time() {
     assert!(plan(&seen, false).is_ok());
 }
 
+/// kubelet binds the target to a place of its own, and its mount(8) leaves "ro" out there.
+#[test]
+fn a_read_only_device_is_published_again_and_elsewhere_however_others_have_bound_it() {
+    let mut seen = published(spot("/target", Entry::Missing, None), None);
+    seen.device.read_only = true;
+    seen.others = vec![
+        mount_of(&seen.device, "/publish/one", "ro"),
+        mount_of(&seen.device, "/dev/one", "rw"),
+    ];
+    let plan = |seen: &PublishSeen, ro| publish(wanted(&Access::Block, ro), false, seen);
+    assert_eq!(
+        names(&plan(&seen, true).unwrap()),
+        ["touch", "bind-device", "remount-ro"]
+    );
+    let writable = plan(&seen, false).unwrap_err();
+    assert_eq!(
+        writable.to_string(),
+        "the device is published read-only at /publish/one, and a device is one or the other as a whole"
+    );
+    let mount = mount_of(&seen.device, "/target", "ro");
+    seen.target = spot("/target", Entry::Block(seen.device.number), Some(mount));
+    assert_eq!(plan(&seen, true), Ok(Vec::new()));
+}
+
 #[test]
 fn a_target_gets_the_flags_that_staging_has_not() {
     let access = Access::Mount {
