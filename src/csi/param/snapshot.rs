@@ -9,7 +9,8 @@ use super::{SIDECARS, strip_prefix};
 use crate::model::{Tags, tag as rules};
 
 const ALLOWED: &str = "retentionDays, resourceGroupId, snapshotTags/<key> and csi.storage.k8s.io/*";
-const ALLOWED_FOR_GROUPS: &str = "resourceGroupId, snapshotTags/<key> and csi.storage.k8s.io/*";
+const ALLOWED_FOR_GROUPS: &str =
+    "resourceGroupId, deletionPolicy, snapshotTags/<key> and csi.storage.k8s.io/*";
 
 /// Before the key of a tag, in lower case.
 const TAGS: &str = "snapshottags/";
@@ -48,7 +49,8 @@ impl SnapshotClass {
     }
 
     /// Reads the parameters of a VolumeGroupSnapshotClass, which has no `retentionDays`: the cloud
-    /// keeps groups until they are deleted.
+    /// keeps groups until they are deleted. Kubernetes' own storage suite repeats the class's
+    /// `deletionPolicy` among them; who keeps the group is the snapshotter's matter.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` naming key, value and what is allowed.
@@ -82,6 +84,7 @@ impl SnapshotClass {
                 "resourcegroupid" => {
                     class.resource_group = Some(value.to_owned()).filter(|id| !id.is_empty());
                 }
+                "deletionpolicy" if group => policy(key, value)?,
                 _ => {
                     let allowed = if group { ALLOWED_FOR_GROUPS } else { ALLOWED };
                     return Err(Status::invalid_argument(format!(
@@ -110,6 +113,13 @@ fn days(key: &str, value: &str) -> Result<u32, Status> {
         return Err(refuse(key, value, RULE));
     }
     Ok(days)
+}
+
+fn policy(key: &str, value: &str) -> Result<(), Status> {
+    match value {
+        "Delete" | "Retain" => Ok(()),
+        _ => Err(refuse(key, value, "Delete or Retain")),
+    }
 }
 
 /// Names of Kubernetes may be longer than a tag's value.
@@ -194,6 +204,18 @@ mod tests {
             ],
         );
         assert_eq!(class.unwrap().tags.len(), 1);
+    }
+
+    #[test]
+    fn a_group_may_repeat_the_policy_of_its_class_and_nothing_else() {
+        for policy in ["Delete", "Retain"] {
+            let class = of(SnapshotClass::read_of_group, &[("deletionPolicy", policy)]);
+            assert_eq!(class.unwrap(), SnapshotClass::default());
+        }
+        let refused = of(SnapshotClass::read_of_group, &[("deletionPolicy", "keep")]);
+        assert!(refused.unwrap_err().contains("\"keep\""));
+        let refused = of(SnapshotClass::read, &[("deletionPolicy", "Delete")]).unwrap_err();
+        assert!(refused.contains("unknown parameter"), "{refused}");
     }
 
     #[test]
