@@ -1,17 +1,18 @@
 # What a person or the CI types. Each target brings along what it needs (scripts/setup).
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo cluster test test-host logged steps e2e sanity image image-check chart bench
+.PHONY: help setup demo cluster test test-host logged steps e2e e2e-upstream sanity image image-check chart bench
 
 SHELL := /bin/bash
 SANITY := tests/tools/bin/csi-sanity
 HELM := tests/helm/bin/helm
 CLUSTER := tests/cluster/bin/kube
+SUITE := tests/cluster/bin/upstream.test
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 ARCH ?= $(if $(filter aarch64,$(shell uname -m)),arm64,amd64)
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## Install what is missing for everything below; needs root only then
 	scripts/setup test
@@ -30,6 +31,10 @@ cluster: ## Bring up a Kubernetes with a kubelet and the driver on this machine,
 e2e: ## Test the driver in that Kubernetes: pods on volumes, and what can happen to them (ARGS=… are handed on)
 	scripts/setup cluster
 	tests/e2e/run $(ARGS)
+
+e2e-upstream: ## Run Kubernetes' own storage suite there (ARGS=REGEX runs the specs of such names)
+	scripts/setup cluster
+	tests/e2e/run upstream $(ARGS)
 
 test: logged ## Run everything: style, lints, tests, guests with hot-plugged disks, Kubernetes without and with a kubelet, the demo, the vendor's SDKs, csi-sanity, the image
 
@@ -98,9 +103,15 @@ $(HELM): tests/helm/go.mod tests/helm/go.sum tests/helm/strict/main.go
 	cd tests/helm && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o bin/ helm.sh/helm/v4/cmd/helm ./strict
 	@touch $@
 
+# Kubernetes' own storage suite, what runs its specs side by side, and what runs in their pods.
+$(SUITE): tests/cluster/go/go.mod tests/cluster/go/go.sum $(wildcard tests/cluster/go/upstream/*.go)
+	cd tests/cluster/go && CGO_ENABLED=0 go build -trimpath -o ../bin/ -ldflags '-s -w' \
+		github.com/onsi/ginkgo/v2/ginkgo k8s.io/kubernetes/test/images/agnhost
+	cd tests/cluster/go && CGO_ENABLED=0 go test -c -trimpath -o ../bin/upstream.test -ldflags '-s -w' ./upstream
+
 # Kubernetes itself is one file; without a version in it kubectl would not talk to it. The CRDs are the module's own.
 $(CLUSTER): VERSION := k8s.io/component-base/version.git
-$(CLUSTER): tests/cluster/go/go.mod tests/cluster/go/go.sum $(wildcard tests/cluster/go/*.go tests/cluster/go/*/*.go)
+$(CLUSTER): tests/cluster/go/go.mod tests/cluster/go/go.sum $(wildcard tests/cluster/go/*.go tests/cluster/go/kube/*.go)
 	cd tests/cluster/go && CGO_ENABLED=0 go build -trimpath -o ../bin/ \
 		-ldflags '-s -w -X $(VERSION)Version=v1.36.3 -X $(VERSION)Major=1 -X $(VERSION)Minor=36' ./kube tool
 	rm -rf tests/cluster/bin/crd && mkdir tests/cluster/bin/crd

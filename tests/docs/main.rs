@@ -15,6 +15,7 @@ mod page;
 mod play;
 mod policies;
 mod script;
+mod upstream;
 mod use_cases;
 
 /// Fails with one line for each complaint.

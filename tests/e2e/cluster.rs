@@ -102,6 +102,8 @@ async fn cloud(directory: &Path) -> Fake {
         "--detach-delay=500ms",
         "--snapshot-delay=1s",
         "--back-with=loop",
+        // More than this type takes: the specs of the storage suite that run at once must not wait for each other.
+        "--disk-quantity=33",
         &format!("--device-dir={}", devices.display()),
     ])
     .await;

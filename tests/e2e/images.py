@@ -1,9 +1,10 @@
 """Packs programs into one archive of container images, as `docker save` writes them:
 
-    images.py OUT BUSYBOX NAME=PROGRAM...
+    images.py OUT BUSYBOX NAME=PROGRAM... NAME+PROGRAM... NAME^PROGRAM... NAME...
 
-A program is the only file of its image. From busybox come the image of pods that type commands, and that of the
-container that holds a pod's namespaces. What is there already and not older than the programs stays.
+A program after `=` is the only file of its image. After `+` it is beside what can be typed, after `^` it is in the place of busybox's
+of that name, with the libraries that it needs. From busybox come the image of pods that type commands, which a NAME alone gives one
+more name, and that of the container that holds a pod's namespaces. What is there already and not older than the programs stays.
 """
 
 import hashlib
@@ -11,6 +12,7 @@ import io
 import json
 import os
 import platform
+import re
 import subprocess
 import sys
 import tarfile
@@ -47,6 +49,13 @@ def applets(busybox: Path) -> list[str]:
     return [name for name in done.stdout.split() if name != "busybox"]
 
 
+def libraries(program: str) -> dict[str, bytes]:
+    """What the machine's linker would load for it."""
+    done = subprocess.run(["ldd", program], check=True, capture_output=True, text=True)
+    paths = re.findall(r"(/\S+) \(0x", done.stdout)
+    return {path.lstrip("/"): Path(path).read_bytes() for path in paths}
+
+
 def write(out: Path, images: list[tuple[str, list[str], bytes]]) -> None:
     """Writes the images, each a name, its command and its layer."""
     arch = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
@@ -73,25 +82,44 @@ def write(out: Path, images: list[tuple[str, list[str], bytes]]) -> None:
     new.rename(out)
 
 
+def shell(busybox: Path) -> tuple[dict[str, bytes], dict[str, str], dict[str, int]]:
+    """Files, links and folders of an image in which commands can be typed."""
+    users = {"etc/passwd": b"root:x:0:0:root:/:/bin/sh\n", "etc/group": b"root:x:0:\n"}
+    links = {f"bin/{name}": "busybox" for name in applets(busybox)}
+    folders = {name: 0o755 for name in ("bin", "dev", "etc", "proc", "root", "sys")} | {"tmp": 0o1777}
+    return {"bin/busybox": busybox.read_bytes(), **users}, links, folders
+
+
 def main() -> None:
     out, busybox = Path(sys.argv[1]), Path(sys.argv[2])
-    programs = [(name, Path(file)) for name, file in (word.rsplit("=", 1) for word in sys.argv[3:])]
+    # Each a name, what is between, and a program.
+    wanted = [re.fullmatch("([^=+^]+)([=+^]?)(.*)", word).groups() for word in sys.argv[3:]]
     # The names count too: they carry the versions.
     stamp = out.with_suffix(".list")
     words = "\n".join(sys.argv[2:])
-    sources = [busybox, Path(__file__), *(file for _, file in programs)]
+    sources = [busybox, Path(__file__), *(Path(file) for _, _, file in wanted if file)]
     newest = max(file.stat().st_mtime for file in sources)
     if out.exists() and stamp.exists() and stamp.read_text() == words and out.stat().st_mtime >= newest:
         return
     out.parent.mkdir(parents=True, exist_ok=True)
-    shell = layer(
-        {"bin/busybox": busybox.read_bytes(), "etc/passwd": b"root:x:0:0:root:/:/bin/sh\n", "etc/group": b"root:x:0:\n"},
-        {f"bin/{name}": "busybox" for name in applets(busybox)},
-        {"bin": 0o755, "dev": 0o755, "etc": 0o755, "proc": 0o755, "root": 0o755, "sys": 0o755, "tmp": 0o1777},
-    )
-    images = [(SHELL, [], shell), (PAUSE, FOREVER, shell)]
-    for name, file in programs:
-        images.append((name, [f"/{file.name}"], layer({file.name: file.read_bytes()}, {}, {"tmp": 0o1777})))
+    files, links, folders = shell(busybox)
+    tree = layer(files, links, folders)
+    images = [(SHELL, [], tree), (PAUSE, FOREVER, tree)]
+    for name, how, file in wanted:
+        program = {Path(file).name: Path(file).read_bytes()} if file else {}
+        entry = [f"/{name}" for name in program]
+        match how:
+            case "":
+                images.append((name, [], tree))
+            case "+":
+                images.append((name, entry, layer(files | program, links, folders)))
+            case "^":
+                replaced = f"bin/{Path(file).name}"
+                others = {link: to for link, to in links.items() if link != replaced}
+                own = {replaced: Path(file).read_bytes()} | libraries(file)
+                images.append((name, [], layer(files | own, others, folders)))
+            case _:
+                images.append((name, entry, layer(program, {}, {"tmp": 0o1777})))
     write(out, images)
     stamp.write_text(words)
 

@@ -44,6 +44,24 @@ pub(crate) async fn pack() -> [PathBuf; 2] {
     [out, driver()]
 }
 
+/// The archive of what the pods of Kubernetes' own storage suite run, under the names that it has for them.
+pub(crate) async fn upstream() -> PathBuf {
+    const NAMES: &str = "registry.k8s.io/e2e-test-images";
+    let out = target().join("e2e/upstream.tar");
+    let script = root().join("tests/e2e/images.py").display().to_string();
+    let start = Start::tied("python3").args(["-B", &script, &out.display().to_string(), BUSYBOX]);
+    let agnhost = built("agnhost");
+    succeed(start.args([
+        format!("{NAMES}/agnhost:2.63.0+{}", agnhost.display()),
+        // Nothing but commands is asked of this.
+        format!("{NAMES}/nginx:1.15-4"),
+        // Nor of this, except that its dd writes past the cache.
+        format!("{NAMES}/glibc-dns-testing:2.0.0^/bin/dd"),
+    ]))
+    .await;
+    out
+}
+
 /// Names another archive than that of `tests/e2e/image`, such as what `make image` has left.
 pub(crate) const OTHER: &str = "DRIVER_IMAGE";
 

@@ -2,7 +2,8 @@
 //! chart, and pods use its volumes, which are loop devices behind the fake cloud.
 //!
 //! All scenarios share one cluster; those that disturb others come after the others, one at a time. With the argument
-//! `stay` the cluster is there for a person, until Ctrl-C; with `figure` it is measured. Needs what `scripts/setup cluster` brings, and root.
+//! `stay` the cluster is there for a person, until Ctrl-C; with `figure` it is measured, with `upstream` Kubernetes' own
+//! storage suite runs on it. Needs what `scripts/setup cluster` brings, and root.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -53,8 +54,10 @@ mod install;
 mod needs;
 mod network;
 mod outside;
+mod report;
 mod scene;
 mod stay;
+mod upstream;
 mod worker;
 
 mod disturb;
@@ -69,6 +72,7 @@ fn main() -> std::process::ExitCode {
     match std::env::args().nth(1).as_deref() {
         Some(stay::WORD) => return stay::run(),
         Some(figure::WORD) => return figure::run(),
+        Some(upstream::WORD) => return upstream::run(),
         _ => {}
     }
     let together = suite::scenarios![
@@ -82,6 +86,7 @@ fn main() -> std::process::ExitCode {
         "once" => share::once,
     ];
     let alone = suite::scenarios![
+        "upstream" => upstream::chosen,
         "kubelet" => disturb::kubelet_restarted,
         "upgraded" => disturb::upgraded,
         "killed" => disturb::killed_in_mid_stage,

@@ -56,7 +56,13 @@ fn set_up() -> Option<String> {
         ));
     }
     let helm = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/helm/bin/helm");
-    let wanted = [built("kube"), built("csi-provisioner"), built("crd"), helm];
+    let wanted = [
+        built("kube"),
+        built("csi-provisioner"),
+        built("crd"),
+        built("upstream.test"),
+        helm,
+    ];
     if let Some(missing) = wanted.iter().find(|path| !path.exists()) {
         return Some(format!(
             "{} is not built: scripts/setup cluster builds it, or says why not",

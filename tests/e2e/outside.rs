@@ -108,7 +108,7 @@ fn place(directory: &Path, port: u16) -> Start {
         .env(INSIDE, directory)
         .env("TMPDIR", directory.join("tmp"))
         .env(DOOR, port.to_string());
-    for name in ["CI", "RUST_BACKTRACE", "TERM", images::OTHER] {
+    for name in ["CI", "RUST_BACKTRACE", "TERM", "UPDATE", images::OTHER] {
         if let Some(value) = std::env::var_os(name) {
             start = start.env(name, value);
         }
