@@ -12,13 +12,16 @@ use crate::plane::NAMESPACE;
 
 /// The kubelet of the one node that has one.
 pub(crate) const WORKER: &str = "system:node:worker";
+/// That of a second one.
+pub(crate) const SECOND_WORKER: &str = "system:node:second";
 /// Where pods find the API server: the first address of the services' range.
 pub(crate) const SERVICE: Ipv4Addr = Ipv4Addr::new(10, 96, 0, 1);
 
 /// Users that the API server knows by a token, and the group that gives them their rights.
-const USERS: [(&str, &str); 4] = [
+const USERS: [(&str, &str); 5] = [
     ("admin", "system:masters"),
     (WORKER, "system:nodes"),
+    (SECOND_WORKER, "system:nodes"),
     ("system:kube-controller-manager", ""),
     ("system:kube-scheduler", ""),
 ];

@@ -4,11 +4,12 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
+use tokio::sync::OnceCell;
 use tokio::task::JoinSet;
 
 use crate::chosen::chosen;
 use crate::common::fake::Fake;
-use crate::door::{Door, Room};
+use crate::door::{Door, Rename, Room};
 use crate::images;
 use crate::install;
 use crate::keys::SERVICE;
@@ -19,8 +20,13 @@ use crate::worker::{self, Worker};
 
 /// The instance that the node is.
 pub(crate) const INSTANCE: &str = "i-worker";
-/// Its type.
+/// That of a second one.
+pub(crate) const SECOND_INSTANCE: &str = "i-second";
+/// Their type.
 pub(crate) const TYPE: &str = "ecs.g8i.large";
+
+/// Where both are.
+const ZONE: &str = "cn-beijing-b";
 
 /// A cluster with the driver in it. Dropping it ends everything that is not a container.
 #[derive(Debug)]
@@ -28,6 +34,8 @@ pub(crate) struct Cluster {
     pub(crate) plane: Plane,
     pub(crate) cloud: Fake,
     pub(crate) worker: Worker,
+    /// The second one, where a scenario wanted it.
+    pub(crate) second: OnceCell<Worker>,
     _doors: JoinSet<()>,
 }
 
@@ -43,16 +51,24 @@ impl Cluster {
         // Instead of kube-proxy: pods need no other service.
         for (door, room) in [
             (Door::tcp((SERVICE, 443).into()).await, &plane.server),
-            (Door::tcp(CLOUD).await, &cloud.url),
             (Door::socket(&directory.join(SOCKET)), &plane.server),
         ] {
             doors.spawn(door.lead(Room::Tcp(address(room))));
         }
+        // The metadata of an instance are by one path for all that the chart is told.
+        let second = Rename {
+            of: |address| network::SECOND.has_pod(address),
+            from: "/imds/i-worker/",
+            to: "/imds/i-second/",
+        };
+        let door = Door::tcp(CLOUD).await;
+        doors.spawn(door.lead_with(Room::Tcp(address(&cloud.url)), Some(second)));
         let worker = Worker::start(&directory, &outside::cgroup(&directory), &plane);
         let cluster = Self {
             plane,
             cloud,
             worker,
+            second: OnceCell::new(),
             _doors: doors,
         };
         for archive in &archives {
@@ -64,6 +80,22 @@ impl Cluster {
         cluster
     }
 
+    /// Adds a second node, and waits until the driver is there too.
+    pub(crate) async fn grow(&self) -> &Worker {
+        let order = json!({"op": "add", "id": SECOND_INSTANCE, "zone": ZONE, "type": TYPE});
+        self.cloud.instance(order).await;
+        let directory = &self.worker.directory;
+        let worker = Worker::second(directory, &outside::cgroup(directory), &self.plane).await;
+        for archive in &images::pack().await {
+            worker.import(archive).await;
+        }
+        worker.ready(&self.plane).await;
+        assert!(self.second.set(worker).is_ok(), "there is one already");
+        let worker = self.second.get().expect("it was just put there");
+        install::registered(self, worker.name).await;
+        worker
+    }
+
     /// Where the fake cloud has its disks and its links to devices. It is below what the node plugin sees of the
     /// machine.
     pub(crate) fn devices(&self) -> PathBuf {
@@ -73,7 +105,12 @@ impl Cluster {
     /// What the parts said that work on volumes.
     pub(crate) async fn said(&self, words: &[String]) -> String {
         let mut all = self.plane.said().await;
-        all.extend(self.worker.said().await);
+        for worker in [Some(&self.worker), self.second.get()]
+            .into_iter()
+            .flatten()
+        {
+            all.extend(worker.said().await);
+        }
         all.extend(install::said(self).await);
         let parts = all
             .iter()
@@ -107,7 +144,7 @@ async fn cloud(directory: &Path) -> Fake {
         &format!("--device-dir={}", devices.display()),
     ])
     .await;
-    let order = json!({"op": "add", "id": INSTANCE, "zone": "cn-beijing-b", "type": TYPE});
+    let order = json!({"op": "add", "id": INSTANCE, "zone": ZONE, "type": TYPE});
     cloud.instance(order).await;
     cloud
 }

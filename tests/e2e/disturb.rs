@@ -8,6 +8,7 @@ use nix::unistd::Pid;
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
+use crate::api::Api;
 use crate::command::succeed;
 use crate::common::process::Ended;
 use crate::install::{self, DRIVER, NAME, NODE};
@@ -15,7 +16,7 @@ use crate::path::{core, grouped, storage};
 use crate::patience::{PATIENCE, until};
 use crate::plane::NAMESPACE;
 use crate::scene::Scene;
-use crate::worker;
+use crate::worker::Worker;
 
 /// What a pod runs that writes all the time, and how one sees that nothing was lost.
 const WRITE: &str = "sh -c 'i=0; while :; do i=$((i+1)); echo $i >> /data/log || echo $i >> /tmp/failed; \
@@ -108,20 +109,11 @@ pub(crate) async fn uninstalled(scene: &Scene<'_>) {
     scene.close(&["data"]).await;
     succeed(install::helm(cluster, &["uninstall", NAME, "--wait"])).await;
     let api = &cluster.plane.api;
-    until("kubelet knows the driver no more", async || {
-        let node = api
-            .get(&storage(&format!("csinodes/{}", worker::name())))
-            .await?;
-        let drivers = node["spec"]["drivers"]
-            .as_array()
-            .cloned()
-            .unwrap_or_default();
-        drivers
-            .iter()
-            .all(|driver| driver["name"] != DRIVER)
-            .then_some(())
-    })
-    .await;
+    let workers = [Some(&cluster.worker), cluster.second.get()];
+    let workers: Vec<&Worker> = workers.into_iter().flatten().collect();
+    for worker in &workers {
+        forgotten(api, worker.name).await;
+    }
     until("its pods are gone", async || {
         api.list(&core(NAMESPACE, "pods"))
             .await
@@ -143,22 +135,46 @@ pub(crate) async fn uninstalled(scene: &Scene<'_>) {
             .count(),
         0
     );
-    let kubelet = cluster.worker.kubelet_dir();
-    let sockets = std::fs::read_dir(kubelet.join("plugins_registry")).unwrap();
-    assert_eq!(sockets.count(), 0, "a socket of registration is left");
-    let socket = kubelet.join("plugins").join(DRIVER).join("csi.sock");
-    assert!(!socket.exists(), "{} is left", socket.display());
-    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
-    let left: Vec<&str> = mounts
-        .lines()
-        .filter(|line| line.contains("kubernetes.io~csi") || line.contains("kubernetes.io/csi"))
-        .collect();
-    assert_eq!(left, [""; 0], "mounts are left");
+    for worker in &workers {
+        clean(worker);
+    }
     assert_eq!(
         loops(&cluster.worker.directory),
         [""; 0],
         "loop devices are left"
     );
+}
+
+/// Waits until the node's kubelet knows the driver no more.
+async fn forgotten(api: &Api, node: &str) {
+    until(
+        &format!("the kubelet of {node} knows no driver"),
+        async || {
+            let node = api.get(&storage(&format!("csinodes/{node}"))).await?;
+            let drivers = node["spec"]["drivers"].as_array();
+            drivers
+                .into_iter()
+                .flatten()
+                .all(|driver| driver["name"] != DRIVER)
+                .then_some(())
+        },
+    )
+    .await;
+}
+
+/// The driver has left neither socket nor mount on the node.
+fn clean(worker: &Worker) {
+    let kubelet = worker.own_kubelet_dir();
+    let sockets = std::fs::read_dir(kubelet.join("plugins_registry")).unwrap();
+    assert_eq!(sockets.count(), 0, "a socket of registration is left");
+    let socket = kubelet.join("plugins").join(DRIVER).join("csi.sock");
+    assert!(!socket.exists(), "{} is left", socket.display());
+    let mounts = worker.mounts();
+    let left: Vec<&str> = mounts
+        .lines()
+        .filter(|line| line.contains("kubernetes.io~csi") || line.contains("kubernetes.io/csi"))
+        .collect();
+    assert_eq!(left, [""; 0], "mounts are left on {}", worker.name);
 }
 
 /// The system disks of instances are the cloud's.

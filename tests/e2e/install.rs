@@ -12,7 +12,6 @@ use crate::network::CLOUD;
 use crate::path::{core, grouped, storage};
 use crate::patience::until;
 use crate::plane::NAMESPACE;
-use crate::worker;
 
 /// What the release is called.
 pub(crate) const NAME: &str = "e2e";
@@ -103,38 +102,41 @@ pub(crate) async fn ready(cluster: &Cluster) {
         (now && status["updatedNumberScheduled"] == 1 && status["numberReady"] == 1).then_some(())
     })
     .await;
-    registered(cluster).await;
+    registered(cluster, cluster.worker.name).await;
 }
 
-/// Waits until kubelet has told of the driver.
-pub(crate) async fn registered(cluster: &Cluster) -> Value {
-    let path = storage(&format!("csinodes/{}", worker::name()));
-    until("kubelet knows the driver", async || {
-        let node = cluster.plane.api.get(&path).await?;
-        let drivers = node["spec"]["drivers"].as_array()?.iter();
-        let mut ours = drivers.filter(|driver| driver["name"] == DRIVER);
-        ours.next().cloned()
-    })
+/// Waits until the kubelet of this node has told of the driver.
+pub(crate) async fn registered(cluster: &Cluster, node: &str) -> Value {
+    let path = storage(&format!("csinodes/{node}"));
+    until(
+        &format!("the kubelet of {node} knows the driver"),
+        async || {
+            let node = cluster.plane.api.get(&path).await?;
+            let drivers = node["spec"]["drivers"].as_array()?.iter();
+            let mut ours = drivers.filter(|driver| driver["name"] == DRIVER);
+            ours.next().cloned()
+        },
+    )
     .await
 }
 
 /// What the release's containers log, and what happened to its pods.
 pub(crate) async fn said(cluster: &Cluster) -> Vec<(String, String)> {
     let mut all = Vec::new();
-    for workload in [
-        format!("deployment/{CONTROLLER}"),
-        format!("daemonset/{NODE}"),
-    ] {
+    for component in ["controller", "node"] {
+        let selector = format!("--selector=app.kubernetes.io/component={component}");
         let args = [
             "logs",
             "--namespace",
             NAMESPACE,
             "--all-containers",
             "--prefix",
-            &workload,
+            "--tail=-1",
+            "--max-log-requests=20",
+            &selector,
         ];
         let ended = cluster.plane.kubectl(args).await;
-        all.push((workload, ended.stdout + &ended.stderr));
+        all.push((component.to_owned(), ended.stdout + &ended.stderr));
     }
     for args in [
         ["get", "pods", "--all-namespaces", "--output=wide"],

@@ -6,7 +6,8 @@ use crate::path::{core, grouped};
 use crate::patience::until;
 use crate::scene::{Scene, text};
 
-const CLAIM: &str = "data-db-0";
+/// What the StatefulSet claims.
+pub(crate) const CLAIM: &str = "data-db-0";
 
 /// A StatefulSet, as a database is one: it writes, its pod goes and comes, its container is killed, its volume grows
 /// while it is used, a snapshot of it becomes another volume with the same in it.
@@ -15,14 +16,9 @@ pub(crate) async fn database(scene: &Scene<'_>) {
     scene.api.create(&sets, &stateful_set()).await;
     scene.running("db-0").await;
     let volume = scene.bound(CLAIM).await;
-    scene
-        .sh(
-            "db-0",
-            "seq 1 100000 > /data/rows && sha256sum /data/rows > /data/sum && sync",
-        )
-        .await;
+    write(scene, "db-0").await;
 
-    // Its pod goes, and comes back elsewhere for all that Kubernetes knows: the disk was detached before.
+    // Its pod goes, and comes back when the disk was detached.
     let first = scene.running("db-0").await;
     scale(scene, 0).await;
     scene.detached(&volume).await;
@@ -111,8 +107,14 @@ pub(crate) async fn database(scene: &Scene<'_>) {
     scene.close(&[CLAIM]).await;
 }
 
+/// Writes what `intact` looks for.
+pub(crate) async fn write(scene: &Scene<'_>, pod: &str) {
+    let write = "seq 1 100000 > /data/rows && sha256sum /data/rows > /data/sum && sync";
+    scene.sh(pod, write).await;
+}
+
 /// As nobody wrote to it since.
-async fn intact(scene: &Scene<'_>, pod: &str) {
+pub(crate) async fn intact(scene: &Scene<'_>, pod: &str) {
     scene
         .sh(
             pod,
@@ -167,7 +169,8 @@ async fn snapshot(scene: &Scene<'_>, name: &str, claim: &str) {
     .await;
 }
 
-fn stateful_set() -> Value {
+/// A database of one, with one volume.
+pub(crate) fn stateful_set() -> Value {
     let mut pod = Scene::shell("db", &[]);
     pod["spec"]["containers"][0]["volumeMounts"] = json!([{"name": "data", "mountPath": "/data"}]);
     json!({

@@ -56,12 +56,14 @@ mod network;
 mod outside;
 mod report;
 mod scene;
+mod site;
 mod stay;
 mod upstream;
 mod worker;
 
 mod disturb;
 mod keep;
+mod moved;
 mod share;
 mod tutorial;
 
@@ -90,6 +92,7 @@ fn main() -> std::process::ExitCode {
         "kubelet" => disturb::kubelet_restarted,
         "upgraded" => disturb::upgraded,
         "killed" => disturb::killed_in_mid_stage,
+        "moved" => moved::to_another_node,
         "uninstalled" => disturb::uninstalled,
     ];
     suite::run(vec![together, alone])

@@ -7,7 +7,7 @@ use crate::images;
 use crate::program::built;
 
 /// What is started, by whom it is packed in Debian.
-const PROGRAMS: [(&str, &str); 12] = [
+const PROGRAMS: [(&str, &str); 13] = [
     ("bash", "bash"),
     ("busybox", "busybox-static"),
     ("containerd", "containerd"),
@@ -16,6 +16,7 @@ const PROGRAMS: [(&str, &str); 12] = [
     ("ip", "iproute2"),
     ("losetup", "mount"),
     ("mount", "mount"),
+    ("nsenter", "util-linux"),
     ("python3", "python3"),
     ("runc", "runc"),
     ("setsid", "util-linux"),

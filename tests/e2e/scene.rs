@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::api::Api;
 use crate::cloud;
-use crate::cluster::{Cluster, INSTANCE};
+use crate::cluster::{Cluster, INSTANCE, SECOND_INSTANCE};
 use crate::common::process::Ended;
 use crate::images::SHELL;
 use crate::path::{core, storage, whole};
@@ -222,13 +222,11 @@ impl<'a> Scene<'a> {
         })
         .await;
         let serial = volume.disk.trim_start_matches("d-");
-        let link = self
-            .cluster
-            .devices()
-            .join("nodes")
-            .join(INSTANCE)
-            .join(serial);
-        assert!(!link.is_symlink(), "{} is still there", link.display());
+        for instance in [INSTANCE, SECOND_INSTANCE] {
+            let of_instance = self.cluster.devices().join("nodes").join(instance);
+            let link = of_instance.join(serial);
+            assert!(!link.is_symlink(), "{} is still there", link.display());
+        }
     }
 
     /// The messages of the events about an object with this reason.

@@ -9,11 +9,12 @@ use tokio::sync::Mutex;
 use crate::cluster::TYPE;
 use crate::command::{run, succeed};
 use crate::common::process::{Process, Start};
-use crate::keys::WORKER;
-use crate::network::NODE;
+use crate::keys::{SECOND_WORKER, SERVICE, WORKER};
+use crate::network::{self, Network};
 use crate::patience::until;
 use crate::plane::Plane;
-use crate::program::{kube, tied};
+use crate::program::built;
+use crate::site::Site;
 use crate::{images, path};
 
 /// Where containerd answers. /run is the place's own.
@@ -22,34 +23,74 @@ const SOCKET: &str = "/run/containerd/containerd.sock";
 /// What kubelet and the CNI programs write to whatever they are told, and what would stay on the machine.
 pub(crate) const HIDDEN: [&str; 3] = ["/var/lib/cni", "/var/lib/kubelet", "/var/log/containers"];
 
-/// A running node. Dropping it ends both programs; its containers end with the place.
+/// A node: containerd and kubelet. Dropping it ends both; its containers end with the place.
 #[derive(Debug)]
 pub(crate) struct Worker {
+    pub(crate) name: &'static str,
+    /// The cluster's.
     pub(crate) directory: PathBuf,
     containerd: Mutex<Process>,
     kubelet: Mutex<Process>,
+    make: Make,
+}
+
+/// What its programs are started with.
+#[derive(Debug)]
+struct Make {
+    name: &'static str,
+    network: Network,
+    directory: PathBuf,
+    /// Where its own files are.
+    own: PathBuf,
     kubeconfig: String,
+    /// Where it is, if not in the place itself.
+    site: Option<Site>,
 }
 
 impl Worker {
-    /// Starts one in this directory. `prepare` must have been called.
+    /// Starts the first in this directory. `prepare` must have been called.
     pub(crate) fn start(directory: &Path, cgroup: &str, plane: &Plane) -> Self {
-        let token = plane.keys.token(WORKER);
-        let kubeconfig = plane.keys.kubeconfig("kubelet", &plane.server, token);
-        network(directory);
-        settings(directory, cgroup);
-        let containerd = containerd(directory).spawn();
-        Self {
+        let make = Make {
+            name: name(WORKER),
+            network: network::FIRST,
             directory: directory.to_owned(),
-            containerd: Mutex::new(containerd),
-            kubelet: Mutex::new(kubelet(directory, &kubeconfig).spawn()),
-            kubeconfig,
+            own: directory.to_owned(),
+            kubeconfig: kubeconfig(plane, WORKER, &plane.server),
+            site: None,
+        };
+        Self::of(make, cgroup)
+    }
+
+    /// Starts a second one, on a machine of its own.
+    pub(crate) async fn second(directory: &Path, cgroup: &str, plane: &Plane) -> Self {
+        let own = directory.join(name(SECOND_WORKER));
+        let site = Site::make(directory, &own).await;
+        let make = Make {
+            name: name(SECOND_WORKER),
+            network: network::SECOND,
+            directory: directory.to_owned(),
+            own,
+            kubeconfig: kubeconfig(plane, SECOND_WORKER, &format!("https://{SERVICE}")),
+            site: Some(site),
+        };
+        Self::of(make, &format!("{cgroup}.second"))
+    }
+
+    fn of(make: Make, cgroup: &str) -> Self {
+        make.network();
+        make.settings(cgroup);
+        Self {
+            name: make.name,
+            directory: make.directory.clone(),
+            containerd: Mutex::new(make.containerd().spawn()),
+            kubelet: Mutex::new(make.kubelet().spawn()),
+            make,
         }
     }
 
     /// Waits until the node is ready for pods.
     pub(crate) async fn ready(&self, plane: &Plane) {
-        let node = path::whole(&format!("nodes/{}", name()));
+        let node = path::whole(&format!("nodes/{}", self.name));
         until("the node is ready", async || {
             for (what, process) in [("containerd", &self.containerd), ("kubelet", &self.kubelet)] {
                 let mut process = process.lock().await;
@@ -70,17 +111,29 @@ impl Worker {
     /// Brings images of an archive in.
     pub(crate) async fn import(&self, archive: &Path) {
         until("containerd answers", async || {
-            let ended = ctr(&["version"]).ended().await;
+            let ended = self.make.ctr(&["version"]).ended().await;
             (ended.code == Some(0)).then_some(())
         })
         .await;
         let archive = archive.display().to_string();
-        succeed(ctr(&["images", "import", &archive])).await;
+        succeed(self.make.ctr(&["images", "import", &archive])).await;
     }
 
-    /// kubelet's directory.
+    /// kubelet's directory, as its programs see it.
     pub(crate) fn kubelet_dir(&self) -> PathBuf {
         kubelet_dir(&self.directory)
+    }
+
+    /// Where that is for everybody else.
+    pub(crate) fn own_kubelet_dir(&self) -> PathBuf {
+        kubelet_dir(&self.make.own)
+    }
+
+    /// What is mounted there.
+    pub(crate) fn mounts(&self) -> String {
+        let pid = self.make.site.as_ref().map(|site| site.pid().to_string());
+        let file = format!("/proc/{}/mountinfo", pid.as_deref().unwrap_or("self"));
+        std::fs::read_to_string(file).expect("it is there as long as the node")
     }
 
     /// Kills kubelet and starts it again.
@@ -91,24 +144,34 @@ impl Worker {
             kubelet.is_over().then_some(())
         })
         .await;
-        *kubelet = self::kubelet(&self.directory, &self.kubeconfig).spawn();
+        *kubelet = self.make.kubelet().spawn();
     }
 
     /// The lines of kubelet's log.
     pub(crate) async fn said(&self) -> Vec<(String, String)> {
         vec![
-            ("kubelet".to_owned(), self.kubelet.lock().await.stderr()),
             (
-                "containerd".to_owned(),
+                format!("kubelet of {}", self.name),
+                self.kubelet.lock().await.stderr(),
+            ),
+            (
+                format!("containerd of {}", self.name),
                 self.containerd.lock().await.stderr(),
             ),
         ]
     }
 }
 
-/// The name of the node.
-pub(crate) fn name() -> &'static str {
-    WORKER.trim_start_matches("system:node:")
+/// The name of a node by the user that its kubelet is.
+fn name(user: &'static str) -> &'static str {
+    user.trim_start_matches("system:node:")
+}
+
+fn kubeconfig(plane: &Plane, user: &str, server: &str) -> String {
+    let token = plane.keys.token(user);
+    plane
+        .keys
+        .kubeconfig(&user.replace(':', "-"), server, token)
 }
 
 pub(crate) fn kubelet_dir(directory: &Path) -> PathBuf {
@@ -138,9 +201,15 @@ pub(crate) async fn prepare(directory: &Path) {
         std::fs::create_dir_all(&own).expect("the directory can be written");
         bind(&own, hidden).await;
     }
-    // By its name does the API server find kubelet.
+    // By its name does the API server find a kubelet.
     let hosts = own.join("hosts");
-    let names = format!("127.0.0.1 localhost\n{NODE} {}\n", name());
+    let names = format!(
+        "127.0.0.1 localhost\n{} {}\n{} {}\n",
+        network::FIRST.node,
+        name(WORKER),
+        network::SECOND.node,
+        name(SECOND_WORKER)
+    );
     std::fs::write(&hosts, names).expect("the directory can be written");
     bind(&hosts, Path::new("/etc/hosts")).await;
 }
@@ -150,30 +219,31 @@ async fn bind(from: &Path, to: &Path) {
     run("mount", &["--bind", &from, &to]).await;
 }
 
-/// A bridge for the pods.
-fn network(directory: &Path) {
-    let list = json!({
-        "cniVersion": "1.0.0",
-        "name": "pods",
-        "plugins": [{
-            "type": "bridge",
-            "bridge": "pods",
-            "isGateway": true,
-            "ipam": {
-                "type": "host-local",
-                "dataDir": directory.join("cni-data"),
-                "ranges": [[{"subnet": "10.98.0.0/24"}]],
-                "routes": [{"dst": "0.0.0.0/0"}],
-            },
-        }],
-    });
-    write(&directory.join("cni/pods.conflist"), &list.to_string());
-}
+impl Make {
+    /// A bridge for the pods.
+    fn network(&self) {
+        let list = json!({
+            "cniVersion": "1.0.0",
+            "name": "pods",
+            "plugins": [{
+                "type": "bridge",
+                "bridge": "pods",
+                "isGateway": true,
+                "ipam": {
+                    "type": "host-local",
+                    "dataDir": self.own.join("cni-data"),
+                    "ranges": [[{"subnet": self.network.pods()}]],
+                    "routes": [{"dst": "0.0.0.0/0"}],
+                },
+            }],
+        });
+        write(&self.own.join("cni/pods.conflist"), &list.to_string());
+    }
 
-fn settings(directory: &Path, cgroup: &str) {
-    let of = |name: &str| directory.join(name);
-    let containerd = format!(
-        r#"version = 2
+    fn settings(&self, cgroup: &str) {
+        let of = |name: &str| self.own.join(name);
+        let containerd = format!(
+            r#"version = 2
 root = "{root}"
 state = "/run/containerd"
 [grpc]
@@ -185,68 +255,79 @@ state = "/run/containerd"
     bin_dir = "{bin}"
     conf_dir = "{cni}"
 "#,
-        root = of("containerd").display(),
-        pause = images::PAUSE,
-        bin = images::CNI,
-        cni = of("cni").display(),
-    );
-    write(&of("containerd.toml"), &containerd);
-    let kubelet: Value = json!({
-        "apiVersion": "kubelet.config.k8s.io/v1beta1",
-        "kind": "KubeletConfiguration",
-        "address": NODE,
-        // Nobody else is in this network.
-        "authentication": {"anonymous": {"enabled": true}, "webhook": {"enabled": false}},
-        "authorization": {"mode": "AlwaysAllow"},
-        "containerRuntimeEndpoint": format!("unix://{SOCKET}"),
-        "cgroupDriver": "cgroupfs",
-        "cgroupRoot": format!("/{cgroup}"),
-        "cgroupsPerQOS": false,
-        "enforceNodeAllocatable": [],
-        "failCgroupV1": false,
-        "failSwapOn": false,
-        "oomScoreAdj": 0,
-        "evictionHard": {},
-        "localStorageCapacityIsolation": false,
-        "makeIPTablesUtilChains": false,
-        "podLogsDir": of("logs"),
-        "volumePluginDir": of("volume-plugins"),
-        "resolvConf": "",
-        // What a controller changes in the API is seen sooner.
-        "syncFrequency": "2s",
-        // A volume is neither mounted nor detached before the node's status has said whether it is in use.
-        "nodeStatusUpdateFrequency": "1s",
-        "shutdownGracePeriod": "0s",
-    });
-    write(&of("kubelet.json"), &kubelet.to_string());
-    for name in ["logs", "volume-plugins"] {
-        std::fs::create_dir_all(of(name)).expect("the directory can be written");
+            root = of("containerd").display(),
+            pause = images::PAUSE,
+            bin = images::CNI,
+            cni = of("cni").display(),
+        );
+        write(&of("containerd.toml"), &containerd);
+        let kubelet: Value = json!({
+            "apiVersion": "kubelet.config.k8s.io/v1beta1",
+            "kind": "KubeletConfiguration",
+            "address": self.network.node,
+            // Nobody else is in this network.
+            "authentication": {"anonymous": {"enabled": true}, "webhook": {"enabled": false}},
+            "authorization": {"mode": "AlwaysAllow"},
+            "containerRuntimeEndpoint": format!("unix://{SOCKET}"),
+            "cgroupDriver": "cgroupfs",
+            "cgroupRoot": format!("/{cgroup}"),
+            "cgroupsPerQOS": false,
+            "enforceNodeAllocatable": [],
+            "failCgroupV1": false,
+            "failSwapOn": false,
+            "oomScoreAdj": 0,
+            "evictionHard": {},
+            "localStorageCapacityIsolation": false,
+            "makeIPTablesUtilChains": false,
+            "podLogsDir": of("logs"),
+            "volumePluginDir": of("volume-plugins"),
+            "resolvConf": "",
+            // What a controller changes in the API is seen sooner.
+            "syncFrequency": "2s",
+            // A volume is neither mounted nor detached before the node's status has said whether it is in use.
+            "nodeStatusUpdateFrequency": "1s",
+            "shutdownGracePeriod": "0s",
+        });
+        write(&of("kubelet.json"), &kubelet.to_string());
+        for name in ["logs", "volume-plugins"] {
+            std::fs::create_dir_all(of(name)).expect("the directory can be written");
+        }
     }
-}
 
-fn containerd(directory: &Path) -> Start {
-    let config = directory.join("containerd.toml").display().to_string();
-    tied(Path::new("containerd")).args(["--config", &config])
-}
+    fn containerd(&self) -> Start {
+        let config = self.own.join("containerd.toml").display().to_string();
+        self.program("containerd").args(["--config", &config])
+    }
 
-fn kubelet(directory: &Path, kubeconfig: &str) -> Start {
-    let of = |name: &str| directory.join(name).display().to_string();
-    kube("kubelet").args([
-        &format!("--config={}", of("kubelet.json")),
-        &format!("--kubeconfig={kubeconfig}"),
-        &format!("--root-dir={}", kubelet_dir(directory).display()),
-        &format!("--cert-dir={}", of("kubelet-certificates")),
-        &format!("--hostname-override={}", name()),
-        &format!("--node-ip={NODE}"),
-        // As a cloud's controller would say it.
-        &format!("--node-labels=node.kubernetes.io/instance-type={TYPE}"),
-    ])
-}
+    fn kubelet(&self) -> Start {
+        let of = |name: &str| self.own.join(name).display().to_string();
+        let kubelet = self.program(&built("kube").display().to_string());
+        kubelet.args([
+            "kubelet",
+            &format!("--config={}", of("kubelet.json")),
+            &format!("--kubeconfig={}", self.kubeconfig),
+            &format!("--root-dir={}", kubelet_dir(&self.directory).display()),
+            &format!("--cert-dir={}", of("kubelet-certificates")),
+            &format!("--hostname-override={}", self.name),
+            &format!("--node-ip={}", self.network.node),
+            // As a cloud's controller would say it.
+            &format!("--node-labels=node.kubernetes.io/instance-type={TYPE}"),
+        ])
+    }
 
-/// containerd's own client, on the images of Kubernetes.
-fn ctr(args: &[&str]) -> Start {
-    let first = ["--address", SOCKET, "--namespace", "k8s.io"];
-    Start::tied("ctr").args(first).args(args)
+    /// containerd's own client, on the images of Kubernetes.
+    fn ctr(&self, args: &[&str]) -> Start {
+        let first = ["--address", SOCKET, "--namespace", "k8s.io"];
+        self.program("ctr").args(first).args(args)
+    }
+
+    /// One of its programs.
+    fn program(&self, name: &str) -> Start {
+        match &self.site {
+            Some(site) => site.start(name),
+            None => Start::tied(name),
+        }
+    }
 }
 
 fn write(file: &Path, content: &str) {
