@@ -7,10 +7,11 @@ use diskplugin::csi::proto::controller_client::ControllerClient;
 use diskplugin::csi::proto::{Topology, TopologyRequirement};
 use serde_json::{Value, json};
 
+use crate::cloud;
 use crate::common::csi::{try_connect, volume};
 use crate::machine::{OF, SHARING};
 use crate::manifests;
-use crate::path::{core, storage};
+use crate::path::{core, grouped, storage, whole};
 use crate::patience::until;
 use crate::replica::text;
 use crate::scene::Scene;
@@ -51,9 +52,42 @@ pub(crate) async fn work(scene: &Scene<'_>) {
         )
         .await;
     }
+    for (folder, key, wanted) in [
+        ("expand", "size", 40),
+        ("performance", "provisioned_iops", 1000),
+    ] {
+        changed(scene, folder, key, wanted).await;
+    }
     open_to_all(scene, &machines, false).await;
     let bound = scene.api.list(&core(PLACE, "persistentvolumeclaims")).await;
     assert!(bound.len() > 17, "only {} claims", bound.len());
+}
+
+/// Types what the page of a folder tells to do to its claim, and waits until the disk is so.
+async fn changed(scene: &Scene<'_>, folder: &str, key: &str, wanted: u64) {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("examples/{folder}/README.md"));
+    let page = std::fs::read_to_string(page).expect("each folder has a page");
+    let order = format!("`kubectl patch pvc {folder} -p '");
+    let patch = page
+        .split_once(&order)
+        .and_then(|(_, rest)| rest.split_once("'`"));
+    let (patch, _) = patch.expect("the page tells how to change it");
+    let args = ["patch", "pvc", folder, "-p", patch, "--namespace", PLACE];
+    let said = scene.cluster.plane.kubectl(args).await;
+    assert_eq!(said.code, Some(0), "{args:?}: {}", said.stderr);
+    let claims = core(PLACE, &format!("persistentvolumeclaims/{folder}"));
+    let claim = scene.api.get(&claims).await.expect("it was applied");
+    let volume = whole(&format!(
+        "persistentvolumes/{}",
+        text(&claim, "/spec/volumeName")
+    ));
+    let volume = scene.api.get(&volume).await.expect("it is bound");
+    let id = text(&volume, "/spec/csi/volumeHandle");
+    until(&format!("{key} of {folder} is {wanted}"), async || {
+        let disk = cloud::disk(&scene.cluster.cloud, id).await?;
+        (disk[key] == wanted).then_some(())
+    })
+    .await;
 }
 
 /// Lets any pod come to these machines, or no more.
@@ -186,7 +220,7 @@ async fn ready(scene: &Scene<'_>, pod: &Value) {
 async fn sets_are_whole(scene: &Scene<'_>) -> bool {
     let mut whole = true;
     for kind in ["statefulsets", "deployments"] {
-        let path = crate::path::grouped("apps", PLACE, kind);
+        let path = grouped("apps", PLACE, kind);
         let sets = scene.api.list(&path).await;
         whole &= sets
             .iter()
@@ -201,7 +235,7 @@ async fn snapshots_are_ready(scene: &Scene<'_>) -> bool {
         ("snapshot.storage.k8s.io", "volumesnapshots"),
         ("groupsnapshot.storage.k8s.io", "volumegroupsnapshots"),
     ] {
-        let path = crate::path::grouped(group, PLACE, kind);
+        let path = grouped(group, PLACE, kind);
         let all = scene.api.list(&path).await;
         ready &= all.iter().all(|one| one["status"]["readyToUse"] == true);
     }
