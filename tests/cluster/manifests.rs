@@ -63,6 +63,7 @@ pub(crate) async fn probes(scene: &Scene<'_>) {
         .build()
         .unwrap();
     let mut count = 0;
+    let metric = metric();
     for container in &replica.containers {
         for probe in &container.probes {
             let url = format!(
@@ -76,9 +77,41 @@ pub(crate) async fn probes(scene: &Scene<'_>) {
             .await;
             count += 1;
         }
+        if container.name == "diskplugin" {
+            continue;
+        }
+        let url = format!(
+            "http://{}/metrics",
+            container.health.as_ref().expect("a sidecar has a port")
+        );
+        let what = format!("{} tells what the page of metrics says", container.name);
+        crate::patience::until(&what, async || {
+            let answer = http.get(&url).send().await.ok()?.text().await.ok()?;
+            answer
+                .lines()
+                .any(|line| metric.iter().all(|part| line.contains(part)))
+                .then_some(())
+        })
+        .await;
     }
     assert!(
         count > replica.containers.len(),
         "only {count} probes in the chart"
     );
+}
+
+/// The metric that the reference says each sidecar has, and its labels.
+fn metric() -> Vec<String> {
+    const PAGE: &str = "docs/reference/health.md";
+    let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE));
+    let page = page.expect("the page is there");
+    let (_, rest) = page
+        .split_once("## Metrics")
+        .expect("the page tells of metrics");
+    let (section, _) = rest.split_once("\n## ").unwrap_or((rest, ""));
+    let words = section.split('`').skip(1).step_by(2);
+    let words = words.filter(|word| word.contains('_') && !word.contains('.'));
+    let words: Vec<String> = words.map(str::to_owned).collect();
+    assert!(words.len() == 4, "{PAGE}: {words:?}");
+    words
 }
