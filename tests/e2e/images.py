@@ -1,9 +1,9 @@
 """Packs programs into one archive of container images, as `docker save` writes them:
 
-    images.py OUT BUSYBOX NAME=PROGRAM... NAME+PROGRAM... NAME^PROGRAM... NAME...
+    images.py OUT BUSYBOX NAME=PROGRAM... NAME+PROGRAM... NAME^PROGRAM,PROGRAM... NAME...
 
-A program after `=` is the only file of its image. After `+` it is beside what can be typed, after `^` it is in the place of busybox's
-of that name, with the libraries that it needs. From busybox come the image of pods that type commands, which a NAME alone gives one
+A program after `=` is the only file of its image. After `+` it is beside what can be typed, after `^` they are in the place of busybox's
+of these names, with the libraries that they need. From busybox come the image of pods that type commands, which a NAME alone gives one
 more name, and that of the container that holds a pod's namespaces. What is there already and not older than the programs stays.
 """
 
@@ -49,7 +49,7 @@ def applets(busybox: Path) -> list[str]:
     return [name for name in done.stdout.split() if name != "busybox"]
 
 
-def libraries(program: str) -> dict[str, bytes]:
+def libraries(program: Path) -> dict[str, bytes]:
     """What the machine's linker would load for it."""
     done = subprocess.run(["ldd", program], check=True, capture_output=True, text=True)
     paths = re.findall(r"(/\S+) \(0x", done.stdout)
@@ -92,12 +92,13 @@ def shell(busybox: Path) -> tuple[dict[str, bytes], dict[str, str], dict[str, in
 
 def main() -> None:
     out, busybox = Path(sys.argv[1]), Path(sys.argv[2])
-    # Each a name, what is between, and a program.
-    wanted = [re.fullmatch("([^=+^]+)([=+^]?)(.*)", word).groups() for word in sys.argv[3:]]
+    # Each a name, what is between, and programs.
+    parts = [re.fullmatch("([^=+^]+)([=+^]?)(.*)", word).groups() for word in sys.argv[3:]]
+    wanted = [(name, how, [Path(file) for file in files.split(",") if file]) for name, how, files in parts]
     # The names count too: they carry the versions.
     stamp = out.with_suffix(".list")
     words = "\n".join(sys.argv[2:])
-    sources = [busybox, Path(__file__), *(Path(file) for _, _, file in wanted if file)]
+    sources = [busybox, Path(__file__), *(file for _, _, programs in wanted for file in programs)]
     newest = max(file.stat().st_mtime for file in sources)
     if out.exists() and stamp.exists() and stamp.read_text() == words and out.stat().st_mtime >= newest:
         return
@@ -105,21 +106,22 @@ def main() -> None:
     files, links, folders = shell(busybox)
     tree = layer(files, links, folders)
     images = [(SHELL, [], tree), (PAUSE, FOREVER, tree)]
-    for name, how, file in wanted:
-        program = {Path(file).name: Path(file).read_bytes()} if file else {}
-        entry = [f"/{name}" for name in program]
+    for name, how, programs in wanted:
+        in_root = {file.name: file.read_bytes() for file in programs}
+        entry = [f"/{file.name}" for file in programs]
         match how:
             case "":
                 images.append((name, [], tree))
+            case "=":
+                images.append((name, entry, layer(in_root, {}, {"tmp": 0o1777})))
             case "+":
-                images.append((name, entry, layer(files | program, links, folders)))
+                images.append((name, entry, layer(files | in_root, links, folders)))
             case "^":
-                replaced = f"bin/{Path(file).name}"
-                others = {link: to for link, to in links.items() if link != replaced}
-                own = {replaced: Path(file).read_bytes()} | libraries(file)
+                own = {f"bin/{file}": content for file, content in in_root.items()}
+                others = {link: to for link, to in links.items() if link not in own}
+                for file in programs:
+                    own |= libraries(file)
                 images.append((name, [], layer(files | own, others, folders)))
-            case _:
-                images.append((name, entry, layer(program, {}, {"tmp": 0o1777})))
     write(out, images)
     stamp.write_text(words)
 

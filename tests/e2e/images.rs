@@ -55,8 +55,8 @@ pub(crate) async fn upstream() -> PathBuf {
         format!("{NAMES}/agnhost:2.63.0+{}", agnhost.display()),
         // Nothing but commands is asked of this.
         format!("{NAMES}/nginx:1.15-4"),
-        // Nor of this, except that its dd writes past the cache.
-        format!("{NAMES}/glibc-dns-testing:2.0.0^/bin/dd"),
+        // Nor of this, except that dd writes past the cache; busybox's shell would take its own.
+        format!("{NAMES}/glibc-dns-testing:2.0.0^/bin/sh,/bin/dd"),
     ]))
     .await;
     out
