@@ -63,7 +63,7 @@ impl Cluster {
         };
         let door = Door::tcp(CLOUD).await;
         doors.spawn(door.lead_with(Room::Tcp(address(&cloud.url)), Some(second)));
-        let worker = Worker::start(&directory, &outside::cgroup(&directory), &plane);
+        let worker = Worker::start(&directory, &outside::cgroup(&directory), &plane).await;
         let cluster = Self {
             plane,
             cloud,

@@ -49,7 +49,7 @@ struct Make {
 
 impl Worker {
     /// Starts the first in this directory. `prepare` must have been called.
-    pub(crate) fn start(directory: &Path, cgroup: &str, plane: &Plane) -> Self {
+    pub(crate) async fn start(directory: &Path, cgroup: &str, plane: &Plane) -> Self {
         let make = Make {
             name: name(WORKER),
             network: network::FIRST,
@@ -58,7 +58,7 @@ impl Worker {
             kubeconfig: kubeconfig(plane, WORKER, &plane.server),
             site: None,
         };
-        Self::of(make, cgroup)
+        Self::of(make, cgroup).await
     }
 
     /// Starts a second one, on a machine of its own.
@@ -73,16 +73,23 @@ impl Worker {
             kubeconfig: kubeconfig(plane, SECOND_WORKER, &format!("https://{SERVICE}")),
             site: Some(site),
         };
-        Self::of(make, &format!("{cgroup}.second"))
+        Self::of(make, &format!("{cgroup}.second")).await
     }
 
-    fn of(make: Make, cgroup: &str) -> Self {
+    async fn of(make: Make, cgroup: &str) -> Self {
         make.network();
         make.settings(cgroup);
+        let containerd = make.containerd().spawn();
+        // kubelet ends where nobody answers.
+        until("containerd answers", async || {
+            let ended = make.ctr(&["version"]).ended().await;
+            (ended.code == Some(0)).then_some(())
+        })
+        .await;
         Self {
             name: make.name,
             directory: make.directory.clone(),
-            containerd: Mutex::new(make.containerd().spawn()),
+            containerd: Mutex::new(containerd),
             kubelet: Mutex::new(make.kubelet().spawn()),
             make,
         }
@@ -110,11 +117,6 @@ impl Worker {
 
     /// Brings images of an archive in.
     pub(crate) async fn import(&self, archive: &Path) {
-        until("containerd answers", async || {
-            let ended = self.make.ctr(&["version"]).ended().await;
-            (ended.code == Some(0)).then_some(())
-        })
-        .await;
         let archive = archive.display().to_string();
         succeed(self.make.ctr(&["images", "import", &archive])).await;
     }
