@@ -6,8 +6,6 @@ use super::error::{Error, cloud as of_cloud};
 use super::place::choose;
 use super::{Disks, NewDisk, Result};
 use crate::base::Deadline;
-use crate::base::chain::chain;
-use crate::cloud::{self, Kind};
 use crate::model::Gib;
 
 impl Disks {
@@ -16,7 +14,7 @@ impl Disks {
     /// The answer of the cloud is shared and up to a minute old; what creating disks has found out
     /// since counts as well.
     ///
-    /// Where the cloud refuses the look itself, by the key, its rights or the region, all is taken to be in stock: an
+    /// Where the cloud refuses the look itself, by the key, its rights or the region, all is taken to be in stock but what creations were refused: an
     /// error leaves the scheduler without a capacity, which it takes for none, and the pod is told that there is no storage. So
     /// it goes on to the creation, which says on the claim what is wrong, or does well without that right.
     ///
@@ -34,17 +32,8 @@ impl Disks {
         };
         let mut sizes: Option<RangeInclusive<Gib>> = None;
         for pair in &choice.pairs {
-            let has = match self.market.has(self.ecs.as_ref(), deadline, pair).await {
-                Err(error) if is_refusal(&error) => {
-                    let error = chain(&error);
-                    tracing::warn!(
-                        "the stock of {pair} may not be looked at, and is taken to be there: {error}"
-                    );
-                    true
-                }
-                has => has.map_err(of_cloud(format!("look at the stock of {pair}")))?,
-            };
-            if !has {
+            let has = self.market.has(self.ecs.as_ref(), deadline, pair).await;
+            if !has.map_err(of_cloud(format!("look at the stock of {pair}")))? {
                 continue;
             }
             let sold = pair.category.sizes_at(pair.level);
@@ -56,12 +45,4 @@ impl Disks {
         }
         Ok(sizes)
     }
-}
-
-/// Whether the look will be refused again until somebody changes something.
-fn is_refusal(error: &cloud::Error) -> bool {
-    matches!(
-        error.kind(),
-        Kind::Denied | Kind::Credentials | Kind::Precondition
-    )
 }

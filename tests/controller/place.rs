@@ -1,5 +1,7 @@
 //! Where a volume goes by what the nodes take, and what it says of that; GetCapacity.
 
+use std::time::Duration;
+
 use serde_json::json;
 use tonic::{Code, Request};
 
@@ -148,7 +150,28 @@ async fn capacity_of_a_wrong_class_is_refused_and_a_failed_look_is_no_zero() {
         ]}));
         let essd = capacity(&stage, &[("type", "cloud_essd")], Some(term("a", &[])));
         assert_eq!(essd.await, (65536, Some(65536), Some(20)), "{refusal}");
+        // What was good or bad a minute ago is asked anew.
+        tokio::time::advance(Duration::from_secs(61)).await;
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_look_that_is_refused_is_not_repeated_for_each_question_and_what_creation_found_counts() {
+    let stage = Stage::new(&["--sold-out=cn-beijing-b/cloud_essd"]);
+    let refusal = json!({"code": {"status": 403, "code": "Forbidden.RAM"}});
+    stage.configure(&json!({"faults": [
+        {"action": "DescribeAvailableResource", "times": 1000, "kind": refusal},
+    ]}));
+    let essd = [("type", "cloud_essd")];
+    let full = (65536, Some(65536), Some(20));
+    let of = async |zone| capacity(&stage, &essd, Some(term(zone, &[]))).await;
+    assert_eq!([of("a").await, of("b").await], [full, full]);
+    assert_eq!(stage.calls("DescribeAvailableResource"), 1);
+    let sold_out = stage
+        .create(request(&essd, topology("b", "").requisite, Vec::new()))
+        .await;
+    assert_eq!(code(sold_out), Code::ResourceExhausted);
+    assert_eq!([of("a").await, of("b").await], [full, (0, None, None)]);
 }
 
 #[tokio::test(start_paused = true)]

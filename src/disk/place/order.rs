@@ -53,7 +53,8 @@ impl Market {
         }
     }
 
-    /// Whether the pair is in stock, as far as the cloud and the last creations tell.
+    /// Whether the pair is in stock, as far as the cloud and the last creations tell. Where the cloud does not let us look, only
+    /// these speak against it.
     pub(in crate::disk) async fn has(
         &self,
         ecs: &dyn Ecs,
@@ -64,7 +65,8 @@ impl Market {
             .stock
             .ask(ecs, deadline, pair.category.is_regional())
             .await?;
-        Ok(sells(&zones, pair) && self.sold.why(pair).is_none())
+        let sells = zones.is_none_or(|zones| sells(&zones, pair));
+        Ok(sells && self.sold.why(pair).is_none())
     }
 
     /// The pair was had.

@@ -7,18 +7,23 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use super::Candidate;
-use crate::base::Deadline;
-use crate::cloud::{self, DescribeStock, Ecs};
+use crate::base::chain::chain;
+use crate::base::{Deadline, News};
+use crate::cloud::{self, DescribeStock, Ecs, Kind};
 use crate::model::ZoneStock;
 
 /// How long an answer, or having got none, is good.
 const GOOD: Duration = Duration::from_secs(60);
+
+/// The matter of which the log is told.
+const LOOK: &str = "look";
 
 /// The last answers: of the zones, and of the region as a whole.
 #[derive(Debug, Default)]
 pub(super) struct Stock {
     zones: Shared,
     region: Shared,
+    news: News,
 }
 
 #[derive(Debug, Default)]
@@ -28,8 +33,14 @@ struct Shared {
     last: std::sync::Mutex<Option<(Instant, Answer)>>,
 }
 
-/// None is a call that failed.
-type Answer = Option<Arc<Vec<ZoneStock>>>;
+/// What became of a call.
+#[derive(Debug, Clone)]
+enum Answer {
+    Told(Arc<Vec<ZoneStock>>),
+    /// The look itself was refused.
+    Refused,
+    Failed,
+}
 
 impl Shared {
     /// The last answer, if it is still good.
@@ -53,8 +64,10 @@ impl Stock {
 
     /// Whether the pair is in stock, as far as is known without a call; none when it is not known.
     pub(super) fn has(&self, pair: &Candidate) -> Option<bool> {
-        let zones = self.of(pair.category.is_regional()).known()??;
-        Some(sells(&zones, pair))
+        match self.of(pair.category.is_regional()).known()? {
+            Answer::Told(zones) => Some(sells(&zones, pair)),
+            Answer::Refused | Answer::Failed => None,
+        }
     }
 
     /// Whether asking could tell something new.
@@ -62,13 +75,14 @@ impl Stock {
         self.of(regional).known().is_none()
     }
 
-    /// What is in stock, from a call or from one a short while ago.
+    /// What is in stock, from a call or from one a short while ago; none where the cloud refuses the look itself, by the key, its
+    /// rights or the region, which the log is told once.
     pub(super) async fn ask(
         &self,
         ecs: &dyn Ecs,
         deadline: Deadline,
         regional: bool,
-    ) -> cloud::Result<Arc<Vec<ZoneStock>>> {
+    ) -> cloud::Result<Option<Arc<Vec<ZoneStock>>>> {
         let shared = self.of(regional);
         let Ok(_turn) = deadline.bound(shared.asking.lock()).await else {
             return Err(cloud::Error::new(
@@ -76,25 +90,46 @@ impl Stock {
                 "DescribeAvailableResource",
             ));
         };
-        if let Some(Some(answer)) = shared.known() {
-            return Ok(answer);
+        match shared.known() {
+            Some(Answer::Told(zones)) => return Ok(Some(zones)),
+            Some(Answer::Refused) => return Ok(None),
+            Some(Answer::Failed) | None => {}
         }
         let query = DescribeStock {
             regional,
             ..DescribeStock::default()
         };
         match ecs.describe_available_resource(deadline, &query).await {
-            Ok(answer) => {
-                let answer = Arc::new(answer);
-                shared.keep(Some(Arc::clone(&answer)));
-                Ok(answer)
+            Ok(zones) => {
+                self.news.is_over(&LOOK);
+                let zones = Arc::new(zones);
+                shared.keep(Answer::Told(Arc::clone(&zones)));
+                Ok(Some(zones))
+            }
+            Err(error) if is_refusal(&error) => {
+                shared.keep(Answer::Refused);
+                if self.news.is_new(LOOK, error.code().unwrap_or("refused")) {
+                    let error = chain(&error);
+                    tracing::warn!(
+                        "the stock may not be looked at, and disks are taken to be there: {error}"
+                    );
+                }
+                Ok(None)
             }
             Err(error) => {
-                shared.keep(None);
+                shared.keep(Answer::Failed);
                 Err(error)
             }
         }
     }
+}
+
+/// Whether the look will be refused again until somebody changes something.
+fn is_refusal(error: &cloud::Error) -> bool {
+    matches!(
+        error.kind(),
+        Kind::Denied | Kind::Credentials | Kind::Precondition
+    )
 }
 
 /// Whether the answer has the pair in stock.
