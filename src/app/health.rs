@@ -271,10 +271,15 @@ impl Refused<'_> {
 fn refused(report: &Report) -> Option<Refused<'_>> {
     let (ago, Refusal { code, error }) =
         report.refused.as_ref().filter(|(ago, _)| *ago < LATELY)?;
+    let answer = cloud::Error::answered("", 403, code);
     Some(Refused {
         ago: *ago,
         error,
-        failure: disk::failure_of(&cloud::Error::answered("", 403, code)),
+        // Also by a code of the kind that has no name of its own.
+        failure: match answer.is_of_region() {
+            true => Failure::WrongRegion,
+            false => disk::failure_of(&answer),
+        },
     })
 }
 
@@ -365,6 +370,7 @@ mod tests {
             ("SignatureDoesNotMatch", "check the secret"),
             ("InvalidTimeStamp.Expired", "correct the clock"),
             ("InvalidRegionId.NotFound", "correct --region"),
+            ("InvalidRegionId", "correct --region"),
         ] {
             let report = |ago| Report {
                 refused: Some((

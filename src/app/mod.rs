@@ -4,7 +4,7 @@ use std::os::unix::fs::MetadataExt;
 use std::process::ExitCode;
 
 use self::process::Process;
-use crate::cli::{Cli, LogFormat, NodeCli, NodeRole, Role};
+use crate::cli::{Cli, NodeCli, NodeRole, Role};
 
 mod all_in_one;
 mod cloud;
@@ -38,7 +38,7 @@ pub(crate) struct WrongSettings(pub(crate) Vec<String>);
 pub fn run(cli: Cli) -> ExitCode {
     let process = Process::new(cli.log_format);
     match cli.role {
-        Role::Node(role) => of_node(role, cli.log_format),
+        Role::Node(role) => of_node(role, process),
         Role::Controller(args) => process.run(controller::run(*args)),
         Role::AllInOne(args) => process.run(Box::pin(all_in_one::run(*args))),
         #[cfg(feature = "mock-cloud")]
@@ -56,13 +56,17 @@ pub fn run(cli: Cli) -> ExitCode {
 /// nothing of them in it.
 #[must_use]
 pub fn run_node(cli: NodeCli) -> ExitCode {
-    of_node(cli.role, cli.log_format)
+    let process = Process {
+        program: "diskplugin-node",
+        ..Process::new(cli.log_format)
+    };
+    of_node(cli.role, process)
 }
 
-fn of_node(role: NodeRole, format: LogFormat) -> ExitCode {
+fn of_node(role: NodeRole, process: Process) -> ExitCode {
     let process = Process {
         alone: true,
-        ..Process::new(format)
+        ..process
     };
     match role {
         NodeRole::Node(args) => process.run(node::run(*args)),

@@ -28,6 +28,8 @@ pub(super) struct Process {
     pub(super) quiet: bool,
     /// Whether one thread does the work.
     pub(super) alone: bool,
+    /// What this program is called.
+    pub(super) program: &'static str,
 }
 
 impl Process {
@@ -37,6 +39,7 @@ impl Process {
             format,
             quiet: false,
             alone: false,
+            program: "diskplugin",
         }
     }
 
@@ -80,7 +83,7 @@ impl Process {
         match self.format {
             LogFormat::Text => {
                 // Nobody may be reading any more.
-                let _ = writeln!(std::io::stderr(), "diskplugin: {text}");
+                let _ = writeln!(std::io::stderr(), "{}: {text}", self.program);
             }
             // A collector takes one object a line, the last words too.
             LogFormat::Json => tracing::error!("{text}"),

@@ -1,5 +1,6 @@
 //! The programs: which roles each has, and what all of them take.
 
+use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -9,6 +10,9 @@ use clap::{Parser, Subcommand};
 use super::{AllInOne, Controller, Mark, Node};
 #[cfg(feature = "mock-cloud")]
 use super::{Demo, MockCloud};
+
+/// The variable of `--log-format`.
+const LOG_FORMAT: &str = "DISKPLUGIN_LOG_FORMAT";
 
 /// A wrong command line (`EX_USAGE` of sysexits.h).
 const USAGE: u8 = 64;
@@ -21,7 +25,7 @@ pub struct Cli {
     #[arg(
         long,
         global = true,
-        env = "DISKPLUGIN_LOG_FORMAT",
+        env = LOG_FORMAT,
         value_enum,
         default_value_t
     )]
@@ -40,7 +44,7 @@ pub struct NodeCli {
     #[arg(
         long,
         global = true,
-        env = "DISKPLUGIN_LOG_FORMAT",
+        env = LOG_FORMAT,
         value_enum,
         default_value_t
     )]
@@ -120,6 +124,46 @@ fn complain(error: &clap::Error) -> std::io::Result<()> {
     let text = error.render().to_string();
     let (reason, rest) = text.split_once("\n\n").unwrap_or((&text, ""));
     let reason: Vec<&str> = reason.lines().map(str::trim).collect();
-    let lines = [rest.trim_end(), "", &reason.join(" ")].join("\n");
+    let reason = reason.join(" ");
+    if wants_json(std::env::args_os(), std::env::var_os(LOG_FORMAT)) {
+        let line = serde_json::json!({"level": "ERROR", "message": reason});
+        return writeln!(std::io::stderr(), "{line}");
+    }
+    let lines = [rest.trim_end(), "", &reason].join("\n");
     writeln!(std::io::stderr(), "{}", lines.trim_start())
+}
+
+/// Whether the last words go to a collector, which takes one object a line. The command line could not be read, so that this is
+/// looked for in it.
+fn wants_json(args: impl IntoIterator<Item = OsString>, variable: Option<OsString>) -> bool {
+    let args: Vec<_> = args.into_iter().collect();
+    let given = args.iter().enumerate().find_map(|(at, arg)| {
+        let arg = arg.to_str()?;
+        match arg.strip_prefix("--log-format")? {
+            "" => args.get(at + 1)?.to_str(),
+            value => value.strip_prefix('='),
+        }
+    });
+    match given {
+        Some(given) => given == "json",
+        None => variable.is_some_and(|value| value == "json"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_flag_goes_before_the_variable() {
+        let wants = |line: &str, variable: Option<&str>| {
+            let args = line.split(' ').map(OsString::from);
+            wants_json(args, variable.map(OsString::from))
+        };
+        assert!(wants("diskplugin node --log-format=json", None));
+        assert!(wants("diskplugin node --log-format json --nope", None));
+        assert!(wants("diskplugin --nope", Some("json")));
+        assert!(!wants("diskplugin --log-format text", Some("json")));
+        assert!(!wants("diskplugin --log-formats=json", None));
+    }
 }

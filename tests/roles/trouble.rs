@@ -254,14 +254,22 @@ async fn what_does_not_start_says_why_in_its_last_line() {
     let start = |(line, parts): (&'static [&str], &'static [&str])| {
         ["text", "json"].map(|format| {
             let start = diskplugin(line).env("DISKPLUGIN_LOG_FORMAT", format);
-            (line, parts, start.spawn())
+            (line, parts, format, start.spawn())
         })
     };
     let started: Vec<_> = lines.into_iter().flat_map(start).collect();
-    for (line, parts, process) in started {
+    for (line, parts, format, process) in started {
         let ended = process.ended().await;
         assert_eq!(ended.code, Some(64), "{line:?}: {}", ended.stderr);
         let last = ended.stderr.lines().last().expect("it says why");
+        if format == "json" {
+            let objects = ended.stderr.lines().map(serde_json::from_str::<Value>);
+            assert!(
+                objects.into_iter().all(|one| one.is_ok()),
+                "{}",
+                ended.stderr
+            );
+        }
         for part in parts {
             assert!(last.contains(part), "{line:?}: no {part:?} in: {last}");
         }
