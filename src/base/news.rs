@@ -32,6 +32,14 @@ impl<M: Eq + Hash> News<M> {
         let mut said = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         said.remove(matter).is_some()
     }
+
+    /// Forgets all matters that are meant; whether there was something to say of one.
+    pub fn are_over(&self, is_meant: impl Fn(&M) -> bool) -> bool {
+        let mut said = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = said.len();
+        said.retain(|matter, _| !is_meant(matter));
+        said.len() < before
+    }
 }
 
 #[cfg(test)]

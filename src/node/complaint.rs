@@ -1,12 +1,15 @@
 //! What the log has of volumes that are not well: kubelet asks every minute, and what has changed is said once.
 
+use std::path::{Path, PathBuf};
+
 use super::health::Ailment;
 use crate::base::News;
 use crate::model::DiskId;
 
-/// What was last said of each volume. One that is well, or has left, is not in it.
+/// What was last said of each volume at each place where it is mounted: a stale mount can stand beside a good one. What is well, or
+/// has left, is not in it.
 #[derive(Debug, Default)]
-pub(super) struct Complaints(News<DiskId>);
+pub(super) struct Complaints(News<(DiskId, PathBuf)>);
 
 /// What is to be said.
 #[derive(Debug, PartialEq, Eq)]
@@ -19,8 +22,8 @@ enum Change {
 
 impl Complaints {
     /// Logs what has changed since the last time.
-    pub(super) fn tell(&self, volume: &DiskId, ailments: &[Ailment]) {
-        match self.change(volume, ailments) {
+    pub(super) fn tell(&self, volume: &DiskId, at: &Path, ailments: &[Ailment]) {
+        match self.change(volume, at, ailments) {
             Some(Change::Ill(words)) => {
                 tracing::warn!(disk.id = %volume, "the volume is not well: {words}");
             }
@@ -31,18 +34,25 @@ impl Complaints {
         }
     }
 
-    /// The volume leaves the node.
+    /// The volume has left the node. Of one that was not well it is said: it is not known to be well yet, and not here any more.
     pub(super) fn forget(&self, volume: &DiskId) {
-        self.0.is_over(volume);
+        if self.has_left(volume) {
+            tracing::info!(disk.id = %volume, "the volume that was not well has left this node");
+        }
+    }
+
+    fn has_left(&self, volume: &DiskId) -> bool {
+        self.0.are_over(|(disk, _)| disk == volume)
     }
 
     /// The same ailments are no change, also where their words count seconds.
-    fn change(&self, volume: &DiskId, ailments: &[Ailment]) -> Option<Change> {
+    fn change(&self, volume: &DiskId, at: &Path, ailments: &[Ailment]) -> Option<Change> {
+        let place = (volume.clone(), at.to_owned());
         if ailments.is_empty() {
-            return self.0.is_over(volume).then_some(Change::Well);
+            return self.0.is_over(&place).then_some(Change::Well);
         }
         let reasons: Vec<_> = ailments.iter().map(Ailment::reason).collect();
-        if !self.0.is_new(volume.clone(), &reasons.join(" ")) {
+        if !self.0.is_new(place, &reasons.join(" ")) {
             return None;
         }
         let words: Vec<_> = ailments.iter().map(ToString::to_string).collect();
@@ -65,29 +75,36 @@ mod tests {
 
     #[test]
     fn each_change_is_said_once() {
-        let (complaints, one, other) = (
-            Complaints::default(),
-            "d-bp1".parse().unwrap(),
-            "d-bp2".parse().unwrap(),
-        );
-        assert_eq!(complaints.change(&one, &[]), None);
-        let first = complaints.change(&one, &[hangs(5)]);
-        assert!(matches!(first, Some(Change::Ill(words)) if words.contains("5 s")));
-        assert_eq!(complaints.change(&one, &[hangs(65)]), None);
-        assert!(complaints.change(&other, &[hangs(65)]).is_some());
-        let gone = Ailment::DeviceGone {
-            path: "/staging".into(),
-        };
-        assert!(complaints.change(&one, &[gone]).is_some());
-        assert_eq!(complaints.change(&one, &[]), Some(Change::Well));
-        assert_eq!(complaints.change(&one, &[]), None);
+        let (complaints, volume) = (Complaints::default(), "d-bp1".parse().unwrap());
+        let other = "d-bp2".parse().unwrap();
+        let at = Path::new("/staging");
+        let change = |ailments: &[Ailment]| complaints.change(&volume, at, ailments);
+        assert_eq!(change(&[]), None);
+        assert!(matches!(change(&[hangs(5)]), Some(Change::Ill(words)) if words.contains("5 s")));
+        assert_eq!(change(&[hangs(65)]), None);
+        assert!(complaints.change(&other, at, &[hangs(65)]).is_some());
+        let gone = Ailment::DeviceGone { path: at.into() };
+        assert!(change(&[gone]).is_some());
+        assert_eq!(change(&[]), Some(Change::Well));
+        assert_eq!(change(&[]), None);
+    }
+
+    #[test]
+    fn a_stale_mount_beside_a_good_one_is_no_coming_and_going() {
+        let (complaints, volume) = (Complaints::default(), "d-bp1".parse().unwrap());
+        let (stale, good) = (Path::new("/stale"), Path::new("/good"));
+        let of =
+            |at: &Path, ailments: &[Ailment]| complaints.change(&volume, at, ailments).is_some();
+        assert!(of(stale, &[hangs(5)]));
+        assert!(!of(good, &[]) && !of(stale, &[hangs(5)]) && !of(good, &[]));
     }
 
     #[test]
     fn a_volume_that_leaves_is_not_said_to_be_well() {
         let (complaints, volume) = (Complaints::default(), "d-bp1".parse().unwrap());
-        assert!(complaints.change(&volume, &[hangs(5)]).is_some());
-        complaints.forget(&volume);
-        assert_eq!(complaints.change(&volume, &[]), None);
+        let at = Path::new("/staging");
+        assert!(complaints.change(&volume, at, &[hangs(5)]).is_some());
+        assert!(complaints.has_left(&volume) && !complaints.has_left(&volume));
+        assert_eq!(complaints.change(&volume, at, &[]), None);
     }
 }

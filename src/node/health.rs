@@ -196,7 +196,8 @@ impl Node {
     ) -> Result<Option<Report>> {
         let report = self.check_up(request, device, mount, deadline).await?;
         if let Some(report) = &report {
-            self.complaints.tell(&request.volume.id, &report.ailments);
+            self.complaints
+                .tell(&request.volume.id, &mount.point, &report.ailments);
         }
         Ok(report)
     }
