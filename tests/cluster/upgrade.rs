@@ -134,7 +134,7 @@ async fn holds(cluster: &Cluster, volume: &Volume, machine: &Machine) {
 async fn exchanged(scene: &Scene<'_>, release: &Release) {
     let labels = "app.kubernetes.io%2Fcomponent%3Dnode";
     let pods = core(&scene.name, &format!("pods?labelSelector={labels}"));
-    let wanted = &release.node["spec"]["containers"][0]["args"];
+    let wanted = &release.node["spec"]["containers"][0];
     until("the DaemonSet has its new pod", async || {
         let pods = scene.api.list(&pods).await;
         for pod in &pods {
@@ -142,9 +142,12 @@ async fn exchanged(scene: &Scene<'_>, release: &Release) {
                 scene.end(text(pod, "/metadata/name")).await;
             }
         }
-        let new = pods
-            .iter()
-            .all(|pod| pod["spec"]["containers"][0]["args"] == *wanted);
+        let new = pods.iter().all(|pod| {
+            let found = &pod["spec"]["containers"][0];
+            ["command", "args", "image"]
+                .iter()
+                .all(|key| found[key] == wanted[key])
+        });
         (new && pods.len() == 1).then_some(())
     })
     .await;

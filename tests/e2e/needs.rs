@@ -23,6 +23,8 @@ const PROGRAMS: [(&str, &str); 13] = [
     ("unshare", "util-linux"),
 ];
 
+const FILESYSTEMS: [&str; 3] = ["overlay", "ext4", "xfs"];
+
 /// Why there can be no kubelet.
 #[derive(Debug)]
 pub(crate) enum Lack {
@@ -81,10 +83,14 @@ fn set_up() -> Option<String> {
 }
 
 fn machine() -> Option<String> {
+    // What is a module comes when it is asked for. One that does not is missed below.
+    for module in FILESYSTEMS.iter().chain(&["loop", "bridge", "veth"]) {
+        Start::of("modprobe").args(["-q", module]).run_blocking();
+    }
     let filesystems = std::fs::read_to_string("/proc/filesystems").unwrap_or_default();
     let lacks = |name: &&str| !filesystems.split_whitespace().any(|known| known == *name);
-    if let Some(name) = ["overlay", "ext4", "xfs"].iter().find(|name| lacks(name)) {
-        return Some(format!("this kernel has no {name}: modprobe {name}"));
+    if let Some(name) = FILESYSTEMS.iter().find(|name| lacks(name)) {
+        return Some(format!("this kernel has no {name}, also not as a module"));
     }
     if !Path::new("/dev/loop-control").exists() {
         return Some("this machine has no loop devices".to_owned());
