@@ -106,6 +106,8 @@ fn every_value_of_the_chart_that_a_page_names_is_there() {
             rest.split_whitespace()
                 .next()
                 .unwrap_or_default()
+                // Where the shell would take a bracket for a pattern.
+                .trim_matches('\'')
                 .split(',')
         });
         let set = set.filter_map(|pair| Some(pair.split_once('=')?.0.to_owned()));
