@@ -14,7 +14,7 @@ mod program;
 pub use credential::Credentials;
 pub use kubernetes::Kubernetes;
 pub use node_self::NodeSelf;
-pub use program::{Cli, LogFormat, NodeCli, NodeRole, Role, parse};
+pub use program::{Cli, Log, LogFormat, NodeCli, NodeRole, Role, parse};
 
 use crate::cloud::endpoint::Network;
 use crate::cloud::metadata::DEFAULT_ENDPOINT;

@@ -36,7 +36,7 @@ pub(crate) struct WrongSettings(pub(crate) Vec<String>);
 /// Runs the role to its end.
 #[must_use]
 pub fn run(cli: Cli) -> ExitCode {
-    let process = Process::new(cli.log_format);
+    let process = Process::new(cli.log.log_format);
     match cli.role {
         Role::Node(role) => of_node(role, process),
         Role::Controller(args) => process.run(controller::run(*args)),
@@ -58,7 +58,7 @@ pub fn run(cli: Cli) -> ExitCode {
 pub fn run_node(cli: NodeCli) -> ExitCode {
     let process = Process {
         program: "diskplugin-node",
-        ..Process::new(cli.log_format)
+        ..Process::new(cli.log.log_format)
     };
     of_node(cli.role, process)
 }

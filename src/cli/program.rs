@@ -5,7 +5,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
-use clap::{Parser, Subcommand};
+use clap::{Args, Parser, Subcommand};
 
 use super::{AllInOne, Controller, Mark, Node};
 #[cfg(feature = "mock-cloud")]
@@ -21,15 +21,9 @@ const USAGE: u8 = 64;
 #[derive(Debug, Parser)]
 #[command(name = "diskplugin", version, arg_required_else_help = true)]
 pub struct Cli {
-    /// How log lines look. How much is logged is said by RUST_LOG, such as debug.
-    #[arg(
-        long,
-        global = true,
-        env = LOG_FORMAT,
-        value_enum,
-        default_value_t
-    )]
-    pub log_format: LogFormat,
+    /// How it logs.
+    #[command(flatten)]
+    pub log: Log,
 
     /// The role.
     #[command(subcommand)]
@@ -40,6 +34,18 @@ pub struct Cli {
 #[derive(Debug, Parser)]
 #[command(name = "diskplugin-node", version, arg_required_else_help = true)]
 pub struct NodeCli {
+    /// How it logs.
+    #[command(flatten)]
+    pub log: Log,
+
+    /// The role.
+    #[command(subcommand)]
+    pub role: NodeRole,
+}
+
+/// How a program logs.
+#[derive(Debug, Args)]
+pub struct Log {
     /// How log lines look. How much is logged is said by RUST_LOG, such as debug.
     #[arg(
         long,
@@ -49,10 +55,6 @@ pub struct NodeCli {
         default_value_t
     )]
     pub log_format: LogFormat,
-
-    /// The role.
-    #[command(subcommand)]
-    pub role: NodeRole,
 }
 
 /// How log lines look.

@@ -16,14 +16,10 @@ pub(crate) fn file(path: &str) -> String {
     root.join(path).display().to_string()
 }
 
-/// Has Helm do something well in a namespace; what it prints.
-pub(crate) async fn helm<A: AsRef<str>>(
-    plane: &Plane,
-    namespace: &str,
-    args: impl IntoIterator<Item = A>,
-) -> String {
+/// Helm on a namespace.
+pub(crate) fn start(plane: &Plane, namespace: &str, args: &[impl AsRef<str>]) -> Start {
     let home = plane.directory("helm");
-    let mut start = Start::of(&file("tests/helm/bin/helm"));
+    let mut start = Start::tied(&file("tests/helm/bin/helm"));
     for name in [
         "HOME",
         "HELM_CONFIG_HOME",
@@ -32,21 +28,27 @@ pub(crate) async fn helm<A: AsRef<str>>(
     ] {
         start = start.env(name, &home);
     }
+    let kubeconfig = plane.kubeconfig();
+    start
+        .args(args)
+        .args(["--namespace", namespace, "--kubeconfig", &kubeconfig])
+}
+
+/// Has Helm do something well in a namespace; what it prints.
+pub(crate) async fn helm<A: AsRef<str>>(
+    plane: &Plane,
+    namespace: &str,
+    args: impl IntoIterator<Item = A>,
+) -> String {
     let args: Vec<String> = args
         .into_iter()
         .map(|arg| arg.as_ref().to_owned())
         .collect();
-    let start = start.args(&args).args([
-        "--namespace",
-        namespace,
-        "--kubeconfig",
-        &plane.kubeconfig(),
-    ]);
     let Ended {
         code,
         stdout,
         stderr,
-    } = start.ended().await;
+    } = start(plane, namespace, &args).ended().await;
     assert_eq!(code, Some(0), "helm {args:?}: {stdout}{stderr}");
     stdout
 }

@@ -8,6 +8,7 @@ use crate::cluster::{Cluster, INSTANCE};
 use crate::command::succeed;
 use crate::common::fake::{KEY, SECRET};
 use crate::common::process::Start;
+use crate::helm;
 use crate::network::CLOUD;
 use crate::path::{core, grouped, storage};
 use crate::patience::until;
@@ -65,23 +66,9 @@ pub(crate) fn settings(cluster: &Cluster) -> Vec<String> {
     args
 }
 
-/// Helm on the release's namespace, with nothing of the machine's own Helm.
+/// Helm on the release's namespace.
 pub(crate) fn helm(cluster: &Cluster, args: &[&str]) -> Start {
-    let helm = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/helm/bin/helm");
-    let home = cluster.plane.directory("helm");
-    let mut start = Start::tied(&helm.display().to_string());
-    for name in [
-        "HOME",
-        "HELM_CONFIG_HOME",
-        "HELM_CACHE_HOME",
-        "HELM_DATA_HOME",
-    ] {
-        start = start.env(name, &home);
-    }
-    let kubeconfig = cluster.plane.kubeconfig();
-    start
-        .args(args)
-        .args(["--namespace", NAMESPACE, "--kubeconfig", &kubeconfig])
+    helm::start(&cluster.plane, NAMESPACE, args)
 }
 
 /// Waits until all pods of the release are ready and the driver is registered on the node.

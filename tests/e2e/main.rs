@@ -22,6 +22,9 @@ mod chosen;
 #[path = "../cluster/cloud.rs"]
 #[expect(dead_code, reason = "tests/cluster uses the rest")]
 mod cloud;
+#[path = "../cluster/helm.rs"]
+#[expect(dead_code, reason = "the suite without kubelets uses the rest")]
+mod helm;
 #[path = "../cluster/keys.rs"]
 mod keys;
 #[path = "../cluster/path.rs"]

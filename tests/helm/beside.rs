@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::render::{Object, list, read, root, text, variant};
+use crate::page::hold;
+use crate::render::{Object, list, text, variant};
 use crate::rights::{PAGE, is_role, rules};
 
 const BEGIN: &str = "<!-- beside -->\n\n";
@@ -231,18 +232,5 @@ fn the_reference_compares_what_the_chart_has() {
             .map(|(what, ours, theirs)| format!("| {what} | {ours} | {theirs} |")),
     );
     let wanted = lines.join("\n");
-    let page = read(PAGE);
-    let (head, rest) = page.split_once(BEGIN).expect("the page has the mark");
-    let (found, tail) = rest
-        .split_once(END)
-        .expect("the page has the mark of the end");
-    if std::env::var_os("UPDATE").is_some() {
-        let text = format!("{head}{BEGIN}{wanted}{END}{tail}");
-        std::fs::write(root().join(PAGE), text).unwrap();
-        return;
-    }
-    assert!(
-        found == wanted,
-        "{PAGE} is not as the chart; UPDATE=1 cargo test --test helm makes the table\n\n{wanted}\n"
-    );
+    hold(PAGE, (BEGIN, END), &wanted);
 }

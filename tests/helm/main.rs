@@ -6,6 +6,7 @@
 mod beside;
 mod classes;
 mod names;
+mod page;
 mod pods;
 mod render;
 mod rights;

@@ -1,6 +1,7 @@
 //! The rights of the chart are those of the reference page, and no Secret is among them.
 
-use crate::render::{Object, all, list, read, root, texts, variant};
+use crate::page::hold;
+use crate::render::{Object, all, list, texts, variant};
 use crate::report;
 
 pub(crate) const PAGE: &str = "docs/reference/kubernetes-rights.md";
@@ -162,20 +163,6 @@ fn short(role: &Object) -> String {
 
 #[test]
 fn the_reference_has_every_right() {
-    let (begin, end) = ("<!-- rights -->\n\n", "\n\n<!-- end of rights -->");
-    let page = read(PAGE);
-    let (head, rest) = page.split_once(begin).expect("the page has the mark");
-    let (found, tail) = rest
-        .split_once(end)
-        .expect("the page has the mark of the end");
-    let wanted = table();
-    if std::env::var_os("UPDATE").is_some() {
-        let text = format!("{head}{begin}{wanted}{end}{tail}");
-        std::fs::write(root().join(PAGE), text).unwrap();
-        return;
-    }
-    assert!(
-        found == wanted,
-        "{PAGE} is not as the chart; UPDATE=1 cargo test --test helm makes the table\n\n{wanted}\n"
-    );
+    let marks = ("<!-- rights -->\n\n", "\n\n<!-- end of rights -->");
+    hold(PAGE, marks, &table());
 }
