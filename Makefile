@@ -1,7 +1,7 @@
 # What a person or the CI types. Each target brings along what it needs (scripts/setup).
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo cluster test test-host logged steps e2e e2e-upstream sanity image image-check chart bench
+.PHONY: help setup demo cluster test test-host logged steps host machines e2e e2e-upstream sanity image image-check chart bench
 
 SHELL := /bin/bash
 SANITY := tests/tools/bin/csi-sanity
@@ -40,29 +40,46 @@ test: logged ## Run everything: style, lints, tests, guests with hot-plugged dis
 
 test-host: logged ## Run the same without guests and cluster, which take minutes, QEMU and Kubernetes
 test-host: NEEDS := host
-test-host: LEFT_OUT := --skip hotplug:: --skip on_a_cluster::
+test-host: LANES := host
 
 # All that it prints is looked through for secrets, also when it fails.
 NEEDS := test
+LANES := machines host
 logged:
 	scripts/setup $(NEEDS)
 	@mkdir -p target
 	@set -o pipefail; code=0; \
-	$(MAKE) --no-print-directory steps LEFT_OUT='$(LEFT_OUT)' 2>&1 | tee target/test.log || code=$$?; \
+	$(MAKE) --no-print-directory steps LANES='$(LANES)' 2>&1 | tee target/test.log || code=$$?; \
 	scripts/no-secrets target/test.log && exit $$code
 
-# Shown is also what passing tests print: a test that is skipped says so there.
+# Whatever is built is built first: while a program is linked anew, it is not there for a moment. From then on tests
+# wait more than they work, so that those of guests and clusters run beside the others.
 steps:
 	cargo fmt --check
 	cargo clippy --locked --all-targets -- -D warnings
 	cargo clippy --locked --all-targets --no-default-features -- -D warnings
-	cargo test --locked -- --show-output $(LEFT_OUT)
-	$(if $(LEFT_OUT),,tests/e2e/run)
+	$(if $(filter machines,$(LANES)),tests/e2e/image)
 	cargo run --locked -- demo
+	cargo test --locked --no-run
+	$(if $(filter machines,$(LANES)),cargo test --locked --no-run --test e2e)
+	@$(MAKE) --no-print-directory -j $(words $(LANES)) $(LANES)
+
+# Shown is also what passing tests print: a test that is skipped says so there.
+host:
+	cargo test --locked -- --show-output --skip hotplug:: --skip on_a_cluster::
 	tests/helm/run
 	tests/sdk/run
 	tests/sanity/run
 	tests/image/run
+
+# What they print does not mingle with that of the others. The image is there.
+machines:
+	@echo 'tests/cluster, tests/guest and tests/e2e run beside what follows; what they print comes at their end, until then see target/machines.log'
+	@code=0; { \
+	cargo test --locked --test cluster -- --show-output && \
+	cargo test --locked --test guest -- --show-output hotplug:: && \
+	cargo test --locked --test e2e; } >target/machines.log 2>&1 || code=$$?; \
+	cat target/machines.log; exit $$code
 
 sanity: ## Run the CSI conformance suite against all-in-one (ARGS=… are handed on)
 	scripts/setup host

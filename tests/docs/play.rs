@@ -58,17 +58,21 @@ fn what_is_typed_elsewhere_is_in_the_pages_and_in_make_test() {
         let rest = makefile.split_once(&rule).expect("the target is there").1;
         rest.split("\n\n").next().unwrap_or_default().to_owned()
     };
-    for run in [
-        "cargo test --locked",
-        "cargo run --locked -- demo",
-        "tests/sdk/run",
-        "tests/sanity/run",
-        "tests/image/run",
+    for (target, run) in [
+        ("steps", "cargo run --locked -- demo"),
+        ("host", "cargo test --locked"),
+        ("host", "tests/sdk/run"),
+        ("host", "tests/sanity/run"),
+        ("host", "tests/image/run"),
+        ("machines", "--test cluster"),
+        ("machines", "--test guest"),
+        ("machines", "--test e2e"),
     ] {
-        assert!(recipe("steps").contains(run), "make test runs no {run}");
+        assert!(recipe(target).contains(run), "make {target} runs no {run}");
     }
     assert!(recipe("test").contains("logged"));
     assert!(recipe("logged").contains(" steps "));
+    assert!(makefile.contains("\nLANES := machines host\n"));
     assert!(recipe("demo").contains("cargo run --locked -- demo $(ARGS)"));
     assert!(recipe("sanity").contains("tests/sanity/run $(ARGS)"));
 }
