@@ -3,6 +3,8 @@
 pub mod chain;
 pub mod clock;
 pub mod deadline;
+#[cfg(test)]
+pub(crate) mod heard;
 pub mod join;
 pub mod lock;
 pub mod news;

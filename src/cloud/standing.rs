@@ -12,7 +12,8 @@ use super::credential::CredentialError;
 use super::error::Error;
 use crate::base::chain::chain;
 
-/// An attempt that is given up after so long was not answered; who gives up sooner has his own reasons.
+/// An attempt that is given up after so long was not answered; who gives up sooner has his own reasons. A silence of so
+/// long is logged: the calls that wait for its end would tell only when they end.
 const UNANSWERED: Duration = Duration::from_secs(5);
 
 /// What was seen of the cloud. Clones share it.
@@ -28,9 +29,13 @@ struct Seen {
 
 #[derive(Debug)]
 struct Unanswered {
+    /// When the first attempt was begun.
+    begun: Instant,
+    /// When it failed.
     first: Instant,
     last: Instant,
     error: String,
+    is_logged: bool,
 }
 
 /// What is known now.
@@ -85,7 +90,7 @@ impl Standing {
         };
         let outcome = attempt.await;
         waiting.is_over = true;
-        self.note(outcome.as_ref().err());
+        self.note(waiting.begun, outcome.as_ref().err());
         outcome
     }
 
@@ -109,28 +114,50 @@ impl Standing {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn note(&self, failure: Option<&Error>) {
+    fn note(&self, begun: Instant, failure: Option<&Error>) {
         let now = Instant::now();
         let Some(error) = failure.filter(|error| error.status().is_none()) else {
             let refusal = failure.and_then(refusal);
             let mut seen = self.seen();
             seen.answered = Some(now);
             seen.refused = refusal.map(|refusal| (now, refusal));
-            seen.silent = None;
+            let silent = seen.silent.take();
+            drop(seen);
+            if let Some(silent) = silent.filter(|silent| silent.is_logged) {
+                let silence = now.duration_since(silent.begun);
+                tracing::info!(
+                    "the cloud answers again, after {:.0} s",
+                    silence.as_secs_f64()
+                );
+            }
             return;
         };
         // Nothing was sent: that says nothing of the cloud.
         if !is_of_credentials(error) {
-            self.unanswered(chain(error));
+            self.unanswered(begun, chain(error));
         }
     }
 
-    fn unanswered(&self, error: String) {
+    fn unanswered(&self, begun: Instant, error: String) {
         let now = Instant::now();
         let mut seen = self.seen();
-        let first = seen.silent.as_ref().map_or(now, |silent| silent.first);
-        let last = now;
-        seen.silent = Some(Unanswered { first, last, error });
+        let before = seen.silent.as_ref();
+        let begun = before.map_or(begun, |silent| silent.begun);
+        let was_logged = before.is_some_and(|silent| silent.is_logged);
+        let is_long = now.duration_since(begun) >= UNANSWERED;
+        if is_long && !was_logged {
+            tracing::warn!(
+                error,
+                "the cloud does not answer; calls are repeated until it does or their time is over"
+            );
+        }
+        seen.silent = Some(Unanswered {
+            begun,
+            first: before.map_or(now, |silent| silent.first),
+            last: now,
+            error,
+            is_logged: is_long,
+        });
     }
 }
 
@@ -139,7 +166,7 @@ impl Drop for Waiting<'_> {
         let waited = self.begun.elapsed();
         if !self.is_over && waited >= UNANSWERED {
             let error = format!("no answer within {:.0} s", waited.as_secs_f64());
-            self.standing.unanswered(error);
+            self.standing.unanswered(self.begun, error);
         }
     }
 }
@@ -170,6 +197,7 @@ fn is_of_credentials(error: &Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::heard::Heard;
     use crate::cloud::Kind;
 
     async fn after(standing: &Standing, outcome: Result<(), Error>) {
@@ -249,5 +277,37 @@ mod tests {
             let _ = tokio::time::timeout(Duration::from_secs(waited), never).await;
             assert_eq!(standing.report().silent.is_some(), counts, "{waited}");
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_silence_is_logged_once_and_so_is_its_end() {
+        let (log, _guard) = Heard::listen();
+        let standing = Standing::default();
+        for said in ["", "", "WARN", "", "", ""] {
+            after(&standing, Err(lost())).await;
+            let lines = log.lines();
+            assert_eq!(lines.is_empty(), said.is_empty(), "{lines:?}");
+            assert!(
+                lines
+                    .iter()
+                    .all(|line| line.contains(said) && line.contains("http://h")),
+                "{lines:?}"
+            );
+            tokio::time::advance(Duration::from_secs(3)).await;
+        }
+        after(&standing, Ok(())).await;
+        let end = log.lines();
+        assert!(
+            matches!(&end[..], [line] if line.contains("answers again, after 18 s")),
+            "{end:?}"
+        );
+        // A short one is not worth a word, and neither is its end.
+        after(&standing, Err(lost())).await;
+        after(&standing, Ok(())).await;
+        assert!(log.lines().is_empty());
+        // One attempt that was long enough without an answer is.
+        let never = standing.watch(std::future::pending::<Result<(), Error>>());
+        let _ = tokio::time::timeout(Duration::from_secs(9), never).await;
+        assert_eq!(log.lines().len(), 1);
     }
 }

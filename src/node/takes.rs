@@ -165,9 +165,10 @@ fn is_key(own: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use std::path::{Path, PathBuf};
-    use std::sync::{Arc, Mutex};
+    use std::sync::Arc;
 
     use super::*;
+    use crate::base::heard::Heard;
     use crate::host::fake::{Fake, State};
     use crate::model::instance_types::InstanceTypes;
     use crate::node::Settings;
@@ -233,46 +234,19 @@ mod tests {
         assert_eq!((takes.disk_quantity, takes.categories.len()), (9, 1));
     }
 
-    /// What is logged meanwhile on this thread.
-    #[derive(Clone, Default)]
-    struct Log(Arc<Mutex<Vec<u8>>>);
-
-    impl std::io::Write for Log {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0.lock().unwrap().extend_from_slice(bytes);
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-
-    impl Log {
-        fn lines(&self) -> usize {
-            let text = std::mem::take(&mut *self.0.lock().unwrap());
-            String::from_utf8(text).unwrap().lines().count()
-        }
-    }
-
     #[tokio::test]
     async fn the_log_has_what_is_new_and_not_each_question() {
-        let log = Log::default();
-        let writer = log.clone();
-        let subscriber = tracing_subscriber::fmt()
-            .with_writer(move || writer.clone())
-            .finish();
-        let _guard = tracing::subscriber::set_default(subscriber);
+        let (log, _guard) = Heard::listen();
         let kept = tempfile::tempdir().unwrap();
         let ask = async |text: Option<&str>, own: Option<&str>| {
             let mut node = node(kept.path(), text);
             node.settings.types.own = own.map(str::to_owned);
             node.info().await.unwrap();
-            let first = log.lines();
+            let first = log.lines().len();
             for _ in 0..3 {
                 node.info().await.unwrap();
             }
-            (first, log.lines())
+            (first, log.lines().len())
         };
         let odd = r#"{"instanceTypes": {"ecs.small": {"diskQuantity": 9, "slots": 1}}}"#;
         for (text, own) in [
