@@ -1,6 +1,6 @@
 //! `diskplugin mock-cloud`: the fake ECS API over HTTP, by itself.
 
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
 use anyhow::Context;
@@ -21,7 +21,7 @@ pub(crate) async fn run(args: cli::MockCloud) -> anyhow::Result<()> {
     let listener = TcpListener::bind(args.listen)
         .with_context(|| format!("cannot listen on {}", args.listen))?;
     let cloud = start(&options, listener).await?;
-    introduce(&cloud, &options);
+    introduce(&cloud, &options, args.listen);
     stop.await;
     cloud.shutdown().await?;
     Ok(())
@@ -44,12 +44,11 @@ pub(crate) async fn start(options: &Options, listener: TcpListener) -> anyhow::R
 }
 
 /// Says how to talk to it. The default secret protects nothing; another one is not shown.
-fn introduce(cloud: &Cloud, options: &Options) {
+fn introduce(cloud: &Cloud, options: &Options, listen: SocketAddr) {
     let endpoint = cloud.endpoint().unwrap_or_default();
     println!("fake cloud of region {} at {endpoint}", options.region);
     println!("  zones          {}", options.zones().join(", "));
-    println!("  state, calls   {endpoint}/_control/state {endpoint}/_control/calls");
-    println!("  configuration  {endpoint}/_control/config (GET, PATCH)");
+    println!("{}", control_path(endpoint, listen));
     for node in cloud.nodes() {
         println!("  node           {} in {}", node.id, node.zone);
         println!(
@@ -71,4 +70,29 @@ fn introduce(cloud: &Cloud, options: &Options) {
     println!("  driver         ACCESS_KEY_ID={key}");
     println!("                 ACCESS_KEY_SECRET={secret}");
     println!("                 --ecs-endpoint {endpoint}");
+}
+
+fn control_path(endpoint: &str, listen: SocketAddr) -> String {
+    if !listen.ip().is_loopback() {
+        return format!(
+            "  control path   none: it asks for no password, so that {listen} does not serve it; a loopback address does"
+        );
+    }
+    format!(
+        "  state, calls   {endpoint}/_control/state {endpoint}/_control/calls\n  \
+         configuration  {endpoint}/_control/config (GET, PATCH)"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_control_path_is_shown_only_where_it_is_served() {
+        let shown = |listen: &str| control_path("http://x", listen.parse().unwrap());
+        assert!(shown("127.0.0.1:8480").contains("http://x/_control/state"));
+        assert!(shown("[::1]:8480").contains("\n  configuration  http://x/_control/config"));
+        assert!(!shown("0.0.0.0:8480").contains("http://x/_control"));
+    }
 }
