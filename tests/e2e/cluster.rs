@@ -96,6 +96,11 @@ impl Cluster {
         worker
     }
 
+    /// All nodes that there are.
+    pub(crate) fn workers(&self) -> impl Iterator<Item = &Worker> {
+        std::iter::once(&self.worker).chain(self.second.get())
+    }
+
     /// Where the fake cloud has its disks and its links to devices. It is below what the node plugin sees of the
     /// machine.
     pub(crate) fn devices(&self) -> PathBuf {
@@ -105,10 +110,7 @@ impl Cluster {
     /// What the parts said that work on volumes.
     pub(crate) async fn said(&self, words: &[String]) -> String {
         let mut all = self.plane.said().await;
-        for worker in [Some(&self.worker), self.second.get()]
-            .into_iter()
-            .flatten()
-        {
+        for worker in self.workers() {
             all.extend(worker.said().await);
         }
         all.extend(install::said(self).await);

@@ -109,8 +109,7 @@ pub(crate) async fn uninstalled(scene: &Scene<'_>) {
     scene.close(&["data"]).await;
     succeed(install::helm(cluster, &["uninstall", NAME, "--wait"])).await;
     let api = &cluster.plane.api;
-    let workers = [Some(&cluster.worker), cluster.second.get()];
-    let workers: Vec<&Worker> = workers.into_iter().flatten().collect();
+    let workers: Vec<&Worker> = cluster.workers().collect();
     for worker in &workers {
         forgotten(api, worker.name).await;
     }

@@ -78,6 +78,8 @@ pub(crate) fn run() -> ExitCode {
         .build();
     let (plan, report) = runtime.expect("a runtime can be made").block_on(async {
         let cluster = Cluster::start().await;
+        // Some specs move a pod.
+        cluster.grow().await;
         let plan = Plan::read();
         let start = prepare(&cluster, &plan, &focus(&plan, &names)).await;
         let mut ginkgo = start.command().spawn().expect("ginkgo was built");
@@ -150,7 +152,11 @@ fn literal(text: &str) -> String {
 
 /// Brings the images in that the suite's pods want; how to start it.
 async fn prepare(cluster: &Cluster, plan: &Plan, focus: &str) -> Start {
-    cluster.worker.import(&images::upstream().await).await;
+    let (archive, mut nodes) = (images::upstream().await, 0);
+    for worker in cluster.workers() {
+        worker.import(&archive).await;
+        nodes += 1;
+    }
     let directory = directory(cluster);
     let bin = stay::bin(&cluster.worker.directory);
     let path = std::env::var("PATH").expect("there is one");
@@ -175,7 +181,7 @@ async fn prepare(cluster: &Cluster, plan: &Plan, focus: &str) -> Start {
                 cluster.worker.kubelet_dir().display()
             ),
             "--provider=local",
-            "--num-nodes=1",
+            &format!("--num-nodes={nodes}"),
             &format!("--e2e-output-dir={}", directory.display()),
         ])
         .env("PATH", format!("{}:{path}", bin.display()))
