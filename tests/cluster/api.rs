@@ -183,3 +183,9 @@ impl Api {
 fn is_passing(status: StatusCode) -> bool {
     status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error()
 }
+
+/// A text that must be there.
+pub(crate) fn text<'v>(object: &'v Value, pointer: &str) -> &'v str {
+    let found = object.pointer(pointer).and_then(Value::as_str);
+    found.unwrap_or_else(|| panic!("no text {pointer} in {object}"))
+}

@@ -6,11 +6,12 @@ use crate::cloud;
 use crate::cluster::LEASES;
 use crate::common::csi::try_connect;
 use crate::common::fake::KEY;
+use crate::namespace::Volume;
 use crate::path::core;
 use crate::patience::until;
 use crate::plane::NAMESPACE;
 use crate::release::KEYS;
-use crate::scene::{Scene, Volume};
+use crate::scene::Scene;
 
 /// A pod that dies in the middle of an attachment leaves it to the other, which brings it to its end, once.
 pub(crate) async fn leader_killed(scene: &Scene<'_>) {

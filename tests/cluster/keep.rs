@@ -5,9 +5,10 @@ use serde_json::{Value, json};
 use crate::cloud;
 use crate::common::csi::{create, try_connect};
 use crate::machine::DRIVER;
+use crate::namespace::Volume;
 use crate::path::whole;
 use crate::patience::until;
-use crate::scene::{Scene, Volume};
+use crate::scene::Scene;
 
 /// With `Retain` the disk outlives claim and volume, and a volume made by hand brings it back.
 pub(crate) async fn retained(scene: &Scene<'_>) {

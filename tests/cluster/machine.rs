@@ -6,13 +6,13 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 use crate::api::Api;
+use crate::api::text;
 use crate::cluster::Cluster;
 use crate::common::csi::{endpoint, info};
 use crate::common::process::Start;
 use crate::path::{storage, whole};
 use crate::program::tied;
 use crate::release::Release;
-use crate::replica::text;
 
 /// The driver's name; the chart's default.
 pub(crate) const DRIVER: &str = "diskplugin.csi.example";

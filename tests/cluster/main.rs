@@ -18,6 +18,7 @@ mod cluster;
 mod helm;
 mod keys;
 mod machine;
+mod namespace;
 mod path;
 mod patience;
 mod plane;

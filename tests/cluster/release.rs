@@ -4,13 +4,14 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use crate::api::text;
 use crate::common::fake::{Fake, KEY, SECRET};
 use crate::helm::{CHART, file, helm};
 use crate::machine::DRIVER;
 use crate::path::{core, grouped};
 use crate::patience::until;
 use crate::plane::{NAMESPACE, Plane};
-use crate::replica::{Place, Replica, text};
+use crate::replica::{Place, Replica};
 use crate::secret;
 
 /// What the release of all scenarios is called: not as in the goldens, whose objects are to find their names free.

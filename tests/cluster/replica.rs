@@ -10,6 +10,7 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use crate::address::Address;
+use crate::api::text;
 use crate::common::process::{Process, Start};
 use crate::program::{built, on_host, tied};
 
@@ -234,12 +235,6 @@ fn value(env: &Value, pod: &Value) -> String {
     let field = text(env, "/valueFrom/fieldRef/fieldPath");
     let pointer = format!("/{}", field.replace('.', "/"));
     text(pod, &pointer).to_owned()
-}
-
-/// A text that must be there.
-pub(crate) fn text<'a>(body: &'a Value, pointer: &str) -> &'a str {
-    let found = body.pointer(pointer).and_then(Value::as_str);
-    found.unwrap_or_else(|| panic!("no text {pointer} in {body}"))
 }
 
 fn list<'a>(body: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> {

@@ -1,17 +1,18 @@
 //! What a scenario has for itself: a namespace, machines, classes, claims, pods; and the words to look at them.
 
+use std::ops::Deref;
 use std::sync::Mutex;
 
 use serde_json::{Value, json};
 
-use crate::api::Api;
+use crate::api::text;
 use crate::cloud;
 use crate::cluster::Cluster;
 use crate::machine::{DRIVER, Machine, OF, PLAIN};
+use crate::namespace::{self, Namespace, Volume};
 use crate::path::{core, storage, whole};
 use crate::patience::until;
 use crate::release::Release;
-use crate::replica::text;
 
 /// After how many looks a machine says that it is there.
 const BEAT: u64 = 10;
@@ -20,44 +21,27 @@ const BEAT: u64 = 10;
 #[derive(Debug)]
 pub(crate) struct Scene<'a> {
     pub(crate) cluster: &'a Cluster,
-    pub(crate) api: &'a Api,
-    /// The namespace, and the beginning of all its names.
-    pub(crate) name: String,
+    /// Its name is the beginning of all names of the scenario.
+    namespace: Namespace<'a>,
     /// Its machines, which are still there or not.
     machines: Mutex<Vec<Machine>>,
-    /// Its volumes and disks, for whoever reads the logs.
-    pub(crate) words: Mutex<Vec<String>>,
 }
 
-/// A volume that a claim is bound to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Volume {
-    /// Of the PersistentVolume.
-    pub(crate) name: String,
-    /// The disk's id.
-    pub(crate) disk: String,
+impl<'a> Deref for Scene<'a> {
+    type Target = Namespace<'a>;
+
+    fn deref(&self) -> &Namespace<'a> {
+        &self.namespace
+    }
 }
 
 impl<'a> Scene<'a> {
     pub(crate) async fn open(cluster: &'a Cluster, name: &str) -> Self {
-        let scene = Self {
+        Self {
             cluster,
-            api: &cluster.plane.api,
-            name: name.to_owned(),
+            namespace: Namespace::open(&cluster.plane.api, name).await,
             machines: Mutex::default(),
-            words: Mutex::new(vec![name.to_owned()]),
-        };
-        let namespace = json!({"metadata": {"name": name}});
-        scene.api.create("/api/v1/namespaces", &namespace).await;
-        let account = core(name, "serviceaccounts/default");
-        let what = format!("namespace {name} takes pods");
-        until(&what, async || scene.api.get(&account).await).await;
-        scene
-    }
-
-    /// The path of an object of the core group in the namespace.
-    pub(crate) fn path(&self, kind: &str, name: &str) -> String {
-        core(&self.name, &format!("{kind}/{name}"))
+        }
     }
 
     /// A machine of its own in the zone of this letter.
@@ -103,36 +87,23 @@ impl<'a> Scene<'a> {
 
     /// A claim of 20 GiB for one node; `more` counts before that.
     pub(crate) async fn claim(&self, name: &str, class: &str, more: Value) {
-        let claim = json!({
-            "metadata": {"name": name},
-            "spec": {
-                "storageClassName": class,
-                "accessModes": ["ReadWriteOnce"],
-                "resources": {"requests": {"storage": "20Gi"}},
-            },
-        });
+        let claim = namespace::claim(name, class);
         let path = core(&self.name, "persistentvolumeclaims");
         self.api.create(&path, &with(claim, more)).await;
     }
 
     /// A pod on one of the scenario's machines that uses these claims; `more` counts before that.
     pub(crate) async fn pod(&self, name: &str, claims: &[&str], more: Value) {
-        let volumes = claims
-            .iter()
-            .map(|claim| json!({"name": claim, "persistentVolumeClaim": {"claimName": claim}}));
-        let mounts = claims
-            .iter()
-            .map(|claim| json!({"name": claim, "mountPath": format!("/{claim}")}));
-        let pod = json!({
+        let mut pod = json!({
             "metadata": {"name": name},
             "spec": {
                 "nodeSelector": {OF: self.name},
                 "tolerations": [{"key": OF, "operator": "Exists"}],
                 "automountServiceAccountToken": false,
-                "containers": [{"name": "c", "image": "none", "volumeMounts": mounts.collect::<Vec<_>>()}],
-                "volumes": volumes.collect::<Vec<_>>(),
+                "containers": [{"name": "c", "image": "none"}],
             },
         });
+        namespace::mount(&mut pod, claims);
         self.api
             .create(&core(&self.name, "pods"), &with(pod, more))
             .await;
@@ -141,28 +112,6 @@ impl<'a> Scene<'a> {
     /// Takes a pod away at once: there is no kubelet that would end it.
     pub(crate) async fn end(&self, pod: &str) {
         self.api.delete_by_force(&self.path("pods", pod)).await;
-    }
-
-    /// Waits until the claim has its volume.
-    pub(crate) async fn bound(&self, claim: &str) -> Volume {
-        let path = self.path("persistentvolumeclaims", claim);
-        let name = until(&format!("{}/{claim} is bound", self.name), async || {
-            let claim = self.api.get(&path).await?;
-            (claim["status"]["phase"] == "Bound")
-                .then(|| text(&claim, "/spec/volumeName").to_owned())
-        })
-        .await;
-        let volume = self
-            .api
-            .get(&whole(&format!("persistentvolumes/{name}")))
-            .await;
-        let volume = volume.expect("a claim is bound to what is there");
-        let disk = text(&volume, "/spec/csi/volumeHandle").to_owned();
-        self.words
-            .lock()
-            .unwrap()
-            .extend([name.clone(), disk.clone()]);
-        Volume { name, disk }
     }
 
     /// The nodes that Kubernetes believes the volume to be attached to.
@@ -201,28 +150,6 @@ impl<'a> Scene<'a> {
     pub(crate) async fn disk(&self, volume: &Volume) -> Value {
         let disk = cloud::disk(&self.cluster.cloud, &volume.disk).await;
         disk.unwrap_or_else(|| panic!("{volume:?} has no disk"))
-    }
-
-    /// The messages of the events about an object with this reason.
-    pub(crate) async fn events(&self, object: &str, reason: &str) -> Vec<String> {
-        let events = self.api.list(&core(&self.name, "events")).await;
-        let of = events
-            .iter()
-            .filter(|e| e["involvedObject"]["name"] == object && e["reason"] == reason);
-        of.map(|e| e["message"].as_str().unwrap_or_default().to_owned())
-            .collect()
-    }
-
-    /// Waits for an event about an object with this reason, whose message has these words.
-    pub(crate) async fn told(&self, object: &str, reason: &str, words: &str) -> String {
-        until(
-            &format!("{}: {object} is told {reason} with {words:?}", self.name),
-            async || {
-                let told = self.events(object, reason).await;
-                told.into_iter().find(|message| message.contains(words))
-            },
-        )
-        .await
     }
 
     /// Deletes pods and claims, and waits until nothing of the volumes is left, in the cluster or in the cloud.

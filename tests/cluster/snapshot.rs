@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
+use crate::api::text;
 use crate::path::grouped;
 use crate::patience::until;
-use crate::replica::text;
 use crate::scene::Scene;
 
 const SNAPSHOTS: &str = "snapshot.storage.k8s.io";

@@ -4,15 +4,16 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use crate::api::text;
 use crate::cloud;
 use crate::cluster::Cluster;
 use crate::helm::{CHART, PREVIOUS};
 use crate::machine::{Machine, PLAIN};
+use crate::namespace::Volume;
 use crate::path::{core, storage, whole};
 use crate::patience::until;
 use crate::release::{Order, Release};
-use crate::replica::text;
-use crate::scene::{Scene, Volume};
+use crate::scene::Scene;
 
 /// The StorageClass of its values.
 const CLASS: &str = "upgraded-plain";

@@ -7,13 +7,13 @@ use diskplugin::csi::proto::controller_client::ControllerClient;
 use diskplugin::csi::proto::{Topology, TopologyRequirement};
 use serde_json::{Value, json};
 
+use crate::api::text;
 use crate::cloud;
 use crate::common::csi::{try_connect, volume};
 use crate::machine::{OF, SHARING};
 use crate::manifests;
 use crate::path::{core, grouped, storage, whole};
 use crate::patience::until;
-use crate::replica::text;
 use crate::scene::Scene;
 
 /// Where `kubectl apply -f` puts what names no namespace; the volumes that are there already say so.

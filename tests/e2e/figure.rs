@@ -12,9 +12,10 @@ use tokio::runtime::Builder;
 use crate::cluster::Cluster;
 use crate::images;
 use crate::install::{CONTROLLER, NODE};
+use crate::namespace::Volume;
 use crate::patience::until;
 use crate::plane::NAMESPACE;
-use crate::scene::{Scene, Volume};
+use crate::scene::Scene;
 
 /// The argument that asks for it.
 pub(crate) const WORD: &str = "figure";

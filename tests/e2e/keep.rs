@@ -2,9 +2,11 @@
 
 use serde_json::{Value, json};
 
+use crate::api::text;
+use crate::namespace::claim;
 use crate::path::{core, grouped};
 use crate::patience::until;
-use crate::scene::{Scene, text};
+use crate::scene::Scene;
 
 /// What the StatefulSet claims.
 pub(crate) const CLAIM: &str = "data-db-0";
@@ -67,7 +69,7 @@ pub(crate) async fn database(scene: &Scene<'_>) {
     scene.sh("db-0", "sync").await;
     snapshot(scene, "cut", CLAIM).await;
     scene.sh("db-0", "echo later > /data/later && sync").await;
-    let mut restored = Scene::claim("restored", "disk-xfs");
+    let mut restored = claim("restored", "disk-xfs");
     restored["spec"]["resources"]["requests"]["storage"] = json!("30Gi");
     restored["spec"]["dataSource"] =
         json!({"apiGroup": "snapshot.storage.k8s.io", "kind": "VolumeSnapshot", "name": "cut"});
@@ -183,14 +185,14 @@ pub(crate) fn stateful_set() -> Value {
             "selector": {"matchLabels": {"app": "db"}},
             "template": {"metadata": {"labels": {"app": "db"}}, "spec": pod["spec"]},
             // This kernel may refuse to grow a mounted ext4.
-            "volumeClaimTemplates": [Scene::claim("data", "disk-xfs")],
+            "volumeClaimTemplates": [claim("data", "disk-xfs")],
         },
     })
 }
 
 /// A raw block volume has no filesystem, and keeps its bytes from pod to pod.
 pub(crate) async fn block(scene: &Scene<'_>) {
-    let mut claim = Scene::claim("raw", "disk");
+    let mut claim = claim("raw", "disk");
     claim["spec"]["volumeMode"] = json!("Block");
     scene.make("persistentvolumeclaims", &claim).await;
     let mut pod = Scene::shell("one", &["raw"]);

@@ -27,6 +27,8 @@ mod cloud;
 mod helm;
 #[path = "../cluster/keys.rs"]
 mod keys;
+#[path = "../cluster/namespace.rs"]
+mod namespace;
 #[path = "../cluster/path.rs"]
 #[expect(dead_code, reason = "tests/cluster uses the rest")]
 mod path;

@@ -1,14 +1,14 @@
 //! What a scenario has for itself: a namespace, claims, pods that wait for commands; and the words to look at them.
 
-use std::sync::Mutex;
+use std::ops::Deref;
 
 use serde_json::{Value, json};
 
-use crate::api::Api;
 use crate::cloud;
 use crate::cluster::{Cluster, INSTANCE, SECOND_INSTANCE};
 use crate::common::process::Ended;
 use crate::images::SHELL;
+use crate::namespace::{self, Namespace, Volume};
 use crate::path::{core, storage, whole};
 use crate::patience::until;
 
@@ -19,66 +19,28 @@ const WAIT: &str = "trap 'exit 0' TERM; sleep 2147483647 & wait";
 #[derive(Debug)]
 pub(crate) struct Scene<'a> {
     pub(crate) cluster: &'a Cluster,
-    pub(crate) api: &'a Api,
-    /// The namespace.
-    pub(crate) name: String,
-    /// Its volumes and disks, for whoever reads the logs.
-    pub(crate) words: Mutex<Vec<String>>,
+    namespace: Namespace<'a>,
 }
 
-/// A volume that a claim is bound to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Volume {
-    /// Of the PersistentVolume.
-    pub(crate) name: String,
-    /// The disk's id.
-    pub(crate) disk: String,
+impl<'a> Deref for Scene<'a> {
+    type Target = Namespace<'a>;
+
+    fn deref(&self) -> &Namespace<'a> {
+        &self.namespace
+    }
 }
 
 impl<'a> Scene<'a> {
     pub(crate) async fn open(cluster: &'a Cluster, name: &str) -> Self {
-        let scene = Self {
+        Self {
             cluster,
-            api: &cluster.plane.api,
-            name: name.to_owned(),
-            words: Mutex::new(vec![name.to_owned()]),
-        };
-        let namespace = json!({"metadata": {"name": name}});
-        scene.api.create("/api/v1/namespaces", &namespace).await;
-        let account = core(name, "serviceaccounts/default");
-        let what = format!("namespace {name} takes pods");
-        until(&what, async || scene.api.get(&account).await).await;
-        scene
-    }
-
-    /// The path of an object of the core group in the namespace.
-    pub(crate) fn path(&self, kind: &str, name: &str) -> String {
-        core(&self.name, &format!("{kind}/{name}"))
-    }
-
-    /// A claim of this class, for one node, as large as a disk is at least.
-    pub(crate) fn claim(name: &str, class: &str) -> Value {
-        json!({
-            "apiVersion": "v1",
-            "kind": "PersistentVolumeClaim",
-            "metadata": {"name": name},
-            "spec": {
-                "storageClassName": class,
-                "accessModes": ["ReadWriteOnce"],
-                "resources": {"requests": {"storage": "20Gi"}},
-            },
-        })
+            namespace: Namespace::open(&cluster.plane.api, name).await,
+        }
     }
 
     /// What a pod is that waits for commands and has these claims, each in the root by its name.
     pub(crate) fn shell(name: &str, claims: &[&str]) -> Value {
-        let volumes = claims
-            .iter()
-            .map(|claim| json!({"name": claim, "persistentVolumeClaim": {"claimName": claim}}));
-        let mounts = claims
-            .iter()
-            .map(|claim| json!({"name": claim, "mountPath": format!("/{claim}")}));
-        json!({
+        let mut pod = json!({
             "metadata": {"name": name, "labels": {"app": name}},
             "spec": {
                 "automountServiceAccountToken": false,
@@ -88,11 +50,11 @@ impl<'a> Scene<'a> {
                     "image": SHELL,
                     "imagePullPolicy": "Never",
                     "command": ["sh", "-c", WAIT],
-                    "volumeMounts": mounts.collect::<Vec<_>>(),
                 }],
-                "volumes": volumes.collect::<Vec<_>>(),
             },
-        })
+        });
+        namespace::mount(&mut pod, claims);
+        pod
     }
 
     /// Makes an object of the core group.
@@ -102,7 +64,7 @@ impl<'a> Scene<'a> {
 
     /// Makes a claim of this class.
     pub(crate) async fn want(&self, claim: &str, class: &str) {
-        self.make("persistentvolumeclaims", &Self::claim(claim, class))
+        self.make("persistentvolumeclaims", &namespace::claim(claim, class))
             .await;
     }
 
@@ -164,28 +126,6 @@ impl<'a> Scene<'a> {
         .await;
     }
 
-    /// Waits until the claim has its volume.
-    pub(crate) async fn bound(&self, claim: &str) -> Volume {
-        let path = self.path("persistentvolumeclaims", claim);
-        let name = until(&format!("{}/{claim} is bound", self.name), async || {
-            let claim = self.api.get(&path).await?;
-            let bound = claim["status"]["phase"] == "Bound";
-            bound.then(|| text(&claim, "/spec/volumeName").to_owned())
-        })
-        .await;
-        let volume = self
-            .api
-            .get(&whole(&format!("persistentvolumes/{name}")))
-            .await;
-        let volume = volume.expect("a claim is bound to what is there");
-        let disk = text(&volume, "/spec/csi/volumeHandle").to_owned();
-        self.words
-            .lock()
-            .unwrap()
-            .extend([name.clone(), disk.clone()]);
-        Volume { name, disk }
-    }
-
     /// Waits until the volume is attached nowhere, for Kubernetes and in the cloud.
     pub(crate) async fn detached(&self, volume: &Volume) {
         let what = format!("{} ({}) is attached nowhere", volume.name, volume.disk);
@@ -228,26 +168,4 @@ impl<'a> Scene<'a> {
             assert!(!link.is_symlink(), "{} is still there", link.display());
         }
     }
-
-    /// The messages of the events about an object with this reason.
-    pub(crate) async fn told(&self, object: &str, reason: &str, words: &str) -> String {
-        until(
-            &format!("{}: {object} is told {reason} with {words:?}", self.name),
-            async || {
-                let events = self.api.list(&core(&self.name, "events")).await;
-                let of = events
-                    .iter()
-                    .filter(|e| e["involvedObject"]["name"] == object && e["reason"] == reason);
-                let mut told = of.map(|e| e["message"].as_str().unwrap_or_default().to_owned());
-                told.find(|message| message.contains(words))
-            },
-        )
-        .await
-    }
-}
-
-/// A text that the API always gives.
-pub(crate) fn text<'v>(object: &'v Value, pointer: &str) -> &'v str {
-    let found = object.pointer(pointer).and_then(Value::as_str);
-    found.unwrap_or_else(|| panic!("no {pointer} in {object}"))
 }
