@@ -164,6 +164,14 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn a_nonce_that_was_used_is_replaced_at_once() {
+        let start = Instant::now();
+        let used = || Error::answered("AttachDisk", 400, "SignatureNonceUsed");
+        assert!(fail_until(2, Repeat::Unsent, used).await.0.is_ok());
+        assert_eq!(start.elapsed(), Duration::ZERO);
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn the_wait_that_the_cloud_asks_for_is_kept() {
         let start = Instant::now();
         let throttled = || {

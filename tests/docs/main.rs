@@ -10,6 +10,7 @@ mod examples;
 mod fidelity;
 mod flags;
 mod guides;
+mod lanes;
 mod named;
 mod page;
 mod play;

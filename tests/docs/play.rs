@@ -61,9 +61,14 @@ fn what_is_typed_elsewhere_is_in_the_pages_and_in_make_test() {
     for (target, run) in [
         ("steps", "cargo run --locked -- demo"),
         ("host", "cargo test --locked"),
+        ("host", "tests/helm/run"),
         ("host", "tests/sdk/run"),
         ("host", "tests/sanity/run"),
         ("host", "tests/image/run"),
+        (
+            "steps",
+            "$(MAKE) --no-print-directory -j $(words $(LANES)) $(LANES)",
+        ),
         ("machines", "--test cluster"),
         ("machines", "--test guest"),
         ("machines", "--test e2e"),

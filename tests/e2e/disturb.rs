@@ -223,7 +223,7 @@ async fn node_pod(scene: &Scene<'_>) -> String {
         ))
         .await;
     assert_eq!(pods.len(), 1, "{pods:?}");
-    crate::scene::text(&pods[0], "/metadata/name").to_owned()
+    crate::api::text(&pods[0], "/metadata/name").to_owned()
 }
 
 /// Waits until the pod has written more, all of it in order and without a failure.

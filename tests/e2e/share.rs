@@ -68,7 +68,7 @@ pub(crate) async fn two_pods(scene: &Scene<'_>) {
 
 /// A volume for one pod is refused to a second one until the first is gone.
 pub(crate) async fn once(scene: &Scene<'_>) {
-    let mut claim = Scene::claim("data", "disk");
+    let mut claim = crate::namespace::claim("data", "disk");
     claim["spec"]["accessModes"] = json!(["ReadWriteOncePod"]);
     scene.make("persistentvolumeclaims", &claim).await;
     scene.start("one", &["data"]).await;
