@@ -1,5 +1,6 @@
 //! `diskplugin mock-cloud`: the fake ECS API over HTTP, by itself.
 
+use std::io::Write;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
@@ -21,10 +22,17 @@ pub(crate) async fn run(args: cli::MockCloud) -> anyhow::Result<()> {
     let listener = TcpListener::bind(args.listen)
         .with_context(|| format!("cannot listen on {}", args.listen))?;
     let cloud = start(&options, listener).await?;
-    introduce(&cloud, &options, args.listen);
-    stop.await;
+    let told = write!(
+        std::io::stdout(),
+        "{}",
+        introduction(&cloud, &options, args.listen)
+    );
+    // Whom nobody reads, such as behind `head`, ends, and leaves nothing behind.
+    if told.is_ok() {
+        stop.await;
+    }
     cloud.shutdown().await?;
-    Ok(())
+    told.context("cannot print")
 }
 
 /// A fake cloud on this machine's clock.
@@ -43,20 +51,21 @@ pub(crate) async fn start(options: &Options, listener: TcpListener) -> anyhow::R
     cloud.context("cannot start the fake cloud")
 }
 
-/// Says how to talk to it. The default secret protects nothing; another one is not shown.
-fn introduce(cloud: &Cloud, options: &Options, listen: SocketAddr) {
+/// How to talk to it. The default secret protects nothing; another one is not shown.
+fn introduction(cloud: &Cloud, options: &Options, listen: SocketAddr) -> String {
     let endpoint = cloud.endpoint().unwrap_or_default();
-    println!("fake cloud of region {} at {endpoint}", options.region);
-    println!("  zones          {}", options.zones().join(", "));
-    println!("{}", control_path(endpoint, listen));
+    let mut lines = vec![
+        format!("fake cloud of region {} at {endpoint}", options.region),
+        format!("  zones          {}", options.zones().join(", ")),
+        control_path(endpoint, listen),
+    ];
     for node in cloud.nodes() {
-        println!("  node           {} in {}", node.id, node.zone);
-        println!(
-            "                 --metadata-endpoint {}",
-            cloud.metadata_endpoint(&node.id).unwrap_or_default()
-        );
+        lines.push(format!("  node           {} in {}", node.id, node.zone));
+        let metadata = cloud.metadata_endpoint(&node.id).unwrap_or_default();
+        lines.push(format!("                 --metadata-endpoint {metadata}"));
         if let Some(directory) = cloud.device_dir(&node.id) {
-            println!("                 --device-dir {}", directory.display());
+            let directory = directory.display();
+            lines.push(format!("                 --device-dir {directory}"));
         }
     }
     let key = match options.access_key_id.expose() {
@@ -67,9 +76,10 @@ fn introduce(cloud: &Cloud, options: &Options, listen: SocketAddr) {
         DEFAULT_SECRET => DEFAULT_SECRET,
         _ => "(as given by --access-key-secret)",
     };
-    println!("  driver         ACCESS_KEY_ID={key}");
-    println!("                 ACCESS_KEY_SECRET={secret}");
-    println!("                 --ecs-endpoint {endpoint}");
+    lines.push(format!("  driver         ACCESS_KEY_ID={key}"));
+    lines.push(format!("                 ACCESS_KEY_SECRET={secret}"));
+    lines.push(format!("                 --ecs-endpoint {endpoint}"));
+    lines.join("\n") + "\n"
 }
 
 fn control_path(endpoint: &str, listen: SocketAddr) -> String {

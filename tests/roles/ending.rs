@@ -8,7 +8,7 @@ use tonic::Code;
 
 use crate::common::csi::{create, info, list, socket, try_connect};
 use crate::common::fake::Fake;
-use crate::common::process::diskplugin;
+use crate::common::process::{Start, diskplugin};
 use crate::common::wait::until;
 
 const SOON: Duration = Duration::from_secs(10);
@@ -61,11 +61,7 @@ async fn clients_that_never_hang_up_keep_no_process() {
         let start = Instant::now();
         node.signal(signal);
         assert_eq!(node.ended().await.code, Some(0));
-        assert!(
-            start.elapsed() < Duration::from_secs(3),
-            "{:?}",
-            start.elapsed()
-        );
+        assert!(start.elapsed() < SOON, "{:?}", start.elapsed());
         assert!(!socket.exists());
     }
 }
@@ -100,4 +96,13 @@ async fn a_call_that_does_not_end_is_left_when_the_drain_timeout_is_over() {
         ended.stderr
     );
     assert!(!socket.exists());
+}
+
+#[tokio::test]
+async fn a_fake_cloud_that_cannot_say_how_to_talk_to_it_ends() {
+    let line = "\"$0\" mock-cloud --listen 127.0.0.1:0 > /dev/full";
+    let shell = Start::of("sh").args(["-c", line, env!("CARGO_BIN_EXE_diskplugin")]);
+    let ended = shell.ended().await;
+    assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+    assert!(ended.stderr.contains("cannot print"), "{}", ended.stderr);
 }
