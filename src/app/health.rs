@@ -10,7 +10,7 @@ use super::tools;
 use crate::base::Deadline;
 use crate::base::chain::chain;
 use crate::cloud::credential::Provide;
-use crate::cloud::standing::{Refusal, Report, Silence};
+use crate::cloud::standing::{Refusal, Report, Silence, UNREACHED};
 use crate::cloud::{self, Standing};
 use crate::csi::proto::ProbeRequest;
 use crate::csi::proto::identity_client::IdentityClient;
@@ -288,17 +288,14 @@ fn reached(report: &Report) -> Result<String, String> {
     if let Some(refused) = refused(report).filter(Refused::is_of_region) {
         return Err(refused.told("the region"));
     }
-    if let Some(Silence { first, last, error }) = &report.silent
+    if let Some(Silence { since, last, error }) = &report.silent
         && *last < LATELY
     {
-        let (first, last) = (first.as_secs(), last.as_secs());
-        let silence = format!("no answer for {first} s, tried last {last} s ago: {error}");
-        return match Duration::from_secs(first - last.min(first)) < SILENT {
+        let (since, last) = (since.as_secs(), last.as_secs());
+        let silence = format!("no answer for {since} s, tried last {last} s ago: {error}");
+        return match Duration::from_secs(since - last.min(since)) < SILENT {
             true => Ok(silence),
-            false => Err(format!(
-                "{silence}; check the way from here to the cloud's API: DNS, proxy, NetworkPolicy, --network, \
-                 --ecs-endpoint"
-            )),
+            false => Err(format!("{silence}; {UNREACHED}")),
         };
     }
     Ok(match report.answered {
@@ -333,7 +330,7 @@ mod tests {
             answered: None,
             refused: None,
             silent: Some(Silence {
-                first: seconds(first),
+                since: seconds(first),
                 last: seconds(last),
                 error: "no answer from http://h".to_owned(),
             }),

@@ -1,9 +1,14 @@
 //! For unit tests: what is logged.
 
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 
-use tracing::subscriber::DefaultGuard;
+use tracing::Dispatch;
+use tracing::subscriber::{DefaultGuard, NoSubscriber};
+
+/// Where a subscriber is the only one of the process, what another thread without one reaches first is never asked for again,
+/// and so not heard.
+static OTHER: LazyLock<Dispatch> = LazyLock::new(|| Dispatch::new(NoSubscriber::new()));
 
 /// What is logged on this thread as long as the guard lives.
 #[derive(Debug, Clone, Default)]
@@ -23,6 +28,7 @@ impl io::Write for Heard {
 impl Heard {
     /// Listens from now on.
     pub(crate) fn listen() -> (Self, DefaultGuard) {
+        LazyLock::force(&OTHER);
         let heard = Self::default();
         let writer = heard.clone();
         let subscriber = tracing_subscriber::fmt()

@@ -29,7 +29,6 @@ use crate::model::{
 pub struct Client {
     transport: Transport,
     gate: Gate,
-    standing: Standing,
 }
 
 /// An answer of which only the success matters.
@@ -41,17 +40,13 @@ impl Client {
     #[must_use]
     pub fn new(transport: Transport) -> Self {
         let gate = Gate::new(transport.clock());
-        Self {
-            transport,
-            gate,
-            standing: Standing::default(),
-        }
+        Self { transport, gate }
     }
 
     /// How the cloud has answered this client lately.
     #[must_use]
     pub fn standing(&self) -> Standing {
-        self.standing.clone()
+        self.transport.standing()
     }
 
     async fn call<T: DeserializeOwned>(
@@ -74,7 +69,7 @@ impl Client {
         params: Params,
     ) -> Result<T> {
         let attempt = || {
-            let once = || self.standing.watch(self.transport.attempt(action, &params));
+            let once = || self.transport.attempt(action, &params);
             self.gate.attempt(action, class, deadline, once)
         };
         let outcome = retry::run(action, deadline, repeat, attempt).await;

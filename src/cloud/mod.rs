@@ -9,6 +9,7 @@ use crate::model::{Disk, DiskHealth, Instance, InstanceType, Snapshot, SnapshotG
 use crate::model::{DiskId, SnapshotGroupId, SnapshotId, TaskId, ZoneStock};
 
 pub mod action;
+mod answer;
 pub mod client;
 mod code;
 mod confidential;

@@ -1,20 +1,23 @@
 //! How the cloud has answered lately, for whoever asks whether this driver can work. Nothing is called for it: it is
 //! learned from the calls that are made anyway.
 
-use std::error::Error as StdError;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::credential::CredentialError;
 use super::error::Error;
 use crate::base::chain::chain;
 
-/// An attempt that is given up after so long was not answered; who gives up sooner has his own reasons. A silence of so
+/// What to do about a cloud that does not answer.
+pub const UNREACHED: &str = "check the way from here to the cloud's API: DNS, proxy, NetworkPolicy, --network, --ecs-endpoint";
+
+/// An exchange that is given up after so long was not answered; who gives up sooner has his own reasons. A silence of so
 /// long is logged: the calls that wait for its end would tell only when they end.
 const UNANSWERED: Duration = Duration::from_secs(5);
+/// After so long without a call a new failure belongs to no silence before.
+const FORGOTTEN: Duration = Duration::from_mins(10);
 
 /// What was seen of the cloud. Clones share it.
 #[derive(Debug, Clone, Default)]
@@ -29,10 +32,7 @@ struct Seen {
 
 #[derive(Debug)]
 struct Unanswered {
-    /// When the first attempt was begun.
-    begun: Instant,
-    /// When it failed.
-    first: Instant,
+    since: Instant,
     last: Instant,
     error: String,
     is_logged: bool,
@@ -58,40 +58,56 @@ pub struct Refusal {
     pub error: String,
 }
 
-/// Attempts without an answer, and no answer after them.
+/// Requests without an answer, and no answer after them.
 #[derive(Debug, Clone)]
 pub struct Silence {
-    /// How long ago the first one failed.
-    pub first: Duration,
-    /// How long ago the last one did.
+    /// How long ago the first one was sent, or another one answered after that.
+    pub since: Duration,
+    /// How long ago the last one failed.
     pub last: Duration,
-    /// How the last one failed.
+    /// How it failed.
     pub error: String,
 }
 
-/// An attempt under way.
+/// A request under way.
 #[derive(Debug)]
 struct Waiting<'a> {
     standing: &'a Standing,
+    host: &'a str,
     begun: Instant,
     is_over: bool,
 }
 
 impl Standing {
-    /// Makes the attempt, and learns from what becomes of it.
-    pub(super) async fn watch<T>(
+    /// Sends a request to the host and gets its answer, and learns from what becomes of it. What comes before, such as
+    /// getting credentials, says nothing of the cloud.
+    pub(super) async fn wait<T>(
         &self,
-        attempt: impl Future<Output = Result<T, Error>>,
+        host: &str,
+        exchange: impl Future<Output = Result<T, Error>>,
     ) -> Result<T, Error> {
         let mut waiting = Waiting {
             standing: self,
+            host,
             begun: Instant::now(),
             is_over: false,
         };
-        let outcome = attempt.await;
+        let outcome = exchange.await;
         waiting.is_over = true;
-        self.note(waiting.begun, outcome.as_ref().err());
+        match &outcome {
+            Err(error) if error.status().is_none() => self.unanswered(waiting.begun, &chain(error)),
+            _ => self.answered(),
+        }
         outcome
+    }
+
+    /// Learns from what an answer was found to say: whether it refused credentials or region.
+    pub(super) fn judge(&self, failure: Option<&Error>) {
+        // That there are no other credentials is nothing that the cloud says.
+        if failure.is_none_or(|error| error.status().is_some()) {
+            let refusal = failure.and_then(refusal);
+            self.seen().refused = refusal.map(|refusal| (Instant::now(), refusal));
+        }
     }
 
     /// What is known now.
@@ -103,7 +119,7 @@ impl Standing {
             answered: seen.answered.map(|at| at.elapsed()),
             refused: refused.map(|(at, refusal)| (at.elapsed(), refusal.clone())),
             silent: seen.silent.as_ref().map(|silent| Silence {
-                first: silent.first.elapsed(),
+                since: silent.since.elapsed(),
                 last: silent.last.elapsed(),
                 error: silent.error.clone(),
             }),
@@ -114,50 +130,44 @@ impl Standing {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn note(&self, begun: Instant, failure: Option<&Error>) {
+    fn answered(&self) {
         let now = Instant::now();
-        let Some(error) = failure.filter(|error| error.status().is_none()) else {
-            let refusal = failure.and_then(refusal);
-            let mut seen = self.seen();
-            seen.answered = Some(now);
-            seen.refused = refusal.map(|refusal| (now, refusal));
-            let silent = seen.silent.take();
-            drop(seen);
-            if let Some(silent) = silent.filter(|silent| silent.is_logged) {
-                let silence = now.duration_since(silent.begun);
-                tracing::info!(
-                    "the cloud answers again, after {:.0} s",
-                    silence.as_secs_f64()
-                );
-            }
-            return;
-        };
-        // Nothing was sent: that says nothing of the cloud.
-        if !is_of_credentials(error) {
-            self.unanswered(begun, chain(error));
+        let mut seen = self.seen();
+        seen.answered = Some(now);
+        let silent = seen.silent.take();
+        // A log that is not read would hold everybody up.
+        drop(seen);
+        if let Some(silent) = silent.filter(|silent| silent.is_logged) {
+            let silence = now.duration_since(silent.since).as_secs_f64();
+            tracing::info!("the cloud answers again, after {silence:.0} s");
         }
     }
 
-    fn unanswered(&self, begun: Instant, error: String) {
+    fn unanswered(&self, begun: Instant, error: &str) {
         let now = Instant::now();
         let mut seen = self.seen();
+        // A connection can be dead beside others that are not.
+        let begun = seen.answered.map_or(begun, |at| at.max(begun));
         let before = seen.silent.as_ref();
-        let begun = before.map_or(begun, |silent| silent.begun);
+        let before = before.filter(|silent| begun.duration_since(silent.last) < FORGOTTEN);
+        let since = before.map_or(begun, |silent| silent.since);
         let was_logged = before.is_some_and(|silent| silent.is_logged);
-        let is_long = now.duration_since(begun) >= UNANSWERED;
-        if is_long && !was_logged {
+        let silence = now.duration_since(since);
+        let is_logged = was_logged || silence >= UNANSWERED;
+        seen.silent = Some(Unanswered {
+            since,
+            last: now,
+            error: error.to_owned(),
+            is_logged,
+        });
+        drop(seen);
+        if is_logged && !was_logged {
+            let silence = silence.as_secs_f64();
             tracing::warn!(
                 error,
-                "the cloud does not answer; calls are repeated until it does or their time is over"
+                "the cloud has not answered for {silence:.0} s, and is called again and again; if that stays, {UNREACHED}"
             );
         }
-        seen.silent = Some(Unanswered {
-            begun,
-            first: before.map_or(now, |silent| silent.first),
-            last: now,
-            error,
-            is_logged: is_long,
-        });
     }
 }
 
@@ -165,8 +175,12 @@ impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         let waited = self.begun.elapsed();
         if !self.is_over && waited >= UNANSWERED {
-            let error = format!("no answer within {:.0} s", waited.as_secs_f64());
-            self.standing.unanswered(self.begun, error);
+            let error = format!(
+                "no answer from {} within {:.0} s",
+                self.host,
+                waited.as_secs_f64()
+            );
+            self.standing.unanswered(self.begun, &error);
         }
     }
 }
@@ -187,13 +201,6 @@ fn refusal(error: &Error) -> Option<Refusal> {
     })
 }
 
-/// Whether there were no credentials to sign with.
-fn is_of_credentials(error: &Error) -> bool {
-    let source = error.source();
-    error.kind() == super::Kind::Credentials
-        || source.is_some_and(|source| source.is::<CredentialError>())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -201,7 +208,17 @@ mod tests {
     use crate::cloud::Kind;
 
     async fn after(standing: &Standing, outcome: Result<(), Error>) {
-        let _ = standing.watch(async { outcome }).await;
+        let outcome = standing.wait("h", async { outcome }).await;
+        standing.judge(outcome.as_ref().err());
+    }
+
+    async fn give_up_after(standing: &Standing, seconds: u64) {
+        let never = standing.wait("h", std::future::pending::<Result<(), Error>>());
+        let _ = tokio::time::timeout(Duration::from_secs(seconds), never).await;
+    }
+
+    async fn pass(seconds: u64) {
+        tokio::time::advance(Duration::from_secs(seconds)).await;
     }
 
     fn lost() -> Error {
@@ -213,24 +230,45 @@ mod tests {
         let standing = Standing::default();
         after(&standing, Ok(())).await;
         for _ in 0..3 {
-            tokio::time::advance(Duration::from_secs(40)).await;
+            pass(40).await;
             after(&standing, Err(lost())).await;
         }
-        tokio::time::advance(Duration::from_secs(1)).await;
+        pass(1).await;
         let report = standing.report();
         let silent = report.silent.unwrap();
-        assert_eq!((silent.first.as_secs(), silent.last.as_secs()), (81, 1));
+        assert_eq!((silent.since.as_secs(), silent.last.as_secs()), (81, 1));
         assert!(silent.error.contains("http://h"), "{}", silent.error);
         assert_eq!(report.answered, Some(Duration::from_secs(121)));
         // A server error is an answer too.
-        after(
-            &standing,
-            Err(Error::answered("X", 503, "ServiceUnavailable")),
-        )
-        .await;
+        let failure = Error::answered("X", 503, "ServiceUnavailable");
+        after(&standing, Err(failure)).await;
         let report = standing.report();
         assert!(report.silent.is_none());
         assert_eq!(report.answered, Some(Duration::ZERO));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_failure_long_after_the_last_one_begins_a_silence_of_its_own() {
+        let standing = Standing::default();
+        for _ in 0..2 {
+            after(&standing, Err(lost())).await;
+            pass(3 * 60 * 60).await;
+        }
+        after(&standing, Err(lost())).await;
+        assert_eq!(standing.report().silent.unwrap().since, Duration::ZERO);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_dead_connection_is_no_silence_while_others_are_answered() {
+        let (log, _guard) = Heard::listen();
+        let standing = Standing::default();
+        let others = async {
+            pass(14).await;
+            after(&standing, Ok(())).await;
+        };
+        tokio::join!(give_up_after(&standing, 15), others);
+        assert_eq!(standing.report().silent.unwrap().since.as_secs(), 1);
+        assert_eq!(log.lines(), [""; 0]);
     }
 
     #[tokio::test(start_paused = true)]
@@ -245,8 +283,10 @@ mod tests {
         ] {
             let standing = Standing::default();
             after(&standing, Err(Error::answered("X", status, code))).await;
-            tokio::time::advance(Duration::from_secs(5)).await;
+            pass(5).await;
             after(&standing, Err(lost())).await;
+            // The cloud has refused these, and where others are from is not known.
+            standing.judge(Some(&Error::new(Kind::Credentials, "X")));
             let report = standing.report();
             let (ago, refusal) = report.refused.unwrap();
             assert_eq!((ago.as_secs(), refusal.code.as_str()), (5, code));
@@ -256,25 +296,10 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_never_reached_the_wire_says_nothing_of_the_cloud() {
-        let standing = Standing::default();
-        after(&standing, Err(Error::new(Kind::Credentials, "X"))).await;
-        let missing = CredentialError::Missing("nowhere".to_owned());
-        after(
-            &standing,
-            Err(Error::new(Kind::Unreachable, "X").with_source(missing)),
-        )
-        .await;
-        let report = standing.report();
-        assert!(report.silent.is_none() && report.answered.is_none());
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn an_attempt_that_is_given_up_counts_only_when_it_has_waited() {
+    async fn a_request_that_is_given_up_counts_only_when_it_has_waited() {
         for (waited, counts) in [(1, false), (9, true)] {
             let standing = Standing::default();
-            let never = standing.watch(std::future::pending::<Result<(), Error>>());
-            let _ = tokio::time::timeout(Duration::from_secs(waited), never).await;
+            give_up_after(&standing, waited).await;
             assert_eq!(standing.report().silent.is_some(), counts, "{waited}");
         }
     }
@@ -283,17 +308,15 @@ mod tests {
     async fn a_silence_is_logged_once_and_so_is_its_end() {
         let (log, _guard) = Heard::listen();
         let standing = Standing::default();
-        for said in ["", "", "WARN", "", "", ""] {
+        for is_said in [false, false, true, false, false, false] {
             after(&standing, Err(lost())).await;
             let lines = log.lines();
-            assert_eq!(lines.is_empty(), said.is_empty(), "{lines:?}");
-            assert!(
-                lines
-                    .iter()
-                    .all(|line| line.contains(said) && line.contains("http://h")),
-                "{lines:?}"
-            );
-            tokio::time::advance(Duration::from_secs(3)).await;
+            let good = |line: &String| {
+                line.contains("WARN") && line.contains("http://h") && line.contains("DNS")
+            };
+            assert_eq!(lines.len(), usize::from(is_said), "{lines:?}");
+            assert!(lines.iter().all(good), "{lines:?}");
+            pass(3).await;
         }
         after(&standing, Ok(())).await;
         let end = log.lines();
@@ -301,13 +324,20 @@ mod tests {
             matches!(&end[..], [line] if line.contains("answers again, after 18 s")),
             "{end:?}"
         );
-        // A short one is not worth a word, and neither is its end.
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_short_silence_is_not_worth_a_word_and_one_long_wait_is() {
+        let (log, _guard) = Heard::listen();
+        let standing = Standing::default();
         after(&standing, Err(lost())).await;
         after(&standing, Ok(())).await;
-        assert!(log.lines().is_empty());
-        // One attempt that was long enough without an answer is.
-        let never = standing.watch(std::future::pending::<Result<(), Error>>());
-        let _ = tokio::time::timeout(Duration::from_secs(9), never).await;
-        assert_eq!(log.lines().len(), 1);
+        assert_eq!(log.lines(), [""; 0]);
+        give_up_after(&standing, 9).await;
+        let lines = log.lines();
+        assert!(
+            matches!(&lines[..], [line] if line.contains("no answer from h within 9 s")),
+            "{lines:?}"
+        );
     }
 }

@@ -6,14 +6,15 @@ use std::time::Duration;
 
 use reqwest::redirect::Policy;
 use reqwest::{Client, Url};
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
+use super::answer::{Answer, throttle_hint};
 use super::confidential::Confidential;
 use super::credential::renewal::{look_for_others, others_than};
 use super::credential::{CredentialError, Credentials, Provide};
 use super::error::{Error, Kind};
-use super::sign::{API_VERSION, Attempt, Scheme};
+use super::sign::{API_VERSION, Attempt, Scheme, Signed};
+use super::standing::Standing;
 use super::wire::params::Params;
 use crate::base::Clock;
 use crate::model::RegionId;
@@ -32,6 +33,7 @@ pub struct Transport {
     scheme: Scheme,
     credentials: Arc<dyn Provide>,
     clock: Arc<dyn Clock>,
+    standing: Standing,
 }
 
 /// What a [`Transport`] needs.
@@ -63,14 +65,6 @@ pub enum BuildError {
     Client(#[source] reqwest::Error),
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "PascalCase", default)]
-pub(super) struct Refusal {
-    pub(super) code: Option<String>,
-    pub(super) message: Option<String>,
-    pub(super) request_id: Option<String>,
-}
-
 /// Which region was refused.
 #[derive(Debug, thiserror::Error)]
 #[error("the region is {0}")]
@@ -95,6 +89,7 @@ impl Transport {
             scheme: settings.scheme,
             credentials: settings.credentials,
             clock: settings.clock,
+            standing: Standing::default(),
             endpoint,
         })
     }
@@ -102,6 +97,12 @@ impl Transport {
     /// The clock that signs, whose minutes the cloud counts calls by.
     pub(super) fn clock(&self) -> Arc<dyn Clock> {
         Arc::clone(&self.clock)
+    }
+
+    /// How the cloud has answered lately.
+    #[must_use]
+    pub fn standing(&self) -> Standing {
+        self.standing.clone()
     }
 
     /// Sends the call once, signed anew. The caller bounds it by the deadline.
@@ -113,7 +114,6 @@ impl Transport {
         action: &'static str,
         params: &Params,
     ) -> Result<T, Error> {
-        let url = self.endpoint.clone();
         let credentials = self.credentials.provide().await;
         let credentials = credentials
             .map_err(|error| no_credentials(action, error))?
@@ -129,7 +129,21 @@ impl Transport {
             nonce: &uuid::Uuid::new_v4().simple().to_string(),
         });
         let confidential = Confidential::of(&credentials, &signed);
-        let mut url = url;
+        let exchange = self.exchange(action, signed);
+        let answer = self.standing.wait(&self.host, exchange).await?;
+        let outcome = match answer.read(action, &confidential) {
+            Err(refusal) if !answer.is_success() => {
+                Err(self.after_refusal(refusal, &credentials).await)
+            }
+            outcome => outcome,
+        };
+        self.standing.judge(outcome.as_ref().err());
+        outcome
+    }
+
+    /// Sends what was signed, and gets the answer whole.
+    async fn exchange(&self, action: &'static str, signed: Signed) -> Result<Answer, Error> {
+        let mut url = self.endpoint.clone();
         url.set_path("/");
         url.set_query(Some(&signed.query));
         let mut request = self.http.post(url);
@@ -146,21 +160,7 @@ impl Transport {
         let body = response.bytes().await;
         let body =
             body.map_err(|error| self.lost(action, error.without_url()).with_status(status))?;
-        if status == 200 && confidential.is_in(&body) {
-            return Err(Error::new(Kind::Ambiguous, action)
-                .with_status(status)
-                .with_message("the answer repeats the request, and so is not looked at"));
-        }
-        if status == 200 {
-            return serde_json::from_slice(&body).map_err(|error| {
-                Error::new(Kind::Ambiguous, action)
-                    .with_status(status)
-                    .with_message("the answer cannot be read")
-                    .with_source(error)
-            });
-        }
-        let error = refused(action, status, &body, &confidential).with_wait(hint);
-        Err(self.after_refusal(error, &credentials).await)
+        Ok(Answer { status, hint, body })
     }
 
     /// The error of a refused call, which names the region that was refused. Where the credentials were refused, it is [`Kind::Expired`], worth
@@ -205,37 +205,6 @@ impl Transport {
             .set("RegionId", &self.region)
             .as_map()
             .clone()
-    }
-}
-
-impl Refusal {
-    /// Without the parts that throw back what the request carried in confidence.
-    pub(super) fn without(self, confidential: &Confidential) -> Self {
-        let part = |text: Option<String>| confidential.unless_in(text?);
-        // The gateway appends the text that it signed; the words before it are good.
-        let left_out = || "(its words repeat the request, and are left out)".to_owned();
-        let message = self.message.map(words);
-        let message = message.map(|words| confidential.unless_in(words).unwrap_or_else(left_out));
-        Self {
-            code: part(self.code),
-            message,
-            request_id: part(self.request_id),
-        }
-    }
-
-    fn error(self, action: &'static str, status: u16) -> Error {
-        let code = self.code.unwrap_or_default();
-        Error::answered(action, status, &code)
-            .with_message(self.message.unwrap_or_default())
-            .with_request_id(self.request_id.unwrap_or_default())
-    }
-}
-
-/// The message without the string to sign that the gateway appends.
-fn words(message: String) -> String {
-    match message.split_once("server string to sign is:") {
-        Some((words, _)) => words.trim_end().to_owned(),
-        None => message,
     }
 }
 
@@ -297,103 +266,38 @@ pub(super) fn parse(endpoint: &str) -> Result<(Url, String), BuildError> {
     Ok((url, host))
 }
 
-/// What an answer says that is no success. A proxy's page or an empty body leaves only the status;
-/// JSON that stops in the middle is an answer that was lost, whatever its status.
-fn refused(action: &'static str, status: u16, body: &[u8], confidential: &Confidential) -> Error {
-    match serde_json::from_slice::<Refusal>(body) {
-        Ok(refusal) => refusal.without(confidential).error(action, status),
-        Err(error) if error.is_eof() && !body.is_empty() => Error::new(Kind::Ambiguous, action)
-            .with_status(status)
-            .with_message("the answer is cut off")
-            .with_source(error),
-        Err(_) => Refusal::default().error(action, status),
-    }
-}
-
-/// How long the cloud asks to wait: the larger `TimeLeft` (milliseconds) of its two headers.
-fn throttle_hint(headers: &reqwest::header::HeaderMap) -> Option<Duration> {
-    ["x-ratelimit-user-api", "x-ratelimit-user"]
-        .into_iter()
-        .filter_map(|name| headers.get(name)?.to_str().ok())
-        .flat_map(|value| value.split(','))
-        .filter_map(|field| field.trim().strip_prefix("TimeLeft:")?.trim().parse().ok())
-        .map(Duration::from_millis)
-        .max()
-}
-
 #[cfg(test)]
 mod tests {
-    use reqwest::header::{HeaderMap, HeaderValue};
+    use async_trait::async_trait;
 
     use super::*;
-    use crate::cloud::credential::Credentials;
-    use crate::cloud::sign::Signed;
+    use crate::base::SystemClock;
 
-    #[test]
-    fn the_longer_wait_of_both_headers_counts() {
-        let mut headers = HeaderMap::new();
-        headers.insert(
-            "x-ratelimit-user-api",
-            HeaderValue::from_static("Limit:1,Remain:0,TimeLeft:2000,Reset:1"),
-        );
-        headers.insert("x-ratelimit-user", HeaderValue::from_static("TimeLeft:300"));
-        assert_eq!(throttle_hint(&headers), Some(Duration::from_secs(2)));
-        assert_eq!(throttle_hint(&HeaderMap::new()), None);
-    }
+    /// A source that does not answer.
+    #[derive(Debug)]
+    struct Slow;
 
-    fn confidential() -> Confidential {
-        let signed = Signed {
-            query: String::new(),
-            headers: vec![],
-            signature: "not-in-any-text".to_owned(),
-        };
-        Confidential::of(&Credentials::new("LTAI5tEXAMPLE", "secret-of-it"), &signed)
-    }
-
-    #[test]
-    fn parts_of_a_refusal_that_repeat_the_key_are_left_out_and_the_others_stay() {
-        let refusal = Refusal {
-            code: Some("InvalidAccessKeyId.NotFound".to_owned()),
-            message: Some("There is no key LTAI5tEXAMPLE.".to_owned()),
-            request_id: Some("R-1".to_owned()),
-        };
-        let error = refusal.without(&confidential()).error("DeleteDisk", 404);
-        assert_eq!(
-            error.to_string(),
-            "DeleteDisk failed with InvalidAccessKeyId.NotFound: (its words repeat the request, \
-             and are left out) (HTTP 404, RequestId R-1)"
-        );
-    }
-
-    #[test]
-    fn a_refusal_that_is_cut_off_is_a_lost_answer_and_a_page_is_its_status() {
-        for (body, kind) in [
-            (r#"{"Code":"InvalidDiskId.NotFound"}"#, Kind::NotFound),
-            (r#"{"Code":"InvalidDiskId.Not"#, Kind::Ambiguous),
-            ("<html>no such page</html>", Kind::Invalid),
-            ("", Kind::Invalid),
-        ] {
-            let error = refused("DeleteDisk", 404, body.as_bytes(), &confidential());
-            assert_eq!((error.kind(), error.status()), (kind, Some(404)), "{body}");
+    #[async_trait]
+    impl Provide for Slow {
+        async fn provide(&self) -> Result<Option<Credentials>, CredentialError> {
+            std::future::pending().await
         }
     }
 
-    #[test]
-    fn the_string_that_was_signed_never_gets_into_the_message() {
-        let refusal = Refusal {
-            code: Some("SignatureDoesNotMatch".to_owned()),
-            message: Some(
-                "Specified signature is not matched with our calculation. server string to sign \
-                 is:POST&%2F&AccessKeyId%3DLTAI"
-                    .to_owned(),
-            ),
-            request_id: None,
-        };
-        let error = refusal.without(&confidential()).error("DeleteDisk", 400);
-        let text = error.to_string();
-        assert!(
-            !text.contains("LTAI") && text.contains("not matched"),
-            "{text}"
-        );
+    #[tokio::test(start_paused = true)]
+    async fn a_slow_source_of_credentials_is_no_silent_cloud() {
+        let transport = Transport::new(Settings {
+            endpoint: "http://127.0.0.1:9".to_owned(),
+            region: "cn-beijing".parse().unwrap(),
+            scheme: Scheme::V3,
+            credentials: Arc::new(Slow),
+            clock: Arc::new(SystemClock),
+        })
+        .unwrap();
+        let params = Params::default();
+        let attempt = transport.attempt::<()>("DescribeDisks", &params);
+        let outcome = tokio::time::timeout(Duration::from_secs(60), attempt).await;
+        assert!(outcome.is_err());
+        assert!(transport.standing().report().silent.is_none());
     }
 }

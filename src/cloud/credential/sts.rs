@@ -10,9 +10,10 @@ use serde::Deserialize;
 
 use super::{CredentialError, Credentials};
 use crate::base::Clock;
+use crate::cloud::answer::Refusal;
 use crate::cloud::confidential::Confidential;
 use crate::cloud::sign::{Attempt, Scheme, canonical, stamp};
-use crate::cloud::transport::{BuildError, Refusal, http_client, parse};
+use crate::cloud::transport::{BuildError, http_client, parse};
 
 const VERSION: &str = "2015-04-01";
 /// The service answers in well under a second; a call of the driver may be waiting.
