@@ -122,6 +122,18 @@ fn every_path_that_a_command_of_a_guide_takes_exists() {
     }));
 }
 
+/// A prompt tells what is typed from what is shown. Where nothing is shown it is only in the way.
+#[test]
+fn what_is_not_shown_with_its_output_can_be_pasted() {
+    report(markdown().iter().flat_map(|page| {
+        let text = page.blocks.iter().filter(|block| block.language == "text");
+        let lines = text.flat_map(|block| block.text.lines());
+        let prompts = lines.filter(|line| line.starts_with("$ ") || line.starts_with("> "));
+        let wrong = prompts.map(|line| format!("{}: a prompt: {line}", page.path.display()));
+        wrong.collect::<Vec<_>>()
+    }));
+}
+
 fn targets(makefile: &str) -> BTreeSet<String> {
     let rules = makefile
         .lines()
