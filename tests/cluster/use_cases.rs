@@ -67,11 +67,18 @@ pub(crate) async fn work(scene: &Scene<'_>) {
 async fn changed(scene: &Scene<'_>, folder: &str, key: &str, wanted: u64) {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("examples/{folder}/README.md"));
     let page = std::fs::read_to_string(page).expect("each folder has a page");
-    let order = format!("`kubectl patch pvc {folder} -p '");
-    let patch = page
+    let order = format!("\nkubectl patch pvc {folder} -p '");
+    let (before, after) = page
         .split_once(&order)
-        .and_then(|(_, rest)| rest.split_once("'`"));
-    let (patch, _) = patch.expect("the page tells how to change it");
+        .expect("the page tells how to change it");
+    let apply = format!("\nkubectl apply -f examples/{folder} ");
+    assert!(
+        before.contains(&apply),
+        "{folder} is changed before it is there"
+    );
+    let (patch, _) = after
+        .split_once("'\n")
+        .expect("the patch ends with its line");
     let args = ["patch", "pvc", folder, "-p", patch, "--namespace", PLACE];
     let said = scene.cluster.plane.kubectl(args).await;
     assert_eq!(said.code, Some(0), "{args:?}: {}", said.stderr);
