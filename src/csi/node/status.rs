@@ -129,8 +129,9 @@ mod tests {
         assert_eq!(
             status.message(),
             "FOREIGN_DATA: volume d-bp1: staging is refused: /dev/vdb (254:16) is neither blank nor \
-             has it ext4: it holds a gpt partition table; look what it is, and wipe the disk by hand only \
-             if nobody needs it (docs/guides/foreign-data.md), or correct fsType"
+             has it ext4: it holds a gpt partition table; look what it is; wipe the disk by hand only if \
+             nobody needs it, or make the PersistentVolume anew with the right fsType \
+             (docs/guides/foreign-data.md)"
         );
         let incompatible = refused(Refusal::Incompatible {
             path: "/staging".into(),

@@ -72,7 +72,7 @@ failures! {
         "wait until it is unpublished there; delete the pod that uses it, or fence the node if it is dead";
     DiskStillAttached "DISK_STILL_ATTACHED" Precondition
         "the disk is attached, and so not deleted",
-        "unpublish it first: delete the pod or the VolumeAttachment that uses it";
+        "unpublish it first: delete the pod that uses it; the VolumeAttachment only when no pod uses the volume";
     AttachedOtherwise "ATTACHED_OTHERWISE" AlreadyExists
         "the disk is on this node already, but writable instead of read-only, or the other way round",
         "unpublish the volume from this node first";
@@ -300,7 +300,7 @@ failures! {
         "wait until it is unpublished there, or delete the pod that uses it so";
     ForeignData "FOREIGN_DATA" Precondition
         "the disk holds something else than the filesystem that is wanted; it is never formatted then",
-        "look what it is, and wipe the disk by hand only if nobody needs it (docs/guides/foreign-data.md), or correct fsType";
+        "look what it is; wipe the disk by hand only if nobody needs it, or make the PersistentVolume anew with the right fsType (docs/guides/foreign-data.md)";
     FormatCutOff "FORMAT_CUT_OFF" Precondition
         "a mkfs was cut off on the disk, and it is not certain that what is there now is nobody's",
         "look what it is, and wipe the disk by hand if nobody needs it (docs/guides/foreign-data.md); staging formats it then";
