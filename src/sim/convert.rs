@@ -78,8 +78,13 @@ pub(crate) fn disks(listing: Listing<DiskRow>) -> Page<Disk> {
 fn disk(row: DiskRow) -> Disk {
     let Ok(status) = row.status().parse::<DiskStatus>();
     let held = row.is_held();
-    let attachments = row
-        .shown()
+    let mut holders: Vec<_> = row.shown().collect();
+    // As over the wire, where `InstanceId` counts when `Attachments` is empty, as in a torn read.
+    if holders.is_empty() {
+        holders.extend(row.holder());
+    }
+    let attachments = holders
+        .into_iter()
         .map(|a| a.instance.parse::<InstanceId>().expect(OWN));
     Disk {
         id: disk_id(&row.id),

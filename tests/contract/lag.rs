@@ -4,11 +4,12 @@ use diskplugin::cloud::{DescribeDisks, DescribeSnapshots, Ecs, TagResources, Tag
 use diskplugin::model::DiskStatus;
 use serde_json::json;
 
-use crate::world::{World, cut, essd, made, onto, seen, seen_snapshot, soon, tags};
+use crate::world::{World, cut, essd, made, node, off, onto, seen, seen_snapshot, soon, tags};
 
 on_every_face!(
     a_new_disk_and_a_new_snapshot_are_missing_for_a_moment,
     an_attached_disk_looks_free_for_a_moment,
+    a_torn_read_of_a_disk_that_has_just_left_still_names_its_node,
     what_was_just_tagged_is_shown_by_its_id_and_not_found_by_its_tags,
 );
 
@@ -47,6 +48,24 @@ pub(crate) async fn an_attached_disk_looks_free_for_a_moment(ecs: &dyn Ecs, worl
         DiskStatus::InUse,
     ];
     assert_eq!(statuses, wanted);
+}
+
+pub(crate) async fn a_torn_read_of_a_disk_that_has_just_left_still_names_its_node(
+    ecs: &dyn Ecs,
+    world: &World,
+) {
+    world.configure(json!({"stale": {"lag": "2s", "torn": true}}));
+    let disk = made(ecs, "torn").await;
+    ecs.attach_disk(soon(), &onto(&disk, "i-one"))
+        .await
+        .unwrap();
+    world.pass(10);
+    ecs.detach_disk(soon(), &off(&disk, "i-one")).await.unwrap();
+    world.pass(1);
+    let row = seen(ecs, &disk).await.unwrap();
+    assert_eq!(row.attachments, [node("i-one")]);
+    world.pass(2);
+    assert!(seen(ecs, &disk).await.unwrap().attachments.is_empty());
 }
 
 pub(crate) async fn what_was_just_tagged_is_shown_by_its_id_and_not_found_by_its_tags(

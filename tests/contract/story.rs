@@ -134,6 +134,13 @@ impl Teller {
         self.snapshots[usize::from(number) % self.snapshots.len()].clone()
     }
 
+    /// Whether the disk's category or performance is being changed.
+    fn is_changing(&self, disk: &DiskId) -> bool {
+        let state = self.world.cloud.state();
+        let mut tasks = state["tasks"].as_array().unwrap().iter();
+        tasks.any(|task| task["disk"] == disk.as_str() && task["stage"] == "Processing")
+    }
+
     /// What comes of a step, in words.
     async fn tell(&mut self, step: &Step) -> String {
         let ecs = std::sync::Arc::clone(&self.world.ecs);
@@ -164,6 +171,11 @@ impl Teller {
                     ResizeMode::Offline
                 };
                 let disk = self.disk(disk);
+                // The client alone repeats what is refused because of an order under way, and here no time
+                // passes meanwhile.
+                if self.is_changing(&disk) {
+                    return "not sent".to_owned();
+                }
                 let token = ClientToken::derive("ResizeDisk", [disk.as_str()]);
                 let request = ResizeDisk {
                     disk,
