@@ -108,13 +108,15 @@ async fn round(scene: &Scene<'_>, name: &str, volume: Value, claim: Option<&str>
     round
 }
 
-/// The calls about the volume, by what the driver logs of them.
+/// The calls about the volume, by what the driver logs of them: each from when it was first begun to when it had
+/// first succeeded, because sidecars and kubelet may repeat it for reasons of their own.
 async fn calls(
     cluster: &Cluster,
     volume: &Volume,
     start: f64,
 ) -> BTreeMap<&'static str, (f64, f64)> {
-    let mut found = BTreeMap::new();
+    let mut begun = BTreeMap::new();
+    let mut done = BTreeMap::new();
     for workload in [
         format!("deployment/{CONTROLLER}"),
         format!("daemonset/{NODE}"),
@@ -129,22 +131,38 @@ async fn calls(
         ];
         let said = cluster.plane.kubectl(args).await.stdout;
         for line in said.lines().filter(|line| line.contains(&volume.disk)) {
-            let Some(method) = CALLS
+            let Some((method, is_done)) = CALLS
                 .iter()
-                .find(|method| line.contains(&format!(": {method} done")))
+                .find_map(|method| Some((*method, ending(line, method)?)))
             else {
                 continue;
             };
-            let (end, took) = (said_at(line) - start, took(line));
-            found.insert(*method, (end - took, end));
+            let end = said_at(line) - start;
+            let first = begun.entry(method).or_insert(f64::INFINITY);
+            *first = first.min(end - took(line));
+            if is_done {
+                let first = done.entry(method).or_insert(f64::INFINITY);
+                *first = first.min(end);
+            }
         }
     }
     assert_eq!(
-        found.len(),
+        done.len(),
         CALLS.len(),
-        "the driver logs its calls: {found:?}"
+        "the driver logs its calls: {done:?}"
     );
-    found
+    let of_both = |(method, end)| (method, (begun[method], end));
+    done.into_iter().map(of_both).collect()
+}
+
+/// Whether the line tells that a call of the method has succeeded, or has not; none when it tells of no end of one.
+fn ending(line: &str, method: &str) -> Option<bool> {
+    if line.contains(&format!(": {method} done")) {
+        return Some(true);
+    }
+    let failed =
+        line.contains(&format!(": {method} failed")) || line.contains(&format!("gave {method} up"));
+    failed.then_some(false)
 }
 
 fn said_at(line: &str) -> f64 {
