@@ -83,7 +83,7 @@ impl Disks {
             };
             fall_back.proven(&row).then_some(Err(fell))
         };
-        let waited = self.disks.until(disk, deadline, decide).await;
+        let waited = self.disks.until_done(disk, deadline, decide).await;
         waited.map_err(wait(step(disk, node)))?
     }
 

@@ -129,7 +129,7 @@ impl Disks {
             Seen::Nothing => missing.missed().then_some(None),
             Seen::Failed(_) => None,
         };
-        let waited = self.disks.until(disk, deadline, made).await;
+        let waited = self.disks.until_done(disk, deadline, made).await;
         waited.map_err(wait(format!("see disk {disk} become Available")))
     }
 }

@@ -204,7 +204,7 @@ impl Disks {
             }
             Seen::Failed(_) => None,
         };
-        let row = match self.disks.until(disk, deadline, off).await {
+        let row = match self.disks.until_done(disk, deadline, off).await {
             Ok(row) => row,
             Err(WaitError::Deadline { last }) => {
                 return Err(Error::StillDetaching {

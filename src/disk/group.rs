@@ -244,7 +244,7 @@ impl Disks {
             Seen::Nothing => missing.missed().then_some(Ok(None)),
             Seen::Failed(_) => None,
         };
-        let waited = self.groups.until(id, deadline, joined).await;
+        let waited = self.groups.until_done(id, deadline, joined).await;
         waited.map_err(wait(step(new)))?
     }
 
@@ -264,7 +264,8 @@ impl Disks {
                 Seen::Nothing => doubt.holds(UNSEEN).then_some(None),
                 Seen::Failed(_) => None,
             };
-            self.snapshots.until(&member.snapshot, deadline, decided)
+            self.snapshots
+                .until_done(&member.snapshot, deadline, decided)
         });
         let rows: std::result::Result<Option<Vec<_>>, _> =
             join::all(waits).await.into_iter().collect();

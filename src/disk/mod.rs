@@ -127,6 +127,7 @@ impl Disks {
 fn patient(pace: Pace) -> Pace {
     Pace {
         tick: pace.tick * 6,
+        brisk: pace.tick * 6,
         ..pace
     }
 }

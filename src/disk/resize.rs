@@ -221,6 +221,6 @@ impl Disks {
             Seen::Row(row) => (row.size >= size).then(|| Disk::clone(&row)),
             Seen::Nothing | Seen::Failed(_) => None,
         };
-        self.disks.until(disk, deadline, grown).await
+        self.disks.until_done(disk, deadline, grown).await
     }
 }

@@ -215,7 +215,7 @@ impl Disks {
             Seen::Nothing => missing.missed().then_some(None),
             Seen::Failed(_) => None,
         };
-        let waited = self.snapshots.until(id, deadline, cut).await;
+        let waited = self.snapshots.until_done(id, deadline, cut).await;
         waited.map_err(wait(step(new)))
     }
 

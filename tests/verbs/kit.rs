@@ -17,8 +17,8 @@ use diskplugin::sim::{Cloud, FoundDisk, Options};
 
 use crate::patient::Patient;
 
-/// Between two shared looks, as in production.
-pub(crate) const TICK: Duration = Duration::from_millis(500);
+/// Between two shared looks at young orders, as in production.
+pub(crate) const BRISK: Duration = Duration::from_millis(250);
 
 /// A fake cloud with two nodes in zone a and one in zone b, and the verbs of one process over it.
 #[derive(Debug)]

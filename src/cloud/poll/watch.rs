@@ -46,6 +46,8 @@ struct State<K, V> {
 struct Waiter<K, V> {
     key: K,
     due: Instant,
+    /// Until when its looks are brisk.
+    young: Instant,
     deadline: Deadline,
     seen: mpsc::UnboundedSender<Seen<V>>,
 }
@@ -102,11 +104,12 @@ where
             Seen::Nothing => Some(None),
             Seen::Failed(_) => None,
         };
-        self.follow(key, deadline, first, look).await
+        self.follow(key, deadline, first, Duration::ZERO, look)
+            .await
     }
 
-    /// Waits until `decide` makes something of what is seen. It is asked once a tick, only about
-    /// descriptions that were started after this call, and never about a passing failure.
+    /// Waits until `decide` makes something of what is seen. It is asked once a tick or more often, only
+    /// about descriptions that were started after this call, and never about a passing failure.
     ///
     /// A row that makes no sense ends it: nobody knows when it will.
     ///
@@ -118,8 +121,24 @@ where
         deadline: Deadline,
         decide: impl FnMut(Seen<V>) -> Option<T>,
     ) -> std::result::Result<T, WaitError> {
-        self.follow(key, deadline, self.shared.pace.tick, decide)
+        let first = self.shared.pace.tick;
+        self.follow(key, deadline, first, Duration::ZERO, decide)
             .await
+    }
+
+    /// As [`Self::until`], for the end of an order that the cloud has accepted just now: as long as it
+    /// is young, looks are brisk.
+    ///
+    /// # Errors
+    /// When the cloud cannot be asked, or the deadline passes.
+    pub async fn until_done<T>(
+        &self,
+        key: &K,
+        deadline: Deadline,
+        decide: impl FnMut(Seen<V>) -> Option<T>,
+    ) -> std::result::Result<T, WaitError> {
+        let Pace { tick, young, .. } = self.shared.pace;
+        self.follow(key, deadline, tick, young, decide).await
     }
 
     async fn follow<T>(
@@ -127,10 +146,11 @@ where
         key: &K,
         deadline: Deadline,
         first: Duration,
+        young: Duration,
         mut decide: impl FnMut(Seen<V>) -> Option<T>,
     ) -> std::result::Result<T, WaitError> {
         let (seen, mut sight) = mpsc::unbounded_channel();
-        let _place = self.join(key.clone(), deadline, first, seen);
+        let _place = self.join(key.clone(), deadline, first, young, seen);
         let mut last = None;
         loop {
             let Ok(Some(seen)) = deadline.bound(sight.recv()).await else {
@@ -160,17 +180,19 @@ where
         key: K,
         deadline: Deadline,
         first: Duration,
+        young: Duration,
         seen: mpsc::UnboundedSender<Seen<V>>,
     ) -> Place<'_, K, V> {
         let mut state = self.shared.lock();
         let number = state.next;
         state.next += 1;
-        let due = Instant::now() + first;
+        let now = Instant::now();
         state.waiters.insert(
             number,
             Waiter {
                 key,
-                due,
+                due: now + first,
+                young: now + young,
                 deadline,
                 seen,
             },
@@ -238,10 +260,10 @@ where
     async fn describe(&self) {
         let (numbers, deadline) = {
             let mut state = self.lock();
-            let next = Instant::now() + self.pace.tick;
+            let now = Instant::now();
             let mut numbers: BTreeMap<K, Vec<u64>> = BTreeMap::new();
             for (number, waiter) in &mut state.waiters {
-                waiter.due = next;
+                waiter.due = now + self.pace.after(now < waiter.young);
                 numbers.entry(waiter.key.clone()).or_default().push(*number);
             }
             let deadline = state.waiters.values().map(|waiter| waiter.deadline).max();
@@ -380,6 +402,51 @@ mod tests {
         tokio::time::sleep(Duration::from_secs(600)).await;
         assert_eq!(calls.lock().unwrap().len(), 2);
         assert!(!watch.shared.lock().polling);
+    }
+
+    /// When each of the first looks is, in milliseconds after the wait began.
+    async fn looks(n: usize, is_order: bool) -> Vec<u128> {
+        let (calls, start) = (Calls::default(), Instant::now());
+        let watch = watch(&calls);
+        let mut seen = Vec::new();
+        let note = |row| {
+            seen.push(start.elapsed().as_millis());
+            at_least(n)(row)
+        };
+        let end = if is_order {
+            watch.until_done(&1, deadline(), note).await
+        } else {
+            watch.until(&1, deadline(), note).await
+        };
+        end.unwrap();
+        seen
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn looks_at_an_order_are_brisk_while_it_is_young_and_others_never() {
+        let brisk = (2..=12).map(|n| n * 250);
+        assert_eq!(
+            looks(13, true).await,
+            brisk.chain([3500, 4000]).collect::<Vec<_>>()
+        );
+        assert_eq!(looks(5, false).await, [500, 1000, 1500, 2000, 2500]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_old_order_shares_the_brisk_looks_of_a_young_one_and_costs_none_of_its_own() {
+        let calls = Calls::default();
+        let watch = watch(&calls);
+        let old = watch.until_done(&1, deadline(), at_least(13 + 3));
+        let young = async {
+            tokio::time::sleep(Duration::from_millis(4100)).await;
+            watch.until_done(&2, deadline(), at_least(13 + 3)).await
+        };
+        let start = Instant::now();
+        let (old, young) = tokio::join!(old, young);
+        assert!(old.is_ok() && young.is_ok());
+        // The old one's at 4.5 s, which the young one shares, and two brisk ones.
+        assert_eq!(start.elapsed(), Duration::from_secs(5));
+        assert_eq!(calls.lock().unwrap()[13..], [2, 2, 2]);
     }
 
     #[tokio::test(start_paused = true)]
