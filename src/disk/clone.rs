@@ -154,7 +154,7 @@ impl Disks {
             Seen::Nothing => doubt.holds(LAG).then_some(false),
             Seen::Failed(_) => None,
         };
-        let waited = self.snapshots.until(id, deadline, ready).await;
+        let waited = self.snapshots.until_done(id, deadline, ready).await;
         if waited.map_err(wait(format!("see snapshot {id} become usable")))? {
             return Ok(());
         }

@@ -224,7 +224,7 @@ impl Disks {
             Seen::Row(row) => shows(&row, order).then_some(()),
             Seen::Nothing | Seen::Failed(_) => None,
         };
-        let waited = self.disks.until(&order.disk, deadline, changed).await;
+        let waited = self.disks.until_done(&order.disk, deadline, changed).await;
         waited.map_err(wait(format!("see the change of disk {}", order.disk)))
     }
 

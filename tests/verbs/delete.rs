@@ -218,7 +218,24 @@ async fn a_deletion_that_must_wait_for_long_is_tried_seldom() {
         .disks
         .create_snapshot(crate::kit::seconds(1), &snapshot);
     cutting.await.unwrap_err();
-    stage.disks.delete(minutes(5), &disk).await.unwrap();
+    let other = stage.disk("pvc-2").await;
+    // Also while others look at orders of theirs more often.
+    let busy = async {
+        for _ in 0..60 {
+            stage
+                .disks
+                .attach(minutes(1), &other, &one())
+                .await
+                .unwrap();
+            stage
+                .disks
+                .detach(minutes(1), &other, &one())
+                .await
+                .unwrap();
+        }
+    };
+    let (deleted, ()) = tokio::join!(stage.disks.delete(minutes(5), &disk), busy);
+    deleted.unwrap();
     assert!(stage.row(&disk).is_null());
     let tries = stage.calls("DeleteDisk");
     assert!((10..=30).contains(&tries), "{tries} attempts in a minute");

@@ -19,6 +19,8 @@ use crate::patient::Patient;
 
 /// Between two shared looks at young orders, as in production.
 pub(crate) const BRISK: Duration = Duration::from_millis(250);
+/// By how much the look comes later that sees the end of an order which takes whole seconds.
+pub(crate) const LATE: Duration = Duration::from_millis(125);
 
 /// A fake cloud with two nodes in zone a and one in zone b, and the verbs of one process over it.
 #[derive(Debug)]

@@ -383,7 +383,7 @@ async fn many_disks_that_grow_together_share_their_looks() {
         growths.spawn(async move { disks.resize(minutes(1), &disk, gib(30)).await.is_ok() });
     }
     assert!(growths.join_all().await.into_iter().all(|ok| ok));
-    // One look before, and one each half second until all have grown.
+    // One look before, and one each quarter of a second until all have grown.
     let looks = stage.calls("DescribeDisks");
-    assert!(looks <= 8, "{looks} looks at 60 disks");
+    assert!(looks <= 9, "{looks} looks at 60 disks");
 }

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use diskplugin::model::{DiskId, InstanceId};
 
-use crate::kit::{Stage, minutes, one, seconds, two};
+use crate::kit::{LATE, Stage, minutes, one, seconds, two};
 
 fn first() -> InstanceId {
     "i-0".parse().unwrap()
@@ -78,7 +78,7 @@ async fn an_instance_that_takes_one_at_a_time_gets_one_and_refuses_none() {
         stage.configure(&json!({"denied": denied}));
         let disks = disks(&stage, 4).await;
         let took = all(&stage, &disks, true).await;
-        assert_eq!(took, Duration::from_secs(8));
+        assert_eq!(took, (Duration::from_secs(2) + LATE) * 4);
         assert_eq!(stage.calls("AttachDisk"), 4);
         assert_eq!(stage.calls("DescribeInstances"), 1);
     }
@@ -163,8 +163,11 @@ async fn a_disk_that_just_left_a_node_comes_back_there_without_a_pause() {
         let begun = Instant::now();
         stage.disks.attach(minutes(1), &disk, &one()).await.unwrap();
         let took = begun.elapsed();
-        let most = if stale == "--stale=0s" { 1000 } else { 2000 };
-        assert!(took <= Duration::from_millis(most), "{stale}: {took:?}");
+        let most = if stale == "--stale=0s" { 1 } else { 2 };
+        assert!(
+            took <= Duration::from_secs(most) + LATE,
+            "{stale}: {took:?}"
+        );
     }
 }
 
@@ -181,7 +184,7 @@ async fn taking_a_disk_off_whoever_holds_it_is_over_when_it_is_off() {
         .unwrap();
     let took = begun.elapsed();
     assert!(stage.holders(&disk).is_empty());
-    assert!(took <= Duration::from_millis(2500), "{took:?}");
+    assert!(took <= Duration::from_millis(2500) + LATE, "{took:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -10,12 +10,15 @@ use crate::cloud::error::{Error, Kind};
 /// The pauses when the cloud does not say how long to wait: doubled with each refusal.
 const SHORTEST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(10);
+/// For how long a refusal is remembered: as often as that, descriptions may be too many again.
+const MEMORY: Duration = Duration::from_hours(1);
 
 /// When the next description may be asked for.
 #[derive(Debug, Default)]
 pub(super) struct Calm {
     until: Option<Instant>,
     pause: Option<Duration>,
+    refused: Option<Instant>,
 }
 
 impl Calm {
@@ -24,16 +27,23 @@ impl Calm {
         self.until
     }
 
+    /// Whether the cloud has refused no description lately.
+    pub(super) fn is_unbroken(&self) -> bool {
+        self.refused.is_none_or(|at| at.elapsed() >= MEMORY)
+    }
+
     /// Takes in how a description ended.
     pub(super) fn after(&mut self, failure: Option<&Error>) {
         let Some(error) = failure.filter(|error| error.kind() == Kind::Throttled) else {
-            *self = Self::default();
+            (self.until, self.pause) = (None, None);
             return;
         };
         let pause = self.pause.map_or(SHORTEST, |pause| pause * 2).min(LONGEST);
         self.pause = Some(pause);
         let wait = error.wait().unwrap_or_default().max(pause);
-        self.until = Some(Instant::now() + wait);
+        let now = Instant::now();
+        self.until = Some(now + wait);
+        self.refused = Some(now);
     }
 }
 
@@ -52,6 +62,9 @@ mod tests {
         }
         calm.after(None);
         assert_eq!(calm.until(), None);
+        assert!(!calm.is_unbroken());
+        tokio::time::advance(MEMORY).await;
+        assert!(calm.is_unbroken());
     }
 
     #[tokio::test(start_paused = true)]

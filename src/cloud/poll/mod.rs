@@ -9,6 +9,7 @@ use std::time::Duration;
 
 mod calm;
 mod found;
+mod round;
 mod seen;
 mod subject;
 mod watch;
@@ -22,22 +23,15 @@ pub const IDS_A_CALL: usize = 100;
 /// How often the cloud is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pace {
-    /// Before the first description of a wait, and between two.
+    /// Between two descriptions, for those who wait for a change.
     pub tick: Duration,
-    /// Between two descriptions, while somebody waits for the end of an order and began to less than
-    /// `young` ago.
+    /// The same while somebody waits for the end of an order and began to less than `young` ago, as
+    /// long as one call tells all who wait, and the cloud does not refuse looks.
     pub brisk: Duration,
-    /// For how long an order is young.
+    /// For how long the wait for an order is young.
     pub young: Duration,
     /// How long a single look waits for others to share its call.
     pub linger: Duration,
-}
-
-impl Pace {
-    /// From a description to the next, for one who waits.
-    fn after(self, is_young: bool) -> Duration {
-        if is_young { self.brisk } else { self.tick }
-    }
 }
 
 impl Default for Pace {
