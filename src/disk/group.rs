@@ -244,7 +244,7 @@ impl Disks {
             Seen::Nothing => missing.missed().then_some(Ok(None)),
             Seen::Failed(_) => None,
         };
-        let waited = self.groups.until_done(id, deadline, joined).await;
+        let waited = self.groups.until(id, deadline, joined).await;
         waited.map_err(wait(step(new)))?
     }
 

@@ -139,7 +139,10 @@ async fn calls(
             else {
                 continue;
             };
-            let Some(took) = took(line) else { continue };
+            let Some(took) = took(line) else {
+                assert!(!is_done, "the end of a call says how long it took: {line}");
+                continue;
+            };
             let end = said_at(line) - start;
             let first = begun.entry(method).or_insert(f64::INFINITY);
             *first = first.min(end - took);

@@ -211,7 +211,7 @@ async fn a_lost_answer_is_unclear_and_the_repeat_finds_it_gone() {
 
 #[tokio::test(start_paused = true)]
 async fn a_deletion_that_must_wait_for_long_is_tried_seldom() {
-    let stage = Stage::new(&["--cut-delay=60s"]);
+    let stage = Stage::new(&["--cut-delay=60s", "--attach-delay=5s"]);
     let disk = stage.disk("pvc-1").await;
     let snapshot = crate::kit::new_snapshot("snap", &disk);
     let cutting = stage
@@ -221,7 +221,7 @@ async fn a_deletion_that_must_wait_for_long_is_tried_seldom() {
     let other = stage.disk("pvc-2").await;
     // Also while others look at orders of theirs more often.
     let busy = async {
-        for _ in 0..60 {
+        for _ in 0..15 {
             stage
                 .disks
                 .attach(minutes(1), &other, &one())

@@ -51,6 +51,24 @@ async fn a_window_that_is_used_up_is_waited_out_without_a_storm() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn where_looks_were_held_up_orders_are_looked_at_no_more_often_than_others() {
+    let stage = Stage::patient(&["--attach-delay=2s"]);
+    for (limit, wanted) in [(None, Some(8)), (Some(3), None), (None, Some(5))] {
+        stage.configure(&json!({"throttle": {"actions": {"DescribeDisks": limit}}}));
+        let disk = stage.disk(&format!("pvc-{wanted:?}")).await;
+        // The next minute of the clock.
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        stage.cloud.clear_calls();
+        stage.disks.attach(minutes(5), &disk, &one()).await.unwrap();
+        let looks = stage.calls("DescribeDisks");
+        assert!(
+            wanted.is_none_or(|wanted| looks == wanted),
+            "{looks} looks, not {wanted:?}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn many_waiters_in_a_used_up_window_probe_no_more_than_one() {
     let stage = Stage::crowd(20, &["--attach-delay=30s"]);
     let mut attaching = JoinSet::new();

@@ -10,7 +10,10 @@ use crate::cloud::error::{Error, Kind};
 /// The pauses when the cloud does not say how long to wait: doubled with each refusal.
 const SHORTEST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(10);
-/// For how long a refusal is remembered: as often as that, descriptions may be too many again.
+/// A description that took longer was held up: the cloud has refused it before, and nobody was told, or
+/// the cloud is slow and there is no use in asking it more often.
+const HELD_UP: Duration = Duration::from_secs(1);
+/// For how long that is remembered: as often as that, descriptions may be too many again.
 const MEMORY: Duration = Duration::from_hours(1);
 
 /// When the next description may be asked for.
@@ -18,7 +21,7 @@ const MEMORY: Duration = Duration::from_hours(1);
 pub(super) struct Calm {
     until: Option<Instant>,
     pause: Option<Duration>,
-    refused: Option<Instant>,
+    broken: Option<Instant>,
 }
 
 impl Calm {
@@ -27,13 +30,17 @@ impl Calm {
         self.until
     }
 
-    /// Whether the cloud has refused no description lately.
+    /// Whether lately no description was refused or held up.
     pub(super) fn is_unbroken(&self) -> bool {
-        self.refused.is_none_or(|at| at.elapsed() >= MEMORY)
+        self.broken.is_none_or(|at| at.elapsed() >= MEMORY)
     }
 
-    /// Takes in how a description ended.
-    pub(super) fn after(&mut self, failure: Option<&Error>) {
+    /// Takes in how a description ended that was begun then.
+    pub(super) fn after(&mut self, begun: Instant, failure: Option<&Error>) {
+        let now = Instant::now();
+        if now - begun > HELD_UP {
+            self.broken = Some(now);
+        }
         let Some(error) = failure.filter(|error| error.kind() == Kind::Throttled) else {
             (self.until, self.pause) = (None, None);
             return;
@@ -41,9 +48,8 @@ impl Calm {
         let pause = self.pause.map_or(SHORTEST, |pause| pause * 2).min(LONGEST);
         self.pause = Some(pause);
         let wait = error.wait().unwrap_or_default().max(pause);
-        let now = Instant::now();
         self.until = Some(now + wait);
-        self.refused = Some(now);
+        self.broken = Some(now);
     }
 }
 
@@ -57,10 +63,10 @@ mod tests {
         let mut calm = Calm::default();
         let pauses = [1, 2, 4, 8, 10, 10].map(Duration::from_secs);
         for pause in pauses {
-            calm.after(Some(&throttled));
+            calm.after(Instant::now(), Some(&throttled));
             assert_eq!(calm.until(), Some(Instant::now() + pause));
         }
-        calm.after(None);
+        calm.after(Instant::now(), None);
         assert_eq!(calm.until(), None);
         assert!(!calm.is_unbroken());
         tokio::time::advance(MEMORY).await;
@@ -72,7 +78,7 @@ mod tests {
         let wait = Duration::from_secs(40);
         let error = Error::answered("DescribeDisks", 400, "Throttling").with_wait(Some(wait));
         let mut calm = Calm::default();
-        calm.after(Some(&error));
+        calm.after(Instant::now(), Some(&error));
         assert_eq!(calm.until(), Some(Instant::now() + wait));
     }
 }

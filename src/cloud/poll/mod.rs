@@ -25,8 +25,9 @@ pub const IDS_A_CALL: usize = 100;
 pub struct Pace {
     /// Between two descriptions, for those who wait for a change.
     pub tick: Duration,
-    /// The same while somebody waits for the end of an order and began to less than `young` ago, as
-    /// long as one call tells all who wait, and the cloud does not refuse looks.
+    /// The same while somebody waits for the end of an order and began to less than `young` ago. Not with
+    /// more than [`IDS_A_CALL`] who wait, nor for an hour after a look was refused or held up. At most
+    /// a tick.
     pub brisk: Duration,
     /// For how long the wait for an order is young.
     pub young: Duration,

@@ -40,39 +40,51 @@ pub(super) struct Round {
     pace: Pace,
     now: Instant,
     is_brisk: bool,
-    is_tick: bool,
+    /// When the tick of all was last, this round included.
+    ticked: Option<Instant>,
 }
 
 impl Round {
     /// The round of now, for those who wait: what for, and when they are due. It is not brisk where
-    /// the cloud has refused looks lately, nor where one call does not tell all.
+    /// the cloud has refused looks lately, nor where one call may not tell all.
     pub(super) fn now(
         pace: Pace,
-        is_unbroken: bool,
+        ticked: Option<Instant>,
+        is_calm: bool,
         waiters: impl ExactSizeIterator<Item = (Manner, Instant)>,
     ) -> Self {
         let mut round = Self {
             pace,
             now: Instant::now(),
-            is_brisk: is_unbroken && waiters.len() <= IDS_A_CALL,
-            is_tick: false,
+            is_brisk: is_calm && waiters.len() <= IDS_A_CALL,
+            ticked,
         };
-        round.is_tick = waiters
-            .filter(|(_, due)| round.is_due(*due))
-            .any(|(manner, _)| manner != Manner::Look && !round.is_young(manner));
+        // That an order has grown old, or that others came meanwhile, brings no tick before its time.
+        let is_time = ticked.is_none_or(|ticked| round.is_due(ticked + pace.tick));
+        let mut ticking =
+            waiters.filter(|(manner, _)| *manner != Manner::Look && !round.is_young(*manner));
+        if is_time && ticking.any(|(_, due)| round.is_due(due)) {
+            round.ticked = Some(round.now);
+        }
         round
+    }
+
+    /// When the tick of all was last.
+    pub(super) fn ticked(self) -> Option<Instant> {
+        self.ticked
     }
 
     /// When the waiter is due again, if it hears of this round: who is due does, and so does who waits
     /// for a young order. When the tick of one has come, it is that of all.
     pub(super) fn next(self, manner: Manner, due: Instant) -> Option<Instant> {
-        let is_young = self.is_young(manner);
-        let step = if is_young {
-            self.pace.brisk
-        } else {
-            self.pace.tick
-        };
-        (self.is_tick || is_young || self.is_due(due)).then(|| self.now + step)
+        if self.is_young(manner) {
+            return Some(self.now + self.pace.brisk);
+        }
+        let is_tick = self.ticked == Some(self.now);
+        let tick = self.ticked.map(|ticked| ticked + self.pace.tick);
+        let next = tick.filter(|tick| *tick > self.now);
+        let next = next.unwrap_or(self.now + self.pace.tick);
+        (is_tick || self.is_due(due)).then_some(next)
     }
 
     /// Now or so soon that a round of its own would be wasted.

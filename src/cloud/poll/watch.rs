@@ -40,7 +40,16 @@ struct State<K, V> {
     waiters: BTreeMap<u64, Waiter<K, V>>,
     next: u64,
     polling: bool,
+    /// When the tick of all was last.
+    ticked: Option<Instant>,
     calm: Calm,
+}
+
+/// The numbers of those who hear of a description, by what they ask for, and by when the last of them
+/// needs it.
+struct Hearers<K> {
+    numbers: BTreeMap<K, Vec<u64>>,
+    deadline: Deadline,
 }
 
 struct Waiter<K, V> {
@@ -74,6 +83,7 @@ where
             waiters: BTreeMap::new(),
             next: 0,
             polling: false,
+            ticked: None,
             calm: Calm::default(),
         };
         let shared = Shared {
@@ -226,11 +236,13 @@ where
                 // In a fixed order, so that a simulation runs the same each time.
                 biased;
                 () = tokio::time::sleep_until(due) => {
+                    let Some(hearers) = self.hearers() else { continue };
+                    let numbers: Vec<u64> = hearers.numbers.values().flatten().copied().collect();
                     tokio::select! {
                         biased;
-                        () = self.describe() => {}
+                        () = self.describe(hearers) => {}
                         // It may be waiting for its turn: the call is not made for nobody.
-                        () = self.deserted() => {}
+                        () = self.deserted(&numbers) => {}
                     }
                 }
                 // Somebody came who is due earlier, or the one who was due has left.
@@ -239,44 +251,53 @@ where
         }
     }
 
-    /// Ends when nobody waits any more.
-    async fn deserted(&self) {
+    /// Ends when none of these waits any more.
+    async fn deserted(&self, numbers: &[u64]) {
         loop {
             // Created before the look, so that no leaving is missed.
             let changed = self.joined.notified();
-            if self.lock().waiters.is_empty() {
+            let waiters =
+                |state: &State<K, V>| numbers.iter().any(|n| state.waiters.contains_key(n));
+            if !waiters(&self.lock()) {
                 return;
             }
             changed.await;
         }
     }
 
-    async fn describe(&self) {
-        let (numbers, deadline) = {
-            let mut state = self.lock();
-            let round = Round::now(
-                self.pace,
-                state.calm.is_unbroken(),
-                state
-                    .waiters
-                    .values()
-                    .map(|waiter| (waiter.manner, waiter.due)),
-            );
-            let mut numbers: BTreeMap<K, Vec<u64>> = BTreeMap::new();
-            let mut deadline = None;
-            for (number, waiter) in &mut state.waiters {
-                if let Some(next) = round.next(waiter.manner, waiter.due) {
-                    waiter.due = next;
-                    numbers.entry(waiter.key.clone()).or_default().push(*number);
-                    deadline = deadline.max(Some(waiter.deadline));
-                }
+    /// Who hears of the description of now; none when all who were due have left.
+    fn hearers(&self) -> Option<Hearers<K>> {
+        let mut state = self.lock();
+        let round = Round::now(
+            self.pace,
+            state.ticked,
+            state.calm.is_unbroken(),
+            state
+                .waiters
+                .values()
+                .map(|waiter| (waiter.manner, waiter.due)),
+        );
+        state.ticked = round.ticked();
+        let mut numbers: BTreeMap<K, Vec<u64>> = BTreeMap::new();
+        let mut deadline = None;
+        for (number, waiter) in &mut state.waiters {
+            if let Some(next) = round.next(waiter.manner, waiter.due) {
+                waiter.due = next;
+                numbers.entry(waiter.key.clone()).or_default().push(*number);
+                deadline = deadline.max(Some(waiter.deadline));
             }
-            (numbers, deadline)
-        };
-        let Some(deadline) = deadline else { return };
+        }
+        Some(Hearers {
+            numbers,
+            deadline: deadline?,
+        })
+    }
+
+    async fn describe(&self, Hearers { numbers, deadline }: Hearers<K>) {
         let keys: Vec<K> = numbers.keys().cloned().collect();
         let mut throttled: Option<Arc<Error>> = None;
         for chunk in keys.chunks(IDS_A_CALL) {
+            let begun = Instant::now();
             let answer = match &throttled {
                 // It would be refused as well.
                 Some(error) => Err(Arc::clone(error)),
@@ -293,7 +314,7 @@ where
             // One pause for one refusal, however many chunks were not sent because of it.
             if throttled.is_none() {
                 let failure = answer.as_ref().err();
-                state.calm.after(failure.map(|error| &**error));
+                state.calm.after(begun, failure.map(|error| &**error));
                 throttled = failure
                     .filter(|error| error.kind() == Kind::Throttled)
                     .map(Arc::clone);
