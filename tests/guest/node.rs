@@ -80,10 +80,11 @@ impl Guest {
 
     /// The same, with another log.
     pub(crate) async fn node_with(&self, level: &str, log: &str) -> Node {
-        // Behind a pipe it does not paint its log.
+        // Behind a pipe it does not paint its log. Nothing that stays may hold the answer of this command open: its end
+        // is what is waited for.
         let start = format!(
             "RUST_LOG={level} setsid diskplugin node --endpoint=unix:///run/csi/csi.sock --node-id=i-guest \
-             --zone=cn-beijing-c > >(exec cat > {log}) 2>&1 < /dev/null & echo $! > /run/node.pid"
+             --zone=cn-beijing-c > >(exec cat > {log} 2>&1) 2>&1 < /dev/null & echo $! > /run/node.pid"
         );
         self.sh(&start).await;
         let endpoint = Endpoint::try_from(format!("http://127.0.0.1:{}", self.csi));
