@@ -140,6 +140,27 @@ async fn who_may_call_the_cloud_again_at_each_look_hears_of_one_a_tick_whatever_
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_call_for_one_who_has_left_holds_nobody_up() {
+    let watch: Watch<u32, usize> = Watch::new(Tasks::default(), Pace::default(), |keys, _| {
+        Box::pin(async move {
+            if keys == [1] {
+                std::future::pending::<()>().await;
+            }
+            Ok(rows(keys, 9))
+        })
+    });
+    let start = Instant::now();
+    let gone = async {
+        let look = watch.look(&1, deadline());
+        let look = tokio::time::timeout(Duration::from_millis(200), look);
+        assert!(look.await.is_err());
+    };
+    let (waited, ()) = tokio::join!(watch.until(&2, deadline(), at_least(9)), gone);
+    assert!(waited.is_ok());
+    assert_eq!(start.elapsed(), Duration::from_millis(500));
+}
+
+#[tokio::test(start_paused = true)]
 async fn looks_are_not_brisk_where_one_call_does_not_tell_all() {
     let calls = Calls::default();
     let watch = Arc::new(watch(&calls));
