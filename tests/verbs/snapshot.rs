@@ -1,4 +1,4 @@
-//! Taking and deleting snapshots.
+//! Taking snapshots, and what is told of them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,17 +8,16 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use diskplugin::base::Deadline;
-use diskplugin::cloud::{CreateSnapshot, Ecs};
 use diskplugin::disk::{Error, Meaning, NewDisk, NewSnapshot};
-use diskplugin::model::{Category, ClientToken, SnapshotId, Tags};
+use diskplugin::model::{Category, SnapshotId, Tags};
 
 use crate::kit::{Stage, minutes, new_snapshot, one, seconds, text, wanted};
 
-fn snapshots(stage: &Stage) -> Vec<Value> {
+pub(crate) fn snapshots(stage: &Stage) -> Vec<Value> {
     stage.cloud.state()["snapshots"].as_array().unwrap().clone()
 }
 
-fn only_snapshot(stage: &Stage) -> SnapshotId {
+pub(crate) fn only_snapshot(stage: &Stage) -> SnapshotId {
     let rows = snapshots(stage);
     assert_eq!(rows.len(), 1, "{rows:#?}");
     rows[0]["id"].as_str().unwrap().parse().unwrap()
@@ -262,78 +261,6 @@ async fn a_snapshot_of_an_unknown_disk_is_not_found() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn deleting_twice_and_what_is_not_there_is_success_and_disks_made_from_it_stay() {
-    for flags in [
-        &[][..],
-        &["--missing-is-error"],
-        &["--stale=2s", "--missing-is-error"],
-    ] {
-        let stage = Stage::new(flags);
-        let disk = stage.disk("pvc-1").await;
-        let snapshot = stage.snapshot("snap", &disk).await;
-        let new = NewDisk {
-            snapshot: Some(snapshot.clone()),
-            ..wanted("pvc-2")
-        };
-        stage.disks.create(minutes(1), &new).await.unwrap();
-        for _ in 0..2 {
-            stage
-                .disks
-                .delete_snapshot(minutes(1), &snapshot)
-                .await
-                .unwrap();
-        }
-        stage
-            .disks
-            .delete_snapshot(minutes(1), &"s-none".parse().unwrap())
-            .await
-            .unwrap();
-        assert_eq!((snapshots(&stage).len(), stage.rows().len()), (0, 2));
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_new_snapshot_that_reads_do_not_show_yet_is_deleted_all_the_same() {
-    let stage = Stage::new(&["--stale=2s"]);
-    let disk = stage.disk("pvc-1").await;
-    stage
-        .disks
-        .create_snapshot(seconds(1), &new_snapshot("snap", &disk))
-        .await
-        .unwrap_err();
-    let id = only_snapshot(&stage);
-    stage.disks.delete_snapshot(minutes(1), &id).await.unwrap();
-    assert!(snapshots(&stage).is_empty());
-}
-
-#[tokio::test(start_paused = true)]
-async fn somebody_elses_snapshot_is_refused_and_is_still_there() {
-    let stage = Stage::new(&[]);
-    let disk = stage.disk("pvc-1").await;
-    let request = CreateSnapshot {
-        disk,
-        name: "by-hand".to_owned(),
-        retention_days: None,
-        resource_group: None,
-        tags: Tags::new(),
-        token: ClientToken::derive("test", ["by-hand"]),
-    };
-    let snapshot = stage
-        .cloud
-        .ecs()
-        .create_snapshot(minutes(1), &request)
-        .await
-        .unwrap();
-    let refused = stage
-        .disks
-        .delete_snapshot(minutes(1), &snapshot)
-        .await
-        .unwrap_err();
-    assert!(matches!(refused, Error::NotOurs { .. }), "{refused:?}");
-    assert_eq!(only_snapshot(&stage), snapshot);
-}
-
-#[tokio::test(start_paused = true)]
 async fn many_looks_at_snapshots_by_id_cost_one_description_for_a_hundred() {
     let stage = Stage::new(&[]);
     let mut ids = Vec::new();
@@ -424,48 +351,6 @@ async fn a_disk_that_was_never_attached_says_so_and_what_to_do() {
         stage.disks.attach(minutes(1), &disk, &one()).await.unwrap();
         stage.disks.create_snapshot(minutes(1), &new).await.unwrap();
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_snapshot_that_somebody_keeps_says_who_and_what_to_do() {
-    for (hold, code, advice) in [
-        ("locked", "SnapshotIsLocked", "unlock it"),
-        (
-            "images",
-            "SnapshotCreatedImage",
-            "delete those disks or images",
-        ),
-    ] {
-        let stage = Stage::new(&[]);
-        let disk = stage.disk("pvc-1").await;
-        let id = stage.snapshot("snap", &disk).await;
-        stage.configure(&json!({"holds": {hold: [id.as_str()]}}));
-        let kept = stage
-            .disks
-            .delete_snapshot(minutes(1), &id)
-            .await
-            .unwrap_err();
-        assert_eq!(kept.meaning(), Meaning::Precondition);
-        let words = text(&kept);
-        assert!(words.contains(code) && words.contains(advice), "{words}");
-        assert_eq!(only_snapshot(&stage), id);
-        stage.configure(&json!({"holds": {hold: []}}));
-        stage.disks.delete_snapshot(minutes(1), &id).await.unwrap();
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_snapshot_is_deleted_while_it_is_taken_and_after_its_disk() {
-    let stage = Stage::new(&["--snapshot-delay=10m"]);
-    let disk = stage.disk("pvc-1").await;
-    let id = stage.snapshot("snap", &disk).await;
-    stage.disks.delete_snapshot(minutes(1), &id).await.unwrap();
-    let id = stage.snapshot("other", &disk).await;
-    stage.disks.delete(minutes(1), &disk).await.unwrap();
-    let row = stage.disks.snapshot(minutes(1), &id).await.unwrap();
-    assert_eq!((row.source_disk, row.available), (Some(disk), true));
-    stage.disks.delete_snapshot(minutes(1), &id).await.unwrap();
-    assert!(snapshots(&stage).is_empty());
 }
 
 #[tokio::test(start_paused = true)]

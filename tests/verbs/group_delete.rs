@@ -1,0 +1,129 @@
+//! Deleting snapshot groups, as a whole only.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use serde_json::json;
+
+use diskplugin::disk::{Error, Meaning};
+
+use crate::group::{group, groups, ids, new_group, snapshots, two_disks};
+use crate::kit::{Stage, minutes, text};
+
+#[tokio::test(start_paused = true)]
+async fn a_member_goes_only_with_its_group_and_other_members_are_refused() {
+    let stage = Stage::new(&["--stale=1s"]);
+    let (one, two) = two_disks(&stage).await;
+    let alone = stage.snapshot("alone", &one).await;
+    let made = group(&stage.disks, &new_group("group", &[&one, &two])).await;
+    let member = &made.snapshots[0].id;
+    let refused = stage
+        .disks
+        .delete_snapshot(minutes(1), member)
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(refused, Error::InGroup { .. }),
+        "{}",
+        text(&refused)
+    );
+    assert_eq!(refused.meaning(), Meaning::Refused);
+    assert!(
+        text(&refused).contains(made.id.as_str()),
+        "{}",
+        text(&refused)
+    );
+    let one_of_two = BTreeSet::from([member.clone()]);
+    let mut one_more = ids(&made);
+    one_more.insert(alone.clone());
+    for other in [&one_of_two, &one_more] {
+        let look = stage
+            .disks
+            .group(minutes(1), &made.id, other)
+            .await
+            .unwrap_err();
+        let gone = stage
+            .disks
+            .delete_group(minutes(1), &made.id, other)
+            .await
+            .unwrap_err();
+        for refused in [look, gone] {
+            assert!(
+                matches!(refused, Error::OtherMembers { .. }),
+                "{}",
+                text(&refused)
+            );
+        }
+    }
+    assert_eq!(snapshots(&stage).len(), 3);
+    for _ in 0..2 {
+        stage
+            .disks
+            .delete_group(minutes(1), &made.id, &ids(&made))
+            .await
+            .unwrap();
+    }
+    assert_eq!((groups(&stage).len(), snapshots(&stage).len()), (0, 1));
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    // What is left of a group that is gone is nobody's but its own.
+    stage
+        .disks
+        .delete_snapshot(minutes(1), member)
+        .await
+        .unwrap();
+    let gone = stage
+        .disks
+        .group(minutes(1), &made.id, &BTreeSet::new())
+        .await
+        .unwrap_err();
+    assert!(matches!(gone, Error::NoSuchGroup { .. }), "{gone:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_success_of_the_cloud_that_left_members_is_a_failure_that_names_them() {
+    let stage = Stage::new(&[]);
+    let (one, two) = two_disks(&stage).await;
+    let made = group(&stage.disks, &new_group("group", &[&one, &two])).await;
+    let kept = made.snapshots[1].id.to_string();
+    stage.configure(&json!({"holds": {"images": [kept]}}));
+    for _ in 0..2 {
+        let failed = stage
+            .disks
+            .delete_group(minutes(1), &made.id, &ids(&made))
+            .await;
+        let failed = failed.unwrap_err();
+        assert_eq!(failed.meaning(), Meaning::Precondition);
+        for part in [kept.as_str(), "SnapshotCreatedImage", "release or delete"] {
+            assert!(text(&failed).contains(part), "{}", text(&failed));
+        }
+        assert_eq!((groups(&stage).len(), snapshots(&stage).len()), (1, 1));
+    }
+    stage.configure(&json!({"holds": {"images": []}}));
+    stage
+        .disks
+        .delete_group(minutes(1), &made.id, &ids(&made))
+        .await
+        .unwrap();
+    assert!(groups(&stage).is_empty() && snapshots(&stage).is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn deleting_what_is_not_there_is_success_and_somebody_elses_group_is_refused() {
+    for flags in [&[][..], &["--missing-is-error"]] {
+        let stage = Stage::new(flags);
+        let none = "ssg-none".parse().unwrap();
+        stage
+            .disks
+            .delete_group(minutes(1), &none, &BTreeSet::new())
+            .await
+            .unwrap();
+        let (one, two) = two_disks(&stage).await;
+        let theirs = group(&stage.neighbour(), &new_group("group", &[&one, &two])).await;
+        let refused = stage
+            .disks
+            .delete_group(minutes(1), &theirs.id, &BTreeSet::new())
+            .await;
+        assert!(matches!(refused, Err(Error::NotOurs { .. })), "{refused:?}");
+        assert_eq!(groups(&stage).len(), 1);
+    }
+}
