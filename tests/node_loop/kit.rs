@@ -35,7 +35,7 @@ pub(crate) const BRIEF: Duration = Duration::from_secs(2);
 
 /// Whether this machine can run these tests; aloud when it cannot.
 pub(crate) async fn can_run() -> bool {
-    let tools = "command -v mkfs.ext4 mkfs.xfs mkfs.btrfs sfdisk";
+    let tools = "command -v mkfs.ext4 mkfs.xfs mkfs.btrfs sfdisk python3";
     crate::shell::can_run("node_loop", tools).await
 }
 
@@ -102,13 +102,33 @@ impl World {
         device
     }
 
+    /// The same as a device of so high a number that who asks for a free one gets another: this one is free for a moment
+    /// when it is unplugged, and who had it then would be mounted where its node was.
+    pub(crate) async fn attach_apart(&self) {
+        const MINORS: u32 = 1 << 20;
+        let device = format!(
+            "/dev/loop{}",
+            MINORS / 2 + std::process::id() % (MINORS / 2)
+        );
+        sh(&format!("losetup {device} {}", self.image().display())).await;
+        symlink(&device, self.link()).unwrap();
+    }
+
     pub(crate) fn device(&self) -> PathBuf {
         fs::read_link(self.link()).unwrap()
     }
 
-    /// What happens when a disk is taken away that is in use: its device leaves with the last use.
+    /// What happens when a disk is taken away that is mounted: its device leaves with the last use.
     pub(crate) async fn tear_out(&self) {
         sh(&format!("losetup -d {}", self.device().display())).await;
+        fs::remove_file(self.link()).unwrap();
+    }
+
+    /// What happens when a disk is taken away of which only the node is in use: its device leaves at once. It was attached
+    /// apart.
+    pub(crate) async fn unplug(&self) {
+        let unplug = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/node_loop/unplug");
+        sh(&format!("'{unplug}' {}", self.device().display())).await;
         fs::remove_file(self.link()).unwrap();
     }
 
