@@ -1,7 +1,7 @@
 //! Who keeps a mount or a device busy, as procfs and sysfs tell it. Only text is read, never a file of
 //! the filesystem in question: that may hang.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -299,24 +299,36 @@ impl Table {
 #[derive(Debug)]
 struct Tables {
     own: Option<PathBuf>,
+    own_ids: HashSet<u64>,
     known: HashMap<(PathBuf, PathBuf), Table>,
 }
 
 impl Tables {
     fn new(proc: &Path) -> Self {
+        let own = Table::read(&proc.join("self/mountinfo"), true);
         Self {
             own: fs::read_link(proc.join("self/ns/mnt")).ok(),
+            own_ids: own.mounts.into_iter().map(|(id, _)| id).collect(),
             known: HashMap::new(),
         }
     }
 
     fn of(&mut self, process: &Process) -> &mut Table {
-        let namespace = process.link("ns/mnt").unwrap_or_default();
-        let is_own = Some(&namespace) == self.own.as_ref();
+        let table = process.path("mountinfo");
         let root = process.link("root").unwrap_or_default();
+        let Some(namespace) = process.link("ns/mnt") else {
+            // A security module may hide it, even from root; no two namespaces share the id of a mount.
+            return self.known.entry((table.clone(), root)).or_insert_with(|| {
+                let mut table = Table::read(&table, false);
+                let mut ids = table.mounts.iter().map(|(id, _)| id);
+                table.is_own = ids.any(|id| self.own_ids.contains(id));
+                table
+            });
+        };
+        let is_own = Some(&namespace) == self.own.as_ref();
         self.known
             .entry((namespace, root))
-            .or_insert_with(|| Table::read(&process.path("mountinfo"), is_own))
+            .or_insert_with(|| Table::read(&table, is_own))
     }
 }
 

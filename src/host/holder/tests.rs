@@ -119,6 +119,24 @@ async fn another_mount_namespace_is_told_by_its_first_process() {
     );
 }
 
+#[tokio::test]
+async fn a_namespace_that_is_hidden_is_known_by_the_ids_of_its_mounts() {
+    let world = World::new();
+    world.write("proc/self/mountinfo", VOLUME);
+    let elsewhere = VOLUME.replace("20 1", "50 1").replace("31 20", "51 50");
+    for (pid, name, table) in [(1, "init", VOLUME), (8, "pause", elsewhere.as_str())] {
+        world.process(pid, name, 2, table);
+        fs::remove_file(world.path(&format!("proc/{pid}/ns/mnt"))).unwrap();
+    }
+    assert_eq!(
+        world.find(None),
+        [
+            "a mount at /target",
+            "the mount namespace of process 8 (pause), where it is mounted at /target"
+        ]
+    );
+}
+
 /// The first process of a machine sees every mount that is shared, and blocks nothing.
 #[tokio::test]
 async fn who_certainly_blocks_comes_before_the_namespaces_that_show_it() {
