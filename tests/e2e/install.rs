@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use diskplugin::model::topology::category_of;
 use serde_json::{Value, json};
 
 use crate::cluster::{Cluster, INSTANCE};
@@ -92,7 +93,8 @@ pub(crate) async fn ready(cluster: &Cluster) {
     registered(cluster, cluster.worker.name).await;
 }
 
-/// Waits until the kubelet of this node has told of the driver.
+/// Waits until the kubelet of this node has told of the driver, with the categories that it takes. Before the instance's
+/// type is known it is registered without them; it is registered anew then, and for a moment mounts are refused.
 pub(crate) async fn registered(cluster: &Cluster, node: &str) -> Value {
     let path = storage(&format!("csinodes/{node}"));
     until(
@@ -100,8 +102,12 @@ pub(crate) async fn registered(cluster: &Cluster, node: &str) -> Value {
         async || {
             let node = cluster.plane.api.get(&path).await?;
             let drivers = node["spec"]["drivers"].as_array()?.iter();
-            let mut ours = drivers.filter(|driver| driver["name"] == DRIVER);
-            ours.next().cloned()
+            let ours = drivers.filter(|driver| driver["name"] == DRIVER);
+            let mut whole = ours.filter(|driver| {
+                let mut keys = driver["topologyKeys"].as_array().into_iter().flatten();
+                keys.any(|key| category_of(key.as_str().unwrap_or_default()).is_some())
+            });
+            whole.next().cloned()
         },
     )
     .await
