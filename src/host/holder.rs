@@ -174,7 +174,7 @@ pub(super) fn find(proc: &Path, sys: &Path, sought: &Sought, deadline: Deadline)
             break;
         }
         let process = Process::new(proc, pid);
-        users.extend(process.user(sought, tables.of(&process)));
+        users.extend(process.user(sought, tables.of(proc, &process)));
     }
     // Reading maps waits for a lock of the process, so only where nothing else shows.
     if users.is_empty() && found.is_empty() {
@@ -299,36 +299,38 @@ impl Table {
 #[derive(Debug)]
 struct Tables {
     own: Option<PathBuf>,
-    own_ids: HashSet<u64>,
+    /// The ids of the own mounts, once somebody hides a namespace.
+    own_ids: Option<HashSet<u64>>,
     known: HashMap<(PathBuf, PathBuf), Table>,
 }
 
 impl Tables {
     fn new(proc: &Path) -> Self {
-        let own = Table::read(&proc.join("self/mountinfo"), true);
         Self {
             own: fs::read_link(proc.join("self/ns/mnt")).ok(),
-            own_ids: own.mounts.into_iter().map(|(id, _)| id).collect(),
+            own_ids: None,
             known: HashMap::new(),
         }
     }
 
-    fn of(&mut self, process: &Process) -> &mut Table {
-        let table = process.path("mountinfo");
+    fn of(&mut self, proc: &Path, process: &Process) -> &mut Table {
         let root = process.link("root").unwrap_or_default();
-        let Some(namespace) = process.link("ns/mnt") else {
-            // A security module may hide it, even from root; no two namespaces share the id of a mount.
-            return self.known.entry((table.clone(), root)).or_insert_with(|| {
-                let mut table = Table::read(&table, false);
-                let mut ids = table.mounts.iter().map(|(id, _)| id);
-                table.is_own = ids.any(|id| self.own_ids.contains(id));
-                table
-            });
-        };
-        let is_own = Some(&namespace) == self.own.as_ref();
-        self.known
-            .entry((namespace, root))
-            .or_insert_with(|| Table::read(&table, is_own))
+        let path = process.path("mountinfo");
+        if let Some(namespace) = process.link("ns/mnt") {
+            let is_own = Some(&namespace) == self.own.as_ref();
+            let known = self.known.entry((namespace, root));
+            return known.or_insert_with(|| Table::read(&path, is_own));
+        }
+        // A security module may hide it, even from root. No two namespaces share the id of a mount.
+        let own_ids = self.own_ids.get_or_insert_with(|| {
+            let own = Table::read(&proc.join("self/mountinfo"), true);
+            own.mounts.into_iter().map(|(id, _)| id).collect()
+        });
+        let mut table = Table::read(&path, false);
+        table.is_own = table.mounts.iter().any(|(id, _)| own_ids.contains(id));
+        let first = table.mounts.first().map_or(0, |(id, _)| *id);
+        let namespace = PathBuf::from(format!("that of mount {first}"));
+        self.known.entry((namespace, root)).or_insert(table)
     }
 }
 
