@@ -98,7 +98,7 @@ pub(crate) async fn ready(cluster: &Cluster) {
 pub(crate) async fn registered(cluster: &Cluster, node: &str) -> Value {
     let path = storage(&format!("csinodes/{node}"));
     until(
-        &format!("the kubelet of {node} knows the driver"),
+        &format!("the kubelet of {node} knows the driver and its categories"),
         async || {
             let node = cluster.plane.api.get(&path).await?;
             let drivers = node["spec"]["drivers"].as_array()?.iter();

@@ -25,13 +25,6 @@ pub(crate) const INSIDE: &str = "CLUSTER_DIRECTORY";
 pub(crate) const DOOR: &str = "CLUSTER_DOOR";
 /// The API server's socket, in the directory.
 pub(crate) const SOCKET: &str = "api.sock";
-/// The lock that the guard waits for, and the first process, which buries orphans: a shell does. Before, it lets go of the
-/// disks that tests beside this one have mounted at this moment: a mount that stayed here would keep their devices busy.
-const FIRST: &str = r#"
-exec 9<>"$0/lock"; flock 9
-awk -v temporary="${0%/*}/" 'index($5, temporary) == 1 && / - [^ ]+ \/dev\/loop/ { print $5 }' /proc/self/mountinfo |
-    tac | while read -r mount; do umount "$(printf '%b' "$mount")" || true; done
-"$@"; exit $?"#;
 
 /// Runs this program again in a place of its own.
 pub(crate) fn enter() -> ExitCode {
@@ -104,9 +97,7 @@ fn place(directory: &Path, port: u16) -> Start {
             "--kill-child=KILL",
             "--mount-proc",
             "--propagation=private",
-            "bash",
-            "-c",
-            FIRST,
+            concat!(env!("CARGO_MANIFEST_DIR"), "/tests/e2e/first"),
         ])
         .args([directory.display().to_string(), own.display().to_string()])
         .args(std::env::args().skip(1))

@@ -284,7 +284,7 @@ state = "/run/containerd"
             "podLogsDir": of("logs"),
             "volumePluginDir": of("volume-plugins"),
             "resolvConf": "",
-            // Nobody answers there, and nobody asks; without it every pod is warned of.
+            // Nobody answers there, and nobody asks; without it every pod gets a warning.
             "clusterDNS": ["10.96.0.10"],
             // What a controller changes in the API is seen sooner.
             "syncFrequency": "2s",
