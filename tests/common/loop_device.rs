@@ -1,5 +1,14 @@
 //! Loop devices that stand for disks.
 
+use std::path::Path;
+
+/// What a shell runs to put a file into a free loop device, and print which. The device keeps the access that its last user
+/// gave it, which no new disk has.
+pub(crate) fn bring(image: &Path) -> String {
+    let image = image.display();
+    format!("d=$(losetup -f --show {image}); blockdev --setrw $d; echo $d")
+}
+
 /// What a shell runs to take a loop device off and wait until it is: whoever has it open for a moment, such as a test
 /// beside this one that looks who uses what, keeps it, and its file would be behind two devices when it is attached again.
 pub(crate) fn take_off(device: &str) -> String {

@@ -47,9 +47,12 @@ pub(crate) async fn can_run(tests: &str, line: &str) -> bool {
 )]
 pub(crate) fn take_down(directory: &Path) {
     let dir = directory.display();
+    // A device that was torn out has gone with its last mount, and may be somebody else's by now.
     let script = format!(
         "for m in $(awk '$5 ~ \"^{dir}/\" {{print $5}}' /proc/self/mountinfo | sort -r); do umount $m; done
-         for d in $(losetup -n -l -O NAME,BACK-FILE | awk '$2 ~ \"^{dir}/\" {{print $1}}'); do blockdev --setrw $d; losetup -d $d; done"
+         for d in $(losetup -n -l -O NAME,BACK-FILE | awk '$2 ~ \"^{dir}/\" {{print $1}}'); do
+            case $(cat /sys/block/${{d#/dev/}}/loop/backing_file 2>/dev/null) in {dir}/*) blockdev --setrw $d; losetup -d $d;; esac
+         done"
     );
     let status = std::process::Command::new("sh")
         .args(["-c", &script])

@@ -18,7 +18,7 @@ use diskplugin::host::{Exec, Linux, Processes, Roots};
 use diskplugin::node::{Node, Settings};
 use tonic::{Request, Status};
 
-use crate::loop_device::take_off;
+use crate::loop_device::{bring, take_off};
 pub(crate) use crate::shell::sh;
 use crate::shell::take_down;
 
@@ -35,7 +35,7 @@ pub(crate) const BRIEF: Duration = Duration::from_secs(2);
 
 /// Whether this machine can run these tests; aloud when it cannot.
 pub(crate) async fn can_run() -> bool {
-    let tools = "command -v mkfs.ext4 mkfs.xfs mkfs.btrfs sfdisk python3";
+    let tools = "command -v mkfs.ext4 mkfs.xfs mkfs.btrfs sfdisk";
     crate::shell::can_run("node_loop", tools).await
 }
 
@@ -97,20 +97,18 @@ impl World {
 
     /// What the fake cloud does when it attaches.
     pub(crate) async fn attach(&self) -> String {
-        let device = sh(&format!("losetup -f --show {}", self.image().display())).await;
+        let device = sh(&bring(&self.image())).await;
         symlink(&device, self.link()).unwrap();
         device
     }
 
-    /// The same as a device of so high a number that who asks for a free one gets another: this one is free for a moment
-    /// when it is unplugged, and who had it then would be mounted where its node was.
+    /// The same, by a number of its own: an unplugged device is free for a moment, and who asks for a free one gets the one
+    /// with the lowest number. Wherever it fits, that there is a lower one is seen to.
     pub(crate) async fn attach_apart(&self) {
-        const MINORS: u32 = 1 << 20;
-        let device = format!(
-            "/dev/loop{}",
-            MINORS / 2 + std::process::id() % (MINORS / 2)
-        );
-        sh(&format!("losetup {device} {}", self.image().display())).await;
+        const APART: u32 = 4096;
+        let device = format!("/dev/loop{}", APART + std::process::id() % APART);
+        let image = self.image().display().to_string();
+        sh(&format!("losetup -f; losetup {device} {image}")).await;
         symlink(&device, self.link()).unwrap();
     }
 
@@ -128,7 +126,11 @@ impl World {
     /// apart.
     pub(crate) async fn unplug(&self) {
         let unplug = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/node_loop/unplug");
-        sh(&format!("'{unplug}' {}", self.device().display())).await;
+        sh(&format!(
+            "losetup -f; '{unplug}' {}",
+            self.device().display()
+        ))
+        .await;
         fs::remove_file(self.link()).unwrap();
     }
 

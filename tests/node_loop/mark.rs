@@ -5,11 +5,11 @@ use diskplugin::host::{Command, Exec, Output, Processes};
 use tonic::Code;
 
 use crate::kit::{AMPLE, BRIEF, World, can_run, is_mounted, sh, writer};
-use crate::loop_device::take_off;
+use crate::loop_device::{bring, take_off};
 
 /// Attaches the disk without the fake cloud's link: nothing tells the node what it is.
 async fn attach_unnamed(world: &World) -> String {
-    sh(&format!("losetup -f --show {}", world.image().display())).await
+    sh(&bring(&world.image())).await
 }
 
 async fn mark(world: &World, args: &[&str]) -> Output {
@@ -28,7 +28,7 @@ async fn a_marked_device_is_its_disk_until_it_leaves() {
     if !can_run().await {
         return;
     }
-    let world = World::without_device("nodeloop51");
+    let world = World::without_device("nodeloop53");
     let (volume, capability) = (world.volume(), writer("ext4"));
     let device = attach_unnamed(&world).await;
     // Said while the node waits.

@@ -14,7 +14,7 @@ use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use tokio::runtime::Runtime;
 
 use crate::call::{class, was_snatched};
-use crate::loop_device::take_off;
+use crate::loop_device::{bring, take_off};
 use crate::see::{self, backing_file};
 use crate::world::{Answer, Event, Fs, Layer, PLACES, Under, VOLUMES, World};
 
@@ -188,12 +188,7 @@ impl Machine {
     }
 
     fn attach(&mut self, volume: usize) {
-        let image = self.image(volume);
-        // A loop device keeps the access that its last user gave it, which no new disk has.
-        let device = self.sh(&format!(
-            "d=$(losetup -f --show {}); blockdev --setrw $d; echo $d",
-            image.display()
-        ));
+        let device = self.sh(&bring(&self.image(volume)));
         symlink(&device, self.link(volume)).unwrap();
         self.loops[volume] = Some(device.into());
     }

@@ -12,7 +12,7 @@ use diskplugin::host::{Exec, Linux, Processes, Roots};
 use diskplugin::model::{Filesystem, MountFlags, Tuning};
 use diskplugin::node::{self, Access, Leave, Node, Settings, Stage, Volume};
 
-use crate::loop_device::take_off;
+use crate::loop_device::{bring, take_off};
 pub(crate) use crate::shell::sh;
 use crate::shell::take_down;
 
@@ -75,7 +75,7 @@ impl World {
 
     /// What the fake cloud does when it attaches.
     pub(crate) async fn attach(&self) {
-        let device = sh(&format!("losetup -f --show {}", self.image().display())).await;
+        let device = sh(&bring(&self.image())).await;
         symlink(&device, self.link()).unwrap();
     }
 
