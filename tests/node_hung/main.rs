@@ -31,8 +31,8 @@ use disk::{Disk, Export, Frozen};
 
 /// Longer than anything takes that must not hang.
 const AMPLE: Duration = Duration::from_secs(60);
-/// How long a caller waits for what hangs.
-const BRIEF: Duration = Duration::from_millis(400);
+/// How long a caller waits for what hangs; the driver answers a quarter of a second before that.
+const BRIEF: Duration = Duration::from_secs(1);
 /// How often kubelet comes again.
 const RETRIES: usize = 12;
 
@@ -240,14 +240,16 @@ async fn a_disk_that_cannot_be_read_takes_no_thread_for_each_retry() {
     plugin.lead(&other).await;
 
     export.stop();
+    // On a busy machine the caller's time may be over before the answer is there.
+    let late = [Code::DeadlineExceeded, Code::Cancelled];
     let error = plugin.stage(&hung, BRIEF).await.unwrap_err();
-    assert_eq!(error.code(), Code::DeadlineExceeded, "{error}");
+    assert!(late.contains(&error.code()), "{error}");
     plugin.lead(&other).await;
     let before = plugin.threads();
     for _ in 0..RETRIES {
         let error = plugin.stage(&hung, BRIEF).await.unwrap_err();
-        let codes = [Code::DeadlineExceeded, Code::Aborted];
-        assert!(codes.contains(&error.code()), "{error}");
+        let code = error.code();
+        assert!(late.contains(&code) || code == Code::Aborted, "{error}");
     }
     let grown = plugin.threads().saturating_sub(before);
     assert!(
