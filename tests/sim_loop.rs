@@ -174,7 +174,7 @@ async fn eventually<T>(look: impl AsyncFn() -> Option<T>) -> T {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(60), wait)
+    tokio::time::timeout(Duration::from_secs(20), wait)
         .await
         .unwrap()
 }

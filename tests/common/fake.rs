@@ -60,7 +60,7 @@ impl Fake {
             .expect("it was printed")
             .to_owned();
         let http = reqwest::Client::builder()
-            .timeout(Duration::from_secs(60))
+            .timeout(Duration::from_secs(10))
             .no_proxy()
             .build()
             .expect("a client without settings");

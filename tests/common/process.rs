@@ -16,8 +16,8 @@ use tonic::transport::Channel;
 use super::csi;
 use super::wait::until;
 
-/// Longer than any start or end takes on a busy machine, also of a program that waits for a pod or writes all that is dirty.
-const PATIENCE: Duration = Duration::from_secs(180);
+/// Longer than any start or end takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A command line, with an environment that has nothing but what is given here.
 #[derive(Debug)]

@@ -103,7 +103,7 @@ impl World {
     }
 
     /// The same, by a number of its own: an unplugged device is free for a moment, and who asks for a free one gets the one
-    /// with the lowest number. Wherever it fits, that there is a lower one is seen to.
+    /// with the lowest number. `losetup -f` makes a lower one where there is none.
     pub(crate) async fn attach_apart(&self) {
         const APART: u32 = 4096;
         let device = format!("/dev/loop{}", APART + std::process::id() % APART);

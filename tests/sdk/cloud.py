@@ -14,7 +14,7 @@ NODE = "i-one"
 KEY = "LTAI5tFAKECLOUDKEY000001"
 SECRET = "fake-cloud-secret"
 # Seconds until something that was ordered must show.
-PATIENCE = 60
+PATIENCE = 20
 
 
 class Refusal(Exception):
