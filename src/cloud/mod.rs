@@ -45,6 +45,16 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// changed may be missing from a description for seconds.
 #[async_trait]
 pub trait Ecs: Debug + Send + Sync {
+    /// Waits until a call of the action by resource ids would be sent without queueing, or until
+    /// the deadline. A poller that assembles a batch awaits this first and binds the ids afterwards,
+    /// so that a batch delayed by the rate limit carries every id requested meanwhile.
+    ///
+    /// Nothing is reserved: another call may still go first. An implementation without a rate limit
+    /// returns immediately.
+    async fn ready(&self, deadline: Deadline, action: &'static str) {
+        let _ = (deadline, action);
+    }
+
     /// Creates a data disk; it becomes `Available` later. Repeatable under the same token.
     async fn create_disk(&self, deadline: Deadline, request: &CreateDisk) -> Result<DiskId>;
 
