@@ -1,7 +1,7 @@
-//! Lets in a client that calls a socket by its path. kubelet's registration client sets no authority, and grpc-go
-//! then sends the socket's path as `:authority`, percent-encoded. The HTTP/2 server below tonic takes that for no name
-//! of a host and resets the stream (`PROTOCOL_ERROR`) before any service sees the call. So the name is replaced on its
-//! way in. Whose name it is matters to nobody here: on a unix socket there is only one.
+//! Accepts clients that send something other than a host name as `:authority`. gRPC C core (Python, C++, Ruby) and
+//! grpc-go, unless told otherwise, send the path of the socket, percent-encoded. The HTTP/2 server below tonic takes
+//! that for a malformed URI and resets the stream (`PROTOCOL_ERROR`) before any service sees the call. A unix socket has
+//! only one host, so the value is replaced by a valid one as it comes in.
 
 use std::io;
 use std::ops::Range;
@@ -9,72 +9,88 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio_stream::wrappers::UnixListenerStream;
+use tokio_stream::{Stream, StreamExt};
 use tonic::transport::server::Connected;
 
-/// What the server is shown. One letter: no entry of the server's table of headers is then larger than its writer
-/// believes, so that both count its places alike (RFC 7541, 4.1).
-const SHOWN: &[u8] = b"k";
+/// The replacement. One letter: no entry of the server's dynamic table is then larger than the client believes, so the
+/// server evicts none that the client still refers to (RFC 7541, 4.1).
+const AUTHORITY: &[u8] = b"k";
+
+/// The index of `:authority` in the static table (RFC 7541, appendix A).
+const AUTHORITY_INDEX: usize = 1;
+
+/// The name `:authority`, spelled out and in Huffman code (RFC 7541, 5.2 and appendix B).
+const AUTHORITY_NAMES: [&[u8]; 2] = [b"\x0a:authority", b"\x88\xb8\x3b\x53\x39\xec\x32\x7d\x7f"];
 
 /// What a client begins with (RFC 9113, 3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Length, type, flags and stream of a frame (RFC 9113, 4.1).
-const HEAD: usize = 9;
+const FRAME_HEADER: usize = 9;
 
-/// The longest frame that the server takes, as it has not asked for longer ones.
-const LONGEST: usize = 1 << 14;
+/// The longest payload of a frame: the server announces no other limit (RFC 9113, 4.2).
+const MAX_PAYLOAD: usize = 1 << 14;
 
-const HEADERS: u8 = 1;
+/// The longest field block that is held back until its end. The server refuses shorter ones.
+const MAX_BLOCK: usize = 1 << 17;
+
+const HEADERS: u8 = 0x1;
+const CONTINUATION: u8 = 0x9;
 const END_HEADERS: u8 = 0x4;
 const PADDED: u8 = 0x8;
 const PRIORITY: u8 = 0x20;
 
-/// The index of `:authority` in the table that both sides begin with (RFC 7541, appendix A).
-const AUTHORITY: usize = 1;
+/// The connections of a listener, each with the authority replaced.
+pub(super) fn accept(
+    listener: tokio::net::UnixListener,
+) -> impl Stream<Item = io::Result<AnyAuthority<tokio::net::UnixStream>>> {
+    UnixListenerStream::new(listener).map(|stream| stream.map(AnyAuthority::new))
+}
 
-/// A stream from a client, with the authority replaced.
+/// A connection whose requests may have any authority.
 #[derive(Debug)]
-pub(super) struct Renamed<S> {
+pub(super) struct AnyAuthority<S> {
     stream: S,
-    filter: Filter,
-    /// What has passed the filter, and how much of it has been read.
-    passed: Vec<u8>,
+    rewriter: Rewriter,
+    /// Rewritten bytes, of which the first `read` have been read.
+    ready: Vec<u8>,
     read: usize,
 }
 
-impl<S> Renamed<S> {
-    pub(super) fn new(stream: S) -> Self {
+impl<S> AnyAuthority<S> {
+    fn new(stream: S) -> Self {
         Self {
             stream,
-            filter: Filter::default(),
-            passed: Vec::new(),
+            rewriter: Rewriter::default(),
+            ready: Vec::new(),
             read: 0,
         }
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Renamed<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for AnyAuthority<S> {
     fn poll_read(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        while this.read == this.passed.len() {
-            this.passed.clear();
+        while this.read == this.ready.len() {
+            this.ready.clear();
             this.read = 0;
             let mut space = [0; 2048];
-            let mut came = ReadBuf::new(&mut space);
-            ready!(Pin::new(&mut this.stream).poll_read(context, &mut came))?;
-            if came.filled().is_empty() {
-                this.filter.end(&mut this.passed);
-                if this.passed.is_empty() {
+            let mut received = ReadBuf::new(&mut space);
+            ready!(Pin::new(&mut this.stream).poll_read(context, &mut received))?;
+            if received.filled().is_empty() {
+                this.rewriter.finish(&mut this.ready);
+                if this.ready.is_empty() {
                     return Poll::Ready(Ok(()));
                 }
             }
-            this.filter.take(came.filled(), &mut this.passed);
+            this.rewriter.write(received.filled(), &mut this.ready);
         }
-        let rest = &this.passed[this.read..];
+        let rest = &this.ready[this.read..];
         let length = rest.len().min(buffer.remaining());
         buffer.put_slice(&rest[..length]);
         this.read += length;
@@ -82,7 +98,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Renamed<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Renamed<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for AnyAuthority<S> {
     fn poll_write(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -100,93 +116,172 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Renamed<S> {
     }
 }
 
-impl<S> Connected for Renamed<S> {
+impl<S> Connected for AnyAuthority<S> {
     type ConnectInfo = ();
 
     fn connect_info(&self) {}
 }
 
-/// Reads frames, and hands them on. What it does not understand goes on as it came: the server judges.
+/// Rewrites a client's side of an HTTP/2 connection. Whatever it does not understand passes unchanged: the server judges.
 #[derive(Debug, Default)]
-struct Filter {
-    /// What is no whole frame yet.
-    held: Vec<u8>,
-    /// Whether the preface has come.
-    begun: bool,
-    /// Whether nothing is looked at any more.
-    blind: bool,
+struct Rewriter {
+    /// The beginning of a frame.
+    partial: Vec<u8>,
+    /// The frames of a field block whose end has not come.
+    block: Option<Block>,
+    state: State,
 }
 
-impl Filter {
-    fn take(&mut self, bytes: &[u8], passed: &mut Vec<u8>) {
-        self.held.extend_from_slice(bytes);
+#[derive(Debug, Default, PartialEq, Eq)]
+enum State {
+    #[default]
+    Preface,
+    Frames,
+    /// Not HTTP/2, or beyond the limits: everything passes.
+    PassThrough,
+}
+
+impl Rewriter {
+    fn write(&mut self, bytes: &[u8], ready: &mut Vec<u8>) {
+        self.partial.extend_from_slice(bytes);
         let mut at = 0;
-        while !self.blind {
-            let rest = &self.held[at..];
-            let whole = match (self.begun, rest) {
-                (false, _) => PREFACE.len(),
-                (true, [a, b, c, ..]) => HEAD + length([*a, *b, *c]),
-                (true, _) => break,
+        while self.state != State::PassThrough {
+            let rest = &self.partial[at..];
+            let length = match (&self.state, rest) {
+                (State::Preface, _) => PREFACE.len(),
+                (_, [a, b, c, ..]) => {
+                    FRAME_HEADER + (usize::from(*a) << 16 | usize::from(*b) << 8 | usize::from(*c))
+                }
+                _ => break,
             };
-            self.blind = whole > HEAD + LONGEST;
-            let Some(unit) = rest.get(..whole) else {
+            if length > FRAME_HEADER + MAX_PAYLOAD {
+                self.state = State::PassThrough;
+                break;
+            }
+            let Some(unit) = rest.get(..length) else {
                 break;
             };
-            if !self.begun {
-                self.blind = unit != PREFACE;
-                self.begun = true;
+            at += length;
+            if self.state == State::Preface {
+                ready.extend_from_slice(unit);
+                self.state = if unit == PREFACE {
+                    State::Frames
+                } else {
+                    State::PassThrough
+                };
+            } else if !frame(unit, &mut self.block, ready) {
+                self.state = State::PassThrough;
             }
-            match renamed(unit) {
-                Some(frame) => passed.extend(frame),
-                None => passed.extend_from_slice(unit),
-            }
-            at += whole;
         }
-        self.held.drain(..at);
-        if self.blind {
-            passed.append(&mut self.held);
+        self.partial.drain(..at);
+        if self.state == State::PassThrough {
+            self.finish(ready);
         }
     }
 
-    /// Lets go of what is held, as nothing more comes.
-    fn end(&mut self, passed: &mut Vec<u8>) {
-        passed.append(&mut self.held);
+    /// Passes on what is held back, as nothing more comes.
+    fn finish(&mut self, ready: &mut Vec<u8>) {
+        if let Some(block) = self.block.take() {
+            ready.extend(block.frames);
+        }
+        ready.append(&mut self.partial);
     }
 }
 
-fn length([a, b, c]: [u8; 3]) -> usize {
-    usize::from(a) << 16 | usize::from(b) << 8 | usize::from(c)
+/// Passes a frame on, or holds it back until its field block is complete. False where frames do not follow each other
+/// as they must.
+fn frame(frame: &[u8], block: &mut Option<Block>, ready: &mut Vec<u8>) -> bool {
+    let (header, payload) = frame.split_at(FRAME_HEADER);
+    let (kind, flags) = (header[3], header[4]);
+    let begun = match block.take() {
+        None if kind == HEADERS => Block::begin(header, payload),
+        Some(mut begun) if kind == CONTINUATION => {
+            begun.fragment.extend_from_slice(payload);
+            Some(begun)
+        }
+        None => {
+            ready.extend_from_slice(frame);
+            return true;
+        }
+        Some(begun) => {
+            ready.extend(begun.frames);
+            None
+        }
+    };
+    let Some(mut begun) = begun else {
+        ready.extend_from_slice(frame);
+        return false;
+    };
+    begun.frames.extend_from_slice(frame);
+    if flags & END_HEADERS != 0 {
+        begun.finish(ready);
+        return true;
+    }
+    let fits = begun.frames.len() <= MAX_BLOCK;
+    *block = Some(begun);
+    fits
 }
 
-/// The frame with another authority; none where it has none to replace.
-fn renamed(frame: &[u8]) -> Option<Vec<u8>> {
-    let (head, payload) = frame.split_at_checked(HEAD)?;
-    let (kind, flags) = (head[3], head[4]);
-    // A block of headers that goes on in a second frame is longer than any of kubelet's.
-    if kind != HEADERS || flags & END_HEADERS == 0 {
-        return None;
-    }
-    let (mut begin, mut end) = (0, payload.len());
-    if flags & PADDED != 0 {
-        end = end.checked_sub(usize::from(*payload.first()?))?;
-        begin += 1;
-    }
-    if flags & PRIORITY != 0 {
-        begin += 5;
-    }
-    let value = authority(payload.get(begin..end)?)?;
-    let (before, after) = (
-        &payload[..begin + value.start],
-        &payload[begin + value.end..],
-    );
-    let size = u8::try_from(SHOWN.len()).ok()?;
-    let payload = [before, &[size], SHOWN, after].concat();
-    let length = u32::try_from(payload.len()).ok()?.to_be_bytes();
-    Some([&length[1..], &head[3..], &payload].concat())
+/// A field block: HEADERS and the CONTINUATION frames after it (RFC 9113, 4.3).
+#[derive(Debug)]
+struct Block {
+    /// The frames as they came.
+    frames: Vec<u8>,
+    /// Flags and stream of the first one, without what ends with it.
+    flags: u8,
+    stream: [u8; 4],
+    priority: Vec<u8>,
+    fragment: Vec<u8>,
 }
 
-/// Where in a block of headers the authority's value stands, its length included; none where it is not spelt out.
-/// Texts are stepped over by their lengths, so that none has to be decoded (RFC 7541, 6).
+impl Block {
+    fn begin(header: &[u8], payload: &[u8]) -> Option<Self> {
+        let flags = header[4];
+        let (mut begin, mut end) = (0, payload.len());
+        if flags & PADDED != 0 {
+            end = end.checked_sub(usize::from(*payload.first()?))?;
+            begin = 1;
+        }
+        let fields = begin + if flags & PRIORITY != 0 { 5 } else { 0 };
+        Some(Self {
+            frames: Vec::new(),
+            flags: flags & !PADDED & !END_HEADERS,
+            stream: header[5..].try_into().ok()?,
+            priority: payload.get(begin..fields)?.to_vec(),
+            fragment: payload.get(fields..end)?.to_vec(),
+        })
+    }
+
+    /// Passes the block on, with another authority where it spells one out.
+    fn finish(self, ready: &mut Vec<u8>) {
+        let Some(value) = authority(&self.fragment) else {
+            ready.extend(self.frames);
+            return;
+        };
+        let length = u8::try_from(AUTHORITY.len()).unwrap_or_default();
+        let mut payload = self.priority;
+        payload.extend_from_slice(&self.fragment[..value.start]);
+        payload.push(length);
+        payload.extend_from_slice(AUTHORITY);
+        payload.extend_from_slice(&self.fragment[value.end..]);
+        let last = payload.chunks(MAX_PAYLOAD).count();
+        for (number, chunk) in payload.chunks(MAX_PAYLOAD).enumerate() {
+            let (kind, flags) = match number {
+                0 => (HEADERS, self.flags),
+                _ => (CONTINUATION, 0),
+            };
+            let ends = if number + 1 == last { END_HEADERS } else { 0 };
+            let length = u32::try_from(chunk.len()).unwrap_or_default().to_be_bytes();
+            ready.extend_from_slice(&length[1..]);
+            ready.extend_from_slice(&[kind, flags | ends]);
+            ready.extend_from_slice(&self.stream);
+            ready.extend_from_slice(chunk);
+        }
+    }
+}
+
+/// The place of the authority's value in a field block, its length included; none where it is not spelled out. Texts
+/// are skipped by their lengths, so that none has to be decoded (RFC 7541, 6).
 fn authority(block: &[u8]) -> Option<Range<usize>> {
     let mut at = 0;
     while at < block.len() {
@@ -201,19 +296,22 @@ fn authority(block: &[u8]) -> Option<Range<usize>> {
         if !is_literal {
             continue;
         }
+        let mut is_authority = index == AUTHORITY_INDEX;
         if index == 0 {
-            at = text_end(block, at)?;
+            let end = text_end(block, at)?;
+            is_authority = AUTHORITY_NAMES.contains(&&block[at..end]);
+            at = end;
         }
         let end = text_end(block, at)?;
-        if index == AUTHORITY {
-            return (end > at + 1).then_some(at..end);
+        if is_authority {
+            return Some(at..end);
         }
         at = end;
     }
     None
 }
 
-/// The number in the last bits of this byte and those that follow, and where it ends (RFC 7541, 5.1).
+/// The integer whose prefix is the last bits of this byte, and where it ends (RFC 7541, 5.1).
 fn integer(block: &[u8], at: usize, bits: u32) -> Option<(usize, usize)> {
     let most = (1_usize << bits) - 1;
     let first = usize::from(*block.get(at)?) & most;
@@ -221,7 +319,7 @@ fn integer(block: &[u8], at: usize, bits: u32) -> Option<(usize, usize)> {
         return Some((first, at + 1));
     }
     let mut value = most;
-    // No number here is larger than a frame is long.
+    // No length here exceeds a block's.
     for (place, byte) in block[at + 1..].iter().take(3).enumerate() {
         value += usize::from(byte & 0x7f) << (7 * place);
         if byte & 0x80 == 0 {
@@ -231,7 +329,7 @@ fn integer(block: &[u8], at: usize, bits: u32) -> Option<(usize, usize)> {
     None
 }
 
-/// Where the text that begins here ends (RFC 7541, 5.2).
+/// Where the string literal that begins here ends (RFC 7541, 5.2).
 fn text_end(block: &[u8], at: usize) -> Option<usize> {
     let (length, begin) = integer(block, at, 7)?;
     let end = begin + length;

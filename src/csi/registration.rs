@@ -11,12 +11,10 @@ use std::time::Duration;
 use tokio::net::UnixListener;
 use tokio::sync::{Notify, oneshot, watch};
 use tokio::time::{Instant, MissedTickBehavior};
-use tokio_stream::StreamExt;
-use tokio_stream::wrappers::UnixListenerStream;
 use tonic::transport::Server;
 use tonic::{Request, Response, Status};
 
-use super::authority::Renamed;
+use super::authority;
 use super::proto::pluginregistration::registration_server::{
     Registration as Rpcs, RegistrationServer,
 };
@@ -255,7 +253,7 @@ impl Offered {
         } = self;
         registration.forget();
         let (stop, stopped) = oneshot::channel::<()>();
-        let incoming = UnixListenerStream::new(listener).map(|came| came.map(Renamed::new));
+        let incoming = authority::accept(listener);
         let server = Server::builder().add_service(RegistrationServer::new(registration.clone()));
         let served = server.serve_with_incoming_shutdown(incoming, async {
             // Dropped or sent: both mean the end.

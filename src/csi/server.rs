@@ -3,9 +3,9 @@
 use std::future::Future;
 use std::time::Duration;
 
-use tokio_stream::wrappers::UnixListenerStream;
 use tonic::transport::Server;
 
+use super::authority;
 use super::drain::Drain;
 use super::layer::Edge;
 use super::proto::controller_server::ControllerServer;
@@ -109,12 +109,13 @@ pub async fn serve(
         }
     };
     tracing::info!(%endpoint, "ready");
-    let incoming = UnixListenerStream::new(listener);
+    let incoming = authority::accept(listener);
     let (finished, over) = tokio::sync::oneshot::channel();
-    let served = router.serve_with_incoming_shutdown(incoming, async move {
+    // On the heap: it is large, and every role would carry it.
+    let served = Box::pin(router.serve_with_incoming_shutdown(incoming, async move {
         // The receiver is below, and waits.
         let _ = finished.send(drained.await);
-    });
+    }));
     // Idle connections of clients that never hang up must not keep a drained process.
     let linger = async {
         let Ok(drained) = over.await else {

@@ -11,6 +11,7 @@ mod common;
 
 mod credentials;
 mod ending;
+mod grpc_core;
 mod health;
 mod help;
 mod logs;

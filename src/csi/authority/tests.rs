@@ -24,13 +24,25 @@ pub(in crate::csi) fn bytes(hex: &str) -> Vec<u8> {
         .collect()
 }
 
-fn filtered(chunks: &[&[u8]]) -> Vec<u8> {
-    let (mut filter, mut passed) = (Filter::default(), Vec::new());
+/// What gRPC C core 58 (Python 1.85) sends to begin with, for a socket at `/run/csi.sock`: the name spelled out too.
+fn from_c_core(authority: &[u8]) -> Vec<u8> {
+    let length = u8::try_from(authority.len()).unwrap();
+    let fields = [
+        b"\x40\x05:path\x16/csi.v1.Identity/Probe\x40\x0a:authority",
+        &[length][..],
+        authority,
+        b"\x83\x86\x40\x0ccontent-type\x10application/grpc\x40\x02te\x08trailers",
+    ];
+    headers(END_HEADERS, &fields.concat())
+}
+
+fn rewritten(chunks: &[&[u8]]) -> Vec<u8> {
+    let (mut rewriter, mut ready) = (Rewriter::default(), Vec::new());
     for chunk in chunks {
-        filter.take(chunk, &mut passed);
+        rewriter.write(chunk, &mut ready);
     }
-    filter.end(&mut passed);
-    passed
+    rewriter.finish(&mut ready);
+    ready
 }
 
 /// A frame of headers.
@@ -46,35 +58,88 @@ fn headers(flags: u8, payload: &[u8]) -> Vec<u8> {
 
 #[test]
 fn of_kubelets_call_only_the_authority_changes() {
-    assert_eq!(filtered(&[&bytes(FROM_KUBELET)]), shown());
+    assert_eq!(rewritten(&[&bytes(FROM_KUBELET)]), shown());
 }
 
 #[test]
 fn it_changes_however_the_bytes_come() {
     let sent = bytes(FROM_KUBELET);
     let single: Vec<&[u8]> = sent.chunks(1).collect();
-    assert_eq!(filtered(&single), shown());
+    assert_eq!(rewritten(&single), shown());
     for at in 0..sent.len() {
         let (first, second) = sent.split_at(at);
-        assert_eq!(filtered(&[first, second]), shown(), "cut at {at}");
+        assert_eq!(rewritten(&[first, second]), shown(), "cut at {at}");
     }
 }
 
+/// A frame that continues a field block.
+fn continuation(flags: u8, payload: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
+    let header = [
+        length[1],
+        length[2],
+        length[3],
+        CONTINUATION,
+        flags,
+        0,
+        0,
+        0,
+        1,
+    ];
+    [&header, payload].concat()
+}
+
 #[test]
-fn padding_and_priority_are_stepped_over_and_kept() {
+fn an_authority_of_any_form_becomes_a_valid_one() {
+    for sent in [
+        &b"run%2Fcsi.sock"[..],
+        b"/run/csi.sock",
+        b"unix:///run/csi.sock",
+        b"\xff\xfe",
+        b"",
+        b"localhost",
+    ] {
+        assert_eq!(rewritten(&[&from_c_core(sent)]), from_c_core(b"k"));
+    }
+    // The name in Huffman code, and never indexed.
+    let name = b"\x10\x88\xb8\x3b\x53\x39\xec\x32\x7d\x7f";
+    let sent = headers(END_HEADERS, &[&name[..], b"\x05/path"].concat());
+    let wanted = headers(END_HEADERS, &[&name[..], b"\x01k"].concat());
+    assert_eq!(rewritten(&[&sent]), wanted);
+}
+
+#[test]
+fn a_field_block_of_several_frames_is_rewritten_as_a_whole() {
+    let large = [b"\x40\x01x\x7f\x81\x7f", &[b'v'; 16_384][..]].concat();
+    let sent = [
+        headers(0, b"\x01"),
+        continuation(0, b"\x05/pa"),
+        continuation(
+            END_HEADERS,
+            &[&b"th"[..], &large[..MAX_PAYLOAD - 2]].concat(),
+        ),
+    ];
+    let block = [&b"\x01\x01k"[..], &large[..MAX_PAYLOAD - 2]].concat();
+    let mut wanted = [PREFACE, b"\0\x40\0\x01\0\0\0\0\x01", &block[..MAX_PAYLOAD]].concat();
+    wanted.extend(continuation(END_HEADERS, &block[MAX_PAYLOAD..]));
+    assert_eq!(rewritten(&[&sent.concat()]), wanted);
+}
+
+#[test]
+fn padding_is_dropped_and_priority_kept() {
     let path = b"\x01\x05/path";
     let padded = headers(
         END_HEADERS | PADDED,
         &[b"\x02", &path[..], b"\0\0"].concat(),
     );
-    let wanted = headers(END_HEADERS | PADDED, b"\x02\x01\x01k\0\0");
-    assert_eq!(filtered(&[&padded]), wanted);
+    let wanted = headers(END_HEADERS, b"\x01\x01k");
+    assert_eq!(rewritten(&[&padded]), wanted);
     let ranked = headers(
         END_HEADERS | PRIORITY,
         &[b"\0\0\0\0\x10", &path[..]].concat(),
     );
     let wanted = headers(END_HEADERS | PRIORITY, b"\0\0\0\0\x10\x01\x01k");
-    assert_eq!(filtered(&[&ranked]), wanted);
+    assert_eq!(rewritten(&[&ranked]), wanted);
 }
 
 #[test]
@@ -93,11 +158,22 @@ fn what_is_not_understood_goes_on_as_it_came() {
         headers(END_HEADERS, b"\x41\x7f\xff\xff\xff\xff"),
         headers(END_HEADERS, b"\x01\x09/path"),
         headers(END_HEADERS | PADDED, b"\x09\x01\x01k"),
-        // Where it is spoken of by its place in the table, and where it is empty.
+        // A reference to the table, and another field whose value is a path.
         headers(END_HEADERS, b"\x83\xbe"),
-        headers(END_HEADERS, b"\x01\x00"),
+        headers(END_HEADERS, b"\x40\x02te\x05/path"),
+        // A frame of another kind within a field block, and a block that never ends.
+        [
+            &headers(0, b"\x01\x05/path")[..],
+            b"\0\0\x01\0\0\0\0\0\x01x",
+        ]
+        .concat(),
+        [
+            headers(0, b"\x01\x05/path"),
+            continuation(0, &[0; MAX_PAYLOAD]).repeat(8),
+        ]
+        .concat(),
     ] {
-        assert_eq!(filtered(&[&sent]), sent);
+        assert_eq!(rewritten(&[&sent]), sent);
     }
 }
 
@@ -106,7 +182,7 @@ proptest! {
     fn no_bytes_break_it_and_their_cuts_change_nothing(sent: Vec<u8>, cut: prop::sample::Index) {
         for sent in [sent.clone(), [PREFACE, &sent].concat(), headers(END_HEADERS, &sent[..sent.len().min(255)])] {
             let (first, second) = sent.split_at(cut.index(sent.len() + 1));
-            prop_assert_eq!(filtered(&[first, second]), filtered(&[&sent]));
+            prop_assert_eq!(rewritten(&[first, second]), rewritten(&[&sent]));
         }
     }
 }

@@ -1,0 +1,120 @@
+//! Clients on gRPC C core (Python, C++, Ruby), which send the path of the socket as `:authority`.
+
+use std::path::{Path, PathBuf};
+
+use diskplugin::csi::proto::pluginregistration::PluginInfo;
+use diskplugin::csi::proto::{
+    ControllerGetCapabilitiesResponse, GetPluginInfoResponse,
+    GroupControllerGetCapabilitiesResponse, NodeGetInfoResponse, ProbeResponse,
+};
+use prost::Message;
+
+use crate::common::csi::{endpoint, socket};
+use crate::common::fake::Fake;
+use crate::common::process::{Start, diskplugin};
+
+const NAME: &str = "diskplugin.csi.example";
+const IDENTITY: [&str; 2] = ["/csi.v1.Identity/GetPluginInfo", "/csi.v1.Identity/Probe"];
+const CONTROLLER: &str = "/csi.v1.Controller/ControllerGetCapabilities";
+const GROUPS: &str = "/csi.v1.GroupController/GroupControllerGetCapabilities";
+const NODE: &str = "/csi.v1.Node/NodeGetInfo";
+
+/// The Python that `scripts/setup` installs gRPC into; none where it is not, which is an error in CI.
+fn python(test: &str) -> Option<PathBuf> {
+    let program = Path::new(env!("CARGO_BIN_EXE_diskplugin"));
+    let target = program.parent().and_then(Path::parent).unwrap();
+    let python = target.join("sdk/bin/python");
+    if target.join("sdk/requirements.txt").exists() {
+        return Some(python);
+    }
+    let reason = format!("{} is not installed (scripts/setup host)", python.display());
+    let ci = std::env::var_os("CI").is_some_and(|value| !value.is_empty());
+    assert!(!ci, "nothing is skipped in CI: {reason}");
+    eprintln!("SKIPPED: {test} because {reason}");
+    None
+}
+
+/// The responses to these methods, called with empty messages over one channel.
+async fn call(python: &Path, socket: &Path, methods: &[&str]) -> Vec<Vec<u8>> {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/roles/grpc_core.py");
+    let start = Start::of(python.to_str().unwrap()).args([script, socket.to_str().unwrap()]);
+    let ended = start.args(methods).ended().await;
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let bytes = |line: &str| {
+        let digits = (0..line.len()).step_by(2);
+        let digits = digits.map(|at| u8::from_str_radix(&line[at..at + 2], 16).unwrap());
+        digits.collect()
+    };
+    ended.stdout.lines().map(bytes).collect()
+}
+
+/// The responses of `Identity`, and of these methods after it, twice over the same channel.
+async fn identity_and(python: &Path, socket: &Path, methods: &[&str]) -> Vec<Vec<u8>> {
+    let once = [&IDENTITY[..], methods].concat();
+    let mut responses = call(python, socket, &once.repeat(2)).await;
+    let second = responses.split_off(once.len());
+    assert_eq!(responses, second);
+    let info = GetPluginInfoResponse::decode(&*responses[0]).unwrap();
+    assert_eq!(info.name, NAME);
+    assert!(ProbeResponse::decode(&*responses[1]).is_ok());
+    responses.split_off(IDENTITY.len())
+}
+
+fn node_id(response: &[u8]) -> String {
+    NodeGetInfoResponse::decode(response).unwrap().node_id
+}
+
+fn assert_controller(responses: &[Vec<u8>]) {
+    let controller = ControllerGetCapabilitiesResponse::decode(&*responses[0]).unwrap();
+    let groups = GroupControllerGetCapabilitiesResponse::decode(&*responses[1]).unwrap();
+    assert!(!controller.capabilities.is_empty() && !groups.capabilities.is_empty());
+}
+
+#[tokio::test]
+async fn pythons_grpc_calls_the_controller_in_its_default_configuration() {
+    let Some(python) = python("grpc_core: the controller") else {
+        return;
+    };
+    let (fake, dir) = (Fake::start(&[]).await, tempfile::tempdir().unwrap());
+    let socket = socket(&dir);
+    let (_controller, _) = fake.controller(&socket).keys().ready(&socket).await;
+    assert_controller(&identity_and(&python, &socket, &[CONTROLLER, GROUPS]).await);
+}
+
+#[tokio::test]
+async fn pythons_grpc_calls_all_in_one_in_its_default_configuration() {
+    let Some(python) = python("grpc_core: all-in-one") else {
+        return;
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let socket = socket(&dir);
+    let start = diskplugin(["all-in-one", "--cloud=mock", &endpoint(&socket)]);
+    let (_all, _) = start.ready(&socket).await;
+    let responses = identity_and(&python, &socket, &[CONTROLLER, GROUPS, NODE]).await;
+    assert_controller(&responses);
+    assert!(!node_id(&responses[2]).is_empty());
+}
+
+#[tokio::test]
+async fn pythons_grpc_calls_node_and_registration_in_its_default_configuration() {
+    let Some(python) = python("grpc_core: the node and its registration") else {
+        return;
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let socket = socket(&dir);
+    let start = diskplugin([
+        "node",
+        "--zone=cn-beijing-b",
+        "--node-id=i-1",
+        &endpoint(&socket),
+        &format!("--registration-dir={}", dir.path().display()),
+    ]);
+    let (_node, _) = start.ready(&socket).await;
+    let responses = identity_and(&python, &socket, &[NODE]).await;
+    assert_eq!(node_id(&responses[0]), "i-1");
+    let registration = dir.path().join(format!("{NAME}-reg.sock"));
+    let method = "/pluginregistration.Registration/GetInfo";
+    let responses = call(&python, &registration, &[method, method]).await;
+    let info = PluginInfo::decode(&*responses[1]).unwrap();
+    assert_eq!(info.endpoint, socket.display().to_string());
+}
