@@ -12,6 +12,6 @@ pub mod task;
 
 pub use clock::{Clock, SystemClock, TokioClock};
 pub use deadline::{Deadline, Elapsed};
-pub use lock::{Guard, KeyedLocks};
+pub use lock::{Guard, KeyedLocks, Mode as LockMode};
 pub use news::News;
 pub use task::Tasks;

@@ -75,7 +75,7 @@ fn of_code(code: Code) -> Option<Failure> {
 }
 
 /// Another call for the same volume or snapshot is running (CSI: `ABORTED`).
-pub(crate) fn busy(what: &str) -> Status {
+pub(crate) fn busy(what: &impl std::fmt::Display) -> Status {
     let text = format!("another call for {what} is still running");
     named(Failure::CallRunning, &text)
 }

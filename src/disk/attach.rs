@@ -216,11 +216,15 @@ impl Disks {
             return Err(error);
         }
         match &row.status {
-            DiskStatus::Attaching => self.wait_attached(deadline, disk, node).await.map(Some),
+            // A shared disk may be on its way to another node, and its row does not say to which.
+            DiskStatus::Attaching if !row.multi_attach => {
+                self.wait_attached(deadline, disk, node).await.map(Some)
+            }
             // The instance is busy with another disk, or this look is a moment old; or the disk is
             // on its way to being free. The next look, a tick from now, is worth another attempt.
             DiskStatus::Available
             | DiskStatus::InUse
+            | DiskStatus::Attaching
             | DiskStatus::Creating
             | DiskStatus::Detaching
             | DiskStatus::ReIniting => match self.wait_free(attempt, &row).await {

@@ -11,6 +11,7 @@ mod patient;
 mod capability;
 mod class;
 mod code;
+mod concurrency;
 mod defects;
 mod field;
 mod group;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use tonic::Status;
 
+use super::operation::Operation;
 use super::{Service, Settings, answer, tell, zones};
 use crate::base::Deadline;
 use crate::csi::capability::Capability;
@@ -22,10 +23,10 @@ pub(super) async fn create(
     layer::about("volume.name", &request.name);
     let (new, class) = read(&request, &service.settings)?;
     let nodes_say = zones::nodes_say(request.accessibility_requirements.as_ref());
-    let key = format!("volume {:?}", new.name);
+    let guard = service.begin(&Operation::CreateVolume(&new.name))?;
     let disks = Arc::clone(&service.disks);
     let made = service
-        .alone(&key, async move {
+        .alone(guard, async move {
             match &new.clone_of {
                 Some(source) => Box::pin(disks.create_clone(deadline, &new, source)).await,
                 None => disks.create(deadline, &new).await,
@@ -55,9 +56,10 @@ pub(super) async fn delete(
     layer::about("disk.id", id);
     // What cannot be a disk is certainly gone.
     if let Ok(disk) = id.parse::<DiskId>() {
+        let guard = service.begin(&Operation::DeleteVolume(&disk))?;
         let disks = Arc::clone(&service.disks);
         service
-            .change(id, async move { disks.delete(deadline, &disk).await })
+            .change(guard, async move { disks.delete(deadline, &disk).await })
             .await?;
     }
     Ok(proto::DeleteVolumeResponse {})

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tonic::Status;
 
 use super::Service;
+use super::operation::Operation;
 use crate::base::Deadline;
 use crate::csi::proto::volume_capability::AccessType;
 use crate::csi::{capability, layer, proto, request, status};
@@ -32,9 +33,13 @@ pub(super) async fn expand(
     }
     layer::about("disk.id", id);
     let disk: DiskId = request::id("volume_id", id)?;
+    let guard = service.begin(&Operation::Expand(&disk))?;
     let disks = Arc::clone(&service.disks);
     let row = service
-        .alone(id, async move { disks.resize(deadline, &disk, size).await })
+        .alone(
+            guard,
+            async move { disks.resize(deadline, &disk, size).await },
+        )
         .await?
         .map_err(|error| status::of_growth(&error))?;
     let access = request

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status};
 
+use self::operation::Operation;
 use super::proto::controller_server::Controller;
 use super::{deadline, limits, proto, status};
-use crate::base::{KeyedLocks, Tasks};
+use crate::base::{Guard, KeyedLocks, Tasks};
 use crate::cluster::events::Events;
 use crate::disk::{self, Disks};
 use crate::model::{RegionId, ZoneId};
@@ -20,6 +21,7 @@ mod expand;
 mod health;
 mod list;
 mod modify;
+pub(super) mod operation;
 mod publish;
 mod snapshot;
 mod tell;
@@ -65,29 +67,37 @@ impl Service {
         self
     }
 
-    /// Runs a verb that changes something: alone for its key, and for as long as there is a caller.
+    /// Begins an operation.
+    ///
+    /// # Errors
+    /// `ABORTED` while one runs that excludes it.
+    pub(super) fn begin(&self, operation: &Operation<'_>) -> Result<Guard, Status> {
+        let guard = self.locks.try_lock_all(operation.locks());
+        guard.ok_or_else(|| status::busy(operation))
+    }
+
+    /// Runs an operation that has begun, for as long as there is a caller.
     ///
     /// When the caller gives up, the verb is dropped where it stands and makes no further cloud call.
     /// That is less than a crash, since what this process remembers stays: the repetition finds what was
     /// begun by its token, its tags or its state.
-    pub(super) async fn change<T, F>(&self, key: &str, verb: F) -> Result<T, Status>
+    pub(super) async fn change<T, F>(&self, guard: Guard, verb: F) -> Result<T, Status>
     where
         T: Send + 'static,
         F: Future<Output = disk::Result<T>> + Send + 'static,
     {
-        let outcome = self.alone(key, verb).await?;
+        let outcome = self.alone(guard, verb).await?;
         outcome.map_err(|error| status::of(&error))
     }
 
     /// The same, for who looks at a failure before it makes a status of it.
-    pub(super) async fn alone<T, F>(&self, key: &str, verb: F) -> Result<disk::Result<T>, Status>
+    pub(super) async fn alone<T, F>(&self, guard: Guard, verb: F) -> Result<disk::Result<T>, Status>
     where
         T: Send + 'static,
         F: Future<Output = disk::Result<T>> + Send + 'static,
     {
         // On the heap: a verb is large, and every handler would carry it.
         let verb = Box::pin(verb);
-        let guard = self.locks.try_lock(key).ok_or_else(|| status::busy(key))?;
         let given_up = CancellationToken::new();
         let _caller = given_up.clone().drop_guard();
         let run = async move {

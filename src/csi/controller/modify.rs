@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tonic::Status;
 
 use super::Service;
+use super::operation::Operation;
 use crate::base::Deadline;
 use crate::csi::param::mutable;
 use crate::csi::{layer, proto, request};
@@ -19,8 +20,9 @@ pub(super) async fn modify(
     let change = mutable::read(&request.mutable_parameters)?;
     layer::about("disk.id", id);
     let disk: DiskId = request::id("volume_id", id)?;
+    let guard = service.begin(&Operation::Modify(&disk))?;
     let disks = Arc::clone(&service.disks);
     let verb = async move { disks.modify(deadline, &disk, &change).await };
-    service.change(id, verb).await?;
+    service.change(guard, verb).await?;
     Ok(proto::ControllerModifyVolumeResponse {})
 }

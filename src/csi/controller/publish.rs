@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use tonic::Status;
 
+use super::operation::Operation;
 use super::{Service, tell};
 use crate::base::Deadline;
 use crate::csi::capability::AccessMode;
@@ -35,10 +36,10 @@ pub(super) async fn publish(
             .is_some_and(|value| value.eq_ignore_ascii_case("true")),
     };
     let read_only = wanted.read_only;
+    let guard = service.begin(&Operation::Publish(&wanted))?;
     let disks = Arc::clone(&service.disks);
-    let key = request.volume_id;
     let published = service
-        .alone(&key, async move { disks.publish(deadline, &wanted).await })
+        .alone(guard, async move { disks.publish(deadline, &wanted).await })
         .await?;
     let row = published.map_err(|error| {
         tell::not_attached(service, &error);
@@ -82,19 +83,13 @@ pub(super) async fn unpublish(
     };
     let disks = Arc::clone(&service.disks);
     if request.node_id.is_empty() {
-        service
-            .change(
-                id,
-                async move { disks.detach_everywhere(deadline, &disk).await },
-            )
-            .await?;
+        let guard = service.begin(&Operation::UnpublishAll(&disk))?;
+        let verb = async move { disks.detach_everywhere(deadline, &disk).await };
+        service.change(guard, verb).await?;
     } else if let Ok(node) = request.node_id.parse::<InstanceId>() {
-        service
-            .change(
-                id,
-                async move { disks.detach(deadline, &disk, &node).await },
-            )
-            .await?;
+        let guard = service.begin(&Operation::Unpublish(&disk, &node))?;
+        let verb = async move { disks.detach(deadline, &disk, &node).await };
+        service.change(guard, verb).await?;
     }
     Ok(done)
 }

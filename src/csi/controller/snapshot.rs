@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tonic::Status;
 
+use super::operation::Operation;
 use super::{Service, answer, zones};
 use crate::base::Deadline;
 use crate::csi::param::snapshot::SnapshotClass;
@@ -34,11 +35,11 @@ pub(super) async fn create(
         tags: class.tags,
         purpose: Purpose::Request,
     };
-    let key = format!("snapshot {:?}", new.name);
+    let guard = service.begin(&Operation::CreateSnapshot(&new.name))?;
     let disks = Arc::clone(&service.disks);
     let made = service
         .change(
-            &key,
+            guard,
             async move { disks.create_snapshot(deadline, &new).await },
         )
         .await?;
@@ -92,9 +93,10 @@ pub(super) async fn delete(
     layer::about("snapshot.id", id);
     // What cannot be a snapshot is certainly gone.
     if let Ok(snapshot) = id.parse::<SnapshotId>() {
+        let guard = service.begin(&Operation::DeleteSnapshot(&snapshot))?;
         let disks = Arc::clone(&service.disks);
         service
-            .change(id, async move {
+            .change(guard, async move {
                 disks.delete_snapshot(deadline, &snapshot).await
             })
             .await?;

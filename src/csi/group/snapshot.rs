@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tonic::Status;
 
 use crate::base::Deadline;
+use crate::csi::controller::operation::Operation;
 use crate::csi::controller::{Service, answer};
 use crate::csi::param::snapshot::SnapshotClass;
 use crate::csi::proto::group_controller_service_capability::rpc::Type;
@@ -39,11 +40,11 @@ pub(super) async fn create(
         resource_group: class.resource_group,
         tags: class.tags,
     };
-    let key = format!("group snapshot {:?}", new.name);
+    let guard = service.begin(&Operation::CreateGroupSnapshot(&new.name))?;
     let disks = Arc::clone(&service.disks);
     let made = service
         .change(
-            &key,
+            guard,
             async move { disks.create_group(deadline, &new).await },
         )
         .await?;
@@ -63,9 +64,10 @@ pub(super) async fn delete(
     // What cannot be a group is certainly gone.
     if let Ok(group) = id.parse::<SnapshotGroupId>() {
         let members = members(&request.snapshot_ids)?;
+        let guard = service.begin(&Operation::DeleteGroupSnapshot(&group))?;
         let disks = Arc::clone(&service.disks);
         service
-            .change(id, async move {
+            .change(guard, async move {
                 disks.delete_group(deadline, &group, &members).await
             })
             .await?;

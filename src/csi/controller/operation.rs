@@ -1,0 +1,230 @@
+//! Which operations exclude each other. Whatever does not, the cloud and the layers below decide.
+
+use std::fmt;
+
+use crate::base::LockMode::{self as Mode, Exclusive, Shared};
+use crate::disk::{Publish, Share};
+use crate::model::{DiskId, InstanceId, SnapshotGroupId, SnapshotId};
+
+/// A running call that changes something.
+#[derive(Debug)]
+pub(crate) enum Operation<'a> {
+    CreateVolume(&'a str),
+    DeleteVolume(&'a DiskId),
+    Publish(&'a Publish),
+    Unpublish(&'a DiskId, &'a InstanceId),
+    UnpublishAll(&'a DiskId),
+    Expand(&'a DiskId),
+    Modify(&'a DiskId),
+    CreateSnapshot(&'a str),
+    DeleteSnapshot(&'a SnapshotId),
+    CreateGroupSnapshot(&'a str),
+    DeleteGroupSnapshot(&'a SnapshotGroupId),
+}
+
+impl Operation<'_> {
+    /// The keys that it locks while it runs.
+    ///
+    /// A volume that several nodes may write to is published to them and unpublished from them at once. Neither waits for
+    /// a resize or a modification, which may take the cloud minutes. Deleting the volume, and detaching it from every
+    /// node, exclude both.
+    pub(super) fn locks(&self) -> Vec<(String, Mode)> {
+        let node = |disk: &DiskId, node: &InstanceId| {
+            vec![
+                (attachments(disk), Shared),
+                (format!("{disk} on {node}"), Exclusive),
+            ]
+        };
+        match self {
+            Self::DeleteVolume(disk) | Self::UnpublishAll(disk) => {
+                vec![(attachments(disk), Exclusive)]
+            }
+            Self::Unpublish(disk, from) => {
+                let mut locks = node(disk, from);
+                // Until the node has let go of the volume, it may write.
+                locks.push((writers(disk), Shared));
+                locks
+            }
+            Self::Publish(wanted) => {
+                let mut locks = node(&wanted.disk, &wanted.node);
+                locks.extend(admission(wanted));
+                locks
+            }
+            Self::Expand(_)
+            | Self::Modify(_)
+            | Self::CreateVolume(_)
+            | Self::CreateSnapshot(_)
+            | Self::DeleteSnapshot(_)
+            | Self::CreateGroupSnapshot(_)
+            | Self::DeleteGroupSnapshot(_) => vec![(self.to_string(), Exclusive)],
+        }
+    }
+}
+
+fn attachments(disk: &DiskId) -> String {
+    format!("attachments of {disk}")
+}
+
+fn writers(disk: &DiskId) -> String {
+    format!("writers of {disk}")
+}
+
+/// What keeps apart publications of which only one is allowed: no other may be admitted, and no node may still be
+/// letting go, between looking who else uses the volume and attaching it.
+fn admission(wanted: &Publish) -> Vec<(String, Mode)> {
+    let users = format!("users of {}", wanted.disk);
+    let writers = writers(&wanted.disk);
+    match wanted.share {
+        Share::One => vec![(users, Exclusive), (writers, Exclusive)],
+        Share::OneWriter | Share::Many if wanted.read_only => vec![(users, Shared)],
+        Share::OneWriter => vec![(users, Shared), (writers, Exclusive)],
+        Share::Many => vec![(users, Shared), (writers, Shared)],
+    }
+}
+
+impl fmt::Display for Operation<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::CreateVolume(name) => write!(f, "volume {name:?}"),
+            Self::DeleteVolume(disk) | Self::UnpublishAll(disk) => write!(f, "volume {disk}"),
+            Self::Publish(wanted) => write!(f, "volume {} on node {}", wanted.disk, wanted.node),
+            Self::Unpublish(disk, node) => write!(f, "volume {disk} on node {node}"),
+            Self::Expand(disk) => write!(f, "the size of volume {disk}"),
+            Self::Modify(disk) => write!(f, "the parameters of volume {disk}"),
+            Self::CreateSnapshot(name) => write!(f, "snapshot {name:?}"),
+            Self::DeleteSnapshot(snapshot) => write!(f, "snapshot {snapshot}"),
+            Self::CreateGroupSnapshot(name) => write!(f, "group snapshot {name:?}"),
+            Self::DeleteGroupSnapshot(group) => write!(f, "group snapshot {group}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::KeyedLocks;
+
+    fn disk() -> DiskId {
+        "d-1".parse().unwrap()
+    }
+
+    fn publish(node: &str, share: Share, read_only: bool) -> Publish {
+        Publish {
+            disk: disk(),
+            node: node.parse().unwrap(),
+            read_only,
+            share,
+            shareable: share != Share::One,
+        }
+    }
+
+    fn excludes(one: &Operation<'_>, other: &Operation<'_>) -> bool {
+        let locks = KeyedLocks::default();
+        let held = locks.try_lock_all(one.locks());
+        assert!(held.is_some());
+        let excluded = locks.try_lock_all(other.locks()).is_none();
+        drop(held);
+        let held = locks.try_lock_all(other.locks());
+        assert!(held.is_some());
+        assert_eq!(locks.try_lock_all(one.locks()).is_none(), excluded);
+        excluded
+    }
+
+    #[test]
+    fn a_repeated_call_is_excluded_while_the_first_is_pending() {
+        let (disk, node) = (disk(), "i-1".parse().unwrap());
+        let (snapshot, group) = ("s-1".parse().unwrap(), "ssg-1".parse().unwrap());
+        for share in [Share::One, Share::OneWriter, Share::Many] {
+            for read_only in [false, true] {
+                let wanted = publish("i-1", share, read_only);
+                let operation = Operation::Publish(&wanted);
+                assert!(excludes(&operation, &operation));
+                assert!(excludes(&operation, &Operation::Unpublish(&disk, &node)));
+            }
+        }
+        for operation in [
+            Operation::CreateVolume("one"),
+            Operation::DeleteVolume(&disk),
+            Operation::Unpublish(&disk, &node),
+            Operation::UnpublishAll(&disk),
+            Operation::Expand(&disk),
+            Operation::Modify(&disk),
+            Operation::CreateSnapshot("one"),
+            Operation::DeleteSnapshot(&snapshot),
+            Operation::CreateGroupSnapshot("one"),
+            Operation::DeleteGroupSnapshot(&group),
+        ] {
+            assert!(excludes(&operation, &operation), "{operation}");
+        }
+    }
+
+    #[test]
+    fn deletion_and_detachment_from_all_exclude_every_attachment_of_the_volume() {
+        let (disk, node) = (disk(), "i-1".parse().unwrap());
+        let wanted = publish("i-1", Share::Many, true);
+        for alone in [
+            Operation::DeleteVolume(&disk),
+            Operation::UnpublishAll(&disk),
+        ] {
+            for attachment in [
+                Operation::Publish(&wanted),
+                Operation::Unpublish(&disk, &node),
+                Operation::DeleteVolume(&disk),
+                Operation::UnpublishAll(&disk),
+            ] {
+                assert!(excludes(&alone, &attachment), "{alone}, {attachment}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_takes_the_cloud_minutes_excludes_no_other_operation() {
+        let (disk, node) = (disk(), "i-1".parse().unwrap());
+        let wanted = publish("i-1", Share::One, false);
+        for long in [Operation::Modify(&disk), Operation::Expand(&disk)] {
+            for other in [
+                Operation::Publish(&wanted),
+                Operation::Unpublish(&disk, &node),
+                Operation::UnpublishAll(&disk),
+                Operation::DeleteVolume(&disk),
+                Operation::CreateSnapshot("one"),
+            ] {
+                assert!(!excludes(&long, &other), "{long}, {other}");
+            }
+        }
+        assert!(!excludes(
+            &Operation::Modify(&disk),
+            &Operation::Expand(&disk)
+        ));
+    }
+
+    #[test]
+    fn publications_to_two_nodes_exclude_each_other_where_only_one_is_allowed() {
+        let many = |node, read_only| publish(node, Share::Many, read_only);
+        let one_writer = |node, read_only| publish(node, Share::OneWriter, read_only);
+        let one = |node| publish(node, Share::One, false);
+        for (first, second, excluded) in [
+            (many("i-1", false), many("i-2", false), false),
+            (many("i-1", false), many("i-2", true), false),
+            (one_writer("i-1", false), one_writer("i-2", false), true),
+            (one_writer("i-1", false), many("i-2", false), true),
+            (one_writer("i-1", false), one_writer("i-2", true), false),
+            (one_writer("i-1", true), one_writer("i-2", true), false),
+            (one("i-1"), one("i-2"), true),
+            (one("i-1"), many("i-2", true), true),
+        ] {
+            let (first, second) = (Operation::Publish(&first), Operation::Publish(&second));
+            assert_eq!(excludes(&first, &second), excluded, "{first}, {second}");
+        }
+        let (disk, from) = (disk(), "i-1".parse().unwrap());
+        let unpublish = Operation::Unpublish(&disk, &from);
+        for (wanted, excluded) in [
+            (many("i-2", false), false),
+            (one_writer("i-2", true), false),
+            (one_writer("i-2", false), true),
+            (one("i-2"), true),
+        ] {
+            assert_eq!(excludes(&Operation::Publish(&wanted), &unpublish), excluded);
+        }
+    }
+}
