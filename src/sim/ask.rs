@@ -136,3 +136,14 @@ pub(crate) fn list_tags(region: Params, query: &ListTagResources) -> Params {
         .with_opt("NextToken", query.next.as_deref())
         .with_tags(&query.tags)
 }
+
+/// Ids as the API takes them: a JSON array.
+pub(crate) fn id_array<T: AsRef<str>>(ids: impl Iterator<Item = T>) -> String {
+    let ids: Vec<serde_json::Value> = ids.map(|id| id.as_ref().into()).collect();
+    serde_json::Value::from(ids).to_string()
+}
+
+/// Rows a page, when the caller does not say: what the trait promises.
+pub(crate) fn page_size(wanted: Option<u32>) -> String {
+    wanted.unwrap_or(100).to_string()
+}

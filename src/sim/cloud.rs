@@ -14,10 +14,9 @@ use crate::model::{DiskId, InstanceId, SnapshotId, ZoneId};
 
 use super::audit::Audit;
 use super::config::{Config, InvalidConfig};
-use super::credential::Keys;
 use super::ecs::SimEcs;
 use super::found::FoundDisk;
-use super::http::Server;
+use super::http::{HttpFace, Server};
 use super::instance::NodeSpec;
 use super::log::{Count, Entry};
 use super::loopdev::{LoopError, Loops};
@@ -114,13 +113,8 @@ impl Cloud {
             (Backing::Loop, Some(dir)) => Some(open(dir, exec).await?),
             _ => None,
         };
-        let keys = Keys {
-            id: options.access_key_id.clone(),
-            secret: options.access_key_secret.clone(),
-            seed: options.seed,
-        };
         let shared = Arc::clone(&cloud.shared);
-        let server = Server::start(listener, shared, keys);
+        let server = Server::start(listener, shared, options.keys());
         let server = match server {
             Ok(server) => server,
             Err(error) => {
@@ -199,6 +193,12 @@ impl Cloud {
     #[must_use]
     pub fn ecs(&self) -> SimEcs {
         SimEcs::new(Arc::clone(&self.shared))
+    }
+
+    /// The face over HTTP without a socket; it takes the key of these options.
+    #[must_use]
+    pub fn http(&self, options: &Options) -> HttpFace {
+        HttpFace::new(Arc::clone(&self.shared), options.keys())
     }
 
     /// The clock that it counts calls by.

@@ -7,16 +7,21 @@ use serde::{Deserialize, Serialize};
 
 use super::fault::Fault;
 use super::health::Ailment;
+use super::latency::Latency;
 use super::spread::Spread;
 use super::stock::SoldOut;
+use super::text;
 use super::throttle::Limits;
 
-/// How the fake cloud behaves. In JSON, durations are texts such as `2s` or `1s..5s`.
+/// How the fake cloud behaves. In JSON, durations are texts such as `2s`; delays and latencies also `1s..5s` or
+/// `lognormal:60ms,0.6`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
     /// How long operations take.
     pub delays: Delays,
+    /// How long calls take.
+    pub latency: Latency,
     /// How old what `DescribeDisks` and `DescribeSnapshots` show is.
     pub stale: Stale,
     /// How many calls are allowed.
@@ -71,8 +76,6 @@ pub struct Delays {
     pub power: Spread,
     /// How long after `Running` shows an instance still refuses `AttachDisk`.
     pub ready: Spread,
-    /// Latency of every answer.
-    pub answer: Spread,
 }
 
 /// How stale reads are.
@@ -97,7 +100,7 @@ pub struct Stale {
 impl Stale {
     /// How long old rows are remembered; zero when nobody asks for any.
     pub(crate) fn memory(&self) -> Duration {
-        self.lag.max.max(self.tags)
+        self.lag.max().max(self.tags)
     }
 }
 
@@ -356,26 +359,6 @@ fn merge(target: &mut serde_json::Value, patch: &serde_json::Value) {
         }
     }
 }
-
-/// Durations as text.
-pub(crate) mod text {
-    use std::time::Duration;
-
-    use serde::{Deserialize, Deserializer, Serializer, de::Error};
-
-    pub(crate) fn serialize<S: Serializer>(value: &Duration, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_str(&humantime::format_duration(*value))
-    }
-
-    pub(crate) fn deserialize<'a, D: Deserializer<'a>>(from: D) -> Result<Duration, D::Error> {
-        let text = String::deserialize(from)?;
-        humantime::parse_duration(&text)
-            .map_err(|error| D::Error::custom(format!("{text:?} is no duration: {error}")))
-    }
-}
-
-/// Calls allowed by action name.
-pub(crate) type ByAction = BTreeMap<String, u32>;
 
 #[cfg(test)]
 mod tests {

@@ -20,7 +20,7 @@ use crate::model::{
 };
 
 use super::action::Action;
-use super::ask;
+use super::ask::{self, id_array, page_size};
 use super::convert;
 use super::gate::Call;
 use super::log::Via;
@@ -62,9 +62,15 @@ impl SimEcs {
             .world()
             .serve(self.shared.now(), &call, admission);
         self.shared.ring();
-        pause(deadline, served.delay + served.drip, name).await?;
+        let delay = match served.mangle {
+            Some(Mangle::Hang) => Duration::MAX,
+            _ => served.delay + served.drip,
+        };
+        pause(deadline, delay, name).await?;
         match served.mangle {
-            Some(Mangle::Reset | Mangle::Truncated) => Err(Error::new(Kind::Ambiguous, name)),
+            Some(Mangle::Reset | Mangle::Truncated | Mangle::Hang) => {
+                Err(Error::new(Kind::Ambiguous, name))
+            }
             Some(Mangle::Empty) => {
                 let status = served.reply.map_or_else(|refusal| refusal.status, |_| 200);
                 Err(Error::answered(name, status, ""))
@@ -90,23 +96,15 @@ async fn pause(deadline: Deadline, delay: Duration, action: &'static str) -> clo
     slept.map_err(|_| Error::new(Kind::Deadline, action))
 }
 
-fn id_array<T: AsRef<str>>(ids: impl Iterator<Item = T>) -> String {
-    let ids: Vec<serde_json::Value> = ids.map(|id| id.as_ref().into()).collect();
-    serde_json::Value::from(ids).to_string()
-}
-
 fn page<T, U>(listing: Listing<T>, with: impl FnMut(T) -> U) -> Page<U> {
     Page::new(listing.rows.into_iter().map(with).collect(), listing.next)
-}
-
-/// Rows a page, when the caller does not say: what the trait promises.
-fn page_size(wanted: Option<u32>) -> String {
-    wanted.unwrap_or(100).to_string()
 }
 
 #[deny(clippy::missing_trait_methods)]
 #[async_trait]
 impl Ecs for SimEcs {
+    async fn ready(&self, _: Deadline, _: &'static str) {}
+
     async fn create_disk(&self, deadline: Deadline, request: &CreateDisk) -> cloud::Result<DiskId> {
         let params = ask::create_disk(self.region(), request);
         match self.call(deadline, Action::CreateDisk, params).await? {

@@ -4,12 +4,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::action::Action;
-use super::config::text;
 use super::ids::Rng;
 use super::reply::{Mangle, Refusal};
+use super::spread::after;
+use super::text;
 
 /// Something that goes wrong.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,6 +29,15 @@ pub struct Fault {
     /// from the seed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub percent: Option<u8>,
+    /// Instead of `times`, or together with `percent`: it strikes for so long after the fault was
+    /// set, and then no more.
+    #[serde(
+        default,
+        rename = "for",
+        with = "text::optional",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub lasts: Option<Duration>,
     /// What happens.
     pub kind: FaultKind,
 }
@@ -66,6 +77,11 @@ pub enum FaultKind {
         /// The code.
         code: String,
     },
+    /// The call takes effect and is never answered; the connection stays open until the caller
+    /// closes it.
+    Hang,
+    /// A read returns 200 and no rows, as it does without permission. Writes are not struck.
+    NoRows,
     /// The call is accepted, but the operation fails later: an attach falls back to `Available`, a
     /// detach never ends, a created disk disappears, a snapshot becomes `failed`, a change of the
     /// category fails.
@@ -88,32 +104,49 @@ pub(crate) struct Strike {
     pub(crate) drip: Duration,
     pub(crate) speechless: bool,
     pub(crate) fails_later: bool,
+    pub(crate) no_rows: bool,
 }
 
 /// Counts calls for each fault.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct FaultCounters(BTreeMap<usize, u64>);
+#[derive(Debug, Clone)]
+pub(crate) struct FaultCounters {
+    since: Timestamp,
+    calls: BTreeMap<usize, u64>,
+}
 
 impl FaultCounters {
-    /// Starts to count anew, after the list of faults has changed.
-    pub(crate) fn reset(&mut self) {
-        self.0.clear();
+    /// Counts calls and time from now on: the list of faults was set.
+    pub(crate) fn starting(now: Timestamp) -> Self {
+        Self {
+            since: now,
+            calls: BTreeMap::new(),
+        }
     }
 
-    /// Counts the call and tells what strikes it.
-    pub(crate) fn strike(&mut self, faults: &[Fault], action: Action, rng: &mut Rng) -> Strike {
+    /// Counts the call and returns what strikes it.
+    pub(crate) fn strike(
+        &mut self,
+        faults: &[Fault],
+        action: Action,
+        now: Timestamp,
+        rng: &mut Rng,
+    ) -> Strike {
         let mut strike = Strike::default();
         for (index, fault) in faults.iter().enumerate() {
             if fault.action != "*" && fault.action != action.as_str() {
                 continue;
             }
-            let nth = self.0.entry(index).or_default();
+            let nth = self.calls.entry(index).or_default();
             *nth += 1;
-            let struck = match fault.percent {
-                Some(percent) => *nth >= fault.from && rng.percent(percent),
-                None => (fault.from..fault.from.saturating_add(fault.times)).contains(nth),
+            let over = fault
+                .lasts
+                .is_some_and(|lasts| now >= after(self.since, lasts));
+            let struck = match (fault.percent, fault.lasts) {
+                (Some(percent), _) => *nth >= fault.from && rng.percent(percent),
+                (None, Some(_)) => *nth >= fault.from,
+                (None, None) => (fault.from..fault.from.saturating_add(fault.times)).contains(nth),
             };
-            if struck {
+            if struck && !over {
                 strike.add(&fault.kind);
             }
         }
@@ -143,6 +176,8 @@ impl Strike {
             FaultKind::Code { status, code } => {
                 self.refusal = Some(Refusal::new(*status, code.as_str()));
             }
+            FaultKind::Hang => self.mangle = Some(Mangle::Hang),
+            FaultKind::NoRows => self.no_rows = true,
             FaultKind::FailsLater => self.fails_later = true,
         }
     }
@@ -152,12 +187,15 @@ impl Strike {
 mod tests {
     use super::*;
 
+    const NOW: Timestamp = Timestamp::UNIX_EPOCH;
+
     fn fault(action: &str, from: u64, times: u64) -> Fault {
         Fault {
             action: action.to_owned(),
             from,
             times,
             percent: None,
+            lasts: None,
             kind: FaultKind::InternalError,
         }
     }
@@ -165,10 +203,10 @@ mod tests {
     #[test]
     fn a_fault_strikes_its_action_from_the_nth_call_so_many_times() {
         let faults = [fault("AttachDisk", 2, 2)];
-        let mut counters = FaultCounters::default();
+        let mut counters = FaultCounters::starting(NOW);
         let mut rng = Rng::new(1);
         let mut struck = |action| {
-            let strike = counters.strike(&faults, action, &mut rng);
+            let strike = counters.strike(&faults, action, NOW, &mut rng);
             strike.refusal.is_some()
         };
         assert!(!struck(Action::AttachDisk));
@@ -181,9 +219,9 @@ mod tests {
     #[test]
     fn a_star_strikes_every_action() {
         let faults = [fault("*", 1, 2)];
-        let (mut counters, mut rng) = (FaultCounters::default(), Rng::new(1));
+        let (mut counters, mut rng) = (FaultCounters::starting(NOW), Rng::new(1));
         let mut struck = |action| {
-            let strike = counters.strike(&faults, action, &mut rng);
+            let strike = counters.strike(&faults, action, NOW, &mut rng);
             strike.refusal.is_some()
         };
         assert!(struck(Action::CreateDisk));
@@ -197,14 +235,37 @@ mod tests {
             percent: Some(20),
             ..fault("*", 101, 1)
         }];
-        let (mut counters, mut rng) = (FaultCounters::default(), Rng::new(1));
+        let (mut counters, mut rng) = (FaultCounters::starting(NOW), Rng::new(1));
         let mut struck = |_: &u32| {
-            let strike = counters.strike(&faults, Action::CreateDisk, &mut rng);
+            let strike = counters.strike(&faults, Action::CreateDisk, NOW, &mut rng);
             strike.refusal.is_some()
         };
         assert_eq!((0..100).filter(&mut struck).count(), 0);
         let count = (0..1000).filter(&mut struck).count();
         assert!((150..250).contains(&count), "{count}");
+    }
+
+    #[test]
+    fn a_fault_may_last_for_a_time_and_strike_a_share_of_it() {
+        let text = r#"[{"action":"DescribeDisks","for":"45s","kind":"no-rows"},
+            {"action":"DescribeDisks","for":"45s","percent":50,"kind":"hang"}]"#;
+        let faults: Vec<Fault> = serde_json::from_str(text).unwrap();
+        let (mut counters, mut rng) = (FaultCounters::starting(NOW), Rng::new(1));
+        let mut struck = |second| {
+            let now = after(NOW, Duration::from_secs(second));
+            let strike = counters.strike(&faults, Action::DescribeDisks, now, &mut rng);
+            (strike.no_rows, strike.mangle.is_some())
+        };
+        let outcomes: Vec<_> = (0..45).map(&mut struck).collect();
+        assert!(outcomes.iter().all(|(no_rows, _)| *no_rows));
+        let hung = outcomes.iter().filter(|(_, hung)| *hung).count();
+        assert!((10..35).contains(&hung), "{hung}");
+        assert!((45..145).all(|second| struck(second) == (false, false)));
+        let written = serde_json::to_string(&faults).unwrap();
+        assert_eq!(
+            serde_json::from_str::<Vec<Fault>>(&written).unwrap(),
+            faults
+        );
     }
 
     #[test]

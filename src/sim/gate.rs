@@ -29,6 +29,8 @@ pub(crate) struct Admission {
     request_id: String,
     strike: Strike,
     early: Option<Reply>,
+    /// The latency after the effect.
+    latency: Duration,
 }
 
 /// A call that has been decided.
@@ -62,16 +64,20 @@ impl World {
             Some(_) => Strike::default(),
             None => {
                 let rng = &mut self.rng;
-                self.faults.strike(&self.config.faults, call.action, rng)
+                let faults = &self.config.faults;
+                self.faults.strike(faults, call.action, self.now, rng)
             }
         };
         let early = match throttled {
             Some(refusal) => Some(Err(refusal)),
             None if denied => Some(denial(call.action)),
+            None if strike.no_rows && call.action.is_list() => Some(Ok(no_rows(call.action))),
             None => strike.refusal.clone().map(Err),
         };
+        let (before, latency) = self.config.latency.draw(call.action, &mut self.rng);
         Admission {
-            delay: strike.delay_before,
+            latency,
+            delay: before + strike.delay_before,
             seq,
             request_id,
             strike,
@@ -112,11 +118,10 @@ impl World {
             made,
         };
         self.log.close(admission.seq, outcome);
-        let latency = self.config.delays.answer.draw(&mut self.rng);
         Served {
             reply,
             mangle,
-            delay: latency + strike.delay_after,
+            delay: admission.latency + strike.delay_after,
             drip: strike.drip,
             request_id: admission.request_id,
         }
@@ -208,7 +213,11 @@ fn denial(action: Action) -> Reply {
         return Err(Refusal::new(403, "Forbidden.RAM")
             .because("User not authorized to operate on the specified resource."));
     }
-    Ok(match action {
+    Ok(no_rows(action))
+}
+
+fn no_rows(action: Action) -> Answer {
+    match action {
         Action::DescribeSnapshots => Answer::Snapshots(Listing::empty()),
         Action::DescribeSnapshotGroups => Answer::Groups(Listing::empty()),
         Action::DescribeInstances => Answer::Instances(Listing::empty()),
@@ -219,5 +228,5 @@ fn denial(action: Action) -> Reply {
         Action::DescribeDisksFullStatus => Answer::Health(Listing::empty()),
         Action::ListTagResources => Answer::Tagged(Listing::empty()),
         _ => Answer::Disks(Listing::empty()),
-    })
+    }
 }

@@ -277,7 +277,7 @@ impl World {
         if lag.is_zero() {
             self.old_groups.clear();
         } else {
-            let horizon = before(self.now, lag.max);
+            let horizon = before(self.now, lag.max());
             self.old_groups.note(id, old, new, self.now, horizon);
         }
     }

@@ -25,6 +25,19 @@ impl Rng {
         self.next() % bound.max(1)
     }
 
+    /// A draw from the standard normal distribution (Box and Muller's method).
+    pub(crate) fn normal(&mut self) -> f64 {
+        let (radius, angle) = (self.unit(), self.unit());
+        // `1 - radius` is never zero, whose logarithm is infinite.
+        (-2.0 * (1.0 - radius).ln()).sqrt() * (std::f64::consts::TAU * angle).cos()
+    }
+
+    /// A number from 0 inclusive to 1 exclusive.
+    fn unit(&mut self) -> f64 {
+        let high = u32::try_from(self.next() >> 32).unwrap_or(u32::MAX);
+        f64::from(high) / 4_294_967_296.0
+    }
+
     /// One index of a list that is not empty.
     pub(crate) fn index(&mut self, len: usize) -> usize {
         let bound = u64::try_from(len).unwrap_or(u64::MAX);

@@ -30,7 +30,7 @@ impl World {
         let lag = if stale.jumping {
             stale.lag.draw(&mut self.rng)
         } else {
-            stale.lag.max
+            stale.lag.max()
         };
         Some(before(self.now, lag))
     }

@@ -4,7 +4,9 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use super::config::{Config, Delays, Metadata, Stale};
+use super::credential::Keys;
 use super::instance::NodeSpec;
+use super::latency::LatencySetting;
 use super::spread::Spread;
 use super::stock::SoldOut;
 use super::throttle::Limits;
@@ -17,7 +19,8 @@ pub const DEFAULT_KEY: &str = "LTAI5tFAKECLOUDKEY000001";
 /// The secret where none is given. It protects nothing, so it is shown.
 pub const DEFAULT_SECRET: &str = "fake-cloud-secret";
 
-/// What a fake cloud is started with. Delays are one duration (`500ms`) or a range (`1s..5s`).
+/// What a fake cloud is started with. Delays are one duration (`500ms`), a range
+/// (`1s..5s`) or lognormal (`lognormal:60ms,0.6`).
 #[derive(Debug, Clone, clap::Args)]
 pub struct Options {
     /// The region that it plays; a flag of each role's own.
@@ -77,9 +80,10 @@ pub struct Options {
     #[arg(long, default_value = "0s")]
     pub load_delay: Spread,
 
-    /// How long every answer takes.
-    #[arg(long, default_value = "0s")]
-    pub answer_delay: Spread,
+    /// How long a call takes: 60ms, 50ms..500ms or lognormal:MEDIAN,SIGMA; ACTION=60ms for one
+    /// action. Calls read and change the state on arrival, unless effect=departure. May be repeated.
+    #[arg(long, alias = "answer-delay", value_name = "LATENCY")]
+    pub latency: Vec<LatencySetting>,
 
     /// How old what lists show is.
     #[arg(long, default_value = "0s")]
@@ -93,8 +97,9 @@ pub struct Options {
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(..=100))]
     pub stale_share: Option<u8>,
 
-    /// Calls allowed a minute, separated by commas: N for each action, ACTION=N for one, user=N for
-    /// all together, mode=window or mode=bucket.
+    /// Calls allowed, separated by commas: QUOTA for each action, ACTION=QUOTA for one, user=QUOTA for
+    /// all together; a QUOTA is N a minute, or such as 10/1s. mode=window (of the clock, default) or
+    /// mode=bucket, burst=N for buckets, headers=off to answer without x-ratelimit headers.
     #[arg(long)]
     pub throttle: Option<Limits>,
 
@@ -238,6 +243,14 @@ impl Options {
         <Line as clap::Parser>::try_parse_from(line).map(|line| line.options)
     }
 
+    pub(crate) fn keys(&self) -> Keys {
+        Keys {
+            id: self.access_key_id.clone(),
+            secret: self.access_key_secret.clone(),
+            seed: self.seed,
+        }
+    }
+
     pub(crate) fn genesis(&self) -> Genesis {
         let mut config = Config {
             delays: Delays {
@@ -249,9 +262,9 @@ impl Options {
                 snapshot: self.snapshot_delay,
                 delete: self.delete_delay,
                 load: self.load_delay,
-                answer: self.answer_delay,
                 ..Delays::default()
             },
+            latency: self.latency.iter().cloned().collect(),
             stale: Stale {
                 lag: self.stale,
                 jumping: self.stale_jumping,
@@ -290,12 +303,15 @@ impl Options {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sim::quota::Quota;
 
     #[test]
     fn flags_become_configuration() {
         let options = Options::from_flags([
             "--attach-delay=1s..5s",
             "--throttle=60,user=600",
+            "--latency=lognormal:60ms,0.6",
+            "--latency=AttachDisk=0.3s",
             "--sold-out=*/cloud_ssd,cn-beijing-a/*",
             "--nodes=3",
             "--parallel-attach",
@@ -303,7 +319,10 @@ mod tests {
         ]);
         let genesis = options.unwrap().genesis();
         assert_eq!(genesis.config.delays.attach.to_string(), "1s..5s");
-        assert_eq!(genesis.config.throttle.user, Some(600));
+        let latency = &genesis.config.latency;
+        assert_eq!(latency.all.to_string(), "lognormal:60ms,0.6");
+        assert_eq!(latency.actions["AttachDisk"].to_string(), "300ms");
+        assert_eq!(genesis.config.throttle.user, Some(Quota::a_minute(600)));
         assert_eq!(genesis.config.sold_out.len(), 2);
         assert_eq!(genesis.nodes.len(), 3);
         assert!(!genesis.config.rules.one_at_a_time);

@@ -129,4 +129,6 @@ pub(crate) enum Mangle {
     Empty,
     /// A proxy's 502 page.
     Html,
+    /// The connection stays open without a response.
+    Hang,
 }

@@ -1,4 +1,4 @@
-//! A duration, or a range of durations from which each operation draws its own.
+//! How long something takes: a fixed duration, a uniform range, or a lognormal distribution.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,42 +8,85 @@ use jiff::Timestamp;
 
 use super::ids::Rng;
 
-/// How long something takes: `2s`, or `1s..5s` for anything between.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+/// A distribution of durations: `2s`, `1s..5s` (uniform), or `lognormal:60ms,0.6` (median and sigma).
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Spread {
-    /// The shortest.
-    pub min: Duration,
-    /// The longest.
-    pub max: Duration,
+pub enum Spread {
+    /// Anything from `min` to `max`, in whole milliseconds.
+    Uniform {
+        /// The shortest.
+        min: Duration,
+        /// The longest.
+        max: Duration,
+    },
+    /// `median * exp(sigma * z)` with `z` from the standard normal distribution, cut off at
+    /// [`CUTOFF`].
+    Lognormal {
+        /// Half of the draws are shorter.
+        median: Duration,
+        /// The standard deviation of the logarithm; finite and not negative.
+        sigma: f64,
+    },
 }
 
-/// A text that is no [`Spread`].
+// Sigma is never NaN: `FromStr` refuses it.
+impl Eq for Spread {}
+
+impl Default for Spread {
+    fn default() -> Self {
+        Self::fixed(Duration::ZERO)
+    }
+}
+
+/// Most standard deviations that a lognormal draw is from its median: one draw in 16,000 is cut.
+const CUTOFF: f64 = 4.0;
+
+/// Largest sigma that is accepted: the longest draw is 3,000 times the median.
+const MAX_SIGMA: f64 = 2.0;
+
+/// A text that is not a [`Spread`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no duration: wanted one such as 500ms, or a range such as 1s..5s")]
+#[error(
+    "{0:?} is not a duration: expected one such as 500ms, a range such as 1s..5s, or \
+     lognormal:MEDIAN,SIGMA with SIGMA from 0 to 2"
+)]
 pub struct InvalidSpread(String);
 
 impl Spread {
     /// Always this long.
     #[must_use]
     pub fn fixed(duration: Duration) -> Self {
-        Self {
+        Self::Uniform {
             min: duration,
             max: duration,
         }
     }
 
-    /// Whether it is always nothing.
+    /// The longest duration that can be drawn.
+    #[must_use]
+    pub fn max(self) -> Duration {
+        match self {
+            Self::Uniform { max, .. } => max,
+            Self::Lognormal { median, sigma } => median.mul_f64((sigma * CUTOFF).exp()),
+        }
+    }
+
+    /// Whether every draw is zero.
     #[must_use]
     pub fn is_zero(self) -> bool {
-        self.max.is_zero()
+        self.max().is_zero()
     }
 
     pub(crate) fn draw(self, rng: &mut Rng) -> Duration {
-        let width = u64::try_from((self.max.saturating_sub(self.min)).as_millis());
-        match width {
-            Ok(0) | Err(_) => self.min,
-            Ok(width) => self.min + Duration::from_millis(rng.below(width + 1)),
+        match self {
+            Self::Uniform { min, max } => match u64::try_from((max - min).as_millis()) {
+                Ok(0) | Err(_) => min,
+                Ok(width) => min + Duration::from_millis(rng.below(width + 1)),
+            },
+            Self::Lognormal { median, sigma } => {
+                let z = rng.normal().clamp(-CUTOFF, CUTOFF);
+                median.mul_f64((sigma * z).exp())
+            }
         }
     }
 }
@@ -54,11 +97,22 @@ impl FromStr for Spread {
     fn from_str(text: &str) -> Result<Self, InvalidSpread> {
         let refuse = || InvalidSpread(text.to_owned());
         let parse = |part: &str| humantime::parse_duration(part.trim()).map_err(|_| refuse());
+        if let Some(parameters) = text.trim().strip_prefix("lognormal:") {
+            let (median, sigma) = parameters.split_once(',').ok_or_else(refuse)?;
+            let sigma: f64 = sigma.trim().parse().map_err(|_| refuse())?;
+            let median = parse(median)?;
+            let accepted = (0.0..=MAX_SIGMA).contains(&sigma);
+            return accepted
+                .then_some(Self::Lognormal { median, sigma })
+                .ok_or_else(refuse);
+        }
         match text.split_once("..") {
             None => parse(text).map(Self::fixed),
             Some((min, max)) => {
                 let (min, max) = (parse(min)?, parse(max)?);
-                (min <= max).then_some(Self { min, max }).ok_or_else(refuse)
+                (min <= max)
+                    .then_some(Self::Uniform { min, max })
+                    .ok_or_else(refuse)
             }
         }
     }
@@ -80,11 +134,22 @@ impl From<Spread> for String {
 
 impl fmt::Display for Spread {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", humantime::format_duration(self.min))?;
-        if self.max != self.min {
-            write!(f, "..{}", humantime::format_duration(self.max))?;
+        match self {
+            Self::Uniform { min, max } if min == max => {
+                write!(f, "{}", humantime::format_duration(*min))
+            }
+            Self::Uniform { min, max } => {
+                let (min, max) = (
+                    humantime::format_duration(*min),
+                    humantime::format_duration(*max),
+                );
+                write!(f, "{min}..{max}")
+            }
+            Self::Lognormal { median, sigma } => {
+                let median = humantime::format_duration(*median);
+                write!(f, "lognormal:{median},{sigma}")
+            }
         }
-        Ok(())
     }
 }
 
@@ -109,17 +174,30 @@ mod tests {
 
     #[test]
     fn durations_and_ranges_are_read_and_written_alike() {
-        for text in ["500ms", "1s..5s", "0s"] {
+        for text in ["500ms", "1s..5s", "0s", "lognormal:60ms,0.6"] {
             assert_eq!(text.parse::<Spread>().unwrap().to_string(), text);
         }
         assert_eq!("0.5s".parse::<Spread>().unwrap().to_string(), "500ms");
     }
 
     #[test]
-    fn a_range_that_runs_backwards_is_refused() {
+    fn a_range_that_runs_backwards_and_a_sigma_out_of_range_are_refused() {
         assert!("5s..1s".parse::<Spread>().is_err());
         assert!("soon".parse::<Spread>().is_err());
         assert!("-1s".parse::<Spread>().is_err());
+        for text in [
+            "60ms,x",
+            "60ms",
+            "60ms,-0.1",
+            "60ms,NaN",
+            "60ms,2.1",
+            "x,0.5",
+        ] {
+            assert!(
+                format!("lognormal:{text}").parse::<Spread>().is_err(),
+                "{text}"
+            );
+        }
     }
 
     #[test]
@@ -128,7 +206,23 @@ mod tests {
         let mut rng = Rng::new(3);
         for _ in 0..100 {
             let drawn = spread.draw(&mut rng);
-            assert!(drawn >= spread.min && drawn <= spread.max, "{drawn:?}");
+            assert!(
+                drawn >= Duration::from_secs(1) && drawn <= spread.max(),
+                "{drawn:?}"
+            );
         }
+    }
+
+    #[test]
+    fn a_lognormal_latency_has_its_median_and_its_tail() {
+        let spread: Spread = "lognormal:60ms,0.6".parse().unwrap();
+        let mut rng = Rng::new(3);
+        let mut drawn: Vec<_> = (0..10_001).map(|_| spread.draw(&mut rng)).collect();
+        drawn.sort_unstable();
+        let at = |permille: usize| drawn[drawn.len() * permille / 1000].as_secs_f64() * 1000.0;
+        // exp(0.6 * z) for z = 0 and 1.2816, the standard normal's 50 % and 90 %.
+        assert!((at(500) - 60.0).abs() < 2.0, "{}", at(500));
+        assert!((at(900) - 129.4).abs() < 5.0, "{}", at(900));
+        assert!(drawn.last().unwrap() <= &spread.max());
     }
 }

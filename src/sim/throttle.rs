@@ -1,5 +1,5 @@
-//! Call limits as the ECS throttling page describes them: fixed windows of one minute for each
-//! (region, action); who is denied in a minute stays denied until the next.
+//! Call limits as the ECS throttling page describes them: fixed windows of the clock for each
+//! (region, action). A caller that is denied in a window stays denied until the next.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -9,57 +9,80 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::action::Action;
-use super::config::ByAction;
+use super::quota::Quota;
 use super::reply::Refusal;
 use super::spread::until;
 
-/// How many calls a minute are allowed. Nothing set means no limit.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+/// How many calls are allowed. Nothing set means no limit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
-    /// Calls of each action.
-    pub per_action: Option<u32>,
-    /// Calls of these actions, instead.
-    pub actions: ByAction,
-    /// Calls of all actions together (`Throttling.User`).
-    pub user: Option<u32>,
+    /// Quota of each action.
+    pub per_action: Option<Quota>,
+    /// Quotas of these actions, instead.
+    pub actions: BTreeMap<String, Quota>,
+    /// Quota of all actions together (`Throttling.User`).
+    pub user: Option<Quota>,
     /// Windows or a bucket.
     pub mode: Mode,
+    /// Calls that a full bucket holds; unset, the calls of its quota.
+    pub burst: Option<u32>,
+    /// Whether a throttled response says how long to wait (`x-ratelimit-user-api`).
+    pub headers: bool,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            per_action: None,
+            actions: BTreeMap::new(),
+            user: None,
+            mode: Mode::Window,
+            burst: None,
+            headers: true,
+        }
+    }
 }
 
 /// How calls are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
-    /// By the minute of the clock.
+    /// In fixed windows of the clock: of `10/1s`, each second is one.
     #[default]
     Window,
-    /// A bucket that holds a minute's calls and is refilled evenly.
+    /// A token bucket that is refilled evenly.
     Bucket,
 }
 
-/// A text that is no [`Limits`].
+/// A text that is not [`Limits`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no limit: wanted a number, ACTION=N, user=N, or mode=window|bucket")]
+#[error(
+    "{0:?} is not a limit: expected a QUOTA such as 60 (a minute) or 10/1s, ACTION=QUOTA, \
+     user=QUOTA, mode=window|bucket, burst=N, or headers=on|off"
+)]
 pub struct InvalidLimits(String);
 
 impl FromStr for Limits {
     type Err = InvalidLimits;
 
-    /// Reads `60,DescribeDisks=10,user=600,mode=bucket`.
+    /// Reads `60,DescribeDisks=5/1s,user=600,mode=bucket,burst=20,headers=off`.
     fn from_str(text: &str) -> Result<Self, InvalidLimits> {
         let mut limits = Self::default();
         for part in text.split(',').map(str::trim) {
             let refuse = || InvalidLimits(part.to_owned());
-            let number = |text: &str| text.parse().map_err(|_| refuse());
+            let quota = |text: &str| text.parse::<Quota>().map_err(|_| refuse());
             match part.split_once('=') {
-                None => limits.per_action = Some(number(part)?),
-                Some(("user", n)) => limits.user = Some(number(n)?),
+                None => limits.per_action = Some(quota(part)?),
+                Some(("user", text)) => limits.user = Some(quota(text)?),
                 Some(("mode", "window")) => limits.mode = Mode::Window,
                 Some(("mode", "bucket")) => limits.mode = Mode::Bucket,
-                Some((action, n)) => {
+                Some(("burst", n)) => limits.burst = Some(n.parse().map_err(|_| refuse())?),
+                Some(("headers", "on")) => limits.headers = true,
+                Some(("headers", "off")) => limits.headers = false,
+                Some((action, text)) => {
                     action.parse::<Action>().map_err(|()| refuse())?;
-                    limits.actions.insert(action.to_owned(), number(n)?);
+                    limits.actions.insert(action.to_owned(), quota(text)?);
                 }
             }
         }
@@ -75,16 +98,13 @@ pub(crate) struct Throttle {
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Meter {
-    minute: i64,
+    window: i64,
     calls: u32,
-    /// What is left in the bucket, in sixty-thousandths of a call, and when that was.
+    /// What is left in the bucket, and when that was. One call is as much as the quota's period has
+    /// milliseconds, so that each millisecond refills as much as the quota has calls.
     level: u64,
     at_ms: i64,
 }
-
-const MINUTE_MS: i64 = 60_000;
-/// A call in the unit of the bucket: so many milliseconds refill a limit of one a minute.
-const CALL: u64 = 60_000;
 
 impl Throttle {
     /// Counts a call, or refuses it.
@@ -99,70 +119,83 @@ impl Throttle {
         let limit = limits.actions.get(name).copied().or(limits.per_action);
         if let Some(limit) = limit {
             let key = format!("{region}/{name}");
-            self.take(&key, limit, limits.mode, now).map_err(|wait| {
+            self.take(&key, limit, limits, now).map_err(|wait| {
                 // The CreateSnapshot table lists this code with 403.
                 let status = if action == Action::CreateSnapshot {
                     403
                 } else {
                     400
                 };
-                throttled(status, "Throttling", wait)
+                throttled(status, "Throttling", limits.headers.then_some(wait))
             })?;
         }
         if let Some(limit) = limits.user {
-            self.take("user", limit, limits.mode, now)
-                .map_err(|wait| throttled(400, "Throttling.User", wait))?;
+            self.take("user", limit, limits, now).map_err(|wait| {
+                throttled(400, "Throttling.User", limits.headers.then_some(wait))
+            })?;
         }
         Ok(())
     }
 
-    fn take(&mut self, key: &str, limit: u32, mode: Mode, now: Timestamp) -> Result<(), Duration> {
+    fn take(
+        &mut self,
+        key: &str,
+        quota: Quota,
+        limits: &Limits,
+        now: Timestamp,
+    ) -> Result<(), Duration> {
         let now_ms = now.as_millisecond();
-        let minute = now_ms.div_euclid(MINUTE_MS);
-        let full = u64::from(limit) * CALL;
+        let period = i64::from(quota.period_ms());
+        let call = u64::from(quota.period_ms());
+        let window = now_ms.div_euclid(period);
+        let full = u64::from(limits.burst.unwrap_or(quota.calls)) * call;
         let fresh = Meter {
-            minute,
+            window,
             calls: 0,
             level: full,
             at_ms: now_ms,
         };
         let meter = self.meters.entry(key.to_owned()).or_insert(fresh);
-        match mode {
+        match limits.mode {
             Mode::Window => {
-                if meter.minute != minute {
+                if meter.window != window {
                     *meter = fresh;
                 }
-                if meter.calls >= limit {
-                    let next = Timestamp::from_millisecond((minute + 1) * MINUTE_MS);
+                if meter.calls >= quota.calls {
+                    let next = Timestamp::from_millisecond((window + 1) * period);
                     return Err(next.map_or(Duration::ZERO, |next| until(now, next)));
                 }
                 meter.calls += 1;
             }
             Mode::Bucket => {
                 let passed = u64::try_from(now_ms - meter.at_ms).unwrap_or(0);
-                meter.level = full.min(meter.level + passed * u64::from(limit));
+                meter.level = full.min(meter.level + passed * u64::from(quota.calls));
                 meter.at_ms = now_ms;
-                if meter.level < CALL {
-                    let missing = (CALL - meter.level) / u64::from(limit.max(1));
+                if meter.level < call {
+                    let missing = (call - meter.level).div_ceil(u64::from(quota.calls.max(1)));
                     return Err(Duration::from_millis(missing));
                 }
-                meter.level -= CALL;
+                meter.level -= call;
             }
         }
         Ok(())
     }
 }
 
-fn throttled(status: u16, code: &str, wait: Duration) -> Refusal {
+fn throttled(status: u16, code: &str, wait: Option<Duration>) -> Refusal {
     let mut refusal =
         Refusal::new(status, code).because("Request was denied due to user flow control.");
-    refusal.wait = Some(wait);
+    refusal.wait = wait;
     refusal
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn at_ms(ms: i64) -> Timestamp {
+        Timestamp::from_millisecond(ms).unwrap()
+    }
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).unwrap()
@@ -226,6 +259,54 @@ mod tests {
         assert_eq!(ask(0), None);
         assert!(ask(29).is_some());
         assert_eq!(ask(30), None);
+    }
+
+    #[test]
+    fn a_second_window_reopens_with_the_next_second_of_the_clock() {
+        let mut throttle = Throttle::default();
+        let limits = "60,AttachDisk=2/1s".parse().unwrap();
+        let mut ask = |ms| {
+            let admitted = throttle.admit(&limits, "r", Action::AttachDisk, at_ms(ms));
+            admitted
+                .err()
+                .map(|refusal| refusal.wait.unwrap().as_millis())
+        };
+        assert_eq!(ask(5_900), None);
+        assert_eq!(ask(5_950), None);
+        assert_eq!(ask(5_960), Some(40));
+        assert_eq!(ask(6_000), None);
+        assert_eq!(ask(6_001), None);
+        assert_eq!(ask(6_002), Some(998));
+    }
+
+    #[test]
+    fn a_bucket_holds_its_burst_and_no_more() {
+        let mut throttle = Throttle::default();
+        let limits = "10/1s,mode=bucket,burst=3".parse().unwrap();
+        let mut ask = |ms| {
+            let admitted = throttle.admit(&limits, "r", Action::AttachDisk, at_ms(ms));
+            admitted
+                .err()
+                .map(|refusal| refusal.wait.unwrap().as_millis())
+        };
+        assert_eq!(
+            [ask(0), ask(0), ask(0), ask(0)],
+            [None, None, None, Some(100)]
+        );
+        assert_eq!(ask(99), Some(1));
+        assert_eq!(ask(100), None);
+        // An hour later the bucket is full, which is three calls.
+        let later = 3_600_000;
+        assert_eq!([ask(later), ask(later), ask(later)], [None; 3]);
+        assert_eq!(ask(later), Some(100));
+    }
+
+    #[test]
+    fn without_headers_a_throttled_caller_is_told_no_wait() {
+        let mut throttle = Throttle::default();
+        let limits = "0,user=0,headers=off".parse().unwrap();
+        let refused = throttle.admit(&limits, "r", Action::AttachDisk, at(45));
+        assert_eq!(refused.unwrap_err().wait, None);
     }
 
     #[test]

@@ -94,7 +94,7 @@ impl World {
             tokens: Tokens::default(),
             pages: Pages::default(),
             throttle: Throttle::default(),
-            faults: FaultCounters::default(),
+            faults: FaultCounters::starting(now),
             log: CallLog::default(),
             agenda: Agenda::default(),
             effects: Effects::new(genesis.backed),
@@ -130,7 +130,7 @@ impl World {
     /// Replaces the configuration; faults are counted anew when their list has changed.
     pub(crate) fn configure(&mut self, config: Config) {
         if config.faults != self.config.faults {
-            self.faults.reset();
+            self.faults = FaultCounters::starting(self.now);
         }
         if config.sold_out != self.config.sold_out {
             let replaced = std::mem::take(&mut self.config.sold_out);

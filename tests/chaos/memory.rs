@@ -36,7 +36,7 @@ async fn over_memory(seed: u64, weather: Weather) -> Outcome {
         "--cut-delay=500ms",
         "--snapshot-delay=5s",
         "--delete-delay=1s",
-        "--answer-delay=20ms..80ms",
+        "--latency=20ms..80ms",
     ];
     let flags = flags.iter().map(String::as_str).chain(delays);
     let clock = TokioClock::starting_at(Timestamp::from_second(1_800_000_000).unwrap());

@@ -13,7 +13,7 @@ use diskplugin::model::{ClientToken, Gib};
 use diskplugin::sim::Options;
 use serde_json::json;
 use tokio::time::Instant;
-use wiremock::matchers::any;
+use wiremock::matchers::{any, query_param};
 use wiremock::{Mock, MockServer, Request, ResponseTemplate};
 
 use crate::world::{Face, World, client, cut, essd, made, off, onto, refused, seen, soon};
@@ -155,6 +155,20 @@ async fn a_list_whose_answer_was_lost_is_asked_again() {
         world.configure(json!({"faults": [{"action": "DescribeDisks", "kind": fault}]}));
         assert!(seen(&*world.ecs, &disk).await.is_some(), "{fault}");
     }
+}
+
+#[tokio::test]
+async fn a_mock_beside_the_fake_cloud_goes_before_it() {
+    let world = World::open(Face::HTTP_V1).await;
+    let disk = made(&*world.ecs, "beside").await;
+    let server = world.server.as_ref().unwrap();
+    let busy = Mock::given(query_param("Action", "DescribeDisks"))
+        .respond_with(refusal(503, "ServiceUnavailable"))
+        .up_to_n_times(1)
+        .expect(1);
+    busy.mount(server).await;
+    assert!(seen(&*world.ecs, &disk).await.is_some());
+    assert_eq!(world.calls("DescribeDisks"), 1, "the other one never came");
 }
 
 #[tokio::test]

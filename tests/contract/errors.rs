@@ -17,6 +17,8 @@ on_every_face!(
     a_spoilt_answer_to_an_attach_is_ambiguous,
     a_spoilt_refusal_of_an_attach_is_ambiguous,
     after_its_deadline_no_call_is_made,
+    a_read_may_return_no_rows_for_a_while_and_a_write_is_not_struck,
+    a_call_that_hangs_takes_effect_and_lasts_until_its_deadline,
 );
 
 pub(crate) async fn an_error_tells_action_code_status_words_and_request_id(
@@ -106,4 +108,32 @@ pub(crate) async fn after_its_deadline_no_call_is_made(ecs: &dyn Ecs, world: &Wo
     let error = refused(ecs.create_disk(over, &essd("late")).await, Kind::Deadline);
     assert_eq!(error.action(), "CreateDisk");
     assert_eq!(world.calls("CreateDisk"), 0);
+}
+
+pub(crate) async fn a_read_may_return_no_rows_for_a_while_and_a_write_is_not_struck(
+    ecs: &dyn Ecs,
+    world: &World,
+) {
+    let disk = made(ecs, "there").await;
+    world.configure(json!({"faults": [{"action": "*", "for": "45s", "kind": "no-rows"}]}));
+    assert_eq!(seen(ecs, &disk).await, None);
+    let other = made(ecs, "other").await;
+    world.pass(44);
+    assert_eq!(seen(ecs, &other).await, None);
+    world.pass(1);
+    assert!(seen(ecs, &disk).await.is_some());
+    assert!(seen(ecs, &other).await.is_some());
+}
+
+pub(crate) async fn a_call_that_hangs_takes_effect_and_lasts_until_its_deadline(
+    ecs: &dyn Ecs,
+    world: &World,
+) {
+    world.configure(json!({"faults": [{"action": "CreateDisk", "times": 9, "kind": "hang"}]}));
+    let time = Duration::from_millis(300);
+    let start = tokio::time::Instant::now();
+    let outcome = ecs.create_disk(Deadline::after(time), &essd("hung")).await;
+    refused(outcome, Kind::Deadline);
+    assert!(start.elapsed() >= time);
+    assert_eq!(world.disks(), 1);
 }

@@ -1,5 +1,6 @@
 //! What `cloud::Ecs` promises, held against every implementation: the fake cloud in memory, and the
-//! real client over HTTP with either signature. Where two of them differ, one of them is wrong.
+//! real client over HTTP with either signature, on a `wiremock::MockServer` with the fake cloud mounted. Where two of them
+//! differ, one of them is wrong.
 #![cfg(feature = "mock-cloud")]
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
@@ -49,4 +50,6 @@ mod snapshots;
 mod specs;
 mod story;
 mod tags;
+#[path = "../common/wiremock_cloud.rs"]
+mod wiremock_cloud;
 mod world;

@@ -1,6 +1,5 @@
 //! A fake cloud whose time the test moves, and one way to call it.
 
-use std::net::{Ipv4Addr, TcpListener};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -12,13 +11,15 @@ use diskplugin::cloud::{
     AttachDisk, Client, CreateDisk, CreateSnapshot, DescribeDisks, DescribeSnapshots, DetachDisk,
     Ecs, Error, Kind, Result,
 };
-use diskplugin::host::Processes;
 use diskplugin::model::{
     Category, ClientToken, Disk, DiskId, Gib, InstanceId, Snapshot, SnapshotId, Tags, ZoneId,
 };
 use diskplugin::sim::{Cloud, Options};
 use jiff::Timestamp;
 use serde_json::Value;
+use wiremock::MockServer;
+
+use crate::wiremock_cloud;
 
 pub(crate) const ZONE: &str = "cn-beijing-a";
 pub(crate) const FAR_ZONE: &str = "cn-beijing-b";
@@ -51,6 +52,8 @@ impl Clock for Time {
 pub(crate) struct World {
     pub(crate) ecs: Arc<dyn Ecs>,
     pub(crate) cloud: Cloud,
+    /// Where mocks are added beside the fake cloud; none in memory.
+    pub(crate) server: Option<MockServer>,
     time: Arc<Time>,
 }
 
@@ -62,22 +65,21 @@ impl World {
         let start = "2026-01-15T08:00:00.25Z".parse().unwrap();
         let time = Arc::new(Time(Mutex::new(start)));
         let clock: Arc<dyn Clock> = Arc::clone(&time) as _;
-        let (cloud, ecs) = match face {
-            Face::Memory => {
-                let cloud = Cloud::in_memory(&options, clock);
-                let ecs: Arc<dyn Ecs> = Arc::new(cloud.ecs());
-                (cloud, ecs)
-            }
+        let cloud = Cloud::in_memory(&options, Arc::clone(&clock));
+        let (server, ecs) = match face {
+            Face::Memory => (None, Arc::new(cloud.ecs()) as Arc<dyn Ecs>),
             Face::Http(scheme) => {
-                let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-                let exec = Arc::new(Processes);
-                let cloud = Cloud::start(&options, Arc::clone(&clock), exec, listener);
-                let cloud = cloud.await.unwrap();
-                let ecs = client(cloud.endpoint().unwrap(), scheme, clock, &options);
-                (cloud, ecs)
+                let server = wiremock_cloud::start(&cloud, &options).await;
+                let ecs = client(&server.uri(), scheme, clock, &options);
+                (Some(server), ecs)
             }
         };
-        Self { ecs, cloud, time }
+        Self {
+            ecs,
+            cloud,
+            server,
+            time,
+        }
     }
 
     /// Lets time pass.

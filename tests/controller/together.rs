@@ -16,7 +16,7 @@ async fn a_create_whose_caller_gives_up_midway_costs_no_more_calls_and_the_repea
 {
     // Before the call has its effect, while the disk is made, and while its answer is on its way.
     for given_up_after in [0, 300, 700, 1500, 2400] {
-        let stage = Stage::new(&["--create-delay=2s", "--answer-delay=500ms"]);
+        let stage = Stage::new(&["--create-delay=2s", "--latency=500ms"]);
         let waited = Duration::from_millis(given_up_after);
         let call = stage.create(new_volume("pvc-1"));
         assert!(tokio::time::timeout(waited, call).await.is_err());

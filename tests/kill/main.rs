@@ -126,7 +126,7 @@ async fn lane(seed: u64, kills: usize, at_least: usize) -> Things {
         "--resize-delay=100ms",
         "--cut-delay=50ms",
         "--snapshot-delay=200ms",
-        "--answer-delay=2ms..30ms",
+        "--latency=2ms..30ms",
         r#"--config={"rules":{"log_length":1000000}}"#,
     ])
     .await;

@@ -225,3 +225,47 @@ async fn an_answer_may_drip_and_a_call_may_take_effect_late() {
     let (timed_out, other) = tokio::join!(slow, other);
     assert_eq!((timed_out, other.0, made(3).await), (true, 200, 3));
 }
+
+#[tokio::test]
+async fn a_hung_call_takes_effect_and_its_connection_stays_open() {
+    let lab = Lab::new(&[]).await;
+    let fault = json!({"action": "CreateDisk", "kind": "hang"});
+    lab.cloud.configure(&json!({"faults": [fault]})).unwrap();
+    let all = signer().v1("POST", "CreateDisk", params(&disk()));
+    let url = lab.url(&format!("/?{}", query(&all)));
+    let sent = lab.client.post(url).timeout(Duration::from_millis(500));
+    let error = sent.send().await.unwrap_err();
+    assert!(error.is_timeout(), "{error:?}");
+    assert_eq!(lab.cloud.state()["disks"].as_array().unwrap().len(), 1);
+    lab.create().await;
+}
+
+#[tokio::test]
+async fn each_action_has_its_latency_and_is_served_meanwhile() {
+    let lab = Lab::new(&["--latency=DescribeRegions=400ms"]).await;
+    let start = tokio::time::Instant::now();
+    let answers = tokio::join!(
+        lab.v1("DescribeRegions", &[]),
+        lab.v1("DescribeRegions", &[]),
+        lab.create()
+    );
+    assert_eq!((answers.0.0, answers.1.0), (200, 200));
+    let elapsed = start.elapsed();
+    assert!(elapsed >= Duration::from_millis(400), "{elapsed:?}");
+    assert!(
+        elapsed < Duration::from_millis(790),
+        "one after the other: {elapsed:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_throttled_caller_may_be_told_nothing() {
+    let lab = Lab::new(&["--throttle=DescribeRegions=0/1s,headers=off"]).await;
+    let all = signer().v1("POST", "DescribeRegions", Params::new());
+    let url = lab.url(&format!("/?{}", query(&all)));
+    let response = lab.client.post(url).send().await.unwrap();
+    assert_eq!(response.status(), 400);
+    let headers = response.headers();
+    assert!(!headers.contains_key("x-ratelimit-user-api"), "{headers:?}");
+    assert!(!headers.contains_key("x-acs-retry-after"), "{headers:?}");
+}

@@ -42,7 +42,7 @@ pub(crate) fn stage(seed: u64, dice: &mut Dice) -> Stage {
         "--create-delay=0s..3s",
         "--cut-delay=0s..4s",
         "--snapshot-delay=0s..20s",
-        "--answer-delay=0s..1s",
+        "--latency=0s..1s",
     ];
     let mut flags = vec![stale, missing, &seed];
     flags.extend(slow);

@@ -146,7 +146,7 @@ async fn two_processes_that_create_one_name_at_once_end_with_one_disk() {
         let stage = Stage::new(&[
             stale,
             "--create-delay=0s..3s",
-            "--answer-delay=0s..1s",
+            "--latency=0s..1s",
             &seed_flag,
         ]);
         let new = shape("pvc-1", &mut dice);

@@ -83,7 +83,7 @@ async fn a_load_at_sixty_calls_a_minute_is_refused_at_most_once_for_each_api_and
             "--create-delay=500ms",
             "--attach-delay=1s",
             "--detach-delay=1s",
-            &format!("--answer-delay={latency}"),
+            &format!("--latency={latency}"),
         ];
         let stage = Stage::patient_crowd(NODES, &flags);
         let begun = Instant::now();
@@ -129,7 +129,7 @@ async fn however_much_is_listed_attaching_and_detaching_come_through() {
         "--throttle=60",
         "--attach-delay=1s",
         "--detach-delay=1s",
-        "--answer-delay=50ms",
+        "--latency=50ms",
     ];
     let stage = Stage::patient_crowd(1, &flags);
     let disk = stage.disk("pvc-1").await;

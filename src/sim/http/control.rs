@@ -17,9 +17,9 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::face::Face;
 use super::reply::{self, Response, Wired};
 use super::request::Wire;
-use super::server::Face;
 use crate::base::chain::chain;
 use crate::model::{InstanceId, ZoneId};
 use crate::sim::instance::NodeSpec;

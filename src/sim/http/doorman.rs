@@ -7,8 +7,8 @@ use jiff::Timestamp;
 
 use super::auth_v1;
 use super::auth_v3::{self, Authorization, Signed};
+use super::face::Memory;
 use super::request::Wire;
-use super::server::Memory;
 use crate::sim::config::Config;
 use crate::sim::credential::Keys;
 use crate::sim::log::Via;

@@ -7,9 +7,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::json;
 
+use super::face::Face;
 use super::reply::{self, Response, Wired};
 use super::request::Wire;
-use super::server::Face;
 use crate::sim::spread::after;
 use crate::sim::world::World;
 

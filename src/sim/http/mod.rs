@@ -5,6 +5,8 @@ mod auth_v1;
 mod auth_v3;
 mod control;
 mod doorman;
+mod exchange;
+mod face;
 mod imds;
 mod query;
 mod render;
@@ -14,4 +16,5 @@ mod server;
 mod sts;
 mod xml;
 
+pub use exchange::{Exchange, HttpFace, Response};
 pub(crate) use server::Server;

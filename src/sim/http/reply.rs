@@ -23,18 +23,33 @@ pub(super) enum Wired {
     Respond(Response),
     /// The connection ends without one.
     Reset,
+    /// The connection stays open without one.
+    Hang,
+}
+
+impl Wired {
+    /// The same answer, later.
+    pub(super) fn later(self, delay: Duration) -> Self {
+        match self {
+            Self::Respond(mut response) => {
+                response.delay += delay;
+                Self::Respond(response)
+            }
+            other => other,
+        }
+    }
 }
 
 /// An answer: what it says, and how it comes.
 #[derive(Debug, Clone)]
 pub(super) struct Response {
-    status: u16,
-    headers: Vec<(&'static str, String)>,
-    body: Vec<u8>,
+    pub(super) status: u16,
+    pub(super) headers: Vec<(&'static str, String)>,
+    pub(super) body: Vec<u8>,
     /// How long nothing is sent.
-    delay: Duration,
+    pub(super) delay: Duration,
     /// How long the body then takes to come, bit by bit.
-    drip: Duration,
+    pub(super) drip: Duration,
 }
 
 /// In how many bits a body comes that drips.
@@ -129,6 +144,7 @@ pub(super) fn finish(status: u16, value: &Value, xml_root: Option<&str>, manner:
     let mut response = match manner.mangle {
         None => whole,
         Some(Mangle::Reset) => return Wired::Reset,
+        Some(Mangle::Hang) => return Wired::Hang,
         Some(Mangle::Empty) => Response::new(status, "application/json", Vec::new()),
         Some(Mangle::Truncated) => {
             let body = value.to_string();

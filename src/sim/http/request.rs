@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use hyper::http::request::Parts;
+use hyper::{HeaderMap, Method, Uri};
 
 use super::query;
 
@@ -18,15 +18,20 @@ pub(super) struct Wire<'a> {
 }
 
 impl<'a> Wire<'a> {
-    pub(super) fn of(head: &'a Parts, body: &'a [u8]) -> Self {
-        let headers = head.headers.iter().map(|(name, value)| {
+    pub(super) fn new(
+        method: &'a Method,
+        uri: &'a Uri,
+        headers: &HeaderMap,
+        body: &'a [u8],
+    ) -> Self {
+        let headers = headers.iter().map(|(name, value)| {
             let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
             (name.as_str().to_owned(), value)
         });
         Self {
-            method: head.method.as_str(),
-            path: head.uri.path(),
-            query: query::decode(head.uri.query().unwrap_or_default()),
+            method: method.as_str(),
+            path: uri.path(),
+            query: query::decode(uri.query().unwrap_or_default()),
             headers: headers.collect(),
             body,
         }

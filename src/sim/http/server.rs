@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -15,9 +15,8 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 
-use super::doorman::Nonces;
-use super::imds::Sessions;
-use super::reply::{self, Body, Wired};
+use super::face::Face;
+use super::reply::{Body, Wired};
 use super::request::Wire;
 use crate::base::Tasks;
 use crate::sim::credential::Keys;
@@ -31,25 +30,6 @@ pub(crate) struct Server {
     address: SocketAddr,
     stop: CancellationToken,
     thread: Option<JoinHandle<()>>,
-}
-
-/// What all requests share.
-pub(super) struct Face {
-    pub(super) shared: Arc<Shared>,
-    pub(super) keys: Keys,
-    /// Whether the listener is bound to a loopback address.
-    pub(super) loopback: bool,
-    memory: Mutex<Memory>,
-    tasks: Tasks,
-}
-
-/// What the gateway and the metadata service remember.
-#[derive(Debug, Default)]
-pub(super) struct Memory {
-    pub(super) nonces: Nonces,
-    pub(super) sessions: Sessions,
-    /// The temporary keys that the Security Token Service gave out.
-    pub(super) issued: crate::sim::sts::Sessions,
 }
 
 impl fmt::Debug for Server {
@@ -77,13 +57,8 @@ impl Server {
     ) -> io::Result<Self> {
         let address = listener.local_addr()?;
         listener.set_nonblocking(true)?;
-        let face = Arc::new(Face {
-            shared,
-            keys,
-            loopback: address.ip().is_loopback(),
-            memory: Mutex::default(),
-            tasks: Tasks::default(),
-        });
+        let face = Arc::new(Face::new(shared, keys, address.ip().is_loopback()));
+        let tasks = Tasks::default();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
@@ -92,7 +67,7 @@ impl Server {
         let serve = move || {
             let accepting = async {
                 match tokio::net::TcpListener::from_std(listener) {
-                    Ok(listener) => accept(&face, &listener).await,
+                    Ok(listener) => accept(&face, &tasks, &listener).await,
                     // It was made non-blocking above.
                     Err(error) => tracing::error!(%error, "the fake cloud cannot listen"),
                 }
@@ -114,19 +89,19 @@ impl Server {
     }
 }
 
-async fn accept(face: &Arc<Face>, listener: &tokio::net::TcpListener) {
+async fn accept(face: &Arc<Face>, tasks: &Tasks, listener: &tokio::net::TcpListener) {
     loop {
         match listener.accept().await {
-            Ok((stream, _)) => face.tasks.start(connection(Arc::clone(face), stream)),
+            Ok((stream, _)) => tasks.start(connection(Arc::clone(face), tasks.clone(), stream)),
             Err(_) => tokio::time::sleep(REST).await,
         }
     }
 }
 
-async fn connection(face: Arc<Face>, stream: TcpStream) {
+async fn connection(face: Arc<Face>, tasks: Tasks, stream: TcpStream) {
     // Small answers must not wait for one another.
     let _ = stream.set_nodelay(true);
-    let service = service_fn(|request| answer(Arc::clone(&face), request));
+    let service = service_fn(|request| answer(Arc::clone(&face), tasks.clone(), request));
     // Whatever ends a connection, the caller of an action sees it.
     let _ = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -137,35 +112,19 @@ async fn connection(face: Arc<Face>, stream: TcpStream) {
 /// The answer to a request; an error ends the connection without one.
 async fn answer(
     face: Arc<Face>,
+    tasks: Tasks,
     request: hyper::Request<Incoming>,
 ) -> io::Result<hyper::Response<Body>> {
     let (head, body) = request.into_parts();
     let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
-    let tasks = face.tasks.clone();
     // As in the real cloud, a caller that hangs up stops nothing.
-    let work = async move { face.handle(&Wire::of(&head, &body)).await };
+    let work = async move {
+        let wire = Wire::new(&head.method, &head.uri, &head.headers, &body);
+        face.handle(&wire).await
+    };
     match tasks.run(work).await {
         Wired::Respond(response) => Ok(response.send(&tasks).await),
+        Wired::Hang => std::future::pending().await,
         Wired::Reset => Err(io::ErrorKind::ConnectionReset.into()),
-    }
-}
-
-impl Face {
-    pub(super) fn memory(&self) -> MutexGuard<'_, Memory> {
-        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    async fn handle(&self, wire: &Wire<'_>) -> Wired {
-        if wire.path == "/" && super::sts::is_for(wire) {
-            self.sts(wire)
-        } else if wire.path == "/" {
-            self.api(wire).await
-        } else if let Some(path) = wire.path.strip_prefix("/imds/") {
-            self.imds(wire, path)
-        } else if let Some(path) = wire.path.strip_prefix("/_control/") {
-            self.control(wire, path)
-        } else {
-            Wired::Respond(reply::text(404, "not found"))
-        }
     }
 }

@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 
 use super::doorman::{Doorman, Ticket};
+use super::face::Face;
 use super::render;
 use super::reply::{self, Manner, Wired};
 use super::request::Wire;
-use super::server::Face;
 use crate::sim::log::Via;
 use crate::sim::reply::Refusal;
 use crate::sim::sts::{Session, Sessions, StsAction};

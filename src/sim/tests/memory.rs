@@ -102,7 +102,7 @@ async fn a_lost_answer_is_ambiguous_and_the_repeat_finds_the_disk() {
 
 #[tokio::test(start_paused = true)]
 async fn no_call_goes_on_beyond_its_deadline() {
-    let cloud = cloud(&["--answer-delay=10s"]);
+    let cloud = cloud(&["--latency=10s"]);
     let ecs = cloud.ecs();
     let deadline = Deadline::after(Duration::from_secs(3));
     let begun = tokio::time::Instant::now();
@@ -123,4 +123,19 @@ async fn a_call_delayed_before_its_commit_does_nothing_when_it_is_given_up() {
     let given_up = cloud.ecs().create_disk(deadline, &request(&cloud)).await;
     assert!(given_up.is_err());
     assert_eq!(cloud.state()["disks"], json!([]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_state_is_read_at_the_start_or_at_the_end_of_the_latency() {
+    for (effect, status) in [
+        ("arrival", DiskStatus::Creating),
+        ("departure", DiskStatus::Available),
+    ] {
+        let effect = format!("--latency=effect={effect}");
+        let latency = "--latency=DescribeDisks=2s";
+        let cloud = cloud(&["--create-delay=1s", latency, &effect]);
+        let ecs = cloud.ecs();
+        let disk = ecs.create_disk(soon(), &request(&cloud)).await.unwrap();
+        assert_eq!(describe(&ecs, &disk).await.status, status, "{effect}");
+    }
 }

@@ -1,0 +1,107 @@
+//! The fake cloud on a `wiremock::MockServer`: a test adds a fault beside it as an ordinary mock, which goes before it by
+//! wiremock's default priority.
+
+use std::error::Error;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use diskplugin::sim::{Cloud, Exchange, HttpFace, Options};
+use wiremock::matchers::any;
+use wiremock::{Match, Mock, MockServer, Request, Respond, ResponseTemplate};
+
+/// Longer than any test waits.
+const NEVER: Duration = Duration::from_hours(24);
+
+/// The lowest priority but one, and the lowest.
+const RESETS: u8 = 254;
+const RESPONSES: u8 = 255;
+
+/// The fake cloud as mocks of wiremock.
+#[derive(Debug, Clone)]
+pub(crate) struct WiremockCloud {
+    http: Arc<HttpFace>,
+    /// What became of the last request. The server handles one at a time.
+    decided: Arc<Mutex<Option<Exchange>>>,
+}
+
+/// Starts a server that answers as the fake cloud does; it takes the key of these options.
+pub(crate) async fn start(cloud: &Cloud, options: &Options) -> MockServer {
+    let server = MockServer::start().await;
+    WiremockCloud::new(cloud, options).mount(&server).await;
+    server
+}
+
+impl WiremockCloud {
+    pub(crate) fn new(cloud: &Cloud, options: &Options) -> Self {
+        Self {
+            http: Arc::new(cloud.http(options)),
+            decided: Arc::default(),
+        }
+    }
+
+    /// Puts the fake cloud behind all other mocks of the server.
+    pub(crate) async fn mount(self, server: &MockServer) {
+        // A `Respond` always has a response: what ends the connection instead is a mock of its own.
+        let resets = Mock::given(Resets(self.clone())).respond_with_err(|_: &Request| Reset);
+        resets.with_priority(RESETS).mount(server).await;
+        let responses = Mock::given(any()).respond_with(self);
+        responses.with_priority(RESPONSES).mount(server).await;
+    }
+
+    /// Lets a request take effect.
+    fn decide(&self, request: &Request) -> Exchange {
+        let mut whole = http::Request::new(request.body.clone());
+        *whole.method_mut() = request.method.clone();
+        *whole.uri_mut() = request.url.as_str().parse().expect("a URL is a URI");
+        *whole.headers_mut() = request.headers.clone();
+        self.http.answer(&whole)
+    }
+
+    fn decided(&self) -> std::sync::MutexGuard<'_, Option<Exchange>> {
+        self.decided.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Respond for WiremockCloud {
+    fn respond(&self, request: &Request) -> ResponseTemplate {
+        // Decided by the mock before this one, unless this one was mounted alone.
+        let decided = self.decided().take();
+        match decided.unwrap_or_else(|| self.decide(request)) {
+            Exchange::Response(response) => {
+                let template = ResponseTemplate::new(response.status).set_delay(response.delay);
+                let headers = response.headers.into_iter();
+                let template = headers.fold(template, |template, (name, value)| {
+                    template.append_header(name, value)
+                });
+                template.set_body_bytes(response.body)
+            }
+            Exchange::Hang => ResponseTemplate::new(200).set_delay(NEVER),
+            Exchange::Reset => panic!("resets are answered by the mock before this one"),
+        }
+    }
+}
+
+/// Matches what the fake cloud answers by ending the connection.
+struct Resets(WiremockCloud);
+
+impl Match for Resets {
+    fn matches(&self, request: &Request) -> bool {
+        let decided = self.0.decide(request);
+        let reset = decided == Exchange::Reset;
+        *self.0.decided() = (!reset).then_some(decided);
+        reset
+    }
+}
+
+/// Why a connection ends.
+#[derive(Debug)]
+struct Reset;
+
+impl fmt::Display for Reset {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the connection is reset")
+    }
+}
+
+impl Error for Reset {}
