@@ -11,7 +11,7 @@ use crate::cluster::events::Events;
 use crate::cluster::facts::Facts;
 use crate::cluster::nodes::{Nodes, Wanted};
 use crate::cluster::taint;
-use crate::disk::Disks;
+use crate::disk::DiskServices;
 use crate::model::DriverName;
 
 /// Starts what is asked for. None of it is waited for, neither now nor at the end: the API server may be away.
@@ -21,7 +21,7 @@ use crate::model::DriverName;
 pub(crate) async fn start(
     wanted: cli::Kubernetes,
     driver: &DriverName,
-    disks: &Arc<Disks>,
+    disks: &Arc<DiskServices>,
 ) -> Result<Events, WrongSettings> {
     let flags = wanted.wanted().join(", ");
     if flags.is_empty() {

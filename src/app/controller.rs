@@ -12,7 +12,7 @@ use crate::cloud::Ecs;
 use crate::cloud::poll::Pace;
 use crate::csi::controller::{Service, Settings};
 use crate::csi::server::{self, Services};
-use crate::disk::Disks;
+use crate::disk::DiskServices;
 use crate::model::{ClusterId, RegionId, ZoneId};
 
 pub(crate) async fn run(args: cli::Controller) -> anyhow::Result<()> {
@@ -67,13 +67,13 @@ pub(crate) fn owner(owner: cli::Owner, problems: &mut Whereabouts<'_>) -> Option
 }
 
 /// The verbs over this cloud.
-pub(crate) fn disks(ecs: Arc<dyn Ecs>, cluster: ClusterId, tasks: &Tasks) -> Arc<Disks> {
-    Arc::new(Disks::new(ecs, cluster, tasks, Pace::default()))
+pub(crate) fn disks(ecs: Arc<dyn Ecs>, cluster: ClusterId, tasks: &Tasks) -> Arc<DiskServices> {
+    Arc::new(DiskServices::new(ecs, cluster, tasks, Pace::default()))
 }
 
 /// The Controller service over these verbs.
 pub(crate) fn service(
-    disks: Arc<Disks>,
+    disks: Arc<DiskServices>,
     region: RegionId,
     zone: Option<ZoneId>,
     cluster: &ClusterId,

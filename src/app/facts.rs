@@ -11,8 +11,8 @@ use crate::base::chain::chain;
 use crate::base::{Clock, Deadline};
 use crate::cluster::facts::{Facts, Said};
 use crate::cluster::nodes::Nodes;
-use crate::disk::Disks;
-use crate::disk::types::Partly;
+use crate::disk::DiskServices;
+use crate::disk::Partly;
 use crate::model::InstanceId;
 use crate::model::instance_types::InstanceTypes;
 
@@ -32,7 +32,12 @@ const PATIENCE: Duration = Duration::from_mins(2);
 const OLD: SignedDuration = SignedDuration::from_hours(12);
 
 /// Keeps the ConfigMap as it should be, for as long as the process runs.
-pub(super) async fn keep(disks: Arc<Disks>, clock: Arc<dyn Clock>, mut nodes: Nodes, facts: Facts) {
+pub(super) async fn keep(
+    disks: Arc<DiskServices>,
+    clock: Arc<dyn Clock>,
+    mut nodes: Nodes,
+    facts: Facts,
+) {
     let mut asker = Asker {
         disks,
         clock,
@@ -73,7 +78,7 @@ fn pause(failures: u32) -> Duration {
 }
 
 struct Asker {
-    disks: Arc<Disks>,
+    disks: Arc<DiskServices>,
     clock: Arc<dyn Clock>,
     /// The types of instances whose Node does not say it.
     of: BTreeMap<InstanceId, String>,
@@ -114,7 +119,7 @@ impl Asker {
         let Partly {
             found: types,
             failed,
-        } = self.disks.types_take(deadline, &names).await;
+        } = self.disks.instance_types.limits_of(deadline, &names).await;
         self.note_unknown(&names, &types, failed.is_some());
         let failed = failed.map_or(Ok(()), |error| Err(chain(&error)));
         let now = (old && failed.is_ok()).then(|| self.clock.now());
@@ -143,7 +148,11 @@ impl Asker {
         if new.is_empty() {
             return Ok(());
         }
-        let types = self.disks.types_of(Deadline::after(PATIENCE), &new).await;
+        let types = self
+            .disks
+            .instance_types
+            .of_instances(Deadline::after(PATIENCE), &new)
+            .await;
         self.of.extend(types.found);
         if let Some(error) = types.failed {
             return Err(chain(&error));

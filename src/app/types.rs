@@ -8,7 +8,7 @@ use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::base::chain::chain;
 use crate::base::{Deadline, Tasks};
-use crate::disk::Disks;
+use crate::disk::DiskServices;
 use crate::host::record;
 
 /// How often the cloud is asked again: types change with the machines of the cluster.
@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Writes the file now and again, as long as the process runs. A shutdown does not wait for it: the
 /// file is replaced as a whole or not at all.
-pub(super) fn publish(disks: Arc<Disks>, file: PathBuf) {
+pub(super) fn publish(disks: Arc<DiskServices>, file: PathBuf) {
     Tasks::default().start(async move {
         let mut written: Option<String> = None;
         let mut tick = tokio::time::interval(AGAIN);
@@ -47,8 +47,11 @@ pub(super) fn publish(disks: Arc<Disks>, file: PathBuf) {
 }
 
 /// Asks, and writes what is not written already.
-async fn round(disks: &Disks, file: &Path, before: Option<&str>) -> Result<String, String> {
-    let types = disks.instance_types(Deadline::after(PATIENCE)).await;
+async fn round(disks: &DiskServices, file: &Path, before: Option<&str>) -> Result<String, String> {
+    let types = disks
+        .instance_types
+        .in_region(Deadline::after(PATIENCE))
+        .await;
     let types = types.map_err(|error| chain(&error))?;
     if types.0.is_empty() {
         // An account without the right to list machines is answered with none.

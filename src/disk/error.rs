@@ -1,6 +1,6 @@
 //! How a verb can fail: what, for which disk and node, and what to do next.
 
-use super::unfit::Unfit;
+use super::Incompatible;
 use crate::cloud;
 use crate::cloud::poll::WaitError;
 use crate::model::{ClusterId, DiskId, InstanceId, SnapshotGroupId, SnapshotId, TaskId};
@@ -90,7 +90,7 @@ pub enum Error {
     },
     /// The disk and the node do not go together, or not in this way.
     #[error(transparent)]
-    Unfit(#[from] Unfit),
+    Incompatible(#[from] Incompatible),
     /// The node takes no more disks.
     #[error("disk {disk} cannot be attached to node {node}: the node takes no more disks{counts}")]
     NodeFull {

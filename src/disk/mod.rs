@@ -1,124 +1,118 @@
-//! The verbs: what can be done with disks and snapshots, whatever state they are found in.
+//! Services for disks and snapshots: what can be done with them, whatever state they are found in.
 //!
-//! Each verb is repeatable. It acts first and looks only when the cloud refuses; it answers when the
-//! state that was asked for is seen; it never takes, deletes or undoes what another call made.
+//! Each operation is repeatable. It acts first and reads only when the cloud refuses; it answers when
+//! the requested state is observed; it never takes, deletes or undoes what another call made.
 
 use std::sync::Arc;
 
 use crate::base::Tasks;
 use crate::cloud::Ecs;
 use crate::cloud::poll::{Pace, Watch};
-use crate::model::{ClusterId, Disk, DiskHealth, DiskId, Instance, InstanceId, SnapshotGroup};
-use crate::model::{Snapshot, SnapshotGroupId, SnapshotId, Task, TaskId};
+use crate::model::ClusterId;
 
-mod apart;
-mod arrive;
 mod attach;
-mod buy;
-mod capacity;
-mod changed;
-mod clone;
-mod compare;
-mod create;
-mod delete;
-mod detach;
-mod discard;
+mod attempts;
+mod back_off;
 mod error;
-mod explain;
-mod find;
 mod fresh;
-mod group;
-mod group_delete;
-mod health;
-mod label;
-mod left;
-mod list;
+mod inventory;
+mod journal;
 mod meaning;
-mod missing;
 mod modify;
 mod name;
-mod patience;
-mod place;
-mod publish;
-mod recent;
+mod ownership;
+mod provision;
+mod read;
 mod resize;
-mod slots;
 mod snapshot;
-mod trail;
-mod turn;
-pub mod types;
-mod unfit;
-mod wanted;
+mod stale_read;
+mod tag_index;
 
+pub use attach::{Attacher, Incompatible, Publish, Share};
 pub use error::Error;
-pub use group::{Group, NewGroup};
-pub use health::{Ailment, Ill, Severity, ailments};
-pub use list::{Cursor, InvalidCursor, Listed};
+pub use inventory::{
+    Ailment, Cursor, Ill, InstanceTypeCatalog, InvalidCursor, Inventory, Listed, Partly, Severity,
+    ailments,
+};
 pub use meaning::Meaning;
+pub use modify::Modifier;
 pub use name::of_cloud as failure_of;
-pub use publish::{Publish, Share};
-pub use snapshot::{NewSnapshot, Purpose};
-pub use unfit::Unfit;
-pub use wanted::{NewDisk, Place};
+pub use provision::{NewDisk, Place, Provisioner};
+pub use resize::Resizer;
+pub use snapshot::{Group, NewGroup, NewSnapshot, Purpose, Snapshotter};
 
-/// The result of a verb.
+/// The result of an operation.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// The disks and snapshots of one cluster in one region.
+/// The services of one cluster in one region, each with only its own state.
 #[derive(Debug)]
-pub struct Disks {
-    ecs: Arc<dyn Ecs>,
-    disks: Watch<DiskId, Disk>,
-    snapshots: Watch<SnapshotId, Snapshot>,
-    tasks: Watch<TaskId, Task>,
-    healths: Watch<DiskId, DiskHealth>,
-    instances: Watch<InstanceId, Instance>,
-    groups: Watch<SnapshotGroupId, SnapshotGroup>,
-    wide: list::Wide,
-    sweep: clone::Sweep,
-    slots: slots::Slots,
-    trails: trail::Trails,
-    market: place::Market,
-    fresh: FreshNames,
-    recent: recent::Recents,
-    left: left::Left,
-    changed: changed::Changed,
-    came: left::Came,
-    cluster: ClusterId,
+pub struct DiskServices {
+    /// Creates and deletes disks.
+    pub provisioner: Provisioner,
+    /// Attaches and detaches disks.
+    pub attacher: Attacher,
+    /// Creates, reads and deletes snapshots and snapshot groups.
+    pub snapshotter: Arc<Snapshotter>,
+    /// Expands disks.
+    pub resizer: Resizer,
+    /// Changes category, performance and tags.
+    pub modifier: Modifier,
+    /// Reads and lists disks and snapshots, and their health.
+    pub inventory: Inventory,
+    /// Attachment limits of instance types.
+    pub instance_types: InstanceTypeCatalog,
 }
 
-/// For how long which names have been tried.
-#[derive(Debug, Default)]
-struct FreshNames {
-    disks: fresh::Fresh,
-    snapshots: fresh::Fresh,
-    groups: fresh::Fresh,
-}
-
-impl Disks {
-    /// The verbs over this cloud. What they create carries the cluster's tag, and nothing without it
-    /// is ever deleted.
+impl DiskServices {
+    /// Wires the services to this cloud. What they create carries the cluster's tag, and nothing
+    /// without it is ever deleted.
     #[must_use]
     pub fn new(ecs: Arc<dyn Ecs>, cluster: ClusterId, tasks: &Tasks, pace: Pace) -> Self {
+        let owner = ownership::Owner::new(cluster);
+        let journal = Arc::new(journal::Journal::default());
+        let disks = Arc::new(Watch::disks(Arc::clone(&ecs), tasks.clone(), pace));
+        let snapshots = Arc::new(Watch::snapshots(Arc::clone(&ecs), tasks.clone(), pace));
+        let groups = Watch::groups(Arc::clone(&ecs), tasks.clone(), pace);
+        let instances = Watch::instances(Arc::clone(&ecs), tasks.clone(), pace);
+        let snapshotter = Arc::new(Snapshotter::new(
+            Arc::clone(&ecs),
+            Arc::clone(&disks),
+            Arc::clone(&snapshots),
+            groups,
+            owner.clone(),
+            Arc::clone(&journal),
+        ));
         Self {
-            disks: Watch::disks(Arc::clone(&ecs), tasks.clone(), pace),
-            snapshots: Watch::snapshots(Arc::clone(&ecs), tasks.clone(), pace),
-            tasks: Watch::tasks(Arc::clone(&ecs), tasks.clone(), patient(pace)),
-            healths: Watch::health(Arc::clone(&ecs), tasks.clone(), pace),
-            instances: Watch::instances(Arc::clone(&ecs), tasks.clone(), pace),
-            groups: Watch::groups(Arc::clone(&ecs), tasks.clone(), pace),
-            wide: list::Wide::default(),
-            sweep: clone::Sweep::default(),
-            slots: slots::Slots::default(),
-            trails: trail::Trails::default(),
-            market: place::Market::default(),
-            fresh: FreshNames::default(),
-            recent: recent::Recents::default(),
-            left: left::Left::default(),
-            changed: changed::Changed::default(),
-            came: left::Came::default(),
-            ecs,
-            cluster,
+            provisioner: Provisioner::new(
+                Arc::clone(&ecs),
+                Arc::clone(&disks),
+                Arc::clone(&snapshotter),
+                owner.clone(),
+                Arc::clone(&journal),
+            ),
+            attacher: Attacher::new(
+                Arc::clone(&ecs),
+                Arc::clone(&disks),
+                instances,
+                Arc::clone(&journal),
+            ),
+            snapshotter,
+            resizer: Resizer::new(Arc::clone(&ecs), Arc::clone(&disks)),
+            modifier: Modifier::new(
+                Arc::clone(&ecs),
+                Arc::clone(&disks),
+                Watch::tasks(Arc::clone(&ecs), tasks.clone(), patient(pace)),
+                Arc::clone(&journal),
+            ),
+            inventory: Inventory::new(
+                Arc::clone(&ecs),
+                disks,
+                Watch::health(Arc::clone(&ecs), tasks.clone(), pace),
+                snapshots,
+                owner,
+                journal,
+            ),
+            instance_types: InstanceTypeCatalog::new(ecs),
         }
     }
 }

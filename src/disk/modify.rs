@@ -4,11 +4,16 @@
 //! remembered here: a repeated call, also after a restart, is told by the cloud that the disk is
 //! busy, finds the task by the disk, and waits for it together with all others that wait for tasks.
 
+use super::Result;
+use super::back_off::BackOff;
 use super::error::{Error, cloud, wait};
-use super::patience::Patience;
-use super::{Disks, Result};
+use super::journal::Journal;
+use super::read::read_disk;
 use crate::base::Deadline;
-use crate::cloud::poll::Seen;
+use std::sync::Arc;
+
+use crate::cloud::Ecs;
+use crate::cloud::poll::{Seen, Watch};
 use crate::cloud::{
     self as api, DRY_RUN, DescribeTasks, Kind, ModifyDiskAttribute, ModifyDiskSpec, TagResources,
     TagTarget,
@@ -65,10 +70,33 @@ enum Rehearsal {
 struct Turn {
     /// The last refusal, if any.
     refusal: Option<api::Error>,
-    patience: Patience,
+    patience: BackOff,
 }
 
-impl Disks {
+/// Changes disks in place.
+#[derive(Debug)]
+pub struct Modifier {
+    ecs: Arc<dyn Ecs>,
+    disks: Arc<Watch<DiskId, Disk>>,
+    tasks: Watch<TaskId, Task>,
+    journal: Arc<Journal>,
+}
+
+impl Modifier {
+    pub(super) fn new(
+        ecs: Arc<dyn Ecs>,
+        disks: Arc<Watch<DiskId, Disk>>,
+        tasks: Watch<TaskId, Task>,
+        journal: Arc<Journal>,
+    ) -> Self {
+        Self {
+            ecs,
+            disks,
+            tasks,
+            journal,
+        }
+    }
+
     /// Makes the disk what is wanted. What it is already costs no write; what an earlier call began
     /// is waited for.
     ///
@@ -92,7 +120,7 @@ impl Disks {
             self.order_change(deadline, order).await?;
             self.wait_changed(deadline, order).await?;
             // What a task changes, it changes at its end.
-            self.changed.note(disk);
+            self.journal.changes.note(disk);
         }
         match change.bursting {
             Some(bursting) if bursting != row.bursting => {
@@ -104,12 +132,12 @@ impl Disks {
 
     /// The disk as it is, also right after this process has changed it.
     async fn settled_disk(&self, deadline: Deadline, disk: &DiskId) -> Result<Disk> {
-        let row = self.disk(deadline, disk).await?;
-        if !self.changed.lately(disk) {
+        let row = read_disk(&self.disks, deadline, disk).await?;
+        if !self.journal.changes.lately(disk) {
             return Ok(row);
         }
         let settled = |seen: Seen<Disk>| match seen {
-            Seen::Row(row) => (!self.changed.lately(disk)).then(|| Disk::clone(&row)),
+            Seen::Row(row) => (!self.journal.changes.lately(disk)).then(|| Disk::clone(&row)),
             Seen::Nothing | Seen::Failed(_) => None,
         };
         let waited = self.disks.until(disk, deadline, settled).await;
@@ -140,7 +168,7 @@ impl Disks {
     }
 
     async fn order_change(&self, deadline: Deadline, order: &ModifyDiskSpec) -> Result<()> {
-        self.changed.note(&order.disk);
+        self.journal.changes.note(&order.disk);
         let mut turn = Turn::default();
         loop {
             match self.ecs.modify_disk_spec(deadline, order).await {
@@ -234,7 +262,7 @@ impl Disks {
         disk: &DiskId,
         bursting: bool,
     ) -> Result<()> {
-        self.changed.note(disk);
+        self.journal.changes.note(disk);
         let request = ModifyDiskAttribute {
             disk: disk.clone(),
             bursting,
@@ -243,7 +271,7 @@ impl Disks {
         loop {
             match self.ecs.modify_disk_attribute(deadline, &request).await {
                 Ok(()) => {
-                    self.changed.note(disk);
+                    self.journal.changes.note(disk);
                     return Ok(());
                 }
                 Err(refusal) => turn = self.next_turn(deadline, disk, turn, refusal).await?,
@@ -264,7 +292,7 @@ impl Disks {
             tags,
         };
         let tagged = self.ecs.tag_resources(deadline, &request).await;
-        self.changed.note(&row.id);
+        self.journal.changes.note(&row.id);
         tagged.map_err(cloud(format!("tag disk {}", row.id)))
     }
 }

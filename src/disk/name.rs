@@ -20,7 +20,7 @@ impl Error {
             Self::Exists { .. } => Failure::NameTaken,
             Self::OutOfStock { .. } => Failure::OutOfStock,
             Self::OutOfRange { .. } => Failure::OutOfRange,
-            Self::Unfit(unfit) => unfit.failure(),
+            Self::Incompatible(incompatible) => incompatible.failure(),
             Self::NodeFull { .. } => Failure::NodeFull,
             Self::FellBack { .. } => Failure::AttachFellBack,
             Self::StillDetaching { .. } => Failure::StillDetaching,

@@ -1,11 +1,16 @@
 //! Growing a disk.
 
+use super::Result;
+use super::attempts::AttemptHistory;
+use super::attempts::is_final;
 use super::error::{Error, cloud, wait};
-use super::missing::{Doubt, LAG};
-use super::trail::is_final;
-use super::{Disks, Result};
+use super::read::read_disk;
+use super::stale_read::{LAG, StaleReadGuard};
 use crate::base::Deadline;
-use crate::cloud::poll::Seen;
+use std::sync::Arc;
+
+use crate::cloud::Ecs;
+use crate::cloud::poll::{Seen, Watch};
 use crate::cloud::{self as api, Kind, ResizeDisk, ResizeMode};
 use crate::model::{ClientToken, Disk, DiskId, DiskStatus, Gib, InstanceId, SizeRange};
 
@@ -34,7 +39,23 @@ const NOT_SOLD: [&str; 2] = [
 /// The largest disk of all: what a category that this driver does not know may grow to.
 const LARGEST: Gib = Gib(65536);
 
-impl Disks {
+/// Expands disks.
+#[derive(Debug)]
+pub struct Resizer {
+    ecs: Arc<dyn Ecs>,
+    disks: Arc<Watch<DiskId, Disk>>,
+    attempts: AttemptHistory,
+}
+
+impl Resizer {
+    pub(super) fn new(ecs: Arc<dyn Ecs>, disks: Arc<Watch<DiskId, Disk>>) -> Self {
+        Self {
+            ecs,
+            disks,
+            attempts: AttemptHistory::default(),
+        }
+    }
+
     /// Grows the disk to the smallest size that the request admits, unless it is that large, and
     /// returns what it is then.
     ///
@@ -48,7 +69,7 @@ impl Disks {
         disk: &DiskId,
         wanted: SizeRange,
     ) -> Result<Disk> {
-        let row = self.disk(deadline, disk).await?;
+        let row = read_disk(&self.disks, deadline, disk).await?;
         let refuse = |reasons| Error::OutOfRange {
             name: disk.to_string(),
             reasons,
@@ -71,10 +92,7 @@ impl Disks {
         let step = || format!("resize disk {disk} from {} to {size}", row.size);
         let outcome = self.order_either(deadline, &row, size).await;
         match outcome {
-            Ok(()) => self
-                .trails
-                .growths
-                .note(disk.as_str(), |past| past.refused = 0),
+            Ok(()) => self.attempts.note(disk.as_str(), |past| past.refused = 0),
             // It is that large already: an earlier call did it, and the look was of before.
             Err(error) if error.code().is_some_and(|code| NOT_LARGER.contains(&code)) => {}
             Err(error) if error.code().is_some_and(|code| NOT_SOLD.contains(&code)) => {
@@ -163,7 +181,7 @@ impl Disks {
 
     /// Whether looks show the disk free for as long as they may be old.
     async fn stays_free(&self, deadline: Deadline, disk: &DiskId) -> bool {
-        let mut free = Doubt::default();
+        let mut free = StaleReadGuard::default();
         let stays = |seen: Seen<Disk>| match seen {
             Seen::Row(row) if row.is_free() => free.holds(LAG).then_some(true),
             Seen::Row(_) | Seen::Nothing => Some(false),
@@ -186,7 +204,7 @@ impl Disks {
             ResizeMode::Online => "online",
             ResizeMode::Offline => "offline",
         };
-        let trail = &self.trails.growths;
+        let trail = &self.attempts;
         let mut again = true;
         loop {
             let refused = trail.of(disk.as_str()).refused.to_string();

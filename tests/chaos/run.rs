@@ -8,7 +8,7 @@ use diskplugin::cloud::Ecs;
 use diskplugin::cloud::poll::Pace;
 use diskplugin::csi::controller::{Service, Settings};
 use diskplugin::csi::proto::controller_server::ControllerServer;
-use diskplugin::disk::Disks;
+use diskplugin::disk::DiskServices;
 use diskplugin::sim::Cloud;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -99,7 +99,7 @@ pub(crate) async fn run(
 ) -> Outcome {
     cloud.configure(&weather.config()).unwrap();
     let tasks = Tasks::default();
-    let disks = Disks::new(ecs, "test".parse().unwrap(), &tasks, Pace::default());
+    let disks = DiskServices::new(ecs, "test".parse().unwrap(), &tasks, Pace::default());
     let settings = Settings {
         region: "cn-beijing".parse().unwrap(),
         zone: Some("cn-beijing-a".parse().unwrap()),

@@ -15,7 +15,7 @@ use diskplugin::csi::proto::controller_server::Controller;
 use diskplugin::csi::proto::volume_capability::access_mode::Mode;
 use diskplugin::csi::proto::volume_capability::{AccessMode, AccessType, BlockVolume, MountVolume};
 use diskplugin::csi::proto::{self, Topology, TopologyRequirement, VolumeCapability};
-use diskplugin::disk::Disks;
+use diskplugin::disk::DiskServices;
 use diskplugin::sim::{Cloud, Options};
 
 use crate::patient::Patient;
@@ -165,7 +165,7 @@ impl Stage {
 fn process(cloud: &Cloud) -> Service {
     let tasks = Tasks::default();
     let ecs = Arc::new(Patient::new(cloud));
-    let disks = Disks::new(ecs, "test".parse().unwrap(), &tasks, Pace::default());
+    let disks = DiskServices::new(ecs, "test".parse().unwrap(), &tasks, Pace::default());
     let settings = Settings {
         region: "cn-beijing".parse().unwrap(),
         zone: Some("cn-beijing-a".parse().unwrap()),

@@ -9,7 +9,7 @@ use diskplugin::csi::controller::{Service, Settings};
 use diskplugin::csi::group;
 use diskplugin::csi::proto::controller_server::Controller;
 use diskplugin::csi::proto::group_controller_server::GroupController;
-use diskplugin::disk::Disks;
+use diskplugin::disk::DiskServices;
 use diskplugin::sim::{Cloud, Options};
 use jiff::Timestamp;
 use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor, MethodDescriptor};
@@ -49,7 +49,7 @@ impl Stage {
         let cloud = Cloud::in_memory(&Options::from_flags([nodes]).unwrap(), Arc::new(clock));
         let tasks = Tasks::default();
         let ecs = Arc::new(cloud.ecs());
-        let disks = Disks::new(ecs, "test".parse().unwrap(), &tasks, Pace::default());
+        let disks = DiskServices::new(ecs, "test".parse().unwrap(), &tasks, Pace::default());
         let settings = Settings {
             region: "cn-beijing".parse().unwrap(),
             zone: Some("cn-beijing-a".parse().unwrap()),

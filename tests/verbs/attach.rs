@@ -31,7 +31,12 @@ async fn one_attach_costs_one_attach_disk_first_and_few_looks() {
         let stage = Stage::new(&[&format!("--attach-delay={delay}")]);
         let disk = stage.disk("pvc-1").await;
         stage.cloud.clear_calls();
-        let row = stage.disks.attach(minutes(1), &disk, &one()).await.unwrap();
+        let row = stage
+            .disks
+            .attacher
+            .attach(minutes(1), &disk, &one())
+            .await
+            .unwrap();
         assert!(row.is_in_use_on(&one()));
         assert_eq!(stage.holders(&disk), held(&one()));
         assert_eq!(stage.cloud.calls()[0].action, "AttachDisk");
@@ -53,7 +58,13 @@ async fn fifty_disks_on_ten_nodes_share_their_looks_and_nobody_waiting_costs_non
     for (n, disk) in disks.into_iter().enumerate() {
         let verbs = Arc::clone(&stage.disks);
         let node: InstanceId = format!("i-{}", n % 10).parse().unwrap();
-        attaching.spawn(async move { verbs.attach(minutes(5), &disk, &node).await.is_ok() });
+        attaching.spawn(async move {
+            verbs
+                .attacher
+                .attach(minutes(5), &disk, &node)
+                .await
+                .is_ok()
+        });
     }
     assert!(attaching.join_all().await.into_iter().all(|ok| ok));
     // Five on each node, one after the other, 2 s each.
@@ -79,9 +90,19 @@ async fn what_is_attached_there_is_found_with_one_attach_disk_and_one_look() {
         let stage = Stage::new(&[]);
         stage.configure(&json!({"rules": {"alternatives": alternatives}}));
         let disk = stage.disk("pvc-1").await;
-        stage.disks.attach(minutes(1), &disk, &one()).await.unwrap();
+        stage
+            .disks
+            .attacher
+            .attach(minutes(1), &disk, &one())
+            .await
+            .unwrap();
         stage.cloud.clear_calls();
-        let row = stage.disks.attach(minutes(1), &disk, &one()).await.unwrap();
+        let row = stage
+            .disks
+            .attacher
+            .attach(minutes(1), &disk, &one())
+            .await
+            .unwrap();
         assert!(row.is_in_use_on(&one()));
         let counts = (stage.calls("AttachDisk"), stage.calls("DescribeDisks"));
         assert_eq!(counts, (1, 1));
@@ -94,9 +115,15 @@ async fn what_another_node_holds_is_refused_naming_the_holder_and_stays_there() 
         let stage = Stage::new(&["--attach-delay=1s"]);
         stage.configure(&json!({"rules": {"alternatives": alternatives}}));
         let disk = stage.disk("pvc-1").await;
-        stage.disks.attach(minutes(1), &disk, &two()).await.unwrap();
+        stage
+            .disks
+            .attacher
+            .attach(minutes(1), &disk, &two())
+            .await
+            .unwrap();
         let refused = stage
             .disks
+            .attacher
             .attach(minutes(1), &disk, &one())
             .await
             .unwrap_err();
@@ -121,8 +148,8 @@ async fn of_two_nodes_that_want_a_disk_at_once_one_gets_it_and_the_other_is_told
         (one(), two()),
     );
     let (first, second) = tokio::join!(
-        verbs.0.attach(minutes(1), &disk, &nodes.0),
-        verbs.1.attach(minutes(1), &disk, &nodes.1),
+        verbs.0.attacher.attach(minutes(1), &disk, &nodes.0),
+        verbs.1.attacher.attach(minutes(1), &disk, &nodes.1),
     );
     assert!(first.unwrap().is_in_use_on(&one()));
     assert!(matches!(second.unwrap_err(), Error::InUseElsewhere { holder, .. } if holder == one()));
@@ -135,11 +162,13 @@ async fn a_full_node_is_told_with_the_clouds_words_but_not_for_what_it_holds_alr
     let (first, second) = (stage.disk("pvc-1").await, stage.disk("pvc-2").await);
     stage
         .disks
+        .attacher
         .attach(minutes(1), &first, &one())
         .await
         .unwrap();
     let refused = stage
         .disks
+        .attacher
         .attach(minutes(1), &second, &one())
         .await
         .unwrap_err();
@@ -156,7 +185,11 @@ async fn a_full_node_is_told_with_the_clouds_words_but_not_for_what_it_holds_alr
     // In which order the cloud checks is not documented.
     let full = json!({"code": {"status": 403, "code": "InstanceDiskLimitExceeded"}});
     stage.fault("AttachDisk", &full);
-    let there = stage.disks.attach(minutes(1), &first, &one()).await;
+    let there = stage
+        .disks
+        .attacher
+        .attach(minutes(1), &first, &one())
+        .await;
     assert!(there.unwrap().is_in_use_on(&one()));
 }
 
@@ -166,6 +199,7 @@ async fn an_unknown_disk_and_an_unknown_node_are_not_found_by_name() {
     let (disk, node): (DiskId, InstanceId) = ("d-none".parse().unwrap(), "i-none".parse().unwrap());
     let refused = stage
         .disks
+        .attacher
         .attach(minutes(1), &disk, &one())
         .await
         .unwrap_err();
@@ -173,6 +207,7 @@ async fn an_unknown_disk_and_an_unknown_node_are_not_found_by_name() {
     let disk = stage.disk("pvc-1").await;
     let refused = stage
         .disks
+        .attacher
         .attach(minutes(1), &disk, &node)
         .await
         .unwrap_err();
@@ -187,6 +222,7 @@ async fn a_node_in_another_zone_is_refused_for_good_with_the_clouds_code() {
     let far = "i-far".parse().unwrap();
     let refused = stage
         .disks
+        .attacher
         .attach(minutes(1), &disk, &far)
         .await
         .unwrap_err();
@@ -203,8 +239,21 @@ async fn a_node_in_another_zone_is_refused_for_good_with_the_clouds_code() {
         places: vec![zone("b").into()],
         ..wanted("pvc-2")
     };
-    let there = stage.disks.create(minutes(1), &there).await.unwrap().id;
-    assert!(stage.disks.attach(minutes(1), &there, &far).await.is_ok());
+    let there = stage
+        .disks
+        .provisioner
+        .create(minutes(1), &there)
+        .await
+        .unwrap()
+        .id;
+    assert!(
+        stage
+            .disks
+            .attacher
+            .attach(minutes(1), &there, &far)
+            .await
+            .is_ok()
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -213,8 +262,8 @@ async fn who_waits_for_its_turn_beyond_its_deadline_is_told_disk_and_node() {
     let (first, second) = (stage.disk("pvc-1").await, stage.disk("pvc-2").await);
     let node = one();
     let (held, late) = tokio::join!(
-        stage.disks.attach(minutes(1), &first, &node),
-        stage.disks.attach(seconds(10), &second, &node),
+        stage.disks.attacher.attach(minutes(1), &first, &node),
+        stage.disks.attacher.attach(seconds(10), &second, &node),
     );
     held.unwrap();
     let late = late.unwrap_err();

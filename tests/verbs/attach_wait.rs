@@ -37,7 +37,7 @@ async fn old_reads_delay_the_answer_and_do_not_change_it() {
             let stage = Stage::new(&flags);
             let disk = stage.disk("pvc-1").await;
             let begun = Instant::now();
-            let row = stage.disks.attach(minutes(1), &disk, &one()).await;
+            let row = stage.disks.attacher.attach(minutes(1), &disk, &one()).await;
             let row = row.unwrap_or_else(|error| panic!("{flags:?}: {}", text(&error)));
             assert!(row.is_in_use_on(&one()));
             assert_eq!(stage.holders(&disk), held(&one()), "{flags:?}");
@@ -55,13 +55,28 @@ async fn a_read_of_the_attachment_before_is_not_taken_for_the_new_one() {
         let stage = Stage::new(&[jumping[0], jumping[1], "--attach-delay=1500ms", &seed]);
         let disk = stage.disk("pvc-1").await;
         for _ in 0..2 {
-            stage.disks.attach(minutes(1), &disk, &one()).await.unwrap();
+            stage
+                .disks
+                .attacher
+                .attach(minutes(1), &disk, &one())
+                .await
+                .unwrap();
             assert_eq!(stage.holders(&disk), held(&one()), "{seed}");
             tokio::time::sleep(Duration::from_secs(3)).await;
-            stage.disks.detach(minutes(1), &disk, &one()).await.unwrap();
+            stage
+                .disks
+                .attacher
+                .detach(minutes(1), &disk, &one())
+                .await
+                .unwrap();
         }
         stage.fault("AttachDisk", &json!("reset-after"));
-        stage.disks.attach(minutes(1), &disk, &one()).await.unwrap();
+        stage
+            .disks
+            .attacher
+            .attach(minutes(1), &disk, &one())
+            .await
+            .unwrap();
         assert_eq!(stage.holders(&disk), held(&one()), "{seed}");
     }
 }
@@ -70,11 +85,26 @@ async fn a_read_of_the_attachment_before_is_not_taken_for_the_new_one() {
 async fn a_read_of_before_a_detachment_without_an_answer_is_not_taken_for_the_new_attachment() {
     let stage = Stage::new(&["--stale=2s"]);
     let disk = stage.disk("pvc-1").await;
-    stage.disks.attach(minutes(1), &disk, &one()).await.unwrap();
+    stage
+        .disks
+        .attacher
+        .attach(minutes(1), &disk, &one())
+        .await
+        .unwrap();
     stage.fault("DetachDisk", &json!("reset-after"));
-    stage.disks.detach(minutes(1), &disk, &one()).await.unwrap();
+    stage
+        .disks
+        .attacher
+        .detach(minutes(1), &disk, &one())
+        .await
+        .unwrap();
     stage.fault("AttachDisk", &json!("service-unavailable"));
-    stage.disks.attach(minutes(1), &disk, &one()).await.unwrap();
+    stage
+        .disks
+        .attacher
+        .attach(minutes(1), &disk, &one())
+        .await
+        .unwrap();
     assert_eq!(stage.holders(&disk), held(&one()));
 }
 
@@ -84,7 +114,14 @@ async fn available_right_after_the_call_is_no_failure() {
     let stage = Stage::new(&["--stale=2s", "--attach-delay=6s"]);
     let disk = stage.disk("pvc-1").await;
     let begun = Instant::now();
-    assert!(stage.disks.attach(minutes(1), &disk, &one()).await.is_ok());
+    assert!(
+        stage
+            .disks
+            .attacher
+            .attach(minutes(1), &disk, &one())
+            .await
+            .is_ok()
+    );
     assert_eq!(begun.elapsed(), Duration::from_secs(8) + LATE);
     assert_eq!(stage.calls("AttachDisk"), 1);
 }
@@ -99,6 +136,7 @@ async fn an_attachment_that_falls_back_is_told_well_before_the_deadline_and_can_
             let begun = Instant::now();
             let fell = stage
                 .disks
+                .attacher
                 .attach(minutes(2), &disk, &one())
                 .await
                 .unwrap_err();
@@ -117,7 +155,14 @@ async fn an_attachment_that_falls_back_is_told_well_before_the_deadline_and_can_
                 "{:?}",
                 begun.elapsed()
             );
-            assert!(stage.disks.attach(minutes(2), &disk, &one()).await.is_ok());
+            assert!(
+                stage
+                    .disks
+                    .attacher
+                    .attach(minutes(2), &disk, &one())
+                    .await
+                    .is_ok()
+            );
         }
     }
 }
@@ -139,7 +184,7 @@ async fn an_attachment_that_falls_back_is_told_with_the_first_look_that_proves_i
         let disk = stage.disk("pvc-1").await;
         stage.fault("AttachDisk", &json!("fails-later"));
         let begun = Instant::now();
-        let fell = stage.disks.attach(minutes(2), &disk, &one()).await;
+        let fell = stage.disks.attacher.attach(minutes(2), &disk, &one()).await;
         assert!(matches!(fell, Err(Error::FellBack { .. })), "{fell:?}");
         let took = begun.elapsed();
         assert!(took <= Duration::from_millis(told), "{flags:?}: {took:?}");
@@ -158,7 +203,7 @@ async fn an_attachment_that_takes_long_is_not_taken_for_one_that_fell_back_howev
         ];
         let stage = Stage::new(&flags);
         let disk = stage.disk("pvc-1").await;
-        let row = stage.disks.attach(minutes(1), &disk, &one()).await;
+        let row = stage.disks.attacher.attach(minutes(1), &disk, &one()).await;
         row.unwrap_or_else(|error| panic!("{seed}: {}", text(&error)));
         assert_eq!(stage.holders(&disk), held(&one()), "{seed}");
     }
@@ -177,7 +222,7 @@ async fn a_lost_answer_is_looked_after_and_ends_attached() {
             let stage = Stage::new(&["--attach-delay=3s", stale]);
             let disk = stage.disk("pvc-1").await;
             stage.fault("AttachDisk", &json!(loss));
-            let row = stage.disks.attach(minutes(1), &disk, &one()).await;
+            let row = stage.disks.attacher.attach(minutes(1), &disk, &one()).await;
             let row = row.unwrap_or_else(|error| panic!("{loss} {stale}: {}", text(&error)));
             assert!(row.is_in_use_on(&one()));
             assert_eq!(stage.holders(&disk), held(&one()));
@@ -203,7 +248,14 @@ async fn somebody_elses_attach_on_the_node_is_waited_out() {
             .await
             .unwrap();
         let begun = Instant::now();
-        assert!(stage.disks.attach(minutes(1), &ours, &one()).await.is_ok());
+        assert!(
+            stage
+                .disks
+                .attacher
+                .attach(minutes(1), &ours, &one())
+                .await
+                .is_ok()
+        );
         assert!(
             begun.elapsed() <= Duration::from_millis(9000),
             "{:?}",
@@ -226,14 +278,20 @@ async fn somebody_elses_attach_on_the_node_is_waited_out() {
 async fn a_disk_on_its_way_off_another_node_is_waited_for() {
     let stage = Stage::new(&["--detach-delay=10s", "--attach-delay=1s"]);
     let disk = stage.disk("pvc-1").await;
-    stage.disks.attach(minutes(1), &disk, &two()).await.unwrap();
+    stage
+        .disks
+        .attacher
+        .attach(minutes(1), &disk, &two())
+        .await
+        .unwrap();
     let off = stage
         .disks
+        .attacher
         .detach(seconds(1), &disk, &two())
         .await
         .unwrap_err();
     assert_eq!(off.meaning(), Meaning::Deadline);
-    let row = stage.disks.attach(minutes(1), &disk, &one()).await;
+    let row = stage.disks.attacher.attach(minutes(1), &disk, &one()).await;
     assert!(row.unwrap().is_in_use_on(&one()));
     assert_eq!(stage.holders(&disk), held(&one()));
 }
@@ -242,19 +300,37 @@ async fn a_disk_on_its_way_off_another_node_is_waited_for() {
 async fn a_disk_that_old_reads_still_show_elsewhere_is_refused_at_worst_and_never_taken() {
     let stage = Stage::new(&["--detach-delay=3s", "--attach-delay=1s", "--stale=2s"]);
     let disk = stage.disk("pvc-1").await;
-    stage.disks.attach(minutes(1), &disk, &two()).await.unwrap();
     stage
         .disks
+        .attacher
+        .attach(minutes(1), &disk, &two())
+        .await
+        .unwrap();
+    stage
+        .disks
+        .attacher
         .detach(seconds(1), &disk, &two())
         .await
         .unwrap_err();
-    let early = stage.disks.attach(minutes(1), &disk, &one()).await;
+    let early = stage.disks.attacher.attach(minutes(1), &disk, &one()).await;
     assert!(
         matches!(early, Ok(_) | Err(Error::InUseElsewhere { .. })),
         "{early:?}"
     );
-    stage.disks.detach(minutes(1), &disk, &two()).await.unwrap();
-    assert!(stage.disks.attach(minutes(1), &disk, &one()).await.is_ok());
+    stage
+        .disks
+        .attacher
+        .detach(minutes(1), &disk, &two())
+        .await
+        .unwrap();
+    assert!(
+        stage
+            .disks
+            .attacher
+            .attach(minutes(1), &disk, &one())
+            .await
+            .is_ok()
+    );
     assert_eq!(stage.holders(&disk), held(&one()));
 }
 
@@ -262,7 +338,12 @@ async fn a_disk_that_old_reads_still_show_elsewhere_is_refused_at_worst_and_neve
 async fn a_disk_that_is_still_being_made_is_waited_for() {
     let stage = Stage::new(&["--create-delay=5s"]);
     let disk = stage.foreign(diskplugin::model::Tags::new()).await;
-    let row = stage.disks.attach(minutes(1), &disk, &one()).await.unwrap();
+    let row = stage
+        .disks
+        .attacher
+        .attach(minutes(1), &disk, &one())
+        .await
+        .unwrap();
     assert!(row.is_in_use_on(&one()));
 }
 
@@ -272,12 +353,20 @@ async fn a_node_that_starts_is_waited_for_and_one_that_does_not_get_ready_is_tol
     let disk = stage.disk("pvc-1").await;
     stage.configure(&json!({"delays": {"power": "5s", "ready": "3s"}}));
     assert!(stage.cloud.switch_instance(&one(), true));
-    assert!(stage.disks.attach(minutes(1), &disk, &one()).await.is_ok());
+    assert!(
+        stage
+            .disks
+            .attacher
+            .attach(minutes(1), &disk, &one())
+            .await
+            .is_ok()
+    );
     stage.configure(&json!({"delays": {"power": "1h"}}));
     stage.cloud.switch_instance(&two(), false);
     let other = stage.disk("pvc-2").await;
     let late = stage
         .disks
+        .attacher
         .attach(seconds(20), &other, &two())
         .await
         .unwrap_err();
@@ -298,6 +387,7 @@ async fn the_deadline_is_told_with_what_was_seen_and_the_repeat_finds_it() {
     let begun = Instant::now();
     let late = stage
         .disks
+        .attacher
         .attach(seconds(10), &disk, &one())
         .await
         .unwrap_err();
@@ -311,6 +401,7 @@ async fn the_deadline_is_told_with_what_was_seen_and_the_repeat_finds_it() {
     assert!(
         stage
             .restarted()
+            .attacher
             .attach(minutes(1), &disk, &one())
             .await
             .is_ok()
@@ -331,6 +422,7 @@ async fn a_disk_that_disappears_meanwhile_is_not_found() {
         .unwrap();
     let gone = stage
         .disks
+        .attacher
         .attach(minutes(1), &disk, &one())
         .await
         .unwrap_err();
@@ -343,8 +435,18 @@ async fn a_disk_that_came_by_a_lost_answer_is_off_only_when_reads_of_before_cann
     let disk = stage.disk("pvc").await;
     tokio::time::sleep(Duration::from_secs(5)).await;
     stage.fault("AttachDisk", &json!("reset-after"));
-    stage.disks.attach(minutes(1), &disk, &one()).await.unwrap();
+    stage
+        .disks
+        .attacher
+        .attach(minutes(1), &disk, &one())
+        .await
+        .unwrap();
     stage.configure(&json!({"stale": {"lag": "2s"}}));
-    stage.disks.detach(minutes(1), &disk, &one()).await.unwrap();
+    stage
+        .disks
+        .attacher
+        .detach(minutes(1), &disk, &one())
+        .await
+        .unwrap();
     assert_eq!(stage.holders(&disk), []);
 }

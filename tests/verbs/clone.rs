@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use diskplugin::disk::{Disks, Error, Meaning, NewDisk};
+use diskplugin::disk::{DiskServices, Error, Meaning, NewDisk};
 use diskplugin::model::{Category, Disk, DiskId};
 
 use crate::kit::{
@@ -16,15 +16,23 @@ fn snapshots(stage: &Stage) -> Vec<Value> {
     stage.cloud.state()["snapshots"].as_array().unwrap().clone()
 }
 
-async fn cloned(disks: &Arc<Disks>, new: &NewDisk, source: &DiskId) -> Disk {
-    let made = disks.create_clone(minutes(5), new, source).await;
+async fn cloned(disks: &Arc<DiskServices>, new: &NewDisk, source: &DiskId) -> Disk {
+    let made = disks
+        .provisioner
+        .create_clone(minutes(5), new, source)
+        .await;
     made.unwrap_or_else(|error| panic!("{}", text(&error)))
 }
 
 /// A disk that was attached once, as all that are worth cloning.
 async fn used(stage: &Stage, name: &str) -> DiskId {
     let disk = stage.disk(name).await;
-    stage.disks.attach(minutes(1), &disk, &one()).await.unwrap();
+    stage
+        .disks
+        .attacher
+        .attach(minutes(1), &disk, &one())
+        .await
+        .unwrap();
     disk
 }
 
@@ -73,7 +81,11 @@ async fn a_clone_may_be_larger_elsewhere_and_of_another_category_but_never_small
         size: between(1, 19),
         ..wanted("pvc-3")
     };
-    let refused = stage.disks.create_clone(minutes(1), &new, &source).await;
+    let refused = stage
+        .disks
+        .provisioner
+        .create_clone(minutes(1), &new, &source)
+        .await;
     let refused = refused.unwrap_err();
     assert!(matches!(refused, Error::OutOfRange { .. }), "{refused:?}");
     assert!(
@@ -103,6 +115,7 @@ async fn the_clone_of_a_disk_that_was_never_written_to_is_blank() {
     // One that was made from a snapshot is not blank, though nobody attached it.
     stage
         .disks
+        .attacher
         .attach(minutes(1), &source, &one())
         .await
         .unwrap();
@@ -111,9 +124,16 @@ async fn the_clone_of_a_disk_that_was_never_written_to_is_blank() {
         snapshot: Some(snapshot),
         ..wanted("restored")
     };
-    let restored = stage.disks.create(minutes(1), &restored).await.unwrap().id;
+    let restored = stage
+        .disks
+        .provisioner
+        .create(minutes(1), &restored)
+        .await
+        .unwrap()
+        .id;
     let refused = stage
         .disks
+        .provisioner
         .create_clone(minutes(1), &wanted("pvc-2"), &restored)
         .await;
     let refused = refused.unwrap_err();
@@ -152,10 +172,17 @@ async fn a_name_of_another_source_is_refused_and_a_blank_disk_is_no_clone() {
             Some(from) => {
                 stage
                     .disks
+                    .provisioner
                     .create_clone(minutes(1), &wanted(name), from)
                     .await
             }
-            None => stage.disks.create(minutes(1), &wanted(name)).await,
+            None => {
+                stage
+                    .disks
+                    .provisioner
+                    .create(minutes(1), &wanted(name))
+                    .await
+            }
         };
         let refused = refused.unwrap_err();
         assert!(
@@ -176,6 +203,7 @@ async fn an_unknown_source_is_not_found_and_one_deleted_meanwhile_does_no_harm()
     let none = "d-none".parse().unwrap();
     let refused = stage
         .disks
+        .provisioner
         .create_clone(minutes(1), &wanted("pvc-1"), &none)
         .await;
     assert!(
@@ -186,14 +214,26 @@ async fn an_unknown_source_is_not_found_and_one_deleted_meanwhile_does_no_harm()
         categories: vec![Category::CloudEfficiency],
         ..wanted("source")
     };
-    let source = stage.disks.create(minutes(1), &slow).await.unwrap().id;
+    let source = stage
+        .disks
+        .provisioner
+        .create(minutes(1), &slow)
+        .await
+        .unwrap()
+        .id;
     let late = stage
         .disks
+        .provisioner
         .create_clone(seconds(10), &wanted("pvc-1"), &source)
         .await;
     assert_eq!(late.unwrap_err().meaning(), Meaning::Deadline);
     tokio::time::sleep(Duration::from_secs(25)).await;
-    stage.disks.delete(minutes(1), &source).await.unwrap();
+    stage
+        .disks
+        .provisioner
+        .delete(minutes(1), &source)
+        .await
+        .unwrap();
     let disk = cloned(&stage.restarted(), &wanted("pvc-1"), &source).await;
     assert_eq!((stage.only_disk(), snapshots(&stage).len()), (disk.id, 0));
 }
@@ -221,6 +261,7 @@ async fn a_lost_answer_at_any_call_ends_with_one_clone_and_no_snapshot_after_a_r
                 stage.configure(&json!({"faults": [fault]}));
                 let _ = stage
                     .disks
+                    .provisioner
                     .create_clone(minutes(1), &available("pvc-1"), &source)
                     .await;
                 let disk = cloned(&stage.restarted(), &available("pvc-1"), &source).await;
@@ -243,6 +284,7 @@ async fn nothing_is_left_when_no_disk_can_be_had_and_the_next_call_takes_another
         stage.configure(&json!({"sold_out": sold}));
         let refused = stage
             .disks
+            .provisioner
             .create_clone(minutes(1), &wanted("pvc-1"), &source)
             .await;
         assert_eq!(refused.unwrap_err().meaning(), Meaning::Exhausted);
@@ -267,6 +309,7 @@ async fn what_a_call_left_goes_with_its_clone_with_another_clone_or_after_a_day(
         );
         let left = stage
             .disks
+            .provisioner
             .create_clone(minutes(1), &wanted("pvc-1"), source)
             .await;
         assert_eq!(left.unwrap_err().meaning(), Meaning::Unclear);
@@ -284,9 +327,15 @@ async fn what_a_call_left_goes_with_its_clone_with_another_clone_or_after_a_day(
     // It is nobody's snapshot.
     let listed = stage
         .disks
+        .inventory
         .list_snapshots(minutes(1), None, None, (None, None));
     assert!(listed.await.unwrap().items.is_empty());
-    stage.disks.delete(minutes(1), &clone).await.unwrap();
+    stage
+        .disks
+        .provisioner
+        .delete(minutes(1), &clone)
+        .await
+        .unwrap();
     assert!(snapshots(&stage).is_empty());
 
     let stage = Stage::new(&[]);
@@ -309,7 +358,13 @@ async fn a_clone_still_in_the_making_keeps_its_snapshot_from_the_sweep() {
         categories: vec![Category::CloudEfficiency],
         ..wanted("slow")
     };
-    let slow = stage.disks.create(minutes(1), &slow).await.unwrap().id;
+    let slow = stage
+        .disks
+        .provisioner
+        .create(minutes(1), &slow)
+        .await
+        .unwrap()
+        .id;
     let mut waits = tokio::task::JoinSet::new();
     let (disks, source) = (Arc::clone(&stage.disks), slow.clone());
     waits.spawn(async move { cloned(&disks, &wanted("pvc-1"), &source).await.id });
@@ -330,7 +385,8 @@ async fn a_snapshot_of_the_same_name_as_the_volume_is_another_one() {
     assert_eq!(snapshots(&stage)[0]["id"], asked.as_str());
     let again = stage
         .disks
-        .create_snapshot(minutes(1), &new_snapshot("same", &source))
+        .snapshotter
+        .create(minutes(1), &new_snapshot("same", &source))
         .await;
     assert_eq!(again.unwrap().id, asked);
 }
@@ -342,7 +398,13 @@ async fn the_clone_of_an_encrypted_disk_is_encrypted() {
         encrypted: true,
         ..wanted("source")
     };
-    let source = stage.disks.create(minutes(1), &secret).await.unwrap().id;
+    let source = stage
+        .disks
+        .provisioner
+        .create(minutes(1), &secret)
+        .await
+        .unwrap()
+        .id;
     assert!(
         cloned(&stage.disks, &wanted("pvc-1"), &source)
             .await
@@ -357,12 +419,14 @@ async fn the_echo_of_an_old_refusal_does_not_make_the_clone_of_a_disk_with_data_
     stage.configure(&json!({"sold_out": ["*/*"]}));
     let early = stage
         .disks
+        .provisioner
         .create_clone(minutes(1), &wanted("pvc-1"), &source)
         .await;
     assert!(early.is_err() && stage.calls("CreateSnapshot") > 0);
     stage.configure(&json!({"sold_out": []}));
     stage
         .disks
+        .attacher
         .attach(minutes(1), &source, &one())
         .await
         .unwrap();

@@ -16,6 +16,7 @@ async fn the_answer_comes_when_the_disk_is_available_and_costs_few_looks() {
     let begun = Instant::now();
     let disk = stage
         .disks
+        .provisioner
         .create(minutes(1), &wanted("pvc-1"))
         .await
         .unwrap();
@@ -30,9 +31,24 @@ async fn the_answer_comes_when_the_disk_is_available_and_costs_few_looks() {
 async fn the_same_name_is_the_same_disk_now_and_after_a_restart() {
     for new in [wanted("pvc-1"), available("pvc-1")] {
         let stage = Stage::new(&["--create-delay=1s"]);
-        let first = stage.disks.create(minutes(1), &new).await.unwrap();
-        let second = stage.disks.create(minutes(1), &new).await.unwrap();
-        let third = stage.restarted().create(minutes(1), &new).await.unwrap();
+        let first = stage
+            .disks
+            .provisioner
+            .create(minutes(1), &new)
+            .await
+            .unwrap();
+        let second = stage
+            .disks
+            .provisioner
+            .create(minutes(1), &new)
+            .await
+            .unwrap();
+        let third = stage
+            .restarted()
+            .provisioner
+            .create(minutes(1), &new)
+            .await
+            .unwrap();
         assert_eq!([&second.id, &third.id], [&first.id; 2]);
         assert_eq!(stage.only_disk(), first.id);
     }
@@ -42,8 +58,18 @@ async fn the_same_name_is_the_same_disk_now_and_after_a_restart() {
 async fn another_cluster_may_use_the_same_name_for_its_own_disk() {
     for new in [wanted("pvc-1"), available("pvc-1")] {
         let stage = Stage::new(&[]);
-        let ours = stage.disks.create(minutes(1), &new).await.unwrap();
-        let theirs = stage.neighbour().create(minutes(1), &new).await.unwrap();
+        let ours = stage
+            .disks
+            .provisioner
+            .create(minutes(1), &new)
+            .await
+            .unwrap();
+        let theirs = stage
+            .neighbour()
+            .provisioner
+            .create(minutes(1), &new)
+            .await
+            .unwrap();
         assert_ne!(ours.id, theirs.id);
     }
 }
@@ -103,9 +129,15 @@ async fn another_request_under_a_used_name_is_refused_with_both_sides_and_buys_n
     for first in [wanted("pvc-1"), available("pvc-1")] {
         for (other, difference) in others(&first) {
             let stage = Stage::new(&["--create-delay=1s"]);
-            let disk = stage.disks.create(minutes(1), &first).await.unwrap();
+            let disk = stage
+                .disks
+                .provisioner
+                .create(minutes(1), &first)
+                .await
+                .unwrap();
             let refused = stage
                 .restarted()
+                .provisioner
                 .create(minutes(1), &other)
                 .await
                 .unwrap_err();
@@ -133,7 +165,14 @@ async fn another_source_under_a_used_name_is_refused_with_both_sides() {
         snapshot: Some(snapshot.clone()),
         ..wanted("pvc-1")
     };
-    let refused = text(&stage.disks.create(minutes(1), &other).await.unwrap_err());
+    let refused = text(
+        &stage
+            .disks
+            .provisioner
+            .create(minutes(1), &other)
+            .await
+            .unwrap_err(),
+    );
     assert!(refused.contains(disk.as_str()), "{refused}");
     assert!(
         refused.contains(&format!("source snapshot is none, wanted {snapshot}")),
@@ -149,9 +188,15 @@ async fn a_repeat_that_asks_for_less_gets_the_disk_that_is_there() {
         size: gib(40),
         ..wanted("pvc-1")
     };
-    let disk = stage.disks.create(minutes(1), &first).await.unwrap();
+    let disk = stage
+        .disks
+        .provisioner
+        .create(minutes(1), &first)
+        .await
+        .unwrap();
     let less = stage
         .disks
+        .provisioner
         .create(minutes(1), &wanted("pvc-1"))
         .await
         .unwrap();
@@ -166,6 +211,7 @@ async fn available_goes_through_the_categories_in_order_until_one_is_in_stock() 
     stage.configure(&json!({"rules": {"stock_lags": true}}));
     let disk = stage
         .disks
+        .provisioner
         .create(minutes(1), &available("pvc-1"))
         .await
         .unwrap();
@@ -188,7 +234,12 @@ async fn the_next_zone_is_taken_when_the_first_has_nothing_of_what_is_wanted() {
         places: vec![zone("b").into(), zone("c").into()],
         ..available("pvc-1")
     };
-    let disk = stage.disks.create(minutes(1), &new).await.unwrap();
+    let disk = stage
+        .disks
+        .provisioner
+        .create(minutes(1), &new)
+        .await
+        .unwrap();
     assert_eq!(disk.zone, Some(zone("c")));
     assert_eq!(disk.category, Category::CloudEfficiency);
 }
@@ -201,7 +252,12 @@ async fn when_nothing_is_in_stock_each_pair_is_named_with_its_reason() {
         places: vec![zone("a").into(), zone("b").into()],
         ..wanted("pvc-1")
     };
-    let refused = stage.disks.create(minutes(1), &new).await.unwrap_err();
+    let refused = stage
+        .disks
+        .provisioner
+        .create(minutes(1), &new)
+        .await
+        .unwrap_err();
     assert!(matches!(refused, Error::OutOfStock { .. }), "{refused:?}");
     assert_eq!(refused.meaning(), Meaning::Exhausted);
     for pair in [
@@ -224,11 +280,13 @@ async fn a_category_whose_quota_is_used_up_is_passed_over_and_an_empty_account_i
     stage.configure(&json!({"limits": {"zone_category_gib": 30}}));
     let first = stage
         .disks
+        .provisioner
         .create(minutes(1), &available("pvc-1"))
         .await
         .unwrap();
     let second = stage
         .disks
+        .provisioner
         .create(minutes(1), &available("pvc-2"))
         .await
         .unwrap();
@@ -237,6 +295,7 @@ async fn a_category_whose_quota_is_used_up_is_passed_over_and_an_empty_account_i
     stage.cloud.clear_calls();
     let refused = stage
         .disks
+        .provisioner
         .create(minutes(1), &available("pvc-3"))
         .await
         .unwrap_err();
@@ -257,14 +316,24 @@ async fn each_category_gets_the_smallest_size_that_it_sells_and_a_limit_below_it
         size: between(1, 8),
         ..available("pvc-1")
     };
-    let disk = stage.disks.create(minutes(1), &new).await.unwrap();
+    let disk = stage
+        .disks
+        .provisioner
+        .create(minutes(1), &new)
+        .await
+        .unwrap();
     // The first that sells less than 20 GiB.
     assert_eq!((disk.category, disk.size.0), (Category::Cloud, 5));
     let none = NewDisk {
         size: between(1, 8),
         ..wanted("pvc-2")
     };
-    let refused = stage.disks.create(minutes(1), &none).await.unwrap_err();
+    let refused = stage
+        .disks
+        .provisioner
+        .create(minutes(1), &none)
+        .await
+        .unwrap_err();
     assert!(matches!(refused, Error::OutOfRange { .. }), "{refused:?}");
     assert_eq!(stage.rows().len(), 1);
 }
@@ -274,7 +343,12 @@ async fn a_deadline_shorter_than_the_creation_is_told_and_the_repeat_returns_the
     for new in [wanted("pvc-1"), available("pvc-1")] {
         let stage = Stage::new(&["--create-delay=30s"]);
         let begun = Instant::now();
-        let late = stage.disks.create(seconds(10), &new).await.unwrap_err();
+        let late = stage
+            .disks
+            .provisioner
+            .create(seconds(10), &new)
+            .await
+            .unwrap_err();
         assert_eq!(begun.elapsed(), Duration::from_secs(10));
         assert_eq!(late.meaning(), Meaning::Deadline);
         let made = stage.only_disk();
@@ -283,7 +357,12 @@ async fn a_deadline_shorter_than_the_creation_is_told_and_the_repeat_returns_the
             "{}",
             text(&late)
         );
-        let disk = stage.restarted().create(minutes(1), &new).await.unwrap();
+        let disk = stage
+            .restarted()
+            .provisioner
+            .create(minutes(1), &new)
+            .await
+            .unwrap();
         assert_eq!((&disk.id, stage.only_disk()), (&made, made.clone()));
         assert_eq!(stage.row(&made)["status"], "Available");
     }

@@ -29,9 +29,19 @@ async fn a_lost_answer_is_unclear_and_the_repeat_ends_with_one_disk() {
         for loss in losses() {
             let stage = Stage::new(&["--create-delay=1s", "--stale=2s"]);
             stage.fault("CreateDisk", &loss);
-            let lost = stage.disks.create(minutes(1), &new).await.unwrap_err();
+            let lost = stage
+                .disks
+                .provisioner
+                .create(minutes(1), &new)
+                .await
+                .unwrap_err();
             assert_eq!(lost.meaning(), Meaning::Unclear, "{loss}: {lost:?}");
-            let disk = stage.disks.create(minutes(1), &new).await.unwrap();
+            let disk = stage
+                .disks
+                .provisioner
+                .create(minutes(1), &new)
+                .await
+                .unwrap();
             assert_eq!(stage.only_disk(), disk.id, "{loss}");
         }
     }
@@ -44,6 +54,7 @@ async fn a_client_that_repeats_by_itself_hides_every_loss() {
         stage.faults("CreateDisk", 3, &loss);
         let disk = stage
             .disks
+            .provisioner
             .create(minutes(1), &available("pvc-1"))
             .await
             .unwrap();
@@ -60,6 +71,7 @@ async fn a_lost_answer_is_followed_up_where_it_was_lost_though_a_better_category
     );
     stage
         .disks
+        .provisioner
         .create(minutes(1), &available("pvc-1"))
         .await
         .unwrap_err();
@@ -68,6 +80,7 @@ async fn a_lost_answer_is_followed_up_where_it_was_lost_though_a_better_category
     // At once: the tags do not show it yet.
     let disk = stage
         .disks
+        .provisioner
         .create(minutes(1), &available("pvc-1"))
         .await
         .unwrap();
@@ -82,8 +95,18 @@ async fn a_new_disk_that_old_reads_do_not_show_is_waited_for() {
             ["--stale=0s..2s", "--stale-jumping"],
         ] {
             let stage = Stage::new(&flags);
-            let disk = stage.disks.create(minutes(1), &new).await.unwrap();
-            let again = stage.restarted().create(minutes(1), &new).await.unwrap();
+            let disk = stage
+                .disks
+                .provisioner
+                .create(minutes(1), &new)
+                .await
+                .unwrap();
+            let again = stage
+                .restarted()
+                .provisioner
+                .create(minutes(1), &new)
+                .await
+                .unwrap();
             assert_eq!([&disk.id, &again.id], [&stage.only_disk(); 2]);
         }
     }
@@ -95,6 +118,7 @@ async fn another_request_is_refused_also_while_the_tags_lag() {
     stage.fault("CreateDisk", &json!("reset-after"));
     stage
         .disks
+        .provisioner
         .create(minutes(1), &wanted("pvc-1"))
         .await
         .unwrap_err();
@@ -103,7 +127,12 @@ async fn another_request_is_refused_also_while_the_tags_lag() {
         size: gib(40),
         ..wanted("pvc-1")
     };
-    let refused = stage.disks.create(minutes(1), &other).await.unwrap_err();
+    let refused = stage
+        .disks
+        .provisioner
+        .create(minutes(1), &other)
+        .await
+        .unwrap_err();
     assert!(matches!(refused, Error::Exists { .. }), "{refused:?}");
     assert_eq!(stage.only_disk(), made);
 }
@@ -114,7 +143,12 @@ async fn a_token_that_failed_calls_used_up_does_not_stand_in_the_way() {
         let stage = Stage::new(&["--sold-out=*/*"]);
         stage.configure(&json!({"rules": {"token_burn_percent": 100}}));
         for _ in 0..3 {
-            let refused = stage.disks.create(minutes(1), &new).await.unwrap_err();
+            let refused = stage
+                .disks
+                .provisioner
+                .create(minutes(1), &new)
+                .await
+                .unwrap_err();
             assert_eq!(refused.meaning(), Meaning::Exhausted, "{refused:?}");
         }
         stage.configure(&json!({"sold_out": []}));
@@ -122,11 +156,14 @@ async fn a_token_that_failed_calls_used_up_does_not_stand_in_the_way() {
         let fresh = stage.restarted();
         let mut made = None;
         for _ in 0..5 {
-            made = made.or(fresh.create(minutes(1), &new).await.ok());
+            made = made.or(fresh.provisioner.create(minutes(1), &new).await.ok());
         }
         let made = made.expect("there is stock");
         for disks in [&stage.disks, &fresh, &stage.restarted()] {
-            assert_eq!(disks.create(minutes(1), &new).await.unwrap().id, made.id);
+            assert_eq!(
+                disks.provisioner.create(minutes(1), &new).await.unwrap().id,
+                made.id
+            );
         }
         assert_eq!(stage.only_disk(), made.id);
     }
@@ -140,6 +177,7 @@ async fn a_repeat_of_a_refused_call_succeeds_as_soon_as_there_is_stock() {
         for _ in 0..4 {
             stage
                 .disks
+                .provisioner
                 .create(minutes(1), &wanted("pvc-1"))
                 .await
                 .unwrap_err();
@@ -147,6 +185,7 @@ async fn a_repeat_of_a_refused_call_succeeds_as_soon_as_there_is_stock() {
         stage.configure(&json!({"sold_out": []}));
         let disk = stage
             .disks
+            .provisioner
             .create(minutes(1), &wanted("pvc-1"))
             .await
             .unwrap();
@@ -162,15 +201,22 @@ async fn a_token_that_another_failed_request_used_up_ends_with_one_disk() {
         size: gib(40),
         ..wanted("pvc-1")
     };
-    stage.disks.create(minutes(1), &larger).await.unwrap_err();
+    stage
+        .disks
+        .provisioner
+        .create(minutes(1), &larger)
+        .await
+        .unwrap_err();
     stage.configure(&json!({"sold_out": []}));
     let disk = stage
         .disks
+        .provisioner
         .create(minutes(1), &wanted("pvc-1"))
         .await
         .unwrap();
     let again = stage
         .restarted()
+        .provisioner
         .create(minutes(1), &wanted("pvc-1"))
         .await
         .unwrap();
@@ -184,6 +230,7 @@ async fn a_first_call_in_flight_is_repeated_until_it_is_over() {
     stage.fault("CreateDisk", &json!("reset-after"));
     let disk = stage
         .disks
+        .provisioner
         .create(minutes(1), &wanted("pvc-1"))
         .await
         .unwrap();
@@ -196,9 +243,19 @@ async fn a_disk_that_the_cloud_loses_while_it_is_made_is_made_again() {
         for stale in ["--stale=0s", "--stale=2s"] {
             let stage = Stage::new(&["--create-delay=2s", stale]);
             stage.fault("CreateDisk", &json!("fails-later"));
-            let disk = stage.disks.create(minutes(1), &new).await.unwrap();
+            let disk = stage
+                .disks
+                .provisioner
+                .create(minutes(1), &new)
+                .await
+                .unwrap();
             assert_eq!(stage.only_disk(), disk.id);
-            let again = stage.restarted().create(minutes(1), &new).await.unwrap();
+            let again = stage
+                .restarted()
+                .provisioner
+                .create(minutes(1), &new)
+                .await
+                .unwrap();
             assert_eq!((again.id, stage.only_disk()), (disk.id.clone(), disk.id));
         }
     }
@@ -209,9 +266,19 @@ async fn a_name_whose_disk_was_deleted_gets_a_new_disk_each_time() {
     for new in [wanted("pvc-1"), available("pvc-1")] {
         let stage = Stage::new(&[]);
         for _ in 0..3 {
-            let disk = stage.disks.create(minutes(1), &new).await.unwrap();
+            let disk = stage
+                .disks
+                .provisioner
+                .create(minutes(1), &new)
+                .await
+                .unwrap();
             assert_eq!(stage.only_disk(), disk.id);
-            stage.disks.delete(minutes(1), &disk.id).await.unwrap();
+            stage
+                .disks
+                .provisioner
+                .delete(minutes(1), &disk.id)
+                .await
+                .unwrap();
         }
         assert!(stage.rows().is_empty());
     }
@@ -223,14 +290,19 @@ async fn a_vanished_disk_is_made_again_also_by_calls_too_short_to_believe_it_gon
         let stage = Stage::new(&["--create-delay=12s"]);
         if deleted {
             let disk = stage.disk("pvc-1").await;
-            stage.disks.delete(minutes(1), &disk).await.unwrap();
+            stage
+                .disks
+                .provisioner
+                .delete(minutes(1), &disk)
+                .await
+                .unwrap();
         } else {
             stage.fault("CreateDisk", &json!("fails-later"));
         }
         let mut tries = 0;
         let disk = loop {
             let soon = Deadline::after(Duration::from_millis(9750));
-            match stage.disks.create(soon, &wanted("pvc-1")).await {
+            match stage.disks.provisioner.create(soon, &wanted("pvc-1")).await {
                 Ok(disk) => break disk.id,
                 Err(error) => assert_eq!(error.meaning(), Meaning::Deadline, "{}", text(&error)),
             }
@@ -245,14 +317,18 @@ async fn a_vanished_disk_is_made_again_also_by_calls_too_short_to_believe_it_gon
 #[tokio::test(start_paused = true)]
 async fn a_disk_that_was_missed_long_ago_is_not_given_up_for_one_look_that_does_not_show_it() {
     let stage = Stage::new(&["--stale=2s"]);
-    let late = stage.disks.create(seconds(1), &wanted("pvc-1")).await;
+    let late = stage
+        .disks
+        .provisioner
+        .create(seconds(1), &wanted("pvc-1"))
+        .await;
     assert_eq!(late.unwrap_err().meaning(), Meaning::Deadline);
     let made = stage.only_disk();
     tokio::time::sleep(Duration::from_secs(60)).await;
     // The description goes back to before the disk for a moment.
     stage.configure(&json!({"stale": {"lag": "70s"}}));
     let new = wanted("pvc-1");
-    let (found, ()) = tokio::join!(stage.disks.create(minutes(1), &new), async {
+    let (found, ()) = tokio::join!(stage.disks.provisioner.create(minutes(1), &new), async {
         tokio::time::sleep(Duration::from_secs(2)).await;
         stage.configure(&json!({"stale": {"lag": "0s"}}));
     });
@@ -267,14 +343,19 @@ async fn the_disk_of_a_list_is_known_again_when_the_list_has_shrunk_or_turned() 
         places: vec![zone("a").into(), zone("b").into()],
         ..wanted("pvc-1")
     };
-    let disk = stage.disks.create(minutes(1), &both).await.unwrap();
+    let disk = stage
+        .disks
+        .provisioner
+        .create(minutes(1), &both)
+        .await
+        .unwrap();
     stage.configure(&json!({"sold_out": []}));
     let turned = NewDisk {
         places: vec![zone("b").into(), zone("a").into()],
         ..both
     };
     for new in [turned, wanted("pvc-1")] {
-        let found = stage.restarted().create(minutes(1), &new).await;
+        let found = stage.restarted().provisioner.create(minutes(1), &new).await;
         let found = found.unwrap_or_else(|error| panic!("{}", text(&error)));
         assert_eq!(found.id, disk.id);
         assert_eq!(stage.only_disk(), disk.id, "{new:?}");

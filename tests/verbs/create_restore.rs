@@ -15,18 +15,33 @@ async fn a_smaller_request_grows_to_its_snapshot() {
         size: gib(50),
         ..wanted("source")
     };
-    let source = stage.disks.create(minutes(1), &large).await.unwrap();
+    let source = stage
+        .disks
+        .provisioner
+        .create(minutes(1), &large)
+        .await
+        .unwrap();
     let snapshot = stage.snapshot("snap", &source.id).await;
     let new = NewDisk {
         snapshot: Some(snapshot.clone()),
         ..wanted("pvc-1")
     };
-    let disk = stage.disks.create(minutes(1), &new).await.unwrap();
+    let disk = stage
+        .disks
+        .provisioner
+        .create(minutes(1), &new)
+        .await
+        .unwrap();
     assert_eq!(
         (disk.size.0, disk.source_snapshot.clone()),
         (50, Some(snapshot))
     );
-    let again = stage.restarted().create(minutes(1), &new).await.unwrap();
+    let again = stage
+        .restarted()
+        .provisioner
+        .create(minutes(1), &new)
+        .await
+        .unwrap();
     assert_eq!(again.id, disk.id);
 }
 
@@ -37,14 +52,24 @@ async fn a_limit_below_the_snapshot_is_out_of_range() {
         size: gib(50),
         ..wanted("source")
     };
-    let source = stage.disks.create(minutes(1), &large).await.unwrap();
+    let source = stage
+        .disks
+        .provisioner
+        .create(minutes(1), &large)
+        .await
+        .unwrap();
     let snapshot = stage.snapshot("snap", &source.id).await;
     let new = NewDisk {
         size: between(20, 49),
         snapshot: Some(snapshot.clone()),
         ..wanted("pvc-1")
     };
-    let refused = stage.disks.create(minutes(1), &new).await.unwrap_err();
+    let refused = stage
+        .disks
+        .provisioner
+        .create(minutes(1), &new)
+        .await
+        .unwrap_err();
     assert!(matches!(refused, Error::OutOfRange { .. }), "{refused:?}");
     assert!(
         text(&refused).contains(&format!("snapshot {snapshot} needs 50 GiB")),
@@ -59,7 +84,8 @@ async fn a_snapshot_that_is_not_ready_is_told_and_no_disk_is_bought() {
     let source = stage.disk("source").await;
     let begun = stage
         .disks
-        .create_snapshot(seconds(5), &new_snapshot("snap", &source))
+        .snapshotter
+        .create(seconds(5), &new_snapshot("snap", &source))
         .await;
     assert_eq!(begun.unwrap_err().meaning(), Meaning::Deadline);
     let id = stage.cloud.state()["snapshots"][0]["id"]
@@ -70,7 +96,12 @@ async fn a_snapshot_that_is_not_ready_is_told_and_no_disk_is_bought() {
         snapshot: Some(id.parse().unwrap()),
         ..wanted("pvc-1")
     };
-    let refused = stage.disks.create(minutes(1), &new).await.unwrap_err();
+    let refused = stage
+        .disks
+        .provisioner
+        .create(minutes(1), &new)
+        .await
+        .unwrap_err();
     assert_eq!(refused.meaning(), Meaning::Precondition);
     assert!(text(&refused).contains(&id), "{refused}");
     assert_eq!(stage.only_disk(), source);
@@ -87,7 +118,7 @@ async fn a_snapshot_of_a_moment_ago_is_found_however_old_the_reads() {
             snapshot: Some(snapshot),
             ..wanted("pvc-1")
         };
-        let made = stage.disks.create(minutes(1), &new).await;
+        let made = stage.disks.provisioner.create(minutes(1), &new).await;
         made.unwrap_or_else(|error| panic!("{seed}: {}", text(&error)));
     }
 }
@@ -103,7 +134,7 @@ async fn a_snapshot_that_was_told_to_be_ready_is_restored_however_old_the_reads(
             snapshot: Some(snapshot),
             ..wanted("pvc-1")
         };
-        let made = stage.disks.create(minutes(1), &new).await;
+        let made = stage.disks.provisioner.create(minutes(1), &new).await;
         made.unwrap_or_else(|error| panic!("{seed}: {}", text(&error)));
     }
 }
@@ -115,7 +146,12 @@ async fn an_unknown_snapshot_is_not_found_by_name() {
         snapshot: Some("s-none".parse().unwrap()),
         ..wanted("pvc-1")
     };
-    let refused = stage.disks.create(minutes(1), &new).await.unwrap_err();
+    let refused = stage
+        .disks
+        .provisioner
+        .create(minutes(1), &new)
+        .await
+        .unwrap_err();
     assert_eq!(refused.meaning(), Meaning::NotFound);
     assert!(text(&refused).contains("s-none"), "{refused}");
     assert_eq!(stage.calls("CreateDisk"), 0);
@@ -131,13 +167,24 @@ async fn a_disk_whose_snapshot_went_while_its_answer_was_lost_is_still_found() {
         ..wanted("pvc-1")
     };
     stage.fault("CreateDisk", &json!("reset-after"));
-    stage.disks.create(minutes(1), &new).await.unwrap_err();
     stage
         .disks
-        .delete_snapshot(minutes(1), &snapshot)
+        .provisioner
+        .create(minutes(1), &new)
+        .await
+        .unwrap_err();
+    stage
+        .disks
+        .snapshotter
+        .delete(minutes(1), &snapshot)
         .await
         .unwrap();
-    let disk = stage.restarted().create(minutes(1), &new).await.unwrap();
+    let disk = stage
+        .restarted()
+        .provisioner
+        .create(minutes(1), &new)
+        .await
+        .unwrap();
     assert_eq!(disk.source_snapshot, Some(snapshot));
     assert_eq!(stage.rows().len(), 2);
 }
@@ -148,7 +195,12 @@ async fn a_snapshot_is_restored_into_another_zone_category_and_size() {
         let stage = Stage::new(&[stale]);
         let source = stage.disk("source").await;
         let snapshot = stage.snapshot("snap", &source).await;
-        stage.disks.delete(minutes(1), &source).await.unwrap();
+        stage
+            .disks
+            .provisioner
+            .delete(minutes(1), &source)
+            .await
+            .unwrap();
         let new = NewDisk {
             snapshot: Some(snapshot.clone()),
             places: vec![zone("b").into()],
@@ -156,7 +208,12 @@ async fn a_snapshot_is_restored_into_another_zone_category_and_size() {
             size: gib(50),
             ..wanted("pvc-1")
         };
-        let disk = stage.disks.create(minutes(1), &new).await.unwrap();
+        let disk = stage
+            .disks
+            .provisioner
+            .create(minutes(1), &new)
+            .await
+            .unwrap();
         assert_eq!((disk.zone, disk.size.0), (Some(zone("b")), 50));
         assert_eq!(disk.category, Category::CloudSsd);
         assert_eq!(disk.source_snapshot, Some(snapshot));
@@ -170,15 +227,30 @@ async fn a_disk_from_an_encrypted_snapshot_is_encrypted_unasked() {
         encrypted: true,
         ..wanted("source")
     };
-    let source = stage.disks.create(minutes(1), &secret).await.unwrap();
+    let source = stage
+        .disks
+        .provisioner
+        .create(minutes(1), &secret)
+        .await
+        .unwrap();
     let snapshot = stage.snapshot("snap", &source.id).await;
     let new = NewDisk {
         snapshot: Some(snapshot),
         ..wanted("pvc-1")
     };
-    let disk = stage.disks.create(minutes(1), &new).await.unwrap();
+    let disk = stage
+        .disks
+        .provisioner
+        .create(minutes(1), &new)
+        .await
+        .unwrap();
     assert!(disk.encrypted);
-    let again = stage.restarted().create(minutes(1), &new).await.unwrap();
+    let again = stage
+        .restarted()
+        .provisioner
+        .create(minutes(1), &new)
+        .await
+        .unwrap();
     assert_eq!(again.id, disk.id);
 }
 
@@ -192,7 +264,12 @@ async fn a_snapshot_in_the_archive_is_told_with_the_clouds_word() {
         snapshot: Some(snapshot),
         ..wanted("pvc-1")
     };
-    let refused = stage.disks.create(minutes(1), &new).await.unwrap_err();
+    let refused = stage
+        .disks
+        .provisioner
+        .create(minutes(1), &new)
+        .await
+        .unwrap_err();
     assert!(
         text(&refused).contains("InvalidSnapshotId.NotReady"),
         "{}",

@@ -16,8 +16,18 @@ async fn what_is_attached_is_refused_naming_its_holders_and_is_still_there() {
     for stale in ["--stale=0s", "--stale=2s"] {
         let stage = Stage::new(&[stale]);
         let disk = stage.disk("pvc-1").await;
-        stage.disks.attach(minutes(1), &disk, &one()).await.unwrap();
-        let refused = stage.disks.delete(minutes(1), &disk).await.unwrap_err();
+        stage
+            .disks
+            .attacher
+            .attach(minutes(1), &disk, &one())
+            .await
+            .unwrap();
+        let refused = stage
+            .disks
+            .provisioner
+            .delete(minutes(1), &disk)
+            .await
+            .unwrap_err();
         assert!(
             matches!(refused, Error::StillAttached { .. }),
             "{refused:?}"
@@ -50,7 +60,12 @@ async fn what_is_just_being_attached_is_refused_and_is_still_there() {
             .attach_disk(minutes(1), &attach)
             .await
             .unwrap();
-        let refused = stage.disks.delete(minutes(1), &disk).await.unwrap_err();
+        let refused = stage
+            .disks
+            .provisioner
+            .delete(minutes(1), &disk)
+            .await
+            .unwrap_err();
         assert!(
             matches!(refused, Error::StillAttached { .. }),
             "{refused:?}"
@@ -70,9 +85,19 @@ async fn a_read_of_before_it_was_detached_does_not_keep_it() {
             &seed,
         ]);
         let disk = stage.disk("pvc-1").await;
-        stage.disks.attach(minutes(1), &disk, &one()).await.unwrap();
-        stage.disks.detach(minutes(1), &disk, &one()).await.unwrap();
-        let deleted = stage.disks.delete(minutes(1), &disk).await;
+        stage
+            .disks
+            .attacher
+            .attach(minutes(1), &disk, &one())
+            .await
+            .unwrap();
+        stage
+            .disks
+            .attacher
+            .detach(minutes(1), &disk, &one())
+            .await
+            .unwrap();
+        let deleted = stage.disks.provisioner.delete(minutes(1), &disk).await;
         deleted.unwrap_or_else(|error| panic!("{seed}: {}", text(&error)));
     }
 }
@@ -83,12 +108,18 @@ async fn what_carries_no_tag_or_another_clusters_is_refused_and_is_still_there()
     let untagged = stage.foreign(Tags::new()).await;
     let theirs = stage
         .neighbour()
+        .provisioner
         .create(minutes(1), &wanted("pvc-1"))
         .await
         .unwrap()
         .id;
     for (disk, owner) in [(untagged, "missing"), (theirs, "neighbour")] {
-        let refused = stage.disks.delete(minutes(1), &disk).await.unwrap_err();
+        let refused = stage
+            .disks
+            .provisioner
+            .delete(minutes(1), &disk)
+            .await
+            .unwrap_err();
         assert_eq!(refused.meaning(), Meaning::Precondition, "{refused:?}");
         for part in [disk.as_str(), owner, tag::CLUSTER, "cluster test"] {
             assert!(text(&refused).contains(part), "{refused}");
@@ -104,12 +135,18 @@ async fn what_is_not_there_is_success_however_the_cloud_says_it() {
         let stage = Stage::new(flags);
         stage
             .disks
+            .provisioner
             .delete(minutes(1), &"d-none".parse().unwrap())
             .await
             .unwrap();
         let disk = stage.disk("pvc-1").await;
         for _ in 0..2 {
-            stage.disks.delete(minutes(1), &disk).await.unwrap();
+            stage
+                .disks
+                .provisioner
+                .delete(minutes(1), &disk)
+                .await
+                .unwrap();
         }
         assert!(stage.rows().is_empty());
     }
@@ -126,7 +163,12 @@ async fn somebody_elses_delete_in_between_is_success() {
         .delete_disk(minutes(1), &disk)
         .await
         .unwrap();
-    stage.disks.delete(minutes(1), &disk).await.unwrap();
+    stage
+        .disks
+        .provisioner
+        .delete(minutes(1), &disk)
+        .await
+        .unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -135,7 +177,12 @@ async fn a_new_disk_that_reads_do_not_show_yet_is_deleted_all_the_same() {
         let stage = Stage::new(flags);
         let ours = Tags::from([(tag::CLUSTER.to_owned(), "test".to_owned())]);
         let disk = stage.foreign(ours).await;
-        stage.disks.delete(minutes(1), &disk).await.unwrap();
+        stage
+            .disks
+            .provisioner
+            .delete(minutes(1), &disk)
+            .await
+            .unwrap();
         assert!(stage.rows().is_empty());
     }
 }
@@ -151,7 +198,12 @@ async fn a_disk_that_is_still_made_or_still_filled_is_waited_for() {
             snapshot: Some(snapshot),
             ..wanted("pvc-1")
         };
-        stage.disks.create(seconds(1), &new).await.unwrap_err();
+        stage
+            .disks
+            .provisioner
+            .create(seconds(1), &new)
+            .await
+            .unwrap_err();
         let disk = stage
             .rows()
             .into_iter()
@@ -159,7 +211,12 @@ async fn a_disk_that_is_still_made_or_still_filled_is_waited_for() {
             .unwrap();
         let disk = disk["id"].as_str().unwrap().parse().unwrap();
         let begun = Instant::now();
-        stage.disks.delete(minutes(1), &disk).await.unwrap();
+        stage
+            .disks
+            .provisioner
+            .delete(minutes(1), &disk)
+            .await
+            .unwrap();
         assert!(
             begun.elapsed() >= Duration::from_secs(20),
             "{:?}",
@@ -184,8 +241,19 @@ async fn a_disk_that_is_filled_beyond_the_deadline_is_told_with_the_code() {
         snapshot: Some(snapshot),
         ..wanted("pvc-1")
     };
-    let disk = stage.disks.create(minutes(1), &new).await.unwrap().id;
-    let late = stage.disks.delete(seconds(30), &disk).await.unwrap_err();
+    let disk = stage
+        .disks
+        .provisioner
+        .create(minutes(1), &new)
+        .await
+        .unwrap()
+        .id;
+    let late = stage
+        .disks
+        .provisioner
+        .delete(seconds(30), &disk)
+        .await
+        .unwrap_err();
     for part in [
         disk.as_str(),
         "IncorrectDiskStatus.Initializing",
@@ -202,9 +270,19 @@ async fn a_lost_answer_is_unclear_and_the_repeat_finds_it_gone() {
         let stage = Stage::new(&["--missing-is-error", "--stale=2s"]);
         let disk = stage.disk("pvc-1").await;
         stage.fault("DeleteDisk", &json!(loss));
-        let lost = stage.disks.delete(minutes(1), &disk).await.unwrap_err();
+        let lost = stage
+            .disks
+            .provisioner
+            .delete(minutes(1), &disk)
+            .await
+            .unwrap_err();
         assert_eq!(lost.meaning(), Meaning::Unclear);
-        stage.disks.delete(minutes(1), &disk).await.unwrap();
+        stage
+            .disks
+            .provisioner
+            .delete(minutes(1), &disk)
+            .await
+            .unwrap();
         assert!(stage.rows().is_empty(), "{loss}");
     }
 }
@@ -216,7 +294,8 @@ async fn a_deletion_that_must_wait_for_long_is_tried_seldom() {
     let snapshot = crate::kit::new_snapshot("snap", &disk);
     let cutting = stage
         .disks
-        .create_snapshot(crate::kit::seconds(1), &snapshot);
+        .snapshotter
+        .create(crate::kit::seconds(1), &snapshot);
     cutting.await.unwrap_err();
     let other = stage.disk("pvc-2").await;
     // Also while others look at orders of theirs more often.
@@ -224,17 +303,19 @@ async fn a_deletion_that_must_wait_for_long_is_tried_seldom() {
         for _ in 0..15 {
             stage
                 .disks
+                .attacher
                 .attach(minutes(1), &other, &one())
                 .await
                 .unwrap();
             stage
                 .disks
+                .attacher
                 .detach(minutes(1), &other, &one())
                 .await
                 .unwrap();
         }
     };
-    let (deleted, ()) = tokio::join!(stage.disks.delete(minutes(5), &disk), busy);
+    let (deleted, ()) = tokio::join!(stage.disks.provisioner.delete(minutes(5), &disk), busy);
     deleted.unwrap();
     assert!(stage.row(&disk).is_null());
     let tries = stage.calls("DeleteDisk");

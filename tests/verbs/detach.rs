@@ -13,7 +13,12 @@ use crate::kit::{LATE, Stage, minutes, one, seconds, text, two};
 
 async fn attached(stage: &Stage, name: &str) -> DiskId {
     let disk = stage.disk(name).await;
-    stage.disks.attach(minutes(5), &disk, &one()).await.unwrap();
+    stage
+        .disks
+        .attacher
+        .attach(minutes(5), &disk, &one())
+        .await
+        .unwrap();
     disk
 }
 
@@ -23,7 +28,12 @@ async fn the_answer_comes_when_the_disk_is_off_and_costs_few_looks() {
     let disk = attached(&stage, "pvc-1").await;
     stage.cloud.clear_calls();
     let begun = Instant::now();
-    stage.disks.detach(minutes(1), &disk, &one()).await.unwrap();
+    stage
+        .disks
+        .attacher
+        .detach(minutes(1), &disk, &one())
+        .await
+        .unwrap();
     assert_eq!(begun.elapsed(), Duration::from_secs(3) + LATE);
     assert!(stage.holders(&disk).is_empty());
     assert_eq!(stage.cloud.calls()[0].action, "DetachDisk");
@@ -39,23 +49,50 @@ async fn a_second_detach_a_free_disk_a_gone_disk_and_a_gone_node_are_success() {
         let stage = Stage::new(&["--detach-delay=1s"]);
         stage.configure(&json!({"rules": {"alternatives": alternatives}}));
         let disk = attached(&stage, "pvc-1").await;
-        stage.disks.detach(minutes(1), &disk, &one()).await.unwrap();
-        stage.disks.detach(minutes(1), &disk, &one()).await.unwrap();
         stage
             .disks
+            .attacher
+            .detach(minutes(1), &disk, &one())
+            .await
+            .unwrap();
+        stage
+            .disks
+            .attacher
+            .detach(minutes(1), &disk, &one())
+            .await
+            .unwrap();
+        stage
+            .disks
+            .attacher
             .detach_everywhere(minutes(1), &disk)
             .await
             .unwrap();
-        stage.disks.delete(minutes(1), &disk).await.unwrap();
-        stage.disks.detach(minutes(1), &disk, &one()).await.unwrap();
         stage
             .disks
+            .provisioner
+            .delete(minutes(1), &disk)
+            .await
+            .unwrap();
+        stage
+            .disks
+            .attacher
+            .detach(minutes(1), &disk, &one())
+            .await
+            .unwrap();
+        stage
+            .disks
+            .attacher
             .detach_everywhere(minutes(1), &disk)
             .await
             .unwrap();
         let disk = attached(&stage, "pvc-2").await;
         assert!(stage.cloud.remove_instance(&one()));
-        stage.disks.detach(minutes(1), &disk, &one()).await.unwrap();
+        stage
+            .disks
+            .attacher
+            .detach(minutes(1), &disk, &one())
+            .await
+            .unwrap();
         assert!(stage.holders(&disk).is_empty());
     }
 }
@@ -66,7 +103,12 @@ async fn what_another_node_holds_is_success_and_left_alone() {
         let stage = Stage::new(&[]);
         stage.configure(&json!({"rules": {"alternatives": alternatives}}));
         let disk = attached(&stage, "pvc-1").await;
-        stage.disks.detach(minutes(1), &disk, &two()).await.unwrap();
+        stage
+            .disks
+            .attacher
+            .detach(minutes(1), &disk, &two())
+            .await
+            .unwrap();
         assert_eq!(
             stage.holders(&disk),
             [("i-one".to_owned(), "Attached".to_owned())]
@@ -80,6 +122,7 @@ async fn no_node_means_whichever_holds_it() {
     let disk = attached(&stage, "pvc-1").await;
     stage
         .disks
+        .attacher
         .detach_everywhere(minutes(1), &disk)
         .await
         .unwrap();
@@ -102,7 +145,11 @@ async fn no_node_means_also_the_one_that_the_disk_is_on_its_way_to() {
         };
         let ecs = stage.cloud.ecs();
         ecs.attach_disk(minutes(1), &attach).await.unwrap();
-        let off = stage.disks.detach_everywhere(minutes(1), &disk).await;
+        let off = stage
+            .disks
+            .attacher
+            .detach_everywhere(minutes(1), &disk)
+            .await;
         off.unwrap_or_else(|error| panic!("{flags:?}: {}", text(&error)));
         assert!(stage.holders(&disk).is_empty(), "{flags:?}");
         tokio::time::sleep(Duration::from_secs(20)).await;
@@ -121,6 +168,7 @@ async fn a_detach_that_never_ends_is_told_at_the_deadline_and_the_repeat_finds_i
             let begun = Instant::now();
             let late = stage
                 .disks
+                .attacher
                 .detach(seconds(20), &disk, &one())
                 .await
                 .unwrap_err();
@@ -137,6 +185,7 @@ async fn a_detach_that_never_ends_is_told_at_the_deadline_and_the_repeat_finds_i
         stage.cloud.release(&disk);
         stage
             .restarted()
+            .attacher
             .detach(minutes(1), &disk, &one())
             .await
             .unwrap();
@@ -157,7 +206,7 @@ async fn a_lost_answer_is_looked_after_and_ends_detached() {
             let stage = Stage::new(&["--detach-delay=3s", stale]);
             let disk = attached(&stage, "pvc-1").await;
             stage.fault("DetachDisk", &json!(loss));
-            let off = stage.disks.detach(minutes(1), &disk, &one()).await;
+            let off = stage.disks.attacher.detach(minutes(1), &disk, &one()).await;
             off.unwrap_or_else(|error| panic!("{loss} {stale}: {}", text(&error)));
             assert!(stage.holders(&disk).is_empty(), "{loss} {stale}");
         }
@@ -191,7 +240,7 @@ async fn success_is_never_told_of_a_disk_that_is_still_attached_however_old_the_
             .detach_disk(minutes(1), &foreign)
             .await
             .unwrap();
-        let off = stage.disks.detach(minutes(1), &disk, &one()).await;
+        let off = stage.disks.attacher.detach(minutes(1), &disk, &one()).await;
         off.unwrap_or_else(|error| panic!("{seed}: {}", text(&error)));
         let holders = stage.holders(&disk);
         assert!(
@@ -216,7 +265,12 @@ async fn a_disk_on_its_way_to_the_node_is_taken_off_when_it_has_arrived() {
         .attach_disk(minutes(1), &attach)
         .await
         .unwrap();
-    stage.disks.detach(minutes(1), &disk, &one()).await.unwrap();
+    stage
+        .disks
+        .attacher
+        .detach(minutes(1), &disk, &one())
+        .await
+        .unwrap();
     assert!(stage.holders(&disk).is_empty());
 }
 
@@ -226,12 +280,18 @@ async fn a_node_that_stops_is_waited_for_and_one_that_hangs_is_told_with_the_cod
     let disk = attached(&stage, "pvc-1").await;
     stage.configure(&json!({"delays": {"power": "5s"}}));
     stage.cloud.switch_instance(&one(), false);
-    stage.disks.detach(minutes(1), &disk, &one()).await.unwrap();
+    stage
+        .disks
+        .attacher
+        .detach(minutes(1), &disk, &one())
+        .await
+        .unwrap();
     let disk = attached(&stage, "pvc-2").await;
     stage.configure(&json!({"delays": {"power": "1h"}}));
     stage.cloud.switch_instance(&one(), false);
     let late = stage
         .disks
+        .attacher
         .detach(seconds(20), &disk, &one())
         .await
         .unwrap_err();
@@ -253,7 +313,12 @@ async fn a_read_of_before_the_disk_was_made_does_not_say_that_it_is_off() {
         let stage = Stage::settled(&[quick[0], quick[1], "--detach-delay=5s", &seed]).await;
         stage.configure(&json!({"stale": {"lag": "0s..2s", "jumping": true, "percent": 30}}));
         let disk = attached(&stage, "pvc-1").await;
-        stage.disks.detach(minutes(1), &disk, &one()).await.unwrap();
+        stage
+            .disks
+            .attacher
+            .detach(minutes(1), &disk, &one())
+            .await
+            .unwrap();
         assert_eq!(stage.holders(&disk), [], "{seed}");
     }
 }

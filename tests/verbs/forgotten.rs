@@ -23,7 +23,11 @@ async fn a_name_that_comes_back_after_a_day_has_its_disk() {
     let stage = stage().await;
     let disk = stage.disk("pvc-1").await;
     hours(25).await;
-    let again = stage.disks.create(minutes(1), &wanted("pvc-1")).await;
+    let again = stage
+        .disks
+        .provisioner
+        .create(minutes(1), &wanted("pvc-1"))
+        .await;
     assert_eq!((again.unwrap().id, stage.only_disk()), (disk.clone(), disk));
 }
 
@@ -31,10 +35,18 @@ async fn a_name_that_comes_back_after_a_day_has_its_disk() {
 async fn a_disk_whose_answer_was_lost_a_day_before_a_restart_is_found() {
     let stage = stage().await;
     stage.fault("CreateDisk", &json!("reset-after"));
-    let lost = stage.disks.create(seconds(9), &wanted("pvc-1")).await;
+    let lost = stage
+        .disks
+        .provisioner
+        .create(seconds(9), &wanted("pvc-1"))
+        .await;
     assert_eq!(lost.unwrap_err().meaning(), Meaning::Unclear);
     hours(25).await;
-    let found = stage.restarted().create(minutes(1), &wanted("pvc-1")).await;
+    let found = stage
+        .restarted()
+        .provisioner
+        .create(minutes(1), &wanted("pvc-1"))
+        .await;
     assert_eq!(found.unwrap().id, stage.only_disk());
 }
 
@@ -47,7 +59,11 @@ async fn where_descriptions_are_denied_for_more_than_a_day_one_disk_is_bought_at
         let denied = json!({"code": {"status": 403, "code": "Forbidden.RAM"}});
         stage.faults("DescribeDisks", 1_000_000, &denied);
         for _ in 0..30 {
-            let refused = stage.disks.create(seconds(9), &wanted("pvc-1")).await;
+            let refused = stage
+                .disks
+                .provisioner
+                .create(seconds(9), &wanted("pvc-1"))
+                .await;
             assert_eq!(refused.unwrap_err().meaning(), Meaning::Denied);
             hours(1).await;
         }
@@ -64,6 +80,6 @@ async fn a_snapshot_is_taken_once_also_when_its_name_comes_back_after_a_day() {
     assert_eq!(stage.snapshot("snap", &disk).await, first);
     hours(25).await;
     let new = new_snapshot("snap", &disk);
-    let again = stage.restarted().create_snapshot(minutes(1), &new).await;
+    let again = stage.restarted().snapshotter.create(minutes(1), &new).await;
     assert_eq!(again.unwrap().id, first);
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use diskplugin::cloud::{DescribeSnapshotGroups, Ecs};
-use diskplugin::disk::{Disks, Error, Group, Meaning, NewDisk, NewGroup};
+use diskplugin::disk::{DiskServices, Error, Group, Meaning, NewDisk, NewGroup};
 use diskplugin::model::{Category, DiskId, SnapshotGroupId, SnapshotId, Tags};
 
 use crate::kit::{Stage, gib, minutes, seconds, text, wanted, zone};
@@ -37,8 +37,8 @@ pub(crate) async fn two_disks(stage: &Stage) -> (DiskId, DiskId) {
     (stage.disk("pvc-1").await, stage.disk("pvc-2").await)
 }
 
-pub(crate) async fn group(disks: &Arc<Disks>, new: &NewGroup) -> Group {
-    let made = disks.create_group(minutes(2), new).await;
+pub(crate) async fn group(disks: &Arc<DiskServices>, new: &NewGroup) -> Group {
+    let made = disks.snapshotter.create_group(minutes(2), new).await;
     made.unwrap_or_else(|error| panic!("{}", text(&error)))
 }
 
@@ -69,17 +69,24 @@ async fn the_answer_comes_when_all_are_cut_at_one_instant_and_every_answer_names
         // In the list, by itself and in the group alike.
         let listed = stage
             .disks
+            .inventory
             .list_snapshots(minutes(1), None, None, (None, None));
         let listed = listed.await.unwrap().items;
         assert_eq!(listed.len(), 2);
         for row in &listed {
             assert_eq!(row.group, Some(made.id.clone()));
             assert_eq!(row.tags["team"], "blue");
-            let alone = stage.disks.snapshot(minutes(1), &row.id).await.unwrap();
+            let alone = stage
+                .disks
+                .snapshotter
+                .get(minutes(1), &row.id)
+                .await
+                .unwrap();
             assert_eq!(alone.group, Some(made.id.clone()));
         }
         let seen = stage
             .disks
+            .snapshotter
             .group(minutes(1), &made.id, &ids(&made))
             .await
             .unwrap();
@@ -103,7 +110,11 @@ async fn the_same_name_is_the_same_group_and_other_volumes_are_refused_with_what
         assert_eq!(group(&stage.restarted(), &new).await.id, first.id);
         for disks in [Arc::clone(&stage.disks), stage.restarted()] {
             let other = new_group("group", &[&one, &three]);
-            let refused = disks.create_group(minutes(1), &other).await.unwrap_err();
+            let refused = disks
+                .snapshotter
+                .create_group(minutes(1), &other)
+                .await
+                .unwrap_err();
             assert!(
                 matches!(refused, Error::Exists { .. }),
                 "{}",
@@ -140,7 +151,7 @@ async fn a_lost_answer_at_any_call_ends_with_one_group_after_a_restart() {
             let new = new_group("group", &[&one, &two]);
             stage.fault(action, &json!(loss));
             // Some of these do not even reach the caller.
-            let _ = stage.disks.create_group(minutes(1), &new).await;
+            let _ = stage.disks.snapshotter.create_group(minutes(1), &new).await;
             let made = group(&stage.restarted(), &new).await;
             assert_eq!(
                 (groups(&stage).len(), snapshots(&stage).len()),
@@ -164,6 +175,7 @@ async fn a_group_in_the_making_is_told_and_can_be_deleted() {
     let new = new_group("group", &[&one, &two]);
     let late = stage
         .disks
+        .snapshotter
         .create_group(seconds(5), &new)
         .await
         .unwrap_err();
@@ -171,12 +183,14 @@ async fn a_group_in_the_making_is_told_and_can_be_deleted() {
     let id: SnapshotGroupId = groups(&stage)[0]["id"].as_str().unwrap().parse().unwrap();
     let early = stage
         .disks
+        .snapshotter
         .group(minutes(1), &id, &BTreeSet::new())
         .await
         .unwrap_err();
     assert_eq!(early.meaning(), Meaning::Busy, "{}", text(&early));
     stage
         .disks
+        .snapshotter
         .delete_group(minutes(1), &id, &BTreeSet::new())
         .await
         .unwrap();
@@ -192,6 +206,7 @@ async fn a_group_that_fails_is_told_goes_and_is_taken_anew() {
         stage.fault("CreateSnapshotGroup", &json!("fails-later"));
         let failed = stage
             .disks
+            .snapshotter
             .create_group(minutes(1), &new)
             .await
             .unwrap_err();
@@ -215,6 +230,7 @@ async fn a_failed_group_that_nobody_retried_can_be_deleted() {
     let new = new_group("group", &[&one, &two]);
     stage
         .disks
+        .snapshotter
         .create_group(seconds(5), &new)
         .await
         .unwrap_err();
@@ -222,12 +238,14 @@ async fn a_failed_group_that_nobody_retried_can_be_deleted() {
     let id: SnapshotGroupId = groups(&stage)[0]["id"].as_str().unwrap().parse().unwrap();
     let failed = stage
         .disks
+        .snapshotter
         .group(minutes(1), &id, &BTreeSet::new())
         .await
         .unwrap_err();
     assert_eq!(failed.meaning(), Meaning::Failed);
     stage
         .disks
+        .snapshotter
         .delete_group(minutes(1), &id, &BTreeSet::new())
         .await
         .unwrap();
@@ -244,7 +262,13 @@ async fn disks_that_cannot_be_cut_together_say_why() {
             size: gib(size),
             ..wanted(name)
         };
-        stage.disks.create(minutes(1), &new).await.unwrap().id
+        stage
+            .disks
+            .provisioner
+            .create(minutes(1), &new)
+            .await
+            .unwrap()
+            .id
     };
     let near = make("near", "a", Category::CloudEssd, 20).await;
     let far = make("far", "b", Category::CloudEssd, 20).await;
@@ -259,6 +283,7 @@ async fn disks_that_cannot_be_cut_together_say_why() {
         for _ in 0..2 {
             let refused = stage
                 .disks
+                .snapshotter
                 .create_group(minutes(1), &new)
                 .await
                 .unwrap_err();
@@ -279,6 +304,7 @@ async fn disks_that_cannot_be_cut_together_say_why() {
     let new = new_group("many", &many.iter().collect::<Vec<_>>());
     let refused = stage
         .disks
+        .snapshotter
         .create_group(minutes(1), &new)
         .await
         .unwrap_err();
@@ -292,6 +318,7 @@ async fn disks_that_cannot_be_cut_together_say_why() {
     let new = new_group("none", &[&near, &none]);
     let refused = stage
         .disks
+        .snapshotter
         .create_group(minutes(1), &new)
         .await
         .unwrap_err();
@@ -315,6 +342,7 @@ async fn never_attached_disks_have_no_group_and_the_text_says_what_to_do() {
     let new = new_group("group", &[&one, &two]);
     let refused = stage
         .disks
+        .snapshotter
         .create_group(minutes(1), &new)
         .await
         .unwrap_err();
@@ -360,7 +388,11 @@ async fn a_group_that_was_told_stays_when_one_of_its_snapshots_fails_later() {
     let made = group(&stage.disks, &new).await;
     stage.cloud.fail_snapshot(&made.snapshots[0].id);
     for disks in [Arc::clone(&stage.disks), stage.restarted()] {
-        let failed = disks.create_group(minutes(1), &new).await.unwrap_err();
+        let failed = disks
+            .snapshotter
+            .create_group(minutes(1), &new)
+            .await
+            .unwrap_err();
         assert!(
             matches!(failed, Error::GroupFailed { .. }),
             "{}",

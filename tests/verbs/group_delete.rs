@@ -19,7 +19,8 @@ async fn a_member_goes_only_with_its_group_and_other_members_are_refused() {
     let member = &made.snapshots[0].id;
     let refused = stage
         .disks
-        .delete_snapshot(minutes(1), member)
+        .snapshotter
+        .delete(minutes(1), member)
         .await
         .unwrap_err();
     assert!(
@@ -39,11 +40,13 @@ async fn a_member_goes_only_with_its_group_and_other_members_are_refused() {
     for other in [&one_of_two, &one_more] {
         let look = stage
             .disks
+            .snapshotter
             .group(minutes(1), &made.id, other)
             .await
             .unwrap_err();
         let gone = stage
             .disks
+            .snapshotter
             .delete_group(minutes(1), &made.id, other)
             .await
             .unwrap_err();
@@ -59,6 +62,7 @@ async fn a_member_goes_only_with_its_group_and_other_members_are_refused() {
     for _ in 0..2 {
         stage
             .disks
+            .snapshotter
             .delete_group(minutes(1), &made.id, &ids(&made))
             .await
             .unwrap();
@@ -68,11 +72,13 @@ async fn a_member_goes_only_with_its_group_and_other_members_are_refused() {
     // What is left of a group that is gone is nobody's but its own.
     stage
         .disks
-        .delete_snapshot(minutes(1), member)
+        .snapshotter
+        .delete(minutes(1), member)
         .await
         .unwrap();
     let gone = stage
         .disks
+        .snapshotter
         .group(minutes(1), &made.id, &BTreeSet::new())
         .await
         .unwrap_err();
@@ -89,6 +95,7 @@ async fn a_success_of_the_cloud_that_left_members_is_a_failure_that_names_them()
     for _ in 0..2 {
         let failed = stage
             .disks
+            .snapshotter
             .delete_group(minutes(1), &made.id, &ids(&made))
             .await;
         let failed = failed.unwrap_err();
@@ -101,6 +108,7 @@ async fn a_success_of_the_cloud_that_left_members_is_a_failure_that_names_them()
     stage.configure(&json!({"holds": {"images": []}}));
     stage
         .disks
+        .snapshotter
         .delete_group(minutes(1), &made.id, &ids(&made))
         .await
         .unwrap();
@@ -114,6 +122,7 @@ async fn deleting_what_is_not_there_is_success_and_somebody_elses_group_is_refus
         let none = "ssg-none".parse().unwrap();
         stage
             .disks
+            .snapshotter
             .delete_group(minutes(1), &none, &BTreeSet::new())
             .await
             .unwrap();
@@ -121,6 +130,7 @@ async fn deleting_what_is_not_there_is_success_and_somebody_elses_group_is_refus
         let theirs = group(&stage.neighbour(), &new_group("group", &[&one, &two])).await;
         let refused = stage
             .disks
+            .snapshotter
             .delete_group(minutes(1), &theirs.id, &BTreeSet::new())
             .await;
         assert!(matches!(refused, Err(Error::NotOurs { .. })), "{refused:?}");

@@ -12,11 +12,21 @@ use crate::kit::{Stage, minutes, text, wanted};
 async fn a_disk_tells_what_its_row_and_the_cloud_say_is_wrong() {
     let stage = Stage::new(&[]);
     let disk = stage.disk("pvc-1").await;
-    let (row, ailments) = stage.disks.health(minutes(1), &disk).await.unwrap();
+    let (row, ailments) = stage
+        .disks
+        .inventory
+        .health(minutes(1), &disk)
+        .await
+        .unwrap();
     assert_eq!((row.id, ailments), (disk.clone(), vec![]));
     stage.configure(&json!({"ailing": {disk.as_str(): {
         "health": "Impaired", "event": "Stalled", "lock": "financial"}}}));
-    let (_, ailments) = stage.disks.health(minutes(1), &disk).await.unwrap();
+    let (_, ailments) = stage
+        .disks
+        .inventory
+        .health(minutes(1), &disk)
+        .await
+        .unwrap();
     let told: Vec<_> = ailments
         .iter()
         .map(|a| (a.severity, a.reason.as_str()))
@@ -30,7 +40,12 @@ async fn a_disk_tells_what_its_row_and_the_cloud_say_is_wrong() {
     );
     assert!(ailments.iter().all(|a| a.message.contains(disk.as_str())));
     let none = "d-none".parse().unwrap();
-    let missing = stage.disks.health(minutes(1), &none).await.unwrap_err();
+    let missing = stage
+        .disks
+        .inventory
+        .health(minutes(1), &none)
+        .await
+        .unwrap_err();
     assert_eq!(missing.meaning(), Meaning::NotFound);
 }
 
@@ -45,7 +60,7 @@ async fn looks_at_the_health_of_many_disks_are_one_call() {
     let mut looks = tokio::task::JoinSet::new();
     for id in ids {
         let disks = std::sync::Arc::clone(&stage.disks);
-        looks.spawn(async move { disks.health(minutes(1), &id).await.is_ok() });
+        looks.spawn(async move { disks.inventory.health(minutes(1), &id).await.is_ok() });
     }
     assert!(looks.join_all().await.into_iter().all(|ok| ok));
     let calls = ["DescribeDisks", "DescribeDisksFullStatus"].map(|action| stage.calls(action));
@@ -59,19 +74,28 @@ async fn only_what_is_ill_is_listed_page_by_page_a_hundred_disks_a_call() {
     for n in 0..120 {
         ids.push(stage.disk(&format!("pvc-{n}")).await);
     }
-    let theirs = stage.neighbour().create(minutes(1), &wanted("pvc-1")).await;
+    let theirs = stage
+        .neighbour()
+        .provisioner
+        .create(minutes(1), &wanted("pvc-1"))
+        .await;
     let ill = [&ids[3], &ids[70], &ids[110], &theirs.unwrap().id];
     let ailing: serde_json::Map<_, _> = ill
         .iter()
         .map(|id| (id.to_string(), json!({"health": "Warning"})))
         .collect();
     stage.configure(&json!({ "ailing": ailing }));
-    let page = stage.disks.list_ill(minutes(1), None, Some(2)).await;
+    let page = stage
+        .disks
+        .inventory
+        .list_ill(minutes(1), None, Some(2))
+        .await;
     let page = page.unwrap();
     let mut found: Vec<_> = page.items.iter().map(|ill| ill.disk.clone()).collect();
     assert_eq!(found.len(), 2);
     let page = stage
         .disks
+        .inventory
         .list_ill(minutes(1), page.next.as_ref(), None)
         .await;
     let page = page.unwrap();
@@ -91,15 +115,31 @@ async fn a_row_that_makes_no_sense_hides_no_other_and_is_never_taken_for_gone() 
     stage.configure(&json!({"ailing": {bad.as_str(): {"unreadable": true}}}));
     // Lists know for a while how it was when it was made.
     tokio::time::sleep(Duration::from_secs(4)).await;
-    let listed = stage.disks.list(minutes(1), None, None).await.unwrap();
+    let listed = stage
+        .disks
+        .inventory
+        .list(minutes(1), None, None)
+        .await
+        .unwrap();
     let ids: Vec<_> = listed.items.into_iter().map(|row| row.id).collect();
     assert_eq!(ids, std::slice::from_ref(&good));
-    assert!(stage.disks.disk(minutes(1), &good).await.is_ok());
+    assert!(stage.disks.inventory.disk(minutes(1), &good).await.is_ok());
     for error in [
-        stage.disks.disk(minutes(1), &bad).await.unwrap_err(),
-        stage.disks.delete(minutes(1), &bad).await.unwrap_err(),
+        stage
+            .disks
+            .inventory
+            .disk(minutes(1), &bad)
+            .await
+            .unwrap_err(),
+        stage
+            .disks
+            .provisioner
+            .delete(minutes(1), &bad)
+            .await
+            .unwrap_err(),
         stage
             .restarted()
+            .provisioner
             .create(minutes(1), &wanted("pvc-2"))
             .await
             .unwrap_err(),
@@ -111,5 +151,10 @@ async fn a_row_that_makes_no_sense_hides_no_other_and_is_never_taken_for_gone() 
     }
     assert_eq!(stage.rows().len(), 2);
     stage.configure(&json!({"ailing": {bad.as_str(): null}}));
-    stage.disks.delete(minutes(1), &bad).await.unwrap();
+    stage
+        .disks
+        .provisioner
+        .delete(minutes(1), &bad)
+        .await
+        .unwrap();
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use diskplugin::base::{Deadline, Tasks, TokioClock};
 use diskplugin::cloud::Ecs;
 use diskplugin::cloud::poll::Pace;
-use diskplugin::disk::{Disks, NewDisk, NewSnapshot, Purpose};
+use diskplugin::disk::{DiskServices, NewDisk, NewSnapshot, Purpose};
 use diskplugin::model::{
     Bytes, Category, ClientToken, DiskId, Gib, InstanceId, SizeRange, SnapshotId, Tags, ZoneId,
 };
@@ -26,7 +26,7 @@ pub(crate) const LATE: Duration = Duration::from_millis(125);
 #[derive(Debug)]
 pub(crate) struct Stage {
     pub(crate) cloud: Cloud,
-    pub(crate) disks: Arc<Disks>,
+    pub(crate) disks: Arc<DiskServices>,
 }
 
 impl Stage {
@@ -78,12 +78,12 @@ impl Stage {
     }
 
     /// The same cloud after the driver was killed and started again.
-    pub(crate) fn restarted(&self) -> Arc<Disks> {
+    pub(crate) fn restarted(&self) -> Arc<DiskServices> {
         process(Arc::new(self.cloud.ecs()), "test")
     }
 
     /// Another cluster's driver on the same cloud.
-    pub(crate) fn neighbour(&self) -> Arc<Disks> {
+    pub(crate) fn neighbour(&self) -> Arc<DiskServices> {
         process(Arc::new(self.cloud.ecs()), "neighbour")
     }
 
@@ -143,6 +143,7 @@ impl Stage {
     /// A disk that is ready, created through the verbs.
     pub(crate) async fn disk(&self, name: &str) -> DiskId {
         self.disks
+            .provisioner
             .create(minutes(5), &wanted(name))
             .await
             .unwrap()
@@ -209,7 +210,8 @@ impl Stage {
     pub(crate) async fn snapshot(&self, name: &str, source: &DiskId) -> SnapshotId {
         let made = self
             .disks
-            .create_snapshot(minutes(5), &new_snapshot(name, source))
+            .snapshotter
+            .create(minutes(5), &new_snapshot(name, source))
             .await;
         made.unwrap().id
     }
@@ -226,9 +228,14 @@ fn cloud_of(nodes: &str, flags: &[&str]) -> Cloud {
     Cloud::in_memory(&options.unwrap(), Arc::new(clock))
 }
 
-fn process(ecs: Arc<dyn Ecs>, cluster: &str) -> Arc<Disks> {
+fn process(ecs: Arc<dyn Ecs>, cluster: &str) -> Arc<DiskServices> {
     let cluster = cluster.parse().unwrap();
-    Arc::new(Disks::new(ecs, cluster, &Tasks::default(), Pace::default()))
+    Arc::new(DiskServices::new(
+        ecs,
+        cluster,
+        &Tasks::default(),
+        Pace::default(),
+    ))
 }
 
 pub(crate) fn minutes(minutes: u64) -> Deadline {

@@ -44,6 +44,7 @@ async fn many(stage: &Stage, count: usize, apart: Duration) -> Vec<String> {
 async fn page(stage: &Stage, after: Option<&Cursor>, most: usize) -> (Vec<String>, Option<Cursor>) {
     let listed = stage
         .disks
+        .inventory
         .list(minutes(1), after, Some(most))
         .await
         .unwrap();
@@ -67,12 +68,18 @@ async fn twelve_hundred_disks_are_listed_whole_through_the_clouds_pages() {
     let made = many(&stage, 1200, Duration::ZERO).await;
     stage
         .neighbour()
+        .provisioner
         .create(minutes(1), &wanted("pvc-1"))
         .await
         .unwrap();
     stage.foreign(Tags::new()).await;
     stage.cloud.clear_calls();
-    let listed = stage.disks.list(minutes(1), None, None).await.unwrap();
+    let listed = stage
+        .disks
+        .inventory
+        .list(minutes(1), None, None)
+        .await
+        .unwrap();
     let ids: BTreeSet<_> = listed
         .items
         .iter()
@@ -86,7 +93,12 @@ async fn twelve_hundred_disks_are_listed_whole_through_the_clouds_pages() {
     // A thousand by their tag, at which the cloud ends such a list; then all without it.
     assert_eq!(stage.calls("DescribeDisks"), 2 + 3);
     stage.cloud.clear_calls();
-    stage.disks.list(minutes(1), None, None).await.unwrap();
+    stage
+        .disks
+        .inventory
+        .list(minutes(1), None, None)
+        .await
+        .unwrap();
     assert_eq!(stage.calls("DescribeDisks"), 3);
 }
 
@@ -147,11 +159,13 @@ async fn snapshots_are_listed_by_id_by_source_and_in_pages() {
     let theirs = stage.snapshot("snap-other", &other).await;
     let disks = &stage.disks;
     let by_id = disks
+        .inventory
         .list_snapshots(minutes(1), Some(&theirs), None, (None, None))
         .await
         .unwrap();
     assert_eq!((by_id.items.len(), &by_id.items[0].id), (1, &theirs));
     let both = disks
+        .inventory
         .list_snapshots(minutes(1), Some(&theirs), Some(&disk), (None, None))
         .await;
     assert!(both.unwrap().items.is_empty());
@@ -159,6 +173,7 @@ async fn snapshots_are_listed_by_id_by_source_and_in_pages() {
     loop {
         let page = (after.as_ref(), Some(10));
         let listed = disks
+            .inventory
             .list_snapshots(minutes(1), None, Some(&disk), page)
             .await
             .unwrap();
@@ -170,12 +185,14 @@ async fn snapshots_are_listed_by_id_by_source_and_in_pages() {
     }
     assert_eq!(seen, made);
     let all = disks
+        .inventory
         .list_snapshots(minutes(1), None, None, (None, None))
         .await
         .unwrap();
     assert_eq!(all.items.len(), 26);
     let none = stage
         .neighbour()
+        .inventory
         .list_snapshots(minutes(1), None, None, (None, None))
         .await;
     assert!(none.unwrap().items.is_empty());
@@ -205,6 +222,7 @@ async fn twelve_hundred_snapshots_are_listed_whole_and_few_again_by_their_tag() 
         stage.cloud.clear_calls();
         let listed = stage
             .disks
+            .inventory
             .list_snapshots(minutes(1), None, None, (None, None));
         let items = listed.await.unwrap().items.into_iter();
         let ids: BTreeSet<_> = items.map(|row| row.id).collect();
@@ -230,6 +248,7 @@ async fn without_permission_lists_are_empty() {
     assert!(
         stage
             .disks
+            .inventory
             .list(minutes(1), None, None)
             .await
             .unwrap()
@@ -238,6 +257,7 @@ async fn without_permission_lists_are_empty() {
     );
     let snapshots = stage
         .disks
+        .inventory
         .list_snapshots(minutes(1), None, None, (None, None))
         .await;
     assert!(snapshots.unwrap().items.is_empty());
@@ -245,9 +265,12 @@ async fn without_permission_lists_are_empty() {
 
 /// What is listed: the disks, and the snapshots of this disk or of all.
 async fn listed(stage: &Stage, source: Option<&DiskId>) -> (Vec<DiskId>, Vec<SnapshotId>) {
-    let disks = stage.disks.list(minutes(1), None, None).await;
+    let disks = stage.disks.inventory.list(minutes(1), None, None).await;
     let page = (None, None);
-    let snapshots = stage.disks.list_snapshots(minutes(1), None, source, page);
+    let snapshots = stage
+        .disks
+        .inventory
+        .list_snapshots(minutes(1), None, source, page);
     (
         disks.unwrap().items.into_iter().map(|row| row.id).collect(),
         snapshots
@@ -273,15 +296,21 @@ async fn old_reads_neither_hide_what_was_just_made_nor_show_what_was_just_delete
     assert_eq!(listed(&stage, Some(&other)).await.1, []);
     tokio::time::sleep(Duration::from_secs(10)).await;
     assert_eq!(listed(&stage, None).await, all);
-    let deleted = stage.disks.delete_snapshot(minutes(1), &snapshot).await;
+    let deleted = stage.disks.snapshotter.delete(minutes(1), &snapshot).await;
     deleted.unwrap();
     assert_eq!(listed(&stage, None).await, (vec![disk.clone()], vec![]));
     let page = (None, None);
     let by_id = stage
         .disks
+        .inventory
         .list_snapshots(minutes(1), Some(&snapshot), None, page);
     assert_eq!(by_id.await.unwrap().items, []);
-    stage.disks.delete(minutes(1), &disk).await.unwrap();
+    stage
+        .disks
+        .provisioner
+        .delete(minutes(1), &disk)
+        .await
+        .unwrap();
     assert_eq!(listed(&stage, None).await, (vec![], vec![]));
     tokio::time::sleep(Duration::from_secs(10)).await;
     assert_eq!(listed(&stage, None).await, (vec![], vec![]));
@@ -301,14 +330,29 @@ async fn what_was_made_and_deleted_by_others_is_listed_no_longer_than_reads_lag(
 async fn an_old_read_does_not_list_a_disk_on_the_node_that_it_has_left() {
     let stage = Stage::new(&["--stale=2s"]);
     let disk = stage.disk("pvc-1").await;
-    stage.disks.attach(minutes(1), &disk, &one()).await.unwrap();
+    stage
+        .disks
+        .attacher
+        .attach(minutes(1), &disk, &one())
+        .await
+        .unwrap();
     tokio::time::sleep(Duration::from_secs(10)).await;
     let holders = async || {
-        let listed = stage.disks.list(minutes(1), None, None).await.unwrap();
+        let listed = stage
+            .disks
+            .inventory
+            .list(minutes(1), None, None)
+            .await
+            .unwrap();
         listed.items[0].attachments.clone()
     };
     assert_eq!(holders().await, [one()]);
-    stage.disks.detach(minutes(1), &disk, &one()).await.unwrap();
+    stage
+        .disks
+        .attacher
+        .detach(minutes(1), &disk, &one())
+        .await
+        .unwrap();
     assert_eq!(holders().await, []);
 }
 
@@ -318,12 +362,17 @@ async fn a_name_that_was_just_deleted_is_not_answered_with_what_it_had() {
         let seed = format!("--seed={seed}");
         let stage = Stage::new(&["--stale=0s..2s", "--stale-jumping", &seed]);
         let first = stage.disk("pvc-1").await;
-        stage.disks.delete(minutes(1), &first).await.unwrap();
+        stage
+            .disks
+            .provisioner
+            .delete(minutes(1), &first)
+            .await
+            .unwrap();
         let next = stage.disk("pvc-1").await;
         assert_ne!(first, next, "{seed}");
         assert_eq!(stage.only_disk(), next, "{seed}");
         let first = stage.snapshot("snap-1", &next).await;
-        let deleted = stage.disks.delete_snapshot(minutes(1), &first).await;
+        let deleted = stage.disks.snapshotter.delete(minutes(1), &first).await;
         deleted.unwrap();
         assert_ne!(stage.snapshot("snap-1", &next).await, first, "{seed}");
     }

@@ -92,6 +92,7 @@ async fn everything_that_is_wanted_is_had_and_a_repeat_writes_nothing() {
     let begun = Instant::now();
     let verbs = &stage.disks;
     verbs
+        .modifier
         .modify(minutes(2), &disk, &everything())
         .await
         .unwrap();
@@ -103,6 +104,7 @@ async fn everything_that_is_wanted_is_had_and_a_repeat_writes_nothing() {
     tokio::time::sleep(Duration::from_secs(5)).await;
     stage.cloud.clear_calls();
     verbs
+        .modifier
         .modify(minutes(2), &disk, &everything())
         .await
         .unwrap();
@@ -118,7 +120,12 @@ async fn another_level_or_number_of_iops_is_had_at_once() {
         level: Some(PerformanceLevel::Pl2),
         ..Change::default()
     };
-    stage.disks.modify(minutes(1), &disk, &level).await.unwrap();
+    stage
+        .disks
+        .modifier
+        .modify(minutes(1), &disk, &level)
+        .await
+        .unwrap();
     assert_eq!(stage.row(&disk)["level"], "PL2");
     assert_eq!(stage.calls("DescribeTasks"), 0);
 }
@@ -139,6 +146,7 @@ async fn changing_back_at_once_is_no_less_a_change_however_old_the_reads() {
             };
             stage
                 .disks
+                .modifier
                 .modify(minutes(1), &disk, &wanted)
                 .await
                 .unwrap();
@@ -158,16 +166,25 @@ async fn a_task_that_outlives_the_call_is_found_by_its_repeat_also_after_a_resta
     let stage = Stage::new(&[]);
     stage.configure(&json!({"delays": {"modify": "10m"}}));
     let disk = stage.disk("pvc-1").await;
-    let late = stage.disks.modify(minutes(1), &disk, &everything()).await;
+    let late = stage
+        .disks
+        .modifier
+        .modify(minutes(1), &disk, &everything())
+        .await;
     let late = late.unwrap_err();
     assert_eq!(late.meaning(), Meaning::Deadline);
     for part in ["task t-", disk.as_str(), "Processing"] {
         assert!(text(&late).contains(part), "{}", text(&late));
     }
-    let again = stage.disks.modify(minutes(1), &disk, &everything()).await;
+    let again = stage
+        .disks
+        .modifier
+        .modify(minutes(1), &disk, &everything())
+        .await;
     assert_eq!(again.unwrap_err().meaning(), Meaning::Deadline);
     let verbs = stage.restarted();
     verbs
+        .modifier
         .modify(minutes(20), &disk, &everything())
         .await
         .unwrap();
@@ -187,7 +204,13 @@ async fn any_number_of_changes_costs_one_look_at_tasks_a_tick() {
     for disk in ids {
         let disks = std::sync::Arc::clone(&stage.disks);
         let wanted = to(Category::CloudAuto);
-        changes.spawn(async move { disks.modify(minutes(5), &disk, &wanted).await.is_ok() });
+        changes.spawn(async move {
+            disks
+                .modifier
+                .modify(minutes(5), &disk, &wanted)
+                .await
+                .is_ok()
+        });
     }
     assert!(changes.join_all().await.into_iter().all(|ok| ok));
     // A look each three seconds.
@@ -206,13 +229,18 @@ async fn a_task_that_fails_is_told_and_the_repeat_begins_another() {
     stage.configure(&json!({"faults": [
         {"action": "ModifyDiskSpec", "from": 2, "kind": "fails-later"}]}));
     let wanted = to(Category::CloudAuto);
-    let failed = stage.disks.modify(minutes(1), &disk, &wanted).await;
+    let failed = stage
+        .disks
+        .modifier
+        .modify(minutes(1), &disk, &wanted)
+        .await;
     let failed = failed.unwrap_err();
     assert!(matches!(failed, Error::TaskFailed { .. }), "{failed:?}");
     assert_eq!(failed.meaning(), Meaning::Failed);
     assert_eq!(is(&stage, &disk).0, "cloud_essd");
     stage
         .disks
+        .modifier
         .modify(minutes(1), &disk, &wanted)
         .await
         .unwrap();
@@ -227,6 +255,7 @@ async fn a_disk_that_cools_is_a_precondition_that_says_so_and_nothing_is_half_ch
     let wanted = to(Category::CloudAuto);
     stage
         .disks
+        .modifier
         .modify(minutes(1), &disk, &wanted)
         .await
         .unwrap();
@@ -234,7 +263,7 @@ async fn a_disk_that_cools_is_a_precondition_that_says_so_and_nothing_is_half_ch
         tags: tags(&[("team", "red")]),
         ..to(Category::CloudEssd)
     };
-    let refused = stage.disks.modify(minutes(1), &disk, &back).await;
+    let refused = stage.disks.modifier.modify(minutes(1), &disk, &back).await;
     let refused = refused.unwrap_err();
     assert_eq!(refused.meaning(), Meaning::Precondition);
     for part in [
@@ -247,7 +276,12 @@ async fn a_disk_that_cools_is_a_precondition_that_says_so_and_nothing_is_half_ch
     }
     assert_eq!(stage.row(&disk)["tags"]["team"], Value::Null);
     tokio::time::sleep(Duration::from_secs(600)).await;
-    stage.disks.modify(minutes(1), &disk, &back).await.unwrap();
+    stage
+        .disks
+        .modifier
+        .modify(minutes(1), &disk, &back)
+        .await
+        .unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -268,7 +302,11 @@ async fn what_can_never_be_is_refused_without_a_write_and_what_is_sold_out_is_ex
         iops,
         to(Category::Cloud),
     ] {
-        let refused = stage.disks.modify(minutes(1), &disk, &wanted).await;
+        let refused = stage
+            .disks
+            .modifier
+            .modify(minutes(1), &disk, &wanted)
+            .await;
         let refused = refused.unwrap_err();
         assert_eq!(refused.meaning(), Meaning::Refused, "{}", text(&refused));
         assert!(refused.to_string().contains(disk.as_str()));
@@ -278,14 +316,15 @@ async fn what_can_never_be_is_refused_without_a_write_and_what_is_sold_out_is_ex
     let code = json!({"code": {"status": 403, "code": "InvalidDiskCategory.NotSupported"}});
     stage.fault("ModifyDiskSpec", &code);
     let auto = to(Category::CloudAuto);
-    let refused = stage.disks.modify(minutes(1), &disk, &auto);
+    let refused = stage.disks.modifier.modify(minutes(1), &disk, &auto);
     assert_eq!(refused.await.unwrap_err().meaning(), Meaning::Refused);
     stage.configure(&json!({"sold_out": ["*/cloud_auto"]}));
-    let refused = stage.disks.modify(minutes(1), &disk, &auto);
+    let refused = stage.disks.modifier.modify(minutes(1), &disk, &auto);
     assert_eq!(refused.await.unwrap_err().meaning(), Meaning::Exhausted);
     let unknown = "d-none".parse().unwrap();
     let refused = stage
         .disks
+        .modifier
         .modify(minutes(1), &unknown, &everything())
         .await;
     assert_eq!(refused.unwrap_err().meaning(), Meaning::NotFound);
@@ -297,17 +336,18 @@ async fn a_disk_that_is_busy_is_waited_for_and_told_at_the_deadline() {
     let disk = stage.disk("pvc-1").await;
     let (node, wanted) = (one(), to(Category::CloudAuto));
     let (attached, changed) = tokio::join!(
-        stage.disks.attach(minutes(1), &disk, &node),
-        stage.disks.modify(minutes(1), &disk, &wanted)
+        stage.disks.attacher.attach(minutes(1), &disk, &node),
+        stage.disks.modifier.modify(minutes(1), &disk, &wanted)
     );
     assert!(attached.is_ok());
     changed.unwrap_or_else(|error| panic!("{}", text(&error)));
     let snapshot = crate::kit::new_snapshot("snap", &disk);
-    let cutting = stage.disks.create_snapshot(seconds(1), &snapshot).await;
+    let cutting = stage.disks.snapshotter.create(seconds(1), &snapshot).await;
     cutting.unwrap_err();
     let back = to(Category::CloudEssd);
     let busy = stage
         .disks
+        .modifier
         .modify(seconds(3), &disk, &back)
         .await
         .unwrap_err();
@@ -317,7 +357,12 @@ async fn a_disk_that_is_busy_is_waited_for_and_told_at_the_deadline() {
         "{}",
         text(&busy)
     );
-    stage.disks.modify(minutes(1), &disk, &back).await.unwrap();
+    stage
+        .disks
+        .modifier
+        .modify(minutes(1), &disk, &back)
+        .await
+        .unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -333,6 +378,7 @@ async fn bursting_waits_until_a_running_change_is_done() {
     };
     stage
         .disks
+        .modifier
         .modify(minutes(1), &disk, &wanted)
         .await
         .unwrap();
@@ -345,11 +391,25 @@ async fn deletion_waits_until_a_running_change_is_done() {
     let stage = Stage::new(&[]);
     stage.configure(&json!({"delays": {"modify": "30s"}}));
     let disk = stage.disk("pvc-1").await;
-    let late = stage.disks.modify(seconds(2), &disk, &everything()).await;
+    let late = stage
+        .disks
+        .modifier
+        .modify(seconds(2), &disk, &everything())
+        .await;
     late.unwrap_err();
-    let busy = stage.disks.delete(seconds(5), &disk).await.unwrap_err();
+    let busy = stage
+        .disks
+        .provisioner
+        .delete(seconds(5), &disk)
+        .await
+        .unwrap_err();
     assert_eq!(busy.meaning(), Meaning::Busy, "{}", text(&busy));
-    stage.disks.delete(minutes(2), &disk).await.unwrap();
+    stage
+        .disks
+        .provisioner
+        .delete(minutes(2), &disk)
+        .await
+        .unwrap();
     assert!(stage.row(&disk).is_null());
 }
 
@@ -398,11 +458,15 @@ async fn whatever_is_lost_and_whenever_the_driver_dies_the_repeats_end_in_the_wa
             let patience = Duration::from_millis(200 + (seed * 977 + attempt * 379) % 20_000);
             let work = async {
                 if !changed {
-                    changed = verbs.modify(minutes(1), &disk, &everything()).await.is_ok();
+                    changed = verbs
+                        .modifier
+                        .modify(minutes(1), &disk, &everything())
+                        .await
+                        .is_ok();
                 }
                 if changed && !grown {
                     let range = crate::kit::gib(30);
-                    grown = verbs.resize(minutes(1), &disk, range).await.is_ok();
+                    grown = verbs.resizer.resize(minutes(1), &disk, range).await.is_ok();
                 }
             };
             let _ = tokio::time::timeout(patience, work).await;

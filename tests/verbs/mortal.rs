@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use diskplugin::base::Deadline;
-use diskplugin::disk::{Disks, Error, Meaning};
+use diskplugin::disk::{DiskServices, Error, Meaning};
 use diskplugin::model::{DiskId, SnapshotId};
 
 use crate::dice::Dice;
@@ -56,12 +56,17 @@ pub(crate) fn stage(seed: u64, dice: &mut Dice) -> Stage {
     stage
 }
 
-/// Disks that were attached once, as all that are worth keeping.
+/// DiskServices that were attached once, as all that are worth keeping.
 pub(crate) async fn used(stage: &Stage, count: usize) -> Vec<DiskId> {
     let mut disks = Vec::new();
     for number in 0..count {
         let disk = stage.disk(&format!("source-{number}")).await;
-        stage.disks.attach(minutes(1), &disk, &one()).await.unwrap();
+        stage
+            .disks
+            .attacher
+            .attach(minutes(1), &disk, &one())
+            .await
+            .unwrap();
         disks.push(disk);
     }
     disks
@@ -98,7 +103,7 @@ pub(crate) async fn attempts<T>(
     dice: &mut Dice,
     actions: &[&str],
     most: usize,
-    verb: impl AsyncFn(Arc<Disks>, Deadline) -> Result<T, Error>,
+    verb: impl AsyncFn(Arc<DiskServices>, Deadline) -> Result<T, Error>,
 ) -> Option<T> {
     let mut disks = stage.restarted();
     for attempt in 0..most {
@@ -132,7 +137,7 @@ pub(crate) async fn to_the_end<T>(
     stage: &Stage,
     dice: &mut Dice,
     actions: &[&str],
-    verb: impl AsyncFn(Arc<Disks>, Deadline) -> Result<T, Error>,
+    verb: impl AsyncFn(Arc<DiskServices>, Deadline) -> Result<T, Error>,
 ) -> T {
     let done = attempts(stage, dice, actions, 200, verb).await;
     done.expect("two hundred attempts suffice")

@@ -9,7 +9,7 @@
 
 use serde_json::{Value, json};
 
-use diskplugin::disk::{Disks, Error, Meaning, Publish, Share, Unfit};
+use diskplugin::disk::{DiskServices, Error, Incompatible, Meaning, Publish, Share};
 use diskplugin::model::{Disk, DiskId, InstanceId, tag};
 
 use crate::kit::{Stage, minutes, one, text, two};
@@ -36,8 +36,8 @@ fn shared(disk: &DiskId, node: &InstanceId) -> Publish {
     }
 }
 
-async fn publish(disks: &Disks, wanted: &Publish) -> Result<Disk, Error> {
-    disks.publish(minutes(1), wanted).await
+async fn publish(disks: &DiskServices, wanted: &Publish) -> Result<Disk, Error> {
+    disks.attacher.publish(minutes(1), wanted).await
 }
 
 fn refused(stage: &Stage, code: &str, status: u16) {
@@ -85,6 +85,7 @@ async fn sixteen_nodes_share_a_disk_and_the_seventeenth_is_told_the_counts() {
         }
         stage
             .disks
+            .attacher
             .detach(minutes(1), &disk, &node(3))
             .await
             .unwrap();
@@ -98,6 +99,7 @@ async fn sixteen_nodes_share_a_disk_and_the_seventeenth_is_told_the_counts() {
         );
         stage
             .disks
+            .attacher
             .detach_everywhere(minutes(5), &disk)
             .await
             .unwrap();
@@ -117,7 +119,7 @@ async fn a_disk_of_one_node_is_never_tried_on_a_second_one_for_a_shared_use() {
         .await
         .unwrap_err();
     assert!(
-        matches!(error, Error::Unfit(Unfit::OneNode { .. })),
+        matches!(error, Error::Incompatible(Incompatible::OneNode { .. })),
         "{error:?}"
     );
     assert_eq!(error.meaning(), Meaning::Refused);
@@ -172,7 +174,7 @@ async fn of_nodes_with_one_writer_a_second_writer_is_refused_and_readers_are_not
     let error = publish(&restarted, &one_writer(3, false))
         .await
         .unwrap_err();
-    let Error::Unfit(Unfit::SecondWriter { holder, .. }) = &error else {
+    let Error::Incompatible(Incompatible::SecondWriter { holder, .. }) = &error else {
         panic!("{error:?}")
     };
     assert_eq!(holder, &node(1));
@@ -196,7 +198,12 @@ async fn who_only_reads_is_written_on_the_disk_before_it_is_attached_and_taken_o
     let at = |action| writes.iter().position(|one| *one == action).unwrap();
     assert!(at("TagResources") < at("AttachDisk"), "{writes:?}");
     assert_eq!(marks(&stage, &disk), ["i-one"]);
-    stage.disks.detach(minutes(1), &disk, &one()).await.unwrap();
+    stage
+        .disks
+        .attacher
+        .detach(minutes(1), &disk, &one())
+        .await
+        .unwrap();
     assert!(marks(&stage, &disk).is_empty());
     // Who writes costs no call more than before.
     stage.cloud.clear_calls();
@@ -228,7 +235,10 @@ async fn another_use_on_the_same_node_is_told_from_a_repetition_also_after_a_res
             assert!(again.is_ok(), "{stale} {first}: {again:?}");
             let other = publish(&restarted, &want(!first)).await.unwrap_err();
             assert!(
-                matches!(other, Error::Unfit(Unfit::Incompatible { .. })),
+                matches!(
+                    other,
+                    Error::Incompatible(Incompatible::Incompatible { .. })
+                ),
                 "{stale} {first}: {other:?}"
             );
             assert_eq!(stage.holders(&disk).len(), 1);
@@ -252,7 +262,12 @@ async fn a_lost_answer_to_any_call_of_a_read_only_publication_is_made_good_by_th
             assert!(again.is_ok(), "{action} {loss}: {again:?}");
             assert_eq!(marks(&stage, &disk), ["i-one"], "{action} {loss}");
             // And one that never came about does not make a writer a reader.
-            stage.disks.detach(minutes(1), &disk, &one()).await.unwrap();
+            stage
+                .disks
+                .attacher
+                .detach(minutes(1), &disk, &one())
+                .await
+                .unwrap();
             let full = json!({"code": {"status": 403, "code": "InstanceDiskLimitExceeded"}});
             stage.fault("AttachDisk", &full);
             assert!(publish(&stage.disks, &reader).await.is_err());
@@ -273,9 +288,14 @@ async fn a_mark_that_stays_fails_the_unpublication_and_one_left_over_goes_before
     };
     publish(&stage.disks, &reader).await.unwrap();
     stage.fault("UntagResources", &json!("internal-error"));
-    let off = stage.disks.detach(minutes(1), &disk, &one()).await;
+    let off = stage.disks.attacher.detach(minutes(1), &disk, &one()).await;
     assert!(off.is_err() && stage.holders(&disk).is_empty());
-    stage.disks.detach(minutes(1), &disk, &one()).await.unwrap();
+    stage
+        .disks
+        .attacher
+        .detach(minutes(1), &disk, &one())
+        .await
+        .unwrap();
     assert!(marks(&stage, &disk).is_empty());
     refused(&stage, "InstanceDiskLimitExceeded", 403);
     publish(&stage.disks, &reader).await.unwrap_err();
@@ -303,7 +323,12 @@ async fn a_full_node_is_told_with_what_it_takes_and_has() {
     stage.cloud.clear_calls();
     publish(&stage.disks, &wanted(&disk, &two())).await.unwrap();
     assert_eq!(stage.calls("DescribeInstanceTypes"), 0);
-    stage.disks.detach(minutes(1), &disk, &two()).await.unwrap();
+    stage
+        .disks
+        .attacher
+        .detach(minutes(1), &disk, &two())
+        .await
+        .unwrap();
     let error = publish(&stage.disks, &wanted(&disk, &one()))
         .await
         .unwrap_err();
@@ -391,8 +416,18 @@ async fn a_disk_that_somebody_else_made_is_attached_and_detached_but_not_deleted
     let disk = stage.foreign(diskplugin::model::Tags::new()).await;
     tokio::time::sleep(std::time::Duration::from_secs(10)).await;
     publish(&stage.disks, &wanted(&disk, &one())).await.unwrap();
-    stage.disks.detach(minutes(1), &disk, &one()).await.unwrap();
-    let error = stage.disks.delete(minutes(1), &disk).await.unwrap_err();
+    stage
+        .disks
+        .attacher
+        .detach(minutes(1), &disk, &one())
+        .await
+        .unwrap();
+    let error = stage
+        .disks
+        .provisioner
+        .delete(minutes(1), &disk)
+        .await
+        .unwrap_err();
     assert!(matches!(error, Error::NotOurs { .. }), "{error:?}");
     // Its owner lets the cluster have it.
     let tags = [(tag::CLUSTER.to_owned(), "test".to_owned())].into();
@@ -402,5 +437,10 @@ async fn a_disk_that_somebody_else_made_is_attached_and_detached_but_not_deleted
     };
     let ecs: &dyn diskplugin::cloud::Ecs = &stage.cloud.ecs();
     ecs.tag_resources(minutes(1), &request).await.unwrap();
-    stage.disks.delete(minutes(1), &disk).await.unwrap();
+    stage
+        .disks
+        .provisioner
+        .delete(minutes(1), &disk)
+        .await
+        .unwrap();
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::task::{JoinSet, LocalSet};
 
-use diskplugin::disk::{Disks, Error, Meaning};
+use diskplugin::disk::{DiskServices, Error, Meaning};
 use diskplugin::model::{DiskId, InstanceId};
 
 use crate::dice::Dice;
@@ -119,7 +119,7 @@ fn passes(error: &Error) -> bool {
 
 /// One volume's life: steps that the orchestrator would ask for in this order, each retried to its
 /// end. Returns what it must be.
-async fn live(processes: Vec<Arc<Disks>>, number: u64, mut dice: Dice) -> Volume {
+async fn live(processes: Vec<Arc<DiskServices>>, number: u64, mut dice: Dice) -> Volume {
     let mut volume = Volume::default();
     let (mut generation, mut process) = (0, 0);
     for _ in 0..STEPS {
@@ -137,7 +137,10 @@ async fn live(processes: Vec<Arc<Disks>>, number: u64, mut dice: Dice) -> Volume
             } else {
                 available(&name)
             };
-            let made = retried(&mut dice, async |soon| disks.create(soon, &new).await).await;
+            let made = retried(&mut dice, async |soon| {
+                disks.provisioner.create(soon, &new).await
+            })
+            .await;
             volume.disk = Some(
                 made.unwrap_or_else(|error| panic!("{name}: {}", text(&error)))
                     .id,
@@ -147,7 +150,7 @@ async fn live(processes: Vec<Arc<Disks>>, number: u64, mut dice: Dice) -> Volume
         let target = dice.of(&[one(), two()]);
         match (dice.below(4), &volume.node) {
             (0, Some(_)) => {
-                let refused = async |soon| match disks.delete(soon, &disk).await {
+                let refused = async |soon| match disks.provisioner.delete(soon, &disk).await {
                     // There was time for a look of before it was attached only, and for the cloud's own
                     // refusal: the orchestrator asks again.
                     Err(error) if text(&error).contains("DiskStillAttached") => Ok(false),
@@ -167,7 +170,7 @@ async fn live(processes: Vec<Arc<Disks>>, number: u64, mut dice: Dice) -> Volume
                 );
             }
             (0, None) => {
-                let gone = async |soon| match disks.delete(soon, &disk).await {
+                let gone = async |soon| match disks.provisioner.delete(soon, &disk).await {
                     // A read of before it was detached, and perhaps of before it was deleted: the
                     // orchestrator asks again.
                     Err(Error::StillAttached { .. }) => Ok(false),
@@ -183,7 +186,7 @@ async fn live(processes: Vec<Arc<Disks>>, number: u64, mut dice: Dice) -> Volume
                 assert_eq!(volume.disk, None, "{disk} could not be deleted");
             }
             (1 | 2, None) => {
-                let attach = async |soon| match disks.attach(soon, &disk, &target).await {
+                let attach = async |soon| match disks.attacher.attach(soon, &disk, &target).await {
                     // A read of before it was detached there: the orchestrator asks again.
                     Err(Error::InUseElsewhere { .. }) => Ok(false),
                     outcome => outcome.map(|_| true),
@@ -204,7 +207,7 @@ async fn live(processes: Vec<Arc<Disks>>, number: u64, mut dice: Dice) -> Volume
             }
             (1 | 2, Some(node)) => {
                 let made = retried(&mut dice, async |soon| {
-                    disks.attach(soon, &disk, &target).await
+                    disks.attacher.attach(soon, &disk, &target).await
                 })
                 .await;
                 match made {
@@ -216,7 +219,7 @@ async fn live(processes: Vec<Arc<Disks>>, number: u64, mut dice: Dice) -> Volume
             (_, node) => {
                 let node = node.clone().unwrap_or(target);
                 let off = retried(&mut dice, async |soon| {
-                    disks.detach(soon, &disk, &node).await
+                    disks.attacher.detach(soon, &disk, &node).await
                 })
                 .await;
                 off.unwrap_or_else(|error| panic!("detach of {volume:?}: {}", text(&error)));
@@ -297,10 +300,16 @@ async fn run(seed: u64) {
         stage.configure(&json!({"faults": [], "stale": {"lag": "0s"}}));
         stage
             .disks
+            .attacher
             .detach_everywhere(minutes(1), &disk)
             .await
             .unwrap();
-        stage.disks.delete(minutes(1), &disk).await.unwrap();
+        stage
+            .disks
+            .provisioner
+            .delete(minutes(1), &disk)
+            .await
+            .unwrap();
     }
     assert!(found(&stage).is_empty(), "seed {seed}");
 }

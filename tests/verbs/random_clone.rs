@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use diskplugin::disk::Disks;
+use diskplugin::disk::DiskServices;
 
 use crate::dice::Dice;
 use crate::kit::{Stage, available, wanted};
@@ -41,7 +41,9 @@ async fn clones(seed: u64) {
         } else {
             available(&name)
         };
-        let clone = async |disks: Arc<Disks>, soon| disks.create_clone(soon, &new, &source).await;
+        let clone = async |disks: Arc<DiskServices>, soon| {
+            disks.provisioner.create_clone(soon, &new, &source).await
+        };
         if dice.below(4) == 0 {
             // Nobody comes back for this one, unless it was told.
             let few = 1 + usize::try_from(dice.below(4)).unwrap();
@@ -89,7 +91,7 @@ async fn clones(seed: u64) {
     ];
     for id in told.keys() {
         to_the_end(&stage, &mut dice, &disks, async |disks, soon| {
-            disks.delete(soon, id).await
+            disks.provisioner.delete(soon, id).await
         })
         .await;
     }

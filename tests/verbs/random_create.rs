@@ -9,7 +9,7 @@ use serde_json::json;
 use tokio::time::timeout;
 
 use diskplugin::base::Deadline;
-use diskplugin::disk::{Disks, Error, Meaning, NewDisk};
+use diskplugin::disk::{DiskServices, Error, Meaning, NewDisk};
 use diskplugin::model::{Category, PerformanceLevel};
 
 use crate::dice::Dice;
@@ -69,10 +69,14 @@ fn passes(error: &Error) -> bool {
 }
 
 /// One call, which may be cut off at any instant; true when the process must be replaced then.
-async fn attempt(disks: &Disks, new: &NewDisk, dice: &mut Dice) -> Option<Result<String, Error>> {
+async fn attempt(
+    disks: &DiskServices,
+    new: &NewDisk,
+    dice: &mut Dice,
+) -> Option<Result<String, Error>> {
     let patience = Duration::from_millis(1 + dice.below(20_000));
     let life = Duration::from_millis(dice.below(15_000));
-    let call = disks.create(Deadline::after(patience), new);
+    let call = disks.provisioner.create(Deadline::after(patience), new);
     let outcome = timeout(life, call).await.ok()?;
     Some(outcome.map(|disk| disk.id.to_string()))
 }
@@ -117,7 +121,11 @@ async fn run(seed: u64) {
         // The answer was lost, and its token with it; much later somebody asks again.
         tokio::time::sleep(Duration::from_secs(dice.of(&[10, 1200, 90_000]))).await;
         stage.configure(&json!({"faults": [], "stale": {"lag": "0s"}}));
-        let again = stage.restarted().create(crate::kit::minutes(5), &new).await;
+        let again = stage
+            .restarted()
+            .provisioner
+            .create(crate::kit::minutes(5), &new)
+            .await;
         let again = again.unwrap_or_else(|error| panic!("seed {seed}: {}", text(&error)));
         assert_eq!(again.id.to_string(), id, "seed {seed}: {new:?}");
     }
@@ -157,14 +165,24 @@ async fn two_processes_that_create_one_name_at_once_end_with_one_disk() {
             name: "other".to_owned(),
             ..new.clone()
         };
-        let _ = stage.disks.create(crate::kit::minutes(1), &other).await;
+        let _ = stage
+            .disks
+            .provisioner
+            .create(crate::kit::minutes(1), &other)
+            .await;
         stage.configure(&json!({"sold_out": []}));
         let second = stage.restarted();
         let late = Duration::from_millis(dice.below(2500));
-        let (one, two) = tokio::join!(stage.disks.create(crate::kit::minutes(1), &new), async {
-            tokio::time::sleep(late).await;
-            second.create(crate::kit::minutes(1), &new).await
-        });
+        let (one, two) = tokio::join!(
+            stage.disks.provisioner.create(crate::kit::minutes(1), &new),
+            async {
+                tokio::time::sleep(late).await;
+                second
+                    .provisioner
+                    .create(crate::kit::minutes(1), &new)
+                    .await
+            }
+        );
         let one = one.unwrap_or_else(|error| panic!("seed {seed}: {}", text(&error)));
         let two = two.unwrap_or_else(|error| panic!("seed {seed}: {}", text(&error)));
         assert_eq!(one.id, two.id, "seed {seed}");

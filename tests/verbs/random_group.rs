@@ -33,7 +33,10 @@ async fn delete_group(
         "DescribeSnapshotGroups",
     ];
     to_the_end(stage, dice, &actions, async |disks, soon| {
-        disks.delete_group(soon, id, &parsed(members)).await
+        disks
+            .snapshotter
+            .delete_group(soon, id, &parsed(members))
+            .await
     })
     .await;
 }
@@ -52,12 +55,12 @@ async fn groups(seed: u64) {
             tags: Tags::new(),
         };
         let made = to_the_end(&stage, &mut dice, &GROUP_CALLS, async |disks, soon| {
-            disks.create_group(soon, &new).await
+            disks.snapshotter.create_group(soon, &new).await
         });
         let made = made.await;
         tokio::time::sleep(Duration::from_secs(dice.of(&[10, 1200, 90_000]))).await;
         let again = to_the_end(&stage, &mut dice, &GROUP_CALLS, async |disks, soon| {
-            disks.create_group(soon, &new).await
+            disks.snapshotter.create_group(soon, &new).await
         });
         assert_eq!(again.await.id, made.id, "seed {seed}: {new:?}");
         let of: BTreeSet<_> = made
@@ -84,6 +87,7 @@ async fn groups(seed: u64) {
     stage.configure(&json!({"faults": []}));
     let listed = stage.restarted();
     let listed = listed
+        .inventory
         .list_snapshots(minutes(1), None, None, (None, None))
         .await;
     let listed = listed.unwrap().items;
@@ -130,7 +134,7 @@ async fn a_group_whose_members_were_never_tagged_is_shown_and_deleted_whole() {
         // Nobody may tag, and then the driver dies for good.
         let denied = json!({"code": {"status": 500, "code": "InternalError"}});
         stage.faults("TagResources", 1000, &denied);
-        let never = stage.disks.create_group(minutes(1), &new).await;
+        let never = stage.disks.snapshotter.create_group(minutes(1), &new).await;
         assert!(never.is_err(), "seed {seed}");
         tokio::time::sleep(Duration::from_secs(30)).await;
         stage.configure(&json!({"faults": []}));
@@ -143,6 +147,7 @@ async fn a_group_whose_members_were_never_tagged_is_shown_and_deleted_whole() {
             .unwrap();
         let shown = stage
             .restarted()
+            .snapshotter
             .group(minutes(1), &id, &parsed(&members))
             .await;
         let shown = shown.unwrap_or_else(|error| panic!("seed {seed}: {}", text(&error)));

@@ -17,14 +17,14 @@ async fn snapshots(seed: u64) {
         let new = new_snapshot(&format!("snap-{number}"), &dice.of(&sources));
         let take = ["CreateSnapshot", "CreateSnapshot", "DescribeSnapshots"];
         let made = to_the_end(&stage, &mut dice, &take, async |disks, soon| {
-            disks.create_snapshot(soon, &new).await
+            disks.snapshotter.create(soon, &new).await
         });
         let made = made.await;
         assert!(made.created.is_some(), "seed {seed}: {made:?}");
         // Much later somebody asks again: its token is forgotten, its tags are not.
         tokio::time::sleep(Duration::from_secs(dice.of(&[10, 1200, 90_000]))).await;
         let again = to_the_end(&stage, &mut dice, &take, async |disks, soon| {
-            disks.create_snapshot(soon, &new).await
+            disks.snapshotter.create(soon, &new).await
         });
         assert_eq!(again.await.id, made.id, "seed {seed}: {new:?}");
         told.insert(made.id, new.source);
@@ -43,7 +43,7 @@ async fn snapshots(seed: u64) {
     let take = ["DeleteSnapshot", "DeleteSnapshot", "DescribeSnapshots"];
     for id in told.keys() {
         to_the_end(&stage, &mut dice, &take, async |disks, soon| {
-            disks.delete_snapshot(soon, id).await
+            disks.snapshotter.delete(soon, id).await
         })
         .await;
     }

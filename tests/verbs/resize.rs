@@ -17,11 +17,17 @@ async fn a_free_disk_grows_offline_and_an_attached_one_online() {
         let stage = Stage::new(&["--resize-delay=3s"]);
         let disk = stage.disk("pvc-1").await;
         if attach {
-            stage.disks.attach(minutes(1), &disk, &one()).await.unwrap();
+            stage
+                .disks
+                .attacher
+                .attach(minutes(1), &disk, &one())
+                .await
+                .unwrap();
         }
         let begun = Instant::now();
         let row = stage
             .disks
+            .resizer
             .resize(minutes(1), &disk, gib(30))
             .await
             .unwrap();
@@ -63,7 +69,7 @@ async fn an_attached_disk_never_grows_offline_however_old_the_reads() {
                     &json!({"code": {"status": 403, "code": code}}),
                 );
             }
-            let grown = stage.disks.resize(minutes(1), &disk, gib(30)).await;
+            let grown = stage.disks.resizer.resize(minutes(1), &disk, gib(30)).await;
             assert_eq!(grown.is_ok(), online, "{seed}");
             assert_eq!(accepted(&stage), vec!["online"; usize::from(online)]);
         }
@@ -75,13 +81,13 @@ async fn a_disk_that_is_on_its_way_grows_where_it_arrives() {
     let stage = Stage::new(&["--attach-delay=5s", "--detach-delay=5s"]);
     let (disk, node) = (stage.disk("pvc-1").await, one());
     let (attached, grown) = tokio::join!(
-        stage.disks.attach(minutes(1), &disk, &node),
-        stage.disks.resize(minutes(1), &disk, gib(30))
+        stage.disks.attacher.attach(minutes(1), &disk, &node),
+        stage.disks.resizer.resize(minutes(1), &disk, gib(30))
     );
     assert_eq!((attached.is_ok(), grown.unwrap().size.0), (true, 30));
     let (off, grown) = tokio::join!(
-        stage.disks.detach(minutes(1), &disk, &node),
-        stage.disks.resize(minutes(1), &disk, gib(40))
+        stage.disks.attacher.detach(minutes(1), &disk, &node),
+        stage.disks.resizer.resize(minutes(1), &disk, gib(40))
     );
     assert_eq!((off.is_ok(), grown.unwrap().size.0), (true, 40));
     assert_eq!(accepted(&stage), ["online", "offline"]);
@@ -91,7 +97,7 @@ async fn a_disk_that_is_on_its_way_grows_where_it_arrives() {
 async fn a_disk_of_a_moment_ago_is_found_though_reads_do_not_show_it_yet() {
     let stage = Stage::new(&["--stale=2s"]);
     let disk = stage.foreign(Tags::new()).await;
-    let grown = stage.disks.resize(minutes(1), &disk, gib(30)).await;
+    let grown = stage.disks.resizer.resize(minutes(1), &disk, gib(30)).await;
     assert_eq!(grown.unwrap().size.0, 30);
 }
 
@@ -100,16 +106,23 @@ async fn what_is_large_enough_is_left_as_it_is_without_a_call() {
     let stage = Stage::new(&[]);
     let disk = stage.disk("pvc-1").await;
     for range in [gib(20), gib(5), between(10, 25), SizeRange::default()] {
-        let row = stage.disks.resize(minutes(1), &disk, range).await.unwrap();
+        let row = stage
+            .disks
+            .resizer
+            .resize(minutes(1), &disk, range)
+            .await
+            .unwrap();
         assert_eq!(row.size.0, 20);
     }
     stage
         .disks
+        .resizer
         .resize(minutes(1), &disk, gib(30))
         .await
         .unwrap();
     stage
         .disks
+        .resizer
         .resize(minutes(1), &disk, gib(30))
         .await
         .unwrap();
@@ -126,6 +139,7 @@ async fn a_size_rounds_up_to_the_next_gib_unless_the_limit_forbids_it() {
     };
     let refused = stage
         .disks
+        .resizer
         .resize(minutes(1), &disk, odd)
         .await
         .unwrap_err();
@@ -134,6 +148,7 @@ async fn a_size_rounds_up_to_the_next_gib_unless_the_limit_forbids_it() {
     assert_eq!(
         stage
             .disks
+            .resizer
             .resize(minutes(1), &disk, odd)
             .await
             .unwrap()
@@ -153,6 +168,7 @@ async fn a_limit_below_the_size_and_a_size_beyond_the_category_are_out_of_range(
     ] {
         let refused = stage
             .disks
+            .resizer
             .resize(minutes(1), &disk, range)
             .await
             .unwrap_err();
@@ -172,12 +188,14 @@ async fn a_size_that_shows_late_is_waited_for_and_found_by_the_repeat() {
         let disk = stage.disk("pvc-1").await;
         let late = stage
             .disks
+            .resizer
             .resize(seconds(5), &disk, gib(30))
             .await
             .unwrap_err();
         assert_eq!(late.meaning(), Meaning::Deadline);
         let row = stage
             .restarted()
+            .resizer
             .resize(minutes(1), &disk, gib(30))
             .await
             .unwrap();
@@ -194,11 +212,13 @@ async fn an_order_that_is_still_processed_is_waited_out() {
     let disk = stage.disk("pvc-1").await;
     stage
         .disks
+        .resizer
         .resize(seconds(2), &disk, gib(30))
         .await
         .unwrap_err();
     let row = stage
         .disks
+        .resizer
         .resize(minutes(1), &disk, gib(40))
         .await
         .unwrap();
@@ -213,12 +233,14 @@ async fn a_lost_answer_ends_with_the_size_that_was_asked_for() {
         stage.fault("ResizeDisk", &json!(loss));
         let lost = stage
             .disks
+            .resizer
             .resize(minutes(1), &disk, gib(30))
             .await
             .unwrap_err();
         assert_eq!(lost.meaning(), Meaning::Unclear);
         let row = stage
             .disks
+            .resizer
             .resize(minutes(1), &disk, gib(30))
             .await
             .unwrap();
@@ -236,10 +258,17 @@ async fn somebody_elses_growth_in_between_is_success() {
         "ResizeDisk",
         &json!({"code": {"status": 403, "code": "InvalidDiskSize.TooSmall"}}),
     );
-    let (ours, theirs) = tokio::join!(stage.disks.resize(minutes(1), &disk, gib(30)), async {
-        tokio::time::sleep(Duration::from_millis(100)).await;
-        stage.restarted().resize(minutes(1), &disk, gib(30)).await
-    });
+    let (ours, theirs) = tokio::join!(
+        stage.disks.resizer.resize(minutes(1), &disk, gib(30)),
+        async {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            stage
+                .restarted()
+                .resizer
+                .resize(minutes(1), &disk, gib(30))
+                .await
+        }
+    );
     for row in [ours, theirs] {
         assert_eq!(
             row.unwrap_or_else(|error| panic!("{}", text(&error)))
@@ -258,13 +287,18 @@ async fn a_token_that_a_refused_resize_used_up_does_not_stand_in_the_way() {
     let verbs = &stage.disks;
     let snapshot = crate::kit::new_snapshot("snap", &disk);
     verbs
-        .create_snapshot(seconds(1), &snapshot)
+        .snapshotter
+        .create(seconds(1), &snapshot)
         .await
         .unwrap_err();
-    let refused = verbs.resize(seconds(1), &disk, gib(30)).await.unwrap_err();
+    let refused = verbs
+        .resizer
+        .resize(seconds(1), &disk, gib(30))
+        .await
+        .unwrap_err();
     assert_eq!(refused.meaning(), Meaning::Busy, "{}", text(&refused));
     tokio::time::sleep(Duration::from_secs(20)).await;
-    let row = verbs.resize(minutes(1), &disk, gib(30)).await;
+    let row = verbs.resizer.resize(minutes(1), &disk, gib(30)).await;
     assert_eq!(
         row.unwrap_or_else(|error| panic!("{}", text(&error)))
             .size
@@ -277,10 +311,16 @@ async fn a_token_that_a_refused_resize_used_up_does_not_stand_in_the_way() {
 async fn a_node_that_does_not_run_is_told_with_the_clouds_code() {
     let stage = Stage::new(&[]);
     let disk = stage.disk("pvc-1").await;
-    stage.disks.attach(minutes(1), &disk, &one()).await.unwrap();
+    stage
+        .disks
+        .attacher
+        .attach(minutes(1), &disk, &one())
+        .await
+        .unwrap();
     stage.cloud.switch_instance(&one(), false);
     let refused = stage
         .disks
+        .resizer
         .resize(minutes(1), &disk, gib(30))
         .await
         .unwrap_err();
@@ -296,7 +336,14 @@ async fn a_node_that_does_not_run_is_told_with_the_clouds_code() {
     // Not FAILED_PRECONDITION, which external-resizer takes for "only offline".
     assert_eq!(refused.meaning(), Meaning::Busy);
     stage.cloud.switch_instance(&one(), true);
-    assert!(stage.disks.resize(minutes(1), &disk, gib(30)).await.is_ok());
+    assert!(
+        stage
+            .disks
+            .resizer
+            .resize(minutes(1), &disk, gib(30))
+            .await
+            .is_ok()
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -304,6 +351,7 @@ async fn an_unknown_disk_is_not_found() {
     let stage = Stage::new(&[]);
     let refused = stage
         .disks
+        .resizer
         .resize(minutes(1), &"d-none".parse().unwrap(), gib(30))
         .await;
     assert_eq!(refused.unwrap_err().meaning(), Meaning::NotFound);
@@ -318,19 +366,29 @@ async fn a_disk_that_grows_offline_only_is_a_precondition_that_names_its_holder(
     ] {
         let stage = Stage::new(&[]);
         let disk = stage.disk("pvc-1").await;
-        stage.disks.attach(minutes(1), &disk, &one()).await.unwrap();
+        stage
+            .disks
+            .attacher
+            .attach(minutes(1), &disk, &one())
+            .await
+            .unwrap();
         let kind = json!({"code": {"status": 403, "code": code}});
         stage.faults("ResizeDisk", 1, &kind);
-        let refused = stage.disks.resize(minutes(1), &disk, gib(30)).await;
+        let refused = stage.disks.resizer.resize(minutes(1), &disk, gib(30)).await;
         let refused = refused.unwrap_err();
         // FAILED_PRECONDITION: external-resizer waits until nobody has it.
         assert_eq!(refused.meaning(), Meaning::Precondition, "{code}");
         for part in [disk.as_str(), "node i-one", code, "stop the pod"] {
             assert!(text(&refused).contains(part), "{}", text(&refused));
         }
-        stage.disks.detach(minutes(1), &disk, &one()).await.unwrap();
+        stage
+            .disks
+            .attacher
+            .detach(minutes(1), &disk, &one())
+            .await
+            .unwrap();
         stage.faults("ResizeDisk", 1, &kind);
-        let grown = stage.disks.resize(minutes(1), &disk, gib(30)).await;
+        let grown = stage.disks.resizer.resize(minutes(1), &disk, gib(30)).await;
         assert_eq!(grown.unwrap().size.0, 30, "{code}");
     }
 }
@@ -347,7 +405,7 @@ async fn a_size_that_only_the_cloud_knows_not_to_be_sold_is_out_of_range() {
             "ResizeDisk",
             &json!({"code": {"status": 403, "code": code}}),
         );
-        let refused = stage.disks.resize(minutes(1), &disk, gib(30)).await;
+        let refused = stage.disks.resizer.resize(minutes(1), &disk, gib(30)).await;
         let refused = refused.unwrap_err();
         assert_eq!(refused.meaning(), Meaning::OutOfRange, "{code}");
         assert!(text(&refused).contains(code), "{}", text(&refused));
@@ -358,10 +416,16 @@ async fn a_size_that_only_the_cloud_knows_not_to_be_sold_is_out_of_range() {
 async fn growing_a_disk_in_use_costs_one_order_and_a_look_before_and_after() {
     let stage = Stage::new(&[]);
     let disk = stage.disk("pvc-1").await;
-    stage.disks.attach(minutes(1), &disk, &one()).await.unwrap();
+    stage
+        .disks
+        .attacher
+        .attach(minutes(1), &disk, &one())
+        .await
+        .unwrap();
     stage.cloud.clear_calls();
     stage
         .disks
+        .resizer
         .resize(minutes(1), &disk, gib(30))
         .await
         .unwrap();
@@ -380,7 +444,13 @@ async fn many_disks_that_grow_together_share_their_looks() {
     let mut growths = tokio::task::JoinSet::new();
     for disk in ids {
         let disks = std::sync::Arc::clone(&stage.disks);
-        growths.spawn(async move { disks.resize(minutes(1), &disk, gib(30)).await.is_ok() });
+        growths.spawn(async move {
+            disks
+                .resizer
+                .resize(minutes(1), &disk, gib(30))
+                .await
+                .is_ok()
+        });
     }
     assert!(growths.join_all().await.into_iter().all(|ok| ok));
     // One look before, and one each quarter of a second until all have grown.

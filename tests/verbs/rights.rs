@@ -18,19 +18,53 @@ fn allowed(text: &str) -> BTreeSet<String> {
 async fn a_volume_lives_and_dies_with_the_rights_for_volumes_only() {
     let stage = Stage::settled(&[]).await;
     let disks = &stage.disks;
-    let disk = disks.create(minutes(5), &wanted("pvc-1")).await.unwrap().id;
-    disks.attach(minutes(1), &disk, &one()).await.unwrap();
-    disks.resize(minutes(1), &disk, gib(30)).await.unwrap();
-    disks.health(minutes(1), &disk).await.unwrap();
-    disks.detach(minutes(1), &disk, &one()).await.unwrap();
-    disks.attach(minutes(1), &disk, &two()).await.unwrap();
-    disks.detach(minutes(1), &disk, &two()).await.unwrap();
-    disks.capacity(minutes(1), &wanted("pvc-2")).await.unwrap();
+    let disk = disks
+        .provisioner
+        .create(minutes(5), &wanted("pvc-1"))
+        .await
+        .unwrap()
+        .id;
+    disks
+        .attacher
+        .attach(minutes(1), &disk, &one())
+        .await
+        .unwrap();
+    disks
+        .resizer
+        .resize(minutes(1), &disk, gib(30))
+        .await
+        .unwrap();
+    disks.inventory.health(minutes(1), &disk).await.unwrap();
+    disks
+        .attacher
+        .detach(minutes(1), &disk, &one())
+        .await
+        .unwrap();
+    disks
+        .attacher
+        .attach(minutes(1), &disk, &two())
+        .await
+        .unwrap();
+    disks
+        .attacher
+        .detach(minutes(1), &disk, &two())
+        .await
+        .unwrap();
+    disks
+        .provisioner
+        .capacity(minutes(1), &wanted("pvc-2"))
+        .await
+        .unwrap();
     let nodes = BTreeSet::from([one(), two()]);
-    let types = disks.types_of(minutes(1), &nodes).await.all().unwrap();
+    let types = disks
+        .instance_types
+        .of_instances(minutes(1), &nodes)
+        .await
+        .all()
+        .unwrap();
     assert_eq!(types.len(), 2);
-    disks.instance_types(minutes(1)).await.unwrap();
-    disks.delete(minutes(1), &disk).await.unwrap();
+    disks.instance_types.in_region(minutes(1)).await.unwrap();
+    disks.provisioner.delete(minutes(1), &disk).await.unwrap();
     let called: BTreeSet<String> = stage.cloud.counts().keys().cloned().collect();
     assert!(called.len() > 6, "{called:?}");
     let fewer = allowed(include_str!("../../deploy/ram-policies/volumes-only.json"));

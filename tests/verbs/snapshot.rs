@@ -31,7 +31,8 @@ async fn the_answer_comes_when_the_point_in_time_is_cut_and_not_when_all_is_copi
         let begun = Instant::now();
         let made = stage
             .disks
-            .create_snapshot(minutes(1), &new_snapshot("snap", &disk))
+            .snapshotter
+            .create(minutes(1), &new_snapshot("snap", &disk))
             .await
             .unwrap();
         assert!(
@@ -56,18 +57,26 @@ async fn only_the_essd_family_is_ready_before_it_is_complete() {
             categories: vec![category],
             ..wanted("pvc-1")
         };
-        let disk = stage.disks.create(minutes(1), &new).await.unwrap().id;
+        let disk = stage
+            .disks
+            .provisioner
+            .create(minutes(1), &new)
+            .await
+            .unwrap()
+            .id;
         let snapshot = new_snapshot("snap", &disk);
         let made = stage
             .disks
-            .create_snapshot(minutes(1), &snapshot)
+            .snapshotter
+            .create(minutes(1), &snapshot)
             .await
             .unwrap();
         assert_eq!(made.available, ready);
         tokio::time::sleep(Duration::from_secs(600)).await;
         let later = stage
             .disks
-            .create_snapshot(minutes(1), &snapshot)
+            .snapshotter
+            .create(minutes(1), &snapshot)
             .await
             .unwrap();
         assert_eq!((later.id, later.available), (made.id, true));
@@ -82,12 +91,14 @@ async fn the_same_name_is_the_same_snapshot_and_another_source_is_refused() {
         let first = stage.snapshot("snap", &disk).await;
         let again = stage
             .restarted()
-            .create_snapshot(minutes(1), &new_snapshot("snap", &disk))
+            .snapshotter
+            .create(minutes(1), &new_snapshot("snap", &disk))
             .await;
         assert_eq!(again.unwrap().id, first);
         let refused = stage
             .disks
-            .create_snapshot(minutes(1), &new_snapshot("snap", &other))
+            .snapshotter
+            .create(minutes(1), &new_snapshot("snap", &other))
             .await;
         let refused = refused.unwrap_err();
         assert!(matches!(refused, Error::Exists { .. }), "{refused:?}");
@@ -114,18 +125,26 @@ async fn a_lost_answer_is_unclear_and_the_repeat_ends_with_one_snapshot() {
                 categories: vec![category],
                 ..wanted("pvc-1")
             };
-            let disk = stage.disks.create(minutes(1), &new).await.unwrap().id;
+            let disk = stage
+                .disks
+                .provisioner
+                .create(minutes(1), &new)
+                .await
+                .unwrap()
+                .id;
             stage.fault("CreateSnapshot", &json!(loss));
             let snapshot = new_snapshot("snap", &disk);
             let lost = stage
                 .disks
-                .create_snapshot(minutes(1), &snapshot)
+                .snapshotter
+                .create(minutes(1), &snapshot)
                 .await
                 .unwrap_err();
             assert_eq!(lost.meaning(), Meaning::Unclear);
             let made = stage
                 .restarted()
-                .create_snapshot(minutes(1), &snapshot)
+                .snapshotter
+                .create(minutes(1), &snapshot)
                 .await;
             let made = made.unwrap_or_else(|error| panic!("{loss}: {}", text(&error)));
             assert_eq!(only_snapshot(&stage), made.id);
@@ -143,21 +162,29 @@ async fn a_disk_that_is_being_snapshotted_is_busy_and_a_used_up_token_does_not_m
             categories: vec![Category::CloudEfficiency],
             ..wanted("pvc-1")
         };
-        let disk = stage.disks.create(minutes(1), &new).await.unwrap().id;
+        let disk = stage
+            .disks
+            .provisioner
+            .create(minutes(1), &new)
+            .await
+            .unwrap()
+            .id;
         stage.snapshot("snap-1", &disk).await;
         let second = new_snapshot("snap-2", &disk);
         let busy = stage
             .disks
-            .create_snapshot(seconds(10), &second)
+            .snapshotter
+            .create(seconds(10), &second)
             .await
             .unwrap_err();
         assert_eq!(busy.meaning(), Meaning::Busy, "{}", text(&busy));
         tokio::time::sleep(Duration::from_secs(30)).await;
-        let made = stage.disks.create_snapshot(minutes(1), &second).await;
+        let made = stage.disks.snapshotter.create(minutes(1), &second).await;
         let made = made.unwrap_or_else(|error| panic!("{burned} %: {}", text(&error)));
         let again = stage
             .restarted()
-            .create_snapshot(minutes(1), &second)
+            .snapshotter
+            .create(minutes(1), &second)
             .await
             .unwrap();
         assert_eq!(
@@ -177,7 +204,8 @@ async fn a_name_whose_snapshot_was_deleted_gets_a_new_one() {
         assert_eq!(only_snapshot(&stage), made);
         stage
             .disks
-            .delete_snapshot(minutes(1), &made)
+            .snapshotter
+            .delete(minutes(1), &made)
             .await
             .unwrap();
     }
@@ -188,13 +216,13 @@ async fn a_deleted_snapshot_is_taken_anew_also_by_calls_too_short_to_believe_it_
     let stage = Stage::new(&[]);
     let disk = stage.disk("pvc-1").await;
     let first = stage.snapshot("snap", &disk).await;
-    let deleted = stage.disks.delete_snapshot(minutes(1), &first).await;
+    let deleted = stage.disks.snapshotter.delete(minutes(1), &first).await;
     deleted.unwrap();
     let mut tries = 0;
     let made = loop {
         let soon = Deadline::after(Duration::from_millis(9750));
         let new = new_snapshot("snap", &disk);
-        if let Ok(made) = stage.disks.create_snapshot(soon, &new).await {
+        if let Ok(made) = stage.disks.snapshotter.create(soon, &new).await {
             break made.id;
         }
         tries += 1;
@@ -210,15 +238,15 @@ async fn a_snapshot_that_fails_before_its_cut_is_told_goes_and_is_taken_anew() {
         let disk = stage.disk("pvc-1").await;
         stage.fault("CreateSnapshot", &json!("fails-later"));
         let new = new_snapshot("snap", &disk);
-        let failed = stage.disks.create_snapshot(minutes(1), &new).await;
+        let failed = stage.disks.snapshotter.create(minutes(1), &new).await;
         let failed = failed.unwrap_err();
         assert_eq!(failed.meaning(), Meaning::Failed, "{}", text(&failed));
         assert!(text(&failed).contains("it is deleted"), "{}", text(&failed));
         assert!(snapshots(&stage).is_empty());
-        let made = stage.disks.create_snapshot(minutes(1), &new).await;
+        let made = stage.disks.snapshotter.create(minutes(1), &new).await;
         let made = made.unwrap_or_else(|error| panic!("{stale}: {}", text(&error)));
         assert_eq!(only_snapshot(&stage), made.id);
-        let again = stage.restarted().create_snapshot(minutes(1), &new).await;
+        let again = stage.restarted().snapshotter.create(minutes(1), &new).await;
         assert_eq!(again.unwrap().id, made.id);
     }
 }
@@ -230,7 +258,8 @@ async fn a_cut_beyond_the_deadline_is_told_and_the_repeat_finds_it() {
     let snapshot = new_snapshot("snap", &disk);
     let late = stage
         .disks
-        .create_snapshot(seconds(10), &snapshot)
+        .snapshotter
+        .create(seconds(10), &snapshot)
         .await
         .unwrap_err();
     assert_eq!(late.meaning(), Meaning::Deadline);
@@ -242,7 +271,8 @@ async fn a_cut_beyond_the_deadline_is_told_and_the_repeat_finds_it() {
     );
     let made = stage
         .restarted()
-        .create_snapshot(minutes(1), &snapshot)
+        .snapshotter
+        .create(minutes(1), &snapshot)
         .await
         .unwrap();
     assert_eq!((made.id, snapshots(&stage).len()), (id, 1));
@@ -254,7 +284,8 @@ async fn a_snapshot_of_an_unknown_disk_is_not_found() {
     let snapshot = new_snapshot("snap", &"d-none".parse().unwrap());
     let refused = stage
         .disks
-        .create_snapshot(minutes(1), &snapshot)
+        .snapshotter
+        .create(minutes(1), &snapshot)
         .await
         .unwrap_err();
     assert!(matches!(refused, Error::NoSuchDisk { .. }), "{refused:?}");
@@ -274,9 +305,11 @@ async fn many_looks_at_snapshots_by_id_cost_one_description_for_a_hundred() {
         let disks = Arc::clone(&stage.disks);
         looks.spawn(async move {
             if n % 2 == 0 {
-                return disks.snapshot(minutes(1), &id).await.unwrap().id == id;
+                return disks.snapshotter.get(minutes(1), &id).await.unwrap().id == id;
             }
-            let listed = disks.list_snapshots(minutes(1), Some(&id), None, (None, None));
+            let listed = disks
+                .inventory
+                .list_snapshots(minutes(1), Some(&id), None, (None, None));
             listed.await.unwrap().items[0].id == id
         });
     }
@@ -294,7 +327,12 @@ async fn what_the_class_wants_of_a_snapshot_is_ordered_and_a_retained_one_ends()
         tags: Tags::from([("team".to_owned(), "blue".to_owned())]),
         ..new_snapshot("snap", &disk)
     };
-    let made = stage.disks.create_snapshot(minutes(1), &new).await.unwrap();
+    let made = stage
+        .disks
+        .snapshotter
+        .create(minutes(1), &new)
+        .await
+        .unwrap();
     let row = &snapshots(&stage)[0];
     assert_eq!(
         (&row["retention_days"], &row["resource_group"]),
@@ -307,17 +345,24 @@ async fn what_the_class_wants_of_a_snapshot_is_ordered_and_a_retained_one_ends()
     tokio::time::sleep(Duration::from_secs(2 * 24 * 3600)).await;
     let gone = stage
         .disks
-        .snapshot(minutes(1), &made.id)
+        .snapshotter
+        .get(minutes(1), &made.id)
         .await
         .unwrap_err();
     assert!(matches!(gone, Error::NoSuchSnapshot { .. }), "{gone:?}");
     stage
         .disks
-        .delete_snapshot(minutes(1), &made.id)
+        .snapshotter
+        .delete(minutes(1), &made.id)
         .await
         .unwrap();
     // The name is free again.
-    let again = stage.disks.create_snapshot(minutes(1), &new).await.unwrap();
+    let again = stage
+        .disks
+        .snapshotter
+        .create(minutes(1), &new)
+        .await
+        .unwrap();
     assert_ne!(again.id, made.id);
 }
 
@@ -326,7 +371,7 @@ async fn a_disk_that_was_never_attached_says_so_and_what_to_do() {
     let stage = Stage::new(&["--never-attached"]);
     let disk = stage.disk("pvc-1").await;
     let new = new_snapshot("snap", &disk);
-    let refused = stage.disks.create_snapshot(minutes(1), &new).await;
+    let refused = stage.disks.snapshotter.create(minutes(1), &new).await;
     let refused = refused.unwrap_err();
     assert_eq!(refused.meaning(), Meaning::Precondition);
     let words = text(&refused);
@@ -345,11 +390,22 @@ async fn a_disk_that_was_never_attached_says_so_and_what_to_do() {
         let new = new_snapshot(&format!("snap-{burned}"), &disk);
         stage
             .disks
-            .create_snapshot(minutes(1), &new)
+            .snapshotter
+            .create(minutes(1), &new)
             .await
             .unwrap_err();
-        stage.disks.attach(minutes(1), &disk, &one()).await.unwrap();
-        stage.disks.create_snapshot(minutes(1), &new).await.unwrap();
+        stage
+            .disks
+            .attacher
+            .attach(minutes(1), &disk, &one())
+            .await
+            .unwrap();
+        stage
+            .disks
+            .snapshotter
+            .create(minutes(1), &new)
+            .await
+            .unwrap();
     }
 }
 
@@ -360,16 +416,32 @@ async fn a_snapshot_that_is_not_cut_yet_is_in_no_list_and_is_told_by_its_id() {
     let new = new_snapshot("snap", &disk);
     stage
         .disks
-        .create_snapshot(seconds(5), &new)
+        .snapshotter
+        .create(seconds(5), &new)
         .await
         .unwrap_err();
     let id = only_snapshot(&stage);
     let listed = stage
         .disks
+        .inventory
         .list_snapshots(minutes(1), None, None, (None, None));
     assert!(listed.await.unwrap().items.is_empty());
-    let early = stage.disks.snapshot(minutes(1), &id).await.unwrap_err();
+    let early = stage
+        .disks
+        .snapshotter
+        .get(minutes(1), &id)
+        .await
+        .unwrap_err();
     assert_eq!(early.meaning(), Meaning::Busy, "{}", text(&early));
     tokio::time::sleep(Duration::from_secs(30)).await;
-    assert_eq!(stage.disks.snapshot(minutes(1), &id).await.unwrap().id, id);
+    assert_eq!(
+        stage
+            .disks
+            .snapshotter
+            .get(minutes(1), &id)
+            .await
+            .unwrap()
+            .id,
+        id
+    );
 }

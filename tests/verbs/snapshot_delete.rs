@@ -23,17 +23,24 @@ async fn deleting_twice_and_what_is_not_there_is_success_and_disks_made_from_it_
             snapshot: Some(snapshot.clone()),
             ..wanted("pvc-2")
         };
-        stage.disks.create(minutes(1), &new).await.unwrap();
+        stage
+            .disks
+            .provisioner
+            .create(minutes(1), &new)
+            .await
+            .unwrap();
         for _ in 0..2 {
             stage
                 .disks
-                .delete_snapshot(minutes(1), &snapshot)
+                .snapshotter
+                .delete(minutes(1), &snapshot)
                 .await
                 .unwrap();
         }
         stage
             .disks
-            .delete_snapshot(minutes(1), &"s-none".parse().unwrap())
+            .snapshotter
+            .delete(minutes(1), &"s-none".parse().unwrap())
             .await
             .unwrap();
         assert_eq!((snapshots(&stage).len(), stage.rows().len()), (0, 2));
@@ -46,11 +53,17 @@ async fn a_new_snapshot_that_reads_do_not_show_yet_is_deleted_all_the_same() {
     let disk = stage.disk("pvc-1").await;
     stage
         .disks
-        .create_snapshot(seconds(1), &new_snapshot("snap", &disk))
+        .snapshotter
+        .create(seconds(1), &new_snapshot("snap", &disk))
         .await
         .unwrap_err();
     let id = only_snapshot(&stage);
-    stage.disks.delete_snapshot(minutes(1), &id).await.unwrap();
+    stage
+        .disks
+        .snapshotter
+        .delete(minutes(1), &id)
+        .await
+        .unwrap();
     assert!(snapshots(&stage).is_empty());
 }
 
@@ -74,7 +87,8 @@ async fn somebody_elses_snapshot_is_refused_and_is_still_there() {
         .unwrap();
     let refused = stage
         .disks
-        .delete_snapshot(minutes(1), &snapshot)
+        .snapshotter
+        .delete(minutes(1), &snapshot)
         .await
         .unwrap_err();
     assert!(matches!(refused, Error::NotOurs { .. }), "{refused:?}");
@@ -97,7 +111,8 @@ async fn a_snapshot_that_somebody_keeps_says_who_and_what_to_do() {
         stage.configure(&json!({"holds": {hold: [id.as_str()]}}));
         let kept = stage
             .disks
-            .delete_snapshot(minutes(1), &id)
+            .snapshotter
+            .delete(minutes(1), &id)
             .await
             .unwrap_err();
         assert_eq!(kept.meaning(), Meaning::Precondition);
@@ -105,7 +120,12 @@ async fn a_snapshot_that_somebody_keeps_says_who_and_what_to_do() {
         assert!(words.contains(code) && words.contains(advice), "{words}");
         assert_eq!(only_snapshot(&stage), id);
         stage.configure(&json!({"holds": {hold: []}}));
-        stage.disks.delete_snapshot(minutes(1), &id).await.unwrap();
+        stage
+            .disks
+            .snapshotter
+            .delete(minutes(1), &id)
+            .await
+            .unwrap();
     }
 }
 
@@ -114,11 +134,26 @@ async fn a_snapshot_is_deleted_while_it_is_taken_and_after_its_disk() {
     let stage = Stage::new(&["--snapshot-delay=10m"]);
     let disk = stage.disk("pvc-1").await;
     let id = stage.snapshot("snap", &disk).await;
-    stage.disks.delete_snapshot(minutes(1), &id).await.unwrap();
+    stage
+        .disks
+        .snapshotter
+        .delete(minutes(1), &id)
+        .await
+        .unwrap();
     let id = stage.snapshot("other", &disk).await;
-    stage.disks.delete(minutes(1), &disk).await.unwrap();
-    let row = stage.disks.snapshot(minutes(1), &id).await.unwrap();
+    stage
+        .disks
+        .provisioner
+        .delete(minutes(1), &disk)
+        .await
+        .unwrap();
+    let row = stage.disks.snapshotter.get(minutes(1), &id).await.unwrap();
     assert_eq!((row.source_disk, row.available), (Some(disk), true));
-    stage.disks.delete_snapshot(minutes(1), &id).await.unwrap();
+    stage
+        .disks
+        .snapshotter
+        .delete(minutes(1), &id)
+        .await
+        .unwrap();
     assert!(snapshots(&stage).is_empty());
 }

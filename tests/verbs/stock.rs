@@ -24,7 +24,12 @@ async fn the_happy_path_does_not_look_at_the_stock() {
     let stage = Stage::new(&[]);
     for n in 0..3 {
         let new = available(&format!("pvc-{n}"));
-        stage.disks.create(minutes(1), &new).await.unwrap();
+        stage
+            .disks
+            .provisioner
+            .create(minutes(1), &new)
+            .await
+            .unwrap();
     }
     assert_eq!(stage.calls("DescribeAvailableResource"), 0);
     assert_eq!(stage.calls("CreateDisk"), 3);
@@ -35,7 +40,12 @@ async fn after_one_refusal_one_look_at_the_stock_spares_all_the_others() {
     let stage = Stage::new(&[SOLD]);
     for n in 0..5 {
         let new = available(&format!("pvc-{n}"));
-        let disk = stage.disks.create(minutes(1), &new).await.unwrap();
+        let disk = stage
+            .disks
+            .provisioner
+            .create(minutes(1), &new)
+            .await
+            .unwrap();
         assert_eq!(disk.category, Category::CloudEssd);
     }
     assert_eq!(tried(&stage)[..2], ["cloud_efficiency", "cloud_essd"]);
@@ -51,7 +61,12 @@ async fn without_the_stock_each_is_refused_once_and_then_remembered() {
     stage.faults("DescribeAvailableResource", 1000, &denied);
     for n in 0..5 {
         let new = available(&format!("pvc-{n}"));
-        let disk = stage.disks.create(minutes(1), &new).await.unwrap();
+        let disk = stage
+            .disks
+            .provisioner
+            .create(minutes(1), &new)
+            .await
+            .unwrap();
         assert_eq!(disk.category, Category::CloudEssd);
     }
     assert_eq!(stage.calls("CreateDisk"), 3 + 5);
@@ -64,6 +79,7 @@ async fn what_was_sold_out_is_first_again_after_a_few_minutes() {
     let stage = Stage::new(&[SOLD]);
     stage
         .disks
+        .provisioner
         .create(minutes(1), &available("pvc-1"))
         .await
         .unwrap();
@@ -71,6 +87,7 @@ async fn what_was_sold_out_is_first_again_after_a_few_minutes() {
     tokio::time::sleep(Duration::from_secs(200)).await;
     let disk = stage
         .disks
+        .provisioner
         .create(minutes(1), &available("pvc-2"))
         .await
         .unwrap();
@@ -84,11 +101,21 @@ async fn where_all_is_sold_out_a_repeat_costs_one_probe_and_still_names_every_pa
         places: vec![zone("a").into(), zone("b").into()],
         ..available("pvc-1")
     };
-    let refused = stage.disks.create(minutes(1), &new).await.unwrap_err();
+    let refused = stage
+        .disks
+        .provisioner
+        .create(minutes(1), &new)
+        .await
+        .unwrap_err();
     assert_eq!(refused.meaning(), Meaning::Exhausted);
     stage.cloud.clear_calls();
     for _ in 0..3 {
-        let refused = stage.disks.create(minutes(1), &new).await.unwrap_err();
+        let refused = stage
+            .disks
+            .provisioner
+            .create(minutes(1), &new)
+            .await
+            .unwrap_err();
         let text = text(&refused);
         for category in Category::CREATABLE {
             for zone in ["a", "b"] {
@@ -100,7 +127,12 @@ async fn where_all_is_sold_out_a_repeat_costs_one_probe_and_still_names_every_pa
     // Each repeat may have to pass the token that the first one used up.
     assert!(stage.calls("CreateDisk") <= 6, "{:?}", tried(&stage));
     stage.configure(&json!({"sold_out": []}));
-    let disk = stage.disks.create(minutes(1), &new).await.unwrap();
+    let disk = stage
+        .disks
+        .provisioner
+        .create(minutes(1), &new)
+        .await
+        .unwrap();
     assert_eq!(stage.only_disk(), disk.id);
 }
 
@@ -108,13 +140,18 @@ async fn where_all_is_sold_out_a_repeat_costs_one_probe_and_still_names_every_pa
 async fn stock_that_comes_back_in_one_pair_only_is_found_within_minutes() {
     let stage = Stage::new(&["--sold-out=*/*"]);
     let new = available("pvc-1");
-    stage.disks.create(minutes(1), &new).await.unwrap_err();
+    stage
+        .disks
+        .provisioner
+        .create(minutes(1), &new)
+        .await
+        .unwrap_err();
     stage.configure(&json!({"sold_out": [
         "*/cloud_efficiency", "*/cloud_ssd", "*/cloud", "*/cloud_essd", "*/cloud_essd_entry"
     ]}));
     let mut waited = 0;
     let disk = loop {
-        match stage.disks.create(minutes(1), &new).await {
+        match stage.disks.provisioner.create(minutes(1), &new).await {
             Ok(disk) => break disk,
             Err(error) => assert!(matches!(error, Error::OutOfStock { .. }), "{error}"),
         }
@@ -134,13 +171,22 @@ async fn a_quota_that_a_large_disk_has_met_does_not_stand_in_the_way_of_a_small_
         size: gib(500),
         ..wanted("large")
     };
-    let refused = stage.disks.create(minutes(1), &large).await.unwrap_err();
+    let refused = stage
+        .disks
+        .provisioner
+        .create(minutes(1), &large)
+        .await
+        .unwrap_err();
     assert_eq!(refused.meaning(), Meaning::Exhausted);
     assert!(
         text(&refused).contains("QuotaExceed.DiskCapacity"),
         "{refused}"
     );
-    let small = stage.disks.create(minutes(1), &wanted("small")).await;
+    let small = stage
+        .disks
+        .provisioner
+        .create(minutes(1), &wanted("small"))
+        .await;
     assert_eq!(small.unwrap().category, Category::CloudEssd);
 }
 
@@ -155,7 +201,12 @@ async fn a_level_that_a_zone_does_not_sell_is_passed_over() {
         levels: vec![PerformanceLevel::Pl0, PerformanceLevel::Pl1],
         ..wanted("pvc-1")
     };
-    let disk = stage.disks.create(minutes(1), &new).await.unwrap();
+    let disk = stage
+        .disks
+        .provisioner
+        .create(minutes(1), &new)
+        .await
+        .unwrap();
     assert_eq!(disk.performance_level.as_deref(), Some("PL1"));
 }
 
@@ -166,6 +217,7 @@ async fn a_size_that_the_cloud_sells_nowhere_is_out_of_range_though_the_table_ha
     stage.faults("CreateDisk", 10, &code);
     let refused = stage
         .disks
+        .provisioner
         .create(minutes(1), &available("pvc-1"))
         .await
         .unwrap_err();
@@ -194,7 +246,12 @@ async fn capacity_is_the_largest_size_that_is_in_stock_and_none_where_it_is_sold
             Some((1, 65536)),
         ),
     ] {
-        let sizes_found = stage.disks.capacity(minutes(1), &new).await.unwrap();
+        let sizes_found = stage
+            .disks
+            .provisioner
+            .capacity(minutes(1), &new)
+            .await
+            .unwrap();
         let found = sizes_found.map(|sizes| (sizes.start().0, sizes.end().0));
         assert_eq!(found, sizes, "{new:?}");
     }
@@ -202,7 +259,12 @@ async fn capacity_is_the_largest_size_that_is_in_stock_and_none_where_it_is_sold
     tokio::time::sleep(Duration::from_secs(61)).await;
     stage.configure(&json!({"sold_out": []}));
     let essd = at("a", &[Category::CloudEssd]);
-    let back = stage.disks.capacity(minutes(1), &essd).await.unwrap();
+    let back = stage
+        .disks
+        .provisioner
+        .capacity(minutes(1), &essd)
+        .await
+        .unwrap();
     assert_eq!(back.map(|sizes| sizes.start().0), Some(20));
 }
 
@@ -214,19 +276,38 @@ async fn capacity_knows_what_creating_has_found_out_where_the_stock_lags() {
     assert!(
         stage
             .disks
+            .provisioner
             .capacity(minutes(1), &new)
             .await
             .unwrap()
             .is_some()
     );
-    stage.disks.create(minutes(1), &new).await.unwrap_err();
-    assert_eq!(stage.disks.capacity(minutes(1), &new).await.unwrap(), None);
+    stage
+        .disks
+        .provisioner
+        .create(minutes(1), &new)
+        .await
+        .unwrap_err();
+    assert_eq!(
+        stage
+            .disks
+            .provisioner
+            .capacity(minutes(1), &new)
+            .await
+            .unwrap(),
+        None
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_the_types_of_the_regions_machines_take_is_told_in_three_calls() {
     let stage = Stage::new(&["--disk-quantity=9", "--sold-out=*/cloud_essd"]);
-    let types = stage.disks.instance_types(minutes(1)).await.unwrap();
+    let types = stage
+        .disks
+        .instance_types
+        .in_region(minutes(1))
+        .await
+        .unwrap();
     assert_eq!(types.0.len(), 1, "{types:?}");
     let takes = types.0.values().next().unwrap();
     assert_eq!(takes.disk_quantity, 9);

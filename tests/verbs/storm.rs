@@ -9,7 +9,7 @@ use tokio::task::{JoinSet, LocalSet};
 use tokio::time::Instant;
 
 use diskplugin::base::Deadline;
-use diskplugin::disk::{Disks, Error, Meaning};
+use diskplugin::disk::{DiskServices, Error, Meaning};
 use diskplugin::model::InstanceId;
 
 use crate::kit::{Stage, minutes, new_snapshot, seconds, text, wanted};
@@ -57,17 +57,17 @@ async fn retried<T>(verb: impl AsyncFn(Deadline) -> Result<T, Error>) -> T {
 }
 
 /// A volume from its making to its end, on one of the nodes, with a snapshot.
-async fn live(disks: Arc<Disks>, number: usize) {
+async fn live(disks: Arc<DiskServices>, number: usize) {
     let name = format!("pvc-{number}");
     let node: InstanceId = format!("i-{}", number % NODES).parse().unwrap();
-    let disk = retried(async |soon| disks.create(soon, &wanted(&name)).await).await;
+    let disk = retried(async |soon| disks.provisioner.create(soon, &wanted(&name)).await).await;
     let disk = &disk.id;
-    retried(async |soon| disks.attach(soon, disk, &node).await).await;
+    retried(async |soon| disks.attacher.attach(soon, disk, &node).await).await;
     let snapshot = new_snapshot(&format!("snap-{number}"), disk);
-    let snapshot = retried(async |soon| disks.create_snapshot(soon, &snapshot).await).await;
-    retried(async |soon| disks.detach(soon, disk, &node).await).await;
-    retried(async |soon| disks.delete_snapshot(soon, &snapshot.id).await).await;
-    retried(async |soon| disks.delete(soon, disk).await).await;
+    let snapshot = retried(async |soon| disks.snapshotter.create(soon, &snapshot).await).await;
+    retried(async |soon| disks.attacher.detach(soon, disk, &node).await).await;
+    retried(async |soon| disks.snapshotter.delete(soon, &snapshot.id).await).await;
+    retried(async |soon| disks.provisioner.delete(soon, disk).await).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -96,7 +96,7 @@ async fn a_load_at_sixty_calls_a_minute_is_refused_at_most_once_for_each_api_and
         lists.spawn(async move {
             loop {
                 // Its page may have to wait for the next minute.
-                let _ = lister.list(minutes(1), None, None).await;
+                let _ = lister.inventory.list(minutes(1), None, None).await;
                 tokio::time::sleep(Duration::from_secs(5)).await;
             }
         });
@@ -139,7 +139,7 @@ async fn however_much_is_listed_attaching_and_detaching_come_through() {
         lists.spawn(async move {
             loop {
                 // Refusals are what this is about; the next one comes at once.
-                let _ = disks.list(minutes(2), None, None).await;
+                let _ = disks.inventory.list(minutes(2), None, None).await;
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         });
@@ -149,10 +149,10 @@ async fn however_much_is_listed_attaching_and_detaching_come_through() {
     let node: InstanceId = "i-0".parse().unwrap();
     for round in 0..20 {
         let begun = Instant::now();
-        let attached = stage.disks.attach(minutes(1), &disk, &node).await;
+        let attached = stage.disks.attacher.attach(minutes(1), &disk, &node).await;
         assert!(attached.is_ok(), "round {round}: {attached:?}");
         let attach = begun.elapsed();
-        let detached = stage.disks.detach(minutes(1), &disk, &node).await;
+        let detached = stage.disks.attacher.detach(minutes(1), &disk, &node).await;
         assert!(detached.is_ok(), "round {round}: {detached:?}");
         let both = begun.elapsed();
         assert!(both <= Duration::from_secs(25), "{attach:?} {both:?}");
@@ -168,7 +168,7 @@ async fn a_call_that_is_cancelled_makes_no_further_call_and_the_next_one_finds_w
     let stage = Stage::patient_crowd(1, &flags);
     let (disks, new) = (Arc::clone(&stage.disks), wanted("pvc-1"));
     let mut call = JoinSet::new();
-    call.spawn(async move { disks.create(minutes(5), &new).await });
+    call.spawn(async move { disks.provisioner.create(minutes(5), &new).await });
     tokio::time::sleep(Duration::from_secs(3)).await;
     call.shutdown().await;
     let begun = stage.only_disk();
@@ -189,7 +189,7 @@ async fn a_wait_that_all_have_left_while_the_window_is_shut_asks_nothing_more() 
     let waiting = disk.clone();
     call.spawn(async move {
         let node = "i-0".parse().unwrap();
-        disks.attach(minutes(30), &waiting, &node).await
+        disks.attacher.attach(minutes(30), &waiting, &node).await
     });
     tokio::time::sleep(Duration::from_secs(20)).await;
     assert!(!throttled(&stage).is_empty(), "the window is not shut");
@@ -198,7 +198,14 @@ async fn a_wait_that_all_have_left_while_the_window_is_shut_asks_nothing_more() 
     tokio::time::sleep(Duration::from_secs(300)).await;
     assert_eq!(stage.calls("DescribeDisks"), before);
     let node = "i-0".parse().unwrap();
-    assert!(stage.disks.attach(minutes(10), &disk, &node).await.is_ok());
+    assert!(
+        stage
+            .disks
+            .attacher
+            .attach(minutes(10), &disk, &node)
+            .await
+            .is_ok()
+    );
     assert_eq!(stage.calls("AttachDisk"), 2);
 }
 
@@ -206,11 +213,19 @@ async fn a_wait_that_all_have_left_while_the_window_is_shut_asks_nothing_more() 
 async fn a_deadline_within_a_shut_window_fails_at_once_with_the_wait_and_costs_no_call() {
     let stage = Stage::patient_crowd(1, &["--throttle=CreateDisk=1"]);
     stage.disk("pvc-1").await;
-    let refused = stage.disks.create(seconds(20), &wanted("pvc-2")).await;
+    let refused = stage
+        .disks
+        .provisioner
+        .create(seconds(20), &wanted("pvc-2"))
+        .await;
     assert!(text(&refused.unwrap_err()).contains("Throttling"));
     let calls = stage.calls("CreateDisk");
     let begun = Instant::now();
-    let late = stage.disks.create(seconds(20), &wanted("pvc-2")).await;
+    let late = stage
+        .disks
+        .provisioner
+        .create(seconds(20), &wanted("pvc-2"))
+        .await;
     let late = late.unwrap_err();
     assert_eq!(late.meaning(), Meaning::Unclear, "{}", text(&late));
     for part in ["Throttling", "RequestId", "not sent"] {

@@ -39,7 +39,14 @@ async fn a_window_that_is_used_up_is_waited_out_without_a_storm() {
             Stage::new(&flags)
         };
         let disk = stage.disk("pvc-1").await;
-        assert!(stage.disks.attach(minutes(5), &disk, &one()).await.is_ok());
+        assert!(
+            stage
+                .disks
+                .attacher
+                .attach(minutes(5), &disk, &one())
+                .await
+                .is_ok()
+        );
         // Ten that are let in, and then a probe at most every ten seconds.
         for (minute, calls) in by_minute(&stage, "DescribeDisks") {
             assert!(
@@ -59,7 +66,12 @@ async fn where_looks_were_held_up_orders_are_looked_at_no_more_often_than_others
         // The next minute of the clock.
         tokio::time::sleep(Duration::from_secs(60)).await;
         stage.cloud.clear_calls();
-        stage.disks.attach(minutes(5), &disk, &one()).await.unwrap();
+        stage
+            .disks
+            .attacher
+            .attach(minutes(5), &disk, &one())
+            .await
+            .unwrap();
         let looks = stage.calls("DescribeDisks");
         assert!(
             wanted.is_none_or(|wanted| looks == wanted),
@@ -76,7 +88,13 @@ async fn many_waiters_in_a_used_up_window_probe_no_more_than_one() {
         let disk = stage.disk(&format!("pvc-{n}")).await;
         let (verbs, node) = (Arc::clone(&stage.disks), format!("i-{n}"));
         let node: InstanceId = node.parse().unwrap();
-        attaching.spawn(async move { verbs.attach(minutes(5), &disk, &node).await.is_ok() });
+        attaching.spawn(async move {
+            verbs
+                .attacher
+                .attach(minutes(5), &disk, &node)
+                .await
+                .is_ok()
+        });
     }
     stage.configure(&json!({"throttle": {"actions": {"DescribeDisks": 0}}}));
     tokio::time::sleep(Duration::from_secs(1)).await;
@@ -106,6 +124,7 @@ async fn the_deadline_holds_in_a_throttled_window_and_the_error_says_so() {
             let begun = Instant::now();
             let late = stage
                 .disks
+                .attacher
                 .attach(seconds(20), &disk, &one())
                 .await
                 .unwrap_err();
@@ -154,20 +173,35 @@ async fn what_is_denied_is_told_at_once_with_what_to_check() {
     let verbs = &stage.disks;
     let errors = [
         verbs
+            .provisioner
             .create(minutes(1), &wanted("pvc-2"))
             .await
             .unwrap_err(),
-        verbs.attach(minutes(1), &disk, &one()).await.unwrap_err(),
-        verbs.detach(minutes(1), &disk, &one()).await.unwrap_err(),
         verbs
+            .attacher
+            .attach(minutes(1), &disk, &one())
+            .await
+            .unwrap_err(),
+        verbs
+            .attacher
+            .detach(minutes(1), &disk, &one())
+            .await
+            .unwrap_err(),
+        verbs
+            .resizer
             .resize(minutes(1), &disk, crate::kit::gib(30))
             .await
             .unwrap_err(),
         verbs
-            .create_snapshot(minutes(1), &snapshot)
+            .snapshotter
+            .create(minutes(1), &snapshot)
             .await
             .unwrap_err(),
-        verbs.delete(minutes(1), &disk).await.unwrap_err(),
+        verbs
+            .provisioner
+            .delete(minutes(1), &disk)
+            .await
+            .unwrap_err(),
     ];
     for error in errors {
         assert_eq!(error.meaning(), Meaning::Denied, "{error:?}");
@@ -185,6 +219,7 @@ async fn a_disk_that_may_not_be_seen_is_told_as_such_and_not_lost() {
     stage.configure(&json!({"denied": ["DescribeDisks"]}));
     let unseen = stage
         .disks
+        .attacher
         .attach(minutes(1), &disk, &one())
         .await
         .unwrap_err();
@@ -194,5 +229,12 @@ async fn a_disk_that_may_not_be_seen_is_told_as_such_and_not_lost() {
         "{unseen}"
     );
     stage.configure(&json!({"denied": []}));
-    assert!(stage.disks.attach(minutes(1), &disk, &one()).await.is_ok());
+    assert!(
+        stage
+            .disks
+            .attacher
+            .attach(minutes(1), &disk, &one())
+            .await
+            .is_ok()
+    );
 }

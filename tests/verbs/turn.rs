@@ -33,9 +33,13 @@ async fn all(stage: &Stage, disks: &[DiskId], on: bool) -> Duration {
         let verbs = Arc::clone(&stage.disks);
         running.spawn(async move {
             if on {
-                verbs.attach(minutes(5), &disk, &first()).await.map(|_| ())
+                verbs
+                    .attacher
+                    .attach(minutes(5), &disk, &first())
+                    .await
+                    .map(|_| ())
             } else {
-                verbs.detach(minutes(5), &disk, &first()).await
+                verbs.attacher.detach(minutes(5), &disk, &first()).await
             }
         });
     }
@@ -133,6 +137,7 @@ async fn where_the_cloud_does_one_thing_at_a_time_a_detach_goes_before_the_attac
         let begun = Instant::now();
         stage
             .disks
+            .attacher
             .detach(minutes(5), &disks[0], &first())
             .await
             .unwrap();
@@ -158,10 +163,25 @@ async fn a_disk_that_just_left_a_node_comes_back_there_without_a_pause() {
     for stale in ["--stale=0s", "--stale=1s"] {
         let stage = Stage::new(&["--attach-delay=1s", "--detach-delay=2s", stale]);
         let disk = stage.disk("pvc-1").await;
-        stage.disks.attach(minutes(1), &disk, &one()).await.unwrap();
-        stage.disks.detach(minutes(1), &disk, &one()).await.unwrap();
+        stage
+            .disks
+            .attacher
+            .attach(minutes(1), &disk, &one())
+            .await
+            .unwrap();
+        stage
+            .disks
+            .attacher
+            .detach(minutes(1), &disk, &one())
+            .await
+            .unwrap();
         let begun = Instant::now();
-        stage.disks.attach(minutes(1), &disk, &one()).await.unwrap();
+        stage
+            .disks
+            .attacher
+            .attach(minutes(1), &disk, &one())
+            .await
+            .unwrap();
         let took = begun.elapsed();
         let most = if stale == "--stale=0s" { 1 } else { 2 };
         assert!(
@@ -175,10 +195,16 @@ async fn a_disk_that_just_left_a_node_comes_back_there_without_a_pause() {
 async fn taking_a_disk_off_whoever_holds_it_is_over_when_it_is_off() {
     let stage = Stage::new(&["--attach-delay=1s", "--detach-delay=2s"]);
     let disk = stage.disk("pvc-1").await;
-    stage.disks.attach(minutes(1), &disk, &one()).await.unwrap();
+    stage
+        .disks
+        .attacher
+        .attach(minutes(1), &disk, &one())
+        .await
+        .unwrap();
     let begun = Instant::now();
     stage
         .disks
+        .attacher
         .detach_everywhere(minutes(1), &disk)
         .await
         .unwrap();
@@ -191,17 +217,30 @@ async fn taking_a_disk_off_whoever_holds_it_is_over_when_it_is_off() {
 async fn a_disk_that_is_still_on_its_way_off_elsewhere_holds_up_no_other_disk_of_the_node() {
     let stage = Stage::new(&["--attach-delay=1s", "--detach-delay=40s"]);
     let (slow, quick) = (stage.disk("pvc-1").await, stage.disk("pvc-2").await);
-    stage.disks.attach(minutes(1), &slow, &two()).await.unwrap();
-    let early = stage.disks.detach(seconds(1), &slow, &two()).await;
+    stage
+        .disks
+        .attacher
+        .attach(minutes(1), &slow, &two())
+        .await
+        .unwrap();
+    let early = stage.disks.attacher.detach(seconds(1), &slow, &two()).await;
     early.unwrap_err();
     let node = one();
     let second = async {
         tokio::time::sleep(Duration::from_secs(5)).await;
         let begun = Instant::now();
-        stage.disks.attach(minutes(1), &quick, &node).await.unwrap();
+        stage
+            .disks
+            .attacher
+            .attach(minutes(1), &quick, &node)
+            .await
+            .unwrap();
         begun.elapsed()
     };
-    let (first, took) = tokio::join!(stage.disks.attach(minutes(2), &slow, &node), second);
+    let (first, took) = tokio::join!(
+        stage.disks.attacher.attach(minutes(2), &slow, &node),
+        second
+    );
     first.unwrap();
     assert!(took <= Duration::from_secs(3), "{took:?}");
 }

@@ -22,7 +22,12 @@ fn held(node: &InstanceId) -> Vec<(String, String)> {
 
 async fn attached(stage: &Stage) -> DiskId {
     let disk = stage.disk("pvc-1").await;
-    stage.disks.attach(minutes(5), &disk, &one()).await.unwrap();
+    stage
+        .disks
+        .attacher
+        .attach(minutes(5), &disk, &one())
+        .await
+        .unwrap();
     tokio::time::sleep(Duration::from_secs(5)).await;
     disk
 }
@@ -35,14 +40,24 @@ async fn a_disk_comes_off_a_stopped_node_and_goes_to_another_one() {
         stage.cloud.switch_instance(&one(), false);
         tokio::time::sleep(Duration::from_secs(300)).await;
         // Before the cluster has decided, it is left where it is.
-        let early = stage.disks.attach(minutes(1), &disk, &two()).await;
+        let early = stage.disks.attacher.attach(minutes(1), &disk, &two()).await;
         assert!(
             matches!(early, Err(Error::InUseElsewhere { .. })),
             "{early:?}"
         );
-        stage.disks.detach(minutes(1), &disk, &one()).await.unwrap();
+        stage
+            .disks
+            .attacher
+            .detach(minutes(1), &disk, &one())
+            .await
+            .unwrap();
         assert!(stage.holders(&disk).is_empty(), "{stale}");
-        stage.disks.attach(minutes(1), &disk, &two()).await.unwrap();
+        stage
+            .disks
+            .attacher
+            .attach(minutes(1), &disk, &two())
+            .await
+            .unwrap();
         assert_eq!(stage.holders(&disk), held(&two()));
     }
 }
@@ -58,7 +73,10 @@ async fn a_node_that_disappears_in_the_middle_of_a_detach_counts_when_the_disk_i
             assert!(stage.cloud.remove_instance(&one()));
         };
         let node = one();
-        let (off, ()) = tokio::join!(stage.disks.detach(minutes(2), &disk, &node), removed);
+        let (off, ()) = tokio::join!(
+            stage.disks.attacher.detach(minutes(2), &disk, &node),
+            removed
+        );
         off.unwrap();
         assert!(stage.holders(&disk).is_empty());
     }
@@ -69,11 +87,20 @@ async fn a_node_that_is_gone_is_no_proof_while_the_disk_still_shows_it() {
     let stage = Stage::new(&["--detach-delay=30s"]);
     let disk = attached(&stage).await;
     assert!(stage.cloud.remove_instance(&one()));
-    let early = stage.disks.detach(seconds(10), &disk, &one()).await;
+    let early = stage
+        .disks
+        .attacher
+        .detach(seconds(10), &disk, &one())
+        .await;
     let early = early.unwrap_err();
     assert_eq!(early.meaning(), Meaning::Deadline, "{}", text(&early));
     assert_eq!(stage.holders(&disk).len(), 1);
-    stage.disks.detach(minutes(1), &disk, &one()).await.unwrap();
+    stage
+        .disks
+        .attacher
+        .detach(minutes(1), &disk, &one())
+        .await
+        .unwrap();
     assert!(stage.holders(&disk).is_empty());
 }
 
@@ -84,6 +111,7 @@ async fn a_detach_that_hangs_says_what_to_do() {
     stage.fault("DetachDisk", &json!("fails-later"));
     let late = stage
         .disks
+        .attacher
         .detach(seconds(20), &disk, &one())
         .await
         .unwrap_err();
@@ -105,8 +133,18 @@ async fn an_answer_comes_only_when_the_disk_is_off_however_soon_after_it_was_att
         ];
         let stage = Stage::new(&[flags[0], flags[1], flags[2], flags[3], &seed]);
         let disk = stage.disk("pvc-1").await;
-        stage.disks.attach(minutes(1), &disk, &one()).await.unwrap();
-        stage.disks.detach(minutes(1), &disk, &one()).await.unwrap();
+        stage
+            .disks
+            .attacher
+            .attach(minutes(1), &disk, &one())
+            .await
+            .unwrap();
+        stage
+            .disks
+            .attacher
+            .detach(minutes(1), &disk, &one())
+            .await
+            .unwrap();
         assert!(stage.holders(&disk).is_empty(), "{seed}");
     }
 }
@@ -114,11 +152,17 @@ async fn an_answer_comes_only_when_the_disk_is_off_however_soon_after_it_was_att
 /// A regional disk that hangs on its way off a node of zone a.
 async fn hanging(stage: &Stage) -> DiskId {
     let disk = stage.regional();
-    stage.disks.attach(minutes(1), &disk, &one()).await.unwrap();
+    stage
+        .disks
+        .attacher
+        .attach(minutes(1), &disk, &one())
+        .await
+        .unwrap();
     tokio::time::sleep(Duration::from_secs(5)).await;
     stage.fault("DetachDisk", &json!("fails-later"));
     stage
         .disks
+        .attacher
         .detach(seconds(5), &disk, &one())
         .await
         .unwrap_err();
@@ -139,7 +183,7 @@ async fn a_regional_disk_that_hangs_on_a_stopped_node_is_taken_at_once_and_from_
             tokio::time::sleep(Duration::from_secs(120)).await;
         }
         let begun = Instant::now();
-        let row = stage.disks.attach(minutes(2), &disk, &far()).await;
+        let row = stage.disks.attacher.attach(minutes(2), &disk, &far()).await;
         row.unwrap_or_else(|error| panic!("gone: {gone}: {}", text(&error)));
         assert_eq!(stage.holders(&disk), held(&far()));
         let took = begun.elapsed();
@@ -175,7 +219,10 @@ async fn a_disk_that_somebody_gets_after_a_refused_attempt_by_force_is_not_taken
         }
     };
     let node = far();
-    let (refused, ()) = tokio::join!(stage.disks.attach(minutes(2), &disk, &node), meanwhile);
+    let (refused, ()) = tokio::join!(
+        stage.disks.attacher.attach(minutes(2), &disk, &node),
+        meanwhile
+    );
     assert!(
         matches!(&refused, Err(Error::InUseElsewhere { holder, .. }) if *holder == two()),
         "{refused:?}"
@@ -194,7 +241,12 @@ async fn one_that_hangs_on_a_living_node_is_given_a_minute_and_one_in_use_is_nev
     let stage = Stage::new(&["--attach-delay=1s"]);
     let disk = hanging(&stage).await;
     let begun = Instant::now();
-    stage.disks.attach(minutes(2), &disk, &far()).await.unwrap();
+    stage
+        .disks
+        .attacher
+        .attach(minutes(2), &disk, &far())
+        .await
+        .unwrap();
     assert!(
         begun.elapsed() >= Duration::from_secs(60),
         "{:?}",
@@ -205,7 +257,7 @@ async fn one_that_hangs_on_a_living_node_is_given_a_minute_and_one_in_use_is_nev
     stage.cloud.switch_instance(&far(), false);
     tokio::time::sleep(Duration::from_secs(300)).await;
     stage.cloud.clear_calls();
-    let refused = stage.disks.attach(minutes(2), &disk, &one()).await;
+    let refused = stage.disks.attacher.attach(minutes(2), &disk, &one()).await;
     assert!(
         matches!(refused, Err(Error::InUseElsewhere { .. })),
         "{refused:?}"
@@ -225,12 +277,18 @@ async fn a_disk_that_hangs_and_cannot_be_taken_by_force_is_waited_for() {
     // Force works between zones only.
     let late = stage
         .disks
+        .attacher
         .attach(seconds(90), &disk, &two())
         .await
         .unwrap_err();
     assert!(text(&late).contains(disk.as_str()), "{}", text(&late));
     stage.cloud.release(&disk);
-    stage.disks.attach(minutes(1), &disk, &two()).await.unwrap();
+    stage
+        .disks
+        .attacher
+        .attach(minutes(1), &disk, &two())
+        .await
+        .unwrap();
     assert_eq!(stage.holders(&disk), held(&two()));
 }
 

@@ -21,7 +21,7 @@ pub(super) async fn capacity(
     let sizes = match &new {
         None => None,
         Some(new) => {
-            let sizes = service.disks.capacity(deadline, new).await;
+            let sizes = service.disks.provisioner.capacity(deadline, new).await;
             sizes.map_err(|error| status::of(&error))?
         }
     };

@@ -28,8 +28,10 @@ pub(super) async fn create(
     let made = service
         .alone(guard, async move {
             match &new.clone_of {
-                Some(source) => Box::pin(disks.create_clone(deadline, &new, source)).await,
-                None => disks.create(deadline, &new).await,
+                Some(source) => {
+                    Box::pin(disks.provisioner.create_clone(deadline, &new, source)).await
+                }
+                None => disks.provisioner.create(deadline, &new).await,
             }
         })
         .await?;
@@ -59,7 +61,9 @@ pub(super) async fn delete(
         let guard = service.begin(&Operation::DeleteVolume(&disk))?;
         let disks = Arc::clone(&service.disks);
         service
-            .change(guard, async move { disks.delete(deadline, &disk).await })
+            .change(guard, async move {
+                disks.provisioner.delete(deadline, &disk).await
+            })
             .await?;
     }
     Ok(proto::DeleteVolumeResponse {})

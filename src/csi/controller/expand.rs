@@ -36,10 +36,9 @@ pub(super) async fn expand(
     let guard = service.begin(&Operation::Expand(&disk))?;
     let disks = Arc::clone(&service.disks);
     let row = service
-        .alone(
-            guard,
-            async move { disks.resize(deadline, &disk, size).await },
-        )
+        .alone(guard, async move {
+            disks.resizer.resize(deadline, &disk, size).await
+        })
         .await?
         .map_err(|error| status::of_growth(&error))?;
     let access = request

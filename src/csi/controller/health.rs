@@ -19,7 +19,7 @@ async fn look(
     let id = request::required("volume_id", id)?;
     layer::about("disk.id", id);
     let disk: DiskId = request::id("volume_id", id)?;
-    let looked = service.disks.health(deadline, &disk).await;
+    let looked = service.disks.inventory.health(deadline, &disk).await;
     looked.map_err(|error| status::of(&error))
 }
 
@@ -56,7 +56,11 @@ pub(super) async fn list(
 ) -> Result<proto::ControllerListVolumeHealthResponse, Status> {
     let most = request::max_entries(request.max_entries)?;
     let after = request::cursor(&request.starting_token)?;
-    let listed = service.disks.list_ill(deadline, after.as_ref(), most).await;
+    let listed = service
+        .disks
+        .inventory
+        .list_ill(deadline, after.as_ref(), most)
+        .await;
     let listed = listed.map_err(|error| status::of(&error))?;
     let entries = listed.items.iter();
     Ok(proto::ControllerListVolumeHealthResponse {

@@ -19,7 +19,11 @@ pub(super) async fn volumes(
 ) -> Result<proto::ListVolumesResponse, Status> {
     let most = request::max_entries(request.max_entries)?;
     let after = request::cursor(&request.starting_token)?;
-    let listed = service.disks.list(deadline, after.as_ref(), most).await;
+    let listed = service
+        .disks
+        .inventory
+        .list(deadline, after.as_ref(), most)
+        .await;
     let listed = listed.map_err(|error| status::of(&error))?;
     let entry = |disk: &Disk| Entry {
         volume: Some(answer::volume(disk, HashMap::new())),
@@ -56,6 +60,7 @@ pub(super) async fn snapshots(
     let page = (after.as_ref(), most);
     let listed = service
         .disks
+        .inventory
         .list_snapshots(deadline, id.as_ref(), source.as_ref(), page)
         .await;
     let listed = listed.map_err(|error| status::of(&error))?;

@@ -11,7 +11,7 @@ use super::proto::controller_server::Controller;
 use super::{deadline, limits, proto, status};
 use crate::base::{Guard, KeyedLocks, Tasks};
 use crate::cluster::events::Events;
-use crate::disk::{self, Disks};
+use crate::disk::{self, DiskServices};
 use crate::model::{RegionId, ZoneId};
 
 pub(super) mod answer;
@@ -40,7 +40,7 @@ pub struct Settings {
 /// The service.
 #[derive(Debug, Clone)]
 pub struct Service {
-    pub(super) disks: Arc<Disks>,
+    pub(super) disks: Arc<DiskServices>,
     settings: Arc<Settings>,
     locks: KeyedLocks,
     tasks: Tasks,
@@ -50,7 +50,7 @@ pub struct Service {
 impl Service {
     /// The service over these disks. What it starts runs on `tasks`.
     #[must_use]
-    pub fn new(disks: Arc<Disks>, settings: Settings, tasks: Tasks) -> Self {
+    pub fn new(disks: Arc<DiskServices>, settings: Settings, tasks: Tasks) -> Self {
         Self {
             disks,
             settings: Arc::new(settings),

@@ -22,7 +22,7 @@ pub(super) async fn modify(
     let disk: DiskId = request::id("volume_id", id)?;
     let guard = service.begin(&Operation::Modify(&disk))?;
     let disks = Arc::clone(&service.disks);
-    let verb = async move { disks.modify(deadline, &disk, &change).await };
+    let verb = async move { disks.modifier.modify(deadline, &disk, &change).await };
     service.change(guard, verb).await?;
     Ok(proto::ControllerModifyVolumeResponse {})
 }

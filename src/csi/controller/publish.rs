@@ -39,7 +39,9 @@ pub(super) async fn publish(
     let guard = service.begin(&Operation::Publish(&wanted))?;
     let disks = Arc::clone(&service.disks);
     let published = service
-        .alone(guard, async move { disks.publish(deadline, &wanted).await })
+        .alone(guard, async move {
+            disks.attacher.publish(deadline, &wanted).await
+        })
         .await?;
     let row = published.map_err(|error| {
         tell::not_attached(service, &error);
@@ -84,11 +86,11 @@ pub(super) async fn unpublish(
     let disks = Arc::clone(&service.disks);
     if request.node_id.is_empty() {
         let guard = service.begin(&Operation::UnpublishAll(&disk))?;
-        let verb = async move { disks.detach_everywhere(deadline, &disk).await };
+        let verb = async move { disks.attacher.detach_everywhere(deadline, &disk).await };
         service.change(guard, verb).await?;
     } else if let Ok(node) = request.node_id.parse::<InstanceId>() {
         let guard = service.begin(&Operation::Unpublish(&disk, &node))?;
-        let verb = async move { disks.detach(deadline, &disk, &node).await };
+        let verb = async move { disks.attacher.detach(deadline, &disk, &node).await };
         service.change(guard, verb).await?;
     }
     Ok(done)

@@ -38,10 +38,9 @@ pub(super) async fn create(
     let guard = service.begin(&Operation::CreateSnapshot(&new.name))?;
     let disks = Arc::clone(&service.disks);
     let made = service
-        .change(
-            guard,
-            async move { disks.create_snapshot(deadline, &new).await },
-        )
+        .change(guard, async move {
+            disks.snapshotter.create(deadline, &new).await
+        })
         .await?;
     Ok(proto::CreateSnapshotResponse {
         snapshot: Some(answer::snapshot(&made)),
@@ -77,7 +76,7 @@ pub(super) async fn get(
 ) -> Result<proto::GetSnapshotResponse, Status> {
     layer::about("snapshot.id", &request.snapshot_id);
     let id: SnapshotId = request::id("snapshot_id", &request.snapshot_id)?;
-    let row = service.disks.snapshot(deadline, &id).await;
+    let row = service.disks.snapshotter.get(deadline, &id).await;
     let row = row.map_err(|error| status::of(&error))?;
     Ok(proto::GetSnapshotResponse {
         snapshot: Some(answer::snapshot(&row)),
@@ -97,7 +96,7 @@ pub(super) async fn delete(
         let disks = Arc::clone(&service.disks);
         service
             .change(guard, async move {
-                disks.delete_snapshot(deadline, &snapshot).await
+                disks.snapshotter.delete(deadline, &snapshot).await
             })
             .await?;
     }

@@ -8,7 +8,7 @@ use crate::base::{Deadline, Tasks};
 use crate::cluster::events::{Claim, Happening, Turn, reason};
 use crate::csi::param::SIDECARS;
 use crate::csi::{proto, status};
-use crate::disk::{Disks, Error};
+use crate::disk::{DiskServices, Error};
 use crate::model::tag::{CREATED_FOR, LONGEST_VALUE};
 use crate::model::{Disk, DiskId};
 
@@ -87,8 +87,12 @@ fn claim_of_request(request: &proto::CreateVolumeRequest) -> Option<Claim> {
 }
 
 /// As the disk's tags name it.
-async fn claim_of(disks: &Disks, disk: &DiskId) -> Option<Claim> {
-    let row: Disk = disks.disk(Deadline::after(PATIENCE), disk).await.ok()?;
+async fn claim_of(disks: &DiskServices, disk: &DiskId) -> Option<Claim> {
+    let row: Disk = disks
+        .inventory
+        .disk(Deadline::after(PATIENCE), disk)
+        .await
+        .ok()?;
     let of = |key: &str| {
         let value = row.tags.get(&format!("{CREATED_FOR}{key}"))?;
         // A longer one was cut off, and may be another's.

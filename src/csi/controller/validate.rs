@@ -26,6 +26,7 @@ pub(super) async fn validate(
     let disk: DiskId = request::id("volume_id", &request.volume_id)?;
     let disk = service
         .disks
+        .inventory
         .disk(deadline, &disk)
         .await
         .map_err(|error| status::of(&error))?;

@@ -43,10 +43,9 @@ pub(super) async fn create(
     let guard = service.begin(&Operation::CreateGroupSnapshot(&new.name))?;
     let disks = Arc::clone(&service.disks);
     let made = service
-        .change(
-            guard,
-            async move { disks.create_group(deadline, &new).await },
-        )
+        .change(guard, async move {
+            disks.snapshotter.create_group(deadline, &new).await
+        })
         .await?;
     layer::about("group.id", &made.id);
     Ok(proto::CreateVolumeGroupSnapshotResponse {
@@ -68,7 +67,10 @@ pub(super) async fn delete(
         let disks = Arc::clone(&service.disks);
         service
             .change(guard, async move {
-                disks.delete_group(deadline, &group, &members).await
+                disks
+                    .snapshotter
+                    .delete_group(deadline, &group, &members)
+                    .await
             })
             .await?;
     }
@@ -83,7 +85,11 @@ pub(super) async fn get(
     layer::about("group.id", &request.group_snapshot_id);
     let id: SnapshotGroupId = request::id("group_snapshot_id", &request.group_snapshot_id)?;
     let members = members(&request.snapshot_ids)?;
-    let found = service.disks.group(deadline, &id, &members).await;
+    let found = service
+        .disks
+        .snapshotter
+        .group(deadline, &id, &members)
+        .await;
     let found = found.map_err(|error| status::of(&error))?;
     Ok(proto::GetVolumeGroupSnapshotResponse {
         group_snapshot: Some(group(&found)),

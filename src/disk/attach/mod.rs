@@ -1,0 +1,51 @@
+//! Attaching disks to nodes and detaching them.
+
+use std::sync::Arc;
+
+use super::journal::Journal;
+use crate::cloud::Ecs;
+use crate::cloud::poll::Watch;
+use crate::model::{Disk, DiskId, Instance, InstanceId};
+
+#[expect(
+    clippy::module_inception,
+    reason = "the operation that the service is named after"
+)]
+mod attach;
+mod detach;
+mod explain;
+mod incompatible;
+mod parallelism;
+mod publish;
+mod queue;
+mod wait;
+
+pub use incompatible::Incompatible;
+pub use publish::{Publish, Share};
+
+/// Attaches and detaches disks.
+#[derive(Debug)]
+pub struct Attacher {
+    ecs: Arc<dyn Ecs>,
+    disks: Arc<Watch<DiskId, Disk>>,
+    instances: Watch<InstanceId, Instance>,
+    queues: queue::AttachQueues,
+    journal: Arc<Journal>,
+}
+
+impl Attacher {
+    pub(super) fn new(
+        ecs: Arc<dyn Ecs>,
+        disks: Arc<Watch<DiskId, Disk>>,
+        instances: Watch<InstanceId, Instance>,
+        journal: Arc<Journal>,
+    ) -> Self {
+        Self {
+            ecs,
+            disks,
+            instances,
+            queues: queue::AttachQueues::default(),
+            journal,
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! How disks are: what their rows tell, and what the cloud says of their health.
+
+use super::Inventory;
+use crate::disk::read::read_disk;
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+use super::list::{Cursor, Listed, cut};
+use crate::base::Deadline;
+use crate::cloud::poll::IDS_A_CALL;
+use crate::disk::Result;
+use crate::disk::error::{cloud, wait};
+use crate::model::{Disk, DiskHealth, DiskId, DiskStatus};
+
+/// How bad it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// It can be used, though not as it should be.
+    Degraded,
+    /// It cannot be used.
+    Inaccessible,
+}
+
+/// Something that is wrong with a disk now.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Ailment {
+    /// How bad it is.
+    pub severity: Severity,
+    /// What it is, for machines: a word in camel case. Each once for a disk.
+    pub reason: String,
+    /// What it is and what to do, for people.
+    pub message: String,
+}
+
+/// A disk that is not well.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ill {
+    /// Which.
+    pub disk: DiskId,
+    /// What is wrong with it; never empty.
+    pub ailments: Vec<Ailment>,
+    created: Option<Timestamp>,
+}
+
+/// What the row alone tells; nothing when it tells of nothing that is wrong.
+#[must_use]
+pub fn ailments(row: &Disk) -> Vec<Ailment> {
+    let disk = &row.id;
+    let mut found: Vec<Ailment> = row
+        .locks
+        .iter()
+        .map(|lock| Ailment {
+            severity: Severity::Degraded,
+            reason: word("Locked", lock),
+            message: format!(
+                "the cloud has locked disk {disk} ({lock}): it refuses changes of it, and may take it \
+                 away; settle that with the cloud's support or billing"
+            ),
+        })
+        .collect();
+    match &row.status {
+        DiskStatus::ReIniting => found.push(Ailment {
+            severity: Severity::Inaccessible,
+            reason: "Reinitializing".to_owned(),
+            message: format!("disk {disk} is being reset to a snapshot"),
+        }),
+        DiskStatus::Unknown(status) => found.push(Ailment {
+            severity: Severity::Degraded,
+            reason: "UnknownStatus".to_owned(),
+            message: format!("disk {disk} is {status:?}, which this driver does not know"),
+        }),
+        DiskStatus::Creating
+        | DiskStatus::Available
+        | DiskStatus::Attaching
+        | DiskStatus::InUse
+        | DiskStatus::Detaching => {}
+    }
+    found.sort();
+    found.dedup_by(|a, b| a.reason == b.reason);
+    found
+}
+
+/// What the cloud says is wrong.
+fn reported(health: &DiskHealth) -> Vec<Ailment> {
+    let disk = &health.disk;
+    let mut found: Vec<Ailment> = health
+        .events
+        .iter()
+        .map(|event| Ailment {
+            // I/O hangs; the other events leave it slow.
+            severity: if event.kind == "Stalled" {
+                Severity::Inaccessible
+            } else {
+                Severity::Degraded
+            },
+            reason: word("", &event.kind),
+            message: format!(
+                "the cloud reports {} for disk {disk} (event {}); look at the disk's events in the \
+                 console",
+                event.kind, event.id
+            ),
+        })
+        .collect();
+    let bad = matches!(health.status.as_str(), "Impaired" | "Warning");
+    if bad && found.is_empty() {
+        found.push(Ailment {
+            severity: Severity::Degraded,
+            reason: health.status.clone(),
+            message: format!(
+                "the cloud calls disk {disk} {}; look at the disk's events in the console",
+                health.status
+            ),
+        });
+    }
+    found
+}
+
+/// A word in camel case, of what the cloud wrote.
+fn word(prefix: &str, text: &str) -> String {
+    let letters = text.chars().filter(char::is_ascii_alphanumeric);
+    let mut word: String = letters.collect();
+    if let Some(first) = word.get_mut(..1) {
+        first.make_ascii_uppercase();
+    }
+    format!("{prefix}{word}")
+}
+
+fn all(row: &Disk, health: Option<&DiskHealth>) -> Vec<Ailment> {
+    let mut found = ailments(row);
+    found.extend(health.map(reported).unwrap_or_default());
+    found.sort();
+    found.dedup_by(|a, b| (a.severity, &a.reason) == (b.severity, &b.reason));
+    found
+}
+
+impl Inventory {
+    /// The disk as it stands and what is wrong with it. Both looks are shared.
+    ///
+    /// # Errors
+    /// As [`Inventory::disk`], and when the cloud does not tell the health.
+    pub async fn health(&self, deadline: Deadline, disk: &DiskId) -> Result<(Disk, Vec<Ailment>)> {
+        let (row, health) = tokio::join!(
+            read_disk(&self.disks, deadline, disk),
+            self.healths.look(disk, deadline)
+        );
+        let row = row?;
+        let health = health.map_err(wait(format!("look at the health of disk {disk}")))?;
+        let found = all(&row, health.as_deref());
+        Ok((row, found))
+    }
+
+    /// This cluster's disks that are not well, after the cursor, at most so many; none means all.
+    ///
+    /// # Errors
+    /// When the cloud cannot be asked.
+    pub async fn list_ill(
+        &self,
+        deadline: Deadline,
+        after: Option<&Cursor>,
+        at_most: Option<usize>,
+    ) -> Result<Listed<Ill>> {
+        let rows = self.list(deadline, None, None).await?.items;
+        let mut healths = BTreeMap::new();
+        for chunk in rows.chunks(IDS_A_CALL) {
+            let ids: Vec<_> = chunk.iter().map(|row| row.id.clone()).collect();
+            let page = self.ecs.describe_disk_health(deadline, &ids).await;
+            let page = page.map_err(cloud("look at the health of the disks"))?;
+            healths.extend(page.rows.into_iter().map(|row| (row.disk.clone(), row)));
+        }
+        let ill = rows.into_iter().filter_map(|row| {
+            let ailments = all(&row, healths.get(&row.id));
+            (!ailments.is_empty()).then_some(Ill {
+                disk: row.id,
+                ailments,
+                created: row.created,
+            })
+        });
+        let key = |ill: &Ill| (ill.created, ill.disk.to_string());
+        Ok(cut(ill.collect(), key, after, at_most))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::HealthEvent;
+
+    fn told(status: &str, events: &[&str]) -> Vec<(Severity, String)> {
+        let event = |kind: &&str| HealthEvent {
+            kind: (*kind).to_owned(),
+            id: "e-1".to_owned(),
+        };
+        let health = DiskHealth {
+            disk: "d-1".parse().unwrap(),
+            status: status.to_owned(),
+            events: events.iter().map(event).collect(),
+        };
+        let found = reported(&health).into_iter();
+        found.map(|a| (a.severity, a.reason)).collect()
+    }
+
+    #[test]
+    fn what_the_cloud_reports_has_a_severity_and_a_word() {
+        let one = |severity, word: &str| vec![(severity, word.to_owned())];
+        assert_eq!(told("Ok", &[]), []);
+        for status in ["Initializing", "InsufficientData", "NotApplicable"] {
+            assert_eq!(told(status, &[]), []);
+        }
+        assert_eq!(told("Impaired", &[]), one(Severity::Degraded, "Impaired"));
+        assert_eq!(
+            told("Impaired", &["Stalled"]),
+            one(Severity::Inaccessible, "Stalled")
+        );
+        assert_eq!(
+            told("Ok", &["some new-event"]),
+            one(Severity::Degraded, "Somenewevent")
+        );
+    }
+}

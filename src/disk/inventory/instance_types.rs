@@ -1,0 +1,166 @@
+//! What the instance types of the region's machines take: nodes have no credentials to ask for it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::base::Deadline;
+use crate::base::chain::chain;
+use crate::cloud::{DescribeInstances, DescribeStock, Ecs};
+use crate::disk::error::cloud;
+use crate::disk::{Error, Result};
+use crate::model::instance_types::{InstanceTypes, Takes};
+use crate::model::{Category, InstanceId};
+
+/// How many types one call takes (`DescribeInstanceTypes`).
+const BATCH: usize = 10;
+
+/// How many instances one call takes (`DescribeInstances`).
+const MACHINES: usize = 100;
+
+/// What some questions gave, of which others may have failed.
+#[derive(Debug)]
+#[must_use]
+pub struct Partly<T> {
+    /// What is known.
+    pub found: T,
+    /// The first failure, where there was one.
+    pub failed: Option<Error>,
+}
+
+impl<T> Partly<T> {
+    /// All of it.
+    ///
+    /// # Errors
+    /// When a question failed.
+    pub fn all(self) -> Result<T> {
+        match self.failed {
+            None => Ok(self.found),
+            Some(error) => Err(error),
+        }
+    }
+}
+
+/// Attachment limits of instance types: nodes have no credentials to read them.
+#[derive(Debug)]
+pub struct InstanceTypeCatalog {
+    ecs: Arc<dyn Ecs>,
+}
+
+impl InstanceTypeCatalog {
+    pub(in crate::disk) fn new(ecs: Arc<dyn Ecs>) -> Self {
+        Self { ecs }
+    }
+
+    /// What each instance type takes of which the region has a machine now. A type whose categories
+    /// the cloud does not tell is there without them.
+    ///
+    /// # Errors
+    /// When machines or types cannot be described.
+    pub async fn in_region(&self, deadline: Deadline) -> Result<InstanceTypes> {
+        let names = self.types_here(deadline).await?;
+        self.limits_of(deadline, &names).await.all()
+    }
+
+    /// What each of these instance types takes. One of which the cloud does not know, or says nothing of disks, is left out.
+    /// Types are asked for in groups; where one fails, the others are asked for all the same.
+    pub async fn limits_of(
+        &self,
+        deadline: Deadline,
+        names: &BTreeSet<String>,
+    ) -> Partly<InstanceTypes> {
+        let names: Vec<String> = names.iter().cloned().collect();
+        let mut types = InstanceTypes::default();
+        let mut failed = None;
+        for some in names.chunks(BATCH) {
+            let rows = self.ecs.describe_instance_types(deadline, some).await;
+            let rows = match rows.map_err(cloud("describe the instance types")) {
+                Ok(rows) => rows,
+                Err(error) => {
+                    failed.get_or_insert(error);
+                    continue;
+                }
+            };
+            // The cloud knows types on which it says nothing of disks.
+            for row in rows.into_iter().filter(|row| row.disk_quantity > 0) {
+                let takes = Takes {
+                    disk_quantity: row.disk_quantity,
+                    categories: self.categories_of(deadline, &row.name).await,
+                };
+                types.0.insert(row.name, takes);
+            }
+        }
+        Partly {
+            found: types,
+            failed,
+        }
+    }
+
+    /// The types of these instances; one that is not there any more is left out. They are asked for in groups, as types are.
+    pub async fn of_instances(
+        &self,
+        deadline: Deadline,
+        instances: &BTreeSet<InstanceId>,
+    ) -> Partly<BTreeMap<InstanceId, String>> {
+        let instances: Vec<InstanceId> = instances.iter().cloned().collect();
+        let mut types = BTreeMap::new();
+        let mut failed = None;
+        for some in instances.chunks(MACHINES) {
+            let query = DescribeInstances {
+                ids: Some(some.to_vec()),
+                ..DescribeInstances::default()
+            };
+            let page = self.ecs.describe_instances(deadline, &query).await;
+            match page.map_err(cloud("describe the instances")) {
+                Ok(page) => {
+                    let rows = page.rows.into_iter();
+                    types.extend(rows.map(|row| (row.id, row.instance_type)));
+                }
+                Err(error) => {
+                    failed.get_or_insert(error);
+                }
+            }
+        }
+        Partly {
+            found: types,
+            failed,
+        }
+    }
+
+    async fn types_here(&self, deadline: Deadline) -> Result<BTreeSet<String>> {
+        let mut names = BTreeSet::new();
+        let mut query = DescribeInstances::default();
+        loop {
+            let page = self.ecs.describe_instances(deadline, &query).await;
+            let page = page.map_err(cloud("describe the instances"))?;
+            names.extend(page.rows.into_iter().map(|row| row.instance_type));
+            query.next = match page.next {
+                None => return Ok(names),
+                next => next,
+            };
+        }
+    }
+
+    /// Categories of data disks for the type, in stock now or not: what is attached stays.
+    async fn categories_of(&self, deadline: Deadline, name: &str) -> Vec<Category> {
+        let query = DescribeStock {
+            instance_type: Some(name.to_owned()),
+            ..DescribeStock::default()
+        };
+        match self.ecs.describe_available_resource(deadline, &query).await {
+            Ok(zones) => {
+                let told: Vec<Category> = zones
+                    .into_iter()
+                    .flat_map(|zone| zone.categories)
+                    .map(|stock| stock.category)
+                    .collect();
+                let known = Category::KNOWN.into_iter();
+                known.filter(|category| told.contains(category)).collect()
+            }
+            Err(error) => {
+                let error = chain(&error);
+                tracing::warn!(instance_type = name, error, "its categories are not known");
+                Vec::new()
+            }
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Reading what there is: disks, snapshots, their health, and instance types.
+
+use std::sync::Arc;
+
+use super::Result;
+use super::journal::Journal;
+use super::ownership::Owner;
+use super::read::read_disk;
+use crate::base::Deadline;
+use crate::cloud::Ecs;
+use crate::cloud::poll::Watch;
+use crate::model::{Disk, DiskHealth, DiskId, Snapshot, SnapshotId};
+
+mod health;
+mod instance_types;
+mod list;
+
+pub use health::{Ailment, Ill, Severity, ailments};
+pub use instance_types::{InstanceTypeCatalog, Partly};
+pub use list::{Cursor, InvalidCursor, Listed};
+
+/// Reads and lists disks and snapshots, and their health.
+#[derive(Debug)]
+pub struct Inventory {
+    ecs: Arc<dyn Ecs>,
+    disks: Arc<Watch<DiskId, Disk>>,
+    healths: Watch<DiskId, DiskHealth>,
+    snapshots: Arc<Watch<SnapshotId, Snapshot>>,
+    owner: Owner,
+    journal: Arc<Journal>,
+    wide: list::Wide,
+}
+
+impl Inventory {
+    pub(super) fn new(
+        ecs: Arc<dyn Ecs>,
+        disks: Arc<Watch<DiskId, Disk>>,
+        healths: Watch<DiskId, DiskHealth>,
+        snapshots: Arc<Watch<SnapshotId, Snapshot>>,
+        owner: Owner,
+        journal: Arc<Journal>,
+    ) -> Self {
+        Self {
+            ecs,
+            disks,
+            healths,
+            snapshots,
+            owner,
+            journal,
+            wide: list::Wide::default(),
+        }
+    }
+
+    /// The disk as it stands.
+    ///
+    /// # Errors
+    /// [`super::Error::NoSuchDisk`] once it can be believed that there is none.
+    pub async fn disk(&self, deadline: Deadline, disk: &DiskId) -> Result<Disk> {
+        read_disk(&self.disks, deadline, disk).await
+    }
+}

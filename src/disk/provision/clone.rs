@@ -1,0 +1,289 @@
+//! Cloning a disk, over a snapshot that is there only for that.
+//!
+//! The snapshot carries the name of the volume that is made from it, so that every later call finds
+//! it: a repeated creation goes on with it, and takes it away when the disk is made; so do the deletion
+//! of the clone and, now and then, the creation of another clone. If nobody ever calls again, the cloud
+//! deletes it after a day.
+
+use super::Provisioner;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::place::choose;
+use crate::base::Deadline;
+use crate::cloud::poll::Seen;
+use crate::cloud::{DescribeSnapshots, Kind};
+use crate::disk::Meaning;
+use crate::disk::error::{Error, cloud, wait};
+use crate::disk::snapshot::{NewSnapshot, Purpose};
+use crate::disk::stale_read::{LAG, StaleReadGuard, settled};
+use crate::disk::{NewDisk, Result};
+use crate::model::{
+    Disk, DiskId, DiskStatus, Gib, SizeRange, Snapshot, SnapshotId, SnapshotStatus, Tags, tag,
+};
+
+/// The last net: the cloud deletes the snapshot after so many days. No restore takes as long.
+const RETENTION_DAYS: u32 = 1;
+/// Between two looks for the snapshots of clones that others left.
+const SWEEP: Duration = Duration::from_secs(600);
+/// How many of them one look minds.
+const MOST_SWEPT: usize = 5;
+/// How long one look may take: the caller, whose disk is made, waits for it.
+const LONGEST_SWEEP: Duration = Duration::from_secs(2);
+
+/// When it was last looked for what others left.
+#[derive(Debug, Default)]
+pub(super) struct Sweep(Mutex<Option<Instant>>);
+
+impl Sweep {
+    fn is_due(&self) -> bool {
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let due = last.is_none_or(|last| last.elapsed() >= SWEEP);
+        if due {
+            *last = Some(Instant::now());
+        }
+        due
+    }
+}
+
+impl Provisioner {
+    /// The disk of this name with the content of `source`, created unless it exists.
+    ///
+    /// # Errors
+    /// As of creating a disk and of taking a snapshot; [`Error::NoSuchDisk`] without the source. The
+    /// error of taking away the snapshot, so that the call is repeated until that is done too.
+    pub async fn create_clone(
+        &self,
+        deadline: Deadline,
+        new: &NewDisk,
+        source: &DiskId,
+    ) -> Result<Disk> {
+        let new = NewDisk {
+            clone_of: Some(source.clone()),
+            ..new.clone()
+        };
+        if let Some(found) = self.find_disk(deadline, &new.name).await?
+            && let Some(disk) = self.adopt(deadline, &found, &new).await?
+        {
+            self.end_clone(deadline, &new.name).await?;
+            return Ok(disk);
+        }
+        let (from, new) = self.image(deadline, new, source).await?;
+        let outcome = self.create(deadline, &new).await;
+        let Some(from) = from else {
+            return outcome;
+        };
+        match outcome {
+            Ok(disk) => {
+                self.drop_image(deadline, &from).await?;
+                self.sweep(deadline).await;
+                Ok(disk)
+            }
+            Err(error) if goes_on(&error) => Err(error),
+            Err(error) => {
+                // The caller may never come back with this name.
+                if self.drop_image(deadline, &from).await.is_ok() {
+                    self.snapshots.forget(&image_of(&new, source), &from);
+                }
+                Err(match error {
+                    Error::NoSuchSnapshot { snapshot } => lost(snapshot),
+                    error => error,
+                })
+            }
+        }
+    }
+
+    /// What to make the disk from, and the request for it: a snapshot that is ready, or nothing where
+    /// the source is blank for certain.
+    async fn image(
+        &self,
+        deadline: Deadline,
+        mut new: NewDisk,
+        source: &DiskId,
+    ) -> Result<(Option<SnapshotId>, NewDisk)> {
+        let wanted = image_of(&new, source);
+        let row = settled(&self.disks, source, deadline).await;
+        let row = row.map_err(wait(format!("look at disk {source} to clone it")))?;
+        let taken = match row {
+            // Deleted since its snapshot was taken, which suffices.
+            None => {
+                let marks = self.owner.clone_tags(&new.name);
+                let found = self.snapshots.find(deadline, &new.name, &marks).await?;
+                let disk = source.clone();
+                found.ok_or(Error::NoSuchDisk { disk })?
+            }
+            Some(row) => {
+                new.size = at_least(&new, row.size, source)?;
+                // What no category can hold needs no snapshot.
+                choose(&new)?;
+                match self.snapshots.create(deadline, &wanted).await {
+                    // Never attached, so never written, and not made from anything: it is blank, and so
+                    // is a new disk.
+                    Err(Error::NeverAttached { .. }) if is_blank(&row) => {
+                        tracing::info!(disk.id = %source, "it was never written to; its clone is blank");
+                        return Ok((None, new));
+                    }
+                    // The token may still tell a refusal of the time before: the next one is another.
+                    Err(Error::NeverAttached { .. }) if was_attached(&row) => {
+                        self.snapshots.create(deadline, &wanted).await?
+                    }
+                    taken => taken?,
+                }
+            }
+        };
+        self.image_ready(deadline, &wanted, &taken.id).await?;
+        new.snapshot = Some(taken.id.clone());
+        Ok((Some(taken.id), new))
+    }
+
+    /// Waits until a disk can be made from the snapshot.
+    async fn image_ready(
+        &self,
+        deadline: Deadline,
+        wanted: &NewSnapshot,
+        id: &SnapshotId,
+    ) -> Result<()> {
+        let mut doubt = StaleReadGuard::default();
+        let ready = |seen: Seen<Snapshot>| match seen {
+            Seen::Row(row) if row.status == SnapshotStatus::Failed => Some(false),
+            Seen::Row(row) => {
+                doubt.ends();
+                row.available.then_some(true)
+            }
+            Seen::Nothing => doubt.holds(LAG).then_some(false),
+            Seen::Failed(_) => None,
+        };
+        let waited = self.snapshots.rows.until_done(id, deadline, ready).await;
+        if waited.map_err(wait(format!("see snapshot {id} become usable")))? {
+            return Ok(());
+        }
+        self.drop_image(deadline, id).await?;
+        self.snapshots.forget(wanted, id);
+        Err(lost(id.clone()))
+    }
+
+    /// Takes the snapshots of this volume's clone away, if there are any.
+    pub(super) async fn end_clone(&self, deadline: Deadline, volume: &str) -> Result<()> {
+        let rows = self.images(deadline, self.owner.clone_tags(volume)).await?;
+        for row in rows {
+            self.drop_image(deadline, &row.id).await?;
+        }
+        Ok(())
+    }
+
+    async fn images(&self, deadline: Deadline, tags: Tags) -> Result<Vec<Snapshot>> {
+        let query = DescribeSnapshots {
+            tags,
+            ..DescribeSnapshots::default()
+        };
+        let page = self.ecs.describe_snapshots(deadline, &query).await;
+        let page = page.map_err(cloud("look for the snapshots of clones"))?;
+        Ok(page.rows)
+    }
+
+    /// Deletes the snapshot of a clone that is made. One that the cloud still needs stays for a later
+    /// call.
+    async fn drop_image(&self, deadline: Deadline, id: &SnapshotId) -> Result<()> {
+        match self.ecs.delete_snapshot(deadline, id).await {
+            Ok(()) => Ok(()),
+            Err(error) if error.kind() == Kind::NotFound => Ok(()),
+            Err(error)
+                if error.kind() == Kind::Conflict
+                    || error.has_code("InvalidOperation.RelatedSnapshotNotFinished") =>
+            {
+                tracing::warn!(
+                    snapshot.id = %id,
+                    cloud.code = error.code(),
+                    "the snapshot of a clone is still needed; it goes later, within a day"
+                );
+                Ok(())
+            }
+            Err(error) => Err(cloud(format!("delete snapshot {id} of a clone"))(error)),
+        }
+    }
+
+    /// Takes away what calls that were never repeated left, where the disk is made. Whatever fails is
+    /// tried again another time.
+    async fn sweep(&self, deadline: Deadline) {
+        if !self.sweep.is_due() {
+            return;
+        }
+        let deadline = Deadline::after(LONGEST_SWEEP.min(deadline.remaining()));
+        // A look that hangs ends with it.
+        let _ = deadline.bound(self.sweep_until(deadline)).await;
+    }
+
+    async fn sweep_until(&self, deadline: Deadline) {
+        let mut tags = self.owner.tags();
+        tags.insert(tag::PURPOSE.to_owned(), tag::CLONE.to_owned());
+        let Ok(rows) = self.images(deadline, tags).await else {
+            return;
+        };
+        for row in rows.into_iter().take(MOST_SWEPT) {
+            let Some(name) = row.tags.get(tag::CLONE_FOR) else {
+                continue;
+            };
+            if let Ok(Some(disk)) = self.find_disk(deadline, name).await
+                && disk.status != DiskStatus::Creating
+                && disk.source_snapshot.as_ref() == Some(&row.id)
+            {
+                tracing::info!(snapshot.id = %row.id, volume.name = name, "left by an earlier clone");
+                let _ = self.drop_image(deadline, &row.id).await;
+            }
+        }
+    }
+}
+
+/// The snapshot that the clone is made from.
+fn image_of(new: &NewDisk, source: &DiskId) -> NewSnapshot {
+    NewSnapshot {
+        name: new.name.clone(),
+        source: source.clone(),
+        retention_days: Some(RETENTION_DAYS),
+        resource_group: None,
+        tags: Tags::new(),
+        purpose: Purpose::Clone,
+    }
+}
+
+/// Whether the description shows that it was attached at some time.
+fn was_attached(row: &Disk) -> bool {
+    row.attached.is_some() || row.detached.is_some() || !row.attachments.is_empty()
+}
+
+/// Whether nothing tells that there may be data on it. What it was made from may be gone.
+fn is_blank(row: &Disk) -> bool {
+    !was_attached(row) && row.source_snapshot.is_none() && !row.tags.contains_key(tag::CLONE_OF)
+}
+
+/// The sizes wanted of a clone, which is no smaller than its source.
+fn at_least(new: &NewDisk, source: Gib, id: &DiskId) -> Result<SizeRange> {
+    let least = source.bytes();
+    if new.size.limit.is_some_and(|limit| limit < least) {
+        return Err(Error::OutOfRange {
+            name: new.name.clone(),
+            reasons: format!("disk {id} has {source}, wanted {}", new.size),
+        });
+    }
+    Ok(SizeRange {
+        required: Some(new.size.required.unwrap_or_default().max(least)),
+        limit: new.size.limit,
+    })
+}
+
+/// Whether the same call may still succeed with the same snapshot.
+fn goes_on(error: &Error) -> bool {
+    matches!(
+        error.meaning(),
+        Meaning::Unclear | Meaning::Busy | Meaning::Deadline
+    )
+}
+
+fn lost(snapshot: SnapshotId) -> Error {
+    Error::SnapshotFailed {
+        snapshot,
+        next: "it was taken for a clone; another one is taken with the next call",
+    }
+}

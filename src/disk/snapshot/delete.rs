@@ -1,0 +1,102 @@
+//! Deleting snapshots.
+
+use super::Snapshotter;
+use crate::base::Deadline;
+use crate::cloud::poll::Seen;
+use crate::cloud::{self as api, DescribeSnapshotGroups, Kind};
+use crate::disk::Result;
+use crate::disk::error::{Error, cloud, wait};
+use crate::disk::stale_read::{settled, settled_as};
+use crate::model::SnapshotId;
+
+impl Snapshotter {
+    /// Deletes the snapshot. One that is not there is success. Disks made from it stay as they are.
+    ///
+    /// # Errors
+    /// [`Error::NotOurs`], [`Error::InGroup`] and [`Error::SnapshotHeld`], when nothing was done.
+    pub async fn delete(&self, deadline: Deadline, id: &SnapshotId) -> Result<()> {
+        let row = settled(&self.rows, id, deadline).await;
+        let Some(row) = row.map_err(wait(step(id)))? else {
+            self.journal.snapshots.gone(id);
+            return Ok(());
+        };
+        if let Some(group) = &row.group
+            && (self.group_row(deadline, group).await?.is_some()
+                || !self.sees_groups(deadline).await?)
+        {
+            // It may have gone together with its group.
+            let last = settled_as(&self.rows, id, deadline, |_| false).await;
+            if last.map_err(wait(step(id)))?.is_none() {
+                return Ok(());
+            }
+            return Err(Error::InGroup {
+                snapshot: id.clone(),
+                group: group.clone(),
+            });
+        }
+        self.owner.require(format!("snapshot {id}"), &row.tags)?;
+        self.discard(deadline, id).await
+    }
+
+    /// Whether the cloud shows any group at all. An account that may not see groups is shown none, and
+    /// then nothing tells that a group is gone.
+    async fn sees_groups(&self, deadline: Deadline) -> Result<bool> {
+        let query = DescribeSnapshotGroups::default();
+        let page = self.ecs.describe_snapshot_groups(deadline, &query).await;
+        let page = page.map_err(cloud("see whether there are snapshot groups"))?;
+        Ok(!page.rows.is_empty() || !page.unreadable.is_empty())
+    }
+
+    /// Deletes a snapshot that is known to be ours.
+    pub(super) async fn discard(&self, deadline: Deadline, id: &SnapshotId) -> Result<()> {
+        loop {
+            match self.ecs.delete_snapshot(deadline, id).await {
+                Ok(()) => break,
+                Err(error) if error.kind() == Kind::NotFound => break,
+                // Something else is being done with it: look again in a tick.
+                Err(error) if is_busy(&error) => {
+                    let next = |seen| matches!(seen, Seen::Row(_) | Seen::Nothing).then_some(());
+                    let waited = self.rows.until(id, deadline, next).await;
+                    waited.map_err(|_| cloud(step(id))(error))?;
+                }
+                Err(error) => return Err(held(id, error)),
+            }
+        }
+        self.journal.snapshots.gone(id);
+        Ok(())
+    }
+}
+
+fn is_busy(error: &api::Error) -> bool {
+    error.kind() == Kind::Conflict || error.has_code("InvalidOperation.RelatedSnapshotNotFinished")
+}
+
+/// Who keeps the snapshot, where the cloud says so.
+fn held(id: &SnapshotId, error: api::Error) -> Error {
+    match error.code().and_then(why_held) {
+        Some(why) => Error::SnapshotHeld {
+            snapshot: id.clone(),
+            why,
+            source: error,
+        },
+        None => cloud(step(id))(error),
+    }
+}
+
+/// What keeps a snapshot from being deleted, by the cloud's code.
+pub(super) fn why_held(code: &str) -> Option<&'static str> {
+    Some(match code {
+        "InvalidOperation.SnapshotIsLocked" => "it is locked",
+        "SnapshotCreatedImage" => "an image was made from it",
+        "SnapshotCreatedDisk" => "disks were made from it",
+        "InvalidOperation.DeleteSharedSnapshotUnsupported" => "it is shared with other accounts",
+        "InvalidOperation.ResourceManagedByCloudProduct" => {
+            "another product of the cloud manages it"
+        }
+        _ => return None,
+    })
+}
+
+fn step(id: &SnapshotId) -> String {
+    format!("delete snapshot {id}")
+}

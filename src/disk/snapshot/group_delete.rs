@@ -1,0 +1,109 @@
+//! Deleting snapshot groups.
+
+use super::Snapshotter;
+use std::collections::BTreeSet;
+
+use super::delete::why_held;
+use crate::base::{Deadline, join};
+use crate::cloud::poll::Seen;
+use crate::cloud::{KeptMember, Kind};
+use crate::disk::Result;
+use crate::disk::error::{Error, cloud, wait};
+use crate::disk::stale_read::settled;
+use crate::model::{SnapshotGroup, SnapshotGroupId, SnapshotId};
+
+impl Snapshotter {
+    /// Deletes the group with its snapshots, however far they are. One that is not there is success.
+    /// Where `members` are given, they must be the group's.
+    ///
+    /// # Errors
+    /// [`Error::NotOurs`] and [`Error::OtherMembers`], when nothing was done; [`Error::GroupHeld`] when
+    /// some snapshots had to stay: the group stays with them.
+    pub async fn delete_group(
+        &self,
+        deadline: Deadline,
+        id: &SnapshotGroupId,
+        members: &BTreeSet<SnapshotId>,
+    ) -> Result<()> {
+        let step = || format!("delete snapshot group {id}");
+        loop {
+            let Some(row) = self.group_row(deadline, id).await? else {
+                return Ok(());
+            };
+            self.owner
+                .require(format!("snapshot group {id}"), &row.tags)?;
+            self.refuse_other_members(deadline, &row, members).await?;
+            match self.ecs.delete_snapshot_group(deadline, id).await {
+                Ok(kept) if kept.is_empty() => {
+                    for member in &row.members {
+                        self.journal.snapshots.gone(&member.snapshot);
+                    }
+                    return Ok(());
+                }
+                Ok(kept) => {
+                    return Err(Error::GroupHeld {
+                        group: id.clone(),
+                        kept: words(&kept),
+                    });
+                }
+                Err(error) if error.kind() == Kind::NotFound || is_gone(&error) => return Ok(()),
+                Err(error) if error.kind() == Kind::Conflict => {
+                    let next = |seen| matches!(seen, Seen::Row(_) | Seen::Nothing).then_some(());
+                    let waited = self.groups.until(id, deadline, next).await;
+                    waited.map_err(|_| cloud(step())(error))?;
+                }
+                Err(error) => return Err(cloud(step())(error)),
+            }
+        }
+    }
+
+    /// Compares the group's snapshots with those that the caller names. Some of its own may be gone by
+    /// now; a caller that names none is not compared.
+    pub(super) async fn refuse_other_members(
+        &self,
+        deadline: Deadline,
+        row: &SnapshotGroup,
+        members: &BTreeSet<SnapshotId>,
+    ) -> Result<()> {
+        if members.is_empty() {
+            return Ok(());
+        }
+        let own = row.members.iter().map(|member| member.snapshot.clone());
+        let own: BTreeSet<SnapshotId> = own.collect();
+        let mut differences = Vec::new();
+        for id in own.difference(members) {
+            differences.push(format!("{id} is in the group and not in snapshot_ids"));
+        }
+        let others: Vec<_> = members.difference(&own).collect();
+        let looks = others.iter().map(|id| settled(&self.rows, id, deadline));
+        for (id, look) in others.iter().zip(join::all(looks).await) {
+            let look = look.map_err(wait(format!("look at snapshot {id}")))?;
+            if look.is_some_and(|other| other.group.as_ref() != Some(&row.id)) {
+                differences.push(format!("{id} is in snapshot_ids and not in the group"));
+            }
+        }
+        if differences.is_empty() {
+            return Ok(());
+        }
+        Err(Error::OtherMembers {
+            group: row.id.clone(),
+            differences: differences.join("; "),
+        })
+    }
+}
+
+fn is_gone(error: &crate::cloud::Error) -> bool {
+    error.has_code("InvalidSnapshotGroupId.NotFound")
+}
+
+fn words(kept: &[KeptMember]) -> String {
+    let word = |kept: &KeptMember| {
+        let why = match why_held(&kept.code) {
+            Some(why) => why,
+            None if kept.message.is_empty() => "the cloud does not say why",
+            None => &kept.message,
+        };
+        format!("snapshot {} stays ({}): {why}", kept.snapshot, kept.code)
+    };
+    kept.iter().map(word).collect::<Vec<_>>().join("; ")
+}

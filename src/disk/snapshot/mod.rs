@@ -1,0 +1,61 @@
+//! Snapshots, and groups of snapshots taken at one instant.
+
+use std::sync::Arc;
+
+use super::attempts::AttemptHistory;
+use super::fresh::Fresh;
+use super::journal::Journal;
+use super::ownership::Owner;
+use crate::cloud::Ecs;
+use crate::cloud::poll::Watch;
+use crate::model::{Disk, DiskId, Snapshot, SnapshotGroup, SnapshotGroupId, SnapshotId};
+
+mod compare;
+mod create;
+mod delete;
+mod find;
+mod group;
+mod group_delete;
+mod ungroupable;
+
+pub use create::{NewSnapshot, Purpose};
+pub use group::{Group, NewGroup};
+
+/// Creates, reads and deletes snapshots and snapshot groups.
+#[derive(Debug)]
+pub struct Snapshotter {
+    ecs: Arc<dyn Ecs>,
+    disks: Arc<Watch<DiskId, Disk>>,
+    pub(super) rows: Arc<Watch<SnapshotId, Snapshot>>,
+    groups: Watch<SnapshotGroupId, SnapshotGroup>,
+    owner: Owner,
+    journal: Arc<Journal>,
+    attempts: AttemptHistory,
+    group_attempts: AttemptHistory,
+    fresh: Fresh,
+    group_fresh: Fresh,
+}
+
+impl Snapshotter {
+    pub(super) fn new(
+        ecs: Arc<dyn Ecs>,
+        disks: Arc<Watch<DiskId, Disk>>,
+        rows: Arc<Watch<SnapshotId, Snapshot>>,
+        groups: Watch<SnapshotGroupId, SnapshotGroup>,
+        owner: Owner,
+        journal: Arc<Journal>,
+    ) -> Self {
+        Self {
+            ecs,
+            disks,
+            rows,
+            groups,
+            owner,
+            journal,
+            attempts: AttemptHistory::default(),
+            group_attempts: AttemptHistory::default(),
+            fresh: Fresh::default(),
+            group_fresh: Fresh::default(),
+        }
+    }
+}
