@@ -121,6 +121,7 @@ impl Lab {
             disk: disk.clone(),
             instance: self.node.clone(),
             force: false,
+            delete_with_instance: false,
         };
         self.ecs.attach_disk(soon(), &request).await.unwrap();
         let row = self.until(disk, |row| row.is_in_use_on(&self.node)).await;
@@ -135,6 +136,7 @@ impl Lab {
         let request = DetachDisk {
             disk: disk.clone(),
             instance: self.node.clone(),
+            delete_with_instance: false,
         };
         self.ecs.detach_disk(soon(), &request).await.unwrap();
     }
@@ -338,6 +340,7 @@ async fn many_disks_attach_at_once() {
             disk: disk.clone(),
             instance: lab.node.clone(),
             force: false,
+            delete_with_instance: false,
         };
         lab.ecs.attach_disk(soon(), &request).await.unwrap();
     }

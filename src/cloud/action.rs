@@ -47,6 +47,8 @@ pub struct AttachDisk {
     pub instance: InstanceId,
     /// Take a regional disk from an instance of another zone that cannot let go of it.
     pub force: bool,
+    /// Delete the disk with the instance: required for elastic ephemeral disks, wrong for all others.
+    pub delete_with_instance: bool,
 }
 
 /// `DetachDisk`.
@@ -56,6 +58,8 @@ pub struct DetachDisk {
     pub disk: DiskId,
     /// The instance that holds it.
     pub instance: InstanceId,
+    /// As in [`AttachDisk`].
+    pub delete_with_instance: bool,
 }
 
 /// `DescribeDisks`: all filters that are set must match.

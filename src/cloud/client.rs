@@ -113,10 +113,7 @@ impl Ecs for Client {
     }
 
     async fn attach_disk(&self, deadline: Deadline, request: &AttachDisk) -> Result<()> {
-        let params = Params::default()
-            .set("DiskId", &request.disk)
-            .set("InstanceId", &request.instance)
-            .set_some("Force", request.force.then_some("true"));
+        let params = disk::attach(request);
         let Done {} = self
             .call(deadline, "AttachDisk", Repeat::Unsent, params)
             .await?;
@@ -124,9 +121,7 @@ impl Ecs for Client {
     }
 
     async fn detach_disk(&self, deadline: Deadline, request: &DetachDisk) -> Result<()> {
-        let params = Params::default()
-            .set("DiskId", &request.disk)
-            .set("InstanceId", &request.instance);
+        let params = disk::detach(request);
         let Done {} = self
             .call(deadline, "DetachDisk", Repeat::Unsent, params)
             .await?;

@@ -49,14 +49,6 @@ const UNFIT: [&str; 14] = [
     "NoAttributeToModify",
 ];
 
-/// Categories that the cloud changes disks from and to.
-const CHANGEABLE: [Category; 4] = [
-    Category::CloudEssd,
-    Category::CloudAuto,
-    Category::CloudSsd,
-    Category::CloudEfficiency,
-];
-
 /// What a rehearsal showed.
 enum Rehearsal {
     /// The order would be taken.
@@ -342,8 +334,9 @@ fn fits(row: &Disk, change: &Change) -> Result<()> {
     let to = change.category.as_ref().unwrap_or(&row.category);
     let (from, size) = (&row.category, row.size);
     if to != from {
-        let names = CHANGEABLE.each_ref().map(Category::as_str).join(", ");
-        if !CHANGEABLE.contains(to) || !CHANGEABLE.contains(from) {
+        let names = Category::CONVERTIBLE.each_ref().map(Category::as_str);
+        let names = names.join(", ");
+        if !Category::CONVERTIBLE.contains(to) || !Category::CONVERTIBLE.contains(from) {
             let reason = format!("it is {from}, and only these change into one another: {names}");
             return refuse(to.to_string(), reason);
         }

@@ -57,6 +57,19 @@ impl Error {
 /// The name of a cloud's refusal: by its code where that says more than its kind.
 #[must_use]
 pub fn of_cloud(error: &cloud::Error) -> Failure {
+    const NO_SNAPSHOTS: [&str; 3] = [
+        "DiskCategory.OperationNotSupported",
+        "IncorrectDiskType.NotSupport",
+        "DiskId.ValueNotSupported",
+    ];
+    let snapshots = error.action().starts_with("CreateSnapshot");
+    if snapshots
+        && error
+            .code()
+            .is_some_and(|code| NO_SNAPSHOTS.contains(&code))
+    {
+        return Failure::SnapshotUnsupported;
+    }
     let by_code = error.code().and_then(|code| {
         let has = |(_, codes): &&(Failure, &str)| codes.split_whitespace().any(|one| one == code);
         CODES.iter().find(has).map(|(failure, _)| *failure)
@@ -148,7 +161,8 @@ const CODES: &[(Failure, &str)] = &[
     (Failure::NodeLocked, "InstanceLockedForSecurity"),
     (
         Failure::DiskNotMovable,
-        "DiskNotPortable DiskTypeViolation InvalidOperation.OtherInstanceUnsupported",
+        "DiskNotPortable DiskTypeViolation InvalidOperation.OtherInstanceUnsupported
+         InvalidOperation.DiskCategoryUnsupported InvalidParameter.DeleteWithInstance",
     ),
     (Failure::CoolingPeriod, "DiskInCoolingPeriod"),
     (

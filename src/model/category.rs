@@ -32,12 +32,21 @@ pub enum Category {
     CloudEssdEntry,
     /// `cloud_regional_disk_auto`: kept in several zones of the region, and bound to none.
     CloudRegionalDiskAuto,
+    /// `elastic_ephemeral_disk_standard`: bound to the first instance that it is attached to, and
+    /// deleted with it.
+    EphemeralStandard,
+    /// `elastic_ephemeral_disk_premium`: as the standard one, with more IOPS and throughput.
+    EphemeralPremium,
+    /// `cloud_essd_xc0`: finance cloud only.
+    CloudEssdXc0,
+    /// `cloud_essd_xc1`: finance cloud only.
+    CloudEssdXc1,
     /// A category that this driver does not create, as the cloud names it.
     Other(String),
 }
 
 impl Category {
-    /// The categories that this driver creates, in the order in which `type: available` tries them.
+    /// The categories of `type: available`, in the order in which they are tried.
     pub const CREATABLE: [Self; 6] = [
         Self::CloudEfficiency,
         Self::CloudSsd,
@@ -47,8 +56,10 @@ impl Category {
         Self::CloudEssdEntry,
     ];
 
-    /// All that this driver can create. A regional one is created only where a class names it.
-    pub const KNOWN: [Self; 7] = [
+    /// All that this driver can create. Those beyond [`Self::CREATABLE`] only where a class names them:
+    /// regional disks, ephemeral ones, which lose their data with the instance, and those of the
+    /// finance cloud.
+    pub const KNOWN: [Self; 11] = [
         Self::CloudEfficiency,
         Self::CloudSsd,
         Self::Cloud,
@@ -56,6 +67,18 @@ impl Category {
         Self::CloudAuto,
         Self::CloudEssdEntry,
         Self::CloudRegionalDiskAuto,
+        Self::EphemeralStandard,
+        Self::EphemeralPremium,
+        Self::CloudEssdXc0,
+        Self::CloudEssdXc1,
+    ];
+
+    /// The categories that `ModifyDiskSpec` changes into one another.
+    pub const CONVERTIBLE: [Self; 4] = [
+        Self::CloudEssd,
+        Self::CloudAuto,
+        Self::CloudSsd,
+        Self::CloudEfficiency,
     ];
 
     /// The name in the API.
@@ -69,6 +92,10 @@ impl Category {
             Self::CloudAuto => "cloud_auto",
             Self::CloudEssdEntry => "cloud_essd_entry",
             Self::CloudRegionalDiskAuto => "cloud_regional_disk_auto",
+            Self::EphemeralStandard => "elastic_ephemeral_disk_standard",
+            Self::EphemeralPremium => "elastic_ephemeral_disk_premium",
+            Self::CloudEssdXc0 => "cloud_essd_xc0",
+            Self::CloudEssdXc1 => "cloud_essd_xc1",
             Self::Other(name) => name,
         }
     }
@@ -84,6 +111,8 @@ impl Category {
             Self::CloudAuto => Some(Gib(1)..=Gib(65536)),
             Self::CloudEssdEntry => Some(Gib(10)..=Gib(32768)),
             Self::CloudRegionalDiskAuto => Some(Gib(10)..=Gib(65536)),
+            Self::EphemeralStandard | Self::EphemeralPremium => Some(Gib(64)..=Gib(8192)),
+            Self::CloudEssdXc0 | Self::CloudEssdXc1 => Some(Gib(40)..=Gib(65536)),
             Self::Other(_) => None,
         }
     }
@@ -132,15 +161,7 @@ impl Category {
     /// Whether such a disk can be made for several instances at once.
     #[must_use]
     pub fn is_shareable(&self) -> bool {
-        match self {
-            Self::CloudEssd | Self::CloudAuto => true,
-            Self::Cloud
-            | Self::CloudEfficiency
-            | Self::CloudSsd
-            | Self::CloudEssdEntry
-            | Self::CloudRegionalDiskAuto
-            | Self::Other(_) => false,
-        }
+        matches!(self, Self::CloudEssd | Self::CloudAuto)
     }
 
     /// Whether such a disk belongs to the region and not to one of its zones.
@@ -149,16 +170,12 @@ impl Category {
         *self == Self::CloudRegionalDiskAuto
     }
 
-    /// Whether a snapshot of such a disk can be used before it is fully copied (ESSD family).
+    /// Whether such a disk is bound to the first instance that it is attached to (elastic ephemeral
+    /// disks): attached and detached with `DeleteWithInstance` only, never moved to another instance,
+    /// and without snapshots.
     #[must_use]
-    pub fn snapshots_at_once(&self) -> bool {
-        match self {
-            Self::CloudEssd
-            | Self::CloudAuto
-            | Self::CloudEssdEntry
-            | Self::CloudRegionalDiskAuto => true,
-            Self::Cloud | Self::CloudEfficiency | Self::CloudSsd | Self::Other(_) => false,
-        }
+    pub fn is_ephemeral(&self) -> bool {
+        matches!(self, Self::EphemeralStandard | Self::EphemeralPremium)
     }
 }
 
@@ -274,8 +291,56 @@ mod tests {
 
     #[test]
     fn an_unknown_category_keeps_its_name() {
-        let Ok(category) = "elastic_ephemeral_disk_premium".parse::<Category>();
-        assert_eq!(category.to_string(), "elastic_ephemeral_disk_premium");
+        let Ok(category) = "local_ssd_pro".parse::<Category>();
+        assert_eq!(category.to_string(), "local_ssd_pro");
         assert_eq!(category.sizes(), None);
+        assert!(!category.is_ephemeral() && !category.is_shareable() && !category.is_regional());
+    }
+
+    #[test]
+    fn each_category_has_the_sizes_of_the_documents() {
+        let sizes = |category: &Category| {
+            let sizes = category.sizes().unwrap();
+            (sizes.start().0, sizes.end().0)
+        };
+        for (name, least, most) in [
+            ("cloud", 5, 2000),
+            ("cloud_efficiency", 20, 32768),
+            ("cloud_ssd", 20, 32768),
+            ("cloud_essd", 20, 65536),
+            ("cloud_auto", 1, 65536),
+            ("cloud_essd_entry", 10, 32768),
+            ("cloud_regional_disk_auto", 10, 65536),
+            ("elastic_ephemeral_disk_standard", 64, 8192),
+            ("elastic_ephemeral_disk_premium", 64, 8192),
+            ("cloud_essd_xc0", 40, 65536),
+            ("cloud_essd_xc1", 40, 65536),
+        ] {
+            let Ok(category) = name.parse::<Category>();
+            assert!(Category::KNOWN.contains(&category), "{name}");
+            assert_eq!(sizes(&category), (least, most), "{name}");
+        }
+    }
+
+    #[test]
+    fn available_never_includes_what_loses_data_or_is_not_sold_everywhere() {
+        for name in [
+            "cloud_regional_disk_auto",
+            "elastic_ephemeral_disk_standard",
+            "elastic_ephemeral_disk_premium",
+            "cloud_essd_xc0",
+            "cloud_essd_xc1",
+        ] {
+            let Ok(category) = name.parse::<Category>();
+            assert!(!Category::CREATABLE.contains(&category), "{name}");
+            assert!(!Category::CONVERTIBLE.contains(&category), "{name}");
+            assert!(!category.is_shareable() && !category.has_burst() && !category.has_levels());
+        }
+        let known = Category::KNOWN.into_iter();
+        let ephemeral: Vec<_> = known.filter(Category::is_ephemeral).collect();
+        assert_eq!(
+            ephemeral,
+            [Category::EphemeralStandard, Category::EphemeralPremium]
+        );
     }
 }

@@ -1,8 +1,9 @@
 //! What the trait asks for, as the parameters of the API, for the face in memory.
 
 use crate::cloud::{
-    CreateDisk, CreateSnapshot, CreateSnapshotGroup, DescribeSnapshotGroups, DescribeTasks,
-    ListTagResources, ModifyDiskAttribute, ModifyDiskSpec, ResizeDisk, ResizeMode, TagTarget,
+    AttachDisk, CreateDisk, CreateSnapshot, CreateSnapshotGroup, DescribeSnapshotGroups,
+    DescribeTasks, DetachDisk, ListTagResources, ModifyDiskAttribute, ModifyDiskSpec, ResizeDisk,
+    ResizeMode, TagTarget,
 };
 use crate::model::{DiskId, SnapshotId, TaskId};
 
@@ -29,6 +30,23 @@ pub(crate) fn create_disk(region: Params, request: &CreateDisk) -> Params {
         .with_opt("SnapshotId", snapshot)
         .with_opt("KMSKeyId", request.kms_key.as_deref())
         .with_tags(&request.tags)
+}
+
+pub(crate) fn attach_disk(request: &AttachDisk) -> Params {
+    let delete = request.delete_with_instance.then_some("true");
+    Params::default()
+        .with("DiskId", request.disk.as_str())
+        .with("InstanceId", request.instance.as_str())
+        .with_opt("Force", request.force.then_some("true"))
+        .with_opt("DeleteWithInstance", delete)
+}
+
+pub(crate) fn detach_disk(request: &DetachDisk) -> Params {
+    let delete = request.delete_with_instance.then_some("true");
+    Params::default()
+        .with("DiskId", request.disk.as_str())
+        .with("InstanceId", request.instance.as_str())
+        .with_opt("DeleteWithInstance", delete)
 }
 
 pub(crate) fn resize_disk(request: &ResizeDisk) -> Params {

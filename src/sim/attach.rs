@@ -6,6 +6,7 @@ use super::instance::Power;
 use super::machine::MachineType;
 use super::params::Params;
 use super::reply::{Answer, Refusal, Reply};
+use super::size;
 use super::world::World;
 
 /// Most instances that share a disk.
@@ -19,14 +20,17 @@ pub(crate) fn check_kind(row: &DiskRow) -> Result<(), Refusal> {
     if !row.portable {
         return Err(Refusal::new(403, "DiskNotPortable"));
     }
-    if row.category.starts_with("elastic_ephemeral") {
-        return Err(Refusal::new(
-            403,
-            "InvalidOperation.OtherInstanceUnsupported",
-        ));
-    }
     if row.category.starts_with("local_") || row.category.starts_with("ephemeral") {
         return Err(Refusal::new(400, "DiskCategory.OperationNotSupported"));
+    }
+    Ok(())
+}
+
+/// Elastic ephemeral disks come and go with `DeleteWithInstance` only.
+pub(crate) fn check_ephemeral(row: &DiskRow, delete_with_instance: bool) -> Result<(), Refusal> {
+    if size::is_ephemeral(&row.category) && !delete_with_instance {
+        let code = "InvalidParameter.DeleteWithInstance";
+        return Err(Refusal::new(403, code));
     }
     Ok(())
 }
@@ -43,6 +47,11 @@ impl World {
         let missing = || Refusal::new(404, "InvalidDiskId.NotFound");
         let row = self.disk(disk).ok_or_else(missing)?.clone();
         check_kind(&row)?;
+        check_ephemeral(&row, delete_with_instance)?;
+        if row.bound_to.as_ref().is_some_and(|bound| bound != instance) {
+            let code = "InvalidOperation.OtherInstanceUnsupported";
+            return Err(Refusal::new(403, code));
+        }
         if force {
             self.check_force(&row, instance)?;
         } else {
@@ -69,6 +78,7 @@ impl World {
             self.agenda
                 .cancel(|due| matches!(due, Due::Detached { disk: d, .. } if d == disk));
         }
+        let attached_to = instance.to_owned();
         self.change_disk(disk, |row| {
             if force {
                 // Whoever had it sees its reads and writes fail from now on.
@@ -77,6 +87,9 @@ impl World {
             }
             row.attachments.push(attachment);
             row.delete_with_instance = delete_with_instance;
+            if size::is_ephemeral(&row.category) {
+                row.bound_to = Some(attached_to);
+            }
         });
         let delay = self.config.delays.attach.draw(&mut self.rng);
         let (disk, instance) = (disk.to_owned(), instance.to_owned());

@@ -84,6 +84,7 @@ impl World {
                     .to_owned(),
             ),
             delete_with_instance: false,
+            bound_to: None,
             tags,
             created: self.now,
             attached: None,
@@ -146,6 +147,10 @@ impl World {
     fn size_of(&mut self, params: &Params, order: &Order) -> Result<u32, Refusal> {
         let source = match params.get("SnapshotId") {
             None => None,
+            Some(_) if size::is_ephemeral(&order.category) => {
+                let code = "InvalidOperation.CreateFromSnapshotUnsupported";
+                return Err(Refusal::new(403, code));
+            }
             Some(id) => {
                 let missing = || Refusal::new(404, "InvalidSnapshotId.NotFound");
                 let row = self.snapshot(id).ok_or_else(missing)?;

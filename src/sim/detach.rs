@@ -1,6 +1,7 @@
 //! `DetachDisk`.
 
 use super::agenda::Due;
+use super::attach::check_ephemeral;
 use super::disk::{Link, Phase};
 use super::instance::Power;
 use super::params::Params;
@@ -26,6 +27,10 @@ impl World {
         }
         if !row.portable {
             return Err(Refusal::new(403, "DiskNotPortable"));
+        }
+        check_ephemeral(row, params.flag("DeleteWithInstance")?)?;
+        if row.multi_attach && params.get("DeleteWithInstance").is_some() {
+            return Err(Refusal::new(403, "DeleteWithInstance.Conflict"));
         }
         match row.on(instance).map(|attachment| attachment.link) {
             Some(Link::Attached) => {}

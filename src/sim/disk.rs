@@ -59,6 +59,8 @@ pub(crate) struct DiskRow {
     pub(crate) bursting: bool,
     pub(crate) resource_group: Option<String>,
     pub(crate) delete_with_instance: bool,
+    /// The only instance that an elastic ephemeral disk can be attached to, once there was one.
+    pub(crate) bound_to: Option<String>,
     pub(crate) tags: BTreeMap<String, String>,
     pub(crate) created: Timestamp,
     pub(crate) attached: Option<Timestamp>,

@@ -120,18 +120,13 @@ impl Ecs for SimEcs {
     }
 
     async fn attach_disk(&self, deadline: Deadline, request: &AttachDisk) -> cloud::Result<()> {
-        let params = Params::default()
-            .with("DiskId", request.disk.as_str())
-            .with("InstanceId", request.instance.as_str())
-            .with_opt("Force", request.force.then_some("true"));
+        let params = ask::attach_disk(request);
         self.call(deadline, Action::AttachDisk, params).await?;
         Ok(())
     }
 
     async fn detach_disk(&self, deadline: Deadline, request: &DetachDisk) -> cloud::Result<()> {
-        let params = Params::default()
-            .with("DiskId", request.disk.as_str())
-            .with("InstanceId", request.instance.as_str());
+        let params = ask::detach_disk(request);
         self.call(deadline, Action::DetachDisk, params).await?;
         Ok(())
     }

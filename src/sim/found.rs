@@ -1,6 +1,7 @@
 //! Disks that are there without having been made through the API.
 
 use super::disk::{Attachment, DiskRow, Link, Phase};
+use super::size;
 use super::world::World;
 
 /// A disk that shall be there, ready.
@@ -51,6 +52,10 @@ impl World {
             bursting: false,
             resource_group: None,
             delete_with_instance: found.system,
+            bound_to: found
+                .instance
+                .clone()
+                .filter(|_| size::is_ephemeral(&found.category)),
             tags: std::collections::BTreeMap::new(),
             created: now,
             attached: found.instance.as_ref().map(|_| now),

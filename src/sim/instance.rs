@@ -187,7 +187,11 @@ impl World {
         }
         let held: Vec<String> = self.held_by.of(id).cloned().collect();
         for disk in held {
-            self.begin_detach(&disk, id, false);
+            if self.disk(&disk).is_some_and(|row| row.delete_with_instance) {
+                self.drop_disk(&disk);
+            } else {
+                self.begin_detach(&disk, id, false);
+            }
         }
         true
     }

@@ -23,7 +23,15 @@ const MIDDLE: &[&str] = &[
     "cloud_auto",
     "cloud_regional_disk_auto",
 ];
-const NEW: &[&str] = &["cloud_essd", "cloud_auto", "cloud_regional_disk_auto"];
+const NEW: &[&str] = &[
+    "cloud_essd",
+    "cloud_auto",
+    "cloud_regional_disk_auto",
+    "elastic_ephemeral_disk_standard",
+    "elastic_ephemeral_disk_premium",
+    "cloud_essd_xc0",
+    "cloud_essd_xc1",
+];
 const ENTRY: &[&str] = &[
     "cloud_efficiency",
     "cloud_ssd",

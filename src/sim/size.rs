@@ -14,6 +14,8 @@ pub(crate) fn sizes(category: &str, level: Option<&str>) -> Option<RangeInclusiv
         ("cloud_auto", _) => 1..=65536,
         ("cloud_essd_entry", _) => 10..=32768,
         (REGIONAL, _) => 10..=65536,
+        ("elastic_ephemeral_disk_standard" | "elastic_ephemeral_disk_premium", _) => 64..=8192,
+        ("cloud_essd_xc0" | "cloud_essd_xc1", _) => 40..=65536,
         _ => return None,
     })
 }
@@ -31,8 +33,18 @@ pub(crate) fn most_provisioned(gib: u32) -> u32 {
 pub(crate) fn is_essd(category: &str) -> bool {
     matches!(
         category,
-        "cloud_essd" | "cloud_auto" | "cloud_essd_entry" | REGIONAL
+        "cloud_essd"
+            | "cloud_auto"
+            | "cloud_essd_entry"
+            | "cloud_essd_xc0"
+            | "cloud_essd_xc1"
+            | REGIONAL
     )
+}
+
+/// Elastic ephemeral disks: bound to the first instance that they are attached to.
+pub(crate) fn is_ephemeral(category: &str) -> bool {
+    category.starts_with("elastic_ephemeral_disk_")
 }
 
 /// Whether disks of this category can be shared between instances.
@@ -44,13 +56,17 @@ pub(crate) fn is_shareable(category: &str) -> bool {
 pub(crate) const REGIONAL: &str = "cloud_regional_disk_auto";
 
 /// The categories that zones sell.
-pub(crate) const CATEGORIES: [&str; 6] = [
+pub(crate) const CATEGORIES: [&str; 10] = [
     "cloud",
     "cloud_efficiency",
     "cloud_ssd",
     "cloud_essd",
     "cloud_auto",
     "cloud_essd_entry",
+    "elastic_ephemeral_disk_standard",
+    "elastic_ephemeral_disk_premium",
+    "cloud_essd_xc0",
+    "cloud_essd_xc1",
 ];
 
 /// Baseline IOPS and MB/s of a disk.
@@ -71,6 +87,14 @@ pub(crate) fn performance(category: &str, level: Option<&str>, gib: u32) -> (u32
         ("cloud_essd", _) => (iops(50, 50000), rate(120, 50, 350)),
         ("cloud_auto", _) => (iops(50, 50000).max(3000), rate(120, 50, 350).max(125)),
         ("cloud_essd_entry", _) => (iops(8, 6000), rate(100, 15, 150)),
+        (REGIONAL, _) => (iops(50, 50000), rate(120, 50, 350)),
+        // Reads; they write less.
+        ("elastic_ephemeral_disk_standard", _) => {
+            (gib.saturating_mul(100).min(820_000), rate(0, 80, 4096))
+        }
+        ("elastic_ephemeral_disk_premium", _) => {
+            (gib.saturating_mul(300).min(1_000_000), rate(0, 160, 4096))
+        }
         _ => (300, 30),
     }
 }
@@ -92,6 +116,10 @@ mod tests {
             ("cloud_essd", Some("PL3"), 1261..=65536),
             ("cloud_auto", None, 1..=65536),
             ("cloud_essd_entry", None, 10..=32768),
+            ("elastic_ephemeral_disk_standard", None, 64..=8192),
+            ("elastic_ephemeral_disk_premium", None, 64..=8192),
+            ("cloud_essd_xc0", None, 40..=65536),
+            ("cloud_essd_xc1", None, 40..=65536),
         ] {
             assert_eq!(sizes(category, level), Some(range), "{category} {level:?}");
         }

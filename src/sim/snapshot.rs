@@ -162,6 +162,13 @@ impl World {
     pub(super) fn check_snapshot_source(&mut self, disk: &str) -> Result<(), Refusal> {
         let missing = || Refusal::new(404, "InvalidDiskId.NotFound");
         let row = self.disk(disk).ok_or_else(missing)?;
+        if size::is_ephemeral(&row.category) {
+            return Err(self.alternative(&[
+                (400, "DiskCategory.OperationNotSupported"),
+                (403, "IncorrectDiskType.NotSupport"),
+                (403, "DiskId.ValueNotSupported"),
+            ]));
+        }
         match row.status() {
             "Available" if self.config.rules.never_attached && row.attached.is_none() => {
                 return Err(Refusal::new(403, "IncorrectDiskStatus.NeverAttached"));

@@ -35,6 +35,7 @@ macro_rules! on_every_face {
 mod attachments;
 mod attempts;
 mod disks;
+mod ephemeral;
 mod errors;
 mod groups;
 mod health;

@@ -111,7 +111,17 @@ pub(crate) async fn stock_is_asked_for_what_an_instance_type_takes(ecs: &dyn Ecs
         ..DescribeStock::default()
     };
     let new = stock(ecs, &of("ecs.g8i.large")).await;
-    assert_eq!(names(&new[0]), ["cloud_essd", "cloud_auto"]);
+    assert_eq!(
+        names(&new[0]),
+        [
+            "cloud_essd",
+            "cloud_auto",
+            "elastic_ephemeral_disk_standard",
+            "elastic_ephemeral_disk_premium",
+            "cloud_essd_xc0",
+            "cloud_essd_xc1"
+        ]
+    );
     let old = stock(ecs, &of("ecs.g5.large")).await;
     assert!(names(&old[0]).contains(&"cloud"));
 }

@@ -189,6 +189,7 @@ pub(crate) fn onto(disk: &DiskId, instance: &str) -> AttachDisk {
         disk: disk.clone(),
         instance: node(instance),
         force: false,
+        delete_with_instance: false,
     }
 }
 
@@ -196,6 +197,7 @@ pub(crate) fn off(disk: &DiskId, instance: &str) -> DetachDisk {
     DetachDisk {
         disk: disk.clone(),
         instance: node(instance),
+        delete_with_instance: false,
     }
 }
 

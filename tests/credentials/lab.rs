@@ -153,6 +153,7 @@ pub(crate) async fn attach(client: &Client) -> Result<(), Error> {
         disk: "d-none".parse().unwrap(),
         instance: "i-one".parse().unwrap(),
         force: false,
+        delete_with_instance: false,
     };
     client.attach_disk(deadline, &request).await
 }

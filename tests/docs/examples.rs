@@ -139,7 +139,7 @@ fn the_example_claim_names_classes_of_the_other_examples() {
 #[test]
 fn every_example_class_is_one_that_the_driver_accepts() {
     let classes = classes();
-    assert_eq!(classes.len(), 6);
+    assert_eq!(classes.len(), 7);
     report(classes.iter().filter_map(|class| {
         let name = &class.metadata.name;
         assert_eq!(class.api_version, "storage.k8s.io/v1", "{name}");

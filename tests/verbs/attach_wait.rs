@@ -240,6 +240,7 @@ async fn somebody_elses_attach_on_the_node_is_waited_out() {
             disk: theirs.clone(),
             instance: one(),
             force: false,
+            delete_with_instance: false,
         };
         stage
             .cloud

@@ -53,6 +53,7 @@ async fn what_is_just_being_attached_is_refused_and_is_still_there() {
             disk: disk.clone(),
             instance: one(),
             force: false,
+            delete_with_instance: false,
         };
         stage
             .cloud

@@ -142,6 +142,7 @@ async fn no_node_means_also_the_one_that_the_disk_is_on_its_way_to() {
             disk: disk.clone(),
             instance: two(),
             force: false,
+            delete_with_instance: false,
         };
         let ecs = stage.cloud.ecs();
         ecs.attach_disk(minutes(1), &attach).await.unwrap();
@@ -233,6 +234,7 @@ async fn success_is_never_told_of_a_disk_that_is_still_attached_however_old_the_
         let foreign = DetachDisk {
             disk: busy,
             instance: one(),
+            delete_with_instance: false,
         };
         stage
             .cloud
@@ -258,6 +260,7 @@ async fn a_disk_on_its_way_to_the_node_is_taken_off_when_it_has_arrived() {
         disk: disk.clone(),
         instance: one(),
         force: false,
+        delete_with_instance: false,
     };
     stage
         .cloud

@@ -17,6 +17,7 @@ mod create_restore;
 mod delete;
 mod detach;
 mod dice;
+mod ephemeral;
 mod forgotten;
 mod group;
 mod group_delete;

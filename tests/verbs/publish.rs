@@ -394,7 +394,7 @@ async fn what_belongs_to_one_instance_is_refused_with_the_reason() {
         (
             "InvalidOperation.OtherInstanceUnsupported",
             403,
-            "belong to one instance",
+            "stays with the first instance",
         ),
         ("DiskTypeViolation", 403, "system disk"),
     ] {

@@ -59,6 +59,7 @@ async fn an_attached_disk_never_grows_offline_however_old_the_reads() {
                 disk: disk.clone(),
                 instance: one(),
                 force: false,
+                delete_with_instance: false,
             };
             let ecs = stage.cloud.ecs();
             ecs.attach_disk(minutes(1), &attach).await.unwrap();

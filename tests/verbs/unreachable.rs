@@ -212,6 +212,7 @@ async fn a_disk_that_somebody_gets_after_a_refused_attempt_by_force_is_not_taken
             disk: disk.clone(),
             instance: two(),
             force: false,
+            delete_with_instance: false,
         };
         let ecs = stage.cloud.ecs();
         while ecs.attach_disk(minutes(1), &theirs).await.is_err() {
@@ -300,6 +301,7 @@ async fn force_is_no_word_of_an_ordinary_attachment() {
         disk: disk.clone(),
         instance: two(),
         force: true,
+        delete_with_instance: false,
     };
     assert!(
         stage

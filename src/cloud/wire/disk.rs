@@ -4,7 +4,9 @@ use serde::Deserialize;
 
 use super::params::Params;
 use super::{Malformed, filled, number, page, time};
-use crate::cloud::action::{CreateDisk, DescribeDisks, Page, ResizeDisk, ResizeMode};
+use crate::cloud::action::{
+    AttachDisk, CreateDisk, DescribeDisks, DetachDisk, Page, ResizeDisk, ResizeMode,
+};
 use crate::model::{Category, Disk, DiskKind, DiskStatus, Gib, PerformanceLevel, Serial, Tags};
 
 /// Rows asked for a page where the caller does not say: all the ids of one query.
@@ -31,6 +33,27 @@ pub fn create(request: &CreateDisk) -> Params {
         .set_some("KMSKeyId", request.kms_key.as_ref())
         .set("ClientToken", &request.token)
         .tags(&request.tags)
+}
+
+/// `AttachDisk`.
+#[must_use]
+pub fn attach(request: &AttachDisk) -> Params {
+    let delete = request.delete_with_instance.then_some("true");
+    Params::default()
+        .set("DiskId", &request.disk)
+        .set("InstanceId", &request.instance)
+        .set_some("Force", request.force.then_some("true"))
+        .set_some("DeleteWithInstance", delete)
+}
+
+/// `DetachDisk`.
+#[must_use]
+pub fn detach(request: &DetachDisk) -> Params {
+    let delete = request.delete_with_instance.then_some("true");
+    Params::default()
+        .set("DiskId", &request.disk)
+        .set("InstanceId", &request.instance)
+        .set_some("DeleteWithInstance", delete)
 }
 
 /// `ResizeDisk`.

@@ -29,9 +29,7 @@ pub(super) fn categories(key: &str, value: &str) -> Result<Vec<Category>, Status
 /// Why a category that the cloud has is none for volumes.
 fn why_not(category: &Category) -> String {
     let name = category.as_str();
-    let why = if name.starts_with("elastic_ephemeral_disk") {
-        "lives and dies with one instance"
-    } else if name.starts_with("local_") || name.starts_with("ephemeral") {
+    let why = if name.starts_with("local_") || name.starts_with("ephemeral") {
         "is part of one machine, and is never attached to another"
     } else {
         return String::new();

@@ -150,10 +150,6 @@ fn a_bad_level_number_or_word_is_refused_by_key_and_value() {
 #[test]
 fn a_category_that_no_volume_can_have_is_refused_with_the_reason() {
     for (category, reason) in [
-        (
-            "elastic_ephemeral_disk_standard",
-            "lives and dies with one instance",
-        ),
         ("local_ssd_pro", "is part of one machine"),
         ("ephemeral_ssd", "is part of one machine"),
     ] {

@@ -45,6 +45,8 @@ struct Attempt<'a> {
     forced: bool,
     /// The cloud does not take it by force.
     never: bool,
+    /// The disk is an elastic ephemeral one.
+    ephemeral: bool,
 }
 
 /// A disk that has been seen on its way off another node.
@@ -108,6 +110,7 @@ impl Attacher {
             due: false,
             forced: false,
             never: false,
+            ephemeral: self.journal.ephemeral.contains(disk),
         };
         loop {
             if attempt.turn.is_none() {
@@ -121,6 +124,7 @@ impl Attacher {
                 disk: disk.clone(),
                 instance: node.clone(),
                 force: attempt.forced,
+                delete_with_instance: attempt.ephemeral,
             };
             let refusal = match self.ecs.attach_disk(until, &request).await {
                 Ok(()) => {
@@ -157,6 +161,10 @@ impl Attacher {
         // Force is refused, and not the disk.
         let no_force = attempt.forced && refuses_force(&refusal);
         attempt.never |= no_force;
+        if !attempt.ephemeral && self.is_ephemeral(deadline, disk, &refusal).await {
+            attempt.ephemeral = true;
+            return Ok(None);
+        }
         // A try by force has little time: what became of it, the disk shows.
         let cut_short = attempt.forced && !deadline.is_over();
         if let Some(verdict) = super::incompatible::verdict(&refusal)

@@ -52,9 +52,10 @@ impl Attacher {
         node: &InstanceId,
     ) -> Result<Detached> {
         let mut turn = self.turn(deadline, disk, node, Operation::Detach).await?;
-        let request = DetachDisk {
+        let mut request = DetachDisk {
             disk: disk.clone(),
             instance: node.clone(),
+            delete_with_instance: self.journal.ephemeral.contains(disk),
         };
         let mut off = StaleReadGuard::default();
         loop {
@@ -71,6 +72,10 @@ impl Attacher {
                 self.journal.detached.note(disk, node, None);
                 let row = self.confirm_off(deadline, disk, node).await?;
                 return Ok(Detached { row, done: false });
+            }
+            if !request.delete_with_instance && self.is_ephemeral(deadline, disk, &refusal).await {
+                request.delete_with_instance = true;
+                continue;
             }
             if is_busy(refusal.code()) && turn.is_in_the_way() {
                 drop(turn);

@@ -114,6 +114,8 @@ const TYPES: [&str; 2] = [
 
 const SUBSCRIPTION: &str = "it is a subscription disk, which belongs to its instance";
 const LOCAL: &str = "disks of its category belong to one instance and cannot be moved";
+const EPHEMERAL: &str = "it is an elastic ephemeral disk, which stays with the first instance that it was \
+                         attached to";
 const SYSTEM: &str = "it is a system disk";
 
 /// The reason in words, by the cloud's code; none when the code says something else.
@@ -123,8 +125,8 @@ fn immovable(code: &str) -> Option<&'static str> {
         "DiskCategory.OperationNotSupported"
         | "DiskId.ValueNotSupported"
         | "InvalidParameter.DeleteWithInstance"
-        | "InvalidOperation.OtherInstanceUnsupported"
         | "InvalidOperation.DiskCategoryUnsupported" => Some(LOCAL),
+        "InvalidOperation.OtherInstanceUnsupported" => Some(EPHEMERAL),
         "DiskTypeViolation" | "InvalidDisk.DiskNotBootable" => Some(SYSTEM),
         _ => None,
     }

@@ -13,6 +13,7 @@ use crate::model::{Disk, DiskId, Instance, InstanceId};
 )]
 mod attach;
 mod detach;
+mod ephemeral;
 mod explain;
 mod incompatible;
 mod parallelism;

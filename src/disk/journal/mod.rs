@@ -4,10 +4,12 @@ use crate::model::{Disk, DiskId, Snapshot, SnapshotId};
 
 mod attachments;
 mod changes;
+mod ephemeral;
 mod resources;
 
 pub(super) use attachments::{RecentAttachments, RecentDetachments};
 pub(super) use changes::RecentChanges;
+pub(super) use ephemeral::EphemeralDisks;
 pub(super) use resources::RecentResources;
 
 /// What this process did within the lag of reads.
@@ -23,4 +25,6 @@ pub(super) struct Journal {
     pub(super) detached: RecentDetachments,
     /// Disks whose category, performance or tags were changed.
     pub(super) changes: RecentChanges,
+    /// Elastic ephemeral disks that were created or observed.
+    pub(super) ephemeral: EphemeralDisks,
 }

@@ -53,6 +53,7 @@ impl Provisioner {
             });
             refuse_other(&disk, new)?;
             self.journal.disks.made(&disk.id, &disk);
+            self.journal.ephemeral.note(&disk);
             return Ok(disk);
         }
     }
@@ -110,6 +111,7 @@ impl Provisioner {
         };
         if let Some(disk) = &adopted {
             self.journal.disks.made(&disk.id, disk);
+            self.journal.ephemeral.note(disk);
         }
         Ok(adopted)
     }

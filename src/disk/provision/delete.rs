@@ -18,6 +18,7 @@ impl Provisioner {
     pub async fn delete(&self, deadline: Deadline, disk: &DiskId) -> Result<()> {
         self.rid_of(deadline, disk).await?;
         self.journal.disks.gone(disk);
+        self.journal.ephemeral.forget(disk);
         Ok(())
     }
 

@@ -121,7 +121,7 @@ failures! {
         "unlock the instance in the console";
     DiskNotMovable "DISK_NOT_MOVABLE" Precondition
         "the disk is a subscription, a system disk or bound to its instance",
-        "convert a subscription disk to pay-as-you-go in the console; no other such disk can be a volume";
+        "convert a subscription disk to pay-as-you-go in the console; run the pod of an elastic ephemeral disk on the node that first used the volume";
     SystemDisk "SYSTEM_DISK" Precondition
         "the disk is the system disk of an instance, and only data disks are volumes",
         "take a snapshot of the disk and restore that";
@@ -137,6 +137,9 @@ failures! {
     NeverAttached "NEVER_ATTACHED" Precondition
         "the disk was never attached, and the cloud takes snapshots only of disks that were",
         "start a pod that uses the volume, then try again";
+    SnapshotUnsupported "SNAPSHOT_UNSUPPORTED" Precondition
+        "the disk's category has no snapshots",
+        "back the data up inside the pod, or use a category that has snapshots";
     SnapshotNotReady "SNAPSHOT_NOT_READY" Precondition
         "the snapshot cannot be used yet",
         "wait: it is tried again; if it stays, look at the snapshot's progress in the console";

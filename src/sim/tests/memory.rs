@@ -64,6 +64,7 @@ async fn a_disk_is_created_and_attached_in_virtual_time() {
         disk: disk.clone(),
         instance: instance.clone(),
         force: false,
+        delete_with_instance: false,
     };
     ecs.attach_disk(soon(), &attach).await.unwrap();
     tokio::time::sleep(Duration::from_secs(2)).await;

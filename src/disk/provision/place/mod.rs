@@ -131,6 +131,9 @@ fn fits(
     if new.multi_attach && !category.is_shareable() {
         return Err("cannot be attached to several nodes".to_owned());
     }
+    if category.is_ephemeral() && (new.snapshot.is_some() || new.clone_of.is_some()) {
+        return Err("is not created from snapshots or volumes".to_owned());
+    }
     if category.has_levels() && !new.levels.is_empty() {
         return levels(new);
     }
