@@ -49,6 +49,30 @@ pub enum Kind {
     Credentials,
 }
 
+impl Kind {
+    /// Whether a call that failed like this may have taken effect, or may still.
+    pub(super) fn is_ambiguous(self) -> bool {
+        match self {
+            // A used nonce may be that of a copy of this very request.
+            Self::Ambiguous | Self::InFlight | Self::Resign | Self::Deadline => true,
+            Self::Unreachable
+            | Self::Throttled
+            | Self::Conflict
+            | Self::TokenMismatch
+            | Self::NotFound
+            | Self::OutOfStock
+            | Self::Quota
+            | Self::Precondition
+            | Self::OutOfRange
+            | Self::Expired
+            | Self::Bug
+            | Self::Denied
+            | Self::Invalid
+            | Self::Credentials => false,
+        }
+    }
+}
+
 /// A failed cloud call.
 #[derive(Debug)]
 pub struct Error(Box<Inner>);
@@ -63,6 +87,7 @@ struct Inner {
     request_id: Option<String>,
     attempts: u32,
     elapsed: Duration,
+    after_ambiguous: bool,
     wait: Option<Duration>,
     source: Option<Box<dyn StdError + Send + Sync>>,
 }
@@ -80,6 +105,7 @@ impl Error {
             request_id: None,
             attempts: 1,
             elapsed: Duration::ZERO,
+            after_ambiguous: false,
             wait: None,
             source: None,
         }))
@@ -136,6 +162,19 @@ impl Error {
         self.0.attempts = attempts;
         self.0.elapsed = elapsed;
         self
+    }
+
+    /// With whether an earlier attempt of the same call may have taken effect.
+    #[must_use]
+    pub fn after_ambiguous(mut self, after_ambiguous: bool) -> Self {
+        self.0.after_ambiguous = after_ambiguous;
+        self
+    }
+
+    /// Whether this attempt of the call, or an earlier one, may have taken effect.
+    #[must_use]
+    pub fn may_have_taken_effect(&self) -> bool {
+        self.0.after_ambiguous || self.0.kind.is_ambiguous()
     }
 
     /// With the time that the cloud asks to wait.

@@ -36,23 +36,25 @@ where
     let start = Instant::now();
     let mut short = schedule();
     let mut attempts = 0;
-    let mut renewed = false;
+    let (mut renewed, mut ambiguous) = (false, false);
     loop {
         // A future that is due already is still polled once: that could send the request.
         if deadline.is_over() {
-            return Err(Error::new(Kind::Deadline, action).with_effort(attempts, start.elapsed()));
+            let error = Error::new(Kind::Deadline, action).after_ambiguous(ambiguous);
+            return Err(error.with_effort(attempts, start.elapsed()));
         }
         attempts += 1;
         let outcome = deadline.bound(attempt()).await;
         let error = match outcome {
             Ok(Ok(answer)) => return Ok(answer),
-            Ok(Err(error)) => error,
+            Ok(Err(error)) => error.after_ambiguous(ambiguous),
             Err(_) => {
                 return Err(
                     Error::new(Kind::Deadline, action).with_effort(attempts, start.elapsed())
                 );
             }
         };
+        ambiguous = error.may_have_taken_effect();
         let pause = match error.kind() {
             // A nonce that was seen before costs nothing but another one, once.
             Kind::Resign if attempts == 1 => Some(Duration::ZERO),
@@ -161,6 +163,23 @@ mod tests {
     async fn a_refusal_is_final() {
         let refused = || Error::answered("AttachDisk", 403, "InstanceDiskLimitExceeded");
         assert_eq!(fail_until(3, Repeat::Freely, refused).await.1, 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_refusal_after_a_lost_answer_leaves_open_whether_the_call_took_effect() {
+        for (first, open) in [("InternalError", true), ("Throttling", false)] {
+            let count = AtomicU32::new(0);
+            let deadline = Deadline::after(Duration::from_secs(60));
+            let attempt = || async {
+                let codes = [first, "Throttling", "Forbidden.RAM"];
+                let nth = usize::try_from(count.fetch_add(1, Ordering::SeqCst)).unwrap();
+                Err::<(), _>(Error::answered("CreateDisk", 403, codes[nth]))
+            };
+            let outcome = run("CreateDisk", deadline, Repeat::Freely, attempt).await;
+            let error = outcome.unwrap_err();
+            assert!(error.has_code("Forbidden.RAM"), "{error}");
+            assert_eq!(error.may_have_taken_effect(), open, "{first}");
+        }
     }
 
     #[tokio::test(start_paused = true)]
