@@ -11,9 +11,9 @@ use super::action::{
     TagResources, UntagResources,
 };
 use super::error::{Error, Kind};
+use super::rate_limit::{Class, RateLimiter};
 use super::retry::{self, Repeat};
 use super::standing::Standing;
-use super::throttle::{Class, Gate};
 use super::transport::Transport;
 use super::wire::params::Params;
 use super::wire::{Malformed, disk, health, instance, snapshot, snapshot_group, spec, stock, tag};
@@ -28,7 +28,7 @@ use crate::model::{
 #[derive(Debug)]
 pub struct Client {
     transport: Transport,
-    gate: Gate,
+    limiter: RateLimiter,
 }
 
 /// An answer of which only the success matters.
@@ -39,8 +39,8 @@ impl Client {
     /// A client on this transport.
     #[must_use]
     pub fn new(transport: Transport) -> Self {
-        let gate = Gate::new(transport.clock());
-        Self { transport, gate }
+        let limiter = RateLimiter::new(transport.clock());
+        Self { transport, limiter }
     }
 
     /// How the cloud has answered this client lately.
@@ -70,7 +70,7 @@ impl Client {
     ) -> Result<T> {
         let attempt = || {
             let once = || self.transport.attempt(action, &params);
-            self.gate.attempt(action, class, deadline, once)
+            self.limiter.run(action, class, deadline, once)
         };
         let outcome = retry::run(action, deadline, repeat, attempt).await;
         match &outcome {
@@ -96,6 +96,10 @@ fn unreadable(action: &'static str) -> impl FnOnce(Malformed) -> Error {
 
 #[async_trait]
 impl Ecs for Client {
+    async fn ready(&self, deadline: Deadline, action: &'static str) {
+        self.limiter.ready(action, Class::Poll, deadline).await;
+    }
+
     async fn create_disk(&self, deadline: Deadline, request: &CreateDisk) -> Result<DiskId> {
         let params = disk::create(request);
         let created: disk::Created = self

@@ -238,6 +238,12 @@ impl Error {
         self.code() == Some(code)
     }
 
+    /// Whether too many operations are in progress, which is not a matter of the call rate.
+    #[must_use]
+    pub fn is_concurrency_limit(&self) -> bool {
+        self.has_code("Throttling.ConcurrentLimitExceeded")
+    }
+
     /// Whether the cloud does not know the region, which every call has, or sells no disks there.
     #[must_use]
     pub fn is_of_region(&self) -> bool {

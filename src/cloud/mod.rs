@@ -18,10 +18,10 @@ pub mod endpoint;
 pub mod error;
 pub mod metadata;
 pub mod poll;
+pub mod rate_limit;
 pub mod retry;
 pub mod sign;
 pub mod standing;
-pub mod throttle;
 pub mod transport;
 pub mod wire;
 

@@ -34,7 +34,7 @@ where
     F: Future<Output = Result<T, Error>>,
 {
     let start = Instant::now();
-    let mut short = schedule();
+    let (mut short, mut pending) = (short_pauses(), pending_pauses());
     let mut attempts = 0;
     let (mut renewed, mut ambiguous) = (false, false);
     loop {
@@ -66,9 +66,10 @@ where
             }
             Kind::Unreachable => short.next(),
             Kind::Ambiguous if repeat == Repeat::Freely => short.next(),
-            Kind::InFlight => short.next(),
-            // The gate below makes the next attempt wait for its window, and the others too.
-            Kind::Throttled => short.next(),
+            Kind::InFlight => pending.next(),
+            Kind::Throttled if error.is_concurrency_limit() => pending.next(),
+            // The rate limiter knows when the next attempt may be sent.
+            Kind::Throttled => Some(Duration::ZERO),
             Kind::Ambiguous
             | Kind::Conflict
             | Kind::TokenMismatch
@@ -84,8 +85,9 @@ where
             | Kind::Deadline
             | Kind::Credentials => None,
         };
-        let pause = pause.map(|pause| pause.max(error.wait().unwrap_or_default()));
-        let Some(pause) = pause.filter(|pause| *pause < deadline.remaining()) else {
+        let earliest = pause.map(|pause| pause.max(error.wait().unwrap_or_default()));
+        let has_time = earliest.is_some_and(|earliest| earliest < deadline.remaining());
+        let Some(pause) = pause.filter(|_| has_time) else {
             return Err(error.with_effort(attempts, start.elapsed()));
         };
         tracing::debug!(
@@ -100,13 +102,25 @@ where
     }
 }
 
-/// For what passes by itself.
-fn schedule() -> ExponentialBackoff {
+/// Pauses after a lost response or a failure of the cloud. Most of them are single.
+fn short_pauses() -> ExponentialBackoff {
+    ExponentialBuilder::new()
+        .with_jitter()
+        .without_max_times()
+        .with_min_delay(Duration::from_millis(50))
+        .with_factor(3.0)
+        .with_max_delay(Duration::from_secs(5))
+        .build()
+}
+
+/// Pauses while an earlier call is still being processed.
+fn pending_pauses() -> ExponentialBackoff {
     ExponentialBuilder::new()
         .with_jitter()
         .without_max_times()
         .with_min_delay(Duration::from_millis(200))
-        .with_max_delay(Duration::from_secs(5))
+        .with_factor(1.1)
+        .with_max_delay(Duration::from_secs(1))
         .build()
 }
 
@@ -191,14 +205,43 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_wait_that_the_cloud_asks_for_is_kept() {
+    async fn a_throttled_call_returns_to_the_rate_limiter_without_a_pause() {
         let start = Instant::now();
-        let throttled = || {
-            Error::answered("AttachDisk", 400, "Throttling")
-                .with_wait(Some(Duration::from_secs(20)))
-        };
-        assert!(fail_until(2, Repeat::Freely, throttled).await.0.is_ok());
-        assert!(start.elapsed() >= Duration::from_secs(20));
+        let wait = Some(Duration::from_secs(20));
+        let throttled = || Error::answered("AttachDisk", 400, "Throttling").with_wait(wait);
+        assert!(fail_until(2, Repeat::Unsent, throttled).await.0.is_ok());
+        assert_eq!(start.elapsed(), Duration::ZERO);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_limit_that_stays_closed_beyond_the_deadline_ends_the_call() {
+        let start = Instant::now();
+        let wait = Some(Duration::from_secs(61));
+        let throttled = || Error::answered("AttachDisk", 400, "Throttling").with_wait(wait);
+        let (result, attempts) = fail_until(2, Repeat::Freely, throttled).await;
+        assert_eq!((result.unwrap_err().kind(), attempts), (Kind::Throttled, 1));
+        assert_eq!(start.elapsed(), Duration::ZERO);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_first_retry_is_fast_and_later_ones_are_not() {
+        let busy = || Error::answered("CreateDisk", 503, "ServiceUnavailable");
+        for (succeeds_at, least, most) in [(2, 50, 100), (3, 200, 400), (8, 10_000, 30_000)] {
+            let start = Instant::now();
+            let (result, _) = fail_until(succeeds_at, Repeat::Freely, busy).await;
+            assert!(result.is_ok());
+            let range = Duration::from_millis(least)..=Duration::from_millis(most + 10);
+            assert!(range.contains(&start.elapsed()), "{:?}", start.elapsed());
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_that_is_still_processed_is_polled_several_times_a_second_at_first() {
+        let start = Instant::now();
+        let pending = || Error::answered("CreateDisk", 403, "IdempotentProcessing");
+        assert!(fail_until(4, Repeat::Unsent, pending).await.0.is_ok());
+        let range = Duration::from_millis(600)..=Duration::from_millis(1500);
+        assert!(range.contains(&start.elapsed()), "{:?}", start.elapsed());
     }
 
     #[tokio::test(start_paused = true)]

@@ -4,8 +4,8 @@
 use async_trait::async_trait;
 
 use diskplugin::base::Deadline;
+use diskplugin::cloud::rate_limit::{Class, RateLimiter};
 use diskplugin::cloud::retry::{Repeat, run};
-use diskplugin::cloud::throttle::{Class, Gate};
 use diskplugin::cloud::{
     AttachDisk, CreateDisk, CreateSnapshot, CreateSnapshotGroup, DescribeDisks, DescribeInstances,
     DescribeSnapshotGroups, DescribeSnapshots, DescribeStock, DescribeTasks, DetachDisk, Ecs,
@@ -22,14 +22,14 @@ use diskplugin::sim::{Cloud, SimEcs};
 #[derive(Debug)]
 pub(crate) struct Patient {
     ecs: SimEcs,
-    gate: Gate,
+    limiter: RateLimiter,
 }
 
 impl Patient {
     pub(crate) fn new(cloud: &Cloud) -> Self {
         Self {
             ecs: cloud.ecs(),
-            gate: Gate::new(cloud.clock()),
+            limiter: RateLimiter::new(cloud.clock()),
         }
     }
 }
@@ -47,10 +47,14 @@ macro_rules! patient {
     ($($repeat:ident $action:literal $method:ident($request:ty) -> $answer:ty;)*) => {
         #[async_trait]
         impl Ecs for Patient {
+            async fn ready(&self, deadline: Deadline, action: &'static str) {
+                self.limiter.ready(action, Class::Poll, deadline).await;
+            }
+
             $(async fn $method(&self, deadline: Deadline, request: &$request) -> Result<$answer> {
                 let class = patient!(@class $method $action request);
                 let once = || self.ecs.$method(deadline, request);
-                let attempt = || self.gate.attempt($action, class, deadline, once);
+                let attempt = || self.limiter.run($action, class, deadline, once);
                 run($action, deadline, Repeat::$repeat, attempt).await
             })*
         }

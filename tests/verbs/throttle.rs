@@ -74,8 +74,8 @@ async fn where_looks_were_held_up_orders_are_looked_at_no_more_often_than_others
             .unwrap();
         let looks = stage.calls("DescribeDisks");
         assert!(
-            wanted.is_none_or(|wanted| looks == wanted),
-            "{looks} looks, not {wanted:?}"
+            wanted.is_none_or(|wanted| looks <= wanted),
+            "{looks} looks, more than {wanted:?}"
         );
     }
 }

@@ -1,0 +1,296 @@
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use jiff::Timestamp;
+use tokio::task::JoinSet;
+
+use super::*;
+use crate::base::TokioClock;
+
+/// A limiter at the beginning of a minute.
+fn limiter() -> Arc<RateLimiter> {
+    let clock = TokioClock::starting_at(Timestamp::from_second(1_800_000_005).unwrap());
+    Arc::new(RateLimiter::new(Arc::new(clock)))
+}
+
+fn soon(seconds: u64) -> Deadline {
+    Deadline::after(Duration::from_secs(seconds))
+}
+
+fn refusal(action: &'static str, code: &str) -> Error {
+    Error::answered(action, 400, code).with_request_id("R-1")
+}
+
+async fn pass(limiter: &RateLimiter, action: &'static str, deadline: Deadline) -> Result<()> {
+    let call = || async { Ok(()) };
+    limiter.run(action, Class::of(action), deadline, call).await
+}
+
+/// One call that the cloud refuses, stating that the limit stays closed for so long.
+async fn refuse(limiter: &RateLimiter, action: &'static str, code: &str, wait: Option<u64>) {
+    let error = || refusal(action, code).with_wait(wait.map(Duration::from_secs));
+    let call = || async { Err::<(), _>(error()) };
+    let result = limiter
+        .run(action, Class::of(action), soon(600), call)
+        .await;
+    assert!(result.is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn sixteen_calls_are_sent_at_once_and_more_without_any_response() {
+    let limiter = limiter();
+    let mut permits = Vec::new();
+    for _ in 0..16 {
+        permits.push(limiter.acquire("CreateDisk", Class::Order, soon(1)).await);
+    }
+    let begun = Instant::now();
+    permits.push(limiter.acquire("CreateDisk", Class::Order, soon(1)).await);
+    assert!(permits.iter().all(Result::is_ok));
+    assert!(begun.elapsed() > Duration::ZERO);
+    for _ in 0..13 {
+        permits.push(limiter.acquire("CreateDisk", Class::Order, soon(1)).await);
+    }
+    assert!(
+        begun.elapsed() <= Duration::from_millis(300),
+        "{:?}",
+        begun.elapsed()
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_limit_that_is_closed_beyond_the_deadline_fails_the_call_at_once_with_the_wait() {
+    let limiter = limiter();
+    refuse(&limiter, "CreateDisk", "Throttling", Some(30)).await;
+    let begun = Instant::now();
+    let error = pass(&limiter, "CreateDisk", soon(20)).await.unwrap_err();
+    assert_eq!(begun.elapsed(), Duration::ZERO);
+    assert_eq!(error.kind(), Kind::Throttled);
+    assert!(error.wait() >= Some(Duration::from_secs(30)));
+    let text = error.to_string();
+    for part in ["Throttling", "R-1", "30.0 s", "not sent"] {
+        assert!(text.contains(part), "{text}");
+    }
+    assert!(pass(&limiter, "CreateDisk", soon(31)).await.is_ok());
+    assert!(begun.elapsed() >= Duration::from_secs(30));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_api_is_closed_alone_and_a_throttled_account_closes_all() {
+    let limiter = limiter();
+    refuse(&limiter, "CreateDisk", "Throttling", Some(30)).await;
+    assert!(pass(&limiter, "DeleteDisk", soon(1)).await.is_ok());
+    refuse(&limiter, "DescribeDisks", "Throttling.User", Some(30)).await;
+    for action in ["DeleteDisk", "AttachDisk", "DetachDisk"] {
+        let error = pass(&limiter, action, soon(10)).await.unwrap_err();
+        assert_eq!(error.kind(), Kind::Throttled, "{action}");
+        assert!(error.to_string().contains("Throttling.User"), "{error}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn refused_calls_that_were_in_flight_and_refused_probes_cost_one_call_each() {
+    let limiter = limiter();
+    let sent = Arc::new(AtomicU32::new(0));
+    let mut calls = JoinSet::new();
+    for _ in 0..40 {
+        let (limiter, sent) = (Arc::clone(&limiter), Arc::clone(&sent));
+        calls.spawn(async move {
+            loop {
+                let call = || async {
+                    sent.fetch_add(1, Ordering::SeqCst);
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                    Err::<(), _>(refusal("CreateDisk", "Throttling"))
+                };
+                let _ = limiter
+                    .run("CreateDisk", Class::Order, soon(600), call)
+                    .await;
+            }
+        });
+    }
+    tokio::time::sleep(Duration::from_millis(900)).await;
+    assert_eq!(sent.swap(0, Ordering::SeqCst), 16);
+    // After 1, 3 and 7 seconds; then not before the minute ends.
+    tokio::time::sleep(Duration::from_secs(50)).await;
+    assert_eq!(sent.swap(0, Ordering::SeqCst), 3);
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    assert!((1..=5).contains(&sent.load(Ordering::SeqCst)), "{sent:?}");
+    calls.shutdown().await;
+}
+
+/// Queues calls of these actions while the account is closed, and returns the order in which they
+/// are sent.
+async fn order_of(actions: Vec<(&'static str, Class, u64)>) -> Vec<(&'static str, u64)> {
+    let limiter = limiter();
+    refuse(&limiter, "DescribeRegions", "Throttling.User", Some(5)).await;
+    let order = Arc::new(Mutex::new(Vec::new()));
+    let mut calls = JoinSet::new();
+    for (action, class, seconds) in actions {
+        let (limiter, order) = (Arc::clone(&limiter), Arc::clone(&order));
+        calls.spawn(async move {
+            let call = || async {
+                order.lock().unwrap().push((action, seconds));
+                Ok(())
+            };
+            limiter.run(action, class, soon(seconds), call).await
+        });
+        tokio::task::yield_now().await;
+    }
+    assert!(calls.join_all().await.iter().all(Result::is_ok));
+    std::mem::take(&mut order.lock().unwrap())
+}
+
+#[tokio::test(start_paused = true)]
+async fn under_the_limit_of_the_account_the_class_decides_and_then_the_deadline() {
+    let sent = order_of(vec![
+        ("DescribeDisks", Class::List, 900),
+        ("DescribeDisks", Class::Poll, 900),
+        ("CreateDisk", Class::Order, 901),
+        ("AttachDisk", Class::Attach, 902),
+        ("AttachDisk", Class::Attach, 900),
+        ("DetachDisk", Class::Detach, 903),
+    ])
+    .await;
+    let actions: Vec<_> = sent
+        .iter()
+        .map(|(action, seconds)| (*action, *seconds))
+        .collect();
+    assert_eq!(actions[0], ("DetachDisk", 903));
+    assert_eq!(actions[1], ("AttachDisk", 900));
+    assert_eq!(actions[2], ("AttachDisk", 902));
+    assert_eq!(actions.len(), 6);
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_class_starves() {
+    let mut actions = vec![("DescribeDisks", Class::List, 9000)];
+    let urgent = [
+        ("AttachDisk", Class::Attach, 3600),
+        ("DetachDisk", Class::Detach, 3600),
+    ];
+    actions.extend(urgent.into_iter().cycle().take(40));
+    let sent = order_of(actions).await;
+    let turn = sent
+        .iter()
+        .position(|(action, _)| *action == "DescribeDisks");
+    assert!((2..12).contains(&turn.unwrap()), "{sent:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_call_is_not_sent_and_gives_its_place_to_the_next() {
+    let limiter = limiter();
+    refuse(&limiter, "CreateDisk", "Throttling", Some(30)).await;
+    let never = || async { panic!("sent") };
+    let cancelled = limiter.run::<(), _>("CreateDisk", Class::Order, soon(600), never);
+    let next = pass(&limiter, "CreateDisk", soon(900));
+    let (cancelled, next) = tokio::join!(soon(5).bound(cancelled), next);
+    assert!(cancelled.is_err() && next.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn cancelled_calls_in_flight_free_their_slots() {
+    let limiter = limiter();
+    for _ in 0..1000 {
+        let hang = std::future::pending::<Result<()>>;
+        let call = limiter.run("CreateDisk", Class::Order, soon(600), hang);
+        assert!(
+            Deadline::after(Duration::from_millis(20))
+                .bound(call)
+                .await
+                .is_err()
+        );
+    }
+    assert!(pass(&limiter, "CreateDisk", soon(1)).await.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_probe_that_hangs_delays_others_by_two_seconds_at_most() {
+    let limiter = limiter();
+    refuse(&limiter, "CreateDisk", "Throttling", Some(3)).await;
+    let begun = Instant::now();
+    let hang = std::future::pending::<Result<()>>;
+    let hanging = limiter.run("CreateDisk", Class::Order, soon(60), hang);
+    let next = pass(&limiter, "CreateDisk", soon(100));
+    tokio::select! {
+        result = hanging => panic!("{result:?}"),
+        result = next => assert!(result.is_ok()),
+    }
+    assert!(
+        begun.elapsed() <= Duration::from_millis(5_500),
+        "{:?}",
+        begun.elapsed()
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn errors_about_concurrency_reduce_calls_in_flight_and_do_not_close_the_limit() {
+    let limiter = limiter();
+    let (running, most) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
+    let mut calls = JoinSet::new();
+    for _ in 0..200 {
+        let (limiter, running) = (Arc::clone(&limiter), Arc::clone(&running));
+        let most = Arc::clone(&most);
+        calls.spawn(async move {
+            loop {
+                let call = || async {
+                    let now = running.fetch_add(1, Ordering::SeqCst) + 1;
+                    most.fetch_max(now, Ordering::SeqCst);
+                    tokio::time::sleep(Duration::from_millis(200)).await;
+                    running.fetch_sub(1, Ordering::SeqCst);
+                    if now > 10 {
+                        return Err(refusal(
+                            "ModifyDiskSpec",
+                            "Throttling.ConcurrentLimitExceeded",
+                        ));
+                    }
+                    Ok(())
+                };
+                if limiter
+                    .run("ModifyDiskSpec", Class::Order, soon(600), call)
+                    .await
+                    .is_ok()
+                {
+                    break;
+                }
+            }
+        });
+    }
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    most.store(0, Ordering::SeqCst);
+    let begun = Instant::now();
+    calls.join_all().await;
+    assert!(most.load(Ordering::SeqCst) <= 40, "{most:?}");
+    assert!(
+        begun.elapsed() <= Duration::from_secs(15),
+        "{:?}",
+        begun.elapsed()
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn ready_resolves_when_a_call_would_be_sent_and_at_the_deadline() {
+    let limiter = limiter();
+    let begun = Instant::now();
+    limiter.ready("DescribeDisks", Class::Poll, soon(10)).await;
+    assert_eq!(begun.elapsed(), Duration::ZERO);
+    refuse(&limiter, "DescribeDisks", "Throttling", Some(7)).await;
+    limiter.ready("DescribeDisks", Class::Poll, soon(20)).await;
+    assert!(begun.elapsed() >= Duration::from_secs(7));
+    assert!(
+        pass(
+            &limiter,
+            "DescribeDisks",
+            Deadline::after(Duration::from_millis(1))
+        )
+        .await
+        .is_ok()
+    );
+    refuse(&limiter, "DescribeDisks", "Throttling", None).await;
+    let begun = Instant::now();
+    limiter
+        .ready(
+            "DescribeDisks",
+            Class::Poll,
+            Deadline::after(Duration::from_millis(100)),
+        )
+        .await;
+    assert!(begun.elapsed() <= Duration::from_millis(101));
+}

@@ -1,0 +1,48 @@
+//! What the result of a call says about rate limits.
+
+use std::time::Duration;
+
+use crate::cloud::error::{Error, Kind};
+
+/// The result of a call, as far as rate limits are concerned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallOutcome {
+    /// The cloud processed the call, successfully or not.
+    Passed,
+    /// A rate limit refused the call.
+    Throttled {
+        /// The limit of the whole account, not of the API.
+        account: bool,
+        /// How long the cloud asks to wait.
+        wait: Option<Duration>,
+    },
+    /// Too many operations in progress; this is not a rate.
+    Concurrent,
+    /// No response: the call may have been counted.
+    Unknown,
+    /// The call never reached the cloud.
+    Unsent,
+}
+
+impl CallOutcome {
+    /// The outcome of a call that ended with this error, if any.
+    #[must_use]
+    pub fn of(error: Option<&Error>) -> Self {
+        let Some(error) = error else {
+            return Self::Passed;
+        };
+        if error.is_concurrency_limit() {
+            return Self::Concurrent;
+        }
+        let answered = error.code().is_some() || error.request_id().is_some();
+        match error.kind() {
+            Kind::Throttled => Self::Throttled {
+                account: error.has_code("Throttling.User"),
+                wait: error.wait().filter(|wait| !wait.is_zero()),
+            },
+            Kind::Unreachable | Kind::Credentials => Self::Unsent,
+            _ if answered => Self::Passed,
+            _ => Self::Unknown,
+        }
+    }
+}
