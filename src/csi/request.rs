@@ -4,10 +4,12 @@ use std::str::FromStr;
 
 use tonic::Status;
 
+use super::controller::paging::PageRequest;
 use super::limits;
 use super::proto::CapacityRange;
 use super::status;
 use crate::base::chain::chain;
+use crate::disk::InvalidCursor;
 use crate::model::{Bytes, Failure, InvalidId, SizeRange};
 
 /// Longest name, id and token that CSI allows, in bytes (CSI, "Size Limits").
@@ -81,17 +83,10 @@ pub(crate) fn size_range(range: Option<&CapacityRange>) -> Result<SizeRange, Sta
     }
 }
 
-/// `max_entries` of a listing; 0 means all.
-pub(crate) fn max_entries(value: i32) -> Result<Option<usize>, Status> {
-    let refuse = |_| Status::invalid_argument(format!("max_entries {value} is negative"));
-    Ok(Some(usize::try_from(value).map_err(refuse)?).filter(|most| *most > 0))
-}
-
-/// `starting_token` of a listing; CSI wants `ABORTED` for one that is not valid.
-pub(crate) fn cursor(token: &str) -> Result<Option<crate::disk::Cursor>, Status> {
-    if token.is_empty() {
-        return Ok(None);
-    }
+/// Which page of a listing. CSI: `max_entries` 0 is no limit, and a `starting_token` that is not valid is `ABORTED`.
+pub(crate) fn page(max_entries: i32, token: &str) -> Result<PageRequest, Status> {
+    let refuse = |_| Status::invalid_argument(format!("max_entries {max_entries} is negative"));
+    let max_entries = usize::try_from(max_entries).map_err(refuse)?;
     if token.len() > LONGEST {
         return Err(Status::aborted(format!(
             "starting_token has {} bytes and was not given out by this driver; list again from the \
@@ -99,10 +94,16 @@ pub(crate) fn cursor(token: &str) -> Result<Option<crate::disk::Cursor>, Status>
             token.len()
         )));
     }
-    token
-        .parse()
-        .map(Some)
-        .map_err(|e: crate::disk::InvalidCursor| status::named(Failure::StaleToken, &e.to_string()))
+    let after = if token.is_empty() {
+        None
+    } else {
+        let invalid = |error: InvalidCursor| status::named(Failure::StaleToken, &error.to_string());
+        Some(token.parse().map_err(invalid)?)
+    };
+    Ok(PageRequest {
+        after,
+        max_entries: Some(max_entries).filter(|most| *most > 0),
+    })
 }
 
 #[cfg(test)]

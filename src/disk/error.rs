@@ -295,6 +295,15 @@ pub enum Error {
         /// The node.
         node: InstanceId,
     },
+    /// The cloud lists none, and it is known that there are some.
+    #[error(
+        "the cloud lists no {what} at all, while {what} of this cluster exist: its index lags, or the access key may not \
+         describe them"
+    )]
+    EmptyResponse {
+        /// Disks or snapshots.
+        what: &'static str,
+    },
     /// A wait did not end well.
     #[error("cannot {step}")]
     Wait {

@@ -31,8 +31,7 @@ mod tag_index;
 pub use attach::{Attacher, Incompatible, Publish, Share};
 pub use error::Error;
 pub use inventory::{
-    Ailment, Cursor, Ill, InstanceTypeCatalog, InvalidCursor, Inventory, Listed, Partly, Severity,
-    ailments,
+    Ailment, Cursor, Ill, InstanceTypeCatalog, InvalidCursor, Inventory, Partly, Severity, ailments,
 };
 pub use meaning::Meaning;
 pub use modify::Modifier;

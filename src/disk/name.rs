@@ -41,6 +41,7 @@ impl Error {
             Self::OnlyOffline { .. } => Failure::OnlyOffline,
             Self::NodeStopped { .. } => Failure::NodeStopped,
             Self::Queue { .. } => Failure::QueueTooLong,
+            Self::EmptyResponse { .. } => Failure::EmptyResponse,
             Self::Wait {
                 source: WaitError::Deadline { .. },
                 ..

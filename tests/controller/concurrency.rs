@@ -264,7 +264,7 @@ async fn deletion_and_detachment_from_every_node_run_beside_no_attachment() {
         (code(published), code(unpublished)),
         (Code::Aborted, Code::Aborted)
     );
-    stage.configure(&json!({"delays": {"answer": "2s"}}));
+    stage.configure(&json!({"latency": {"all": "2s"}}));
     let (deleted, published) = tokio::join!(stage.delete(&volume), stage.publish(&volume, NODE));
     assert!(deleted.is_ok() && stage.disks().is_empty());
     assert_eq!(code(published), Code::Aborted);

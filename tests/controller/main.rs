@@ -20,6 +20,7 @@ mod field;
 mod group;
 mod grow;
 mod kit;
+mod listing;
 mod modify;
 mod over_http;
 mod place;

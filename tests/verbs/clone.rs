@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use diskplugin::disk::{DiskServices, Error, Meaning, NewDisk};
-use diskplugin::model::{Category, Disk, DiskId};
+use diskplugin::model::{Category, Disk, DiskId, Snapshot};
 
 use crate::kit::{
     Stage, available, between, gib, minutes, new_snapshot, one, seconds, text, wanted, zone,
@@ -328,8 +328,8 @@ async fn what_a_call_left_goes_with_its_clone_with_another_clone_or_after_a_day(
     let listed = stage
         .disks
         .inventory
-        .list_snapshots(minutes(1), None, None, (None, None));
-    assert!(listed.await.unwrap().items.is_empty());
+        .list_snapshots(minutes(1), None, None, Snapshot::clone);
+    assert!(listed.await.unwrap().is_empty());
     stage
         .disks
         .provisioner

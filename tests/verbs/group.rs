@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use diskplugin::cloud::{DescribeSnapshotGroups, Ecs};
 use diskplugin::disk::{DiskServices, Error, Group, Meaning, NewDisk, NewGroup};
-use diskplugin::model::{Category, DiskId, SnapshotGroupId, SnapshotId, Tags};
+use diskplugin::model::{Category, DiskId, Snapshot, SnapshotGroupId, SnapshotId, Tags};
 
 use crate::kit::{Stage, gib, minutes, seconds, text, wanted, zone};
 
@@ -70,8 +70,8 @@ async fn the_answer_comes_when_all_are_cut_at_one_instant_and_every_answer_names
         let listed = stage
             .disks
             .inventory
-            .list_snapshots(minutes(1), None, None, (None, None));
-        let listed = listed.await.unwrap().items;
+            .list_snapshots(minutes(1), None, None, Snapshot::clone);
+        let listed = listed.await.unwrap();
         assert_eq!(listed.len(), 2);
         for row in &listed {
             assert_eq!(row.group, Some(made.id.clone()));

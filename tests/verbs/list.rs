@@ -1,11 +1,13 @@
-//! Listing, in pages that stay right while items come and go.
+//! Listing what this cluster owns. Pages are in tests/controller/listing.rs.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use diskplugin::cloud::{CreateDisk, CreateSnapshot, Ecs};
-use diskplugin::disk::Cursor;
-use diskplugin::model::{Category, ClientToken, DiskId, Gib, SnapshotId, Tags, tag};
+use diskplugin::disk::{DiskServices, Meaning};
+use diskplugin::model::{
+    Category, ClientToken, Disk, DiskId, Gib, Snapshot, SnapshotId, Tags, tag,
+};
 
 use crate::kit::{Stage, minutes, one, wanted, zone};
 
@@ -41,27 +43,6 @@ async fn many(stage: &Stage, count: usize, apart: Duration) -> Vec<String> {
     ids
 }
 
-async fn page(stage: &Stage, after: Option<&Cursor>, most: usize) -> (Vec<String>, Option<Cursor>) {
-    let listed = stage
-        .disks
-        .inventory
-        .list(minutes(1), after, Some(most))
-        .await
-        .unwrap();
-    // A cursor travels as text.
-    let next = listed
-        .next
-        .map(|cursor| cursor.to_string().parse().unwrap());
-    (
-        listed
-            .items
-            .iter()
-            .map(|disk| disk.id.to_string())
-            .collect(),
-        next,
-    )
-}
-
 #[tokio::test(start_paused = true)]
 async fn twelve_hundred_disks_are_listed_whole_through_the_clouds_pages() {
     let stage = Stage::new(&[]);
@@ -77,18 +58,11 @@ async fn twelve_hundred_disks_are_listed_whole_through_the_clouds_pages() {
     let listed = stage
         .disks
         .inventory
-        .list(minutes(1), None, None)
+        .list(minutes(1), Disk::clone)
         .await
         .unwrap();
-    let ids: BTreeSet<_> = listed
-        .items
-        .iter()
-        .map(|disk| disk.id.to_string())
-        .collect();
-    assert_eq!(
-        (ids.len(), listed.items.len(), listed.next),
-        (1200, 1200, None)
-    );
+    let ids: BTreeSet<_> = listed.iter().map(|disk| disk.id.to_string()).collect();
+    assert_eq!((ids.len(), listed.len()), (1200, 1200));
     assert_eq!(ids, made.into_iter().collect());
     // A thousand by their tag, at which the cloud ends such a list; then all without it.
     assert_eq!(stage.calls("DescribeDisks"), 2 + 3);
@@ -96,60 +70,14 @@ async fn twelve_hundred_disks_are_listed_whole_through_the_clouds_pages() {
     stage
         .disks
         .inventory
-        .list(minutes(1), None, None)
+        .list(minutes(1), Disk::clone)
         .await
         .unwrap();
     assert_eq!(stage.calls("DescribeDisks"), 3);
 }
 
 #[tokio::test(start_paused = true)]
-async fn pages_of_ten_tell_each_disk_once_also_when_all_are_of_one_second() {
-    for apart in [Duration::ZERO, Duration::from_secs(1)] {
-        let stage = Stage::new(&[]);
-        let made = many(&stage, 35, apart).await;
-        let (mut seen, mut after, mut pages) = (Vec::new(), None, 0);
-        loop {
-            let (ids, next) = page(&stage, after.as_ref(), 10).await;
-            seen.extend(ids);
-            pages += 1;
-            after = next;
-            if after.is_none() {
-                break;
-            }
-        }
-        let distinct: BTreeSet<_> = seen.iter().cloned().collect();
-        assert_eq!(
-            (pages, seen.len(), distinct),
-            (4, 35, made.into_iter().collect())
-        );
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn what_stays_is_told_once_while_others_come_and_go_between_pages() {
-    let stage = Stage::new(&[]);
-    let made = many(&stage, 30, Duration::from_secs(1)).await;
-    let ecs = stage.cloud.ecs();
-    let remove = |id: &str| {
-        let (ecs, id) = (ecs.clone(), id.parse::<DiskId>().unwrap());
-        async move { ecs.delete_disk(minutes(1), &id).await.unwrap() }
-    };
-    let (first, next) = page(&stage, None, 10).await;
-    assert_eq!(first, made[..10]);
-    // The last of the page, one before it and the first after it.
-    for n in [9, 3, 10] {
-        remove(&made[n]).await;
-    }
-    let late = stage.disk("late").await.to_string();
-    let (second, next) = page(&stage, next.as_ref(), 10).await;
-    assert_eq!(second, made[11..21]);
-    let (third, next) = page(&stage, next.as_ref(), 100).await;
-    assert_eq!(third[..9], made[21..]);
-    assert_eq!((&third[9..], next), (&[late][..], None));
-}
-
-#[tokio::test(start_paused = true)]
-async fn snapshots_are_listed_by_id_by_source_and_in_pages() {
+async fn snapshots_are_listed_by_id_and_by_source() {
     let stage = Stage::new(&["--cut-delay=1s"]);
     let (disk, other) = (stage.disk("pvc-1").await, stage.disk("pvc-2").await);
     let mut made = Vec::new();
@@ -160,42 +88,34 @@ async fn snapshots_are_listed_by_id_by_source_and_in_pages() {
     let disks = &stage.disks;
     let by_id = disks
         .inventory
-        .list_snapshots(minutes(1), Some(&theirs), None, (None, None))
+        .list_snapshots(minutes(1), Some(&theirs), None, Snapshot::clone)
         .await
         .unwrap();
-    assert_eq!((by_id.items.len(), &by_id.items[0].id), (1, &theirs));
+    assert_eq!((by_id.len(), &by_id[0].id), (1, &theirs));
     let both = disks
         .inventory
-        .list_snapshots(minutes(1), Some(&theirs), Some(&disk), (None, None))
+        .list_snapshots(minutes(1), Some(&theirs), Some(&disk), Snapshot::clone)
         .await;
-    assert!(both.unwrap().items.is_empty());
-    let (mut seen, mut after) = (Vec::new(), None);
-    loop {
-        let page = (after.as_ref(), Some(10));
-        let listed = disks
-            .inventory
-            .list_snapshots(minutes(1), None, Some(&disk), page)
-            .await
-            .unwrap();
-        seen.extend(listed.items.into_iter().map(|row| row.id));
-        after = listed.next;
-        if after.is_none() {
-            break;
-        }
-    }
+    assert!(both.unwrap().is_empty());
+    let of_disk = disks
+        .inventory
+        .list_snapshots(minutes(1), None, Some(&disk), Snapshot::clone)
+        .await
+        .unwrap();
+    let seen: Vec<_> = of_disk.into_iter().map(|row| row.id).collect();
     assert_eq!(seen, made);
     let all = disks
         .inventory
-        .list_snapshots(minutes(1), None, None, (None, None))
+        .list_snapshots(minutes(1), None, None, Snapshot::clone)
         .await
         .unwrap();
-    assert_eq!(all.items.len(), 26);
+    assert_eq!(all.len(), 26);
     let none = stage
         .neighbour()
         .inventory
-        .list_snapshots(minutes(1), None, None, (None, None))
+        .list_snapshots(minutes(1), None, None, Snapshot::clone)
         .await;
-    assert!(none.unwrap().items.is_empty());
+    assert!(none.unwrap().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -223,8 +143,8 @@ async fn twelve_hundred_snapshots_are_listed_whole_and_few_again_by_their_tag() 
         let listed = stage
             .disks
             .inventory
-            .list_snapshots(minutes(1), None, None, (None, None));
-        let items = listed.await.unwrap().items.into_iter();
+            .list_snapshots(minutes(1), None, None, Snapshot::clone);
+        let items = listed.await.unwrap().into_iter();
         let ids: BTreeSet<_> = items.map(|row| row.id).collect();
         (ids, stage.calls("DescribeSnapshots"))
     };
@@ -239,44 +159,70 @@ async fn twelve_hundred_snapshots_are_listed_whole_and_few_again_by_their_tag() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_permission_lists_are_empty() {
+async fn an_empty_response_is_no_list_where_something_of_ours_exists() {
     let stage = Stage::new(&[]);
-    stage.disk("pvc-1").await;
+    let disk = stage.disk("pvc-1").await;
+    let snapshot = stage.snapshot("snap-1", &disk).await;
     // What was just made is known without asking.
     tokio::time::sleep(Duration::from_secs(4)).await;
-    stage.configure(&serde_json::json!({"denied": ["DescribeDisks", "DescribeSnapshots"]}));
-    assert!(
-        stage
-            .disks
-            .inventory
-            .list(minutes(1), None, None)
-            .await
-            .unwrap()
-            .items
-            .is_empty()
-    );
-    let snapshots = stage
+    let denied = |actions: &[&str]| stage.configure(&serde_json::json!({"denied": actions}));
+    let lists = async |disks: &DiskServices| {
+        (
+            disks.inventory.list(minutes(1), Disk::clone).await,
+            disks
+                .inventory
+                .list_snapshots(minutes(1), None, None, Snapshot::clone)
+                .await,
+        )
+    };
+    denied(&["DescribeDisks", "DescribeSnapshots"]);
+    // A process that knows of nothing has nothing to hold against it.
+    let (disks, snapshots) = lists(&stage.restarted()).await;
+    assert!(disks.unwrap().is_empty() && snapshots.unwrap().is_empty());
+    let (disks, snapshots) = lists(&stage.disks).await;
+    for error in [disks.unwrap_err(), snapshots.unwrap_err()] {
+        assert_eq!(error.meaning(), Meaning::Unclear, "{error}");
+    }
+    // One that has listed them knows of them as well.
+    denied(&[]);
+    let other = stage.restarted();
+    assert!(lists(&other).await.0.unwrap().len() == 1);
+    denied(&["DescribeDisks"]);
+    assert!(lists(&other).await.0.is_err());
+    denied(&[]);
+    stage
         .disks
-        .inventory
-        .list_snapshots(minutes(1), None, None, (None, None))
-        .await;
-    assert!(snapshots.unwrap().items.is_empty());
+        .snapshotter
+        .delete(minutes(1), &snapshot)
+        .await
+        .unwrap();
+    stage
+        .disks
+        .provisioner
+        .delete(minutes(1), &disk)
+        .await
+        .unwrap();
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    let (disks, snapshots) = lists(&stage.disks).await;
+    assert!(disks.unwrap().is_empty() && snapshots.unwrap().is_empty());
+    // Rows of others prove that the response is no lack of permission.
+    assert!(lists(&other).await.0.is_err());
+    stage.foreign(Tags::new()).await;
+    assert!(lists(&other).await.0.unwrap().is_empty());
 }
 
 /// What is listed: the disks, and the snapshots of this disk or of all.
 async fn listed(stage: &Stage, source: Option<&DiskId>) -> (Vec<DiskId>, Vec<SnapshotId>) {
-    let disks = stage.disks.inventory.list(minutes(1), None, None).await;
-    let page = (None, None);
+    let disks = stage.disks.inventory.list(minutes(1), Disk::clone).await;
     let snapshots = stage
         .disks
         .inventory
-        .list_snapshots(minutes(1), None, source, page);
+        .list_snapshots(minutes(1), None, source, Snapshot::clone);
     (
-        disks.unwrap().items.into_iter().map(|row| row.id).collect(),
+        disks.unwrap().into_iter().map(|row| row.id).collect(),
         snapshots
             .await
             .unwrap()
-            .items
             .into_iter()
             .map(|row| row.id)
             .collect(),
@@ -299,12 +245,12 @@ async fn old_reads_neither_hide_what_was_just_made_nor_show_what_was_just_delete
     let deleted = stage.disks.snapshotter.delete(minutes(1), &snapshot).await;
     deleted.unwrap();
     assert_eq!(listed(&stage, None).await, (vec![disk.clone()], vec![]));
-    let page = (None, None);
-    let by_id = stage
-        .disks
-        .inventory
-        .list_snapshots(minutes(1), Some(&snapshot), None, page);
-    assert_eq!(by_id.await.unwrap().items, []);
+    let by_id =
+        stage
+            .disks
+            .inventory
+            .list_snapshots(minutes(1), Some(&snapshot), None, Snapshot::clone);
+    assert_eq!(by_id.await.unwrap(), []);
     stage
         .disks
         .provisioner
@@ -320,6 +266,8 @@ async fn old_reads_neither_hide_what_was_just_made_nor_show_what_was_just_delete
 async fn what_was_made_and_deleted_by_others_is_listed_no_longer_than_reads_lag() {
     let stage = Stage::new(&[]);
     let disk = stage.disk("pvc-1").await;
+    // What shows that the account has no other disks because it may see them.
+    stage.foreign(Tags::new()).await;
     let ecs = stage.cloud.ecs();
     ecs.delete_disk(minutes(1), &disk).await.unwrap();
     tokio::time::sleep(Duration::from_secs(4)).await;
@@ -341,10 +289,10 @@ async fn an_old_read_does_not_list_a_disk_on_the_node_that_it_has_left() {
         let listed = stage
             .disks
             .inventory
-            .list(minutes(1), None, None)
+            .list(minutes(1), Disk::clone)
             .await
             .unwrap();
-        listed.items[0].attachments.clone()
+        listed[0].attachments.clone()
     };
     assert_eq!(holders().await, [one()]);
     stage

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use diskplugin::disk::NewGroup;
-use diskplugin::model::{SnapshotGroupId, Tags};
+use diskplugin::model::{Snapshot, SnapshotGroupId, Tags};
 
 use crate::dice::Dice;
 use crate::kit::{Stage, minutes, text};
@@ -88,9 +88,9 @@ async fn groups(seed: u64) {
     let listed = stage.restarted();
     let listed = listed
         .inventory
-        .list_snapshots(minutes(1), None, None, (None, None))
+        .list_snapshots(minutes(1), None, None, Snapshot::clone)
         .await;
-    let listed = listed.unwrap().items;
+    let listed = listed.unwrap();
     let listed: BTreeMap<_, _> = listed
         .into_iter()
         .map(|row| (row.id.to_string(), row.group))

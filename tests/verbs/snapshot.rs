@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use diskplugin::base::Deadline;
 use diskplugin::disk::{Error, Meaning, NewDisk, NewSnapshot};
-use diskplugin::model::{Category, SnapshotId, Tags};
+use diskplugin::model::{Category, Snapshot, SnapshotId, Tags};
 
 use crate::kit::{Stage, minutes, new_snapshot, one, seconds, text, wanted};
 
@@ -307,10 +307,11 @@ async fn many_looks_at_snapshots_by_id_cost_one_description_for_a_hundred() {
             if n % 2 == 0 {
                 return disks.snapshotter.get(minutes(1), &id).await.unwrap().id == id;
             }
-            let listed = disks
-                .inventory
-                .list_snapshots(minutes(1), Some(&id), None, (None, None));
-            listed.await.unwrap().items[0].id == id
+            let listed =
+                disks
+                    .inventory
+                    .list_snapshots(minutes(1), Some(&id), None, Snapshot::clone);
+            listed.await.unwrap()[0].id == id
         });
     }
     assert!(looks.join_all().await.into_iter().all(|found| found));
@@ -424,8 +425,8 @@ async fn a_snapshot_that_is_not_cut_yet_is_in_no_list_and_is_told_by_its_id() {
     let listed = stage
         .disks
         .inventory
-        .list_snapshots(minutes(1), None, None, (None, None));
-    assert!(listed.await.unwrap().items.is_empty());
+        .list_snapshots(minutes(1), None, None, Snapshot::clone);
+    assert!(listed.await.unwrap().is_empty());
     let early = stage
         .disks
         .snapshotter

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use diskplugin::base::Deadline;
 use diskplugin::disk::{DiskServices, Error, Meaning};
-use diskplugin::model::InstanceId;
+use diskplugin::model::{Disk, InstanceId};
 
 use crate::kit::{Stage, minutes, new_snapshot, seconds, text, wanted};
 
@@ -99,7 +99,7 @@ async fn a_load_at_sixty_calls_a_minute_learns_each_quota_once() {
         lists.spawn(async move {
             loop {
                 // Its page may have to wait for the next minute.
-                let _ = lister.inventory.list(minutes(1), None, None).await;
+                let _ = lister.inventory.list(minutes(1), Disk::clone).await;
                 tokio::time::sleep(Duration::from_secs(5)).await;
             }
         });
@@ -142,7 +142,7 @@ async fn however_much_is_listed_attaching_and_detaching_come_through() {
         lists.spawn(async move {
             loop {
                 // Refusals are what this is about; the next one comes at once.
-                let _ = disks.inventory.list(minutes(2), None, None).await;
+                let _ = disks.inventory.list(minutes(2), Disk::clone).await;
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         });

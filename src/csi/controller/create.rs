@@ -65,6 +65,7 @@ pub(super) async fn delete(
                 disks.provisioner.delete(deadline, &disk).await
             })
             .await?;
+        service.listings.deleted(id);
     }
     Ok(proto::DeleteVolumeResponse {})
 }

@@ -4,11 +4,12 @@ use std::collections::HashMap;
 
 use tonic::Status;
 
+use super::paging::Item;
 use super::{Service, answer};
 use crate::base::Deadline;
 use crate::csi::proto::controller_get_volume_response::VolumeStatus;
 use crate::csi::{layer, proto, request, status};
-use crate::disk::Ailment;
+use crate::disk::{Ailment, Ill};
 use crate::model::{Disk, DiskId};
 
 async fn look(
@@ -54,22 +55,16 @@ pub(super) async fn list(
     deadline: Deadline,
     request: &proto::ControllerListVolumeHealthRequest,
 ) -> Result<proto::ControllerListVolumeHealthResponse, Status> {
-    let most = request::max_entries(request.max_entries)?;
-    let after = request::cursor(&request.starting_token)?;
-    let listed = service
-        .disks
-        .inventory
-        .list_ill(deadline, after.as_ref(), most)
-        .await;
-    let listed = listed.map_err(|error| status::of(&error))?;
-    let entries = listed.items.iter();
+    let page = request::page(request.max_entries, &request.starting_token)?;
+    let read = async {
+        let listed = service.disks.inventory.list_ill(deadline).await;
+        let listed = listed.map_err(|error| status::of(&error))?.into_iter();
+        let item = |ill: Ill| Item::new(ill.cursor(), &answer::health(&ill.disk, &ill.ailments));
+        Ok(listed.map(item).collect())
+    };
+    let page = service.listings.page("health", page, read).await?;
     Ok(proto::ControllerListVolumeHealthResponse {
-        entries: entries
-            .map(|ill| answer::health(&ill.disk, &ill.ailments))
-            .collect(),
-        next_token: listed
-            .next
-            .map(|cursor| cursor.to_string())
-            .unwrap_or_default(),
+        entries: page.entries,
+        next_token: page.next_token,
     })
 }

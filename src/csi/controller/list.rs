@@ -4,42 +4,42 @@ use std::collections::HashMap;
 
 use tonic::Status;
 
+use super::paging::Item;
 use super::{Service, answer};
 use crate::base::Deadline;
 use crate::csi::proto::list_volumes_response::{Entry, VolumeStatus};
 use crate::csi::proto::{self, list_snapshots_response};
 use crate::csi::{request, status};
-use crate::disk;
-use crate::model::{Disk, DiskId, SnapshotId};
+use crate::disk::{self, Cursor};
+use crate::model::{Disk, DiskId, Snapshot, SnapshotId};
 
 pub(super) async fn volumes(
     service: &Service,
     deadline: Deadline,
     request: &proto::ListVolumesRequest,
 ) -> Result<proto::ListVolumesResponse, Status> {
-    let most = request::max_entries(request.max_entries)?;
-    let after = request::cursor(&request.starting_token)?;
-    let listed = service
-        .disks
-        .inventory
-        .list(deadline, after.as_ref(), most)
-        .await;
-    let listed = listed.map_err(|error| status::of(&error))?;
-    let entry = |disk: &Disk| Entry {
+    let page = request::page(request.max_entries, &request.starting_token)?;
+    let item = |disk: &Disk| Item::new(Cursor::new(disk.created, &disk.id), &volume(disk));
+    let read = async {
+        let listed = service.disks.inventory.list(deadline, item).await;
+        listed.map_err(|error| status::of(&error))
+    };
+    let page = service.listings.page("volumes", page, read).await?;
+    Ok(proto::ListVolumesResponse {
+        entries: page.entries,
+        next_token: page.next_token,
+    })
+}
+
+fn volume(disk: &Disk) -> Entry {
+    Entry {
         volume: Some(answer::volume(disk, HashMap::new())),
         status: Some(VolumeStatus {
             published_node_ids: disk.attachments.iter().map(ToString::to_string).collect(),
             // As far as the row tells: every caller that lists pays for no more calls.
             volume_condition: Some(answer::condition(&disk::ailments(disk))),
         }),
-    };
-    Ok(proto::ListVolumesResponse {
-        entries: listed.items.iter().map(entry).collect(),
-        next_token: listed
-            .next
-            .map(|cursor| cursor.to_string())
-            .unwrap_or_default(),
-    })
+    }
 }
 
 pub(super) async fn snapshots(
@@ -47,8 +47,7 @@ pub(super) async fn snapshots(
     deadline: Deadline,
     request: &proto::ListSnapshotsRequest,
 ) -> Result<proto::ListSnapshotsResponse, Status> {
-    let most = request::max_entries(request.max_entries)?;
-    let after = request::cursor(&request.starting_token)?;
+    let page = request::page(request.max_entries, &request.starting_token)?;
     // A filter that cannot be an id matches nothing (CSI: not an error).
     let nothing = proto::ListSnapshotsResponse::default();
     let Ok(id) = filter::<SnapshotId>(&request.snapshot_id) else {
@@ -57,23 +56,27 @@ pub(super) async fn snapshots(
     let Ok(source) = filter::<DiskId>(&request.source_volume_id) else {
         return Ok(nothing);
     };
-    let page = (after.as_ref(), most);
-    let listed = service
-        .disks
-        .inventory
-        .list_snapshots(deadline, id.as_ref(), source.as_ref(), page)
-        .await;
-    let listed = listed.map_err(|error| status::of(&error))?;
-    let entry = |snapshot| list_snapshots_response::Entry {
-        snapshot: Some(answer::snapshot(snapshot)),
+    let item = |row: &Snapshot| Item::new(Cursor::new(row.created, &row.id), &snapshot(row));
+    let read = async {
+        let listed = service
+            .disks
+            .inventory
+            .list_snapshots(deadline, id.as_ref(), source.as_ref(), item)
+            .await;
+        listed.map_err(|error| status::of(&error))
     };
+    let subject = format!("snapshots {id:?} {source:?}");
+    let page = service.listings.page(&subject, page, read).await?;
     Ok(proto::ListSnapshotsResponse {
-        entries: listed.items.iter().map(entry).collect(),
-        next_token: listed
-            .next
-            .map(|cursor| cursor.to_string())
-            .unwrap_or_default(),
+        entries: page.entries,
+        next_token: page.next_token,
     })
+}
+
+fn snapshot(snapshot: &Snapshot) -> list_snapshots_response::Entry {
+    list_snapshots_response::Entry {
+        snapshot: Some(answer::snapshot(snapshot)),
+    }
 }
 
 fn filter<T: std::str::FromStr>(text: &str) -> Result<Option<T>, T::Err> {

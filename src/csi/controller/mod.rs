@@ -7,6 +7,7 @@ use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status};
 
 use self::operation::Operation;
+use self::paging::Listings;
 use super::proto::controller_server::Controller;
 use super::{deadline, limits, proto, status};
 use crate::base::{Guard, KeyedLocks, Tasks};
@@ -22,6 +23,7 @@ mod health;
 mod list;
 mod modify;
 pub(super) mod operation;
+pub(super) mod paging;
 mod publish;
 mod snapshot;
 mod tell;
@@ -43,6 +45,7 @@ pub struct Service {
     pub(super) disks: Arc<DiskServices>,
     settings: Arc<Settings>,
     locks: KeyedLocks,
+    pub(super) listings: Listings,
     tasks: Tasks,
     events: Events,
 }
@@ -55,6 +58,7 @@ impl Service {
             disks,
             settings: Arc::new(settings),
             locks: KeyedLocks::default(),
+            listings: Listings::default(),
             tasks,
             events: Events::default(),
         }

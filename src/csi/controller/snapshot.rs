@@ -99,6 +99,7 @@ pub(super) async fn delete(
                 disks.snapshotter.delete(deadline, &snapshot).await
             })
             .await?;
+        service.listings.deleted(id);
     }
     Ok(proto::DeleteSnapshotResponse {})
 }

@@ -73,6 +73,9 @@ pub(super) async fn delete(
                     .await
             })
             .await?;
+        for member in &request.snapshot_ids {
+            service.listings.deleted(member);
+        }
     }
     Ok(proto::DeleteVolumeGroupSnapshotResponse {})
 }

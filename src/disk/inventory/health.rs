@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use super::list::{Cursor, Listed, cut};
+use super::list::Cursor;
 use crate::base::Deadline;
 use crate::cloud::poll::IDS_A_CALL;
 use crate::disk::Result;
@@ -41,6 +41,14 @@ pub struct Ill {
     /// What is wrong with it; never empty.
     pub ailments: Vec<Ailment>,
     created: Option<Timestamp>,
+}
+
+impl Ill {
+    /// Its place in a listing.
+    #[must_use]
+    pub fn cursor(&self) -> Cursor {
+        Cursor::new(self.created, &self.disk)
+    }
 }
 
 /// What the row alone tells; nothing when it tells of nothing that is wrong.
@@ -126,8 +134,8 @@ fn word(prefix: &str, text: &str) -> String {
     format!("{prefix}{word}")
 }
 
-fn all(row: &Disk, health: Option<&DiskHealth>) -> Vec<Ailment> {
-    let mut found = ailments(row);
+/// What the row tells, with what the cloud says.
+fn together(mut found: Vec<Ailment>, health: Option<&DiskHealth>) -> Vec<Ailment> {
     found.extend(health.map(reported).unwrap_or_default());
     found.sort();
     found.dedup_by(|a, b| (a.severity, &a.reason) == (b.severity, &b.reason));
@@ -146,38 +154,34 @@ impl Inventory {
         );
         let row = row?;
         let health = health.map_err(wait(format!("look at the health of disk {disk}")))?;
-        let found = all(&row, health.as_deref());
+        let found = together(ailments(&row), health.as_deref());
         Ok((row, found))
     }
 
-    /// This cluster's disks that are not well, after the cursor, at most so many; none means all.
+    /// This cluster's disks that are not well, the oldest first.
     ///
     /// # Errors
-    /// When the cloud cannot be asked.
-    pub async fn list_ill(
-        &self,
-        deadline: Deadline,
-        after: Option<&Cursor>,
-        at_most: Option<usize>,
-    ) -> Result<Listed<Ill>> {
-        let rows = self.list(deadline, None, None).await?.items;
+    /// As [`Inventory::list`].
+    pub async fn list_ill(&self, deadline: Deadline) -> Result<Vec<Ill>> {
+        let look = |row: &Disk| Ill {
+            disk: row.id.clone(),
+            ailments: ailments(row),
+            created: row.created,
+        };
+        let mut rows = self.list(deadline, look).await?;
         let mut healths = BTreeMap::new();
         for chunk in rows.chunks(IDS_A_CALL) {
-            let ids: Vec<_> = chunk.iter().map(|row| row.id.clone()).collect();
+            let ids: Vec<_> = chunk.iter().map(|row| row.disk.clone()).collect();
             let page = self.ecs.describe_disk_health(deadline, &ids).await;
             let page = page.map_err(cloud("look at the health of the disks"))?;
             healths.extend(page.rows.into_iter().map(|row| (row.disk.clone(), row)));
         }
-        let ill = rows.into_iter().filter_map(|row| {
-            let ailments = all(&row, healths.get(&row.id));
-            (!ailments.is_empty()).then_some(Ill {
-                disk: row.id,
-                ailments,
-                created: row.created,
-            })
-        });
-        let key = |ill: &Ill| (ill.created, ill.disk.to_string());
-        Ok(cut(ill.collect(), key, after, at_most))
+        for row in &mut rows {
+            let health = healths.get(&row.disk);
+            row.ailments = together(std::mem::take(&mut row.ailments), health);
+        }
+        rows.retain(|row| !row.ailments.is_empty());
+        Ok(rows)
     }
 }
 

@@ -1,39 +1,50 @@
-//! Listing what this cluster owns, in pages that stay right while items come and go.
+//! Listing what this cluster owns. An empty response proves nothing: where this process knows of a resource of ours, one
+//! counts only if the same action has just shown that it returns rows at all.
 
-use super::Inventory;
+use std::collections::HashSet;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use jiff::Timestamp;
 
+use super::Inventory;
 use crate::base::Deadline;
 use crate::cloud::{DescribeDisks, DescribeSnapshots};
 use crate::disk::Result;
-use crate::disk::error::{cloud, wait};
+use crate::disk::error::{Error, cloud, wait};
+use crate::disk::journal::Known;
 use crate::disk::stale_read::settled;
 use crate::model::{Disk, DiskId, InstanceId, Snapshot, SnapshotId, Tags, tag};
 
-/// Where a page ended: the creation time and id of its last item. It stays valid when that item is
-/// deleted, and what is created later sorts behind it.
+/// The place of an item in a listing: by creation time, then id. It stays valid when that item is deleted, and what is
+/// created later sorts behind it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cursor {
     created: Timestamp,
     id: String,
 }
 
-/// A text that is no cursor of ours.
+/// A text that is not a cursor.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("starting_token {0:?} was not given out by this driver; list again from the start")]
 pub struct InvalidCursor(pub String);
 
-/// One page.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listed<T> {
-    /// Its items.
-    pub items: Vec<T>,
-    /// Where the next one starts; none after the last.
-    pub next: Option<Cursor>,
+impl Cursor {
+    /// The place of an item. One that has no time yet is the newest of all.
+    #[must_use]
+    pub fn new(created: Option<Timestamp>, id: &impl ToString) -> Self {
+        Self {
+            created: created.unwrap_or(Timestamp::MAX),
+            id: id.to_string(),
+        }
+    }
+
+    /// The id of the item.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.id
+    }
 }
 
 impl FromStr for Cursor {
@@ -61,7 +72,7 @@ impl fmt::Display for Cursor {
 /// `DescribeSnapshots`).
 const MOST_BY_TAGS: usize = 1000;
 
-/// Which lists have outgrown the filter by tags, so that it is not tried in vain each time.
+/// Which listings have outgrown the filter by tags, so that it is not tried in vain each time.
 #[derive(Debug, Default)]
 pub(super) struct Wide {
     disks: Outgrown,
@@ -81,166 +92,238 @@ impl Outgrown {
         }
     }
 
-    /// Whether a list by this filter must be had once more, without one.
+    /// Whether what was read by this filter must be read once more, without one.
     fn hides(&self, filter: &Tags, rows: usize) -> bool {
         let large = rows >= MOST_BY_TAGS;
         if self.0.swap(large, Ordering::Relaxed) != large {
-            tracing::info!(rows, filtered = !large, "lists go another way from now on");
+            let way = if large { "without" } else { "with" };
+            tracing::info!(
+                rows,
+                "listings are read {way} the filter by tags from now on"
+            );
         }
         large && !filter.is_empty()
     }
 }
 
-impl Inventory {
-    /// This cluster's disks after the cursor, at most so many; none means all.
-    ///
-    /// # Errors
-    /// When the cloud cannot be asked.
-    pub async fn list(
-        &self,
-        deadline: Deadline,
-        after: Option<&Cursor>,
-        at_most: Option<usize>,
-    ) -> Result<Listed<Disk>> {
-        let known = self.journal.disks.known();
-        let wide = &self.wide.disks;
-        let filter = wide.filter(self.owner.tags());
-        let mut rows = self.disk_pages(deadline, filter.clone()).await?;
-        rows.retain(|disk| self.owner.has(&disk.tags));
-        if wide.hides(&filter, rows.len()) {
-            rows = self.disk_pages(deadline, Tags::new()).await?;
-            rows.retain(|disk| self.owner.has(&disk.tags));
+/// What a listing has read so far.
+struct Read<T> {
+    items: Vec<(Cursor, T)>,
+    /// How many rows of this cluster have come.
+    ours: usize,
+    /// Whether any row has come, of whomever.
+    any: bool,
+}
+
+impl<T> Default for Read<T> {
+    fn default() -> Self {
+        Self {
+            items: Vec::new(),
+            ours: 0,
+            any: false,
         }
-        known.correct(&mut rows, |disk| &disk.id, |_| true);
-        for row in &mut rows {
-            // A read of before it left a node still shows it there.
-            let holders = std::mem::take(&mut row.attachments);
-            let stays = |node: &InstanceId| !self.journal.detached.is_before(row, node);
-            row.attachments = holders.into_iter().filter(stays).collect();
-        }
-        let key = |disk: &Disk| (disk.created, disk.id.to_string());
-        Ok(cut(rows, key, after, at_most))
+    }
+}
+
+impl<T> Read<T> {
+    /// The items in the order of their places, each once.
+    fn into_items(mut self) -> Vec<T> {
+        self.items.sort_by(|a, b| a.0.cmp(&b.0));
+        // A listing that changes under its pages may show an item twice.
+        self.items.dedup_by(|a, b| a.0 == b.0);
+        self.items.into_iter().map(|(_, item)| item).collect()
     }
 
-    /// This cluster's snapshots after the cursor, at most so many; none means all. Of one disk where
-    /// `source` is given, the one of this id where `id` is, whoever owns that. None that is not cut
-    /// yet (CSI `ListSnapshots`), and none that is there only for a clone.
+    /// Adds what was made a moment ago and is not in it.
+    fn add_missing<V>(&mut self, mut made: Vec<(Cursor, V)>, keep: impl Fn(&V) -> T) {
+        if made.is_empty() {
+            return;
+        }
+        let shown: HashSet<&str> = self.items.iter().map(|(place, _)| &*place.id).collect();
+        made.retain(|(place, _)| !shown.contains(&*place.id));
+        let made = made.into_iter();
+        self.items
+            .extend(made.map(|(place, row)| (place, keep(&row))));
+    }
+}
+
+impl Inventory {
+    /// What `keep` makes of each of this cluster's disks, the oldest first. Rows are not held together, so that a
+    /// listing takes little memory.
     ///
     /// # Errors
-    /// When the cloud cannot be asked.
-    pub async fn list_snapshots(
+    /// When the cloud cannot be asked, and [`Error::EmptyResponse`].
+    pub async fn list<T: Send>(
+        &self,
+        deadline: Deadline,
+        keep: impl Fn(&Disk) -> T + Send + Sync,
+    ) -> Result<Vec<T>> {
+        let known = self.journal.disks.known();
+        let existing = self.journal.disks.existing.begin();
+        let wide = &self.wide.disks;
+        let filter = wide.filter(self.owner.tags());
+        let is_filtered = !filter.is_empty();
+        let mut read = self.read_disks(deadline, &filter, &known, &keep).await?;
+        let hides = wide.hides(&filter, read.ours);
+        if hides || is_filtered && !read.any && existing.any() {
+            let all = Tags::new();
+            read = self.read_disks(deadline, &all, &known, &keep).await?;
+        }
+        if !read.any && existing.any() {
+            return Err(Error::EmptyResponse { what: "disks" });
+        }
+        existing.shown(
+            read.items
+                .iter()
+                .filter_map(|(place, _)| place.id.parse().ok()),
+        );
+        let mut made = Vec::new();
+        known.correct(&mut made, |disk: &Disk| &disk.id, |_| true);
+        let made = made.into_iter();
+        let made = made.map(|disk| (Cursor::new(disk.created, &disk.id), disk));
+        read.add_missing(made.collect(), keep);
+        Ok(read.into_items())
+    }
+
+    async fn read_disks<T: Send>(
+        &self,
+        deadline: Deadline,
+        tags: &Tags,
+        known: &Known<DiskId, Disk>,
+        keep: impl Fn(&Disk) -> T + Send + Sync,
+    ) -> Result<Read<T>> {
+        let mut query = DescribeDisks {
+            tags: tags.clone(),
+            page_size: Some(500),
+            ..DescribeDisks::default()
+        };
+        let mut read = Read::default();
+        loop {
+            let page = self.ecs.describe_disks(deadline, &query).await;
+            let page = page.map_err(cloud("list the disks"))?;
+            read.any |= !page.rows.is_empty() || !page.unreadable.is_empty();
+            for mut row in page.rows {
+                if !self.owner.has(&row.tags) {
+                    continue;
+                }
+                read.ours += 1;
+                if known.is_gone(&row.id) {
+                    continue;
+                }
+                // A read of before it left a node still shows it there.
+                let holders = std::mem::take(&mut row.attachments);
+                let stays = |node: &InstanceId| !self.journal.detached.is_before(&row, node);
+                row.attachments = holders.into_iter().filter(stays).collect();
+                read.items
+                    .push((Cursor::new(row.created, &row.id), keep(&row)));
+            }
+            query.next = page.next;
+            if query.next.is_none() {
+                return Ok(read);
+            }
+        }
+    }
+
+    /// What `keep` makes of each of this cluster's snapshots, the oldest first. Of one disk where `source` is given,
+    /// the one of this id where `id` is, whoever owns that. None that is not cut yet (CSI `ListSnapshots`), and none
+    /// that is there only for a clone.
+    ///
+    /// # Errors
+    /// When the cloud cannot be asked, and [`Error::EmptyResponse`].
+    pub async fn list_snapshots<T: Send>(
         &self,
         deadline: Deadline,
         id: Option<&SnapshotId>,
         source: Option<&DiskId>,
-        page: (Option<&Cursor>, Option<usize>),
-    ) -> Result<Listed<Snapshot>> {
-        let (after, at_most) = page;
+        keep: impl Fn(&Snapshot) -> T + Send + Sync,
+    ) -> Result<Vec<T>> {
         let known = self.journal.snapshots.known();
-        let mut rows = if let Some(id) = id {
-            // Shared with all who look at a snapshot now: the snapshotter asks for one at a time.
-            let row = settled(&self.snapshots, id, deadline).await;
-            let row = row.map_err(wait(format!("look at snapshot {id}")))?;
-            row.map(|row| Snapshot::clone(&row)).into_iter().collect()
-        } else {
-            // One disk has few enough, and they need no tags to be told apart.
-            let wide = &self.wide.snapshots;
-            let filter = match source {
-                Some(_) => Tags::new(),
-                None => wide.filter(self.owner.tags()),
-            };
-            let mut rows = self
-                .snapshot_pages(deadline, source, filter.clone())
-                .await?;
-            rows.retain(|row| self.owner.has(&row.tags));
-            if source.is_none() && wide.hides(&filter, rows.len()) {
-                rows = self.snapshot_pages(deadline, None, Tags::new()).await?;
-                rows.retain(|row| self.owner.has(&row.tags));
-            }
-            rows
-        };
         let fits = |row: &Snapshot| {
             row.created.is_some()
                 && id.is_none_or(|id| row.id == *id)
                 && source.is_none_or(|disk| row.source_disk.as_ref() == Some(disk))
                 && !row.tags.contains_key(tag::CLONE_FOR)
         };
-        rows.retain(fits);
-        known.correct(&mut rows, |row| &row.id, fits);
-        let key = |row: &Snapshot| (row.created, row.id.to_string());
-        Ok(cut(rows, key, after, at_most))
-    }
-
-    async fn disk_pages(&self, deadline: Deadline, tags: Tags) -> Result<Vec<Disk>> {
-        let mut query = DescribeDisks {
-            tags,
-            page_size: Some(500),
-            ..DescribeDisks::default()
-        };
-        let mut rows = Vec::new();
-        loop {
-            let page = self.ecs.describe_disks(deadline, &query).await;
-            let page = page.map_err(cloud("list the disks"))?;
-            rows.extend(page.rows);
-            query.next = page.next;
-            if query.next.is_none() {
-                return Ok(rows);
+        let take = |row: &Snapshot| (fits(row) && !known.is_gone(&row.id)).then(|| keep(row));
+        let mut read = if let Some(id) = id {
+            // Shared with all who look at a snapshot now: the snapshotter asks for one at a time.
+            let row = settled(&self.snapshots, id, deadline).await;
+            let row = row.map_err(wait(format!("look at snapshot {id}")))?;
+            let item = row.and_then(|row| Some((Cursor::new(row.created, &row.id), take(&row)?)));
+            Read {
+                items: item.into_iter().collect(),
+                ..Read::default()
             }
-        }
+        } else if source.is_some() {
+            // One disk has few enough, and they need no tags to be told apart.
+            let none = Tags::new();
+            self.read_snapshots(deadline, source, &none, &take).await?
+        } else {
+            self.read_all_snapshots(deadline, &take).await?
+        };
+        let mut made = Vec::new();
+        known.correct(&mut made, |row: &Snapshot| &row.id, fits);
+        let made = made.into_iter();
+        let made = made.map(|row| (Cursor::new(row.created, &row.id), row));
+        read.add_missing(made.collect(), keep);
+        Ok(read.into_items())
     }
 
-    async fn snapshot_pages(
+    async fn read_all_snapshots<T: Send>(
+        &self,
+        deadline: Deadline,
+        take: impl Fn(&Snapshot) -> Option<T> + Send + Sync,
+    ) -> Result<Read<T>> {
+        let existing = self.journal.snapshots.existing.begin();
+        let wide = &self.wide.snapshots;
+        let filter = wide.filter(self.owner.tags());
+        let is_filtered = !filter.is_empty();
+        let mut read = self.read_snapshots(deadline, None, &filter, &take).await?;
+        let hides = wide.hides(&filter, read.ours);
+        if hides || is_filtered && !read.any && existing.any() {
+            let all = Tags::new();
+            read = self.read_snapshots(deadline, None, &all, &take).await?;
+        }
+        if !read.any && existing.any() {
+            return Err(Error::EmptyResponse { what: "snapshots" });
+        }
+        existing.shown(
+            read.items
+                .iter()
+                .filter_map(|(place, _)| place.id.parse().ok()),
+        );
+        Ok(read)
+    }
+
+    async fn read_snapshots<T: Send>(
         &self,
         deadline: Deadline,
         disk: Option<&DiskId>,
-        tags: Tags,
-    ) -> Result<Vec<Snapshot>> {
+        tags: &Tags,
+        take: impl Fn(&Snapshot) -> Option<T> + Send + Sync,
+    ) -> Result<Read<T>> {
         let mut query = DescribeSnapshots {
             disk: disk.cloned(),
-            tags,
+            tags: tags.clone(),
             ..DescribeSnapshots::default()
         };
-        let mut rows = Vec::new();
+        let mut read = Read::default();
         loop {
             let page = self.ecs.describe_snapshots(deadline, &query).await;
             let page = page.map_err(cloud("list the snapshots"))?;
-            rows.extend(page.rows);
+            read.any |= !page.rows.is_empty() || !page.unreadable.is_empty();
+            for row in page.rows {
+                if self.owner.has(&row.tags) {
+                    read.ours += 1;
+                    let place = Cursor::new(row.created, &row.id);
+                    read.items.extend(take(&row).map(|item| (place, item)));
+                }
+            }
             query.next = page.next;
             if query.next.is_none() {
-                return Ok(rows);
+                return Ok(read);
             }
         }
-    }
-}
-
-pub(super) fn cut<T>(
-    rows: Vec<T>,
-    key: impl Fn(&T) -> (Option<Timestamp>, String),
-    after: Option<&Cursor>,
-    at_most: Option<usize>,
-) -> Listed<T> {
-    let cursor = |row: &T| {
-        let (created, id) = key(row);
-        // What has no time yet is the newest of all.
-        Cursor {
-            created: created.unwrap_or(Timestamp::MAX),
-            id,
-        }
-    };
-    let mut rows: Vec<(Cursor, T)> = rows.into_iter().map(|row| (cursor(&row), row)).collect();
-    rows.sort_by(|a, b| a.0.cmp(&b.0));
-    // A listing that changes under its pages may tell of an item twice.
-    rows.dedup_by(|a, b| a.0 == b.0);
-    rows.retain(|(cursor, _)| after.is_none_or(|after| cursor > after));
-    let more = at_most.is_some_and(|most| rows.len() > most);
-    rows.truncate(at_most.unwrap_or(usize::MAX));
-    let next = rows
-        .last()
-        .filter(|_| more)
-        .map(|(cursor, _)| cursor.clone());
-    Listed {
-        items: rows.into_iter().map(|(_, row)| row).collect(),
-        next,
     }
 }
 
@@ -248,23 +331,19 @@ pub(super) fn cut<T>(
 mod tests {
     use super::*;
 
-    fn page(ids: &[(i64, &str)], after: Option<&Cursor>) -> (Vec<String>, Option<Cursor>) {
-        let rows: Vec<(i64, String)> = ids.iter().map(|(t, id)| (*t, (*id).to_owned())).collect();
-        let key = |row: &(i64, String)| (Timestamp::from_second(row.0).ok(), row.1.clone());
-        let listed = cut(rows, key, after, Some(2));
-        (
-            listed.items.into_iter().map(|(_, id)| id).collect(),
-            listed.next,
-        )
-    }
-
     #[test]
-    fn a_cursor_survives_the_deletion_of_its_item_and_finds_later_ones() {
-        let (first, next) = page(&[(3, "c"), (1, "a"), (2, "b")], None);
-        assert_eq!(first, ["a", "b"]);
-        let next: Cursor = next.unwrap().to_string().parse().unwrap();
-        let (second, end) = page(&[(1, "a"), (3, "c"), (4, "0")], Some(&next));
-        assert_eq!((second, end), (vec!["c".to_owned(), "0".to_owned()], None));
+    fn items_are_ordered_by_time_and_id_and_none_is_twice() {
+        let place = |time, id: &str| Cursor::new(Timestamp::from_second(time).ok(), &id);
+        let read = Read {
+            items: [(3, "c"), (1, "b"), (1, "a"), (3, "c")]
+                .map(|(time, id)| (place(time, id), id))
+                .to_vec(),
+            ..Read::default()
+        };
+        assert_eq!(read.into_items(), ["a", "b", "c"]);
+        assert!(Cursor::new(None, &"0") > place(4_000_000_000, "z"));
+        let there: Cursor = place(1, "a/b").to_string().parse().unwrap();
+        assert_eq!(there, place(1, "a/b"));
     }
 
     #[test]

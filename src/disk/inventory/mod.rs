@@ -17,7 +17,7 @@ mod list;
 
 pub use health::{Ailment, Ill, Severity, ailments};
 pub use instance_types::{InstanceTypeCatalog, Partly};
-pub use list::{Cursor, InvalidCursor, Listed};
+pub use list::{Cursor, InvalidCursor};
 
 /// Reads and lists disks and snapshots, and their health.
 #[derive(Debug)]

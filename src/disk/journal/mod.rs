@@ -5,12 +5,13 @@ use crate::model::{Disk, DiskId, Snapshot, SnapshotId};
 mod attachments;
 mod changes;
 mod ephemeral;
+mod existing;
 mod resources;
 
 pub(super) use attachments::{RecentAttachments, RecentDetachments};
 pub(super) use changes::RecentChanges;
 pub(super) use ephemeral::EphemeralDisks;
-pub(super) use resources::RecentResources;
+pub(super) use resources::{Known, RecentResources};
 
 /// What this process did within the lag of reads.
 #[derive(Debug, Default)]

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Debug;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use super::existing::Existing;
 use crate::base::Deadline;
 use crate::disk::stale_read::LAG;
 
@@ -14,7 +15,11 @@ const MOST: usize = 1000;
 /// The rows that callers were told of within the lag of reads, and the ids that they were told are
 /// gone, the oldest first.
 #[derive(Debug)]
-pub(in crate::disk) struct RecentResources<K, V>(Mutex<VecDeque<Event<K, V>>>);
+pub(in crate::disk) struct RecentResources<K, V> {
+    events: Mutex<VecDeque<Event<K, V>>>,
+    /// Beyond the lag of reads.
+    pub(in crate::disk) existing: Existing<K>,
+}
 
 #[derive(Debug)]
 struct Event<K, V> {
@@ -33,18 +38,23 @@ pub(in crate::disk) struct Known<K, V> {
 
 impl<K, V> Default for RecentResources<K, V> {
     fn default() -> Self {
-        Self(Mutex::default())
+        Self {
+            events: Mutex::default(),
+            existing: Existing::default(),
+        }
     }
 }
 
 impl<K: Ord + Clone, V: Clone> RecentResources<K, V> {
     /// A caller is told that it is there.
     pub(in crate::disk) fn made(&self, id: &K, row: &V) {
+        self.existing.created(id);
         self.note(id, Some(row.clone()));
     }
 
     /// A caller is told that it is gone.
     pub(in crate::disk) fn gone(&self, id: &K) {
+        self.existing.deleted(id);
         self.note(id, None);
     }
 
@@ -78,7 +88,7 @@ impl<K: Ord + Clone, V: Clone> RecentResources<K, V> {
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<Event<K, V>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.events.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

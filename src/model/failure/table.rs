@@ -175,6 +175,9 @@ failures! {
     CloudUnclear "CLOUD_UNCLEAR" Unclear
         "it may or may not have happened: the answer was lost, or the cloud failed",
         "nothing at first: it is repeated; if it stays, check the network of the controller, and give the RequestId to the vendor's support";
+    EmptyResponse "EMPTY_RESPONSE" Unclear
+        "the cloud returned no rows, although resources of this cluster exist",
+        "the caller retries automatically; if the error persists, check that the access key may call the Describe actions (deploy/ram-policies)";
     ShuttingDown "SHUTTING_DOWN" Unclear
         "the driver is shutting down, or cannot serve now",
         "nothing at first: it is repeated; if it stays, look why no other process of the driver becomes ready, which /readyz and its log tell";
