@@ -9,7 +9,7 @@ use super::{cloud, cluster, http, signal, types};
 use crate::base::Tasks;
 use crate::cli;
 use crate::cloud::Ecs;
-use crate::cloud::poll::Pace;
+use crate::cloud::view::PollSettings;
 use crate::csi::controller::{Service, Settings};
 use crate::csi::server::{self, Services};
 use crate::disk::DiskServices;
@@ -68,7 +68,12 @@ pub(crate) fn owner(owner: cli::Owner, problems: &mut Whereabouts<'_>) -> Option
 
 /// The verbs over this cloud.
 pub(crate) fn disks(ecs: Arc<dyn Ecs>, cluster: ClusterId, tasks: &Tasks) -> Arc<DiskServices> {
-    Arc::new(DiskServices::new(ecs, cluster, tasks, Pace::default()))
+    Arc::new(DiskServices::new(
+        ecs,
+        cluster,
+        tasks,
+        PollSettings::default(),
+    ))
 }
 
 /// The Controller service over these verbs.

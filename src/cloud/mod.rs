@@ -17,12 +17,12 @@ pub mod credential;
 pub mod endpoint;
 pub mod error;
 pub mod metadata;
-pub mod poll;
 pub mod rate_limit;
 pub mod retry;
 pub mod sign;
 pub mod standing;
 pub mod transport;
+pub mod view;
 pub mod wire;
 
 pub use action::{

@@ -2,7 +2,7 @@
 //! more seldom, because what stands in its way may last for minutes, and each attempt is a call that
 //! nobody shares.
 
-use crate::cloud::poll::Seen;
+use crate::cloud::view::Seen;
 
 /// Most looks between two attempts.
 const MOST: u32 = 6;
@@ -17,7 +17,7 @@ impl BackOff {
         self.0 = (self.0 * 2).clamp(1, MOST);
         let mut left = self.0;
         move |seen| match seen {
-            Seen::Row(_) | Seen::Nothing => {
+            Seen::Row(_) | Seen::Missing { .. } => {
                 left = left.saturating_sub(1);
                 (left == 0).then_some(())
             }
@@ -34,7 +34,9 @@ mod tests {
     fn attempts_become_rarer_up_to_a_bound() {
         let mut patience = BackOff::default();
         let looks = |mut done: Box<dyn FnMut(Seen<()>) -> Option<()>>| {
-            (1..).find(|_| done(Seen::Nothing).is_some()).unwrap()
+            (1..)
+                .find(|_| done(Seen::Missing { witnessed: true }).is_some())
+                .unwrap()
         };
         let mut pauses = Vec::new();
         for _ in 0..5 {

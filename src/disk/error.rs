@@ -2,7 +2,7 @@
 
 use super::Incompatible;
 use crate::cloud;
-use crate::cloud::poll::WaitError;
+use crate::cloud::view::WaitError;
 use crate::model::{ClusterId, DiskId, InstanceId, SnapshotGroupId, SnapshotId, TaskId};
 
 /// A verb that did not reach its state.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::base::Tasks;
 use crate::cloud::Ecs;
-use crate::cloud::poll::{Pace, Watch};
+use crate::cloud::view::{PollSettings, Poller};
 use crate::model::ClusterId;
 
 mod attach;
@@ -36,7 +36,7 @@ pub use inventory::{
 pub use meaning::Meaning;
 pub use modify::Modifier;
 pub use name::of_cloud as failure_of;
-pub use provision::{NewDisk, Place, Provisioner, place};
+pub use provision::{NewDisk, Place, Provisioner};
 pub use resize::Resizer;
 pub use snapshot::{Group, NewGroup, NewSnapshot, Purpose, Snapshotter};
 
@@ -66,13 +66,18 @@ impl DiskServices {
     /// Wires the services to this cloud. What they create carries the cluster's tag, and nothing
     /// without it is ever deleted.
     #[must_use]
-    pub fn new(ecs: Arc<dyn Ecs>, cluster: ClusterId, tasks: &Tasks, pace: Pace) -> Self {
+    pub fn new(
+        ecs: Arc<dyn Ecs>,
+        cluster: ClusterId,
+        tasks: &Tasks,
+        settings: PollSettings,
+    ) -> Self {
         let owner = ownership::Owner::new(cluster);
         let journal = Arc::new(journal::Journal::default());
-        let disks = Arc::new(Watch::disks(Arc::clone(&ecs), tasks.clone(), pace));
-        let snapshots = Arc::new(Watch::snapshots(Arc::clone(&ecs), tasks.clone(), pace));
-        let groups = Watch::groups(Arc::clone(&ecs), tasks.clone(), pace);
-        let instances = Watch::instances(Arc::clone(&ecs), tasks.clone(), pace);
+        let disks = Arc::new(Poller::disks(Arc::clone(&ecs), tasks.clone(), settings));
+        let snapshots = Arc::new(Poller::snapshots(Arc::clone(&ecs), tasks.clone(), settings));
+        let groups = Poller::groups(Arc::clone(&ecs), tasks.clone(), settings);
+        let instances = Poller::instances(Arc::clone(&ecs), tasks.clone(), settings);
         let snapshotter = Arc::new(Snapshotter::new(
             Arc::clone(&ecs),
             Arc::clone(&disks),
@@ -100,13 +105,13 @@ impl DiskServices {
             modifier: Modifier::new(
                 Arc::clone(&ecs),
                 Arc::clone(&disks),
-                Watch::tasks(Arc::clone(&ecs), tasks.clone(), patient(pace)),
+                Poller::tasks(Arc::clone(&ecs), tasks.clone(), patient(settings)),
                 Arc::clone(&journal),
             ),
             inventory: Inventory::new(
                 Arc::clone(&ecs),
                 disks,
-                Watch::health(Arc::clone(&ecs), tasks.clone(), pace),
+                Poller::health(Arc::clone(&ecs), tasks.clone(), settings),
                 snapshots,
                 owner,
                 journal,
@@ -117,10 +122,10 @@ impl DiskServices {
 }
 
 /// For what takes minutes to hours.
-fn patient(pace: Pace) -> Pace {
-    Pace {
-        tick: pace.tick * 6,
-        brisk: pace.tick * 6,
-        ..pace
+fn patient(settings: PollSettings) -> PollSettings {
+    PollSettings {
+        shortest: settings.shortest * 5,
+        longest: settings.longest * 2,
+        ..settings
     }
 }

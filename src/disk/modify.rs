@@ -13,7 +13,7 @@ use crate::base::Deadline;
 use std::sync::Arc;
 
 use crate::cloud::Ecs;
-use crate::cloud::poll::{Seen, Watch};
+use crate::cloud::view::{Operation, Poller, Seen};
 use crate::cloud::{
     self as api, DRY_RUN, DescribeTasks, Kind, ModifyDiskAttribute, ModifyDiskSpec, TagResources,
     TagTarget,
@@ -69,16 +69,16 @@ struct Turn {
 #[derive(Debug)]
 pub struct Modifier {
     ecs: Arc<dyn Ecs>,
-    disks: Arc<Watch<DiskId, Disk>>,
-    tasks: Watch<TaskId, Task>,
+    disks: Arc<Poller<DiskId, Disk>>,
+    tasks: Poller<TaskId, Task>,
     journal: Arc<Journal>,
 }
 
 impl Modifier {
     pub(super) fn new(
         ecs: Arc<dyn Ecs>,
-        disks: Arc<Watch<DiskId, Disk>>,
-        tasks: Watch<TaskId, Task>,
+        disks: Arc<Poller<DiskId, Disk>>,
+        tasks: Poller<TaskId, Task>,
         journal: Arc<Journal>,
     ) -> Self {
         Self {
@@ -130,7 +130,7 @@ impl Modifier {
         }
         let settled = |seen: Seen<Disk>| match seen {
             Seen::Row(row) => (!self.journal.changes.lately(disk)).then(|| Disk::clone(&row)),
-            Seen::Nothing | Seen::Failed(_) => None,
+            Seen::Missing { .. } | Seen::Failed(_) => None,
         };
         let waited = self.disks.until(disk, deadline, settled).await;
         waited.map_err(wait(format!(
@@ -226,7 +226,7 @@ impl Modifier {
                 TaskStatus::Failed => Some(false),
                 TaskStatus::Processing | TaskStatus::Unknown(_) => None,
             },
-            Seen::Nothing | Seen::Failed(_) => None,
+            Seen::Missing { .. } | Seen::Failed(_) => None,
         };
         let waited = self.tasks.until(task, deadline, ended).await;
         let step = || format!("see the end of task {task}, which changes disk {disk}");
@@ -242,9 +242,12 @@ impl Modifier {
     async fn wait_changed(&self, deadline: Deadline, order: &ModifyDiskSpec) -> Result<()> {
         let changed = |seen: Seen<Disk>| match seen {
             Seen::Row(row) => shows(&row, order).then_some(()),
-            Seen::Nothing | Seen::Failed(_) => None,
+            Seen::Missing { .. } | Seen::Failed(_) => None,
         };
-        let waited = self.disks.until_done(&order.disk, deadline, changed).await;
+        let waited = self
+            .disks
+            .until_done(&order.disk, deadline, Operation::Modify, changed)
+            .await;
         waited.map_err(wait(format!("see the change of disk {}", order.disk)))
     }
 

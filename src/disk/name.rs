@@ -1,7 +1,7 @@
 //! The stable name of each failure: of the verb's own refusals, and of the cloud's codes.
 
 use super::Error;
-use crate::cloud::poll::WaitError;
+use crate::cloud::view::WaitError;
 use crate::cloud::{self, Kind};
 use crate::model::Failure;
 

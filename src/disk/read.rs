@@ -4,7 +4,7 @@ use super::Result;
 use super::error::{Error, wait};
 use super::stale_read::settled;
 use crate::base::Deadline;
-use crate::cloud::poll::Watch;
+use crate::cloud::view::Poller;
 use crate::model::{Disk, DiskId};
 
 /// The disk as it stands.
@@ -12,7 +12,7 @@ use crate::model::{Disk, DiskId};
 /// # Errors
 /// [`Error::NoSuchDisk`] once it can be believed that there is none.
 pub(super) async fn read_disk(
-    disks: &Watch<DiskId, Disk>,
+    disks: &Poller<DiskId, Disk>,
     deadline: Deadline,
     disk: &DiskId,
 ) -> Result<Disk> {

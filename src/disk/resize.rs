@@ -10,7 +10,7 @@ use crate::base::Deadline;
 use std::sync::Arc;
 
 use crate::cloud::Ecs;
-use crate::cloud::poll::{Seen, Watch};
+use crate::cloud::view::{Look, Operation, Poller, Seen};
 use crate::cloud::{self as api, Kind, ResizeDisk, ResizeMode};
 use crate::model::{ClientToken, Disk, DiskId, DiskStatus, Gib, InstanceId, SizeRange};
 
@@ -43,12 +43,12 @@ const LARGEST: Gib = Gib(65536);
 #[derive(Debug)]
 pub struct Resizer {
     ecs: Arc<dyn Ecs>,
-    disks: Arc<Watch<DiskId, Disk>>,
+    disks: Arc<Poller<DiskId, Disk>>,
     attempts: AttemptHistory,
 }
 
 impl Resizer {
-    pub(super) fn new(ecs: Arc<dyn Ecs>, disks: Arc<Watch<DiskId, Disk>>) -> Self {
+    pub(super) fn new(ecs: Arc<dyn Ecs>, disks: Arc<Poller<DiskId, Disk>>) -> Self {
         Self {
             ecs,
             disks,
@@ -111,7 +111,7 @@ impl Resizer {
         if !offline && !source.has_code(NOT_RUNNING) {
             return cloud(format!("resize disk {}", row.id))(source);
         }
-        let now = self.disks.look(&row.id, deadline).await;
+        let now = self.disks.look(&row.id, deadline).await.map(Look::row);
         let holders = match now {
             Ok(Some(now)) => now.attachments.clone(),
             Ok(None) | Err(_) => row.attachments.clone(),
@@ -165,7 +165,7 @@ impl Resizer {
                 let rests = |seen: Seen<Disk>| match seen {
                     Seen::Row(row) if row.is_free() => Some(true),
                     Seen::Row(row) => (row.status == DiskStatus::InUse).then_some(false),
-                    Seen::Nothing | Seen::Failed(_) => None,
+                    Seen::Missing { .. } | Seen::Failed(_) => None,
                 };
                 match self.disks.until(disk, deadline, rests).await {
                     Ok(free) => is_free = free,
@@ -184,7 +184,7 @@ impl Resizer {
         let mut free = StaleReadGuard::default();
         let stays = |seen: Seen<Disk>| match seen {
             Seen::Row(row) if row.is_free() => free.holds(LAG).then_some(true),
-            Seen::Row(_) | Seen::Nothing => Some(false),
+            Seen::Row(_) | Seen::Missing { .. } => Some(false),
             Seen::Failed(_) => None,
         };
         let waited = self.disks.until(disk, deadline, stays).await;
@@ -234,11 +234,13 @@ impl Resizer {
         deadline: Deadline,
         disk: &DiskId,
         size: Gib,
-    ) -> std::result::Result<Disk, crate::cloud::poll::WaitError> {
+    ) -> std::result::Result<Disk, crate::cloud::view::WaitError> {
         let grown = |seen: Seen<Disk>| match seen {
             Seen::Row(row) => (row.size >= size).then(|| Disk::clone(&row)),
-            Seen::Nothing | Seen::Failed(_) => None,
+            Seen::Missing { .. } | Seen::Failed(_) => None,
         };
-        self.disks.until_done(disk, deadline, grown).await
+        self.disks
+            .until_done(disk, deadline, Operation::Resize, grown)
+            .await
     }
 }

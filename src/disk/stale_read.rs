@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::attempts::AttemptHistory;
 use crate::base::Deadline;
-use crate::cloud::poll::{Seen, WaitError, Watch};
+use crate::cloud::view::{Poller, Seen, WaitError};
 
 /// How old what a description shows may be (eventual consistency). Believing "not there" any sooner
 /// would leave something behind that nobody deletes.
@@ -75,7 +75,7 @@ impl<'a> NotFoundConfirmation<'a> {
 
 /// The row, or none once that can be believed.
 pub(super) async fn settled<K, V>(
-    watch: &Watch<K, V>,
+    watch: &Poller<K, V>,
     key: &K,
     deadline: Deadline,
 ) -> Result<Option<Arc<V>>, WaitError>
@@ -88,7 +88,7 @@ where
 
 /// The row that is as the caller was told; another one, or none, once that can be believed.
 pub(super) async fn settled_as<K, V>(
-    watch: &Watch<K, V>,
+    watch: &Poller<K, V>,
     key: &K,
     deadline: Deadline,
     is_as_told: impl Fn(&V) -> bool + Send + Sync,
@@ -97,7 +97,7 @@ where
     K: Clone + Ord + Debug + Display + Send + Sync + 'static,
     V: Display + Send + Sync + 'static,
 {
-    let row = watch.look(key, deadline).await?;
+    let row = watch.look(key, deadline).await?.row();
     if row.as_ref().is_some_and(|row| is_as_told(row)) {
         return Ok(row);
     }
@@ -105,7 +105,7 @@ where
     let until = |seen| match seen {
         Seen::Row(row) if is_as_told(&row) => Some(Some(row)),
         Seen::Row(row) => doubt.holds(LAG).then_some(Some(row)),
-        Seen::Nothing => doubt.holds(LAG).then_some(None),
+        Seen::Missing { .. } => doubt.holds(LAG).then_some(None),
         Seen::Failed(_) => None,
     };
     watch.until(key, deadline, until).await

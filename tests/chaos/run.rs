@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use diskplugin::base::{Clock, Tasks};
 use diskplugin::cloud::Ecs;
-use diskplugin::cloud::poll::Pace;
+use diskplugin::cloud::view::PollSettings;
 use diskplugin::csi::controller::{Service, Settings};
 use diskplugin::csi::proto::controller_server::ControllerServer;
 use diskplugin::disk::DiskServices;
@@ -99,7 +99,12 @@ pub(crate) async fn run(
 ) -> Outcome {
     cloud.configure(&weather.config()).unwrap();
     let tasks = Tasks::default();
-    let disks = DiskServices::new(ecs, "test".parse().unwrap(), &tasks, Pace::default());
+    let disks = DiskServices::new(
+        ecs,
+        "test".parse().unwrap(),
+        &tasks,
+        PollSettings::default(),
+    );
     let settings = Settings {
         region: "cn-beijing".parse().unwrap(),
         zone: Some("cn-beijing-a".parse().unwrap()),

@@ -1,5 +1,4 @@
-//! The CSI Controller service, called in-process over the fake cloud: in memory, in virtual time, and over HTTP on a
-//! `wiremock::MockServer`.
+//! The CSI Controller service, called in-process over the fake cloud in memory, in virtual time.
 #![cfg(feature = "mock-cloud")]
 #![expect(
     clippy::unwrap_used,
@@ -8,8 +7,6 @@
 
 #[path = "../common/patient.rs"]
 mod patient;
-#[path = "../common/wiremock_cloud.rs"]
-mod wiremock_cloud;
 
 mod capability;
 mod class;
@@ -22,6 +19,5 @@ mod grow;
 mod kit;
 mod listing;
 mod modify;
-mod over_http;
 mod place;
 mod together;

@@ -85,7 +85,7 @@ fn the_policy_of_the_controller_allows_what_the_code_asks_for_and_nothing_else()
     assert!(methods.len() > 20, "the walk misses methods: {methods:?}");
     let asked = methods.iter().filter(|(method, _)| {
         let call = format!(".{method}(");
-        let above = ["src/disk", "src/csi", "src/app", "src/cloud/poll"];
+        let above = ["src/disk", "src/csi", "src/app", "src/cloud/view"];
         above
             .iter()
             .any(|folder| is_asked_for(&root().join(folder), &call))

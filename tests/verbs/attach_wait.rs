@@ -9,7 +9,7 @@ use diskplugin::cloud::{AttachDisk, Ecs};
 use diskplugin::disk::{Error, Meaning};
 use diskplugin::model::InstanceId;
 
-use crate::kit::{LATE, Stage, minutes, one, seconds, text, two};
+use crate::kit::{Stage, minutes, one, seconds, text, two};
 
 fn held(node: &InstanceId) -> Vec<(String, String)> {
     vec![(node.to_string(), "Attached".to_owned())]
@@ -122,7 +122,8 @@ async fn available_right_after_the_call_is_no_failure() {
             .await
             .is_ok()
     );
-    assert_eq!(begun.elapsed(), Duration::from_secs(8) + LATE);
+    let late = begun.elapsed().saturating_sub(Duration::from_secs(8));
+    assert!(late <= Duration::from_secs(1), "{late:?}");
     assert_eq!(stage.calls("AttachDisk"), 1);
 }
 
@@ -171,10 +172,10 @@ async fn an_attachment_that_falls_back_is_told_well_before_the_deadline_and_can_
 async fn an_attachment_that_falls_back_is_told_with_the_first_look_that_proves_it() {
     // When it fails after being accepted, how old reads are, and until when that is told.
     for (fails, stale, told) in [
-        ("2s", "0s", 4000),
-        ("2s", "2s", 4500),
-        ("20s", "0s", 20_500),
-        ("20s", "2s", 22_500),
+        ("2s", "0s", 5000),
+        ("2s", "2s", 5500),
+        ("20s", "0s", 22_000),
+        ("20s", "2s", 24_000),
     ] {
         let flags = [
             &*format!("--attach-delay={fails}"),

@@ -20,11 +20,11 @@ async fn the_answer_comes_when_the_disk_is_available_and_costs_few_looks() {
         .create(minutes(1), &wanted("pvc-1"))
         .await
         .unwrap();
-    assert_eq!(begun.elapsed(), Duration::from_secs(3) + LATE);
+    assert!(begun.elapsed() <= Duration::from_secs(3) + LATE);
     assert_eq!(stage.row(&disk.id)["status"], "Available");
     assert_eq!(stage.cloud.calls()[0].action, "CreateDisk");
     assert_eq!(stage.calls("CreateDisk"), 1);
-    assert_eq!(stage.calls("DescribeDisks"), 12);
+    assert!(stage.calls("DescribeDisks") <= 5);
 }
 
 #[tokio::test(start_paused = true)]

@@ -34,13 +34,11 @@ async fn the_answer_comes_when_the_disk_is_off_and_costs_few_looks() {
         .detach(minutes(1), &disk, &one())
         .await
         .unwrap();
-    assert_eq!(begun.elapsed(), Duration::from_secs(3) + LATE);
+    assert!(begun.elapsed() <= Duration::from_secs(3) + LATE);
     assert!(stage.holders(&disk).is_empty());
     assert_eq!(stage.cloud.calls()[0].action, "DetachDisk");
-    assert_eq!(
-        (stage.calls("DetachDisk"), stage.calls("DescribeDisks")),
-        (1, 12)
-    );
+    assert_eq!(stage.calls("DetachDisk"), 1);
+    assert!(stage.calls("DescribeDisks") <= 5);
 }
 
 #[tokio::test(start_paused = true)]

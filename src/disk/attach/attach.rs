@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::parallelism::is_busy;
 use super::queue::{Operation, Permit};
 use crate::base::Deadline;
-use crate::cloud::poll::{Seen, WaitError};
+use crate::cloud::view::{Look, Seen, WaitError};
 use crate::cloud::{self as api, AttachDisk, Kind};
 use crate::disk::Result;
 use crate::disk::error::{Error, cloud, wait};
@@ -270,7 +270,7 @@ impl Attacher {
             Seen::Row(row) => (row.status == DiskStatus::Available
                 || row.status == DiskStatus::InUse)
                 .then_some(false),
-            Seen::Nothing => Some(false),
+            Seen::Missing { .. } => Some(false),
             Seen::Failed(_) => None,
         };
         let waited = self.disks.until(disk, deadline, free).await;
@@ -283,7 +283,7 @@ impl Attacher {
         let Some(before) = attempt.hang.take() else {
             return false;
         };
-        match self.disks.look(attempt.disk, sure).await {
+        match self.disks.look(attempt.disk, sure).await.map(Look::row) {
             Ok(Some(row)) if row.attachments == before.holders => {
                 attempt.hang = Some(before);
                 attempt.hangs(&row)
@@ -296,7 +296,11 @@ impl Attacher {
     /// see it gets an empty list.
     async fn is_down(&self, attempt: &Attempt<'_>, holders: &[InstanceId]) -> bool {
         for holder in holders {
-            let row = self.instances.look(holder, attempt.deadline).await;
+            let row = self
+                .instances
+                .look(holder, attempt.deadline)
+                .await
+                .map(Look::row);
             let stopped = |row: Arc<Instance>| row.status == InstanceStatus::Stopped;
             if !row.is_ok_and(|row| row.is_some_and(stopped)) {
                 return false;

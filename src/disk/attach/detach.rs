@@ -6,7 +6,7 @@ use tokio::time::Instant;
 use super::parallelism::is_busy;
 use super::queue::Operation;
 use crate::base::Deadline;
-use crate::cloud::poll::{Seen, WaitError};
+use crate::cloud::view::{self, Look, Seen, WaitError};
 use crate::cloud::{self as api, DetachDisk, Kind};
 use crate::disk::Result;
 use crate::disk::error::{Error, cloud, wait};
@@ -100,7 +100,7 @@ impl Attacher {
                 | Kind::Deadline
                 | Kind::Credentials => return Err(cloud(step(disk, node))(refusal)),
             }
-            match self.disks.look(disk, deadline).await {
+            match self.disks.look(disk, deadline).await.map(Look::row) {
                 Ok(Some(row)) if row.is_attached_to(node) => {
                     if row.status == DiskStatus::Detaching {
                         let row = self.wait_detached(deadline, disk, node).await?;
@@ -121,7 +121,7 @@ impl Attacher {
             }
             // The node is busy with another disk, or this look is of before the attachment: the
             // next one, a tick from now, is worth another attempt.
-            let next = |seen| matches!(seen, Seen::Row(_) | Seen::Nothing).then_some(());
+            let next = |seen| matches!(seen, Seen::Row(_) | Seen::Missing { .. }).then_some(());
             let waited = self.disks.until(disk, deadline, next).await;
             waited.map_err(|error| not_seen(disk, node, refusal, error))?;
         }
@@ -166,7 +166,7 @@ impl Attacher {
                         shared: row.multi_attach,
                     }
                 }
-                Seen::Nothing => Held::default(),
+                Seen::Missing { .. } => Held::default(),
                 Seen::Failed(_) => return None,
             };
             (!held.holders.is_empty() || nobody.holds(LAG)).then_some(held)
@@ -184,7 +184,7 @@ impl Attacher {
         disk: &DiskId,
         node: &InstanceId,
     ) -> Result<Option<Disk>> {
-        match self.disks.look(disk, deadline).await {
+        match self.disks.look(disk, deadline).await.map(Look::row) {
             Ok(None) => Ok(None),
             Ok(Some(row)) if !row.is_attached_to(node) => Ok(Some(Disk::clone(&row))),
             Ok(Some(_)) => self.wait_detached(deadline, disk, node).await,
@@ -210,13 +210,17 @@ impl Attacher {
                 (!early || began.elapsed() >= LAG).then(|| Some(Disk::clone(&row)))
             }
             // A disk that came lately may have been made lately as well: then this is of before that.
-            Seen::Nothing => {
+            Seen::Missing { .. } => {
                 let early = self.journal.attached.is_unsure(disk, node);
                 (!early || began.elapsed() >= LAG).then_some(None)
             }
             Seen::Failed(_) => None,
         };
-        let row = match self.disks.until_done(disk, deadline, off).await {
+        let row = match self
+            .disks
+            .until_done(disk, deadline, view::Operation::Detach, off)
+            .await
+        {
             Ok(row) => row,
             Err(WaitError::Deadline { last }) => {
                 return Err(Error::StillDetaching {

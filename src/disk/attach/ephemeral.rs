@@ -3,6 +3,7 @@
 use super::Attacher;
 use crate::base::Deadline;
 use crate::cloud;
+use crate::cloud::view::Look;
 use crate::model::DiskId;
 
 impl Attacher {
@@ -21,7 +22,7 @@ impl Attacher {
         if !refusal.code().is_some_and(|code| CODES.contains(&code)) {
             return false;
         }
-        if let Ok(Some(row)) = self.disks.look(disk, deadline).await {
+        if let Ok(Look::Row(row)) = self.disks.look(disk, deadline).await {
             self.journal.ephemeral.note(&row);
         }
         self.journal.ephemeral.contains(disk)

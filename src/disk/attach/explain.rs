@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::incompatible::{Incompatible, Verdict, named};
 use crate::base::Deadline;
+use crate::cloud::view::Look;
 use crate::cloud::{self as api, DescribeDisks};
 use crate::disk::Result;
 use crate::disk::error::Error;
@@ -29,7 +30,7 @@ impl Attacher {
             Verdict::NodeType => {
                 let (row, instance) =
                     tokio::join!(self.disks.look(disk, soon), self.instance(soon, node));
-                let row = row.ok().flatten();
+                let row = row.ok().and_then(Look::row);
                 Incompatible::NodeType {
                     disk: disk.clone(),
                     category: named(row.as_ref().map(|row| &row.category)),
@@ -107,7 +108,12 @@ impl Attacher {
     }
 
     async fn instance(&self, deadline: Deadline, node: &InstanceId) -> Option<Instance> {
-        let row = self.instances.look(node, deadline).await.ok().flatten()?;
+        let row = self
+            .instances
+            .look(node, deadline)
+            .await
+            .ok()
+            .and_then(Look::row)?;
         Some(Instance::clone(&row))
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::journal::Journal;
 use crate::cloud::Ecs;
-use crate::cloud::poll::Watch;
+use crate::cloud::view::Poller;
 use crate::model::{Disk, DiskId, Instance, InstanceId};
 
 #[expect(
@@ -28,8 +28,8 @@ pub use publish::{Publish, Share};
 #[derive(Debug)]
 pub struct Attacher {
     ecs: Arc<dyn Ecs>,
-    disks: Arc<Watch<DiskId, Disk>>,
-    instances: Watch<InstanceId, Instance>,
+    disks: Arc<Poller<DiskId, Disk>>,
+    instances: Poller<InstanceId, Instance>,
     queues: queue::AttachQueues,
     journal: Arc<Journal>,
 }
@@ -37,8 +37,8 @@ pub struct Attacher {
 impl Attacher {
     pub(super) fn new(
         ecs: Arc<dyn Ecs>,
-        disks: Arc<Watch<DiskId, Disk>>,
-        instances: Watch<InstanceId, Instance>,
+        disks: Arc<Poller<DiskId, Disk>>,
+        instances: Poller<InstanceId, Instance>,
         journal: Arc<Journal>,
     ) -> Self {
         Self {

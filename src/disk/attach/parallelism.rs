@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use super::queue::{Operation, Parallelism, Permit};
 use crate::base::Deadline;
+use crate::cloud::view::Look;
 use crate::disk::Result;
 use crate::disk::error::Error;
 use crate::model::{DiskId, Instance, InstanceId};
@@ -69,7 +70,7 @@ impl Attacher {
 
     /// What the node takes; one at a time where that cannot be learned.
     async fn width(&self, deadline: Deadline, node: &InstanceId) -> Parallelism {
-        match self.instances.look(node, deadline).await {
+        match self.instances.look(node, deadline).await.map(Look::row) {
             Ok(Some(row)) => Parallelism {
                 on: if is_tagged(&row, ON) { WIDE.on } else { 1 },
                 off: if is_tagged(&row, OFF) { WIDE.off } else { 1 },

@@ -8,7 +8,7 @@
 use super::Attacher;
 use super::incompatible::Incompatible;
 use crate::base::Deadline;
-use crate::cloud::poll::Seen;
+use crate::cloud::view::Seen;
 use crate::cloud::{TagResources, TagTarget, UntagResources};
 use crate::disk::Result;
 use crate::disk::error::{Error, cloud, wait};
@@ -137,7 +137,7 @@ impl Attacher {
         let mut differs = StaleReadGuard::default();
         let agrees = |seen: Seen<Disk>| match seen {
             Seen::Row(row) if is_marked(&row, node) == wanted.read_only => Some(true),
-            Seen::Row(_) | Seen::Nothing => differs.holds(LAG).then_some(false),
+            Seen::Row(_) | Seen::Missing { .. } => differs.holds(LAG).then_some(false),
             Seen::Failed(_) => None,
         };
         let step = || format!("look how disk {disk} is attached to node {node}");

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::attach::step;
 use crate::base::Deadline;
-use crate::cloud::poll::Seen;
+use crate::cloud::view::{Operation, Seen};
 use crate::disk::Result;
 use crate::disk::error::{Error, wait};
 use crate::disk::stale_read::{LAG, StaleReadGuard, UNSEEN};
@@ -64,7 +64,7 @@ impl Attacher {
         let decide = |seen: Seen<Disk>| {
             let row: Arc<Disk> = match seen {
                 Seen::Row(row) => row,
-                Seen::Nothing => {
+                Seen::Missing { .. } => {
                     let gone = Error::NoSuchDisk { disk: disk.clone() };
                     return missing.holds(LAG).then_some(Err(gone));
                 }
@@ -84,7 +84,10 @@ impl Attacher {
             };
             fall_back.proven(&row).then_some(Err(fell))
         };
-        let waited = self.disks.until_done(disk, deadline, decide).await;
+        let waited = self
+            .disks
+            .until_done(disk, deadline, Operation::Attach, decide)
+            .await;
         waited.map_err(wait(step(disk, node)))?
     }
 

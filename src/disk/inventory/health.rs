@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use super::list::Cursor;
 use crate::base::Deadline;
-use crate::cloud::poll::IDS_A_CALL;
+use crate::cloud::view::IDS_A_CALL;
 use crate::disk::Result;
 use crate::disk::error::{cloud, wait};
 use crate::model::{Disk, DiskHealth, DiskId, DiskStatus};
@@ -154,6 +154,7 @@ impl Inventory {
         );
         let row = row?;
         let health = health.map_err(wait(format!("look at the health of disk {disk}")))?;
+        let health = health.row();
         let found = together(ailments(&row), health.as_deref());
         Ok((row, found))
     }

@@ -8,7 +8,7 @@ use super::ownership::Owner;
 use super::read::read_disk;
 use crate::base::Deadline;
 use crate::cloud::Ecs;
-use crate::cloud::poll::Watch;
+use crate::cloud::view::Poller;
 use crate::model::{Disk, DiskHealth, DiskId, Snapshot, SnapshotId};
 
 mod health;
@@ -23,9 +23,9 @@ pub use list::{Cursor, InvalidCursor};
 #[derive(Debug)]
 pub struct Inventory {
     ecs: Arc<dyn Ecs>,
-    disks: Arc<Watch<DiskId, Disk>>,
-    healths: Watch<DiskId, DiskHealth>,
-    snapshots: Arc<Watch<SnapshotId, Snapshot>>,
+    disks: Arc<Poller<DiskId, Disk>>,
+    healths: Poller<DiskId, DiskHealth>,
+    snapshots: Arc<Poller<SnapshotId, Snapshot>>,
     owner: Owner,
     journal: Arc<Journal>,
     wide: list::Wide,
@@ -34,9 +34,9 @@ pub struct Inventory {
 impl Inventory {
     pub(super) fn new(
         ecs: Arc<dyn Ecs>,
-        disks: Arc<Watch<DiskId, Disk>>,
-        healths: Watch<DiskId, DiskHealth>,
-        snapshots: Arc<Watch<SnapshotId, Snapshot>>,
+        disks: Arc<Poller<DiskId, Disk>>,
+        healths: Poller<DiskId, DiskHealth>,
+        snapshots: Arc<Poller<SnapshotId, Snapshot>>,
         owner: Owner,
         journal: Arc<Journal>,
     ) -> Self {

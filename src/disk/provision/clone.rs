@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::place::choose;
 use crate::base::Deadline;
-use crate::cloud::poll::Seen;
+use crate::cloud::view::{Operation, Seen};
 use crate::cloud::{DescribeSnapshots, Kind};
 use crate::disk::Meaning;
 use crate::disk::error::{Error, cloud, wait};
@@ -152,10 +152,14 @@ impl Provisioner {
                 doubt.ends();
                 row.available.then_some(true)
             }
-            Seen::Nothing => doubt.holds(LAG).then_some(false),
+            Seen::Missing { .. } => doubt.holds(LAG).then_some(false),
             Seen::Failed(_) => None,
         };
-        let waited = self.snapshots.rows.until_done(id, deadline, ready).await;
+        let waited = self
+            .snapshots
+            .rows
+            .until_done(id, deadline, Operation::SnapshotAvailable, ready)
+            .await;
         if waited.map_err(wait(format!("see snapshot {id} become usable")))? {
             return Ok(());
         }

@@ -3,7 +3,7 @@
 use super::place::choose;
 use super::{Provisioner, compare};
 use crate::base::Deadline;
-use crate::cloud::poll::Seen;
+use crate::cloud::view::{Operation, Seen};
 use crate::disk::error::{Error, wait};
 use crate::disk::stale_read::{NotFoundConfirmation, settled_as};
 use crate::disk::{NewDisk, Result};
@@ -129,10 +129,13 @@ impl Provisioner {
                 missing.shown();
                 (row.status != DiskStatus::Creating).then(|| Some(Disk::clone(&row)))
             }
-            Seen::Nothing => missing.missed().then_some(None),
+            Seen::Missing { .. } => missing.missed().then_some(None),
             Seen::Failed(_) => None,
         };
-        let waited = self.disks.until_done(disk, deadline, made).await;
+        let waited = self
+            .disks
+            .until_done(disk, deadline, Operation::Create, made)
+            .await;
         waited.map_err(wait(format!("see disk {disk} become Available")))
     }
 }

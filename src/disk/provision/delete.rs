@@ -3,7 +3,7 @@
 use super::Provisioner;
 use crate::base::Deadline;
 use crate::cloud::Kind;
-use crate::cloud::poll::WaitError;
+use crate::cloud::view::WaitError;
 use crate::disk::Result;
 use crate::disk::back_off::BackOff;
 use crate::disk::error::{Error, cloud, wait};

@@ -8,7 +8,7 @@ use super::journal::Journal;
 use super::ownership::Owner;
 use super::snapshot::Snapshotter;
 use crate::cloud::Ecs;
-use crate::cloud::poll::Watch;
+use crate::cloud::view::Poller;
 use crate::model::{Disk, DiskId};
 
 mod capacity;
@@ -19,7 +19,7 @@ mod create_in_zone;
 mod delete;
 mod find;
 mod new_disk;
-pub mod place;
+pub(in crate::disk) mod place;
 
 pub use new_disk::{NewDisk, Place};
 
@@ -27,7 +27,7 @@ pub use new_disk::{NewDisk, Place};
 #[derive(Debug)]
 pub struct Provisioner {
     ecs: Arc<dyn Ecs>,
-    disks: Arc<Watch<DiskId, Disk>>,
+    disks: Arc<Poller<DiskId, Disk>>,
     snapshots: Arc<Snapshotter>,
     owner: Owner,
     journal: Arc<Journal>,
@@ -40,7 +40,7 @@ pub struct Provisioner {
 impl Provisioner {
     pub(super) fn new(
         ecs: Arc<dyn Ecs>,
-        disks: Arc<Watch<DiskId, Disk>>,
+        disks: Arc<Poller<DiskId, Disk>>,
         snapshots: Arc<Snapshotter>,
         owner: Owner,
         journal: Arc<Journal>,

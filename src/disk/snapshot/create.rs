@@ -2,7 +2,7 @@
 
 use super::{Snapshotter, compare};
 use crate::base::Deadline;
-use crate::cloud::poll::Seen;
+use crate::cloud::view::{Operation, Seen};
 use crate::cloud::{self as api, CreateSnapshot, Kind};
 use crate::disk::Result;
 use crate::disk::attempts::is_final;
@@ -212,10 +212,13 @@ impl Snapshotter {
                 missing.shown();
                 is_decided(&row).then(|| Some(Snapshot::clone(&row)))
             }
-            Seen::Nothing => missing.missed().then_some(None),
+            Seen::Missing { .. } => missing.missed().then_some(None),
             Seen::Failed(_) => None,
         };
-        let waited = self.rows.until_done(id, deadline, cut).await;
+        let waited = self
+            .rows
+            .until_done(id, deadline, Operation::Snapshot, cut)
+            .await;
         waited.map_err(wait(step(new)))
     }
 

@@ -2,7 +2,7 @@
 
 use super::Snapshotter;
 use crate::base::Deadline;
-use crate::cloud::poll::Seen;
+use crate::cloud::view::Seen;
 use crate::cloud::{self as api, DescribeSnapshotGroups, Kind};
 use crate::disk::Result;
 use crate::disk::error::{Error, cloud, wait};
@@ -55,7 +55,8 @@ impl Snapshotter {
                 Err(error) if error.kind() == Kind::NotFound => break,
                 // Something else is being done with it: look again in a tick.
                 Err(error) if is_busy(&error) => {
-                    let next = |seen| matches!(seen, Seen::Row(_) | Seen::Nothing).then_some(());
+                    let next =
+                        |seen| matches!(seen, Seen::Row(_) | Seen::Missing { .. }).then_some(());
                     let waited = self.rows.until(id, deadline, next).await;
                     waited.map_err(|_| cloud(step(id))(error))?;
                 }

@@ -8,7 +8,7 @@ use super::create::{is_decided, is_unwritten};
 use super::ungroupable::why_apart;
 use super::{Snapshotter, compare};
 use crate::base::{Deadline, join};
-use crate::cloud::poll::Seen;
+use crate::cloud::view::{Operation, Seen};
 use crate::cloud::{self as api, CreateSnapshotGroup, DescribeSnapshotGroups, Kind};
 use crate::cloud::{TagResources, TagTarget};
 use crate::disk::Result;
@@ -243,7 +243,7 @@ impl Snapshotter {
                     }),
                 }
             }
-            Seen::Nothing => missing.missed().then_some(Ok(None)),
+            Seen::Missing { .. } => missing.missed().then_some(Ok(None)),
             Seen::Failed(_) => None,
         };
         let waited = self.groups.until(id, deadline, joined).await;
@@ -263,10 +263,11 @@ impl Snapshotter {
                     doubt.ends();
                     is_decided(&row).then(|| Some(Snapshot::clone(&row)))
                 }
-                Seen::Nothing => doubt.holds(UNSEEN).then_some(None),
+                Seen::Missing { .. } => doubt.holds(UNSEEN).then_some(None),
                 Seen::Failed(_) => None,
             };
-            self.rows.until_done(&member.snapshot, deadline, decided)
+            self.rows
+                .until_done(&member.snapshot, deadline, Operation::Snapshot, decided)
         });
         let rows: std::result::Result<Option<Vec<_>>, _> =
             join::all(waits).await.into_iter().collect();

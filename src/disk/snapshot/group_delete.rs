@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use super::delete::why_held;
 use crate::base::{Deadline, join};
-use crate::cloud::poll::Seen;
+use crate::cloud::view::Seen;
 use crate::cloud::{KeptMember, Kind};
 use crate::disk::Result;
 use crate::disk::error::{Error, cloud, wait};
@@ -48,7 +48,8 @@ impl Snapshotter {
                 }
                 Err(error) if error.kind() == Kind::NotFound || is_gone(&error) => return Ok(()),
                 Err(error) if error.kind() == Kind::Conflict => {
-                    let next = |seen| matches!(seen, Seen::Row(_) | Seen::Nothing).then_some(());
+                    let next =
+                        |seen| matches!(seen, Seen::Row(_) | Seen::Missing { .. }).then_some(());
                     let waited = self.groups.until(id, deadline, next).await;
                     waited.map_err(|_| cloud(step())(error))?;
                 }

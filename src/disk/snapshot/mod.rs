@@ -7,7 +7,7 @@ use super::fresh::Fresh;
 use super::journal::Journal;
 use super::ownership::Owner;
 use crate::cloud::Ecs;
-use crate::cloud::poll::Watch;
+use crate::cloud::view::Poller;
 use crate::model::{Disk, DiskId, Snapshot, SnapshotGroup, SnapshotGroupId, SnapshotId};
 
 mod compare;
@@ -25,9 +25,9 @@ pub use group::{Group, NewGroup};
 #[derive(Debug)]
 pub struct Snapshotter {
     ecs: Arc<dyn Ecs>,
-    disks: Arc<Watch<DiskId, Disk>>,
-    pub(super) rows: Arc<Watch<SnapshotId, Snapshot>>,
-    groups: Watch<SnapshotGroupId, SnapshotGroup>,
+    disks: Arc<Poller<DiskId, Disk>>,
+    pub(super) rows: Arc<Poller<SnapshotId, Snapshot>>,
+    groups: Poller<SnapshotGroupId, SnapshotGroup>,
     owner: Owner,
     journal: Arc<Journal>,
     attempts: AttemptHistory,
@@ -39,9 +39,9 @@ pub struct Snapshotter {
 impl Snapshotter {
     pub(super) fn new(
         ecs: Arc<dyn Ecs>,
-        disks: Arc<Watch<DiskId, Disk>>,
-        rows: Arc<Watch<SnapshotId, Snapshot>>,
-        groups: Watch<SnapshotGroupId, SnapshotGroup>,
+        disks: Arc<Poller<DiskId, Disk>>,
+        rows: Arc<Poller<SnapshotId, Snapshot>>,
+        groups: Poller<SnapshotGroupId, SnapshotGroup>,
         owner: Owner,
         journal: Arc<Journal>,
     ) -> Self {

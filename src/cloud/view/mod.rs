@@ -1,0 +1,52 @@
+//! Observing the state of cloud resources. Any number of waiters share the describe calls of one poller, up to 100 ids
+//! a call, and a poller without waiters makes none. A waiter for an operation is polled shortly after the moments at
+//! which such operations have ended before ([`Poller::until_done`]).
+
+use std::time::Duration;
+
+mod backoff;
+mod batch;
+mod durations;
+mod learned;
+mod observation;
+mod operation;
+mod poller;
+mod polling;
+mod prior;
+mod schedule;
+mod sources;
+mod subscriber;
+#[cfg(test)]
+mod tests;
+mod witness;
+
+pub use observation::{Look, Observation, Observation as Seen, WaitError};
+pub use operation::{Operation, OperationKind};
+pub use poller::Poller;
+
+/// Ids that one describe call takes (ECS API, `DiskIds` and `SnapshotIds`).
+pub const IDS_A_CALL: usize = 100;
+
+/// How often a poller calls the cloud.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PollSettings {
+    /// How long a single look waits for others to share its call.
+    pub linger: Duration,
+    /// The lateness of one waiter that is worth one call, when there was no other call within the last second.
+    pub call_cost: Duration,
+    /// Shortest time between two observations of a waiter for a change of unknown duration.
+    pub shortest: Duration,
+    /// Longest time between two polls for such a waiter.
+    pub longest: Duration,
+}
+
+impl Default for PollSettings {
+    fn default() -> Self {
+        Self {
+            linger: Duration::from_millis(20),
+            call_cost: Duration::from_millis(80),
+            shortest: Duration::from_millis(400),
+            longest: Duration::from_secs(2),
+        }
+    }
+}

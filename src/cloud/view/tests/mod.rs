@@ -1,0 +1,439 @@
+//! When is polled, who shares it, and whom a failure concerns.
+
+use std::sync::{Arc, Mutex};
+
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::batch::{BoxFuture, Found, Source};
+use super::*;
+use crate::base::{Deadline, Tasks};
+use crate::cloud::action::Unreadable;
+use crate::cloud::error::{Error, Kind};
+
+mod simulation;
+
+type Response = crate::cloud::Result<Found<u32, usize>>;
+
+/// The describe calls so far: when, and the ids.
+type Calls = Arc<Mutex<Vec<(Duration, Vec<u32>)>>>;
+
+fn deadline() -> Deadline {
+    Deadline::after(Duration::from_secs(60))
+}
+
+fn seconds(seconds: f64) -> Duration {
+    Duration::from_secs_f64(seconds)
+}
+
+fn rows(keys: impl IntoIterator<Item = u32>, n: usize) -> Found<u32, usize> {
+    Found {
+        rows: keys.into_iter().map(|key| (key, n)).collect(),
+        unreadable: Vec::new(),
+    }
+}
+
+/// A poller of a cloud that responds to the n-th call with these ids so.
+fn responding(
+    respond: impl Fn(usize, Vec<u32>) -> BoxFuture<Response> + Send + Sync + 'static,
+) -> (Arc<Poller<u32, usize>>, Calls) {
+    let (calls, start) = (Calls::default(), Instant::now());
+    let log = Arc::clone(&calls);
+    let source = Source {
+        ready: Box::new(|_| Box::pin(async {})),
+        describe: Box::new(move |keys: Vec<u32>, _| {
+            let mut log = log.lock().unwrap();
+            log.push((start.elapsed(), keys.clone()));
+            respond(log.len(), keys)
+        }),
+        ids: IDS_A_CALL,
+    };
+    let poller = Poller::new(Tasks::default(), PollSettings::default(), source);
+    (Arc::new(poller), calls)
+}
+
+/// A cloud in which every row is the number of calls so far.
+fn counting() -> (Arc<Poller<u32, usize>>, Calls) {
+    responding(|n, keys| Box::pin(async move { Ok(rows(keys, n)) }))
+}
+
+fn at_least(n: usize) -> impl FnMut(Observation<usize>) -> Option<usize> {
+    move |observation| match observation {
+        Observation::Row(row) => (*row >= n).then_some(*row),
+        Observation::Missing { .. } | Observation::Failed(_) => None,
+    }
+}
+
+fn sizes(calls: &Calls) -> Vec<usize> {
+    calls
+        .lock()
+        .unwrap()
+        .iter()
+        .map(|(_, keys)| keys.len())
+        .collect()
+}
+
+fn times(calls: &Calls) -> Vec<u128> {
+    let calls = calls.lock().unwrap();
+    calls.iter().map(|(at, _)| at.as_millis()).collect()
+}
+
+async fn look_at_all(poller: &Arc<Poller<u32, usize>>, keys: std::ops::Range<u32>) -> Vec<bool> {
+    let mut looks = JoinSet::new();
+    for key in keys {
+        let poller = Arc::clone(poller);
+        looks.spawn(async move { poller.look(&key, deadline()).await.is_ok() });
+    }
+    looks.join_all().await
+}
+
+#[tokio::test(start_paused = true)]
+async fn any_number_of_waiters_costs_one_call_per_hundred_ids_and_poll() {
+    let (poller, calls) = counting();
+    let mut waits = JoinSet::new();
+    for key in 0..250 {
+        let poller = Arc::clone(&poller);
+        waits.spawn(async move { poller.until(&key, deadline(), at_least(4)).await.is_ok() });
+    }
+    assert!(waits.join_all().await.into_iter().all(|ok| ok));
+    assert_eq!(sizes(&calls), [100, 100, 50, 100, 100, 50]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_waiting_costs_nothing() {
+    let (poller, calls) = counting();
+    poller.until(&1, deadline(), at_least(2)).await.unwrap();
+    let waited = poller.until_done(&1, deadline(), Operation::Attach, at_least(5));
+    waited.await.unwrap();
+    sleep(Duration::from_secs(600)).await;
+    assert_eq!(calls.lock().unwrap().len(), 5);
+    assert!(!poller.shared.lock().polling);
+}
+
+#[tokio::test(start_paused = true)]
+async fn polls_for_a_change_of_unknown_duration_become_rarer_up_to_two_seconds() {
+    let (poller, calls) = counting();
+    poller.until(&1, deadline(), at_least(30)).await.unwrap();
+    let times = times(&calls);
+    let gaps: Vec<u128> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert_eq!((times[0], gaps[0], gaps[28]), (400, 400, 2000));
+    assert!(gaps.is_sorted(), "{gaps:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn polls_for_an_operation_that_takes_longer_than_any_before_become_rarer() {
+    let (poller, calls) = counting();
+    for _ in 0..30 {
+        let already = calls.lock().unwrap().len();
+        let quick = at_least(already + 1);
+        poller
+            .until_done(&1, deadline(), Operation::Attach, quick)
+            .await
+            .unwrap();
+    }
+    let (begun, already) = (Instant::now(), calls.lock().unwrap().len());
+    let slow = poller.until_done(&1, deadline(), Operation::Attach, |_| None::<()>);
+    slow.await.unwrap_err();
+    let ages = times(&calls).split_off(already);
+    let offset = (Instant::now() - begun).as_millis();
+    assert!(offset >= 60_000);
+    let start = ages[0] - 520;
+    let gap_at = |age: u128| {
+        let next = ages.iter().position(|time| time - start >= age).unwrap();
+        ages[next] - ages[next - 1]
+    };
+    assert!(gap_at(8_000) <= 1500, "{ages:?}");
+    assert!((1000..5000).contains(&gap_at(50_000)), "{ages:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_waiter_for_a_change_has_no_more_observations_when_others_poll_often() {
+    let (poller, calls) = counting();
+    let busy = Arc::clone(&poller);
+    let mut others = JoinSet::new();
+    others.spawn(async move {
+        for key in 2..200 {
+            busy.look(&key, deadline()).await.unwrap();
+        }
+    });
+    let (start, mut observed) = (Instant::now(), Vec::new());
+    let note = |_| {
+        observed.push(start.elapsed());
+        (observed.len() == 6).then_some(())
+    };
+    poller.until(&1, deadline(), note).await.unwrap();
+    drop(others);
+    let apart = observed.windows(2).map(|pair| pair[1] - pair[0]);
+    assert!(
+        apart.clone().all(|apart| apart >= seconds(0.4)),
+        "{observed:?}"
+    );
+    // Each shares the call of a look.
+    assert!(calls.lock().unwrap().iter().all(|(_, keys)| keys != &[1]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_single_look_waits_hardly_for_others() {
+    let (poller, calls) = counting();
+    assert!(poller.look(&1, deadline()).await.unwrap().row().is_some());
+    assert_eq!(times(&calls), [20]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_hangs_delays_nobody_by_more_than_two_seconds() {
+    let (poller, calls) = responding(|n, keys| {
+        Box::pin(async move {
+            if n == 1 {
+                std::future::pending::<()>().await;
+            }
+            Ok(rows(keys, n))
+        })
+    });
+    let start = Instant::now();
+    let others = async {
+        sleep(Duration::from_millis(100)).await;
+        poller.look(&2, deadline()).await.unwrap();
+        start.elapsed()
+    };
+    let (first, others) = tokio::join!(poller.look(&1, deadline()), others);
+    assert!(first.is_ok());
+    assert_eq!(others, Duration::from_millis(120));
+    // The first shared that call.
+    assert_eq!(start.elapsed(), Duration::from_millis(120));
+    let (poller, _) = responding(|n, keys| {
+        Box::pin(async move {
+            if n == 1 {
+                std::future::pending::<()>().await;
+            }
+            Ok(rows(keys, n))
+        })
+    });
+    let start = Instant::now();
+    poller.look(&1, deadline()).await.unwrap();
+    assert_eq!(start.elapsed(), Duration::from_millis(2020));
+    assert_eq!(calls.lock().unwrap().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_late_answer_counts_if_there_is_no_newer_one() {
+    let (poller, calls) = responding(|n, keys| {
+        Box::pin(async move {
+            sleep(if n == 1 { seconds(3.0) } else { seconds(10.0) }).await;
+            Ok(rows(keys, n))
+        })
+    });
+    let start = Instant::now();
+    let row = poller.look(&1, deadline()).await.unwrap().row().unwrap();
+    assert_eq!((*row, start.elapsed()), (1, Duration::from_millis(3020)));
+    assert_eq!(calls.lock().unwrap().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_for_more_than_a_hundred_ids_run_beside_each_other() {
+    let (poller, calls) = responding(|_, keys| {
+        Box::pin(async move {
+            sleep(Duration::from_secs(1)).await;
+            Ok(rows(keys, 1))
+        })
+    });
+    let start = Instant::now();
+    assert!(look_at_all(&poller, 0..250).await.into_iter().all(|ok| ok));
+    assert_eq!(start.elapsed(), Duration::from_millis(1020));
+    assert_eq!(sizes(&calls).len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_batch_has_the_ids_of_those_who_came_while_it_waited_for_the_rate_limit() {
+    let (poller, calls) = counting();
+    let source = Source {
+        ready: Box::new(|_| Box::pin(sleep(Duration::from_secs(5)))),
+        describe: Box::new({
+            let calls = Arc::clone(&calls);
+            move |keys: Vec<u32>, _| {
+                calls.lock().unwrap().push((Duration::ZERO, keys.clone()));
+                Box::pin(async move { Ok(rows(keys, 1)) })
+            }
+        }),
+        ids: IDS_A_CALL,
+    };
+    drop(poller);
+    let poller = Poller::new(Tasks::default(), PollSettings::default(), source);
+    let late = async {
+        sleep(Duration::from_secs(4)).await;
+        poller.look(&2, deadline()).await
+    };
+    let gone = timeout(Duration::from_secs(1), poller.look(&3, deadline()));
+    let (early, late, gone) = tokio::join!(poller.look(&1, deadline()), late, gone);
+    assert!(early.is_ok() && late.is_ok() && gone.is_err());
+    assert_eq!(calls.lock().unwrap()[..], [(Duration::ZERO, vec![1, 2])]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_call_concerns_its_own_ids_and_is_repeated_at_growing_intervals() {
+    let (poller, calls) = responding(|_, keys| {
+        Box::pin(async move {
+            if keys.contains(&1) {
+                return Err(Error::answered("DescribeDisks", 503, "ServiceUnavailable"));
+            }
+            Ok(rows(keys, 1))
+        })
+    });
+    let soon = Deadline::after(Duration::from_secs(20));
+    let (failing, rest) = tokio::join!(poller.look(&1, soon), async {
+        sleep(Duration::from_millis(30)).await;
+        look_at_all(&poller, 100..200).await
+    });
+    assert!(matches!(failing, Err(WaitError::Deadline { .. })));
+    assert!(rest.into_iter().all(|ok| ok));
+    let calls = calls.lock().unwrap();
+    let failed = calls.iter().filter(|(_, keys)| keys.contains(&1));
+    let at: Vec<Duration> = failed.map(|(at, _)| *at).collect();
+    let pauses: Vec<u128> = at
+        .windows(2)
+        .map(|pair| (pair[1] - pair[0]).as_millis())
+        .collect();
+    assert_eq!(pauses, [250, 500, 1000, 2000, 4000, 8000]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_id_that_the_cloud_rejects_fails_only_its_own_caller() {
+    let (poller, calls) = responding(|_, keys| {
+        Box::pin(async move {
+            if keys.contains(&37) {
+                let code = "InvalidDiskIds.ValueNotSupported";
+                return Err(Error::answered("DescribeDisks", 404, code));
+            }
+            Ok(rows(keys, 1))
+        })
+    });
+    let outcomes = look_at_all(&poller, 0..100).await;
+    assert_eq!(outcomes.iter().filter(|ok| !**ok).count(), 1);
+    assert!(poller.look(&37, deadline()).await.is_err());
+    assert!(calls.lock().unwrap().len() <= 16);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_code_that_no_id_causes_is_not_searched_for() {
+    for code in [
+        "Forbidden.RAM",
+        "InvalidRegionId.NotFound",
+        "InvalidAccessKeyId.NotFound",
+    ] {
+        let (poller, calls) = responding(move |_, _| {
+            Box::pin(async move { Err(Error::answered("DescribeDisks", 404, code)) })
+        });
+        let looks = timeout(Duration::from_millis(200), look_at_all(&poller, 0..100));
+        let _ = looks.await;
+        assert_eq!(calls.lock().unwrap().len(), 1, "{code}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_absence_is_witnessed_by_another_row_of_the_same_response() {
+    let hidden = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let (poller, calls) = responding({
+        let hidden = Arc::clone(&hidden);
+        move |_, keys| {
+            let is_hidden = hidden.load(std::sync::atomic::Ordering::Relaxed);
+            Box::pin(async move {
+                let keys = keys.into_iter().filter(|key| *key < 10 && !is_hidden);
+                Ok(rows(keys, 1))
+            })
+        }
+    });
+    let witnessed = async |key| match poller.look(&key, deadline()).await.unwrap() {
+        Look::Row(_) => panic!("a row"),
+        Look::Missing { witnessed } => witnessed,
+    };
+    assert!(!witnessed(11).await, "nothing was ever returned");
+    poller.remember(&1);
+    assert!(witnessed(11).await);
+    assert_eq!(calls.lock().unwrap()[1].1, [11, 1]);
+    assert!(poller.look(&1, deadline()).await.unwrap().row().is_some());
+    assert_eq!(calls.lock().unwrap()[2].1, [1], "it needs no witness");
+    poller.forget(&1);
+    assert!(!witnessed(12).await);
+    poller.look(&2, deadline()).await.unwrap();
+    hidden.store(true, std::sync::atomic::Ordering::Relaxed);
+    assert!(
+        !witnessed(13).await,
+        "the account may see nothing any longer"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_row_that_cannot_be_parsed_fails_its_own_caller() {
+    for (id, failed) in [(Some("1"), [true, false]), (None, [true, true])] {
+        let (poller, _) = responding(move |_, _| {
+            let row = Unreadable {
+                id: id.map(str::to_owned),
+                reason: "no Status".to_owned(),
+            };
+            let mut found = rows([3], 9);
+            found.unreadable.push(("DescribeDisks", row));
+            Box::pin(async move { Ok(found) })
+        });
+        for (key, failed) in [1, 2].into_iter().zip(failed) {
+            match poller.look(&key, deadline()).await {
+                Err(WaitError::Cloud(error)) => {
+                    assert!(failed && error.kind() == Kind::Ambiguous, "{error}");
+                }
+                outcome => assert!(
+                    !failed && matches!(outcome, Ok(Look::Missing { witnessed: true })),
+                    "{outcome:?}"
+                ),
+            }
+        }
+        assert!(poller.look(&3, deadline()).await.unwrap().row().is_some());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_deadline_error_has_the_last_observation() {
+    let (poller, _) = counting();
+    let soon = Deadline::after(Duration::from_millis(500));
+    let error = poller.until(&1, soon, at_least(99)).await.unwrap_err();
+    assert!(error.to_string().ends_with("last seen: 1"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_denied_call_ends_the_wait_and_a_transient_failure_does_not() {
+    for (code, ends) in [("Forbidden.RAM", true), ("ServiceUnavailable", false)] {
+        let (poller, _) = responding(move |_, _| {
+            Box::pin(async move { Err(Error::answered("DescribeDisks", 403, code)) })
+        });
+        let soon = Deadline::after(Duration::from_secs(5));
+        let error = poller.until(&1, soon, at_least(1)).await.unwrap_err();
+        assert_eq!(
+            matches!(error, WaitError::Cloud(_)),
+            ends,
+            "{code}: {error}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_calls_are_throttled_nobody_is_polled_for_more_than_once_a_pause() {
+    let (poller, calls) = responding(|n, keys| {
+        Box::pin(async move {
+            if n <= 6 {
+                return Err(Error::answered("DescribeDisks", 400, "Throttling"));
+            }
+            Ok(rows(keys, n))
+        })
+    });
+    let others = async {
+        for key in 1000..1040 {
+            let soon = Deadline::after(Duration::from_millis(500));
+            poller.look(&key, soon).await.unwrap_err();
+        }
+    };
+    let (looks, ()) = tokio::join!(look_at_all(&poller, 0..80), others);
+    assert!(looks.into_iter().all(|ok| ok));
+    let times = times(&calls);
+    let pauses: Vec<u128> = times
+        .windows(2)
+        .map(|pair| (pair[1] - pair[0]) / 1000)
+        .collect();
+    assert_eq!(pauses[..6], [1, 2, 4, 8, 10, 10]);
+}

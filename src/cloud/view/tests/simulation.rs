@@ -1,0 +1,290 @@
+//! Lateness and describe calls of whole volumes' lives, in virtual time, against a model of the cloud that shares
+//! nothing with what the poller assumes.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep};
+
+use super::*;
+
+/// Where in a call's duration its request takes effect.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Effect {
+    AtArrival,
+    AtDeparture,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Model {
+    volumes: u32,
+    parallel: usize,
+    /// Of creating, attaching and detaching.
+    delays: [f64; 3],
+    /// Delays vary by this share.
+    spread: f64,
+    /// Median latency of a call in seconds, and the sigma of its logarithm.
+    latency: (f64, f64),
+    effect: Effect,
+}
+
+/// A deterministic generator of random numbers (xorshift).
+#[derive(Debug)]
+struct Random(u64);
+
+impl Random {
+    fn uniform(&mut self) -> f64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    fn normal(&mut self) -> f64 {
+        let radius = (-2.0 * (1.0 - self.uniform()).ln()).sqrt();
+        radius * (std::f64::consts::TAU * self.uniform()).cos()
+    }
+}
+
+/// The cloud: when the operation on each volume ends.
+#[derive(Debug)]
+struct Cloud {
+    model: Model,
+    ends: Mutex<BTreeMap<u32, Instant>>,
+    random: Mutex<Random>,
+    describes: AtomicUsize,
+}
+
+impl Cloud {
+    fn latency(&self) -> Duration {
+        let (median, sigma) = self.model.latency;
+        let normal = self.random.lock().unwrap().normal();
+        Duration::from_secs_f64(median * (sigma * normal).exp())
+    }
+
+    /// Runs the call and returns how long it took.
+    async fn call<T>(&self, effect: impl FnOnce() -> T) -> (T, Duration) {
+        let latency = self.latency();
+        if self.model.effect == Effect::AtArrival {
+            let outcome = effect();
+            sleep(latency).await;
+            (outcome, latency)
+        } else {
+            sleep(latency).await;
+            (effect(), latency)
+        }
+    }
+
+    async fn describe(&self, keys: Vec<u32>) -> Found<u32, bool> {
+        assert!(keys.len() <= IDS_A_CALL);
+        self.describes.fetch_add(1, Ordering::Relaxed);
+        let read = || {
+            let ends = self.ends.lock().unwrap();
+            let rows = keys
+                .iter()
+                .filter_map(|key| Some((*key, ends.get(key)? <= &Instant::now())));
+            Found {
+                rows: rows.collect(),
+                unreadable: Vec::new(),
+            }
+        };
+        self.call(read).await.0
+    }
+}
+
+/// What a run costs: seconds in total, and per volume lateness (mean and worst) and describe calls.
+#[derive(Debug)]
+struct Report {
+    seconds: f64,
+    late: f64,
+    latest: f64,
+    describes: f64,
+}
+
+async fn run(model: Model) -> Report {
+    let cloud = Arc::new(Cloud {
+        model,
+        ends: Mutex::default(),
+        random: Mutex::new(Random(0x9E37_79B9_7F4A_7C15)),
+        describes: AtomicUsize::new(0),
+    });
+    let source = {
+        let cloud = Arc::clone(&cloud);
+        Source {
+            ready: Box::new(|_| Box::pin(async {})),
+            describe: Box::new(move |keys, _| {
+                let cloud = Arc::clone(&cloud);
+                Box::pin(async move { Ok(cloud.describe(keys).await) })
+            }),
+            ids: IDS_A_CALL,
+        }
+    };
+    let poller = Poller::new(Tasks::default(), PollSettings::default(), source);
+    let (poller, permits) = (Arc::new(poller), Arc::new(Semaphore::new(model.parallel)));
+    let start = Instant::now();
+    let mut volumes = JoinSet::new();
+    for volume in 0..model.volumes {
+        let (cloud, poller, permits) = (
+            Arc::clone(&cloud),
+            Arc::clone(&poller),
+            Arc::clone(&permits),
+        );
+        volumes.spawn(async move {
+            let _permit = permits.acquire().await.unwrap();
+            let (begun, mut needed) = (Instant::now(), Duration::ZERO);
+            let operations = [Operation::Create, Operation::Attach, Operation::Detach];
+            for (operation, delay) in operations.into_iter().zip(model.delays) {
+                let factor =
+                    1.0 + model.spread * (2.0 * cloud.random.lock().unwrap().uniform() - 1.0);
+                let delay = Duration::from_secs_f64(delay * factor);
+                let order = || {
+                    cloud
+                        .ends
+                        .lock()
+                        .unwrap()
+                        .insert(volume, Instant::now() + delay)
+                };
+                let (_, latency) = cloud.call(order).await;
+                needed += latency + delay;
+                let done = |seen| matches!(seen, Observation::Row(row) if *row).then_some(());
+                let waited = poller.until_done(&volume, deadline(), operation, done);
+                waited.await.unwrap();
+            }
+            let late = begun.elapsed().saturating_sub(needed);
+            let (_, latency) = cloud
+                .call(|| cloud.ends.lock().unwrap().remove(&volume))
+                .await;
+            let _ = latency;
+            late.as_secs_f64()
+        });
+    }
+    let late = volumes.join_all().await;
+    let report = Report {
+        seconds: start.elapsed().as_secs_f64(),
+        late: late.iter().sum::<f64>() / f64::from(model.volumes),
+        latest: late.into_iter().fold(0.0, f64::max),
+        describes: cloud.describes.load(Ordering::Relaxed) as f64 / f64::from(model.volumes),
+    };
+    println!(
+        "{:>3}x{:<2} {:?} {} {:?} {:?} | s {:.2} late {:.3} max {:.3} d {:.2}",
+        model.volumes,
+        model.parallel,
+        model.delays,
+        model.spread,
+        model.latency,
+        model.effect,
+        report.seconds,
+        report.late,
+        report.latest,
+        report.describes
+    );
+    report
+}
+
+const QUICK: Model = Model {
+    volumes: 1,
+    parallel: 1,
+    delays: [0.5, 2.0, 2.0],
+    spread: 0.0,
+    latency: (0.001, 0.0),
+    effect: Effect::AtDeparture,
+};
+
+const EFFECTS: [Effect; 2] = [Effect::AtArrival, Effect::AtDeparture];
+
+#[tokio::test(start_paused = true)]
+async fn a_single_volume_in_a_fresh_process_needs_five_describes() {
+    let report = run(QUICK).await;
+    assert!(report.describes <= 5.0 && report.late <= 0.3, "{report:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn volumes_in_sequence_need_four_describes_each() {
+    let report = run(Model {
+        volumes: 20,
+        ..QUICK
+    })
+    .await;
+    assert!(report.describes <= 4.0 && report.late <= 0.2, "{report:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn fifty_volumes_in_parallel_share_their_describes() {
+    for volumes in [100, 500] {
+        let report = run(Model {
+            volumes,
+            parallel: 50,
+            ..QUICK
+        })
+        .await;
+        assert!(report.describes <= 0.3 && report.late <= 0.2, "{report:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn slow_calls_are_under_way_when_operations_end() {
+    for effect in EFFECTS {
+        let model = Model {
+            volumes: 60,
+            parallel: 60,
+            latency: (0.3, 0.0),
+            effect,
+            ..QUICK
+        };
+        let report = run(model).await;
+        assert!(
+            report.latest <= 0.9 && report.describes <= 1.0,
+            "{report:?}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn varying_latency_and_delays_cost_few_describes() {
+    for effect in EFFECTS {
+        let model = Model {
+            volumes: 100,
+            parallel: 50,
+            latency: (0.06, 0.6),
+            effect,
+            ..QUICK
+        };
+        let report = run(model).await;
+        assert!(
+            report.seconds <= 11.0 && report.describes <= 0.6,
+            "{report:?}"
+        );
+        let report = run(Model {
+            spread: 0.5,
+            ..model
+        })
+        .await;
+        assert!(
+            report.seconds <= 14.5 && report.describes <= 0.8,
+            "{report:?}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn durations_that_are_not_round_are_learned() {
+    for parallel in [1, 70] {
+        let delays = [1.7, 5.3, 9.1];
+        let report = run(Model {
+            volumes: 200,
+            parallel,
+            delays,
+            ..QUICK
+        })
+        .await;
+        let describes = if parallel == 1 { 5.0 } else { 0.6 };
+        assert!(
+            report.describes <= describes && report.late <= 0.6,
+            "{report:?}"
+        );
+    }
+}
