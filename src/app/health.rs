@@ -239,7 +239,7 @@ async fn probe(endpoint: &Endpoint) -> Result<(), Trouble> {
     };
     match Deadline::after(PATIENCE).bound(call).await {
         Ok(Ok(Ok(_))) => Ok(()),
-        Ok(Ok(Err(status))) if status.message().starts_with(Failure::ShuttingDown.name()) => {
+        Ok(Ok(Err(status))) if crate::csi::failure(&status) == Some(Failure::ShuttingDown) => {
             Err(Trouble::Stopping)
         }
         Ok(Ok(Err(status))) => Err(silent(status.message().to_owned())),

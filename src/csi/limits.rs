@@ -1,5 +1,5 @@
 //! How large the fields of a request may be (CSI, "Size Limits"): a text 128 bytes, a map or a list of
-//! texts 4 KiB in all. Checked before anything is read, so that what a refusal repeats is short.
+//! texts 4 KiB in all, a path what Linux allows. Checked before anything is read, so that what a refusal repeats is short.
 
 use std::collections::HashMap;
 
@@ -14,6 +14,9 @@ pub(crate) const TEXT: usize = 128;
 
 /// Largest map, and list of texts, in bytes: keys and values together.
 const WHOLE: usize = 4096;
+
+/// Longest path, in bytes, its end included (Linux, `PATH_MAX`).
+const PATH: usize = 4096;
 
 /// A message whose fields have limits.
 pub(crate) trait Limited {
@@ -42,6 +45,10 @@ fn at_most(field: &str, size: usize, most: usize) -> Result<(), Status> {
 
 fn text(field: &str, value: &str) -> Result<(), Status> {
     at_most(field, value.len(), TEXT)
+}
+
+fn path(field: &str, value: &str) -> Result<(), Status> {
+    at_most(field, value.len(), PATH - 1)
 }
 
 fn map(field: &str, value: &HashMap<String, String>) -> Result<(), Status> {
@@ -136,6 +143,38 @@ limited! {
     }
     DeleteVolumeGroupSnapshotRequest { text group_snapshot_id, texts snapshot_ids, map secrets }
     GetVolumeGroupSnapshotRequest { text group_snapshot_id, texts snapshot_ids, map secrets }
+    NodeStageVolumeRequest {
+        text volume_id,
+        map publish_context,
+        path staging_target_path,
+        within volume_capability,
+        map secrets,
+        map volume_context,
+    }
+    NodeUnstageVolumeRequest { text volume_id, path staging_target_path }
+    NodePublishVolumeRequest {
+        text volume_id,
+        map publish_context,
+        path staging_target_path,
+        path target_path,
+        within volume_capability,
+        map secrets,
+        map volume_context,
+    }
+    NodeUnpublishVolumeRequest { text volume_id, path target_path }
+    NodeGetVolumeStatsRequest { text volume_id, path volume_path, path staging_target_path }
+    NodeGetVolumeHealthRequest {
+        text volume_id,
+        path volume_publish_path,
+        path staging_target_path,
+    }
+    NodeExpandVolumeRequest {
+        text volume_id,
+        path volume_path,
+        path staging_target_path,
+        within volume_capability,
+        map secrets,
+    }
     Topology { map segments }
     TopologyRequirement { within requisite, within preferred }
 }
@@ -191,6 +230,26 @@ mod tests {
         assert_eq!(
             refused.message(),
             "secrets has 4097 bytes; CSI allows at most 4096"
+        );
+    }
+
+    #[test]
+    fn a_path_may_be_as_long_as_linux_allows() {
+        let stage = |length| {
+            let request = proto::NodeStageVolumeRequest {
+                volume_id: "d-1".to_owned(),
+                staging_target_path: "/".repeat(length),
+                ..proto::NodeStageVolumeRequest::default()
+            };
+            fit(Request::new(request)).map(|_| ())
+        };
+        assert!(stage(4095).is_ok());
+        let refused = stage(4096).unwrap_err();
+        assert!(
+            refused
+                .message()
+                .starts_with("staging_target_path has 4096"),
+            "{refused}"
         );
     }
 }

@@ -17,3 +17,5 @@ mod request;
 pub mod server;
 pub mod socket;
 mod status;
+
+pub use status::failure;

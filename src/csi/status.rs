@@ -6,6 +6,7 @@
 //! under way. external-resizer reads `FAILED_PRECONDITION` as "only offline"; external-attacher
 //! repeats whatever the code.
 
+use tonic::metadata::MetadataValue;
 use tonic::{Code, Status};
 
 use crate::base::chain::chain;
@@ -21,8 +22,8 @@ pub(crate) fn of(error: &Error) -> Status {
 /// node has it", and asks again only when the volume is free: so any other precondition is
 /// `INTERNAL`, under its own name, and is repeated.
 pub(crate) fn of_growth(error: &Error) -> Status {
-    let status = of(error);
-    Status::new(growth_code(error.failure()), status.message())
+    let failure = error.failure();
+    coded(growth_code(failure), failure, &chain(error))
 }
 
 fn growth_code(failure: Failure) -> Code {
@@ -34,22 +35,43 @@ fn growth_code(failure: Failure) -> Code {
 
 /// The status of a failure: its name, what happened, and what to do.
 pub(crate) fn named(failure: Failure, text: &str) -> Status {
-    let (name, todo) = (failure.name(), failure.todo());
-    Status::new(code(failure.meaning()), format!("{name}: {text}; {todo}"))
+    coded(code(failure.meaning()), failure, text)
+}
+
+fn coded(code: Code, failure: Failure, text: &str) -> Status {
+    marked(Status::new(code, message(failure, text)), failure)
+}
+
+/// What a failure says: its name, what happened, and what to do.
+pub(crate) fn message(failure: Failure, text: &str) -> String {
+    format!("{}: {text}; {}", failure.name(), failure.todo())
+}
+
+/// The key of the metadata that names the failure, for programs: the text is for people.
+const FAILURE: &str = "diskplugin-failure";
+
+fn marked(mut status: Status, failure: Failure) -> Status {
+    let name = MetadataValue::from_static(failure.name());
+    status.metadata_mut().insert(FAILURE, name);
+    status
+}
+
+/// The failure that a status of this driver names.
+#[must_use]
+pub fn failure(status: &Status) -> Option<Failure> {
+    let name = status.metadata().get(FAILURE)?;
+    let mut all = Failure::ALL.iter().copied();
+    all.find(|failure| name == failure.name())
 }
 
 /// The same status with a name: that of its code, if it has none of its own.
 pub(super) fn with_name(status: &Status) -> Option<Status> {
-    let text = status.message();
-    let has = |failure: &&Failure| {
-        let rest = text.strip_prefix(failure.name());
-        rest.is_some_and(|rest| rest.starts_with(": "))
-    };
-    if Failure::ALL.iter().any(|failure| has(&failure)) {
+    if failure(status).is_some() {
         return None;
     }
-    let name = of_code(status.code())?.name();
-    Some(Status::new(status.code(), format!("{name}: {text}")))
+    let failure = of_code(status.code())?;
+    let text = format!("{}: {}", failure.name(), status.message());
+    Some(marked(Status::new(status.code(), text), failure))
 }
 
 /// What a request fails with that reached no verb. The other codes are not of this driver, or of the
@@ -139,6 +161,14 @@ mod tests {
         assert_eq!(named.message(), "BAD_REQUEST: name is missing");
         assert_eq!(named.code(), Code::InvalidArgument);
         assert!(with_name(&named).is_none());
+        assert_eq!(failure(&named), Some(Failure::BadRequest));
+        // What the text begins with is for people.
+        let quoted = Status::invalid_argument("DRIVER_BUG: is the name");
+        assert_eq!(failure(&quoted), None);
+        assert_eq!(
+            failure(&with_name(&quoted).unwrap()),
+            Some(Failure::BadRequest)
+        );
         assert!(with_name(&Status::unimplemented("no such call")).is_none());
     }
 }

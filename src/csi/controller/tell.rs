@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Service;
+use crate::base::chain::chain;
 use crate::base::{Deadline, Tasks};
 use crate::cluster::events::{Claim, Happening, Turn, reason};
 use crate::csi::param::SIDECARS;
@@ -25,7 +26,7 @@ pub(super) fn not_created(service: &Service, request: &proto::CreateVolumeReques
     };
     let about = format!("{}/{}", claim.namespace, claim.name);
     if let Some(turn) = service.events.turn(reason::SOLD_OUT, &about) {
-        let reasons = status::of(error).message().to_owned();
+        let reasons = status::message(error.failure(), &chain(error));
         turn.tell(Happening::SoldOut { claim, reasons });
     }
 }
@@ -54,7 +55,7 @@ pub(super) fn not_attached(service: &Service, error: &Error) {
                 return;
             };
             let (disk, node) = (disk.clone(), node.clone());
-            let reasons = status::of(error).message().to_owned();
+            let reasons = status::message(error.failure(), &chain(error));
             for_claim(service, turn, disk.clone(), move |claim| {
                 Happening::NodeFull {
                     disk,

@@ -22,7 +22,7 @@ use crate::csi::proto::{
     StorageHealthErrorType, Topology, VolumeCondition, VolumeHealth, VolumeHealthErrorType,
     VolumeUsage,
 };
-use crate::csi::{deadline, layer};
+use crate::csi::{deadline, layer, limits};
 use crate::model::topology::{TAKEN, ZONE_KEY, category_key};
 use crate::node::health::Ailment;
 use crate::node::{Amount, Node, VolumeStats};
@@ -65,12 +65,9 @@ impl node_server::Node for Service {
         &self,
         request: Request<NodeStageVolumeRequest>,
     ) -> Answer<NodeStageVolumeResponse> {
-        let deadline = deadline::of(&request);
-        about(
-            &request.get_ref().volume_id,
-            &request.get_ref().staging_target_path,
-        );
-        let wanted = request::stage(request.get_ref()).map_err(|e| status::invalid(&e))?;
+        let (deadline, request) = (deadline::of(&request), limits::fit(request)?);
+        about(&request.volume_id, &request.staging_target_path);
+        let wanted = request::stage(&request).map_err(|e| status::invalid(&e))?;
         let staged = self.node.stage(wanted, deadline).await;
         staged.map_err(|e| status::failed(&e))?;
         Ok(Response::new(NodeStageVolumeResponse {}))
@@ -80,12 +77,9 @@ impl node_server::Node for Service {
         &self,
         request: Request<NodeUnstageVolumeRequest>,
     ) -> Answer<NodeUnstageVolumeResponse> {
-        about(
-            &request.get_ref().volume_id,
-            &request.get_ref().staging_target_path,
-        );
-        let deadline = deadline::of(&request);
-        let wanted = request::unstage(request.get_ref()).map_err(|e| status::invalid(&e))?;
+        let (deadline, request) = (deadline::of(&request), limits::fit(request)?);
+        about(&request.volume_id, &request.staging_target_path);
+        let wanted = request::unstage(&request).map_err(|e| status::invalid(&e))?;
         let unstaged = self.node.unstage(wanted, deadline).await;
         unstaged.map_err(|e| status::failed(&e))?;
         Ok(Response::new(NodeUnstageVolumeResponse {}))
@@ -95,9 +89,9 @@ impl node_server::Node for Service {
         &self,
         request: Request<NodePublishVolumeRequest>,
     ) -> Answer<NodePublishVolumeResponse> {
-        let deadline = deadline::of(&request);
-        about(&request.get_ref().volume_id, &request.get_ref().target_path);
-        let wanted = request::publish(request.get_ref()).map_err(|e| status::invalid(&e))?;
+        let (deadline, request) = (deadline::of(&request), limits::fit(request)?);
+        about(&request.volume_id, &request.target_path);
+        let wanted = request::publish(&request).map_err(|e| status::invalid(&e))?;
         let published = self.node.publish(wanted, deadline).await;
         published.map_err(|e| status::failed(&e))?;
         Ok(Response::new(NodePublishVolumeResponse {}))
@@ -107,9 +101,9 @@ impl node_server::Node for Service {
         &self,
         request: Request<NodeUnpublishVolumeRequest>,
     ) -> Answer<NodeUnpublishVolumeResponse> {
-        about(&request.get_ref().volume_id, &request.get_ref().target_path);
-        let deadline = deadline::of(&request);
-        let wanted = request::unpublish(request.get_ref()).map_err(|e| status::invalid(&e))?;
+        let (deadline, request) = (deadline::of(&request), limits::fit(request)?);
+        about(&request.volume_id, &request.target_path);
+        let wanted = request::unpublish(&request).map_err(|e| status::invalid(&e))?;
         let unpublished = self.node.unpublish(wanted, deadline).await;
         unpublished.map_err(|e| status::failed(&e))?;
         Ok(Response::new(NodeUnpublishVolumeResponse {}))
@@ -119,9 +113,9 @@ impl node_server::Node for Service {
         &self,
         request: Request<NodeGetVolumeStatsRequest>,
     ) -> Answer<NodeGetVolumeStatsResponse> {
-        let deadline = deadline::of(&request);
-        about(&request.get_ref().volume_id, &request.get_ref().volume_path);
-        let wanted = request::stats(request.get_ref()).map_err(|e| status::invalid(&e))?;
+        let (deadline, request) = (deadline::of(&request), limits::fit(request)?);
+        about(&request.volume_id, &request.volume_path);
+        let wanted = request::stats(&request).map_err(|e| status::invalid(&e))?;
         let report = self.node.stats(&wanted, deadline).await;
         let report = report.map_err(|e| status::failed(&e))?;
         let usage = match report.usage {
@@ -148,10 +142,9 @@ impl node_server::Node for Service {
         &self,
         request: Request<NodeGetVolumeHealthRequest>,
     ) -> Answer<NodeGetVolumeHealthResponse> {
-        let deadline = deadline::of(&request);
-        let request = request.get_ref();
+        let (deadline, request) = (deadline::of(&request), limits::fit(request)?);
         about(&request.volume_id, &request.volume_publish_path);
-        let wanted = request::health(request).map_err(|e| status::invalid(&e))?;
+        let wanted = request::health(&request).map_err(|e| status::invalid(&e))?;
         let found = self.node.health(&wanted, deadline).await;
         let found = found.map_err(|e| status::failed(&e))?;
         let entry = |one: &Ailment| VolumeHealthEntry {
@@ -192,9 +185,9 @@ impl node_server::Node for Service {
         &self,
         request: Request<NodeExpandVolumeRequest>,
     ) -> Answer<NodeExpandVolumeResponse> {
-        let deadline = deadline::of(&request);
-        about(&request.get_ref().volume_id, &request.get_ref().volume_path);
-        let wanted = request::expand(request.get_ref()).map_err(|e| status::invalid(&e))?;
+        let (deadline, request) = (deadline::of(&request), limits::fit(request)?);
+        about(&request.volume_id, &request.volume_path);
+        let wanted = request::expand(&request).map_err(|e| status::invalid(&e))?;
         let size = self.node.expand(wanted, deadline).await;
         Ok(Response::new(NodeExpandVolumeResponse {
             capacity_bytes: size.map_err(|e| status::failed(&e))?.to_i64(),
