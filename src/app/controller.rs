@@ -68,12 +68,9 @@ pub(crate) fn owner(owner: cli::Owner, problems: &mut Whereabouts<'_>) -> Option
 
 /// The verbs over this cloud.
 pub(crate) fn disks(ecs: Arc<dyn Ecs>, cluster: ClusterId, tasks: &Tasks) -> Arc<DiskServices> {
-    Arc::new(DiskServices::new(
-        ecs,
-        cluster,
-        tasks,
-        PollSettings::default(),
-    ))
+    let disks = DiskServices::new(ecs, cluster, tasks, PollSettings::default());
+    disks.provisioner.list_owned();
+    Arc::new(disks)
 }
 
 /// The Controller service over these verbs.

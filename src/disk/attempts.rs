@@ -1,16 +1,19 @@
-//! What this process remembers of calls with a token that have not ended well. It saves calls and closes the
-//! gap until the tag index knows a new disk; after a restart the cloud's tokens and tags suffice.
+//! Orders that create something under a token, for which no caller has its result yet. A lost response leaves open
+//! whether the cloud has created it, and no later refusal settles that: the cloud may check permissions, balance or
+//! stock before it looks at the token. Such a name stays unresolved until the resource is found or certainly was not
+//! created. After a restart the name's token and its tags suffice.
 
 use std::collections::HashMap;
+use std::future::Future;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::time::Instant;
 
 use super::provision::place::Candidate;
-use crate::cloud::{Error, Kind};
+use crate::cloud::{Error, Kind, Result};
 use crate::model::ClientToken;
 
-/// How many names are remembered. Forgetting one is as safe as a restart.
+/// How many names without open orders are remembered. Forgetting one of these is as safe as a restart.
 const MOST: usize = 1000;
 
 /// The pasts of all names.
@@ -22,12 +25,49 @@ pub(super) struct AttemptHistory(Mutex<HashMap<String, PriorAttempts>>);
 pub(super) struct PriorAttempts {
     /// How many calls were refused: each may have used its token up.
     pub(super) refused: u32,
-    /// What may have been bought without an answer, and under which token.
-    pub(super) unclear: Option<(Candidate, ClientToken)>,
-    /// The disk or snapshot that the name had and that is no more.
+    /// The order that may have taken effect.
+    pub(super) unresolved: Option<Order>,
+    /// The resource that the cloud has created.
+    pub(super) created: Option<String>,
+    /// A caller has it.
+    pub(super) is_told: bool,
+    /// The disk or snapshot that the name had and that does not exist any more.
     pub(super) gone: Option<String>,
     /// The one that the name has, as long as no description shows it, and since when.
     pub(super) missed: Option<(String, Instant)>,
+}
+
+/// An order that was sent to the cloud.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Order {
+    /// Category and zone of a disk.
+    pub(super) candidate: Option<Candidate>,
+    /// Its token.
+    pub(super) token: ClientToken,
+    /// When its newest attempt ended, or began if it has not ended.
+    pub(super) since: Instant,
+}
+
+impl Order {
+    /// An order that begins now.
+    pub(super) fn new(token: ClientToken, candidate: Option<Candidate>) -> Self {
+        Self {
+            candidate,
+            token,
+            since: Instant::now(),
+        }
+    }
+}
+
+impl PriorAttempts {
+    /// Whether a resource may exist that a caller does not have, at least if the response to it was lost.
+    pub(super) fn is_open(&self) -> bool {
+        self.unresolved.is_some() || self.created.is_some()
+    }
+
+    fn may_be_forgotten(&self) -> bool {
+        !self.is_open() || self.is_told
+    }
 }
 
 impl AttemptHistory {
@@ -38,10 +78,11 @@ impl AttemptHistory {
     /// Changes the past of a name; one that is empty again takes no room.
     pub(super) fn note(&self, name: &str, change: impl FnOnce(&mut PriorAttempts)) {
         let mut pasts = self.lock();
-        // Names that never end well, because nobody asks for them again, must not add up.
+        // Names that nobody asks for again must not add up; only what may exist is never forgotten.
         if pasts.len() >= MOST
             && !pasts.contains_key(name)
-            && let Some(other) = pasts.keys().next().cloned()
+            && let Some(other) = pasts.iter().find(|(_, past)| past.may_be_forgotten())
+            && let other = other.0.clone()
         {
             pasts.remove(&other);
         }
@@ -50,6 +91,66 @@ impl AttemptHistory {
         if *past == PriorAttempts::default() {
             pasts.remove(name);
         }
+    }
+
+    /// Sends an order. It counts as unresolved until the cloud has answered it for good, also if this future is
+    /// dropped; an earlier one that is unresolved stays so unless this one succeeds.
+    ///
+    /// # Errors
+    /// As the call.
+    pub(super) async fn track<T: ToString>(
+        &self,
+        name: &str,
+        order: Order,
+        call: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
+        let earlier = self.of(name).unresolved;
+        let open = Order {
+            since: order.since,
+            ..earlier.clone().unwrap_or(order)
+        };
+        self.note(name, |past| past.unresolved = Some(open));
+        let outcome = call.await;
+        self.note(name, |past| match &outcome {
+            Ok(id) => {
+                past.unresolved = None;
+                past.created = Some(id.to_string());
+                past.is_told = false;
+            }
+            Err(error) => {
+                if is_final(error) {
+                    past.refused += 1;
+                }
+                match &mut past.unresolved {
+                    Some(open) if error.may_have_taken_effect() => open.since = Instant::now(),
+                    open => *open = earlier,
+                }
+            }
+        });
+        outcome
+    }
+
+    /// A caller gets the resource.
+    pub(super) fn settle(&self, name: &str, id: &str) {
+        self.note(name, |past| {
+            *past = PriorAttempts {
+                created: Some(id.to_owned()),
+                is_told: true,
+                gone: past.gone.take(),
+                ..PriorAttempts::default()
+            };
+        });
+    }
+
+    /// The resource of the name does not exist any more, though its token still names it.
+    pub(super) fn forget(&self, name: &str, id: &str) {
+        self.note(name, |past| {
+            past.unresolved = None;
+            past.created = None;
+            past.is_told = false;
+            past.missed = None;
+            past.gone = Some(id.to_owned());
+        });
     }
 
     /// A description does not show what the name has; since when that is so.
@@ -105,22 +206,66 @@ pub(super) fn is_final(error: &Error) -> bool {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_name_that_ended_well_leaves_nothing_behind() {
-        let trail = AttemptHistory::default();
-        trail.note("pvc-1", |past| past.refused += 1);
-        assert_eq!(trail.of("pvc-1").refused, 1);
-        trail.note("pvc-1", |past| past.refused = 0);
-        assert!(trail.lock().is_empty());
+    fn order() -> Order {
+        Order::new(ClientToken::derive("test", ["a"]), None)
+    }
+
+    fn refused(code: &str) -> Result<String> {
+        Err(Error::answered("CreateDisk", 403, code))
     }
 
     #[test]
-    fn names_that_nobody_asks_for_again_do_not_add_up() {
-        let trail = AttemptHistory::default();
+    fn a_name_that_ended_well_leaves_nothing_behind() {
+        let history = AttemptHistory::default();
+        history.note("pvc-1", |past| past.refused += 1);
+        assert_eq!(history.of("pvc-1").refused, 1);
+        history.note("pvc-1", |past| past.refused = 0);
+        assert!(history.lock().is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn names_that_nobody_asks_for_again_do_not_add_up_unless_something_may_exist() {
+        let history = AttemptHistory::default();
         for n in 0..3 * MOST {
-            trail.note(&format!("pvc-{n}"), |past| past.refused += 1);
+            history.settle(&format!("told-{n}"), "d-1");
+            history.note(&format!("pvc-{n}"), |past| past.refused += 1);
         }
-        assert_eq!(trail.lock().len(), MOST);
-        assert_eq!(trail.of(&format!("pvc-{}", 3 * MOST - 1)).refused, 1);
+        assert_eq!(history.lock().len(), MOST);
+        assert_eq!(history.of(&format!("pvc-{}", 3 * MOST - 1)).refused, 1);
+        for n in 0..3 * MOST {
+            let call = async { refused("InternalError") };
+            let lost = history.track(&format!("lost-{n}"), order(), call).await;
+            assert!(lost.is_err());
+        }
+        let open = |n| history.of(&format!("lost-{n}")).is_open();
+        assert!((0..3 * MOST).all(open));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_refusal_settles_its_own_order_and_no_earlier_one() {
+        let history = AttemptHistory::default();
+        let track = async |code: &'static str| {
+            let call = async move { refused(code) };
+            assert!(history.track("pvc-1", order(), call).await.is_err());
+            history.of("pvc-1").is_open()
+        };
+        assert!(!track("OperationDenied.NoStock").await);
+        assert!(!track("Forbidden.RAM").await);
+        assert!(track("InternalError").await);
+        for code in ["OperationDenied.NoStock", "Forbidden.RAM", "Throttling"] {
+            assert!(track(code).await, "{code}");
+        }
+        let made = history.track("pvc-1", order(), async { Ok("d-1".to_owned()) });
+        assert!(made.await.is_ok());
+        assert_eq!(history.of("pvc-1").created.as_deref(), Some("d-1"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_order_that_is_cut_off_stays_unresolved() {
+        let history = AttemptHistory::default();
+        let call = history.track("pvc-1", order(), std::future::pending::<Result<String>>());
+        let second = std::time::Duration::from_secs(1);
+        assert!(tokio::time::timeout(second, call).await.is_err());
+        assert!(history.of("pvc-1").is_open());
     }
 }

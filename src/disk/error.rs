@@ -304,6 +304,15 @@ pub enum Error {
         /// Disks or snapshots.
         what: &'static str,
     },
+    /// An earlier attempt may have created the resource, and the attempts to find out have failed.
+    #[error("whether an earlier attempt has created {name:?} is not resolved yet")]
+    CreationUnresolved {
+        /// The CSI name.
+        name: String,
+        /// Why not.
+        #[source]
+        source: Box<Self>,
+    },
     /// A wait did not end well.
     #[error("cannot {step}")]
     Wait {

@@ -13,6 +13,7 @@ use crate::model::ClusterId;
 mod attach;
 mod attempts;
 mod back_off;
+mod created;
 mod error;
 mod fresh;
 mod inventory;
@@ -21,6 +22,8 @@ mod meaning;
 mod modify;
 mod name;
 mod ownership;
+mod ownership_listing;
+mod pauses;
 mod provision;
 mod read;
 mod resize;
@@ -93,6 +96,7 @@ impl DiskServices {
                 Arc::clone(&snapshotter),
                 owner.clone(),
                 Arc::clone(&journal),
+                tasks.clone(),
             ),
             attacher: Attacher::new(
                 Arc::clone(&ecs),
@@ -124,8 +128,8 @@ impl DiskServices {
 /// For what takes minutes to hours.
 fn patient(settings: PollSettings) -> PollSettings {
     PollSettings {
-        shortest: settings.shortest * 5,
-        longest: settings.longest * 2,
+        shortest: settings.shortest * 15,
+        longest: settings.longest * 5,
         ..settings
     }
 }

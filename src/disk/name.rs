@@ -40,6 +40,7 @@ impl Error {
             Self::TaskFailed { .. } => Failure::ChangeFailed,
             Self::OnlyOffline { .. } => Failure::OnlyOffline,
             Self::NodeStopped { .. } => Failure::NodeStopped,
+            Self::CreationUnresolved { .. } => Failure::CreationUnresolved,
             Self::Queue { .. } => Failure::QueueTooLong,
             Self::EmptyResponse { .. } => Failure::EmptyResponse,
             Self::Wait {
@@ -50,6 +51,10 @@ impl Error {
                 source: WaitError::Cloud(source),
                 ..
             } => of_cloud(source),
+            Self::Wait {
+                source: WaitError::Unproven { .. },
+                ..
+            } => Failure::AbsenceUnproven,
             Self::Cloud { source, .. } => of_cloud(source),
         }
     }

@@ -9,11 +9,8 @@ use tokio::time::Instant;
 
 use super::attempts::AttemptHistory;
 use crate::base::Deadline;
-use crate::cloud::view::{Poller, Seen, WaitError};
-
-/// How old what a description shows may be (eventual consistency). Believing "not there" any sooner
-/// would leave something behind that nobody deletes.
-pub(super) const LAG: Duration = Duration::from_secs(3);
+pub(super) use crate::cloud::view::LAG;
+use crate::cloud::view::{AbsenceGuard, ConfirmedAbsent, Poller, Presence, WaitError};
 
 /// How long what the cloud says it made may be missing from every description. Believing that it is
 /// gone any sooner would make a second one.
@@ -35,47 +32,61 @@ impl StaleReadGuard {
     }
 }
 
-/// The looks after something that the cloud says it made, in this call and in those before it: one
-/// call may end sooner than its absence can be believed.
+/// Responses without a resource that the cloud says it created, in this call and in those before it: one call may end
+/// sooner than its absence is proven.
 #[derive(Debug)]
 pub(super) struct NotFoundConfirmation<'a> {
-    trail: &'a AttemptHistory,
+    attempts: &'a AttemptHistory,
     name: &'a str,
     id: &'a str,
     shown: bool,
-    doubt: StaleReadGuard,
+    any: StaleReadGuard,
+    witnessed: AbsenceGuard,
 }
 
 impl<'a> NotFoundConfirmation<'a> {
-    /// The looks after the resource of this id that the name has.
-    pub(super) fn new(trail: &'a AttemptHistory, name: &'a str, id: &'a str) -> Self {
+    /// For the resource of this id that the name has.
+    pub(super) fn new(attempts: &'a AttemptHistory, name: &'a str, id: &'a str) -> Self {
         Self {
-            trail,
+            attempts,
             name,
             id,
             shown: false,
-            doubt: StaleReadGuard::default(),
+            any: StaleReadGuard::default(),
+            witnessed: AbsenceGuard::default(),
         }
     }
 
-    /// A look has shown it.
+    /// A response has its row.
     pub(super) fn shown(&mut self) {
         self.shown = true;
-        self.doubt.ends();
-        self.trail.seen(self.name);
+        self.any.ends();
+        self.witnessed.found();
+        self.attempts.seen(self.name);
     }
 
-    /// A look has not; true once it can be believed that it is gone.
-    pub(super) fn missed(&mut self) -> bool {
-        let first = self.trail.missed(self.name, self.id);
-        // Between two calls nobody looked, so that an early miss alone proves nothing.
-        self.doubt.holds(LAG) && (self.shown || first.elapsed() >= UNSEEN)
+    /// A response has no row; the proof once it is certain that the resource no longer exists.
+    pub(super) fn missed(&mut self, witnessed: bool) -> Option<ConfirmedAbsent> {
+        let proof = self.witnessed.missing(witnessed);
+        proof.filter(|_| self.is_overdue())
+    }
+
+    /// A response has no row; true once it certainly should have had one.
+    pub(super) fn is_overdue(&mut self) -> bool {
+        let first = self.attempts.missed(self.name, self.id);
+        // Nothing was read between two calls, so that an early response alone proves nothing.
+        self.is_late() && (self.shown || first.elapsed() >= UNSEEN)
+    }
+
+    /// A response has no row; true once reads should have caught up, so that a witness is worth a call.
+    pub(super) fn is_late(&mut self) -> bool {
+        self.any.holds(LAG)
     }
 }
 
-/// The row, or none once that can be believed.
+/// The row, or none if there certainly is none.
 pub(super) async fn settled<K, V>(
-    watch: &Poller<K, V>,
+    poller: &Poller<K, V>,
     key: &K,
     deadline: Deadline,
 ) -> Result<Option<Arc<V>>, WaitError>
@@ -83,30 +94,20 @@ where
     K: Clone + Ord + Debug + Display + Send + Sync + 'static,
     V: Display + Send + Sync + 'static,
 {
-    settled_as(watch, key, deadline, |_| true).await
+    poller.settle(key, deadline).await.map(Presence::row)
 }
 
-/// The row that is as the caller was told; another one, or none, once that can be believed.
+/// The row in the expected state; after the lag of reads in any state, or none if there certainly is none.
 pub(super) async fn settled_as<K, V>(
-    watch: &Poller<K, V>,
+    poller: &Poller<K, V>,
     key: &K,
     deadline: Deadline,
-    is_as_told: impl Fn(&V) -> bool + Send + Sync,
+    is_expected: impl Fn(&V) -> bool + Send + Sync,
 ) -> Result<Option<Arc<V>>, WaitError>
 where
     K: Clone + Ord + Debug + Display + Send + Sync + 'static,
     V: Display + Send + Sync + 'static,
 {
-    let row = watch.look(key, deadline).await?.row();
-    if row.as_ref().is_some_and(|row| is_as_told(row)) {
-        return Ok(row);
-    }
-    let mut doubt = StaleReadGuard::default();
-    let until = |seen| match seen {
-        Seen::Row(row) if is_as_told(&row) => Some(Some(row)),
-        Seen::Row(row) => doubt.holds(LAG).then_some(Some(row)),
-        Seen::Missing { .. } => doubt.holds(LAG).then_some(None),
-        Seen::Failed(_) => None,
-    };
-    watch.until(key, deadline, until).await
+    let found = poller.settle_as(key, deadline, is_expected).await;
+    found.map(Presence::row)
 }

@@ -35,7 +35,7 @@
 //! | 29 | a node's start costs many calls | node: not the controller's; a node calls no cloud: `a_node_serves_without_credentials_and_calls_no_cloud` |
 //! | 30 | throttling is known by one word, broken connections end calls, deadlines are not kept | `throttling_by_any_name_and_what_breaks_on_the_way_is_waited_out` `a_deadline_within_a_shut_window_fails_at_once_with_the_wait_and_costs_no_call` `a_call_that_is_cancelled_makes_no_further_call_and_the_next_one_finds_what_it_began` |
 //! | 31 | looks at a fixed pace, one disk of a node at a time | `a_deletion_that_must_wait_for_long_is_tried_seldom` `an_instance_that_takes_disks_side_by_side_gets_them_so_and_is_asked_about_once` |
-//! | 32 | who waits for a shared look cannot leave | `a_wait_that_all_have_left_while_the_window_is_shut_asks_nothing_more` `whoever_gives_up_while_it_waits_makes_no_call_and_holds_nobody_up` |
+//! | 32 | who waits for a shared look cannot leave | `a_wait_that_all_have_left_while_the_window_is_shut_asks_nothing_more` `a_cancelled_call_is_not_sent_and_gives_its_place_to_the_next` |
 //! | 33 | publishing on the node reads pods | node: not the controller's |
 //! | 34 | each node is a topology of its own | node: not the controller's; a volume says zone and category: `only_what_the_selected_node_takes_is_bought_and_the_volume_says_zone_and_category` |
 //! | 35 | lists, capacity, clones and health are missing | `exactly_the_calls_that_are_served_are_advertised` `volumes_and_snapshots_are_listed_with_who_has_them` `capacity_is_that_of_the_class_where_the_topology_says` `a_clone_names_its_source_volume_in_every_answer` `a_volume_is_shown_with_its_nodes_and_what_is_wrong_with_it` |

@@ -322,3 +322,59 @@ async fn a_deletion_that_must_wait_for_long_is_tried_seldom() {
     let tries = stage.calls("DeleteDisk");
     assert!((10..=30).contains(&tries), "{tries} attempts in a minute");
 }
+
+/// `DescribeDisks` returns 200 and no rows, as it does without the permission.
+fn blind(stage: &Stage, seconds: u64) {
+    let fault = json!({"action": "DescribeDisks", "for": format!("{seconds}s"), "kind": "no-rows"});
+    stage.configure(&json!({"faults": [fault]}));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_empty_response_does_not_pass_for_a_deleted_disk() {
+    for others in [0, 1] {
+        let stage = Stage::new(&["--missing-is-error"]);
+        for number in 0..others {
+            stage.disk(&format!("other-{number}")).await;
+        }
+        let disk = stage.disk("pvc-1").await;
+        let fresh = stage.restarted();
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        blind(&stage, 30);
+        for disks in [&stage.disks, &fresh] {
+            let refused = disks.provisioner.delete(seconds(9), &disk).await;
+            let refused = refused.unwrap_err();
+            assert_eq!(refused.meaning(), Meaning::Unclear, "{refused:?}");
+            for part in ["ABSENCE_UNPROVEN", "ecs:DescribeDisks", disk.as_str()] {
+                assert!(text(&refused).contains(part), "{}", text(&refused));
+            }
+        }
+        assert_eq!(stage.row(&disk)["status"], "Available");
+        tokio::time::sleep(Duration::from_secs(30)).await;
+        fresh.provisioner.delete(minutes(1), &disk).await.unwrap();
+        assert!(stage.row(&disk).is_null());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_disk_that_does_not_exist_is_proven_absent_with_three_calls() {
+    for others in [0, 1] {
+        let stage = Stage::new(&[]);
+        for number in 0..others {
+            stage.disk(&format!("other-{number}")).await;
+        }
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        stage.cloud.clear_calls();
+        let begun = Instant::now();
+        let none = "d-none".parse().unwrap();
+        let fresh = stage.restarted();
+        fresh.provisioner.delete(minutes(1), &none).await.unwrap();
+        assert!(
+            begun.elapsed() <= Duration::from_millis(3500),
+            "{:?}",
+            begun.elapsed()
+        );
+        let calls = stage.cloud.calls();
+        assert!(calls.len() <= 3, "{calls:#?}");
+        assert!(calls.iter().all(|call| call.action != "DeleteDisk"));
+    }
+}

@@ -323,3 +323,129 @@ async fn a_read_of_before_the_disk_was_made_does_not_say_that_it_is_off() {
         assert_eq!(stage.holders(&disk), [], "{seed}");
     }
 }
+
+/// All reads of disks return nothing for so long.
+fn hide(stage: &Stage, lasts: &str) {
+    let fault = json!({"action": "DescribeDisks", "for": lasts, "kind": "no-rows"});
+    stage.configure(&json!({"faults": [fault]}));
+}
+
+#[tokio::test(start_paused = true)]
+async fn empty_responses_do_not_prove_that_a_disk_is_detached() {
+    for alternatives in ["first", "last"] {
+        let stage = Stage::new(&["--detach-delay=10s"]);
+        stage.configure(&json!({"rules": {"alternatives": alternatives}}));
+        let disk = attached(&stage, "pvc-1").await;
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        stage.cloud.clear_calls();
+        hide(&stage, "10m");
+        let early = stage.disks.attacher.detach(seconds(8), &disk, &one()).await;
+        let early = early.unwrap_err();
+        let repeated = [Meaning::Deadline, Meaning::Busy];
+        assert!(repeated.contains(&early.meaning()), "{}", text(&early));
+        assert_eq!(stage.holders(&disk).len(), 1);
+        // The order's code says what no read does. One of three documented alternatives does not.
+        let done = stage
+            .disks
+            .attacher
+            .detach(seconds(40), &disk, &one())
+            .await;
+        if alternatives == "first" {
+            done.unwrap();
+        } else {
+            let unproven = done.unwrap_err();
+            assert!(
+                repeated.contains(&unproven.meaning()),
+                "{}",
+                text(&unproven)
+            );
+        }
+        assert_eq!(stage.holders(&disk), []);
+        assert!(
+            stage.calls("DetachDisk") <= 14,
+            "{}",
+            stage.calls("DetachDisk")
+        );
+        stage.configure(&json!({"faults": []}));
+        let repeated = stage.disks.attacher.detach(minutes(1), &disk, &one()).await;
+        repeated.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_detach_that_never_ends_is_never_reported_as_done_while_nothing_can_be_read() {
+    for alternatives in ["first", "last"] {
+        let stage = Stage::new(&[]);
+        stage.configure(&json!({"rules": {"alternatives": alternatives}}));
+        let disk = attached(&stage, "pvc-1").await;
+        let faults = json!([
+            {"action": "DescribeDisks", "for": "10m", "kind": "no-rows"},
+            {"action": "DetachDisk", "kind": "fails-later"},
+        ]);
+        stage.configure(&json!({"faults": faults}));
+        for _ in 0..3 {
+            let late = stage
+                .disks
+                .attacher
+                .detach(seconds(30), &disk, &one())
+                .await;
+            let meaning = late.unwrap_err().meaning();
+            assert!(
+                [Meaning::Deadline, Meaning::Busy].contains(&meaning),
+                "{meaning:?}"
+            );
+        }
+        let everywhere = stage
+            .disks
+            .attacher
+            .detach_everywhere(seconds(30), &disk)
+            .await;
+        assert_eq!(everywhere.unwrap_err().meaning(), Meaning::Deadline);
+        assert_eq!(stage.holders(&disk).len(), 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_instance_that_does_not_exist_is_no_proof_while_nothing_can_be_read() {
+    let stage = Stage::new(&[]);
+    let disk = attached(&stage, "pvc-1").await;
+    hide(&stage, "10m");
+    let missing = json!({"code": {"status": 404, "code": "InvalidInstanceId.NotFound"}});
+    stage.configure(&json!({"faults": [
+        {"action": "DescribeDisks", "for": "10m", "kind": "no-rows"},
+        {"action": "DetachDisk", "for": "10m", "kind": missing},
+    ]}));
+    let late = stage
+        .disks
+        .attacher
+        .detach(seconds(20), &disk, &one())
+        .await;
+    let late = late.unwrap_err();
+    assert_eq!(late.meaning(), Meaning::Deadline, "{}", text(&late));
+    assert!(
+        text(&late).contains("InvalidInstanceId.NotFound"),
+        "{}",
+        text(&late)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_read_that_is_empty_for_a_moment_delays_a_detach_by_no_more() {
+    let stage = Stage::new(&["--detach-delay=3s"]);
+    let disk = attached(&stage, "pvc-1").await;
+    stage.cloud.clear_calls();
+    stage.fault("DescribeDisks", &json!("no-rows"));
+    let begun = Instant::now();
+    stage
+        .disks
+        .attacher
+        .detach(minutes(1), &disk, &one())
+        .await
+        .unwrap();
+    assert_eq!(stage.holders(&disk), []);
+    assert!(
+        begun.elapsed() <= Duration::from_millis(4500),
+        "{:?}",
+        begun.elapsed()
+    );
+}

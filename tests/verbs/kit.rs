@@ -110,9 +110,24 @@ impl Stage {
             .map_or(0, |count| count.calls)
     }
 
-    /// All disks as they are, not as they are described.
+    /// All data disks as they are, not as they are described.
     pub(crate) fn rows(&self) -> Vec<Value> {
-        self.cloud.state()["disks"].as_array().unwrap().clone()
+        let state = self.cloud.state();
+        let rows = state["disks"].as_array().unwrap().iter();
+        rows.filter(|row| row["system"] != true).cloned().collect()
+    }
+
+    /// With the system disk of a node, which every account with nodes has: responses that do not return even that one
+    /// prove nothing.
+    pub(crate) fn with_system_disk(self) -> Self {
+        self.cloud.found_disk(&FoundDisk {
+            category: "cloud_essd".to_owned(),
+            zone: Some("cn-beijing-a".to_owned()),
+            system: true,
+            portable: false,
+            instance: Some("i-one".to_owned()),
+        });
+        self
     }
 
     /// The disk as it is; null when it is not there.

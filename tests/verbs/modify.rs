@@ -193,7 +193,7 @@ async fn a_task_that_outlives_the_call_is_found_by_its_repeat_also_after_a_resta
 }
 
 #[tokio::test(start_paused = true)]
-async fn any_number_of_changes_costs_one_look_at_tasks_a_tick() {
+async fn any_number_of_tasks_is_polled_for_by_few_calls() {
     let stage = Stage::new(&[]);
     stage.configure(&json!({"delays": {"modify": "60s"}}));
     let mut ids = Vec::new();
@@ -213,9 +213,9 @@ async fn any_number_of_changes_costs_one_look_at_tasks_a_tick() {
         });
     }
     assert!(changes.join_all().await.into_iter().all(|ok| ok));
-    // A look each three seconds.
+    // Every five to ten seconds.
     assert!(
-        stage.calls("DescribeTasks") <= 22,
+        stage.calls("DescribeTasks") <= 14,
         "{}",
         stage.calls("DescribeTasks")
     );
@@ -484,4 +484,50 @@ async fn whatever_is_lost_and_whenever_the_driver_dies_the_repeats_end_in_the_wa
         let tasks = stage.cloud.state()["tasks"].as_array().unwrap().len();
         assert_eq!(tasks, 1, "seed {seed}: one change, one task");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_disk_is_attached_and_detached_while_the_cloud_changes_it() {
+    let stage = Stage::new(&["--attach-delay=2s", "--detach-delay=2s"]);
+    stage.configure(&json!({"delays": {"modify": "3m"}}));
+    let disk = stage.disk("pvc-1").await;
+    let node = one();
+    let life = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let begun = Instant::now();
+        let attacher = &stage.disks.attacher;
+        attacher.attach(minutes(1), &disk, &node).await.unwrap();
+        attacher.detach(minutes(1), &disk, &node).await.unwrap();
+        begun.elapsed()
+    };
+    let wanted = to(Category::CloudAuto);
+    let modify = stage.disks.modifier.modify(minutes(5), &disk, &wanted);
+    let (changed, took) = tokio::join!(modify, life);
+    changed.unwrap();
+    assert!(took <= Duration::from_secs(5), "{took:?}");
+    assert!(
+        stage.calls("DescribeTasks") <= 32,
+        "{:?}",
+        stage.cloud.counts()
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_busy_disk_is_modified_after_few_attempts() {
+    let stage = Stage::new(&[]);
+    let disk = stage.disk("pvc-1").await;
+    stage.cloud.clear_calls();
+    let busy = json!({"code": {"status": 403, "code": "IncorrectDiskStatus"}});
+    let fault = json!({"action": "ModifyDiskSpec", "for": "30s", "kind": busy});
+    stage.configure(&json!({"faults": [fault]}));
+    let wanted = to(Category::CloudAuto);
+    stage
+        .disks
+        .modifier
+        .modify(minutes(2), &disk, &wanted)
+        .await
+        .unwrap();
+    let (orders, reads) = (stage.calls("ModifyDiskSpec"), stage.calls("DescribeDisks"));
+    assert!(orders <= 9, "{orders}");
+    assert!(reads <= 10, "{reads}");
 }

@@ -49,7 +49,7 @@ pub(crate) fn stage(seed: u64, dice: &mut Dice) -> Stage {
     if stale.contains("..") && dice.below(2) == 0 {
         flags.push("--stale-jumping");
     }
-    let stage = Stage::new(&flags);
+    let stage = Stage::new(&flags).with_system_disk();
     let memory = dice.of(&["10m", "24h"]);
     let rules = json!({"token_burn_percent": dice.below(101), "token_memory": memory});
     stage.configure(&json!({"rules": rules}));

@@ -77,7 +77,7 @@ fn stage(seed: u64, dice: &mut Dice) -> Stage {
     flags.extend(jumping.then_some("--stale-jumping"));
     let seed = format!("--seed={seed}");
     flags.push(&seed);
-    let stage = Stage::new(&flags);
+    let stage = Stage::new(&flags).with_system_disk();
     stage.configure(
         &json!({"faults": faults(dice), "rules": {"token_burn_percent": dice.below(101)}}),
     );
@@ -89,17 +89,21 @@ async fn retried<T>(
     dice: &mut Dice,
     mut verb: impl AsyncFnMut(diskplugin::base::Deadline) -> Result<T, Error>,
 ) -> Result<T, Error> {
-    for _ in 0..100 {
+    let mut last = String::new();
+    for attempt in 0..100 {
         let patience = Duration::from_secs(3 + dice.below(40));
         let outcome = verb(diskplugin::base::Deadline::after(patience)).await;
         match outcome {
             Err(error) if passes(&error) => {
-                tokio::time::sleep(Duration::from_millis(dice.below(1500))).await;
+                last = text(&error);
+                // The pauses grow: what may have been created is known for certain only after a minute.
+                let pause = dice.below(1500 + 50 * attempt);
+                tokio::time::sleep(Duration::from_millis(pause)).await;
             }
             outcome => return outcome,
         }
     }
-    panic!("a hundred attempts in vain");
+    panic!("a hundred attempts in vain: {last}");
 }
 
 fn passes(error: &Error) -> bool {

@@ -85,7 +85,7 @@ async fn run(seed: u64) {
     let mut dice = Dice(seed);
     let stale = dice.of(&["--stale=0s", "--stale=2s", "--stale=0s..2s"]);
     let seed_flag = format!("--seed={seed}");
-    let stage = Stage::new(&[stale, "--create-delay=0s..3s", &seed_flag]);
+    let stage = Stage::new(&[stale, "--create-delay=0s..3s", &seed_flag]).with_system_disk();
     let memory = dice.of(&["10m", "24h"]);
     stage.configure(&json!({"rules": {
         "token_burn_percent": dice.below(101), "token_memory": memory,

@@ -213,7 +213,7 @@ async fn what_is_denied_is_told_at_once_with_what_to_check() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_disk_that_may_not_be_seen_is_told_as_such_and_not_lost() {
+async fn an_empty_response_is_not_taken_for_a_disk_that_does_not_exist() {
     let stage = Stage::new(&["--attach-delay=1s"]);
     let disk = stage.disk("pvc-1").await;
     stage.configure(&json!({"denied": ["DescribeDisks"]}));
@@ -223,11 +223,8 @@ async fn a_disk_that_may_not_be_seen_is_told_as_such_and_not_lost() {
         .attach(minutes(1), &disk, &one())
         .await
         .unwrap_err();
-    assert_eq!(unseen.meaning(), Meaning::NotFound);
-    assert!(
-        text(&unseen).contains("this account may not see it"),
-        "{unseen}"
-    );
+    assert_eq!(unseen.meaning(), Meaning::Deadline);
+    assert!(text(&unseen).contains("an empty response"), "{unseen}");
     stage.configure(&json!({"denied": []}));
     assert!(
         stage

@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+mod absence;
 mod backoff;
 mod batch;
 mod durations;
@@ -20,6 +21,7 @@ mod subscriber;
 mod tests;
 mod witness;
 
+pub use absence::{AbsenceGuard, ConfirmedAbsent, LAG, Presence};
 pub use observation::{Look, Observation, Observation as Seen, WaitError};
 pub use operation::{Operation, OperationKind};
 pub use poller::Poller;

@@ -80,6 +80,15 @@ pub enum WaitError {
     /// The cloud rejects the call.
     #[error("cannot look at the state")]
     Cloud(#[source] Arc<Error>),
+    /// The response was empty, and nothing shows that it would not be for a resource that exists.
+    #[error(
+        "{action} returned an empty response, which the cloud also returns without the permission ecs:{action}; \
+         whether the resource exists is unknown"
+    )]
+    Unproven {
+        /// The describe action.
+        action: &'static str,
+    },
 }
 
 /// Whether the same call may succeed a moment later.

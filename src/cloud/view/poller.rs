@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, mpsc};
 
+use super::absence::{Deleted, Evidence};
 use super::batch::Source;
 use super::observation::is_transient;
 use super::polling::{Shared, State};
@@ -19,6 +20,8 @@ type Result<T> = std::result::Result<T, WaitError>;
 pub struct Poller<K, V> {
     pub(super) shared: Arc<Shared<K, V>>,
     tasks: Tasks,
+    pub(super) evidence: Option<Evidence<K>>,
+    pub(super) deleted: Deleted<K>,
 }
 
 /// Unsubscribes when dropped.
@@ -42,7 +45,15 @@ where
         Self {
             shared: Arc::new(shared),
             tasks,
+            evidence: None,
+            deleted: Deleted::default(),
         }
+    }
+
+    /// With a way to prove absence where no other resource of the kind is known.
+    pub(super) fn with_evidence(mut self, evidence: Evidence<K>) -> Self {
+        self.evidence = Some(evidence);
+        self
     }
 
     /// The state by one describe, shared with everybody who looks or waits at the same time.

@@ -3,17 +3,18 @@
 use std::future::Future;
 use std::sync::Arc;
 
+use super::absence::{ConfirmedAbsent, Evidence};
 use super::batch::{Found, Source};
 use super::{IDS_A_CALL, PollSettings, Poller};
 use crate::base::{Deadline, Tasks};
 use crate::cloud::action::{
     DescribeDisks, DescribeInstances, DescribeSnapshotGroups, DescribeSnapshots, DescribeTasks,
-    Page,
+    ModifyDiskSpec, Page, TagTarget, UntagResources,
 };
-use crate::cloud::{Ecs, Result};
+use crate::cloud::{Ecs, Kind, Result};
 use crate::model::{
-    Disk, DiskHealth, DiskId, Instance, InstanceId, Snapshot, SnapshotGroup, SnapshotGroupId,
-    SnapshotId, Task, TaskId,
+    Category, Disk, DiskHealth, DiskId, Instance, InstanceId, Snapshot, SnapshotGroup,
+    SnapshotGroupId, SnapshotId, Task, TaskId,
 };
 
 /// Ids that one `DescribeSnapshotGroups` takes.
@@ -43,10 +44,80 @@ where
     }
 }
 
+/// Evidence from one unfiltered page.
+fn evidence<K, V, F>(
+    ecs: Arc<dyn Ecs>,
+    action: &'static str,
+    key: fn(&V) -> K,
+    page: impl Fn(Arc<dyn Ecs>, Deadline) -> F + Send + Sync + 'static,
+) -> Evidence<K>
+where
+    K: 'static,
+    V: 'static,
+    F: Future<Output = Result<Page<V>>> + Send + 'static,
+{
+    Evidence {
+        action,
+        page: Box::new(move |deadline| {
+            let page = page(Arc::clone(&ecs), deadline);
+            Box::pin(async move { Ok(page.await?.rows.iter().map(key).collect()) })
+        }),
+        names: None,
+    }
+}
+
+/// A tag that no resource has: removing it has no effect, but the cloud names a resource that does not exist.
+const NO_TAG: &str = "diskplugin.csi.example/none";
+
+/// Whether the cloud names the disk or snapshot as missing.
+async fn untag(
+    ecs: Arc<dyn Ecs>,
+    target: TagTarget,
+    deadline: Deadline,
+) -> Option<ConfirmedAbsent> {
+    let request = UntagResources {
+        targets: target,
+        keys: vec![NO_TAG.to_owned()],
+    };
+    let outcome = ecs.untag_resources(deadline, &request).await;
+    ConfirmedAbsent::by_error(&outcome.err()?)
+}
+
+/// Whether the cloud names the disk as missing. A dry run changes nothing.
+async fn dry_run(ecs: Arc<dyn Ecs>, disk: DiskId, deadline: Deadline) -> Option<ConfirmedAbsent> {
+    let request = ModifyDiskSpec {
+        disk: disk.clone(),
+        category: Some(Category::CloudEssd),
+        performance_level: None,
+        provisioned_iops: None,
+        dry_run: true,
+    };
+    let error = ecs.modify_disk_spec(deadline, &request).await.err()?;
+    if error.kind() == Kind::Denied {
+        return untag(ecs, TagTarget::Disks(vec![disk]), deadline).await;
+    }
+    ConfirmedAbsent::by_error(&error)
+}
+
 impl Poller<DiskId, Disk> {
     /// Polls disks.
     #[must_use]
     pub fn disks(ecs: Arc<dyn Ecs>, tasks: Tasks, settings: PollSettings) -> Self {
+        let named = Arc::clone(&ecs);
+        let evidence = Evidence {
+            names: Some(Box::new(move |disk, deadline| {
+                Box::pin(dry_run(Arc::clone(&named), disk, deadline))
+            })),
+            ..evidence(
+                Arc::clone(&ecs),
+                "DescribeDisks",
+                |row: &Disk| row.id.clone(),
+                |ecs, deadline| async move {
+                    ecs.describe_disks(deadline, &DescribeDisks::default())
+                        .await
+                },
+            )
+        };
         let source = source(
             ecs,
             "DescribeDisks",
@@ -59,7 +130,7 @@ impl Poller<DiskId, Disk> {
                 ecs.describe_disks(deadline, &query).await
             },
         );
-        Self::new(tasks, settings, source)
+        Self::new(tasks, settings, source).with_evidence(evidence)
     }
 }
 
@@ -67,6 +138,22 @@ impl Poller<SnapshotId, Snapshot> {
     /// Polls snapshots.
     #[must_use]
     pub fn snapshots(ecs: Arc<dyn Ecs>, tasks: Tasks, settings: PollSettings) -> Self {
+        let named = Arc::clone(&ecs);
+        let evidence = Evidence {
+            names: Some(Box::new(move |snapshot, deadline| {
+                let target = TagTarget::Snapshots(vec![snapshot]);
+                Box::pin(untag(Arc::clone(&named), target, deadline))
+            })),
+            ..evidence(
+                Arc::clone(&ecs),
+                "DescribeSnapshots",
+                |row: &Snapshot| row.id.clone(),
+                |ecs, deadline| async move {
+                    ecs.describe_snapshots(deadline, &DescribeSnapshots::default())
+                        .await
+                },
+            )
+        };
         let source = source(
             ecs,
             "DescribeSnapshots",
@@ -79,7 +166,7 @@ impl Poller<SnapshotId, Snapshot> {
                 ecs.describe_snapshots(deadline, &query).await
             },
         );
-        Self::new(tasks, settings, source)
+        Self::new(tasks, settings, source).with_evidence(evidence)
     }
 }
 
@@ -138,6 +225,15 @@ impl Poller<SnapshotGroupId, SnapshotGroup> {
     /// Polls snapshot groups.
     #[must_use]
     pub fn groups(ecs: Arc<dyn Ecs>, tasks: Tasks, settings: PollSettings) -> Self {
+        let evidence = evidence(
+            Arc::clone(&ecs),
+            "DescribeSnapshotGroups",
+            |row: &SnapshotGroup| row.id.clone(),
+            |ecs, deadline| async move {
+                ecs.describe_snapshot_groups(deadline, &DescribeSnapshotGroups::default())
+                    .await
+            },
+        );
         let source = source(
             ecs,
             "DescribeSnapshotGroups",
@@ -158,5 +254,6 @@ impl Poller<SnapshotGroupId, SnapshotGroup> {
                 ..source
             },
         )
+        .with_evidence(evidence)
     }
 }

@@ -1,48 +1,62 @@
-//! Detaching: act first, look only when refused, answer when the node no longer holds the disk.
+//! Detaching: order first, read only after a refusal, return when it is proven that the node does not hold the disk. Proof
+//! is a row without the attachment that is not from before it, or a code of the cloud that says so. Absence of the disk
+//! from a response is none: the response is empty also for lack of permission.
 
-use super::Attacher;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use tokio::time::Instant;
 
-use super::parallelism::is_busy;
+use super::Attacher;
+use super::order::Order;
 use super::queue::Operation;
 use crate::base::Deadline;
-use crate::cloud::view::{self, Look, Seen, WaitError};
-use crate::cloud::{self as api, DetachDisk, Kind};
+use crate::cloud::view::{self, Look, Observation, WaitError};
+use crate::cloud::{DetachDisk, Kind};
 use crate::disk::Result;
-use crate::disk::error::{Error, cloud, wait};
+use crate::disk::error::{Error, wait};
+use crate::disk::pauses::Pauses;
 use crate::disk::stale_read::{LAG, StaleReadGuard};
 use crate::model::{Disk, DiskId, DiskStatus, InstanceId};
 
-/// By these the cloud says itself that the node does not hold the disk.
+/// Codes that say that the node does not hold the disk.
 const NOT_HELD: [&str; 3] = [
     "InvalidDiskId.NotFound",
     "InvalidDisk.AlreadyDetached",
     "DependencyViolation",
 ];
 
+/// A disk that the node does not hold.
+#[derive(Debug)]
+pub(super) struct Detached {
+    /// The row at that time; none if the disk is not visible.
+    row: Option<Disk>,
+    /// Whether the node certainly held it until then.
+    pub(super) was_held: bool,
+}
+
 impl Attacher {
-    /// Detaches the disk from the node. A disk that the node does not hold, or that is gone, is
-    /// success; another node's hold on it is left alone.
+    /// Detaches the disk from the node. A disk that the node does not hold, or that does not exist, is success; an
+    /// attachment to another node is left alone.
     ///
     /// # Errors
-    /// When the cloud refuses for good, or the disk does not come off by the deadline; also when it is off
-    /// and the tag that the node only read it stays. The repetition takes that off.
+    /// When the cloud refuses for good, or it is not proven by the deadline that the disk is detached; also when it is,
+    /// and the tag that marks it read-only on the node cannot be removed. A repeated call removes it.
     pub async fn detach(&self, deadline: Deadline, disk: &DiskId, node: &InstanceId) -> Result<()> {
         self.detach_tracked(deadline, disk, node).await.map(|_| ())
     }
 
-    /// As [`Attacher::detach`], and tells how it came off.
+    /// As [`Attacher::detach`], and says whether the node held the disk.
     pub(super) async fn detach_tracked(
         &self,
         deadline: Deadline,
         disk: &DiskId,
         node: &InstanceId,
     ) -> Result<Detached> {
-        let off = self.order_detach(deadline, disk, node).await?;
-        if let Some(row) = &off.row {
-            self.unmark(deadline, row, node).await?;
+        let detached = self.order_detach(deadline, disk, node).await?;
+        if let Some(row) = &detached.row {
+            self.clear_read_only(deadline, row, node).await?;
         }
-        Ok(off)
+        Ok(detached)
     }
 
     async fn order_detach(
@@ -51,35 +65,37 @@ impl Attacher {
         disk: &DiskId,
         node: &InstanceId,
     ) -> Result<Detached> {
-        let mut turn = self.turn(deadline, disk, node, Operation::Detach).await?;
+        let mut order = Order::new(self, Operation::Detach, deadline, disk, node);
+        let mut hidden = Pauses::default();
+        let (mut free, mut was_held) = (StaleReadGuard::default(), false);
         let mut request = DetachDisk {
             disk: disk.clone(),
             instance: node.clone(),
             delete_with_instance: self.journal.ephemeral.contains(disk),
         };
-        let mut off = StaleReadGuard::default();
         loop {
-            let refusal = match self.ecs.detach_disk(deadline, &request).await {
-                Ok(()) => {
-                    let row = self.wait_detached(deadline, disk, node).await?;
-                    return Ok(Detached { row, done: true });
+            order.admit().await?;
+            let Err(refusal) = self.ecs.detach_disk(deadline, &request).await else {
+                order.accepted();
+                was_held = true;
+                let detached = self.wait_detached(deadline, disk, node, &mut hidden);
+                if let Some(row) = order.hold(detached).await? {
+                    let row = Some(row);
+                    return Ok(Detached { row, was_held });
                 }
-                Err(refusal) => refusal,
+                order.release();
+                continue;
             };
             if refusal.code().is_some_and(|code| NOT_HELD.contains(&code)) {
-                // An attempt before this one may have taken it off, a moment ago. The cloud says so,
-                // and its descriptions must agree.
-                self.journal.detached.note(disk, node, None);
-                let row = self.confirm_off(deadline, disk, node).await?;
-                return Ok(Detached { row, done: false });
+                order.release();
+                let row = self.read_detached(deadline, disk, node).await?;
+                return Ok(Detached { row, was_held });
+            }
+            if order.yields(&refusal) {
+                continue;
             }
             if !request.delete_with_instance && self.is_ephemeral(deadline, disk, &refusal).await {
                 request.delete_with_instance = true;
-                continue;
-            }
-            if is_busy(refusal.code()) && turn.is_in_the_way() {
-                drop(turn);
-                turn = self.turn(deadline, disk, node, Operation::Detach).await?;
                 continue;
             }
             match refusal.kind() {
@@ -98,171 +114,129 @@ impl Attacher {
                 | Kind::Resign
                 | Kind::Invalid
                 | Kind::Deadline
-                | Kind::Credentials => return Err(cloud(step(disk, node))(refusal)),
+                | Kind::Credentials => return Err(order.failed(refusal)),
             }
-            match self.disks.look(disk, deadline).await.map(Look::row) {
-                Ok(Some(row)) if row.is_attached_to(node) => {
+            match self.disks.look(disk, deadline).await {
+                Ok(Look::Row(row)) if row.is_attached_to(node) => {
+                    free.ends();
                     if row.status == DiskStatus::Detaching {
-                        let row = self.wait_detached(deadline, disk, node).await?;
-                        return Ok(Detached { row, done: true });
+                        was_held = true;
+                        let detached = self.wait_detached(deadline, disk, node, &mut hidden);
+                        if let Some(row) = order.hold(detached).await? {
+                            let row = Some(row);
+                            return Ok(Detached { row, was_held });
+                        }
                     }
-                    off.ends();
                 }
-                // It may be on its way to this very node.
-                Ok(Some(row)) if row.status == DiskStatus::Attaching => off.ends(),
-                // A refusal that does not say so is taken for it only when reads have caught up.
-                Ok(row) if off.holds(LAG) => {
+                // It may be attaching to this very node.
+                Ok(Look::Row(row)) if row.status == DiskStatus::Attaching => free.ends(),
+                // The refusal does not say that the node does not hold the disk: reads must have caught up.
+                Ok(Look::Row(row)) if free.holds(LAG) && shows_detached(&row, node) => {
                     self.journal.detached.note(disk, node, None);
-                    let row = row.map(|row| Disk::clone(&row));
-                    return Ok(Detached { row, done: false });
+                    let row = Some(Disk::clone(&row));
+                    return Ok(Detached { row, was_held });
                 }
                 Ok(_) => {}
-                Err(error) => return Err(not_seen(disk, node, refusal, error)),
+                Err(error) => return Err(order.not_observed(refusal, error)),
             }
-            // The node is busy with another disk, or this look is of before the attachment: the
-            // next one, a tick from now, is worth another attempt.
-            let next = |seen| matches!(seen, Seen::Row(_) | Seen::Missing { .. }).then_some(());
-            let waited = self.disks.until(disk, deadline, next).await;
-            waited.map_err(|error| not_seen(disk, node, refusal, error))?;
-        }
-    }
-
-    /// Detaches the disk from every node that holds it (CSI: an empty node id).
-    ///
-    /// # Errors
-    /// As [`Attacher::detach`].
-    pub async fn detach_everywhere(&self, deadline: Deadline, disk: &DiskId) -> Result<()> {
-        loop {
-            let Held { holders, shared } = self.holders(deadline, disk).await?;
-            let mut done = !shared;
-            for node in &holders {
-                done &= self.detach_tracked(deadline, disk, node).await?.done;
-            }
-            // Only one node can hold it, that one did and has let go, and nobody attaches it while this
-            // call has it to itself. Else only reads that have caught up show that nobody has it.
-            if done || holders.is_empty() {
-                return Ok(());
-            }
-        }
-    }
-
-    /// Who holds the disk; nobody once that can be believed. While it is on its way to a node, no
-    /// description says to which.
-    async fn holders(&self, deadline: Deadline, disk: &DiskId) -> Result<Held> {
-        let mut nobody = StaleReadGuard::default();
-        let holders = |seen: Seen<Disk>| {
-            let held = match seen {
-                Seen::Row(row) => {
-                    if matches!(row.status, DiskStatus::Attaching | DiskStatus::Detaching)
-                        && row.attachments.is_empty()
-                    {
-                        nobody.ends();
-                        return None;
-                    }
-                    // A read of before it left tells nothing of who has it now.
-                    let has = |node: &&InstanceId| !self.journal.detached.lately(disk, node);
-                    Held {
-                        holders: row.attachments.iter().filter(has).cloned().collect(),
-                        shared: row.multi_attach,
-                    }
+            order.back_off(refusal).await.map_err(|error| {
+                // A code for what does not exist must not pass for the volume's absence.
+                let Error::Cloud { source, .. } = &error else {
+                    return error;
+                };
+                match source.kind() {
+                    Kind::NotFound => still_detaching(disk, node, source.to_string()),
+                    _ => error,
                 }
-                Seen::Missing { .. } => Held::default(),
-                Seen::Failed(_) => return None,
-            };
-            (!held.holders.is_empty() || nobody.holds(LAG)).then_some(held)
-        };
-        let waited = self.disks.until(disk, deadline, holders).await;
-        waited.map_err(wait(format!(
-            "detach disk {disk} from whichever node holds it"
-        )))
-    }
-
-    /// Looks whether the disk is off, and waits for it where the look is of before.
-    async fn confirm_off(
-        &self,
-        deadline: Deadline,
-        disk: &DiskId,
-        node: &InstanceId,
-    ) -> Result<Option<Disk>> {
-        match self.disks.look(disk, deadline).await.map(Look::row) {
-            Ok(None) => Ok(None),
-            Ok(Some(row)) if !row.is_attached_to(node) => Ok(Some(Disk::clone(&row))),
-            Ok(Some(_)) => self.wait_detached(deadline, disk, node).await,
-            Err(error) => Err(wait(step(disk, node))(error)),
+            })?;
         }
     }
 
-    /// Waits until the disk is off, by what is seen: a look that may be of before the disk came to the
-    /// node proves nothing.
-    async fn wait_detached(
+    /// The row once it agrees with the cloud's code that the node does not hold the disk; none if it is not visible.
+    async fn read_detached(
         &self,
         deadline: Deadline,
         disk: &DiskId,
         node: &InstanceId,
     ) -> Result<Option<Disk>> {
         self.journal.detached.note(disk, node, None);
-        let began = Instant::now();
-        let off = |seen: Seen<Disk>| match seen {
-            Seen::Row(row) if row.is_attached_to(node) => None,
-            Seen::Row(row) => {
+        match self.disks.look(disk, deadline).await {
+            Ok(Look::Missing { .. }) => Ok(None),
+            Ok(Look::Row(row)) if shows_detached(&row, node) => Ok(Some(Disk::clone(&row))),
+            Ok(Look::Row(_)) => {
+                let mut hidden = Pauses::default();
+                self.wait_detached(deadline, disk, node, &mut hidden).await
+            }
+            Err(error) => Err(wait(format!("detach disk {disk} from node {node}"))(error)),
+        }
+    }
+
+    /// Waits until the disk is detached. None when it has not been visible for so long that another order should be sent
+    /// to learn the state from its code.
+    async fn wait_detached(
+        &self,
+        deadline: Deadline,
+        disk: &DiskId,
+        node: &InstanceId,
+        hidden: &mut Pauses,
+    ) -> Result<Option<Disk>> {
+        self.journal.detached.note(disk, node, None);
+        let (began, is_hidden) = (Instant::now(), AtomicBool::new(false));
+        let decide = |observation: Observation<Disk>| match observation {
+            Observation::Row(row) => {
+                is_hidden.store(false, Ordering::Relaxed);
+                // A row from before the disk was attached shows nothing.
                 let early = row.status == DiskStatus::Attaching
                     || self.journal.attached.is_before(&row, node);
-                (!early || began.elapsed() >= LAG).then(|| Some(Disk::clone(&row)))
+                let proven = shows_detached(&row, node) && (!early || began.elapsed() >= LAG);
+                proven.then(|| Disk::clone(&row))
             }
-            // A disk that came lately may have been made lately as well: then this is of before that.
-            Seen::Missing { .. } => {
-                let early = self.journal.attached.is_unsure(disk, node);
-                (!early || began.elapsed() >= LAG).then_some(None)
+            Observation::Missing { .. } => {
+                is_hidden.store(true, Ordering::Relaxed);
+                None
             }
-            Seen::Failed(_) => None,
+            Observation::Failed(_) => None,
         };
-        let row = match self
-            .disks
-            .until_done(disk, deadline, view::Operation::Detach, off)
-            .await
-        {
-            Ok(row) => row,
-            Err(WaitError::Deadline { last }) => {
-                return Err(Error::StillDetaching {
-                    disk: disk.clone(),
-                    node: node.clone(),
-                    last,
-                });
-            }
-            Err(error) => return Err(wait(step(disk, node))(error)),
+        let operation = view::Operation::Detach;
+        let row = tokio::select! {
+            biased;
+            row = self.disks.until_done(disk, deadline, operation, decide) => row,
+            () = reorder_due(&is_hidden, hidden) => return Ok(None),
         };
+        let row = row.map_err(|error| match error {
+            WaitError::Deadline { last } => still_detaching(disk, node, last),
+            WaitError::Cloud(_) | WaitError::Unproven { .. } => {
+                wait(format!("detach disk {disk} from node {node}"))(error)
+            }
+        })?;
         self.journal.attached.forget(disk, node);
-        let at = row.as_ref().and_then(|row| row.detached);
-        self.journal.detached.note(disk, node, at);
-        Ok(row)
+        self.journal.detached.note(disk, node, row.detached);
+        self.journal.observe(&row);
+        Ok(Some(row))
     }
 }
 
-/// A disk that is off the node.
-#[derive(Debug)]
-pub(super) struct Detached {
-    /// As it was seen then; none when it is gone.
-    pub(super) row: Option<Disk>,
-    /// Whether the node certainly held it until then.
-    pub(super) done: bool,
-}
-
-/// Who holds a disk.
-#[derive(Debug, Default)]
-struct Held {
-    holders: Vec<InstanceId>,
-    /// Whether several can.
-    shared: bool,
-}
-
-/// What the cloud refused tells more than that no time was left to look.
-fn not_seen(disk: &DiskId, node: &InstanceId, refusal: api::Error, error: WaitError) -> Error {
-    match error {
-        WaitError::Deadline { .. } => cloud(step(disk, node))(refusal),
-        WaitError::Cloud(_) => wait(step(disk, node))(error),
+async fn reorder_due(is_hidden: &AtomicBool, pauses: &mut Pauses) {
+    loop {
+        tokio::time::sleep(pauses.next()).await;
+        if is_hidden.load(Ordering::Relaxed) {
+            return;
+        }
     }
 }
 
-fn step(disk: &DiskId, node: &InstanceId) -> String {
-    format!("detach disk {disk} from node {node}")
+/// Whether the row shows that the node does not hold the disk. While a disk that only one node can hold is in use or
+/// being detached, a row that does not name the node is incomplete.
+fn shows_detached(row: &Disk, node: &InstanceId) -> bool {
+    let is_held = matches!(row.status, DiskStatus::InUse | DiskStatus::Detaching);
+    let is_incomplete = is_held && row.attachments.is_empty() && !row.multi_attach;
+    !row.is_attached_to(node) && !is_incomplete
+}
+
+fn still_detaching(disk: &DiskId, node: &InstanceId, last: String) -> Error {
+    Error::StillDetaching {
+        disk: disk.clone(),
+        node: node.clone(),
+        last,
+    }
 }

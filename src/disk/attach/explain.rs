@@ -1,5 +1,5 @@
-//! What an operator needs to know of a refused attachment. Asked for only then, and as far as it can be
-//! had: the refusal is told in any case.
+//! What an operator needs to know about a refused attachment. It is read only then, and the refusal is reported also
+//! where it cannot be read.
 
 use super::Attacher;
 use std::time::Duration;
@@ -12,12 +12,12 @@ use crate::disk::Result;
 use crate::disk::error::Error;
 use crate::model::{Disk, DiskId, DiskKind, Instance, InstanceId};
 
-/// Nobody waits longer for an explanation.
+/// Longest wait for an explanation.
 const LONGEST: Duration = Duration::from_secs(5);
 
 impl Attacher {
-    /// The error for a disk and a node that do not go together.
-    pub(super) async fn unfit(
+    /// The error for a disk that is incompatible with the node.
+    pub(super) async fn incompatible(
         &self,
         deadline: Deadline,
         disk: &DiskId,
@@ -26,7 +26,7 @@ impl Attacher {
         source: api::Error,
     ) -> Error {
         let soon = deadline.at_most(LONGEST);
-        let unfit = match verdict {
+        let error = match verdict {
             Verdict::NodeType => {
                 let (row, instance) =
                     tokio::join!(self.disks.look(disk, soon), self.instance(soon, node));
@@ -47,10 +47,10 @@ impl Attacher {
                 source,
             },
         };
-        unfit.into()
+        error.into()
     }
 
-    /// The error for a node, or a shared disk, that takes no more.
+    /// The error for a node, or a shared disk, at its limit of attachments.
     pub(super) async fn full(
         &self,
         deadline: Deadline,
@@ -75,7 +75,7 @@ impl Attacher {
         }
     }
 
-    /// How many disks the node takes, and how many it has.
+    /// The limit of disks of the node, and how many are attached.
     async fn counts(&self, deadline: Deadline, node: &InstanceId) -> String {
         let most = async {
             let kind = self.instance(deadline, node).await?.instance_type;

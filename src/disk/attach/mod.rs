@@ -13,12 +13,16 @@ use crate::model::{Disk, DiskId, Instance, InstanceId};
 )]
 mod attach;
 mod detach;
+mod detach_all;
 mod ephemeral;
 mod explain;
 mod incompatible;
+mod order;
 mod parallelism;
 mod publish;
 mod queue;
+mod refusals;
+mod takeover;
 mod wait;
 
 pub use incompatible::Incompatible;
@@ -31,6 +35,7 @@ pub struct Attacher {
     disks: Arc<Poller<DiskId, Disk>>,
     instances: Poller<InstanceId, Instance>,
     queues: queue::AttachQueues,
+    refusals: refusals::Refusals,
     journal: Arc<Journal>,
 }
 
@@ -46,6 +51,7 @@ impl Attacher {
             disks,
             instances,
             queues: queue::AttachQueues::default(),
+            refusals: refusals::Refusals::default(),
             journal,
         }
     }

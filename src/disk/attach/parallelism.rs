@@ -1,31 +1,31 @@
-//! Waiting for the turn at an instance, and learning how many it takes.
-//!
-//! While nobody queues for an instance nothing is asked about it. When somebody does, one look at the
-//! instance, shared and remembered, tells whether it is tagged to take disks side by side. The other
-//! way, to try two at once and see, would cost a refused `AttachDisk` for each instance: the budget
-//! that matters most.
+//! How many operations an instance takes at a time. While no order queues for an instance nothing is read. Once one does,
+//! the instance's tags are read, by one describe for all such instances. Trying it out instead would cost a refused order
+//! for each instance.
 
-use super::Attacher;
 use std::time::Duration;
 
+use tokio::time::Instant;
+
+use super::Attacher;
 use super::queue::{Operation, Parallelism, Permit};
-use crate::base::Deadline;
+use crate::base::{Deadline, Elapsed};
 use crate::cloud::view::Look;
-use crate::disk::Result;
-use crate::disk::error::Error;
-use crate::model::{DiskId, Instance, InstanceId};
+use crate::model::{Instance, InstanceId};
 
-/// Instances with these tags take several at a time (ECS, "parallel attach").
-const ON: &str = "supportConcurrencyAttach";
-const OFF: &str = "supportConcurrencyDetach";
+/// Tags of instances that take several operations at a time (ECS, "parallel attach").
+const ATTACH_TAG: &str = "supportConcurrencyAttach";
+const DETACH_TAG: &str = "supportConcurrencyDetach";
 
-/// What they take then: no more than these have been seen to work.
-const WIDE: Parallelism = Parallelism { on: 32, off: 5 };
+/// What they take. More has not been seen to work.
+const PARALLEL: Parallelism = Parallelism {
+    attach: 32,
+    detach: 5,
+};
 
-/// Nobody waits longer for the look than a turn is worth.
-const LOOK: Duration = Duration::from_secs(5);
+/// Longest read of an instance.
+const LONGEST_READ: Duration = Duration::from_secs(5);
 
-/// By these the cloud says that the instance is at another disk.
+/// Codes of an instance that is busy with another disk.
 const BUSY: [&str; 4] = [
     "InvalidOperation.Conflict",
     "OperationConflict.DisksAttachingParallellyExceed",
@@ -33,57 +33,58 @@ const BUSY: [&str; 4] = [
     "OperationConflict",
 ];
 
-/// Whether the instance is at another disk, by the code of a refusal.
+/// Whether the code means that the instance is busy with another disk.
 pub(super) fn is_busy(code: Option<&str>) -> bool {
     code.is_some_and(|code| BUSY.contains(&code))
 }
 
 impl Attacher {
-    /// The turn of this disk at the node.
-    ///
-    /// # Errors
-    /// [`Error::Queue`] when it does not come by the deadline.
-    pub(super) async fn turn(
+    /// A permit for an order to the node.
+    pub(super) async fn permit(
         &self,
         deadline: Deadline,
-        disk: &DiskId,
         node: &InstanceId,
-        way: Operation,
-    ) -> Result<Permit> {
-        if let Some(turn) = self.queues.free(node, way) {
-            return Ok(turn);
+        operation: Operation,
+    ) -> Result<Permit, Elapsed> {
+        if let Some(permit) = self.queues.try_acquire(node, operation) {
+            return Ok(permit);
         }
-        if !self.queues.knows(node) {
-            let width = self.width(deadline.at_most(LOOK), node).await;
-            self.queues.learn(node, width);
+        let mut permit = std::pin::pin!(self.queues.acquire(node, operation, deadline));
+        tokio::select! {
+            // It queues before the instance is read, so that no permit is unused meanwhile.
+            biased;
+            permit = &mut permit => return permit,
+            () = self.read_parallelism(deadline, node) => {}
         }
-        let turn = self.queues.turn(node, way, deadline).await;
-        turn.map_err(|_| Error::Queue {
-            disk: disk.clone(),
-            verb: match way {
-                Operation::Attach => "attached to",
-                Operation::Detach => "detached from",
-            },
-            node: node.clone(),
-        })
+        permit.await
     }
 
-    /// What the node takes; one at a time where that cannot be learned.
-    async fn width(&self, deadline: Deadline, node: &InstanceId) -> Parallelism {
-        match self.instances.look(node, deadline).await.map(Look::row) {
-            Ok(Some(row)) => Parallelism {
-                on: if is_tagged(&row, ON) { WIDE.on } else { 1 },
-                off: if is_tagged(&row, OFF) { WIDE.off } else { 1 },
-            },
-            Ok(None) => Parallelism::ONE,
-            Err(error) => {
-                tracing::debug!(node.id = %node, error = %error, "not known how many disks the node takes at a time");
-                Parallelism::ONE
+    /// Reads the parallelism of the instance, unless it is known.
+    async fn read_parallelism(&self, deadline: Deadline, node: &InstanceId) {
+        while let Some(due) = self.queues.read_due(node) {
+            if due > Instant::now() {
+                tokio::time::sleep_until(due).await;
+                continue;
+            }
+            let read = deadline.at_most(LONGEST_READ);
+            match self.instances.look(node, read).await {
+                Ok(Look::Row(row)) => self.queues.learn(node, parallelism(&row)),
+                // An empty response says nothing about the instance.
+                Ok(Look::Missing { .. }) => self.queues.read_failed(node),
+                Err(error) => {
+                    tracing::debug!(node.id = %node, error = %error, "cannot read how many disks the node takes at a time");
+                    self.queues.read_failed(node);
+                }
             }
         }
     }
 }
 
-fn is_tagged(row: &Instance, key: &str) -> bool {
-    row.tags.get(key).is_some_and(|value| value == "true")
+fn parallelism(row: &Instance) -> Parallelism {
+    let is_tagged = |key| row.tags.get(key).is_some_and(|value| value == "true");
+    let most = |key, parallel| if is_tagged(key) { parallel } else { 1 };
+    Parallelism {
+        attach: most(ATTACH_TAG, PARALLEL.attach),
+        detach: most(DETACH_TAG, PARALLEL.detach),
+    }
 }

@@ -1,14 +1,14 @@
-//! Attaching for a use: by one node or by several, to write or only to read.
+//! Attaching for a use: by one node or several, writable or read-only.
 //!
-//! Which nodes only read a disk is written on the disk itself, as a tag for each such node, before the
-//! disk is attached there. The cloud's own attachments do not say it, and memory would not outlive a
-//! restart. A disk that is attached and has no such tag can be written to. The tag is taken off when
-//! the disk has left the node; should that fail, so does the call, and its repetition takes it off.
+//! Which nodes use a disk read-only is stored on the disk, as a tag for each such node, before the disk is attached there:
+//! the cloud's attachments do not say it, and memory does not outlive a restart. An attached disk without such a tag is
+//! writable. The tag is removed when the disk has been detached from the node; if that fails, so does the call, and a
+//! repeated call removes it.
 
 use super::Attacher;
 use super::incompatible::Incompatible;
 use crate::base::Deadline;
-use crate::cloud::view::Seen;
+use crate::cloud::view::Observation;
 use crate::cloud::{TagResources, TagTarget, UntagResources};
 use crate::disk::Result;
 use crate::disk::error::{Error, cloud, wait};
@@ -19,15 +19,15 @@ use crate::model::{Disk, DiskId, DiskKind, InstanceId, tag};
 /// How many nodes use the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Share {
-    /// One.
+    /// One node.
     One,
-    /// Several, one of which may write.
+    /// Several nodes, one of which may write.
     OneWriter,
-    /// Several.
+    /// Several nodes.
     Many,
 }
 
-/// A disk that is wanted on a node.
+/// The use that a disk is attached for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Publish {
     /// The disk.
@@ -38,75 +38,77 @@ pub struct Publish {
     pub read_only: bool,
     /// How many nodes use it.
     pub share: Share,
-    /// Whether it is known that several nodes could hold it. Not needed, but it saves taking the disk off
-    /// again where only one shall.
+    /// Whether several nodes are known to be able to hold the disk. Optional: it saves detaching the disk again where only
+    /// one node may use it.
     pub shareable: bool,
 }
 
-/// The tag of a disk that the node only reads.
-fn mark(node: &InstanceId) -> String {
+fn read_only_tag(node: &InstanceId) -> String {
     format!("{}{node}", tag::READ_ONLY_ON)
 }
 
-fn is_marked(row: &Disk, node: &InstanceId) -> bool {
-    row.tags.get(&mark(node)).is_some_and(|value| value == SET)
+fn is_read_only(row: &Disk, node: &InstanceId) -> bool {
+    row.tags
+        .get(&read_only_tag(node))
+        .is_some_and(|value| value == SET)
 }
 
 const SET: &str = "true";
 
 impl Attacher {
-    /// Attaches the disk to the node for this use, or finds it attached there for it.
+    /// Attaches the disk to the node for this use. A disk that is attached there for it already is success.
     ///
     /// # Errors
-    /// As [`Attacher::attach`]; [`Error::Incompatible`] when disk and use do not go together.
+    /// As [`Attacher::attach`]; [`Error::Incompatible`] when the disk is incompatible with the use.
     pub async fn publish(&self, deadline: Deadline, wanted: &Publish) -> Result<Disk> {
         let Publish { disk, node, .. } = wanted;
-        let (mut marked, mut cleared) = (false, false);
+        let (mut is_tagged, mut was_cleared) = (false, false);
         if wanted.read_only || wanted.shareable || wanted.share != Share::One {
             let row = read_disk(&self.disks, deadline, disk).await?;
-            self.may_share(&row, wanted)?;
-            let there = self.is_on(&row, node) || self.journal.attached.lately(disk, node);
-            marked = is_marked(&row, node);
-            if wanted.read_only && !there && !marked {
-                self.tag(deadline, disk, node, true).await?;
-                marked = true;
+            self.check_share(&row, wanted)?;
+            let is_attached = self.is_on(&row, node) || self.journal.attached.lately(disk, node);
+            is_tagged = is_read_only(&row, node);
+            if wanted.read_only && !is_attached && !is_tagged {
+                self.set_read_only(deadline, disk, node, true).await?;
+                is_tagged = true;
             }
-            if !wanted.read_only && !there && marked {
-                // Left over. Taken off only after the attachment, it could outlive a crash.
-                self.tag(deadline, disk, node, false).await?;
-                (marked, cleared) = (false, true);
+            if !wanted.read_only && !is_attached && is_tagged {
+                // Left over. Removed only after the attachment, it could outlive a crash.
+                self.set_read_only(deadline, disk, node, false).await?;
+                (is_tagged, was_cleared) = (false, true);
             }
         }
-        let there = self.attach_tracked(deadline, disk, node).await?;
-        if let Err(error) = self.fits(&there.row, wanted) {
-            if there.fresh {
+        let attached = self.attach_tracked(deadline, disk, node).await?;
+        if let Err(error) = self.check_use(&attached.row, wanted) {
+            if attached.by_this_call {
                 self.detach_tracked(deadline, disk, node).await?;
             }
             return Err(error);
         }
-        let marked = marked || !cleared && is_marked(&there.row, node);
-        if marked != wanted.read_only {
-            if there.fresh {
-                self.tag(deadline, disk, node, wanted.read_only).await?;
+        let is_tagged = is_tagged || !was_cleared && is_read_only(&attached.row, node);
+        if is_tagged != wanted.read_only {
+            if attached.by_this_call {
+                self.set_read_only(deadline, disk, node, wanted.read_only)
+                    .await?;
             } else {
-                self.agrees(deadline, wanted).await?;
+                self.check_read_only(deadline, wanted).await?;
             }
         }
-        Ok(there.row)
+        Ok(attached.row)
     }
 
-    /// What can be told before anything is done.
-    fn may_share(&self, row: &Disk, wanted: &Publish) -> Result<()> {
+    /// Refuses a use for which the disk must not be attached.
+    fn check_share(&self, row: &Disk, wanted: &Publish) -> Result<()> {
         let (disk, node) = (wanted.disk.clone(), wanted.node.clone());
         if wanted.share == Share::One {
-            return self.fits(row, wanted);
+            return self.check_use(row, wanted);
         }
         if !row.multi_attach {
             return Err(Incompatible::OneNode { disk, node }.into());
         }
         let mut writers = self
-            .holders_beside(row, &wanted.node)
-            .filter(|holder| !is_marked(row, holder));
+            .other_holders(row, &wanted.node)
+            .filter(|holder| !is_read_only(row, holder));
         match writers.next() {
             Some(holder) if wanted.share == Share::OneWriter && !wanted.read_only => {
                 let holder = holder.clone();
@@ -116,13 +118,13 @@ impl Attacher {
         }
     }
 
-    /// What the cloud would not refuse.
-    fn fits(&self, row: &Disk, wanted: &Publish) -> Result<()> {
+    /// Refuses a use that the cloud would not refuse.
+    fn check_use(&self, row: &Disk, wanted: &Publish) -> Result<()> {
         let (disk, node) = (wanted.disk.clone(), wanted.node.clone());
         if row.kind == DiskKind::System {
             return Err(Incompatible::System { disk, node }.into());
         }
-        let mut others = self.holders_beside(row, &wanted.node).cloned();
+        let mut others = self.other_holders(row, &wanted.node).cloned();
         match others.next() {
             Some(holder) if wanted.share == Share::One && row.multi_attach => {
                 Err(Error::InUseElsewhere { disk, node, holder })
@@ -131,22 +133,18 @@ impl Attacher {
         }
     }
 
-    /// Whether the disk was attached there for this use. A tag may be as old as any description.
-    async fn agrees(&self, deadline: Deadline, wanted: &Publish) -> Result<()> {
+    /// Refuses a use other than the one that the disk was attached for. Tags are read with the same lag as rows.
+    async fn check_read_only(&self, deadline: Deadline, wanted: &Publish) -> Result<()> {
         let Publish { disk, node, .. } = wanted;
         let mut differs = StaleReadGuard::default();
-        let agrees = |seen: Seen<Disk>| match seen {
-            Seen::Row(row) if is_marked(&row, node) == wanted.read_only => Some(true),
-            Seen::Row(_) | Seen::Missing { .. } => differs.holds(LAG).then_some(false),
-            Seen::Failed(_) => None,
+        let decide = |observation: Observation<Disk>| match observation {
+            Observation::Row(row) if is_read_only(&row, node) == wanted.read_only => Some(true),
+            Observation::Row(_) => differs.holds(LAG).then_some(false),
+            Observation::Missing { .. } | Observation::Failed(_) => None,
         };
-        let step = || format!("look how disk {disk} is attached to node {node}");
-        if self
-            .disks
-            .until(disk, deadline, agrees)
-            .await
-            .map_err(wait(step()))?
-        {
+        let agrees = self.disks.until(disk, deadline, decide).await;
+        let step = format!("read whether disk {disk} is attached to node {node} read-only");
+        if agrees.map_err(wait(step))? {
             return Ok(());
         }
         let (found, wanted) = if wanted.read_only {
@@ -159,28 +157,28 @@ impl Attacher {
             node: node.clone(),
             found,
             wanted,
-            tag: mark(node),
+            tag: read_only_tag(node),
         }
         .into())
     }
 
-    /// The disk is off the node: nobody reads it there any more.
+    /// Removes the tag of a disk that has been detached from the node.
     ///
     /// # Errors
-    /// When the tag stays: it would make the next writer there a reader.
-    pub(super) async fn unmark(
+    /// When the tag cannot be removed: it would make the next writer on the node a reader.
+    pub(super) async fn clear_read_only(
         &self,
         deadline: Deadline,
         row: &Disk,
         node: &InstanceId,
     ) -> Result<()> {
-        if is_marked(row, node) {
-            self.tag(deadline, &row.id, node, false).await?;
+        if is_read_only(row, node) {
+            self.set_read_only(deadline, &row.id, node, false).await?;
         }
         Ok(())
     }
 
-    async fn tag(
+    async fn set_read_only(
         &self,
         deadline: Deadline,
         disk: &DiskId,
@@ -189,16 +187,16 @@ impl Attacher {
     ) -> Result<()> {
         let targets = TagTarget::Disks(vec![disk.clone()]);
         let tagged = if set {
-            let tags = [(mark(node), SET.to_owned())].into();
+            let tags = [(read_only_tag(node), SET.to_owned())].into();
             let request = TagResources { targets, tags };
             self.ecs.tag_resources(deadline, &request).await
         } else {
-            let keys = vec![mark(node)];
+            let keys = vec![read_only_tag(node)];
             let request = UntagResources { targets, keys };
             self.ecs.untag_resources(deadline, &request).await
         };
         tagged.map_err(cloud(format!(
-            "note on disk {disk} whether node {node} only reads it"
+            "tag disk {disk} with whether node {node} only reads it"
         )))
     }
 }

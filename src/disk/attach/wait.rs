@@ -1,29 +1,25 @@
-//! Waiting until an attachment that the cloud has accepted is there, or has certainly failed.
-
-use super::Attacher;
-use std::sync::Arc;
+//! Waiting until an attachment that the cloud has accepted is complete, or has certainly failed.
 
 use tokio::time::Instant;
 
-use super::attach::step;
+use super::Attacher;
 use crate::base::Deadline;
-use crate::cloud::view::{Operation, Seen};
+use crate::cloud::view::{Observation, Operation};
 use crate::disk::Result;
 use crate::disk::error::{Error, wait};
 use crate::disk::stale_read::{LAG, StaleReadGuard, UNSEEN};
 use crate::model::{Disk, DiskId, DiskStatus, InstanceId};
 
-/// When a look that shows the disk free means that the attachment has failed, and not that the look is
-/// of before it.
+/// When a row that shows the disk free means that the attachment has failed, and not that the row is from before it.
 ///
-/// A look shows a state that is at most [`LAG`] old. So one that was begun that long after the attachment
-/// was accepted is of after it: if the disk has been seen on its way before, it has fallen back. If it
-/// never was, reads may be older than they should be, and more of them must agree.
+/// A row is at most [`LAG`] old. So a read that began that long after the attachment was accepted is from after it: if the
+/// disk has been observed attaching before, it has fallen back. If not, rows may be older than they should be, and more of
+/// them must agree.
 #[derive(Debug)]
 struct FallBack {
     accepted: Instant,
-    /// When the look before this one had ended: this one was begun after that.
-    looked: Option<Instant>,
+    /// The end of the read before this one, which therefore began later.
+    last_read: Option<Instant>,
     attaching: bool,
     free: StaleReadGuard,
 }
@@ -32,15 +28,15 @@ impl FallBack {
     fn new() -> Self {
         Self {
             accepted: Instant::now(),
-            looked: None,
+            last_read: None,
             attaching: false,
             free: StaleReadGuard::default(),
         }
     }
 
-    /// A look; true once it proves that the attachment has failed.
-    fn proven(&mut self, row: &Disk) -> bool {
-        let begun = self.looked.replace(Instant::now());
+    /// Takes in a row. True once it is proven that the attachment has failed.
+    fn is_proven(&mut self, row: &Disk) -> bool {
+        let begun = self.last_read.replace(Instant::now());
         self.attaching |= row.status == DiskStatus::Attaching;
         if !row.is_free() {
             self.free.ends();
@@ -60,17 +56,11 @@ impl Attacher {
         node: &InstanceId,
     ) -> Result<Disk> {
         let mut fall_back = FallBack::new();
-        let mut missing = StaleReadGuard::default();
-        let decide = |seen: Seen<Disk>| {
-            let row: Arc<Disk> = match seen {
-                Seen::Row(row) => row,
-                Seen::Missing { .. } => {
-                    let gone = Error::NoSuchDisk { disk: disk.clone() };
-                    return missing.holds(LAG).then_some(Err(gone));
-                }
-                Seen::Failed(_) => return None,
+        let decide = |observation: Observation<Disk>| {
+            // A disk that is being attached cannot be deleted: its absence means that it is not visible.
+            let Observation::Row(row) = observation else {
+                return None;
             };
-            missing.ends();
             if self.is_on(&row, node) {
                 self.journal.attached.note(&row, node);
                 return Some(Ok(Disk::clone(&row)));
@@ -78,27 +68,28 @@ impl Attacher {
             if let Some(error) = self.elsewhere(&row, node) {
                 return Some(Err(error));
             }
-            let fell = Error::FellBack {
-                disk: disk.clone(),
-                node: node.clone(),
-            };
-            fall_back.proven(&row).then_some(Err(fell))
+            fall_back.is_proven(&row).then(|| {
+                Err(Error::FellBack {
+                    disk: disk.clone(),
+                    node: node.clone(),
+                })
+            })
         };
         let waited = self
             .disks
             .until_done(disk, deadline, Operation::Attach, decide)
             .await;
-        waited.map_err(wait(step(disk, node)))?
+        waited.map_err(wait(format!("attach disk {disk} to node {node}")))?
     }
 
-    /// Whether the row shows the disk in use on the node, and not only as it was before it left.
+    /// Whether the row shows the disk in use on the node, and is not from before it was detached there.
     pub(super) fn is_on(&self, row: &Disk, node: &InstanceId) -> bool {
         row.is_in_use_on(node) && !self.journal.detached.is_before(row, node)
     }
 
-    /// The refusal, when another node has the disk in use and has not let go of it just now.
+    /// The error when another node has the disk in use, unless the row is from before that node detached it.
     pub(super) fn elsewhere(&self, row: &Disk, node: &InstanceId) -> Option<Error> {
-        let holder = self.holders_beside(row, node).next()?;
+        let holder = self.other_holders(row, node).next()?;
         (row.status == DiskStatus::InUse && !row.multi_attach).then(|| Error::InUseElsewhere {
             disk: row.id.clone(),
             node: node.clone(),
@@ -106,15 +97,15 @@ impl Attacher {
         })
     }
 
-    /// The other nodes that hold the disk and have not let go of it just now.
-    pub(super) fn holders_beside<'a>(
+    /// The other nodes that hold the disk, without those that have just detached it.
+    pub(super) fn other_holders<'a>(
         &'a self,
         row: &'a Disk,
         node: &'a InstanceId,
     ) -> impl Iterator<Item = &'a InstanceId> {
-        let has = move |holder: &&InstanceId| {
+        let holds = move |holder: &&InstanceId| {
             *holder != node && !self.journal.detached.lately(&row.id, holder)
         };
-        row.attachments.iter().filter(has)
+        row.attachments.iter().filter(holds)
     }
 }

@@ -1,16 +1,20 @@
 //! Orders of this process that the cloud has accepted, to bridge the lag of its reads.
 
-use crate::model::{Disk, DiskId, Snapshot, SnapshotId};
+use std::time::Duration;
+
+use crate::model::{Disk, DiskId, Snapshot, SnapshotId, Tags};
 
 mod attachments;
 mod changes;
 mod ephemeral;
 mod existing;
+mod recent;
 mod resources;
 
 pub(super) use attachments::{RecentAttachments, RecentDetachments};
 pub(super) use changes::RecentChanges;
 pub(super) use ephemeral::EphemeralDisks;
+use recent::Recent;
 pub(super) use resources::{Known, RecentResources};
 
 /// What this process did within the lag of reads.
@@ -26,6 +30,30 @@ pub(super) struct Journal {
     pub(super) detached: RecentDetachments,
     /// Disks whose category, performance or tags were changed.
     pub(super) changes: RecentChanges,
+    /// Tags of disks that were observed without an attachment.
+    free: Recent<DiskId, Tags>,
     /// Elastic ephemeral disks that were created or observed.
     pub(super) ephemeral: EphemeralDisks,
+}
+
+/// How long a disk counts as free after it was observed so. The cloud refuses to delete it if it was attached since.
+const FREE: Duration = Duration::from_secs(10);
+
+impl Journal {
+    /// The disk was observed just now.
+    pub(super) fn observe(&self, row: &Disk) {
+        if row.is_free() {
+            self.free.note(&row.id, FREE, row.tags.clone());
+        }
+    }
+
+    /// The disk will be attached.
+    pub(super) fn attach(&self, disk: &DiskId) {
+        self.free.take(disk);
+    }
+
+    /// The tags of the disk if it was observed free a moment ago, once.
+    pub(super) fn take_free(&self, disk: &DiskId) -> Option<Tags> {
+        self.free.take(disk)
+    }
 }

@@ -18,7 +18,7 @@ use crate::cloud::{DescribeSnapshots, Kind};
 use crate::disk::Meaning;
 use crate::disk::error::{Error, cloud, wait};
 use crate::disk::snapshot::{NewSnapshot, Purpose};
-use crate::disk::stale_read::{LAG, StaleReadGuard, settled};
+use crate::disk::stale_read::{LAG, StaleReadGuard, UNSEEN, settled};
 use crate::disk::{NewDisk, Result};
 use crate::model::{
     Disk, DiskId, DiskStatus, Gib, SizeRange, Snapshot, SnapshotId, SnapshotStatus, Tags, tag,
@@ -55,6 +55,16 @@ impl Provisioner {
     /// As of creating a disk and of taking a snapshot; [`Error::NoSuchDisk`] without the source. The
     /// error of taking away the snapshot, so that the call is repeated until that is done too.
     pub async fn create_clone(
+        &self,
+        deadline: Deadline,
+        new: &NewDisk,
+        source: &DiskId,
+    ) -> Result<Disk> {
+        let outcome = self.find_or_clone(deadline, new, source).await;
+        self.conclude(&new.name, outcome)
+    }
+
+    async fn find_or_clone(
         &self,
         deadline: Deadline,
         new: &NewDisk,
@@ -152,7 +162,11 @@ impl Provisioner {
                 doubt.ends();
                 row.available.then_some(true)
             }
-            Seen::Missing { .. } => doubt.holds(LAG).then_some(false),
+            // It is deleted below, which no empty response has to justify.
+            Seen::Missing { witnessed } => {
+                let long = if witnessed { LAG } else { UNSEEN };
+                doubt.holds(long).then_some(false)
+            }
             Seen::Failed(_) => None,
         };
         let waited = self

@@ -1,13 +1,17 @@
 //! Creating a disk, blank or from a snapshot.
 
+use std::sync::Arc;
+
 use super::place::choose;
 use super::{Provisioner, compare};
 use crate::base::Deadline;
-use crate::cloud::view::{Operation, Seen};
+use crate::cloud::view::Operation;
+use crate::disk::created::until_created;
 use crate::disk::error::{Error, wait};
+use crate::disk::ownership_listing::Listed;
 use crate::disk::stale_read::{NotFoundConfirmation, settled_as};
 use crate::disk::{NewDisk, Result};
-use crate::model::{Bytes, Disk, DiskId, DiskStatus, SizeRange, Snapshot};
+use crate::model::{Bytes, Disk, DiskId, DiskStatus, SizeRange, Snapshot, tag};
 
 impl Provisioner {
     /// The disk of this name, created unless it exists, and `Available` or beyond.
@@ -15,7 +19,36 @@ impl Provisioner {
     /// # Errors
     /// [`Error::Exists`] when the name belongs to a disk that differs; [`Error::OutOfStock`] when
     /// nothing of what is wanted can be had; [`Error::OutOfRange`] when nothing has that size.
+    /// [`Error::CreationUnresolved`] instead of any final error as long as an earlier attempt may have created the disk.
     pub async fn create(&self, deadline: Deadline, new: &NewDisk) -> Result<Disk> {
+        let outcome = self.find_or_create(deadline, new).await;
+        self.conclude(&new.name, outcome)
+    }
+
+    /// Withholds a final error while a disk may exist that no caller has.
+    pub(super) fn conclude(&self, name: &str, outcome: Result<Disk>) -> Result<Disk> {
+        match &outcome {
+            Ok(disk) => self.attempts.settle(name, disk.id.as_str()),
+            // It is known what became of the order.
+            Err(Error::Exists { .. }) => {}
+            Err(error) if error.meaning().is_final() && self.attempts.of(name).is_open() => {
+                return outcome.map_err(|error| Error::CreationUnresolved {
+                    name: name.to_owned(),
+                    source: Box::new(error),
+                });
+            }
+            Err(_) => {}
+        }
+        outcome
+    }
+
+    async fn find_or_create(&self, deadline: Deadline, new: &NewDisk) -> Result<Disk> {
+        if let Some(id) = self.attempts.of(&new.name).created
+            && let Ok(id) = id.parse()
+            && let Some(disk) = self.completed(deadline, &id, new).await?
+        {
+            return Ok(disk);
+        }
         let new = match self.sized_for_source(deadline, new).await {
             // Gone by now, perhaps after it served an earlier call of this very name.
             Err(Error::NoSuchSnapshot { snapshot }) => {
@@ -27,35 +60,60 @@ impl Provisioner {
             sized => &sized?,
         };
         let choice = choose(new)?;
-        // A single pair is safe by its token while the cloud remembers that. Of several, an earlier
-        // call may have taken another than this one would: only the tags know.
-        let looks = !self.fresh.token_suffices(&new.name) || choice.pairs.len() > 1;
-        if looks
-            && let Some(found) = self.find_disk(deadline, &new.name).await?
+        let listed = self.listing.find(deadline, &new.name).await;
+        let looked = listed == Listed::Unknown;
+        let found = match listed {
+            Listed::No => None,
+            Listed::As(ids) => self.listed(deadline, &new.name, &ids).await?,
+            Listed::Unknown => self.find_disk(deadline, &new.name).await?,
+        };
+        if let Some(found) = found
             && let Some(disk) = self.adopt(deadline, &found, new).await?
         {
             return Ok(disk);
         }
         loop {
-            let id = self.buy(deadline, new, &choice, looks).await?;
-            let Some(disk) = self.made(deadline, &id, new).await? else {
-                tracing::warn!(volume.name = new.name, disk.id = %id, "the name's disk is gone");
-                self.attempts.note(&new.name, |past| {
-                    past.unclear = None;
-                    past.missed = None;
-                    past.gone = Some(id.to_string());
-                });
-                continue;
-            };
-            self.attempts.note(&new.name, |past| {
-                past.refused = 0;
-                past.unclear = None;
-            });
-            refuse_other(&disk, new)?;
-            self.journal.disks.made(&disk.id, &disk);
-            self.journal.ephemeral.note(&disk);
-            return Ok(disk);
+            let id = self.buy(deadline, new, &choice, looked).await?;
+            if let Some(disk) = self.completed(deadline, &id, new).await? {
+                return Ok(disk);
+            }
         }
+    }
+
+    /// The disk that has this name, by the ids of the listing. The oldest: whoever was answered first has that one.
+    async fn listed(&self, deadline: Deadline, name: &str, ids: &[String]) -> Result<Option<Disk>> {
+        let mut found = Vec::new();
+        for id in ids.iter().filter_map(|id| id.parse().ok()) {
+            let row = self.disks.settle(&id, deadline).await;
+            let row = row
+                .map_err(wait(format!("look at disk {id} of {name:?}")))?
+                .row();
+            // Two names may have the same hash.
+            let has_name = |row: &Arc<Disk>| row.tags.get(tag::CSI_NAME).is_some_and(|n| n == name);
+            found.extend(row.filter(has_name));
+        }
+        let oldest = found
+            .into_iter()
+            .min_by_key(|disk| (disk.created, disk.id.clone()));
+        Ok(oldest.map(|row| Disk::clone(&row)))
+    }
+
+    /// The disk that the cloud has created for this name, once it is; none if it certainly does not exist any more.
+    async fn completed(
+        &self,
+        deadline: Deadline,
+        id: &DiskId,
+        new: &NewDisk,
+    ) -> Result<Option<Disk>> {
+        let Some(disk) = self.made(deadline, id, new).await? else {
+            tracing::warn!(volume.name = new.name, disk.id = %id, "the disk of this name does not exist any more");
+            self.attempts.forget(&new.name, id.as_str());
+            return Ok(None);
+        };
+        refuse_other(&disk, new)?;
+        self.journal.disks.made(&disk.id, &disk);
+        self.journal.ephemeral.note(&disk);
+        Ok(Some(disk))
     }
 
     /// The request with the source's size as its least.
@@ -116,26 +174,17 @@ impl Provisioner {
         Ok(adopted)
     }
 
-    /// Waits until the disk is made; none once it can be believed that there is no such disk: it was
-    /// deleted since, or the cloud lost it.
+    /// Waits until the disk is no longer `Creating`; none if it certainly does not exist any more: it was deleted since,
+    /// or its creation failed in the cloud.
     async fn made(&self, deadline: Deadline, disk: &DiskId, new: &NewDisk) -> Result<Option<Disk>> {
-        // Its token still names what was deleted just now, and an old read shows it.
-        if self.journal.disks.known().is_gone(disk) {
+        // The token still names a disk that was deleted a moment ago, and an old read shows it.
+        if self.disks.known_absent(disk).is_some() {
             return Ok(None);
         }
-        let mut missing = NotFoundConfirmation::new(&self.attempts, &new.name, disk.as_str());
-        let made = |seen: Seen<Disk>| match seen {
-            Seen::Row(row) => {
-                missing.shown();
-                (row.status != DiskStatus::Creating).then(|| Some(Disk::clone(&row)))
-            }
-            Seen::Missing { .. } => missing.missed().then_some(None),
-            Seen::Failed(_) => None,
-        };
-        let waited = self
-            .disks
-            .until_done(disk, deadline, Operation::Create, made)
-            .await;
+        let missing = NotFoundConfirmation::new(&self.attempts, &new.name, disk.as_str());
+        let made = |row: &Disk| (row.status != DiskStatus::Creating).then(|| row.clone());
+        let operation = Some(Operation::Create);
+        let waited = until_created(&self.disks, disk, deadline, operation, missing, made).await;
         waited.map_err(wait(format!("see disk {disk} become Available")))
     }
 }

@@ -1,19 +1,23 @@
-//! Buying a disk of one category in one zone, once, whatever became of earlier calls.
+//! Creating a disk of one category in one zone, once, whatever became of earlier calls.
 //!
 //! The token holds the cluster and the name only: whatever else a call asks for under the name meets
 //! it, and the cloud answers a mismatch; then the tags tell. A refused call may have used the token
 //! up, and is answered the same for a day: such a name goes on under a token of the whole request.
+//!
+//! As long as an order may have taken effect, no other is sent, and no refusal of its repetition is final: the disk is
+//! found by its token or by its tags, or a listing proves that there is none.
 
 use super::Provisioner;
 use super::place::{Candidate, Choice};
 use crate::base::Deadline;
 use crate::cloud::{self as api, CreateDisk, Kind};
-use crate::disk::attempts::{PriorAttempts, is_final};
+use crate::disk::attempts::{Order, PriorAttempts, is_final};
 use crate::disk::error::{Error, cloud};
+use crate::disk::failure_of;
 use crate::disk::ownership::display_name;
 use crate::disk::tag_index::lagging;
 use crate::disk::{NewDisk, Result};
-use crate::model::{ClientToken, DiskId, PerformanceLevel, SnapshotId, ZoneId};
+use crate::model::{ClientToken, Disk, DiskId, PerformanceLevel, SnapshotId, ZoneId};
 
 /// What one call knows before it tries a pair.
 #[derive(Debug)]
@@ -26,7 +30,7 @@ struct Attempt {
 }
 
 impl Provisioner {
-    /// Goes through the pairs until one can be had. What may have been bought already goes first.
+    /// Goes through the pairs until one is in stock. What may have been created already goes first.
     /// `looked` tells whether the name was looked for by its tags.
     pub(super) async fn buy(
         &self,
@@ -37,25 +41,52 @@ impl Provisioner {
     ) -> Result<DiskId> {
         let past = self.attempts.of(&new.name);
         let token = self.token(new, &past);
-        let unclear = past.unclear.clone();
-        let mut round = self
-            .market
-            .round(choice, unclear.as_ref().map(|(pair, _)| pair));
+        let open = past.unresolved.clone();
+        let of_open = |pair: &Candidate| {
+            let open = open.as_ref()?;
+            let is_its = open
+                .candidate
+                .as_ref()
+                .is_some_and(|other| other.is_as(pair));
+            is_its.then(|| open.token.clone())
+        };
+        if let Some(open) = &open
+            && !choice.pairs.iter().any(|pair| of_open(pair).is_some())
+        {
+            // The request has changed, so that the order cannot be repeated.
+            if let Some(disk) = self.find_created(deadline, &new.name).await? {
+                return Ok(disk.id);
+            }
+            if !self.had_no_effect(deadline, &new.name, open).await {
+                let changed = Error::Exists {
+                    name: new.name.clone(),
+                    existing: "a disk of an earlier request".to_owned(),
+                    differences: "the request has other categories or zones".to_owned(),
+                };
+                return Err(Error::CreationUnresolved {
+                    name: new.name.clone(),
+                    source: Box::new(changed),
+                });
+            }
+        }
+        let first = open.as_ref().and_then(|open| open.candidate.as_ref());
+        let mut round = self.market.round(choice, first);
         let mut attempt = Attempt {
             past,
             looked,
             refused: Vec::new(),
         };
         while let Some(pair) = round.next() {
-            let earlier = unclear.as_ref().filter(|(other, _)| other.is_as(pair));
-            let token = earlier.map_or_else(|| token.clone(), |(_, token)| token.clone());
+            let token = of_open(pair).unwrap_or_else(|| token.clone());
             let outcome = self
-                .buy_one(deadline, new, pair, token.clone(), &attempt)
+                .buy_one(deadline, new, pair, token.clone(), &mut attempt)
                 .await;
             match outcome {
                 Err(Error::Cloud { step, source }) => {
                     let ecs = self.ecs.as_ref();
-                    if !round.refused(pair, &source, ecs, deadline).await {
+                    if self.attempts.of(&new.name).is_open()
+                        || !round.refused(pair, &source, ecs, deadline).await
+                    {
                         return Err(Error::Cloud { step, source });
                     }
                     tracing::info!(
@@ -63,7 +94,7 @@ impl Provisioner {
                         pair = %pair,
                         cloud.code = source.code(),
                         cloud.request_id = source.request_id(),
-                        "not to be had here, trying the next"
+                        "not available here, trying the next"
                     );
                     attempt.refused.push(token);
                 }
@@ -89,7 +120,7 @@ impl Provisioner {
         new: &NewDisk,
         pair: &Candidate,
         token: ClientToken,
-        attempt: &Attempt,
+        attempt: &mut Attempt,
     ) -> Result<DiskId> {
         let step = || {
             format!(
@@ -98,46 +129,68 @@ impl Provisioner {
             )
         };
         let mut request = self.request(new, pair, token);
+        let refusal = match self.order(deadline, new, pair, &request).await {
+            Ok(id) => return Ok(id),
+            Err(refusal) => refusal,
+        };
+        let open = self.attempts.of(&new.name).unresolved;
+        let is_mismatch = refusal.kind() == Kind::TokenMismatch;
+        let ends_call = failure_of(&refusal).meaning().is_final();
+        if !is_mismatch && !is_final(&refusal) && !ends_call {
+            return Err(cloud(step())(refusal));
+        }
+        // A refusal may be the echo of one after which another token has served; only a token that was used for
+        // another request is certain to have a disk, unless this call's own refusal has used it up.
         let again = attempt.past.refused > 0;
-        match self.order(deadline, new, pair, &request).await {
-            // This call's own refusal has used the token up, or meanwhile another process has.
-            Err(refusal)
-                if refusal.kind() == Kind::TokenMismatch
-                    && attempt.refused.contains(&request.token) =>
-            {
-                if let Some(disk) = self.find_disk(deadline, &new.name).await? {
-                    return Ok(disk.id);
-                }
+        let is_used = is_mismatch && !attempt.refused.contains(&request.token);
+        if is_mismatch || again || open.is_some() || !attempt.looked {
+            attempt.looked = true;
+            let found = if is_used {
+                lagging(deadline, || self.find_created(deadline, &new.name)).await?
+            } else {
+                self.find_created(deadline, &new.name).await?
+            };
+            if let Some(disk) = found {
+                return Ok(disk.id);
             }
-            Err(refusal) if refusal.kind() == Kind::TokenMismatch => {
-                tracing::info!(
-                    volume.name = new.name,
-                    cloud.request_id = refusal.request_id(),
-                    "token was used before"
-                );
-                if let Some(disk) =
-                    lagging(deadline, || self.find_disk(deadline, &new.name)).await?
-                {
-                    return Ok(disk.id);
-                }
-            }
-            Err(refusal) if is_final(&refusal) && (again || !attempt.looked) => {
-                // It may be the echo of a refusal after which another token has served.
-                if let Some(disk) = self.find_disk(deadline, &new.name).await? {
-                    return Ok(disk.id);
-                }
-                if !again {
-                    return Err(cloud(step())(refusal));
-                }
-            }
-            outcome => return outcome.map_err(cloud(step())),
+        }
+        if let Some(open) = &open
+            && !self.had_no_effect(deadline, &new.name, open).await
+        {
+            return Err(cloud(step())(refusal));
+        }
+        if !(is_mismatch || again && is_final(&refusal)) {
+            return Err(cloud(step())(refusal));
         }
         request.token = self.next_token(&request, &attempt.past);
         let outcome = self.order(deadline, new, pair, &request).await;
         outcome.map_err(cloud(step()))
     }
 
-    /// One call, which counts as unclear until it is answered for good.
+    /// What an earlier order under this name has created, by its tags.
+    async fn find_created(&self, deadline: Deadline, name: &str) -> Result<Option<Disk>> {
+        let found = self.find_disk(deadline, name).await?;
+        if let Some(disk) = &found {
+            self.attempts.note(name, |past| {
+                past.unresolved = None;
+                past.created = Some(disk.id.to_string());
+                past.is_told = false;
+            });
+        }
+        Ok(found)
+    }
+
+    /// Whether a listing proves that an order which may have taken effect had none; then it is settled.
+    async fn had_no_effect(&self, deadline: Deadline, name: &str, open: &Order) -> bool {
+        let listing = &self.listing;
+        let is_proven = listing.proves_absent(deadline, name, open.since).await;
+        if is_proven {
+            self.attempts.note(name, |past| past.unresolved = None);
+        }
+        is_proven
+    }
+
+    /// One call, which counts as unresolved until it is answered for good.
     async fn order(
         &self,
         deadline: Deadline,
@@ -145,16 +198,9 @@ impl Provisioner {
         pair: &Candidate,
         request: &CreateDisk,
     ) -> api::Result<DiskId> {
-        let unclear = Some((pair.clone(), request.token.clone()));
-        self.attempts.note(&new.name, |past| past.unclear = unclear);
-        let outcome = self.ecs.create_disk(deadline, request).await;
-        if outcome.as_ref().is_err_and(is_final) {
-            self.attempts.note(&new.name, |past| {
-                past.unclear = None;
-                past.refused += 1;
-            });
-        }
-        outcome
+        let order = Order::new(request.token.clone(), Some(pair.clone()));
+        let call = self.ecs.create_disk(deadline, request);
+        self.attempts.track(&new.name, order, call).await
     }
 
     fn token(&self, new: &NewDisk, past: &PriorAttempts) -> ClientToken {

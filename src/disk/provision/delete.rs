@@ -2,12 +2,11 @@
 
 use super::Provisioner;
 use crate::base::Deadline;
-use crate::cloud::Kind;
-use crate::cloud::view::WaitError;
+use crate::cloud::view::{ConfirmedAbsent, Presence, WaitError};
+use crate::cloud::{self as api, Kind};
 use crate::disk::Result;
 use crate::disk::back_off::BackOff;
 use crate::disk::error::{Error, cloud, wait};
-use crate::disk::stale_read::settled_as;
 use crate::model::{Disk, DiskId, InstanceId, tag};
 
 impl Provisioner {
@@ -16,31 +15,69 @@ impl Provisioner {
     /// # Errors
     /// [`Error::StillAttached`] and [`Error::NotOurs`], when nothing was done.
     pub async fn delete(&self, deadline: Deadline, disk: &DiskId) -> Result<()> {
-        self.rid_of(deadline, disk).await?;
+        let proof = self.delete_row(deadline, disk).await?;
+        self.disks.note_absent(disk, proof);
         self.journal.disks.gone(disk);
         self.journal.ephemeral.forget(disk);
         Ok(())
     }
 
-    async fn rid_of(&self, deadline: Deadline, disk: &DiskId) -> Result<()> {
-        let step = || format!("delete disk {disk}");
+    async fn delete_row(&self, deadline: Deadline, disk: &DiskId) -> Result<ConfirmedAbsent> {
         let (mut refusal, mut patience) = (None, BackOff::default());
+        let mut free = self.journal.take_free(disk);
         loop {
-            // A look of before it was unpublished would refuse what may be done.
-            let free = |row: &Disk| row.attachments.is_empty();
-            let row = settled_as(&self.disks, disk, deadline, free).await;
-            let row = match (row, refusal.take()) {
-                (Ok(Some(row)), _) => row,
-                (Ok(None), _) => return Ok(()),
-                // Why it was not deleted so far tells more than that the time is up.
-                (Err(WaitError::Deadline { .. }), Some(refusal)) => {
-                    return Err(cloud(step())(refusal));
-                }
-                (Err(error), _) => {
-                    let look = format!("look at disk {disk} before deleting it");
-                    return Err(wait(look)(error));
-                }
+            let tags = match free.take() {
+                Some(tags) => tags,
+                None => match self.free_row(deadline, disk, refusal.take()).await? {
+                    Presence::Row(row) => row.tags.clone(),
+                    Presence::Absent(proof) => return Ok(proof),
+                },
             };
+            self.owner.require(format!("disk {disk}"), &tags)?;
+            if tags.contains_key(tag::CLONE_OF)
+                && let Some(name) = tags.get(tag::CSI_NAME)
+            {
+                self.end_clone(deadline, name).await?;
+            }
+            let outcome = self.ecs.delete_disk(deadline, disk).await;
+            if let Some(proof) = ConfirmedAbsent::by_deletion(&outcome) {
+                return Ok(proof);
+            }
+            match outcome {
+                Ok(()) => {}
+                // Still loading from its snapshot, or on its way off a node: look again in a while.
+                Err(error) if error.kind() == Kind::Conflict => {
+                    match self.disks.until(disk, deadline, patience.looks()).await {
+                        Ok(()) => refusal = Some(error),
+                        Err(_) => return Err(cloud(step(disk))(error)),
+                    }
+                }
+                Err(error) => return Err(cloud(step(disk))(error)),
+            }
+        }
+    }
+
+    /// The disk, which no node holds and which is this cluster's.
+    async fn free_row(
+        &self,
+        deadline: Deadline,
+        disk: &DiskId,
+        refusal: Option<api::Error>,
+    ) -> Result<Presence<Disk>> {
+        // A read of before it was detached would refuse what is permitted.
+        let free = |row: &Disk| row.attachments.is_empty();
+        let found = match (self.disks.settle_as(disk, deadline, free).await, refusal) {
+            (Ok(found), _) => found,
+            // Why it was not deleted so far tells more than that the time is up.
+            (Err(WaitError::Deadline { .. }), Some(refusal)) => {
+                return Err(cloud(step(disk))(refusal));
+            }
+            (Err(error), _) => {
+                let look = format!("look at disk {disk} before deleting it");
+                return Err(wait(look)(error));
+            }
+        };
+        if let Presence::Row(row) = &found {
             self.owner.require(format!("disk {disk}"), &row.tags)?;
             if !row.attachments.is_empty() {
                 let holders: Vec<_> = row.attachments.iter().map(InstanceId::as_str).collect();
@@ -50,23 +87,11 @@ impl Provisioner {
                     holders,
                 });
             }
-            if row.tags.contains_key(tag::CLONE_OF)
-                && let Some(name) = row.tags.get(tag::CSI_NAME)
-            {
-                self.end_clone(deadline, name).await?;
-            }
-            match self.ecs.delete_disk(deadline, disk).await {
-                Ok(()) => return Ok(()),
-                Err(error) if error.kind() == Kind::NotFound => return Ok(()),
-                // Still loading from its snapshot, or on its way off a node: look again in a while.
-                Err(error) if error.kind() == Kind::Conflict => {
-                    match self.disks.until(disk, deadline, patience.looks()).await {
-                        Ok(()) => refusal = Some(error),
-                        Err(_) => return Err(cloud(step())(error)),
-                    }
-                }
-                Err(error) => return Err(cloud(step())(error)),
-            }
         }
+        Ok(found)
     }
+}
+
+fn step(disk: &DiskId) -> String {
+    format!("delete disk {disk}")
 }

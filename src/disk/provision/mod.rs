@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use super::attempts::AttemptHistory;
-use super::fresh::Fresh;
 use super::journal::Journal;
 use super::ownership::Owner;
+use super::ownership_listing::OwnershipListing;
 use super::snapshot::Snapshotter;
+use crate::base::Tasks;
 use crate::cloud::Ecs;
 use crate::cloud::view::Poller;
 use crate::model::{Disk, DiskId};
@@ -32,7 +33,7 @@ pub struct Provisioner {
     owner: Owner,
     journal: Arc<Journal>,
     attempts: AttemptHistory,
-    fresh: Fresh,
+    listing: OwnershipListing,
     market: place::Market,
     sweep: clone::Sweep,
 }
@@ -44,7 +45,9 @@ impl Provisioner {
         snapshots: Arc<Snapshotter>,
         owner: Owner,
         journal: Arc<Journal>,
+        tasks: Tasks,
     ) -> Self {
+        let listing = OwnershipListing::disks(Arc::clone(&ecs), &owner, tasks);
         Self {
             ecs,
             disks,
@@ -52,9 +55,14 @@ impl Provisioner {
             owner,
             journal,
             attempts: AttemptHistory::default(),
-            fresh: Fresh::default(),
+            listing,
             market: place::Market::default(),
             sweep: clone::Sweep::default(),
         }
+    }
+
+    /// Begins to list the disks of this cluster in the background, so that the first creation need not wait for that.
+    pub fn list_owned(&self) {
+        self.listing.start();
     }
 }

@@ -2,10 +2,11 @@
 
 use super::{Snapshotter, compare};
 use crate::base::Deadline;
-use crate::cloud::view::{Operation, Seen};
+use crate::cloud::view::Operation;
 use crate::cloud::{self as api, CreateSnapshot, Kind};
 use crate::disk::Result;
 use crate::disk::attempts::is_final;
+use crate::disk::created::until_created;
 use crate::disk::error::{Error, cloud, wait};
 use crate::disk::ownership::{Owner, display_name};
 use crate::disk::stale_read::{NotFoundConfirmation, settled};
@@ -206,19 +207,10 @@ impl Snapshotter {
             return Ok(None);
         }
         let key = new.key();
-        let mut missing = NotFoundConfirmation::new(&self.attempts, &key, id.as_str());
-        let cut = |seen: Seen<Snapshot>| match seen {
-            Seen::Row(row) => {
-                missing.shown();
-                is_decided(&row).then(|| Some(Snapshot::clone(&row)))
-            }
-            Seen::Missing { .. } => missing.missed().then_some(None),
-            Seen::Failed(_) => None,
-        };
-        let waited = self
-            .rows
-            .until_done(id, deadline, Operation::Snapshot, cut)
-            .await;
+        let missing = NotFoundConfirmation::new(&self.attempts, &key, id.as_str());
+        let cut = |row: &Snapshot| is_decided(row).then(|| row.clone());
+        let operation = Some(Operation::Snapshot);
+        let waited = until_created(&self.rows, id, deadline, operation, missing, cut).await;
         waited.map_err(wait(step(new)))
     }
 

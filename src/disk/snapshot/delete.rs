@@ -2,7 +2,7 @@
 
 use super::Snapshotter;
 use crate::base::Deadline;
-use crate::cloud::view::Seen;
+use crate::cloud::view::{ConfirmedAbsent, Seen};
 use crate::cloud::{self as api, DescribeSnapshotGroups, Kind};
 use crate::disk::Result;
 use crate::disk::error::{Error, cloud, wait};
@@ -50,9 +50,13 @@ impl Snapshotter {
     /// Deletes a snapshot that is known to be ours.
     pub(super) async fn discard(&self, deadline: Deadline, id: &SnapshotId) -> Result<()> {
         loop {
-            match self.ecs.delete_snapshot(deadline, id).await {
-                Ok(()) => break,
-                Err(error) if error.kind() == Kind::NotFound => break,
+            let outcome = self.ecs.delete_snapshot(deadline, id).await;
+            if let Some(proof) = ConfirmedAbsent::by_deletion(&outcome) {
+                self.rows.note_absent(id, proof);
+                break;
+            }
+            match outcome {
+                Ok(()) => {}
                 // Something else is being done with it: look again in a tick.
                 Err(error) if is_busy(&error) => {
                     let next =

@@ -6,37 +6,24 @@ use jiff::Timestamp;
 
 use super::create::{is_decided, is_unwritten};
 use super::ungroupable::why_apart;
-use super::{Snapshotter, compare};
+use super::{NewGroup, Snapshotter, compare};
 use crate::base::{Deadline, join};
-use crate::cloud::view::{Operation, Seen};
+use crate::cloud::view::{Operation, Seen, WaitError};
 use crate::cloud::{self as api, CreateSnapshotGroup, DescribeSnapshotGroups, Kind};
 use crate::cloud::{TagResources, TagTarget};
 use crate::disk::Result;
 use crate::disk::attempts::is_final;
+use crate::disk::created::until_created;
 use crate::disk::error::{Error, cloud, wait};
 use crate::disk::ownership::display_name;
 use crate::disk::stale_read::{LAG, NotFoundConfirmation, StaleReadGuard, UNSEEN, settled};
 use crate::disk::tag_index::{lagging, readable};
 use crate::model::{
-    ClientToken, DiskId, Snapshot, SnapshotGroup, SnapshotGroupId, SnapshotId, SnapshotStatus,
-    Tags, tag,
+    ClientToken, DiskId, Snapshot, SnapshotGroup, SnapshotGroupId, SnapshotId, SnapshotStatus, tag,
 };
 
 /// Disks that the cloud cuts at one instant.
 const MOST: usize = 16;
-
-/// A group that is wanted.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NewGroup {
-    /// The CSI name; the same name is the same group.
-    pub name: String,
-    /// The disks to snapshot.
-    pub sources: BTreeSet<DiskId>,
-    /// Resource group to bill it to; none is the account's default.
-    pub resource_group: Option<String>,
-    /// Tags of the group and of its snapshots, beside the driver's own.
-    pub tags: Tags,
-}
 
 /// A group whose point in time is cut.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -226,28 +213,25 @@ impl Snapshotter {
         new: &NewGroup,
         id: &SnapshotGroupId,
     ) -> Result<Option<SnapshotGroup>> {
-        let mut missing = NotFoundConfirmation::new(&self.group_attempts, &new.name, id.as_str());
+        let missing = NotFoundConfirmation::new(&self.group_attempts, &new.name, id.as_str());
         let mut doubt = StaleReadGuard::default();
-        let joined = |seen: Seen<SnapshotGroup>| match seen {
-            Seen::Row(row) => {
-                missing.shown();
-                match compare::group(&row, &new.sources) {
-                    None => Some(Ok(Some(SnapshotGroup::clone(&row)))),
-                    // A description may know the group before its members.
-                    Some(differences) => doubt.holds(LAG).then(|| {
-                        Err(Error::Exists {
-                            name: new.name.clone(),
-                            existing: format!("snapshot group {id}"),
-                            differences,
-                        })
-                    }),
-                }
-            }
-            Seen::Missing { .. } => missing.missed().then_some(Ok(None)),
-            Seen::Failed(_) => None,
+        let joined = |row: &SnapshotGroup| match compare::group(row, &new.sources) {
+            None => Some(Ok(row.clone())),
+            // A description may have the group before its members.
+            Some(differences) => doubt.holds(LAG).then(|| {
+                Err(Error::Exists {
+                    name: new.name.clone(),
+                    existing: format!("snapshot group {id}"),
+                    differences,
+                })
+            }),
         };
-        let waited = self.groups.until(id, deadline, joined).await;
-        waited.map_err(wait(step(new)))?
+        let waited = match until_created(&self.groups, id, deadline, None, missing, joined).await {
+            // No call names a missing group.
+            Err(WaitError::Unproven { .. }) => Ok(None),
+            waited => waited,
+        };
+        waited.map_err(wait(step(new)))?.transpose()
     }
 
     /// The snapshots of the group, each cut or failed; none once it can be believed that one is gone.
@@ -318,7 +302,11 @@ impl Snapshotter {
         deadline: Deadline,
         id: &SnapshotGroupId,
     ) -> Result<Option<SnapshotGroup>> {
-        let row = settled(&self.groups, id, deadline).await;
+        let row = match settled(&self.groups, id, deadline).await {
+            // No call names a missing group.
+            Err(WaitError::Unproven { .. }) => Ok(None),
+            row => row,
+        };
         let row = row.map_err(wait(format!("look at snapshot group {id}")))?;
         Ok(row.map(|row| SnapshotGroup::clone(&row)))
     }

@@ -16,10 +16,12 @@ mod delete;
 mod find;
 mod group;
 mod group_delete;
+mod new_group;
 mod ungroupable;
 
 pub use create::{NewSnapshot, Purpose};
-pub use group::{Group, NewGroup};
+pub use group::Group;
+pub use new_group::NewGroup;
 
 /// Creates, reads and deletes snapshots and snapshot groups.
 #[derive(Debug)]

@@ -36,6 +36,13 @@ pub enum Meaning {
 }
 
 impl Meaning {
+    /// Whether a caller may conclude that the call had no effect. After the others it must repeat the call until one
+    /// succeeds or fails for good (CSI sidecars; promise 11).
+    #[must_use]
+    pub fn is_final(self) -> bool {
+        !matches!(self, Self::Unclear | Self::Busy | Self::Deadline)
+    }
+
     /// The name of the gRPC code for it.
     #[must_use]
     pub fn code_name(self) -> &'static str {

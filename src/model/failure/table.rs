@@ -178,6 +178,12 @@ failures! {
     EmptyResponse "EMPTY_RESPONSE" Unclear
         "the cloud returned no rows, although resources of this cluster exist",
         "the caller retries automatically; if the error persists, check that the access key may call the Describe actions (deploy/ram-policies)";
+    AbsenceUnproven "ABSENCE_UNPROVEN" Unclear
+        "the cloud returned an empty response, which does not prove that the resource does not exist",
+        "the caller retries automatically; if the error persists, check that the RAM policy of the controller allows the describe action that the text names";
+    CreationUnresolved "CREATION_UNRESOLVED" Unclear
+        "an earlier attempt to create the resource may have succeeded, and whether it did is not known yet",
+        "the caller retries automatically; if the error persists, fix the cause that the text ends with, or search the console for a disk or snapshot with this name";
     ShuttingDown "SHUTTING_DOWN" Unclear
         "the driver is shutting down, or cannot serve now",
         "nothing at first: it is repeated; if it stays, look why no other process of the driver becomes ready, which /readyz and its log tell";

@@ -1,0 +1,111 @@
+//! Attaching a regional disk by force, where the cloud supports that: from a node that was told to detach it and does not.
+//! A disk in use is never taken.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::Attacher;
+use crate::base::Deadline;
+use crate::cloud;
+use crate::cloud::view::Look;
+use crate::model::{Disk, DiskId, DiskStatus, Instance, InstanceId, InstanceStatus};
+
+/// How long a detach may take before the disk is taken. It takes a minute at most (ECS, `DetachDisk`).
+const STUCK: Duration = Duration::from_secs(60);
+
+/// Whether and when a disk may be attached by force.
+#[derive(Debug, Default)]
+pub(super) struct Takeover {
+    stuck: Option<StuckDetach>,
+    /// The next attempt is by force, if the detach is still stuck then.
+    pub(super) due: bool,
+    /// The last attempt was by force.
+    pub(super) forced: bool,
+    /// The cloud does not support force for this disk and node.
+    pub(super) unsupported: bool,
+}
+
+/// A disk that other nodes detach.
+#[derive(Debug, PartialEq, Eq)]
+struct StuckDetach {
+    holders: Vec<InstanceId>,
+    since: Instant,
+}
+
+impl Takeover {
+    /// Takes in a row. True while other nodes detach the disk.
+    pub(super) fn observe(&mut self, row: &Disk, node: &InstanceId) -> bool {
+        if self.unsupported || !is_detaching_elsewhere(row, node) {
+            self.stuck = None;
+            return false;
+        }
+        let same = |stuck: &StuckDetach| stuck.holders == row.attachments;
+        if !self.stuck.as_ref().is_some_and(same) {
+            self.stuck = Some(StuckDetach {
+                holders: row.attachments.clone(),
+                since: Instant::now(),
+            });
+        }
+        true
+    }
+
+    /// Whether the same nodes have been detaching the disk for too long.
+    pub(super) fn is_stuck(&self) -> bool {
+        let stuck = self.stuck.as_ref();
+        stuck.is_some_and(|stuck| stuck.since.elapsed() >= STUCK)
+    }
+}
+
+impl Attacher {
+    /// Whether the attempt that is due may be by force. Waiting for a permit took time, so the disk is read again.
+    pub(super) async fn may_force(
+        &self,
+        takeover: &mut Takeover,
+        disk: &DiskId,
+        node: &InstanceId,
+        deadline: Deadline,
+    ) -> bool {
+        if !std::mem::take(&mut takeover.due) {
+            return false;
+        }
+        let Some(before) = takeover.stuck.take() else {
+            return false;
+        };
+        match self.disks.look(disk, deadline).await {
+            Ok(Look::Row(row)) if row.attachments == before.holders => {
+                takeover.stuck = Some(before);
+                takeover.observe(&row, node)
+            }
+            Ok(_) | Err(_) => false,
+        }
+    }
+
+    /// Whether these instances are certainly stopped. A missing row proves nothing: without permission the list is empty.
+    pub(super) async fn are_stopped(&self, instances: &[InstanceId], deadline: Deadline) -> bool {
+        for instance in instances {
+            let row = self.instances.look(instance, deadline).await.map(Look::row);
+            let is_stopped = |row: Arc<Instance>| row.status == InstanceStatus::Stopped;
+            if !row.is_ok_and(|row| row.is_some_and(is_stopped)) {
+                return false;
+            }
+        }
+        true
+    }
+}
+
+fn is_detaching_elsewhere(row: &Disk, node: &InstanceId) -> bool {
+    row.category.is_regional()
+        && !row.multi_attach
+        && row.status == DiskStatus::Detaching
+        && !row.attachments.is_empty()
+        && !row.is_attached_to(node)
+}
+
+/// Whether the cloud refuses force, and not the disk: within one zone, or for this kind of disk.
+pub(super) fn refuses_force(refusal: &cloud::Error) -> bool {
+    refusal.code().is_some_and(|code| {
+        code == "InvalidInstance.ZoneConflict" || code.starts_with("InvalidParameterForce.")
+    })
+}

@@ -1,0 +1,410 @@
+//! One listing of what this cluster owns, instead of a lookup by tags per creation.
+//!
+//! A name that is older than this process may have been forgotten by its token: the cloud keeps tokens for a while
+//! (a day is what others have observed). A name that is not in the listing is younger than it, so that its token
+//! certainly protects it as long as the listing is not too old.
+
+use std::collections::hash_map::DefaultHasher;
+use std::fmt;
+use std::future::Future;
+use std::hash::{Hash, Hasher};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::ownership::Owner;
+use super::tag_index::readable;
+use crate::base::chain::chain;
+use crate::base::{Deadline, Tasks};
+use crate::cloud::{DescribeDisks, Ecs, Result};
+use crate::model::{Disk, Tags, tag};
+
+/// For so long a token certainly protects a name that is not in the listing: half of a day.
+const VALID: Duration = Duration::from_secs(12 * 3600);
+/// Age from which on the next creation renews the listing.
+const RENEWED: Duration = Duration::from_secs(11 * 3600);
+/// Longest wait of a creation for the first listing. It looks its name up by tags instead.
+const WAIT: Duration = Duration::from_millis(500);
+/// Between two attempts to list.
+const PAUSE: Duration = Duration::from_secs(10);
+/// Longest time for all pages.
+const LONGEST: Duration = Duration::from_secs(600);
+/// Longest wait for a listing that is to prove something.
+const PROOF: Duration = Duration::from_secs(10);
+/// An order that was not answered has taken effect by then, or never will; and tags are indexed.
+const EFFECT: Duration = Duration::from_secs(60);
+/// Rows at which the cloud ends a list that is filtered by tags (ECS API, `DescribeDisks`).
+const MOST_BY_TAGS: usize = 1000;
+/// Rows a page.
+const PAGE: u32 = 500;
+
+type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+type Pages = Box<dyn Fn(Tags, Option<String>) -> BoxFuture<Result<Page>> + Send + Sync>;
+
+/// The resources of this cluster by their CSI names.
+pub(super) struct OwnershipListing {
+    shared: Arc<Shared>,
+    tasks: Tasks,
+}
+
+struct Shared {
+    page: Pages,
+    tags: Tags,
+    state: watch::Sender<State>,
+}
+
+/// One page.
+struct Page {
+    /// Rows of any owner.
+    rows: usize,
+    /// Name and id of each row of this cluster.
+    owned: Vec<(String, String)>,
+    next: Option<String>,
+}
+
+#[derive(Default)]
+struct State {
+    names: Option<Arc<Names>>,
+    is_running: bool,
+    /// When the newest attempt began.
+    tried: Option<Instant>,
+}
+
+/// What the listing says of a name.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Listed {
+    /// Its token protects it.
+    No,
+    /// It may be the name of these ids.
+    As(Vec<String>),
+    /// There is no listing, or it is too old.
+    Unknown,
+}
+
+/// Names by hash, so that those of 100,000 disks take less than 4 MiB.
+struct Names {
+    begun: Instant,
+    rows: usize,
+    /// The hash of each name and where its id begins, sorted.
+    entries: Vec<(u64, u32)>,
+    /// Each ends with a line feed.
+    ids: String,
+}
+
+impl OwnershipListing {
+    /// The disks of this cluster.
+    pub(super) fn disks(ecs: Arc<dyn Ecs>, owner: &Owner, tasks: Tasks) -> Self {
+        let tags = owner.tags();
+        let owner = owner.clone();
+        let page = move |tags, next| -> BoxFuture<Result<Page>> {
+            let (ecs, owner) = (Arc::clone(&ecs), owner.clone());
+            Box::pin(async move {
+                let query = DescribeDisks {
+                    tags,
+                    page_size: Some(PAGE),
+                    next,
+                    ..DescribeDisks::default()
+                };
+                let page = ecs.describe_disks(Deadline::after(LONGEST), &query).await?;
+                readable(&page, "DescribeDisks")?;
+                let owned = page.rows.iter().filter(|row| owner.has(&row.tags));
+                let named =
+                    |row: &Disk| Some((row.tags.get(tag::CSI_NAME)?.clone(), row.id.to_string()));
+                Ok(Page {
+                    rows: page.rows.len(),
+                    owned: owned.filter_map(named).collect(),
+                    next: page.next,
+                })
+            })
+        };
+        Self::new(tasks, tags, Box::new(page))
+    }
+
+    fn new(tasks: Tasks, tags: Tags, page: Pages) -> Self {
+        let state = watch::Sender::new(State::default());
+        let shared = Arc::new(Shared { page, tags, state });
+        Self { shared, tasks }
+    }
+
+    /// Begins the listing in the background, unless it is known and new enough.
+    pub(super) fn start(&self) {
+        let is_due = |state: &State| {
+            let age = state.names.as_ref().map(|names| names.begun.elapsed());
+            age.is_none_or(|age| age >= RENEWED)
+        };
+        self.start_if(is_due, false);
+    }
+
+    /// What is known of the name, after a short wait for a listing that is under way.
+    pub(super) async fn find(&self, deadline: Deadline, name: &str) -> Listed {
+        self.start();
+        let valid = |state: &State| {
+            let names = state.names.clone();
+            names.filter(|names| names.begun.elapsed() < VALID)
+        };
+        let mut states = self.shared.state.subscribe();
+        let is_decided = |state: &State| valid(state).is_some() || !state.is_running;
+        let waited = deadline.at_most(WAIT).bound(states.wait_for(is_decided));
+        let _ = waited.await;
+        let names = valid(&self.shared.state.borrow());
+        names.map_or(Listed::Unknown, |names| names.find(name))
+    }
+
+    /// Whether a listing proves that an order under this name, whose newest attempt ended `since`, had no effect: it
+    /// began long after that and returned other resources.
+    pub(super) async fn proves_absent(
+        &self,
+        deadline: Deadline,
+        name: &str,
+        since: Instant,
+    ) -> bool {
+        if since.elapsed() < EFFECT {
+            return false;
+        }
+        let proof = |state: &State| {
+            let names = state.names.clone();
+            names.filter(|names| names.rows > 0 && names.begun >= since + EFFECT)
+        };
+        self.start_if(|state| proof(state).is_none(), true);
+        let mut states = self.shared.state.subscribe();
+        let is_decided = |state: &State| proof(state).is_some() || !state.is_running;
+        let waited = deadline.at_most(PROOF).bound(states.wait_for(is_decided));
+        let _ = waited.await;
+        let names = proof(&self.shared.state.borrow());
+        names.is_some_and(|names| names.find(name) == Listed::No)
+    }
+
+    fn start_if(&self, is_due: impl Fn(&State) -> bool, witnessed: bool) {
+        let begins = self.shared.state.send_if_modified(|state| {
+            let is_paused = state.tried.is_some_and(|tried| tried.elapsed() < PAUSE);
+            let begins = !state.is_running && !is_paused && is_due(state);
+            if begins {
+                state.is_running = true;
+                state.tried = Some(Instant::now());
+            }
+            begins
+        });
+        if begins {
+            let shared = Arc::clone(&self.shared);
+            self.tasks
+                .start(async move { shared.refresh(witnessed).await });
+        }
+    }
+}
+
+impl Shared {
+    async fn refresh(&self, witnessed: bool) {
+        let names = match Deadline::after(LONGEST).bound(self.names(witnessed)).await {
+            Ok(Ok(names)) => Some(Arc::new(names)),
+            Ok(Err(error)) => {
+                tracing::warn!(
+                    error = chain(&error),
+                    "cannot list the disks of this cluster; each creation looks its name up by tags"
+                );
+                None
+            }
+            Err(_) => None,
+        };
+        self.state.send_modify(|state| {
+            state.is_running = false;
+            state.names = names.or_else(|| state.names.take());
+        });
+    }
+
+    async fn names(&self, witnessed: bool) -> Result<Names> {
+        let names = self.pages(&self.tags).await?;
+        if names.rows >= MOST_BY_TAGS || witnessed && names.rows == 0 {
+            return self.pages(&Tags::new()).await;
+        }
+        Ok(names)
+    }
+
+    async fn pages(&self, tags: &Tags) -> Result<Names> {
+        let mut names = Names {
+            begun: Instant::now(),
+            rows: 0,
+            entries: Vec::new(),
+            ids: String::new(),
+        };
+        let mut next = None;
+        loop {
+            let page = (self.page)(tags.clone(), next).await?;
+            names.rows += page.rows;
+            for (name, id) in page.owned {
+                names.add(&name, &id);
+            }
+            next = page.next;
+            if next.is_none() {
+                break;
+            }
+        }
+        names.entries.sort_unstable();
+        names.entries.shrink_to_fit();
+        names.ids.shrink_to_fit();
+        Ok(names)
+    }
+}
+
+impl Names {
+    fn add(&mut self, name: &str, id: &str) {
+        let Ok(start) = u32::try_from(self.ids.len()) else {
+            return;
+        };
+        self.entries.push((hash(name), start));
+        self.ids.push_str(id);
+        self.ids.push('\n');
+    }
+
+    fn find(&self, name: &str) -> Listed {
+        let hash = hash(name);
+        let first = self.entries.partition_point(|(other, _)| *other < hash);
+        let same = self.entries[first..]
+            .iter()
+            .take_while(|(other, _)| *other == hash);
+        let id = |(_, start): &(u64, u32)| {
+            let rest = self.ids.get(usize::try_from(*start).ok()?..)?;
+            Some(rest.split_once('\n')?.0.to_owned())
+        };
+        let ids: Vec<_> = same.filter_map(id).collect();
+        if ids.is_empty() {
+            Listed::No
+        } else {
+            Listed::As(ids)
+        }
+    }
+}
+
+fn hash(name: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    name.hash(&mut hasher);
+    hasher.finish()
+}
+
+impl fmt::Debug for OwnershipListing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = self.shared.state.borrow().names.clone();
+        f.debug_struct("OwnershipListing")
+            .field("names", &names.map(|names| names.entries.len()))
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+    use crate::cloud::{Error, Kind};
+
+    /// Lists so many names of this cluster by two rows a page; every call of a number in `fails` fails.
+    fn listing(names: usize, fails: &'static [usize]) -> (OwnershipListing, Arc<AtomicUsize>) {
+        let calls = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&calls);
+        let page = move |tags: Tags, next: Option<String>| -> BoxFuture<Result<Page>> {
+            let call = counted.fetch_add(1, Ordering::SeqCst);
+            Box::pin(async move {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                if fails.contains(&call) {
+                    return Err(Error::new(Kind::Ambiguous, "DescribeDisks"));
+                }
+                let from: usize = next.map_or(0, |next| next.parse().unwrap());
+                let until = (from + 500).min(names);
+                // A list that is filtered by tags ends early.
+                let ends = until == names || !tags.is_empty() && until >= MOST_BY_TAGS;
+                Ok(Page {
+                    rows: until - from,
+                    owned: (from..until)
+                        .map(|n| (format!("pvc-{n}"), format!("d-{n}")))
+                        .collect(),
+                    next: (!ends).then(|| until.to_string()),
+                })
+            })
+        };
+        let tags = Tags::from([("cluster".to_owned(), "test".to_owned())]);
+        let listing = OwnershipListing::new(Tasks::default(), tags, Box::new(page));
+        (listing, calls)
+    }
+
+    async fn find(listing: &OwnershipListing, name: &str) -> Listed {
+        let deadline = Deadline::after(Duration::from_secs(60));
+        listing.find(deadline, name).await
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn many_creations_share_one_listing() {
+        let (listing, calls) = listing(700, &[]);
+        let (last, none, first) = tokio::join!(
+            find(&listing, "pvc-699"),
+            find(&listing, "pvc-700"),
+            find(&listing, "pvc-0"),
+        );
+        assert_eq!(last, Listed::As(vec!["d-699".to_owned()]));
+        assert_eq!(none, Listed::No);
+        assert_eq!(first, Listed::As(vec!["d-0".to_owned()]));
+        assert_eq!(calls.load(Ordering::SeqCst), 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_list_that_the_cloud_cuts_off_is_repeated_without_a_filter() {
+        let (listing, calls) = listing(1700, &[]);
+        assert_eq!(find(&listing, "pvc-1699").await, Listed::Unknown);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert_eq!(
+            find(&listing, "pvc-1699").await,
+            Listed::As(vec!["d-1699".to_owned()])
+        );
+        assert_eq!(calls.load(Ordering::SeqCst), 6);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_old_listing_is_renewed_in_time_and_a_failed_one_after_a_pause() {
+        let (listing, calls) = listing(1, &[1, 2]);
+        assert_eq!(find(&listing, "pvc-9").await, Listed::No);
+        tokio::time::advance(RENEWED).await;
+        // The old one still holds, and its renewal fails.
+        assert_eq!(find(&listing, "pvc-9").await, Listed::No);
+        tokio::time::sleep(VALID - RENEWED).await;
+        assert_eq!(find(&listing, "pvc-9").await, Listed::Unknown);
+        assert_eq!(find(&listing, "pvc-9").await, Listed::Unknown);
+        assert_eq!(calls.load(Ordering::SeqCst), 3);
+        tokio::time::advance(PAUSE).await;
+        assert_eq!(find(&listing, "pvc-9").await, Listed::No);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn only_a_later_listing_with_rows_proves_that_an_order_had_no_effect() {
+        for (names, proves) in [(1, true), (0, false)] {
+            let (listing, _) = listing(names, &[]);
+            assert_eq!(find(&listing, "pvc-9").await, Listed::No);
+            let since = Instant::now();
+            let deadline = Deadline::after(Duration::from_secs(600));
+            assert!(!listing.proves_absent(deadline, "pvc-9", since).await);
+            tokio::time::advance(EFFECT).await;
+            let proven = listing.proves_absent(deadline, "pvc-9", since).await;
+            assert_eq!(proven, proves);
+            assert!(!listing.proves_absent(deadline, "pvc-0", since).await);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_names_of_100_000_disks_take_less_than_4_mib() {
+        let mut names = Names {
+            begun: Instant::now(),
+            rows: 0,
+            entries: Vec::new(),
+            ids: String::new(),
+        };
+        for n in 0..100_000 {
+            names.add(&format!("pvc-{n}"), &format!("d-bp1{n:017}"));
+        }
+        names.entries.sort_unstable();
+        names.entries.shrink_to_fit();
+        let bytes = names.entries.capacity() * size_of::<(u64, u32)>() + names.ids.len();
+        assert!(bytes < 4 << 20, "{bytes}");
+        let id = vec![format!("d-bp1{:017}", 4711)];
+        assert_eq!(names.find("pvc-4711"), Listed::As(id));
+    }
+}

@@ -1,0 +1,298 @@
+//! Creating when responses are lost or empty: no final error while a disk may exist that no caller has, and never a
+//! second disk.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use diskplugin::disk::{Error, Meaning, NewDisk};
+use diskplugin::model::Category;
+
+use crate::kit::{Stage, available, minutes, seconds, text, wanted, zone};
+
+fn is_final(error: &Error) -> bool {
+    !matches!(
+        error.meaning(),
+        Meaning::Unclear | Meaning::Busy | Meaning::Deadline
+    )
+}
+
+/// How the cloud refuses a creation, whatever became of the one before.
+fn refusals() -> Vec<Value> {
+    let code = |status: u16, code: &str| json!({"code": {"status": status, "code": code}});
+    vec![
+        code(403, "Forbidden.RAM"),
+        code(403, "InvalidAccountStatus.NotEnoughBalance"),
+        code(403, "OperationDenied.NoStock"),
+        code(400, "QuotaExceed.DiskCapacity"),
+        code(400, "InvalidDiskName.Malformed"),
+        code(400, "InvalidDataDiskCategory.NotSupported"),
+    ]
+}
+
+async fn pass(seconds: u64) {
+    tokio::time::sleep(Duration::from_secs(seconds)).await;
+}
+
+/// `DescribeDisks` returns 200 and no rows.
+fn blind(stage: &Stage, seconds: u64) {
+    let fault = json!({"action": "DescribeDisks", "for": format!("{seconds}s"), "kind": "no-rows"});
+    stage.configure(&json!({"faults": [fault]}));
+}
+
+#[tokio::test(start_paused = true)]
+async fn empty_responses_create_no_second_disk() {
+    for new in [wanted("pvc-1"), available("pvc-1")] {
+        for others in [0, 1] {
+            let stage = Stage::new(&["--create-delay=1s"]);
+            for number in 0..others {
+                stage.disk(&format!("other-{number}")).await;
+            }
+            blind(&stage, 100);
+            for _ in 0..2 {
+                let refused = stage.disks.provisioner.create(seconds(45), &new).await;
+                let refused = refused.unwrap_err();
+                assert!(!is_final(&refused), "{}", text(&refused));
+                assert!(
+                    text(&refused).contains("ecs:DescribeDisks"),
+                    "{}",
+                    text(&refused)
+                );
+                assert_eq!(stage.rows().len(), others + 1);
+            }
+            pass(60).await;
+            let disk = stage.disks.provisioner.create(minutes(1), &new).await;
+            let disk = disk.unwrap_or_else(|error| panic!("{}", text(&error)));
+            assert_eq!(stage.rows().len(), others + 1);
+            assert_eq!(stage.row(&disk.id)["status"], "Available");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_after_a_lost_response_is_not_final_and_the_disk_is_found() {
+    for new in [wanted("pvc-1"), available("pvc-1")] {
+        for refusal in refusals() {
+            // Tags are indexed late, so that the first lookups do not find it.
+            let stage = Stage::new(&["--create-delay=1s", "--stale=2s"]);
+            let lost = json!({"action": "CreateDisk", "kind": "reset-after"});
+            let refused = json!({"action": "CreateDisk", "from": 2, "times": 100, "kind": refusal});
+            stage.configure(&json!({"faults": [lost, refused]}));
+            for attempt in 0..3 {
+                match stage.disks.provisioner.create(seconds(20), &new).await {
+                    Ok(disk) => assert_eq!(stage.only_disk(), disk.id),
+                    Err(error) => {
+                        assert!(!is_final(&error), "{refusal}: {}", text(&error));
+                        assert!(attempt < 2, "{refusal}: {}", text(&error));
+                    }
+                }
+                assert_eq!(stage.rows().len(), 1);
+                pass(3).await;
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_whose_own_retry_is_refused_does_not_pass_the_refusal_on() {
+    for refusal in refusals() {
+        let stage = Stage::patient(&["--create-delay=1s", "--stale=2s"]);
+        let lost = json!({"action": "CreateDisk", "kind": "internal-error-after"});
+        let refused = json!({"action": "CreateDisk", "from": 2, "times": 100, "kind": refusal});
+        stage.configure(&json!({"faults": [lost, refused]}));
+        let first = stage
+            .disks
+            .provisioner
+            .create(seconds(1), &wanted("pvc-1"))
+            .await;
+        if let Err(error) = first {
+            assert!(!is_final(&error), "{refusal}: {}", text(&error));
+        }
+        pass(5).await;
+        let disk = stage
+            .disks
+            .provisioner
+            .create(seconds(20), &wanted("pvc-1"))
+            .await;
+        let disk = disk.unwrap_or_else(|error| panic!("{refusal}: {}", text(&error)));
+        assert_eq!(stage.only_disk(), disk.id);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_creation_that_was_cut_off_is_not_given_up_for_a_later_refusal() {
+    let stage = Stage::new(&["--create-delay=1s", "--stale=4s"]);
+    stage.fault("CreateDisk", &json!({"delay-after": "5s"}));
+    let new = wanted("pvc-1");
+    let call = stage.disks.provisioner.create(minutes(1), &new);
+    let cut = tokio::time::timeout(Duration::from_secs(2), call).await;
+    assert!(cut.is_err());
+    let denied = json!({"code": {"status": 403, "code": "Forbidden.RAM"}});
+    stage.faults("CreateDisk", 100, &denied);
+    let refused = stage
+        .disks
+        .provisioner
+        .create(seconds(9), &wanted("pvc-1"))
+        .await;
+    let refused = refused.unwrap_err();
+    assert_eq!(refused.meaning(), Meaning::Unclear, "{}", text(&refused));
+    for part in ["CREATION_UNRESOLVED", "Forbidden.RAM", "RequestId"] {
+        assert!(text(&refused).contains(part), "{}", text(&refused));
+    }
+    pass(5).await;
+    let disk = stage
+        .disks
+        .provisioner
+        .create(seconds(20), &wanted("pvc-1"))
+        .await;
+    assert_eq!(disk.unwrap().id, stage.only_disk());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_is_final_again_once_a_listing_proves_that_nothing_was_created() {
+    let stage = Stage::new(&[]);
+    stage.disk("other").await;
+    let lost = json!({"action": "CreateDisk", "kind": "reset-before"});
+    let denied = json!({"code": {"status": 403, "code": "Forbidden.RAM"}});
+    let refused = json!({"action": "CreateDisk", "from": 2, "times": 100, "kind": denied});
+    stage.configure(&json!({"faults": [lost, refused]}));
+    let create = async || {
+        let outcome = stage
+            .disks
+            .provisioner
+            .create(seconds(20), &wanted("pvc-1"))
+            .await;
+        outcome.unwrap_err().meaning()
+    };
+    for _ in 0..3 {
+        assert_eq!(create().await, Meaning::Unclear);
+        pass(10).await;
+    }
+    // As long as lists are empty nothing is proven.
+    let blind = json!({"action": "DescribeDisks", "for": "100s", "kind": "no-rows"});
+    let refused = json!({"action": "CreateDisk", "times": 100, "kind": denied});
+    stage.configure(&json!({"faults": [refused, blind]}));
+    for _ in 0..3 {
+        pass(25).await;
+        assert_eq!(create().await, Meaning::Unclear);
+    }
+    pass(60).await;
+    assert_eq!(create().await, Meaning::Denied);
+    assert_eq!(stage.rows().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_response_in_one_zone_is_followed_up_there_although_the_zone_is_out_of_stock_now() {
+    let stage = Stage::new(&["--stale=2s"]);
+    let new = NewDisk {
+        categories: vec![Category::CloudSsd, Category::CloudEssd],
+        places: vec![zone("a").into(), zone("b").into()],
+        ..wanted("pvc-1")
+    };
+    stage.fault("CreateDisk", &json!("reset-after"));
+    let lost = stage.disks.provisioner.create(seconds(9), &new).await;
+    assert_eq!(lost.unwrap_err().meaning(), Meaning::Unclear);
+    let created = stage.only_disk();
+    stage.configure(&json!({"faults": [
+        {"action": "CreateDisk", "times": 100,
+         "kind": {"code": {"status": 403, "code": "OperationDenied.NoStock"}}}
+    ]}));
+    for _ in 0..2 {
+        match stage.disks.provisioner.create(seconds(9), &new).await {
+            Ok(disk) => assert_eq!(disk.id, created),
+            Err(error) => assert_eq!(error.meaning(), Meaning::Unclear, "{}", text(&error)),
+        }
+        pass(3).await;
+    }
+    let disk = stage
+        .disks
+        .provisioner
+        .create(seconds(9), &new)
+        .await
+        .unwrap();
+    assert_eq!((disk.id, stage.only_disk()), (created.clone(), created));
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_unresolved_names_are_all_remembered() {
+    let stage = Stage::new(&["--stale=4s"]);
+    stage.faults("CreateDisk", 1500, &json!("reset-after"));
+    for number in 0..1500 {
+        let new = wanted(&format!("pvc-{number}"));
+        let lost = stage.disks.provisioner.create(seconds(9), &new).await;
+        assert_eq!(lost.unwrap_err().meaning(), Meaning::Unclear);
+    }
+    let denied = json!({"code": {"status": 403, "code": "Forbidden.RAM"}});
+    stage.faults("CreateDisk", 2000, &denied);
+    stage.configure(&json!({"stale": {"lag": "1000s"}}));
+    for number in 0..1500 {
+        let new = wanted(&format!("pvc-{number}"));
+        let refused = stage.disks.provisioner.create(seconds(9), &new).await;
+        assert_eq!(refused.unwrap_err().meaning(), Meaning::Unclear, "{number}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn creations_in_a_fresh_process_share_one_listing() {
+    let stage = Stage::new(&[]);
+    for number in 0..3 {
+        stage.disk(&format!("old-{number}")).await;
+    }
+    let fresh = stage.restarted();
+    stage.cloud.clear_calls();
+    let mut all = tokio::task::JoinSet::new();
+    for number in 0..60 {
+        let (fresh, new) = (Arc::clone(&fresh), available(&format!("pvc-{number}")));
+        all.spawn(async move { fresh.provisioner.create(minutes(1), &new).await.map(|_| ()) });
+    }
+    assert!(all.join_all().await.iter().all(Result::is_ok));
+    let calls = stage.cloud.calls();
+    let lists = calls
+        .iter()
+        .filter(|call| call.action == "DescribeDisks" && !call.params.contains_key("DiskIds"));
+    assert_eq!(lists.count(), 1);
+    assert_eq!(stage.calls("CreateDisk"), 60);
+    // Names from before are known by it.
+    for number in 0..3 {
+        let new = wanted(&format!("old-{number}"));
+        fresh.provisioner.create(minutes(1), &new).await.unwrap();
+    }
+    assert_eq!((stage.calls("CreateDisk"), stage.rows().len()), (60, 63));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_volume_in_a_fresh_process_takes_ten_calls() {
+    let stage = Stage::new(&[
+        "--create-delay=500ms",
+        "--attach-delay=2s",
+        "--detach-delay=2s",
+    ]);
+    let disks = &stage.disks;
+    let disk = stage.disk("pvc-1").await;
+    disks
+        .attacher
+        .attach(minutes(1), &disk, &crate::kit::one())
+        .await
+        .unwrap();
+    disks
+        .attacher
+        .detach(minutes(1), &disk, &crate::kit::one())
+        .await
+        .unwrap();
+    disks.provisioner.delete(minutes(1), &disk).await.unwrap();
+    let calls = stage.cloud.calls();
+    let actions: Vec<_> = calls.iter().map(|call| call.action.as_str()).collect();
+    assert!(actions.len() <= 16, "{actions:?}");
+    // The detachment's last observation suffices for the deletion.
+    assert_eq!(actions.last(), Some(&"DeleteDisk"));
+    let deletion = actions
+        .iter()
+        .rposition(|action| *action == "DetachDisk")
+        .unwrap();
+    let polls = &actions[deletion + 1..actions.len() - 1];
+    assert!(
+        polls.iter().all(|action| *action == "DescribeDisks"),
+        "{actions:?}"
+    );
+}

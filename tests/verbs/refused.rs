@@ -1,0 +1,223 @@
+//! Orders that the cloud refuses for now: how often they are repeated, and what goes on meanwhile.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use diskplugin::disk::Meaning;
+use diskplugin::model::DiskId;
+
+use crate::kit::{Stage, minutes, one, seconds, text, two};
+
+/// The instance of the fake cloud refuses the action like this for so long.
+fn refuse(stage: &Stage, action: &str, code: &str, lasts: &str) {
+    let kind = json!({"code": {"status": 403, "code": code}});
+    let fault = json!({"action": action, "for": lasts, "kind": kind});
+    stage.configure(&json!({"faults": [fault]}));
+}
+
+async fn attached(stage: &Stage, name: &str) -> DiskId {
+    let disk = stage.disk(name).await;
+    let attacher = &stage.disks.attacher;
+    attacher.attach(minutes(5), &disk, &one()).await.unwrap();
+    disk
+}
+
+async fn time<T, E>(call: impl Future<Output = Result<T, E>>) -> Duration {
+    let start = Instant::now();
+    assert!(call.await.is_ok());
+    start.elapsed()
+}
+
+#[tokio::test(start_paused = true)]
+async fn half_a_minute_of_refusals_costs_few_calls() {
+    let attach_codes = [
+        "IncorrectInstanceStatus",
+        "InvalidOperation.Conflict",
+        "IncorrectDiskStatus",
+    ];
+    for (action, codes) in [("AttachDisk", attach_codes), ("DetachDisk", attach_codes)] {
+        for code in codes {
+            let stage = Stage::new(&["--attach-delay=2s", "--detach-delay=2s"]);
+            let disk = if action == "AttachDisk" {
+                stage.disk("pvc-1").await
+            } else {
+                attached(&stage, "pvc-1").await
+            };
+            stage.cloud.clear_calls();
+            refuse(&stage, action, code, "30s");
+            let (attacher, node) = (&stage.disks.attacher, one());
+            let took = if action == "AttachDisk" {
+                time(attacher.attach(minutes(2), &disk, &node)).await
+            } else {
+                time(attacher.detach(minutes(2), &disk, &node)).await
+            };
+            let (orders, reads) = (stage.calls(action), stage.calls("DescribeDisks"));
+            assert!(orders <= 8, "{action} {code}: {orders}");
+            assert!(reads <= 40, "{action} {code}: {reads}");
+            assert!(took <= Duration::from_secs(42), "{action} {code}: {took:?}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_disks_of_an_instance_that_refuses_share_their_attempts() {
+    let stage = Stage::new(&["--attach-delay=1s"]);
+    let mut calls = JoinSet::new();
+    let mut disks = Vec::new();
+    for n in 0..6 {
+        disks.push(stage.disk(&format!("pvc-{n}")).await);
+    }
+    stage.cloud.clear_calls();
+    refuse(&stage, "AttachDisk", "IncorrectInstanceStatus", "30s");
+    for disk in disks {
+        let services = Arc::clone(&stage.disks);
+        calls.spawn(async move { services.attacher.attach(minutes(2), &disk, &one()).await });
+    }
+    assert!(calls.join_all().await.iter().all(Result::is_ok));
+    let count = &stage.cloud.counts()["AttachDisk"];
+    assert!(count.refused <= 8, "{count:?}");
+    assert!(
+        stage.calls("DescribeDisks") <= 60,
+        "{:?}",
+        stage.cloud.counts()
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn repeated_calls_with_short_deadlines_keep_the_long_pauses() {
+    let stage = Stage::new(&["--attach-delay=1s"]);
+    let disk = stage.disk("pvc-1").await;
+    stage.cloud.clear_calls();
+    refuse(&stage, "AttachDisk", "IncorrectInstanceStatus", "30s");
+    let mut calls = 0;
+    loop {
+        calls += 1;
+        match stage
+            .disks
+            .attacher
+            .attach(seconds(15), &disk, &one())
+            .await
+        {
+            Ok(_) => break,
+            Err(error) => {
+                assert_eq!(error.meaning(), Meaning::Busy, "{}", text(&error));
+                for part in [
+                    "IncorrectInstanceStatus",
+                    "RequestId",
+                    "i-one",
+                    disk.as_str(),
+                ] {
+                    assert!(text(&error).contains(part), "{}", text(&error));
+                }
+            }
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    assert!(calls >= 3);
+    assert!(
+        stage.calls("AttachDisk") <= 10,
+        "{}",
+        stage.calls("AttachDisk")
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn other_disks_are_attached_and_detached_between_the_attempts() {
+    let stage = Stage::new(&["--attach-delay=2s", "--detach-delay=2s"]);
+    let held = attached(&stage, "pvc-1").await;
+    let (first, second) = (stage.disk("pvc-2").await, stage.disk("pvc-3").await);
+    let kind = json!({"code": {"status": 403, "code": "IncorrectInstanceStatus"}});
+    // At 0, 0.5, 1.5, 3.5 and 7.5 seconds; the next attempt is at 15.5.
+    stage.faults("AttachDisk", 5, &kind);
+    let (attacher, node) = (&stage.disks.attacher, one());
+    let others = async {
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        let detach = time(attacher.detach(minutes(1), &held, &node)).await;
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        (
+            detach,
+            time(attacher.attach(minutes(1), &second, &node)).await,
+        )
+    };
+    let (refused, (detach, attach)) =
+        tokio::join!(time(attacher.attach(minutes(1), &first, &node)), others);
+    assert!(detach <= Duration::from_millis(2500), "{detach:?}");
+    assert!(attach <= Duration::from_millis(2500), "{attach:?}");
+    // The instance has accepted another order: it is tried again at once.
+    assert!(refused <= Duration::from_secs(15), "{refused:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_disk_that_is_not_ready_holds_up_no_other_disk_of_the_node() {
+    let stage = Stage::new(&["--create-delay=60s", "--attach-delay=2s"]);
+    let slow = stage.foreign(diskplugin::model::Tags::new()).await;
+    stage.configure(&json!({"delays": {"create": "0s"}}));
+    let quick = stage.disk("pvc-1").await;
+    stage.cloud.clear_calls();
+    let (attacher, node) = (&stage.disks.attacher, one());
+    let second = async {
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        time(attacher.attach(minutes(1), &quick, &node)).await
+    };
+    let (_, took) = tokio::join!(time(attacher.attach(minutes(2), &slow, &node)), second);
+    assert!(took <= Duration::from_millis(2500), "{took:?}");
+    assert!(
+        stage.calls("AttachDisk") <= 4,
+        "{}",
+        stage.calls("AttachDisk")
+    );
+    assert!(
+        stage.calls("DescribeDisks") <= 60,
+        "{}",
+        stage.calls("DescribeDisks")
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_operation_that_does_not_end_holds_up_others_for_half_a_minute_only() {
+    let stage = Stage::new(&["--parallel-attach", "--detach-delay=2s"]);
+    let (stuck, other) = (
+        attached(&stage, "pvc-1").await,
+        attached(&stage, "pvc-2").await,
+    );
+    stage.fault("DetachDisk", &json!("fails-later"));
+    let (attacher, node) = (&stage.disks.attacher, one());
+    let second = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        time(attacher.detach(minutes(5), &other, &node)).await
+    };
+    let (first, took) = tokio::join!(attacher.detach(minutes(3), &stuck, &node), second);
+    assert_eq!(first.unwrap_err().meaning(), Meaning::Deadline);
+    assert!(took <= Duration::from_secs(33), "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_call_releases_its_permit_wherever_it_is() {
+    let stage = Stage::new(&["--attach-delay=20s"]);
+    let (first, second) = (stage.disk("pvc-1").await, stage.disk("pvc-2").await);
+    let third = stage.disk("pvc-3").await;
+    let mut calls = JoinSet::new();
+    let services = Arc::clone(&stage.disks);
+    // Under way, in the queue, and between two attempts.
+    calls.spawn(async move { services.attacher.attach(minutes(5), &first, &one()).await });
+    let services = Arc::clone(&stage.disks);
+    let queued = second.clone();
+    calls.spawn(async move { services.attacher.attach(minutes(5), &queued, &one()).await });
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    refuse(&stage, "AttachDisk", "IncorrectInstanceStatus", "3s");
+    let services = Arc::clone(&stage.disks);
+    let refused = third.clone();
+    calls.spawn(async move { services.attacher.attach(minutes(5), &refused, &two()).await });
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    calls.shutdown().await;
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    let attacher = &stage.disks.attacher;
+    for (disk, node) in [(second, one()), (third, two())] {
+        let took = time(attacher.attach(minutes(1), &disk, &node)).await;
+        assert!(took <= Duration::from_secs(22), "{took:?}");
+    }
+}
