@@ -41,6 +41,14 @@ impl Tasks {
         self.tracker.spawn(future.in_current_span());
     }
 
+    /// Starts work that changes nothing, such as a listing: shutdown does not wait for it.
+    pub fn start_background<F>(&self, future: F)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        tokio::spawn(future.in_current_span());
+    }
+
     /// Returns when no task is running. Tasks started later are not waited for.
     pub async fn finish(&self) {
         self.tracker.close();

@@ -190,7 +190,7 @@ impl OwnershipListing {
         if begins {
             let shared = Arc::clone(&self.shared);
             self.tasks
-                .start(async move { shared.refresh(witnessed).await });
+                .start_background(async move { shared.refresh(witnessed).await });
         }
     }
 }
