@@ -42,6 +42,10 @@ impl Tasks {
     }
 
     /// Starts work that changes nothing, such as a listing: shutdown does not wait for it.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "it keeps the span, and shutdown must not wait for it"
+    )]
     pub fn start_background<F>(&self, future: F)
     where
         F: Future<Output = ()> + Send + 'static,
