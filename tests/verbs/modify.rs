@@ -531,3 +531,25 @@ async fn a_busy_disk_is_modified_after_few_attempts() {
     assert!(orders <= 9, "{orders}");
     assert!(reads <= 10, "{reads}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_disk_that_cannot_be_read_is_not_reported_as_absent() {
+    let stage = Stage::new(&[]);
+    let disk = stage.disk("pvc-1").await;
+    let fault = json!({"action": "DescribeDisks", "for": "1m", "kind": "no-rows"});
+    stage.configure(&json!({"faults": [fault]}));
+    let wanted = to(Category::CloudAuto);
+    let hidden = stage
+        .disks
+        .modifier
+        .modify(seconds(20), &disk, &wanted)
+        .await;
+    let hidden = hidden.unwrap_err();
+    assert_eq!(hidden.meaning(), Meaning::Unclear, "{}", text(&hidden));
+    assert!(
+        text(&hidden).contains("ecs:DescribeDisks"),
+        "{}",
+        text(&hidden)
+    );
+    assert_eq!(writes(&stage), 0);
+}

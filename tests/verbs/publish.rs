@@ -237,7 +237,7 @@ async fn another_use_on_the_same_node_is_told_from_a_repetition_also_after_a_res
             assert!(
                 matches!(
                     other,
-                    Error::Incompatible(Incompatible::Incompatible { .. })
+                    Error::Incompatible(Incompatible::ModeConflict { .. })
                 ),
                 "{stale} {first}: {other:?}"
             );

@@ -185,6 +185,8 @@ async fn an_operation_that_does_not_end_holds_up_others_for_half_a_minute_only()
         attached(&stage, "pvc-2").await,
     );
     stage.fault("DetachDisk", &json!("fails-later"));
+    // That it takes several at a time is not known.
+    stage.configure(&json!({"denied": ["DescribeInstances"]}));
     let (attacher, node) = (&stage.disks.attacher, one());
     let second = async {
         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -220,4 +222,22 @@ async fn a_cancelled_call_releases_its_permit_wherever_it_is() {
         let took = time(attacher.attach(minutes(1), &disk, &node)).await;
         assert!(took <= Duration::from_secs(22), "{took:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_end_of_a_long_operation_ends_the_pause_of_the_next_order() {
+    let stage = Stage::new(&["--attach-delay=40s"]);
+    let (first, second) = (stage.disk("pvc-1").await, stage.disk("pvc-2").await);
+    stage.cloud.clear_calls();
+    let (attacher, node) = (&stage.disks.attacher, one());
+    let both = async {
+        tokio::join!(
+            time(attacher.attach(minutes(5), &first, &node)),
+            time(attacher.attach(minutes(5), &second, &node)),
+        )
+    };
+    let (_, second) = both.await;
+    assert!(second <= Duration::from_secs(83), "{second:?}");
+    let orders = stage.calls("AttachDisk");
+    assert!(orders <= 8, "{orders}");
 }

@@ -360,6 +360,7 @@ async fn permits_add_little_to_the_delays_of_the_cloud() {
             took <= Duration::from_millis(longest),
             "{volumes} {takes:?}: {took:?}"
         );
-        assert!(calls <= 6.0, "{volumes} {takes:?}: {calls}");
+        let most = if takes == Takes::Several { 4.3 } else { 4.6 };
+        assert!(calls <= most, "{volumes} {takes:?}: {calls}");
     }
 }

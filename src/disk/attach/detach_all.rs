@@ -2,7 +2,7 @@
 
 use super::Attacher;
 use crate::base::Deadline;
-use crate::cloud::view::Observation;
+use crate::cloud::view::{Observation, Presence};
 use crate::disk::Result;
 use crate::disk::error::wait;
 use crate::disk::stale_read::{LAG, StaleReadGuard};
@@ -37,41 +37,46 @@ impl Attacher {
         }
     }
 
-    /// The nodes that hold the disk; none once that is proven. While it is attaching, no row names the node.
+    /// The nodes that hold the disk; none once that is proven, or that there is no such disk. While the disk is attaching,
+    /// no row names the node.
     async fn holders(&self, deadline: Deadline, disk: &DiskId) -> Result<Holders> {
+        let step = || format!("detach disk {disk} from every node");
         let mut nobody = StaleReadGuard::default();
-        let decide = |observation: Observation<Disk>| {
-            let holders = match observation {
-                Observation::Row(row) => {
-                    let is_held = matches!(
-                        row.status,
-                        DiskStatus::Attaching | DiskStatus::InUse | DiskStatus::Detaching
-                    );
-                    if is_held && row.attachments.is_empty() {
-                        nobody.ends();
-                        return None;
-                    }
-                    // A row from before a detachment does not say which node holds the disk now.
-                    let holds = |node: &&InstanceId| !self.journal.detached.lately(disk, node);
-                    Holders {
-                        nodes: row.attachments.iter().filter(holds).cloned().collect(),
-                        is_shared: row.multi_attach,
-                    }
-                }
-                // Our own deletion explains it.
-                Observation::Missing { .. } if self.journal.disks.known().is_gone(disk) => {
-                    return Some(Holders::default());
-                }
-                Observation::Missing { witnessed: true } => Holders::default(),
-                Observation::Missing { witnessed: false } => {
-                    nobody.ends();
-                    return None;
-                }
-                Observation::Failed(_) => return None,
+        loop {
+            let decide = |observation: Observation<Disk>| match observation {
+                Observation::Row(row) => self.shown_holders(&row, &mut nobody).map(Some),
+                Observation::Missing { .. } => Some(None),
+                Observation::Failed(_) => None,
             };
-            (!holders.nodes.is_empty() || nobody.holds(LAG)).then_some(holders)
-        };
-        let waited = self.disks.until(disk, deadline, decide).await;
-        waited.map_err(wait(format!("detach disk {disk} from every node")))
+            let shown = self.disks.until(disk, deadline, decide).await;
+            if let Some(holders) = shown.map_err(wait(step()))? {
+                return Ok(holders);
+            }
+            let found = self.disks.settle(disk, deadline).await;
+            match found.map_err(wait(step()))? {
+                Presence::Absent(_) => return Ok(Holders::default()),
+                Presence::Row(_) => nobody.ends(),
+            }
+        }
+    }
+
+    /// The nodes that hold the disk, as far as its row shows that.
+    fn shown_holders(&self, row: &Disk, nobody: &mut StaleReadGuard) -> Option<Holders> {
+        let is_held = matches!(
+            row.status,
+            DiskStatus::Attaching | DiskStatus::InUse | DiskStatus::Detaching
+        );
+        if is_held && row.attachments.is_empty() {
+            nobody.ends();
+            return None;
+        }
+        // A row from before a detachment does not say which node holds the disk now.
+        let holds = |node: &&InstanceId| !self.journal.detached.lately(&row.id, node);
+        let nodes: Vec<_> = row.attachments.iter().filter(holds).cloned().collect();
+        let is_proven = !nodes.is_empty() || nobody.holds(LAG);
+        is_proven.then_some(Holders {
+            nodes,
+            is_shared: row.multi_attach,
+        })
     }
 }

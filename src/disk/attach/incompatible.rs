@@ -1,13 +1,13 @@
-//! Why a disk and a node do not go together: what is refused, and for what reason.
+//! Disks that are incompatible with a node, or with a use on it.
 
 use crate::cloud;
 use crate::disk::name::of_cloud;
 use crate::model::{Category, DiskId, Failure, InstanceId};
 
-/// A disk that cannot be on a node, or not in the way that is asked for.
+/// A disk that cannot be attached to a node, or not for the requested use.
 #[derive(Debug, thiserror::Error)]
 pub enum Incompatible {
-    /// The node's type does not take such disks.
+    /// The node's type does not support such disks.
     #[error(
         "disk {disk} of category {category} cannot be attached to node {node} of type {instance_type}"
     )]
@@ -20,24 +20,24 @@ pub enum Incompatible {
         node: InstanceId,
         /// Its type; "unknown" where the cloud did not say.
         instance_type: String,
-        /// The cloud's words.
+        /// The refusal.
         #[source]
         source: cloud::Error,
     },
-    /// Such disks cannot be moved between nodes.
+    /// The disk cannot be moved between nodes.
     #[error("disk {disk} cannot be attached to node {node}: {why}")]
     Immovable {
         /// The disk.
         disk: DiskId,
         /// The node.
         node: InstanceId,
-        /// Which disks these are.
+        /// The reason, in words.
         why: &'static str,
-        /// The cloud's words.
+        /// The refusal.
         #[source]
         source: cloud::Error,
     },
-    /// It is the system disk of an instance.
+    /// The disk is the system disk of an instance.
     #[error(
         "disk {disk} cannot be attached to node {node}: it is a system disk, and only data disks are \
          volumes"
@@ -48,10 +48,10 @@ pub enum Incompatible {
         /// The node.
         node: InstanceId,
     },
-    /// Several nodes want a disk that only one can hold.
+    /// The access mode is for several nodes, and only one can hold the disk.
     #[error(
         "disk {disk} cannot be attached to node {node} with an access mode for several nodes: it was not \
-         made to be shared, which cannot be changed"
+         created with multi-attach, which cannot be changed"
     )]
     OneNode {
         /// The disk.
@@ -59,54 +59,54 @@ pub enum Incompatible {
         /// The node.
         node: InstanceId,
     },
-    /// As many nodes hold the disk as can.
+    /// The disk is at its limit of attachments.
     #[error(
-        "disk {disk} cannot be attached to node {node}: {holders} nodes hold it, and 16 can at most"
+        "disk {disk} cannot be attached to node {node}: {holders} nodes hold it, and the maximum is 16"
     )]
     Shared {
         /// The disk.
         disk: DiskId,
         /// The node.
         node: InstanceId,
-        /// How many hold it.
+        /// How many nodes hold it.
         holders: usize,
-        /// The cloud's words.
+        /// The refusal.
         #[source]
         source: cloud::Error,
     },
-    /// One node may write, and another one does.
+    /// The access mode is for one writer, and another node may write.
     #[error(
-        "disk {disk} cannot be attached to node {node} to be written: node {holder} may write to it, and \
-         its access mode is for one writer"
+        "disk {disk} cannot be attached to node {node} writable: node {holder} may write to it, and the \
+         access mode is for one writer"
     )]
     SecondWriter {
         /// The disk.
         disk: DiskId,
         /// The node.
         node: InstanceId,
-        /// Who may write.
+        /// The node that may write.
         holder: InstanceId,
     },
-    /// It is on the node in another way.
+    /// The disk is attached to the node for another use.
     #[error(
-        "disk {disk} is attached to node {node} {found}, not {wanted} as is asked for now (the disk's tag \
-         {tag} says which nodes only read)"
+        "disk {disk} is attached to node {node} {found}, not {wanted} as requested (the disk's tag {tag} \
+         marks it read-only on that node)"
     )]
-    Incompatible {
+    ModeConflict {
         /// The disk.
         disk: DiskId,
         /// The node.
         node: InstanceId,
-        /// How it is there.
+        /// The mode that it is attached with.
         found: &'static str,
-        /// How it is wanted.
+        /// The requested mode.
         wanted: &'static str,
-        /// The tag that says so.
+        /// The tag of the mode.
         tag: String,
     },
 }
 
-/// By these the cloud says that the instance's type does not go with the disk.
+/// Codes for an instance type that is incompatible with the disk.
 const TYPES: [&str; 2] = [
     "InvalidOperation.InstanceTypeNotSupport",
     "IncorrectInstanceStatus.NotSupportESSD",
@@ -118,7 +118,7 @@ const EPHEMERAL: &str = "it is an elastic ephemeral disk, which stays with the f
                          attached to";
 const SYSTEM: &str = "it is a system disk";
 
-/// The reason in words, by the cloud's code; none when the code says something else.
+/// The reason in words; none for other codes.
 fn immovable(code: &str) -> Option<&'static str> {
     match code {
         "DiskNotPortable" => Some(SUBSCRIPTION),
@@ -132,12 +132,12 @@ fn immovable(code: &str) -> Option<&'static str> {
     }
 }
 
-/// What a refusal says of disk and node, where that is for good.
+/// What a final refusal says about disk and node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// The node's type does not take the disk.
+    /// The node's type does not support the disk.
     NodeType,
-    /// Nothing takes it, for this reason.
+    /// No other node can hold the disk, for this reason.
     Immovable(&'static str),
 }
 
@@ -149,7 +149,7 @@ pub(super) fn verdict(refusal: &cloud::Error) -> Option<Verdict> {
     immovable(code).map(Verdict::Immovable)
 }
 
-/// The category in words.
+/// The name of the category.
 pub(super) fn named(category: Option<&Category>) -> String {
     category.map_or_else(|| "unknown".to_owned(), ToString::to_string)
 }
@@ -157,14 +157,14 @@ pub(super) fn named(category: Option<&Category>) -> String {
 impl Incompatible {
     pub(in crate::disk) fn failure(&self) -> Failure {
         match self {
-            // A type that would take the disk after a restart says so.
+            // A type that supports the disk after a restart has a code of its own.
             Self::NodeType { source, .. } => of_cloud(source),
             Self::Immovable { .. } => Failure::DiskNotMovable,
             Self::System { .. } => Failure::SystemDisk,
             Self::OneNode { .. } => Failure::DiskNotShared,
             Self::Shared { .. } => Failure::TooManyHolders,
             Self::SecondWriter { .. } => Failure::SecondWriter,
-            Self::Incompatible { .. } => Failure::AttachedOtherwise,
+            Self::ModeConflict { .. } => Failure::AttachedOtherwise,
         }
     }
 }

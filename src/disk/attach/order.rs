@@ -81,7 +81,7 @@ impl<'a> Order<'a> {
     /// The order was accepted: the permit is held until the operation is done.
     pub(super) fn accepted(&mut self) {
         self.turn = None;
-        self.attacher.refusals.accepted(self.node, self.operation);
+        self.attacher.refusals.ready(self.node, self.operation);
     }
 
     /// Lets other disks of the instance be ordered.
@@ -108,7 +108,10 @@ impl<'a> Order<'a> {
             return done;
         }
         self.permit = None;
-        wait.await
+        let done = wait.await;
+        // Orders that the instance has refused meanwhile are worth another attempt.
+        self.attacher.refusals.ready(self.node, self.operation);
+        done
     }
 
     /// Waits after a refusal until the order is worth another attempt.

@@ -148,11 +148,11 @@ impl Attacher {
             return Ok(());
         }
         let (found, wanted) = if wanted.read_only {
-            ("to be written", "read-only")
+            ("writable", "read-only")
         } else {
-            ("read-only", "to be written")
+            ("read-only", "writable")
         };
-        Err(Incompatible::Incompatible {
+        Err(Incompatible::ModeConflict {
             disk: disk.clone(),
             node: node.clone(),
             found,

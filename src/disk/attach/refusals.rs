@@ -38,7 +38,7 @@ struct Refusing {
 struct State {
     pauses: Pauses,
     last: Option<Instant>,
-    /// When the next order may be repeated; none since an order was accepted.
+    /// When the next order may be repeated; none since the instance was ready.
     due: Option<Instant>,
 }
 
@@ -64,8 +64,9 @@ impl Refusals {
         });
     }
 
-    /// The instance has accepted an order: those that it has refused are worth another attempt at once.
-    pub(super) fn accepted(&self, node: &InstanceId, operation: Operation) {
+    /// The instance has accepted an order, or ended an operation: orders that it has refused are worth another attempt at
+    /// once.
+    pub(super) fn ready(&self, node: &InstanceId, operation: Operation) {
         if let Some(refusing) = self.lock().remove(&(node.clone(), operation)) {
             refusing.state.send_replace(State::default());
         }
@@ -149,7 +150,7 @@ mod tests {
                 let _turn = refusals.turn(&node, Operation::Attach, minute()).await;
                 times.push((start.elapsed().as_secs(), n));
                 if start.elapsed() > Duration::from_secs(30) {
-                    refusals.accepted(&node, Operation::Attach);
+                    refusals.ready(&node, Operation::Attach);
                     return times;
                 }
                 refusals.refused(&node, Operation::Attach);
@@ -181,7 +182,7 @@ mod tests {
         let begun = start.elapsed();
         let accepted = async {
             tokio::time::sleep(Duration::from_secs(1)).await;
-            refusals.accepted(&node, Operation::Attach);
+            refusals.ready(&node, Operation::Attach);
         };
         let turn = refusals.turn(&node, Operation::Attach, minute());
         assert!(tokio::join!(turn, accepted).0.is_ok());
