@@ -142,6 +142,48 @@ impl AttemptHistory {
         });
     }
 
+    /// A read has the resource of the name, which no caller may know of.
+    pub(super) fn found(&self, name: &str, id: &str) {
+        self.note(name, |past| {
+            past.unresolved = None;
+            past.created = Some(id.to_owned());
+            past.is_told = false;
+        });
+    }
+
+    /// A caller learns what became of the resource.
+    pub(super) fn close(&self, name: &str) {
+        self.note(name, |past| {
+            past.unresolved = None;
+            past.created = None;
+        });
+    }
+
+    /// The outcome of a creation, with a final error withheld while a resource may exist that no caller has.
+    pub(super) fn conclude<T>(
+        &self,
+        name: &str,
+        key: &str,
+        id: impl Fn(&T) -> String,
+        outcome: super::Result<T>,
+    ) -> super::Result<T> {
+        match outcome {
+            Ok(created) => {
+                self.settle(key, &id(&created));
+                Ok(created)
+            }
+            // It is known what became of the order.
+            Err(error @ super::Error::Exists { .. }) => Err(error),
+            Err(error) if error.meaning().is_final() && self.of(key).is_open() => {
+                Err(super::Error::CreationUnresolved {
+                    name: name.to_owned(),
+                    source: Box::new(error),
+                })
+            }
+            Err(error) => Err(error),
+        }
+    }
+
     /// The resource of the name does not exist any more, though its token still names it.
     pub(super) fn forget(&self, name: &str, id: &str) {
         self.note(name, |past| {

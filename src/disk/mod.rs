@@ -15,7 +15,6 @@ mod attempts;
 mod back_off;
 mod created;
 mod error;
-mod fresh;
 mod inventory;
 mod journal;
 mod meaning;
@@ -88,6 +87,7 @@ impl DiskServices {
             groups,
             owner.clone(),
             Arc::clone(&journal),
+            tasks,
         ));
         Self {
             provisioner: Provisioner::new(

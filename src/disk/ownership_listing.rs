@@ -19,8 +19,8 @@ use super::ownership::Owner;
 use super::tag_index::readable;
 use crate::base::chain::chain;
 use crate::base::{Deadline, Tasks};
-use crate::cloud::{DescribeDisks, Ecs, Result};
-use crate::model::{Disk, Tags, tag};
+use crate::cloud::{self, DescribeDisks, DescribeSnapshotGroups, DescribeSnapshots, Ecs, Result};
+use crate::model::{Disk, Snapshot, SnapshotGroup, Tags, tag};
 
 /// For so long a token certainly protects a name that is not in the listing: half of a day.
 const VALID: Duration = Duration::from_secs(12 * 3600);
@@ -35,7 +35,7 @@ const LONGEST: Duration = Duration::from_secs(600);
 /// Longest wait for a listing that is to prove something.
 const PROOF: Duration = Duration::from_secs(10);
 /// An order that was not answered has taken effect by then, or never will; and tags are indexed.
-const EFFECT: Duration = Duration::from_secs(60);
+pub(super) const EFFECT: Duration = Duration::from_secs(60);
 /// Rows at which the cloud ends a list that is filtered by tags (ECS API, `DescribeDisks`).
 const MOST_BY_TAGS: usize = 1000;
 /// Rows a page.
@@ -97,30 +97,111 @@ struct Names {
 impl OwnershipListing {
     /// The disks of this cluster.
     pub(super) fn disks(ecs: Arc<dyn Ecs>, owner: &Owner, tasks: Tasks) -> Self {
-        let tags = owner.tags();
-        let owner = owner.clone();
-        let page = move |tags, next| -> BoxFuture<Result<Page>> {
-            let (ecs, owner) = (Arc::clone(&ecs), owner.clone());
-            Box::pin(async move {
+        let fetch = move |tags, next| {
+            let ecs = Arc::clone(&ecs);
+            async move {
                 let query = DescribeDisks {
                     tags,
                     page_size: Some(PAGE),
                     next,
                     ..DescribeDisks::default()
                 };
-                let page = ecs.describe_disks(Deadline::after(LONGEST), &query).await?;
-                readable(&page, "DescribeDisks")?;
-                let owned = page.rows.iter().filter(|row| owner.has(&row.tags));
-                let named =
-                    |row: &Disk| Some((row.tags.get(tag::CSI_NAME)?.clone(), row.id.to_string()));
+                ecs.describe_disks(Deadline::after(LONGEST), &query).await
+            }
+        };
+        let named = |row: &Disk| (row.tags.get(tag::CSI_NAME).cloned(), row.id.to_string());
+        Self::of("DescribeDisks", owner, tasks, fetch, |row| &row.tags, named)
+    }
+
+    /// The snapshots of this cluster, by a name that their tags tell.
+    pub(super) fn snapshots(
+        ecs: Arc<dyn Ecs>,
+        owner: &Owner,
+        tasks: Tasks,
+        name: fn(&Tags) -> Option<String>,
+    ) -> Self {
+        let fetch = move |tags, next| {
+            let ecs = Arc::clone(&ecs);
+            async move {
+                let query = DescribeSnapshots {
+                    tags,
+                    next,
+                    ..DescribeSnapshots::default()
+                };
+                ecs.describe_snapshots(Deadline::after(LONGEST), &query)
+                    .await
+            }
+        };
+        let named = move |row: &Snapshot| (name(&row.tags), row.id.to_string());
+        Self::of(
+            "DescribeSnapshots",
+            owner,
+            tasks,
+            fetch,
+            |row| &row.tags,
+            named,
+        )
+    }
+
+    /// The snapshot groups of this cluster, by a name that their tags tell.
+    pub(super) fn groups(
+        ecs: Arc<dyn Ecs>,
+        owner: &Owner,
+        tasks: Tasks,
+        name: fn(&Tags) -> Option<String>,
+    ) -> Self {
+        let fetch = move |tags, next| {
+            let ecs = Arc::clone(&ecs);
+            async move {
+                let query = DescribeSnapshotGroups {
+                    tags,
+                    next,
+                    ..DescribeSnapshotGroups::default()
+                };
+                ecs.describe_snapshot_groups(Deadline::after(LONGEST), &query)
+                    .await
+            }
+        };
+        let named = move |row: &SnapshotGroup| (name(&row.tags), row.id.to_string());
+        Self::of(
+            "DescribeSnapshotGroups",
+            owner,
+            tasks,
+            fetch,
+            |row| &row.tags,
+            named,
+        )
+    }
+
+    fn of<V, F>(
+        action: &'static str,
+        owner: &Owner,
+        tasks: Tasks,
+        fetch: impl Fn(Tags, Option<String>) -> F + Send + Sync + 'static,
+        tags: fn(&V) -> &Tags,
+        named: impl Fn(&V) -> (Option<String>, String) + Copy + Send + Sync + 'static,
+    ) -> Self
+    where
+        V: Send + 'static,
+        F: Future<Output = Result<cloud::Page<V>>> + Send + 'static,
+    {
+        let filter = owner.tags();
+        let owner = owner.clone();
+        let page = move |filter, next| -> BoxFuture<Result<Page>> {
+            let (page, owner) = (fetch(filter, next), owner.clone());
+            Box::pin(async move {
+                let page = page.await?;
+                readable(&page, action)?;
+                let owned = page.rows.iter().filter(|row| owner.has(tags(row)));
+                let named = owned.map(named);
                 Ok(Page {
                     rows: page.rows.len(),
-                    owned: owned.filter_map(named).collect(),
+                    owned: named.filter_map(|(name, id)| Some((name?, id))).collect(),
                     next: page.next,
                 })
             })
         };
-        Self::new(tasks, tags, Box::new(page))
+        Self::new(tasks, filter, Box::new(page))
     }
 
     fn new(tasks: Tasks, tags: Tags, page: Pages) -> Self {
@@ -202,7 +283,7 @@ impl Shared {
             Ok(Err(error)) => {
                 tracing::warn!(
                     error = chain(&error),
-                    "cannot list the disks of this cluster; each creation looks its name up by tags"
+                    "cannot list the resources of this cluster; each creation looks its name up by tags"
                 );
                 None
             }

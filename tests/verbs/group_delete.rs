@@ -120,14 +120,19 @@ async fn deleting_what_is_not_there_is_success_and_somebody_elses_group_is_refus
     for flags in [&[][..], &["--missing-is-error"]] {
         let stage = Stage::new(flags);
         let none = "ssg-none".parse().unwrap();
-        stage
-            .disks
-            .snapshotter
-            .delete_group(minutes(1), &none, &BTreeSet::new())
+        let delete = async |members: BTreeSet<_>| {
+            let service = &stage.disks.snapshotter;
+            service.delete_group(minutes(1), &none, &members).await
+        };
+        // No group shows that groups are visible at all, unless its snapshots are known to be gone.
+        let unproven = delete(BTreeSet::new()).await.unwrap_err();
+        assert_eq!(unproven.meaning(), Meaning::Unclear, "{}", text(&unproven));
+        delete(BTreeSet::from(["s-none".parse().unwrap()]))
             .await
             .unwrap();
         let (one, two) = two_disks(&stage).await;
         let theirs = group(&stage.neighbour(), &new_group("group", &[&one, &two])).await;
+        delete(BTreeSet::new()).await.unwrap();
         let refused = stage
             .disks
             .snapshotter

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::place::choose;
 use crate::base::Deadline;
-use crate::cloud::view::{Operation, Seen};
+use crate::cloud::view::{ConfirmedAbsent, Operation, Seen};
 use crate::cloud::{DescribeSnapshots, Kind};
 use crate::disk::Meaning;
 use crate::disk::error::{Error, cloud, wait};
@@ -61,7 +61,8 @@ impl Provisioner {
         source: &DiskId,
     ) -> Result<Disk> {
         let outcome = self.find_or_clone(deadline, new, source).await;
-        self.conclude(&new.name, outcome)
+        let id = |disk: &Disk| disk.id.to_string();
+        self.attempts.conclude(&new.name, &new.name, id, outcome)
     }
 
     async fn find_or_clone(
@@ -120,7 +121,8 @@ impl Provisioner {
             // Deleted since its snapshot was taken, which suffices.
             None => {
                 let marks = self.owner.clone_tags(&new.name);
-                let found = self.snapshots.find(deadline, &new.name, &marks).await?;
+                let found = self.snapshots.find(deadline, &new.name, &marks, None);
+                let found = found.await?;
                 let disk = source.clone();
                 found.ok_or(Error::NoSuchDisk { disk })?
             }
@@ -204,9 +206,13 @@ impl Provisioner {
     /// Deletes the snapshot of a clone that is made. One that the cloud still needs stays for a later
     /// call.
     async fn drop_image(&self, deadline: Deadline, id: &SnapshotId) -> Result<()> {
-        match self.ecs.delete_snapshot(deadline, id).await {
+        let outcome = self.ecs.delete_snapshot(deadline, id).await;
+        if let Some(proof) = ConfirmedAbsent::by_deletion(&outcome) {
+            self.snapshots.rows.note_absent(id, proof);
+            return Ok(());
+        }
+        match outcome {
             Ok(()) => Ok(()),
-            Err(error) if error.kind() == Kind::NotFound => Ok(()),
             Err(error)
                 if error.kind() == Kind::Conflict
                     || error.has_code("InvalidOperation.RelatedSnapshotNotFinished") =>

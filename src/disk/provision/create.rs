@@ -22,24 +22,8 @@ impl Provisioner {
     /// [`Error::CreationUnresolved`] instead of any final error as long as an earlier attempt may have created the disk.
     pub async fn create(&self, deadline: Deadline, new: &NewDisk) -> Result<Disk> {
         let outcome = self.find_or_create(deadline, new).await;
-        self.conclude(&new.name, outcome)
-    }
-
-    /// Withholds a final error while a disk may exist that no caller has.
-    pub(super) fn conclude(&self, name: &str, outcome: Result<Disk>) -> Result<Disk> {
-        match &outcome {
-            Ok(disk) => self.attempts.settle(name, disk.id.as_str()),
-            // It is known what became of the order.
-            Err(Error::Exists { .. }) => {}
-            Err(error) if error.meaning().is_final() && self.attempts.of(name).is_open() => {
-                return outcome.map_err(|error| Error::CreationUnresolved {
-                    name: name.to_owned(),
-                    source: Box::new(error),
-                });
-            }
-            Err(_) => {}
-        }
-        outcome
+        let id = |disk: &Disk| disk.id.to_string();
+        self.attempts.conclude(&new.name, &new.name, id, outcome)
     }
 
     async fn find_or_create(&self, deadline: Deadline, new: &NewDisk) -> Result<Disk> {

@@ -171,11 +171,7 @@ impl Provisioner {
     async fn find_created(&self, deadline: Deadline, name: &str) -> Result<Option<Disk>> {
         let found = self.find_disk(deadline, name).await?;
         if let Some(disk) = &found {
-            self.attempts.note(name, |past| {
-                past.unresolved = None;
-                past.created = Some(disk.id.to_string());
-                past.is_told = false;
-            });
+            self.attempts.found(name, disk.id.as_str());
         }
         Ok(found)
     }

@@ -1,17 +1,17 @@
-//! Taking snapshots, and looking at one.
+//! Creating snapshots, and reading one.
 
+use super::create_once::Request;
 use super::{Snapshotter, compare};
 use crate::base::Deadline;
 use crate::cloud::view::Operation;
-use crate::cloud::{self as api, CreateSnapshot, Kind};
+use crate::cloud::{self as api, CreateSnapshot};
 use crate::disk::Result;
-use crate::disk::attempts::is_final;
 use crate::disk::created::until_created;
 use crate::disk::error::{Error, cloud, wait};
 use crate::disk::ownership::{Owner, display_name};
+use crate::disk::ownership_listing::OwnershipListing;
 use crate::disk::stale_read::{NotFoundConfirmation, settled};
-use crate::disk::tag_index::lagging;
-use crate::model::{ClientToken, DiskId, Snapshot, SnapshotId, SnapshotStatus, Tags};
+use crate::model::{ClientToken, DiskId, Snapshot, SnapshotId, SnapshotStatus, Tags, tag};
 
 /// A snapshot that is wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,6 +39,63 @@ pub enum Purpose {
     Clone,
 }
 
+impl Request for NewSnapshot {
+    type Id = SnapshotId;
+
+    const ACTION: &'static str = "CreateSnapshot";
+
+    fn key(&self) -> String {
+        match self.purpose {
+            Purpose::Request => self.name.clone(),
+            Purpose::Clone => clone_key(&self.name),
+        }
+    }
+
+    // The source stays out of the token of the name: with another one the cloud answers a mismatch, which is how a name
+    // that is used twice shows.
+    fn content(&self) -> Vec<&str> {
+        vec![self.source.as_str()]
+    }
+
+    fn listing<'a>(&self, snapshotter: &'a Snapshotter) -> &'a OwnershipListing {
+        &snapshotter.listing
+    }
+
+    async fn send(
+        &self,
+        snapshotter: &Snapshotter,
+        deadline: Deadline,
+        token: ClientToken,
+    ) -> api::Result<SnapshotId> {
+        let mut tags = self.tags.clone();
+        tags.extend(self.marks(&snapshotter.owner));
+        let name = match self.purpose {
+            Purpose::Request => display_name(&self.name),
+            Purpose::Clone => display_name(&format!("clone-for-{}", self.name)),
+        };
+        let request = CreateSnapshot {
+            disk: self.source.clone(),
+            name,
+            retention_days: self.retention_days,
+            resource_group: self.resource_group.clone(),
+            tags,
+            token,
+        };
+        snapshotter.ecs.create_snapshot(deadline, &request).await
+    }
+
+    async fn find(
+        &self,
+        snapshotter: &Snapshotter,
+        deadline: Deadline,
+        gone: Option<&str>,
+    ) -> Result<Option<SnapshotId>> {
+        let marks = self.marks(&snapshotter.owner);
+        let found = snapshotter.find(deadline, &self.name, &marks, gone).await?;
+        Ok(found.map(|row| row.id))
+    }
+}
+
 impl NewSnapshot {
     /// The tags by which it is found again.
     fn marks(&self, owner: &Owner) -> Tags {
@@ -47,29 +104,39 @@ impl NewSnapshot {
             Purpose::Clone => owner.clone_tags(&self.name),
         }
     }
+}
 
-    /// Under what this process remembers it. No CSI name has a control character.
-    pub(super) fn key(&self) -> String {
-        match self.purpose {
-            Purpose::Request => self.name.clone(),
-            Purpose::Clone => format!("\0{}", self.name),
-        }
-    }
+/// The key of a snapshot by its tags, if it has a name.
+pub(super) fn key(tags: &Tags) -> Option<String> {
+    let volume = tags.get(tag::CLONE_FOR).map(|volume| clone_key(volume));
+    volume.or_else(|| tags.get(tag::CSI_NAME).cloned())
+}
+
+/// No CSI name has a control character.
+fn clone_key(volume: &str) -> String {
+    format!("\0{volume}")
 }
 
 impl Snapshotter {
-    /// The snapshot of this name, begun unless it exists. Answers once the point in time is cut: from
-    /// then on the workload may write again (CSI `CreateSnapshot`).
+    /// The snapshot of this name, created unless it exists. Returns once its point in time is cut: from then on the
+    /// workload may write again (CSI `CreateSnapshot`).
     ///
     /// # Errors
-    /// [`Error::Exists`] when the name belongs to a snapshot of another disk; [`Error::NeverAttached`];
-    /// [`Error::SnapshotFailed`]: one that failed before its cut was never told to anybody, is deleted,
-    /// and the next call takes another.
+    /// [`Error::Exists`] if the name belongs to a snapshot of another disk; [`Error::NeverAttached`];
+    /// [`Error::CreationUnresolved`] while an earlier call may have taken effect; [`Error::SnapshotFailed`]: one that
+    /// failed before its cut was reported to nobody, is deleted, and the next call creates another.
     pub async fn create(&self, deadline: Deadline, new: &NewSnapshot) -> Result<Snapshot> {
+        let outcome = self.find_or_create(deadline, new).await;
+        let id = |created: &Snapshot| created.id.to_string();
+        self.attempts.conclude(&new.name, &new.key(), id, outcome)
+    }
+
+    async fn find_or_create(&self, deadline: Deadline, new: &NewSnapshot) -> Result<Snapshot> {
         loop {
-            let id = self.take(deadline, new).await?;
-            let Some(snapshot) = self.cut(deadline, new, &id).await? else {
-                tracing::warn!(snapshot.name = new.name, snapshot.id = %id, "it is gone");
+            let id = self.create_once(deadline, new, None).await?;
+            let id = id.map_err(|refusal| refused(new, refusal))?;
+            let Some(snapshot) = self.until_cut(deadline, new, &id).await? else {
+                tracing::warn!(snapshot.name = new.name, snapshot.id = %id, "the snapshot was deleted");
                 self.forget(new, &id);
                 continue;
             };
@@ -83,7 +150,6 @@ impl Snapshotter {
             if snapshot.status == SnapshotStatus::Failed {
                 return Err(self.failed(deadline, new, snapshot).await);
             }
-            self.attempts.note(&new.key(), |past| past.refused = 0);
             if new.purpose == Purpose::Request {
                 self.journal.snapshots.made(&id, &snapshot);
             }
@@ -93,117 +159,33 @@ impl Snapshotter {
 
     /// The name has no snapshot any more, though its token still says so.
     pub(in crate::disk) fn forget(&self, new: &NewSnapshot, id: &SnapshotId) {
-        self.attempts.note(&new.key(), |past| {
-            past.missed = None;
-            past.gone = Some(id.to_string());
-        });
+        self.attempts.forget(&new.key(), id.as_str());
     }
 
     async fn failed(&self, deadline: Deadline, new: &NewSnapshot, row: Snapshot) -> Error {
         let snapshot = row.id;
-        if row.created.is_some() {
-            let next = "delete it and take another";
-            return Error::SnapshotFailed { snapshot, next };
-        }
-        match self.discard(deadline, &snapshot).await {
-            Ok(()) => {
-                self.forget(new, &snapshot);
-                let next = "it is deleted, and another one is taken with the next call";
-                Error::SnapshotFailed { snapshot, next }
-            }
-            Err(error) => {
-                tracing::warn!(snapshot.id = %snapshot, %error, "a failed snapshot stays");
-                let next = "it is deleted with the next call";
-                Error::SnapshotFailed { snapshot, next }
-            }
-        }
+        let next = if row.created.is_some() {
+            self.attempts.close(&new.key());
+            "delete it and take another"
+        } else if let Err(error) = self.discard(deadline, &snapshot).await {
+            tracing::warn!(snapshot.id = %snapshot, %error, "cannot delete a failed snapshot");
+            "it is deleted with the next call"
+        } else {
+            self.forget(new, &snapshot);
+            "it is deleted, and another one is taken with the next call"
+        };
+        Error::SnapshotFailed { snapshot, next }
     }
 
-    /// Begins the snapshot, once, whatever became of earlier calls.
-    async fn take(&self, deadline: Deadline, new: &NewSnapshot) -> Result<SnapshotId> {
-        let key = new.key();
-        let past = self.attempts.of(&key);
-        let marks = new.marks(&self.owner);
-        let find = async || {
-            let found = self.find(deadline, &new.name, &marks).await?;
-            // An old description still has what this process saw end.
-            let live = |row: &Snapshot| past.gone.as_deref() != Some(row.id.as_str());
-            Ok(found.filter(live))
-        };
-        if !self.fresh.token_suffices(&key)
-            && let Some(snapshot) = find().await?
-        {
-            return Ok(snapshot.id);
-        }
-        // The source stays out of the token: with another one the cloud answers a mismatch, which is
-        // how a name that is used twice shows.
-        let (cluster, gone) = (self.owner.cluster.as_str(), past.gone.as_deref());
-        let name = [cluster, key.as_str()].into_iter().chain(gone);
-        let token = ClientToken::derive("CreateSnapshot", name.clone());
-        let refusal = match self.order_snapshot(deadline, new, token).await {
-            Ok(id) => return Ok(id),
-            Err(refusal) => refusal,
-        };
-        let found = match refusal.kind() {
-            Kind::TokenMismatch => lagging(deadline, find).await?,
-            // The echo of an earlier refusal; or another snapshot is being taken, perhaps this one.
-            _ if is_final(&refusal) => find().await?,
-            _ => None,
-        };
-        if let Some(snapshot) = found {
-            return Ok(snapshot.id);
-        }
-        let outcome =
-            if refusal.kind() == Kind::TokenMismatch || (is_final(&refusal) && past.refused > 0) {
-                // Nothing carries the name, so a token of the whole request is safe.
-                let refused = past.refused.to_string();
-                let whole = name.chain([new.source.as_str(), &refused]);
-                let token = ClientToken::derive("CreateSnapshot", whole);
-                self.order_snapshot(deadline, new, token).await
-            } else {
-                Err(refusal)
-            };
-        outcome.map_err(|refusal| refused(new, refusal))
-    }
-
-    async fn order_snapshot(
-        &self,
-        deadline: Deadline,
-        new: &NewSnapshot,
-        token: ClientToken,
-    ) -> api::Result<SnapshotId> {
-        let mut tags = new.tags.clone();
-        tags.extend(new.marks(&self.owner));
-        let name = match new.purpose {
-            Purpose::Request => display_name(&new.name),
-            Purpose::Clone => display_name(&format!("clone-for-{}", new.name)),
-        };
-        let request = CreateSnapshot {
-            disk: new.source.clone(),
-            name,
-            retention_days: new.retention_days,
-            resource_group: new.resource_group.clone(),
-            tags,
-            token,
-        };
-        let outcome = self.ecs.create_snapshot(deadline, &request).await;
-        if outcome.as_ref().is_err_and(is_final) {
-            let trail = &self.attempts;
-            trail.note(&new.key(), |past| past.refused += 1);
-        }
-        outcome
-    }
-
-    /// Waits for the cut, or for the failure; none once it can be believed that there is no such
-    /// snapshot.
-    async fn cut(
+    /// Waits for the cut, or for the failure; none if the snapshot certainly does not exist any more.
+    async fn until_cut(
         &self,
         deadline: Deadline,
         new: &NewSnapshot,
         id: &SnapshotId,
     ) -> Result<Option<Snapshot>> {
-        // Its token still names what was deleted just now, and an old read shows it.
-        if self.journal.snapshots.known().is_gone(id) {
+        // The token still names a snapshot that was deleted a moment ago, and an old read shows it.
+        if self.rows.known_absent(id).is_some() {
             return Ok(None);
         }
         let key = new.key();
@@ -217,7 +199,7 @@ impl Snapshotter {
     /// The snapshot as it stands. Many at a time cost one description for a hundred of them.
     ///
     /// # Errors
-    /// [`Error::NoSuchSnapshot`] once it can be believed that there is none; [`Error::NotCut`] before
+    /// [`Error::NoSuchSnapshot`] if there certainly is none; [`Error::NotCut`] before
     /// its point in time is cut; [`Error::SnapshotFailed`].
     pub async fn get(&self, deadline: Deadline, id: &SnapshotId) -> Result<Snapshot> {
         let row = settled(&self.rows, id, deadline).await;

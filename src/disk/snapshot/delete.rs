@@ -3,7 +3,7 @@
 use super::Snapshotter;
 use crate::base::Deadline;
 use crate::cloud::view::{ConfirmedAbsent, Seen};
-use crate::cloud::{self as api, DescribeSnapshotGroups, Kind};
+use crate::cloud::{self as api, Kind};
 use crate::disk::Result;
 use crate::disk::error::{Error, cloud, wait};
 use crate::disk::stale_read::{settled, settled_as};
@@ -21,8 +21,7 @@ impl Snapshotter {
             return Ok(());
         };
         if let Some(group) = &row.group
-            && (self.group_row(deadline, group).await?.is_some()
-                || !self.sees_groups(deadline).await?)
+            && self.group_row(deadline, group).await?.is_some()
         {
             // It may have gone together with its group.
             let last = settled_as(&self.rows, id, deadline, |_| false).await;
@@ -36,15 +35,6 @@ impl Snapshotter {
         }
         self.owner.require(format!("snapshot {id}"), &row.tags)?;
         self.discard(deadline, id).await
-    }
-
-    /// Whether the cloud shows any group at all. An account that may not see groups is shown none, and
-    /// then nothing tells that a group is gone.
-    async fn sees_groups(&self, deadline: Deadline) -> Result<bool> {
-        let query = DescribeSnapshotGroups::default();
-        let page = self.ecs.describe_snapshot_groups(deadline, &query).await;
-        let page = page.map_err(cloud("see whether there are snapshot groups"))?;
-        Ok(!page.rows.is_empty() || !page.unreadable.is_empty())
     }
 
     /// Deletes a snapshot that is known to be ours.

@@ -9,12 +9,14 @@ use crate::disk::tag_index::readable;
 use crate::model::{Snapshot, Tags};
 
 impl Snapshotter {
-    /// The snapshot of this name, by its tags; none when there is none yet, or the tag index lags.
+    /// The oldest snapshot of this name, by its tags, except the one that is gone; none if there is none yet, or the tag
+    /// index lags.
     pub(in crate::disk) async fn find(
         &self,
         deadline: Deadline,
         name: &str,
         marks: &Tags,
+        gone: Option<&str>,
     ) -> Result<Option<Snapshot>> {
         let query = DescribeSnapshots {
             tags: marks.clone(),
@@ -28,7 +30,7 @@ impl Snapshotter {
         Ok(page
             .rows
             .into_iter()
-            .filter(|row| !known.is_gone(&row.id))
+            .filter(|row| !known.is_gone(&row.id) && gone != Some(row.id.as_str()))
             .min_by_key(|row| (row.created, row.id.clone())))
     }
 }

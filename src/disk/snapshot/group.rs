@@ -5,21 +5,19 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 
 use super::create::{is_decided, is_unwritten};
+use super::create_once::Request;
 use super::ungroupable::why_apart;
 use super::{NewGroup, Snapshotter, compare};
 use crate::base::{Deadline, join};
-use crate::cloud::view::{Operation, Seen, WaitError};
-use crate::cloud::{self as api, CreateSnapshotGroup, DescribeSnapshotGroups, Kind};
-use crate::cloud::{TagResources, TagTarget};
+use crate::cloud::view::{AbsenceGuard, Operation, Seen};
+use crate::cloud::{self as api, TagResources, TagTarget};
 use crate::disk::Result;
-use crate::disk::attempts::is_final;
 use crate::disk::created::until_created;
 use crate::disk::error::{Error, cloud, wait};
-use crate::disk::ownership::display_name;
+use crate::disk::name::of_cloud;
 use crate::disk::stale_read::{LAG, NotFoundConfirmation, StaleReadGuard, UNSEEN, settled};
-use crate::disk::tag_index::{lagging, readable};
 use crate::model::{
-    ClientToken, DiskId, Snapshot, SnapshotGroup, SnapshotGroupId, SnapshotId, SnapshotStatus, tag,
+    DiskId, Snapshot, SnapshotGroup, SnapshotGroupId, SnapshotId, SnapshotStatus, tag,
 };
 
 /// Disks that the cloud cuts at one instant.
@@ -45,12 +43,12 @@ impl Group {
 }
 
 impl Snapshotter {
-    /// The group of this name, begun unless it exists. Answers once all its snapshots are cut.
+    /// The group of this name, created unless it exists. Returns once all its snapshots are cut.
     ///
     /// # Errors
-    /// [`Error::Exists`] when the name belongs to a group of other disks; [`Error::NotGroupable`],
-    /// [`Error::NeverAttached`]; [`Error::GroupFailed`]: such a group was never told to anybody, is
-    /// deleted, and the next call takes another.
+    /// [`Error::Exists`] if the name belongs to a group of other disks; [`Error::NotGroupable`],
+    /// [`Error::NeverAttached`]; [`Error::CreationUnresolved`] while an earlier call may have taken effect;
+    /// [`Error::GroupFailed`]: if such a group was reported to nobody, it is replaced, and the next call returns the other.
     pub async fn create_group(&self, deadline: Deadline, new: &NewGroup) -> Result<Group> {
         if new.sources.len() > MOST {
             return Err(Error::NotGroupable {
@@ -59,113 +57,44 @@ impl Snapshotter {
                 source: None,
             });
         }
+        let outcome = self.find_or_create_group(deadline, new).await;
+        let id = |created: &Group| created.id.to_string();
+        self.attempts.conclude(&new.name, &new.key(), id, outcome)
+    }
+
+    async fn find_or_create_group(&self, deadline: Deadline, new: &NewGroup) -> Result<Group> {
+        let key = new.key();
         loop {
-            let id = self.take_group(deadline, new).await?;
-            let Some(row) = self.joined(deadline, new, &id).await? else {
-                tracing::warn!(group.name = new.name, group.id = %id, "it is gone");
-                self.forget_group(new, &id);
+            let id = match self.create_once(deadline, new, None).await? {
+                Ok(id) => id,
+                Err(refusal) => return Err(self.refuse_group(deadline, new, refusal).await),
+            };
+            let Some(row) = self.until_joined(deadline, new, &id).await? else {
+                tracing::warn!(group.name = new.name, group.id = %id, "the group was deleted");
+                self.attempts.forget(&key, id.as_str());
                 continue;
             };
-            let snapshots = self.members(deadline, &row).await?;
-            let Some(snapshots) = snapshots else {
+            let Some(snapshots) = self.members(deadline, &row).await? else {
+                self.attempts.close(&key);
                 return Err(broken(&row));
             };
-            // One that was cut may have been told already, and the others of its group with it.
+            // A snapshot that was cut may have been reported already, and the others of its group with it.
             let uncut =
                 |row: &Snapshot| row.status == SnapshotStatus::Failed && row.created.is_none();
             let never_told = snapshots.iter().any(uncut);
             let Some(group) = whole(&row, snapshots) else {
-                return Err(match never_told {
-                    true => self.fail_group(deadline, new, &row).await,
-                    false => broken(&row),
-                });
+                if never_told {
+                    return Err(self.replace_group(deadline, new, &row).await);
+                }
+                self.attempts.close(&key);
+                return Err(broken(&row));
             };
             self.label_members(deadline, new, &group).await?;
-            let trail = &self.group_attempts;
-            trail.note(&new.name, |past| past.refused = 0);
             for row in &group.snapshots {
                 self.journal.snapshots.made(&row.id, row);
             }
             return Ok(group);
         }
-    }
-
-    fn forget_group(&self, new: &NewGroup, id: &SnapshotGroupId) {
-        self.group_attempts.note(&new.name, |past| {
-            past.missed = None;
-            past.gone = Some(id.to_string());
-        });
-    }
-
-    /// Begins the group, once, whatever became of earlier calls.
-    async fn take_group(&self, deadline: Deadline, new: &NewGroup) -> Result<SnapshotGroupId> {
-        let past = self.group_attempts.of(&new.name);
-        let find = async || {
-            let found = self.find_group(deadline, &new.name).await?;
-            // An old description still has what this process saw end.
-            let live = |row: &SnapshotGroup| past.gone.as_deref() != Some(row.id.as_str());
-            Ok(found.filter(live))
-        };
-        if !self.group_fresh.token_suffices(&new.name)
-            && let Some(group) = find().await?
-        {
-            return Ok(group.id);
-        }
-        let (cluster, gone) = (self.owner.cluster.as_str(), past.gone.as_deref());
-        let name = [cluster, new.name.as_str()].into_iter().chain(gone);
-        let token = ClientToken::derive("CreateSnapshotGroup", name.clone());
-        let refusal = match self.order_group(deadline, new, token).await {
-            Ok(id) => return Ok(id),
-            Err(refusal) => refusal,
-        };
-        let found = match refusal.kind() {
-            Kind::TokenMismatch => lagging(deadline, find).await?,
-            // The echo of an earlier refusal.
-            _ if is_final(&refusal) => find().await?,
-            _ => None,
-        };
-        if let Some(group) = found {
-            return Ok(group.id);
-        }
-        let again =
-            refusal.kind() == Kind::TokenMismatch || (is_final(&refusal) && past.refused > 0);
-        let outcome = if again {
-            // Nothing carries the name, so a token of the whole request is safe.
-            let refused = past.refused.to_string();
-            let sources = new.sources.iter().map(DiskId::as_str);
-            let whole = name.chain(sources).chain([refused.as_str()]);
-            let token = ClientToken::derive("CreateSnapshotGroup", whole);
-            self.order_group(deadline, new, token).await
-        } else {
-            Err(refusal)
-        };
-        match outcome {
-            Ok(id) => Ok(id),
-            Err(refusal) => Err(self.refuse_group(deadline, new, refusal).await),
-        }
-    }
-
-    async fn order_group(
-        &self,
-        deadline: Deadline,
-        new: &NewGroup,
-        token: ClientToken,
-    ) -> api::Result<SnapshotGroupId> {
-        let mut tags = new.tags.clone();
-        tags.extend(self.owner.tags_of(&new.name));
-        let request = CreateSnapshotGroup {
-            disks: new.sources.iter().cloned().collect(),
-            name: display_name(&new.name),
-            resource_group: new.resource_group.clone(),
-            tags,
-            token,
-        };
-        let outcome = self.ecs.create_snapshot_group(deadline, &request).await;
-        if outcome.as_ref().is_err_and(is_final) {
-            let trail = &self.group_attempts;
-            trail.note(&new.name, |past| past.refused += 1);
-        }
-        outcome
     }
 
     /// The refusal in words that name the disk where the cloud does not.
@@ -191,34 +120,23 @@ impl Snapshotter {
         }
     }
 
-    /// The group of this CSI name; none when there is none yet, or the tag index lags.
-    async fn find_group(&self, deadline: Deadline, name: &str) -> Result<Option<SnapshotGroup>> {
-        let query = DescribeSnapshotGroups {
-            tags: self.owner.tags_of(name),
-            ..DescribeSnapshotGroups::default()
-        };
-        let page = self.ecs.describe_snapshot_groups(deadline, &query).await;
-        let look = || format!("look for an earlier group of {name:?}");
-        let page = page.map_err(cloud(look()))?;
-        readable(&page, "DescribeSnapshotGroups").map_err(cloud(look()))?;
-        let rows = page.rows.into_iter();
-        Ok(rows.min_by_key(|row| (row.created, row.id.clone())))
-    }
-
-    /// Waits until the group shows all its members; none once it can be believed that there is no
-    /// such group.
-    async fn joined(
+    /// Waits until the group has all its members; none if it certainly does not exist any more.
+    async fn until_joined(
         &self,
         deadline: Deadline,
         new: &NewGroup,
         id: &SnapshotGroupId,
     ) -> Result<Option<SnapshotGroup>> {
-        let missing = NotFoundConfirmation::new(&self.group_attempts, &new.name, id.as_str());
-        let mut doubt = StaleReadGuard::default();
+        let key = new.key();
+        if self.groups.known_absent(id).is_some() {
+            return Ok(None);
+        }
+        let missing = NotFoundConfirmation::new(&self.attempts, &key, id.as_str());
+        let mut incomplete = StaleReadGuard::default();
         let joined = |row: &SnapshotGroup| match compare::group(row, &new.sources) {
             None => Some(Ok(row.clone())),
-            // A description may have the group before its members.
-            Some(differences) => doubt.holds(LAG).then(|| {
+            // A response may have the group before its members.
+            Some(differences) => incomplete.holds(LAG).then(|| {
                 Err(Error::Exists {
                     name: new.name.clone(),
                     existing: format!("snapshot group {id}"),
@@ -226,28 +144,28 @@ impl Snapshotter {
                 })
             }),
         };
-        let waited = match until_created(&self.groups, id, deadline, None, missing, joined).await {
-            // No call names a missing group.
-            Err(WaitError::Unproven { .. }) => Ok(None),
-            waited => waited,
-        };
+        let waited = until_created(&self.groups, id, deadline, None, missing, joined).await;
         waited.map_err(wait(step(new)))?.transpose()
     }
 
-    /// The snapshots of the group, each cut or failed; none once it can be believed that one is gone.
+    /// The snapshots of the group, each cut or failed; none if one of them certainly does not exist any more.
     async fn members(
         &self,
         deadline: Deadline,
         row: &SnapshotGroup,
     ) -> Result<Option<Vec<Snapshot>>> {
         let waits = row.members.iter().map(|member| {
-            let mut doubt = StaleReadGuard::default();
+            let (mut missing, mut absent) = (StaleReadGuard::default(), AbsenceGuard::default());
             let decided = move |seen: Seen<Snapshot>| match seen {
                 Seen::Row(row) => {
-                    doubt.ends();
+                    missing.ends();
+                    absent.found();
                     is_decided(&row).then(|| Some(Snapshot::clone(&row)))
                 }
-                Seen::Missing { .. } => doubt.holds(UNSEEN).then_some(None),
+                Seen::Missing { witnessed } => {
+                    let proof = absent.missing(witnessed);
+                    (missing.holds(UNSEEN) && proof.is_some()).then_some(None)
+                }
                 Seen::Failed(_) => None,
             };
             self.rows
@@ -258,19 +176,48 @@ impl Snapshotter {
         rows.map_err(wait(format!("see the snapshots of group {} cut", row.id)))
     }
 
-    /// A group that failed before anybody was told of it goes, so that the name is free again.
-    async fn fail_group(&self, deadline: Deadline, new: &NewGroup, row: &SnapshotGroup) -> Error {
+    /// Replaces a group that failed before a caller knew of it. The replacement is ordered before the deletion: no call
+    /// names a missing group, so that after a restart only another group can prove that the failed one was deleted.
+    async fn replace_group(
+        &self,
+        deadline: Deadline,
+        new: &NewGroup,
+        row: &SnapshotGroup,
+    ) -> Error {
+        let key = new.key();
+        let replaced = self.create_once(deadline, new, Some(&row.id)).await;
+        // Until the failed one is deleted, the next call must find it.
+        self.attempts
+            .note(&key, |past| past.created = Some(row.id.to_string()));
+        let (replacement, refusal) = match replaced {
+            Ok(Ok(id)) => (Some(id), None),
+            Ok(Err(refusal))
+                if self.attempts.of(&key).unresolved.is_none()
+                    && of_cloud(&refusal).meaning().is_final() =>
+            {
+                (None, Some(refusal))
+            }
+            Ok(Err(refusal)) => return self.refuse_group(deadline, new, refusal).await,
+            Err(error) => return error,
+        };
         let next = match self.ecs.delete_snapshot_group(deadline, &row.id).await {
             Ok(kept) if kept.is_empty() => {
-                self.forget_group(new, &row.id);
-                "it is deleted, and another one is taken with the next call"
+                self.group_is_deleted(row);
+                self.attempts.forget(&key, row.id.as_str());
+                if let Some(id) = replacement {
+                    self.attempts.found(&key, id.as_str());
+                }
+                "it is deleted, and another one is being taken"
             }
             Ok(_) | Err(_) => "it is deleted with the next call",
         };
-        Error::GroupFailed {
-            group: row.id.clone(),
-            members: ids(row),
-            next,
+        match refusal {
+            Some(refusal) => self.refuse_group(deadline, new, refusal).await,
+            None => Error::GroupFailed {
+                group: row.id.clone(),
+                members: ids(row),
+                next,
+            },
         }
     }
 
@@ -296,17 +243,13 @@ impl Snapshotter {
         tagged.map_err(cloud(format!("tag the snapshots of group {}", group.id)))
     }
 
-    /// The group as it stands; none once it can be believed that there is none.
+    /// The group as it stands; none if there certainly is none.
     pub(super) async fn group_row(
         &self,
         deadline: Deadline,
         id: &SnapshotGroupId,
     ) -> Result<Option<SnapshotGroup>> {
-        let row = match settled(&self.groups, id, deadline).await {
-            // No call names a missing group.
-            Err(WaitError::Unproven { .. }) => Ok(None),
-            row => row,
-        };
+        let row = settled(&self.groups, id, deadline).await;
         let row = row.map_err(wait(format!("look at snapshot group {id}")))?;
         Ok(row.map(|row| SnapshotGroup::clone(&row)))
     }

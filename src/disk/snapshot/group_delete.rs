@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use super::delete::why_held;
 use crate::base::{Deadline, join};
-use crate::cloud::view::Seen;
+use crate::cloud::view::{ConfirmedAbsent, Seen};
 use crate::cloud::{KeptMember, Kind};
 use crate::disk::Result;
 use crate::disk::error::{Error, cloud, wait};
@@ -27,17 +27,21 @@ impl Snapshotter {
     ) -> Result<()> {
         let step = || format!("delete snapshot group {id}");
         loop {
-            let Some(row) = self.group_row(deadline, id).await? else {
-                return Ok(());
+            let row = match self.group_row(deadline, id).await {
+                Ok(Some(row)) => row,
+                Ok(None) => return Ok(()),
+                Err(error) if self.are_gone(deadline, members).await => {
+                    tracing::info!(group.id = %id, %error, "all snapshots of the group are deleted");
+                    return Ok(());
+                }
+                Err(error) => return Err(error),
             };
             self.owner
                 .require(format!("snapshot group {id}"), &row.tags)?;
             self.refuse_other_members(deadline, &row, members).await?;
             match self.ecs.delete_snapshot_group(deadline, id).await {
                 Ok(kept) if kept.is_empty() => {
-                    for member in &row.members {
-                        self.journal.snapshots.gone(&member.snapshot);
-                    }
+                    self.group_is_deleted(&row);
                     return Ok(());
                 }
                 Ok(kept) => {
@@ -56,6 +60,26 @@ impl Snapshotter {
                 Err(error) => return Err(cloud(step())(error)),
             }
         }
+    }
+
+    /// The cloud has deleted the group with all its snapshots.
+    pub(super) fn group_is_deleted(&self, row: &SnapshotGroup) {
+        let Some(proof) = ConfirmedAbsent::by_deletion(&Ok(())) else {
+            return;
+        };
+        self.groups.note_absent(&row.id, proof);
+        for member in &row.members {
+            self.rows.note_absent(&member.snapshot, proof);
+            self.journal.snapshots.gone(&member.snapshot);
+        }
+    }
+
+    /// Whether these snapshots, at least one, certainly do not exist: then neither does their group, also where no other
+    /// group could show that it does not.
+    async fn are_gone(&self, deadline: Deadline, members: &BTreeSet<SnapshotId>) -> bool {
+        let members = members.iter().map(|id| settled(&self.rows, id, deadline));
+        let rows = join::all(members).await;
+        !rows.is_empty() && rows.iter().all(|row| matches!(row, Ok(None)))
     }
 
     /// Compares the group's snapshots with those that the caller names. Some of its own may be gone by

@@ -3,15 +3,17 @@
 use std::sync::Arc;
 
 use super::attempts::AttemptHistory;
-use super::fresh::Fresh;
 use super::journal::Journal;
 use super::ownership::Owner;
+use super::ownership_listing::OwnershipListing;
+use crate::base::Tasks;
 use crate::cloud::Ecs;
 use crate::cloud::view::Poller;
 use crate::model::{Disk, DiskId, Snapshot, SnapshotGroup, SnapshotGroupId, SnapshotId};
 
 mod compare;
 mod create;
+mod create_once;
 mod delete;
 mod find;
 mod group;
@@ -33,9 +35,8 @@ pub struct Snapshotter {
     owner: Owner,
     journal: Arc<Journal>,
     attempts: AttemptHistory,
-    group_attempts: AttemptHistory,
-    fresh: Fresh,
-    group_fresh: Fresh,
+    listing: OwnershipListing,
+    group_listing: OwnershipListing,
 }
 
 impl Snapshotter {
@@ -46,7 +47,12 @@ impl Snapshotter {
         groups: Poller<SnapshotGroupId, SnapshotGroup>,
         owner: Owner,
         journal: Arc<Journal>,
+        tasks: &Tasks,
     ) -> Self {
+        let listing =
+            OwnershipListing::snapshots(Arc::clone(&ecs), &owner, tasks.clone(), create::key);
+        let group_listing =
+            OwnershipListing::groups(Arc::clone(&ecs), &owner, tasks.clone(), new_group::key);
         Self {
             ecs,
             disks,
@@ -55,9 +61,8 @@ impl Snapshotter {
             owner,
             journal,
             attempts: AttemptHistory::default(),
-            group_attempts: AttemptHistory::default(),
-            fresh: Fresh::default(),
-            group_fresh: Fresh::default(),
+            listing,
+            group_listing,
         }
     }
 }

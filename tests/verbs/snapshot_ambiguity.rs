@@ -1,0 +1,165 @@
+//! Creations that may have taken effect: until that is resolved, no answer is final.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use diskplugin::disk::{DiskServices, Meaning};
+
+use crate::kit::{Stage, minutes, new_snapshot, seconds, text};
+use crate::snapshot::{only_snapshot, snapshots};
+use crate::snapshot_absence::assert_not_final;
+
+/// Refusals that say nothing about an earlier attempt.
+pub(crate) const REFUSALS: [(u16, &str); 8] = [
+    (403, "Forbidden.RAM"),
+    (403, "InvalidAccountStatus.NotEnoughBalance"),
+    (403, "QuotaExceed.Snapshot"),
+    (403, "IncorrectDiskStatus.NeverAttached"),
+    (400, "InvalidSnapshotName.Malformed"),
+    (404, "InvalidDiskId.NotFound"),
+    (403, "IncorrectDiskStatus.CreatingSnapshot"),
+    (400, "Throttling"),
+];
+
+/// The first call of the action is lost after it took effect, and later ones are refused. Reads show nothing.
+pub(crate) fn lose(stage: &Stage, action: &str, read: &str, loss: &Value, refusal: (u16, &str)) {
+    let (status, code) = refusal;
+    stage.configure(&json!({"faults": []}));
+    stage.configure(&json!({"faults": [
+        {"action": action, "kind": loss},
+        {"action": action, "from": 2, "times": 10_000, "kind": {"code": {"status": status, "code": code}}},
+        {"action": read, "for": "24h", "kind": "no-rows"},
+    ]}));
+}
+
+/// Only the refusals stay: reads show what is.
+pub(crate) fn recover(stage: &Stage, action: &str, refusal: (u16, &str)) {
+    let (status, code) = refusal;
+    stage.configure(&json!({"faults": []}));
+    stage.configure(&json!({"faults": [
+        {"action": action, "times": 10_000, "kind": {"code": {"status": status, "code": code}}},
+    ]}));
+}
+
+async fn create(disks: &Arc<DiskServices>, stage: &Stage) -> Result<(), diskplugin::disk::Error> {
+    let source = stage.only_disk();
+    let made = disks
+        .snapshotter
+        .create(seconds(20), &new_snapshot("snap", &source))
+        .await;
+    made.map(|made| assert_eq!(made.id, only_snapshot(stage)))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_answer_and_later_refusals_are_never_final_and_the_snapshot_is_found() {
+    for loss in [
+        json!("reset-after"),
+        json!("internal-error-after"),
+        json!("hang"),
+    ] {
+        for first in REFUSALS {
+            // Each call is repeated by the client, or the caller repeats it.
+            for stage in [
+                Stage::new(&["--cut-delay=1s"]),
+                Stage::patient(&["--cut-delay=1s"]),
+            ] {
+                stage.disk("pvc-1").await;
+                for refusal in [first, REFUSALS[0], REFUSALS[3]] {
+                    let lost = snapshots(&stage).is_empty();
+                    if lost {
+                        lose(
+                            &stage,
+                            "CreateSnapshot",
+                            "DescribeSnapshots",
+                            &loss,
+                            refusal,
+                        );
+                    } else {
+                        let none = json!("reset-before");
+                        lose(
+                            &stage,
+                            "CreateSnapshot",
+                            "DescribeSnapshots",
+                            &none,
+                            refusal,
+                        );
+                    }
+                    for _ in 0..3 {
+                        let unclear = create(&stage.disks, &stage).await.unwrap_err();
+                        assert_not_final(&unclear);
+                        tokio::time::sleep(Duration::from_secs(30)).await;
+                    }
+                    assert_eq!(snapshots(&stage).len(), 1, "{loss} {first:?}");
+                }
+                recover(&stage, "CreateSnapshot", first);
+                let new = new_snapshot("snap", &stage.only_disk());
+                // The rate limiter may be cautious after so many throttled calls.
+                let found = stage.disks.snapshotter.create(minutes(5), &new).await;
+                let found =
+                    found.unwrap_or_else(|error| panic!("{loss} {first:?}: {}", text(&error)));
+                assert_eq!(found.id, only_snapshot(&stage));
+                // A repeated call is not refused either.
+                let again = stage.disks.snapshotter.create(minutes(5), &new).await;
+                assert_eq!(again.unwrap().id, found.id, "{loss} {first:?}");
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_call_is_ambiguous_too() {
+    let stage = Stage::new(&["--cut-delay=1s"]);
+    stage.disk("pvc-1").await;
+    lose(
+        &stage,
+        "CreateSnapshot",
+        "DescribeSnapshots",
+        &json!("hang"),
+        REFUSALS[1],
+    );
+    let cancelled = timeout(Duration::from_secs(5), create(&stage.disks, &stage)).await;
+    assert!(cancelled.is_err());
+    assert_eq!(snapshots(&stage).len(), 1);
+    for _ in 0..3 {
+        assert_not_final(&create(&stage.disks, &stage).await.unwrap_err());
+        tokio::time::sleep(Duration::from_secs(60)).await;
+    }
+    recover(&stage, "CreateSnapshot", REFUSALS[1]);
+    create(&stage.disks, &stage).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn ambiguity_ends_when_reads_that_show_others_do_not_show_the_snapshot() {
+    let stage = Stage::new(&["--cut-delay=1s", "--stale=2s"]);
+    let disk = stage.disk("pvc-1").await;
+    stage.snapshot("other", &disk).await;
+    // Lost before it took effect.
+    lose(
+        &stage,
+        "CreateSnapshot",
+        "DescribeTasks",
+        &json!("reset-before"),
+        REFUSALS[1],
+    );
+    assert_not_final(&create(&stage.disks, &stage).await.unwrap_err());
+    assert_not_final(&create(&stage.disks, &stage).await.unwrap_err());
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    let refused = create(&stage.disks, &stage).await.unwrap_err();
+    assert_eq!(
+        refused.meaning(),
+        Meaning::Precondition,
+        "{}",
+        text(&refused)
+    );
+    stage.configure(&json!({"faults": []}));
+    let made = stage
+        .disks
+        .snapshotter
+        .create(minutes(1), &new_snapshot("snap", &disk))
+        .await;
+    assert!(made.is_ok());
+    assert_eq!(snapshots(&stage).len(), 2);
+}
