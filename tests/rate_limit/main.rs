@@ -109,7 +109,7 @@ async fn quotas_of_other_kinds() {
         ("sliding 60/60s", Rule::Sliding(60, 60), 100, 130.0, 30),
         ("bucket 60, 1/s", Rule::Bucket(60.0, 1.0), 150, 110.0, 40),
         ("bucket 20, 10/s", Rule::Bucket(20.0, 10.0), 500, 60.0, 25),
-        ("1/1s", Rule::Window(1, 1), 50, 60.0, 40),
+        ("1/1s", Rule::Window(1, 1), 50, 63.0, 40),
     ] {
         within(
             &volumes(name, count, config(rule)).await,

@@ -1,4 +1,4 @@
-//! One limit of the cloud: how it is paced, closed by a throttling error, probed and learned. No waiting here.
+//! One limit of the cloud: paced, closed by a throttling error, probed, and learned. No waiting here.
 
 use std::time::Duration;
 
@@ -6,16 +6,13 @@ use tokio::time::Instant;
 
 mod learn;
 
-use super::Class;
-use super::quota::{Budget, Quota, Rate};
+use super::quota::{Budget, Quota};
 use super::tally::{Now, Tally};
+use super::{ACCOUNT, Class};
 use learn::Closed;
 
 /// Calls that are sent at once before anything is known of a limit.
 const BURST: f64 = 16.0;
-
-/// The same after another limit was throttled and nothing is learned yet.
-const CAUTIOUS_BURST: f64 = 4.0;
 
 /// Calls in flight at the start, at most, and after errors about concurrency at least.
 const IN_FLIGHT: (u32, u32, u32) = (64, 256, 4);
@@ -23,21 +20,19 @@ const IN_FLIGHT: (u32, u32, u32) = (64, 256, 4);
 /// How long other calls wait for the response to a probe.
 const LEASE: Duration = Duration::from_secs(2);
 
-/// Bounds of the skew guard.
+/// The skew guard at the start.
 const FIRST_GUARD: Duration = Duration::from_millis(300);
-const MAX_GUARD: Duration = Duration::from_secs(4);
 
 /// What all limits of an account share.
 #[derive(Debug)]
 pub(super) struct Shared {
     /// Calls that passed before any limit was throttled.
-    pub(super) passed: u32,
-    /// Whether any limit was throttled.
-    pub(super) throttled: bool,
-    /// The quota learned last.
-    pub(super) prior: Option<Quota>,
-    /// How long after the end of a minute the cloud may still count for it, by its own clock.
-    pub(super) guard: Duration,
+    passed: u32,
+    throttled: bool,
+    /// The quota of an API that was learned last.
+    prior: Option<Quota>,
+    /// How long the cloud, by its clock, may still count for a minute that has ended.
+    guard: Duration,
 }
 
 impl Default for Shared {
@@ -56,7 +51,7 @@ impl Default for Shared {
 pub(super) struct Blocked {
     /// When it may be sent; none if that depends on the response to another call.
     pub(super) until: Option<Instant>,
-    /// Whether no call can succeed before.
+    /// Whether no call can pass before.
     pub(super) is_certain: bool,
 }
 
@@ -64,55 +59,47 @@ pub(super) struct Blocked {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ticket {
     sent: Now,
+    /// The throttling errors that preceded the call.
     epoch: u64,
-    round: u64,
     is_probe: bool,
 }
 
 /// The limit of an API or of the account.
 #[derive(Debug)]
 pub(super) struct Limit {
-    /// The action, for the log.
+    /// The action, or [`ACCOUNT`].
     name: &'static str,
-    is_account: bool,
     quota: Quota,
     closed: Option<Closed>,
-    /// Token bucket.
+    /// The token bucket, and when it was filled last.
     tokens: f64,
     filled: Option<Instant>,
     in_flight: u32,
     max_in_flight: u32,
-    /// Number of throttling errors that counted, and of those about concurrency.
     epoch: u64,
-    round: u64,
-    passed_total: u32,
+    passed: u32,
     /// When the limit opened, for how long it was closed before, and how many calls passed since.
     opened: Option<Instant>,
     was_closed: Duration,
     passed_since: u32,
-    sent_by_minute: Tally,
-    passed_by_minute: Tally,
-    passed_by_second: Tally,
-    /// The last minute that was rolled, and the last in which a call was refused.
+    /// Calls that were sent and not refused.
+    by_minute: Tally,
+    by_second: Tally,
+    /// The minute of the last call of [`Limit::roll`].
     minute: i64,
-    refused_in: i64,
 }
 
 impl Default for Limit {
     /// The limit of an account, which neither paces nor bounds calls until it is throttled.
     fn default() -> Self {
-        Self {
-            is_account: true,
-            ..Self::of_api("account")
-        }
+        Self::of_api(ACCOUNT)
     }
 }
 
 impl Limit {
-    pub(super) fn of_api(action: &'static str) -> Self {
+    pub(super) fn of_api(name: &'static str) -> Self {
         Self {
-            name: action,
-            is_account: false,
+            name,
             quota: Quota::Unknown,
             closed: None,
             tokens: BURST,
@@ -120,64 +107,59 @@ impl Limit {
             in_flight: 0,
             max_in_flight: IN_FLIGHT.0,
             epoch: 0,
-            round: 0,
-            passed_total: 0,
+            passed: 0,
             opened: None,
             was_closed: Duration::ZERO,
             passed_since: 0,
-            sent_by_minute: Tally::default(),
-            passed_by_minute: Tally::default(),
-            passed_by_second: Tally::default(),
+            by_minute: Tally::default(),
+            by_second: Tally::default(),
             minute: 0,
-            refused_in: 0,
         }
     }
 
-    /// Whether calls have to wait for this limit.
+    fn is_account(&self) -> bool {
+        self.name == ACCOUNT
+    }
+
+    /// Whether calls may have to wait for this limit.
     pub(super) fn is_limited(&self) -> bool {
         self.closed.is_some() || !matches!(self.quota, Quota::Unknown)
     }
 
-    /// Takes notice of the time and of what other limits have learned. Called before [`Self::blocked`].
+    /// Notes the time and what other limits have learned. Precedes [`Limit::blocked`].
     pub(super) fn roll(&mut self, now: Now, shared: &Shared) {
-        if self.closed.is_none() && !self.is_account {
+        if self.closed.is_none() && !self.is_account() {
             self.assume(now, shared);
-        }
-        if now.minute() == self.minute {
-            return;
         }
         let ended = std::mem::replace(&mut self.minute, now.minute());
         let Quota::Minute(budget) = &mut self.quota else {
             return;
         };
-        let used = self.sent_by_minute.of(ended);
-        if self.refused_in != ended {
-            budget.minute_passed(used);
+        if ended == now.minute() {
+            return;
         }
-        // The cloud's minute may last longer than ours: one call finds out.
+        let used = self.by_minute.of(ended);
+        budget.minute_ended(used);
+        // The cloud's minute may end later than ours: one call finds out.
         if self.closed.is_none() && ended + 1 == now.minute() && used >= budget.calls / 5 * 4 {
-            let mut closed = Closed::new(now, ended, now, FIRST_GUARD);
-            closed.until = now.minute_began();
-            closed.is_guarded = true;
-            self.closed = Some(closed);
+            self.closed = Some(Closed::until_minute(ended, now));
         }
     }
 
-    /// Adopts the quota of another API, unless this API has been successful beyond it.
+    /// Adopts the quota of another API, unless this one has taken more calls.
     fn assume(&mut self, now: Now, shared: &Shared) {
         let (Quota::Unknown, Some(prior)) = (&self.quota, &shared.prior) else {
             return;
         };
-        let assumed = match prior {
-            Quota::Rate(rate) if f64::from(self.passed_by_second.peak()) <= 1.5 * rate.pace => {
-                Quota::Rate(Rate::assumed(rate.pace))
+        self.quota = match prior {
+            Quota::Rate(rate) if f64::from(self.by_second.peak) <= 1.5 * rate.pace => {
+                Quota::Rate(rate.assumed())
             }
-            Quota::Minute(budget) if self.passed_by_minute.peak() <= budget.calls => {
-                Quota::Minute(Budget::assumed(budget.calls))
+            Quota::Minute(budget) if self.by_minute.peak <= budget.calls => {
+                Quota::Minute(Budget::new(budget.calls, false))
             }
             _ => return,
         };
-        self.quota = assumed;
         self.opened = Some(now.at);
     }
 
@@ -189,134 +171,90 @@ impl Limit {
         is_owed: bool,
         shared: &Shared,
     ) -> Result<(), Blocked> {
-        let until = |until, is_certain| Err(Blocked { until, is_certain });
-        if self.in_flight >= self.max_in_flight && !self.is_account {
-            return until(None, false);
+        let blocked = |until, is_certain| Err(Blocked { until, is_certain });
+        if self.in_flight >= self.max_in_flight && !self.is_account() {
+            return blocked(None, false);
         }
         if let Some(closed) = &self.closed {
             let lease = closed.probe.map(|sent| sent + LEASE);
+            let opens = closed.opens(shared.guard);
             return match lease.filter(|lease| now.at < *lease) {
-                Some(lease) => until(Some(lease), false),
-                None if now.at < closed.opens(shared) => {
-                    until(Some(closed.opens(shared)), closed.is_certain)
-                }
+                Some(lease) => blocked(Some(lease), false),
+                None if now.at < opens => blocked(Some(opens), closed.is_certain),
                 None => Ok(()),
             };
         }
         if let Quota::Minute(budget) = &self.quota {
-            let used = self.sent_by_minute.of(now.minute());
-            if used >= budget.calls && !(budget.exploring && self.in_flight == 0) {
-                if budget.exploring {
-                    return until(None, false);
+            let used = self.by_minute.of(now.minute());
+            if used < budget.calls {
+                let wait = budget.read_wait(now, used, class, is_owed);
+                if class.is_read() && !wait.is_zero() {
+                    return blocked(Some(now.at + wait), false);
                 }
-                return until(Some(now.next_minute() + shared.guard), true);
-            }
-            if class.is_read() && used < budget.calls {
-                let opens = budget.read_opens(now, used, class, is_owed);
-                if !opens.is_zero() {
-                    return until(Some(now.at + opens), false);
-                }
+            } else if !budget.exploring {
+                return blocked(Some(now.next_minute() + shared.guard), true);
+            } else if self.in_flight > 0 {
+                return blocked(None, false);
             }
         }
-        let (pace, burst) = self.pace(shared);
-        let missing = 1.0 - self.tokens_at(now, pace, burst);
+        let (pace, _) = self.pace(shared);
+        let missing = 1.0 - self.tokens_at(now, shared);
         if missing > 1e-6 {
-            let wait = Duration::from_secs_f64((missing / pace).min(3600.0));
-            return until(Some(now.at + wait.max(Duration::from_millis(1))), false);
+            let wait = Duration::from_secs_f64((missing / pace).clamp(0.001, 3600.0));
+            return blocked(Some(now.at + wait), false);
         }
         Ok(())
     }
 
-    /// The refill rate and capacity of the token bucket.
+    /// Calls per second, and the capacity of the token bucket.
     fn pace(&self, shared: &Shared) -> (f64, f64) {
         match &self.quota {
             // The capacity makes up for timers that fire late.
             Quota::Rate(rate) => (rate.pace, 1.0 + 0.004 * rate.pace),
-            Quota::Unknown if self.is_account => (1e6, 1e6),
-            Quota::Unknown if shared.throttled && shared.prior.is_none() => (20.0, CAUTIOUS_BURST),
+            Quota::Unknown if self.is_account() => (1e6, 1e6),
+            // Another API is throttled, and its quota is not known yet.
+            Quota::Unknown if shared.throttled && shared.prior.is_none() => (20.0, 4.0),
             // Another API has taken many calls: this one will, too.
-            Quota::Unknown if self.passed_total == 0 && shared.passed >= 32 => (300.0, BURST),
-            Quota::Unknown if self.passed_total == 0 => (60.0, BURST),
-            Quota::Unknown | Quota::Minute(_) => {
-                (150.0 + 4.0 * f64::from(self.passed_total), BURST)
-            }
+            Quota::Unknown if self.passed == 0 && shared.passed >= 32 => (300.0, BURST),
+            Quota::Unknown if self.passed == 0 => (60.0, BURST),
+            Quota::Unknown | Quota::Minute(_) => (150.0 + 4.0 * f64::from(self.passed), BURST),
         }
     }
 
-    fn tokens_at(&self, now: Now, pace: f64, burst: f64) -> f64 {
-        let elapsed = self.filled.map_or(3600.0, |filled| {
-            now.at.saturating_duration_since(filled).as_secs_f64()
-        });
-        (self.tokens + elapsed * pace).min(burst)
-    }
-
-    /// Records that a call is sent, after [`Self::blocked`] has allowed it.
-    pub(super) fn send(&mut self, now: Now, shared: &Shared) -> Ticket {
+    fn tokens_at(&self, now: Now, shared: &Shared) -> f64 {
         let (pace, burst) = self.pace(shared);
-        self.tokens = (self.tokens_at(now, pace, burst) - 1.0).max(0.0);
+        let elapsed = self
+            .filled
+            .map_or(Duration::MAX, |filled| now.at.duration_since(filled));
+        (self.tokens + elapsed.as_secs_f64() * pace).min(burst)
+    }
+
+    /// Records that a call is sent, after [`Limit::blocked`] has allowed it.
+    pub(super) fn send(&mut self, now: Now, shared: &Shared) -> Ticket {
+        self.tokens = (self.tokens_at(now, shared) - 1.0).max(0.0);
         self.filled = Some(now.at);
-        if let Quota::Minute(budget) = &mut self.quota
-            && budget.exploring
-            && self.in_flight == 0
-            && self.sent_by_minute.of(now.minute()) >= budget.calls
-            && budget.explore()
-        {
-            self.quota = Quota::Unknown;
+        match &mut self.quota {
+            Quota::Rate(rate) => rate.sent(now.at),
+            Quota::Minute(budget) => {
+                let is_used_up = self.by_minute.of(now.minute()) >= budget.calls;
+                if is_used_up && self.closed.is_none() && budget.explore() {
+                    self.quota = Quota::Unknown;
+                }
+            }
+            Quota::Unknown => {}
         }
-        if let Quota::Rate(rate) = &mut self.quota {
-            rate.sent(now.at);
+        if let Some(closed) = &mut self.closed {
+            closed.probe = Some(now.at);
+            let rate = || self.by_second.rate_at(closed.sent);
+            closed.rate = closed.rate.or_else(|| Some(rate()));
         }
         self.in_flight += 1;
-        self.sent_by_minute.add(now.minute());
-        let probing = self.closed.as_mut();
-        let is_probe = probing.is_some();
-        if let Some(closed) = probing {
-            closed.probe = Some(now.at);
-        }
+        self.by_minute.add(now.minute());
+        self.by_second.add(now.second());
         Ticket {
             sent: now,
             epoch: self.epoch,
-            round: self.round,
-            is_probe,
+            is_probe: self.closed.is_some(),
         }
-    }
-
-    /// The call passed this limit.
-    pub(super) fn passed(&mut self, ticket: Ticket, now: Now, shared: &mut Shared) {
-        self.in_flight = self.in_flight.saturating_sub(1);
-        self.max_in_flight = (self.max_in_flight + 1).min(IN_FLIGHT.1);
-        self.passed_total = self.passed_total.saturating_add(1);
-        self.passed_since = self.passed_since.saturating_add(1);
-        shared.passed += u32::from(!shared.throttled && !self.is_account);
-        self.passed_by_minute.add(ticket.sent.minute());
-        let reopens = ticket.is_probe && ticket.epoch == self.epoch;
-        if let Some(closed) = self.closed.take_if(|_| reopens) {
-            self.reopen(&closed, now, shared);
-        }
-        self.passed_by_second.add(ticket.sent.second());
-    }
-
-    /// The cloud did not count the call.
-    pub(super) fn unsent(&mut self, ticket: Ticket) {
-        self.sent_by_minute.remove(ticket.sent.minute());
-        self.unknown(ticket);
-    }
-
-    /// Whether the cloud counted the call is unknown.
-    pub(super) fn unknown(&mut self, ticket: Ticket) {
-        self.in_flight = self.in_flight.saturating_sub(1);
-        if let Some(closed) = self.closed.as_mut().filter(|_| ticket.is_probe) {
-            closed.probe = None;
-        }
-    }
-
-    /// Too many operations are in progress.
-    pub(super) fn too_many(&mut self, ticket: Ticket) {
-        // Calls that are refused together count once.
-        if ticket.round == self.round {
-            self.round += 1;
-            self.max_in_flight = (self.in_flight / 2).max(IN_FLIGHT.2);
-        }
-        self.unknown(ticket);
     }
 }

@@ -7,10 +7,9 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::queue::{Position, Waiter};
-use super::state::{State, Tickets};
+use super::state::{Position, State, Tickets};
 use super::tally::Now;
-use super::{CallOutcome, Class};
+use super::{ACCOUNT, CallOutcome, Class};
 use crate::base::{Clock, Deadline};
 use crate::cloud::Result;
 use crate::cloud::error::{Error, Kind};
@@ -29,7 +28,6 @@ struct Place<'a> {
     action: &'static str,
     class: Class,
     position: Position,
-    wake: Arc<Notify>,
 }
 
 /// Permission for one call. Dropping it without [`Permit::finish`] counts as a call without a
@@ -83,88 +81,54 @@ impl RateLimiter {
         class: Class,
         deadline: Deadline,
     ) -> Result<Permit<'_>> {
-        let tickets = self.turn(action, class, deadline, false).await?;
-        Ok(Permit {
+        let wake = Arc::new(Notify::new());
+        let place = Place {
             limiter: self,
             action,
-            tickets,
-        })
-    }
-
-    /// Waits until a call of the action and class would be sent without queueing, or until the
-    /// deadline. Nothing is reserved.
-    pub async fn ready(&self, action: &'static str, class: Class, deadline: Deadline) {
-        // At the deadline the call itself reports the error.
-        let _ = self.turn(action, class, deadline, true).await;
-    }
-
-    async fn turn(
-        &self,
-        action: &'static str,
-        class: Class,
-        deadline: Deadline,
-        is_ready_only: bool,
-    ) -> Result<Option<Tickets>> {
-        let place = self.join(action, class, deadline, is_ready_only);
+            class,
+            position: self.lock().join(action, class, deadline, &wake),
+        };
         loop {
             let blocked = {
                 let mut state = self.lock();
                 let now = self.now();
                 state.dispatch(now);
-                if let Some(tickets) = state.granted.remove(&place.position.1) {
-                    return Ok(tickets);
+                if let tickets @ Some(_) = state.take(place.position) {
+                    return Ok(Permit {
+                        limiter: self,
+                        action,
+                        tickets,
+                    });
                 }
                 state.blocked(action, class, place.position, now)
             };
+            let left = deadline.remaining();
             let until = blocked.and_then(|blocked| blocked.until);
             let wait = until.map(|until| until.saturating_duration_since(Instant::now()));
-            let is_late = blocked.is_some_and(|blocked| blocked.is_certain)
-                && wait.is_some_and(|wait| wait >= deadline.remaining());
-            if is_late || deadline.is_over() {
+            let is_certain = blocked.is_some_and(|blocked| blocked.is_certain);
+            if left.is_zero() || is_certain && wait >= Some(left) {
                 return Err(self.not_sent(action, wait));
             }
-            let pause = wait.map_or(deadline.remaining(), |wait| wait.min(deadline.remaining()));
             tokio::select! {
                 // In a fixed order, so that a simulation runs the same each time.
                 biased;
-                () = place.wake.notified() => {}
-                () = tokio::time::sleep(pause) => {}
+                () = wake.notified() => {}
+                () = tokio::time::sleep(wait.map_or(left, |wait| wait.min(left))) => {}
             }
         }
     }
 
-    fn join(
-        &self,
-        action: &'static str,
-        class: Class,
-        deadline: Deadline,
-        is_ready_only: bool,
-    ) -> Place<'_> {
-        let wake = Arc::new(Notify::new());
-        let mut state = self.lock();
-        let position = (deadline, state.next_id);
-        state.next_id += 1;
-        let waiter = Waiter {
-            wake: Arc::clone(&wake),
-            is_ready_only,
-        };
-        state.api(action).queue.push(class, position, waiter);
-        Place {
-            limiter: self,
-            action,
-            class,
-            position,
-            wake,
+    /// Waits until a call of the action and class would be sent without queueing, or cannot be sent
+    /// before the deadline. Nothing is reserved.
+    pub async fn ready(&self, action: &'static str, class: Class, deadline: Deadline) {
+        if let Ok(mut permit) = self.acquire(action, class, deadline).await {
+            permit.settle(CallOutcome::Unsent);
         }
     }
 
     /// The error of a call that was not sent.
     fn not_sent(&self, action: &'static str, wait: Option<Duration>) -> Error {
-        let mut state = self.lock();
-        let by_account = state.account_refusal.clone();
-        let by_account = by_account.filter(|_| state.account.is_limited());
-        let refusal = by_account.or_else(|| state.api(action).last_refusal.clone());
-        let Some((code, request)) = refusal else {
+        let Some((code, request)) = self.lock().refusal(action) else {
             return Error::new(Kind::Deadline, action)
                 .with_message("not sent: the deadline passed while the call waited for its turn");
         };
@@ -194,15 +158,10 @@ impl Permit<'_> {
     pub fn finish(mut self, error: Option<&Error>) {
         let outcome = CallOutcome::of(error);
         if let (CallOutcome::Throttled { account, .. }, Some(error)) = (outcome, error) {
+            let name = if account { ACCOUNT } else { self.action };
             let code = error.code().unwrap_or("HTTP 429").to_owned();
             let request = error.request_id().unwrap_or("unknown").to_owned();
-            let mut state = self.limiter.lock();
-            let last = if account {
-                &mut state.account_refusal
-            } else {
-                &mut state.api(self.action).last_refusal
-            };
-            *last = Some((code, request));
+            self.limiter.lock().set_refusal(name, code, request);
         }
         self.settle(outcome);
     }
@@ -226,12 +185,7 @@ impl Drop for Place<'_> {
     fn drop(&mut self) {
         let now = self.limiter.now();
         let mut state = self.limiter.lock();
-        let queue = &mut state.api(self.action).queue;
-        if queue.remove(self.class, self.position).is_some() {
-            state.dispatch(now);
-        } else if let Some(Some(tickets)) = state.granted.remove(&self.position.1) {
-            state.settle(self.action, tickets, CallOutcome::Unsent, now);
-        }
+        state.leave(self.action, self.class, self.position, now);
     }
 }
 

@@ -18,13 +18,15 @@
 mod limit;
 mod limiter;
 mod outcome;
-mod queue;
 mod quota;
 mod state;
 mod tally;
 
 pub use limiter::{Permit, RateLimiter};
 pub use outcome::CallOutcome;
+
+/// The name of the limit of the account, beside those of the actions.
+const ACCOUNT: &str = "account";
 
 /// Priority of a call where calls compete for one limit, highest first. Calls of a class are sent in
 /// the order of their deadlines. A lower class always keeps a small share.

@@ -1,4 +1,4 @@
-//! Calls counted by second or minute of the clock, and the instant that all decisions are made at.
+//! The instant of a decision, and calls counted by second or minute of the clock.
 
 use std::time::Duration;
 
@@ -36,18 +36,14 @@ impl Now {
         millis(self.wall_ms.rem_euclid(MINUTE_MS))
     }
 
-    pub(super) fn minute_began(self) -> Instant {
-        self.at.checked_sub(self.since_minute()).unwrap_or(self.at)
-    }
-
     pub(super) fn next_minute(self) -> Instant {
         self.at + (millis(MINUTE_MS) - self.since_minute())
     }
 
     /// Whether a minute begins or ends so close that the cloud's clock may be in another one.
     pub(super) fn is_near_boundary(self) -> bool {
-        const NEAR: Duration = Duration::from_millis(2500);
-        self.since_minute() < NEAR || self.since_minute() > millis(MINUTE_MS) - NEAR
+        const NEAR: i64 = 2500;
+        (self.wall_ms + NEAR).rem_euclid(MINUTE_MS) < 2 * NEAR
     }
 }
 
@@ -61,32 +57,28 @@ pub(super) struct Tally {
     period: i64,
     count: u32,
     before: u32,
-    peak: u32,
+    pub(super) peak: u32,
 }
 
 impl Tally {
-    /// Counts one call of a period. Periods older than the last two are ignored.
     pub(super) fn add(&mut self, period: i64) {
-        if period > self.period {
-            self.before = self.of(period - 1);
-            (self.period, self.count) = (period, 0);
+        if period != self.period {
+            (self.before, self.count) = (self.of(period - 1), 0);
+            self.period = period;
         }
-        if period == self.period {
-            self.count += 1;
-            self.peak = self.peak.max(self.count);
-        } else if period == self.period - 1 {
-            self.before += 1;
-        }
+        self.count += 1;
+        self.peak = self.peak.max(self.count);
     }
 
-    /// Takes back one call of a period.
+    /// Takes back one call, unless its period is long over.
     pub(super) fn remove(&mut self, period: i64) {
         if period == self.period {
             self.count = self.count.saturating_sub(1);
+        } else if period == self.period - 1 {
+            self.before = self.before.saturating_sub(1);
         }
     }
 
-    /// The calls of a period.
     pub(super) fn of(&self, period: i64) -> u32 {
         if period == self.period {
             self.count
@@ -97,8 +89,10 @@ impl Tally {
         }
     }
 
-    /// The most calls of any period.
-    pub(super) fn peak(&self) -> u32 {
-        self.peak
+    /// Calls per period at this instant, if the tally is by second.
+    pub(super) fn rate_at(&self, now: Now) -> f64 {
+        let second = now.second();
+        let part = 1.0 - now.since_second().as_secs_f64();
+        f64::from(self.of(second)) + part * f64::from(self.of(second - 1))
     }
 }

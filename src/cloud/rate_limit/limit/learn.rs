@@ -1,26 +1,32 @@
-//! How a limit is closed by throttling errors, and what is learned when it opens.
+//! How throttling errors close a limit, and what is learned until it opens.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::super::CallOutcome;
 use super::super::quota::{Budget, Quota, Rate};
 use super::super::tally::Now;
-use super::{FIRST_GUARD, Limit, MAX_GUARD, Shared, Ticket};
+use super::{FIRST_GUARD, IN_FLIGHT, Limit, Shared, Ticket};
 
 /// Refused probes for so long mean that the limit stays closed until the minute ends.
 const CLOSED_FOR_THE_MINUTE: Duration = Duration::from_millis(6500);
 
+/// How far the cloud's clock may differ.
+const MAX_GUARD: Duration = Duration::from_secs(4);
+
 /// A limit that has refused a call, or may do so because a full minute has just ended.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Closed {
-    /// When the refused call was sent, and the minute that it counts for.
-    sent: Now,
+    /// When the refused call was sent, and how many calls per second passed then.
+    pub(super) sent: Now,
+    pub(super) rate: Option<f64>,
+    /// The minute that is used up, if it is a matter of minutes.
     minute: i64,
     since: Instant,
-    pub(super) until: Instant,
+    until: Instant,
     /// The skew guard comes on top of `until`.
-    pub(super) is_guarded: bool,
+    is_guarded: bool,
     pub(super) is_certain: bool,
     pause: Duration,
     /// Refused probes, and those of them after the minute ended.
@@ -31,62 +37,123 @@ pub(super) struct Closed {
 }
 
 impl Closed {
-    pub(super) fn new(sent: Now, minute: i64, now: Now, pause: Duration) -> Self {
+    /// The limit of a minute that has ended by our clock.
+    pub(super) fn until_minute(ended: i64, now: Now) -> Self {
+        let began = now.at.checked_sub(now.since_minute());
         Self {
-            sent,
-            minute,
+            sent: now,
+            rate: None,
+            minute: ended,
             since: now.at,
-            until: now.at,
-            is_guarded: false,
+            until: began.unwrap_or(now.at),
+            is_guarded: true,
             is_certain: false,
-            pause,
+            pause: FIRST_GUARD,
             probes: 0,
             late: 0,
             probe: None,
         }
     }
 
-    /// A probe was refused, too.
-    pub(super) fn again(mut self, now: Now) -> Self {
-        self.probe = None;
-        self.probes += 1;
-        self.pause *= 2;
-        if now.minute() != self.minute {
-            if self.late == 0 {
-                self.pause = FIRST_GUARD;
-            }
-            self.late += 1;
+    /// A limit that refused this call.
+    fn by(ticket: Ticket, now: Now, pause: Duration) -> Self {
+        Self {
+            sent: ticket.sent,
+            minute: ticket.sent.minute(),
+            pause,
+            ..Self::until_minute(0, now)
         }
-        self
     }
 
-    pub(super) fn opens(&self, shared: &Shared) -> Instant {
-        if self.is_guarded {
-            self.until + shared.guard
-        } else {
-            self.until
+    /// A limit that refused a probe, too.
+    fn again(self, now: Now) -> Self {
+        let is_late = now.minute() != self.minute;
+        let is_first = is_late && self.late == 0;
+        Self {
+            probe: None,
+            probes: self.probes + 1,
+            late: self.late + u32::from(is_late),
+            pause: if is_first {
+                FIRST_GUARD
+            } else {
+                self.pause * 2
+            },
+            ..self
         }
+    }
+
+    /// When a probe may be sent.
+    pub(super) fn opens(&self, guard: Duration) -> Instant {
+        self.until
+            + if self.is_guarded {
+                guard
+            } else {
+                Duration::ZERO
+            }
     }
 }
 
 impl Limit {
-    /// The limit refused the call; `wait` is what the cloud asks for.
-    pub(in super::super) fn refused(
+    /// Records how a call ended.
+    pub(in super::super) fn settle(
         &mut self,
         ticket: Ticket,
+        outcome: CallOutcome,
         now: Now,
-        wait: Option<Duration>,
         shared: &mut Shared,
     ) {
-        self.unsent(ticket);
+        self.in_flight = self.in_flight.saturating_sub(1);
+        let is_counted = match outcome {
+            CallOutcome::Passed | CallOutcome::Concurrent | CallOutcome::Unknown => true,
+            CallOutcome::Throttled { .. } | CallOutcome::Unsent => false,
+        };
+        if !is_counted {
+            self.by_minute.remove(ticket.sent.minute());
+            self.by_second.remove(ticket.sent.second());
+        }
+        match outcome {
+            CallOutcome::Passed => return self.passed(ticket, now, shared),
+            CallOutcome::Throttled { account, wait } if account == self.is_account() => {
+                return self.refused(ticket, now, wait, shared);
+            }
+            CallOutcome::Concurrent if !self.is_account() => {
+                self.max_in_flight = (self.in_flight / 2).max(IN_FLIGHT.2);
+            }
+            CallOutcome::Throttled { .. } | CallOutcome::Unsent => {
+                self.tokens += 1.0;
+                if let Quota::Rate(rate) = &mut self.quota {
+                    rate.unsent();
+                }
+            }
+            CallOutcome::Concurrent | CallOutcome::Unknown => {}
+        }
+        if let Some(closed) = self.closed.as_mut().filter(|_| ticket.is_probe) {
+            closed.probe = None;
+        }
+    }
+
+    fn passed(&mut self, ticket: Ticket, now: Now, shared: &mut Shared) {
+        self.max_in_flight = (self.max_in_flight + 1).min(IN_FLIGHT.1);
+        self.passed = self.passed.saturating_add(1);
+        self.passed_since = self.passed_since.saturating_add(1);
+        if !self.is_account() {
+            shared.passed = shared.passed.saturating_add(1);
+        }
+        let reopens = ticket.is_probe && ticket.epoch == self.epoch;
+        if let Some(closed) = self.closed.take_if(|_| reopens) {
+            self.reopen(&closed, now, shared);
+        }
+    }
+
+    fn refused(&mut self, ticket: Ticket, now: Now, wait: Option<Duration>, shared: &mut Shared) {
         // Calls that were in flight when the limit closed say nothing new.
         if ticket.epoch != self.epoch {
             return;
         }
         self.epoch += 1;
-        self.refused_in = now.minute();
-        shared.throttled |= !self.is_account;
-        shared.passed = 0;
+        if !self.is_account() {
+            (shared.throttled, shared.passed) = (true, 0);
+        }
         let mut closed = match self.closed.take() {
             Some(closed) => closed.again(now),
             None => self.close(ticket, now),
@@ -97,52 +164,46 @@ impl Limit {
             let guard = now.since_minute() + closed.pause;
             shared.guard = shared.guard.max(guard.min(MAX_GUARD));
         }
-        closed.is_certain = true;
-        closed.is_guarded = false;
-        if let Some(wait) = wait {
-            closed.until = now.at + wait + Duration::from_millis(20);
-        } else if is_minute && closed.late == 0 {
-            (closed.until, closed.is_guarded) = (now.next_minute(), true);
-        } else {
-            closed.is_certain = false;
-            closed.until = now.at + closed.pause;
-            if now.next_minute() < closed.until {
-                (closed.until, closed.is_guarded) = (now.next_minute(), true);
-            }
-        }
+        let stated = wait.map(|wait| now.at + wait + Duration::from_millis(20));
+        let probe = now.at + closed.pause;
+        closed.is_certain = stated.is_some() || is_minute && closed.late == 0;
+        closed.is_guarded = stated.is_none() && (closed.is_certain || now.next_minute() < probe);
+        closed.until = match stated {
+            Some(stated) => stated,
+            None if closed.is_guarded => now.next_minute(),
+            None => probe,
+        };
         self.closed = Some(closed);
     }
 
     /// Closes the limit after the refusal of this call.
     fn close(&mut self, ticket: Ticket, now: Now) -> Closed {
-        let open = now.at.duration_since(self.opened.unwrap_or(now.at));
         let mut pause = Duration::from_secs(1);
-        let minute = ticket.sent.minute();
         match &mut self.quota {
             Quota::Rate(rate) => {
+                let open = now.at.duration_since(self.opened.unwrap_or(now.at));
                 rate.refused(self.passed_since, open, self.was_closed);
                 pause = Duration::from_secs_f64((2.0 / rate.pace).clamp(0.2, 1.0));
                 tracing::debug!(
                     cloud.action = self.name,
                     pace = rate.pace,
-                    "call throttled, pace lowered"
+                    "throttled, pace lowered"
                 );
             }
             Quota::Minute(budget) => {
-                let passed = self.passed_by_minute.of(minute);
-                // Throttled far below the budget of another API, which does not apply then.
-                if budget.exploring && self.sent_by_minute.of(minute) < budget.calls / 5 * 4 {
+                let used = self.by_minute.of(ticket.sent.minute());
+                // Throttled far below the budget of another API: that one does not apply.
+                if budget.exploring && used < budget.calls / 5 * 4 {
                     self.quota = Quota::Unknown;
                 } else {
-                    budget.refused(passed);
+                    budget.refused(used);
                 }
             }
-            Quota::Unknown => tracing::warn!(
-                cloud.action = self.name,
-                "cloud throttles this API; learning its quota"
-            ),
+            Quota::Unknown => {
+                tracing::warn!(cloud.action = self.name, "throttled, learning the quota");
+            }
         }
-        Closed::new(ticket.sent, minute, now, pause)
+        Closed::by(ticket, now, pause)
     }
 
     /// Concludes from refusals that the limit stays closed until the minute ends.
@@ -151,7 +212,7 @@ impl Limit {
         if matches!(self.quota, Quota::Minute(_)) {
             return;
         }
-        let used = self.sent_by_minute.of(closed.minute);
+        let used = self.by_minute.of(closed.minute);
         let lasted = now.at.duration_since(closed.since);
         let is_stated = wait.is_some_and(|wait| {
             let (opens, boundary) = (now.at + wait, now.next_minute());
@@ -159,76 +220,57 @@ impl Limit {
         });
         let is_likely = match &shared.prior {
             Some(Quota::Minute(prior)) => {
-                lasted >= Duration::from_millis(900)
-                    || used.abs_diff(prior.calls) <= prior.calls / 5
+                let is_alike = used.abs_diff(prior.calls) <= prior.calls / 5;
+                is_alike || lasted >= Duration::from_millis(900)
             }
             _ => lasted >= CLOSED_FOR_THE_MINUTE,
         };
         if is_stated || is_likely && closed.minute == now.minute() {
-            let passed = self.passed_by_minute.of(closed.minute);
-            self.learn(Quota::Minute(Budget::measured(passed)), shared);
+            self.learn(Quota::Minute(Budget::new(used, true)), shared);
         }
     }
 
-    /// Learns the quota from a probe that passed.
-    pub(super) fn reopen(&mut self, closed: &Closed, now: Now, shared: &mut Shared) {
+    /// Opens the limit after a probe that passed.
+    fn reopen(&mut self, closed: &Closed, now: Now, shared: &mut Shared) {
         self.was_closed = now.at.duration_since(closed.since);
         (self.opened, self.passed_since) = (Some(now.at), 1);
         // The probe counts for the pace that is learned.
         (self.tokens, self.filled) = (0.0, Some(closed.probe.unwrap_or(now.at)));
         let elapsed = self.was_closed.as_secs_f64().max(1.0);
         let is_next_minute = closed.minute != now.minute();
-        let in_minute = self.passed_by_minute.of(closed.minute);
-        match &mut self.quota {
-            Quota::Rate(_) => {}
+        let in_minute = self.by_minute.of(closed.minute);
+        let learned = match &mut self.quota {
+            Quota::Rate(_) => return,
             Quota::Minute(budget) => {
                 budget.calls = budget.calls.max(in_minute);
-                if closed.late >= 3 && now.since_minute() > MAX_GUARD {
-                    let rate = f64::from(budget.calls) / 60.0;
-                    self.learn(Quota::Rate(Rate::measured(rate)), shared);
-                } else if closed.late == 0 && is_next_minute {
-                    shared.guard = FIRST_GUARD.max(shared.guard.mul_f64(0.9));
+                if closed.late < 3 || now.since_minute() < MAX_GUARD {
+                    if closed.late == 0 {
+                        shared.guard = FIRST_GUARD.max(shared.guard.mul_f64(0.9));
+                    }
+                    return;
                 }
+                // Not a matter of the clock's minutes: a sliding window or a bucket.
+                Quota::Rate(Rate::new(f64::from(budget.calls) / 60.0, true))
             }
             Quota::Unknown if closed.probes > 0 && is_next_minute => {
-                self.learn(Quota::Minute(Budget::measured(in_minute)), shared);
+                Quota::Minute(Budget::new(in_minute, true))
             }
-            Quota::Unknown if closed.probes > 0 => {
-                self.learn(Quota::Rate(Rate::assumed(1.0 / elapsed)), shared);
-            }
+            Quota::Unknown if closed.probes > 0 => Quota::Rate(Rate::new(1.0 / elapsed, false)),
             Quota::Unknown if closed.is_certain && elapsed > 2.5 => {
-                let rate = f64::from(in_minute.max(1)) / 60.0;
-                self.learn(Quota::Rate(Rate::assumed(rate)), shared);
+                Quota::Rate(Rate::new(f64::from(in_minute.max(1)) / 60.0, false))
             }
             Quota::Unknown => {
-                let rate = self.rate_before(closed.sent).max(1.0 / elapsed);
-                let is_sure =
-                    !is_next_minute && !closed.sent.is_near_boundary() && !now.is_near_boundary();
-                let rate = if is_sure {
-                    Rate::measured(rate)
-                } else {
-                    Rate::assumed(rate)
-                };
-                self.learn(Quota::Rate(rate), shared);
+                let is_near = closed.sent.is_near_boundary() || now.is_near_boundary();
+                let rate = closed.rate.unwrap_or_default().max(1.0 / elapsed);
+                Quota::Rate(Rate::new(rate, !is_next_minute && !is_near))
             }
-        }
-    }
-
-    /// The calls that passed in the second before this one was sent.
-    fn rate_before(&self, sent: Now) -> f64 {
-        let second = sent.second();
-        let part = 1.0 - sent.since_second().as_secs_f64();
-        f64::from(self.passed_by_second.of(second))
-            + part * f64::from(self.passed_by_second.of(second - 1))
+        };
+        self.learn(learned, shared);
     }
 
     fn learn(&mut self, quota: Quota, shared: &mut Shared) {
-        tracing::info!(
-            cloud.action = self.name,
-            quota = %quota,
-            "learned a quota of the cloud"
-        );
-        if !self.is_account {
+        tracing::info!(cloud.action = self.name, %quota, "learned a quota");
+        if !self.is_account() {
             shared.prior = Some(quota.clone());
         }
         self.quota = quota;
