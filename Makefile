@@ -110,14 +110,17 @@ chart: ## Look at the Helm chart: lint, renders against the goldens, values that
 	scripts/setup host
 	tests/helm/run
 
-# Builds for release three times, which takes minutes: figures of anything else mean little.
-bench: ## Print speed, cloud calls, memory and size beside the least that they could be
+# Builds for release, which takes minutes: figures of anything else mean little. A row is one of `cargo bench --bench cloud -- --list`.
+bench: ## Print time, cloud calls, memory and size beside their floors (ROW=NAME is one row of the cloud, ARGS=… are handed on)
 	scripts/setup demo
-	cargo bench --locked --bench churn
+	cargo bench --locked --bench cloud -- $(ROW) $(ARGS)
+ifeq ($(ROW),)
+	cargo bench --locked --bench micro
 	cargo bench --locked --bench footprint
 	cargo bench --locked --bench find
 	cargo bench --locked --bench hotplug
 	cargo bench --locked --bench stage
+endif
 
 $(SANITY): tests/tools/go.mod tests/tools/go.sum
 	cd tests/tools && CGO_ENABLED=0 go build -o bin/ github.com/kubernetes-csi/csi-test/v5/cmd/csi-sanity

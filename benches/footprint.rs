@@ -32,6 +32,7 @@ use tonic::transport::Channel;
 
 use common::{Program, ZONE, socket};
 
+#[expect(dead_code, reason = "the bench of the cloud uses the rest")]
 mod common;
 
 const STARTS: usize = 20;

@@ -8,7 +8,7 @@ use anyhow::{Context, bail, ensure};
 use diskplugin::csi::proto::ProbeRequest;
 use diskplugin::csi::proto::identity_client::IdentityClient;
 use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::unistd::{Pid, SysconfVar, sysconf};
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 use tokio::time::{Instant, timeout};
@@ -136,6 +136,21 @@ impl Program {
         let line = lines.find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
         let number = line.and_then(|line| line.split_whitespace().next());
         Ok(number.context("no such field")?.parse()?)
+    }
+
+    /// The time that it has computed so far, in user and kernel mode.
+    pub(crate) fn cpu(&self) -> anyhow::Result<Duration> {
+        let pid = self.child.id().context("it has ended")?;
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
+        // proc_pid_stat(5): the second field is in parentheses and may hold anything; utime and stime are the 14th and 15th.
+        let (_, rest) = stat.rsplit_once(')').context("no command")?;
+        let fields: Vec<&str> = rest.split_whitespace().collect();
+        let ticks = |field: usize| -> anyhow::Result<u32> {
+            Ok(fields.get(field - 3).context("too short")?.parse()?)
+        };
+        let per_second = sysconf(SysconfVar::CLK_TCK)?.context("no clock tick")?;
+        let per_second = u32::try_from(per_second)?;
+        Ok(Duration::from_secs(1) * (ticks(14)? + ticks(15)?) / per_second)
     }
 
     /// Ends it as kubelet would, and sees it end well.

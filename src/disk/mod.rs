@@ -38,7 +38,7 @@ pub use inventory::{
 pub use meaning::Meaning;
 pub use modify::Modifier;
 pub use name::of_cloud as failure_of;
-pub use provision::{NewDisk, Place, Provisioner};
+pub use provision::{NewDisk, Place, Provisioner, place};
 pub use resize::Resizer;
 pub use snapshot::{Group, NewGroup, NewSnapshot, Purpose, Snapshotter};
 

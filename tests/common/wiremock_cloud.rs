@@ -1,5 +1,6 @@
 //! The fake cloud on a `wiremock::MockServer`: a test adds a fault beside it as an ordinary mock, which goes before it by
-//! wiremock's default priority.
+//! wiremock's default priority. For a fault that ends, such a mock has `up_to_n_times` or a matcher that is switched off: of a server
+//! with mocks of several priorities, wiremock 0.6 takes the wrong one out of scope when a scoped mock is dropped.
 
 use std::error::Error;
 use std::fmt;

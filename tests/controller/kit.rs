@@ -8,8 +8,12 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use tonic::{Code, Request, Response, Status};
 
-use diskplugin::base::{Deadline, Tasks, TokioClock};
+use diskplugin::base::{Deadline, SystemClock, Tasks, TokioClock};
+use diskplugin::cloud::credential::{Credentials, Fixed};
+use diskplugin::cloud::sign::Scheme;
+use diskplugin::cloud::transport::{self, Transport};
 use diskplugin::cloud::view::PollSettings;
+use diskplugin::cloud::{Client, Ecs};
 use diskplugin::csi::controller::{Service, Settings};
 use diskplugin::csi::proto::controller_server::Controller;
 use diskplugin::csi::proto::volume_capability::access_mode::Mode;
@@ -17,8 +21,10 @@ use diskplugin::csi::proto::volume_capability::{AccessMode, AccessType, BlockVol
 use diskplugin::csi::proto::{self, Topology, TopologyRequirement, VolumeCapability};
 use diskplugin::disk::DiskServices;
 use diskplugin::sim::{Cloud, Options};
+use wiremock::MockServer;
 
 use crate::patient::Patient;
+use crate::wiremock_cloud;
 
 /// The node that volumes are published to unless a test says otherwise.
 pub(crate) const NODE: &str = "i-one";
@@ -43,6 +49,28 @@ impl Stage {
         let cloud = Cloud::in_memory(&options.unwrap(), Arc::new(clock));
         let service = process(&cloud);
         Self { cloud, service }
+    }
+
+    /// The same with the real client, on a server to which a test adds mocks that go before the fake cloud. Time must be real.
+    pub(crate) async fn over_http(flags: &[&str]) -> (Self, MockServer) {
+        let nodes = "--nodes=i-one=cn-beijing-a,i-two=cn-beijing-a,i-far=cn-beijing-b";
+        let options = Options::from_flags([nodes].into_iter().chain(flags.iter().copied()));
+        let (options, clock) = (options.unwrap(), Arc::new(SystemClock));
+        let cloud = Cloud::in_memory(&options, Arc::clone(&clock) as _);
+        let server = wiremock_cloud::start(&cloud, &options).await;
+        let key = Credentials::new(
+            options.access_key_id.expose(),
+            options.access_key_secret.expose(),
+        );
+        let transport = Transport::new(transport::Settings {
+            endpoint: server.uri(),
+            region: options.region.parse().unwrap(),
+            scheme: Scheme::V1,
+            credentials: Arc::new(Fixed(key)),
+            clock,
+        });
+        let service = process_over(Arc::new(Client::new(transport.unwrap())));
+        (Self { cloud, service }, server)
     }
 
     /// The same cloud after the driver was killed and started again.
@@ -163,8 +191,11 @@ impl Stage {
 }
 
 fn process(cloud: &Cloud) -> Service {
+    process_over(Arc::new(Patient::new(cloud)))
+}
+
+fn process_over(ecs: Arc<dyn Ecs>) -> Service {
     let tasks = Tasks::default();
-    let ecs = Arc::new(Patient::new(cloud));
     let disks = DiskServices::new(
         ecs,
         "test".parse().unwrap(),

@@ -1,4 +1,5 @@
-//! The CSI Controller service, called in-process over the fake cloud in memory, in virtual time.
+//! The CSI Controller service, called in-process over the fake cloud: in memory, in virtual time, and over HTTP on a
+//! `wiremock::MockServer`.
 #![cfg(feature = "mock-cloud")]
 #![expect(
     clippy::unwrap_used,
@@ -7,6 +8,8 @@
 
 #[path = "../common/patient.rs"]
 mod patient;
+#[path = "../common/wiremock_cloud.rs"]
+mod wiremock_cloud;
 
 mod capability;
 mod class;
@@ -19,5 +22,6 @@ mod grow;
 mod kit;
 mod listing;
 mod modify;
+mod over_http;
 mod place;
 mod together;

@@ -20,7 +20,7 @@ mod create_in_zone;
 mod delete;
 mod find;
 mod new_disk;
-pub(in crate::disk) mod place;
+pub mod place;
 
 pub use new_disk::{NewDisk, Place};
 

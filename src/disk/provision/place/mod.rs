@@ -15,7 +15,7 @@ pub(super) use order::Market;
 
 /// One pair of zone and category (with its level) that may hold the disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::disk) struct Candidate {
+pub struct Candidate {
     /// None for a regional category.
     pub(super) zone: Option<ZoneId>,
     pub(super) category: Category,
@@ -47,7 +47,7 @@ impl fmt::Display for Candidate {
 
 /// What can be tried, and what cannot.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Choice {
+pub struct Choice {
     /// The pairs to try, in order; not empty.
     pub(super) pairs: Vec<Candidate>,
     /// Why others are not among them.
@@ -60,7 +60,7 @@ pub(super) struct Choice {
 /// # Errors
 /// [`Error::OutOfRange`] when no category has the size; [`Error::OutOfStock`] when those that have it
 /// are taken by no node that the volume may be used on.
-pub(super) fn choose(new: &NewDisk) -> Result<Choice> {
+pub fn choose(new: &NewDisk) -> Result<Choice> {
     let mut choice = Choice::default();
     let mut sized = Vec::new();
     for category in &new.categories {

@@ -1,0 +1,100 @@
+//! The controller under the latency, delays, quotas and faults of a cloud: `cargo bench --bench cloud`, or `make bench`.
+//! `cargo bench --bench cloud -- quota-2s` runs one row, `--list` shows all, `--json` prints for programs, and `--driver PATH` and
+//! `--cloud PATH` run other binaries than the bench profile's.
+//!
+//! Controller and fake cloud are processes of their own; the controller is called over its CSI socket, as the sidecars
+//! call it. Each volume goes through CreateVolume, ControllerPublishVolume, ControllerUnpublishVolume and DeleteVolume. Printed is
+//! the time beside its floor and what is required; nothing is asserted but that every volume comes to its end and no disk
+//! is left.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::Parser;
+
+use outcome::Outcome;
+use row::{ROWS, Row};
+
+#[path = "../common/mod.rs"]
+#[expect(dead_code, reason = "the bench of the footprint uses the rest")]
+mod common;
+mod control;
+mod floor;
+mod life;
+mod outcome;
+mod row;
+mod run;
+mod schedule;
+mod timing;
+
+/// Which rows run with which programs.
+#[derive(Debug, Parser)]
+struct Args {
+    /// Rows; all, unless named.
+    rows: Vec<String>,
+    /// The driver that is measured.
+    #[arg(long, default_value = env!("CARGO_BIN_EXE_diskplugin"))]
+    driver: PathBuf,
+    /// The program whose `mock-cloud` is the cloud.
+    #[arg(long, default_value = env!("CARGO_BIN_EXE_diskplugin"))]
+    cloud: PathBuf,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+    /// Print the rows and what they are, and run nothing.
+    #[arg(long)]
+    list: bool,
+    /// Given by cargo.
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+fn main() -> anyhow::Result<ExitCode> {
+    let args = Args::parse();
+    let rows = chosen(&args.rows)?;
+    if args.list {
+        for row in rows {
+            println!("{:<18} {}", row.name, row.about());
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut outcomes = Vec::new();
+    common::run(async {
+        let programs = run::Programs {
+            driver: args.driver,
+            cloud: args.cloud,
+        };
+        let show = |outcome: &Outcome| {
+            if !args.json {
+                print!("{outcome}");
+            }
+        };
+        outcomes = schedule::all(&programs, &rows, show).await?;
+        Ok(())
+    })?;
+    if args.json {
+        let reports: Vec<_> = outcomes.iter().map(Outcome::report).collect();
+        println!("{}", serde_json::to_string_pretty(&reports)?);
+    } else if outcomes.len() > 1 {
+        print!("\n{}", outcome::table(&outcomes));
+    }
+    let failed = outcomes.iter().filter(|outcome| !outcome.is_whole());
+    let names: Vec<_> = failed.map(|outcome| outcome.row).collect();
+    if !names.is_empty() {
+        eprintln!("volumes failed or disks are left: {}", names.join(", "));
+        return Ok(ExitCode::FAILURE);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn chosen(names: &[String]) -> anyhow::Result<Vec<&'static Row>> {
+    if names.is_empty() {
+        return Ok(ROWS.iter().collect());
+    }
+    let find = |name: &String| {
+        let row = ROWS.iter().find(|row| row.name == name);
+        row.with_context(|| format!("no row is called {name}; --list shows all"))
+    };
+    names.iter().map(find).collect()
+}

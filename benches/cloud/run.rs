@@ -1,0 +1,148 @@
+//! One run: a cloud, a controller, and all volumes.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use diskplugin::base::{Clock, SystemClock};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout_at};
+
+use crate::common::{Program, socket};
+use crate::control;
+use crate::floor::floor;
+use crate::life::Sidecars;
+use crate::outcome::Outcome;
+use crate::row::Row;
+use crate::timing::Timings;
+
+/// What is run.
+#[derive(Debug)]
+pub(crate) struct Programs {
+    pub(crate) driver: PathBuf,
+    pub(crate) cloud: PathBuf,
+}
+
+impl Programs {
+    /// Runs one row.
+    pub(crate) async fn run(&self, row: &'static Row) -> anyhow::Result<Outcome> {
+        let start_ms = self.starts(row).await?;
+        let dir = tempfile::tempdir()?;
+        let flags = row.flags();
+        let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+        let (fake, endpoint) = Program::fake_cloud(&self.cloud, dir.path(), &flags).await?;
+        let nodes = control::ids(&endpoint, "instances").await?;
+        ensure!(
+            u32::try_from(nodes.len())? == row.nodes,
+            "the nodes are missing"
+        );
+        if let Some(quota) = row.quota.filter(|quota| quota.aligned) {
+            tokio::time::sleep(quota.window - phase(quota.window)).await;
+        }
+
+        let mut controller = Program::controller(&self.driver, dir.path(), &endpoint)?;
+        let socket = socket(dir.path(), "controller");
+        let sidecars = Sidecars {
+            provisioner: controller.ready(&socket).await?,
+            attacher: controller.ready(&socket).await?,
+            timings: Arc::default(),
+        };
+        let timings = Arc::clone(&sidecars.timings);
+        let phase = row.quota.map(|quota| phase(quota.window));
+        let start = Instant::now();
+        let completed = all(row, sidecars, &nodes, start + row.limit()).await?;
+        let time = start.elapsed();
+
+        let rss_kib = controller.memory_kib("VmHWM")?;
+        let cpu = controller.cpu()?;
+        let cloud_cpu = fake.cpu()?;
+        let left = control::ids(&endpoint, "disks").await?.len();
+        let calls = control::counts(&endpoint).await?;
+        if completed == row.volumes {
+            controller.stop().await.context("the controller")?;
+        }
+        fake.stop().await.context("the fake cloud")?;
+        let timings = std::mem::take(&mut *lock(&timings));
+        Ok(Outcome {
+            row: row.name,
+            about: row.about(),
+            volumes: row.volumes,
+            completed,
+            left,
+            seconds: time.as_secs_f64(),
+            floor_seconds: floor(row, phase.unwrap_or_default()).as_secs_f64(),
+            phase_seconds: phase.map(|phase| phase.as_secs_f64()),
+            calls,
+            rpcs: timings.percentiles(),
+            failures: timings.failures(),
+            rss_kib,
+            cpu_seconds: cpu.as_secs_f64(),
+            cloud_cpu_seconds: cloud_cpu.as_secs_f64(),
+            start_ms,
+            required: row.required,
+        })
+    }
+
+    /// The median time from the start of the controller to its first `Probe` that answers ready.
+    async fn starts(&self, row: &Row) -> anyhow::Result<Option<f64>> {
+        if row.starts == 0 {
+            return Ok(None);
+        }
+        let dir = tempfile::tempdir()?;
+        let (fake, endpoint) = Program::fake_cloud(&self.cloud, dir.path(), &[]).await?;
+        let mut times = Vec::with_capacity(row.starts);
+        for _ in 0..row.starts {
+            let dir = tempfile::tempdir()?;
+            let start = Instant::now();
+            let mut controller = Program::controller(&self.driver, dir.path(), &endpoint)?;
+            controller.ready(&socket(dir.path(), "controller")).await?;
+            times.push(start.elapsed());
+            controller.stop().await?;
+        }
+        fake.stop().await?;
+        times.sort_unstable();
+        let median = times.get(times.len() / 2);
+        Ok(median.map(|time| time.as_secs_f64() * 1000.0))
+    }
+}
+
+/// Leads all volumes through their lives, so many at a time, each to the next node in turn. Returns how many came to their
+/// end before the run is given up.
+async fn all(
+    row: &Row,
+    sidecars: Sidecars,
+    nodes: &[String],
+    limit: Instant,
+) -> anyhow::Result<u32> {
+    let slots = Arc::new(Semaphore::new(usize::try_from(row.parallel)?));
+    let mut lives = JoinSet::new();
+    for (number, node) in (0..row.volumes).zip(nodes.iter().cycle()) {
+        let (slots, sidecars, node) = (Arc::clone(&slots), sidecars.clone(), node.clone());
+        lives.spawn(async move {
+            let _slot = slots.acquire().await?;
+            sidecars.life(number, node).await;
+            anyhow::Ok(())
+        });
+    }
+    let mut completed = 0;
+    while let Ok(Some(outcome)) = timeout_at(limit, lives.join_next()).await {
+        outcome??;
+        completed += 1;
+    }
+    Ok(completed)
+}
+
+/// How long ago the present window of the clock began.
+fn phase(window: Duration) -> Duration {
+    let window = i128::try_from(window.as_nanos())
+        .unwrap_or(i128::MAX)
+        .max(1);
+    let nanos = SystemClock.now().as_nanosecond().rem_euclid(window);
+    Duration::from_nanos(u64::try_from(nanos).unwrap_or_default())
+}
+
+fn lock(timings: &Mutex<Timings>) -> std::sync::MutexGuard<'_, Timings> {
+    timings.lock().unwrap_or_else(PoisonError::into_inner)
+}

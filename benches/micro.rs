@@ -1,0 +1,172 @@
+//! What the controller computes for a call, without the wire: `cargo bench --bench micro`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use diskplugin::base::{Deadline, SystemClock};
+use diskplugin::cloud::credential::Credentials;
+use diskplugin::cloud::sign::{API_VERSION, Attempt, Scheme};
+use diskplugin::cloud::wire::disk::Described;
+use diskplugin::cloud::{CreateDisk, DescribeDisks, Ecs, wire};
+use diskplugin::disk::{NewDisk, Place, place};
+use diskplugin::model::{
+    Bytes, Category, ClientToken, DiskId, Gib, PerformanceLevel, SizeRange, Tags, ZoneId,
+};
+use diskplugin::sim::options::{DEFAULT_KEY, DEFAULT_SECRET};
+use diskplugin::sim::{Cloud, Exchange, Options};
+use divan::{Bencher, black_box};
+use jiff::Timestamp;
+
+/// As many as one `DescribeDisks` takes.
+const DISKS: usize = 100;
+const HOST: &str = "ecs.example";
+
+fn main() {
+    divan::main();
+}
+
+fn attempt<'a>(
+    params: &'a BTreeMap<String, String>,
+    credentials: &'a Credentials,
+    time: Timestamp,
+) -> Attempt<'a> {
+    Attempt {
+        action: "DescribeDisks",
+        version: API_VERSION,
+        params,
+        host: HOST,
+        credentials,
+        time,
+        nonce: "0b1bcb0b-6c5c-4c4c-8c0b-2b3e5f1b7c9d",
+    }
+}
+
+/// Signs a description of 100 disks, the longest request that there is.
+#[divan::bench(args = [Scheme::V1, Scheme::V3])]
+fn sign(bencher: Bencher<'_, '_>, scheme: Scheme) {
+    let ids = (0..DISKS).map(|n| format!("d-bp1{n:017}").parse::<DiskId>());
+    let params = describe(ids.collect::<Result<_, _>>().expect("they are ids"));
+    let credentials = Credentials::new(DEFAULT_KEY, DEFAULT_SECRET);
+    let attempt = attempt(params.as_map(), &credentials, Timestamp::UNIX_EPOCH);
+    bencher.bench(|| scheme.sign(black_box(&attempt)));
+}
+
+/// Reads the description of 100 disks.
+#[divan::bench]
+fn parse_describe_disks(bencher: Bencher<'_, '_>) {
+    let body = response();
+    bencher.bench(|| {
+        let described: Described = serde_json::from_slice(black_box(&body)).expect("it is JSON");
+        let page = described.page();
+        assert_eq!(page.rows.len(), DISKS);
+        page
+    });
+}
+
+/// Plans a disk for which every category, level and zone is accepted.
+#[divan::bench]
+fn plan(bencher: Bencher<'_, '_>) {
+    let zones = ["a", "b", "c", "d", "e", "f"].map(|zone| format!("cn-beijing-{zone}").parse());
+    let places = zones
+        .into_iter()
+        .map(|zone| zone.map(|zone: ZoneId| Place::from(zone)));
+    let new = NewDisk {
+        name: "pvc-1".to_owned(),
+        size: SizeRange {
+            required: Some(Bytes(100 << 30)),
+            limit: None,
+        },
+        categories: vec![
+            Category::CloudAuto,
+            Category::CloudEssd,
+            Category::CloudSsd,
+            Category::CloudEfficiency,
+        ],
+        levels: vec![
+            PerformanceLevel::Pl0,
+            PerformanceLevel::Pl1,
+            PerformanceLevel::Pl2,
+        ],
+        places: places.collect::<Result<_, _>>().expect("they are zones"),
+        snapshot: None,
+        clone_of: None,
+        encrypted: false,
+        kms_key: None,
+        provisioned_iops: 0,
+        bursting: false,
+        multi_attach: false,
+        resource_group: None,
+        tags: Tags::new(),
+        origin: Tags::new(),
+    };
+    bencher.bench(|| place::choose(black_box(&new)).expect("it can be planned"));
+}
+
+fn describe(ids: Vec<DiskId>) -> wire::params::Params {
+    wire::disk::describe(&DescribeDisks {
+        ids: Some(ids),
+        ..DescribeDisks::default()
+    })
+}
+
+/// The body of the fake cloud's response for 100 disks.
+fn response() -> Vec<u8> {
+    let options = Options::default();
+    let cloud = Cloud::in_memory(&options, Arc::new(SystemClock));
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    let ids: Vec<DiskId> = runtime.block_on(async {
+        let mut ids = Vec::new();
+        for number in 0..DISKS {
+            let request = disk(&cloud, &format!("pvc-{number}"));
+            let deadline = Deadline::after(Duration::from_secs(60));
+            let created = cloud.ecs().create_disk(deadline, &request).await;
+            ids.push(created.expect("it is in stock"));
+        }
+        ids
+    });
+    let mut params = describe(ids).as_map().clone();
+    params.insert("RegionId".to_owned(), options.region.clone());
+    let credentials = Credentials::new(DEFAULT_KEY, DEFAULT_SECRET);
+    let now = diskplugin::base::Clock::now(&SystemClock);
+    let signed = Scheme::V1.sign(&attempt(&params, &credentials, now));
+    let mut request = http::Request::post(format!("http://{HOST}/?{}", signed.query));
+    for (name, value) in signed.headers {
+        request = request.header(name, value);
+    }
+    match cloud
+        .http(&options)
+        .answer(&request.body(Vec::new()).expect("a request"))
+    {
+        Exchange::Response(response) if response.status == 200 => response.body,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn disk(cloud: &Cloud, name: &str) -> CreateDisk {
+    CreateDisk {
+        zone: Some(cloud.nodes()[0].zone.clone()),
+        category: Category::CloudEssd,
+        performance_level: None,
+        provisioned_iops: None,
+        bursting: false,
+        multi_attach: false,
+        resource_group: None,
+        size: Gib(20),
+        name: name.to_owned(),
+        snapshot: None,
+        encrypted: false,
+        kms_key: None,
+        tags: Tags::from([
+            (
+                "diskplugin.csi.example/cluster".to_owned(),
+                "bench".to_owned(),
+            ),
+            ("diskplugin.csi.example/volume".to_owned(), name.to_owned()),
+        ]),
+        token: ClientToken::derive("CreateDisk", [name]),
+    }
+}

@@ -1,0 +1,71 @@
+//! The service with its real client on a `wiremock::MockServer`, on which the fake cloud is mounted: faults are mocks of
+//! wiremock beside it. Time is real here.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use serde_json::json;
+use tonic::Code;
+use wiremock::matchers::query_param;
+use wiremock::{Mock, Request, ResponseTemplate};
+
+use crate::kit::{NODE, Stage, code, new_volume, within};
+use diskplugin::csi::proto::controller_server::Controller;
+
+#[tokio::test]
+async fn a_volume_lives_its_life_over_http() {
+    let flags = ["--create-delay=100ms", "--attach-delay=200ms"];
+    let (stage, _server) = Stage::over_http(&flags).await;
+    let volume = stage.volume("pvc-1").await;
+    let context = stage.publish(&volume, NODE).await.unwrap();
+    assert!(!context.is_empty(), "{context:?}");
+    stage.unpublish(&volume, NODE).await.unwrap();
+    stage.delete(&volume).await.unwrap();
+    assert_eq!(stage.disks(), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_gateway_that_fails_for_a_moment_is_asked_again() {
+    let (stage, server) = Stage::over_http(&[]).await;
+    for action in ["CreateDisk", "DeleteDisk"] {
+        let page = "<html><title>502 Bad Gateway</title></html>";
+        let gateway = Mock::given(query_param("Action", action))
+            .respond_with(ResponseTemplate::new(502).set_body_raw(page, "text/html"))
+            .up_to_n_times(2)
+            .expect(2);
+        gateway.mount(&server).await;
+    }
+    let volume = stage.volume("pvc-1").await;
+    stage.delete(&volume).await.unwrap();
+    assert_eq!(stage.calls("CreateDisk"), 1, "the others never came");
+    assert_eq!(stage.disks(), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_create_without_permission_to_describe_makes_one_disk_at_most() {
+    let (stage, server) = Stage::over_http(&[]).await;
+    let nothing = json!({
+        "RequestId": "540CFF28-407A-40B5-B6A5-74B000000000",
+        "Disks": {"Disk": []},
+        "TotalCount": 0,
+    });
+    let denied = Arc::new(AtomicBool::new(true));
+    let is_denied = Arc::clone(&denied);
+    Mock::given(query_param("Action", "DescribeDisks"))
+        .and(move |_: &Request| is_denied.load(Ordering::Relaxed))
+        .respond_with(ResponseTemplate::new(200).set_body_json(nothing))
+        .mount(&server)
+        .await;
+    for _ in 0..2 {
+        let request = within(Duration::from_secs(2), new_volume("pvc-1"));
+        let refused = stage.service.create_volume(request).await;
+        let code = code(refused.map(|answer| answer.into_inner()));
+        let expected = [Code::Unavailable, Code::DeadlineExceeded, Code::Aborted];
+        assert!(expected.contains(&code), "{code:?}");
+    }
+    assert!(stage.disks().len() <= 1, "{:?}", stage.disks());
+    denied.store(false, Ordering::Relaxed);
+    let volume = stage.volume("pvc-1").await;
+    assert_eq!(stage.disks(), [volume]);
+}
