@@ -39,6 +39,9 @@ struct Args {
     /// The program whose `mock-cloud` is the cloud.
     #[arg(long, default_value = env!("CARGO_BIN_EXE_diskplugin"))]
     cloud: PathBuf,
+    /// Write the fake cloud's log of calls to this file, of the last row if there are several.
+    #[arg(long)]
+    calls: Option<PathBuf>,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -64,6 +67,7 @@ fn main() -> anyhow::Result<ExitCode> {
         let programs = run::Programs {
             driver: args.driver,
             cloud: args.cloud,
+            calls: args.calls,
         };
         let show = |outcome: &Outcome| {
             if !args.json {

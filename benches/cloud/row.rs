@@ -313,8 +313,8 @@ impl Row {
         Duration::from_secs_f64(required * 3.0 + 30.0).min(Duration::from_mins(5))
     }
 
-    /// The flags of the fake cloud that make it.
-    pub(crate) fn flags(&self) -> Vec<String> {
+    /// The flags of the fake cloud that make it. Its log of calls has this length.
+    pub(crate) fn flags(&self, log_length: u32) -> Vec<String> {
         let delay = |flag: &str, delay: Duration| {
             let milliseconds = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
             let width = milliseconds * u64::from(self.jitter) / 100;
@@ -354,8 +354,7 @@ impl Row {
                 serde_json::json!({"action": "*", "percent": fault.percent, "kind": fault.kind})
             })
             .collect();
-        // The log of calls is not read, only their counts.
-        let mut rules = serde_json::json!({"log_length": 1});
+        let mut rules = serde_json::json!({"log_length": log_length});
         match self.instances {
             Instances::Tagged => flags.push("--parallel-attach".to_owned()),
             Instances::Serial => rules["shared_turn"] = true.into(),

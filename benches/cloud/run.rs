@@ -23,6 +23,8 @@ use crate::timing::Timings;
 pub(crate) struct Programs {
     pub(crate) driver: PathBuf,
     pub(crate) cloud: PathBuf,
+    /// Where the fake cloud's log of calls is written.
+    pub(crate) calls: Option<PathBuf>,
 }
 
 impl Programs {
@@ -30,7 +32,7 @@ impl Programs {
     pub(crate) async fn run(&self, row: &'static Row) -> anyhow::Result<Outcome> {
         let start_ms = self.starts(row).await?;
         let dir = tempfile::tempdir()?;
-        let flags = row.flags();
+        let flags = row.flags(if self.calls.is_some() { 100_000 } else { 1 });
         let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
         let (fake, endpoint) = Program::fake_cloud(&self.cloud, dir.path(), &flags).await?;
         let nodes = control::ids(&endpoint, "instances").await?;
@@ -60,6 +62,9 @@ impl Programs {
         let cloud_cpu = fake.cpu()?;
         let left = control::ids(&endpoint, "disks").await?.len();
         let calls = control::counts(&endpoint).await?;
+        if let Some(file) = &self.calls {
+            std::fs::write(file, control::get(&endpoint, "calls").await?.to_string())?;
+        }
         if completed == row.volumes {
             controller.stop().await.context("the controller")?;
         }
