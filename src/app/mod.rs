@@ -64,10 +64,6 @@ pub fn run_node(cli: NodeCli) -> ExitCode {
 }
 
 fn of_node(role: NodeRole, process: Process) -> ExitCode {
-    let process = Process {
-        alone: true,
-        ..process
-    };
     match role {
         NodeRole::Node(args) => process.run(node::run(*args)),
         // It says itself what it has done.

@@ -13,10 +13,7 @@ use crate::cli::LogFormat;
 /// this is `EX_USAGE`, like a wrong flag).
 const WRONG_SETTING: u8 = 64;
 
-/// Threads of the other roles: the work is waiting, and memory must not grow with the processors.
-const THREADS: usize = 2;
-
-/// The stack of a thread that a node keeps for system calls. Only what is touched takes memory; the rest is a bound.
+/// The stack of a thread for system calls. Only what is touched takes memory; the rest is a bound.
 const STACK: usize = 512 << 10;
 
 /// What a role wants of its process.
@@ -26,8 +23,6 @@ pub(super) struct Process {
     pub(super) format: LogFormat,
     /// Whether only errors are logged: of a role that tells its story itself.
     pub(super) quiet: bool,
-    /// Whether one thread does the work.
-    pub(super) alone: bool,
     /// What this program is called.
     pub(super) program: &'static str,
 }
@@ -38,7 +33,6 @@ impl Process {
         Self {
             format,
             quiet: false,
-            alone: false,
             program: "diskplugin",
         }
     }
@@ -46,7 +40,7 @@ impl Process {
     /// Runs the role to its end.
     pub(super) fn run(self, role: impl Future<Output = anyhow::Result<()>>) -> ExitCode {
         telemetry::start(self.format, self.quiet);
-        let runtime = match self.runtime() {
+        let runtime = match Self::runtime() {
             Ok(runtime) => runtime,
             Err(error) => {
                 let error = anyhow::Error::new(error).context("cannot start the runtime");
@@ -62,20 +56,14 @@ impl Process {
         }
     }
 
-    /// A node waits for the kernel and for tools: one thread is enough for that, and what it holds must not grow with the
-    /// processors of its machine.
-    fn runtime(self) -> std::io::Result<Runtime> {
-        match self.alone {
-            true => Builder::new_current_thread()
-                // For system calls, which need little; each thread keeps what it has touched of it.
-                .thread_stack_size(STACK)
-                .enable_all()
-                .build(),
-            false => Builder::new_multi_thread()
-                .worker_threads(THREADS)
-                .enable_all()
-                .build(),
-        }
+    /// Every role waits most of the time, for the cloud, the kernel or tools. One thread is enough for that: it uses less
+    /// memory and CPU than several, and memory does not grow with the processors.
+    fn runtime() -> std::io::Result<Runtime> {
+        Builder::new_current_thread()
+            // For system calls, which need little; each thread keeps what it has touched of it.
+            .thread_stack_size(STACK)
+            .enable_all()
+            .build()
     }
 
     fn fail(self, error: &anyhow::Error) -> ExitCode {

@@ -1,5 +1,7 @@
 //! The client of the real API: parameters, attempts, answers.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -96,8 +98,8 @@ fn unreadable(action: &'static str) -> impl FnOnce(Malformed) -> Error {
 
 #[async_trait]
 impl Ecs for Client {
-    async fn ready(&self, deadline: Deadline, action: &'static str) {
-        self.limiter.ready(action, Class::Poll, deadline).await;
+    async fn ready(&self, deadline: Deadline, action: &'static str) -> Duration {
+        self.limiter.ready(action, Class::Poll, deadline).await
     }
 
     async fn create_disk(&self, deadline: Deadline, request: &CreateDisk) -> Result<DiskId> {

@@ -1,6 +1,7 @@
 //! The cloud's disk API: what can be asked of it ([`Ecs`]) and the client that asks over HTTP.
 
 use std::fmt::Debug;
+use std::time::Duration;
 
 use async_trait::async_trait;
 
@@ -51,8 +52,12 @@ pub trait Ecs: Debug + Send + Sync {
     ///
     /// Nothing is reserved: another call may still go first. An implementation without a rate limit
     /// returns immediately.
-    async fn ready(&self, deadline: Deadline, action: &'static str) {
+    ///
+    /// Returns the share of the action's quota that one call uses, as the time after which the next
+    /// call can be sent at the learned rate; zero while no rate is known.
+    async fn ready(&self, deadline: Deadline, action: &'static str) -> Duration {
         let _ = (deadline, action);
+        Duration::ZERO
     }
 
     /// Creates a data disk; it becomes `Available` later. Repeatable under the same token.

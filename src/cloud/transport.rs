@@ -27,6 +27,9 @@ const CONNECT: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub struct Transport {
     http: Client,
+    /// Connections grow buffers of the size of their largest response and keep them. Those of a burst of orders stay
+    /// small if reads do not use them.
+    reads: Client,
     endpoint: Url,
     host: String,
     region: RegionId,
@@ -84,6 +87,7 @@ impl Transport {
         let (endpoint, host) = parse(&settings.endpoint)?;
         Ok(Self {
             http: http_client(&endpoint, PATIENCE)?,
+            reads: http_client(&endpoint, PATIENCE)?,
             host,
             region: settings.region,
             scheme: settings.scheme,
@@ -146,7 +150,12 @@ impl Transport {
         let mut url = self.endpoint.clone();
         url.set_path("/");
         url.set_query(Some(&signed.query));
-        let mut request = self.http.post(url);
+        let http = if action.starts_with("Describe") || action.starts_with("List") {
+            &self.reads
+        } else {
+            &self.http
+        };
+        let mut request = http.post(url);
         for (name, value) in signed.headers {
             request = request.header(name, value);
         }

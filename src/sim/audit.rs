@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::log::Entry;
 use super::reply::{Answer, Reply};
 use super::world::World;
 
@@ -119,17 +118,10 @@ impl Tally {
     }
 
     /// Counts a refusal for the minute in which its call came in.
-    pub(crate) fn refusal(&mut self, entry: &Entry) {
-        if entry
-            .code
-            .as_deref()
-            .is_some_and(|code| code.starts_with("Throttling"))
-        {
-            let meter = self
-                .minutes
-                .entry((minute(entry.at), entry.action.clone()))
-                .or_default();
-            meter.throttled += 1;
+    pub(crate) fn refusal(&mut self, at: Timestamp, action: &str, code: &str) {
+        if code.starts_with("Throttling") {
+            let meter = self.minutes.entry((minute(at), action.to_owned()));
+            meter.or_default().throttled += 1;
         }
     }
 

@@ -63,6 +63,8 @@ pub struct Count {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct CallLog {
     entries: VecDeque<Entry>,
+    /// When the calls that are being decided came in, and their actions: an entry may be dropped before.
+    open: BTreeMap<u64, (Timestamp, String)>,
     counts: BTreeMap<String, Count>,
     last: u64,
     pub(crate) tally: Tally,
@@ -87,12 +89,19 @@ impl CallLog {
         while self.entries.len() >= keep.max(1) {
             self.entries.pop_front();
         }
+        self.open
+            .insert(entry.seq, (entry.at, entry.action.clone()));
         self.entries.push_back(entry);
         self.last
     }
 
     /// Notes what was decided.
     pub(crate) fn close(&mut self, seq: u64, outcome: Outcome<'_>) {
+        let opened = self.open.remove(&seq);
+        if let (Some((at, action)), Some((_, code))) = (opened, outcome.refusal) {
+            self.tally.refusal(at, &action, code);
+            self.counts.entry(action).or_default().refused += 1;
+        }
         // Numbers are dense: the entry's place follows from its number.
         let Some(first) = self.entries.front().map(|entry| entry.seq) else {
             return;
@@ -107,10 +116,6 @@ impl CallLog {
         entry.code = refusal.map(|(_, code)| code.to_owned());
         entry.spoilt = outcome.spoilt;
         entry.made = outcome.made;
-        if refusal.is_some() {
-            self.counts.entry(entry.action.clone()).or_default().refused += 1;
-            self.tally.refusal(entry);
-        }
     }
 
     pub(crate) fn entries(&self) -> impl Iterator<Item = &Entry> {
@@ -123,6 +128,7 @@ impl CallLog {
 
     pub(crate) fn clear(&mut self) {
         self.entries.clear();
+        self.open.clear();
         self.counts.clear();
         self.tally.clear();
     }
@@ -154,20 +160,21 @@ mod tests {
         let first = log.open(entry("AttachDisk"), 2);
         log.open(entry("AttachDisk"), 2);
         let last = log.open(entry("AttachDisk"), 2);
-        log.close(first, Outcome::default());
-        let refusal = Some((403, "IncorrectDiskStatus"));
-        let outcome = Outcome {
-            refusal,
-            ..Outcome::default()
-        };
-        log.close(last, outcome);
+        // The log has dropped the first by now.
+        for call in [first, last] {
+            let outcome = Outcome {
+                refusal: Some((403, "IncorrectDiskStatus")),
+                ..Outcome::default()
+            };
+            log.close(call, outcome);
+        }
         let codes: Vec<_> = log.entries().map(|e| e.code.as_deref()).collect();
         assert_eq!(codes, [None, Some("IncorrectDiskStatus")]);
         assert_eq!(
             log.counts()["AttachDisk"],
             Count {
                 calls: 3,
-                refused: 1
+                refused: 2
             }
         );
     }

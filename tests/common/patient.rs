@@ -1,6 +1,8 @@
 //! The fake cloud behind the client's own schedule of repeats: what the verbs stand on in earnest,
 //! without the wire. Which action is repeated how is what `cloud::client` says.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 
 use diskplugin::base::Deadline;
@@ -47,8 +49,8 @@ macro_rules! patient {
     ($($repeat:ident $action:literal $method:ident($request:ty) -> $answer:ty;)*) => {
         #[async_trait]
         impl Ecs for Patient {
-            async fn ready(&self, deadline: Deadline, action: &'static str) {
-                self.limiter.ready(action, Class::Poll, deadline).await;
+            async fn ready(&self, deadline: Deadline, action: &'static str) -> Duration {
+                self.limiter.ready(action, Class::Poll, deadline).await
             }
 
             $(async fn $method(&self, deadline: Deadline, request: &$request) -> Result<$answer> {

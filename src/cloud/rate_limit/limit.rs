@@ -14,6 +14,11 @@ use learn::Closed;
 /// Calls that are sent at once before anything is known of a limit.
 const BURST: f64 = 16.0;
 
+/// Calls in flight before the first response, and after a throttling error: all of them may be refused. More are sent
+/// one by one, because a response may also take long.
+const UNPROVEN: u32 = 20;
+const UNPROVEN_PAUSE: Duration = Duration::from_millis(100);
+
 /// Calls in flight at the start, at most, and after errors about concurrency at least.
 const IN_FLIGHT: (u32, u32, u32) = (64, 256, 4);
 
@@ -126,6 +131,14 @@ impl Limit {
         self.closed.is_some() || !matches!(self.quota, Quota::Unknown)
     }
 
+    /// The time between two calls at the learned rate, if there is one.
+    pub(super) fn spacing(&self) -> Duration {
+        match &self.quota {
+            Quota::Rate(rate) => Duration::from_secs_f64(1.0 / rate.pace),
+            Quota::Unknown | Quota::Minute(_) => Duration::ZERO,
+        }
+    }
+
     /// Notes the time and what other limits have learned. Precedes [`Limit::blocked`].
     pub(super) fn roll(&mut self, now: Now, shared: &Shared) {
         if self.closed.is_none() && !self.is_account() {
@@ -175,6 +188,11 @@ impl Limit {
         if self.in_flight >= self.max_in_flight && !self.is_account() {
             return blocked(None, false);
         }
+        let next = self.filled.map_or(now.at, |sent| sent + UNPROVEN_PAUSE);
+        let is_unproven = self.in_flight >= UNPROVEN.saturating_add(shared.passed);
+        if is_unproven && now.at < next && !self.is_account() {
+            return blocked(Some(next), false);
+        }
         if let Some(closed) = &self.closed {
             let lease = closed.probe.map(|sent| sent + LEASE);
             let opens = closed.opens(shared.guard);
@@ -215,7 +233,7 @@ impl Limit {
             // Another API is throttled, and its quota is not known yet.
             Quota::Unknown if shared.throttled && shared.prior.is_none() => (20.0, 4.0),
             // Another API has taken many calls: this one will, too.
-            Quota::Unknown if self.passed == 0 && shared.passed >= 32 => (300.0, BURST),
+            Quota::Unknown if self.passed == 0 && shared.passed >= 32 => (300.0, 3.0 * BURST),
             Quota::Unknown if self.passed == 0 => (60.0, BURST),
             Quota::Unknown | Quota::Minute(_) => (150.0 + 4.0 * f64::from(self.passed), BURST),
         }

@@ -119,11 +119,12 @@ impl RateLimiter {
     }
 
     /// Waits until a call of the action and class would be sent without queueing, or cannot be sent
-    /// before the deadline. Nothing is reserved.
-    pub async fn ready(&self, action: &'static str, class: Class, deadline: Deadline) {
+    /// before the deadline. Nothing is reserved. Returns the time between two calls at the learned rate.
+    pub async fn ready(&self, action: &'static str, class: Class, deadline: Deadline) -> Duration {
         if let Ok(mut permit) = self.acquire(action, class, deadline).await {
             permit.settle(CallOutcome::Unsent);
         }
+        self.lock().spacing(action)
     }
 
     /// The error of a call that was not sent.

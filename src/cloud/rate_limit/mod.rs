@@ -4,7 +4,7 @@
 //! is `N/1(s)` or `N/60(s)`, may be a token bucket, and is shared with the console and other tools.
 //! No API reports it, so that [`RateLimiter`] learns it from throttling errors:
 //!
-//! * Before the first throttling error an API takes 16 calls at once, and then more as time passes.
+//! * Before the first throttling error an API takes 16 calls at once, one more for each that passes, and more as time passes.
 //! * A throttling error closes the API. Single probes find out when it opens again: after the time
 //!   that the cloud states, else after one second, with growing pauses, and after the minute ends.
 //! * An API that opens again within the minute has a quota per second: calls are evenly paced just

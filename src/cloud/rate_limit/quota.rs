@@ -114,9 +114,11 @@ impl Rate {
             self.ceiling = Some(self.pace / MARGIN);
         } else {
             self.ceiling = Some(pace);
-            self.pace = if open >= 1.0 {
-                let most = if open < 5.0 { 0.9 } else { 0.96 };
-                (passed / open).clamp(0.5 * pace, most * pace)
+            self.pace = if open >= 5.0 {
+                // Probably calls that did not arrive as evenly as they were sent.
+                (passed / open).clamp(0.93 * pace, 0.97 * pace)
+            } else if open >= 1.0 {
+                (passed / open).clamp(0.5 * pace, 0.9 * pace)
             } else {
                 // A token bucket was refilled also while the limit was closed.
                 (passed / (open + closed)).clamp(0.5 * pace, 0.85 * pace)

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::Notify;
 
@@ -65,6 +66,12 @@ impl State {
         let position = (deadline, self.next_id);
         self.api(action).waiting[class as usize].insert(position, Arc::clone(wake));
         position
+    }
+
+    /// The time between two calls of the action at the learned rate, if there is one.
+    pub(super) fn spacing(&self, action: &str) -> Duration {
+        let api = self.apis.get(action);
+        api.map_or(Duration::ZERO, |api| api.limit.spacing())
     }
 
     /// Takes a call out of the queue, or gives back its turn.

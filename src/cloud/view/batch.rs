@@ -3,6 +3,7 @@
 use std::fmt::Display;
 use std::future::Future;
 use std::pin::Pin;
+use std::time::Duration;
 
 use crate::base::Deadline;
 use crate::cloud::Result;
@@ -17,8 +18,8 @@ pub(super) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// How resources of one kind are described.
 pub(super) struct Source<K, V> {
-    /// Resolves when a call would be sent at once.
-    pub(super) ready: Box<dyn Fn(Deadline) -> BoxFuture<()> + Send + Sync>,
+    /// Resolves when a call would be sent at once, to the time between two calls that the quota permits.
+    pub(super) ready: Box<dyn Fn(Deadline) -> BoxFuture<Duration> + Send + Sync>,
     pub(super) describe: Box<Describe<K, V>>,
     /// Most ids of a call.
     pub(super) ids: usize,

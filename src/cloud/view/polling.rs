@@ -24,6 +24,8 @@ use crate::cloud::Result;
 const DEBOUNCE: Duration = Duration::from_millis(5);
 /// A response that comes later is of no use: others have been requested meanwhile.
 const LONGEST_CALL: Duration = Duration::from_secs(20);
+/// How many seconds of one waiter's lateness a second of the quota is worth.
+const QUOTA_SHARE: f64 = 3.0;
 const SECOND: Duration = Duration::from_secs(1);
 
 pub(super) struct Shared<K, V> {
@@ -44,6 +46,8 @@ pub(super) struct State<K, V> {
     backoff: ThrottleBackoff,
     /// The polls within the last second.
     sent: VecDeque<Instant>,
+    /// The time between two polls that the quota permits.
+    spacing: Duration,
 }
 
 /// What to do next.
@@ -81,6 +85,7 @@ where
             witnesses: Witnesses::default(),
             backoff: ThrottleBackoff::default(),
             sent: VecDeque::new(),
+            spacing: Duration::ZERO,
         }
     }
 }
@@ -110,8 +115,10 @@ impl<K, V> State<K, V> {
             return Plan::Poll(deadline);
         }
         let waits: Vec<_> = all.filter_map(|one| one.wait(now, &self.learned)).collect();
-        // The more calls there are, the more each costs: they add up to the account's quota.
-        let cost = settings.call_cost.as_secs_f64() * (1.0 + self.sent.len() as f64);
+        // The more calls there are, the more each costs: they add up to the account's quota. Where the quota is
+        // known, a call also delays those of other processes by the time between two calls.
+        let cost = settings.call_cost.as_secs_f64() * (1.0 + self.sent.len() as f64)
+            + QUOTA_SHARE * self.spacing.as_secs_f64();
         let pause = (!waits.is_empty()).then(|| schedule::pause(&waits, cost));
         if pause == Some(Duration::ZERO) {
             return Plan::Poll(deadline);
@@ -146,7 +153,8 @@ where
                 },
                 Plan::Poll(deadline) => tokio::select! {
                     biased;
-                    () = (self.source.ready)(deadline) => {
+                    spacing = (self.source.ready)(deadline) => {
+                        self.lock().spacing = spacing;
                         if let Some(poll) = self.bind() {
                             let shared = Arc::clone(&self);
                             let call = async move { shared.call(poll).await };

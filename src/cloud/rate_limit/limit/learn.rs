@@ -134,6 +134,9 @@ impl Limit {
 
     fn passed(&mut self, ticket: Ticket, now: Now, shared: &mut Shared) {
         self.max_in_flight = (self.max_in_flight + 1).min(IN_FLIGHT.1);
+        if matches!(self.quota, Quota::Unknown) {
+            self.tokens += 1.0;
+        }
         self.passed = self.passed.saturating_add(1);
         self.passed_since = self.passed_since.saturating_add(1);
         if !self.is_account() {

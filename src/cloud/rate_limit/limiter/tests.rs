@@ -47,13 +47,11 @@ async fn sixteen_calls_are_sent_at_once_and_more_without_any_response() {
     assert!(permits.iter().all(Result::is_ok));
     assert!(begun.elapsed() > Duration::ZERO);
     for _ in 0..13 {
-        permits.push(limiter.acquire("CreateDisk", Class::Order, soon(1)).await);
+        permits.push(limiter.acquire("CreateDisk", Class::Order, soon(2)).await);
     }
-    assert!(
-        begun.elapsed() <= Duration::from_millis(300),
-        "{:?}",
-        begun.elapsed()
-    );
+    assert!(permits.iter().all(Result::is_ok));
+    let took = begun.elapsed();
+    assert!(took <= Duration::from_millis(1200), "{took:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -40,7 +40,7 @@ fn responding(
     let (calls, start) = (Calls::default(), Instant::now());
     let log = Arc::clone(&calls);
     let source = Source {
-        ready: Box::new(|_| Box::pin(async {})),
+        ready: Box::new(|_| Box::pin(async { Duration::ZERO })),
         describe: Box::new(move |keys: Vec<u32>, _| {
             let mut log = log.lock().unwrap();
             log.push((start.elapsed(), keys.clone()));
@@ -246,7 +246,12 @@ async fn calls_for_more_than_a_hundred_ids_run_beside_each_other() {
 async fn a_batch_has_the_ids_of_those_who_came_while_it_waited_for_the_rate_limit() {
     let (poller, calls) = counting();
     let source = Source {
-        ready: Box::new(|_| Box::pin(sleep(Duration::from_secs(5)))),
+        ready: Box::new(|_| {
+            Box::pin(async {
+                sleep(Duration::from_secs(5)).await;
+                Duration::ZERO
+            })
+        }),
         describe: Box::new({
             let calls = Arc::clone(&calls);
             move |keys: Vec<u32>, _| {

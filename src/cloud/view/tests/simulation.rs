@@ -115,7 +115,7 @@ async fn run(model: Model) -> Report {
     let source = {
         let cloud = Arc::clone(&cloud);
         Source {
-            ready: Box::new(|_| Box::pin(async {})),
+            ready: Box::new(|_| Box::pin(async { Duration::ZERO })),
             describe: Box::new(move |keys, _| {
                 let cloud = Arc::clone(&cloud);
                 Box::pin(async move { Ok(cloud.describe(keys).await) })
