@@ -177,6 +177,21 @@ pub(crate) const ROWS: &[Row] = &[
         ..USUAL
     },
     Row {
+        name: "quota-10s-latency",
+        volumes: 500,
+        quota: quota(10, 1, false),
+        latency: LOGNORMAL,
+        beside: Beside::Long,
+        ..USUAL
+    },
+    Row {
+        name: "quota-2s-latency",
+        quota: quota(2, 1, false),
+        latency: Latency::Fixed(Duration::from_millis(300)),
+        beside: Beside::Idle,
+        ..USUAL
+    },
+    Row {
         name: "single",
         volumes: 1,
         parallel: 1,

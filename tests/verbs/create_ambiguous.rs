@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use diskplugin::disk::{Error, Meaning, NewDisk};
 use diskplugin::model::Category;
 
-use crate::kit::{Stage, available, minutes, seconds, text, wanted, zone};
+use crate::kit::{Stage, available, gib, minutes, seconds, text, wanted, zone};
 
 fn is_final(error: &Error) -> bool {
     !matches!(
@@ -295,4 +295,26 @@ async fn a_volume_in_a_fresh_process_takes_ten_calls() {
         polls.iter().all(|action| *action == "DescribeDisks"),
         "{actions:?}"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_that_another_process_used_is_not_replaced_while_responses_are_empty() {
+    let stage = Stage::new(&["--create-delay=1s"]);
+    let new = wanted("pvc-1");
+    let first = stage.disks.provisioner.create(minutes(1), &new).await;
+    let first = first.unwrap();
+    let larger = NewDisk {
+        size: gib(40),
+        ..new
+    };
+    let restarted = stage.restarted();
+    blind(&stage, 60);
+    let refused = restarted.provisioner.create(seconds(45), &larger).await;
+    let refused = refused.unwrap_err();
+    assert!(!is_final(&refused), "{}", text(&refused));
+    assert_eq!(stage.only_disk(), first.id);
+    pass(60).await;
+    let differs = restarted.provisioner.create(minutes(1), &larger).await;
+    assert!(matches!(differs, Err(Error::Exists { .. })), "{differs:?}");
+    assert_eq!(stage.only_disk(), first.id);
 }

@@ -12,7 +12,7 @@ use super::place::{Candidate, Choice};
 use crate::base::Deadline;
 use crate::cloud::{self as api, CreateDisk, Kind};
 use crate::disk::attempts::{Order, PriorAttempts, is_final};
-use crate::disk::error::{Error, cloud};
+use crate::disk::error::{Error, cloud, wait};
 use crate::disk::failure_of;
 use crate::disk::ownership::display_name;
 use crate::disk::tag_index::lagging;
@@ -146,7 +146,13 @@ impl Provisioner {
         if is_mismatch || again || open.is_some() || !attempt.looked {
             attempt.looked = true;
             let found = if is_used {
-                lagging(deadline, || self.find_created(deadline, &new.name)).await?
+                let find = || self.find_created(deadline, &new.name);
+                let found = lagging(deadline, find).await?;
+                // No order of this process explains the use of the token, so that a disk must be expected.
+                if found.is_none() && attempt.past.refused == 0 {
+                    self.require_witness(deadline, &new.name).await?;
+                }
+                found
             } else {
                 self.find_created(deadline, &new.name).await?
             };
@@ -174,6 +180,17 @@ impl Provisioner {
             self.attempts.found(name, disk.id.as_str());
         }
         Ok(found)
+    }
+
+    /// That no disk was found by tags counts only if other disks are visible.
+    async fn require_witness(&self, deadline: Deadline, name: &str) -> Result<()> {
+        let step =
+            || format!("look for the disk of {name:?}, whose token was used for another request");
+        match self.disks.find_witness(None, deadline).await {
+            Ok(Some(true)) => Ok(()),
+            Ok(_) => Err(wait(step())(self.disks.unproven())),
+            Err(error) => Err(wait(step())(error)),
+        }
     }
 
     /// Whether a listing proves that an order which may have taken effect had none; then it is settled.
