@@ -76,6 +76,8 @@ where
             snapshot.name = Empty,
             disk.id = Empty,
             snapshot.id = Empty,
+            group.name = Empty,
+            group.id = Empty,
             node.id = Empty,
             path = Empty,
         );

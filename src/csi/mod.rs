@@ -1,19 +1,17 @@
 //! The Container Storage Interface: requests in, answers out, errors as gRPC codes.
 
 mod authority;
-pub mod capability;
 pub mod controller;
 mod deadline;
 pub mod drain;
 pub mod group;
 pub mod identity;
 pub mod layer;
-mod limits;
 pub mod node;
 pub mod param;
 pub mod proto;
 pub mod registration;
-mod request;
+pub mod request;
 pub mod server;
 pub mod socket;
 mod status;

@@ -1,27 +1,55 @@
-//! The one table from failed disk verbs to gRPC codes, each with what the sidecar does.
+//! Errors to gRPC codes: of requests, disks and the node. With what the sidecars do.
 //!
 //! external-provisioner takes `CANCELLED`, `DEADLINE_EXCEEDED`, `UNAVAILABLE` and `ABORTED` for "may
 //! still be under way": it repeats the call unchanged, for ever. Any other code is final: with
 //! `WaitForFirstConsumer` the scheduler chooses again. So the former are kept for what may really be
-//! under way. external-resizer reads `FAILED_PRECONDITION` as "only offline"; external-attacher
-//! repeats whatever the code.
+//! under way. external-resizer reads `FAILED_PRECONDITION` as "only offline"; external-attacher and kubelet repeat
+//! whatever the code.
 
 use tonic::metadata::MetadataValue;
 use tonic::{Code, Status};
 
+use super::request::error as request;
 use crate::base::chain::chain;
-use crate::disk::Error;
 use crate::model::{Failure, Meaning};
+use crate::{disk, node};
 
-/// The status of a failed verb: code, whole chain of causes, and what to do.
-pub(crate) fn of(error: &Error) -> Status {
-    named(error.failure(), &chain(error))
+impl From<disk::Error> for Status {
+    fn from(error: disk::Error) -> Self {
+        named(error.failure(), &chain(&error))
+    }
+}
+
+impl From<node::Error> for Status {
+    fn from(error: node::Error) -> Self {
+        named(error.failure(), &chain(&error))
+    }
+}
+
+/// What a refused request must have instead is in the text.
+impl From<request::Error> for Status {
+    fn from(error: request::Error) -> Self {
+        use request::Error as Refused;
+        let failure = match error {
+            Refused::Missing(_)
+            | Refused::TooLarge(_)
+            | Refused::Value(..)
+            | Refused::UnknownKey(..)
+            | Refused::Negative(..)
+            | Refused::Malformed(..)
+            | Refused::Unsupported(..) => Failure::BadRequest,
+            Refused::NotFound(..) => Failure::NoSuchResource,
+            Refused::Token(_) => Failure::StaleToken,
+            Refused::NoZone(..) => Failure::NoZoneFits,
+        };
+        without_todo(code(failure.meaning()), failure, &error.to_string())
+    }
 }
 
 /// The status of a growth that failed. external-resizer takes `FAILED_PRECONDITION` for "only while no
 /// node has it", and asks again only when the volume is free: so any other precondition is
 /// `INTERNAL`, under its own name, and is repeated.
-pub(crate) fn of_growth(error: &Error) -> Status {
+pub(crate) fn of_growth(error: &disk::Error) -> Status {
     let failure = error.failure();
     coded(growth_code(failure), failure, &chain(error))
 }
@@ -40,6 +68,11 @@ pub(crate) fn named(failure: Failure, text: &str) -> Status {
 
 fn coded(code: Code, failure: Failure, text: &str) -> Status {
     marked(Status::new(code, message(failure, text)), failure)
+}
+
+fn without_todo(code: Code, failure: Failure, text: &str) -> Status {
+    let text = format!("{}: {text}", failure.name());
+    marked(Status::new(code, text), failure)
 }
 
 /// What a failure says: its name, what happened, and what to do.
@@ -70,8 +103,7 @@ pub(super) fn with_name(status: &Status) -> Option<Status> {
         return None;
     }
     let failure = of_code(status.code())?;
-    let text = format!("{}: {}", failure.name(), status.message());
-    Some(marked(Status::new(status.code(), text), failure))
+    Some(without_todo(status.code(), failure, status.message()))
 }
 
 /// What a request fails with that reached no verb. The other codes are not of this driver, or of the
@@ -155,6 +187,38 @@ mod tests {
     }
 
     #[test]
+    fn a_refused_request_has_one_code_for_each_reason_and_its_name() {
+        use request::Error;
+        for (error, code, name) in [
+            (
+                Error::Missing("name".into()),
+                Code::InvalidArgument,
+                Failure::BadRequest,
+            ),
+            (
+                Error::NotFound("volume_id".into(), "odd".to_owned()),
+                Code::NotFound,
+                Failure::NoSuchResource,
+            ),
+            (
+                Error::Token("x".to_owned()),
+                Code::Aborted,
+                Failure::StaleToken,
+            ),
+            (
+                Error::NoZone("zone".into(), "none".to_owned()),
+                Code::ResourceExhausted,
+                Failure::NoZoneFits,
+            ),
+        ] {
+            let text = format!("{}: {error}", name.name());
+            let status: Status = error.into();
+            assert_eq!((status.code(), failure(&status)), (code, Some(name)));
+            assert_eq!(status.message(), text);
+        }
+    }
+
+    #[test]
     fn a_status_without_a_name_gets_that_of_its_code_and_one_with_a_name_keeps_it() {
         let bare = Status::invalid_argument("name is missing");
         let named = with_name(&bare).unwrap();
@@ -170,5 +234,39 @@ mod tests {
             Some(Failure::BadRequest)
         );
         assert!(with_name(&Status::unimplemented("no such call")).is_none());
+    }
+
+    #[test]
+    fn the_code_tells_the_kind_of_trouble_and_the_text_the_whole_story() {
+        let volume = || "d-bp1".parse().unwrap();
+        let refused = |refusal| node::Error::Refused {
+            volume: volume(),
+            verb: "staging",
+            refusal,
+        };
+        let foreign = refused(node::Refusal::ForeignData {
+            device: "/dev/vdb (254:16)".to_owned(),
+            found: "a gpt partition table".to_owned(),
+            wanted: crate::model::Filesystem::Ext4,
+        });
+        let status: Status = foreign.into();
+        assert_eq!(status.code(), Code::FailedPrecondition);
+        assert_eq!(
+            status.message(),
+            "FOREIGN_DATA: volume d-bp1: staging is refused: /dev/vdb (254:16) is neither blank nor \
+             has it ext4: it holds a gpt partition table; look what it is; wipe the disk by hand only if \
+             nobody needs it, or make the PersistentVolume anew with the right fsType \
+             (docs/guides/foreign-data.md)"
+        );
+        let incompatible = refused(node::Refusal::Incompatible {
+            path: "/staging".into(),
+            found: "writable".to_owned(),
+            wanted: "read-only".to_owned(),
+        });
+        let busy = node::Error::Busy { volume: volume() };
+        for (error, code) in [(incompatible, Code::AlreadyExists), (busy, Code::Aborted)] {
+            let status: Status = error.into();
+            assert_eq!(status.code(), code);
+        }
     }
 }

@@ -112,7 +112,7 @@ fn every_example_of_a_volume_attributes_class_is_one_that_the_driver_accepts() {
         assert_eq!(class.driver_name, DRIVER, "{name}");
         let change = match mutable::read(&class.parameters) {
             Ok(change) => change,
-            Err(refusal) => return Some(format!("{name}: {}", refusal.message())),
+            Err(refusal) => return Some(format!("{name}: {}", refusal)),
         };
         change.is_empty().then(|| format!("{name} changes nothing"))
     }));
@@ -147,7 +147,7 @@ fn every_example_class_is_one_that_the_driver_accepts() {
         assert_eq!(class.provisioner, DRIVER, "{name}");
         assert!(class.allow_volume_expansion, "{name}");
         let refusal = Class::read(&class.parameters).err()?;
-        Some(format!("{name}: {}", refusal.message()))
+        Some(format!("{name}: {}", refusal))
     }));
 }
 

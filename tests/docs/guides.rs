@@ -139,7 +139,7 @@ fn the_index_has_every_page_of_the_docs() {
 #[test]
 fn the_keys_of_the_vendors_classes_are_taken_or_refused_as_the_guide_says() {
     let refusal = Class::read(&HashMap::from([("unknown".to_owned(), String::new())]));
-    let refusal = refusal.unwrap_err().message().to_owned();
+    let refusal = refusal.unwrap_err().to_string();
     let known = refusal
         .split_once("allowed are ")
         .expect("it says so")

@@ -92,7 +92,7 @@ fn every_class_of_a_use_case_is_one_that_the_driver_accepts() {
             if named != Some(DRIVER) {
                 return Some(format!("{}: {kind} is of {named:?}", case.name));
             }
-            Some(format!("{}: {}", case.name, refusal?.message()))
+            Some(format!("{}: {}", case.name, refusal?))
         });
         wrong.collect::<Vec<_>>()
     }));

@@ -31,7 +31,7 @@ fn every_class_is_one_that_the_driver_accepts() {
             _ => return None,
         };
         kinds.insert(object.kind.as_str());
-        Some(format!("{}: {}", object.at(), refusal?.message()))
+        Some(format!("{}: {}", object.at(), refusal?))
     }));
     assert_eq!(kinds.len(), 4, "{kinds:?}");
 }

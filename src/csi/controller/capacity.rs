@@ -1,29 +1,21 @@
 //! GetCapacity.
 
-use tonic::{Code, Status};
+use tonic::Status;
 
-use super::{Service, create};
-use crate::base::Deadline;
-use crate::csi::{proto, status};
+use super::Service;
+use crate::csi::proto;
+use crate::csi::request::Call;
+use crate::disk::NewDisk;
 
 /// What a volume of this class could have where the topology says, or where a volume without topology
-/// would go.
+/// would go; none where the class excludes that place.
 pub(super) async fn capacity(
     service: &Service,
-    deadline: Deadline,
-    request: proto::GetCapacityRequest,
+    (deadline, new): Call<Option<NewDisk>>,
 ) -> Result<proto::GetCapacityResponse, Status> {
-    let new = match create::of_class(&request, &service.settings) {
-        // The class excludes that place.
-        Err(refusal) if refusal.code() == Code::ResourceExhausted => None,
-        new => Some(new?),
-    };
     let sizes = match &new {
         None => None,
-        Some(new) => {
-            let sizes = service.disks.provisioner.capacity(deadline, new).await;
-            sizes.map_err(|error| status::of(&error))?
-        }
+        Some(new) => service.disks.provisioner.capacity(deadline, new).await?,
     };
     let (least, most) = sizes.map_or((None, None), |sizes| {
         let bytes = |gib: crate::model::Gib| gib.bytes().to_i64();

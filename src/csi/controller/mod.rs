@@ -1,4 +1,4 @@
-//! The CSI Controller service: reads requests, calls the verbs, writes answers.
+//! The CSI Controller service: has requests parsed, calls the verbs, writes answers.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -9,11 +9,11 @@ use tonic::{Request, Response, Status};
 use self::operation::Operation;
 use self::paging::Listings;
 use super::proto::controller_server::Controller;
-use super::{deadline, limits, proto, status};
+pub use super::request::Settings;
+use super::{proto, request, status};
 use crate::base::{Guard, KeyedLocks, Tasks};
 use crate::cluster::events::Events;
 use crate::disk::{self, DiskServices};
-use crate::model::{RegionId, ZoneId};
 
 pub(super) mod answer;
 mod capacity;
@@ -28,16 +28,6 @@ mod publish;
 mod snapshot;
 mod tell;
 mod validate;
-mod zones;
-
-/// What the service needs to know of where it runs.
-#[derive(Debug, Clone)]
-pub struct Settings {
-    /// The region whose disks it handles.
-    pub region: RegionId,
-    /// Where disks go when neither topology nor class says so.
-    pub zone: Option<ZoneId>,
-}
 
 /// The service.
 #[derive(Debug, Clone)]
@@ -90,8 +80,7 @@ impl Service {
         T: Send + 'static,
         F: Future<Output = disk::Result<T>> + Send + 'static,
     {
-        let outcome = self.alone(guard, verb).await?;
-        outcome.map_err(|error| status::of(&error))
+        Ok(self.alone(guard, verb).await??)
     }
 
     /// The same, for who looks at a failure before it makes a status of it.
@@ -114,156 +103,148 @@ impl Service {
     }
 }
 
+type Answer<T> = Result<Response<T>, Status>;
+
 #[tonic::async_trait]
 impl Controller for Service {
     async fn create_volume(
         &self,
         request: Request<proto::CreateVolumeRequest>,
-    ) -> Result<Response<proto::CreateVolumeResponse>, Status> {
-        create::create(self, deadline::of(&request), limits::fit(request)?)
-            .await
-            .map(Response::new)
+    ) -> Answer<proto::CreateVolumeResponse> {
+        let call = request::read(&request, |message| {
+            request::create_volume::create(message, &self.settings)
+        })?;
+        create::create(self, call).await.map(Response::new)
     }
 
     async fn delete_volume(
         &self,
         request: Request<proto::DeleteVolumeRequest>,
-    ) -> Result<Response<proto::DeleteVolumeResponse>, Status> {
-        create::delete(self, deadline::of(&request), &limits::fit(request)?)
-            .await
-            .map(Response::new)
+    ) -> Answer<proto::DeleteVolumeResponse> {
+        let call = request::read(&request, request::volume::delete)?;
+        create::delete(self, call).await.map(Response::new)
     }
 
     async fn controller_publish_volume(
         &self,
         request: Request<proto::ControllerPublishVolumeRequest>,
-    ) -> Result<Response<proto::ControllerPublishVolumeResponse>, Status> {
-        publish::publish(self, deadline::of(&request), limits::fit(request)?)
-            .await
-            .map(Response::new)
+    ) -> Answer<proto::ControllerPublishVolumeResponse> {
+        let call = request::read(&request, request::publish::publish)?;
+        publish::publish(self, call).await.map(Response::new)
     }
 
     async fn controller_unpublish_volume(
         &self,
         request: Request<proto::ControllerUnpublishVolumeRequest>,
-    ) -> Result<Response<proto::ControllerUnpublishVolumeResponse>, Status> {
-        publish::unpublish(self, deadline::of(&request), &limits::fit(request)?)
-            .await
-            .map(Response::new)
+    ) -> Answer<proto::ControllerUnpublishVolumeResponse> {
+        let call = request::read(&request, request::publish::unpublish)?;
+        publish::unpublish(self, call).await.map(Response::new)
     }
 
     async fn validate_volume_capabilities(
         &self,
         request: Request<proto::ValidateVolumeCapabilitiesRequest>,
-    ) -> Result<Response<proto::ValidateVolumeCapabilitiesResponse>, Status> {
-        validate::validate(self, deadline::of(&request), limits::fit(request)?)
-            .await
-            .map(Response::new)
+    ) -> Answer<proto::ValidateVolumeCapabilitiesResponse> {
+        let call = request::read(&request, request::validate::validate)?;
+        validate::validate(self, call).await.map(Response::new)
     }
 
     async fn list_volumes(
         &self,
         request: Request<proto::ListVolumesRequest>,
-    ) -> Result<Response<proto::ListVolumesResponse>, Status> {
-        list::volumes(self, deadline::of(&request), &limits::fit(request)?)
-            .await
-            .map(Response::new)
+    ) -> Answer<proto::ListVolumesResponse> {
+        let call = request::read(&request, request::page::volumes)?;
+        list::volumes(self, call).await.map(Response::new)
     }
 
     async fn controller_get_capabilities(
         &self,
         _: Request<proto::ControllerGetCapabilitiesRequest>,
-    ) -> Result<Response<proto::ControllerGetCapabilitiesResponse>, Status> {
+    ) -> Answer<proto::ControllerGetCapabilitiesResponse> {
         Ok(Response::new(answer::capabilities()))
     }
 
     async fn get_capacity(
         &self,
         request: Request<proto::GetCapacityRequest>,
-    ) -> Result<Response<proto::GetCapacityResponse>, Status> {
-        capacity::capacity(self, deadline::of(&request), limits::fit(request)?)
-            .await
-            .map(Response::new)
+    ) -> Answer<proto::GetCapacityResponse> {
+        let call = request::read(&request, |message| {
+            request::create_volume::capacity(message, &self.settings)
+        })?;
+        capacity::capacity(self, call).await.map(Response::new)
     }
 
     async fn create_snapshot(
         &self,
         request: Request<proto::CreateSnapshotRequest>,
-    ) -> Result<Response<proto::CreateSnapshotResponse>, Status> {
-        snapshot::create(self, deadline::of(&request), &limits::fit(request)?)
-            .await
-            .map(Response::new)
+    ) -> Answer<proto::CreateSnapshotResponse> {
+        let call = request::read(&request, |message| {
+            request::snapshot::create(message, &self.settings)
+        })?;
+        snapshot::create(self, call).await.map(Response::new)
     }
 
     async fn delete_snapshot(
         &self,
         request: Request<proto::DeleteSnapshotRequest>,
-    ) -> Result<Response<proto::DeleteSnapshotResponse>, Status> {
-        snapshot::delete(self, deadline::of(&request), &limits::fit(request)?)
-            .await
-            .map(Response::new)
+    ) -> Answer<proto::DeleteSnapshotResponse> {
+        let call = request::read(&request, request::snapshot::delete)?;
+        snapshot::delete(self, call).await.map(Response::new)
     }
 
     async fn list_snapshots(
         &self,
         request: Request<proto::ListSnapshotsRequest>,
-    ) -> Result<Response<proto::ListSnapshotsResponse>, Status> {
-        list::snapshots(self, deadline::of(&request), &limits::fit(request)?)
-            .await
-            .map(Response::new)
+    ) -> Answer<proto::ListSnapshotsResponse> {
+        let call = request::read(&request, request::snapshot::list)?;
+        list::snapshots(self, call).await.map(Response::new)
     }
 
     async fn controller_modify_volume(
         &self,
         request: Request<proto::ControllerModifyVolumeRequest>,
-    ) -> Result<Response<proto::ControllerModifyVolumeResponse>, Status> {
-        modify::modify(self, deadline::of(&request), &limits::fit(request)?)
-            .await
-            .map(Response::new)
+    ) -> Answer<proto::ControllerModifyVolumeResponse> {
+        let call = request::read(&request, request::volume::modify)?;
+        modify::modify(self, call).await.map(Response::new)
     }
 
     async fn controller_get_volume(
         &self,
         request: Request<proto::ControllerGetVolumeRequest>,
-    ) -> Result<Response<proto::ControllerGetVolumeResponse>, Status> {
-        health::volume(self, deadline::of(&request), &limits::fit(request)?)
-            .await
-            .map(Response::new)
+    ) -> Answer<proto::ControllerGetVolumeResponse> {
+        let call = request::read(&request, request::volume::get)?;
+        health::volume(self, call).await.map(Response::new)
     }
 
     async fn controller_get_volume_health(
         &self,
         request: Request<proto::ControllerGetVolumeHealthRequest>,
-    ) -> Result<Response<proto::ControllerGetVolumeHealthResponse>, Status> {
-        health::health(self, deadline::of(&request), &limits::fit(request)?)
-            .await
-            .map(Response::new)
+    ) -> Answer<proto::ControllerGetVolumeHealthResponse> {
+        let call = request::read(&request, request::volume::health)?;
+        health::health(self, call).await.map(Response::new)
     }
 
     async fn controller_list_volume_health(
         &self,
         request: Request<proto::ControllerListVolumeHealthRequest>,
-    ) -> Result<Response<proto::ControllerListVolumeHealthResponse>, Status> {
-        health::list(self, deadline::of(&request), &limits::fit(request)?)
-            .await
-            .map(Response::new)
+    ) -> Answer<proto::ControllerListVolumeHealthResponse> {
+        let call = request::read(&request, request::page::health)?;
+        health::list(self, call).await.map(Response::new)
     }
 
     async fn get_snapshot(
         &self,
         request: Request<proto::GetSnapshotRequest>,
-    ) -> Result<Response<proto::GetSnapshotResponse>, Status> {
-        snapshot::get(self, deadline::of(&request), &limits::fit(request)?)
-            .await
-            .map(Response::new)
+    ) -> Answer<proto::GetSnapshotResponse> {
+        let call = request::read(&request, request::snapshot::get)?;
+        snapshot::get(self, call).await.map(Response::new)
     }
 
     async fn controller_expand_volume(
         &self,
         request: Request<proto::ControllerExpandVolumeRequest>,
-    ) -> Result<Response<proto::ControllerExpandVolumeResponse>, Status> {
-        expand::expand(self, deadline::of(&request), &limits::fit(request)?)
-            .await
-            .map(Response::new)
+    ) -> Answer<proto::ControllerExpandVolumeResponse> {
+        let call = request::read(&request, request::volume::expand)?;
+        expand::expand(self, call).await.map(Response::new)
     }
 }

@@ -6,20 +6,14 @@ use tonic::Status;
 
 use super::Service;
 use super::operation::Operation;
-use crate::base::Deadline;
-use crate::csi::param::mutable;
-use crate::csi::{layer, proto, request};
-use crate::model::DiskId;
+use crate::csi::proto;
+use crate::csi::request::Call;
+use crate::csi::request::volume::Modify;
 
 pub(super) async fn modify(
     service: &Service,
-    deadline: Deadline,
-    request: &proto::ControllerModifyVolumeRequest,
+    (deadline, Modify { disk, change }): Call<Modify>,
 ) -> Result<proto::ControllerModifyVolumeResponse, Status> {
-    let id = request::required("volume_id", &request.volume_id)?;
-    let change = mutable::read(&request.mutable_parameters)?;
-    layer::about("disk.id", id);
-    let disk: DiskId = request::id("volume_id", id)?;
     let guard = service.begin(&Operation::Modify(&disk))?;
     let disks = Arc::clone(&service.disks);
     let verb = async move { disks.modifier.modify(deadline, &disk, &change).await };

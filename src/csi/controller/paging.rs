@@ -3,9 +3,7 @@
 //! and goes on behind the last item.
 
 use std::collections::{BTreeSet, VecDeque};
-use std::fmt;
 use std::future::Future;
-use std::str::FromStr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -15,7 +13,8 @@ use tokio::time::Instant;
 use tonic::Status;
 
 use crate::base::Tasks;
-use crate::disk::{Cursor, InvalidCursor};
+use crate::csi::request::page::{PageRequest, Token};
+use crate::disk::Cursor;
 
 /// The entries of a page in bytes: with the token, less than 3 MiB. gRPC's default limit for a message is 4 MiB.
 const PAGE: usize = (3 << 20) - (1 << 10);
@@ -26,48 +25,6 @@ const KEEP: Duration = Duration::from_mins(5);
 /// How many listings are kept, and how many bytes in all.
 const MOST: usize = 4;
 const MOST_BYTES: usize = 32 << 20;
-
-/// Which page of which listing.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct PageRequest {
-    /// Behind which item it begins; none for the first.
-    pub(crate) after: Option<Token>,
-    /// How many entries it has at most; none for as many as fit.
-    pub(crate) max_entries: Option<usize>,
-}
-
-/// A `starting_token`: the place of the last item, and the listing that it is of.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Token {
-    cursor: Cursor,
-    listing: Option<u64>,
-}
-
-impl FromStr for Token {
-    type Err = InvalidCursor;
-
-    fn from_str(text: &str) -> Result<Self, InvalidCursor> {
-        let (cursor, listing) = match text.rsplit_once('@') {
-            Some((cursor, listing)) => (cursor, listing.parse().ok()),
-            None => (text, None),
-        };
-        let cursor = cursor.parse();
-        Ok(Self {
-            cursor: cursor.map_err(|_| InvalidCursor(text.to_owned()))?,
-            listing,
-        })
-    }
-}
-
-impl fmt::Display for Token {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.cursor)?;
-        match self.listing {
-            Some(listing) => write!(f, "@{listing}"),
-            None => Ok(()),
-        }
-    }
-}
 
 /// An item of a listing: its place, and its entry as it is sent. So 60,000 volumes take 12 MB.
 #[derive(Debug)]
@@ -323,14 +280,5 @@ mod tests {
         assert_eq!(left, [kept[5]]);
         tokio::time::sleep(KEEP).await;
         assert!(listings.lock().listings.is_empty());
-    }
-
-    #[test]
-    fn a_token_names_its_listing_and_older_ones_name_none() {
-        for text in ["2024-01-01T00:00:00Z/d-1@7", "2024-01-01T00:00:00Z/d-1"] {
-            let token: Token = text.parse().unwrap();
-            assert_eq!(token.to_string(), text);
-        }
-        assert_eq!("x@1".parse::<Token>().unwrap_err().0, "x@1");
     }
 }

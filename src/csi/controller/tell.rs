@@ -7,8 +7,7 @@ use super::Service;
 use crate::base::chain::chain;
 use crate::base::{Deadline, Tasks};
 use crate::cluster::events::{Claim, Happening, Turn, reason};
-use crate::csi::param::SIDECARS;
-use crate::csi::{proto, status};
+use crate::csi::status;
 use crate::disk::{DiskServices, Error};
 use crate::model::tag::{CREATED_FOR, LONGEST_VALUE};
 use crate::model::{Disk, DiskId};
@@ -17,11 +16,8 @@ use crate::model::{Disk, DiskId};
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Tells the claim of a volume that could not be made.
-pub(super) fn not_created(service: &Service, request: &proto::CreateVolumeRequest, error: &Error) {
-    if !matches!(error, Error::OutOfStock { .. }) {
-        return;
-    }
-    let Some(claim) = claim_of_request(request) else {
+pub(super) fn not_created(service: &Service, claim: Option<Claim>, error: &Error) {
+    let (Error::OutOfStock { .. }, Some(claim)) = (error, claim) else {
         return;
     };
     let about = format!("{}/{}", claim.namespace, claim.name);
@@ -78,13 +74,6 @@ fn for_claim(
 ) {
     let disks = Arc::clone(&service.disks);
     Tasks::default().start(async move { turn.tell(happening(claim_of(&disks, &disk).await)) });
-}
-
-/// As the provisioner names it, with `--extra-create-metadata`.
-fn claim_of_request(request: &proto::CreateVolumeRequest) -> Option<Claim> {
-    let of = |key: &str| request.parameters.get(&format!("{SIDECARS}{key}"));
-    let (namespace, name) = (of("pvc/namespace")?, of("pvc/name")?);
-    Some(Claim::of_volume(namespace, name, &request.name))
 }
 
 /// As the disk's tags name it.

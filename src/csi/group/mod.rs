@@ -3,7 +3,7 @@
 use tonic::{Request, Response, Status};
 
 use super::proto::group_controller_server::GroupController;
-use super::{controller, deadline, limits, proto};
+use super::{controller, proto, request};
 
 mod snapshot;
 
@@ -20,39 +20,38 @@ impl Service {
     }
 }
 
+type Answer<T> = Result<Response<T>, Status>;
+
 #[tonic::async_trait]
 impl GroupController for Service {
     async fn group_controller_get_capabilities(
         &self,
         _: Request<proto::GroupControllerGetCapabilitiesRequest>,
-    ) -> Result<Response<proto::GroupControllerGetCapabilitiesResponse>, Status> {
+    ) -> Answer<proto::GroupControllerGetCapabilitiesResponse> {
         Ok(Response::new(snapshot::capabilities()))
     }
 
     async fn create_volume_group_snapshot(
         &self,
         request: Request<proto::CreateVolumeGroupSnapshotRequest>,
-    ) -> Result<Response<proto::CreateVolumeGroupSnapshotResponse>, Status> {
-        snapshot::create(&self.0, deadline::of(&request), &limits::fit(request)?)
-            .await
-            .map(Response::new)
+    ) -> Answer<proto::CreateVolumeGroupSnapshotResponse> {
+        let call = request::read(&request, request::snapshot::create_group)?;
+        snapshot::create(&self.0, call).await.map(Response::new)
     }
 
     async fn delete_volume_group_snapshot(
         &self,
         request: Request<proto::DeleteVolumeGroupSnapshotRequest>,
-    ) -> Result<Response<proto::DeleteVolumeGroupSnapshotResponse>, Status> {
-        snapshot::delete(&self.0, deadline::of(&request), &limits::fit(request)?)
-            .await
-            .map(Response::new)
+    ) -> Answer<proto::DeleteVolumeGroupSnapshotResponse> {
+        let call = request::read(&request, request::snapshot::delete_group)?;
+        snapshot::delete(&self.0, call).await.map(Response::new)
     }
 
     async fn get_volume_group_snapshot(
         &self,
         request: Request<proto::GetVolumeGroupSnapshotRequest>,
-    ) -> Result<Response<proto::GetVolumeGroupSnapshotResponse>, Status> {
-        snapshot::get(&self.0, deadline::of(&request), &limits::fit(request)?)
-            .await
-            .map(Response::new)
+    ) -> Answer<proto::GetVolumeGroupSnapshotResponse> {
+        let call = request::read(&request, request::snapshot::get_group)?;
+        snapshot::get(&self.0, call).await.map(Response::new)
     }
 }

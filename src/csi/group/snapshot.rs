@@ -5,15 +5,14 @@ use std::sync::Arc;
 
 use tonic::Status;
 
-use crate::base::Deadline;
 use crate::csi::controller::operation::Operation;
 use crate::csi::controller::{Service, answer};
-use crate::csi::param::snapshot::SnapshotClass;
 use crate::csi::proto::group_controller_service_capability::rpc::Type;
 use crate::csi::proto::group_controller_service_capability::{Rpc, Type as Capability};
-use crate::csi::{layer, proto, request, status};
+use crate::csi::request::Call;
+use crate::csi::{layer, proto};
 use crate::disk::{Group, NewGroup};
-use crate::model::{DiskId, InvalidId, SnapshotGroupId, SnapshotId};
+use crate::model::{SnapshotGroupId, SnapshotId};
 
 pub(super) fn capabilities() -> proto::GroupControllerGetCapabilitiesResponse {
     let rpc = Rpc {
@@ -28,25 +27,12 @@ pub(super) fn capabilities() -> proto::GroupControllerGetCapabilitiesResponse {
 
 pub(super) async fn create(
     service: &Service,
-    deadline: Deadline,
-    request: &proto::CreateVolumeGroupSnapshotRequest,
+    (deadline, new): Call<NewGroup>,
 ) -> Result<proto::CreateVolumeGroupSnapshotResponse, Status> {
-    layer::about("group.name", &request.name);
-    let name = request::name("name", &request.name)?;
-    let class = SnapshotClass::read_of_group(&request.parameters)?;
-    let new = NewGroup {
-        name,
-        sources: sources(&request.source_volume_ids)?,
-        resource_group: class.resource_group,
-        tags: class.tags,
-    };
     let guard = service.begin(&Operation::CreateGroupSnapshot(&new.name))?;
     let disks = Arc::clone(&service.disks);
-    let made = service
-        .change(guard, async move {
-            disks.snapshotter.create_group(deadline, &new).await
-        })
-        .await?;
+    let verb = async move { disks.snapshotter.create_group(deadline, &new).await };
+    let made = service.change(guard, verb).await?;
     layer::about("group.id", &made.id);
     Ok(proto::CreateVolumeGroupSnapshotResponse {
         group_snapshot: Some(group(&made)),
@@ -55,26 +41,17 @@ pub(super) async fn create(
 
 pub(super) async fn delete(
     service: &Service,
-    deadline: Deadline,
-    request: &proto::DeleteVolumeGroupSnapshotRequest,
+    (deadline, asked): Call<Option<(SnapshotGroupId, BTreeSet<SnapshotId>)>>,
 ) -> Result<proto::DeleteVolumeGroupSnapshotResponse, Status> {
-    let id = request::required("group_snapshot_id", &request.group_snapshot_id)?;
-    layer::about("group.id", id);
     // What cannot be a group is certainly gone.
-    if let Ok(group) = id.parse::<SnapshotGroupId>() {
-        let members = members(&request.snapshot_ids)?;
+    if let Some((group, members)) = asked {
         let guard = service.begin(&Operation::DeleteGroupSnapshot(&group))?;
         let disks = Arc::clone(&service.disks);
-        service
-            .change(guard, async move {
-                disks
-                    .snapshotter
-                    .delete_group(deadline, &group, &members)
-                    .await
-            })
-            .await?;
-        for member in &request.snapshot_ids {
-            service.listings.deleted(member);
+        let of = members.clone();
+        let verb = async move { disks.snapshotter.delete_group(deadline, &group, &of).await };
+        service.change(guard, verb).await?;
+        for member in members {
+            service.listings.deleted(member.as_str());
         }
     }
     Ok(proto::DeleteVolumeGroupSnapshotResponse {})
@@ -82,49 +59,13 @@ pub(super) async fn delete(
 
 pub(super) async fn get(
     service: &Service,
-    deadline: Deadline,
-    request: &proto::GetVolumeGroupSnapshotRequest,
+    (deadline, (id, members)): Call<(SnapshotGroupId, BTreeSet<SnapshotId>)>,
 ) -> Result<proto::GetVolumeGroupSnapshotResponse, Status> {
-    layer::about("group.id", &request.group_snapshot_id);
-    let id: SnapshotGroupId = request::id("group_snapshot_id", &request.group_snapshot_id)?;
-    let members = members(&request.snapshot_ids)?;
-    let found = service
-        .disks
-        .snapshotter
-        .group(deadline, &id, &members)
-        .await;
-    let found = found.map_err(|error| status::of(&error))?;
+    let snapshotter = &service.disks.snapshotter;
+    let found = snapshotter.group(deadline, &id, &members).await?;
     Ok(proto::GetVolumeGroupSnapshotResponse {
         group_snapshot: Some(group(&found)),
     })
-}
-
-fn sources(ids: &[String]) -> Result<BTreeSet<DiskId>, Status> {
-    if ids.is_empty() {
-        return Err(Status::invalid_argument(
-            "source_volume_ids is required and empty",
-        ));
-    }
-    let mut sources = BTreeSet::new();
-    for id in ids {
-        let disk: DiskId = request::id("source_volume_ids", id)?;
-        if !sources.insert(disk) {
-            return Err(Status::invalid_argument(format!(
-                "source_volume_ids names {id:?} twice"
-            )));
-        }
-    }
-    Ok(sources)
-}
-
-/// What the caller takes for the members. What cannot be a snapshot's id is in no group.
-fn members(ids: &[String]) -> Result<BTreeSet<SnapshotId>, Status> {
-    let parse = |id: &String| {
-        id.parse().map_err(|invalid: InvalidId| {
-            Status::invalid_argument(format!("snapshot_ids: {invalid}"))
-        })
-    };
-    ids.iter().map(parse).collect()
 }
 
 fn group(group: &Group) -> proto::VolumeGroupSnapshot {

@@ -1,7 +1,5 @@
 //! The CSI Node service.
 
-mod request;
 mod service;
-mod status;
 
 pub use service::Service;

@@ -1,28 +1,16 @@
-//! The RPCs: read the request, call the verb, answer.
+//! The RPCs: have the request parsed, call the verb, answer.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use tonic::{Request, Response, Status};
 
-use super::{request, status};
 use crate::csi::proto::node_get_storage_health_response::StorageBackendHealth;
-use crate::csi::proto::node_server;
 use crate::csi::proto::node_service_capability::{Rpc, Type, rpc};
 use crate::csi::proto::volume_health::VolumeHealthEntry;
 use crate::csi::proto::volume_usage::Unit;
-use crate::csi::proto::{
-    NodeExpandVolumeRequest, NodeExpandVolumeResponse, NodeGetCapabilitiesRequest,
-    NodeGetCapabilitiesResponse, NodeGetInfoRequest, NodeGetInfoResponse,
-    NodeGetStorageHealthRequest, NodeGetStorageHealthResponse, NodeGetVolumeHealthRequest,
-    NodeGetVolumeHealthResponse, NodeGetVolumeStatsRequest, NodeGetVolumeStatsResponse,
-    NodePublishVolumeRequest, NodePublishVolumeResponse, NodeServiceCapability,
-    NodeStageVolumeRequest, NodeStageVolumeResponse, NodeUnpublishVolumeRequest,
-    NodeUnpublishVolumeResponse, NodeUnstageVolumeRequest, NodeUnstageVolumeResponse,
-    StorageHealthErrorType, Topology, VolumeCondition, VolumeHealth, VolumeHealthErrorType,
-    VolumeUsage,
-};
-use crate::csi::{deadline, layer, limits};
+use crate::csi::proto::{self, node_server};
+use crate::csi::request::{node as request, read};
 use crate::model::topology::{TAKEN, ZONE_KEY, category_key};
 use crate::node::health::Ailment;
 use crate::node::{Amount, Node, VolumeStats};
@@ -52,72 +40,52 @@ impl Service {
     }
 }
 
-fn about(volume: &str, path: &str) {
-    layer::about("disk.id", volume);
-    layer::about("path", path);
-}
-
 type Answer<T> = Result<Response<T>, Status>;
 
 #[tonic::async_trait]
 impl node_server::Node for Service {
     async fn node_stage_volume(
         &self,
-        request: Request<NodeStageVolumeRequest>,
-    ) -> Answer<NodeStageVolumeResponse> {
-        let (deadline, request) = (deadline::of(&request), limits::fit(request)?);
-        about(&request.volume_id, &request.staging_target_path);
-        let wanted = request::stage(&request).map_err(|e| status::invalid(&e))?;
-        let staged = self.node.stage(wanted, deadline).await;
-        staged.map_err(|e| status::failed(&e))?;
-        Ok(Response::new(NodeStageVolumeResponse {}))
+        request: Request<proto::NodeStageVolumeRequest>,
+    ) -> Answer<proto::NodeStageVolumeResponse> {
+        let (deadline, wanted) = read(&request, request::stage)?;
+        self.node.stage(wanted, deadline).await?;
+        Ok(Response::new(proto::NodeStageVolumeResponse {}))
     }
 
     async fn node_unstage_volume(
         &self,
-        request: Request<NodeUnstageVolumeRequest>,
-    ) -> Answer<NodeUnstageVolumeResponse> {
-        let (deadline, request) = (deadline::of(&request), limits::fit(request)?);
-        about(&request.volume_id, &request.staging_target_path);
-        let wanted = request::unstage(&request).map_err(|e| status::invalid(&e))?;
-        let unstaged = self.node.unstage(wanted, deadline).await;
-        unstaged.map_err(|e| status::failed(&e))?;
-        Ok(Response::new(NodeUnstageVolumeResponse {}))
+        request: Request<proto::NodeUnstageVolumeRequest>,
+    ) -> Answer<proto::NodeUnstageVolumeResponse> {
+        let (deadline, wanted) = read(&request, request::unstage)?;
+        self.node.unstage(wanted, deadline).await?;
+        Ok(Response::new(proto::NodeUnstageVolumeResponse {}))
     }
 
     async fn node_publish_volume(
         &self,
-        request: Request<NodePublishVolumeRequest>,
-    ) -> Answer<NodePublishVolumeResponse> {
-        let (deadline, request) = (deadline::of(&request), limits::fit(request)?);
-        about(&request.volume_id, &request.target_path);
-        let wanted = request::publish(&request).map_err(|e| status::invalid(&e))?;
-        let published = self.node.publish(wanted, deadline).await;
-        published.map_err(|e| status::failed(&e))?;
-        Ok(Response::new(NodePublishVolumeResponse {}))
+        request: Request<proto::NodePublishVolumeRequest>,
+    ) -> Answer<proto::NodePublishVolumeResponse> {
+        let (deadline, wanted) = read(&request, request::publish)?;
+        self.node.publish(wanted, deadline).await?;
+        Ok(Response::new(proto::NodePublishVolumeResponse {}))
     }
 
     async fn node_unpublish_volume(
         &self,
-        request: Request<NodeUnpublishVolumeRequest>,
-    ) -> Answer<NodeUnpublishVolumeResponse> {
-        let (deadline, request) = (deadline::of(&request), limits::fit(request)?);
-        about(&request.volume_id, &request.target_path);
-        let wanted = request::unpublish(&request).map_err(|e| status::invalid(&e))?;
-        let unpublished = self.node.unpublish(wanted, deadline).await;
-        unpublished.map_err(|e| status::failed(&e))?;
-        Ok(Response::new(NodeUnpublishVolumeResponse {}))
+        request: Request<proto::NodeUnpublishVolumeRequest>,
+    ) -> Answer<proto::NodeUnpublishVolumeResponse> {
+        let (deadline, wanted) = read(&request, request::unpublish)?;
+        self.node.unpublish(wanted, deadline).await?;
+        Ok(Response::new(proto::NodeUnpublishVolumeResponse {}))
     }
 
     async fn node_get_volume_stats(
         &self,
-        request: Request<NodeGetVolumeStatsRequest>,
-    ) -> Answer<NodeGetVolumeStatsResponse> {
-        let (deadline, request) = (deadline::of(&request), limits::fit(request)?);
-        about(&request.volume_id, &request.volume_path);
-        let wanted = request::stats(&request).map_err(|e| status::invalid(&e))?;
-        let report = self.node.stats(&wanted, deadline).await;
-        let report = report.map_err(|e| status::failed(&e))?;
+        request: Request<proto::NodeGetVolumeStatsRequest>,
+    ) -> Answer<proto::NodeGetVolumeStatsResponse> {
+        let (deadline, wanted) = read(&request, request::stats)?;
+        let report = self.node.stats(&wanted, deadline).await?;
         let usage = match report.usage {
             None => Vec::new(),
             Some(VolumeStats::Filesystem(usage)) => vec![
@@ -126,13 +94,13 @@ impl node_server::Node for Service {
             ],
             // Also where the filesystem does not answer: kubelet throws an answer without any usage
             // away, and the condition with it.
-            Some(VolumeStats::Device(size)) => vec![VolumeUsage {
+            Some(VolumeStats::Device(size)) => vec![proto::VolumeUsage {
                 total: size.to_i64(),
                 unit: Unit::Bytes.into(),
-                ..VolumeUsage::default()
+                ..proto::VolumeUsage::default()
             }],
         };
-        Ok(Response::new(NodeGetVolumeStatsResponse {
+        Ok(Response::new(proto::NodeGetVolumeStatsResponse {
             usage,
             volume_condition: Some(condition(&report.ailments)),
         }))
@@ -140,25 +108,22 @@ impl node_server::Node for Service {
 
     async fn node_get_volume_health(
         &self,
-        request: Request<NodeGetVolumeHealthRequest>,
-    ) -> Answer<NodeGetVolumeHealthResponse> {
-        let (deadline, request) = (deadline::of(&request), limits::fit(request)?);
-        about(&request.volume_id, &request.volume_publish_path);
-        let wanted = request::health(&request).map_err(|e| status::invalid(&e))?;
-        let found = self.node.health(&wanted, deadline).await;
-        let found = found.map_err(|e| status::failed(&e))?;
+        request: Request<proto::NodeGetVolumeHealthRequest>,
+    ) -> Answer<proto::NodeGetVolumeHealthResponse> {
+        let (deadline, wanted) = read(&request, request::health)?;
+        let found = self.node.health(&wanted, deadline).await?;
         let entry = |one: &Ailment| VolumeHealthEntry {
             status: match (one, one.is_fatal()) {
-                (Ailment::DeviceTooSmall { .. }, _) => VolumeHealthErrorType::DataLoss,
-                (_, true) => VolumeHealthErrorType::Inaccessible,
-                (_, false) => VolumeHealthErrorType::Degraded,
+                (Ailment::DeviceTooSmall { .. }, _) => proto::VolumeHealthErrorType::DataLoss,
+                (_, true) => proto::VolumeHealthErrorType::Inaccessible,
+                (_, false) => proto::VolumeHealthErrorType::Degraded,
             }
             .into(),
             reason: one.reason().to_owned(),
             message: one.to_string(),
         };
-        Ok(Response::new(NodeGetVolumeHealthResponse {
-            volume_health: Some(VolumeHealth {
+        Ok(Response::new(proto::NodeGetVolumeHealthResponse {
+            volume_health: Some(proto::VolumeHealth {
                 volume_id: wanted.volume.id.to_string(),
                 health_statuses: found.iter().map(entry).collect(),
             }),
@@ -167,65 +132,65 @@ impl node_server::Node for Service {
 
     async fn node_get_storage_health(
         &self,
-        _request: Request<NodeGetStorageHealthRequest>,
-    ) -> Answer<NodeGetStorageHealthResponse> {
+        _request: Request<proto::NodeGetStorageHealthRequest>,
+    ) -> Answer<proto::NodeGetStorageHealthResponse> {
         let wrong = self.node.storage_health().await;
         let entry = |message| StorageBackendHealth {
-            status: StorageHealthErrorType::StorageUnreachable.into(),
+            status: proto::StorageHealthErrorType::StorageUnreachable.into(),
             reason: "DevicesUnreadable".to_owned(),
             message,
             volume_capability: None,
         };
-        Ok(Response::new(NodeGetStorageHealthResponse {
+        Ok(Response::new(proto::NodeGetStorageHealthResponse {
             backend_health: wrong.into_iter().map(entry).collect(),
         }))
     }
 
     async fn node_expand_volume(
         &self,
-        request: Request<NodeExpandVolumeRequest>,
-    ) -> Answer<NodeExpandVolumeResponse> {
-        let (deadline, request) = (deadline::of(&request), limits::fit(request)?);
-        about(&request.volume_id, &request.volume_path);
-        let wanted = request::expand(&request).map_err(|e| status::invalid(&e))?;
-        let size = self.node.expand(wanted, deadline).await;
-        Ok(Response::new(NodeExpandVolumeResponse {
-            capacity_bytes: size.map_err(|e| status::failed(&e))?.to_i64(),
+        request: Request<proto::NodeExpandVolumeRequest>,
+    ) -> Answer<proto::NodeExpandVolumeResponse> {
+        let (deadline, wanted) = read(&request, request::expand)?;
+        let size = self.node.expand(wanted, deadline).await?;
+        Ok(Response::new(proto::NodeExpandVolumeResponse {
+            capacity_bytes: size.to_i64(),
         }))
     }
 
     async fn node_get_capabilities(
         &self,
-        _request: Request<NodeGetCapabilitiesRequest>,
-    ) -> Answer<NodeGetCapabilitiesResponse> {
+        _request: Request<proto::NodeGetCapabilitiesRequest>,
+    ) -> Answer<proto::NodeGetCapabilitiesResponse> {
         let capabilities = CAPABILITIES
-            .map(|rpc| NodeServiceCapability {
+            .map(|rpc| proto::NodeServiceCapability {
                 r#type: Some(Type::Rpc(Rpc { r#type: rpc.into() })),
             })
             .to_vec();
-        Ok(Response::new(NodeGetCapabilitiesResponse { capabilities }))
+        Ok(Response::new(proto::NodeGetCapabilitiesResponse {
+            capabilities,
+        }))
     }
 
     async fn node_get_info(
         &self,
-        _request: Request<NodeGetInfoRequest>,
-    ) -> Answer<NodeGetInfoResponse> {
-        let info = self.node.info().await.map_err(|e| status::failed(&e))?;
+        _request: Request<proto::NodeGetInfoRequest>,
+    ) -> Answer<proto::NodeGetInfoResponse> {
+        let info = self.node.info().await?;
         let mut segments = HashMap::from([(ZONE_KEY.to_owned(), info.zone.to_string())]);
         let taken = |category| (category_key(category), TAKEN.to_owned());
         segments.extend(info.categories.iter().map(taken));
-        Ok(Response::new(NodeGetInfoResponse {
+        Ok(Response::new(proto::NodeGetInfoResponse {
             node_id: info.id.to_string(),
             // 0 leaves the limit to the orchestrator.
             max_volumes_per_node: info.max_volumes.map_or(0, i64::from),
-            accessible_topology: Some(Topology { segments }),
+            accessible_topology: Some(proto::Topology { segments }),
         }))
     }
 }
 
-fn condition(found: &[Ailment]) -> VolumeCondition {
+fn condition(found: &[Ailment]) -> proto::VolumeCondition {
     let messages: Vec<_> = found.iter().map(ToString::to_string).collect();
-    VolumeCondition {
+    proto::VolumeCondition {
         abnormal: !found.is_empty(),
         message: if found.is_empty() {
             "nothing is known to be wrong".to_owned()
@@ -235,9 +200,9 @@ fn condition(found: &[Ailment]) -> VolumeCondition {
     }
 }
 
-fn amount(amount: Amount, unit: Unit) -> VolumeUsage {
+fn amount(amount: Amount, unit: Unit) -> proto::VolumeUsage {
     let clamp = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
-    VolumeUsage {
+    proto::VolumeUsage {
         available: clamp(amount.available),
         total: clamp(amount.total),
         used: clamp(amount.used),

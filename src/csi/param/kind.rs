@@ -1,26 +1,24 @@
 //! `type`, and the parameters that only some categories have.
 
-use tonic::Status;
-
-use super::value::{list, unfit};
-use super::{Class, refuse};
+use super::value::{list, refuse, unfit};
+use super::{Class, Result};
+use crate::csi::request::error::Error;
 use crate::model::Category;
 
 /// Reads `type`: `available`, or categories in order of preference.
-pub(super) fn categories(key: &str, value: &str) -> Result<Vec<Category>, Status> {
+pub(super) fn categories(field: &str, value: &str) -> Result<Vec<Category>> {
     if value.eq_ignore_ascii_case("available") {
         return Ok(Category::CREATABLE.to_vec());
     }
-    let categories: Vec<Category> = list(key, &value.to_ascii_lowercase(), "")?;
+    let categories: Vec<Category> = list(field, &value.to_ascii_lowercase(), "")?;
     for category in &categories {
         if !Category::KNOWN.contains(category) {
-            let names: Vec<_> = Category::KNOWN.iter().map(Category::as_str).collect();
             let allowed = format!(
                 "available, or one or more, by commas, of {}{}",
-                names.join(", "),
+                names(&Category::KNOWN),
                 why_not(category)
             );
-            return Err(refuse(key, value, &allowed));
+            return Err(refuse(field, value, &allowed));
         }
     }
     Ok(categories)
@@ -29,36 +27,58 @@ pub(super) fn categories(key: &str, value: &str) -> Result<Vec<Category>, Status
 /// Why a category that the cloud has is none for volumes.
 fn why_not(category: &Category) -> String {
     let name = category.as_str();
-    let why = if name.starts_with("local_") || name.starts_with("ephemeral") {
-        "is part of one machine, and is never attached to another"
-    } else {
+    if !name.starts_with("local_") && !name.starts_with("ephemeral") {
         return String::new();
+    }
+    format!("; {name} is part of one machine, and is never attached to another")
+}
+
+/// Whether each parameter that only some categories have finds one that has it.
+pub(super) fn agree(
+    what: &str,
+    categories: &[Category],
+    levels: bool,
+    iops: bool,
+    bursting: bool,
+) -> Result<()> {
+    let check = |given: bool, key: &str, has: fn(&Category) -> bool, of: &str| {
+        if !given || categories.iter().any(has) {
+            return Ok(());
+        }
+        let why = format!("is of {of} only, and \"type\" is {}", names(categories));
+        Err(Error::unsupported(format!("{what} {key:?}"), why))
     };
-    format!("; {name} {why}")
+    check(
+        levels,
+        "performanceLevel",
+        Category::has_levels,
+        "cloud_essd",
+    )?;
+    check(iops, "provisionedIops", Category::has_burst, "cloud_auto")?;
+    check(
+        bursting,
+        "burstingEnabled",
+        Category::has_burst,
+        "cloud_auto",
+    )
+}
+
+pub(super) fn names(categories: &[Category]) -> String {
+    let names: Vec<_> = categories.iter().map(Category::as_str).collect();
+    names.join(", ")
 }
 
 impl Class {
-    /// Whether each parameter that only some categories have finds one in `type`. Where a category
-    /// was not named, those that cannot be shared between nodes are left out instead.
-    pub(super) fn kinds_agree(&mut self, named: bool) -> Result<(), Status> {
-        let any = |has: fn(&Category) -> bool| self.categories.iter().any(has);
-        let names: Vec<_> = self.categories.iter().map(Category::as_str).collect();
-        let names = names.join(", ");
-        let of = |which| format!("is of {which} only, and \"type\" is {names}");
-        if !self.levels.is_empty() && !any(Category::has_levels) {
-            return Err(unfit("performanceLevel", &of("cloud_essd")));
-        }
-        if self.provisioned_iops > 0 && !any(Category::has_burst) {
-            return Err(unfit("provisionedIops", &of("cloud_auto")));
-        }
-        if self.bursting && !any(Category::has_burst) {
-            return Err(unfit("burstingEnabled", &of("cloud_auto")));
-        }
+    /// Whether the parameters are compatible with each other. Where a category was not named, those that cannot be
+    /// shared between nodes are left out instead.
+    pub(super) fn kinds_agree(&mut self, named: bool) -> Result<()> {
+        let levels = !self.levels.is_empty();
+        let iops = self.provisioned_iops > 0;
+        agree("parameter", &self.categories, levels, iops, self.bursting)?;
         if !self.zones.is_empty() && self.categories.iter().all(Category::is_regional) {
-            return Err(unfit(
-                "zoneId",
-                &format!("is of no use: \"type\" is {names}, which is bound to no zone"),
-            ));
+            let names = names(&self.categories);
+            let why = format!("is of no use: \"type\" is {names}, which is bound to no zone");
+            return Err(unfit("zoneId", &why));
         }
         if self.kms_key.is_some() && !self.encrypted {
             return Err(unfit("kmsKeyId", "needs \"encrypted\": \"true\""));
@@ -69,7 +89,7 @@ impl Class {
         Ok(())
     }
 
-    fn share(&mut self, named: bool) -> Result<(), Status> {
+    fn share(&mut self, named: bool) -> Result<()> {
         if self.bursting {
             return Err(unfit(
                 "burstingEnabled",
@@ -80,12 +100,7 @@ impl Class {
         if self.categories == Category::CREATABLE || !named {
             self.categories.retain(Category::is_shareable);
         }
-        let alone: Vec<_> = self
-            .categories
-            .iter()
-            .filter(|c| !c.is_shareable())
-            .collect();
-        match alone.first() {
+        match self.categories.iter().find(|one| !one.is_shareable()) {
             None => Ok(()),
             Some(category) => Err(unfit(
                 "multiAttach",

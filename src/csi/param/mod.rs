@@ -3,10 +3,9 @@
 
 use std::collections::HashMap;
 
-use tonic::Status;
-
-use self::value::{boolean, iops, list, parse, refuse, tag, unfit, word};
-use crate::model::category::MOST_PROVISIONED_IOPS;
+use self::value::{Entry, boolean, entries, iops, list, parse, unfit, word};
+use super::request::error::Error;
+use super::request::field::{filesystem, invalid_tuning};
 use crate::model::{
     Category, Change, Filesystem, InvalidTuning, PerformanceLevel, RegionId, Tags, Tuning, ZoneId,
 };
@@ -28,8 +27,11 @@ const ALLOWED: &str = "type, zoneId, regionId, performanceLevel, provisionedIops
                        encrypted, kmsKeyId, fsck, discard, projectQuota, blockSize, inodeSize, \
                        bytesPerInode, label, mkfsOptions and csi.storage.k8s.io/*";
 
+type Result<T, E = Error> = std::result::Result<T, E>;
+type Map = HashMap<String, String>;
+
 /// What a StorageClass asks for.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Class {
     /// `type`: categories in order of preference; `available`, also when absent, is all of them.
     pub categories: Vec<Category>,
@@ -65,57 +67,24 @@ pub struct Class {
 
 impl Class {
     /// Reads the parameters.
-    ///
-    /// # Errors
-    /// `INVALID_ARGUMENT` naming key, value and what is allowed.
-    pub fn read(parameters: &HashMap<String, String>) -> Result<Self, Status> {
+    pub fn read(parameters: &Map) -> Result<Self> {
         Self::read_with(parameters, &Change::default())
     }
 
     /// Reads the parameters, of which the mutable ones are overridden by those of a
     /// VolumeAttributesClass.
-    ///
-    /// # Errors
-    /// `INVALID_ARGUMENT` naming key, value and what is allowed.
-    pub fn read_with(
-        parameters: &HashMap<String, String>,
-        change: &Change,
-    ) -> Result<Self, Status> {
+    pub fn read_with(parameters: &Map, change: &Change) -> Result<Self> {
         let mut class = Self {
             categories: Category::CREATABLE.to_vec(),
-            levels: Vec::new(),
-            provisioned_iops: 0,
-            bursting: false,
-            multi_attach: false,
-            resource_group: None,
-            tags: Tags::new(),
             origin: origin::tags(parameters),
-            zones: Vec::new(),
-            region: None,
-            fs_type: None,
-            read_only: false,
-            encrypted: false,
-            kms_key: None,
-            tuning: Tuning::default(),
+            ..Self::default()
         };
-        let mut seen = HashMap::new();
-        let mut single = Tags::new();
-        for (key, value) in parameters {
-            let name = key.to_ascii_lowercase();
-            if name.starts_with(SIDECARS) {
-                continue;
-            }
-            let value = value.trim();
-            if let Some(name) = strip_prefix(key, TAGS) {
-                tag(key, name, value, &mut single)?;
-                continue;
-            }
-            if let Some(other) = seen.insert(name.clone(), key) {
-                return Err(twice(other, key));
-            }
-            class.take(&name, key, value)?;
+        let (entries, single) = entries("parameter", parameters, TAGS)?;
+        let named = entries.iter().any(|entry| entry.name == "type");
+        for entry in entries {
+            class.take(entry)?;
         }
-        class.kinds_agree(seen.contains_key("type"))?;
+        class.kinds_agree(named)?;
         override_tags(&mut class.tags, single);
         class.change(change);
         class.kinds_agree(true)?;
@@ -126,29 +95,26 @@ impl Class {
         Ok(class)
     }
 
-    fn take(&mut self, name: &str, key: &str, value: &str) -> Result<(), Status> {
-        match name {
-            "type" => self.categories = kind::categories(key, value)?,
-            "performancelevel" => self.levels = list(key, value, "PL0, PL1, PL2, PL3, by commas")?,
-            "provisionediops" => {
-                self.provisioned_iops = iops(key, value, MOST_PROVISIONED_IOPS)?;
+    fn take(&mut self, entry: Entry<'_>) -> Result<()> {
+        let (field, value) = (&*entry.field, entry.value);
+        match &*entry.name {
+            "type" => self.categories = kind::categories(field, value)?,
+            "performancelevel" => {
+                self.levels = list(field, value, "PL0, PL1, PL2, PL3, by commas")?;
             }
-            "burstingenabled" => self.bursting = boolean(key, value)?,
-            "multiattach" => self.multi_attach = boolean(key, value)?,
-            "resourcegroupid" => self.resource_group = word(key, value)?,
-            "disktags" => self.tags = value::tags(key, value)?,
-            "zoneid" => self.zones = list(key, value, "zone ids, separated by commas")?,
-            "regionid" => self.region = Some(parse(key, value, "a region id")?),
-            "fstype" => self.fs_type = Some(parse(key, value, "ext4, ext3, xfs, btrfs")?),
-            "readonly" => self.read_only = boolean(key, value)?,
-            "encrypted" => self.encrypted = boolean(key, value)?,
-            "kmskeyid" => self.kms_key = word(key, value)?,
-            _ if self.tuning.take(key, value).map_err(|e| unmade(&e))? => {}
-            _ => {
-                return Err(Status::invalid_argument(format!(
-                    "unknown parameter {key:?} with value {value:?}; allowed are {ALLOWED}"
-                )));
-            }
+            "provisionediops" => self.provisioned_iops = iops(field, value)?,
+            "burstingenabled" => self.bursting = boolean(field, value)?,
+            "multiattach" => self.multi_attach = boolean(field, value)?,
+            "resourcegroupid" => self.resource_group = word(field, value)?,
+            "disktags" => self.tags = value::tags(field, value)?,
+            "zoneid" => self.zones = list(field, value, "zone ids, separated by commas")?,
+            "regionid" => self.region = Some(parse(field, value, "a region id")?),
+            "fstype" => self.fs_type = Some(filesystem(entry.field, value)?),
+            "readonly" => self.read_only = boolean(field, value)?,
+            "encrypted" => self.encrypted = boolean(field, value)?,
+            "kmskeyid" => self.kms_key = word(field, value)?,
+            _ if self.tuning.take(entry.key, value).map_err(|e| unmade(&e))? => {}
+            _ => return Err(entry.unknown(ALLOWED)),
         }
         Ok(())
     }
@@ -179,19 +145,13 @@ impl Class {
     }
 
     /// Whether a filesystem of this type can be made so.
-    ///
-    /// # Errors
-    /// `INVALID_ARGUMENT`, with the parameter that it does not take.
-    pub fn makes(&self, filesystem: Filesystem) -> Result<(), Status> {
+    pub fn makes(&self, filesystem: Filesystem) -> Result<()> {
         let arguments = self.tuning.mkfs_arguments(filesystem);
         arguments.map(drop).map_err(|error| unmade(&error))
     }
 
     /// Whether the tags fit on a disk, with so many more than every disk carries.
-    ///
-    /// # Errors
-    /// `INVALID_ARGUMENT`, with the numbers.
-    pub fn count_tags(&self, more: usize) -> Result<(), Status> {
+    pub fn count_tags(&self, more: usize) -> Result<()> {
         use crate::model::tag::{MOST, OWN_COUNT};
         let own = OWN_COUNT + more;
         let count = self.tags.len() + self.origin.len() + own;
@@ -210,23 +170,11 @@ impl Class {
     }
 }
 
-fn unmade(error: &InvalidTuning) -> Status {
-    Status::invalid_argument(format!("parameter {error}"))
+fn unmade(invalid: &InvalidTuning) -> Error {
+    invalid_tuning("parameter", invalid)
 }
 
 fn override_tags(tags: &mut Tags, by: Tags) {
     tags.retain(|key, _| !by.keys().any(|other| other.eq_ignore_ascii_case(key)));
     tags.extend(by);
-}
-
-/// The rest of a name that begins like this, in whatever case.
-fn strip_prefix<'a>(name: &'a str, prefix: &str) -> Option<&'a str> {
-    let (head, rest) = name.split_at_checked(prefix.len())?;
-    head.eq_ignore_ascii_case(prefix).then_some(rest)
-}
-
-fn twice(one: &str, other: &str) -> Status {
-    Status::invalid_argument(format!(
-        "parameters {one:?} and {other:?} are the same; give one"
-    ))
 }

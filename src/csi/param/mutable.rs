@@ -1,98 +1,58 @@
 //! Mutable parameters: those of a VolumeAttributesClass. CreateVolume lets them override the class,
 //! ControllerModifyVolume applies them to a disk that is there.
 
-use std::collections::HashMap;
-
-use tonic::Status;
-
-use super::value::{boolean, iops, parse, refuse, tag, unfit};
-use super::{SIDECARS, TAGS, strip_prefix};
-use crate::model::category::MOST_PROVISIONED_IOPS;
+use super::kind::{agree, names};
+use super::value::{boolean, entries, iops, parse, refuse};
+use super::{Map, Result, TAGS};
+use crate::csi::request::error::Error;
 use crate::model::{Category, Change};
 
+const WHAT: &str = "mutable parameter";
 const ALLOWED: &str = "type, performanceLevel, provisionedIops, burstingEnabled and diskTags/<key>";
 
 /// Reads mutable parameters. Names compare without case; those of the sidecars
 /// (`csi.storage.k8s.io/*`) are passed over.
-///
-/// # Errors
-/// `INVALID_ARGUMENT` naming key, value and what is allowed: for an unknown key, a bad value, two
-/// spellings of one key, and a level or IOPS for a category that has none.
-pub fn read(parameters: &HashMap<String, String>) -> Result<Change, Status> {
-    let mut change = Change::default();
-    let mut seen = HashMap::new();
-    for (key, value) in parameters {
-        let name = key.to_ascii_lowercase();
-        if name.starts_with(SIDECARS) {
-            continue;
-        }
-        let value = value.trim();
-        if let Some(name) = strip_prefix(key, TAGS) {
-            tag(key, name, value, &mut change.tags)?;
-            continue;
-        }
-        if let Some(other) = seen.insert(name.clone(), key) {
-            return Err(super::twice(other, key));
-        }
-        match name.as_str() {
-            "type" => change.category = Some(category(key, value)?),
-            "performancelevel" => {
-                change.level = Some(parse(key, value, "PL0, PL1, PL2, PL3")?);
-            }
-            "provisionediops" => {
-                change.provisioned_iops = Some(iops(key, value, MOST_PROVISIONED_IOPS)?);
-            }
-            "burstingenabled" => change.bursting = Some(boolean(key, value)?),
-            _ => {
-                return Err(Status::invalid_argument(format!(
-                    "unknown mutable parameter {key:?} with value {value:?}; allowed are {ALLOWED}"
-                )));
-            }
+pub fn read(parameters: &Map) -> Result<Change> {
+    let (entries, tags) = entries(WHAT, parameters, TAGS)?;
+    let mut change = Change {
+        tags,
+        ..Change::default()
+    };
+    for entry in entries {
+        let (field, value) = (&*entry.field, entry.value);
+        match &*entry.name {
+            "type" => change.category = Some(category(field, value)?),
+            "performancelevel" => change.level = Some(parse(field, value, "PL0, PL1, PL2, PL3")?),
+            "provisionediops" => change.provisioned_iops = Some(iops(field, value)?),
+            "burstingenabled" => change.bursting = Some(boolean(field, value)?),
+            _ => return Err(entry.unknown(ALLOWED)),
         }
     }
     agrees(&change)?;
     Ok(change)
 }
 
-fn category(key: &str, value: &str) -> Result<Category, Status> {
+fn category(field: &str, value: &str) -> Result<Category> {
     let Ok(category): Result<Category, _> = value.to_ascii_lowercase().parse();
     if !Category::KNOWN.contains(&category) {
-        let names: Vec<_> = Category::KNOWN.iter().map(Category::as_str).collect();
-        return Err(refuse(key, value, &format!("one of {}", names.join(", "))));
+        let allowed = format!("one of {}", names(&Category::KNOWN));
+        return Err(refuse(field, value, &allowed));
     }
     Ok(category)
 }
 
 /// What can be said without the disk.
-fn agrees(change: &Change) -> Result<(), Status> {
-    let Some(category) = &change.category else {
-        if change.level.is_some()
-            && (change.provisioned_iops.is_some() || change.bursting == Some(true))
-        {
-            return Err(unfit(
-                "performanceLevel",
-                "is of cloud_essd, provisionedIops and burstingEnabled are of cloud_auto: no disk \
-                 has both",
-            ));
-        }
-        return Ok(());
-    };
-    if change.level.is_some() && !category.has_levels() {
-        return Err(unfit(
-            "performanceLevel",
-            &format!("is of cloud_essd only, and \"type\" is {category}"),
-        ));
+fn agrees(change: &Change) -> Result<()> {
+    let level = change.level.is_some();
+    let bursting = change.bursting == Some(true);
+    if let Some(category) = &change.category {
+        let iops = change.provisioned_iops.is_some_and(|iops| iops > 0);
+        return agree(WHAT, std::slice::from_ref(category), level, iops, bursting);
     }
-    if change.provisioned_iops.is_some_and(|iops| iops > 0) && !category.has_burst() {
-        return Err(unfit(
-            "provisionedIops",
-            &format!("is of cloud_auto only, and \"type\" is {category}"),
-        ));
-    }
-    if change.bursting == Some(true) && !category.has_burst() {
-        return Err(unfit(
-            "burstingEnabled",
-            &format!("is of cloud_auto only, and \"type\" is {category}"),
+    if level && (change.provisioned_iops.is_some() || bursting) {
+        return Err(Error::unsupported(
+            format!("{WHAT} \"performanceLevel\""),
+            "is of cloud_essd, provisionedIops and burstingEnabled are of cloud_auto: no disk has both",
         ));
     }
     Ok(())
@@ -105,7 +65,7 @@ mod tests {
 
     fn of(pairs: &[(&str, &str)]) -> Result<Change, String> {
         let own = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
-        read(&pairs.iter().map(own).collect()).map_err(|status| status.message().to_owned())
+        read(&pairs.iter().map(own).collect()).map_err(|error| error.to_string())
     }
 
     #[test]

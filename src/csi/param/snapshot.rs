@@ -1,11 +1,7 @@
 //! Parameters of a VolumeSnapshotClass and of a VolumeGroupSnapshotClass.
 
-use std::collections::HashMap;
-
-use tonic::Status;
-
-use super::value::{parse, refuse, tag};
-use super::{SIDECARS, strip_prefix};
+use super::value::{entries, number, refuse, unfit, word};
+use super::{Map, Result};
 use crate::model::{Tags, tag as rules};
 
 const ALLOWED: &str = "retentionDays, resourceGroupId, snapshotTags/<key> and csi.storage.k8s.io/*";
@@ -41,84 +37,55 @@ pub struct SnapshotClass {
 
 impl SnapshotClass {
     /// Reads the parameters of a VolumeSnapshotClass.
-    ///
-    /// # Errors
-    /// `INVALID_ARGUMENT` naming key, value and what is allowed.
-    pub fn read(parameters: &HashMap<String, String>) -> Result<Self, Status> {
+    pub fn read(parameters: &Map) -> Result<Self> {
         Self::of(parameters, false)
     }
 
     /// Reads the parameters of a VolumeGroupSnapshotClass, which has no `retentionDays`: the cloud
     /// keeps groups until they are deleted. Kubernetes' own storage suite repeats the class's
     /// `deletionPolicy` among them; who keeps the group is the snapshotter's matter.
-    ///
-    /// # Errors
-    /// `INVALID_ARGUMENT` naming key, value and what is allowed.
-    pub fn read_of_group(parameters: &HashMap<String, String>) -> Result<Self, Status> {
+    pub fn read_of_group(parameters: &Map) -> Result<Self> {
         Self::of(parameters, true)
     }
 
-    fn of(parameters: &HashMap<String, String>, group: bool) -> Result<Self, Status> {
-        let mut class = Self::default();
-        let mut metadata = Tags::new();
-        let mut seen = HashMap::new();
-        for (key, value) in parameters {
-            let name = key.to_ascii_lowercase();
-            let value = value.trim();
-            if let Some(known) = METADATA.iter().find(|known| **known == name) {
-                metadata.insert((*known).to_owned(), shortened(value));
-                continue;
-            }
-            if name.starts_with(SIDECARS) {
-                continue;
-            }
-            if let Some(name) = strip_prefix(key, TAGS) {
-                tag(key, name, value, &mut class.tags)?;
-                continue;
-            }
-            if let Some(other) = seen.insert(name.clone(), key) {
-                return Err(super::twice(other, key));
-            }
-            match name.as_str() {
-                "retentiondays" if !group => class.retention_days = Some(days(key, value)?),
-                "resourcegroupid" => {
-                    class.resource_group = Some(value.to_owned()).filter(|id| !id.is_empty());
+    fn of(parameters: &Map, group: bool) -> Result<Self> {
+        let (entries, tags) = entries("parameter", parameters, TAGS)?;
+        let mut class = Self {
+            tags,
+            ..Self::default()
+        };
+        for entry in entries {
+            let (field, value) = (&*entry.field, entry.value);
+            match &*entry.name {
+                "retentiondays" if !group => {
+                    class.retention_days = Some(number(field, value, "days", 1, 65536)?);
                 }
-                "deletionpolicy" if group => policy(key, value)?,
-                _ => {
-                    let allowed = if group { ALLOWED_FOR_GROUPS } else { ALLOWED };
-                    return Err(Status::invalid_argument(format!(
-                        "unknown parameter {key:?} with value {value:?}; allowed are {allowed}"
-                    )));
+                "resourcegroupid" => class.resource_group = word(field, value)?,
+                "deletionpolicy" if group => {
+                    if !["Delete", "Retain"].contains(&value) {
+                        return Err(refuse(field, value, "Delete or Retain"));
+                    }
                 }
+                _ => return Err(entry.unknown(if group { ALLOWED_FOR_GROUPS } else { ALLOWED })),
             }
         }
         if class.tags.len() > MOST_TAGS {
-            return Err(Status::invalid_argument(format!(
-                "{} parameters snapshotTags/<key> are too many: at most {MOST_TAGS} are allowed, because a \
-                 snapshot takes {} tags and the driver needs some",
+            let why = format!(
+                "is given {} times: at most {MOST_TAGS} are allowed, because a snapshot takes {} tags and the \
+                 driver needs some",
                 class.tags.len(),
                 rules::MOST
-            )));
+            );
+            return Err(unfit("snapshotTags/<key>", &why));
         }
+        let metadata = parameters.iter().filter_map(|(key, value)| {
+            let known = METADATA
+                .into_iter()
+                .find(|known| known.eq_ignore_ascii_case(key))?;
+            Some((known.to_owned(), shortened(value.trim())))
+        });
         class.tags.extend(metadata);
         Ok(class)
-    }
-}
-
-fn days(key: &str, value: &str) -> Result<u32, Status> {
-    const RULE: &str = "a whole number of days from 1 to 65536";
-    let days: u32 = parse(key, value, RULE)?;
-    if !(1..=65536).contains(&days) {
-        return Err(refuse(key, value, RULE));
-    }
-    Ok(days)
-}
-
-fn policy(key: &str, value: &str) -> Result<(), Status> {
-    match value {
-        "Delete" | "Retain" => Ok(()),
-        _ => Err(refuse(key, value, "Delete or Retain")),
     }
 }
 
@@ -131,11 +98,11 @@ fn shortened(value: &str) -> String {
 mod tests {
     use super::*;
 
-    type Read = fn(&HashMap<String, String>) -> Result<SnapshotClass, Status>;
+    type Read = fn(&Map) -> Result<SnapshotClass>;
 
     fn of(read: Read, pairs: &[(&str, &str)]) -> Result<SnapshotClass, String> {
         let own = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
-        read(&pairs.iter().map(own).collect()).map_err(|status| status.message().to_owned())
+        read(&pairs.iter().map(own).collect()).map_err(|error| error.to_string())
     }
 
     #[test]

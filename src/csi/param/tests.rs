@@ -7,7 +7,7 @@ fn read(parameters: &[(&str, &str)]) -> Result<Class, String> {
         .iter()
         .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
         .collect();
-    Class::read(&map).map_err(|status| status.message().to_owned())
+    Class::read(&map).map_err(|error| error.to_string())
 }
 
 #[test]
@@ -207,7 +207,7 @@ fn a_disk_takes_twenty_tags_the_drivers_own_included() {
     let full = read(&own[..18]).unwrap();
     assert!(full.count_tags(0).is_ok());
     let refused = full.count_tags(1).unwrap_err();
-    assert!(refused.message().contains("have 21"), "{refused}");
+    assert!(refused.to_string().contains("have 21"), "{refused}");
     let refused = read(&own).unwrap_err();
     assert!(
         refused.contains("19 tags") && refused.contains("have 21, and it takes 20"),
@@ -224,7 +224,7 @@ fn overridden(class: &[(&str, &str)], change: &[(&str, &str)]) -> Result<Class, 
         pairs.iter().map(own).collect()
     };
     let change = mutable::read(&own(change)).unwrap();
-    Class::read_with(&own(class), &change).map_err(|status| status.message().to_owned())
+    Class::read_with(&own(class), &change).map_err(|error| error.to_string())
 }
 
 #[test]

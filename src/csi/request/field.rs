@@ -1,0 +1,110 @@
+//! Fields that several requests have.
+
+use std::str::FromStr;
+
+use super::Result;
+use super::error::{Error, Field};
+use crate::csi::proto::CapacityRange;
+use crate::model::{Bytes, Filesystem, InvalidId, InvalidTuning, SizeRange};
+
+/// The text of a required field.
+pub(super) fn required<'a>(field: &'static str, value: &'a str) -> Result<&'a str> {
+    if value.is_empty() {
+        return Err(Error::Missing(field.into()));
+    }
+    Ok(value)
+}
+
+/// The name that the caller gives to what it wants created.
+pub(super) fn name(value: &str) -> Result<String> {
+    let value = required("name", value)?;
+    if value.chars().any(char::is_control) {
+        return Err(Error::value(
+            "name",
+            value,
+            "text without control characters",
+        ));
+    }
+    Ok(value.to_owned())
+}
+
+/// The id in a required field.
+pub(super) fn id<T: FromStr<Err = InvalidId>>(field: &'static str, value: &str) -> Result<T> {
+    let parsed = required(field, value)?.parse();
+    parsed.map_err(|invalid: InvalidId| Error::NotFound(field.into(), invalid.to_string()))
+}
+
+/// The id, in a required field, of what must not exist afterwards. None where nothing can have it.
+pub(super) fn id_to_remove<T: FromStr>(field: &'static str, value: &str) -> Result<Option<T>> {
+    Ok(required(field, value)?.parse().ok())
+}
+
+/// The id in an optional field, where the inner none is an empty field. None where nothing can have it.
+pub(super) fn optional_id<T: FromStr>(value: &str) -> Option<Option<T>> {
+    match value {
+        "" => Some(None),
+        value => value.parse().ok().map(Some),
+    }
+}
+
+/// The sizes of a capacity range. CSI: 0 means unset.
+pub(super) fn size_range(range: Option<&CapacityRange>) -> Result<SizeRange> {
+    let range = range.copied().unwrap_or_default();
+    let bytes = |field: &'static str, value: i64| {
+        let bytes = u64::try_from(value).map_err(|_| Error::Negative(field.into(), value))?;
+        Ok::<_, Error>((bytes > 0).then_some(Bytes(bytes)))
+    };
+    let range = SizeRange {
+        required: bytes("capacity_range.required_bytes", range.required_bytes)?,
+        limit: bytes("capacity_range.limit_bytes", range.limit_bytes)?,
+    };
+    match (range.required, range.limit) {
+        (Some(required), Some(limit)) if required > limit => Err(Error::unsupported(
+            "capacity_range.limit_bytes",
+            format!("{} is below required_bytes {}", limit.0, required.0),
+        )),
+        _ => Ok(range),
+    }
+}
+
+/// The filesystem of this name.
+pub(crate) fn filesystem(field: impl Into<Field>, name: &str) -> Result<Filesystem> {
+    let names = || Filesystem::ALL.map(Filesystem::as_str).join(", ");
+    name.parse().map_err(|_| Error::value(field, name, names()))
+}
+
+/// A parameter of the filesystem that is refused, in the entry of a map.
+pub(crate) fn invalid_tuning(entry: &str, invalid: &InvalidTuning) -> Error {
+    let field = format!("{entry} {:?}", invalid.key);
+    Error::value(field, &invalid.value, &*invalid.allowed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::DiskId;
+
+    #[test]
+    fn an_empty_field_is_missing_and_an_odd_id_is_not_found() {
+        let refused = |id| super::id::<DiskId>("volume_id", id).unwrap_err();
+        assert_eq!(refused(""), Error::Missing("volume_id".into()));
+        let odd = refused("reallyfakevolumeid");
+        assert!(matches!(odd, Error::NotFound(..)), "{odd:?}");
+        let text = odd.to_string();
+        assert!(text.contains("volume_id: \"reallyfakevolumeid\""), "{text}");
+    }
+
+    #[test]
+    fn a_limit_below_the_requirement_is_refused_with_both() {
+        let refused = |required_bytes, limit_bytes| {
+            let range = CapacityRange {
+                required_bytes,
+                limit_bytes,
+            };
+            size_range(Some(&range)).unwrap_err()
+        };
+        let text = refused(10, 5).to_string();
+        assert!(text.contains("5 is below required_bytes 10"), "{text}");
+        assert!(matches!(refused(-1, 0), Error::Negative(_, -1)));
+    }
+}

@@ -1,0 +1,293 @@
+//! How large the fields of a request may be (CSI, "Size Limits"): a text 128 bytes, a map or a list of texts 4 KiB in all,
+//! a path what Linux allows. Checked before anything is read, so that what a refusal repeats is short. Fields by which
+//! the call is recognized are named in its log lines.
+
+use std::collections::HashMap;
+
+use super::error::TooLarge;
+use crate::csi::proto::volume_capability::AccessType;
+use crate::csi::proto::volume_content_source::Type;
+use crate::csi::{layer, proto};
+
+/// Longest text, in bytes.
+pub(super) const TEXT: usize = 128;
+
+/// Largest map, and list of texts, in bytes: keys and values together.
+const WHOLE: usize = 4096;
+
+/// Longest path, in bytes, its end included (Linux, `PATH_MAX`).
+const PATH: usize = 4096;
+
+type Result = std::result::Result<(), TooLarge>;
+
+/// A message whose fields have limits.
+pub(crate) trait Limited {
+    /// Refuses the first field that is too large.
+    fn check(&self) -> Result;
+}
+
+fn at_most(field: &'static str, size: usize, limit: usize) -> Result {
+    if size > limit {
+        let field = field.into();
+        return Err(TooLarge { field, size, limit });
+    }
+    Ok(())
+}
+
+fn text(field: &'static str, value: &str) -> Result {
+    at_most(field, value.len(), TEXT)
+}
+
+fn path(field: &'static str, value: &str) -> Result {
+    at_most(field, value.len(), PATH - 1)
+}
+
+fn map(field: &'static str, value: &HashMap<String, String>) -> Result {
+    let sizes = value.iter().map(|(key, value)| key.len() + value.len());
+    at_most(field, sizes.sum(), WHOLE)
+}
+
+fn list(field: &'static str, value: &[String]) -> Result {
+    at_most(field, value.iter().map(String::len).sum(), WHOLE)
+}
+
+fn texts(field: &'static str, value: &[String]) -> Result {
+    list(field, value)?;
+    value.iter().try_for_each(|value| text(field, value))
+}
+
+/// A message within the message.
+fn within<T: Limited>(field: &'static str, value: &Option<T>) -> Result {
+    value.iter().try_for_each(|value| inner(field, value))
+}
+
+fn each<T: Limited>(field: &'static str, value: &[T]) -> Result {
+    let mut values = value.iter().enumerate();
+    values.try_for_each(|(n, value)| inner(format_args!("{field}[{n}]"), value))
+}
+
+fn inner(outer: impl std::fmt::Display, value: &impl Limited) -> Result {
+    value.check().map_err(|error| TooLarge {
+        field: format!("{outer}.{}", error.field).into(),
+        ..error
+    })
+}
+
+/// Fields by which the call is recognized, after the field of the span that they are recorded in.
+macro_rules! recorded {
+    ($($kind:ident $check:ident $span:literal)*) => { $(
+        fn $kind(field: &'static str, value: &str) -> Result {
+            $check(field, value)?;
+            layer::about($span, value);
+            Ok(())
+        }
+    )* };
+}
+
+recorded! {
+    volume_name text "volume.name"
+    snapshot_name text "snapshot.name"
+    group_name text "group.name"
+    volume text "disk.id"
+    snapshot text "snapshot.id"
+    group text "group.id"
+    node text "node.id"
+    place path "path"
+}
+
+macro_rules! limited {
+    ($($message:ident { $($kind:ident $field:ident),* $(,)? })*) => { $(
+        impl Limited for proto::$message {
+            fn check(&self) -> Result {
+                $($kind(stringify!($field), &self.$field)?;)*
+                Ok(())
+            }
+        }
+    )* };
+}
+
+// A list goes on at a token: one that is too long is not ours, which has a code of its own.
+limited! {
+    CreateVolumeRequest {
+        volume_name name,
+        each volume_capabilities,
+        map parameters,
+        map secrets,
+        within volume_content_source,
+        within accessibility_requirements,
+        map mutable_parameters,
+    }
+    DeleteVolumeRequest { volume volume_id, map secrets }
+    ControllerPublishVolumeRequest {
+        volume volume_id,
+        node node_id,
+        within volume_capability,
+        map secrets,
+        map volume_context,
+    }
+    ControllerUnpublishVolumeRequest { volume volume_id, node node_id, map secrets }
+    ValidateVolumeCapabilitiesRequest {
+        volume volume_id,
+        map volume_context,
+        each volume_capabilities,
+        map parameters,
+        map secrets,
+        map mutable_parameters,
+    }
+    ListVolumesRequest {}
+    GetCapacityRequest {
+        each volume_capabilities,
+        map parameters,
+        within accessible_topology,
+    }
+    CreateSnapshotRequest {
+        volume source_volume_id,
+        snapshot_name name,
+        map secrets,
+        map parameters,
+        within accessibility_requirements,
+    }
+    DeleteSnapshotRequest { snapshot snapshot_id, map secrets }
+    ListSnapshotsRequest { text source_volume_id, text snapshot_id, map secrets }
+    GetSnapshotRequest { snapshot snapshot_id, map secrets }
+    ControllerExpandVolumeRequest { volume volume_id, map secrets, within volume_capability }
+    ControllerGetVolumeRequest { volume volume_id }
+    ControllerGetVolumeHealthRequest { volume volume_id, map secrets }
+    ControllerListVolumeHealthRequest { map secrets }
+    ControllerModifyVolumeRequest { volume volume_id, map secrets, map mutable_parameters }
+    CreateVolumeGroupSnapshotRequest {
+        group_name name,
+        texts source_volume_ids,
+        map secrets,
+        map parameters,
+    }
+    DeleteVolumeGroupSnapshotRequest { group group_snapshot_id, texts snapshot_ids, map secrets }
+    GetVolumeGroupSnapshotRequest { group group_snapshot_id, texts snapshot_ids, map secrets }
+    NodeStageVolumeRequest {
+        volume volume_id,
+        map publish_context,
+        place staging_target_path,
+        within volume_capability,
+        map secrets,
+        map volume_context,
+    }
+    NodeUnstageVolumeRequest { volume volume_id, place staging_target_path }
+    NodePublishVolumeRequest {
+        volume volume_id,
+        map publish_context,
+        path staging_target_path,
+        place target_path,
+        within volume_capability,
+        map secrets,
+        map volume_context,
+    }
+    NodeUnpublishVolumeRequest { volume volume_id, place target_path }
+    NodeGetVolumeStatsRequest { volume volume_id, place volume_path, path staging_target_path }
+    NodeGetVolumeHealthRequest {
+        volume volume_id,
+        place volume_publish_path,
+        path staging_target_path,
+    }
+    NodeExpandVolumeRequest {
+        volume volume_id,
+        place volume_path,
+        path staging_target_path,
+        within volume_capability,
+        map secrets,
+    }
+    Topology { map segments }
+    TopologyRequirement { each requisite, each preferred }
+}
+
+impl Limited for proto::VolumeCapability {
+    fn check(&self) -> Result {
+        match &self.access_type {
+            Some(AccessType::Mount(mount)) => {
+                text("mount.fs_type", &mount.fs_type)?;
+                text("mount.volume_mount_group", &mount.volume_mount_group)?;
+                list("mount.mount_flags", &mount.mount_flags)
+            }
+            Some(AccessType::Block(_)) | None => Ok(()),
+        }
+    }
+}
+
+impl Limited for proto::VolumeContentSource {
+    fn check(&self) -> Result {
+        match &self.r#type {
+            Some(Type::Snapshot(source)) => text("snapshot.snapshot_id", &source.snapshot_id),
+            Some(Type::Volume(source)) => text("volume.volume_id", &source.volume_id),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_too_large_is_told_with_its_size_and_the_limit() {
+        let request = proto::DeleteVolumeRequest {
+            volume_id: "d".repeat(129),
+            ..proto::DeleteVolumeRequest::default()
+        };
+        let refused = request.check().unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            "volume_id has 129 bytes; CSI allows at most 128"
+        );
+        let request = proto::DeleteVolumeRequest {
+            volume_id: "d".repeat(128),
+            secrets: [("k".to_owned(), "v".repeat(4095))].into(),
+        };
+        assert!(request.check().is_ok());
+        let request = proto::DeleteVolumeRequest {
+            secrets: [("k".to_owned(), "v".repeat(4096))].into(),
+            ..request
+        };
+        let refused = request.check().unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            "secrets has 4097 bytes; CSI allows at most 4096"
+        );
+    }
+
+    #[test]
+    fn a_field_of_an_inner_message_is_named_by_its_path() {
+        let topology = proto::Topology {
+            segments: [("k".to_owned(), "v".repeat(4096))].into(),
+        };
+        let request = proto::CreateVolumeRequest {
+            accessibility_requirements: Some(proto::TopologyRequirement {
+                requisite: vec![proto::Topology::default(), topology],
+                preferred: Vec::new(),
+            }),
+            ..proto::CreateVolumeRequest::default()
+        };
+        assert_eq!(
+            request.check().unwrap_err().to_string(),
+            "accessibility_requirements.requisite[1].segments has 4097 bytes; CSI allows at most 4096"
+        );
+    }
+
+    #[test]
+    fn a_path_may_be_as_long_as_linux_allows() {
+        let stage = |length| {
+            let request = proto::NodeStageVolumeRequest {
+                volume_id: "d-1".to_owned(),
+                staging_target_path: "/".repeat(length),
+                ..proto::NodeStageVolumeRequest::default()
+            };
+            request.check()
+        };
+        assert!(stage(4095).is_ok());
+        let refused = stage(4096).unwrap_err();
+        assert!(
+            refused
+                .to_string()
+                .starts_with("staging_target_path has 4096"),
+            "{refused}"
+        );
+    }
+}

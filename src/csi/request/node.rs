@@ -1,0 +1,398 @@
+//! The node's requests. Absent fields are refused before any id is parsed: an id that no disk can have names no volume.
+
+use std::collections::HashMap;
+
+use super::capability::{self, Access as Kind};
+use super::error::Error;
+use super::{Result, context, field};
+use crate::csi::proto;
+use crate::csi::proto::volume_capability::access_mode::Mode;
+use crate::model::{DiskId, Serial, Tuning, context as keys};
+use crate::node::{
+    Access, Expand, Health, InvalidPath, Leave, Publish, Stage, Stats, Volume, VolumePath,
+};
+
+type Map = HashMap<String, String>;
+
+fn volume(id: &str, publish_context: Option<&Map>) -> Result<Volume> {
+    let id: DiskId = field::id("volume_id", id)?;
+    let serial = publish_context.and_then(|map| keys::get(map, keys::SERIAL));
+    Ok(Volume::new(id, serial.and_then(Serial::new)))
+}
+
+/// Whether the controller attached the disk only to be read.
+fn locked(publish_context: &Map) -> Result<bool> {
+    let flag = context::flag("publish_context", publish_context, keys::ATTACHED_READ_ONLY);
+    Ok(flag?.unwrap_or(false))
+}
+
+fn path(field: &'static str, text: &str) -> Result<VolumePath> {
+    let path = text.parse::<VolumePath>();
+    let path = path.map_err(|invalid| Error::malformed(field, &invalid))?;
+    Ok(path.of(field))
+}
+
+/// Where a volume should be: a path that no volume can be at is one where it is not.
+fn place(text: &str) -> Result<VolumePath> {
+    const FIELD: &str = "volume_path";
+    let not_found = |invalid: InvalidPath| Error::NotFound(FIELD.into(), invalid.to_string());
+    let path: VolumePath = text.parse().map_err(not_found)?;
+    Ok(path.of(FIELD))
+}
+
+/// How the volume is used, and by whom.
+struct Use {
+    access: Access,
+    read_only: bool,
+    mode: Mode,
+    tuning: Tuning,
+}
+
+impl Use {
+    fn parse(capability: Option<&proto::VolumeCapability>, volume_context: &Map) -> Result<Self> {
+        let capability = capability::required(capability)?;
+        let flagged = context::flag("volume_context", volume_context, keys::READ_ONLY)?;
+        let mut read_only = capability.is_read_only() || flagged == Some(true);
+        let tuning = context::tuning(volume_context)?;
+        let access = match capability.access {
+            Kind::Block => Access::Block,
+            Kind::Mount { filesystem, flags } => {
+                read_only |= flags.read_only();
+                let filesystem = match filesystem {
+                    Some(filesystem) => filesystem,
+                    None => context::filesystem(volume_context)?.unwrap_or_default(),
+                };
+                let made = tuning.mkfs_arguments(filesystem);
+                made.map_err(|invalid| field::invalid_tuning("volume_context", &invalid))?;
+                Access::Mount {
+                    filesystem,
+                    flags: flags.and(tuning.mount_options(filesystem)),
+                }
+            }
+        };
+        Ok(Self {
+            access,
+            read_only,
+            mode: capability.mode,
+            tuning,
+        })
+    }
+
+    /// Whether the filesystem takes its options where it is mounted so.
+    fn flags_fit(&self, read_only: Option<bool>) -> Result<()> {
+        match &self.access {
+            Access::Block => Ok(()),
+            Access::Mount { filesystem, flags } => {
+                capability::flags_fit("volume_capability", flags, *filesystem, read_only)
+            }
+        }
+    }
+}
+
+pub(crate) fn stage(message: &proto::NodeStageVolumeRequest) -> Result<Stage> {
+    field::required("volume_id", &message.volume_id)?;
+    let staging = field::required("staging_target_path", &message.staging_target_path)?;
+    let used = Use::parse(message.volume_capability.as_ref(), &message.volume_context)?;
+    let locked = locked(&message.publish_context)?;
+    let read_only = used.read_only || locked;
+    let volume = volume(&message.volume_id, Some(&message.publish_context))?;
+    let staging = path("staging_target_path", staging)?;
+    used.flags_fit(Some(read_only))?;
+    Ok(Stage {
+        volume,
+        staging,
+        access: used.access,
+        read_only,
+        locked,
+        tuning: used.tuning,
+    })
+}
+
+pub(crate) fn publish(message: &proto::NodePublishVolumeRequest) -> Result<Publish> {
+    field::required("volume_id", &message.volume_id)?;
+    let target = field::required("target_path", &message.target_path)?;
+    let used = Use::parse(message.volume_capability.as_ref(), &message.volume_context)?;
+    let staging = field::required("staging_target_path", &message.staging_target_path)?;
+    used.flags_fit(None)?;
+    Ok(Publish {
+        staging: path("staging_target_path", staging)?,
+        target: path("target_path", target)?,
+        volume: volume(&message.volume_id, Some(&message.publish_context))?,
+        access: used.access,
+        read_only: used.read_only || message.readonly || locked(&message.publish_context)?,
+        single_target: used.mode == Mode::SingleNodeSingleWriter,
+    })
+}
+
+pub(crate) fn unstage(message: &proto::NodeUnstageVolumeRequest) -> Result<Leave> {
+    let staging = &message.staging_target_path;
+    leave(&message.volume_id, "staging_target_path", staging)
+}
+
+pub(crate) fn unpublish(message: &proto::NodeUnpublishVolumeRequest) -> Result<Leave> {
+    leave(&message.volume_id, "target_path", &message.target_path)
+}
+
+fn leave(id: &str, field: &'static str, text: &str) -> Result<Leave> {
+    field::required("volume_id", id)?;
+    Ok(Leave {
+        path: path(field, field::required(field, text)?)?,
+        volume: volume(id, None)?,
+    })
+}
+
+pub(crate) fn stats(message: &proto::NodeGetVolumeStatsRequest) -> Result<Stats> {
+    field::required("volume_id", &message.volume_id)?;
+    let text = field::required("volume_path", &message.volume_path)?;
+    Ok(Stats {
+        volume: volume(&message.volume_id, None)?,
+        path: place(text)?,
+    })
+}
+
+pub(crate) fn health(message: &proto::NodeGetVolumeHealthRequest) -> Result<Health> {
+    let volume = volume(&message.volume_id, None)?;
+    let places = [
+        ("volume_publish_path", &message.volume_publish_path),
+        ("staging_target_path", &message.staging_target_path),
+    ];
+    let given = places.into_iter().filter(|(_, place)| !place.is_empty());
+    let places = given.map(|(field, text)| path(field, text));
+    Ok(Health {
+        volume,
+        places: places.collect::<Result<_>>()?,
+    })
+}
+
+pub(crate) fn expand(message: &proto::NodeExpandVolumeRequest) -> Result<Expand> {
+    field::required("volume_id", &message.volume_id)?;
+    let text = field::required("volume_path", &message.volume_path)?;
+    let block = capability::is_block(message.volume_capability.as_ref())?;
+    let size = field::size_range(message.capacity_range.as_ref())?;
+    Ok(Expand {
+        volume: volume(&message.volume_id, None)?,
+        path: place(text)?,
+        required: size.required,
+        limit: size.limit,
+        block,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::volume_capability::{AccessMode, AccessType, MountVolume, access_mode::Mode};
+
+    use super::*;
+    use crate::model::Filesystem;
+
+    fn capability(fs_type: &str, mode: Mode) -> Option<proto::VolumeCapability> {
+        Some(proto::VolumeCapability {
+            access_type: Some(AccessType::Mount(MountVolume {
+                fs_type: fs_type.to_owned(),
+                ..Default::default()
+            })),
+            access_mode: Some(AccessMode { mode: mode.into() }),
+        })
+    }
+
+    fn stage_request(fs_type: &str, context: &[(&str, &str)]) -> proto::NodeStageVolumeRequest {
+        proto::NodeStageVolumeRequest {
+            volume_id: "d-bp1".to_owned(),
+            staging_target_path: "/staging".to_owned(),
+            volume_capability: capability(fs_type, Mode::SingleNodeWriter),
+            volume_context: context
+                .iter()
+                .map(|&(key, value)| (key.to_owned(), value.to_owned()))
+                .collect(),
+            ..Default::default()
+        }
+    }
+
+    #[test]
+    fn the_capability_goes_before_the_context_and_that_before_ext4() {
+        for (fs_type, context, wanted) in [
+            ("xfs", &[("fsType", "btrfs")][..], Filesystem::Xfs),
+            ("", &[("fstype", "BTRFS")], Filesystem::Btrfs),
+            ("", &[], Filesystem::Ext4),
+        ] {
+            let staged = stage(&stage_request(fs_type, context)).unwrap();
+            let Access::Mount { filesystem, .. } = staged.access else {
+                panic!("not a mount");
+            };
+            assert_eq!(filesystem, wanted);
+        }
+    }
+
+    #[test]
+    fn what_the_class_says_of_filesystems_comes_with_the_context() {
+        let tuned = [
+            ("fsck", "preen"),
+            ("blockSize", "1024"),
+            ("discard", "mount"),
+        ];
+        let staged = stage(&stage_request("ext4", &tuned)).unwrap();
+        assert_eq!(staged.tuning.block_size, Some(1024));
+        let Access::Mount { flags, .. } = staged.access else {
+            panic!("not a mount");
+        };
+        assert_eq!(flags.to_string(), "discard");
+        for (fs_type, key, value) in [("btrfs", "blockSize", "1024"), ("ext4", "fsck", "always")] {
+            let refused = stage(&stage_request(fs_type, &[(key, value)])).unwrap_err();
+            let told = refused.to_string();
+            assert!(
+                told.starts_with("volume_context") && told.contains(key),
+                "{told}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_option_that_the_filesystem_does_not_take_is_refused_before_anything_is_done() {
+        let with = |fs_type: &str, flag: &str, read_only: &str| {
+            let mut request = stage_request(fs_type, &[("readOnly", read_only)]);
+            let access = request.volume_capability.as_mut().unwrap();
+            let Some(AccessType::Mount(mount)) = &mut access.access_type else {
+                panic!("not a mount");
+            };
+            mount.mount_flags = vec![flag.to_owned()];
+            stage(&request).map_err(|error| error.to_string())
+        };
+        assert!(with("ext4", "data=journal", "false").is_ok());
+        assert!(with("ext4", "noload", "true").is_ok());
+        for (fs_type, flag) in [
+            ("xfs", "data=journal"),
+            ("ext4", "nobarrier"),
+            ("ext4", "noload"),
+        ] {
+            let told = with(fs_type, flag, "false").unwrap_err();
+            assert!(
+                told.starts_with("volume_capability.mount.mount_flags: "),
+                "{told}"
+            );
+        }
+    }
+
+    #[test]
+    fn read_only_comes_from_context_mode_or_flag() {
+        assert!(
+            !stage(&stage_request("", &[("readOnly", "false")]))
+                .unwrap()
+                .read_only
+        );
+        assert!(
+            stage(&stage_request("", &[("readOnly", "true")]))
+                .unwrap()
+                .read_only
+        );
+        assert!(stage(&stage_request("", &[("readOnly", "yes")])).is_err());
+        let mut request = stage_request("", &[]);
+        request.volume_capability = capability("", Mode::SingleNodeReaderOnly);
+        assert!(stage(&request).unwrap().read_only);
+    }
+
+    #[test]
+    fn a_disk_that_was_attached_only_to_be_read_is_locked_whatever_the_capability_says() {
+        let mut request = stage_request("", &[]);
+        let key = keys::ATTACHED_READ_ONLY.to_owned();
+        request.publish_context = HashMap::from([(key.clone(), "true".to_owned())]);
+        let staged = stage(&request).unwrap();
+        assert!(staged.read_only && staged.locked);
+        let published = publish(&proto::NodePublishVolumeRequest {
+            volume_id: "d-bp1".to_owned(),
+            staging_target_path: "/staging".to_owned(),
+            target_path: "/target".to_owned(),
+            volume_capability: capability("", Mode::SingleNodeWriter),
+            publish_context: request.publish_context.clone(),
+            ..Default::default()
+        });
+        assert!(published.unwrap().read_only);
+        request.publish_context = HashMap::from([(key, "perhaps".to_owned())]);
+        let refused = stage(&request).unwrap_err().to_string();
+        assert!(refused.contains("publish_context") && refused.contains("perhaps"));
+    }
+
+    #[test]
+    fn a_missing_field_is_named_even_where_the_id_is_nonsense() {
+        let mut request = stage_request("", &[]);
+        request.volume_id = "no-disk".to_owned();
+        assert!(matches!(stage(&request), Err(Error::NotFound(..))));
+        request.volume_capability = None;
+        assert_eq!(
+            stage(&request).unwrap_err().to_string(),
+            "volume_capability is required"
+        );
+    }
+
+    #[test]
+    fn every_rpc_names_the_field_that_is_missing() {
+        let id = || "d-bp1".to_owned();
+        let texts = [
+            stage(&proto::NodeStageVolumeRequest::default()).err(),
+            stage(&proto::NodeStageVolumeRequest {
+                volume_id: id(),
+                ..Default::default()
+            })
+            .err(),
+            publish(&proto::NodePublishVolumeRequest {
+                volume_id: id(),
+                ..Default::default()
+            })
+            .err(),
+            publish(&proto::NodePublishVolumeRequest {
+                volume_id: id(),
+                target_path: "/t".to_owned(),
+                ..Default::default()
+            })
+            .err(),
+            unstage(&proto::NodeUnstageVolumeRequest::default()).err(),
+            unpublish(&proto::NodeUnpublishVolumeRequest {
+                volume_id: id(),
+                ..Default::default()
+            })
+            .err(),
+            stats(&proto::NodeGetVolumeStatsRequest::default()).err(),
+            expand(&proto::NodeExpandVolumeRequest {
+                volume_id: id(),
+                ..Default::default()
+            })
+            .err(),
+        ]
+        .map(|error| {
+            let Error::Missing(field) = error.unwrap() else {
+                panic!("not a missing field");
+            };
+            field
+        });
+        assert_eq!(
+            texts,
+            [
+                "volume_id",
+                "staging_target_path",
+                "target_path",
+                "volume_capability",
+                "volume_id",
+                "target_path",
+                "volume_id",
+                "volume_path",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_volume_or_place_that_cannot_be_is_not_found() {
+        for (id, path) in [("some-id", "some/path"), ("d-bp1", "some/path")] {
+            let stats = super::stats(&proto::NodeGetVolumeStatsRequest {
+                volume_id: id.to_owned(),
+                volume_path: path.to_owned(),
+                ..Default::default()
+            });
+            assert!(matches!(stats, Err(Error::NotFound(..))));
+            let expand = super::expand(&proto::NodeExpandVolumeRequest {
+                volume_id: id.to_owned(),
+                volume_path: path.to_owned(),
+                ..Default::default()
+            });
+            assert!(matches!(expand, Err(Error::NotFound(..))));
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Which page of a listing is asked for.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::error::Error;
+use super::{Result, limits};
+use crate::csi::proto::{ControllerListVolumeHealthRequest, ListVolumesRequest};
+use crate::disk::{Cursor, InvalidCursor};
+
+/// Which page of which listing.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct PageRequest {
+    /// Behind which item it begins; none for the first.
+    pub(crate) after: Option<Token>,
+    /// How many entries it has at most; none for as many as fit.
+    pub(crate) max_entries: Option<usize>,
+}
+
+/// A `starting_token`: the place of the last item, and the listing that it is of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Token {
+    pub(crate) cursor: Cursor,
+    pub(crate) listing: Option<u64>,
+}
+
+impl FromStr for Token {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let (cursor, listing) = match text.rsplit_once('@') {
+            Some((cursor, listing)) => (cursor, listing.parse().ok()),
+            None => (text, None),
+        };
+        let cursor = cursor.parse();
+        Ok(Self {
+            cursor: cursor.map_err(|_: InvalidCursor| Error::Token(format!("{text:?}")))?,
+            listing,
+        })
+    }
+}
+
+impl fmt::Display for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.cursor)?;
+        match self.listing {
+            Some(listing) => write!(f, "@{listing}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// CSI: `max_entries` 0 is no limit.
+pub(super) fn page(max_entries: i32, token: &str) -> Result<PageRequest> {
+    let refuse = |_| Error::Negative("max_entries".into(), max_entries.into());
+    let max_entries = usize::try_from(max_entries).map_err(refuse)?;
+    let after = match token {
+        "" => None,
+        token if token.len() > limits::TEXT => {
+            return Err(Error::Token(format!("of {} bytes", token.len())));
+        }
+        token => Some(token.parse()?),
+    };
+    Ok(PageRequest {
+        after,
+        max_entries: (max_entries > 0).then_some(max_entries),
+    })
+}
+
+pub(crate) fn volumes(message: &ListVolumesRequest) -> Result<PageRequest> {
+    page(message.max_entries, &message.starting_token)
+}
+
+pub(crate) fn health(message: &ControllerListVolumeHealthRequest) -> Result<PageRequest> {
+    page(message.max_entries, &message.starting_token)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_names_its_listing_and_older_ones_name_none() {
+        for text in ["2024-01-01T00:00:00Z/d-1@7", "2024-01-01T00:00:00Z/d-1"] {
+            let token: Token = text.parse().unwrap();
+            assert_eq!(token.to_string(), text);
+        }
+        let refused = "x@1".parse::<Token>().unwrap_err();
+        assert_eq!(refused, Error::Token("\"x@1\"".to_owned()));
+    }
+}

@@ -1,0 +1,40 @@
+//! ControllerPublishVolume and ControllerUnpublishVolume.
+
+use super::{Result, capability, context, field};
+use crate::csi::proto::{ControllerPublishVolumeRequest, ControllerUnpublishVolumeRequest};
+use crate::disk::Publish;
+use crate::model::{DiskId, InstanceId, context as keys};
+
+pub(crate) fn publish(message: &ControllerPublishVolumeRequest) -> Result<Publish> {
+    // Every field is present before either id is parsed: an absent one is INVALID_ARGUMENT whatever else is wrong.
+    field::required("volume_id", &message.volume_id)?;
+    field::required("node_id", &message.node_id)?;
+    let capability = capability::required(message.volume_capability.as_ref())?;
+    // It only saves calls, so that a wrong value does no harm.
+    let shareable = context::flag(
+        "volume_context",
+        &message.volume_context,
+        keys::MULTI_ATTACH,
+    );
+    Ok(Publish {
+        disk: field::id("volume_id", &message.volume_id)?,
+        node: field::id("node_id", &message.node_id)?,
+        read_only: message.readonly || capability.is_read_only(),
+        share: capability.share(),
+        shareable: shareable.is_ok_and(|flag| flag == Some(true)),
+    })
+}
+
+#[derive(Debug)]
+pub(crate) struct Unpublish {
+    pub(crate) disk: DiskId,
+    /// None for all.
+    pub(crate) node: Option<InstanceId>,
+}
+
+/// None where the ids can be no disk or no instance: nothing is attached.
+pub(crate) fn unpublish(message: &ControllerUnpublishVolumeRequest) -> Result<Option<Unpublish>> {
+    let disk = field::id_to_remove("volume_id", &message.volume_id)?;
+    let node = field::optional_id(&message.node_id);
+    Ok(disk.zip(node).map(|(disk, node)| Unpublish { disk, node }))
+}

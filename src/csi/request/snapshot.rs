@@ -1,0 +1,105 @@
+//! Requests about snapshots and groups of them.
+
+use std::collections::BTreeSet;
+
+use super::error::Error;
+use super::page::{PageRequest, page};
+use super::topology::{Settings, Terms};
+use super::{Result, field};
+use crate::csi::param::snapshot::SnapshotClass;
+use crate::csi::proto::{
+    CreateSnapshotRequest, CreateVolumeGroupSnapshotRequest, DeleteSnapshotRequest,
+    DeleteVolumeGroupSnapshotRequest, GetSnapshotRequest, GetVolumeGroupSnapshotRequest,
+    ListSnapshotsRequest,
+};
+use crate::disk::{NewGroup, NewSnapshot, Purpose};
+use crate::model::{DiskId, InvalidId, SnapshotGroupId, SnapshotId};
+
+pub(crate) fn create(message: &CreateSnapshotRequest, settings: &Settings) -> Result<NewSnapshot> {
+    field::required("source_volume_id", &message.source_volume_id)?;
+    let name = field::name(&message.name)?;
+    let class = SnapshotClass::read(&message.parameters)?;
+    Terms::of(message.accessibility_requirements.as_ref()).admit(&settings.region)?;
+    Ok(NewSnapshot {
+        name,
+        source: field::id("source_volume_id", &message.source_volume_id)?,
+        retention_days: class.retention_days,
+        resource_group: class.resource_group,
+        tags: class.tags,
+        purpose: Purpose::Request,
+    })
+}
+
+pub(crate) fn get(message: &GetSnapshotRequest) -> Result<SnapshotId> {
+    field::id("snapshot_id", &message.snapshot_id)
+}
+
+/// None where nothing can have the id.
+pub(crate) fn delete(message: &DeleteSnapshotRequest) -> Result<Option<SnapshotId>> {
+    field::id_to_remove("snapshot_id", &message.snapshot_id)
+}
+
+#[derive(Debug)]
+pub(crate) struct ListSnapshots {
+    pub(crate) page: PageRequest,
+    pub(crate) snapshot: Option<SnapshotId>,
+    pub(crate) source: Option<DiskId>,
+}
+
+/// None where a filter can match nothing (CSI: not an error).
+pub(crate) fn list(message: &ListSnapshotsRequest) -> Result<Option<ListSnapshots>> {
+    let page = page(message.max_entries, &message.starting_token)?;
+    let filters =
+        field::optional_id(&message.snapshot_id).zip(field::optional_id(&message.source_volume_id));
+    Ok(filters.map(|(snapshot, source)| ListSnapshots {
+        page,
+        snapshot,
+        source,
+    }))
+}
+
+pub(crate) fn create_group(message: &CreateVolumeGroupSnapshotRequest) -> Result<NewGroup> {
+    const SOURCES: &str = "source_volume_ids";
+    let name = field::name(&message.name)?;
+    let class = SnapshotClass::read_of_group(&message.parameters)?;
+    if message.source_volume_ids.is_empty() {
+        return Err(Error::Missing(SOURCES.into()));
+    }
+    let mut sources = BTreeSet::new();
+    for id in &message.source_volume_ids {
+        if !sources.insert(field::id::<DiskId>(SOURCES, id)?) {
+            return Err(Error::unsupported(SOURCES, format!("names {id:?} twice")));
+        }
+    }
+    Ok(NewGroup {
+        name,
+        sources,
+        resource_group: class.resource_group,
+        tags: class.tags,
+    })
+}
+
+/// None where nothing can have the group's id.
+pub(crate) fn delete_group(
+    message: &DeleteVolumeGroupSnapshotRequest,
+) -> Result<Option<(SnapshotGroupId, BTreeSet<SnapshotId>)>> {
+    let group = field::id_to_remove("group_snapshot_id", &message.group_snapshot_id)?;
+    let with_members = |group| Ok((group, members(&message.snapshot_ids)?));
+    group.map(with_members).transpose()
+}
+
+pub(crate) fn get_group(
+    message: &GetVolumeGroupSnapshotRequest,
+) -> Result<(SnapshotGroupId, BTreeSet<SnapshotId>)> {
+    let group = field::id("group_snapshot_id", &message.group_snapshot_id)?;
+    Ok((group, members(&message.snapshot_ids)?))
+}
+
+/// What the caller takes for the members. What cannot be a snapshot's id is in no group.
+fn members(ids: &[String]) -> Result<BTreeSet<SnapshotId>> {
+    let parse = |id: &String| {
+        let id = id.parse();
+        id.map_err(|invalid: InvalidId| Error::malformed("snapshot_ids", &invalid))
+    };
+    ids.iter().map(parse).collect()
+}

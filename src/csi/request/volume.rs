@@ -1,0 +1,63 @@
+//! Requests about one volume that exists.
+
+use super::error::Error;
+use super::{Result, capability, field};
+use crate::csi::param::mutable;
+use crate::csi::proto::{
+    ControllerExpandVolumeRequest, ControllerGetVolumeHealthRequest, ControllerGetVolumeRequest,
+    ControllerModifyVolumeRequest, DeleteVolumeRequest,
+};
+use crate::model::{Change, DiskId, SizeRange};
+
+/// None where nothing can have the id.
+pub(crate) fn delete(message: &DeleteVolumeRequest) -> Result<Option<DiskId>> {
+    field::id_to_remove("volume_id", &message.volume_id)
+}
+
+pub(crate) fn get(message: &ControllerGetVolumeRequest) -> Result<DiskId> {
+    field::id("volume_id", &message.volume_id)
+}
+
+pub(crate) fn health(message: &ControllerGetVolumeHealthRequest) -> Result<DiskId> {
+    field::id("volume_id", &message.volume_id)
+}
+
+#[derive(Debug)]
+pub(crate) struct Expand {
+    pub(crate) disk: DiskId,
+    pub(crate) size: SizeRange,
+    /// Whether it is known to be used as a device, which has no filesystem that would have to grow.
+    pub(crate) block: bool,
+}
+
+pub(crate) fn expand(message: &ControllerExpandVolumeRequest) -> Result<Expand> {
+    field::required("volume_id", &message.volume_id)?;
+    let range = message.capacity_range.as_ref();
+    let range = range.ok_or(Error::Missing("capacity_range".into()))?;
+    let size = field::size_range(Some(range))?;
+    if size == SizeRange::default() {
+        let why = "has neither required_bytes nor limit_bytes";
+        return Err(Error::unsupported("capacity_range", why));
+    }
+    let block = capability::is_block(message.volume_capability.as_ref())?;
+    Ok(Expand {
+        disk: field::id("volume_id", &message.volume_id)?,
+        size,
+        block,
+    })
+}
+
+#[derive(Debug)]
+pub(crate) struct Modify {
+    pub(crate) disk: DiskId,
+    pub(crate) change: Change,
+}
+
+pub(crate) fn modify(message: &ControllerModifyVolumeRequest) -> Result<Modify> {
+    field::required("volume_id", &message.volume_id)?;
+    let change = mutable::read(&message.mutable_parameters)?;
+    Ok(Modify {
+        disk: field::id("volume_id", &message.volume_id)?,
+        change,
+    })
+}
