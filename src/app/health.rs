@@ -9,14 +9,13 @@ use tonic::transport::Endpoint as Channels;
 use super::tools;
 use crate::base::Deadline;
 use crate::base::chain::chain;
+use crate::cloud::Standing;
 use crate::cloud::credential::Provide;
-use crate::cloud::standing::{Refusal, Report, Silence, UNREACHED};
-use crate::cloud::{self, Standing};
+use crate::cloud::standing::{Report, Silence, UNREACHED};
 use crate::csi::proto::ProbeRequest;
 use crate::csi::proto::identity_client::IdentityClient;
 use crate::csi::registration::{Registration, Stage};
 use crate::csi::socket::Endpoint;
-use crate::disk;
 use crate::model::Failure;
 use crate::node::Node;
 
@@ -269,17 +268,11 @@ impl Refused<'_> {
 
 /// That credentials or region were refused lately; none when not.
 fn refused(report: &Report) -> Option<Refused<'_>> {
-    let (ago, Refusal { code, error }) =
-        report.refused.as_ref().filter(|(ago, _)| *ago < LATELY)?;
-    let answer = cloud::Error::answered("", 403, code);
+    let (ago, refusal) = report.refused.as_ref().filter(|(ago, _)| *ago < LATELY)?;
     Some(Refused {
         ago: *ago,
-        error,
-        // Also by a code of the kind that has no name of its own.
-        failure: match answer.is_of_region() {
-            true => Failure::WrongRegion,
-            false => disk::failure_of(&answer),
-        },
+        error: &refusal.error,
+        failure: refusal.failure,
     })
 }
 
@@ -372,8 +365,8 @@ mod tests {
             let report = |ago| Report {
                 refused: Some((
                     seconds(ago),
-                    Refusal {
-                        code: code.to_owned(),
+                    crate::cloud::standing::Refusal {
+                        failure: crate::cloud::Error::answered("X", 403, code).failure(),
                         error: format!("DescribeDisks failed with {code}"),
                     },
                 )),

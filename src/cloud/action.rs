@@ -1,5 +1,6 @@
 //! What each action is asked, in the project's own types.
 
+use super::code::{self, Condition};
 use crate::model::{
     Category, ClientToken, DiskId, Gib, InstanceId, PerformanceLevel, SnapshotGroupId, SnapshotId,
     Tags, TaskId, ZoneId,
@@ -110,12 +111,9 @@ pub struct ModifyDiskSpec {
     pub performance_level: Option<PerformanceLevel>,
     /// IOPS on top of the baseline; `cloud_auto` only.
     pub provisioned_iops: Option<u32>,
-    /// Change nothing: what could be done is refused with [`DRY_RUN`].
+    /// Change nothing: what could be done is refused with [`Condition::DryRunAccepted`].
     pub dry_run: bool,
 }
-
-/// The code by which a dry run tells that the call would have been taken.
-pub const DRY_RUN: &str = "DryRunOperation";
 
 /// `ModifyDiskAttribute`, as far as it is of use here.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -202,6 +200,14 @@ pub struct KeptMember {
     pub code: String,
     /// The cloud's words.
     pub message: String,
+}
+
+impl KeptMember {
+    /// What keeps it.
+    #[must_use]
+    pub fn condition(&self) -> Condition {
+        code::condition("DeleteSnapshotGroup", 403, &self.code)
+    }
 }
 
 /// `TagResources`.

@@ -75,7 +75,7 @@ impl Refusal {
         }
     }
 
-    fn error(self, action: &'static str, status: u16) -> Error {
+    pub(super) fn error(self, action: &'static str, status: u16) -> Error {
         let code = self.code.unwrap_or_default();
         Error::answered(action, status, &code)
             .with_message(self.message.unwrap_or_default())

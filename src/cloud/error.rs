@@ -5,73 +5,8 @@ use std::fmt;
 use std::time::Duration;
 
 use super::code;
-
-/// What an error means for the caller. Decided by the string `Code`; the same condition comes with
-/// different HTTP statuses from different actions. The table is in `cloud/code.rs`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// The request never reached the cloud: nothing happened.
-    Unreachable,
-    /// It may or may not have happened: connection lost, unreadable answer, 5xx.
-    Ambiguous,
-    /// Too many calls; wait.
-    Throttled,
-    /// The resource is in another state now; read it again.
-    Conflict,
-    /// An earlier call under the same token is still running.
-    InFlight,
-    /// The token was used before, for another request.
-    TokenMismatch,
-    /// The resource is not there.
-    NotFound,
-    /// This category cannot be had in this zone now, or not as wanted: another pair may do.
-    OutOfStock,
-    /// A quota or limit of the account or instance is reached.
-    Quota,
-    /// Somebody must change something about the disk, the instance, the key or the account first.
-    Precondition,
-    /// No such size, performance level or number of IOPS.
-    OutOfRange,
-    /// The temporary credentials are expired, or the key is unknown and may have been replaced: renew
-    /// them and sign again.
-    Expired,
-    /// The request is malformed or names what the API does not have: a mistake of this driver.
-    Bug,
-    /// The credentials are wrong, expired or not permitted.
-    Denied,
-    /// The nonce was used before: sign again.
-    Resign,
-    /// The request can never succeed as it is.
-    Invalid,
-    /// The caller's deadline came first; whether it happened is unknown.
-    Deadline,
-    /// No credentials could be had.
-    Credentials,
-}
-
-impl Kind {
-    /// Whether a call that failed like this may have taken effect, or may still.
-    pub(super) fn is_ambiguous(self) -> bool {
-        match self {
-            // A used nonce may be that of a copy of this very request.
-            Self::Ambiguous | Self::InFlight | Self::Resign | Self::Deadline => true,
-            Self::Unreachable
-            | Self::Throttled
-            | Self::Conflict
-            | Self::TokenMismatch
-            | Self::NotFound
-            | Self::OutOfStock
-            | Self::Quota
-            | Self::Precondition
-            | Self::OutOfRange
-            | Self::Expired
-            | Self::Bug
-            | Self::Denied
-            | Self::Invalid
-            | Self::Credentials => false,
-        }
-    }
-}
+pub use super::code::{Condition, Kind};
+use crate::model::Failure;
 
 /// A failed cloud call.
 #[derive(Debug)]
@@ -80,6 +15,7 @@ pub struct Error(Box<Inner>);
 #[derive(Debug)]
 struct Inner {
     kind: Kind,
+    condition: Condition,
     action: &'static str,
     code: Option<String>,
     status: Option<u16>,
@@ -98,6 +34,7 @@ impl Error {
     pub fn new(kind: Kind, action: &'static str) -> Self {
         Self(Box::new(Inner {
             kind,
+            condition: kind.condition(),
             action,
             code: None,
             status: None,
@@ -111,11 +48,12 @@ impl Error {
         }))
     }
 
-    /// An error that the cloud answered; its kind follows from the code, else from the status.
+    /// An error that the cloud answered. The code is classified here, and nowhere else.
     #[must_use]
     pub fn answered(action: &'static str, status: u16, code: &str) -> Self {
-        let kind = code::kind(action, status, code);
-        let mut error = Self::new(kind, action);
+        let condition = code::condition(action, status, code);
+        let mut error = Self::new(condition.kind(), action);
+        error.0.condition = condition;
         error.0.status = Some(status);
         error.0.code = (!code.is_empty()).then(|| code.to_owned());
         error
@@ -142,14 +80,12 @@ impl Error {
         self
     }
 
-    /// With the HTTP status.
     #[must_use]
     pub fn with_status(mut self, status: u16) -> Self {
         self.0.status = Some(status);
         self
     }
 
-    /// With its cause.
     #[must_use]
     pub fn with_source(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         self.0.source = Some(source.into());
@@ -190,13 +126,11 @@ impl Error {
         self.0.wait
     }
 
-    /// What it means.
     #[must_use]
     pub fn kind(&self) -> Kind {
         self.0.kind
     }
 
-    /// The action that failed.
     #[must_use]
     pub fn action(&self) -> &'static str {
         self.0.action
@@ -208,7 +142,6 @@ impl Error {
         self.0.code.as_deref()
     }
 
-    /// The HTTP status.
     #[must_use]
     pub fn status(&self) -> Option<u16> {
         self.0.status
@@ -226,30 +159,32 @@ impl Error {
         self.0.request_id.as_deref()
     }
 
-    /// How often it was tried.
     #[must_use]
     pub fn attempts(&self) -> u32 {
         self.0.attempts
     }
 
-    /// Whether the cloud answered with this code.
+    /// What the cloud reports.
     #[must_use]
-    pub fn has_code(&self, code: &str) -> bool {
-        self.code() == Some(code)
+    pub fn condition(&self) -> Condition {
+        self.0.condition
     }
 
-    /// Whether too many operations are in progress, which is not a matter of the call rate.
+    /// Its name for people.
     #[must_use]
-    pub fn is_concurrency_limit(&self) -> bool {
-        self.has_code("Throttling.ConcurrentLimitExceeded")
+    pub fn failure(&self) -> Failure {
+        self.0.condition.failure()
     }
 
     /// Whether the cloud does not know the region, which every call has, or sells no disks there.
     #[must_use]
     pub fn is_of_region(&self) -> bool {
-        const OTHERS: [&str; 2] = ["Invalid.RegionId", "Unavailable.Regions"];
-        self.code()
-            .is_some_and(|code| code.starts_with("InvalidRegion") || OTHERS.contains(&code))
+        self.failure() == Failure::WrongRegion
+    }
+
+    /// Whether the code says that something in the request, other than the region, is wrong.
+    pub(super) fn is_about_value(&self) -> bool {
+        self.code().is_some_and(code::is_about_value) && !self.is_of_region()
     }
 }
 

@@ -94,7 +94,6 @@ pub enum MetadataError {
         /// What was asked.
         item: String,
         /// Why not.
-        #[source]
         source: reqwest::Error,
     },
     /// The service said no.

@@ -27,13 +27,13 @@ pub mod view;
 pub mod wire;
 
 pub use action::{
-    AttachDisk, CreateDisk, CreateSnapshot, CreateSnapshotGroup, DRY_RUN, DescribeDisks,
-    DescribeInstances, DescribeSnapshotGroups, DescribeSnapshots, DescribeStock, DescribeTasks,
-    DetachDisk, KeptMember, ListTagResources, ModifyDiskAttribute, ModifyDiskSpec, Page,
-    ResizeDisk, ResizeMode, TagKind, TagResources, TagTarget, Unreadable, UntagResources,
+    AttachDisk, CreateDisk, CreateSnapshot, CreateSnapshotGroup, DescribeDisks, DescribeInstances,
+    DescribeSnapshotGroups, DescribeSnapshots, DescribeStock, DescribeTasks, DetachDisk,
+    KeptMember, ListTagResources, ModifyDiskAttribute, ModifyDiskSpec, Page, ResizeDisk,
+    ResizeMode, TagKind, TagResources, TagTarget, Unreadable, UntagResources,
 };
 pub use client::Client;
-pub use error::{Error, Kind};
+pub use error::{Condition, Error, Kind};
 pub use standing::Standing;
 
 /// The result of a cloud call.

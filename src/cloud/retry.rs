@@ -7,7 +7,7 @@ use std::time::Duration;
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use tokio::time::Instant;
 
-use super::error::{Error, Kind};
+use super::error::{Condition, Error, Kind};
 use crate::base::Deadline;
 
 /// Which failed calls may be sent again without asking what became of the first.
@@ -67,7 +67,7 @@ where
             Kind::Unreachable => short.next(),
             Kind::Ambiguous if repeat == Repeat::Freely => short.next(),
             Kind::InFlight => pending.next(),
-            Kind::Throttled if error.is_concurrency_limit() => pending.next(),
+            Kind::Throttled if error.condition() == Condition::TooManyOperations => pending.next(),
             // The rate limiter knows when the next attempt may be sent.
             Kind::Throttled => Some(Duration::ZERO),
             Kind::Ambiguous
@@ -191,7 +191,7 @@ mod tests {
             };
             let outcome = run("CreateDisk", deadline, Repeat::Freely, attempt).await;
             let error = outcome.unwrap_err();
-            assert!(error.has_code("Forbidden.RAM"), "{error}");
+            assert_eq!(error.code(), Some("Forbidden.RAM"), "{error}");
             assert_eq!(error.may_have_taken_effect(), open, "{first}");
         }
     }

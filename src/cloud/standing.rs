@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::error::Error;
+use super::error::{Condition, Error};
 use crate::base::chain::chain;
+use crate::model::Failure;
 
 /// What to do about a cloud that does not answer.
 pub const UNREACHED: &str = "check the way from here to the cloud's API: DNS, proxy, NetworkPolicy, --network, --ecs-endpoint";
@@ -52,8 +53,7 @@ pub struct Report {
 /// A refusal that every call meets: of the credentials themselves, not of what they may do, or of the region.
 #[derive(Debug, Clone)]
 pub struct Refusal {
-    /// The cloud's code.
-    pub code: String,
+    pub failure: Failure,
     /// The whole error, with its RequestId.
     pub error: String,
 }
@@ -187,16 +187,17 @@ impl Drop for Waiting<'_> {
 
 /// The refusal of credentials or region, if this is one.
 fn refusal(error: &Error) -> Option<Refusal> {
-    const CODES: [&str; 3] = [
-        "SignatureDoesNotMatch",
-        "InvalidTimeStamp.Expired",
-        "MissingSecurityToken",
-    ];
-    const FAMILIES: [&str; 2] = ["InvalidAccessKeyId", "InvalidSecurityToken"];
-    let code = error.code()?;
-    let is_one = CODES.contains(&code) || FAMILIES.iter().any(|family| code.starts_with(family));
-    (is_one || error.is_of_region()).then(|| Refusal {
-        code: code.to_owned(),
+    let is_of_key = matches!(
+        error.condition(),
+        Condition::SignatureRefused
+            | Condition::ClockWrong
+            | Condition::TokenExpired
+            | Condition::TokenRefused
+            | Condition::KeyUnknown
+            | Condition::KeyInactive
+    );
+    (is_of_key || error.is_of_region()).then(|| Refusal {
+        failure: error.failure(),
         error: chain(error),
     })
 }
@@ -289,7 +290,8 @@ mod tests {
             standing.judge(Some(&Error::new(Kind::Credentials, "X")));
             let report = standing.report();
             let (ago, refusal) = report.refused.unwrap();
-            assert_eq!((ago.as_secs(), refusal.code.as_str()), (5, code));
+            assert_eq!(ago.as_secs(), 5);
+            assert!(refusal.error.contains(code), "{}", refusal.error);
             after(&standing, Err(Error::answered("X", 403, "Forbidden.RAM"))).await;
             assert!(standing.report().refused.is_none(), "{code}");
         }

@@ -12,7 +12,7 @@ use super::answer::{Answer, throttle_hint};
 use super::confidential::Confidential;
 use super::credential::renewal::{look_for_others, others_than};
 use super::credential::{CredentialError, Credentials, Provide};
-use super::error::{Error, Kind};
+use super::error::{Condition, Error, Kind};
 use super::sign::{API_VERSION, Attempt, Scheme, Signed};
 use super::standing::Standing;
 use super::wire::params::Params;
@@ -218,7 +218,10 @@ impl Transport {
 }
 
 fn is_about_the_key(refusal: &Error) -> bool {
-    refusal.has_code("SignatureDoesNotMatch") || refusal.has_code("InvalidAccessKeyId.Inactive")
+    matches!(
+        refusal.condition(),
+        Condition::SignatureRefused | Condition::KeyInactive
+    )
 }
 
 /// The error of a call that could not be signed: nothing was sent.

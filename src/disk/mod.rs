@@ -17,9 +17,7 @@ mod created;
 mod error;
 mod inventory;
 mod journal;
-mod meaning;
 mod modify;
-mod name;
 mod ownership;
 mod ownership_listing;
 mod pauses;
@@ -30,14 +28,13 @@ mod snapshot;
 mod stale_read;
 mod tag_index;
 
+pub use crate::model::Meaning;
 pub use attach::{Attacher, Incompatible, Publish, Share};
 pub use error::Error;
 pub use inventory::{
     Ailment, Cursor, Ill, InstanceTypeCatalog, InvalidCursor, Inventory, Partly, Severity, ailments,
 };
-pub use meaning::Meaning;
 pub use modify::Modifier;
-pub use name::of_cloud as failure_of;
 pub use provision::{NewDisk, Place, Provisioner, place};
 pub use resize::Resizer;
 pub use snapshot::{Group, NewGroup, NewSnapshot, Purpose, Snapshotter};

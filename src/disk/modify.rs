@@ -14,7 +14,7 @@ use super::read::read_disk;
 use crate::base::Deadline;
 use crate::cloud::view::{Observation, Operation, Poller};
 use crate::cloud::{
-    self as api, DRY_RUN, DescribeTasks, Ecs, Kind, ModifyDiskAttribute, ModifyDiskSpec,
+    self as api, Condition, DescribeTasks, Ecs, Kind, ModifyDiskAttribute, ModifyDiskSpec,
     TagResources, TagTarget,
 };
 use crate::model::{Change, Disk, DiskId, Tags, Task, TaskId, TaskStatus};
@@ -22,33 +22,6 @@ use crate::model::{Change, Disk, DiskId, Tags, Task, TaskId, TaskStatus};
 mod plan;
 
 use plan::{check, order, shows};
-
-/// The disk is like this already.
-const UNCHANGED: &str = "NoChangeInDiskCategoryAndPerformanceLevel";
-
-/// Bursting cannot be changed while the category is being changed.
-const BURST_LATER: &str = "BurstingEnabledForModifyingDiskUnsupported";
-
-/// The category was changed a short time ago, or too often.
-const COOLING: [&str; 2] = ["DiskInCoolingPeriod", "ModifyingDiskCategoryLimitExceed"];
-
-/// This disk cannot be changed like this.
-const UNCHANGEABLE: [&str; 14] = [
-    "InvalidDiskCategory.NotSupported",
-    "InvalidDiskCategory.ValueNotSupported",
-    "InvalidPerformanceLevel.Malformed",
-    "InvalidPerformanceLevel.TooLow",
-    "InvalidPerformanceLevelParam.Mismatch",
-    "OperationDenied.PerformanceLevelNotMatch",
-    "InvalidProvisionedIops.LimitExceed",
-    "ProvisionedIopsForDiskCategoryUnsupported",
-    "InvalidOperation.MultiAttachDisk",
-    "Downgrade.NotSupported",
-    "BurstingEnabledForDiskCategoryUnsupported",
-    "BurstingEnabledForMultiAttachDiskUnsupported",
-    "InvalidBurstingEnabled.DiskSizeTooSmall",
-    "NoAttributeToModify",
-];
 
 /// The outcome of a dry run.
 enum DryRun {
@@ -152,10 +125,10 @@ impl Modifier {
             let Err(refusal) = outcome else {
                 return Ok(DryRun::Accepted);
             };
-            if refusal.has_code(DRY_RUN) {
+            if refusal.condition() == Condition::DryRunAccepted {
                 return Ok(DryRun::Accepted);
             }
-            if refusal.has_code(UNCHANGED) {
+            if refusal.condition() == Condition::DiskUnchanged {
                 return Ok(DryRun::Unchanged);
             }
             self.back_off(deadline, &order.disk, &mut attempts, refusal)
@@ -171,7 +144,7 @@ impl Modifier {
                 Ok(None) => return Ok(()),
                 Ok(Some(task)) => return self.wait_task(deadline, &order.disk, &task).await,
                 // An earlier attempt or another process has done it.
-                Err(refusal) if refusal.has_code(UNCHANGED) => return Ok(()),
+                Err(refusal) if refusal.condition() == Condition::DiskUnchanged => return Ok(()),
                 Err(refusal) => {
                     self.back_off(deadline, &order.disk, &mut attempts, refusal)
                         .await?;
@@ -197,7 +170,9 @@ impl Modifier {
         {
             return Err(refused(disk, before));
         }
-        if !is_temporary(&refusal) {
+        let is_temporary =
+            refusal.kind() == Kind::Conflict && refusal.condition() != Condition::ChangedTooOften;
+        if !is_temporary {
             return Err(refused(disk, refusal));
         }
         if let Some(task) = self.running_task(deadline, disk).await? {
@@ -299,26 +274,16 @@ impl Modifier {
     }
 }
 
-/// Whether the reason of a refusal is temporary.
-fn is_temporary(refusal: &api::Error) -> bool {
-    let known = |codes: &[&str]| refusal.code().is_some_and(|code| codes.contains(&code));
-    !known(&COOLING)
-        && !known(&UNCHANGEABLE)
-        && (refusal.kind() == Kind::Conflict || refusal.has_code(BURST_LATER))
-}
-
-fn refused(disk: &DiskId, refusal: api::Error) -> Error {
+fn refused(disk: &DiskId, source: api::Error) -> Error {
     let disk = disk.clone();
-    match refusal.code() {
-        Some(code) if COOLING.contains(&code) => Error::Cooling {
-            disk,
-            source: refusal,
-        },
-        Some(code) if UNCHANGEABLE.contains(&code) => Error::Unchangeable {
-            disk,
-            source: refusal,
-        },
-        _ if refusal.kind() == Kind::NotFound => Error::NoSuchDisk { disk },
-        _ => cloud(format!("modify disk {disk}"))(refusal),
+    match source.condition() {
+        Condition::Cooling | Condition::ChangedTooOften => Error::Cooling { disk, source },
+        Condition::CategoryUnsupported
+        | Condition::PerformanceUnsupported
+        | Condition::PerformanceOutOfRange
+        | Condition::SharedDisk
+        | Condition::NothingToModify => Error::Unchangeable { disk, source },
+        _ if source.kind() == Kind::NotFound => Error::NoSuchDisk { disk },
+        _ => cloud(format!("modify disk {disk}"))(source),
     }
 }

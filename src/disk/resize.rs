@@ -11,30 +11,8 @@ use std::sync::Arc;
 
 use crate::cloud::Ecs;
 use crate::cloud::view::{Look, Operation, Poller, Seen};
-use crate::cloud::{self as api, Kind, ResizeDisk, ResizeMode};
+use crate::cloud::{self as api, Condition, Kind, ResizeDisk, ResizeMode};
 use crate::model::{ClientToken, Disk, DiskId, DiskStatus, Gib, InstanceId, SizeRange};
-
-/// By these the cloud says that the disk is that large already.
-const NOT_LARGER: [&str; 2] = ["InvalidDiskSize", "InvalidDiskSize.TooSmall"];
-
-/// By this it says that no node uses the disk.
-const NOT_IN_USE: &str = "IncorrectDiskStatus";
-
-/// By these it says that the disk grows offline only.
-const NOT_ONLINE: [&str; 3] = [
-    "InvalidDiskSize.NotSupportResizeOnline",
-    "InvalidOperation.MultiAttachDiskNotSupportResizeOnline",
-    "InvalidOperation.InstanceTypeNotSupportOnlineResize",
-];
-
-/// By this it says that the node which has the disk does not run.
-const NOT_RUNNING: &str = "InvalidInstanceStatus.NotRunning";
-
-/// By these it says that it sells no such size.
-const NOT_SOLD: [&str; 2] = [
-    "InvalidDiskSize.TooLarge",
-    "InvalidDataDiskSize.ValueNotSupported",
-];
 
 /// The largest disk of all: what a category that this driver does not know may grow to.
 const LARGEST: Gib = Gib(65536);
@@ -94,8 +72,8 @@ impl Resizer {
         match outcome {
             Ok(()) => self.attempts.note(disk.as_str(), |past| past.refused = 0),
             // It is that large already: an earlier call did it, and the look was of before.
-            Err(error) if error.code().is_some_and(|code| NOT_LARGER.contains(&code)) => {}
-            Err(error) if error.code().is_some_and(|code| NOT_SOLD.contains(&code)) => {
+            Err(error) if error.condition() == Condition::NotLarger => {}
+            Err(error) if error.condition() == Condition::SizeNotSold => {
                 return Err(refuse(format!("{}: {error}", row.category)));
             }
             Err(error) => return Err(self.refused(deadline, &row, error).await),
@@ -107,8 +85,8 @@ impl Resizer {
 
     /// What to tell of a refusal, with who has the disk now.
     async fn refused(&self, deadline: Deadline, row: &Disk, source: api::Error) -> Error {
-        let offline = source.code().is_some_and(|code| NOT_ONLINE.contains(&code));
-        if !offline && !source.has_code(NOT_RUNNING) {
+        let offline = source.condition() == Condition::OnlyOffline;
+        if !offline && source.condition() != Condition::NodeStopped {
             return cloud(format!("resize disk {}", row.id))(source);
         }
         let now = self.disks.look(&row.id, deadline).await.map(Look::row);
@@ -150,15 +128,12 @@ impl Resizer {
             let Err(refusal) = outcome else {
                 return Ok(());
             };
-            if refusal
-                .code()
-                .is_some_and(|code| NOT_ONLINE.contains(&code))
-            {
+            if refusal.condition() == Condition::OnlyOffline {
                 // The category says nothing of who holds the disk: only looks can tell.
                 if !self.stays_free(deadline, disk).await {
                     return Err(refusal);
                 }
-            } else if !refusal.has_code(NOT_IN_USE) {
+            } else if refusal.condition() != Condition::DiskStatus {
                 return Err(refusal);
             } else if !is_free {
                 // It is on its way to a node or off it, or the look was of before it left.

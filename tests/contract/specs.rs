@@ -1,8 +1,8 @@
 //! Disks change their category, level, IOPS and bursting.
 
 use diskplugin::cloud::{
-    CreateDisk, DRY_RUN, DescribeTasks, Ecs, Error, Kind, ModifyDiskAttribute, ModifyDiskSpec,
-    ResizeDisk, ResizeMode,
+    CreateDisk, DescribeTasks, Ecs, Error, Kind, ModifyDiskAttribute, ModifyDiskSpec, ResizeDisk,
+    ResizeMode,
 };
 use diskplugin::model::{Category, ClientToken, DiskId, Gib, PerformanceLevel, Task, TaskStatus};
 use serde_json::json;
@@ -71,7 +71,10 @@ pub(crate) async fn a_dry_run_changes_nothing_and_tells_what_would_be_taken(
         dry_run: true,
         ..auto(&disk)
     };
-    assert_eq!(code(ecs.modify_disk_spec(soon(), &dry).await), DRY_RUN);
+    assert_eq!(
+        code(ecs.modify_disk_spec(soon(), &dry).await),
+        "DryRunOperation"
+    );
     assert_eq!(
         seen(ecs, &disk).await.unwrap().category,
         Category::CloudEssd

@@ -2,6 +2,7 @@
 //!
 //! What stands under `#[cfg(test)]` is free: it may bring in the fake world.
 
+mod codes;
 mod crates;
 mod files;
 mod layer;
@@ -18,6 +19,14 @@ fn every_module_uses_only_the_layers_below_it() {
 #[test]
 fn every_border_crate_is_named_only_at_its_border() {
     report(Source::all().iter().flat_map(crates::refused));
+}
+
+#[test]
+fn codes_of_the_cloud_are_judged_in_one_place() {
+    let sources = Source::all();
+    let known = codes::known(&sources);
+    assert!(known.len() > 200, "{known:?}");
+    report(sources.iter().flat_map(|file| codes::refused(file, &known)));
 }
 
 #[test]

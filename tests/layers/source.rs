@@ -127,6 +127,14 @@ impl Source {
             .collect()
     }
 
+    /// The contents of its string literals, each with its line.
+    pub(crate) fn texts(&self) -> impl Iterator<Item = (usize, &str)> {
+        self.tokens.iter().filter_map(|token| {
+            let text = token.text.strip_prefix("\"\"")?.strip_suffix('"')?;
+            Some((token.line, text))
+        })
+    }
+
     fn text(&self, at: usize) -> &str {
         self.tokens.get(at).map_or("", |token| &token.text)
     }
@@ -269,7 +277,8 @@ fn flatten(stream: TokenStream, out: &mut Vec<Token>) {
                 }
             }
             TokenTree::Ident(name) => push(out, &name.to_string(), line),
-            TokenTree::Literal(_) => push(out, "\"", line),
+            // The quote before it tells it from a name.
+            TokenTree::Literal(literal) => push(out, &format!("\"{literal}"), line),
         }
     }
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::cloud::error::{Condition, Error, Kind};
 use crate::cloud::metadata::MetadataError;
 
 /// Why there are no credentials.
@@ -28,7 +29,6 @@ pub enum CredentialError {
         /// The file.
         path: PathBuf,
         /// Why.
-        #[source]
         source: std::io::Error,
     },
     /// The file of the OIDC token holds none.
@@ -47,27 +47,11 @@ pub enum CredentialError {
         /// Where it was looked for.
         host: String,
         /// Why not; without the URL, which may carry a signature.
-        #[source]
         source: reqwest::Error,
     },
     /// The Security Token Service said no.
-    #[error(
-        "{action} failed with {code}{} (HTTP {status}{})",
-        words(message),
-        id(request_id)
-    )]
-    Refused {
-        /// What was asked of it.
-        action: &'static str,
-        /// The HTTP status.
-        status: u16,
-        /// Its code; empty where it gave none.
-        code: String,
-        /// Its words.
-        message: Option<String>,
-        /// Its id of the request.
-        request_id: Option<String>,
-    },
+    #[error(transparent)]
+    Refused(Error),
     /// An answer has not what it should have. What it has is not told: it may be a secret.
     #[error("the answer of {from} has no credentials that can be used: {why}")]
     Unusable {
@@ -96,7 +80,6 @@ pub enum CredentialError {
         /// The role.
         role: String,
         /// Why not.
-        #[source]
         source: Box<Self>,
     },
     /// What all who waited for one renewal are told.
@@ -110,8 +93,9 @@ impl CredentialError {
     pub fn is_passing(&self) -> bool {
         match self {
             Self::Unreachable { .. } | Self::Stale { .. } | Self::Slow(_) => true,
-            Self::Refused { status, code, .. } => {
-                *status >= 500 || *status == 429 || code.contains("Throttling")
+            Self::Refused(error) => {
+                let passes = |status| status >= 500 || status == 429;
+                error.kind() == Kind::Throttled || error.status().is_some_and(passes)
             }
             Self::Metadata(error) => error.is_passing(),
             Self::Base { source, .. } => source.is_passing(),
@@ -126,22 +110,13 @@ impl CredentialError {
 
     /// Whether the Security Token Service refused the key that the request was signed with.
     pub(super) fn is_about_the_key(&self) -> bool {
-        matches!(self, Self::Refused { code, .. }
-            if code.starts_with("InvalidAccessKeyId")
-                || code.starts_with("InvalidSecurityToken")
-                || code == "MissingSecurityToken"
-                || code == "SignatureDoesNotMatch")
+        matches!(self, Self::Refused(error) if matches!(
+            error.condition(),
+            Condition::KeyUnknown
+                | Condition::KeyInactive
+                | Condition::TokenExpired
+                | Condition::TokenRefused
+                | Condition::SignatureRefused
+        ))
     }
-}
-
-fn words(message: &Option<String>) -> String {
-    message
-        .as_ref()
-        .map_or(String::new(), |words| format!(": {words}"))
-}
-
-fn id(request_id: &Option<String>) -> String {
-    request_id
-        .as_ref()
-        .map_or(String::new(), |id| format!(", RequestId {id}"))
 }

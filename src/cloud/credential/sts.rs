@@ -189,13 +189,7 @@ impl Sts {
         }
         let refusal = serde_json::from_slice::<Refusal>(&body).unwrap_or_default();
         let refusal = refusal.without(confidential);
-        Err(CredentialError::Refused {
-            action,
-            status,
-            code: refusal.code.unwrap_or_default(),
-            message: refusal.message,
-            request_id: refusal.request_id,
-        })
+        Err(CredentialError::Refused(refusal.error(action, status)))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::cloud::error::{Error, Kind};
+use crate::cloud::error::{Condition, Error, Kind};
 
 /// The result of a call, as far as rate limits are concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,13 +31,13 @@ impl CallOutcome {
         let Some(error) = error else {
             return Self::Passed;
         };
-        if error.is_concurrency_limit() {
+        if error.condition() == Condition::TooManyOperations {
             return Self::Concurrent;
         }
         let answered = error.code().is_some() || error.request_id().is_some();
         match error.kind() {
             Kind::Throttled => Self::Throttled {
-                account: error.has_code("Throttling.User"),
+                account: error.condition() == Condition::AccountThrottled,
                 wait: error.wait().filter(|wait| !wait.is_zero()),
             },
             Kind::Unreachable | Kind::Credentials => Self::Unsent,

@@ -12,7 +12,7 @@ use super::batch::BoxFuture;
 use super::{Look, Observation, Poller, WaitError};
 use crate::base::Deadline;
 use crate::cloud::Result;
-use crate::cloud::error::{Error, Kind};
+use crate::cloud::error::{Condition, Error, Kind};
 
 /// How old the state in a description may be (eventual consistency).
 pub const LAG: Duration = Duration::from_secs(3);
@@ -42,12 +42,10 @@ impl ConfirmedAbsent {
     /// The cloud names the only disk or snapshot of the request as missing.
     #[must_use]
     pub fn by_error(error: &Error) -> Option<Self> {
-        let codes = [
-            "InvalidDiskId.NotFound",
-            "InvalidSnapshotId.NotFound",
-            "InvalidResourceId.NotFound",
-        ];
-        let is_named = codes.iter().any(|code| error.has_code(code));
+        let is_named = matches!(
+            error.condition(),
+            Condition::NoSuchDisk | Condition::NoSuchSnapshot | Condition::NotFound
+        );
         is_named.then_some(Self(()))
     }
 }

@@ -79,7 +79,6 @@ impl<K: Clone, V> Source<K, V> {
 
 /// Whether the cloud may have rejected the request because of a single id.
 fn is_about_ids(error: &Error) -> bool {
-    let is_invalid = error.code().is_some_and(|code| code.starts_with("Invalid"));
     let kinds = [
         Kind::Bug,
         Kind::Invalid,
@@ -87,5 +86,5 @@ fn is_about_ids(error: &Error) -> bool {
         Kind::OutOfRange,
         Kind::Precondition,
     ];
-    is_invalid && kinds.contains(&error.kind()) && !error.is_of_region()
+    error.is_about_value() && kinds.contains(&error.kind())
 }

@@ -10,7 +10,7 @@ use super::queue::Operation;
 use super::takeover::{Takeover, refuses_force};
 use crate::base::Deadline;
 use crate::cloud::view::{Look, Observation};
-use crate::cloud::{self as api, AttachDisk, Kind};
+use crate::cloud::{self as api, AttachDisk, Condition, Kind};
 use crate::disk::Result;
 use crate::disk::error::Error;
 use crate::model::{Disk, DiskId, DiskStatus, InstanceId};
@@ -139,27 +139,14 @@ impl Attacher {
             Kind::Conflict | Kind::Ambiguous | Kind::Quota => {}
             _ if no_force => {}
             Kind::Deadline | Kind::Unreachable | Kind::Throttled if cut_short => {}
-            Kind::NotFound if refusal.has_code("InvalidInstanceId.NotFound") => {
+            Kind::NotFound if refusal.condition() == Condition::NoSuchNode => {
                 return Err(Error::NoSuchNode {
                     node: node.clone(),
                     disk: disk.clone(),
                 });
             }
             Kind::NotFound => return Err(Error::NoSuchDisk { disk: disk.clone() }),
-            Kind::Unreachable
-            | Kind::Throttled
-            | Kind::InFlight
-            | Kind::TokenMismatch
-            | Kind::OutOfStock
-            | Kind::Precondition
-            | Kind::OutOfRange
-            | Kind::Expired
-            | Kind::Bug
-            | Kind::Denied
-            | Kind::Resign
-            | Kind::Invalid
-            | Kind::Deadline
-            | Kind::Credentials => return Err(order.failed(refusal)),
+            _ => return Err(order.failed(refusal)),
         }
         tracing::debug!(
             disk.id = %disk,

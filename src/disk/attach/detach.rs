@@ -11,19 +11,12 @@ use super::order::Order;
 use super::queue::Operation;
 use crate::base::Deadline;
 use crate::cloud::view::{self, Look, Observation, WaitError};
-use crate::cloud::{DetachDisk, Kind};
+use crate::cloud::{Condition, DetachDisk, Kind};
 use crate::disk::Result;
 use crate::disk::error::{Error, wait};
 use crate::disk::pauses::Pauses;
 use crate::disk::stale_read::{LAG, StaleReadGuard};
 use crate::model::{Disk, DiskId, DiskStatus, InstanceId};
-
-/// Codes that say that the node does not hold the disk.
-const NOT_HELD: [&str; 3] = [
-    "InvalidDiskId.NotFound",
-    "InvalidDisk.AlreadyDetached",
-    "DependencyViolation",
-];
 
 /// A disk that the node does not hold.
 #[derive(Debug)]
@@ -86,7 +79,12 @@ impl Attacher {
                 order.release();
                 continue;
             };
-            if refusal.code().is_some_and(|code| NOT_HELD.contains(&code)) {
+            let not_held = [
+                Condition::NoSuchDisk,
+                Condition::AlreadyDetached,
+                Condition::NotAttached,
+            ];
+            if not_held.contains(&refusal.condition()) {
                 order.release();
                 let row = self.read_detached(deadline, disk, node).await?;
                 return Ok(Detached { row, was_held });
@@ -98,23 +96,9 @@ impl Attacher {
                 request.delete_with_instance = true;
                 continue;
             }
-            match refusal.kind() {
-                Kind::Conflict | Kind::Ambiguous | Kind::NotFound => {}
-                Kind::Unreachable
-                | Kind::Throttled
-                | Kind::InFlight
-                | Kind::TokenMismatch
-                | Kind::OutOfStock
-                | Kind::Quota
-                | Kind::Precondition
-                | Kind::OutOfRange
-                | Kind::Expired
-                | Kind::Bug
-                | Kind::Denied
-                | Kind::Resign
-                | Kind::Invalid
-                | Kind::Deadline
-                | Kind::Credentials => return Err(order.failed(refusal)),
+            let is_unclear = [Kind::Conflict, Kind::Ambiguous, Kind::NotFound];
+            if !is_unclear.contains(&refusal.kind()) {
+                return Err(order.failed(refusal));
             }
             match self.disks.look(disk, deadline).await {
                 Ok(Look::Row(row)) if row.is_attached_to(node) => {

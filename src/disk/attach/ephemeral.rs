@@ -2,8 +2,8 @@
 
 use super::Attacher;
 use crate::base::Deadline;
-use crate::cloud;
 use crate::cloud::view::Look;
+use crate::cloud::{self, Condition};
 use crate::model::DiskId;
 
 impl Attacher {
@@ -15,11 +15,7 @@ impl Attacher {
         disk: &DiskId,
         refusal: &cloud::Error,
     ) -> bool {
-        const CODES: [&str; 2] = [
-            "InvalidParameter.DeleteWithInstance",
-            "InvalidOperation.DiskCategoryUnsupported",
-        ];
-        if !refusal.code().is_some_and(|code| CODES.contains(&code)) {
+        if refusal.condition() != Condition::DeletedWithNode {
             return false;
         }
         if let Ok(Look::Row(row)) = self.disks.look(disk, deadline).await {

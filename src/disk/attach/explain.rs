@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::incompatible::{Incompatible, Verdict, named};
 use crate::base::Deadline;
 use crate::cloud::view::Look;
-use crate::cloud::{self as api, DescribeDisks};
+use crate::cloud::{self as api, Condition, DescribeDisks};
 use crate::disk::Result;
 use crate::disk::error::Error;
 use crate::model::{Disk, DiskId, DiskKind, Instance, InstanceId};
@@ -58,7 +58,7 @@ impl Attacher {
         node: &InstanceId,
         source: api::Error,
     ) -> Error {
-        if source.has_code("DiskAttachedNumberExceeded") {
+        if source.condition() == Condition::TooManyHolders {
             return Incompatible::Shared {
                 disk: row.id.clone(),
                 node: node.clone(),

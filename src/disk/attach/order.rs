@@ -6,14 +6,12 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::Attacher;
-use super::parallelism::is_busy;
 use super::queue::{Operation, Permit};
 use super::refusals::RetryTurn;
 use crate::base::{Deadline, Elapsed};
 use crate::cloud::view::WaitError;
-use crate::cloud::{self, Kind};
+use crate::cloud::{self, Condition, Kind};
 use crate::disk::error::Error;
-use crate::disk::name::of_cloud;
 use crate::disk::pauses::Pauses;
 use crate::disk::{Result, error};
 use crate::model::{DiskId, Failure, InstanceId};
@@ -93,7 +91,7 @@ impl<'a> Order<'a> {
     /// Whether the order was refused because of another one of this process: then the queue says when to repeat it.
     pub(super) fn yields(&mut self, refusal: &cloud::Error) -> bool {
         let learn = || self.permit.as_ref().is_some_and(Permit::learn_conflict);
-        let yields = is_busy(refusal.code()) && learn();
+        let yields = refusal.condition() == Condition::NodeOccupied && learn();
         if yields {
             self.release();
         }
@@ -119,8 +117,7 @@ impl<'a> Order<'a> {
     /// # Errors
     /// The refusal, at the deadline.
     pub(super) async fn back_off(&mut self, refusal: cloud::Error) -> Result<()> {
-        let is_of_node = is_busy(refusal.code()) || of_cloud(&refusal) == Failure::NodeBusy;
-        if !is_of_node {
+        if refusal.failure() != Failure::NodeBusy {
             return self.pause(Instant::now(), refusal).await;
         }
         self.release();

@@ -25,19 +25,6 @@ const PARALLEL: Parallelism = Parallelism {
 /// Longest read of an instance.
 const LONGEST_READ: Duration = Duration::from_secs(5);
 
-/// Codes of an instance that is busy with another disk.
-const BUSY: [&str; 4] = [
-    "InvalidOperation.Conflict",
-    "OperationConflict.DisksAttachingParallellyExceed",
-    "DisksDetachingOnEcsExceeded",
-    "OperationConflict",
-];
-
-/// Whether the code means that the instance is busy with another disk.
-pub(super) fn is_busy(code: Option<&str>) -> bool {
-    code.is_some_and(|code| BUSY.contains(&code))
-}
-
 impl Attacher {
     /// A permit for an order to the node.
     pub(super) async fn permit(

@@ -8,8 +8,8 @@ use tokio::time::Instant;
 
 use super::Attacher;
 use crate::base::Deadline;
-use crate::cloud;
 use crate::cloud::view::Look;
+use crate::cloud::{self, Condition};
 use crate::model::{Disk, DiskId, DiskStatus, Instance, InstanceId, InstanceStatus};
 
 /// How long a detach may take before the disk is taken. It takes a minute at most (ECS, `DetachDisk`).
@@ -105,7 +105,8 @@ fn is_detaching_elsewhere(row: &Disk, node: &InstanceId) -> bool {
 
 /// Whether the cloud refuses force, and not the disk: within one zone, or for this kind of disk.
 pub(super) fn refuses_force(refusal: &cloud::Error) -> bool {
-    refusal.code().is_some_and(|code| {
-        code == "InvalidInstance.ZoneConflict" || code.starts_with("InvalidParameterForce.")
-    })
+    matches!(
+        refusal.condition(),
+        Condition::NoForceInZone | Condition::ForceUnsupported
+    )
 }

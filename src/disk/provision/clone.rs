@@ -15,7 +15,6 @@ use super::place::choose;
 use crate::base::Deadline;
 use crate::cloud::view::{ConfirmedAbsent, Operation, Seen};
 use crate::cloud::{DescribeSnapshots, Kind};
-use crate::disk::Meaning;
 use crate::disk::error::{Error, cloud, wait};
 use crate::disk::snapshot::{NewSnapshot, Purpose};
 use crate::disk::stale_read::{LAG, StaleReadGuard, UNSEEN, settled};
@@ -213,10 +212,7 @@ impl Provisioner {
         }
         match outcome {
             Ok(()) => Ok(()),
-            Err(error)
-                if error.kind() == Kind::Conflict
-                    || error.has_code("InvalidOperation.RelatedSnapshotNotFinished") =>
-            {
+            Err(error) if error.kind() == Kind::Conflict => {
                 tracing::warn!(
                     snapshot.id = %id,
                     cloud.code = error.code(),
@@ -299,10 +295,7 @@ fn at_least(new: &NewDisk, source: Gib, id: &DiskId) -> Result<SizeRange> {
 
 /// Whether the same call may still succeed with the same snapshot.
 fn goes_on(error: &Error) -> bool {
-    matches!(
-        error.meaning(),
-        Meaning::Unclear | Meaning::Busy | Meaning::Deadline
-    )
+    !error.meaning().is_final()
 }
 
 fn lost(snapshot: SnapshotId) -> Error {

@@ -13,7 +13,6 @@ use crate::base::Deadline;
 use crate::cloud::{self as api, CreateDisk, Kind};
 use crate::disk::attempts::{Order, PriorAttempts, is_final};
 use crate::disk::error::{Error, cloud, wait};
-use crate::disk::failure_of;
 use crate::disk::ownership::display_name;
 use crate::disk::tag_index::lagging;
 use crate::disk::{NewDisk, Result};
@@ -135,7 +134,7 @@ impl Provisioner {
         };
         let open = self.attempts.of(&new.name).unresolved;
         let is_mismatch = refusal.kind() == Kind::TokenMismatch;
-        let ends_call = failure_of(&refusal).meaning().is_final();
+        let ends_call = refusal.failure().meaning().is_final();
         if !is_mismatch && !is_final(&refusal) && !ends_call {
             return Err(cloud(step())(refusal));
         }

@@ -4,7 +4,7 @@ use super::create_once::Request;
 use super::{Snapshotter, compare};
 use crate::base::Deadline;
 use crate::cloud::view::Operation;
-use crate::cloud::{self as api, CreateSnapshot};
+use crate::cloud::{self as api, Condition, CreateSnapshot};
 use crate::disk::Result;
 use crate::disk::created::until_created;
 use crate::disk::error::{Error, cloud, wait};
@@ -226,24 +226,13 @@ pub(super) fn is_decided(row: &Snapshot) -> bool {
     row.created.is_some() || row.status == SnapshotStatus::Failed
 }
 
-/// Whether the cloud takes no snapshot because nothing was ever written to the disk.
-pub(super) fn is_unwritten(refusal: &api::Error) -> bool {
-    refusal.has_code("IncorrectDiskStatus.NeverAttached")
-        || refusal.has_code("IncorrectDiskStatus.NeverUsed")
-}
-
-fn refused(new: &NewSnapshot, refusal: api::Error) -> Error {
+fn refused(new: &NewSnapshot, source: api::Error) -> Error {
     let disk = new.source.clone();
-    if refusal.has_code("InvalidDiskId.NotFound") {
-        return Error::NoSuchDisk { disk };
+    match source.condition() {
+        Condition::NoSuchDisk => Error::NoSuchDisk { disk },
+        Condition::NeverAttached => Error::NeverAttached { disk, source },
+        _ => cloud(step(new))(source),
     }
-    if is_unwritten(&refusal) {
-        return Error::NeverAttached {
-            disk,
-            source: refusal,
-        };
-    }
-    cloud(step(new))(refusal)
 }
 
 fn step(new: &NewSnapshot) -> String {

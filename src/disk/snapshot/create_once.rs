@@ -18,7 +18,6 @@ use crate::base::Deadline;
 use crate::cloud::{self as api, Kind};
 use crate::disk::Result;
 use crate::disk::attempts::{Order, is_final};
-use crate::disk::name::of_cloud;
 use crate::disk::ownership_listing::{EFFECT, Listed, OwnershipListing};
 use crate::disk::tag_index::lagging;
 use crate::model::ClientToken;
@@ -107,9 +106,7 @@ impl Snapshotter {
         let found = match is_mismatch {
             true => lagging(deadline, find).await?,
             // The echo of an earlier refusal; or another snapshot is being created, perhaps this one.
-            false if is_final(&refusal) || of_cloud(&refusal).meaning().is_final() => {
-                find().await?
-            }
+            false if is_final(&refusal) || refusal.failure().meaning().is_final() => find().await?,
             false => None,
         };
         if let Some(id) = found {

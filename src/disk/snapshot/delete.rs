@@ -3,7 +3,7 @@
 use super::Snapshotter;
 use crate::base::Deadline;
 use crate::cloud::view::{ConfirmedAbsent, Seen};
-use crate::cloud::{self as api, Kind};
+use crate::cloud::{self as api, Condition, Kind};
 use crate::disk::Result;
 use crate::disk::error::{Error, cloud, wait};
 use crate::disk::stale_read::{settled, settled_as};
@@ -48,7 +48,7 @@ impl Snapshotter {
             match outcome {
                 Ok(()) => {}
                 // Something else is being done with it: look again in a tick.
-                Err(error) if is_busy(&error) => {
+                Err(error) if error.kind() == Kind::Conflict => {
                     let next =
                         |seen| matches!(seen, Seen::Row(_) | Seen::Missing { .. }).then_some(());
                     let waited = self.rows.until(id, deadline, next).await;
@@ -62,13 +62,9 @@ impl Snapshotter {
     }
 }
 
-fn is_busy(error: &api::Error) -> bool {
-    error.kind() == Kind::Conflict || error.has_code("InvalidOperation.RelatedSnapshotNotFinished")
-}
-
 /// Who keeps the snapshot, where the cloud says so.
 fn held(id: &SnapshotId, error: api::Error) -> Error {
-    match error.code().and_then(why_held) {
+    match why_held(error.condition()) {
         Some(why) => Error::SnapshotHeld {
             snapshot: id.clone(),
             why,
@@ -78,16 +74,14 @@ fn held(id: &SnapshotId, error: api::Error) -> Error {
     }
 }
 
-/// What keeps a snapshot from being deleted, by the cloud's code.
-pub(super) fn why_held(code: &str) -> Option<&'static str> {
-    Some(match code {
-        "InvalidOperation.SnapshotIsLocked" => "it is locked",
-        "SnapshotCreatedImage" => "an image was made from it",
-        "SnapshotCreatedDisk" => "disks were made from it",
-        "InvalidOperation.DeleteSharedSnapshotUnsupported" => "it is shared with other accounts",
-        "InvalidOperation.ResourceManagedByCloudProduct" => {
-            "another product of the cloud manages it"
-        }
+/// What keeps a snapshot from being deleted.
+pub(super) fn why_held(condition: Condition) -> Option<&'static str> {
+    Some(match condition {
+        Condition::SnapshotLocked => "it is locked",
+        Condition::UsedByImage => "an image was made from it",
+        Condition::UsedByDisk => "disks were made from it",
+        Condition::SnapshotShared => "it is shared with other accounts",
+        Condition::SnapshotManaged => "another product of the cloud manages it",
         _ => return None,
     })
 }

@@ -4,17 +4,15 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
-use super::create::{is_decided, is_unwritten};
+use super::create::is_decided;
 use super::create_once::Request;
-use super::ungroupable::why_apart;
 use super::{NewGroup, Snapshotter, compare};
 use crate::base::{Deadline, join};
 use crate::cloud::view::{AbsenceGuard, Operation, Seen};
-use crate::cloud::{self as api, TagResources, TagTarget};
+use crate::cloud::{self as api, Condition, TagResources, TagTarget};
 use crate::disk::Result;
 use crate::disk::created::until_created;
 use crate::disk::error::{Error, cloud, wait};
-use crate::disk::name::of_cloud;
 use crate::disk::stale_read::{LAG, NotFoundConfirmation, StaleReadGuard, UNSEEN, settled};
 use crate::model::{
     DiskId, Snapshot, SnapshotGroup, SnapshotGroupId, SnapshotId, SnapshotStatus, tag,
@@ -22,6 +20,7 @@ use crate::model::{
 
 /// Disks that the cloud cuts at one instant.
 const MOST: usize = 16;
+const TOO_MANY: &str = "they are more than 16; make smaller groups";
 
 /// A group whose point in time is cut.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,7 +52,7 @@ impl Snapshotter {
         if new.sources.len() > MOST {
             return Err(Error::NotGroupable {
                 name: new.name.clone(),
-                why: "they are more than 16; make smaller groups",
+                why: TOO_MANY,
                 source: None,
             });
         }
@@ -99,7 +98,7 @@ impl Snapshotter {
 
     /// The refusal in words that name the disk where the cloud does not.
     async fn refuse_group(&self, deadline: Deadline, new: &NewGroup, refusal: api::Error) -> Error {
-        if refusal.has_code("InvalidDiskId.NotFound") || is_unwritten(&refusal) {
+        if let Condition::NoSuchDisk | Condition::NeverAttached = refusal.condition() {
             let looks = new
                 .sources
                 .iter()
@@ -110,7 +109,7 @@ impl Snapshotter {
                 }
             }
         }
-        match refusal.code().and_then(why_apart) {
+        match why_apart(refusal.condition()) {
             Some(why) => Error::NotGroupable {
                 name: new.name.clone(),
                 why,
@@ -193,7 +192,7 @@ impl Snapshotter {
             Ok(Ok(id)) => (Some(id), None),
             Ok(Err(refusal))
                 if self.attempts.of(&key).unresolved.is_none()
-                    && of_cloud(&refusal).meaning().is_final() =>
+                    && refusal.failure().meaning().is_final() =>
             {
                 (None, Some(refusal))
             }
@@ -286,6 +285,30 @@ impl Snapshotter {
         }
         whole(&row, snapshots).ok_or_else(|| broken(&row))
     }
+}
+
+/// Why disks cannot be cut at one instant.
+fn why_apart(condition: Condition) -> Option<&'static str> {
+    Some(match condition {
+        Condition::NotInSameZone => "they are in several zones",
+        Condition::GroupTooMany => TOO_MANY,
+        Condition::GroupTooLarge => "they have more than 32 TiB together; make smaller groups",
+        Condition::SharedDisk => {
+            "one of them can be attached to several nodes; take its snapshot alone"
+        }
+        Condition::MixedCategories | Condition::CategoryNotSnapshottable => {
+            "all must be of the ESSD family (cloud_essd, cloud_auto, cloud_essd_entry), and if one is \
+             regional, all must be"
+        }
+        Condition::NeverAttached => {
+            "one of them was never attached, and the cloud takes snapshots only of disks that once \
+             were; start a pod that uses the volume, then try again"
+        }
+        Condition::RegionUnsupported | Condition::FeatureNotEnabled => {
+            "the cloud has no snapshot groups in this region, or not for this account"
+        }
+        _ => return None,
+    })
 }
 
 /// A group that may have been told to somebody, and is not whole any more.

@@ -50,7 +50,7 @@ impl Snapshotter {
                         kept: words(&kept),
                     });
                 }
-                Err(error) if error.kind() == Kind::NotFound || is_gone(&error) => return Ok(()),
+                Err(error) if error.kind() == Kind::NotFound => return Ok(()),
                 Err(error) if error.kind() == Kind::Conflict => {
                     let next =
                         |seen| matches!(seen, Seen::Row(_) | Seen::Missing { .. }).then_some(());
@@ -117,13 +117,9 @@ impl Snapshotter {
     }
 }
 
-fn is_gone(error: &crate::cloud::Error) -> bool {
-    error.has_code("InvalidSnapshotGroupId.NotFound")
-}
-
 fn words(kept: &[KeptMember]) -> String {
     let word = |kept: &KeptMember| {
-        let why = match why_held(&kept.code) {
+        let why = match why_held(kept.condition()) {
             Some(why) => why,
             None if kept.message.is_empty() => "the cloud does not say why",
             None => &kept.message,

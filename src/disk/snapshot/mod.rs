@@ -19,7 +19,6 @@ mod find;
 mod group;
 mod group_delete;
 mod new_group;
-mod ungroupable;
 
 pub use create::{NewSnapshot, Purpose};
 pub use group::Group;

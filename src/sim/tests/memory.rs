@@ -82,7 +82,7 @@ async fn an_error_carries_code_status_and_request_id() {
         .delete_disk(soon(), &"d-none".parse().unwrap())
         .await;
     let error = error.unwrap_err();
-    assert!(error.has_code("InvalidDiskId.NotFound"));
+    assert_eq!(error.code(), Some("InvalidDiskId.NotFound"));
     assert_eq!(error.status(), Some(404));
     assert!(error.request_id().is_some());
 }

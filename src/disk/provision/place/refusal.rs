@@ -1,6 +1,6 @@
 //! Which refusals of a pair leave hope for the next one, and what they say of the pair.
 
-use crate::cloud::{Error, Kind};
+use crate::cloud::{Condition, Error, Kind};
 
 /// What a refusal says of the pair that was tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,34 +20,15 @@ pub(super) enum Refusal {
 impl Refusal {
     /// What it says; none when no other pair would fare better, or when nothing was decided.
     pub(super) fn of(error: &Error) -> Option<Self> {
-        let code = error.code()?;
-        match code {
-            "Zone.NotOnSale" | "OperationDenied.ZoneNotAllowed" => Some(Self::Zone),
-            "InvalidPerformanceLevel.ValueNotSupported"
-            | "OperationDenied.CloudSSDNotSupported"
-            | "InvalidDiskCategory.ValueUnauthorized" => Some(Self::Stock),
-            "InvalidDiskSize.NotSupported"
-            | "InvalidDataDiskSize.ValueNotSupported"
-            | "InvalidSize.ValueNotSupported"
-            | "InvalidDiskSizeOrCategory"
-            | "InvalidDiskSize.ExceedsMultiAttachLimit"
-            | "OperationDenied.PerformanceLevelNotMatch"
-            | "InvalidProvisionedIops.LimitExceed"
-            | "InvalidBurstingEnabled.DiskSizeTooSmall" => Some(Self::Size),
-            "OperationDenied"
-            | "OperationDenied.ZoneNotSupportMultiAttachDisk"
-            | "InvalidParameter.DiskCategoryAndMultiAttachConflict"
-            | "InvalidParameter.DiskCategoryAndMultiAttachNotMatch"
-            | "InvalidParameter.EncryptedNotSupported"
-            | "NotSupportSnapshotEncrypted.DiskCategory"
-            | "InvalidDiskCategory.ConflictSnapshotCategory" => Some(Self::Unfit),
-            // Of tags there would be too many everywhere.
-            "QuotaExceed.Tags" => None,
-            code if code.starts_with("QuotaExceed") => Some(Self::Quota),
-            code if code.starts_with("InvalidDataDiskCategory") => Some(Self::Stock),
-            "InstanceDiskCategoryLimitExceed" => Some(Self::Quota),
-            _ if error.kind() == Kind::OutOfStock => Some(Self::Stock),
-            _ if error.kind() == Kind::OutOfRange => Some(Self::Size),
+        match (error.condition(), error.kind()) {
+            (Condition::ZoneClosed, _) => Some(Self::Zone),
+            (Condition::AccountQuota, _) => Some(Self::Quota),
+            (
+                Condition::UnfitPair | Condition::PairDenied | Condition::EncryptionUnsupported,
+                _,
+            ) => Some(Self::Unfit),
+            (_, Kind::OutOfStock) => Some(Self::Stock),
+            (_, Kind::OutOfRange) => Some(Self::Size),
             _ => None,
         }
     }

@@ -1,0 +1,294 @@
+//! What each code of the cloud means. A response is classified once, where it is parsed, as a [`Condition`]; its [`Kind`]
+//! and its name for people follow. No other file compares codes.
+
+mod table;
+
+pub use table::Condition;
+
+/// What an error means for the caller. Decided by the string `Code`; the same condition comes with
+/// different HTTP statuses from different actions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// The request never reached the cloud: nothing happened.
+    Unreachable,
+    /// It may or may not have happened: connection lost, unreadable answer, 5xx.
+    Ambiguous,
+    /// Too many calls; wait.
+    Throttled,
+    /// The resource is in another state now; read it again.
+    Conflict,
+    /// An earlier call under the same token is still running.
+    InFlight,
+    /// The token was used before, for another request.
+    TokenMismatch,
+    NotFound,
+    /// This category cannot be had in this zone now, or not as wanted: another pair may do.
+    OutOfStock,
+    /// A quota or limit of the account or instance is reached.
+    Quota,
+    /// Somebody must change something about the disk, the instance, the key or the account first.
+    Precondition,
+    /// No such size, performance level or number of IOPS.
+    OutOfRange,
+    /// The temporary credentials are expired, or the key is unknown and may have been replaced: renew
+    /// them and sign again.
+    Expired,
+    /// The request is malformed or names what the API does not have: a mistake of this driver.
+    Bug,
+    /// The credentials are wrong, expired or not permitted.
+    Denied,
+    /// The nonce was used before: sign again.
+    Resign,
+    /// The request can never succeed as it is.
+    Invalid,
+    /// The caller's deadline came first; whether it happened is unknown.
+    Deadline,
+    Credentials,
+}
+
+impl Kind {
+    /// Whether a call that failed like this may have taken effect, or may still. A used nonce may be that of a copy of
+    /// this very request.
+    pub(super) fn is_ambiguous(self) -> bool {
+        matches!(
+            self,
+            Self::Ambiguous | Self::InFlight | Self::Resign | Self::Deadline
+        )
+    }
+
+    /// The condition of which no more is known.
+    pub(super) fn condition(self) -> Condition {
+        let mut all = Condition::ALL.iter().map(|(condition, _)| *condition);
+        all.find(|condition| condition.kind() == self)
+            .unwrap_or(Condition::Ambiguous)
+    }
+}
+
+/// Codes that mean something of their own from the actions whose names begin like this, with this status or any.
+const BY_ACTION: &[(&str, u16, &str, Condition)] = &[
+    // Of a new disk these say that another zone or category may do; of an existing one, that it cannot be so.
+    ("CreateDisk", 403, "OperationDenied", Condition::PairDenied),
+    ("CreateDisk", 0, "OperationDenied", Condition::UnfitPair),
+    (
+        "CreateDisk",
+        0,
+        "InvalidDiskCategory.NotSupported InvalidDiskCategory.ValueNotSupported",
+        Condition::OutOfStock,
+    ),
+    (
+        "CreateSnapshot",
+        0,
+        "DiskCategory.OperationNotSupported IncorrectDiskType.NotSupport",
+        Condition::CategoryNotSnapshottable,
+    ),
+    (
+        "CreateSnapshot",
+        0,
+        "DiskId.ValueNotSupported",
+        Condition::NotSnapshottable,
+    ),
+    // No user has a say in these filters.
+    (
+        "DescribeDisks",
+        0,
+        "InvalidParameter.MultiAttach",
+        Condition::Bug,
+    ),
+    (
+        "DescribeDisks",
+        0,
+        "InvalidZoneId.NotFound",
+        Condition::ZoneFilter,
+    ),
+    (
+        "DescribeDisksFullStatus",
+        0,
+        "InvalidParameter",
+        Condition::Bug,
+    ),
+];
+
+/// Beginnings of codes whose list is open: new ones of them appear.
+const FAMILIES: &[(&str, Condition)] = &[
+    ("Forbidden.", Condition::Denied),
+    ("NoPermission", Condition::Denied),
+    ("InvalidSecurityToken", Condition::TokenRefused),
+    ("InvalidAccessKeyId", Condition::KeyUnknown),
+    ("AuthenticationFail.", Condition::OidcTokenRefused),
+    ("InvalidRegion", Condition::WrongRegion),
+    ("InvalidAccountStatus", Condition::AccountInArrears),
+    ("QuotaExceed", Condition::AccountQuota),
+    ("InvalidDataDiskCategory", Condition::OutOfStock),
+    ("InvalidInstanceType.", Condition::NodeTypeUnfit),
+    ("InvalidParameterForce.", Condition::ForceUnsupported),
+    ("InvalidParameter.KMSKeyId.", Condition::KmsKeyUnusable),
+    ("InvalidKMSKeyId.", Condition::KmsKeyUnusable),
+    ("InvalidEncrypted.", Condition::EncryptionMismatch),
+    ("IncorrectDiskStatus.", Condition::Conflict),
+    ("OperationConflict.", Condition::Conflict),
+    ("Missing", Condition::Bug),
+    ("InvalidStartTime.", Condition::Bug),
+];
+
+/// What the code means that this action answered with this status.
+pub(super) fn condition(action: &str, status: u16, code: &str) -> Condition {
+    let has = |codes: &str| codes.split_whitespace().any(|known| known == code);
+    let mut special = BY_ACTION.iter();
+    if let Some((.., condition)) = special.find(|(start, only, codes, _)| {
+        action.starts_with(start) && [0, status].contains(only) && has(codes)
+    }) {
+        return *condition;
+    }
+    if let Some((condition, _)) = Condition::ALL.iter().find(|(_, codes)| has(codes)) {
+        return *condition;
+    }
+    // A code that means "wait" must never be taken for a final refusal, whatever stands around it.
+    if code.contains("Throttling") {
+        return Condition::Throttled;
+    }
+    let mut families = FAMILIES.iter();
+    let family = families.find(|(start, _)| code.starts_with(start) && !is_passing(status));
+    family.map_or_else(|| by_status(status, code), |(_, condition)| *condition)
+}
+
+/// Whether the code says that something in the request is wrong.
+pub(super) fn is_about_value(code: &str) -> bool {
+    code.starts_with("Invalid")
+}
+
+/// Whether the status alone says that the call may have taken effect, or is worth another attempt.
+fn is_passing(status: u16) -> bool {
+    status == 429 || status >= 500
+}
+
+/// What is left to go by. The cloud refuses with 403 what the state of things forbids, and with 404
+/// anything that it does not know; only a listed code may mean that the disk itself is gone.
+fn by_status(status: u16, code: &str) -> Condition {
+    match status {
+        429 => Condition::Throttled,
+        500.. => Condition::Ambiguous,
+        // A success without sense, or a proxy that lost patience.
+        0..=399 | 408 => Condition::Ambiguous,
+        401 | 407 => Condition::Denied,
+        // Without a code it is not the cloud that forbids, but something on the way to it.
+        403 if code.is_empty() => Condition::Denied,
+        403 => Condition::Precondition,
+        409 => Condition::Conflict,
+        _ => Condition::Invalid,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind(action: &str, status: u16, code: &str) -> Kind {
+        condition(action, status, code).kind()
+    }
+
+    fn listed() -> impl Iterator<Item = &'static str> {
+        Condition::ALL
+            .iter()
+            .flat_map(|(_, codes)| codes.split_whitespace())
+    }
+
+    #[test]
+    fn no_code_is_in_the_table_twice() {
+        let mut seen = std::collections::BTreeSet::new();
+        for code in listed() {
+            assert!(seen.insert(code), "{code}");
+        }
+    }
+
+    #[test]
+    fn the_same_code_can_mean_something_else_from_another_action_or_with_another_status() {
+        for (action, status, code, expected) in [
+            ("CreateDisk", 400, "OperationDenied", Kind::OutOfStock),
+            ("CreateDisk", 403, "OperationDenied", Kind::Precondition),
+            ("ResizeDisk", 403, "OperationDenied", Kind::Precondition),
+            (
+                "CreateDisk",
+                400,
+                "InvalidDiskCategory.NotSupported",
+                Kind::OutOfStock,
+            ),
+            (
+                "ResizeDisk",
+                403,
+                "InvalidDiskCategory.NotSupported",
+                Kind::Precondition,
+            ),
+            (
+                "ModifyDiskSpec",
+                403,
+                "OperationDenied.NoStock",
+                Kind::OutOfStock,
+            ),
+        ] {
+            assert_eq!(kind(action, status, code), expected, "{action} {code}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_code_falls_by_its_family_and_then_by_its_status() {
+        for (status, code, expected) in [
+            (403, "Throttling.Anew", Kind::Throttled),
+            (400, "Rejected.Throttling.Zone", Kind::Throttled),
+            (403, "QuotaExceed.Anew", Kind::Quota),
+            (403, "QuotaExceeded.PostpaidDataDiskCapacity", Kind::Quota),
+            (403, "Forbidden.Anew", Kind::Denied),
+            (404, "MissingParameter.RegionId", Kind::Bug),
+            (400, "MissingDiskId", Kind::Bug),
+            (403, "IncorrectDiskStatus.Anew", Kind::Conflict),
+            (400, "Anew", Kind::Invalid),
+            (403, "Anew", Kind::Precondition),
+            (404, "InvalidAnew.NotFound", Kind::Invalid),
+            (409, "Anew", Kind::Conflict),
+            (429, "Anew", Kind::Throttled),
+            (503, "Anew", Kind::Ambiguous),
+            (400, "InvalidRegion.Anew", Kind::Precondition),
+            (500, "InvalidRegion.Anew", Kind::Ambiguous),
+            (429, "QuotaExceed.Anew", Kind::Throttled),
+            (403, "", Kind::Denied),
+            (407, "", Kind::Denied),
+            (408, "", Kind::Ambiguous),
+            (200, "", Kind::Ambiguous),
+        ] {
+            assert_eq!(kind("X", status, code), expected, "{status} {code}");
+        }
+    }
+
+    #[test]
+    fn every_kind_has_a_condition_of_which_no_more_is_known() {
+        for (condition, _) in Condition::ALL {
+            let kind = condition.kind();
+            assert_eq!(kind.condition().kind(), kind);
+        }
+        for (kind, name) in [
+            (Kind::Expired, "CREDENTIALS_EXPIRED"),
+            (Kind::Denied, "CREDENTIALS_DENIED"),
+            (Kind::Conflict, "RESOURCE_BUSY"),
+            (Kind::NotFound, "NO_SUCH_RESOURCE"),
+            (Kind::Quota, "QUOTA_REACHED"),
+            (Kind::Precondition, "STATE_FORBIDS"),
+            (Kind::Invalid, "CLOUD_REFUSES"),
+            (Kind::Bug, "DRIVER_BUG"),
+        ] {
+            assert_eq!(kind.condition().failure().name(), name);
+        }
+    }
+
+    #[test]
+    fn nothing_but_the_resource_of_the_call_counts_as_not_there() {
+        for code in [
+            "InvalidRegionId.NotFound",
+            "InvalidZoneId.NotFound",
+            "InvalidParameter.KMSKeyId.NotFound",
+            "InvalidResourceGroup.NotFound",
+            "InvalidAction.NotFound",
+            "EntityNotExist.Role",
+        ] {
+            assert_ne!(kind("DeleteDisk", 404, code), Kind::NotFound, "{code}");
+        }
+    }
+}

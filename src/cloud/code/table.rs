@@ -1,0 +1,244 @@
+//! The table of what the cloud reports: each condition with its kind, its name for people, and its codes. Every code is
+//! here once, or belongs to a family (see [`super::condition`]). Sources: the gateway's table, the error lists of the
+//! actions and of STS, and codes that others have met. Spelling is as the cloud's, misspelt ones included.
+//!
+//! The kind says who can do something about it. What passes by itself is [`Kind::Conflict`], [`Kind::InFlight`],
+//! [`Kind::Throttled`] or [`Kind::Ambiguous`]. What another zone or category may still give is [`Kind::OutOfStock`]. What
+//! a person must change first about the disk, the node, the key or the account is [`Kind::Precondition`], and about the
+//! claim or its class [`Kind::OutOfRange`] or [`Kind::Invalid`]. What no person can cause without an error in this driver
+//! is [`Kind::Bug`]. Only the disk, snapshot, group or instance of the call itself is ever [`Kind::NotFound`]: deletion
+//! takes that for success, and a missing key or zone must not pass for it.
+
+use super::Kind;
+use crate::model::Failure;
+
+/// Each row: the variant, its kind, its name, and its codes.
+macro_rules! conditions {
+    ($($variant:ident $kind:ident $failure:ident $codes:literal;)*) => {
+        /// What the cloud reports, as precisely as any decision needs it.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Condition { $($variant,)* }
+
+        impl Condition {
+            /// All, each with its codes. The first of a kind has no meaning beyond the kind.
+            pub(super) const ALL: &[(Self, &str)] = &[$((Self::$variant, $codes),)*];
+
+            /// What to do next.
+            pub(in crate::cloud) fn kind(self) -> Kind {
+                match self { $(Self::$variant => Kind::$kind,)* }
+            }
+
+            /// Its name for people.
+            #[must_use]
+            pub fn failure(self) -> Failure {
+                match self { $(Self::$variant => Failure::$failure,)* }
+            }
+        }
+    };
+}
+
+conditions! {
+    // The call did not get through, or not far.
+    Unreachable Unreachable CloudUnreachable "";
+    Ambiguous Ambiguous CloudUnclear
+        "InternalError ServiceUnavailable UnknownError CreateSnapshot.Failed";
+    NonceUsed Resign CloudUnclear "SignatureNonceUsed";
+    Deadline Deadline DeadlinePassed "";
+    Throttled Throttled Throttled "Throttling Throttling.Api Rejected.Throttling";
+    AccountThrottled Throttled Throttled "Throttling.User";
+    TooManyOperations Throttled Throttled "Throttling.ConcurrentLimitExceeded";
+    InFlight InFlight CallInFlight "LastTokenProcessing IdempotentProcessing LastOrderProcessing";
+    TokenMismatch TokenMismatch TokenTaken "IdempotentParameterMismatch";
+
+    // Key, signature, permissions and region.
+    NoCredentials Credentials NoCredentials "";
+    OidcTokenExpired Expired CredentialsExpired "AuthenticationFail.OIDCToken.Expired";
+    TokenExpired Expired CredentialsExpired
+        "MissingSecurityToken InvalidSecurityToken.Expired InvalidSecurityToken.Malformed
+         InvalidSecurityToken.MismatchWithAccessKey";
+    KeyUnknown Expired KeyUnknown "InvalidAccessKeyId.NotFound";
+    Denied Denied CredentialsDenied "Forbidden NoPermission.Tag";
+    OidcTokenRefused Denied CredentialsExpired "AuthenticationFail.OIDCToken.Invalid";
+    TokenRefused Denied CredentialsExpired "";
+    KeyInactive Denied KeySwitchedOff "InvalidAccessKeyId.Inactive";
+    SignatureRefused Denied SignatureRefused "SignatureDoesNotMatch";
+    ClockWrong Denied ClockWrong "InvalidTimeStamp.Expired";
+    RoleUnusable Denied RoleUnusable "EntityNotExist.Role NoPermission";
+    FeatureNotEnabled Denied FeatureNotEnabled "RegionUnauthorized UserNotInTheWhiteList";
+
+    // The resource, or its instance, is in another state now; it leaves it by itself.
+    Conflict Conflict ResourceBusy
+        "IncorrectVolumeStatus DISK_HAS_CREATING_SNAPSHOT DiskCreatingSnapshot DiskId.StatusNotSupported
+         InvalidDisk.InUse Operation.Conflict InvalidOperation.DiskDetachingFromThisEcs
+         InvalidStatus.Upgrading InvalidStatus.DiskNotReady OperationDenied.DiskExpansionUnfinished
+         BurstingEnabledForModifyingDiskUnsupported QuotaExceed.ConcurrentSnapshotQuota
+         InvalidOperation.RelatedSnapshotNotFinished InvalidOperation.UnfinishedEncryptedSnapshotCopy
+         InvalidOperation.UnfinishedCrossRegionCopy";
+    DiskStatus Conflict ResourceBusy "IncorrectDiskStatus";
+    DiskStillAttached Conflict DiskStillAttached "DiskStillAttached";
+    NotAttached Conflict ResourceBusy "DependencyViolation";
+    DiskUnchanged Conflict ResourceBusy "NoChangeInDiskCategoryAndPerformanceLevel";
+    ChangedTooOften Conflict ResourceBusy "ModifyingDiskCategoryLimitExceed";
+    SnapshotNotReady Conflict SnapshotNotReady "InvalidSnapshot.NotReady InvalidSnapshotId.NotReady";
+    // It is busy with another disk.
+    NodeOccupied Conflict NodeBusy
+        "InvalidOperation.Conflict OperationConflict DisksDetachingOnEcsExceeded
+         OperationConflict.DisksAttachingParallellyExceed";
+    NodeStatus Conflict NodeBusy "IncorrectInstanceStatus InvalidOperation.InstanceStatusUnsupported";
+    NodeStopped Conflict NodeBusy "InvalidInstanceStatus.NotRunning";
+
+    // The resource of the call is not there.
+    NotFound NotFound NoSuchResource "InvalidResourceId.NotFound";
+    NoSuchDisk NotFound NoSuchDisk "InvalidDiskId.NotFound";
+    NoSuchSnapshot NotFound NoSuchSnapshot "InvalidSnapshotId.NotFound InvalidSnapshot.NotFound";
+    NoSuchGroup NotFound NoSuchGroup "InvalidSnapshotGroupId.NotFound";
+    NoSuchNode NotFound NoSuchNode "InvalidInstanceId.NotFound";
+    AlreadyDetached NotFound NoSuchResource "InvalidDisk.AlreadyDetached";
+
+    // This zone, category or pair does not have it; the next one may.
+    OutOfStock OutOfStock OutOfStock
+        "ZoneNotOnSale OperationDenied.NoStock OperationDenied.NotEnoughCapacity
+         OperationDenied.CloudSSDNotSupported InvalidDiskCategory.ValueUnauthorized
+         InvalidPerformanceLevel.ValueNotSupported NotSupportSnapshotEncrypted.ZoneId
+         InvalidStorageClusterId.CapacityNotEnough";
+    ZoneClosed OutOfStock OutOfStock "Zone.NotOnSale OperationDenied.ZoneNotAllowed";
+    // It does not go with something else of the request, such as sharing or encryption.
+    UnfitPair OutOfStock OutOfStock
+        "OperationDenied.ZoneNotSupportMultiAttachDisk NotSupportSnapshotEncrypted.DiskCategory
+         InvalidDiskCategory.ConflictSnapshotCategory
+         InvalidParameter.DiskCategoryAndMultiAttachConflict
+         InvalidParameter.DiskCategoryAndMultiAttachNotMatch";
+
+    Quota Quota QuotaReached "OperationDenied.QuotaExceed";
+    AccountQuota Quota QuotaReached "InstanceDiskCategoryLimitExceed";
+    NodeFull Quota NodeFull "InstanceDiskLimitExceeded InvalidOperation.DiskQueueNumberNotEnough";
+    TooManyHolders Quota TooManyHolders "DiskAttachedNumberExceeded";
+    GroupTooMany Quota QuotaReached "NumberExceed.TooManyDisks";
+    GroupTooLarge Quota QuotaReached "CapacityExceed.TooManyDisks";
+
+    // The disk, the node, the snapshot, the key or the account must be changed by somebody.
+    Precondition Precondition StateForbids
+        "DiskError DiskHasFlashSnapshot InvalidDiskId.OperationNotSupported
+         InvalidDiskStatus.DeleteProtection InvalidDisk.DetachedSystemDisk
+         IncorrectDiskType.NotSupport OperationDenied InvalidResourceId.NotSupported
+         IncorrectDiskStatus.Invalid IncorrectDiskStatus.InReplication
+         InvalidOperation.DiskInReplicaPairsUnsupported InvalidDiskSize.NotSupportMultiAttachDisk
+         InvalidOperation.CanNotAttachMultiAttachDiskAsSystemDisk DeleteWithInstance.Conflict
+         InvalidInstance.ImageCategory InvalidInstance.NoDisk InvalidInstance.NotOriginInstance
+         DependencyViolation.WindowsInstance";
+    // The zone or category is closed, or not open to this account.
+    PairDenied Precondition StateForbids "";
+    CategoryUnsupported Precondition StateForbids
+        "InvalidDiskCategory.NotSupported InvalidDiskCategory.ValueNotSupported Downgrade.NotSupported";
+    SharedDisk Precondition StateForbids "InvalidOperation.MultiAttachDisk InvalidDisk.ShareVolume";
+    MixedCategories Precondition StateForbids "InvalidDisk.DiskCategoryInconsistent";
+    // Of a disk that a snapshot or group is to be taken of.
+    NotSnapshottable Precondition SnapshotUnsupported "";
+    CategoryNotSnapshottable Precondition SnapshotUnsupported "";
+    SubscriptionDisk Precondition DiskNotMovable "DiskNotPortable";
+    LocalDisk Precondition StateForbids "DiskCategory.OperationNotSupported DiskId.ValueNotSupported";
+    // Elastic ephemeral disks need a parameter of their own.
+    DeletedWithNode Precondition DiskNotMovable
+        "InvalidParameter.DeleteWithInstance InvalidOperation.DiskCategoryUnsupported";
+    NotFirstNode Precondition DiskNotMovable "InvalidOperation.OtherInstanceUnsupported";
+    SystemDisk Precondition DiskNotMovable "DiskTypeViolation";
+    NotBootable Precondition StateForbids "InvalidDisk.DiskNotBootable";
+    ForceUnsupported Precondition StateForbids "";
+    NoForceInZone Precondition NotInSameZone "InvalidInstance.ZoneConflict";
+    NotInSameZone Precondition NotInSameZone "ResourcesNotInSameZone InvalidDiskIds.NotInSameZone";
+    NodeTypeUnfit Precondition NodeTypeUnfit
+        "InvalidDiskCategory.InstanceTypeUnsupported InvalidOperation.InstanceTypeNotSupport";
+    NodeNeedsRestart Precondition NodeNeedsRestart
+        "InstanceSpecModification.NotEffective IncorrectInstanceStatus.NotSupportESSD";
+    NodeLocked Precondition NodeLocked "InstanceLockedForSecurity";
+    NeverAttached Precondition NeverAttached
+        "IncorrectDiskStatus.NeverAttached IncorrectDiskStatus.NeverUsed";
+    Cooling Precondition CoolingPeriod "DiskInCoolingPeriod";
+    OnlyOffline Precondition OnlyOffline
+        "InvalidDiskSize.NotSupportResizeOnline InvalidOperation.InstanceTypeNotSupportOnlineResize
+         InvalidOperation.MultiAttachDiskNotSupportResizeOnline";
+    UsedByDisk Precondition SnapshotInUse "SnapshotCreatedDisk";
+    UsedByImage Precondition SnapshotInUse "SnapshotCreatedImage";
+    SnapshotLocked Precondition SnapshotLocked "InvalidOperation.SnapshotIsLocked";
+    SnapshotShared Precondition SnapshotLocked "InvalidOperation.DeleteSharedSnapshotUnsupported";
+    SnapshotManaged Precondition SnapshotLocked "InvalidOperation.ResourceManagedByCloudProduct";
+    SnapshotUnfit Precondition SnapshotUnfit
+        "InvalidSnapshot.TooOld InvalidSnapshot.TooLarge InvalidSnapshotId.NotDataDiskSnapshot
+         InvalidOperation.CreateFromSnapshotUnsupported OperationDenied.SnapshotNotAllowed
+         NotSupportSnapshotEncrypted.RegionId NotSupportSnapshotEncrypted.ShareImage";
+    KmsKeyUnusable Precondition KmsKeyUnusable
+        "InvalidParameter.KmsNotEnabled InvalidParameter.Encrypted.KmsNotEnable
+         InvalidParameter.DataEncryptedKeyCreateFailed";
+    AccountInArrears Precondition AccountInArrears
+        "DiskInArrears InstanceExpiredOrInArrears Account.Arrearage
+         InsufficientBalance.AgentAccount InvalidPayMethod OperationDenied.UnfinishedOrder";
+    WrongRegion Precondition WrongRegion "Invalid.RegionId Unavailable.Regions";
+    RegionUnsupported Precondition WrongRegion "InvalidRegion.NotSupport";
+    NeedsTls Precondition WrongEndpoint "InvalidProtocol.NeedSsl";
+
+    // Another size, performance level or number of IOPS would do.
+    OutOfRange OutOfRange OutOfRange
+        "InvalidSize.ValueNotSupported InvalidDiskSize.NotSupported InvalidDiskSizeOrCategory
+         InvalidDiskSize.ExceedsMultiAttachLimit";
+    NotLarger OutOfRange OutOfRange "InvalidDiskSize InvalidDiskSize.TooSmall";
+    SizeNotSold OutOfRange OutOfRange "InvalidDiskSize.TooLarge InvalidDataDiskSize.ValueNotSupported";
+    PerformanceOutOfRange OutOfRange OutOfRange
+        "OperationDenied.PerformanceLevelNotMatch InvalidPerformanceLevel.TooLow
+         InvalidProvisionedIops.LimitExceed InvalidBurstingEnabled.DiskSizeTooSmall";
+
+    // The claim, its class or its tags ask for what there is not.
+    Invalid Invalid CloudRefuses
+        "InvalidParameter InvalidParameter.Conflict InvalidDiskName.Malformed
+         InvalidSnapshotName.Malformed InvalidDescription.Malformed InvalidRetentionDays.Malformed
+         ProvisionedIopsForDiskCategoryRequired InvalidParameter.MultiAttach
+         InvalidParameter.MultiAttachAndInstanceIdConflict
+         InvalidResourceGroup.NotFound InvalidStorageSetId.NotFound
+         InvalidStorageClusterId.NotExist InvalidStorageClusterId.StatusNotSupport
+         InvalidStorageClusterId.CategoryNotMatch InvalidStorageClusterId.PerformanceLevelNotMatch
+         InvalidStorageClusterId.ConflictWithStorageSetId
+         InvalidStorageClusterId.ConflictWithInstanceId
+         InvalidStorageClusterId.DiskCategoryUnsupported
+         Duplicate.TagKey TagKey.Duplication InvalidTagKey.Malformed InvalidTagValue.Malformed
+         NumberExceed.Tags";
+    PerformanceUnsupported Invalid CloudRefuses
+        "InvalidPerformanceLevel.Malformed InvalidPerformanceLevelParam.Mismatch
+         ProvisionedIopsForDiskCategoryUnsupported BurstingEnabledForDiskCategoryUnsupported
+         BurstingEnabledForMultiAttachDiskUnsupported";
+    WrongZone Invalid WrongZone "InvalidZoneId.NotFound";
+    EncryptionMismatch Invalid EncryptionMismatch
+        "InvalidParameter.EncryptedIllegal InvalidKmsKeyId.NotMatchSnapshot EncryptedOption.Conflict";
+    EncryptionUnsupported Invalid EncryptionMismatch "InvalidParameter.EncryptedNotSupported";
+    TooManyTags Invalid TooManyTags "QuotaExceed.Tags";
+    RoleParameter Invalid RoleUnusable
+        "InvalidParameter.RoleArn InvalidParameter.RoleSessionName InvalidParameter.DurationSeconds
+         InvalidParameter.OIDCProviderArn";
+
+    // No setting of anybody makes this driver send what these refuse.
+    Bug Bug DriverBug
+        "IncompleteSignature IncompleteParamter InvalidParamter InvalidSignatureMethod
+         ParameterConflict.DiskIdAndDiskIds Param.Conflict InvalidParam.Type
+         InvalidParam.ZoneIdAndInstanceId.Conflict
+         InvalidParam.ExcludeDiskIdsAndDiskIds.Conflict InvalidParameter.AllEmpty
+         InvalidZoneId.DiskCategoryUnsupported InvalidClientToken.Malformed
+         InvalidOperation.NotSupportCopyInSameRegion
+         InvalidDevice.Malformed InvalidDevice.InUse
+         InvalidDiskType.ValueNotSupported InvalidCategory.ValueNotSupported
+         InvalidStatus.ValueNotSupported InvalidParameter.DiskIds InvalidDiskIds.Malformed
+         InvalidDiskIds.ValueNotSupported InvalidSnapshotIds.Malformed
+         InvalidTag.Mismatch InvalidTagCount InvalidFilterKey.NotFound InvalidFilterValue
+         InvalidDiskChargeType.NotFound InvalidLockReason.NotFound InvalidStatus.NotFound
+         InvalidUsage InvalidSourceDiskType InvalidSnapshotType.NotFound
+         InvalidSnapshotLinkId.NotFound NumberExceed.ResourceIds InvalidResourceType.NotFound
+         Invalid.Param Invalid.InstanceChargeType Invalid.ResourceType Invalid.DestinationResource
+         InvalidParam.TypeAndCpuMem.Conflict InvalidParam.Cores InvalidParam.Memory
+         InvalidParameter.Scope DiskIdLimitExceeded EventIdLimitExceeded
+         InvalidParameter.TimeEndBeforeStart TooManyDiskEvent.DiskIdRequired
+         InvalidParameter.TooManyDataQueried InvalidEndTime.Malformed InvalidPeriod.ValueNotSupported";
+    // A dry run tells so that the call would have been accepted.
+    DryRunAccepted Bug DriverBug "DryRunOperation";
+    NothingToModify Bug DriverBug "NoAttributeToModify";
+    ClockFormat Bug ClockWrong "InvalidTimeStamp.Format IllegalTimestamp";
+    ZoneFilter Bug WrongZone "";
+    WrongEndpoint Bug WrongEndpoint
+        "InvalidApi.NotFound InvalidAction.NotFound InvalidVersion NoSuchVersion UnsupportedHTTPMethod";
+}

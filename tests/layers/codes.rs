@@ -1,0 +1,51 @@
+//! Codes of the cloud are compared only in `cloud/code`, where responses are classified.
+
+use std::collections::BTreeSet;
+
+use crate::source::Source;
+
+const PLACE: &str = "cloud/code/";
+const TABLE: &str = "cloud/code/table.rs";
+
+/// The codes in the table.
+pub(crate) fn known(sources: &[Source]) -> BTreeSet<String> {
+    let table = sources.iter().filter(|file| file.path == TABLE);
+    let words = table.flat_map(|file| file.texts());
+    words
+        .flat_map(|(_, text)| text.split_whitespace())
+        .filter(|word| word.starts_with(char::is_uppercase))
+        .map(str::to_owned)
+        .collect()
+}
+
+/// The codes that this file names and may not, one line each. The fake cloud has codes of its own.
+pub(crate) fn refused(file: &Source, known: &BTreeSet<String>) -> Vec<String> {
+    if file.path.starts_with(PLACE) || ["sim", "cluster"].contains(&file.module()) {
+        return Vec::new();
+    }
+    let codes = file.texts().filter(|(_, text)| known.contains(*text));
+    codes
+        .map(|(line, code)| format!("{}:{line}: {code} is judged in cloud/code", file.path))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_code_is_refused_outside_the_table_and_its_tests() {
+        let table = Source::new(
+            "cloud/code/table.rs",
+            "f! { A \"InvalidDiskId.NotFound\n Throttling\"; }",
+        );
+        let known = known(&[table]);
+        assert_eq!(known.len(), 2);
+        let found = |path, text| refused(&Source::new(path, text), &known).len();
+        let text = "fn f(code: &str) -> bool { code == \"Throttling\" }";
+        assert_eq!(found("disk/resize.rs", text), 1);
+        assert_eq!(found("sim/limit.rs", text), 0);
+        let tests = format!("#[cfg(test)] mod tests {{ {text} }}");
+        assert_eq!(found("disk/resize.rs", &tests), 0);
+    }
+}
