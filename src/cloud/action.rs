@@ -6,7 +6,6 @@ use crate::model::{
     Tags, TaskId, ZoneId,
 };
 
-/// `CreateDisk`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CreateDisk {
     /// Where the disk lives for good; none for a regional category, which takes none.
@@ -35,16 +34,12 @@ pub struct CreateDisk {
     pub kms_key: Option<String>,
     /// Tags, at most 20.
     pub tags: Tags,
-    /// Makes the call repeatable.
     pub token: ClientToken,
 }
 
-/// `AttachDisk`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AttachDisk {
-    /// The disk.
     pub disk: DiskId,
-    /// The instance that shall hold it.
     pub instance: InstanceId,
     /// Take a regional disk from an instance of another zone that cannot let go of it.
     pub force: bool,
@@ -52,14 +47,10 @@ pub struct AttachDisk {
     pub delete_with_instance: bool,
 }
 
-/// `DetachDisk`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DetachDisk {
-    /// The disk.
     pub disk: DiskId,
-    /// The instance that holds it.
     pub instance: InstanceId,
-    /// As in [`AttachDisk`].
     pub delete_with_instance: bool,
 }
 
@@ -68,9 +59,7 @@ pub struct DetachDisk {
 pub struct DescribeDisks {
     /// These ids, at most 100. `Some(vec![])` matches nothing.
     pub ids: Option<Vec<DiskId>>,
-    /// Disks that carry all these tags.
     pub tags: Tags,
-    /// Disks that this instance holds.
     pub instance: Option<InstanceId>,
     /// Rows a page, 10 to 500; none is 100.
     pub page_size: Option<u32>,
@@ -78,16 +67,13 @@ pub struct DescribeDisks {
     pub next: Option<String>,
 }
 
-/// `ResizeDisk`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResizeDisk {
-    /// The disk.
     pub disk: DiskId,
     /// The new capacity, larger than now.
     pub size: Gib,
     /// How.
     pub mode: ResizeMode,
-    /// Makes the call repeatable.
     pub token: ClientToken,
 }
 
@@ -103,7 +89,6 @@ pub enum ResizeMode {
 /// `ModifyDiskSpec`: what is none stays as it is. At least one must be some.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModifyDiskSpec {
-    /// The disk.
     pub disk: DiskId,
     /// Another category; that takes a task, and minutes to hours.
     pub category: Option<Category>,
@@ -118,7 +103,6 @@ pub struct ModifyDiskSpec {
 /// `ModifyDiskAttribute`, as far as it is of use here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModifyDiskAttribute {
-    /// The disk.
     pub disk: DiskId,
     /// Whether it may exceed its baseline; `cloud_auto` only.
     pub bursting: bool,
@@ -133,10 +117,8 @@ pub enum DescribeTasks {
     Of(DiskId),
 }
 
-/// `CreateSnapshot`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CreateSnapshot {
-    /// The disk.
     pub disk: DiskId,
     /// Name in the console: 2 to 128 characters, a letter first, never starting with `auto`.
     pub name: String,
@@ -146,7 +128,6 @@ pub struct CreateSnapshot {
     pub resource_group: Option<String>,
     /// Tags, at most 20.
     pub tags: Tags,
-    /// Makes the call repeatable.
     pub token: ClientToken,
 }
 
@@ -155,9 +136,7 @@ pub struct CreateSnapshot {
 pub struct DescribeSnapshots {
     /// These ids, at most 100. `Some(vec![])` matches nothing.
     pub ids: Option<Vec<SnapshotId>>,
-    /// Snapshots of this disk.
     pub disk: Option<DiskId>,
-    /// Snapshots that carry all these tags.
     pub tags: Tags,
     /// Rows a page, 10 to 100; none is 100.
     pub page_size: Option<u32>,
@@ -176,7 +155,6 @@ pub struct CreateSnapshotGroup {
     pub resource_group: Option<String>,
     /// Tags of the group, at most 20. Its snapshots do not inherit them.
     pub tags: Tags,
-    /// Makes the call repeatable.
     pub token: ClientToken,
 }
 
@@ -185,7 +163,6 @@ pub struct CreateSnapshotGroup {
 pub struct DescribeSnapshotGroups {
     /// These ids, at most 10. `Some(vec![])` matches everything, as if it were none.
     pub ids: Option<Vec<SnapshotGroupId>>,
-    /// Groups that carry all these tags.
     pub tags: Tags,
     /// Where the page before ended.
     pub next: Option<String>,
@@ -198,19 +175,16 @@ pub struct KeptMember {
     pub snapshot: String,
     /// The cloud's code, such as `SnapshotCreatedImage`.
     pub code: String,
-    /// The cloud's words.
     pub message: String,
 }
 
 impl KeptMember {
     /// What keeps it.
-    #[must_use]
     pub fn condition(&self) -> Condition {
         code::condition("DeleteSnapshotGroup", 403, &self.code)
     }
 }
 
-/// `TagResources`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TagResources {
     /// What to tag, all of one kind, at most 50.
@@ -231,7 +205,6 @@ pub struct UntagResources {
 /// `ListTagResources`: the resources of one kind that carry all these tags.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListTagResources {
-    /// Of which kind.
     pub kind: TagKind,
     /// The tags, at least one.
     pub tags: Tags,
@@ -239,18 +212,14 @@ pub struct ListTagResources {
     pub next: Option<String>,
 }
 
-/// What carries tags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TagKind {
-    /// Disks.
     Disk,
-    /// Snapshots.
     Snapshot,
 }
 
 impl TagKind {
     /// `ResourceType` in the API.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Disk => "disk",
@@ -259,19 +228,14 @@ impl TagKind {
     }
 }
 
-/// The resources of one `TagResources`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TagTarget {
-    /// Disks.
     Disks(Vec<DiskId>),
-    /// Snapshots.
     Snapshots(Vec<SnapshotId>),
 }
 
-/// `DescribeInstances`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DescribeInstances {
-    /// These ids, at most 100.
     pub ids: Option<Vec<InstanceId>>,
     /// Where the page before ended.
     pub next: Option<String>,
@@ -280,9 +244,7 @@ pub struct DescribeInstances {
 /// `DescribeAvailableResource` for data disks.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DescribeStock {
-    /// Only this zone.
     pub zone: Option<ZoneId>,
-    /// Only this category.
     pub category: Option<Category>,
     /// What the region as a whole sells (`Scope=region`): disks that are bound to no zone.
     pub regional: bool,
@@ -290,10 +252,8 @@ pub struct DescribeStock {
     pub instance_type: Option<String>,
 }
 
-/// One page of a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page<T> {
-    /// The rows.
     pub rows: Vec<T>,
     /// Rows that came and make no sense. What they are about is there, though nothing is known of it:
     /// who asks for one of them must not take it for gone.
@@ -304,7 +264,6 @@ pub struct Page<T> {
 
 impl<T> Page<T> {
     /// A page on which every row made sense.
-    #[must_use]
     pub fn new(rows: Vec<T>, next: Option<String>) -> Self {
         Self {
             rows,
@@ -314,12 +273,10 @@ impl<T> Page<T> {
     }
 }
 
-/// A row that makes no sense.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the row of {} makes no sense: {reason}", id.as_deref().unwrap_or("something without an id"))]
 pub struct Unreadable {
     /// What it is about, where the row says so.
     pub id: Option<String>,
-    /// What is wrong with it.
     pub reason: String,
 }

@@ -39,26 +39,28 @@ struct Done {}
 
 impl Client {
     /// A client on this transport.
-    #[must_use]
     pub fn new(transport: Transport) -> Self {
         let limiter = RateLimiter::new(transport.clock());
         Self { transport, limiter }
     }
 
     /// How the cloud has answered this client lately.
-    #[must_use]
     pub fn standing(&self) -> Standing {
         self.transport.standing()
+    }
+
+    async fn order(&self, deadline: Deadline, action: &'static str, params: Params) -> Result<()> {
+        let Done {} = self.call(deadline, action, params).await?;
+        Ok(())
     }
 
     async fn call<T: DeserializeOwned>(
         &self,
         deadline: Deadline,
         action: &'static str,
-        repeat: Repeat,
         params: Params,
     ) -> Result<T> {
-        self.call_as(Class::of(action), deadline, action, repeat, params)
+        self.call_as(Class::of(action), deadline, action, params)
             .await
     }
 
@@ -67,14 +69,13 @@ impl Client {
         class: Class,
         deadline: Deadline,
         action: &'static str,
-        repeat: Repeat,
         params: Params,
     ) -> Result<T> {
         let attempt = || {
             let once = || self.transport.attempt(action, &params);
             self.limiter.run(action, class, deadline, once)
         };
-        let outcome = retry::run(action, deadline, repeat, attempt).await;
+        let outcome = retry::run(action, deadline, Repeat::of(action), attempt).await;
         match &outcome {
             Ok(_) => tracing::debug!(cloud.action = action, "cloud call answered"),
             Err(error) => tracing::debug!(
@@ -104,34 +105,23 @@ impl Ecs for Client {
 
     async fn create_disk(&self, deadline: Deadline, request: &CreateDisk) -> Result<DiskId> {
         let params = disk::create(request);
-        let created: disk::Created = self
-            .call(deadline, "CreateDisk", Repeat::Freely, params)
-            .await?;
+        let created: disk::Created = self.call(deadline, "CreateDisk", params).await?;
         Ok(created.disk_id)
     }
 
     async fn delete_disk(&self, deadline: Deadline, disk: &DiskId) -> Result<()> {
         let params = Params::default().set("DiskId", disk);
-        let Done {} = self
-            .call(deadline, "DeleteDisk", Repeat::Freely, params)
-            .await?;
-        Ok(())
+        self.order(deadline, "DeleteDisk", params).await
     }
 
     async fn attach_disk(&self, deadline: Deadline, request: &AttachDisk) -> Result<()> {
         let params = disk::attach(request);
-        let Done {} = self
-            .call(deadline, "AttachDisk", Repeat::Unsent, params)
-            .await?;
-        Ok(())
+        self.order(deadline, "AttachDisk", params).await
     }
 
     async fn detach_disk(&self, deadline: Deadline, request: &DetachDisk) -> Result<()> {
         let params = disk::detach(request);
-        let Done {} = self
-            .call(deadline, "DetachDisk", Repeat::Unsent, params)
-            .await?;
-        Ok(())
+        self.order(deadline, "DetachDisk", params).await
     }
 
     async fn describe_disks(
@@ -142,23 +132,14 @@ impl Ecs for Client {
         const ACTION: &str = "DescribeDisks";
         let class = Class::of_ids(query.ids.as_ref());
         let described: disk::Described = self
-            .call_as(
-                class,
-                deadline,
-                ACTION,
-                Repeat::Freely,
-                disk::describe(query),
-            )
+            .call_as(class, deadline, ACTION, disk::describe(query))
             .await?;
         Ok(described.page())
     }
 
     async fn resize_disk(&self, deadline: Deadline, request: &ResizeDisk) -> Result<()> {
         let params = disk::resize(request);
-        let Done {} = self
-            .call(deadline, "ResizeDisk", Repeat::Freely, params)
-            .await?;
-        Ok(())
+        self.order(deadline, "ResizeDisk", params).await
     }
 
     async fn modify_disk_spec(
@@ -168,9 +149,7 @@ impl Ecs for Client {
     ) -> Result<Option<TaskId>> {
         const ACTION: &str = "ModifyDiskSpec";
         // There is no token. What was done already is refused, so that a repeat does no harm.
-        let modified: spec::Modified = self
-            .call(deadline, ACTION, Repeat::Freely, spec::modify(request))
-            .await?;
+        let modified: spec::Modified = self.call(deadline, ACTION, spec::modify(request)).await?;
         modified.task().map_err(unreadable(ACTION))
     }
 
@@ -180,10 +159,7 @@ impl Ecs for Client {
         request: &ModifyDiskAttribute,
     ) -> Result<()> {
         let params = spec::attribute(request);
-        let Done {} = self
-            .call(deadline, "ModifyDiskAttribute", Repeat::Freely, params)
-            .await?;
-        Ok(())
+        self.order(deadline, "ModifyDiskAttribute", params).await
     }
 
     async fn describe_tasks(
@@ -192,9 +168,7 @@ impl Ecs for Client {
         query: &DescribeTasks,
     ) -> Result<Page<Task>> {
         let params = spec::describe(query);
-        let described: spec::Described = self
-            .call(deadline, "DescribeTasks", Repeat::Freely, params)
-            .await?;
+        let described: spec::Described = self.call(deadline, "DescribeTasks", params).await?;
         Ok(described.page())
     }
 
@@ -205,7 +179,7 @@ impl Ecs for Client {
     ) -> Result<Page<DiskHealth>> {
         let params = health::describe(disks);
         let described: health::Described = self
-            .call(deadline, "DescribeDisksFullStatus", Repeat::Freely, params)
+            .call(deadline, "DescribeDisksFullStatus", params)
             .await?;
         Ok(described.page())
     }
@@ -216,18 +190,13 @@ impl Ecs for Client {
         request: &CreateSnapshot,
     ) -> Result<SnapshotId> {
         let params = snapshot::create(request);
-        let created: snapshot::Created = self
-            .call(deadline, "CreateSnapshot", Repeat::Freely, params)
-            .await?;
+        let created: snapshot::Created = self.call(deadline, "CreateSnapshot", params).await?;
         Ok(created.snapshot_id)
     }
 
     async fn delete_snapshot(&self, deadline: Deadline, snapshot: &SnapshotId) -> Result<()> {
         let params = snapshot::delete(snapshot);
-        let Done {} = self
-            .call(deadline, "DeleteSnapshot", Repeat::Freely, params)
-            .await?;
-        Ok(())
+        self.order(deadline, "DeleteSnapshot", params).await
     }
 
     async fn describe_snapshots(
@@ -237,9 +206,7 @@ impl Ecs for Client {
     ) -> Result<Page<Snapshot>> {
         const ACTION: &str = "DescribeSnapshots";
         let (class, params) = (Class::of_ids(query.ids.as_ref()), snapshot::describe(query));
-        let described: snapshot::Described = self
-            .call_as(class, deadline, ACTION, Repeat::Freely, params)
-            .await?;
+        let described: snapshot::Described = self.call_as(class, deadline, ACTION, params).await?;
         Ok(described.page())
     }
 
@@ -249,9 +216,8 @@ impl Ecs for Client {
         request: &CreateSnapshotGroup,
     ) -> Result<SnapshotGroupId> {
         let params = snapshot_group::create(request);
-        let created: snapshot_group::Created = self
-            .call(deadline, "CreateSnapshotGroup", Repeat::Freely, params)
-            .await?;
+        let created: snapshot_group::Created =
+            self.call(deadline, "CreateSnapshotGroup", params).await?;
         Ok(created.snapshot_group_id)
     }
 
@@ -262,8 +228,7 @@ impl Ecs for Client {
     ) -> Result<Page<SnapshotGroup>> {
         const ACTION: &str = "DescribeSnapshotGroups";
         let params = snapshot_group::describe(query);
-        let described: snapshot_group::Described =
-            self.call(deadline, ACTION, Repeat::Freely, params).await?;
+        let described: snapshot_group::Described = self.call(deadline, ACTION, params).await?;
         Ok(described.page())
     }
 
@@ -273,26 +238,19 @@ impl Ecs for Client {
         group: &SnapshotGroupId,
     ) -> Result<Vec<KeptMember>> {
         let params = snapshot_group::delete(group);
-        let deleted: snapshot_group::Deleted = self
-            .call(deadline, "DeleteSnapshotGroup", Repeat::Freely, params)
-            .await?;
+        let deleted: snapshot_group::Deleted =
+            self.call(deadline, "DeleteSnapshotGroup", params).await?;
         Ok(deleted.kept())
     }
 
     async fn tag_resources(&self, deadline: Deadline, request: &TagResources) -> Result<()> {
         let params = tag::targets(&request.targets).tags(&request.tags);
-        let Done {} = self
-            .call(deadline, "TagResources", Repeat::Freely, params)
-            .await?;
-        Ok(())
+        self.order(deadline, "TagResources", params).await
     }
 
     async fn untag_resources(&self, deadline: Deadline, request: &UntagResources) -> Result<()> {
         let params = tag::targets(&request.targets).list("TagKey", &request.keys);
-        let Done {} = self
-            .call(deadline, "UntagResources", Repeat::Freely, params)
-            .await?;
-        Ok(())
+        self.order(deadline, "UntagResources", params).await
     }
 
     async fn list_tag_resources(
@@ -301,12 +259,7 @@ impl Ecs for Client {
         query: &ListTagResources,
     ) -> Result<Page<String>> {
         let listed: tag::Listed = self
-            .call(
-                deadline,
-                "ListTagResources",
-                Repeat::Freely,
-                tag::list(query),
-            )
+            .call(deadline, "ListTagResources", tag::list(query))
             .await?;
         Ok(listed.page())
     }
@@ -318,7 +271,7 @@ impl Ecs for Client {
     ) -> Result<Page<Instance>> {
         const ACTION: &str = "DescribeInstances";
         let described: instance::Described = self
-            .call(deadline, ACTION, Repeat::Freely, instance::describe(query))
+            .call(deadline, ACTION, instance::describe(query))
             .await?;
         described.page().map_err(unreadable(ACTION))
     }
@@ -329,9 +282,8 @@ impl Ecs for Client {
         names: &[String],
     ) -> Result<Vec<InstanceType>> {
         let params = instance::describe_types(names);
-        let described: instance::DescribedTypes = self
-            .call(deadline, "DescribeInstanceTypes", Repeat::Freely, params)
-            .await?;
+        let described: instance::DescribedTypes =
+            self.call(deadline, "DescribeInstanceTypes", params).await?;
         Ok(described.into())
     }
 
@@ -341,9 +293,8 @@ impl Ecs for Client {
         query: &DescribeStock,
     ) -> Result<Vec<ZoneStock>> {
         const ACTION: &str = "DescribeAvailableResource";
-        let described: stock::Described = self
-            .call(deadline, ACTION, Repeat::Freely, stock::describe(query))
-            .await?;
+        let described: stock::Described =
+            self.call(deadline, ACTION, stock::describe(query)).await?;
         described.zones().map_err(unreadable(ACTION))
     }
 }

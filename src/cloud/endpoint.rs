@@ -78,7 +78,6 @@ pub enum Network {
 
 /// The URL of the region's ECS API, always HTTPS. The exceptions come before the network, as in the
 /// vendor's SDKs: those regions have the one host.
-#[must_use]
 pub fn of_region(region: &RegionId, network: Network) -> String {
     match exception(region) {
         Some((host, _)) => format!("https://{host}"),
@@ -87,7 +86,6 @@ pub fn of_region(region: &RegionId, network: Network) -> String {
 }
 
 /// The URL of the region's Security Token Service, by the same rules.
-#[must_use]
 pub fn sts_of_region(region: &RegionId, network: Network) -> String {
     match exception(region) {
         Some((_, Some(host))) => format!("https://{host}"),
@@ -96,7 +94,6 @@ pub fn sts_of_region(region: &RegionId, network: Network) -> String {
 }
 
 /// Whether the region has only one host for the ECS API, whatever the network.
-#[must_use]
 pub fn has_one_host(region: &RegionId) -> bool {
     exception(region).is_some()
 }

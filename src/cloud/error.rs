@@ -8,7 +8,6 @@ use super::code;
 pub use super::code::{Condition, Kind};
 use crate::model::Failure;
 
-/// A failed cloud call.
 #[derive(Debug)]
 pub struct Error(Box<Inner>);
 
@@ -30,7 +29,6 @@ struct Inner {
 
 impl Error {
     /// An error without an answer of the cloud.
-    #[must_use]
     pub fn new(kind: Kind, action: &'static str) -> Self {
         Self(Box::new(Inner {
             kind,
@@ -49,7 +47,6 @@ impl Error {
     }
 
     /// An error that the cloud answered. The code is classified here, and nowhere else.
-    #[must_use]
     pub fn answered(action: &'static str, status: u16, code: &str) -> Self {
         let condition = code::condition(action, status, code);
         let mut error = Self::new(condition.kind(), action);
@@ -60,40 +57,32 @@ impl Error {
     }
 
     /// With another meaning than the code's own, where the caller knows better.
-    #[must_use]
     pub fn with_kind(mut self, kind: Kind) -> Self {
         self.0.kind = kind;
         self
     }
 
-    /// With the cloud's or our own words.
-    #[must_use]
     pub fn with_message(mut self, message: impl Into<String>) -> Self {
         self.0.message = Some(message.into()).filter(|m| !m.is_empty());
         self
     }
 
-    /// With the cloud's id of the request.
-    #[must_use]
     pub fn with_request_id(mut self, id: impl Into<String>) -> Self {
         self.0.request_id = Some(id.into()).filter(|id| !id.is_empty());
         self
     }
 
-    #[must_use]
     pub fn with_status(mut self, status: u16) -> Self {
         self.0.status = Some(status);
         self
     }
 
-    #[must_use]
     pub fn with_source(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         self.0.source = Some(source.into());
         self
     }
 
     /// With what it took to get here.
-    #[must_use]
     pub fn with_effort(mut self, attempts: u32, elapsed: Duration) -> Self {
         self.0.attempts = attempts;
         self.0.elapsed = elapsed;
@@ -101,83 +90,67 @@ impl Error {
     }
 
     /// With whether an earlier attempt of the same call may have taken effect.
-    #[must_use]
     pub fn after_ambiguous(mut self, after_ambiguous: bool) -> Self {
         self.0.after_ambiguous = after_ambiguous;
         self
     }
 
     /// Whether this attempt of the call, or an earlier one, may have taken effect.
-    #[must_use]
     pub fn may_have_taken_effect(&self) -> bool {
         self.0.after_ambiguous || self.0.kind.is_ambiguous()
     }
 
     /// With the time that the cloud asks to wait.
-    #[must_use]
     pub fn with_wait(mut self, wait: Option<Duration>) -> Self {
         self.0.wait = wait;
         self
     }
 
     /// The time that the cloud asks to wait before the next attempt.
-    #[must_use]
     pub fn wait(&self) -> Option<Duration> {
         self.0.wait
     }
 
-    #[must_use]
     pub fn kind(&self) -> Kind {
         self.0.kind
     }
 
-    #[must_use]
     pub fn action(&self) -> &'static str {
         self.0.action
     }
 
     /// The cloud's code, such as `InvalidDiskId.NotFound`.
-    #[must_use]
     pub fn code(&self) -> Option<&str> {
         self.0.code.as_deref()
     }
 
-    #[must_use]
     pub fn status(&self) -> Option<u16> {
         self.0.status
     }
 
     /// The cloud's or our own words; the cloud sometimes has none.
-    #[must_use]
     pub fn message(&self) -> Option<&str> {
         self.0.message.as_deref()
     }
 
     /// The cloud's id of the request, for a support ticket.
-    #[must_use]
     pub fn request_id(&self) -> Option<&str> {
         self.0.request_id.as_deref()
     }
 
-    #[must_use]
     pub fn attempts(&self) -> u32 {
         self.0.attempts
     }
 
-    /// What the cloud reports.
-    #[must_use]
     pub fn condition(&self) -> Condition {
         self.0.condition
     }
 
-    /// Its name for people.
-    #[must_use]
     pub fn failure(&self) -> Failure {
         self.0.condition.failure()
     }
 
     /// Whether the cloud does not know the region, which every call has, or sells no disks there.
-    #[must_use]
     pub fn is_of_region(&self) -> bool {
         self.failure() == Failure::WrongRegion
     }

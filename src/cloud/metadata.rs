@@ -40,7 +40,6 @@ pub struct Metadata {
     memory: Mutex<Memory>,
 }
 
-/// What has been asked for.
 #[derive(Default)]
 struct Memory {
     known: HashMap<&'static str, String>,
@@ -67,7 +66,6 @@ struct Identity {
     instance_type: Option<String>,
 }
 
-/// What can be asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Item {
     /// `i-…`
@@ -80,10 +78,8 @@ pub enum Item {
     InstanceType,
 }
 
-/// Why an item could not be had.
 #[derive(Debug, thiserror::Error)]
 pub enum MetadataError {
-    /// The HTTP client cannot be made.
     #[error("cannot build the HTTP client")]
     Client(#[source] reqwest::Error),
     /// The service does not answer: not an instance, or out of its reach.
@@ -93,17 +89,13 @@ pub enum MetadataError {
         base: String,
         /// What was asked.
         item: String,
-        /// Why not.
         source: reqwest::Error,
     },
-    /// The service said no.
     #[error("the metadata service at {base} answers HTTP {status} for {item}")]
     Refused {
-        /// Where it is.
         base: String,
         /// What was asked.
         item: String,
-        /// Its answer.
         status: u16,
         /// How long it asks to be left alone.
         pause: Option<Duration>,
@@ -112,7 +104,6 @@ pub enum MetadataError {
 
 impl MetadataError {
     /// Whether it may pass by itself.
-    #[must_use]
     pub fn is_passing(&self) -> bool {
         match self {
             Self::Client(_) => false,
@@ -142,9 +133,6 @@ impl Item {
 impl Metadata {
     /// The service at this endpoint, to which `/latest/…` is appended. `tokenless` allows requests
     /// without a token where none can be had.
-    ///
-    /// # Errors
-    /// When the HTTP client cannot be made.
     pub fn new(endpoint: &str, tokenless: bool) -> Result<Self, MetadataError> {
         let http = Client::builder()
             .connect_timeout(PATIENCE)
@@ -172,9 +160,6 @@ impl Metadata {
 
     /// The item, from memory where it was asked for before. The first question is for the identity
     /// document, which answers all others with it.
-    ///
-    /// # Errors
-    /// When the service does not answer or refuses.
     pub async fn get(&self, item: Item) -> Result<String, MetadataError> {
         let path = item.path();
         if !self.memory().introduced {
@@ -191,9 +176,6 @@ impl Metadata {
 
     /// The item, asked for again until the deadline while the service does not answer: a machine that
     /// has just started may have no network yet, and many that start together exceed a rate.
-    ///
-    /// # Errors
-    /// When the service still does not answer at the deadline, or refuses.
     pub async fn insist(&self, item: Item, deadline: Deadline) -> Result<String, MetadataError> {
         let mut pause = PAUSE;
         loop {
@@ -231,9 +213,6 @@ impl Metadata {
     }
 
     /// The name of the instance's RAM role; none when it has no role.
-    ///
-    /// # Errors
-    /// When the service does not answer or refuses.
     pub async fn role_name(&self) -> Result<Option<String>, MetadataError> {
         let listed = unless_missing(self.fetch(ROLES).await)?;
         let name = listed.as_deref().and_then(|text| text.lines().next());
@@ -243,9 +222,6 @@ impl Metadata {
 
     /// The JSON document with the role's credentials, all of it secret; none when the instance has
     /// not this role.
-    ///
-    /// # Errors
-    /// When the service does not answer or refuses.
     pub async fn role_document(&self, role: &str) -> Result<Option<String>, MetadataError> {
         let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
         if !role.chars().all(plain) {

@@ -36,7 +36,6 @@ pub use client::Client;
 pub use error::{Condition, Error, Kind};
 pub use standing::Standing;
 
-/// The result of a cloud call.
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// The ECS API, one method an action. Implemented by the signing HTTP client, by decorators around

@@ -20,6 +20,15 @@ pub enum Repeat {
     Unsent,
 }
 
+impl Repeat {
+    pub(super) fn of(action: &str) -> Self {
+        match action {
+            "AttachDisk" | "DetachDisk" => Self::Unsent,
+            _ => Self::Freely,
+        }
+    }
+}
+
 /// Runs attempts until one succeeds, one fails for good, or the deadline leaves no room for another.
 ///
 /// # Errors
@@ -70,20 +79,7 @@ where
             Kind::Throttled if error.condition() == Condition::TooManyOperations => pending.next(),
             // The rate limiter knows when the next attempt may be sent.
             Kind::Throttled => Some(Duration::ZERO),
-            Kind::Ambiguous
-            | Kind::Conflict
-            | Kind::TokenMismatch
-            | Kind::NotFound
-            | Kind::OutOfStock
-            | Kind::Quota
-            | Kind::Precondition
-            | Kind::OutOfRange
-            | Kind::Expired
-            | Kind::Bug
-            | Kind::Denied
-            | Kind::Invalid
-            | Kind::Deadline
-            | Kind::Credentials => None,
+            _ => None,
         };
         let earliest = pause.map(|pause| pause.max(error.wait().unwrap_or_default()));
         let has_time = earliest.is_some_and(|earliest| earliest < deadline.remaining());

@@ -39,7 +39,6 @@ struct Unanswered {
     is_logged: bool,
 }
 
-/// What is known now.
 #[derive(Debug, Clone, Default)]
 pub struct Report {
     /// How long ago the cloud answered last, whatever it was; none when it never did.
@@ -65,7 +64,6 @@ pub struct Silence {
     pub since: Duration,
     /// How long ago the last one failed.
     pub last: Duration,
-    /// How it failed.
     pub error: String,
 }
 
@@ -110,8 +108,6 @@ impl Standing {
         }
     }
 
-    /// What is known now.
-    #[must_use]
     pub fn report(&self) -> Report {
         let seen = self.seen();
         let refused = seen.refused.as_ref();

@@ -23,7 +23,6 @@ use crate::model::RegionId;
 const PATIENCE: Duration = Duration::from_secs(15);
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// Signs and sends.
 #[derive(Debug)]
 pub struct Transport {
     http: Client,
@@ -39,14 +38,12 @@ pub struct Transport {
     standing: Standing,
 }
 
-/// What a [`Transport`] needs.
 #[derive(Debug)]
 pub struct Settings {
     /// `https://host` or, for tests, `http://host:port`.
     pub endpoint: String,
     /// Sent with every call.
     pub region: RegionId,
-    /// The signature.
     pub scheme: Scheme,
     /// Whose calls these are.
     pub credentials: Arc<dyn Provide>,
@@ -57,12 +54,8 @@ pub struct Settings {
 /// Why there can be no transport.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
-    /// The endpoint is no URL.
     #[error("{endpoint:?} is no endpoint: http://HOST[:PORT] or https://HOST[:PORT] is")]
-    Endpoint {
-        /// What was given.
-        endpoint: String,
-    },
+    Endpoint { endpoint: String },
     /// The HTTP client cannot be made: no certificate bundle, mostly.
     #[error("cannot build the HTTP client")]
     Client(#[source] reqwest::Error),
@@ -80,9 +73,6 @@ struct RefusedKey(Arc<str>);
 
 impl Transport {
     /// A transport to the endpoint.
-    ///
-    /// # Errors
-    /// When the endpoint is no URL, or the machine has no certificate bundle.
     pub fn new(settings: Settings) -> Result<Self, BuildError> {
         let (endpoint, host) = parse(&settings.endpoint)?;
         Ok(Self {
@@ -104,7 +94,6 @@ impl Transport {
     }
 
     /// How the cloud has answered lately.
-    #[must_use]
     pub fn standing(&self) -> Standing {
         self.standing.clone()
     }
@@ -258,9 +247,6 @@ pub(super) fn http_client(endpoint: &Url, patience: Duration) -> Result<Client, 
 }
 
 /// Whether this is an endpoint.
-///
-/// # Errors
-/// When it is no URL, or one of another protocol.
 pub fn check_endpoint(text: &str) -> Result<(), BuildError> {
     parse(text).map(|_| ())
 }

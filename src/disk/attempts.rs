@@ -42,7 +42,6 @@ pub(super) struct PriorAttempts {
 pub(super) struct Order {
     /// Category and zone of a disk.
     pub(super) candidate: Option<Candidate>,
-    /// Its token.
     pub(super) token: ClientToken,
     /// When its newest attempt ended, or began if it has not ended.
     pub(super) since: Instant,
@@ -95,9 +94,6 @@ impl AttemptHistory {
 
     /// Sends an order. It counts as unresolved until the cloud has answered it for good, also if this future is
     /// dropped; an earlier one that is unresolved stays so unless this one succeeds.
-    ///
-    /// # Errors
-    /// As the call.
     pub(super) async fn track<T: ToString>(
         &self,
         name: &str,
@@ -222,26 +218,17 @@ impl AttemptHistory {
 /// Whether the cloud has decided and nothing was done. Anything else may have taken effect; only of
 /// a decided call can the token be used up.
 pub(super) fn is_final(error: &Error) -> bool {
-    match error.kind() {
+    matches!(
+        error.kind(),
         Kind::OutOfStock
-        | Kind::Quota
-        | Kind::Precondition
-        | Kind::OutOfRange
-        | Kind::Bug
-        | Kind::Invalid
-        | Kind::Conflict
-        | Kind::NotFound => true,
-        Kind::Unreachable
-        | Kind::Ambiguous
-        | Kind::Throttled
-        | Kind::InFlight
-        | Kind::TokenMismatch
-        | Kind::Denied
-        | Kind::Expired
-        | Kind::Resign
-        | Kind::Deadline
-        | Kind::Credentials => false,
-    }
+            | Kind::Quota
+            | Kind::Precondition
+            | Kind::OutOfRange
+            | Kind::Bug
+            | Kind::Invalid
+            | Kind::Conflict
+            | Kind::NotFound
+    )
 }
 
 #[cfg(test)]

@@ -7,7 +7,6 @@ use crate::model::{
     ClusterId, DiskId, Failure, InstanceId, Meaning, SnapshotGroupId, SnapshotId, TaskId,
 };
 
-/// A verb that did not reach its state.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("disk {disk} does not exist in this region, or this account may not see it")]
@@ -167,7 +166,6 @@ pub enum Error {
 
 impl Error {
     /// The name that people know it by, with what it means and what to do.
-    #[must_use]
     pub fn failure(&self) -> Failure {
         match self {
             Self::NoSuchDisk { .. } => Failure::NoSuchDisk,
@@ -220,7 +218,6 @@ impl Error {
     }
 
     /// What it means for the caller: that of its name.
-    #[must_use]
     pub fn meaning(&self) -> Meaning {
         self.failure().meaning()
     }

@@ -39,32 +39,23 @@ pub use provision::{NewDisk, Place, Provisioner, place};
 pub use resize::Resizer;
 pub use snapshot::{Group, NewGroup, NewSnapshot, Purpose, Snapshotter};
 
-/// The result of an operation.
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// The services of one cluster in one region, each with only its own state.
 #[derive(Debug)]
 pub struct DiskServices {
-    /// Creates and deletes disks.
     pub provisioner: Provisioner,
-    /// Attaches and detaches disks.
     pub attacher: Attacher,
-    /// Creates, reads and deletes snapshots and snapshot groups.
     pub snapshotter: Arc<Snapshotter>,
-    /// Expands disks.
     pub resizer: Resizer,
-    /// Changes category, performance and tags.
     pub modifier: Modifier,
-    /// Reads and lists disks and snapshots, and their health.
     pub inventory: Inventory,
-    /// Attachment limits of instance types.
     pub instance_types: InstanceTypeCatalog,
 }
 
 impl DiskServices {
     /// Wires the services to this cloud. What they create carries the cluster's tag, and nothing
     /// without it is ever deleted.
-    #[must_use]
     pub fn new(
         ecs: Arc<dyn Ecs>,
         cluster: ClusterId,

@@ -23,7 +23,6 @@ mod plan;
 
 use plan::{check, order, shows};
 
-/// The outcome of a dry run.
 enum DryRun {
     /// The order would be accepted.
     Accepted,
@@ -34,12 +33,10 @@ enum DryRun {
 /// The attempts at one order so far.
 #[derive(Default)]
 struct Attempts {
-    /// The last refusal, if any.
     refusal: Option<api::Error>,
     pauses: Pauses,
 }
 
-/// Changes disks in place.
 #[derive(Debug)]
 pub struct Modifier {
     ecs: Arc<dyn Ecs>,
@@ -86,7 +83,7 @@ impl Modifier {
             self.order_change(deadline, order).await?;
             self.wait_changed(deadline, order).await?;
             // The change takes effect at the end of the task.
-            self.journal.changes.note(disk);
+            self.journal.change(disk);
         }
         match change.bursting {
             Some(bursting) if bursting != row.bursting => {
@@ -99,12 +96,12 @@ impl Modifier {
     /// The disk, without reads from before a change by this process.
     async fn settled_disk(&self, deadline: Deadline, disk: &DiskId) -> Result<Disk> {
         let row = read_disk(&self.disks, deadline, disk).await?;
-        if !self.journal.changes.lately(disk) {
+        if !self.journal.changed_lately(disk) {
             return Ok(row);
         }
         let settled = |seen: Observation<Disk>| match seen {
             Observation::Row(row) => {
-                (!self.journal.changes.lately(disk)).then(|| Disk::clone(&row))
+                (!self.journal.changed_lately(disk)).then(|| Disk::clone(&row))
             }
             Observation::Missing { .. } | Observation::Failed(_) => None,
         };
@@ -137,7 +134,7 @@ impl Modifier {
     }
 
     async fn order_change(&self, deadline: Deadline, order: &ModifyDiskSpec) -> Result<()> {
-        self.journal.changes.note(&order.disk);
+        self.journal.change(&order.disk);
         let mut attempts = Attempts::default();
         loop {
             match self.ecs.modify_disk_spec(deadline, order).await {
@@ -154,9 +151,6 @@ impl Modifier {
     }
 
     /// Waits after a refusal until the order is worth another attempt.
-    ///
-    /// # Errors
-    /// The refusal if it is final, and at the deadline.
     async fn back_off(
         &self,
         deadline: Deadline,
@@ -236,7 +230,7 @@ impl Modifier {
         disk: &DiskId,
         bursting: bool,
     ) -> Result<()> {
-        self.journal.changes.note(disk);
+        self.journal.change(disk);
         let request = ModifyDiskAttribute {
             disk: disk.clone(),
             bursting,
@@ -245,7 +239,7 @@ impl Modifier {
         loop {
             match self.ecs.modify_disk_attribute(deadline, &request).await {
                 Ok(()) => {
-                    self.journal.changes.note(disk);
+                    self.journal.change(disk);
                     return Ok(());
                 }
                 Err(refusal) => {
@@ -269,7 +263,7 @@ impl Modifier {
             tags,
         };
         let tagged = self.ecs.tag_resources(deadline, &request).await;
-        self.journal.changes.note(&row.id);
+        self.journal.change(&row.id);
         tagged.map_err(cloud(format!("tag disk {}", row.id)))
     }
 }

@@ -67,16 +67,12 @@ impl Owner {
         tags
     }
 
-    /// Whether the tags are of this cluster.
     pub(super) fn has(&self, tags: &Tags) -> bool {
         tags.get(tag::CLUSTER)
             .is_some_and(|owner| owner == self.cluster.as_str())
     }
 
     /// Refuses a resource without this cluster's tag.
-    ///
-    /// # Errors
-    /// [`Error::NotOurs`], naming the resource and its owner.
     pub(super) fn require(&self, what: String, tags: &Tags) -> Result<()> {
         if self.has(tags) {
             return Ok(());

@@ -56,7 +56,6 @@ struct Shared {
     state: watch::Sender<State>,
 }
 
-/// One page.
 struct Page {
     /// Rows of any owner.
     rows: usize,
@@ -109,8 +108,9 @@ impl OwnershipListing {
                 ecs.describe_disks(Deadline::after(LONGEST), &query).await
             }
         };
-        let named = |row: &Disk| (row.tags.get(tag::CSI_NAME).cloned(), row.id.to_string());
-        Self::of("DescribeDisks", owner, tasks, fetch, |row| &row.tags, named)
+        let name = |tags: &Tags| tags.get(tag::CSI_NAME).cloned();
+        let row = |disk: Disk| (disk.tags, disk.id.to_string());
+        Self::of("DescribeDisks", owner, tasks, name, fetch, row)
     }
 
     /// The snapshots of this cluster, by a name that their tags tell.
@@ -132,15 +132,8 @@ impl OwnershipListing {
                     .await
             }
         };
-        let named = move |row: &Snapshot| (name(&row.tags), row.id.to_string());
-        Self::of(
-            "DescribeSnapshots",
-            owner,
-            tasks,
-            fetch,
-            |row| &row.tags,
-            named,
-        )
+        let row = |snapshot: Snapshot| (snapshot.tags, snapshot.id.to_string());
+        Self::of("DescribeSnapshots", owner, tasks, name, fetch, row)
     }
 
     /// The snapshot groups of this cluster, by a name that their tags tell.
@@ -162,24 +155,17 @@ impl OwnershipListing {
                     .await
             }
         };
-        let named = move |row: &SnapshotGroup| (name(&row.tags), row.id.to_string());
-        Self::of(
-            "DescribeSnapshotGroups",
-            owner,
-            tasks,
-            fetch,
-            |row| &row.tags,
-            named,
-        )
+        let row = |group: SnapshotGroup| (group.tags, group.id.to_string());
+        Self::of("DescribeSnapshotGroups", owner, tasks, name, fetch, row)
     }
 
     fn of<V, F>(
         action: &'static str,
         owner: &Owner,
         tasks: Tasks,
+        name: fn(&Tags) -> Option<String>,
         fetch: impl Fn(Tags, Option<String>) -> F + Send + Sync + 'static,
-        tags: fn(&V) -> &Tags,
-        named: impl Fn(&V) -> (Option<String>, String) + Copy + Send + Sync + 'static,
+        row: fn(V) -> (Tags, String),
     ) -> Self
     where
         V: Send + 'static,
@@ -192,11 +178,14 @@ impl OwnershipListing {
             Box::pin(async move {
                 let page = page.await?;
                 readable(&page, action)?;
-                let owned = page.rows.iter().filter(|row| owner.has(tags(row)));
-                let named = owned.map(named);
+                let count = page.rows.len();
+                let rows = page.rows.into_iter().map(row);
+                let owned = rows.filter(|(tags, _)| owner.has(tags));
                 Ok(Page {
-                    rows: page.rows.len(),
-                    owned: named.filter_map(|(name, id)| Some((name?, id))).collect(),
+                    rows: count,
+                    owned: owned
+                        .filter_map(|(tags, id)| Some((name(&tags)?, id)))
+                        .collect(),
                     next: page.next,
                 })
             })

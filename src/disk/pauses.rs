@@ -28,7 +28,6 @@ impl Pauses {
         Self(schedule.build())
     }
 
-    /// The next pause.
     pub(super) fn next(&mut self) -> Duration {
         let pause = self.0.next().unwrap_or(LONGEST);
         // backon's own jitter doubles a pause at worst.

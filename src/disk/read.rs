@@ -7,9 +7,6 @@ use crate::cloud::view::{Poller, Presence};
 use crate::model::{Disk, DiskId};
 
 /// The disk as it stands.
-///
-/// # Errors
-/// [`Error::NoSuchDisk`] if there certainly is none.
 pub(super) async fn read_disk(
     disks: &Poller<DiskId, Disk>,
     deadline: Deadline,

@@ -17,7 +17,6 @@ use crate::model::{ClientToken, Disk, DiskId, DiskStatus, Gib, InstanceId, SizeR
 /// The largest disk of all: what a category that this driver does not know may grow to.
 const LARGEST: Gib = Gib(65536);
 
-/// Expands disks.
 #[derive(Debug)]
 pub struct Resizer {
     ecs: Arc<dyn Ecs>,

@@ -28,8 +28,6 @@ macro_rules! conditions {
                 match self { $(Self::$variant => Kind::$kind,)* }
             }
 
-            /// Its name for people.
-            #[must_use]
             pub fn failure(self) -> Failure {
                 match self { $(Self::$variant => Failure::$failure,)* }
             }

@@ -18,7 +18,6 @@ pub struct AssumedRole {
 
 impl AssumedRole {
     /// The role that the credentials of `base` may assume.
-    #[must_use]
     pub fn new(base: Arc<dyn Provide>, sts: Arc<Sts>, session: RoleSession) -> Self {
         Self { base, sts, session }
     }

@@ -70,7 +70,6 @@ enum Step {
 
 impl Cache {
     /// Keeps what the source provides; the clock judges when it ends.
-    #[must_use]
     pub fn new(source: Arc<dyn Provide>, clock: Arc<dyn Clock>) -> Self {
         Self {
             shared: Arc::new(Shared {

@@ -20,7 +20,6 @@ pub struct Chain {
 
 impl Chain {
     /// The sources, first come first asked.
-    #[must_use]
     pub fn new(sources: Vec<Arc<dyn Provide>>) -> Self {
         Self { sources }
     }

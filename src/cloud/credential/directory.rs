@@ -20,7 +20,6 @@ pub struct Directory {
 
 impl Directory {
     /// The directory of the mounted Secret.
-    #[must_use]
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into() }
     }

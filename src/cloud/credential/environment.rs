@@ -40,7 +40,6 @@ impl Environment {
     }
 
     /// Whether any of the variables of a key is set.
-    #[must_use]
     pub fn is_set(&self) -> bool {
         PAIRS
             .iter()

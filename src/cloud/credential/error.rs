@@ -7,34 +7,25 @@ use std::time::Duration;
 use crate::cloud::error::{Condition, Error, Kind};
 use crate::cloud::metadata::MetadataError;
 
-/// Why there are no credentials.
 #[derive(Debug, thiserror::Error)]
 pub enum CredentialError {
-    /// Nothing was configured.
     #[error("no credentials are configured: {0}")]
     Missing(String),
     /// Half of what belongs together was configured.
     #[error("{place} has {present} but not {absent}")]
     Incomplete {
-        /// Where.
         place: String,
-        /// What is there.
         present: String,
-        /// What is not.
         absent: String,
     },
-    /// A file cannot be read.
     #[error("cannot read {}", path.display())]
     Unreadable {
-        /// The file.
         path: PathBuf,
-        /// Why.
         source: std::io::Error,
     },
     /// The file of the OIDC token holds none.
     #[error("{} holds no OIDC token: {why}", path.display())]
     NoToken {
-        /// The file.
         path: PathBuf,
         /// What is wrong with its content, without any of it.
         why: &'static str,
@@ -42,46 +33,31 @@ pub enum CredentialError {
     /// The Security Token Service does not answer.
     #[error("{action} failed: no answer from {host}")]
     Unreachable {
-        /// What was asked of it.
         action: &'static str,
         /// Where it was looked for.
         host: String,
         /// Why not; without the URL, which may carry a signature.
         source: reqwest::Error,
     },
-    /// The Security Token Service said no.
     #[error(transparent)]
     Refused(Error),
     /// An answer has not what it should have. What it has is not told: it may be a secret.
     #[error("the answer of {from} has no credentials that can be used: {why}")]
     Unusable {
-        /// Who answered.
         from: String,
         /// What is wrong with it, without any of it.
         why: &'static str,
     },
     /// The credentials that came are at their end already.
     #[error("the credentials of {from} came at their end, {at}: compare the clock of this machine")]
-    Stale {
-        /// Where they came from.
-        from: String,
-        /// When they expire.
-        at: jiff::Timestamp,
-    },
-    /// The metadata service has none.
+    Stale { from: String, at: jiff::Timestamp },
     #[error("the instance has no role credentials")]
     Metadata(#[source] MetadataError),
-    /// The source took too long.
     #[error("{0:?} were not enough to get credentials")]
     Slow(Duration),
     /// The credentials to assume a role with cannot be had.
     #[error("role {role} cannot be assumed")]
-    Base {
-        /// The role.
-        role: String,
-        /// Why not.
-        source: Box<Self>,
-    },
+    Base { role: String, source: Box<Self> },
     /// What all who waited for one renewal are told.
     #[error(transparent)]
     Shared(Arc<Self>),
@@ -89,7 +65,6 @@ pub enum CredentialError {
 
 impl CredentialError {
     /// Whether it may pass by itself, so that a later try is worth while.
-    #[must_use]
     pub fn is_passing(&self) -> bool {
         match self {
             Self::Unreachable { .. } | Self::Stale { .. } | Self::Slow(_) => true,

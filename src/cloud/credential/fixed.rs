@@ -4,7 +4,6 @@ use async_trait::async_trait;
 
 use super::{CredentialError, Credentials, Provide};
 
-/// Always the same credentials.
 #[derive(Debug, Clone)]
 pub struct Fixed(pub Credentials);
 

@@ -29,7 +29,6 @@ struct Document {
 
 impl InstanceRole {
     /// The role of this name; without a name the one that the instance has.
-    #[must_use]
     pub fn new(metadata: Metadata, role: Option<String>) -> Self {
         Self {
             metadata,
@@ -41,7 +40,6 @@ impl InstanceRole {
 
     /// It is asked because nothing else is configured: as long as it never had any credentials, an
     /// error says what can be configured.
-    #[must_use]
     pub fn as_last_resort(mut self) -> Self {
         self.last_resort = true;
         self

@@ -38,7 +38,6 @@ pub use sts::{RoleSession, Sts};
 pub struct Credentials {
     /// `AccessKeyId`: not secret by itself, yet it never goes into a log either.
     pub access_key_id: SecretString,
-    /// `AccessKeySecret`.
     pub secret: SecretString,
     /// `SecurityToken` of STS credentials.
     pub security_token: Option<SecretString>,
@@ -48,13 +47,9 @@ pub struct Credentials {
     pub origin: Arc<str>,
 }
 
-/// A source of credentials.
 #[async_trait]
 pub trait Provide: Debug + Send + Sync {
     /// The credentials to sign with now; none when this source is not configured.
-    ///
-    /// # Errors
-    /// When it is configured and broken.
     async fn provide(&self) -> Result<Option<Credentials>, CredentialError>;
 
     /// Says that the cloud refused a call for these credentials: whoever keeps exactly these forgets
@@ -64,7 +59,6 @@ pub trait Provide: Debug + Send + Sync {
 
 impl Credentials {
     /// A long-lived access key.
-    #[must_use]
     pub fn new(access_key_id: impl Into<String>, secret: impl Into<String>) -> Self {
         Self {
             access_key_id: access_key_id.into().into(),
@@ -76,7 +70,6 @@ impl Credentials {
     }
 
     /// With the place that they come from.
-    #[must_use]
     pub fn from_origin(mut self, origin: impl Into<Arc<str>>) -> Self {
         self.origin = origin.into();
         self
@@ -84,7 +77,6 @@ impl Credentials {
 
     /// Whether key, secret and token are the same. Both sides are ours: the time that it takes tells
     /// nobody anything.
-    #[must_use]
     pub fn same_as(&self, other: &Self) -> bool {
         let token = |of: &Self| {
             of.security_token

@@ -24,7 +24,6 @@ pub struct OidcRole {
 
 impl OidcRole {
     /// The role that the token in the file may assume, by way of this identity provider.
-    #[must_use]
     pub fn new(
         sts: Arc<Sts>,
         provider_arn: String,

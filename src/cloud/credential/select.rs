@@ -16,7 +16,6 @@ use crate::cloud::transport::BuildError;
 /// The session's name where none is set.
 const SESSION: &str = "diskplugin";
 
-/// Where credentials come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum Selection {
     /// The first of these that is configured
@@ -37,7 +36,6 @@ pub enum Selection {
 pub struct Sources {
     /// Which one is wanted.
     pub selection: Selection,
-    /// A mounted Secret.
     pub directory: Option<PathBuf>,
     /// Variables of the environment.
     pub environment: Environment,
@@ -64,7 +62,6 @@ pub struct Sources {
 /// A service account's role, in its three parts.
 #[derive(Debug, Default)]
 pub struct Oidc {
-    /// The role.
     pub role_arn: Option<String>,
     /// The identity provider that vouches for the token.
     pub provider_arn: Option<String>,
@@ -78,13 +75,11 @@ pub struct Oidc {
 /// A role to assume with other credentials.
 #[derive(Debug)]
 pub struct Assume {
-    /// The role.
     pub role_arn: String,
     /// What its trust policy may ask for.
     pub external_id: Option<String>,
 }
 
-/// The source that counts.
 #[derive(Debug)]
 pub struct Selected {
     /// It.
@@ -96,7 +91,6 @@ pub struct Selected {
 /// Settings that do not make a source.
 #[derive(Debug, thiserror::Error)]
 pub enum SelectError {
-    /// A setting is missing.
     #[error("{0}")]
     Setting(String),
     /// The Security Token Service cannot be called.
@@ -109,7 +103,6 @@ pub enum SelectError {
 
 impl Oidc {
     /// With the vendor's variables in the place of what is not set.
-    #[must_use]
     pub fn or_environment(self, lookup: impl Fn(&str) -> Option<String>) -> Self {
         let get = |name: &str| lookup(name).filter(|value| !value.trim().is_empty());
         let file = || get("ALIBABA_CLOUD_OIDC_TOKEN_FILE").map(PathBuf::from);

@@ -84,9 +84,6 @@ impl Issued {
 
 impl Sts {
     /// The service at this URL.
-    ///
-    /// # Errors
-    /// When the endpoint is no URL, or the machine has no certificate bundle.
     pub fn new(endpoint: &str, scheme: Scheme, clock: Arc<dyn Clock>) -> Result<Self, BuildError> {
         let (endpoint, host) = parse(endpoint)?;
         Ok(Self {

@@ -12,14 +12,12 @@ const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'~');
 
 /// Percent-encodes one name or value.
-#[must_use]
 pub fn encode(text: &str) -> String {
     utf8_percent_encode(text, RESERVED).to_string()
 }
 
 /// Encoded `name=value` pairs, sorted by the bytes of the encoded names, joined by `&`. Empty values
 /// stay in.
-#[must_use]
 pub fn query(params: &BTreeMap<String, String>) -> String {
     let mut pairs: Vec<_> = params
         .iter()

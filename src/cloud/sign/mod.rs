@@ -27,7 +27,6 @@ pub enum Scheme {
 /// One attempt at one request, all that a signature depends on.
 #[derive(Debug)]
 pub struct Attempt<'a> {
-    /// The action, such as `AttachDisk`.
     pub action: &'a str,
     /// The version of its API: [`API_VERSION`] for ECS.
     pub version: &'a str,
@@ -62,7 +61,6 @@ impl fmt::Debug for Signed {
 
 impl Scheme {
     /// Signs the attempt.
-    #[must_use]
     pub fn sign(self, attempt: &Attempt<'_>) -> Signed {
         match self {
             Self::V1 => v1::prepare(attempt),

@@ -11,7 +11,6 @@ use sha1::Sha1;
 use super::{Attempt, Signed, canonical, stamp};
 
 /// The request with the common parameters and the signature in its query.
-#[must_use]
 pub fn prepare(attempt: &Attempt<'_>) -> Signed {
     let mut params = attempt.params.clone();
     for (name, value) in [
@@ -45,7 +44,6 @@ pub fn prepare(attempt: &Attempt<'_>) -> Signed {
 }
 
 /// What is signed: method, path and query, each encoded, the query once more.
-#[must_use]
 pub fn string_to_sign(method: &str, params: &BTreeMap<String, String>) -> String {
     format!(
         "{method}&%2F&{}",
@@ -54,7 +52,6 @@ pub fn string_to_sign(method: &str, params: &BTreeMap<String, String>) -> String
 }
 
 /// Base64 of the HMAC-SHA1 under the secret followed by `&`.
-#[must_use]
 pub fn signature(string_to_sign: &str, secret: &str) -> String {
     let mut mac = Hmac::<Sha1>::new_from_slice(format!("{secret}&").as_bytes())
         .expect("HMAC takes keys of any length");

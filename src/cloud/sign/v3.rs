@@ -13,9 +13,7 @@ const ALGORITHM: &str = "ACS3-HMAC-SHA256";
 
 /// What the canonical request is made of.
 pub struct Canonical<'a> {
-    /// The HTTP method.
     pub method: &'a str,
-    /// The query parameters.
     pub query: &'a BTreeMap<String, String>,
     /// The headers that are signed, names in lower case.
     pub headers: &'a BTreeMap<&'a str, String>,
@@ -24,7 +22,6 @@ pub struct Canonical<'a> {
 }
 
 /// The request with the signature in its headers.
-#[must_use]
 pub fn prepare(attempt: &Attempt<'_>) -> Signed {
     let key_id = attempt.credentials.access_key_id.expose_secret();
     let body_hash = hex(&Sha256::digest(b""));
@@ -68,7 +65,6 @@ impl fmt::Debug for Canonical<'_> {
 
 impl Canonical<'_> {
     /// The six parts, joined by line feeds.
-    #[must_use]
     pub fn request(&self) -> String {
         let headers: String = self
             .headers
@@ -87,7 +83,6 @@ impl Canonical<'_> {
     }
 
     /// Lower-case hex of the HMAC-SHA256 under the plain secret.
-    #[must_use]
     pub fn signature(&self, secret: &str) -> String {
         let hashed = hex(&Sha256::digest(self.request()));
         let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes())

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::params::Params;
-use super::{Malformed, filled, number, page, time};
+use super::{List, Malformed, filled, number, page, time};
 use crate::cloud::action::{
     AttachDisk, CreateDisk, DescribeDisks, DetachDisk, Page, ResizeDisk, ResizeMode,
 };
@@ -12,8 +12,6 @@ use crate::model::{Category, Disk, DiskKind, DiskStatus, Gib, PerformanceLevel, 
 /// Rows asked for a page where the caller does not say: all the ids of one query.
 const PAGE: u32 = 100;
 
-/// `CreateDisk`.
-#[must_use]
 pub fn create(request: &CreateDisk) -> Params {
     Params::default()
         .set_some("ZoneId", request.zone.as_ref())
@@ -35,8 +33,6 @@ pub fn create(request: &CreateDisk) -> Params {
         .tags(&request.tags)
 }
 
-/// `AttachDisk`.
-#[must_use]
 pub fn attach(request: &AttachDisk) -> Params {
     let delete = request.delete_with_instance.then_some("true");
     Params::default()
@@ -46,8 +42,6 @@ pub fn attach(request: &AttachDisk) -> Params {
         .set_some("DeleteWithInstance", delete)
 }
 
-/// `DetachDisk`.
-#[must_use]
 pub fn detach(request: &DetachDisk) -> Params {
     let delete = request.delete_with_instance.then_some("true");
     Params::default()
@@ -56,8 +50,6 @@ pub fn detach(request: &DetachDisk) -> Params {
         .set_some("DeleteWithInstance", delete)
 }
 
-/// `ResizeDisk`.
-#[must_use]
 pub fn resize(request: &ResizeDisk) -> Params {
     let mode = match request.mode {
         ResizeMode::Online => "online",
@@ -70,8 +62,6 @@ pub fn resize(request: &ResizeDisk) -> Params {
         .set("ClientToken", &request.token)
 }
 
-/// `DescribeDisks`.
-#[must_use]
 pub fn describe(query: &DescribeDisks) -> Params {
     let params = Params::default()
         .set("MaxResults", query.page_size.unwrap_or(PAGE))
@@ -84,28 +74,18 @@ pub fn describe(query: &DescribeDisks) -> Params {
     }
 }
 
-/// The answer to `CreateDisk`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Created {
-    /// The new disk.
     pub disk_id: crate::model::DiskId,
 }
 
-/// The answer to `DescribeDisks`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Described {
     #[serde(default, deserialize_with = "filled")]
     next_token: Option<String>,
-    disks: Rows,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Rows {
-    #[serde(default)]
-    disk: Vec<serde_json::Value>,
+    disks: List<serde_json::Value>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -139,7 +119,7 @@ struct Row {
     #[serde(default, deserialize_with = "filled")]
     instance_id: Option<String>,
     #[serde(default)]
-    attachments: Option<Attachments>,
+    attachments: Option<List<Attachment>>,
     #[serde(default, deserialize_with = "filled")]
     source_snapshot_id: Option<String>,
     #[serde(default)]
@@ -153,16 +133,9 @@ struct Row {
     #[serde(default, deserialize_with = "filled")]
     detached_time: Option<String>,
     #[serde(default)]
-    operation_locks: Option<Locks>,
+    operation_locks: Option<List<Lock>>,
     #[serde(default)]
     tags: Option<TagRows>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Locks {
-    #[serde(default)]
-    operation_lock: Vec<Lock>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -170,13 +143,6 @@ struct Locks {
 struct Lock {
     #[serde(default, deserialize_with = "filled")]
     lock_reason: Option<String>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Attachments {
-    #[serde(default)]
-    attachment: Vec<Attachment>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -212,10 +178,8 @@ impl From<TagRows> for Tags {
 }
 
 impl Described {
-    /// The page in the model's terms.
-    #[must_use]
     pub fn page(self) -> Page<Disk> {
-        page(self.disks.disk, "DiskId", self.next_token, Row::disk)
+        page(self.disks.0, "DiskId", self.next_token, Row::disk)
     }
 }
 
@@ -235,7 +199,7 @@ impl Row {
         let mut holders: Vec<_> = self
             .attachments
             .unwrap_or_default()
-            .attachment
+            .0
             .into_iter()
             .filter_map(|attachment| attachment.instance_id)
             .collect();
@@ -269,7 +233,7 @@ impl Row {
             locks: self
                 .operation_locks
                 .unwrap_or_default()
-                .operation_lock
+                .0
                 .into_iter()
                 // A lock without a reason is still a lock.
                 .map(|lock| lock.lock_reason.unwrap_or_else(|| "unknown".to_owned()))

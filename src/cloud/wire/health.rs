@@ -3,12 +3,10 @@
 use serde::Deserialize;
 
 use super::params::Params;
-use super::{Malformed, filled, page};
+use super::{List, Malformed, filled, page};
 use crate::cloud::action::Page;
 use crate::model::{DiskHealth, DiskId, HealthEvent};
 
-/// `DescribeDisksFullStatus`.
-#[must_use]
 pub fn describe(disks: &[DiskId]) -> Params {
     Params::default()
         .list("DiskId", disks)
@@ -16,18 +14,10 @@ pub fn describe(disks: &[DiskId]) -> Params {
         .set("PageNumber", 1)
 }
 
-/// The answer to `DescribeDisksFullStatus`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Described {
-    disk_full_status_set: Rows,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Rows {
-    #[serde(default)]
-    disk_full_status_type: Vec<serde_json::Value>,
+    disk_full_status_set: List<serde_json::Value>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -37,7 +27,7 @@ struct Row {
     #[serde(default)]
     health_status: Option<Named>,
     #[serde(default)]
-    disk_event_set: Option<Events>,
+    disk_event_set: Option<List<Event>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -45,13 +35,6 @@ struct Row {
 struct Named {
     #[serde(default, deserialize_with = "filled")]
     name: Option<String>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Events {
-    #[serde(default)]
-    disk_event_type: Vec<Event>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -66,10 +49,8 @@ struct Event {
 }
 
 impl Described {
-    /// The page in the model's terms.
-    #[must_use]
     pub fn page(self) -> Page<DiskHealth> {
-        let rows = self.disk_full_status_set.disk_full_status_type;
+        let rows = self.disk_full_status_set.0;
         page(rows, "DiskId", None, |row: Row| {
             let status = row.health_status.unwrap_or_default().name;
             Ok(DiskHealth {
@@ -81,7 +62,7 @@ impl Described {
                 events: row
                     .disk_event_set
                     .unwrap_or_default()
-                    .disk_event_type
+                    .0
                     .into_iter()
                     // One that has ended is history.
                     .filter(|event| event.event_end_time.is_none())

@@ -4,12 +4,10 @@ use serde::Deserialize;
 
 use super::disk::TagRows;
 use super::params::Params;
-use super::{Malformed, filled};
+use super::{List, Malformed, filled};
 use crate::cloud::action::{DescribeInstances, Page};
 use crate::model::{Instance, InstanceStatus, InstanceType};
 
-/// `DescribeInstances`.
-#[must_use]
 pub fn describe(query: &DescribeInstances) -> Params {
     let params = Params::default()
         .set("MaxResults", 100)
@@ -21,27 +19,18 @@ pub fn describe(query: &DescribeInstances) -> Params {
 }
 
 /// `DescribeInstanceTypes`. Attributes come back only when `MaxResults` is sent.
-#[must_use]
 pub fn describe_types(names: &[String]) -> Params {
     Params::default()
         .set("MaxResults", 100)
         .list("InstanceTypes", names)
 }
 
-/// The answer to `DescribeInstances`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Described {
     #[serde(default, deserialize_with = "filled")]
     next_token: Option<String>,
-    instances: Rows,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Rows {
-    #[serde(default)]
-    instance: Vec<Row>,
+    instances: List<Row>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -57,11 +46,8 @@ struct Row {
 
 impl Described {
     /// The page in the model's terms.
-    ///
-    /// # Errors
-    /// When an id is malformed.
     pub fn page(self) -> Result<Page<Instance>, Malformed> {
-        let rows = self.instances.instance.into_iter().map(|row| {
+        let rows = self.instances.0.into_iter().map(|row| {
             let Ok(status): Result<InstanceStatus, _> = row.status.parse();
             Ok(Instance {
                 id: row.instance_id.parse().map_err(Malformed::Id)?,
@@ -76,18 +62,10 @@ impl Described {
     }
 }
 
-/// The answer to `DescribeInstanceTypes`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct DescribedTypes {
-    instance_types: TypeRows,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct TypeRows {
-    #[serde(default)]
-    instance_type: Vec<TypeRow>,
+    instance_types: List<TypeRow>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -102,7 +80,7 @@ struct TypeRow {
 
 impl From<DescribedTypes> for Vec<InstanceType> {
     fn from(described: DescribedTypes) -> Self {
-        let rows = described.instance_types.instance_type.into_iter();
+        let rows = described.instance_types.0.into_iter();
         rows.map(|row| InstanceType {
             name: row.instance_type_id,
             disk_quantity: row.disk_quantity,

@@ -10,6 +10,8 @@ pub mod spec;
 pub mod stock;
 pub mod tag;
 
+use std::collections::BTreeMap;
+
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 
@@ -63,20 +65,36 @@ pub(crate) fn number<'de, D: Deserializer<'de>>(json: D) -> Result<Option<u32>, 
     }
 }
 
+/// A list in an object of its own, as in `{"Disk": [...]}`. An empty object has an empty one.
+#[derive(Debug)]
+pub struct List<T>(pub Vec<T>);
+
+impl<T> Default for List<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<'de, T: DeserializeOwned> Deserialize<'de> for List<T> {
+    fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
+        let fields = BTreeMap::<String, serde_json::Value>::deserialize(json)?;
+        if fields.is_empty() {
+            return Ok(Self::default());
+        }
+        let list = fields.into_values().find(serde_json::Value::is_array);
+        let list = list.ok_or_else(|| serde::de::Error::custom("there is no list"))?;
+        let rows = serde_json::from_value(list);
+        rows.map(Self).map_err(serde::de::Error::custom)
+    }
+}
+
 /// A row that cannot be what the API documents say.
 #[derive(Debug, thiserror::Error)]
 pub enum Malformed {
-    /// An id has another form.
     #[error("a row has a malformed id")]
     Id(#[source] crate::model::InvalidId),
-    /// A field is missing.
     #[error("the row of {id} has no {field}")]
-    Missing {
-        /// Whose row.
-        id: String,
-        /// The field.
-        field: &'static str,
-    },
+    Missing { id: String, field: &'static str },
 }
 
 /// A time as the API writes it, with or without seconds; none when it is empty or unreadable.

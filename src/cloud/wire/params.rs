@@ -5,20 +5,16 @@ use std::fmt::Display;
 
 use crate::model::Tags;
 
-/// Parameters by name.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Params(BTreeMap<String, String>);
 
 impl Params {
-    /// With a parameter.
-    #[must_use]
     pub fn set(mut self, name: &str, value: impl Display) -> Self {
         self.0.insert(name.to_owned(), value.to_string());
         self
     }
 
     /// With a parameter, where there is a value: the API refuses some empty ones.
-    #[must_use]
     pub fn set_some(self, name: &str, value: Option<impl Display>) -> Self {
         match value {
             Some(value) => self.set(name, value),
@@ -27,7 +23,6 @@ impl Params {
     }
 
     /// With a list as `Name.1`, `Name.2` …
-    #[must_use]
     pub fn list<V: Display>(self, name: &str, values: impl IntoIterator<Item = V>) -> Self {
         values
             .into_iter()
@@ -38,7 +33,6 @@ impl Params {
     }
 
     /// With ids as a JSON array in one string, the form of `DiskIds`, `SnapshotIds`, `InstanceIds`.
-    #[must_use]
     pub fn ids<V: Display>(self, name: &str, ids: &[V]) -> Self {
         let ids: Vec<String> = ids
             .iter()
@@ -49,7 +43,6 @@ impl Params {
 
     /// With tags as `Tag.1.Key`, `Tag.1.Value` …, in the order of their keys: a repeated create must
     /// send them in the same order.
-    #[must_use]
     pub fn tags(self, tags: &Tags) -> Self {
         tags.iter()
             .zip(1..)
@@ -60,8 +53,6 @@ impl Params {
             })
     }
 
-    /// The parameters.
-    #[must_use]
     pub fn as_map(&self) -> &BTreeMap<String, String> {
         &self.0
     }

@@ -4,12 +4,10 @@ use serde::Deserialize;
 
 use super::disk::TagRows;
 use super::params::Params;
-use super::{Malformed, filled, number, page, time};
+use super::{List, Malformed, filled, number, page, time};
 use crate::cloud::action::{CreateSnapshot, DescribeSnapshots, Page};
 use crate::model::{Gib, Snapshot, SnapshotGroupId, SnapshotId, SnapshotStatus, Tags, tag};
 
-/// `CreateSnapshot`.
-#[must_use]
 pub fn create(request: &CreateSnapshot) -> Params {
     Params::default()
         .set("DiskId", &request.disk)
@@ -22,15 +20,12 @@ pub fn create(request: &CreateSnapshot) -> Params {
 
 /// `DeleteSnapshot`. Forced: else a snapshot could not go before the disks made from it, which
 /// need it only to be reset to it, and no CSI call does that.
-#[must_use]
 pub fn delete(snapshot: &SnapshotId) -> Params {
     Params::default()
         .set("SnapshotId", snapshot)
         .set("Force", "true")
 }
 
-/// `DescribeSnapshots`.
-#[must_use]
 pub fn describe(query: &DescribeSnapshots) -> Params {
     let params = Params::default()
         .set("MaxResults", query.page_size.unwrap_or(100))
@@ -43,28 +38,18 @@ pub fn describe(query: &DescribeSnapshots) -> Params {
     }
 }
 
-/// The answer to `CreateSnapshot`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Created {
-    /// The new snapshot.
     pub snapshot_id: SnapshotId,
 }
 
-/// The answer to `DescribeSnapshots`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Described {
     #[serde(default, deserialize_with = "filled")]
     next_token: Option<String>,
-    snapshots: Rows,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Rows {
-    #[serde(default)]
-    snapshot: Vec<serde_json::Value>,
+    snapshots: List<serde_json::Value>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -92,11 +77,13 @@ struct Row {
 }
 
 impl Described {
-    /// The page in the model's terms.
-    #[must_use]
     pub fn page(self) -> Page<Snapshot> {
-        let rows = self.snapshots.snapshot;
-        page(rows, "SnapshotId", self.next_token, Row::snapshot)
+        page(
+            self.snapshots.0,
+            "SnapshotId",
+            self.next_token,
+            Row::snapshot,
+        )
     }
 }
 

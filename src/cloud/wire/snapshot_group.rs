@@ -3,12 +3,10 @@
 use serde::Deserialize;
 
 use super::params::Params;
-use super::{Malformed, filled, page, time};
+use super::{List, Malformed, filled, page, time};
 use crate::cloud::action::{CreateSnapshotGroup, DescribeSnapshotGroups, KeptMember, Page};
 use crate::model::{GroupMember, SnapshotGroup, SnapshotGroupId, SnapshotStatus, Tags};
 
-/// `CreateSnapshotGroup`.
-#[must_use]
 pub fn create(request: &CreateSnapshotGroup) -> Params {
     Params::default()
         .list("DiskId", &request.disks)
@@ -18,8 +16,6 @@ pub fn create(request: &CreateSnapshotGroup) -> Params {
         .tags(&request.tags)
 }
 
-/// `DescribeSnapshotGroups`.
-#[must_use]
 pub fn describe(query: &DescribeSnapshotGroups) -> Params {
     Params::default()
         .set("MaxResults", 100)
@@ -28,34 +24,22 @@ pub fn describe(query: &DescribeSnapshotGroups) -> Params {
         .tags(&query.tags)
 }
 
-/// `DeleteSnapshotGroup`.
-#[must_use]
 pub fn delete(group: &SnapshotGroupId) -> Params {
     Params::default().set("SnapshotGroupId", group)
 }
 
-/// The answer to `CreateSnapshotGroup`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Created {
-    /// The new group.
     pub snapshot_group_id: SnapshotGroupId,
 }
 
-/// The answer to `DescribeSnapshotGroups`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Described {
     #[serde(default, deserialize_with = "filled")]
     next_token: Option<String>,
-    snapshot_groups: Rows,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Rows {
-    #[serde(default)]
-    snapshot_group: Vec<serde_json::Value>,
+    snapshot_groups: List<serde_json::Value>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -69,16 +53,9 @@ struct Row {
     #[serde(default, deserialize_with = "filled")]
     creation_time: Option<String>,
     #[serde(default)]
-    snapshots: Option<Members>,
+    snapshots: Option<List<Member>>,
     #[serde(default)]
     tags: Option<TagRows>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Members {
-    #[serde(default)]
-    snapshot: Vec<Member>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -109,10 +86,8 @@ struct TagRow {
 }
 
 impl Described {
-    /// The page in the model's terms.
-    #[must_use]
     pub fn page(self) -> Page<SnapshotGroup> {
-        let rows = self.snapshot_groups.snapshot_group;
+        let rows = self.snapshot_groups.0;
         page(rows, "SnapshotGroupId", self.next_token, Row::group)
     }
 }
@@ -124,7 +99,7 @@ impl Row {
             field: "Status",
         };
         let Ok(status): Result<SnapshotStatus, _> = self.status.ok_or_else(missing)?.parse();
-        let members = self.snapshots.unwrap_or_default().snapshot.into_iter();
+        let members = self.snapshots.unwrap_or_default().0.into_iter();
         let tags = self.tags.unwrap_or_default().tag.into_iter();
         Ok(SnapshotGroup {
             id: self.snapshot_group_id.parse().map_err(Malformed::Id)?,
@@ -155,14 +130,7 @@ impl Member {
 #[serde(rename_all = "PascalCase")]
 pub struct Deleted {
     #[serde(default)]
-    operation_progress_set: Option<Progresses>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Progresses {
-    #[serde(default)]
-    operation_progress: Vec<Progress>,
+    operation_progress_set: Option<List<Progress>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -175,14 +143,7 @@ struct Progress {
     #[serde(default, deserialize_with = "filled")]
     error_msg: Option<String>,
     #[serde(default)]
-    related_item_set: Option<Items>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Items {
-    #[serde(default)]
-    related_item: Vec<Item>,
+    related_item_set: Option<List<Item>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -194,11 +155,10 @@ struct Item {
 
 impl Deleted {
     /// The snapshots that had to stay: each entry that has a code, or that is no success.
-    #[must_use]
     pub fn kept(self) -> Vec<KeptMember> {
         let entries = self.operation_progress_set.unwrap_or_default();
-        let kept = entries.operation_progress.into_iter().filter_map(|entry| {
-            let items = entry.related_item_set.unwrap_or_default().related_item;
+        let kept = entries.0.into_iter().filter_map(|entry| {
+            let items = entry.related_item_set.unwrap_or_default().0;
             let mut ids = items.into_iter().filter_map(|item| item.value);
             let status = entry.operation_status;
             let failed = status.filter(|status| !status.eq_ignore_ascii_case("Success"));

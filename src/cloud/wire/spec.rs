@@ -3,12 +3,11 @@
 use serde::Deserialize;
 
 use super::params::Params;
-use super::{Malformed, filled, page, time};
+use super::{List, Malformed, filled, page, time};
 use crate::cloud::action::{DescribeTasks, ModifyDiskAttribute, ModifyDiskSpec, Page};
 use crate::model::{PerformanceLevel, Task, TaskId, TaskStatus};
 
 /// `ModifyDiskSpec`. An empty `PerformanceLevel` is refused, so what is none is not sent.
-#[must_use]
 pub fn modify(request: &ModifyDiskSpec) -> Params {
     Params::default()
         .set("DiskId", &request.disk)
@@ -21,16 +20,12 @@ pub fn modify(request: &ModifyDiskSpec) -> Params {
         .set_some("DryRun", request.dry_run.then_some("true"))
 }
 
-/// `ModifyDiskAttribute`.
-#[must_use]
 pub fn attribute(request: &ModifyDiskAttribute) -> Params {
     Params::default()
         .set("DiskId", &request.disk)
         .set("BurstingEnabled", request.bursting)
 }
 
-/// `DescribeTasks`.
-#[must_use]
 pub fn describe(query: &DescribeTasks) -> Params {
     let params = Params::default()
         .set("TaskAction", "ModifyDiskSpec")
@@ -45,7 +40,6 @@ pub fn describe(query: &DescribeTasks) -> Params {
     }
 }
 
-/// The answer to `ModifyDiskSpec`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Modified {
@@ -54,18 +48,10 @@ pub struct Modified {
     pub task_id: Option<String>,
 }
 
-/// The answer to `DescribeTasks`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Described {
-    task_set: Rows,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Rows {
-    #[serde(default)]
-    task: Vec<serde_json::Value>,
+    task_set: List<serde_json::Value>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -81,9 +67,6 @@ struct Row {
 
 impl Modified {
     /// The task in the model's terms.
-    ///
-    /// # Errors
-    /// When it is no task id.
     pub fn task(self) -> Result<Option<TaskId>, Malformed> {
         let task = self.task_id.map(|id| id.parse().map_err(Malformed::Id));
         task.transpose()
@@ -91,10 +74,8 @@ impl Modified {
 }
 
 impl Described {
-    /// The page in the model's terms.
-    #[must_use]
     pub fn page(self) -> Page<Task> {
-        page(self.task_set.task, "TaskId", None, |row: Row| {
+        page(self.task_set.0, "TaskId", None, |row: Row| {
             let Ok(status): Result<TaskStatus, _> = row.task_status.parse();
             Ok(Task {
                 id: row.task_id.parse().map_err(Malformed::Id)?,

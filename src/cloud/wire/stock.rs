@@ -3,12 +3,11 @@
 use serde::Deserialize;
 
 use super::params::Params;
-use super::{Malformed, filled};
+use super::{List, Malformed, filled};
 use crate::cloud::action::DescribeStock;
 use crate::model::{Category, Stock, ZoneStock};
 
 /// `DescribeAvailableResource` for free-standing data disks.
-#[must_use]
 pub fn describe(query: &DescribeStock) -> Params {
     Params::default()
         .set("DestinationResource", "DataDisk")
@@ -19,19 +18,11 @@ pub fn describe(query: &DescribeStock) -> Params {
         .set_some("Scope", query.regional.then_some("region"))
 }
 
-/// The answer to `DescribeAvailableResource`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Described {
     #[serde(default)]
-    available_zones: Zones,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Zones {
-    #[serde(default)]
-    available_zone: Vec<Zone>,
+    available_zones: List<Zone>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -40,14 +31,7 @@ struct Zone {
     #[serde(default, deserialize_with = "filled")]
     zone_id: Option<String>,
     #[serde(default)]
-    available_resources: Resources,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Resources {
-    #[serde(default)]
-    available_resource: Vec<Resource>,
+    available_resources: List<Resource>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -56,14 +40,7 @@ struct Resource {
     #[serde(rename = "Type")]
     kind: String,
     #[serde(default)]
-    supported_resources: Supported,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Supported {
-    #[serde(default)]
-    supported_resource: Vec<Offer>,
+    supported_resources: List<Offer>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -76,12 +53,9 @@ struct Offer {
 
 impl Described {
     /// The zones in the model's terms.
-    ///
-    /// # Errors
-    /// When a zone id is malformed.
     pub fn zones(self) -> Result<Vec<ZoneStock>, Malformed> {
         self.available_zones
-            .available_zone
+            .0
             .into_iter()
             .map(Zone::stock)
             .collect()
@@ -92,10 +66,10 @@ impl Zone {
     fn stock(self) -> Result<ZoneStock, Malformed> {
         let disks = self
             .available_resources
-            .available_resource
+            .0
             .into_iter()
             .filter(|resource| resource.kind == "DataDisk")
-            .flat_map(|resource| resource.supported_resources.supported_resource);
+            .flat_map(|resource| resource.supported_resources.0);
         let categories = disks
             .map(|offer| {
                 let Ok(category): Result<Category, _> = offer.value.parse();

@@ -2,12 +2,11 @@
 
 use serde::Deserialize;
 
-use super::filled;
 use super::params::Params;
+use super::{List, filled};
 use crate::cloud::action::{ListTagResources, Page, TagTarget};
 
 /// What to tag or untag.
-#[must_use]
 pub fn targets(targets: &TagTarget) -> Params {
     let params = Params::default();
     match targets {
@@ -18,8 +17,6 @@ pub fn targets(targets: &TagTarget) -> Params {
     }
 }
 
-/// `ListTagResources`.
-#[must_use]
 pub fn list(query: &ListTagResources) -> Params {
     Params::default()
         .set("ResourceType", query.kind.as_str())
@@ -33,14 +30,7 @@ pub fn list(query: &ListTagResources) -> Params {
 pub struct Listed {
     #[serde(default, deserialize_with = "filled")]
     next_token: Option<String>,
-    tag_resources: Rows,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Rows {
-    #[serde(default)]
-    tag_resource: Vec<Row>,
+    tag_resources: List<Row>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -50,11 +40,9 @@ struct Row {
 }
 
 impl Listed {
-    /// The ids, each once.
-    #[must_use]
     pub fn page(self) -> Page<String> {
         let mut ids: Vec<String> = Vec::new();
-        for row in self.tag_resources.tag_resource {
+        for row in self.tag_resources.0 {
             if !ids.contains(&row.resource_id) {
                 ids.push(row.resource_id);
             }

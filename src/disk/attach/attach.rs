@@ -15,7 +15,6 @@ use crate::disk::Result;
 use crate::disk::error::Error;
 use crate::model::{Disk, DiskId, DiskStatus, InstanceId};
 
-/// A disk that is attached to the node.
 #[derive(Debug)]
 pub(super) struct Attached {
     pub(super) row: Disk,

@@ -18,9 +18,6 @@ struct Holders {
 
 impl Attacher {
     /// Detaches the disk from every node that holds it (CSI: an empty node id).
-    ///
-    /// # Errors
-    /// As [`Attacher::detach`].
     pub async fn detach_everywhere(&self, deadline: Deadline, disk: &DiskId) -> Result<()> {
         loop {
             let holders = self.holders(deadline, disk).await?;

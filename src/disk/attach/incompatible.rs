@@ -91,7 +91,6 @@ pub(super) fn verdict(refusal: &cloud::Error) -> Option<Verdict> {
     })
 }
 
-/// The name of the category.
 pub(super) fn named(category: Option<&Category>) -> String {
     category.map_or_else(|| "unknown".to_owned(), ToString::to_string)
 }

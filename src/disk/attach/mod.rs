@@ -28,7 +28,6 @@ mod wait;
 pub use incompatible::Incompatible;
 pub use publish::{Publish, Share};
 
-/// Attaches and detaches disks.
 #[derive(Debug)]
 pub struct Attacher {
     ecs: Arc<dyn Ecs>,

@@ -16,27 +16,21 @@ use crate::disk::read::read_disk;
 use crate::disk::stale_read::{LAG, StaleReadGuard};
 use crate::model::{Disk, DiskId, DiskKind, InstanceId, tag};
 
-/// How many nodes use the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Share {
-    /// One node.
     One,
     /// Several nodes, one of which may write.
     OneWriter,
-    /// Several nodes.
     Many,
 }
 
 /// The use that a disk is attached for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Publish {
-    /// The disk.
     pub disk: DiskId,
-    /// The node.
     pub node: InstanceId,
     /// Whether the node only reads it.
     pub read_only: bool,
-    /// How many nodes use it.
     pub share: Share,
     /// Whether several nodes are known to be able to hold the disk. Optional: it saves detaching the disk again where only
     /// one node may use it.

@@ -33,7 +33,6 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 /// Instances that are kept before those without information are removed.
 const SWEEP: usize = 1000;
 
-/// What an order does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Operation {
     Attach,
@@ -55,11 +54,9 @@ impl Parallelism {
     };
 }
 
-/// The queues of all instances.
 #[derive(Debug, Clone, Default)]
 pub(super) struct AttachQueues(Arc<Mutex<HashMap<InstanceId, Node>>>);
 
-/// The queues of one instance.
 #[derive(Debug)]
 struct Node {
     attach: Queue,

@@ -24,7 +24,6 @@ const MEMORY: Duration = Duration::from_secs(60);
 /// Instances that are kept before the forgotten ones are removed.
 const SWEEP: usize = 1000;
 
-/// The instances that refuse orders.
 #[derive(Debug, Default)]
 pub(super) struct Refusals(Mutex<HashMap<(InstanceId, Operation), Arc<Refusing>>>);
 
@@ -42,14 +41,12 @@ struct State {
     due: Option<Instant>,
 }
 
-/// The turn to repeat a refused order.
 #[derive(Debug)]
 pub(super) struct RetryTurn(
     #[expect(dead_code, reason = "held until dropped")] OwnedMutexGuard<()>,
 );
 
 impl Refusals {
-    /// The instance has refused an order.
     pub(super) fn refused(&self, node: &InstanceId, operation: Operation) {
         self.of(node, operation).state.send_modify(|state| {
             let now = Instant::now();

@@ -13,7 +13,6 @@ use crate::disk::Result;
 use crate::disk::error::{cloud, wait};
 use crate::model::{Disk, DiskHealth, DiskId, DiskStatus};
 
-/// How bad it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// It can be used, though not as it should be.
@@ -25,7 +24,6 @@ pub enum Severity {
 /// Something that is wrong with a disk now.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ailment {
-    /// How bad it is.
     pub severity: Severity,
     /// What it is, for machines: a word in camel case. Each once for a disk.
     pub reason: String,
@@ -36,7 +34,6 @@ pub struct Ailment {
 /// A disk that is not well.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ill {
-    /// Which.
     pub disk: DiskId,
     /// What is wrong with it; never empty.
     pub ailments: Vec<Ailment>,
@@ -45,14 +42,12 @@ pub struct Ill {
 
 impl Ill {
     /// Its place in a listing.
-    #[must_use]
     pub fn cursor(&self) -> Cursor {
         Cursor::new(self.created, &self.disk)
     }
 }
 
 /// What the row alone tells; nothing when it tells of nothing that is wrong.
-#[must_use]
 pub fn ailments(row: &Disk) -> Vec<Ailment> {
     let disk = &row.id;
     let mut found: Vec<Ailment> = row
@@ -89,7 +84,6 @@ pub fn ailments(row: &Disk) -> Vec<Ailment> {
     found
 }
 
-/// What the cloud says is wrong.
 fn reported(health: &DiskHealth) -> Vec<Ailment> {
     let disk = &health.disk;
     let mut found: Vec<Ailment> = health
@@ -160,9 +154,6 @@ impl Inventory {
     }
 
     /// This cluster's disks that are not well, the oldest first.
-    ///
-    /// # Errors
-    /// As [`Inventory::list`].
     pub async fn list_ill(&self, deadline: Deadline) -> Result<Vec<Ill>> {
         let look = |row: &Disk| Ill {
             disk: row.id.clone(),

@@ -19,7 +19,6 @@ const MACHINES: usize = 100;
 
 /// What some questions gave, of which others may have failed.
 #[derive(Debug)]
-#[must_use]
 pub struct Partly<T> {
     /// What is known.
     pub found: T,
@@ -29,9 +28,6 @@ pub struct Partly<T> {
 
 impl<T> Partly<T> {
     /// All of it.
-    ///
-    /// # Errors
-    /// When a question failed.
     pub fn all(self) -> Result<T> {
         match self.failed {
             None => Ok(self.found),
@@ -53,9 +49,6 @@ impl InstanceTypeCatalog {
 
     /// What each instance type takes of which the region has a machine now. A type whose categories
     /// the cloud does not tell is there without them.
-    ///
-    /// # Errors
-    /// When machines or types cannot be described.
     pub async fn in_region(&self, deadline: Deadline) -> Result<InstanceTypes> {
         let names = self.types_here(deadline).await?;
         self.limits_of(deadline, &names).await.all()

@@ -3,6 +3,7 @@
 
 use std::collections::HashSet;
 use std::fmt;
+use std::future::Future;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -13,7 +14,7 @@ use crate::base::Deadline;
 use crate::cloud::{DescribeDisks, DescribeSnapshots};
 use crate::disk::Result;
 use crate::disk::error::{Error, cloud, wait};
-use crate::disk::journal::Known;
+use crate::disk::journal::{Existing, Known};
 use crate::disk::stale_read::settled;
 use crate::model::{Disk, DiskId, InstanceId, Snapshot, SnapshotId, Tags, tag};
 
@@ -32,7 +33,6 @@ pub struct InvalidCursor(pub String);
 
 impl Cursor {
     /// The place of an item. One that has no time yet is the newest of all.
-    #[must_use]
     pub fn new(created: Option<Timestamp>, id: &impl ToString) -> Self {
         Self {
             created: created.unwrap_or(Timestamp::MAX),
@@ -40,8 +40,6 @@ impl Cursor {
         }
     }
 
-    /// The id of the item.
-    #[must_use]
     pub fn id(&self) -> &str {
         &self.id
     }
@@ -83,7 +81,6 @@ pub(super) struct Wide {
 struct Outgrown(AtomicBool);
 
 impl Outgrown {
-    /// What to filter by.
     fn filter(&self, own: Tags) -> Tags {
         if self.0.load(Ordering::Relaxed) {
             Tags::new()
@@ -159,24 +156,9 @@ impl Inventory {
         keep: impl Fn(&Disk) -> T + Send + Sync,
     ) -> Result<Vec<T>> {
         let known = self.journal.disks.known();
-        let existing = self.journal.disks.existing.begin();
-        let wide = &self.wide.disks;
-        let filter = wide.filter(self.owner.tags());
-        let is_filtered = !filter.is_empty();
-        let mut read = self.read_disks(deadline, &filter, &known, &keep).await?;
-        let hides = wide.hides(&filter, read.ours);
-        if hides || is_filtered && !read.any && existing.any() {
-            let all = Tags::new();
-            read = self.read_disks(deadline, &all, &known, &keep).await?;
-        }
-        if !read.any && existing.any() {
-            return Err(Error::EmptyResponse { what: "disks" });
-        }
-        existing.shown(
-            read.items
-                .iter()
-                .filter_map(|(place, _)| place.id.parse().ok()),
-        );
+        let (existing, wide) = (&self.journal.disks.existing, &self.wide.disks);
+        let read = |tags| self.read_disks(deadline, tags, &known, &keep);
+        let mut read = self.read_owned("disks", existing, wide, read).await?;
         let mut made = Vec::new();
         known.correct(&mut made, |disk: &Disk| &disk.id, |_| true);
         let made = made.into_iter();
@@ -185,15 +167,42 @@ impl Inventory {
         Ok(read.into_items())
     }
 
+    /// What `read` returns for a filter by this cluster's tag, or without one where that hides rows.
+    async fn read_owned<K, T, F>(
+        &self,
+        what: &'static str,
+        existing: &Existing<K>,
+        wide: &Outgrown,
+        read: impl Fn(Tags) -> F,
+    ) -> Result<Read<T>>
+    where
+        K: Ord + Clone + FromStr,
+        F: Future<Output = Result<Read<T>>>,
+    {
+        let existing = existing.begin();
+        let filter = wide.filter(self.owner.tags());
+        let mut rows = read(filter.clone()).await?;
+        let hides = wide.hides(&filter, rows.ours);
+        if hides || !filter.is_empty() && !rows.any && existing.any() {
+            rows = read(Tags::new()).await?;
+        }
+        if !rows.any && existing.any() {
+            return Err(Error::EmptyResponse { what });
+        }
+        let places = rows.items.iter().map(|(place, _)| place);
+        existing.shown(places.filter_map(|place| place.id.parse().ok()));
+        Ok(rows)
+    }
+
     async fn read_disks<T: Send>(
         &self,
         deadline: Deadline,
-        tags: &Tags,
+        tags: Tags,
         known: &Known<DiskId, Disk>,
         keep: impl Fn(&Disk) -> T + Send + Sync,
     ) -> Result<Read<T>> {
         let mut query = DescribeDisks {
-            tags: tags.clone(),
+            tags,
             page_size: Some(500),
             ..DescribeDisks::default()
         };
@@ -257,9 +266,11 @@ impl Inventory {
         } else if source.is_some() {
             // One disk has few enough, and they need no tags to be told apart.
             let none = Tags::new();
-            self.read_snapshots(deadline, source, &none, &take).await?
+            self.read_snapshots(deadline, source, none, &take).await?
         } else {
-            self.read_all_snapshots(deadline, &take).await?
+            let (existing, wide) = (&self.journal.snapshots.existing, &self.wide.snapshots);
+            let read = |tags| self.read_snapshots(deadline, None, tags, &take);
+            self.read_owned("snapshots", existing, wide, read).await?
         };
         let mut made = Vec::new();
         known.correct(&mut made, |row: &Snapshot| &row.id, fits);
@@ -269,42 +280,16 @@ impl Inventory {
         Ok(read.into_items())
     }
 
-    async fn read_all_snapshots<T: Send>(
-        &self,
-        deadline: Deadline,
-        take: impl Fn(&Snapshot) -> Option<T> + Send + Sync,
-    ) -> Result<Read<T>> {
-        let existing = self.journal.snapshots.existing.begin();
-        let wide = &self.wide.snapshots;
-        let filter = wide.filter(self.owner.tags());
-        let is_filtered = !filter.is_empty();
-        let mut read = self.read_snapshots(deadline, None, &filter, &take).await?;
-        let hides = wide.hides(&filter, read.ours);
-        if hides || is_filtered && !read.any && existing.any() {
-            let all = Tags::new();
-            read = self.read_snapshots(deadline, None, &all, &take).await?;
-        }
-        if !read.any && existing.any() {
-            return Err(Error::EmptyResponse { what: "snapshots" });
-        }
-        existing.shown(
-            read.items
-                .iter()
-                .filter_map(|(place, _)| place.id.parse().ok()),
-        );
-        Ok(read)
-    }
-
     async fn read_snapshots<T: Send>(
         &self,
         deadline: Deadline,
         disk: Option<&DiskId>,
-        tags: &Tags,
+        tags: Tags,
         take: impl Fn(&Snapshot) -> Option<T> + Send + Sync,
     ) -> Result<Read<T>> {
         let mut query = DescribeSnapshots {
             disk: disk.cloned(),
-            tags: tags.clone(),
+            tags,
             ..DescribeSnapshots::default()
         };
         let mut read = Read::default();

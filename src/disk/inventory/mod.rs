@@ -19,7 +19,6 @@ pub use health::{Ailment, Ill, Severity, ailments};
 pub use instance_types::{InstanceTypeCatalog, Partly};
 pub use list::{Cursor, InvalidCursor};
 
-/// Reads and lists disks and snapshots, and their health.
 #[derive(Debug)]
 pub struct Inventory {
     ecs: Arc<dyn Ecs>,

@@ -60,12 +60,10 @@ impl Default for RecentAttachments {
 }
 
 impl RecentAttachments {
-    /// The disk is on its way to the node.
     pub(in crate::disk) fn on_its_way(&self, disk: &DiskId, node: &InstanceId) {
         self.at.note(&key(disk, node), UNDER_WAY, None);
     }
 
-    /// The disk is on the node.
     pub(in crate::disk) fn note(&self, row: &Disk, node: &InstanceId) {
         self.at.note(&key(&row.id, node), LAG, row.attached);
     }

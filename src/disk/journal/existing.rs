@@ -18,7 +18,6 @@ struct Sample<K> {
     changes: u64,
 }
 
-/// A listing that is being read.
 #[derive(Debug)]
 pub(in crate::disk) struct Listing<'a, K> {
     existing: &'a Existing<K>,
@@ -44,7 +43,6 @@ impl<K: Ord + Clone> Existing<K> {
         }
     }
 
-    /// The resource is deleted.
     pub(in crate::disk) fn deleted(&self, id: &K) {
         let mut sample = self.lock();
         sample.changes += 1;

@@ -2,25 +2,24 @@
 
 use std::time::Duration;
 
+use super::stale_read::LAG;
 use crate::model::{Disk, DiskId, Snapshot, SnapshotId, Tags};
 
 mod attachments;
-mod changes;
 mod ephemeral;
 mod existing;
 mod recent;
 mod resources;
 
 pub(super) use attachments::{RecentAttachments, RecentDetachments};
-pub(super) use changes::RecentChanges;
 pub(super) use ephemeral::EphemeralDisks;
+pub(super) use existing::Existing;
 use recent::Recent;
 pub(super) use resources::{Known, RecentResources};
 
 /// What this process did within the lag of reads.
 #[derive(Debug, Default)]
 pub(super) struct Journal {
-    /// Disks created and deleted.
     pub(super) disks: RecentResources<DiskId, Disk>,
     /// Snapshots created and deleted that a caller asked for.
     pub(super) snapshots: RecentResources<SnapshotId, Snapshot>,
@@ -29,7 +28,7 @@ pub(super) struct Journal {
     /// Detachments that were ordered or observed.
     pub(super) detached: RecentDetachments,
     /// Disks whose category, performance or tags were changed.
-    pub(super) changes: RecentChanges,
+    changes: Recent<DiskId, ()>,
     /// Tags of disks that were observed without an attachment.
     free: Recent<DiskId, Tags>,
     /// Elastic ephemeral disks that were created or observed.
@@ -40,7 +39,6 @@ pub(super) struct Journal {
 const FREE: Duration = Duration::from_secs(10);
 
 impl Journal {
-    /// The disk was observed just now.
     pub(super) fn observe(&self, row: &Disk) {
         if row.is_free() {
             self.free.note(&row.id, FREE, row.tags.clone());
@@ -50,6 +48,16 @@ impl Journal {
     /// The disk will be attached.
     pub(super) fn attach(&self, disk: &DiskId) {
         self.free.take(disk);
+    }
+
+    /// The disk changes now, or may.
+    pub(super) fn change(&self, disk: &DiskId) {
+        self.changes.note(disk, LAG, ());
+    }
+
+    /// Whether reads may still be of before a change: a change back to that would look done before it is begun.
+    pub(super) fn changed_lately(&self, disk: &DiskId) -> bool {
+        self.changes.get(disk).is_some()
     }
 
     /// The tags of the disk if it was observed free a moment ago, once.

@@ -18,9 +18,6 @@ impl Provisioner {
     /// Where the cloud refuses the look itself, by the key, its rights or the region, all is taken to be in stock but what creations were refused: an
     /// error leaves the scheduler without a capacity, which it takes for none, and the pod is told that there is no storage. So
     /// it goes on to the creation, which says on the claim what is wrong, or does well without that right.
-    ///
-    /// # Errors
-    /// [`Error::Cloud`] when the stock cannot be looked at now.
     pub async fn capacity(
         &self,
         deadline: Deadline,

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::create::at_least;
 use super::place::choose;
 use crate::base::Deadline;
 use crate::cloud::view::{ConfirmedAbsent, Operation, Seen};
@@ -19,9 +20,7 @@ use crate::disk::error::{Error, cloud, wait};
 use crate::disk::snapshot::{NewSnapshot, Purpose};
 use crate::disk::stale_read::{LAG, StaleReadGuard, UNSEEN, settled};
 use crate::disk::{NewDisk, Result};
-use crate::model::{
-    Disk, DiskId, DiskStatus, Gib, SizeRange, Snapshot, SnapshotId, SnapshotStatus, Tags, tag,
-};
+use crate::model::{Disk, DiskId, DiskStatus, Snapshot, SnapshotId, SnapshotStatus, Tags, tag};
 
 /// The last net: the cloud deletes the snapshot after so many days. No restore takes as long.
 const RETENTION_DAYS: u32 = 1;
@@ -126,7 +125,7 @@ impl Provisioner {
                 found.ok_or(Error::NoSuchDisk { disk })?
             }
             Some(row) => {
-                new.size = at_least(&new, row.size, source)?;
+                new.size = at_least(&new, row.size, &format!("disk {source} has"))?;
                 // What no category can hold needs no snapshot.
                 choose(&new)?;
                 match self.snapshots.create(deadline, &wanted).await {
@@ -276,21 +275,6 @@ fn was_attached(row: &Disk) -> bool {
 /// Whether nothing tells that there may be data on it. What it was made from may be gone.
 fn is_blank(row: &Disk) -> bool {
     !was_attached(row) && row.source_snapshot.is_none() && !row.tags.contains_key(tag::CLONE_OF)
-}
-
-/// The sizes wanted of a clone, which is no smaller than its source.
-fn at_least(new: &NewDisk, source: Gib, id: &DiskId) -> Result<SizeRange> {
-    let least = source.bytes();
-    if new.size.limit.is_some_and(|limit| limit < least) {
-        return Err(Error::OutOfRange {
-            name: new.name.clone(),
-            reasons: format!("disk {id} has {source}, wanted {}", new.size),
-        });
-    }
-    Ok(SizeRange {
-        required: Some(new.size.required.unwrap_or_default().max(least)),
-        limit: new.size.limit,
-    })
 }
 
 /// Whether the same call may still succeed with the same snapshot.

@@ -11,7 +11,7 @@ use crate::disk::error::{Error, wait};
 use crate::disk::ownership_listing::Listed;
 use crate::disk::stale_read::{NotFoundConfirmation, settled_as};
 use crate::disk::{NewDisk, Result};
-use crate::model::{Bytes, Disk, DiskId, DiskStatus, SizeRange, Snapshot, tag};
+use crate::model::{Disk, DiskId, DiskStatus, Gib, SizeRange, Snapshot, tag};
 
 impl Provisioner {
     /// The disk of this name, created unless it exists, and `Available` or beyond.
@@ -120,22 +120,7 @@ impl Provisioner {
                 snapshot: id.clone(),
             });
         }
-        let least = snapshot.source_size.bytes();
-        if new.size.limit.is_some_and(|limit| limit < least) {
-            let reasons = format!(
-                "snapshot {id} needs {}, wanted {}",
-                snapshot.source_size, new.size
-            );
-            return Err(Error::OutOfRange {
-                name: new.name,
-                reasons,
-            });
-        }
-        let required: Bytes = new.size.required.unwrap_or_default().max(least);
-        new.size = SizeRange {
-            required: Some(required),
-            limit: new.size.limit,
-        };
+        new.size = at_least(&new, snapshot.source_size, &format!("snapshot {id} needs"))?;
         Ok(new)
     }
 
@@ -182,4 +167,20 @@ fn refuse_other(disk: &Disk, new: &NewDisk) -> Result<()> {
             differences,
         }),
     }
+}
+
+/// The sizes wanted of a disk with a source, which is no smaller than that.
+pub(super) fn at_least(new: &NewDisk, source: Gib, why: &str) -> Result<SizeRange> {
+    let least = source.bytes();
+    let SizeRange { required, limit } = new.size;
+    if limit.is_some_and(|limit| limit < least) {
+        return Err(Error::OutOfRange {
+            name: new.name.clone(),
+            reasons: format!("{why} {source}, wanted {}", new.size),
+        });
+    }
+    Ok(SizeRange {
+        required: Some(required.unwrap_or_default().max(least)),
+        limit,
+    })
 }

@@ -24,7 +24,6 @@ pub mod place;
 
 pub use new_disk::{NewDisk, Place};
 
-/// Creates and deletes disks.
 #[derive(Debug)]
 pub struct Provisioner {
     ecs: Arc<dyn Ecs>,

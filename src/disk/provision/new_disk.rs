@@ -5,12 +5,10 @@ use std::fmt;
 
 use crate::model::{Category, DiskId, PerformanceLevel, SizeRange, SnapshotId, Tags, ZoneId};
 
-/// A disk that is wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewDisk {
     /// The CSI name; the same name is the same disk.
     pub name: String,
-    /// How large.
     pub size: SizeRange,
     /// What to buy, in order of preference; not empty.
     pub categories: Vec<Category>,
@@ -30,7 +28,6 @@ pub struct NewDisk {
     pub provisioned_iops: u32,
     /// Exceed the baseline, where a category can.
     pub bursting: bool,
-    /// Several nodes may hold it at once.
     pub multi_attach: bool,
     /// The resource group it is billed to; none is the account's default.
     pub resource_group: Option<String>,
@@ -43,7 +40,6 @@ pub struct NewDisk {
 /// A zone that the disk may go to, and what can be used there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
-    /// The zone.
     pub zone: ZoneId,
     /// The categories that the nodes there take; none where they do not say.
     pub takes: Option<BTreeSet<Category>>,
@@ -51,7 +47,6 @@ pub struct Place {
 
 impl Place {
     /// Whether the nodes there may take this category.
-    #[must_use]
     pub fn admits(&self, category: &Category) -> bool {
         self.takes
             .as_ref()

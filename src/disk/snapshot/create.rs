@@ -13,12 +13,10 @@ use crate::disk::ownership_listing::OwnershipListing;
 use crate::disk::stale_read::{NotFoundConfirmation, settled};
 use crate::model::{ClientToken, DiskId, Snapshot, SnapshotId, SnapshotStatus, Tags, tag};
 
-/// A snapshot that is wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewSnapshot {
     /// The CSI name; the same name is the same snapshot. Of a clone's snapshot: the volume's.
     pub name: String,
-    /// The disk to take it of.
     pub source: DiskId,
     /// Days until the cloud deletes it; none is for ever.
     pub retention_days: Option<u32>,
@@ -26,7 +24,6 @@ pub struct NewSnapshot {
     pub resource_group: Option<String>,
     /// Tags beside the driver's own.
     pub tags: Tags,
-    /// What it is taken for.
     pub purpose: Purpose,
 }
 

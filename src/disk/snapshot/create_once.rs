@@ -22,7 +22,6 @@ use crate::disk::ownership_listing::{EFFECT, Listed, OwnershipListing};
 use crate::disk::tag_index::lagging;
 use crate::model::ClientToken;
 
-/// What is created under a name.
 pub(super) trait Request: Sync {
     /// The id that the cloud gives it.
     type Id: FromStr + Display + Send + Sync;

@@ -25,17 +25,14 @@ const TOO_MANY: &str = "they are more than 16; make smaller groups";
 /// A group whose point in time is cut.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Group {
-    /// The id.
     pub id: SnapshotGroupId,
     /// When it was cut: the latest of its snapshots' times.
     pub created: Timestamp,
-    /// Its snapshots.
     pub snapshots: Vec<Snapshot>,
 }
 
 impl Group {
     /// Whether disks can be made from every one of its snapshots.
-    #[must_use]
     pub fn is_ready(&self) -> bool {
         self.snapshots.iter().all(|row| row.available)
     }

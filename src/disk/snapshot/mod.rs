@@ -24,7 +24,6 @@ pub use create::{NewSnapshot, Purpose};
 pub use group::Group;
 pub use new_group::NewGroup;
 
-/// Creates, reads and deletes snapshots and snapshot groups.
 #[derive(Debug)]
 pub struct Snapshotter {
     ecs: Arc<dyn Ecs>,

@@ -13,12 +13,10 @@ use crate::disk::ownership_listing::OwnershipListing;
 use crate::disk::tag_index::readable;
 use crate::model::{ClientToken, DiskId, SnapshotGroupId, Tags, tag};
 
-/// A group that is wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewGroup {
     /// The CSI name; the same name is the same group.
     pub name: String,
-    /// The disks to snapshot.
     pub sources: BTreeSet<DiskId>,
     /// Resource group to bill it to; none is the account's default.
     pub resource_group: Option<String>,
