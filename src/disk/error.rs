@@ -7,6 +7,8 @@ use crate::model::{
     ClusterId, DiskId, Failure, InstanceId, Meaning, SnapshotGroupId, SnapshotId, TaskId,
 };
 
+pub type Result<T> = std::result::Result<T, Error>;
+
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("disk {disk} does not exist in this region, or this account may not see it")]

@@ -4,6 +4,7 @@
 
 mod codes;
 mod crates;
+mod cycle;
 mod files;
 mod layer;
 mod source;
@@ -14,6 +15,12 @@ use source::Source;
 fn every_module_uses_only_the_layers_below_it() {
     let house = layer::House::survey(&Source::all());
     report(Source::all().iter().flat_map(|file| house.refused(file)));
+}
+
+#[test]
+fn no_files_of_the_cloud_and_disk_layers_import_each_other() {
+    let imports = cycle::Imports::of(&Source::all(), &["cloud", "disk"]);
+    report(imports.cycles().into_iter());
 }
 
 #[test]

@@ -24,6 +24,8 @@ pub(crate) struct Named {
     pub(crate) segments: Vec<String>,
     /// Whether `as` gives it another name.
     pub(crate) renamed: bool,
+    /// Whether it is re-exported by `pub use`.
+    pub(crate) exported: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -112,7 +114,13 @@ impl Source {
         let mut named = Vec::new();
         for at in 0..self.tokens.len() {
             if self.starts_path(at) {
+                let before = |back: usize| at.checked_sub(back).map_or("", |at| self.text(at));
+                let exported = before(1) == "use" && ["pub", ")"].contains(&before(2));
+                let first = named.len();
                 self.tree(at, &[], &mut named);
+                named[first..]
+                    .iter_mut()
+                    .for_each(|one: &mut Named| one.exported = exported);
             }
         }
         named
@@ -143,7 +151,10 @@ impl Source {
         let before = |back: usize| at.checked_sub(back).map_or("", |at| self.text(at));
         let continues = before(1) == "::" && (is_name(before(2)) || before(2) == ">");
         let in_group = before(1) == "::" && before(2) == "use";
+        // `pub(in crate::disk)` imports nothing.
+        let is_visibility = before(1) == "in" && before(2) == "(";
         is_name(self.text(at))
+            && !is_visibility
             && (in_group || !continues)
             && (self.text(at + 1) == "::" || before(1) == "use")
     }
@@ -179,6 +190,7 @@ impl Source {
             line,
             segments,
             renamed,
+            exported: false,
         });
         at
     }

@@ -9,7 +9,7 @@
 //! is [`Kind::Bug`]. Only the disk, snapshot, group or instance of the call itself is ever [`Kind::NotFound`]: deletion
 //! takes that for success, and a missing key or zone must not pass for it.
 
-use super::Kind;
+use super::kind::Kind;
 use crate::model::Failure;
 
 /// Each row: the variant, its kind, its name, and its codes.

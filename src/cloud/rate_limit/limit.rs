@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+mod closed;
 mod learn;
 
 use super::quota::{Budget, Quota};
 use super::tally::{Now, Tally};
 use super::{ACCOUNT, Class};
-use learn::Closed;
+use closed::{Closed, FIRST_GUARD};
 
 /// Calls that are sent at once before anything is known of a limit.
 const BURST: f64 = 16.0;
@@ -24,9 +25,6 @@ const IN_FLIGHT: (u32, u32, u32) = (64, 256, 4);
 
 /// How long other calls wait for the response to a probe.
 const LEASE: Duration = Duration::from_secs(2);
-
-/// The skew guard at the start.
-const FIRST_GUARD: Duration = Duration::from_millis(300);
 
 /// What all limits of an account share.
 #[derive(Debug)]

@@ -8,7 +8,8 @@ use hmac::{Hmac, KeyInit, Mac};
 use secrecy::ExposeSecret;
 use sha1::Sha1;
 
-use super::{Attempt, Signed, canonical, stamp};
+use super::attempt::{Attempt, Signed, stamp};
+use super::canonical;
 
 /// The request with the common parameters and the signature in its query.
 pub fn prepare(attempt: &Attempt<'_>) -> Signed {

@@ -7,7 +7,8 @@ use hmac::{Hmac, KeyInit, Mac};
 use secrecy::ExposeSecret;
 use sha2::{Digest, Sha256};
 
-use super::{Attempt, Signed, canonical, hex, stamp};
+use super::attempt::{Attempt, Signed, hex, stamp};
+use super::canonical;
 
 const ALGORITHM: &str = "ACS3-HMAC-SHA256";
 

@@ -1,64 +1,19 @@
 //! Proof that a resource does not exist. An empty response proves nothing: the cloud returns one without permission to
 //! describe the resource, and while its index lags.
 
-use std::collections::VecDeque;
 use std::fmt::{Debug, Display};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::Arc;
 
 use tokio::time::Instant;
 
-use super::batch::BoxFuture;
+use super::evidence::{ConfirmedAbsent, LAG};
 use super::{Look, Observation, Poller, WaitError};
 use crate::base::Deadline;
-use crate::cloud::Result;
-use crate::cloud::error::{Condition, Error, Kind};
-
-/// How old the state in a description may be (eventual consistency).
-pub const LAG: Duration = Duration::from_secs(3);
 
 /// Ids of an unfiltered page that are kept as witnesses.
 const WITNESSES_A_PAGE: usize = 8;
-/// Ids of deleted resources that are remembered. The newest matter: a call is repeated within minutes.
-const DELETED: usize = 1000;
 /// How often a witness is looked for in one [`Poller::settle`]: it may be deleted meanwhile.
 const ROUNDS: usize = 2;
-
-/// A resource certainly does not exist. Only evidence creates one: responses that return other resources but not this
-/// one for longer than reads lag ([`AbsenceGuard`]), an accepted deletion, or an error that names the resource.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ConfirmedAbsent(());
-
-impl ConfirmedAbsent {
-    /// The deletion of the resource was accepted, or the cloud names the resource as missing.
-    #[must_use]
-    pub fn by_deletion(outcome: &Result<()>) -> Option<Self> {
-        match outcome {
-            Ok(()) => Some(Self(())),
-            Err(error) => (error.kind() == Kind::NotFound).then_some(Self(())),
-        }
-    }
-
-    /// The cloud names the only disk or snapshot of the request as missing.
-    #[must_use]
-    pub fn by_error(error: &Error) -> Option<Self> {
-        let is_named = matches!(
-            error.condition(),
-            Condition::NoSuchDisk | Condition::NoSuchSnapshot | Condition::NotFound
-        );
-        is_named.then_some(Self(()))
-    }
-}
-
-/// Resources that this process has deleted. Their ids are never used again.
-#[derive(Debug)]
-pub(super) struct Deleted<K>(Mutex<VecDeque<K>>);
-
-impl<K> Default for Deleted<K> {
-    fn default() -> Self {
-        Self(Mutex::default())
-    }
-}
 
 /// What is known of a resource once reads had time to catch up.
 #[derive(Debug)]
@@ -80,40 +35,6 @@ impl<V> Presence<V> {
     }
 }
 
-/// Witnessed responses without a resource, until they prove that it does not exist.
-#[derive(Debug, Default)]
-pub struct AbsenceGuard(Option<Instant>);
-
-impl AbsenceGuard {
-    /// A response has no row; the proof once witnessed ones had none for [`LAG`]. An unwitnessed one proves nothing, in
-    /// either direction.
-    pub fn missing(&mut self, witnessed: bool) -> Option<ConfirmedAbsent> {
-        if !witnessed {
-            return None;
-        }
-        let since = self.0.get_or_insert_with(Instant::now);
-        (since.elapsed() >= LAG).then_some(ConfirmedAbsent(()))
-    }
-
-    /// A response has a row.
-    pub fn found(&mut self) {
-        self.0 = None;
-    }
-}
-
-/// How to prove absence where no other resource of the kind is known.
-pub(super) struct Evidence<K> {
-    /// The describe action, which is also the name of its permission.
-    pub(super) action: &'static str,
-    /// The ids on an unfiltered page.
-    pub(super) page: Box<dyn Fn(Deadline) -> BoxFuture<Result<Vec<K>>> + Send + Sync>,
-    /// A call without effect that names a missing resource, if there is one.
-    pub(super) names: Option<Naming<K>>,
-}
-
-pub(super) type Naming<K> =
-    Box<dyn Fn(K, Deadline) -> BoxFuture<Option<ConfirmedAbsent>> + Send + Sync>;
-
 impl<K, V> Poller<K, V>
 where
     K: Clone + Ord + Debug + Display + Send + Sync + 'static,
@@ -122,23 +43,13 @@ where
     /// Remembers that the resource does not exist.
     pub fn note_absent(&self, key: &K, _: ConfirmedAbsent) {
         self.forget(key);
-        let deleted = self.deleted.0.lock();
-        let mut deleted = deleted.unwrap_or_else(PoisonError::into_inner);
-        if deleted.contains(key) {
-            return;
-        }
-        if deleted.len() == DELETED {
-            deleted.pop_front();
-        }
-        deleted.push_back(key.clone());
+        self.deleted.note(key);
     }
 
     /// The proof of [`Self::note_absent`], without a call.
     #[must_use]
     pub fn known_absent(&self, key: &K) -> Option<ConfirmedAbsent> {
-        let deleted = self.deleted.0.lock();
-        let deleted = deleted.unwrap_or_else(PoisonError::into_inner);
-        deleted.contains(key).then_some(ConfirmedAbsent(()))
+        self.deleted.proof(key)
     }
 
     /// The row, or the proof that there is none. A row that is present costs one shared describe; absence takes
@@ -199,7 +110,7 @@ where
             }
             look = self.look(key, deadline).await?;
             if let Look::Missing { witnessed: true } = look {
-                return Ok(Presence::Absent(ConfirmedAbsent(())));
+                return Ok(Presence::Absent(ConfirmedAbsent::after_lag()));
             }
         }
         match look {

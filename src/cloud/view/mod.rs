@@ -8,6 +8,7 @@ mod absence;
 mod backoff;
 mod batch;
 mod durations;
+mod evidence;
 mod learned;
 mod observation;
 mod operation;
@@ -21,7 +22,8 @@ mod subscriber;
 mod tests;
 mod witness;
 
-pub use absence::{AbsenceGuard, ConfirmedAbsent, LAG, Presence};
+pub use absence::Presence;
+pub use evidence::{AbsenceGuard, ConfirmedAbsent, LAG};
 pub use observation::{Look, Observation, Observation as Seen, WaitError};
 pub use operation::{Operation, OperationKind};
 pub use poller::Poller;
@@ -46,7 +48,7 @@ impl Default for PollSettings {
     fn default() -> Self {
         Self {
             linger: Duration::from_millis(20),
-            call_cost: Duration::from_millis(80),
+            call_cost: Duration::from_millis(95),
             shortest: Duration::from_millis(400),
             longest: Duration::from_secs(2),
         }

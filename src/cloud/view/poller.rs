@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, mpsc};
 
-use super::absence::{Deleted, Evidence};
 use super::batch::Source;
+use super::evidence::{Deleted, Evidence};
 use super::observation::is_transient;
 use super::polling::{Shared, State};
 use super::subscriber::{PollMode, Subscriber};

@@ -3,8 +3,8 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use super::absence::{ConfirmedAbsent, Evidence};
 use super::batch::{Found, Source};
+use super::evidence::{ConfirmedAbsent, Evidence};
 use super::{IDS_A_CALL, PollSettings, Poller};
 use crate::base::{Deadline, Tasks};
 use crate::cloud::action::{

@@ -16,12 +16,8 @@ use crate::base::{Deadline, Elapsed};
 use crate::disk::pauses::Pauses;
 use crate::model::InstanceId;
 
-mod permit;
 #[cfg(test)]
 mod tests;
-
-pub(super) use permit::Permit;
-use permit::Place;
 
 /// How long the parallelism of an instance is used before it is read again. Tags change.
 const REFRESH: Duration = Duration::from_secs(600);
@@ -228,5 +224,86 @@ impl Node {
             || self.parallelism.is_some_and(|(_, until)| !until.is_over())
             || self.exclusive.is_some_and(|until| !until.is_over())
             || self.read_at.is_some_and(|at| at > Instant::now())
+    }
+}
+
+/// The right to have one operation under way at an instance. Dropping it admits the next order.
+#[derive(Debug)]
+pub(super) struct Permit {
+    queues: AttachQueues,
+    node: InstanceId,
+    operation: Operation,
+    /// Returned by a waiter that has left: there is nothing to release.
+    void: bool,
+}
+
+/// A place in a queue. Dropping it leaves the queue.
+struct Place<'a> {
+    queues: &'a AttachQueues,
+    node: &'a InstanceId,
+    permit: oneshot::Receiver<Permit>,
+}
+
+impl Permit {
+    /// Takes in that the cloud has refused the order because the instance is busy. True if the reason is another
+    /// operation of ours, after which there will be another permit; false if it is somebody else's.
+    pub(super) fn learn_conflict(&self) -> bool {
+        let mut nodes = self.queues.lock();
+        let Some(queues) = nodes.get_mut(&self.node) else {
+            return false;
+        };
+        let (same, other) = match self.operation {
+            Operation::Attach => (queues.attach.running > 1, queues.detach.running > 0),
+            Operation::Detach => (queues.detach.running > 1, queues.attach.running > 0),
+        };
+        let until = Deadline::after(REFRESH);
+        if same {
+            let known = queues
+                .parallelism
+                .map_or(Parallelism::ONE, |(known, _)| known);
+            let less = match self.operation {
+                Operation::Attach => Parallelism { attach: 1, ..known },
+                Operation::Detach => Parallelism { detach: 1, ..known },
+            };
+            queues.parallelism = Some((less, until));
+        } else if other {
+            queues.exclusive = Some(until);
+        }
+        same || other
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        if self.void {
+            return;
+        }
+        let mut nodes = self.queues.lock();
+        if let Some(queues) = nodes.get_mut(&self.node) {
+            queues.queue(self.operation).running -= 1;
+            self.queues.admit(&self.node, queues);
+            if !queues.is_needed() {
+                nodes.remove(&self.node);
+            }
+        }
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.permit.close();
+        let mut nodes = self.queues.lock();
+        let Some(queues) = nodes.get_mut(self.node) else {
+            return;
+        };
+        for operation in [Operation::Attach, Operation::Detach] {
+            let waiting = &mut queues.queue(operation).waiting;
+            waiting.retain(|waiter| !waiter.is_closed());
+        }
+        // Attaches need not wait any longer for a detach that has left.
+        self.queues.admit(self.node, queues);
+        if !queues.is_needed() {
+            nodes.remove(self.node);
+        }
     }
 }

@@ -5,11 +5,11 @@ use std::collections::HashSet;
 use std::fmt;
 use std::future::Future;
 use std::str::FromStr;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use jiff::Timestamp;
 
 use super::Inventory;
+use super::tag_filter::Outgrown;
 use crate::base::Deadline;
 use crate::cloud::{DescribeDisks, DescribeSnapshots};
 use crate::disk::Result;
@@ -63,43 +63,6 @@ impl FromStr for Cursor {
 impl fmt::Display for Cursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.created, self.id)
-    }
-}
-
-/// Rows at which the cloud ends a list that is filtered by tags (ECS API, `DescribeDisks` and
-/// `DescribeSnapshots`).
-const MOST_BY_TAGS: usize = 1000;
-
-/// Which listings have outgrown the filter by tags, so that it is not tried in vain each time.
-#[derive(Debug, Default)]
-pub(super) struct Wide {
-    disks: Outgrown,
-    snapshots: Outgrown,
-}
-
-#[derive(Debug, Default)]
-struct Outgrown(AtomicBool);
-
-impl Outgrown {
-    fn filter(&self, own: Tags) -> Tags {
-        if self.0.load(Ordering::Relaxed) {
-            Tags::new()
-        } else {
-            own
-        }
-    }
-
-    /// Whether what was read by this filter must be read once more, without one.
-    fn hides(&self, filter: &Tags, rows: usize) -> bool {
-        let large = rows >= MOST_BY_TAGS;
-        if self.0.swap(large, Ordering::Relaxed) != large {
-            let way = if large { "without" } else { "with" };
-            tracing::info!(
-                rows,
-                "listings are read {way} the filter by tags from now on"
-            );
-        }
-        large && !filter.is_empty()
     }
 }
 

@@ -14,10 +14,12 @@ use crate::model::{Disk, DiskHealth, DiskId, Snapshot, SnapshotId};
 mod health;
 mod instance_types;
 mod list;
+mod tag_filter;
 
 pub use health::{Ailment, Ill, Severity, ailments};
 pub use instance_types::{InstanceTypeCatalog, Partly};
 pub use list::{Cursor, InvalidCursor};
+use tag_filter::Wide;
 
 #[derive(Debug)]
 pub struct Inventory {
@@ -27,7 +29,7 @@ pub struct Inventory {
     snapshots: Arc<Poller<SnapshotId, Snapshot>>,
     owner: Owner,
     journal: Arc<Journal>,
-    wide: list::Wide,
+    wide: Wide,
 }
 
 impl Inventory {
@@ -46,7 +48,7 @@ impl Inventory {
             snapshots,
             owner,
             journal,
-            wide: list::Wide::default(),
+            wide: Wide::default(),
         }
     }
 

@@ -6,10 +6,7 @@
 //! deletes it after a day.
 
 use super::Provisioner;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
-
-use tokio::time::Instant;
 
 use super::create::at_least;
 use super::place::choose;
@@ -24,27 +21,10 @@ use crate::model::{Disk, DiskId, DiskStatus, Snapshot, SnapshotId, SnapshotStatu
 
 /// The last net: the cloud deletes the snapshot after so many days. No restore takes as long.
 const RETENTION_DAYS: u32 = 1;
-/// Between two looks for the snapshots of clones that others left.
-const SWEEP: Duration = Duration::from_secs(600);
 /// How many of them one look minds.
 const MOST_SWEPT: usize = 5;
 /// How long one look may take: the caller, whose disk is made, waits for it.
 const LONGEST_SWEEP: Duration = Duration::from_secs(2);
-
-/// When it was last looked for what others left.
-#[derive(Debug, Default)]
-pub(super) struct Sweep(Mutex<Option<Instant>>);
-
-impl Sweep {
-    fn is_due(&self) -> bool {
-        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let due = last.is_none_or(|last| last.elapsed() >= SWEEP);
-        if due {
-            *last = Some(Instant::now());
-        }
-        due
-    }
-}
 
 impl Provisioner {
     /// The disk of this name with the content of `source`, created unless it exists.

@@ -21,8 +21,10 @@ mod delete;
 mod find;
 mod new_disk;
 pub mod place;
+mod sweep;
 
 pub use new_disk::{NewDisk, Place};
+use sweep::Sweep;
 
 #[derive(Debug)]
 pub struct Provisioner {
@@ -34,7 +36,7 @@ pub struct Provisioner {
     attempts: AttemptHistory,
     listing: OwnershipListing,
     market: place::Market,
-    sweep: clone::Sweep,
+    sweep: Sweep,
 }
 
 impl Provisioner {
@@ -56,7 +58,7 @@ impl Provisioner {
             attempts: AttemptHistory::default(),
             listing,
             market: place::Market::default(),
-            sweep: clone::Sweep::default(),
+            sweep: Sweep::default(),
         }
     }
 

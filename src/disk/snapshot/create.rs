@@ -1,7 +1,7 @@
 //! Creating snapshots, and reading one.
 
 use super::create_once::Request;
-use super::{Snapshotter, compare};
+use super::{Snapshotter, compare, key};
 use crate::base::Deadline;
 use crate::cloud::view::Operation;
 use crate::cloud::{self as api, Condition, CreateSnapshot};
@@ -11,7 +11,7 @@ use crate::disk::error::{Error, cloud, wait};
 use crate::disk::ownership::{Owner, display_name};
 use crate::disk::ownership_listing::OwnershipListing;
 use crate::disk::stale_read::{NotFoundConfirmation, settled};
-use crate::model::{ClientToken, DiskId, Snapshot, SnapshotId, SnapshotStatus, Tags, tag};
+use crate::model::{ClientToken, DiskId, Snapshot, SnapshotId, SnapshotStatus, Tags};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewSnapshot {
@@ -44,7 +44,7 @@ impl Request for NewSnapshot {
     fn key(&self) -> String {
         match self.purpose {
             Purpose::Request => self.name.clone(),
-            Purpose::Clone => clone_key(&self.name),
+            Purpose::Clone => key::of_clone(&self.name),
         }
     }
 
@@ -101,17 +101,6 @@ impl NewSnapshot {
             Purpose::Clone => owner.clone_tags(&self.name),
         }
     }
-}
-
-/// The key of a snapshot by its tags, if it has a name.
-pub(super) fn key(tags: &Tags) -> Option<String> {
-    let volume = tags.get(tag::CLONE_FOR).map(|volume| clone_key(volume));
-    volume.or_else(|| tags.get(tag::CSI_NAME).cloned())
-}
-
-/// No CSI name has a control character.
-fn clone_key(volume: &str) -> String {
-    format!("\0{volume}")
 }
 
 impl Snapshotter {

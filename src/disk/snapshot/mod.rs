@@ -18,6 +18,7 @@ mod delete;
 mod find;
 mod group;
 mod group_delete;
+mod key;
 mod new_group;
 
 pub use create::{NewSnapshot, Purpose};
@@ -48,9 +49,9 @@ impl Snapshotter {
         tasks: &Tasks,
     ) -> Self {
         let listing =
-            OwnershipListing::snapshots(Arc::clone(&ecs), &owner, tasks.clone(), create::key);
+            OwnershipListing::snapshots(Arc::clone(&ecs), &owner, tasks.clone(), key::of_snapshot);
         let group_listing =
-            OwnershipListing::groups(Arc::clone(&ecs), &owner, tasks.clone(), new_group::key);
+            OwnershipListing::groups(Arc::clone(&ecs), &owner, tasks.clone(), key::of_group_tags);
         Self {
             ecs,
             disks,

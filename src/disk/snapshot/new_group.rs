@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::Snapshotter;
 use super::create_once::Request;
+use super::{Snapshotter, key};
 use crate::base::Deadline;
 use crate::cloud::{self as api, CreateSnapshotGroup, DescribeSnapshotGroups};
 use crate::disk::Result;
@@ -11,7 +11,7 @@ use crate::disk::error::cloud;
 use crate::disk::ownership::display_name;
 use crate::disk::ownership_listing::OwnershipListing;
 use crate::disk::tag_index::readable;
-use crate::model::{ClientToken, DiskId, SnapshotGroupId, Tags, tag};
+use crate::model::{ClientToken, DiskId, SnapshotGroupId, Tags};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewGroup {
@@ -30,7 +30,7 @@ impl Request for NewGroup {
     const ACTION: &'static str = "CreateSnapshotGroup";
 
     fn key(&self) -> String {
-        key_of(&self.name)
+        key::of_group(&self.name)
     }
 
     fn content(&self) -> Vec<&str> {
@@ -79,14 +79,4 @@ impl Request for NewGroup {
         let oldest = rows.min_by_key(|row| (row.created, row.id.clone()));
         Ok(oldest.map(|row| row.id))
     }
-}
-
-/// The key of a group by its tags, if it has a name.
-pub(super) fn key(tags: &Tags) -> Option<String> {
-    tags.get(tag::CSI_NAME).map(|name| key_of(name))
-}
-
-/// No CSI name has a control character.
-fn key_of(name: &str) -> String {
-    format!("\x01{name}")
 }

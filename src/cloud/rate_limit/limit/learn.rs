@@ -2,96 +2,17 @@
 
 use std::time::Duration;
 
-use tokio::time::Instant;
-
 use super::super::CallOutcome;
 use super::super::quota::{Budget, Quota, Rate};
 use super::super::tally::Now;
-use super::{FIRST_GUARD, IN_FLIGHT, Limit, Shared, Ticket};
+use super::closed::{Closed, FIRST_GUARD};
+use super::{IN_FLIGHT, Limit, Shared, Ticket};
 
 /// Refused probes for so long mean that the limit stays closed until the minute ends.
 const CLOSED_FOR_THE_MINUTE: Duration = Duration::from_millis(6500);
 
 /// How far the cloud's clock may differ.
 const MAX_GUARD: Duration = Duration::from_secs(4);
-
-/// A limit that has refused a call, or may do so because a full minute has just ended.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Closed {
-    /// When the refused call was sent, and how many calls per second passed then.
-    pub(super) sent: Now,
-    pub(super) rate: Option<f64>,
-    /// The minute that is used up, if it is a matter of minutes.
-    minute: i64,
-    since: Instant,
-    until: Instant,
-    /// The skew guard comes on top of `until`.
-    is_guarded: bool,
-    pub(super) is_certain: bool,
-    pause: Duration,
-    /// Refused probes, and those of them after the minute ended.
-    probes: u32,
-    late: u32,
-    /// When the probe in flight was sent.
-    pub(super) probe: Option<Instant>,
-}
-
-impl Closed {
-    /// The limit of a minute that has ended by our clock.
-    pub(super) fn until_minute(ended: i64, now: Now) -> Self {
-        let began = now.at.checked_sub(now.since_minute());
-        Self {
-            sent: now,
-            rate: None,
-            minute: ended,
-            since: now.at,
-            until: began.unwrap_or(now.at),
-            is_guarded: true,
-            is_certain: false,
-            pause: FIRST_GUARD,
-            probes: 0,
-            late: 0,
-            probe: None,
-        }
-    }
-
-    /// A limit that refused this call.
-    fn by(ticket: Ticket, now: Now, pause: Duration) -> Self {
-        Self {
-            sent: ticket.sent,
-            minute: ticket.sent.minute(),
-            pause,
-            ..Self::until_minute(0, now)
-        }
-    }
-
-    /// A limit that refused a probe, too.
-    fn again(self, now: Now) -> Self {
-        let is_late = now.minute() != self.minute;
-        let is_first = is_late && self.late == 0;
-        Self {
-            probe: None,
-            probes: self.probes + 1,
-            late: self.late + u32::from(is_late),
-            pause: if is_first {
-                FIRST_GUARD
-            } else {
-                self.pause * 2
-            },
-            ..self
-        }
-    }
-
-    /// When a probe may be sent.
-    pub(super) fn opens(&self, guard: Duration) -> Instant {
-        self.until
-            + if self.is_guarded {
-                guard
-            } else {
-                Duration::ZERO
-            }
-    }
-}
 
 impl Limit {
     /// Records how a call ended.
@@ -206,7 +127,7 @@ impl Limit {
                 tracing::warn!(cloud.action = self.name, "throttled, learning the quota");
             }
         }
-        Closed::by(ticket, now, pause)
+        Closed::by(ticket.sent, now, pause)
     }
 
     /// Concludes from refusals that the limit stays closed until the minute ends.
