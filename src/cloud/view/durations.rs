@@ -17,6 +17,8 @@ const SCALE: f64 = 0.5;
 const SAMPLES: usize = 64;
 /// Samples that the search for a shorter duration looks at.
 const RECENT: usize = 16;
+/// Of so many waiters one searches.
+const PROBED: usize = 16;
 /// How many samples the prior is worth.
 const PRIOR: f64 = 0.5;
 const ROUNDS: usize = 20;
@@ -99,16 +101,17 @@ impl Durations {
         self.is_stale = true;
     }
 
-    /// The age at which a wait that begins now should be polled out of order, every third time: where polls succeed at
-    /// the first attempt, only an earlier one shows that operations have become faster. It halves the interval that
-    /// the recent samples leave.
-    pub(super) fn probe(&mut self) -> Option<f64> {
+    /// The age at which a wait that begins now should be polled out of order, every third time, and less often beside many
+    /// other waiters: where polls succeed at the first attempt, only an earlier one shows that operations have become
+    /// faster. It halves the interval that the recent samples leave.
+    pub(super) fn probe(&mut self, waiters: usize) -> Option<f64> {
         self.waits += 1;
         let recent = || self.samples.iter().rev().take(RECENT);
         let until = recent().map(|sample| sample.until).reduce(f64::min)?;
         let after = recent().fold(0.75 * until, |after, sample| after.max(sample.after));
         let is_wide = until - after > (0.04 * until).max(0.03);
-        (is_wide && self.waits.is_multiple_of(3)).then_some(f64::midpoint(after, until))
+        let is_due = self.waits.is_multiple_of(3.max(waiters / PROBED));
+        (is_wide && is_due).then_some(f64::midpoint(after, until))
     }
 
     /// Estimates the distribution again if there are new samples.

@@ -102,7 +102,8 @@ where
         let (mode, probe) = {
             let mut state = self.shared.lock();
             let number = state.learned.number(&operation.into());
-            let probe = state.learned.get_mut(number).probe();
+            let waiters = state.subscribers.len();
+            let probe = state.learned.get_mut(number).probe(waiters);
             (PollMode::Operation(number), probe)
         };
         self.follow(key, deadline, probe, mode, decide).await
@@ -153,6 +154,7 @@ where
                     if let (Some(_), PollMode::Operation(number)) = (&outcome, mode) {
                         let mut state = self.shared.lock();
                         state.learned.get_mut(number).add(not_done, age);
+                        state.news.end();
                     }
                     if let Some(outcome) = outcome {
                         return Ok(outcome);

@@ -13,7 +13,7 @@ use tracing::Instrument;
 use super::backoff::ThrottleBackoff;
 use super::batch::{Found, Source};
 use super::learned::Learned;
-use super::schedule;
+use super::schedule::{self, News};
 use super::subscriber::Subscriber;
 use super::witness::Witnesses;
 use super::{Observation, PollSettings};
@@ -48,6 +48,7 @@ pub(super) struct State<K, V> {
     sent: VecDeque<Instant>,
     /// The time between two polls that the quota permits.
     spacing: Duration,
+    pub(super) news: News,
 }
 
 /// What to do next.
@@ -86,6 +87,7 @@ where
             backoff: ThrottleBackoff::default(),
             sent: VecDeque::new(),
             spacing: Duration::ZERO,
+            news: News::default(),
         }
     }
 }
@@ -96,7 +98,8 @@ impl<K, V> State<K, V> {
         self.numbers
     }
 
-    fn plan(&mut self, settings: &PollSettings) -> Plan {
+    /// `ids` is how many a call takes.
+    fn plan(&mut self, settings: &PollSettings, ids: usize) -> Plan {
         let now = Instant::now();
         let Some(deadline) = self.subscribers.values().map(|one| one.deadline).max() else {
             self.polling = false;
@@ -119,7 +122,15 @@ impl<K, V> State<K, V> {
         // known, a call also delays those of other processes by the time between two calls.
         let cost = settings.call_cost.as_secs_f64() * (1.0 + self.sent.len() as f64)
             + QUOTA_SHARE * self.spacing.as_secs_f64();
-        let pause = (!waits.is_empty()).then(|| schedule::pause(&waits, cost));
+        let idle = self.sent.back().map_or(SECOND, |sent| now - *sent);
+        let pause = match waits.len() {
+            0 => None,
+            count if count > ids => {
+                let idle = idle.as_secs_f64();
+                Some(schedule::crowd_pause(&waits, ids, &self.news, idle))
+            }
+            _ => Some(schedule::pause(&waits, cost)),
+        };
         if pause == Some(Duration::ZERO) {
             return Plan::Poll(deadline);
         }
@@ -140,7 +151,7 @@ where
         loop {
             while calls.try_join_next().is_some() {}
             let planned = Instant::now();
-            let plan = self.lock().plan(&self.settings);
+            let plan = self.lock().plan(&self.settings, self.source.ids);
             match plan {
                 Plan::End => return,
                 Plan::DecideAt(time) => tokio::select! {
@@ -184,26 +195,31 @@ where
             learned,
             witnesses,
             sent,
+            news,
             ..
         } = &mut *state;
-        let mut bound: BTreeMap<K, (f64, Vec<u64>)> = BTreeMap::new();
+        let mut all: BTreeMap<&K, (f64, Vec<u64>)> = BTreeMap::new();
         for (number, one) in &*subscribers {
             if one.shares(now, &self.settings) {
-                let (urgency, numbers) = bound.entry(one.key.clone()).or_default();
+                let (urgency, numbers) = all.entry(&one.key).or_default();
                 *urgency = urgency.max(one.urgency(now, &self.settings, learned));
                 numbers.push(*number);
             }
         }
-        let mut bound: Vec<_> = bound.into_iter().collect();
-        bound.sort_by(|(_, (one, _)), (_, (other, _))| other.total_cmp(one));
-        bound.truncate(self.source.ids);
-        let bound: BTreeMap<_, _> = bound
-            .into_iter()
-            .map(|(key, (_, all))| (key, all))
-            .collect();
+        let mut all: Vec<_> = all.into_iter().collect();
+        let ids = self.source.ids;
+        if all.len() > ids {
+            all.select_nth_unstable_by(ids, |(a, (one, _)), (b, (other, _))| {
+                other.total_cmp(one).then_with(|| a.cmp(b))
+            });
+            all.truncate(ids);
+        }
+        let all = all.into_iter();
+        let bound: BTreeMap<K, _> = all.map(|(key, (_, all))| (key.clone(), all)).collect();
         let mut deadline = None;
         for shared in bound.values().flatten() {
             if let Some(one) = subscribers.get_mut(shared) {
+                news.expect(one.wait(now, learned).map_or(0.0, |wait| wait.shown(0.0)));
                 one.poll(number, now);
                 deadline = deadline.max(Some(one.deadline));
             }

@@ -124,11 +124,10 @@ impl<K, V> Subscriber<K, V> {
 
     /// How much it needs a poll of now, where not all can have one.
     pub(super) fn urgency(&self, now: Instant, settings: &PollSettings, learned: &Learned) -> f64 {
-        match self.wait(now, learned) {
-            Some(wait) => wait.shown(0.0),
-            None if self.due(now, settings).is_some_and(|due| due <= now) => 2.0,
-            None => 0.0,
+        if self.due(now, settings).is_some_and(|due| due <= now) {
+            return 2.0;
         }
+        self.wait(now, learned).map_or(0.0, |wait| wait.shown(0.0))
     }
 
     /// A poll is sent.

@@ -288,3 +288,20 @@ async fn durations_that_are_not_round_are_learned() {
         );
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn calls_for_a_crowd_show_many_done() {
+    for (parallel, spread) in [(1000, 0.0), (1000, 0.3), (5000, 0.3)] {
+        let report = run(Model {
+            volumes: 5000,
+            parallel,
+            delays: [1.0, 3.0, 3.0],
+            spread,
+            latency: (0.06, 0.6),
+            effect: Effect::AtArrival,
+        })
+        .await;
+        // Three operations, each of which has a describe on its way.
+        assert!(report.describes <= 0.1 && report.late <= 1.5, "{report:?}");
+    }
+}
