@@ -76,7 +76,7 @@ impl AttachQueues {
     /// A permit, if no other order has to be waited for.
     pub(super) fn try_acquire(&self, node: &InstanceId, operation: Operation) -> Option<Permit> {
         let mut nodes = self.lock();
-        let queues = nodes.entry(node.clone()).or_default();
+        let queues = of(&mut nodes, node);
         let free = queues.queue(operation).waiting.is_empty() && queues.may_start(operation);
         free.then(|| {
             queues.queue(operation).running += 1;
@@ -100,10 +100,7 @@ impl AttachQueues {
     fn enqueue<'a>(&'a self, node: &'a InstanceId, operation: Operation) -> Place<'a> {
         let (sender, permit) = oneshot::channel();
         let mut nodes = self.lock();
-        if nodes.len() > SWEEP {
-            nodes.retain(|_, queues| queues.is_needed());
-        }
-        let queues = nodes.entry(node.clone()).or_default();
+        let queues = of(&mut nodes, node);
         queues.queue(operation).waiting.push_back(sender);
         self.admit(node, queues);
         drop(nodes);
@@ -187,6 +184,14 @@ impl Default for Node {
             exclusive: None,
         }
     }
+}
+
+/// The queues of an instance. Where the map would grow, instances without information are removed first.
+fn of<'a>(nodes: &'a mut HashMap<InstanceId, Node>, node: &InstanceId) -> &'a mut Node {
+    if nodes.len() > SWEEP && nodes.len() == nodes.capacity() {
+        nodes.retain(|_, queues| queues.is_needed());
+    }
+    nodes.entry(node.clone()).or_default()
 }
 
 fn read_pauses() -> Pauses {

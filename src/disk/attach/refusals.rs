@@ -104,7 +104,7 @@ impl Refusals {
 
     fn of(&self, node: &InstanceId, operation: Operation) -> Arc<Refusing> {
         let mut nodes = self.lock();
-        if nodes.len() > SWEEP {
+        if nodes.len() > SWEEP && nodes.len() == nodes.capacity() {
             let now = Instant::now();
             nodes.retain(|_, one| {
                 Arc::strong_count(one) > 1 || !one.state.borrow().is_forgotten(now)

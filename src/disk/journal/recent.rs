@@ -21,7 +21,8 @@ impl<K: Eq + Hash + Clone, V: Clone> Recent<K, V> {
     /// Remembers the fact, instead of an earlier one of this key.
     pub(in crate::disk) fn note(&self, key: &K, lasts: Duration, fact: V) {
         let mut facts = self.lock();
-        facts.retain(|_, (until, _)| !until.is_over());
+        let now = Deadline::after(Duration::ZERO);
+        facts.retain(|_, (until, _)| *until > now);
         facts.insert(key.clone(), (Deadline::after(lasts), fact));
     }
 
