@@ -116,6 +116,7 @@ bench: ## Print time, cloud calls, memory and size beside their floors (ROW=NAME
 	cargo bench --locked --bench cloud -- $(ROW) $(ARGS)
 ifeq ($(ROW),)
 	cargo bench --locked --bench micro
+	cargo bench --locked --bench scale
 	cargo bench --locked --bench footprint
 	cargo bench --locked --bench find
 	cargo bench --locked --bench hotplug

@@ -1,0 +1,54 @@
+//! The cloud as it is, against what callers were told.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use diskplugin::base::Deadline;
+use diskplugin::cloud::{DescribeDisks, Ecs};
+use diskplugin::model::DiskStatus;
+
+use crate::fleet::Fleet;
+
+/// What must not be: a disk that no caller has, a name with two disks, a volume that is not where it was published.
+pub(crate) async fn compare(fleet: &Fleet) -> Vec<String> {
+    let audit = fleet.stage.cloud.audit();
+    let doubles = audit.doubles();
+    let mut wrong: Vec<String> = doubles.iter().map(|made| format!("{made:?}")).collect();
+    let mut disks = disks(fleet).await;
+    for volume in &fleet.volumes {
+        let node = volume.node.map(|node| fleet.stage.nodes[node].0.as_str());
+        let name = &volume.claim.name;
+        match disks.remove(&volume.id) {
+            None => wrong.push(format!("{name} ({}) does not exist", volume.id)),
+            Some(on) if on.as_deref() == node => {}
+            Some(on) => wrong.push(format!("{name} is on {on:?} instead of {node:?}")),
+        }
+    }
+    wrong.extend(disks.keys().map(|id| format!("{id} is leaked")));
+    wrong
+}
+
+/// All disks and where they are, listed without the controller.
+async fn disks(fleet: &Fleet) -> HashMap<String, Option<String>> {
+    let ecs = fleet.stage.cloud.ecs();
+    let (mut disks, mut next) = (HashMap::new(), None);
+    loop {
+        let query = DescribeDisks {
+            page_size: Some(500),
+            next,
+            ..DescribeDisks::default()
+        };
+        let deadline = Deadline::after(Duration::from_mins(1));
+        let page = ecs.describe_disks(deadline, &query).await;
+        let page = page.expect("no fault is injected into lists");
+        for row in page.rows {
+            let in_use = row.status == DiskStatus::InUse;
+            let holder = row.attachments.first().filter(|_| in_use);
+            disks.insert(row.id.to_string(), holder.map(ToString::to_string));
+        }
+        next = page.next;
+        if next.is_none() {
+            return disks;
+        }
+    }
+}

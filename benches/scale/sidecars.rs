@@ -1,0 +1,142 @@
+//! What calls a controller: each volume has one call at a time, which is repeated until it succeeds.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use diskplugin::csi::controller::Service;
+use diskplugin::csi::proto::controller_server::Controller;
+use diskplugin::csi::proto::volume_capability::{AccessMode, AccessType, BlockVolume, access_mode};
+use diskplugin::csi::proto::{
+    CapacityRange, ControllerPublishVolumeRequest, ControllerUnpublishVolumeRequest,
+    CreateVolumeRequest, DeleteVolumeRequest, Topology, TopologyRequirement, VolumeCapability,
+};
+use tokio::time::{Instant, sleep, timeout};
+use tonic::{Request, Response, Status};
+
+use crate::times::Times;
+
+/// The chart's `--timeout` of the sidecars.
+const TIMEOUT: Duration = Duration::from_secs(150);
+/// The sidecars' `--retry-interval-start` and `--retry-interval-max`.
+const FIRST_RETRY: Duration = Duration::from_secs(1);
+const LAST_RETRY: Duration = Duration::from_mins(5);
+
+/// The sidecars of one controller. Clones share what they measure.
+#[derive(Debug, Clone)]
+pub(crate) struct Sidecars {
+    pub(crate) service: Service,
+    pub(crate) times: Times,
+}
+
+/// What a volume is to be.
+#[derive(Debug, Clone)]
+pub(crate) struct Claim {
+    pub(crate) name: String,
+    /// `type` of its class.
+    pub(crate) category: &'static str,
+    /// The zone of the node that was chosen for its pod.
+    pub(crate) zone: String,
+}
+
+impl Sidecars {
+    /// Creates the volume; its id.
+    pub(crate) async fn create(&self, claim: &Claim) -> String {
+        let segments = [("topology.kubernetes.io/zone".to_owned(), claim.zone.clone())];
+        let zone = vec![Topology {
+            segments: HashMap::from(segments),
+        }];
+        let request = CreateVolumeRequest {
+            name: claim.name.clone(),
+            capacity_range: Some(CapacityRange {
+                required_bytes: 20 << 30,
+                limit_bytes: 0,
+            }),
+            volume_capabilities: vec![block()],
+            parameters: HashMap::from([("type".to_owned(), claim.category.to_owned())]),
+            accessibility_requirements: Some(TopologyRequirement {
+                requisite: zone.clone(),
+                preferred: zone,
+            }),
+            ..CreateVolumeRequest::default()
+        };
+        let send = |service: Service, request| async move { service.create_volume(request).await };
+        let created = self.retried("CreateVolume", &request, send).await;
+        created.volume.unwrap_or_default().volume_id
+    }
+
+    pub(crate) async fn publish(&self, volume: &str, node: &str) {
+        let request = ControllerPublishVolumeRequest {
+            volume_id: volume.to_owned(),
+            node_id: node.to_owned(),
+            volume_capability: Some(block()),
+            ..ControllerPublishVolumeRequest::default()
+        };
+        let send = |service: Service, request| async move {
+            service.controller_publish_volume(request).await
+        };
+        self.retried("ControllerPublishVolume", &request, send)
+            .await;
+    }
+
+    pub(crate) async fn unpublish(&self, volume: &str, node: &str) {
+        let request = ControllerUnpublishVolumeRequest {
+            volume_id: volume.to_owned(),
+            node_id: node.to_owned(),
+            ..ControllerUnpublishVolumeRequest::default()
+        };
+        let send = |service: Service, request| async move {
+            service.controller_unpublish_volume(request).await
+        };
+        self.retried("ControllerUnpublishVolume", &request, send)
+            .await;
+    }
+
+    pub(crate) async fn delete(&self, volume: &str) {
+        let request = DeleteVolumeRequest {
+            volume_id: volume.to_owned(),
+            ..DeleteVolumeRequest::default()
+        };
+        let send = |service: Service, request| async move { service.delete_volume(request).await };
+        self.retried("DeleteVolume", &request, send).await;
+    }
+
+    /// The call, repeated until it succeeds.
+    async fn retried<M, A, F>(
+        &self,
+        rpc: &'static str,
+        message: &M,
+        send: impl Fn(Service, Request<M>) -> F + Send,
+    ) -> A
+    where
+        M: Clone + Send + Sync,
+        A: Send,
+        F: Future<Output = Result<Response<A>, Status>> + Send,
+    {
+        let (start, mut pause) = (Instant::now(), FIRST_RETRY);
+        loop {
+            let mut request = Request::new(message.clone());
+            request.set_timeout(TIMEOUT);
+            let answer = timeout(TIMEOUT, send(self.service.clone(), request)).await;
+            let failure = match answer {
+                Ok(Ok(response)) => {
+                    self.times.succeeded(rpc, start.elapsed());
+                    return response.into_inner();
+                }
+                Ok(Err(status)) => status,
+                Err(_) => Status::deadline_exceeded("the caller gave up"),
+            };
+            self.times.failed(rpc, failure.code());
+            sleep(pause).await;
+            pause = (pause * 2).min(LAST_RETRY);
+        }
+    }
+}
+
+fn block() -> VolumeCapability {
+    VolumeCapability {
+        access_mode: Some(AccessMode {
+            mode: access_mode::Mode::SingleNodeWriter.into(),
+        }),
+        access_type: Some(AccessType::Block(BlockVolume {})),
+    }
+}

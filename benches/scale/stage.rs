@@ -1,0 +1,80 @@
+//! A fake cloud in virtual time, and controller processes over it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use diskplugin::base::{Tasks, TokioClock};
+use diskplugin::cloud::view::PollSettings;
+use diskplugin::csi::controller::{Service, Settings};
+use diskplugin::disk::DiskServices;
+use diskplugin::sim::{Cloud, Options};
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::patient::Patient;
+
+/// The delays and latencies of every scenario; [`crate::floor`] draws from the same distributions.
+const FLAGS: [&str; 6] = [
+    "--latency=lognormal:60ms,0.6",
+    "--create-delay=500ms..1500ms",
+    "--attach-delay=2s..4s",
+    "--detach-delay=2s..4s",
+    "--zones=cn-beijing-a,cn-beijing-b,cn-beijing-c",
+    // More than any scenario attaches to one node.
+    "--disk-quantity=65",
+];
+
+/// A cloud with nodes in three zones, and what it was asked since the last [`Stage::forget`].
+#[derive(Debug)]
+pub(crate) struct Stage {
+    pub(crate) cloud: Cloud,
+    /// Ids and zones, in a fixed order.
+    pub(crate) nodes: Vec<(String, String)>,
+}
+
+/// Calls by action, and those of them that the cloud refused.
+pub(crate) type Calls = BTreeMap<String, (u64, u64)>;
+
+impl Stage {
+    pub(crate) fn new(nodes: usize, flags: &[&str]) -> Self {
+        let count = format!("--nodes={nodes}");
+        let flags = FLAGS.iter().chain(flags).copied().chain([count.as_str()]);
+        let options = Options::from_flags(flags).expect("the flags are valid");
+        let epoch = Timestamp::from_second(1_800_000_000).expect("a time in range");
+        let clock = Arc::new(TokioClock::starting_at(epoch));
+        let cloud = Cloud::in_memory(&options, clock);
+        let mut nodes: Vec<_> = cloud.nodes().into_iter().collect();
+        nodes.sort_by(|one, other| one.id.cmp(&other.id));
+        let nodes = nodes.into_iter();
+        let nodes = nodes.map(|node| (node.id.to_string(), node.zone.to_string()));
+        Self {
+            cloud,
+            nodes: nodes.collect(),
+        }
+    }
+
+    /// A controller as it is after its start: nothing is known.
+    pub(crate) fn start(&self) -> Service {
+        let tasks = Tasks::default();
+        let ecs = Arc::new(Patient::new(&self.cloud));
+        let cluster = "scale".parse().expect("a valid id");
+        let disks = DiskServices::new(ecs, cluster, &tasks, PollSettings::default());
+        let settings = Settings {
+            region: "cn-beijing".parse().expect("a valid id"),
+            zone: None,
+        };
+        Service::new(Arc::new(disks), settings, tasks)
+    }
+
+    pub(crate) fn configure(&self, patch: &Value) {
+        let configured = self.cloud.configure(patch);
+        configured.expect("a valid configuration");
+    }
+
+    pub(crate) fn calls(&self) -> Calls {
+        let counts = self.cloud.counts().into_iter();
+        counts
+            .map(|(action, count)| (action, (count.calls, count.refused)))
+            .collect()
+    }
+}

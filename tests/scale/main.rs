@@ -1,0 +1,123 @@
+//! The bench `scale` with small fleets, held to bounds: describes per volume, growth, lateness, memory of the idle
+//! controller, and the state of the cloud in the end.
+#![cfg(feature = "mock-cloud")]
+
+#[path = "../../benches/scale/day.rs"]
+mod day;
+#[path = "../../benches/scale/dice.rs"]
+mod dice;
+#[path = "../../benches/scale/figures.rs"]
+mod figures;
+#[path = "../../benches/scale/fleet.rs"]
+mod fleet;
+#[path = "../../benches/scale/floor.rs"]
+mod floor;
+#[path = "../../benches/scale/leader.rs"]
+mod leader;
+#[path = "../../benches/scale/memory.rs"]
+mod memory;
+#[path = "../../benches/scale/outage.rs"]
+mod outage;
+#[path = "../common/patient.rs"]
+mod patient;
+#[path = "../../benches/scale/proof.rs"]
+mod proof;
+#[path = "../../benches/scale/reschedule.rs"]
+mod reschedule;
+#[path = "../../benches/scale/sidecars.rs"]
+mod sidecars;
+#[path = "../../benches/scale/stage.rs"]
+mod stage;
+#[path = "../../benches/scale/times.rs"]
+mod times;
+
+use std::time::Duration;
+
+use figures::Figures;
+use peak_alloc::PeakAlloc;
+
+#[global_allocator]
+static ALLOCATOR: PeakAlloc = PeakAlloc;
+
+/// Memory is counted for the whole process.
+static ALONE: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+
+#[track_caller]
+fn is_right(figures: &Figures) {
+    println!("{figures}");
+    assert!(figures.wrong.is_empty(), "{:#?}", figures.wrong);
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_grow_no_faster_than_volumes_and_describes_are_shared() {
+    let _alone = ALONE.lock().await;
+    let (small, large) = (fleet::build(400).await.1, fleet::build(1600).await.1);
+    for figures in [&small, &large] {
+        is_right(figures);
+        // One CreateDisk and one AttachDisk per volume.
+        let orders = figures.count(|action| !action.starts_with("Describe"));
+        assert_eq!(orders, 2 * figures.volumes as u64);
+        let idle = figures.idle_mib.unwrap_or_default();
+        assert!((0.1..=4.0).contains(&idle), "{idle} MiB");
+    }
+    assert!(large.describes_per_1000() <= 100.0, "{large}");
+    assert!(
+        large.calls_per_volume() <= small.calls_per_volume(),
+        "{small}{large}"
+    );
+    for (rpc, late) in [("CreateVolume", 1.5), ("ControllerPublishVolume", 0.6)] {
+        let times = &large.rpcs[rpc];
+        assert!(times.times.p50 <= times.floor_p50 + late, "{large}");
+        assert!(times.times.p99 <= times.floor_p99 + late, "{large}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn volumes_move_at_once_and_outlive_the_leader_without_leaks_and_duplicates() {
+    let _alone = ALONE.lock().await;
+    let (mut fleet, figures) = fleet::build(400).await;
+    is_right(&figures);
+    let moved = reschedule::run(&mut fleet, 200).await;
+    is_right(&moved);
+    assert_eq!(moved.count(|action| action == "DetachDisk"), 200);
+    assert_eq!(moved.count(|action| action == "AttachDisk"), 200);
+    let taken_over = leader::run(&mut fleet, 200).await;
+    is_right(&taken_over);
+    // The leader was killed while volumes moved.
+    let told = taken_over.notes["volumes that had made a step by then"];
+    assert!((1.0..200.0).contains(&told), "{told}");
+    assert!(taken_over.calls_per_volume() <= 5.0, "{taken_over}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_zone_that_fails_costs_the_others_nothing_and_few_calls() {
+    let _alone = ALONE.lock().await;
+    let (mut fleet, _) = fleet::build(400).await;
+    let outage = outage::run(&mut fleet, 100).await;
+    is_right(&outage);
+    // Orders that an instance refuses are repeated every eight seconds, whatever number of volumes wait for it.
+    let refused = outage.calls["DetachDisk"].1;
+    assert!(refused <= 2 * 600 / 8 * 7, "{outage}");
+    for rpc in [
+        "CreateVolume",
+        "ControllerPublishVolume",
+        "ControllerUnpublishVolume",
+    ] {
+        let times = &outage.rpcs[&format!("{rpc}, other zones")];
+        assert!(times.times.p99 <= times.floor_p99 + 2.0, "{outage}");
+    }
+    let failed = outage.failures.keys();
+    let mut failed = failed.filter(|failure| failure.contains("other zones"));
+    assert_eq!(failed.next(), None, "{outage}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_quota_is_hardly_exceeded_by_a_load_below_it_and_a_burst_above_it() {
+    let _alone = ALONE.lock().await;
+    let day = day::run(Duration::from_mins(20)).await;
+    is_right(&day);
+    assert!(day.throttled <= 100, "{day}");
+    assert!(day.calls_per_volume() <= 6.0, "{day}");
+    let minute = day.rpcs.values().all(|rpc| rpc.times.p99 <= 150.0);
+    assert!(minute, "{day}");
+}
