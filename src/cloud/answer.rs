@@ -104,6 +104,9 @@ fn refused(action: &'static str, status: u16, body: &[u8], confidential: &Confid
     }
 }
 
+/// The longest window of a quota is a minute. A longer wait is a mistake on the way, and would close the API for good.
+const LONGEST_HINT: Duration = Duration::from_secs(65);
+
 /// How long the cloud asks to wait: the larger `TimeLeft` (milliseconds) of its two headers.
 pub(super) fn throttle_hint(headers: &HeaderMap) -> Option<Duration> {
     ["x-ratelimit-user-api", "x-ratelimit-user"]
@@ -113,6 +116,7 @@ pub(super) fn throttle_hint(headers: &HeaderMap) -> Option<Duration> {
         .filter_map(|field| field.trim().strip_prefix("TimeLeft:")?.trim().parse().ok())
         .map(Duration::from_millis)
         .max()
+        .map(|wait| wait.min(LONGEST_HINT))
 }
 
 #[cfg(test)]
@@ -133,6 +137,9 @@ mod tests {
         headers.insert("x-ratelimit-user", HeaderValue::from_static("TimeLeft:300"));
         assert_eq!(throttle_hint(&headers), Some(Duration::from_secs(2)));
         assert_eq!(throttle_hint(&HeaderMap::new()), None);
+        let years = HeaderValue::from_static("TimeLeft:99999999999999");
+        headers.insert("x-ratelimit-user", years);
+        assert_eq!(throttle_hint(&headers), Some(LONGEST_HINT));
     }
 
     fn confidential() -> Confidential {

@@ -66,7 +66,7 @@ where
             Ok(Outcome::Decided(decided)) => return Ok(Some(decided)),
             Ok(Outcome::Absent) => return Ok(None),
             Ok(Outcome::Unwitnessed { is_overdue: false }) => {
-                poller.find_witness(Some(id), deadline).await?;
+                poller.find_witness(id, deadline).await?;
                 LAG
             }
             Ok(Outcome::Unwitnessed { is_overdue: true }) => {

@@ -26,6 +26,8 @@ use crate::model::{Disk, Snapshot, SnapshotGroup, Tags, tag};
 const VALID: Duration = Duration::from_secs(12 * 3600);
 /// Age from which on the next creation renews the listing.
 const RENEWED: Duration = Duration::from_secs(11 * 3600);
+/// The same for a listing without any row.
+const EMPTY: Duration = Duration::from_secs(60);
 /// Longest wait of a creation for the first listing. It looks its name up by tags instead.
 const WAIT: Duration = Duration::from_millis(500);
 /// Between two attempts to list.
@@ -202,8 +204,8 @@ impl OwnershipListing {
     /// Begins the listing in the background, unless it is known and new enough.
     pub(super) fn start(&self) {
         let is_due = |state: &State| {
-            let age = state.names.as_ref().map(|names| names.begun.elapsed());
-            age.is_none_or(|age| age >= RENEWED)
+            let names = state.names.as_ref();
+            names.is_none_or(|names| names.begun.elapsed() >= names.renewed_after())
         };
         self.start_if(is_due, false);
     }
@@ -319,6 +321,11 @@ impl Shared {
 }
 
 impl Names {
+    /// Without a row nothing shows that the account may see its resources.
+    fn renewed_after(&self) -> Duration {
+        if self.rows == 0 { EMPTY } else { RENEWED }
+    }
+
     fn add(&mut self, name: &str, id: &str) {
         let Ok(start) = u32::try_from(self.ids.len()) else {
             return;

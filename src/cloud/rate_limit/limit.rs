@@ -65,6 +65,8 @@ pub(super) struct Ticket {
     /// The throttling errors that preceded the call.
     epoch: u64,
     is_probe: bool,
+    /// Whether the call is one beyond the budget.
+    explores: bool,
 }
 
 /// The limit of an API or of the account.
@@ -249,11 +251,13 @@ impl Limit {
     pub(super) fn send(&mut self, now: Now, shared: &Shared) -> Ticket {
         self.tokens = (self.tokens_at(now, shared) - 1.0).max(0.0);
         self.filled = Some(now.at);
+        let mut explores = false;
         match &mut self.quota {
             Quota::Rate(rate) => rate.sent(now.at),
             Quota::Minute(budget) => {
                 let is_used_up = self.by_minute.of(now.minute()) >= budget.calls;
-                if is_used_up && self.closed.is_none() && budget.explore() {
+                explores = is_used_up && self.closed.is_none();
+                if explores && budget.explore() {
                     self.quota = Quota::Unknown;
                 }
             }
@@ -271,6 +275,7 @@ impl Limit {
             sent: now,
             epoch: self.epoch,
             is_probe: self.closed.is_some(),
+            explores,
         }
     }
 }

@@ -159,6 +159,12 @@ impl Budget {
         self.step > 32
     }
 
+    /// Takes back a step, for a call that was not sent after all.
+    pub(super) fn unexplore(&mut self) {
+        self.step = (self.step / 2).max(1);
+        self.calls = self.calls.saturating_sub(self.step).max(1);
+    }
+
     /// How long a read has to wait: after a burst, reads are spread over the minute.
     pub(super) fn read_wait(&self, now: Now, used: u32, class: Class, is_owed: bool) -> Duration {
         // A quarter is reserved for polls, and the last seconds for late ones.

@@ -129,7 +129,7 @@ where
         key: &K,
         deadline: Deadline,
     ) -> std::result::Result<Option<ConfirmedAbsent>, WaitError> {
-        let is_empty = self.find_witness(Some(key), deadline).await? == Some(false);
+        let is_empty = self.find_witness(key, deadline).await? == Some(false);
         let names = self
             .evidence
             .as_ref()
@@ -147,7 +147,7 @@ where
     /// When the cloud rejects the call.
     pub async fn find_witness(
         &self,
-        key: Option<&K>,
+        key: &K,
         deadline: Deadline,
     ) -> std::result::Result<Option<bool>, WaitError> {
         let Some(evidence) = &self.evidence else {
@@ -158,11 +158,7 @@ where
             Err(error) if super::observation::is_transient(&error) => return Ok(None),
             Err(error) => return Err(WaitError::Cloud(Arc::new(error))),
         };
-        for id in ids
-            .iter()
-            .filter(|id| Some(*id) != key)
-            .take(WITNESSES_A_PAGE)
-        {
+        for id in ids.iter().filter(|id| *id != key).take(WITNESSES_A_PAGE) {
             self.remember(id);
         }
         Ok(Some(!ids.is_empty()))

@@ -48,7 +48,7 @@ impl Default for PollSettings {
     fn default() -> Self {
         Self {
             linger: Duration::from_millis(20),
-            call_cost: Duration::from_millis(95),
+            call_cost: Duration::from_millis(80),
             shortest: Duration::from_millis(400),
             longest: Duration::from_secs(2),
         }

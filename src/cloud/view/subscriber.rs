@@ -12,6 +12,8 @@ use crate::base::Deadline;
 
 /// A poll that has not answered for so long delays nobody; its waiters take part in another one.
 const HUNG: Duration = Duration::from_secs(2);
+/// A poll so shortly before the time to poll out of order takes its place.
+const PROBED: Duration = Duration::from_millis(100);
 /// Pause after a failed poll. It doubles with each one in a row.
 const PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(8);
@@ -137,7 +139,7 @@ impl<K, V> Subscriber<K, V> {
         }
         self.polled = (number, now);
         self.retry = now + HUNG * 2_u32.pow(self.failures.min(3));
-        self.probe = self.probe.filter(|probe| *probe > now);
+        self.probe = self.probe.filter(|probe| *probe > now + PROBED);
     }
 
     /// A poll was answered. Says whether the answer is newer than the one before.

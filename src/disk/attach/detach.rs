@@ -209,12 +209,15 @@ async fn reorder_due(is_hidden: &AtomicBool, pauses: &mut Pauses) {
     }
 }
 
-/// Whether the row shows that the node does not hold the disk. While a disk that only one node can hold is in use or
-/// being detached, a row that does not name the node is incomplete.
+/// Whether the row shows that the node does not hold the disk. A row without any node is incomplete while the disk is
+/// being detached, or is in use and only one node can hold it.
 fn shows_detached(row: &Disk, node: &InstanceId) -> bool {
-    let is_held = matches!(row.status, DiskStatus::InUse | DiskStatus::Detaching);
-    let is_incomplete = is_held && row.attachments.is_empty() && !row.multi_attach;
-    !row.is_attached_to(node) && !is_incomplete
+    let is_held = match row.status {
+        DiskStatus::Detaching => true,
+        DiskStatus::InUse => !row.multi_attach,
+        _ => false,
+    };
+    !row.is_attached_to(node) && !(is_held && row.attachments.is_empty())
 }
 
 fn still_detaching(disk: &DiskId, node: &InstanceId, last: String) -> Error {

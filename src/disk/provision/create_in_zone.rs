@@ -7,6 +7,8 @@
 //! As long as an order may have taken effect, no other is sent, and no refusal of its repetition is final: the disk is
 //! found by its token or by its tags, or a listing proves that there is none.
 
+use tokio::time::Instant;
+
 use super::Provisioner;
 use super::place::{Candidate, Choice};
 use crate::base::Deadline;
@@ -14,6 +16,7 @@ use crate::cloud::{self as api, CreateDisk, Kind};
 use crate::disk::attempts::{Order, PriorAttempts, is_final};
 use crate::disk::error::{Error, cloud, wait};
 use crate::disk::ownership::display_name;
+use crate::disk::ownership_listing::EFFECT;
 use crate::disk::tag_index::lagging;
 use crate::disk::{NewDisk, Result};
 use crate::model::{ClientToken, Disk, DiskId, PerformanceLevel, SnapshotId, ZoneId};
@@ -148,8 +151,14 @@ impl Provisioner {
                 let find = || self.find_created(deadline, &new.name);
                 let found = lagging(deadline, find).await?;
                 // No order of this process explains the use of the token, so that a disk must be expected.
-                if found.is_none() && attempt.past.refused == 0 {
-                    self.require_witness(deadline, &new.name).await?;
+                let since = Instant::now().checked_sub(EFFECT);
+                if found.is_none()
+                    && attempt.past.refused == 0
+                    && let Some(since) = since
+                    && !self.listing.proves_absent(deadline, &new.name, since).await
+                {
+                    let step = format!("find what used the token of {:?}", new.name);
+                    return Err(wait(step)(self.disks.unproven()));
                 }
                 found
             } else {
@@ -179,17 +188,6 @@ impl Provisioner {
             self.attempts.found(name, disk.id.as_str());
         }
         Ok(found)
-    }
-
-    /// That no disk was found by tags counts only if other disks are visible.
-    async fn require_witness(&self, deadline: Deadline, name: &str) -> Result<()> {
-        let step =
-            || format!("look for the disk of {name:?}, whose token was used for another request");
-        match self.disks.find_witness(None, deadline).await {
-            Ok(Some(true)) => Ok(()),
-            Ok(_) => Err(wait(step())(self.disks.unproven())),
-            Err(error) => Err(wait(step())(error)),
-        }
     }
 
     /// Whether a listing proves that an order which may have taken effect had none; then it is settled.

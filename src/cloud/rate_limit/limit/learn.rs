@@ -42,8 +42,10 @@ impl Limit {
             }
             CallOutcome::Throttled { .. } | CallOutcome::Unsent => {
                 self.tokens += 1.0;
-                if let Quota::Rate(rate) = &mut self.quota {
-                    rate.unsent();
+                match &mut self.quota {
+                    Quota::Rate(rate) => rate.unsent(),
+                    Quota::Minute(budget) if ticket.explores => budget.unexplore(),
+                    Quota::Minute(_) | Quota::Unknown => {}
                 }
             }
             CallOutcome::Concurrent | CallOutcome::Unknown => {}
