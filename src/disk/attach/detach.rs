@@ -217,7 +217,8 @@ fn shows_detached(row: &Disk, node: &InstanceId) -> bool {
         DiskStatus::InUse => !row.multi_attach,
         _ => false,
     };
-    !row.is_attached_to(node) && !(is_held && row.attachments.is_empty())
+    let is_incomplete = is_held && row.attachments.is_empty();
+    !(row.is_attached_to(node) || is_incomplete)
 }
 
 fn still_detaching(disk: &DiskId, node: &InstanceId, last: String) -> Error {
