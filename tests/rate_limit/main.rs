@@ -103,6 +103,33 @@ async fn calls_that_take_their_time() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn calls_that_arrive_unevenly_do_not_lower_the_pace_for_long() {
+    for seed in 1..=8 {
+        for (rule, count, latency, seconds, throttled) in [
+            (Rule::Window(10, 1), 500, JITTER, 66.0, 35),
+            (Rule::Window(2, 1), 100, JITTER, 70.0, 45),
+            (
+                Rule::Window(2, 1),
+                100,
+                Latency::Lognormal(300.0, 0.3),
+                75.0,
+                45,
+            ),
+        ] {
+            let name = format!("{rule:?}, {latency:?}, seed {seed}");
+            let config = Config {
+                latency,
+                seed,
+                start_second: 3 + i64::try_from(seed).unwrap(),
+                skew_ms: 137 * i64::try_from(seed).unwrap(),
+                ..config(rule)
+            };
+            within(&volumes(&name, count, config).await, seconds, throttled);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn quotas_of_other_kinds() {
     for (name, rule, count, seconds, throttled) in [
         ("sliding 10/1s", Rule::Sliding(10, 1), 500, 60.0, 25),

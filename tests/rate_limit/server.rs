@@ -41,6 +41,8 @@ pub(crate) struct Config {
     /// One rule for all calls together, answered with `Throttling.User`.
     pub(crate) account: Rule,
     pub(crate) latency: Latency,
+    /// Where the random latencies begin.
+    pub(crate) seed: u64,
     /// How far the server's clock is ahead.
     pub(crate) skew_ms: i64,
     /// How long the minute has lasted at the start.
@@ -58,6 +60,7 @@ impl Config {
             actions: &[],
             account: Rule::Unlimited,
             latency: Latency::Fixed(2),
+            seed: 7,
             skew_ms: 0,
             start_second: 4,
             poll_gap_ms: 200,
@@ -108,7 +111,7 @@ impl Clock for ClientClock {
 impl Server {
     pub(crate) fn new(config: Config) -> Arc<Self> {
         let start = Instant::now();
-        let random = 7;
+        let random = config.seed;
         let state = Mutex::new(State {
             random,
             ..State::default()

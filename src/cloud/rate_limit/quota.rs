@@ -31,6 +31,8 @@ pub(super) struct Rate {
     pub(super) pace: f64,
     /// The rate that was refused. Without it the pace doubles every second that uses it up.
     ceiling: Option<f64>,
+    /// Whether the pace was doubled since a call was refused.
+    is_doubled: bool,
     /// When the current period of observation began, and the calls sent in it.
     began: Option<Instant>,
     sent: u32,
@@ -63,6 +65,7 @@ impl Rate {
         Self {
             pace: (rate * MARGIN).max(0.01),
             ceiling: is_measured.then_some(rate),
+            is_doubled: false,
             began: None,
             sent: 0,
         }
@@ -94,7 +97,10 @@ impl Rate {
                 Some(ceiling) if is_low => self.pace += (0.95 * ceiling - self.pace) / 2.0,
                 Some(ceiling) if self.pace < 1.1 * ceiling => self.pace *= 1.03,
                 Some(_) => self.ceiling = None,
-                None => self.pace *= 2.0,
+                None => {
+                    self.pace *= 2.0;
+                    self.is_doubled = true;
+                }
             }
         }
         (self.began, self.sent) = (Some(now), 0);
@@ -109,7 +115,8 @@ impl Rate {
     pub(super) fn refused(&mut self, passed: u32, open: Duration, closed: Duration) {
         let (pace, passed) = (self.pace, f64::from(passed));
         let (open, closed) = (open.as_secs_f64(), closed.as_secs_f64());
-        if self.ceiling.is_none() {
+        if std::mem::take(&mut self.is_doubled) {
+            // The pace before that was not refused.
             self.pace = pace / 2.0;
             self.ceiling = Some(self.pace / MARGIN);
         } else {
@@ -177,5 +184,24 @@ impl Budget {
         let burst = (usable / 6.0).max(1.0);
         let at = (f64::from(used + 1) - burst) * 52.0 / (usable - burst).max(1.0);
         Duration::from_secs_f64(at.clamp(0.0, 60.0)).saturating_sub(now.since_minute())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn only_a_pace_that_was_doubled_is_halved() {
+        let mut rate = Rate::new(10.0, false);
+        rate.refused(8, Duration::from_millis(900), Duration::ZERO);
+        assert!(rate.pace > 8.0, "{rate:?}");
+        let mut rate = Rate::new(10.0, false);
+        while rate.pace < 15.0 {
+            rate.sent(Instant::now());
+            tokio::time::advance(Duration::from_millis(100)).await;
+        }
+        rate.refused(8, Duration::from_millis(900), Duration::ZERO);
+        assert!((9.0..=10.0).contains(&rate.pace), "{rate:?}");
     }
 }

@@ -25,7 +25,7 @@ const DEBOUNCE: Duration = Duration::from_millis(5);
 /// A response that comes later is of no use: others have been requested meanwhile.
 const LONGEST_CALL: Duration = Duration::from_secs(20);
 /// How many seconds of one waiter's lateness a second of the quota is worth.
-const QUOTA_SHARE: f64 = 3.0;
+const QUOTA_SHARE: f64 = 5.0;
 const SECOND: Duration = Duration::from_secs(1);
 
 pub(super) struct Shared<K, V> {
