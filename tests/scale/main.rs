@@ -121,3 +121,28 @@ async fn a_quota_is_hardly_exceeded_by_a_load_below_it_and_a_burst_above_it() {
     let minute = day.rpcs.values().all(|rpc| rpc.times.p99 <= 150.0);
     assert!(minute, "{day}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_comparison_finds_a_leak_a_lost_disk_and_a_disk_on_another_node() {
+    let _alone = ALONE.lock().await;
+    let (mut fleet, figures) = fleet::build(60).await;
+    is_right(&figures);
+    let unknown = fleet.volumes.pop().unwrap();
+    let leak = format!("{} is leaked", unknown.id);
+    assert_eq!(proof::compare(&fleet).await, [leak.clone()]);
+    fleet.volumes.push(fleet::Volume {
+        id: "d-lost".to_owned(),
+        ..unknown.clone()
+    });
+    let lost = format!("{} (d-lost) does not exist", unknown.claim.name);
+    assert_eq!(proof::compare(&fleet).await, [lost, leak]);
+    *fleet.volumes.last_mut().unwrap() = fleet::Volume {
+        node: None,
+        ..unknown
+    };
+    let wrong = proof::compare(&fleet).await;
+    assert!(
+        wrong.len() == 1 && wrong[0].ends_with("instead of None"),
+        "{wrong:?}"
+    );
+}
