@@ -26,5 +26,6 @@ mod state;
 
 mod lists;
 mod memory;
+mod planted;
 mod run;
 mod wire;
