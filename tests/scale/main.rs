@@ -129,7 +129,7 @@ async fn the_comparison_finds_a_leak_a_lost_disk_and_a_disk_on_another_node() {
     is_right(&figures);
     let unknown = fleet.volumes.pop().unwrap();
     let leak = format!("{} is leaked", unknown.id);
-    assert_eq!(proof::compare(&fleet).await, [leak.clone()]);
+    assert_eq!(proof::compare(&fleet).await, std::slice::from_ref(&leak));
     fleet.volumes.push(fleet::Volume {
         id: "d-lost".to_owned(),
         ..unknown.clone()
