@@ -81,12 +81,10 @@ pub(crate) fn fake_client(
     scheme: crate::cloud::sign::Scheme,
     options: &crate::sim::Options,
 ) -> anyhow::Result<Connected> {
-    use crate::cloud::credential::{Credentials, Fixed};
-    let key = Credentials::new(
+    let provider: Arc<dyn Provide> = Arc::new(crate::cloud::credential::Credentials::new(
         options.access_key_id.expose(),
         options.access_key_secret.expose(),
-    );
-    let provider: Arc<dyn Provide> = Arc::new(Fixed(key));
+    ));
     let transport = Transport::new(Settings {
         endpoint: endpoint.to_owned(),
         region: region.clone(),

@@ -139,11 +139,10 @@ impl Health {
         let todo = Failure::NoCredentials.todo();
         let provided = Deadline::after(PATIENCE).bound(cloud.provider.provide());
         let outcome = match provided.await {
-            Ok(Ok(Some(found))) => match refused(&cloud.standing.report()) {
+            Ok(Ok(found)) => match refused(&cloud.standing.report()) {
                 Some(refused) if !refused.is_of_region() => Err(refused.told("them")),
                 _ => Ok(format!("from {}", found.origin)),
             },
-            Ok(Ok(None)) => Err(format!("there are none; {todo}")),
             Ok(Err(error)) => Err(format!("{}; {todo}", chain(&error))),
             Err(_) => Err(format!(
                 "their source has not answered within {} s; {todo}",

@@ -8,62 +8,50 @@ const HANGZHOU: &str = "ecs-cn-hangzhou.aliyuncs.com";
 const NEBULA: &str = "ecs.cn-qingdao-nebula.aliyuncs.com";
 const CENTRAL_STS: &str = "sts.aliyuncs.com";
 
-/// Regions whose hosts do not follow the rule, with their hosts of ECS and of STS, as the vendor's
+/// Regions whose hosts do not follow the rule, grouped by their hosts of ECS and of STS, as the vendor's
 /// SDKs carry them. No STS host means that the one of the rule answers.
-const EXCEPTIONS: &[(&str, &str, Option<&str>)] = &[
-    ("ap-northeast-2-pop", CENTRAL, Some(CENTRAL_STS)),
-    ("cn-beijing-finance-1", CENTRAL, Some(CENTRAL_STS)),
-    ("cn-beijing-finance-pop", CENTRAL, Some(CENTRAL_STS)),
-    ("cn-beijing-gov-1", CENTRAL, Some(CENTRAL_STS)),
-    ("cn-beijing-nu16-b01", HANGZHOU, Some(CENTRAL_STS)),
-    ("cn-edge-1", NEBULA, Some(CENTRAL_STS)),
-    ("cn-fujian", HANGZHOU, Some(CENTRAL_STS)),
-    ("cn-haidian-cm12-c01", HANGZHOU, Some(CENTRAL_STS)),
-    ("cn-hangzhou", HANGZHOU, None),
-    ("cn-hangzhou-bj-b01", HANGZHOU, Some(CENTRAL_STS)),
-    ("cn-hangzhou-finance", CENTRAL, Some(CENTRAL_STS)),
-    ("cn-hangzhou-internal-prod-1", HANGZHOU, Some(CENTRAL_STS)),
-    ("cn-hangzhou-internal-test-1", HANGZHOU, Some(CENTRAL_STS)),
-    ("cn-hangzhou-internal-test-2", HANGZHOU, Some(CENTRAL_STS)),
-    ("cn-hangzhou-internal-test-3", HANGZHOU, Some(CENTRAL_STS)),
-    ("cn-hangzhou-test-306", HANGZHOU, Some(CENTRAL_STS)),
-    ("cn-hongkong-finance-pop", CENTRAL, Some(CENTRAL_STS)),
-    ("cn-huhehaote-nebula-1", NEBULA, Some(CENTRAL_STS)),
+const EXCEPTIONS: &[(&str, Option<&str>, &str)] = &[
     (
-        "cn-north-2-gov-1",
+        CENTRAL,
+        Some(CENTRAL_STS),
+        "ap-northeast-2-pop cn-beijing-finance-1 cn-beijing-finance-pop cn-beijing-gov-1 cn-hangzhou-finance
+         cn-hongkong-finance-pop cn-shanghai-inner cn-shenzhen-inner cn-wuhan cn-yushanfang cn-zhangbei
+         rus-west-1-pop",
+    ),
+    (
+        HANGZHOU,
+        Some(CENTRAL_STS),
+        "cn-beijing-nu16-b01 cn-fujian cn-haidian-cm12-c01 cn-hangzhou-bj-b01 cn-hangzhou-internal-prod-1
+         cn-hangzhou-internal-test-1 cn-hangzhou-internal-test-2 cn-hangzhou-internal-test-3
+         cn-hangzhou-test-306 cn-shanghai-et15-b01 cn-shanghai-et2-b01 cn-shanghai-internal-test-1
+         cn-shenzhen-st4-d01 cn-shenzhen-su18-b01 cn-zhangbei-na61-b01",
+    ),
+    (HANGZHOU, None, "cn-hangzhou cn-shanghai-finance-1"),
+    (
+        NEBULA,
+        Some(CENTRAL_STS),
+        "cn-edge-1 cn-huhehaote-nebula-1 cn-qingdao-nebula cn-zhengzhou-nebula-1",
+    ),
+    (
         CENTRAL,
         Some("sts-vpc.cn-north-2-gov-1.aliyuncs.com"),
+        "cn-north-2-gov-1",
     ),
-    ("cn-qingdao-nebula", NEBULA, Some(CENTRAL_STS)),
-    ("cn-shanghai-et15-b01", HANGZHOU, Some(CENTRAL_STS)),
-    ("cn-shanghai-et2-b01", HANGZHOU, Some(CENTRAL_STS)),
-    ("cn-shanghai-finance-1", HANGZHOU, None),
-    ("cn-shanghai-inner", CENTRAL, Some(CENTRAL_STS)),
-    ("cn-shanghai-internal-test-1", HANGZHOU, Some(CENTRAL_STS)),
     (
-        "cn-shenzhen-finance-1",
         HANGZHOU,
         Some("sts-vpc.cn-shenzhen-finance-1.aliyuncs.com"),
+        "cn-shenzhen-finance-1",
     ),
-    ("cn-shenzhen-inner", CENTRAL, Some(CENTRAL_STS)),
-    ("cn-shenzhen-st4-d01", HANGZHOU, Some(CENTRAL_STS)),
-    ("cn-shenzhen-su18-b01", HANGZHOU, Some(CENTRAL_STS)),
-    ("cn-wuhan", CENTRAL, Some(CENTRAL_STS)),
-    ("cn-yushanfang", CENTRAL, Some(CENTRAL_STS)),
-    ("cn-zhangbei", CENTRAL, Some(CENTRAL_STS)),
-    ("cn-zhangbei-na61-b01", HANGZHOU, Some(CENTRAL_STS)),
     (
-        "cn-zhangjiakou-na62-a01",
         "ecs.cn-zhangjiakou.aliyuncs.com",
         Some(CENTRAL_STS),
+        "cn-zhangjiakou-na62-a01",
     ),
-    ("cn-zhengzhou-nebula-1", NEBULA, Some(CENTRAL_STS)),
     (
-        "eu-west-1-oxs",
         "ecs.cn-shenzhen-cloudstone.aliyuncs.com",
         Some(CENTRAL_STS),
+        "eu-west-1-oxs",
     ),
-    ("rus-west-1-pop", CENTRAL, Some(CENTRAL_STS)),
 ];
 
 /// Which network the API is reached over.
@@ -79,18 +67,14 @@ pub enum Network {
 /// The URL of the region's ECS API, always HTTPS. The exceptions come before the network, as in the
 /// vendor's SDKs: those regions have the one host.
 pub fn of_region(region: &RegionId, network: Network) -> String {
-    match exception(region) {
-        Some((host, _)) => format!("https://{host}"),
-        None => by_rule("ecs", region, network),
-    }
+    let host = exception(region).map(|(ecs, _)| ecs);
+    url(host, "ecs", region, network)
 }
 
 /// The URL of the region's Security Token Service, by the same rules.
 pub fn sts_of_region(region: &RegionId, network: Network) -> String {
-    match exception(region) {
-        Some((_, Some(host))) => format!("https://{host}"),
-        Some((_, None)) | None => by_rule("sts", region, network),
-    }
+    let host = exception(region).and_then(|(_, sts)| sts);
+    url(host, "sts", region, network)
 }
 
 /// Whether the region has only one host for the ECS API, whatever the network.
@@ -99,16 +83,20 @@ pub fn has_one_host(region: &RegionId) -> bool {
 }
 
 fn exception(region: &RegionId) -> Option<(&'static str, Option<&'static str>)> {
-    EXCEPTIONS
-        .iter()
-        .find(|(name, _, _)| *name == region.as_str())
-        .map(|(_, ecs, sts)| (*ecs, *sts))
+    let has = |regions: &str| {
+        regions
+            .split_whitespace()
+            .any(|name| name == region.as_str())
+    };
+    let exception = EXCEPTIONS.iter().find(|(.., regions)| has(regions))?;
+    Some((exception.0, exception.1))
 }
 
-fn by_rule(product: &str, region: &RegionId, network: Network) -> String {
-    match network {
-        Network::Public => format!("https://{product}.{region}.aliyuncs.com"),
-        Network::Vpc => format!("https://{product}-vpc.{region}.aliyuncs.com"),
+fn url(host: Option<&str>, product: &str, region: &RegionId, network: Network) -> String {
+    match (host, network) {
+        (Some(host), _) => format!("https://{host}"),
+        (None, Network::Public) => format!("https://{product}.{region}.aliyuncs.com"),
+        (None, Network::Vpc) => format!("https://{product}-vpc.{region}.aliyuncs.com"),
     }
 }
 
@@ -190,9 +178,13 @@ mod tests {
 
     #[test]
     fn no_region_is_named_twice() {
-        let mut names: Vec<_> = EXCEPTIONS.iter().map(|(name, _, _)| name).collect();
+        let names = EXCEPTIONS
+            .iter()
+            .flat_map(|(.., names)| names.split_whitespace());
+        let mut names: Vec<_> = names.collect();
         names.sort_unstable();
+        let all = names.len();
         names.dedup();
-        assert_eq!(names.len(), EXCEPTIONS.len());
+        assert_eq!((names.len(), all), (37, 37));
     }
 }

@@ -10,7 +10,6 @@ use serde::de::DeserializeOwned;
 
 use super::answer::{Answer, throttle_hint};
 use super::confidential::Confidential;
-use super::credential::renewal::{look_for_others, others_than};
 use super::credential::{CredentialError, Credentials, Provide};
 use super::error::{Condition, Error, Kind};
 use super::sign::{API_VERSION, Attempt, Scheme, Signed};
@@ -108,9 +107,7 @@ impl Transport {
         params: &Params,
     ) -> Result<T, Error> {
         let credentials = self.credentials.provide().await;
-        let credentials = credentials
-            .map_err(|error| no_credentials(action, error))?
-            .ok_or_else(|| Error::new(Kind::Credentials, action))?;
+        let credentials = credentials.map_err(|error| no_credentials(action, error))?;
         let params = self.with_region(params);
         let signed = self.scheme.sign(&Attempt {
             action,
@@ -164,20 +161,19 @@ impl Transport {
     /// The error of a refused call, which names the region that was refused. Where the credentials were refused, it is [`Kind::Expired`], worth
     /// one more attempt, only if there are others now.
     async fn after_refusal(&self, refusal: Error, used: &Credentials) -> Error {
-        let provider = &*self.credentials;
-        let others = match refusal.kind() {
-            Kind::Expired => others_than(used, provider).await,
+        match refusal.kind() {
+            Kind::Expired => self.credentials.refused(used),
             // The secret of a key does not change, but a mounted Secret may have been replaced between
             // its reading and the call, and the key been switched off since.
-            Kind::Denied if is_about_the_key(&refusal) => look_for_others(used, provider).await,
+            Kind::Denied if is_about_the_key(&refusal) => {}
             _ if refusal.is_of_region() => {
                 return refusal.with_source(RefusedRegion(self.region.clone()));
             }
             _ => return refusal,
-        };
-        let kind = match others {
-            Ok(Some(_)) => Kind::Expired,
-            Ok(None) => Kind::Denied,
+        }
+        let kind = match self.credentials.provide().await {
+            Ok(found) if found.same_as(used) => Kind::Denied,
+            Ok(_) => Kind::Expired,
             Err(error) => return no_credentials(refusal.action(), error),
         };
         let origin = Arc::clone(&used.origin);
@@ -281,7 +277,7 @@ mod tests {
 
     #[async_trait]
     impl Provide for Slow {
-        async fn provide(&self) -> Result<Option<Credentials>, CredentialError> {
+        async fn provide(&self) -> Result<Credentials, CredentialError> {
             std::future::pending().await
         }
     }

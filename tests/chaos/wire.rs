@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use diskplugin::base::{Clock, SystemClock};
 use diskplugin::cloud::Client;
-use diskplugin::cloud::credential::{Credentials, Fixed};
+use diskplugin::cloud::credential::Credentials;
 use diskplugin::cloud::sign::Scheme;
 use diskplugin::cloud::transport::{Settings, Transport};
 use diskplugin::host::Processes;
@@ -50,7 +50,7 @@ async fn volumes_live_through_faults_and_old_reads_over_the_real_wire() {
         endpoint: cloud.endpoint().unwrap().to_owned(),
         region: options.region.parse().unwrap(),
         scheme: Scheme::V3,
-        credentials: Arc::new(Fixed(key)),
+        credentials: Arc::new(key),
         clock: Arc::clone(&clock),
     });
     let ecs = Arc::new(Client::new(transport.unwrap()));

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use diskplugin::base::{Clock, Deadline};
-use diskplugin::cloud::credential::{Credentials, Fixed};
+use diskplugin::cloud::credential::Credentials;
 use diskplugin::cloud::sign::Scheme;
 use diskplugin::cloud::transport::{Settings, Transport};
 use diskplugin::cloud::{
@@ -130,7 +130,7 @@ pub(crate) fn client(
         endpoint: endpoint.to_owned(),
         region: options.region.parse().unwrap(),
         scheme,
-        credentials: Arc::new(Fixed(key)),
+        credentials: Arc::new(key),
         clock,
     });
     Arc::new(Client::new(transport.unwrap()))

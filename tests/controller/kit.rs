@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tonic::{Code, Request, Response, Status};
 
 use diskplugin::base::{Deadline, SystemClock, Tasks, TokioClock};
-use diskplugin::cloud::credential::{Credentials, Fixed};
+use diskplugin::cloud::credential::Credentials;
 use diskplugin::cloud::sign::Scheme;
 use diskplugin::cloud::transport::{self, Transport};
 use diskplugin::cloud::view::PollSettings;
@@ -66,7 +66,7 @@ impl Stage {
             endpoint: server.uri(),
             region: options.region.parse().unwrap(),
             scheme: Scheme::V1,
-            credentials: Arc::new(Fixed(key)),
+            credentials: Arc::new(key),
             clock,
         });
         let service = process_over(Arc::new(Client::new(transport.unwrap())));

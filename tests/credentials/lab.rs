@@ -9,7 +9,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use diskplugin::base::{Clock, Deadline, SystemClock};
 use diskplugin::cloud::credential::{
-    AssumedRole, Cache, Credentials, Fixed, InstanceRole, OidcRole, Provide, RoleSession, Sts,
+    AssumedRole, Cache, Credentials, InstanceRole, OidcRole, Provide, RoleSession, Sts,
 };
 use diskplugin::cloud::metadata::Metadata;
 use diskplugin::cloud::sign::Scheme;
@@ -138,7 +138,7 @@ pub(crate) fn cached(source: impl Provide + 'static) -> Arc<dyn Provide> {
 }
 
 pub(crate) fn key() -> Arc<dyn Provide> {
-    Arc::new(Fixed(Credentials::new(DEFAULT_KEY, DEFAULT_SECRET)))
+    Arc::new(Credentials::new(DEFAULT_KEY, DEFAULT_SECRET))
 }
 
 pub(crate) async fn list(client: &Client) -> Result<(), Error> {

@@ -120,11 +120,15 @@ struct Replaced {
 
 #[async_trait::async_trait]
 impl Provide for Replaced {
-    async fn provide(&self) -> Result<Option<Credentials>, CredentialError> {
+    async fn provide(&self) -> Result<Credentials, CredentialError> {
         // The transport signs with one and looks for the next, which signs the next attempt.
         let asked = self.next.fetch_add(1, Ordering::SeqCst);
-        let key = self.keys.get(asked.div_ceil(2)).or(self.keys.last());
-        Ok(key.map(|key| key.clone().from_origin("a Secret that is replaced")))
+        let key = self
+            .keys
+            .get(asked.div_ceil(2))
+            .or(self.keys.last())
+            .unwrap();
+        Ok(key.clone().from_origin("a Secret that is replaced"))
     }
 }
 
@@ -219,7 +223,7 @@ async fn the_instances_role_is_found_with_a_token_and_without_one_where_that_is_
     lab.configure(json!({"metadata": {"token_required": true}}));
     for tokenless in [true, false] {
         let found = lab.instance(None, tokenless).provide().await.unwrap();
-        assert_eq!(&*found.unwrap().origin, "the instance role diskplugin-node");
+        assert_eq!(&*found.origin, "the instance role diskplugin-node");
     }
     // An old machine.
     lab.configure(json!({"metadata": {"token_required": false, "no_tokens": true}}));

@@ -9,8 +9,7 @@ use diskplugin::base::SystemClock;
 use diskplugin::cli::Cli;
 use diskplugin::cloud::Client;
 use diskplugin::cloud::credential::{
-    AssumedRole, Cache, Chain, Credentials, Directory, Environment, Fixed, OidcRole, Provide,
-    RoleSession, Sts,
+    AssumedRole, Cache, Credentials, Directory, Environment, OidcRole, Provide, RoleSession, Sts,
 };
 use diskplugin::cloud::sign::v3::Canonical;
 use diskplugin::cloud::sign::{API_VERSION, Attempt, Scheme};
@@ -33,7 +32,6 @@ fn credentials() -> Credentials {
 #[tokio::test]
 async fn credentials_and_their_sources_print_nothing() {
     prints_nothing(&credentials());
-    prints_nothing(&Fixed(credentials()));
     let environment = Environment::read(|name| {
         let value = match name {
             "ACCESS_KEY_ID" => ODD.key,
@@ -55,16 +53,12 @@ async fn credentials_and_their_sources_print_nothing() {
     let directory = Directory::new(dir.path());
     prints_nothing(&directory.provide().await);
     prints_nothing(&directory);
-    prints_nothing(&Chain::new(vec![
-        Arc::new(directory),
-        Arc::new(environment),
-    ]));
 }
 
 #[tokio::test]
 async fn a_role_and_what_is_kept_of_it_print_nothing() {
     let clock = || Arc::new(SystemClock);
-    let cache = Cache::new(Arc::new(Fixed(credentials())), clock());
+    let cache = Cache::new(Arc::new(credentials()), clock());
     prints_nothing(&cache.provide().await);
     prints_nothing(&cache);
     let sts = Arc::new(Sts::new("http://127.0.0.1:9", Scheme::V3, clock()).unwrap());
@@ -80,7 +74,7 @@ async fn a_role_and_what_is_kept_of_it_print_nothing() {
     let oidc = OidcRole::new(Arc::clone(&sts), "p".to_owned(), file, session());
     prints_nothing(&oidc.provide().await);
     prints_nothing(&oidc);
-    let assumed = AssumedRole::new(Arc::new(Fixed(credentials())), sts, session());
+    let assumed = AssumedRole::new(Arc::new(credentials()), sts, session());
     prints_nothing(&assumed.provide().await);
     prints_nothing(&assumed);
 }
@@ -91,7 +85,7 @@ fn the_client_and_what_it_signs_print_nothing() {
         endpoint: "http://127.0.0.1:9".to_owned(),
         region: "cn-beijing".parse().unwrap(),
         scheme: Scheme::V3,
-        credentials: Arc::new(Fixed(credentials())),
+        credentials: Arc::new(credentials()),
         clock: Arc::new(SystemClock),
     };
     prints_nothing(&settings());

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::renewal::others_than;
 use super::{CredentialError, Credentials, Provide, RoleSession, Sts};
 
 /// The role, by way of a source that may assume it. Every call costs one of the service: put a cache
@@ -38,25 +37,23 @@ impl AssumedRole {
 
 #[async_trait]
 impl Provide for AssumedRole {
-    async fn provide(&self) -> Result<Option<Credentials>, CredentialError> {
+    async fn provide(&self) -> Result<Credentials, CredentialError> {
         let base = self.base.provide().await;
-        let base = base
-            .and_then(|base| {
-                base.ok_or_else(|| CredentialError::Missing("none to assume it with".to_owned()))
-            })
-            .map_err(|error| self.cannot(error))?;
-        let error = match self.assume(&base).await {
-            Ok(assumed) => return Ok(Some(assumed)),
-            Err(error) => error,
-        };
+        let base = base.map_err(|error| self.cannot(error))?;
+        let mut assumed = self.assume(&base).await;
         // The key that signs may itself be a temporary one, or have been replaced.
-        if error.is_about_the_key()
-            && let Ok(Some(other)) = others_than(&base, &*self.base).await
+        if assumed
+            .as_ref()
+            .is_err_and(CredentialError::is_about_the_key)
         {
-            let assumed = self.assume(&other).await;
-            return assumed.map(Some).map_err(|error| self.cannot(error));
+            self.base.refused(&base);
+            if let Ok(other) = self.base.provide().await
+                && !other.same_as(&base)
+            {
+                assumed = self.assume(&other).await;
+            }
         }
-        Err(self.cannot(error))
+        assumed.map_err(|error| self.cannot(error))
     }
 
     fn refused(&self, credentials: &Credentials) {

@@ -119,10 +119,10 @@ impl Cache {
 
 #[async_trait]
 impl Provide for Cache {
-    async fn provide(&self) -> Result<Option<Credentials>, CredentialError> {
+    async fn provide(&self) -> Result<Credentials, CredentialError> {
         loop {
             match self.step() {
-                Step::Use(credentials) => return Ok(Some(credentials)),
+                Step::Use(credentials) => return Ok(credentials),
                 Step::Fail(failure) => return Err(CredentialError::Shared(failure)),
                 // It never changes: an error says that the renewal has ended.
                 Step::Wait(mut running) => while running.changed().await.is_ok() {},
@@ -153,10 +153,8 @@ impl Shared {
     }
 
     /// Takes up what a renewal brought.
-    fn settle(&self, outcome: Result<Option<Credentials>, CredentialError>) {
+    fn settle(&self, outcome: Result<Credentials, CredentialError>) {
         let now = self.clock.now();
-        let none = || CredentialError::Missing("the source has none any more".to_owned());
-        let outcome = outcome.and_then(|found| found.ok_or_else(none));
         let outcome = outcome.and_then(|found| match found.expires {
             // Else whoever waits for them would begin the next renewal, and so on.
             Some(at) if left(now, at) <= MARGIN => Err(CredentialError::Stale {

@@ -27,7 +27,7 @@ impl Directory {
 
 #[async_trait]
 impl Provide for Directory {
-    async fn provide(&self) -> Result<Option<Credentials>, CredentialError> {
+    async fn provide(&self) -> Result<Credentials, CredentialError> {
         // kubelet swaps the `..data` link when the Secret changes. Resolving it once means that id
         // and secret always come from the same version.
         let data = self.path.join("..data");
@@ -44,7 +44,7 @@ impl Provide for Directory {
                 (secret, read(&version, secret).await?),
                 read(&version, TOKEN).await?,
             )?;
-            if found.is_some() {
+            if let Some(found) = found {
                 return Ok(found);
             }
         }
@@ -85,7 +85,7 @@ mod tests {
         version(root.path(), "..v2", "new\n");
         symlink("..v1", root.path().join("..data")).unwrap();
         let directory = Directory::new(root.path());
-        let secret = |found: Option<Credentials>| found.unwrap().secret.expose_secret().to_owned();
+        let secret = |found: Credentials| found.secret.expose_secret().to_owned();
         assert_eq!(secret(directory.provide().await.unwrap()), "old");
         symlink("..v2", root.path().join("..next")).unwrap();
         std::fs::rename(root.path().join("..next"), root.path().join("..data")).unwrap();
@@ -97,11 +97,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         std::fs::write(root.path().join("id"), "key").unwrap();
         std::fs::write(root.path().join("secret"), "s").unwrap();
-        let found = Directory::new(root.path())
-            .provide()
-            .await
-            .unwrap()
-            .unwrap();
+        let found = Directory::new(root.path()).provide().await.unwrap();
         assert_eq!(found.access_key_id.expose_secret(), "key");
     }
 

@@ -16,6 +16,11 @@ const PAIRS: [(&str, &str); 2] = [
 ];
 const TOKENS: [&str; 2] = ["SECURITY_TOKEN", "ALIBABA_CLOUD_SECURITY_TOKEN"];
 
+/// What an operator can do who has configured nothing.
+pub(super) const HOW: &str = "set ACCESS_KEY_ID and ACCESS_KEY_SECRET, name a Secret directory by \
+                              --credentials-dir, or give the service account or the instance a RAM \
+                              role";
+
 /// The variables, as they were when the process started.
 #[derive(Debug)]
 pub struct Environment {
@@ -55,7 +60,7 @@ impl Environment {
 
 #[async_trait]
 impl Provide for Environment {
-    async fn provide(&self) -> Result<Option<Credentials>, CredentialError> {
+    async fn provide(&self) -> Result<Credentials, CredentialError> {
         for ((id, secret), own_token) in PAIRS.into_iter().zip(TOKENS) {
             // The vendor SDKs' token also goes with the short names, which have long been in use.
             let token = self
@@ -67,11 +72,11 @@ impl Provide for Environment {
                 (secret, self.get(secret)),
                 token,
             )?;
-            if found.is_some() {
+            if let Some(found) = found {
                 return Ok(found);
             }
         }
-        Ok(None)
+        Err(CredentialError::Missing(HOW.to_owned()))
     }
 }
 
@@ -100,7 +105,7 @@ mod tests {
             let found = environment(&[(id, "k"), (secret, "s"), (token, "t")])
                 .provide()
                 .await;
-            let found = found.unwrap().unwrap();
+            let found = found.unwrap();
             assert_eq!(found.access_key_id.expose_secret(), "k");
             assert_eq!(found.secret.expose_secret(), "s");
             assert_eq!(found.security_token.unwrap().expose_secret(), "t");
@@ -120,13 +125,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nothing_set_is_not_configured() {
-        assert!(
-            environment(&[("ACCESS_KEY_ID", "")])
-                .provide()
-                .await
-                .unwrap()
-                .is_none()
-        );
+    async fn nothing_set_is_an_error_that_says_what_can_be_configured() {
+        let environment = environment(&[("ACCESS_KEY_ID", "")]);
+        assert!(!environment.is_set());
+        let error = environment.provide().await.unwrap_err();
+        assert!(error.to_string().ends_with(HOW), "{error}");
     }
 }

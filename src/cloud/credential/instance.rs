@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use async_trait::async_trait;
 use serde::Deserialize;
 
-use super::chain::HOW;
+use super::environment::HOW;
 use super::sts::Issued;
 use super::{CredentialError, Credentials, Provide};
 use crate::base::chain::chain;
@@ -79,11 +79,11 @@ impl InstanceRole {
 
 #[async_trait]
 impl Provide for InstanceRole {
-    async fn provide(&self) -> Result<Option<Credentials>, CredentialError> {
+    async fn provide(&self) -> Result<Credentials, CredentialError> {
         match self.fetch().await {
             Ok(credentials) => {
                 self.found.store(true, Ordering::Relaxed);
-                Ok(Some(credentials))
+                Ok(credentials)
             }
             Err(error) if self.last_resort && !self.found.load(Ordering::Relaxed) => {
                 let why = match &error {

@@ -1,5 +1,4 @@
-//! Access keys and where they come from. `Ok(None)` means "not configured here, ask the next";
-//! an error means "configured, but broken".
+//! Access keys and where they come from.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -10,24 +9,19 @@ use secrecy::{ExposeSecret, SecretString};
 
 mod assume;
 mod cache;
-mod chain;
 mod directory;
 mod environment;
 mod error;
-mod fixed;
 mod instance;
 mod oidc;
-pub(super) mod renewal;
 mod select;
 mod sts;
 
 pub use assume::AssumedRole;
 pub use cache::Cache;
-pub use chain::Chain;
 pub use directory::Directory;
 pub use environment::Environment;
 pub use error::CredentialError;
-pub use fixed::Fixed;
 pub use instance::InstanceRole;
 pub use oidc::OidcRole;
 pub use select::{Assume, Oidc, SelectError, Selected, Selection, Sources, select};
@@ -49,8 +43,8 @@ pub struct Credentials {
 
 #[async_trait]
 pub trait Provide: Debug + Send + Sync {
-    /// The credentials to sign with now; none when this source is not configured.
-    async fn provide(&self) -> Result<Option<Credentials>, CredentialError>;
+    /// The credentials to sign with now.
+    async fn provide(&self) -> Result<Credentials, CredentialError>;
 
     /// Says that the cloud refused a call for these credentials: whoever keeps exactly these forgets
     /// them, so that the next [`Provide::provide`] brings others. Newer ones are left alone.
@@ -78,14 +72,20 @@ impl Credentials {
     /// Whether key, secret and token are the same. Both sides are ours: the time that it takes tells
     /// nobody anything.
     pub fn same_as(&self, other: &Self) -> bool {
-        let token = |of: &Self| {
-            of.security_token
-                .as_ref()
-                .map(|token| token.expose_secret().to_owned())
+        let parts = |of: &Self| {
+            let token = of.security_token.as_ref();
+            [Some(&of.access_key_id), Some(&of.secret), token]
+                .map(|part| part.map(|part| part.expose_secret().to_owned()))
         };
-        self.access_key_id.expose_secret() == other.access_key_id.expose_secret()
-            && self.secret.expose_secret() == other.secret.expose_secret()
-            && token(self) == token(other)
+        parts(self) == parts(other)
+    }
+}
+
+/// Credentials that never change: those of the fake cloud, or of a test.
+#[async_trait]
+impl Provide for Credentials {
+    async fn provide(&self) -> Result<Credentials, CredentialError> {
+        Ok(self.clone())
     }
 }
 

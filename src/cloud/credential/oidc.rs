@@ -68,12 +68,11 @@ impl OidcRole {
 
 #[async_trait]
 impl Provide for OidcRole {
-    async fn provide(&self) -> Result<Option<Credentials>, CredentialError> {
+    async fn provide(&self) -> Result<Credentials, CredentialError> {
         let token = self.token().await?;
-        let asked =
-            self.sts
-                .assume_with_token(&self.provider_arn, &token, &self.session, &self.origin);
-        asked.await.map(Some)
+        self.sts
+            .assume_with_token(&self.provider_arn, &token, &self.session, &self.origin)
+            .await
     }
 }
 

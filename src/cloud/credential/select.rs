@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{
-    AssumedRole, Cache, Chain, Directory, Environment, InstanceRole, OidcRole, Provide,
-    RoleSession, Sts,
+    AssumedRole, Cache, Directory, Environment, InstanceRole, OidcRole, Provide, RoleSession, Sts,
 };
 use crate::base::Clock;
 use crate::cloud::metadata::{Metadata, MetadataError};
@@ -180,8 +179,7 @@ pub fn select(sources: Sources, clock: &Arc<dyn Clock>) -> Result<Selected, Sele
         }
         Selection::Chain | Selection::Environment => {
             let environment = Arc::new(sources.environment);
-            let chain = Chain::new(vec![environment]);
-            (Arc::new(chain), "the environment".to_owned())
+            (environment, "the environment".to_owned())
         }
         Selection::Oidc => {
             let (role, provider, file) = sources.oidc.complete()?;

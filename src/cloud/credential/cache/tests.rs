@@ -23,7 +23,7 @@ struct Issuer {
 
 #[async_trait]
 impl Provide for Issuer {
-    async fn provide(&self) -> Result<Option<Credentials>, CredentialError> {
+    async fn provide(&self) -> Result<Credentials, CredentialError> {
         let count = self.asked.fetch_add(1, Ordering::SeqCst) + 1;
         tokio::time::sleep(self.takes).await;
         if *self.broken.lock().unwrap() {
@@ -38,7 +38,7 @@ impl Provide for Issuer {
         };
         let expires = from.saturating_add(self.life).unwrap();
         credentials.expires = Some(expires);
-        Ok(Some(credentials))
+        Ok(credentials)
     }
 }
 
@@ -75,7 +75,7 @@ impl Lab {
     }
 
     async fn got(&self) -> Credentials {
-        self.cache.provide().await.unwrap().unwrap()
+        self.cache.provide().await.unwrap()
     }
 
     async fn name(&self) -> String {
@@ -96,7 +96,7 @@ async fn all_who_come_while_there_are_none_wait_for_the_one_renewal() {
     });
     for mut caller in callers.collect::<Vec<_>>() {
         let found = caller.join_next().await.unwrap().unwrap();
-        assert!(found.unwrap().is_some());
+        assert!(found.is_ok());
     }
     assert_eq!(lab.asked(), 1);
 }
@@ -233,7 +233,7 @@ async fn a_source_that_hangs_is_given_up() {
     struct Hangs;
     #[async_trait]
     impl Provide for Hangs {
-        async fn provide(&self) -> Result<Option<Credentials>, CredentialError> {
+        async fn provide(&self) -> Result<Credentials, CredentialError> {
             std::future::pending().await
         }
     }
