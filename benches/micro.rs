@@ -7,7 +7,7 @@ use std::time::Duration;
 use diskplugin::base::{Deadline, SystemClock};
 use diskplugin::cloud::credential::Credentials;
 use diskplugin::cloud::sign::{API_VERSION, Attempt, Scheme};
-use diskplugin::cloud::wire::disk::Described;
+use diskplugin::cloud::wire::{Described, disk, read};
 use diskplugin::cloud::{CreateDisk, DescribeDisks, Ecs, wire};
 use diskplugin::disk::{NewDisk, Place, place};
 use diskplugin::model::{
@@ -57,8 +57,8 @@ fn sign(bencher: Bencher<'_, '_>, scheme: Scheme) {
 fn parse_describe_disks(bencher: Bencher<'_, '_>) {
     let body = response();
     bencher.bench(|| {
-        let described: Described = serde_json::from_slice(black_box(&body)).expect("it is JSON");
-        let page = described.page();
+        let described: Described<disk::Row> = read(black_box(&body)).expect("it is JSON");
+        let Described(page) = described;
         assert_eq!(page.rows.len(), DISKS);
         page
     });

@@ -9,6 +9,7 @@ use tokio_util::bytes::Bytes;
 
 use super::confidential::Confidential;
 use super::error::{Error, Kind};
+use super::wire;
 
 /// An answer over HTTP, whole.
 #[derive(Debug)]
@@ -55,7 +56,7 @@ impl Answer {
                 "the answer repeats the request, and so is not looked at",
             ));
         }
-        serde_json::from_slice(&self.body)
+        wire::read(&self.body)
             .map_err(|error| unreadable("the answer cannot be read").with_source(error))
     }
 }

@@ -18,7 +18,9 @@ use super::retry::{self, Repeat};
 use super::standing::Standing;
 use super::transport::Transport;
 use super::wire::params::Params;
-use super::wire::{Malformed, disk, health, instance, snapshot, snapshot_group, spec, stock, tag};
+use super::wire::{
+    Described, Row, disk, health, instance, snapshot, snapshot_group, spec, stock, tag,
+};
 use super::{Ecs, Result};
 use crate::base::Deadline;
 use crate::model::{
@@ -87,13 +89,37 @@ impl Client {
         }
         outcome
     }
-}
 
-fn unreadable(action: &'static str) -> impl FnOnce(Malformed) -> Error {
-    move |malformed| {
-        Error::new(Kind::Ambiguous, action)
-            .with_message("the answer makes no sense")
-            .with_source(malformed)
+    /// A list, whose rows that make no sense are reported with it.
+    async fn list<R: Row>(
+        &self,
+        class: Class,
+        deadline: Deadline,
+        action: &'static str,
+        params: Params,
+    ) -> Result<Page<R::Model>> {
+        let Described(page) = self
+            .call_as::<Described<R>>(class, deadline, action, params)
+            .await?;
+        Ok(page)
+    }
+
+    /// A list of which every row must make sense.
+    async fn whole_list<R: Row>(
+        &self,
+        deadline: Deadline,
+        action: &'static str,
+        params: Params,
+    ) -> Result<Page<R::Model>> {
+        let mut page = self
+            .list::<R>(Class::of(action), deadline, action, params)
+            .await?;
+        match page.unreadable.pop() {
+            Some(row) => Err(Error::new(Kind::Ambiguous, action)
+                .with_message("the answer makes no sense")
+                .with_source(row)),
+            None => Ok(page),
+        }
     }
 }
 
@@ -129,12 +155,9 @@ impl Ecs for Client {
         deadline: Deadline,
         query: &DescribeDisks,
     ) -> Result<Page<Disk>> {
-        const ACTION: &str = "DescribeDisks";
-        let class = Class::of_ids(query.ids.as_ref());
-        let described: disk::Described = self
-            .call_as(class, deadline, ACTION, disk::describe(query))
-            .await?;
-        Ok(described.page())
+        let (class, params) = (Class::of_ids(query.ids.as_ref()), disk::describe(query));
+        self.list::<disk::Row>(class, deadline, "DescribeDisks", params)
+            .await
     }
 
     async fn resize_disk(&self, deadline: Deadline, request: &ResizeDisk) -> Result<()> {
@@ -147,10 +170,10 @@ impl Ecs for Client {
         deadline: Deadline,
         request: &ModifyDiskSpec,
     ) -> Result<Option<TaskId>> {
-        const ACTION: &str = "ModifyDiskSpec";
+        let params = spec::modify(request);
         // There is no token. What was done already is refused, so that a repeat does no harm.
-        let modified: spec::Modified = self.call(deadline, ACTION, spec::modify(request)).await?;
-        modified.task().map_err(unreadable(ACTION))
+        let modified: spec::Modified = self.call(deadline, "ModifyDiskSpec", params).await?;
+        Ok(modified.task_id)
     }
 
     async fn modify_disk_attribute(
@@ -168,8 +191,8 @@ impl Ecs for Client {
         query: &DescribeTasks,
     ) -> Result<Page<Task>> {
         let params = spec::describe(query);
-        let described: spec::Described = self.call(deadline, "DescribeTasks", params).await?;
-        Ok(described.page())
+        self.list::<spec::Row>(Class::List, deadline, "DescribeTasks", params)
+            .await
     }
 
     async fn describe_disk_health(
@@ -178,10 +201,8 @@ impl Ecs for Client {
         disks: &[DiskId],
     ) -> Result<Page<DiskHealth>> {
         let params = health::describe(disks);
-        let described: health::Described = self
-            .call(deadline, "DescribeDisksFullStatus", params)
-            .await?;
-        Ok(described.page())
+        self.list::<health::Row>(Class::List, deadline, "DescribeDisksFullStatus", params)
+            .await
     }
 
     async fn create_snapshot(
@@ -204,10 +225,9 @@ impl Ecs for Client {
         deadline: Deadline,
         query: &DescribeSnapshots,
     ) -> Result<Page<Snapshot>> {
-        const ACTION: &str = "DescribeSnapshots";
         let (class, params) = (Class::of_ids(query.ids.as_ref()), snapshot::describe(query));
-        let described: snapshot::Described = self.call_as(class, deadline, ACTION, params).await?;
-        Ok(described.page())
+        self.list::<snapshot::Row>(class, deadline, "DescribeSnapshots", params)
+            .await
     }
 
     async fn create_snapshot_group(
@@ -226,10 +246,9 @@ impl Ecs for Client {
         deadline: Deadline,
         query: &DescribeSnapshotGroups,
     ) -> Result<Page<SnapshotGroup>> {
-        const ACTION: &str = "DescribeSnapshotGroups";
         let params = snapshot_group::describe(query);
-        let described: snapshot_group::Described = self.call(deadline, ACTION, params).await?;
-        Ok(described.page())
+        self.list::<snapshot_group::Row>(Class::List, deadline, "DescribeSnapshotGroups", params)
+            .await
     }
 
     async fn delete_snapshot_group(
@@ -258,10 +277,10 @@ impl Ecs for Client {
         deadline: Deadline,
         query: &ListTagResources,
     ) -> Result<Page<String>> {
-        let listed: tag::Listed = self
-            .call(deadline, "ListTagResources", tag::list(query))
-            .await?;
-        Ok(listed.page())
+        let params = tag::list(query);
+        let page = self.whole_list::<tag::Row>(deadline, "ListTagResources", params);
+        let Page { rows, next, .. } = page.await?;
+        Ok(Page::new(tag::unique(rows), next))
     }
 
     async fn describe_instances(
@@ -269,11 +288,9 @@ impl Ecs for Client {
         deadline: Deadline,
         query: &DescribeInstances,
     ) -> Result<Page<Instance>> {
-        const ACTION: &str = "DescribeInstances";
-        let described: instance::Described = self
-            .call(deadline, ACTION, instance::describe(query))
-            .await?;
-        described.page().map_err(unreadable(ACTION))
+        let params = instance::describe(query);
+        self.whole_list::<instance::Row>(deadline, "DescribeInstances", params)
+            .await
     }
 
     async fn describe_instance_types(
@@ -282,9 +299,8 @@ impl Ecs for Client {
         names: &[String],
     ) -> Result<Vec<InstanceType>> {
         let params = instance::describe_types(names);
-        let described: instance::DescribedTypes =
-            self.call(deadline, "DescribeInstanceTypes", params).await?;
-        Ok(described.into())
+        let page = self.whole_list::<instance::TypeRow>(deadline, "DescribeInstanceTypes", params);
+        Ok(page.await?.rows)
     }
 
     async fn describe_available_resource(
@@ -292,9 +308,10 @@ impl Ecs for Client {
         deadline: Deadline,
         query: &DescribeStock,
     ) -> Result<Vec<ZoneStock>> {
-        const ACTION: &str = "DescribeAvailableResource";
-        let described: stock::Described =
-            self.call(deadline, ACTION, stock::describe(query)).await?;
-        described.zones().map_err(unreadable(ACTION))
+        let params = stock::describe(query);
+        let described: stock::Described = self
+            .call(deadline, "DescribeAvailableResource", params)
+            .await?;
+        Ok(described.into())
     }
 }

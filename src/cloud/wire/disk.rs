@@ -3,11 +3,15 @@
 use serde::Deserialize;
 
 use super::params::Params;
-use super::{List, Malformed, filled, number, page, time};
+use super::tag::TagRow;
+use super::{List, number, time, word};
 use crate::cloud::action::{
-    AttachDisk, CreateDisk, DescribeDisks, DetachDisk, Page, ResizeDisk, ResizeMode,
+    AttachDisk, CreateDisk, DescribeDisks, DetachDisk, ResizeDisk, ResizeMode,
 };
-use crate::model::{Category, Disk, DiskKind, DiskStatus, Gib, PerformanceLevel, Serial, Tags};
+use crate::model::{
+    Category, Disk, DiskId, DiskStatus, Gib, InstanceId, PerformanceLevel, Serial, SnapshotId,
+    ZoneId,
+};
 
 /// Rows asked for a page where the caller does not say: all the ids of one query.
 const PAGE: u32 = 100;
@@ -77,179 +81,111 @@ pub fn describe(query: &DescribeDisks) -> Params {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Created {
-    pub disk_id: crate::model::DiskId,
+    pub disk_id: DiskId,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-pub struct Described {
-    #[serde(default, deserialize_with = "filled")]
-    next_token: Option<String>,
-    disks: List<serde_json::Value>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Row {
-    disk_id: String,
-    #[serde(default, deserialize_with = "filled")]
+pub struct Row {
+    disk_id: DiskId,
     serial_number: Option<String>,
-    #[serde(default, deserialize_with = "filled")]
     disk_name: Option<String>,
-    #[serde(default, deserialize_with = "filled")]
-    zone_id: Option<String>,
-    #[serde(default, deserialize_with = "filled")]
-    category: Option<String>,
-    #[serde(default, deserialize_with = "filled")]
+    zone_id: Option<ZoneId>,
+    #[serde(deserialize_with = "word")]
+    category: Category,
     performance_level: Option<String>,
     #[serde(default, deserialize_with = "number")]
-    provisioned_iops: Option<u32>,
-    #[serde(default)]
+    provisioned_iops: u32,
     bursting_enabled: Option<bool>,
-    #[serde(default, deserialize_with = "filled")]
     multi_attach: Option<String>,
-    #[serde(default, deserialize_with = "filled")]
     resource_group_id: Option<String>,
-    #[serde(default, deserialize_with = "number")]
-    size: Option<u32>,
-    #[serde(default, deserialize_with = "filled", rename = "Type")]
+    #[serde(deserialize_with = "number")]
+    size: u32,
+    #[serde(rename = "Type")]
     kind: Option<String>,
-    #[serde(default, deserialize_with = "filled")]
-    status: Option<String>,
-    #[serde(default, deserialize_with = "filled")]
-    instance_id: Option<String>,
+    #[serde(deserialize_with = "word")]
+    status: DiskStatus,
+    instance_id: Option<InstanceId>,
     #[serde(default)]
-    attachments: Option<List<Attachment>>,
-    #[serde(default, deserialize_with = "filled")]
-    source_snapshot_id: Option<String>,
-    #[serde(default)]
+    attachments: List<Attachment>,
+    source_snapshot_id: Option<SnapshotId>,
     encrypted: Option<bool>,
-    #[serde(default, deserialize_with = "filled", rename = "KMSKeyId")]
+    #[serde(rename = "KMSKeyId")]
     kms_key_id: Option<String>,
-    #[serde(default, deserialize_with = "filled")]
     creation_time: Option<String>,
-    #[serde(default, deserialize_with = "filled")]
     attached_time: Option<String>,
-    #[serde(default, deserialize_with = "filled")]
     detached_time: Option<String>,
     #[serde(default)]
-    operation_locks: Option<List<Lock>>,
+    operation_locks: List<Lock>,
     #[serde(default)]
-    tags: Option<TagRows>,
+    tags: List<TagRow>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Lock {
-    #[serde(default, deserialize_with = "filled")]
     lock_reason: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Attachment {
-    #[serde(default, deserialize_with = "filled")]
-    instance_id: Option<String>,
+    instance_id: Option<InstanceId>,
 }
 
-/// Tags of a described resource, which are spelled `TagKey` and `TagValue` there.
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-pub struct TagRows {
-    #[serde(default)]
-    tag: Vec<TagRow>,
+impl super::Row for Row {
+    type Model = Disk;
+    const LIST: &'static str = "Disks";
+    const ID: &'static str = "DiskId";
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct TagRow {
-    tag_key: String,
-    #[serde(default)]
-    tag_value: Option<String>,
-}
-
-impl From<TagRows> for Tags {
-    fn from(rows: TagRows) -> Self {
-        rows.tag
-            .into_iter()
-            .map(|row| (row.tag_key, row.tag_value.unwrap_or_default()))
-            .collect()
-    }
-}
-
-impl Described {
-    pub fn page(self) -> Page<Disk> {
-        page(self.disks.0, "DiskId", self.next_token, Row::disk)
-    }
-}
-
-impl Row {
-    fn disk(self) -> Result<Disk, Malformed> {
-        let missing = |field| Malformed::Missing {
-            id: self.disk_id.clone(),
-            field,
-        };
-        let Ok(status): Result<DiskStatus, _> =
-            self.status.ok_or_else(|| missing("Status"))?.parse();
-        let Ok(category): Result<Category, _> =
-            self.category.ok_or_else(|| missing("Category"))?.parse();
-        let Ok(kind): Result<DiskKind, _> = self.kind.as_deref().unwrap_or("data").parse();
-        let size = self.size.map(Gib).ok_or_else(|| missing("Size"))?;
+impl From<Row> for Disk {
+    fn from(row: Row) -> Self {
+        let Ok(kind) = row.kind.as_deref().unwrap_or("data").parse();
+        let attachments = row.attachments.0.into_iter();
+        let mut attachments: Vec<_> = attachments.filter_map(|row| row.instance_id).collect();
         // `InstanceId` repeats the attachment, and is empty for disks with several.
-        let mut holders: Vec<_> = self
-            .attachments
-            .unwrap_or_default()
-            .0
-            .into_iter()
-            .filter_map(|attachment| attachment.instance_id)
-            .collect();
-        if holders.is_empty() {
-            holders.extend(self.instance_id);
+        if attachments.is_empty() {
+            attachments.extend(row.instance_id);
         }
-        let parse = |id: String| id.parse().map_err(Malformed::Id);
-        Ok(Disk {
-            serial: self.serial_number.as_deref().and_then(Serial::new),
-            name: self.disk_name.unwrap_or_default(),
-            zone: self
-                .zone_id
-                .map(|zone| zone.parse().map_err(Malformed::Id))
-                .transpose()?,
-            category,
-            performance_level: self.performance_level,
-            provisioned_iops: self.provisioned_iops.unwrap_or_default(),
-            bursting: self.bursting_enabled.unwrap_or_default(),
-            multi_attach: self.multi_attach.as_deref() == Some("Enabled"),
-            resource_group: self.resource_group_id,
-            size,
+        // A lock without a reason is still a lock.
+        let reason = |lock: Lock| lock.lock_reason.unwrap_or_else(|| "unknown".to_owned());
+        Self {
+            id: row.disk_id,
+            serial: row.serial_number.as_deref().and_then(Serial::new),
+            name: row.disk_name.unwrap_or_default(),
+            zone: row.zone_id,
+            category: row.category,
+            performance_level: row.performance_level,
+            provisioned_iops: row.provisioned_iops,
+            bursting: row.bursting_enabled.unwrap_or_default(),
+            multi_attach: row.multi_attach.as_deref() == Some("Enabled"),
+            resource_group: row.resource_group_id,
+            size: Gib(row.size),
             kind,
-            status,
-            attachments: holders.into_iter().map(parse).collect::<Result<_, _>>()?,
-            source_snapshot: self
-                .source_snapshot_id
-                .map(|id| id.parse().map_err(Malformed::Id))
-                .transpose()?,
-            encrypted: self.encrypted.unwrap_or_default(),
-            kms_key: self.kms_key_id,
-            locks: self
-                .operation_locks
-                .unwrap_or_default()
-                .0
-                .into_iter()
-                // A lock without a reason is still a lock.
-                .map(|lock| lock.lock_reason.unwrap_or_else(|| "unknown".to_owned()))
-                .collect(),
-            tags: self.tags.unwrap_or_default().into(),
-            created: time(self.creation_time.as_deref()),
-            attached: time(self.attached_time.as_deref()),
-            detached: time(self.detached_time.as_deref()),
-            id: self.disk_id.parse().map_err(Malformed::Id)?,
-        })
+            status: row.status,
+            attachments,
+            source_snapshot: row.source_snapshot_id,
+            encrypted: row.encrypted.unwrap_or_default(),
+            kms_key: row.kms_key_id,
+            locks: row.operation_locks.0.into_iter().map(reason).collect(),
+            tags: row.tags.into(),
+            created: time(row.creation_time.as_deref()),
+            attached: time(row.attached_time.as_deref()),
+            detached: time(row.detached_time.as_deref()),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cloud::action::Page;
+    use crate::cloud::wire::{Described, read};
+
+    fn page(json: &str) -> Page<Disk> {
+        read::<Described<Row>>(json.as_bytes()).unwrap().0
+    }
 
     #[test]
     fn a_documented_row_becomes_a_disk() {
@@ -260,7 +196,7 @@ mod tests {
             "Attachments":{"Attachment":[{"InstanceId":"i-bp67acfmxazb4qw1e9rt","Device":"/dev/xvdb"}]},
             "Encrypted":false,"KMSKeyId":"","SourceSnapshotId":"","CreationTime":"2021-06-07T06:08:54Z",
             "Tags":{"Tag":[{"TagKey":"k","TagValue":"v"}]}}]}}"#;
-        let page = serde_json::from_str::<Described>(json).unwrap().page();
+        let page = page(json);
         assert_eq!(page.next, None);
         let disk = &page.rows[0];
         assert!(disk.is_in_use_on(&"i-bp67acfmxazb4qw1e9rt".parse().unwrap()));
@@ -276,7 +212,7 @@ mod tests {
     fn a_sparse_row_is_read() {
         let sparse = r#"{"Disks":{"Disk":[{"DiskId":"d-1","Status":"Available","Category":"cloud",
             "Size":"5","Tags":null,"Attachments":null,"Encrypted":null}]}}"#;
-        let page = serde_json::from_str::<Described>(sparse).unwrap().page();
+        let page = page(sparse);
         assert!(page.rows[0].is_free());
     }
 
@@ -289,14 +225,14 @@ mod tests {
             "what",
             {"DiskId":"d-3","Category":"cloud","Size":5,"Status":"Available",
              "OperationLocks":{"OperationLock":[{"LockReason":"financial"},{}]}}]}}"#;
-        let page = serde_json::from_str::<Described>(json).unwrap().page();
+        let page = page(json);
         let ids: Vec<_> = page.rows.iter().map(|disk| disk.id.as_str()).collect();
         assert_eq!(ids, ["d-3"]);
         assert_eq!(page.rows[0].locks, ["financial", "unknown"]);
         let told: Vec<_> = page.unreadable.iter().map(ToString::to_string).collect();
         assert_eq!(
             told[0],
-            "the row of d-1 makes no sense: the row of d-1 has no Status"
+            "the row of d-1 makes no sense: missing field `Status`"
         );
         assert!(
             told[1].starts_with("the row of d-2 makes no sense"),

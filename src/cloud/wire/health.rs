@@ -2,9 +2,8 @@
 
 use serde::Deserialize;
 
+use super::List;
 use super::params::Params;
-use super::{List, Malformed, filled, page};
-use crate::cloud::action::Page;
 use crate::model::{DiskHealth, DiskId, HealthEvent};
 
 pub fn describe(disks: &[DiskId]) -> Params {
@@ -16,73 +15,65 @@ pub fn describe(disks: &[DiskId]) -> Params {
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-pub struct Described {
-    disk_full_status_set: List<serde_json::Value>,
+pub struct Row {
+    disk_id: DiskId,
+    health_status: Named,
+    #[serde(default)]
+    disk_event_set: List<Event>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Row {
-    disk_id: String,
-    #[serde(default)]
-    health_status: Option<Named>,
-    #[serde(default)]
-    disk_event_set: Option<List<Event>>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "PascalCase")]
 struct Named {
-    #[serde(default, deserialize_with = "filled")]
-    name: Option<String>,
+    name: String,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Event {
-    #[serde(default, deserialize_with = "filled")]
     event_id: Option<String>,
-    #[serde(default, deserialize_with = "filled")]
     event_end_time: Option<String>,
-    #[serde(default)]
-    event_type: Option<Named>,
+    event_type: Option<Kind>,
 }
 
-impl Described {
-    pub fn page(self) -> Page<DiskHealth> {
-        let rows = self.disk_full_status_set.0;
-        page(rows, "DiskId", None, |row: Row| {
-            let status = row.health_status.unwrap_or_default().name;
-            Ok(DiskHealth {
-                disk: row.disk_id.parse().map_err(Malformed::Id)?,
-                status: status.ok_or(Malformed::Missing {
-                    id: row.disk_id,
-                    field: "HealthStatus.Name",
-                })?,
-                events: row
-                    .disk_event_set
-                    .unwrap_or_default()
-                    .0
-                    .into_iter()
-                    // One that has ended is history.
-                    .filter(|event| event.event_end_time.is_none())
-                    .map(|event| HealthEvent {
-                        kind: event
-                            .event_type
-                            .unwrap_or_default()
-                            .name
-                            .unwrap_or_else(|| "Unknown".to_owned()),
-                        id: event.event_id.unwrap_or_default(),
-                    })
-                    .collect(),
-            })
-        })
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Kind {
+    name: Option<String>,
+}
+
+impl super::Row for Row {
+    type Model = DiskHealth;
+    const LIST: &'static str = "DiskFullStatusSet";
+    const ID: &'static str = "DiskId";
+}
+
+impl From<Row> for DiskHealth {
+    fn from(row: Row) -> Self {
+        let events = row.disk_event_set.0.into_iter();
+        // One that has ended is history.
+        let events = events.filter(|event| event.event_end_time.is_none());
+        let unknown = || "Unknown".to_owned();
+        Self {
+            disk: row.disk_id,
+            status: row.health_status.name,
+            events: events
+                .map(|event| HealthEvent {
+                    kind: event
+                        .event_type
+                        .and_then(|kind| kind.name)
+                        .unwrap_or_else(unknown),
+                    id: event.event_id.unwrap_or_default(),
+                })
+                .collect(),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cloud::wire::{Described, read};
 
     #[test]
     fn events_that_are_over_are_left_out() {
@@ -92,7 +83,7 @@ mod tests {
               {"EventId":"e-2","EventEndTime":"2021-06-07T06:08:54Z","EventType":{"Name":"Degraded"}}]}},
             {"DiskId":"d-2","HealthStatus":{"Name":"Ok"},"DiskEventSet":null},
             {"DiskId":"d-3"}]}}"#;
-        let page = serde_json::from_str::<Described>(json).unwrap().page();
+        let page = read::<Described<Row>>(json.as_bytes()).unwrap().0;
         let told: Vec<_> = page.rows.iter().map(ToString::to_string).collect();
         assert_eq!(
             told,

@@ -2,11 +2,11 @@
 
 use serde::Deserialize;
 
-use super::disk::TagRows;
 use super::params::Params;
-use super::{List, Malformed, filled};
-use crate::cloud::action::{DescribeInstances, Page};
-use crate::model::{Instance, InstanceStatus, InstanceType};
+use super::tag::TagRow;
+use super::{List, word};
+use crate::cloud::action::DescribeInstances;
+use crate::model::{Instance, InstanceId, InstanceStatus, InstanceType, ZoneId};
 
 pub fn describe(query: &DescribeInstances) -> Params {
     let params = Params::default()
@@ -27,65 +27,55 @@ pub fn describe_types(names: &[String]) -> Params {
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-pub struct Described {
-    #[serde(default, deserialize_with = "filled")]
-    next_token: Option<String>,
-    instances: List<Row>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Row {
-    instance_id: String,
+pub struct Row {
+    instance_id: InstanceId,
     instance_type: String,
-    zone_id: String,
-    status: String,
+    zone_id: ZoneId,
+    #[serde(deserialize_with = "word")]
+    status: InstanceStatus,
     #[serde(default)]
-    tags: Option<TagRows>,
+    tags: List<TagRow>,
 }
 
-impl Described {
-    /// The page in the model's terms.
-    pub fn page(self) -> Result<Page<Instance>, Malformed> {
-        let rows = self.instances.0.into_iter().map(|row| {
-            let Ok(status): Result<InstanceStatus, _> = row.status.parse();
-            Ok(Instance {
-                id: row.instance_id.parse().map_err(Malformed::Id)?,
-                instance_type: row.instance_type,
-                zone: row.zone_id.parse().map_err(Malformed::Id)?,
-                status,
-                tags: row.tags.unwrap_or_default().into(),
-            })
-        });
-        let rows = rows.collect::<Result<_, _>>()?;
-        Ok(Page::new(rows, self.next_token))
+impl super::Row for Row {
+    type Model = Instance;
+    const LIST: &'static str = "Instances";
+    const ID: &'static str = "InstanceId";
+}
+
+impl From<Row> for Instance {
+    fn from(row: Row) -> Self {
+        Self {
+            id: row.instance_id,
+            instance_type: row.instance_type,
+            zone: row.zone_id,
+            status: row.status,
+            tags: row.tags.into(),
+        }
     }
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-pub struct DescribedTypes {
-    instance_types: List<TypeRow>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct TypeRow {
+pub struct TypeRow {
     instance_type_id: String,
     #[serde(default)]
     disk_quantity: u32,
-    #[serde(default, deserialize_with = "filled")]
     nvme_support: Option<String>,
 }
 
-impl From<DescribedTypes> for Vec<InstanceType> {
-    fn from(described: DescribedTypes) -> Self {
-        let rows = described.instance_types.0.into_iter();
-        rows.map(|row| InstanceType {
+impl super::Row for TypeRow {
+    type Model = InstanceType;
+    const LIST: &'static str = "InstanceTypes";
+    const ID: &'static str = "InstanceTypeId";
+}
+
+impl From<TypeRow> for InstanceType {
+    fn from(row: TypeRow) -> Self {
+        Self {
             name: row.instance_type_id,
             disk_quantity: row.disk_quantity,
             nvme_support: row.nvme_support.unwrap_or_default(),
-        })
-        .collect()
+        }
     }
 }

@@ -10,64 +10,94 @@ pub mod spec;
 pub mod stock;
 pub mod tag;
 
-use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::str::FromStr;
 
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Error};
 use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value};
 
-use crate::base::chain::chain;
 use crate::cloud::action::{Page, Unreadable};
 
-/// The page of these rows. One that makes no sense is told apart, by the id in its field `id`: it
-/// must not hide the others.
-pub(crate) fn page<R: DeserializeOwned, T>(
-    rows: Vec<serde_json::Value>,
-    id: &str,
-    next: Option<String>,
-    read: impl Fn(R) -> Result<T, Malformed>,
-) -> Page<T> {
-    let mut page = Page::new(Vec::with_capacity(rows.len()), next);
-    for row in rows {
-        let named = row.get(id).and_then(|id| id.as_str()).map(str::to_owned);
-        let outcome = serde_json::from_value(row)
-            .map_err(|error| chain(&error))
-            .and_then(|row| read(row).map_err(|error| chain(&error)));
-        match outcome {
-            Ok(row) => page.rows.push(row),
-            Err(reason) => {
-                let unreadable = Unreadable { id: named, reason };
-                tracing::warn!(error = %unreadable, "the cloud sent a row that makes no sense");
-                page.unreadable.push(unreadable);
-            }
-        }
-    }
-    page
+/// Reads a response. What the cloud leaves out, sends as null or sends empty is all the same to us: not there.
+pub fn read<T: DeserializeOwned>(body: &[u8]) -> serde_json::Result<T> {
+    let mut json = serde_json::from_slice(body)?;
+    remove_empty(&mut json);
+    serde_json::from_value(json)
 }
 
-/// Fields that the cloud leaves out, sends as null or sends empty are all the same to us: none.
-pub(crate) fn filled<'de, D: Deserializer<'de>>(json: D) -> Result<Option<String>, D::Error> {
-    Ok(Option::<String>::deserialize(json)?.filter(|text| !text.is_empty()))
+fn remove_empty(json: &mut Value) {
+    match json {
+        Value::Object(members) => {
+            members.retain(|_, member| !member.is_null() && member.as_str() != Some(""));
+            members.values_mut().for_each(remove_empty);
+        }
+        Value::Array(items) => items.iter_mut().for_each(remove_empty),
+        _ => {}
+    }
+}
+
+/// A row of a list.
+pub trait Row: DeserializeOwned {
+    type Model: From<Self>;
+    /// The member of the response that has the list.
+    const LIST: &'static str;
+    /// The member of a row that says what the row is about.
+    const ID: &'static str;
+}
+
+/// A response with a list of rows. A row that makes no sense is reported by its ID: it must not hide the others.
+#[derive(Debug)]
+pub struct Described<R: Row>(pub Page<R::Model>);
+
+impl<'de, R: Row> Deserialize<'de> for Described<R> {
+    fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
+        let mut members = Map::deserialize(json)?;
+        let list = members.remove(R::LIST);
+        let list = list.ok_or_else(|| D::Error::missing_field(R::LIST))?;
+        let List(rows) = List::<Value>::deserialize(list).map_err(D::Error::custom)?;
+        let next = members.remove("NextToken").map(String::deserialize);
+        let next = next.transpose().map_err(D::Error::custom)?;
+        let mut page = Page::new(Vec::with_capacity(rows.len()), next);
+        for row in rows {
+            let id = row.get(R::ID).and_then(Value::as_str).map(str::to_owned);
+            match R::deserialize(row) {
+                Ok(row) => page.rows.push(row.into()),
+                Err(error) => {
+                    let reason = error.to_string();
+                    let unreadable = Unreadable { id, reason };
+                    tracing::warn!(error = %unreadable, "the cloud sent a row that makes no sense");
+                    page.unreadable.push(unreadable);
+                }
+            }
+        }
+        Ok(Self(page))
+    }
+}
+
+/// A word of which the model knows some.
+fn word<'de, D: Deserializer<'de>, T: FromStr<Err = Infallible>>(json: D) -> Result<T, D::Error> {
+    let Ok(word) = String::deserialize(json)?.parse();
+    Ok(word)
 }
 
 /// A number that some documents show as text.
-pub(crate) fn number<'de, D: Deserializer<'de>>(json: D) -> Result<Option<u32>, D::Error> {
+fn number<'de, D: Deserializer<'de>>(json: D) -> Result<u32, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
     enum Either {
         Number(u32),
         Text(String),
     }
-    match Option::<Either>::deserialize(json)? {
-        None => Ok(None),
-        Some(Either::Number(number)) => Ok(Some(number)),
-        Some(Either::Text(text)) if text.is_empty() => Ok(None),
-        Some(Either::Text(text)) => text.parse().map(Some).map_err(serde::de::Error::custom),
+    match Either::deserialize(json)? {
+        Either::Number(number) => Ok(number),
+        Either::Text(text) => text.parse().map_err(D::Error::custom),
     }
 }
 
 /// A list in an object of its own, as in `{"Disk": [...]}`. An empty object has an empty one.
 #[derive(Debug)]
-pub struct List<T>(pub Vec<T>);
+struct List<T>(Vec<T>);
 
 impl<T> Default for List<T> {
     fn default() -> Self {
@@ -77,28 +107,19 @@ impl<T> Default for List<T> {
 
 impl<'de, T: DeserializeOwned> Deserialize<'de> for List<T> {
     fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
-        let fields = BTreeMap::<String, serde_json::Value>::deserialize(json)?;
-        if fields.is_empty() {
+        let members = Map::deserialize(json)?;
+        if members.is_empty() {
             return Ok(Self::default());
         }
-        let list = fields.into_values().find(serde_json::Value::is_array);
-        let list = list.ok_or_else(|| serde::de::Error::custom("there is no list"))?;
-        let rows = serde_json::from_value(list);
-        rows.map(Self).map_err(serde::de::Error::custom)
+        let mut members = members.into_iter().map(|(_, member)| member);
+        let list = members.find(Value::is_array);
+        let list = list.ok_or_else(|| D::Error::custom("there is no list"))?;
+        Vec::deserialize(list).map(Self).map_err(D::Error::custom)
     }
 }
 
-/// A row that cannot be what the API documents say.
-#[derive(Debug, thiserror::Error)]
-pub enum Malformed {
-    #[error("a row has a malformed id")]
-    Id(#[source] crate::model::InvalidId),
-    #[error("the row of {id} has no {field}")]
-    Missing { id: String, field: &'static str },
-}
-
 /// A time as the API writes it, with or without seconds; none when it is empty or unreadable.
-pub(crate) fn time(text: Option<&str>) -> Option<jiff::Timestamp> {
+fn time(text: Option<&str>) -> Option<jiff::Timestamp> {
     let text = text?;
     text.parse()
         .ok()

@@ -2,11 +2,11 @@
 
 use serde::Deserialize;
 
-use super::disk::TagRows;
 use super::params::Params;
-use super::{List, Malformed, filled, number, page, time};
-use crate::cloud::action::{CreateSnapshot, DescribeSnapshots, Page};
-use crate::model::{Gib, Snapshot, SnapshotGroupId, SnapshotId, SnapshotStatus, Tags, tag};
+use super::tag::TagRow;
+use super::{List, number, time, word};
+use crate::cloud::action::{CreateSnapshot, DescribeSnapshots};
+use crate::model::{DiskId, Gib, Snapshot, SnapshotGroupId, SnapshotId, SnapshotStatus, Tags, tag};
 
 pub fn create(request: &CreateSnapshot) -> Params {
     Params::default()
@@ -46,81 +46,48 @@ pub struct Created {
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-pub struct Described {
-    #[serde(default, deserialize_with = "filled")]
-    next_token: Option<String>,
-    snapshots: List<serde_json::Value>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Row {
-    snapshot_id: String,
-    #[serde(default, deserialize_with = "filled")]
-    snapshot_name: Option<String>,
-    #[serde(default, deserialize_with = "filled")]
-    source_disk_id: Option<String>,
-    #[serde(default, deserialize_with = "number")]
-    source_disk_size: Option<u32>,
-    #[serde(default, deserialize_with = "filled")]
-    status: Option<String>,
-    #[serde(default, deserialize_with = "filled")]
+pub struct Row {
+    snapshot_id: SnapshotId,
+    #[serde(default)]
+    snapshot_name: String,
+    source_disk_id: Option<DiskId>,
+    #[serde(deserialize_with = "number")]
+    source_disk_size: u32,
+    #[serde(deserialize_with = "word")]
+    status: SnapshotStatus,
     creation_time: Option<String>,
-    #[serde(default)]
     available: Option<bool>,
-    #[serde(default)]
     encrypted: Option<bool>,
-    #[serde(default, deserialize_with = "filled")]
-    description: Option<String>,
     #[serde(default)]
-    tags: Option<TagRows>,
+    description: String,
+    #[serde(default)]
+    tags: List<TagRow>,
 }
 
-impl Described {
-    pub fn page(self) -> Page<Snapshot> {
-        page(
-            self.snapshots.0,
-            "SnapshotId",
-            self.next_token,
-            Row::snapshot,
-        )
-    }
+impl super::Row for Row {
+    type Model = Snapshot;
+    const LIST: &'static str = "Snapshots";
+    const ID: &'static str = "SnapshotId";
 }
 
-impl Row {
-    fn snapshot(self) -> Result<Snapshot, Malformed> {
-        let missing = |field| Malformed::Missing {
-            id: self.snapshot_id.clone(),
-            field,
-        };
-        let Ok(status): Result<SnapshotStatus, _> =
-            self.status.ok_or_else(|| missing("Status"))?.parse();
-        let source_size = self
-            .source_disk_size
-            .map(Gib)
-            .ok_or_else(|| missing("SourceDiskSize"))?;
-        let name = self.snapshot_name.unwrap_or_default();
-        let tags = Tags::from(self.tags.unwrap_or_default());
+impl From<Row> for Snapshot {
+    fn from(row: Row) -> Self {
+        let tags = Tags::from(row.tags);
         let group = tags.get(tag::GROUP).and_then(|id| id.parse().ok());
-        let described = self.description.as_deref().unwrap_or_default();
-        let group = group.or_else(|| group_in(&name).or_else(|| group_in(described)));
-        Ok(Snapshot {
-            name,
-            source_disk: self
-                .source_disk_id
-                .map(|id| id.parse().map_err(Malformed::Id))
-                .transpose()?,
-            source_size,
-            available: self
-                .available
-                .unwrap_or(status == SnapshotStatus::Accomplished),
-            status,
-            created: time(self.creation_time.as_deref()),
-            encrypted: self.encrypted.unwrap_or_default(),
-            group,
+        let group = group.or_else(|| group_in(&row.snapshot_name));
+        let is_accomplished = row.status == SnapshotStatus::Accomplished;
+        Self {
+            id: row.snapshot_id,
+            source_disk: row.source_disk_id,
+            source_size: Gib(row.source_disk_size),
+            available: row.available.unwrap_or(is_accomplished),
+            status: row.status,
+            created: time(row.creation_time.as_deref()),
+            encrypted: row.encrypted.unwrap_or_default(),
+            group: group.or_else(|| group_in(&row.description)),
+            name: row.snapshot_name,
             tags,
-            id: self.snapshot_id.parse().map_err(Malformed::Id)?,
-        })
+        }
     }
 }
 
@@ -137,12 +104,18 @@ fn group_in(text: &str) -> Option<SnapshotGroupId> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cloud::action::Page;
+    use crate::cloud::wire::{Described, read};
+
+    fn page(json: &str) -> Page<Snapshot> {
+        read::<Described<Row>>(json.as_bytes()).unwrap().0
+    }
 
     #[test]
     fn a_snapshot_before_its_cut_has_no_creation_time_and_its_size_may_be_text() {
         let json = r#"{"Snapshots":{"Snapshot":[{"SnapshotId":"s-1","SourceDiskId":"d-1",
             "SourceDiskSize":"40","Status":"progressing","CreationTime":"","Available":false}]}}"#;
-        let page = serde_json::from_str::<Described>(json).unwrap().page();
+        let page = page(json);
         assert_eq!(page.rows[0].created, None);
         assert_eq!(page.rows[0].source_size, Gib(40));
         assert!(!page.rows[0].available);
@@ -152,7 +125,7 @@ mod tests {
     fn a_snapshot_that_makes_no_sense_is_told_apart_and_hides_no_other() {
         let json = r#"{"Snapshots":{"Snapshot":[{"SnapshotId":"s-1","Status":"accomplished"},
             {"SnapshotId":"s-2","SourceDiskSize":40,"Status":"accomplished"}]}}"#;
-        let page = serde_json::from_str::<Described>(json).unwrap().page();
+        let page = page(json);
         assert_eq!((page.rows.len(), page.rows[0].id.as_str()), (1, "s-2"));
         assert_eq!(page.unreadable[0].id.as_deref(), Some("s-1"));
     }
@@ -164,7 +137,7 @@ mod tests {
                 r#"{{"Snapshots":{{"Snapshot":[{{"SnapshotId":"s-1","SourceDiskSize":"40",
                 "Status":"accomplished",{more}}}]}}}}"#
             );
-            let mut page = serde_json::from_str::<Described>(&json).unwrap().page();
+            let mut page = page(&json);
             page.rows.remove(0).group.map(|id| id.to_string())
         };
         let tag = r#""Tags":{"Tag":[{"TagKey":"diskplugin.csi.example/snapshot-group",

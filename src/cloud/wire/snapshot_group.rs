@@ -3,9 +3,12 @@
 use serde::Deserialize;
 
 use super::params::Params;
-use super::{List, Malformed, filled, page, time};
-use crate::cloud::action::{CreateSnapshotGroup, DescribeSnapshotGroups, KeptMember, Page};
-use crate::model::{GroupMember, SnapshotGroup, SnapshotGroupId, SnapshotStatus, Tags};
+use super::tag::TagRow;
+use super::{List, time, word};
+use crate::cloud::action::{CreateSnapshotGroup, DescribeSnapshotGroups, KeptMember};
+use crate::model::{
+    DiskId, GroupMember, SnapshotGroup, SnapshotGroupId, SnapshotId, SnapshotStatus,
+};
 
 pub fn create(request: &CreateSnapshotGroup) -> Params {
     Params::default()
@@ -36,92 +39,49 @@ pub struct Created {
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-pub struct Described {
-    #[serde(default, deserialize_with = "filled")]
-    next_token: Option<String>,
-    snapshot_groups: List<serde_json::Value>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Row {
-    snapshot_group_id: String,
-    #[serde(default, deserialize_with = "filled")]
-    name: Option<String>,
-    #[serde(default, deserialize_with = "filled")]
-    status: Option<String>,
-    #[serde(default, deserialize_with = "filled")]
+pub struct Row {
+    snapshot_group_id: SnapshotGroupId,
+    #[serde(default)]
+    name: String,
+    #[serde(deserialize_with = "word")]
+    status: SnapshotStatus,
     creation_time: Option<String>,
     #[serde(default)]
-    snapshots: Option<List<Member>>,
+    snapshots: List<Member>,
     #[serde(default)]
-    tags: Option<TagRows>,
+    tags: List<TagRow>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Member {
-    snapshot_id: String,
-    #[serde(default, deserialize_with = "filled")]
-    source_disk_id: Option<String>,
+    snapshot_id: SnapshotId,
+    source_disk_id: Option<DiskId>,
     #[serde(default)]
-    available: Option<bool>,
+    available: bool,
 }
 
-/// Tags of a group, which are spelled `Key` and `Value`, unlike those of disks and snapshots.
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct TagRows {
-    #[serde(default)]
-    tag: Vec<TagRow>,
+impl super::Row for Row {
+    type Model = SnapshotGroup;
+    const LIST: &'static str = "SnapshotGroups";
+    const ID: &'static str = "SnapshotGroupId";
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct TagRow {
-    #[serde(alias = "TagKey")]
-    key: String,
-    #[serde(default, alias = "TagValue")]
-    value: Option<String>,
-}
-
-impl Described {
-    pub fn page(self) -> Page<SnapshotGroup> {
-        let rows = self.snapshot_groups.0;
-        page(rows, "SnapshotGroupId", self.next_token, Row::group)
-    }
-}
-
-impl Row {
-    fn group(self) -> Result<SnapshotGroup, Malformed> {
-        let missing = || Malformed::Missing {
-            id: self.snapshot_group_id.clone(),
-            field: "Status",
-        };
-        let Ok(status): Result<SnapshotStatus, _> = self.status.ok_or_else(missing)?.parse();
-        let members = self.snapshots.unwrap_or_default().0.into_iter();
-        let tags = self.tags.unwrap_or_default().tag.into_iter();
-        Ok(SnapshotGroup {
-            id: self.snapshot_group_id.parse().map_err(Malformed::Id)?,
-            name: self.name.unwrap_or_default(),
-            status,
-            created: time(self.creation_time.as_deref()),
-            members: members.map(Member::member).collect::<Result<_, _>>()?,
-            tags: tags
-                .map(|row| (row.key, row.value.unwrap_or_default()))
-                .collect::<Tags>(),
-        })
-    }
-}
-
-impl Member {
-    fn member(self) -> Result<GroupMember, Malformed> {
-        let source = self.source_disk_id.map(|id| id.parse());
-        Ok(GroupMember {
-            snapshot: self.snapshot_id.parse().map_err(Malformed::Id)?,
-            source: source.transpose().map_err(Malformed::Id)?,
-            available: self.available.unwrap_or_default(),
-        })
+impl From<Row> for SnapshotGroup {
+    fn from(row: Row) -> Self {
+        let members = row.snapshots.0.into_iter().map(|member| GroupMember {
+            snapshot: member.snapshot_id,
+            source: member.source_disk_id,
+            available: member.available,
+        });
+        Self {
+            id: row.snapshot_group_id,
+            name: row.name,
+            status: row.status,
+            created: time(row.creation_time.as_deref()),
+            members: members.collect(),
+            tags: row.tags.into(),
+        }
     }
 }
 
@@ -130,42 +90,39 @@ impl Member {
 #[serde(rename_all = "PascalCase")]
 pub struct Deleted {
     #[serde(default)]
-    operation_progress_set: Option<List<Progress>>,
+    operation_progress_set: List<Progress>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Progress {
-    #[serde(default, deserialize_with = "filled")]
     operation_status: Option<String>,
-    #[serde(default, deserialize_with = "filled")]
     error_code: Option<String>,
-    #[serde(default, deserialize_with = "filled")]
-    error_msg: Option<String>,
     #[serde(default)]
-    related_item_set: Option<List<Item>>,
+    error_msg: String,
+    #[serde(default)]
+    related_item_set: List<Item>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Item {
-    #[serde(default, deserialize_with = "filled")]
     value: Option<String>,
 }
 
 impl Deleted {
     /// The snapshots that had to stay: each entry that has a code, or that is no success.
     pub fn kept(self) -> Vec<KeptMember> {
-        let entries = self.operation_progress_set.unwrap_or_default();
-        let kept = entries.0.into_iter().filter_map(|entry| {
-            let items = entry.related_item_set.unwrap_or_default().0;
-            let mut ids = items.into_iter().filter_map(|item| item.value);
+        let entries = self.operation_progress_set.0.into_iter();
+        let kept = entries.filter_map(|entry| {
+            let items = entry.related_item_set.0.into_iter();
+            let mut ids = items.filter_map(|item| item.value);
             let status = entry.operation_status;
             let failed = status.filter(|status| !status.eq_ignore_ascii_case("Success"));
             Some(KeptMember {
                 snapshot: ids.find(|id| id.starts_with("s-")).unwrap_or_default(),
                 code: entry.error_code.or(failed)?,
-                message: entry.error_msg.unwrap_or_default(),
+                message: entry.error_msg,
             })
         });
         kept.collect()
@@ -175,6 +132,7 @@ impl Deleted {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cloud::wire::{Described, read};
 
     #[test]
     fn a_group_is_read_with_its_members_and_its_tags_by_their_other_names() {
@@ -183,7 +141,7 @@ mod tests {
             "CreationTime":"2021-03-23T10:58:48Z","Tags":{"Tag":[{"Key":"k","Value":"v"}]},
             "Snapshots":{"Snapshot":[{"SnapshotId":"s-1","SourceDiskId":"d-1","Available":true,
             "Progress":"100%"}]}}]}}"#;
-        let page = serde_json::from_str::<Described>(json).unwrap().page();
+        let page = read::<Described<Row>>(json.as_bytes()).unwrap().0;
         let group = &page.rows[0];
         assert_eq!(group.tags["k"], "v");
         assert_eq!(group.status, SnapshotStatus::Accomplished);
@@ -199,7 +157,7 @@ mod tests {
             {"OperationStatus":"Failed","ErrorCode":"",
              "RelatedItemSet":{"RelatedItem":[{"Name":"SnapshotId","Value":"s-3"}]}},
             {"OperationStatus":"Success","ErrorCode":"","RelatedItemSet":null}]}}"#;
-        let kept = serde_json::from_str::<Deleted>(json).unwrap().kept();
+        let kept = read::<Deleted>(json.as_bytes()).unwrap().kept();
         assert_eq!(kept.len(), 2);
         // It failed, though nothing says why.
         assert_eq!(
@@ -210,7 +168,7 @@ mod tests {
             (kept[0].snapshot.as_str(), kept[0].code.as_str()),
             ("s-2", "SnapshotCreatedImage")
         );
-        let all = serde_json::from_str::<Deleted>(r#"{"RequestId":"R"}"#).unwrap();
+        let all = read::<Deleted>(br#"{"RequestId":"R"}"#).unwrap();
         assert_eq!(all.kept(), []);
     }
 }

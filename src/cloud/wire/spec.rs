@@ -3,8 +3,8 @@
 use serde::Deserialize;
 
 use super::params::Params;
-use super::{List, Malformed, filled, page, time};
-use crate::cloud::action::{DescribeTasks, ModifyDiskAttribute, ModifyDiskSpec, Page};
+use super::{time, word};
+use crate::cloud::action::{DescribeTasks, ModifyDiskAttribute, ModifyDiskSpec};
 use crate::model::{PerformanceLevel, Task, TaskId, TaskStatus};
 
 /// `ModifyDiskSpec`. An empty `PerformanceLevel` is refused, so what is none is not sent.
@@ -44,52 +44,41 @@ pub fn describe(query: &DescribeTasks) -> Params {
 #[serde(rename_all = "PascalCase")]
 pub struct Modified {
     /// The task that a change of the category takes.
-    #[serde(default, deserialize_with = "filled")]
-    pub task_id: Option<String>,
+    pub task_id: Option<TaskId>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-pub struct Described {
-    task_set: List<serde_json::Value>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Row {
-    task_id: String,
-    task_status: String,
-    #[serde(default, deserialize_with = "filled")]
-    resource_id: Option<String>,
-    #[serde(default, deserialize_with = "filled")]
+pub struct Row {
+    task_id: TaskId,
+    #[serde(deserialize_with = "word")]
+    task_status: TaskStatus,
+    #[serde(default)]
+    resource_id: String,
     creation_time: Option<String>,
 }
 
-impl Modified {
-    /// The task in the model's terms.
-    pub fn task(self) -> Result<Option<TaskId>, Malformed> {
-        let task = self.task_id.map(|id| id.parse().map_err(Malformed::Id));
-        task.transpose()
-    }
+impl super::Row for Row {
+    type Model = Task;
+    const LIST: &'static str = "TaskSet";
+    const ID: &'static str = "TaskId";
 }
 
-impl Described {
-    pub fn page(self) -> Page<Task> {
-        page(self.task_set.0, "TaskId", None, |row: Row| {
-            let Ok(status): Result<TaskStatus, _> = row.task_status.parse();
-            Ok(Task {
-                id: row.task_id.parse().map_err(Malformed::Id)?,
-                status,
-                resource: row.resource_id.unwrap_or_default(),
-                created: time(row.creation_time.as_deref()),
-            })
-        })
+impl From<Row> for Task {
+    fn from(row: Row) -> Self {
+        Self {
+            id: row.task_id,
+            status: row.task_status,
+            resource: row.resource_id,
+            created: time(row.creation_time.as_deref()),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cloud::wire::{Described, read};
     use crate::model::Category;
 
     #[test]
@@ -120,7 +109,7 @@ mod tests {
             {"TaskId":"t-1","TaskAction":"ModifyDiskSpec","TaskStatus":"Processing",
              "ResourceId":"d-1","CreationTime":"2021-06-07T06:08:54Z"},
             {"TaskId":"t-2","TaskStatus":"Finished"}]}}"#;
-        let page = serde_json::from_str::<Described>(json).unwrap().page();
+        let page = read::<Described<Row>>(json.as_bytes()).unwrap().0;
         assert_eq!(page.rows[0].to_string(), "task t-1 of d-1 is Processing");
         assert_eq!(page.rows[1].status, TaskStatus::Finished);
         assert!(page.rows[0].created.is_some() && page.rows[1].created.is_none());

@@ -3,9 +3,9 @@
 use serde::Deserialize;
 
 use super::params::Params;
-use super::{List, Malformed, filled};
+use super::{List, word};
 use crate::cloud::action::DescribeStock;
-use crate::model::{Category, Stock, ZoneStock};
+use crate::model::{Category, Stock, ZoneId, ZoneStock};
 
 /// `DescribeAvailableResource` for free-standing data disks.
 pub fn describe(query: &DescribeStock) -> Params {
@@ -28,8 +28,7 @@ pub struct Described {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Zone {
-    #[serde(default, deserialize_with = "filled")]
-    zone_id: Option<String>,
+    zone_id: Option<ZoneId>,
     #[serde(default)]
     available_resources: List<Resource>,
 }
@@ -46,44 +45,31 @@ struct Resource {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Offer {
-    value: String,
-    #[serde(default, deserialize_with = "filled")]
+    #[serde(deserialize_with = "word")]
+    value: Category,
     status: Option<String>,
 }
 
-impl Described {
-    /// The zones in the model's terms.
-    pub fn zones(self) -> Result<Vec<ZoneStock>, Malformed> {
-        self.available_zones
-            .0
-            .into_iter()
-            .map(Zone::stock)
-            .collect()
+impl From<Described> for Vec<ZoneStock> {
+    fn from(described: Described) -> Self {
+        let zones = described.available_zones.0.into_iter();
+        zones.map(ZoneStock::from).collect()
     }
 }
 
-impl Zone {
-    fn stock(self) -> Result<ZoneStock, Malformed> {
-        let disks = self
-            .available_resources
-            .0
-            .into_iter()
-            .filter(|resource| resource.kind == "DataDisk")
-            .flat_map(|resource| resource.supported_resources.0);
-        let categories = disks
-            .map(|offer| {
-                let Ok(category): Result<Category, _> = offer.value.parse();
-                Stock {
-                    category,
-                    available: offer.status.as_deref() == Some("Available"),
-                }
-            })
-            .collect();
-        let zone = self
-            .zone_id
-            .map(|zone| zone.parse().map_err(Malformed::Id))
-            .transpose()?;
-        Ok(ZoneStock { zone, categories })
+impl From<Zone> for ZoneStock {
+    fn from(zone: Zone) -> Self {
+        let resources = zone.available_resources.0.into_iter();
+        let disks = resources.filter(|resource| resource.kind == "DataDisk");
+        let offers = disks.flat_map(|resource| resource.supported_resources.0);
+        let categories = offers.map(|offer| Stock {
+            category: offer.value,
+            available: offer.status.as_deref() == Some("Available"),
+        });
+        Self {
+            zone: zone.zone_id,
+            categories: categories.collect(),
+        }
     }
 }
 
@@ -97,10 +83,9 @@ mod tests {
             "AvailableResources":{"AvailableResource":[{"Type":"DataDisk","SupportedResources":
             {"SupportedResource":[{"Value":"cloud_ssd","Status":"SoldOut","StatusCategory":"WithoutStock"},
             {"Value":"cloud_essd","Status":"Available","Min":20,"Max":65536}]}}]}}]}}"#;
-        let zones = serde_json::from_str::<Described>(json)
+        let zones: Vec<ZoneStock> = crate::cloud::wire::read::<Described>(json.as_bytes())
             .unwrap()
-            .zones()
-            .unwrap();
+            .into();
         let available: Vec<bool> = zones[0].categories.iter().map(|s| s.available).collect();
         assert_eq!(available, [false, true]);
     }

@@ -1,10 +1,13 @@
 //! Tags of resources on the wire.
 
+use std::collections::BTreeSet;
+
 use serde::Deserialize;
 
+use super::List;
 use super::params::Params;
-use super::{List, filled};
-use crate::cloud::action::{ListTagResources, Page, TagTarget};
+use crate::cloud::action::{ListTagResources, TagTarget};
+use crate::model::Tags;
 
 /// What to tag or untag.
 pub fn targets(targets: &TagTarget) -> Params {
@@ -24,47 +27,73 @@ pub fn list(query: &ListTagResources) -> Params {
         .tags(&query.tags)
 }
 
-/// The answer to `ListTagResources`: one row for each resource and tag.
+/// A row of `ListTagResources`: there is one for each resource and tag.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-pub struct Listed {
-    #[serde(default, deserialize_with = "filled")]
-    next_token: Option<String>,
-    tag_resources: List<Row>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Row {
+pub struct Row {
     resource_id: String,
 }
 
-impl Listed {
-    pub fn page(self) -> Page<String> {
-        let mut ids: Vec<String> = Vec::new();
-        for row in self.tag_resources.0 {
-            if !ids.contains(&row.resource_id) {
-                ids.push(row.resource_id);
-            }
-        }
-        Page::new(ids, self.next_token)
+/// The IDs of these rows, each once.
+pub fn unique(mut ids: Vec<String>) -> Vec<String> {
+    let mut known = BTreeSet::new();
+    ids.retain(|id| known.insert(id.clone()));
+    ids
+}
+
+impl super::Row for Row {
+    type Model = String;
+    const LIST: &'static str = "TagResources";
+    const ID: &'static str = "ResourceId";
+}
+
+impl From<Row> for String {
+    fn from(row: Row) -> Self {
+        row.resource_id
+    }
+}
+
+/// A tag of a described resource. Disks and snapshots spell it `TagKey` and `TagValue`, groups `Key` and `Value`.
+#[derive(Debug, Deserialize)]
+pub(super) struct TagRow {
+    #[serde(rename = "TagKey", alias = "Key")]
+    key: String,
+    #[serde(default, rename = "TagValue", alias = "Value")]
+    value: String,
+}
+
+impl From<List<TagRow>> for Tags {
+    fn from(rows: List<TagRow>) -> Self {
+        let tags = rows.0.into_iter().map(|row| (row.key, row.value));
+        tags.collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cloud::wire::{Described, read};
 
     #[test]
-    fn a_resource_with_several_tags_is_told_once() {
-        let json = r#"{"NextToken":"","TagResources":{"TagResource":[
+    fn a_resource_with_several_tags_is_reported_once() {
+        let json = br#"{"NextToken":"","TagResources":{"TagResource":[
             {"ResourceId":"d-1","ResourceType":"disk","TagKey":"a","TagValue":"1"},
-            {"ResourceId":"d-1","ResourceType":"disk","TagKey":"b","TagValue":"2"},
-            {"ResourceId":"d-2","ResourceType":"disk","TagKey":"a","TagValue":"1"}]}}"#;
-        let page = serde_json::from_str::<Listed>(json).unwrap().page();
-        assert_eq!(
-            (page.rows, page.next),
-            (vec!["d-1".to_owned(), "d-2".to_owned()], None)
-        );
+            {"ResourceId":"d-2","ResourceType":"disk","TagKey":"a","TagValue":"1"},
+            {"ResourceId":"d-1","ResourceType":"disk","TagKey":"b","TagValue":"2"}]}}"#;
+        let page = read::<Described<Row>>(json).unwrap().0;
+        assert_eq!(unique(page.rows), ["d-1", "d-2"]);
+        assert_eq!(page.next, None);
+    }
+
+    #[test]
+    fn tags_are_read_by_either_spelling_and_may_have_no_value() {
+        let json =
+            r#"{"Tag":[{"TagKey":"a","TagValue":"1"},{"Key":"b","Value":"2"},{"TagKey":"c"}]}"#;
+        let tags: Tags = serde_json::from_str::<List<TagRow>>(json).unwrap().into();
+        let text: Vec<_> = tags
+            .iter()
+            .map(|(key, value)| format!("{key}={value}"))
+            .collect();
+        assert_eq!(text, ["a=1", "b=2", "c="]);
     }
 }
