@@ -2,6 +2,7 @@
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
 
@@ -11,17 +12,22 @@ use super::{CredentialError, Credentials, Provide, assemble};
 const PAIRS: [(&str, &str); 2] = [("access-key-id", "access-key-secret"), ("id", "secret")];
 const TOKEN: &str = "security-token";
 
-/// A directory that kubelet keeps up to date. It is read for every signature: three small files in
-/// the page cache, so that a rotated key counts from the next call on, and no cache can be stale.
-#[derive(Debug, Clone)]
+/// A directory that kubelet keeps up to date. Its version is checked for every signature, so that a rotated key counts
+/// from the next call on. Kubelet writes each version into a directory of its own, which never changes.
+#[derive(Debug)]
 pub struct Directory {
     path: PathBuf,
+    /// The credentials of the version that was read last.
+    kept: Mutex<Option<(PathBuf, Credentials)>>,
 }
 
 impl Directory {
     /// The directory of the mounted Secret.
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into() }
+        Self {
+            path: path.into(),
+            kept: Mutex::default(),
+        }
     }
 }
 
@@ -31,11 +37,17 @@ impl Provide for Directory {
         // kubelet swaps the `..data` link when the Secret changes. Resolving it once means that id
         // and secret always come from the same version.
         let data = self.path.join("..data");
-        let version = match tokio::fs::canonicalize(&data).await {
-            Ok(version) => version,
+        let version = match tokio::fs::read_link(&data).await {
+            Ok(version) => self.path.join(version),
             Err(error) if error.kind() == ErrorKind::NotFound => self.path.clone(),
             Err(source) => return Err(CredentialError::Unreadable { path: data, source }),
         };
+        let kept = || self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((of, credentials)) = &*kept()
+            && *of == version
+        {
+            return Ok(credentials.clone());
+        }
         let place = format!("the Secret directory {}", self.path.display());
         for (id, secret) in PAIRS {
             let found = assemble(
@@ -45,6 +57,8 @@ impl Provide for Directory {
                 read(&version, TOKEN).await?,
             )?;
             if let Some(found) = found {
+                // Files that lie in the directory itself may change at any time.
+                *kept() = (version != self.path).then(|| (version, found.clone()));
                 return Ok(found);
             }
         }
