@@ -13,23 +13,19 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         // These messages carry secrets, which a derived Debug would print.
         .skip_debug(secret_messages(&descriptors))
         .compile_fds(descriptors)?;
-    if is_static() && libc_knows_packed_relocations() {
-        // A tenth of the bytes of what a static program must read, and keep, to relocate itself at its start: some 600 KiB of
-        // memory on each node.
+    if links_glibc() && libc_knows_packed_relocations() {
+        // A tenth of the bytes that a program must read, and keep in memory, to relocate itself at its start: 600 KiB.
         println!("cargo:rustc-link-arg-bins=-Wl,-z,pack-relative-relocs");
     }
     Ok(())
 }
 
-/// Whether the C library becomes part of the program, as in an image.
-fn is_static() -> bool {
-    let of = |name: &str| std::env::var(name).unwrap_or_default();
-    let features = of("CARGO_CFG_TARGET_FEATURE");
-    of("CARGO_CFG_TARGET_ENV") == "gnu" && features.split(',').any(|one| one == "crt-static")
+fn links_glibc() -> bool {
+    std::env::var("CARGO_CFG_TARGET_ENV").is_ok_and(|environment| environment == "gnu")
 }
 
-/// Whether the C library that is linked relocates them: glibc 2.36 and newer. An older one would start and crash, so one that does not
-/// tell its version counts as old. That of another architecture comes from the same distribution.
+/// Whether the C library that is linked relocates them: glibc 2.36 and newer. A static program of an older one would crash, so one that
+/// does not report its version counts as old. That of another architecture comes from the same distribution.
 #[expect(clippy::disallowed_methods, reason = "a build waits for what it asks")]
 fn libc_knows_packed_relocations() -> bool {
     let told = std::process::Command::new("getconf")
