@@ -2,7 +2,7 @@
 //! more seldom, because what stands in its way may last for minutes, and each attempt is a call that
 //! nobody shares.
 
-use crate::cloud::view::Seen;
+use crate::cloud::view::Observation;
 
 /// Most looks between two attempts.
 const MOST: u32 = 6;
@@ -13,15 +13,14 @@ pub(super) struct BackOff(u32);
 
 impl BackOff {
     /// What to wait for before the next attempt.
-    pub(super) fn looks<V>(&mut self) -> impl FnMut(Seen<V>) -> Option<()> + use<V> {
+    pub(super) fn looks<V>(&mut self) -> impl FnMut(Observation<V>) -> Option<()> + use<V> {
         self.0 = (self.0 * 2).clamp(1, MOST);
         let mut left = self.0;
         move |seen| match seen {
-            Seen::Row(_) | Seen::Missing { .. } => {
+            Observation::Row(_) | Observation::Missing { .. } => {
                 left = left.saturating_sub(1);
                 (left == 0).then_some(())
             }
-            Seen::Failed(_) => None,
         }
     }
 }
@@ -33,9 +32,9 @@ mod tests {
     #[test]
     fn attempts_become_rarer_up_to_a_bound() {
         let mut patience = BackOff::default();
-        let looks = |mut done: Box<dyn FnMut(Seen<()>) -> Option<()>>| {
+        let looks = |mut done: Box<dyn FnMut(Observation<()>) -> Option<()>>| {
             (1..)
-                .find(|_| done(Seen::Missing { witnessed: true }).is_some())
+                .find(|_| done(Observation::Missing { witnessed: true }).is_some())
                 .unwrap()
         };
         let mut pauses = Vec::new();

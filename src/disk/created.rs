@@ -53,7 +53,6 @@ where
                 let is_due = !witnessed && missing.is_late() && Instant::now() >= next_proof;
                 is_due.then_some(Outcome::Unwitnessed { is_overdue })
             }
-            Observation::Failed(_) => None,
         };
         let waited = match operation.take() {
             Some(operation) => {

@@ -103,7 +103,7 @@ impl Modifier {
             Observation::Row(row) => {
                 (!self.journal.changed_lately(disk)).then(|| Disk::clone(&row))
             }
-            Observation::Missing { .. } | Observation::Failed(_) => None,
+            Observation::Missing { .. } => None,
         };
         let waited = self.disks.until(disk, deadline, settled).await;
         waited.map_err(wait(format!(
@@ -199,7 +199,7 @@ impl Modifier {
                 TaskStatus::Failed => Some(false),
                 TaskStatus::Processing | TaskStatus::Unknown(_) => None,
             },
-            Observation::Missing { .. } | Observation::Failed(_) => None,
+            Observation::Missing { .. } => None,
         };
         let waited = self.tasks.until(task, deadline, ended).await;
         let step = format!("complete task {task}, which changes disk {disk}");
@@ -215,7 +215,7 @@ impl Modifier {
     async fn wait_changed(&self, deadline: Deadline, order: &ModifyDiskSpec) -> Result<()> {
         let changed = |seen: Observation<Disk>| match seen {
             Observation::Row(row) => shows(&row, order).then_some(()),
-            Observation::Missing { .. } | Observation::Failed(_) => None,
+            Observation::Missing { .. } => None,
         };
         let waited = self
             .disks

@@ -10,7 +10,7 @@ use crate::base::Deadline;
 use std::sync::Arc;
 
 use crate::cloud::Ecs;
-use crate::cloud::view::{Look, Operation, Poller, Seen};
+use crate::cloud::view::{Observation, Operation, Poller};
 use crate::cloud::{self as api, Condition, Kind, ResizeDisk, ResizeMode};
 use crate::model::{ClientToken, Disk, DiskId, DiskStatus, Gib, InstanceId, SizeRange};
 
@@ -88,7 +88,11 @@ impl Resizer {
         if !offline && source.condition() != Condition::NodeStopped {
             return cloud(format!("resize disk {}", row.id))(source);
         }
-        let now = self.disks.look(&row.id, deadline).await.map(Look::row);
+        let now = self
+            .disks
+            .look(&row.id, deadline)
+            .await
+            .map(Observation::row);
         let holders = match now {
             Ok(Some(now)) => now.attachments.clone(),
             Ok(None) | Err(_) => row.attachments.clone(),
@@ -136,10 +140,10 @@ impl Resizer {
                 return Err(refusal);
             } else if !is_free {
                 // It is on its way to a node or off it, or the look was of before it left.
-                let rests = |seen: Seen<Disk>| match seen {
-                    Seen::Row(row) if row.is_free() => Some(true),
-                    Seen::Row(row) => (row.status == DiskStatus::InUse).then_some(false),
-                    Seen::Missing { .. } | Seen::Failed(_) => None,
+                let rests = |seen: Observation<Disk>| match seen {
+                    Observation::Row(row) if row.is_free() => Some(true),
+                    Observation::Row(row) => (row.status == DiskStatus::InUse).then_some(false),
+                    Observation::Missing { .. } => None,
                 };
                 match self.disks.until(disk, deadline, rests).await {
                     Ok(free) => is_free = free,
@@ -156,10 +160,9 @@ impl Resizer {
     /// Whether looks show the disk free for as long as they may be old.
     async fn stays_free(&self, deadline: Deadline, disk: &DiskId) -> bool {
         let mut free = StaleReadGuard::default();
-        let stays = |seen: Seen<Disk>| match seen {
-            Seen::Row(row) if row.is_free() => free.holds(LAG).then_some(true),
-            Seen::Row(_) | Seen::Missing { .. } => Some(false),
-            Seen::Failed(_) => None,
+        let stays = |seen: Observation<Disk>| match seen {
+            Observation::Row(row) if row.is_free() => free.holds(LAG).then_some(true),
+            Observation::Row(_) | Observation::Missing { .. } => Some(false),
         };
         let waited = self.disks.until(disk, deadline, stays).await;
         waited.unwrap_or(false)
@@ -209,9 +212,9 @@ impl Resizer {
         disk: &DiskId,
         size: Gib,
     ) -> std::result::Result<Disk, crate::cloud::view::WaitError> {
-        let grown = |seen: Seen<Disk>| match seen {
-            Seen::Row(row) => (row.size >= size).then(|| Disk::clone(&row)),
-            Seen::Missing { .. } | Seen::Failed(_) => None,
+        let grown = |seen: Observation<Disk>| match seen {
+            Observation::Row(row) => (row.size >= size).then(|| Disk::clone(&row)),
+            Observation::Missing { .. } => None,
         };
         self.disks
             .until_done(disk, deadline, Operation::Resize, grown)

@@ -1,14 +1,18 @@
 //! Proof that a resource does not exist. An empty response proves nothing: the cloud returns one without permission to
 //! describe the resource, and while its index lags.
 
-use std::fmt::{Debug, Display};
+use std::fmt::Display;
 use std::sync::Arc;
 
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 use super::evidence::{ConfirmedAbsent, LAG};
-use super::{Look, Observation, Poller, WaitError};
+use super::observation::is_transient;
+use super::waiter::Mode;
+use super::{Observation, Poller, WaitError};
 use crate::base::Deadline;
+
+type Result<T> = std::result::Result<T, WaitError>;
 
 /// Ids of an unfiltered page that are kept as witnesses.
 const WITNESSES_A_PAGE: usize = 8;
@@ -20,12 +24,10 @@ const ROUNDS: usize = 2;
 pub enum Presence<V> {
     /// Its newest row.
     Row(Arc<V>),
-    /// It does not exist.
     Absent(ConfirmedAbsent),
 }
 
 impl<V> Presence<V> {
-    /// The row, if there is one.
     #[must_use]
     pub fn row(self) -> Option<Arc<V>> {
         match self {
@@ -37,19 +39,20 @@ impl<V> Presence<V> {
 
 impl<K, V> Poller<K, V>
 where
-    K: Clone + Ord + Debug + Display + Send + Sync + 'static,
+    K: Clone + Ord + Display + Send + Sync + 'static,
     V: Display + Send + Sync + 'static,
 {
     /// Remembers that the resource does not exist.
-    pub fn note_absent(&self, key: &K, _: ConfirmedAbsent) {
-        self.forget(key);
-        self.deleted.note(key);
+    pub fn note_absent(&self, id: &K, _: ConfirmedAbsent) {
+        let mut state = self.shared.lock();
+        state.witnesses.forget(id);
+        state.absent.note(id);
     }
 
     /// The proof of [`Self::note_absent`], without a call.
     #[must_use]
-    pub fn known_absent(&self, key: &K) -> Option<ConfirmedAbsent> {
-        self.deleted.proof(key)
+    pub fn known_absent(&self, id: &K) -> Option<ConfirmedAbsent> {
+        ConfirmedAbsent::noted(&self.shared.lock().absent, id)
     }
 
     /// The row, or the proof that there is none. A row that is present costs one shared describe; absence takes
@@ -57,12 +60,8 @@ where
     ///
     /// # Errors
     /// [`WaitError::Unproven`] if neither is certain; when the cloud rejects the call, or the deadline passes.
-    pub async fn settle(
-        &self,
-        key: &K,
-        deadline: Deadline,
-    ) -> std::result::Result<Presence<V>, WaitError> {
-        self.settle_as(key, deadline, |_| true).await
+    pub async fn settle(&self, id: &K, deadline: Deadline) -> Result<Presence<V>> {
+        self.settle_as(id, deadline, |_| true).await
     }
 
     /// The row in an expected state; after [`LAG`] in any state, or the proof that there is none.
@@ -71,52 +70,40 @@ where
     /// As [`Self::settle`].
     pub async fn settle_as(
         &self,
-        key: &K,
+        id: &K,
         deadline: Deadline,
         is_expected: impl Fn(&V) -> bool + Send + Sync,
-    ) -> std::result::Result<Presence<V>, WaitError> {
-        if let Some(proof) = self.known_absent(key) {
+    ) -> Result<Presence<V>> {
+        if let Some(proof) = self.known_absent(id) {
             return Ok(Presence::Absent(proof));
         }
         let began = Instant::now();
-        let mut look = self.look(key, deadline).await?;
-        if let Look::Row(row) = &look {
-            if is_expected(row) {
-                return Ok(Presence::Row(Arc::clone(row)));
-            }
-            let decide = |observation| match observation {
-                Observation::Row(row) => {
-                    let is_settled = is_expected(&row) || began.elapsed() >= LAG;
-                    is_settled.then_some(Look::Row(row))
-                }
-                Observation::Missing { witnessed } => Some(Look::Missing { witnessed }),
-                Observation::Failed(_) => None,
+        let decide = |observation| match observation {
+            Observation::Row(row) if !is_expected(&row) && began.elapsed() < LAG => None,
+            observation => Some(observation),
+        };
+        for round in 0..=ROUNDS {
+            // Whatever existed when this began is in a response to a request of LAG later.
+            let age = began.elapsed();
+            let looked = self.follow(id, deadline, Mode::Look, decide).await?;
+            let last = looked.to_string();
+            let witnessed = match looked {
+                Observation::Row(row) => return Ok(Presence::Row(row)),
+                Observation::Missing { witnessed } => witnessed,
             };
-            look = self.until(key, deadline, decide).await?;
-        }
-        for _ in 0..ROUNDS {
-            let Look::Missing { witnessed } = look else {
-                break;
-            };
-            if !witnessed && let Some(proof) = self.prove_absent(key, deadline).await? {
+            if let Some(proof) = ConfirmedAbsent::after(age, witnessed) {
                 return Ok(Presence::Absent(proof));
             }
-            // Whatever existed when this began is in a response to a request of then.
-            let pause = LAG.saturating_sub(began.elapsed());
-            if deadline.bound(tokio::time::sleep(pause)).await.is_err() {
-                return Err(WaitError::Deadline {
-                    last: "an empty response".to_owned(),
-                });
-            }
-            look = self.look(key, deadline).await?;
-            if let Look::Missing { witnessed: true } = look {
-                return Ok(Presence::Absent(ConfirmedAbsent::after_lag()));
+            if round < ROUNDS {
+                if !witnessed && let Some(proof) = self.prove_absent(id, deadline).await? {
+                    return Ok(Presence::Absent(proof));
+                }
+                let pause = sleep(LAG.saturating_sub(began.elapsed()));
+                let paused = deadline.bound(pause).await;
+                paused.map_err(|_| WaitError::Deadline { last })?;
             }
         }
-        match look {
-            Look::Row(row) => Ok(Presence::Row(row)),
-            Look::Missing { .. } => Err(self.unproven()),
-        }
+        Err(self.unproven())
     }
 
     /// Looks for evidence after an empty response: other resources, which later polls describe together with this one,
@@ -126,16 +113,12 @@ where
     /// When the cloud rejects the call.
     pub async fn prove_absent(
         &self,
-        key: &K,
+        id: &K,
         deadline: Deadline,
-    ) -> std::result::Result<Option<ConfirmedAbsent>, WaitError> {
-        let is_empty = self.find_witness(key, deadline).await? == Some(false);
-        let names = self
-            .evidence
-            .as_ref()
-            .and_then(|evidence| evidence.names.as_ref());
-        match names {
-            Some(names) if is_empty => Ok(names(key.clone(), deadline).await),
+    ) -> Result<Option<ConfirmedAbsent>> {
+        let is_empty = self.find_witness(id, deadline).await? == Some(false);
+        match &self.shared.source.names {
+            Some(names) if is_empty => Ok(names(id.clone(), deadline).await),
             _ => Ok(None),
         }
     }
@@ -145,31 +128,24 @@ where
     ///
     /// # Errors
     /// When the cloud rejects the call.
-    pub async fn find_witness(
-        &self,
-        key: &K,
-        deadline: Deadline,
-    ) -> std::result::Result<Option<bool>, WaitError> {
-        let Some(evidence) = &self.evidence else {
-            return Ok(None);
-        };
-        let ids = match (evidence.page)(deadline).await {
-            Ok(ids) => ids,
-            Err(error) if super::observation::is_transient(&error) => return Ok(None),
+    pub async fn find_witness(&self, id: &K, deadline: Deadline) -> Result<Option<bool>> {
+        let source = &self.shared.source;
+        let rows = match (source.page)(None, deadline).await {
+            Ok(page) => page.rows,
+            Err(error) if is_transient(&error) => return Ok(None),
             Err(error) => return Err(WaitError::Cloud(Arc::new(error))),
         };
-        for id in ids.iter().filter(|id| *id != key).take(WITNESSES_A_PAGE) {
-            self.remember(id);
-        }
-        Ok(Some(!ids.is_empty()))
+        let ids = rows.iter().map(source.id);
+        let others = ids.filter(|other| other != id).take(WITNESSES_A_PAGE);
+        let mut state = self.shared.lock();
+        others.for_each(|other| state.witnesses.note(&other));
+        Ok(Some(!rows.is_empty()))
     }
 
     /// The error for an absence without proof.
     #[must_use]
     pub fn unproven(&self) -> WaitError {
-        let action = self.evidence.as_ref().map(|evidence| evidence.action);
-        WaitError::Unproven {
-            action: action.unwrap_or("Describe*"),
-        }
+        let action = self.shared.source.action;
+        WaitError::Unproven { action }
     }
 }

@@ -82,14 +82,10 @@ impl Durations {
         new
     }
 
-    /// A distribution that assumes this one until it has samples of its own.
-    pub(super) fn borrowed(&mut self) -> Self {
+    /// The probability of each bin.
+    pub(super) fn density(&mut self) -> Vec<f64> {
         self.refresh();
-        Self::new(self.density.clone())
-    }
-
-    pub(super) fn samples(&self) -> usize {
-        self.samples.len()
+        self.density.clone()
     }
 
     /// Takes in that an operation ended between these ages.

@@ -1,21 +1,15 @@
 //! What proves that a resource does not exist.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::batch::BoxFuture;
-use crate::base::Deadline;
 use crate::cloud::Result;
 use crate::cloud::error::{Condition, Error, Kind};
 
 /// How old the state in a description may be (eventual consistency).
 pub const LAG: Duration = Duration::from_secs(3);
-
-/// Ids of deleted resources that are remembered. The newest matter: a call is repeated within minutes.
-const DELETED: usize = 1000;
 
 /// A resource certainly does not exist. Only evidence creates one: responses that return other resources but not this
 /// one for longer than reads lag ([`AbsenceGuard`]), an accepted deletion, or an error that names the resource.
@@ -42,9 +36,14 @@ impl ConfirmedAbsent {
         is_named.then_some(Self(()))
     }
 
-    /// Two responses that return other resources but not this one, longer apart than reads lag.
-    pub(super) fn after_lag() -> Self {
-        Self(())
+    /// The absence of the resource was proven before.
+    pub(super) fn noted<K: Clone + Eq>(absent: &RecentIds<K>, id: &K) -> Option<Self> {
+        absent.contains(id).then_some(Self(()))
+    }
+
+    /// A read that began so long after the first one returned other resources but not this one.
+    pub(super) fn after(age: Duration, witnessed: bool) -> Option<Self> {
+        (witnessed && age >= LAG).then_some(Self(()))
     }
 }
 
@@ -59,8 +58,8 @@ impl AbsenceGuard {
         if !witnessed {
             return None;
         }
-        let since = self.0.get_or_insert_with(Instant::now);
-        (since.elapsed() >= LAG).then_some(ConfirmedAbsent(()))
+        let first = self.0.get_or_insert_with(Instant::now);
+        ConfirmedAbsent::after(first.elapsed(), witnessed)
     }
 
     /// A response has a row.
@@ -69,46 +68,43 @@ impl AbsenceGuard {
     }
 }
 
-/// Resources that this process has deleted. Their ids are never used again.
-#[derive(Debug)]
-pub(super) struct Deleted<K>(Mutex<VecDeque<K>>);
-
-impl<K> Default for Deleted<K> {
-    fn default() -> Self {
-        Self(Mutex::default())
-    }
+/// Ids that were noted recently, the newest last.
+pub(super) struct RecentIds<K> {
+    ids: VecDeque<K>,
+    most: usize,
 }
 
-impl<K: Clone + Eq> Deleted<K> {
-    pub(super) fn note(&self, key: &K) {
-        let mut deleted = self.lock();
-        if deleted.contains(key) {
+impl<K: Clone + Eq> RecentIds<K> {
+    pub(super) fn new(most: usize) -> Self {
+        let ids = VecDeque::new();
+        Self { ids, most }
+    }
+
+    pub(super) fn note(&mut self, id: &K) {
+        if self.ids.back() == Some(id) {
             return;
         }
-        if deleted.len() == DELETED {
-            deleted.pop_front();
+        self.forget(id);
+        if self.ids.len() == self.most {
+            self.ids.pop_front();
         }
-        deleted.push_back(key.clone());
+        self.ids.push_back(id.clone());
     }
 
-    pub(super) fn proof(&self, key: &K) -> Option<ConfirmedAbsent> {
-        self.lock().contains(key).then_some(ConfirmedAbsent(()))
+    pub(super) fn forget(&mut self, id: &K) {
+        self.ids.retain(|known| known != id);
     }
 
-    fn lock(&self) -> MutexGuard<'_, VecDeque<K>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn contains(&self, id: &K) -> bool {
+        self.ids.contains(id)
+    }
+
+    /// The newest that is not one of these; none if all of these are known.
+    pub(super) fn beside(&self, ids: &[K]) -> Option<K> {
+        if ids.iter().all(|id| self.contains(id)) {
+            return None;
+        }
+        let mut newest_first = self.ids.iter().rev();
+        newest_first.find(|known| !ids.contains(known)).cloned()
     }
 }
-
-/// How to prove absence where no other resource of the kind is known.
-pub(super) struct Evidence<K> {
-    /// The describe action, which is also the name of its permission.
-    pub(super) action: &'static str,
-    /// The ids on an unfiltered page.
-    pub(super) page: Box<dyn Fn(Deadline) -> BoxFuture<Result<Vec<K>>> + Send + Sync>,
-    /// A call without effect that names a missing resource, if there is one.
-    pub(super) names: Option<Naming<K>>,
-}
-
-pub(super) type Naming<K> =
-    Box<dyn Fn(K, Deadline) -> BoxFuture<Option<ConfirmedAbsent>> + Send + Sync>;

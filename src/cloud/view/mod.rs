@@ -5,27 +5,23 @@
 use std::time::Duration;
 
 mod absence;
-mod backoff;
-mod batch;
 mod durations;
 mod evidence;
-mod learned;
 mod observation;
 mod operation;
 mod poller;
 mod polling;
-mod prior;
 mod schedule;
+mod source;
 mod sources;
-mod subscriber;
 #[cfg(test)]
 mod tests;
-mod witness;
+mod waiter;
 
 pub use absence::Presence;
 pub use evidence::{AbsenceGuard, ConfirmedAbsent, LAG};
-pub use observation::{Look, Observation, Observation as Seen, WaitError};
-pub use operation::{Operation, OperationKind};
+pub use observation::{Observation, WaitError};
+pub use operation::Operation;
 pub use poller::Poller;
 
 /// Ids that one describe call takes (ECS API, `DiskIds` and `SnapshotIds`).

@@ -1,4 +1,4 @@
-//! What a poll shows of one id, and how a wait can end without its state.
+//! What a response shows of one resource, and how a wait can end without its state.
 
 use std::error::Error as StdError;
 use std::fmt::{self, Display};
@@ -7,10 +7,9 @@ use std::sync::Arc;
 use crate::cloud::action::Unreadable;
 use crate::cloud::error::{Error, Kind};
 
-/// What one response says of one id.
+/// What one response shows of one id.
 #[derive(Debug)]
 pub enum Observation<V> {
-    /// This row.
     Row(Arc<V>),
     /// No row: deleted, not visible yet, or hidden from this account.
     Missing {
@@ -18,41 +17,14 @@ pub enum Observation<V> {
         /// such an absence can mean anything; the cloud's index may still lag.
         witnessed: bool,
     },
-    /// The call failed.
-    Failed(Arc<Error>),
 }
 
-/// What a single look shows.
-#[derive(Debug)]
-pub enum Look<V> {
-    /// This row.
-    Row(Arc<V>),
-    /// No row; see [`Observation::Missing`].
-    Missing {
-        /// Whether the same response had a row of another resource.
-        witnessed: bool,
-    },
-}
-
-impl<V> Look<V> {
-    /// The row, if there is one.
+impl<V> Observation<V> {
     #[must_use]
     pub fn row(self) -> Option<Arc<V>> {
         match self {
             Self::Row(row) => Some(row),
             Self::Missing { .. } => None,
-        }
-    }
-}
-
-impl<V> Clone for Observation<V> {
-    fn clone(&self) -> Self {
-        match self {
-            Self::Row(row) => Self::Row(Arc::clone(row)),
-            Self::Missing { witnessed } => Self::Missing {
-                witnessed: *witnessed,
-            },
-            Self::Failed(error) => Self::Failed(Arc::clone(error)),
         }
     }
 }
@@ -63,7 +35,6 @@ impl<V: Display> Display for Observation<V> {
             Self::Row(row) => write!(f, "{row}"),
             Self::Missing { witnessed: true } => f.write_str("not in the response"),
             Self::Missing { witnessed: false } => f.write_str("an empty response"),
-            Self::Failed(error) => write!(f, "{error}"),
         }
     }
 }
@@ -71,10 +42,9 @@ impl<V: Display> Display for Observation<V> {
 /// Why a wait ended without its state.
 #[derive(Debug, thiserror::Error)]
 pub enum WaitError {
-    /// The deadline came first.
     #[error("the deadline passed while waiting; last seen: {last}")]
     Deadline {
-        /// The last observation, in words.
+        /// The last observation, or the last failure to make one.
         last: String,
     },
     /// The cloud rejects the call.
@@ -85,36 +55,22 @@ pub enum WaitError {
         "{action} returned an empty response, which the cloud also returns without the permission ecs:{action}; \
          whether the resource exists is unknown"
     )]
-    Unproven {
-        /// The describe action.
-        action: &'static str,
-    },
+    Unproven { action: &'static str },
 }
 
 /// Whether the same call may succeed a moment later.
 pub(super) fn is_transient(error: &Error) -> bool {
     // The response arrived, and its row is wrong.
-    if StdError::source(error).is_some_and(|cause| cause.is::<Unreadable>()) {
-        return false;
-    }
-    match error.kind() {
-        Kind::Unreachable
-        | Kind::Ambiguous
-        | Kind::Throttled
-        | Kind::Conflict
-        | Kind::InFlight
-        | Kind::Resign
-        | Kind::Expired
-        | Kind::Deadline => true,
-        Kind::TokenMismatch
-        | Kind::NotFound
-        | Kind::OutOfStock
-        | Kind::Quota
-        | Kind::Precondition
-        | Kind::OutOfRange
-        | Kind::Bug
-        | Kind::Denied
-        | Kind::Invalid
-        | Kind::Credentials => false,
-    }
+    let is_unreadable = StdError::source(error).is_some_and(|cause| cause.is::<Unreadable>());
+    let kinds = [
+        Kind::Unreachable,
+        Kind::Ambiguous,
+        Kind::Throttled,
+        Kind::Conflict,
+        Kind::InFlight,
+        Kind::Resign,
+        Kind::Expired,
+        Kind::Deadline,
+    ];
+    !is_unreadable && kinds.contains(&error.kind())
 }

@@ -1,4 +1,14 @@
-//! The operations whose durations are learned.
+//! The operations whose durations are learned, and what is assumed of each before any has been observed: a share at
+//! round numbers of seconds, which clouds and fakes of them favour, and the rest spread widely with a long tail. The
+//! tail decides the growing intervals between the polls for an operation that takes longer than ever before.
+
+use std::collections::BTreeMap;
+
+use super::durations::{BINS, Durations, bin, edge};
+
+/// The cloud's clock and ours do not agree to the millisecond.
+const OFFSET: f64 = 0.005;
+const ROUND_SECONDS: [f64; 6] = [0.5, 1.0, 2.0, 3.0, 5.0, 10.0];
 
 /// An asynchronous operation of the cloud.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -20,29 +30,52 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// The operation on disks of this category, which has durations of its own.
-    #[must_use]
-    pub fn of(self, category: &impl ToString) -> OperationKind {
-        OperationKind {
-            operation: self,
-            category: category.to_string(),
+    /// The assumed probability of each bin.
+    fn prior(self) -> Vec<f64> {
+        let create = [0.25, 0.15, 0.08, 0.03, 0.02, 0.005];
+        let attach = [0.03, 0.10, 0.20, 0.06, 0.03, 0.01];
+        let (scale, shape, shares) = match self {
+            Self::Create => (0.5, 1.2, create),
+            Self::Attach | Self::Detach => (1.5, 1.2, attach),
+            // Takes effect before the response, as a rule.
+            Self::Resize | Self::Modify => (0.1, 1.0, [0.0, 0.10, 0.10, 0.0, 0.02, 0.0]),
+            Self::Snapshot | Self::SnapshotAvailable => (2.0, 1.0, attach),
+        };
+        let spread = 1.0 - shares.iter().sum::<f64>();
+        let beyond = |seconds: f64| (1.0 + seconds / scale).powf(-shape);
+        let width = |at: usize| beyond(edge(at)) - beyond(edge(at + 1));
+        let mut density: Vec<f64> = (0..BINS).map(|at| spread * width(at)).collect();
+        for (seconds, share) in ROUND_SECONDS.iter().zip(shares) {
+            density[bin(seconds + OFFSET)] += share;
         }
+        density
     }
 }
 
-/// What durations are learned by.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct OperationKind {
-    pub(super) operation: Operation,
-    /// Category of the disk; empty where the caller does not know it.
-    pub(super) category: String,
-}
+/// The learned durations of each operation.
+#[derive(Debug, Default)]
+pub(super) struct Learned(BTreeMap<Operation, Durations>);
 
-impl From<Operation> for OperationKind {
-    fn from(operation: Operation) -> Self {
-        Self {
-            operation,
-            category: String::new(),
-        }
+impl Learned {
+    /// Detaching starts with what is known of attaching.
+    pub(super) fn start(&mut self, operation: Operation) -> &mut Durations {
+        let similar = match operation {
+            Operation::Detach if !self.0.contains_key(&operation) => {
+                self.0.get_mut(&Operation::Attach)
+            }
+            _ => None,
+        };
+        let similar = similar.map(Durations::density);
+        let known = self.0.entry(operation);
+        known.or_insert_with(|| Durations::new(similar.unwrap_or_else(|| operation.prior())))
+    }
+
+    pub(super) fn get(&self, operation: Operation) -> Option<&Durations> {
+        self.0.get(&operation)
+    }
+
+    /// Takes in the samples since the last time.
+    pub(super) fn refresh(&mut self) {
+        self.0.values_mut().for_each(Durations::refresh);
     }
 }

@@ -1,17 +1,16 @@
 //! What callers have of a poller: a single look, and waits.
 
 use std::fmt::{self, Debug, Display};
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::sync::Arc;
 
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
 
-use super::batch::Source;
-use super::evidence::{Deleted, Evidence};
 use super::observation::is_transient;
-use super::polling::{Shared, State};
-use super::subscriber::{PollMode, Subscriber};
-use super::{Look, Observation, OperationKind, PollSettings, WaitError};
+use super::polling::Shared;
+use super::source::Source;
+use super::waiter::{Mode, Waiter};
+use super::{Observation, Operation, PollSettings, WaitError};
 use crate::base::{Deadline, Tasks};
 
 type Result<T> = std::result::Result<T, WaitError>;
@@ -20,58 +19,37 @@ type Result<T> = std::result::Result<T, WaitError>;
 pub struct Poller<K, V> {
     pub(super) shared: Arc<Shared<K, V>>,
     tasks: Tasks,
-    pub(super) evidence: Option<Evidence<K>>,
-    pub(super) deleted: Deleted<K>,
 }
 
-/// Unsubscribes when dropped.
-struct Subscription<'a, K, V> {
+/// Observations that a waiter has not decided about yet. Others are made later.
+const OBSERVATIONS: usize = 4;
+
+/// Removes the waiter when dropped.
+struct Subscription<'a, K: Clone + Ord, V> {
     shared: &'a Shared<K, V>,
-    number: u64,
+    key: (K, u64),
 }
 
 impl<K, V> Poller<K, V>
 where
-    K: Clone + Ord + Debug + Display + Send + Sync + 'static,
+    K: Clone + Ord + Display + Send + Sync + 'static,
     V: Display + Send + Sync + 'static,
 {
     pub(super) fn new(tasks: Tasks, settings: PollSettings, source: Source<K, V>) -> Self {
-        let shared = Shared {
-            source,
-            settings,
-            state: Mutex::new(State::default()),
-            changed: Notify::new(),
-        };
-        Self {
-            shared: Arc::new(shared),
-            tasks,
-            evidence: None,
-            deleted: Deleted::default(),
-        }
-    }
-
-    /// With a way to prove absence where no other resource of the kind is known.
-    pub(super) fn with_evidence(mut self, evidence: Evidence<K>) -> Self {
-        self.evidence = Some(evidence);
-        self
+        let shared = Arc::new(Shared::new(source, settings));
+        Self { shared, tasks }
     }
 
     /// The state by one describe, shared with everybody who looks or waits at the same time.
     ///
     /// # Errors
     /// When the cloud rejects the call, or the deadline passes.
-    pub async fn look(&self, key: &K, deadline: Deadline) -> Result<Look<V>> {
-        let decide = |observation| match observation {
-            Observation::Row(row) => Some(Look::Row(row)),
-            Observation::Missing { witnessed } => Some(Look::Missing { witnessed }),
-            Observation::Failed(_) => None,
-        };
-        self.follow(key, deadline, None, PollMode::Once, decide)
-            .await
+    pub async fn look(&self, id: &K, deadline: Deadline) -> Result<Observation<V>> {
+        self.follow(id, deadline, Mode::Look, Some).await
     }
 
     /// Waits for a change that may come at any time: until `decide` returns something. It is asked about responses to
-    /// requests sent after this call, at growing intervals, and never about a transient failure.
+    /// requests sent after this call, at growing intervals.
     ///
     /// A row that cannot be parsed ends the wait.
     ///
@@ -79,12 +57,11 @@ where
     /// When the cloud rejects the call, or the deadline passes.
     pub async fn until<T>(
         &self,
-        key: &K,
+        id: &K,
         deadline: Deadline,
         decide: impl FnMut(Observation<V>) -> Option<T>,
     ) -> Result<T> {
-        self.follow(key, deadline, None, PollMode::Change, decide)
-            .await
+        self.follow(id, deadline, Mode::Change, decide).await
     }
 
     /// As [`Self::until`], for the end of an operation that the cloud has just accepted: it is polled for when such
@@ -94,110 +71,72 @@ where
     /// When the cloud rejects the call, or the deadline passes.
     pub async fn until_done<T>(
         &self,
-        key: &K,
+        id: &K,
         deadline: Deadline,
-        operation: impl Into<OperationKind>,
+        operation: Operation,
         decide: impl FnMut(Observation<V>) -> Option<T>,
     ) -> Result<T> {
-        let (mode, probe) = {
-            let mut state = self.shared.lock();
-            let number = state.learned.number(&operation.into());
-            let waiters = state.subscribers.len();
-            let probe = state.learned.get_mut(number).probe(waiters);
-            (PollMode::Operation(number), probe)
-        };
-        self.follow(key, deadline, probe, mode, decide).await
+        let mode = Mode::Operation(operation);
+        self.follow(id, deadline, mode, decide).await
     }
 
-    /// Says that this resource exists: its row in a response shows that another's absence is not due to a missing
-    /// permission.
-    pub fn remember(&self, key: &K) {
-        self.shared.lock().witnesses.remember(key);
-    }
-
-    /// Says that this resource may not exist any longer.
-    pub fn forget(&self, key: &K) {
-        self.shared.lock().witnesses.forget(key);
-    }
-
-    async fn follow<T>(
+    /// Asks `decide` about each observation until it returns something. A transient failure is not an observation.
+    pub(super) async fn follow<T>(
         &self,
-        key: &K,
+        id: &K,
         deadline: Deadline,
-        probe: Option<f64>,
-        mode: PollMode,
+        mode: Mode,
         mut decide: impl FnMut(Observation<V>) -> Option<T>,
     ) -> Result<T> {
-        let (sender, mut observations) = mpsc::unbounded_channel();
-        let probe = probe.map(Duration::from_secs_f64);
-        let subscriber = Subscriber::new(key.clone(), mode, deadline, probe, sender);
-        let joined = subscriber.joined;
-        let subscription = self.subscribe(subscriber);
-        let mut last = None;
+        let (sender, mut observations) = mpsc::channel(OBSERVATIONS);
+        let joined = Instant::now();
+        let subscription = self.subscribe(id, Waiter::new(mode, joined, deadline, sender));
+        let mut last = "nothing yet".to_owned();
         let mut not_done = 0.0;
-        loop {
-            let Ok(Some((sent, observation))) = deadline.bound(observations.recv()).await else {
-                let last = last.map_or_else(
-                    || "nothing yet".to_owned(),
-                    |observation: Observation<V>| observation.to_string(),
-                );
-                return Err(WaitError::Deadline { last });
-            };
-            match &observation {
-                Observation::Failed(error) if !is_transient(error) => {
-                    return Err(WaitError::Cloud(Arc::clone(error)));
-                }
-                Observation::Failed(_) => {}
-                Observation::Row(_) | Observation::Missing { .. } => {
-                    let outcome = decide(observation.clone());
+        while let Ok(Some((sent, outcome))) = deadline.bound(observations.recv()).await {
+            match outcome {
+                Ok(observation) => {
+                    last = observation.to_string();
                     let age = (sent - joined).as_secs_f64();
-                    if let (Some(_), PollMode::Operation(number)) = (&outcome, mode) {
-                        let mut state = self.shared.lock();
-                        state.learned.get_mut(number).add(not_done, age);
-                        state.news.end();
-                    }
-                    if let Some(outcome) = outcome {
-                        return Ok(outcome);
+                    if let Some(decided) = decide(observation) {
+                        if let Mode::Operation(operation) = mode {
+                            let mut state = self.shared.lock();
+                            state.learned.start(operation).add(not_done, age);
+                            state.news.end();
+                        }
+                        return Ok(decided);
                     }
                     not_done = age;
                 }
+                Err(error) if is_transient(&error) => last = error.to_string(),
+                Err(error) => return Err(WaitError::Cloud(error)),
             }
-            last = Some(observation);
-            subscription.resume();
+            subscription.shared.changed.notify_one();
         }
+        Err(WaitError::Deadline { last })
     }
-
-    fn subscribe(&self, subscriber: Subscriber<K, V>) -> Subscription<'_, K, V> {
+    fn subscribe(&self, id: &K, mut waiter: Waiter<V>) -> Subscription<'_, K, V> {
         let mut state = self.shared.lock();
-        let number = state.number();
-        state.subscribers.insert(number, subscriber);
+        if let Mode::Operation(operation) = waiter.mode {
+            let waiters = state.waiters.len();
+            waiter.probe_at(state.learned.start(operation).probe(waiters));
+        }
+        state.numbers += 1;
+        let key = (id.clone(), state.numbers);
+        state.waiters.insert(key.clone(), waiter);
         if !std::mem::replace(&mut state.polling, true) {
-            let shared = Arc::clone(&self.shared);
-            self.tasks.start(shared.run());
+            self.tasks.start(Arc::clone(&self.shared).run());
         }
         drop(state);
         self.shared.changed.notify_one();
-        Subscription {
-            shared: &self.shared,
-            number,
-        }
+        let shared = &self.shared;
+        Subscription { shared, key }
     }
 }
 
-impl<K, V> Subscription<'_, K, V> {
-    fn resume(&self) {
-        let mut state = self.shared.lock();
-        if let Some(subscriber) = state.subscribers.get_mut(&self.number) {
-            subscriber.resume();
-        }
-        drop(state);
-        self.shared.changed.notify_one();
-    }
-}
-
-impl<K, V> Drop for Subscription<'_, K, V> {
+impl<K: Clone + Ord, V> Drop for Subscription<'_, K, V> {
     fn drop(&mut self) {
-        self.shared.lock().subscribers.remove(&self.number);
+        self.shared.lock().waiters.remove(&self.key);
         self.shared.changed.notify_one();
     }
 }
@@ -205,7 +144,7 @@ impl<K, V> Drop for Subscription<'_, K, V> {
 impl<K, V> Debug for Poller<K, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Poller")
-            .field("waiting", &self.shared.lock().subscribers.len())
+            .field("waiting", &self.shared.lock().waiters.len())
             .finish()
     }
 }

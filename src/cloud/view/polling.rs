@@ -1,7 +1,7 @@
 //! The task that polls while anybody waits.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::fmt::{Debug, Display};
+use std::fmt::Display;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -10,15 +10,16 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tracing::Instrument;
 
-use super::backoff::ThrottleBackoff;
-use super::batch::{Found, Source};
-use super::learned::Learned;
+use super::evidence::RecentIds;
+use super::operation::Learned;
 use super::schedule::{self, News};
-use super::subscriber::Subscriber;
-use super::witness::Witnesses;
+use super::source::Source;
+use super::waiter::Waiter;
 use super::{Observation, PollSettings};
 use crate::base::Deadline;
 use crate::cloud::Result;
+use crate::cloud::action::Page;
+use crate::cloud::error::{Error, Kind};
 
 /// Waiters that come within this time are planned for together.
 const DEBOUNCE: Duration = Duration::from_millis(5);
@@ -27,44 +28,201 @@ const LONGEST_CALL: Duration = Duration::from_secs(20);
 /// How many seconds of one waiter's lateness a second of the quota is worth.
 const QUOTA_SHARE: f64 = 5.0;
 const SECOND: Duration = Duration::from_secs(1);
+/// Longest pause after throttling errors.
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+/// The urgency of an id that is due; the others' is a probability.
+const DUE: f64 = 2.0;
+/// By how much a look waits longer for others at most.
+const LONGEST_LINGER: u32 = 10;
+/// Resources that are remembered as there. Several, because any of them may be deleted at any time.
+const WITNESSES: usize = 64;
+/// Resources that are remembered as absent. The newest matter: a call is repeated within minutes.
+const ABSENT: usize = 1000;
 
 pub(super) struct Shared<K, V> {
     pub(super) source: Source<K, V>,
-    pub(super) settings: PollSettings,
-    pub(super) state: Mutex<State<K, V>>,
+    settings: PollSettings,
+    state: Mutex<State<K, V>>,
     /// A waiter came or left.
     pub(super) changed: Notify,
 }
 
 pub(super) struct State<K, V> {
-    pub(super) subscribers: BTreeMap<u64, Subscriber<K, V>>,
-    /// Numbers waiters and polls in the order in which they began.
+    /// By id, and numbered in the order in which they came.
+    pub(super) waiters: BTreeMap<(K, u64), Waiter<V>>,
     pub(super) numbers: u64,
     pub(super) polling: bool,
     pub(super) learned: Learned,
-    pub(super) witnesses: Witnesses<K>,
-    backoff: ThrottleBackoff,
-    /// The polls within the last second.
-    sent: VecDeque<Instant>,
+    /// Resources that were returned recently: if a response has one of them, then the absence of another is not due to a
+    /// missing permission, which the cloud reports as an empty list.
+    pub(super) witnesses: RecentIds<K>,
+    /// Resources that were proven not to exist. Their ids are never used again.
+    pub(super) absent: RecentIds<K>,
+    /// The polls within the last second, and whether each was due for many ids.
+    sent: VecDeque<(Instant, bool)>,
     /// The time between two polls that the quota permits.
     spacing: Duration,
+    throttled: Throttled,
     pub(super) news: News,
 }
 
-/// What to do next.
-enum Plan {
-    End,
-    Poll(Deadline),
-    DecideAt(Instant),
+/// The pause after throttling errors, for a cloud interface without a rate limiter of its own: while a quota is used up,
+/// each further call is refused and counts against the account.
+#[derive(Debug, Default)]
+struct Throttled {
+    until: Option<Instant>,
+    pause: Duration,
 }
 
 /// A poll with its ids bound.
 struct Poll<K> {
-    number: u64,
     sent: Instant,
     deadline: Deadline,
-    keys: Vec<K>,
-    subscribers: BTreeMap<K, Vec<u64>>,
+    ids: Vec<K>,
+}
+
+impl<K: Clone + Ord, V> State<K, V> {
+    fn new() -> Self {
+        Self {
+            waiters: BTreeMap::new(),
+            numbers: 0,
+            polling: false,
+            learned: Learned::default(),
+            witnesses: RecentIds::new(WITNESSES),
+            absent: RecentIds::new(ABSENT),
+            sent: VecDeque::new(),
+            spacing: Duration::ZERO,
+            throttled: Throttled::default(),
+            news: News::default(),
+        }
+    }
+
+    /// The waiters for this id that share a poll of that time.
+    fn sharing<'a>(
+        waiters: &'a mut BTreeMap<(K, u64), Waiter<V>>,
+        id: &K,
+        sent: Instant,
+        settings: &'a PollSettings,
+    ) -> impl Iterator<Item = &'a mut Waiter<V>> + use<'a, K, V> {
+        let all = (id.clone(), 0)..=(id.clone(), u64::MAX);
+        let all = waiters.range_mut(all).map(|(_, waiter)| waiter);
+        all.filter(move |waiter| waiter.shares(sent, settings))
+    }
+
+    /// The earliest deadline that has not passed. Without one, nobody waits any longer.
+    fn deadline(&self) -> Option<Deadline> {
+        let now = Deadline::after(Duration::ZERO);
+        let deadlines = self.waiters.values().map(|waiter| waiter.deadline);
+        deadlines.filter(|deadline| *deadline > now).min()
+    }
+
+    /// For how long a look waits for others: the longer, the more polls were sent for only a few ids.
+    fn linger(&self, settings: &PollSettings) -> Duration {
+        let few = self
+            .sent
+            .iter()
+            .filter(|(_, is_due_for_many)| !is_due_for_many);
+        let factor = u32::try_from(few.count()).unwrap_or(u32::MAX);
+        settings.linger * factor.clamp(1, LONGEST_LINGER)
+    }
+
+    /// When to poll, or to plan again. `ids` is how many a call takes.
+    fn plan(&mut self, settings: &PollSettings, ids: usize) -> Instant {
+        let now = Instant::now();
+        if let Some(until) = self.throttled.until.filter(|until| *until > now) {
+            return until;
+        }
+        self.learned.refresh();
+        while self
+            .sent
+            .front()
+            .is_some_and(|(sent, _)| now - *sent >= SECOND)
+        {
+            self.sent.pop_front();
+        }
+        let linger = self.linger(settings);
+        let all = self.waiters.values();
+        let due = all.clone().filter_map(|one| one.due(now, settings, linger));
+        let due = due.min();
+        if let Some(due) = due.filter(|due| *due <= now) {
+            return due;
+        }
+        let waits: Vec<_> = all.filter_map(|one| one.wait(now, &self.learned)).collect();
+        // The more calls there are, the more each costs: they add up to the account's quota. Where the quota is
+        // known, a call also delays those of other processes by the time between two calls.
+        let cost = settings.call_cost.as_secs_f64() * (1.0 + self.sent.len() as f64)
+            + QUOTA_SHARE * self.spacing.as_secs_f64();
+        let idle = self.sent.back().map_or(SECOND, |(sent, _)| now - *sent);
+        let pause = match waits.len() {
+            0 => None,
+            count if count > ids => {
+                let pause = schedule::crowd_pause(&waits, ids, &self.news, idle.as_secs_f64());
+                Some(now + pause)
+            }
+            _ => Some(now + schedule::pause(&waits, cost)),
+        };
+        pause.into_iter().chain(due).min().unwrap_or(now + SECOND)
+    }
+
+    /// Chooses the ids of a poll that can be sent now: all, or the most urgent.
+    fn bind(&mut self, settings: &PollSettings, ids: usize) -> Option<Poll<K>> {
+        let now = Instant::now();
+        let linger = self.linger(settings);
+        let mut urgencies: BTreeMap<&K, f64> = BTreeMap::new();
+        for ((id, _), waiter) in &self.waiters {
+            if waiter.needs(now, settings) {
+                let due = waiter.due(now, settings, linger);
+                let wait = waiter.wait(now, &self.learned);
+                let shown = wait.map_or(0.0, |wait| wait.shown(0.0));
+                let is_due = due.is_some_and(|due| due <= now);
+                let urgency = urgencies.entry(id).or_default();
+                *urgency = urgency.max(if is_due { DUE } else { shown });
+            }
+        }
+        let mut urgencies: Vec<_> = urgencies.into_iter().collect();
+        if urgencies.len() > ids {
+            urgencies.select_nth_unstable_by(ids, |(a, one), (b, other)| {
+                other.total_cmp(one).then_with(|| a.cmp(b))
+            });
+            urgencies.truncate(ids);
+        }
+        let due = urgencies.iter().filter(|(_, urgency)| *urgency >= DUE);
+        self.sent.push_back((now, due.count() > ids / 2));
+        let mut bound: Vec<K> = urgencies.into_iter().map(|(id, _)| id.clone()).collect();
+        let mut deadline = None;
+        for id in &bound {
+            for waiter in Self::sharing(&mut self.waiters, id, now, settings) {
+                let wait = waiter.wait(now, &self.learned);
+                self.news.expect(wait.map_or(0.0, |wait| wait.shown(0.0)));
+                waiter.poll(now);
+                deadline = deadline.max(Some(waiter.deadline));
+            }
+        }
+        if bound.len() < ids {
+            bound.extend(self.witnesses.beside(&bound));
+        }
+        Some(Poll {
+            sent: now,
+            deadline: deadline?.at_most(LONGEST_CALL),
+            ids: bound,
+        })
+    }
+}
+
+impl Throttled {
+    /// Takes in the outcome of a call sent then. Calls sent beside each other are one attempt.
+    fn after(&mut self, sent: Instant, failure: Option<&Error>) {
+        if self.until.is_some_and(|until| sent < until) {
+            return;
+        }
+        let Some(error) = failure.filter(|error| error.kind() == Kind::Throttled) else {
+            *self = Self::default();
+            return;
+        };
+        self.pause = (self.pause * 2).clamp(SECOND, LONGEST_PAUSE);
+        let pause = error.wait().unwrap_or_default().max(self.pause);
+        self.until = Some(Instant::now() + pause);
+    }
 }
 
 impl<K, V> Shared<K, V> {
@@ -73,222 +231,117 @@ impl<K, V> Shared<K, V> {
     }
 }
 
-impl<K, V> Default for State<K, V>
-where
-    K: Clone + Eq,
-{
-    fn default() -> Self {
-        Self {
-            subscribers: BTreeMap::new(),
-            numbers: 0,
-            polling: false,
-            learned: Learned::default(),
-            witnesses: Witnesses::default(),
-            backoff: ThrottleBackoff::default(),
-            sent: VecDeque::new(),
-            spacing: Duration::ZERO,
-            news: News::default(),
-        }
-    }
-}
-
-impl<K, V> State<K, V> {
-    pub(super) fn number(&mut self) -> u64 {
-        self.numbers += 1;
-        self.numbers
-    }
-
-    /// `ids` is how many a call takes.
-    fn plan(&mut self, settings: &PollSettings, ids: usize) -> Plan {
-        let now = Instant::now();
-        let Some(deadline) = self.subscribers.values().map(|one| one.deadline).max() else {
-            self.polling = false;
-            return Plan::End;
-        };
-        if let Some(until) = self.backoff.until(now) {
-            return Plan::DecideAt(until);
-        }
-        self.learned.refresh();
-        while self.sent.front().is_some_and(|sent| now - *sent >= SECOND) {
-            self.sent.pop_front();
-        }
-        let all = self.subscribers.values();
-        let due = all.clone().filter_map(|one| one.due(now, settings)).min();
-        if due.is_some_and(|due| due <= now) {
-            return Plan::Poll(deadline);
-        }
-        let waits: Vec<_> = all.filter_map(|one| one.wait(now, &self.learned)).collect();
-        // The more calls there are, the more each costs: they add up to the account's quota. Where the quota is
-        // known, a call also delays those of other processes by the time between two calls.
-        let cost = settings.call_cost.as_secs_f64() * (1.0 + self.sent.len() as f64)
-            + QUOTA_SHARE * self.spacing.as_secs_f64();
-        let idle = self.sent.back().map_or(SECOND, |sent| now - *sent);
-        let pause = match waits.len() {
-            0 => None,
-            count if count > ids => {
-                let idle = idle.as_secs_f64();
-                Some(schedule::crowd_pause(&waits, ids, &self.news, idle))
-            }
-            _ => Some(schedule::pause(&waits, cost)),
-        };
-        if pause == Some(Duration::ZERO) {
-            return Plan::Poll(deadline);
-        }
-        let pause = pause.map(|pause| now + pause);
-        let next = pause.into_iter().chain(due).min();
-        Plan::DecideAt(next.unwrap_or(now + SECOND))
-    }
-}
-
 impl<K, V> Shared<K, V>
 where
-    K: Clone + Ord + Debug + Display + Send + Sync + 'static,
+    K: Clone + Ord + Display + Send + Sync + 'static,
     V: Display + Send + Sync + 'static,
 {
+    pub(super) fn new(source: Source<K, V>, settings: PollSettings) -> Self {
+        Self {
+            source,
+            settings,
+            state: Mutex::new(State::new()),
+            changed: Notify::new(),
+        }
+    }
+
     /// Polls until nobody waits; then calls under way are dropped.
     pub(super) async fn run(self: Arc<Self>) {
         let mut calls = JoinSet::new();
-        loop {
+        while let Some((due, deadline)) = self.plan() {
             while calls.try_join_next().is_some() {}
-            let planned = Instant::now();
-            let plan = self.lock().plan(&self.settings, self.source.ids);
-            match plan {
-                Plan::End => return,
-                Plan::DecideAt(time) => tokio::select! {
-                    // In a fixed order, so that a simulation runs the same each time.
+            let now = Instant::now();
+            // In a fixed order, so that a simulation runs the same each time.
+            if due > now {
+                tokio::select! {
                     biased;
-                    () = tokio::time::sleep_until(time) => {}
+                    () = tokio::time::sleep_until(due) => {}
                     () = self.changed.notified() => {
-                        tokio::time::sleep_until(time.min(planned + DEBOUNCE)).await;
+                        tokio::time::sleep_until(due.min(now + DEBOUNCE)).await;
                     }
-                },
-                Plan::Poll(deadline) => tokio::select! {
-                    biased;
-                    spacing = (self.source.ready)(deadline) => {
-                        self.lock().spacing = spacing;
-                        if let Some(poll) = self.bind() {
-                            let shared = Arc::clone(&self);
-                            let call = async move { shared.call(poll).await };
-                            calls.spawn(call.in_current_span());
-                        }
-                    }
-                    () = self.deserted() => {}
-                },
+                }
+                continue;
+            }
+            let spacing = tokio::select! {
+                biased;
+                spacing = (self.source.ready)(deadline) => spacing,
+                () = self.outdated(deadline) => continue,
+            };
+            // The others are polled for in their turn.
+            if deadline.is_over() {
+                continue;
+            }
+            let poll = {
+                let mut state = self.lock();
+                state.spacing = spacing;
+                state.bind(&self.settings, self.source.ids)
+            };
+            if let Some(poll) = poll {
+                let shared = Arc::clone(&self);
+                let call = async move { shared.call(poll).await };
+                calls.spawn(call.in_current_span());
             }
         }
     }
 
-    /// Resolves when nobody waits.
-    async fn deserted(&self) {
-        while !self.lock().subscribers.is_empty() {
+    /// When to poll or to plan again, and the earliest deadline of the waiters; none if nobody waits.
+    fn plan(&self) -> Option<(Instant, Deadline)> {
+        let mut state = self.lock();
+        let deadline = state.deadline();
+        state.polling = deadline.is_some();
+        Some((state.plan(&self.settings, self.source.ids), deadline?))
+    }
+
+    /// Resolves when the earliest deadline of the waiters is another one.
+    async fn outdated(&self, deadline: Deadline) {
+        while self.lock().deadline() == Some(deadline) {
             self.changed.notified().await;
         }
     }
 
-    /// Chooses the ids of a poll that can be sent now: all, or the most urgent.
-    fn bind(&self) -> Option<Poll<K>> {
-        let now = Instant::now();
-        let mut state = self.lock();
-        let number = state.number();
-        let State {
-            subscribers,
-            learned,
-            witnesses,
-            sent,
-            news,
-            ..
-        } = &mut *state;
-        let mut all: BTreeMap<&K, (f64, Vec<u64>)> = BTreeMap::new();
-        for (number, one) in &*subscribers {
-            if one.shares(now, &self.settings) {
-                let (urgency, numbers) = all.entry(&one.key).or_default();
-                *urgency = urgency.max(one.urgency(now, &self.settings, learned));
-                numbers.push(*number);
-            }
-        }
-        let mut all: Vec<_> = all.into_iter().collect();
-        let ids = self.source.ids;
-        if all.len() > ids {
-            all.select_nth_unstable_by(ids, |(a, (one, _)), (b, (other, _))| {
-                other.total_cmp(one).then_with(|| a.cmp(b))
-            });
-            all.truncate(ids);
-        }
-        let all = all.into_iter();
-        let bound: BTreeMap<K, _> = all.map(|(key, (_, all))| (key.clone(), all)).collect();
-        let mut deadline = None;
-        for shared in bound.values().flatten() {
-            if let Some(one) = subscribers.get_mut(shared) {
-                news.expect(one.wait(now, learned).map_or(0.0, |wait| wait.shown(0.0)));
-                one.poll(number, now);
-                deadline = deadline.max(Some(one.deadline));
-            }
-        }
-        let mut keys: Vec<K> = bound.keys().cloned().collect();
-        if keys.len() < self.source.ids {
-            keys.extend(witnesses.beside(&keys));
-        }
-        sent.push_back(now);
-        Some(Poll {
-            number,
-            sent: now,
-            deadline: deadline?.at_most(LONGEST_CALL),
-            keys,
-            subscribers: bound,
-        })
-    }
-
-    async fn call(&self, mut poll: Poll<K>) {
-        let keys = std::mem::take(&mut poll.keys);
-        let deliver = |keys: &[K], outcome| self.deliver(&poll, keys, outcome);
-        let describe = self.source.describe(keys, poll.deadline, deliver);
+    async fn call(&self, poll: Poll<K>) {
+        let deliver = |ids: &[K], page| self.deliver(poll.sent, ids, page);
+        let describe = self.source.describe(poll.ids, poll.deadline, deliver);
         describe.await;
         self.changed.notify_one();
     }
 
-    fn deliver(&self, poll: &Poll<K>, keys: &[K], outcome: Result<Found<K, V>>) {
+    fn deliver(&self, sent: Instant, ids: &[K], page: Result<Page<V>>) {
         let mut state = self.lock();
-        let State {
-            subscribers,
-            witnesses,
-            backoff,
-            ..
-        } = &mut *state;
-        backoff.after(poll.sent, outcome.as_ref().err());
-        let outcome = outcome.map_err(Arc::new).map(|mut found| {
-            let rows = std::mem::take(&mut found.rows).into_iter();
-            let rows: BTreeMap<_, _> = rows.map(|(k, v)| (k, Arc::new(v))).collect();
-            (rows, found)
+        state.throttled.after(sent, page.as_ref().err());
+        let page = page.map_err(Arc::new).map(|page| {
+            let rows = page.rows.into_iter();
+            let rows: BTreeMap<K, _> = rows
+                .map(|row| ((self.source.id)(&row), Arc::new(row)))
+                .collect();
+            (rows, page.unreadable)
         });
-        for key in keys {
-            let observation = match &outcome {
-                Err(error) => Observation::Failed(Arc::clone(error)),
-                Ok((rows, found)) => match (rows.get(key), found.unreadable(key)) {
-                    (Some(row), _) => {
-                        witnesses.remember(key);
-                        Observation::Row(Arc::clone(row))
-                    }
-                    (None, Some(error)) => Observation::Failed(Arc::new(error)),
-                    (None, None) => {
-                        witnesses.forget(key);
-                        let witnessed = !rows.is_empty();
-                        Observation::Missing { witnessed }
-                    }
-                },
-            };
-            for number in poll.subscribers.get(key).into_iter().flatten() {
-                let Some(one) = subscribers.get_mut(number) else {
-                    continue;
-                };
-                let is_news = match &observation {
-                    Observation::Failed(error) => one.fail(poll.number, error.wait()),
-                    Observation::Row(_) | Observation::Missing { .. } => {
-                        one.answer(poll.number, poll.sent)
-                    }
-                };
-                if is_news {
-                    one.notify(poll.sent, observation.clone());
+        for id in ids {
+            let outcome = || {
+                let (rows, unreadable) = page.as_ref().map_err(Arc::clone)?;
+                if let Some(row) = rows.get(id) {
+                    return Ok(Observation::Row(Arc::clone(row)));
                 }
+                // A row that cannot be parsed may be that of this id.
+                let text = id.to_string();
+                let mut unreadable = unreadable.iter();
+                match unreadable.find(|row| row.id.as_ref().is_none_or(|id| *id == text)) {
+                    Some(row) => {
+                        let error = Error::new(Kind::Ambiguous, self.source.action);
+                        Err(Arc::new(error.with_source(row.clone())))
+                    }
+                    None => Ok(Observation::Missing {
+                        witnessed: !rows.is_empty(),
+                    }),
+                }
+            };
+            match outcome() {
+                Ok(Observation::Row(_)) => state.witnesses.note(id),
+                Ok(Observation::Missing { .. }) => state.witnesses.forget(id),
+                Err(_) => {}
+            }
+            for waiter in State::sharing(&mut state.waiters, id, sent, &self.settings) {
+                waiter.observe(sent, outcome());
             }
         }
     }

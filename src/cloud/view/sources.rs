@@ -3,8 +3,8 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use super::batch::{Found, Source};
-use super::evidence::{ConfirmedAbsent, Evidence};
+use super::evidence::ConfirmedAbsent;
+use super::source::Source;
 use super::{IDS_A_CALL, PollSettings, Poller};
 use crate::base::{Deadline, Tasks};
 use crate::cloud::action::{
@@ -20,65 +20,41 @@ use crate::model::{
 /// Ids that one `DescribeSnapshotGroups` takes.
 const GROUPS_A_CALL: usize = 10;
 
-/// A source that describes by one call of the action.
+/// A tag that no resource has: removing it has no effect, but the cloud names a resource that does not exist.
+const NO_TAG: &str = "diskplugin.csi.example/none";
+
+/// A source of resources that no call names as missing.
 fn source<K: 'static, V: 'static, F>(
-    ecs: Arc<dyn Ecs>,
+    ecs: &Arc<dyn Ecs>,
     action: &'static str,
-    key: fn(&V) -> K,
-    describe: impl Fn(Arc<dyn Ecs>, Vec<K>, Deadline) -> F + Send + Sync + 'static,
+    id: fn(&V) -> K,
+    page: impl Fn(Arc<dyn Ecs>, Option<Vec<K>>, Deadline) -> F + Send + Sync + 'static,
 ) -> Source<K, V>
 where
     F: Future<Output = Result<Page<V>>> + Send + 'static,
 {
-    let limited = Arc::clone(&ecs);
+    let (limited, described) = (Arc::clone(ecs), Arc::clone(ecs));
     Source {
+        action,
+        ids: IDS_A_CALL,
+        id,
         ready: Box::new(move |deadline| {
             let ecs = Arc::clone(&limited);
             Box::pin(async move { ecs.ready(deadline, action).await })
         }),
-        describe: Box::new(move |keys, deadline| {
-            let page = describe(Arc::clone(&ecs), keys, deadline);
-            Box::pin(async move { Ok(Found::new(action, page.await?, key)) })
-        }),
-        ids: IDS_A_CALL,
-    }
-}
-
-/// Evidence from one unfiltered page.
-fn evidence<K, V, F>(
-    ecs: Arc<dyn Ecs>,
-    action: &'static str,
-    key: fn(&V) -> K,
-    page: impl Fn(Arc<dyn Ecs>, Deadline) -> F + Send + Sync + 'static,
-) -> Evidence<K>
-where
-    K: 'static,
-    V: 'static,
-    F: Future<Output = Result<Page<V>>> + Send + 'static,
-{
-    Evidence {
-        action,
-        page: Box::new(move |deadline| {
-            let page = page(Arc::clone(&ecs), deadline);
-            Box::pin(async move { Ok(page.await?.rows.iter().map(key).collect()) })
-        }),
+        page: Box::new(move |ids, deadline| Box::pin(page(Arc::clone(&described), ids, deadline))),
         names: None,
     }
 }
 
-/// A tag that no resource has: removing it has no effect, but the cloud names a resource that does not exist.
-const NO_TAG: &str = "diskplugin.csi.example/none";
-
 /// Whether the cloud names the disk or snapshot as missing.
 async fn untag(
     ecs: Arc<dyn Ecs>,
-    target: TagTarget,
+    targets: TagTarget,
     deadline: Deadline,
 ) -> Option<ConfirmedAbsent> {
-    let request = UntagResources {
-        targets: target,
-        keys: vec![NO_TAG.to_owned()],
-    };
+    let keys = vec![NO_TAG.to_owned()];
+    let request = UntagResources { targets, keys };
     let outcome = ecs.untag_resources(deadline, &request).await;
     ConfirmedAbsent::by_error(&outcome.err()?)
 }
@@ -100,160 +76,91 @@ async fn dry_run(ecs: Arc<dyn Ecs>, disk: DiskId, deadline: Deadline) -> Option<
 }
 
 impl Poller<DiskId, Disk> {
-    /// Polls disks.
     #[must_use]
     pub fn disks(ecs: Arc<dyn Ecs>, tasks: Tasks, settings: PollSettings) -> Self {
-        let named = Arc::clone(&ecs);
-        let evidence = Evidence {
-            names: Some(Box::new(move |disk, deadline| {
-                Box::pin(dry_run(Arc::clone(&named), disk, deadline))
-            })),
-            ..evidence(
-                Arc::clone(&ecs),
-                "DescribeDisks",
-                |row: &Disk| row.id.clone(),
-                |ecs, deadline| async move {
-                    ecs.describe_disks(deadline, &DescribeDisks::default())
-                        .await
-                },
-            )
+        let page = |ecs: Arc<dyn Ecs>, ids, deadline| async move {
+            let rest = DescribeDisks::default();
+            let query = DescribeDisks { ids, ..rest };
+            ecs.describe_disks(deadline, &query).await
         };
-        let source = source(
-            ecs,
-            "DescribeDisks",
-            |row: &Disk| row.id.clone(),
-            |ecs, ids, deadline| async move {
-                let query = DescribeDisks {
-                    ids: Some(ids),
-                    ..DescribeDisks::default()
-                };
-                ecs.describe_disks(deadline, &query).await
-            },
-        );
-        Self::new(tasks, settings, source).with_evidence(evidence)
+        let mut source = source(&ecs, "DescribeDisks", |row: &Disk| row.id.clone(), page);
+        source.names = Some(Box::new(move |disk, deadline| {
+            Box::pin(dry_run(Arc::clone(&ecs), disk, deadline))
+        }));
+        Self::new(tasks, settings, source)
     }
 }
 
 impl Poller<SnapshotId, Snapshot> {
-    /// Polls snapshots.
     #[must_use]
     pub fn snapshots(ecs: Arc<dyn Ecs>, tasks: Tasks, settings: PollSettings) -> Self {
-        let named = Arc::clone(&ecs);
-        let evidence = Evidence {
-            names: Some(Box::new(move |snapshot, deadline| {
-                let target = TagTarget::Snapshots(vec![snapshot]);
-                Box::pin(untag(Arc::clone(&named), target, deadline))
-            })),
-            ..evidence(
-                Arc::clone(&ecs),
-                "DescribeSnapshots",
-                |row: &Snapshot| row.id.clone(),
-                |ecs, deadline| async move {
-                    ecs.describe_snapshots(deadline, &DescribeSnapshots::default())
-                        .await
-                },
-            )
+        let page = |ecs: Arc<dyn Ecs>, ids, deadline| async move {
+            let rest = DescribeSnapshots::default();
+            let query = DescribeSnapshots { ids, ..rest };
+            ecs.describe_snapshots(deadline, &query).await
         };
-        let source = source(
-            ecs,
-            "DescribeSnapshots",
-            |row: &Snapshot| row.id.clone(),
-            |ecs, ids, deadline| async move {
-                let query = DescribeSnapshots {
-                    ids: Some(ids),
-                    ..DescribeSnapshots::default()
-                };
-                ecs.describe_snapshots(deadline, &query).await
-            },
-        );
-        Self::new(tasks, settings, source).with_evidence(evidence)
-    }
-}
-
-impl Poller<TaskId, Task> {
-    /// Polls tasks.
-    #[must_use]
-    pub fn tasks(ecs: Arc<dyn Ecs>, tasks: Tasks, settings: PollSettings) -> Self {
-        let source = source(
-            ecs,
-            "DescribeTasks",
-            |row: &Task| row.id.clone(),
-            |ecs, ids, deadline| async move {
-                let query = DescribeTasks::These(ids);
-                ecs.describe_tasks(deadline, &query).await
-            },
-        );
-        Self::new(tasks, settings, source)
-    }
-}
-
-impl Poller<DiskId, DiskHealth> {
-    /// Polls the health of disks.
-    #[must_use]
-    pub fn health(ecs: Arc<dyn Ecs>, tasks: Tasks, settings: PollSettings) -> Self {
-        let source = source(
-            ecs,
-            "DescribeDisksFullStatus",
-            |row: &DiskHealth| row.disk.clone(),
-            |ecs, ids, deadline| async move { ecs.describe_disk_health(deadline, &ids).await },
-        );
-        Self::new(tasks, settings, source)
-    }
-}
-
-impl Poller<InstanceId, Instance> {
-    /// Polls instances.
-    #[must_use]
-    pub fn instances(ecs: Arc<dyn Ecs>, tasks: Tasks, settings: PollSettings) -> Self {
-        let source = source(
-            ecs,
-            "DescribeInstances",
-            |row: &Instance| row.id.clone(),
-            |ecs, ids, deadline| async move {
-                let query = DescribeInstances {
-                    ids: Some(ids),
-                    ..DescribeInstances::default()
-                };
-                ecs.describe_instances(deadline, &query).await
-            },
-        );
+        let id = |row: &Snapshot| row.id.clone();
+        let mut source = source(&ecs, "DescribeSnapshots", id, page);
+        source.names = Some(Box::new(move |snapshot, deadline| {
+            let targets = TagTarget::Snapshots(vec![snapshot]);
+            Box::pin(untag(Arc::clone(&ecs), targets, deadline))
+        }));
         Self::new(tasks, settings, source)
     }
 }
 
 impl Poller<SnapshotGroupId, SnapshotGroup> {
-    /// Polls snapshot groups.
     #[must_use]
     pub fn groups(ecs: Arc<dyn Ecs>, tasks: Tasks, settings: PollSettings) -> Self {
-        let evidence = evidence(
-            Arc::clone(&ecs),
-            "DescribeSnapshotGroups",
-            |row: &SnapshotGroup| row.id.clone(),
-            |ecs, deadline| async move {
-                ecs.describe_snapshot_groups(deadline, &DescribeSnapshotGroups::default())
-                    .await
-            },
-        );
-        let source = source(
-            ecs,
-            "DescribeSnapshotGroups",
-            |row: &SnapshotGroup| row.id.clone(),
-            |ecs, ids, deadline| async move {
-                let query = DescribeSnapshotGroups {
-                    ids: Some(ids),
-                    ..DescribeSnapshotGroups::default()
-                };
-                ecs.describe_snapshot_groups(deadline, &query).await
-            },
-        );
-        Self::new(
-            tasks,
-            settings,
-            Source {
-                ids: GROUPS_A_CALL,
-                ..source
-            },
-        )
-        .with_evidence(evidence)
+        let page = |ecs: Arc<dyn Ecs>, ids, deadline| async move {
+            let rest = DescribeSnapshotGroups::default();
+            let query = DescribeSnapshotGroups { ids, ..rest };
+            ecs.describe_snapshot_groups(deadline, &query).await
+        };
+        let id = |row: &SnapshotGroup| row.id.clone();
+        let mut source = source(&ecs, "DescribeSnapshotGroups", id, page);
+        source.ids = GROUPS_A_CALL;
+        Self::new(tasks, settings, source)
+    }
+}
+
+impl Poller<InstanceId, Instance> {
+    #[must_use]
+    pub fn instances(ecs: Arc<dyn Ecs>, tasks: Tasks, settings: PollSettings) -> Self {
+        let page = |ecs: Arc<dyn Ecs>, ids, deadline| async move {
+            let rest = DescribeInstances::default();
+            let query = DescribeInstances { ids, ..rest };
+            ecs.describe_instances(deadline, &query).await
+        };
+        let id = |row: &Instance| row.id.clone();
+        let source = source(&ecs, "DescribeInstances", id, page);
+        Self::new(tasks, settings, source)
+    }
+}
+
+// A task and the health of a disk are described by id only: their absence is never proven.
+
+impl Poller<TaskId, Task> {
+    #[must_use]
+    pub fn tasks(ecs: Arc<dyn Ecs>, tasks: Tasks, settings: PollSettings) -> Self {
+        let page = |ecs: Arc<dyn Ecs>, ids: Option<Vec<TaskId>>, deadline| async move {
+            let query = DescribeTasks::These(ids.unwrap_or_default());
+            ecs.describe_tasks(deadline, &query).await
+        };
+        let source = source(&ecs, "DescribeTasks", |row: &Task| row.id.clone(), page);
+        Self::new(tasks, settings, source)
+    }
+}
+
+impl Poller<DiskId, DiskHealth> {
+    #[must_use]
+    pub fn health(ecs: Arc<dyn Ecs>, tasks: Tasks, settings: PollSettings) -> Self {
+        let page = |ecs: Arc<dyn Ecs>, ids: Option<Vec<DiskId>>, deadline| async move {
+            let disks = ids.unwrap_or_default();
+            ecs.describe_disk_health(deadline, &disks).await
+        };
+        let id = |row: &DiskHealth| row.disk.clone();
+        let source = source(&ecs, "DescribeDisksFullStatus", id, page);
+        Self::new(tasks, settings, source)
     }
 }

@@ -9,7 +9,7 @@ use super::order::Order;
 use super::queue::Operation;
 use super::takeover::{Takeover, refuses_force};
 use crate::base::Deadline;
-use crate::cloud::view::{Look, Observation};
+use crate::cloud::view::Observation;
 use crate::cloud::{self as api, AttachDisk, Condition, Kind};
 use crate::disk::Result;
 use crate::disk::error::Error;
@@ -155,9 +155,9 @@ impl Attacher {
             "attach refused, reading the disk"
         );
         let row = match self.disks.look(disk, deadline).await {
-            Ok(Look::Row(row)) => row,
+            Ok(Observation::Row(row)) => row,
             // Absence proves nothing. If there is no such disk, the next attempt says so.
-            Ok(Look::Missing { .. }) => return order.back_off(refusal).await.map(|()| None),
+            Ok(Observation::Missing { .. }) => return order.back_off(refusal).await.map(|()| None),
             Err(error) => return Err(order.not_observed(refusal, error)),
         };
         if self.is_on(&row, node) {
@@ -220,7 +220,6 @@ impl Attacher {
                 ready.then_some(false)
             }
             Observation::Missing { .. } => Some(false),
-            Observation::Failed(_) => None,
         };
         match self.disks.until(order.disk, order.deadline, decide).await {
             Ok(due) => takeover.due = due,

@@ -10,7 +10,7 @@ use super::Attacher;
 use super::order::Order;
 use super::queue::Operation;
 use crate::base::Deadline;
-use crate::cloud::view::{self, Look, Observation, WaitError};
+use crate::cloud::view::{self, Observation, WaitError};
 use crate::cloud::{Condition, DetachDisk, Kind};
 use crate::disk::Result;
 use crate::disk::error::{Error, wait};
@@ -101,7 +101,7 @@ impl Attacher {
                 return Err(order.failed(refusal));
             }
             match self.disks.look(disk, deadline).await {
-                Ok(Look::Row(row)) if row.is_attached_to(node) => {
+                Ok(Observation::Row(row)) if row.is_attached_to(node) => {
                     free.ends();
                     if row.status == DiskStatus::Detaching {
                         was_held = true;
@@ -113,9 +113,9 @@ impl Attacher {
                     }
                 }
                 // It may be attaching to this very node.
-                Ok(Look::Row(row)) if row.status == DiskStatus::Attaching => free.ends(),
+                Ok(Observation::Row(row)) if row.status == DiskStatus::Attaching => free.ends(),
                 // The refusal does not say that the node does not hold the disk: reads must have caught up.
-                Ok(Look::Row(row)) if free.holds(LAG) && shows_detached(&row, node) => {
+                Ok(Observation::Row(row)) if free.holds(LAG) && shows_detached(&row, node) => {
                     self.journal.detached.note(disk, node, None);
                     let row = Some(Disk::clone(&row));
                     return Ok(Detached { row, was_held });
@@ -145,9 +145,9 @@ impl Attacher {
     ) -> Result<Option<Disk>> {
         self.journal.detached.note(disk, node, None);
         match self.disks.look(disk, deadline).await {
-            Ok(Look::Missing { .. }) => Ok(None),
-            Ok(Look::Row(row)) if shows_detached(&row, node) => Ok(Some(Disk::clone(&row))),
-            Ok(Look::Row(_)) => {
+            Ok(Observation::Missing { .. }) => Ok(None),
+            Ok(Observation::Row(row)) if shows_detached(&row, node) => Ok(Some(Disk::clone(&row))),
+            Ok(Observation::Row(_)) => {
                 let mut hidden = Pauses::default();
                 self.wait_detached(deadline, disk, node, &mut hidden).await
             }
@@ -179,7 +179,6 @@ impl Attacher {
                 is_hidden.store(true, Ordering::Relaxed);
                 None
             }
-            Observation::Failed(_) => None,
         };
         let operation = view::Operation::Detach;
         let row = tokio::select! {

@@ -43,7 +43,6 @@ impl Attacher {
             let decide = |observation: Observation<Disk>| match observation {
                 Observation::Row(row) => self.shown_holders(&row, &mut nobody).map(Some),
                 Observation::Missing { .. } => Some(None),
-                Observation::Failed(_) => None,
             };
             let shown = self.disks.until(disk, deadline, decide).await;
             if let Some(holders) = shown.map_err(wait(step()))? {

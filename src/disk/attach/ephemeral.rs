@@ -2,7 +2,7 @@
 
 use super::Attacher;
 use crate::base::Deadline;
-use crate::cloud::view::Look;
+use crate::cloud::view::Observation;
 use crate::cloud::{self, Condition};
 use crate::model::DiskId;
 
@@ -18,7 +18,7 @@ impl Attacher {
         if refusal.condition() != Condition::DeletedWithNode {
             return false;
         }
-        if let Ok(Look::Row(row)) = self.disks.look(disk, deadline).await {
+        if let Ok(Observation::Row(row)) = self.disks.look(disk, deadline).await {
             self.journal.ephemeral.note(&row);
         }
         self.journal.ephemeral.contains(disk)

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::incompatible::{Incompatible, Verdict, named};
 use crate::base::Deadline;
-use crate::cloud::view::Look;
+use crate::cloud::view::Observation;
 use crate::cloud::{self as api, Condition, DescribeDisks};
 use crate::disk::Result;
 use crate::disk::error::Error;
@@ -30,7 +30,7 @@ impl Attacher {
             Verdict::NodeType => {
                 let (row, instance) =
                     tokio::join!(self.disks.look(disk, soon), self.instance(soon, node));
-                let row = row.ok().and_then(Look::row);
+                let row = row.ok().and_then(Observation::row);
                 Incompatible::NodeType {
                     disk: disk.clone(),
                     category: named(row.as_ref().map(|row| &row.category)),
@@ -113,7 +113,7 @@ impl Attacher {
             .look(node, deadline)
             .await
             .ok()
-            .and_then(Look::row)?;
+            .and_then(Observation::row)?;
         Some(Instance::clone(&row))
     }
 }

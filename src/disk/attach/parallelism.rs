@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::Attacher;
 use super::queue::{Operation, Parallelism, Permit};
 use crate::base::{Deadline, Elapsed};
-use crate::cloud::view::Look;
+use crate::cloud::view::Observation;
 use crate::model::{Instance, InstanceId};
 
 /// Tags of instances that take several operations at a time (ECS, "parallel attach").
@@ -55,9 +55,9 @@ impl Attacher {
             }
             let read = deadline.at_most(LONGEST_READ);
             match self.instances.look(node, read).await {
-                Ok(Look::Row(row)) => self.queues.learn(node, parallelism(&row)),
+                Ok(Observation::Row(row)) => self.queues.learn(node, parallelism(&row)),
                 // An empty response says nothing about the instance.
-                Ok(Look::Missing { .. }) => self.queues.read_failed(node),
+                Ok(Observation::Missing { .. }) => self.queues.read_failed(node),
                 Err(error) => {
                     tracing::debug!(node.id = %node, error = %error, "cannot read how many disks the node takes at a time");
                     self.queues.read_failed(node);

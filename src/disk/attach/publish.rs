@@ -134,7 +134,7 @@ impl Attacher {
         let decide = |observation: Observation<Disk>| match observation {
             Observation::Row(row) if is_read_only(&row, node) == wanted.read_only => Some(true),
             Observation::Row(_) => differs.holds(LAG).then_some(false),
-            Observation::Missing { .. } | Observation::Failed(_) => None,
+            Observation::Missing { .. } => None,
         };
         let agrees = self.disks.until(disk, deadline, decide).await;
         let step = format!("read whether disk {disk} is attached to node {node} read-only");

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::Attacher;
 use crate::base::Deadline;
-use crate::cloud::view::Look;
+use crate::cloud::view::Observation;
 use crate::cloud::{self, Condition};
 use crate::model::{Disk, DiskId, DiskStatus, Instance, InstanceId, InstanceStatus};
 
@@ -74,7 +74,7 @@ impl Attacher {
             return false;
         };
         match self.disks.look(disk, deadline).await {
-            Ok(Look::Row(row)) if row.attachments == before.holders => {
+            Ok(Observation::Row(row)) if row.attachments == before.holders => {
                 takeover.stuck = Some(before);
                 takeover.observe(&row, node)
             }
@@ -85,7 +85,11 @@ impl Attacher {
     /// Whether these instances are certainly stopped. A missing row proves nothing: without permission the list is empty.
     pub(super) async fn are_stopped(&self, instances: &[InstanceId], deadline: Deadline) -> bool {
         for instance in instances {
-            let row = self.instances.look(instance, deadline).await.map(Look::row);
+            let row = self
+                .instances
+                .look(instance, deadline)
+                .await
+                .map(Observation::row);
             let is_stopped = |row: Arc<Instance>| row.status == InstanceStatus::Stopped;
             if !row.is_ok_and(|row| row.is_some_and(is_stopped)) {
                 return false;

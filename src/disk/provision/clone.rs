@@ -11,7 +11,7 @@ use std::time::Duration;
 use super::create::at_least;
 use super::place::choose;
 use crate::base::Deadline;
-use crate::cloud::view::{ConfirmedAbsent, Operation, Seen};
+use crate::cloud::view::{ConfirmedAbsent, Observation, Operation};
 use crate::cloud::{DescribeSnapshots, Kind};
 use crate::disk::error::{Error, cloud, wait};
 use crate::disk::snapshot::{NewSnapshot, Purpose};
@@ -136,18 +136,17 @@ impl Provisioner {
         id: &SnapshotId,
     ) -> Result<()> {
         let mut doubt = StaleReadGuard::default();
-        let ready = |seen: Seen<Snapshot>| match seen {
-            Seen::Row(row) if row.status == SnapshotStatus::Failed => Some(false),
-            Seen::Row(row) => {
+        let ready = |seen: Observation<Snapshot>| match seen {
+            Observation::Row(row) if row.status == SnapshotStatus::Failed => Some(false),
+            Observation::Row(row) => {
                 doubt.ends();
                 row.available.then_some(true)
             }
             // It is deleted below, which no empty response has to justify.
-            Seen::Missing { witnessed } => {
+            Observation::Missing { witnessed } => {
                 let long = if witnessed { LAG } else { UNSEEN };
                 doubt.holds(long).then_some(false)
             }
-            Seen::Failed(_) => None,
         };
         let waited = self
             .snapshots

@@ -8,7 +8,7 @@ use super::create::is_decided;
 use super::create_once::Request;
 use super::{NewGroup, Snapshotter, compare};
 use crate::base::{Deadline, join};
-use crate::cloud::view::{AbsenceGuard, Operation, Seen};
+use crate::cloud::view::{AbsenceGuard, Observation, Operation};
 use crate::cloud::{self as api, Condition, TagResources, TagTarget};
 use crate::disk::Result;
 use crate::disk::created::until_created;
@@ -152,17 +152,16 @@ impl Snapshotter {
     ) -> Result<Option<Vec<Snapshot>>> {
         let waits = row.members.iter().map(|member| {
             let (mut missing, mut absent) = (StaleReadGuard::default(), AbsenceGuard::default());
-            let decided = move |seen: Seen<Snapshot>| match seen {
-                Seen::Row(row) => {
+            let decided = move |seen: Observation<Snapshot>| match seen {
+                Observation::Row(row) => {
                     missing.ends();
                     absent.found();
                     is_decided(&row).then(|| Some(Snapshot::clone(&row)))
                 }
-                Seen::Missing { witnessed } => {
+                Observation::Missing { witnessed } => {
                     let proof = absent.missing(witnessed);
                     (missing.holds(UNSEEN) && proof.is_some()).then_some(None)
                 }
-                Seen::Failed(_) => None,
             };
             self.rows
                 .until_done(&member.snapshot, deadline, Operation::Snapshot, decided)

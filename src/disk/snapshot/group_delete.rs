@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use super::delete::why_held;
 use crate::base::{Deadline, join};
-use crate::cloud::view::{ConfirmedAbsent, Seen};
+use crate::cloud::view::{ConfirmedAbsent, Observation};
 use crate::cloud::{KeptMember, Kind};
 use crate::disk::Result;
 use crate::disk::error::{Error, cloud, wait};
@@ -52,8 +52,10 @@ impl Snapshotter {
                 }
                 Err(error) if error.kind() == Kind::NotFound => return Ok(()),
                 Err(error) if error.kind() == Kind::Conflict => {
-                    let next =
-                        |seen| matches!(seen, Seen::Row(_) | Seen::Missing { .. }).then_some(());
+                    let next = |seen| {
+                        matches!(seen, Observation::Row(_) | Observation::Missing { .. })
+                            .then_some(())
+                    };
                     let waited = self.groups.until(id, deadline, next).await;
                     waited.map_err(|_| cloud(step())(error))?;
                 }

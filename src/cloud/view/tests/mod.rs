@@ -5,15 +5,28 @@ use std::sync::{Arc, Mutex};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::batch::{BoxFuture, Found, Source};
+use super::source::{BoxFuture, Source};
 use super::*;
 use crate::base::{Deadline, Tasks};
-use crate::cloud::action::Unreadable;
+use crate::cloud::action::{Page, Unreadable};
 use crate::cloud::error::{Error, Kind};
 
 mod simulation;
 
-type Response = crate::cloud::Result<Found<u32, usize>>;
+type Response = crate::cloud::Result<Page<Row<usize>>>;
+
+/// What the cloud says of a resource.
+#[derive(Debug)]
+struct Row<T> {
+    id: u32,
+    state: T,
+}
+
+impl<T: std::fmt::Display> std::fmt::Display for Row<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.state.fmt(f)
+    }
+}
 
 /// The describe calls so far: when, and the ids.
 type Calls = Arc<Mutex<Vec<(Duration, Vec<u32>)>>>;
@@ -26,41 +39,49 @@ fn seconds(seconds: f64) -> Duration {
     Duration::from_secs_f64(seconds)
 }
 
-fn rows(keys: impl IntoIterator<Item = u32>, n: usize) -> Found<u32, usize> {
-    Found {
-        rows: keys.into_iter().map(|key| (key, n)).collect(),
-        unreadable: Vec::new(),
+fn rows<T: Copy>(keys: impl IntoIterator<Item = u32>, state: T) -> Page<Row<T>> {
+    let rows = keys.into_iter().map(|id| Row { id, state });
+    Page::new(rows.collect(), None)
+}
+
+/// What describes the ids, or a page of all without any.
+fn source<T: 'static>(
+    page: impl Fn(Vec<u32>) -> BoxFuture<crate::cloud::Result<Page<Row<T>>>> + Send + Sync + 'static,
+) -> Source<u32, Row<T>> {
+    Source {
+        action: "DescribeDisks",
+        ids: IDS_A_CALL,
+        id: |row| row.id,
+        ready: Box::new(|_| Box::pin(async { Duration::ZERO })),
+        page: Box::new(move |keys, _| page(keys.unwrap_or_default())),
+        names: None,
     }
 }
 
 /// A poller of a cloud that responds to the n-th call with these ids so.
 fn responding(
     respond: impl Fn(usize, Vec<u32>) -> BoxFuture<Response> + Send + Sync + 'static,
-) -> (Arc<Poller<u32, usize>>, Calls) {
+) -> (Arc<Poller<u32, Row<usize>>>, Calls) {
     let (calls, start) = (Calls::default(), Instant::now());
     let log = Arc::clone(&calls);
-    let source = Source {
-        ready: Box::new(|_| Box::pin(async { Duration::ZERO })),
-        describe: Box::new(move |keys: Vec<u32>, _| {
-            let mut log = log.lock().unwrap();
-            log.push((start.elapsed(), keys.clone()));
-            respond(log.len(), keys)
-        }),
-        ids: IDS_A_CALL,
-    };
+    let source = source(move |keys| {
+        let mut log = log.lock().unwrap();
+        log.push((start.elapsed(), keys.clone()));
+        respond(log.len(), keys)
+    });
     let poller = Poller::new(Tasks::default(), PollSettings::default(), source);
     (Arc::new(poller), calls)
 }
 
 /// A cloud in which every row is the number of calls so far.
-fn counting() -> (Arc<Poller<u32, usize>>, Calls) {
+fn counting() -> (Arc<Poller<u32, Row<usize>>>, Calls) {
     responding(|n, keys| Box::pin(async move { Ok(rows(keys, n)) }))
 }
 
-fn at_least(n: usize) -> impl FnMut(Observation<usize>) -> Option<usize> {
+fn at_least(n: usize) -> impl FnMut(Observation<Row<usize>>) -> Option<usize> {
     move |observation| match observation {
-        Observation::Row(row) => (*row >= n).then_some(*row),
-        Observation::Missing { .. } | Observation::Failed(_) => None,
+        Observation::Row(row) => (row.state >= n).then_some(row.state),
+        Observation::Missing { .. } => None,
     }
 }
 
@@ -78,7 +99,10 @@ fn times(calls: &Calls) -> Vec<u128> {
     calls.iter().map(|(at, _)| at.as_millis()).collect()
 }
 
-async fn look_at_all(poller: &Arc<Poller<u32, usize>>, keys: std::ops::Range<u32>) -> Vec<bool> {
+async fn look_at_all(
+    poller: &Arc<Poller<u32, Row<usize>>>,
+    keys: std::ops::Range<u32>,
+) -> Vec<bool> {
     let mut looks = JoinSet::new();
     for key in keys {
         let poller = Arc::clone(poller);
@@ -224,7 +248,10 @@ async fn a_late_answer_counts_if_there_is_no_newer_one() {
     });
     let start = Instant::now();
     let row = poller.look(&1, deadline()).await.unwrap().row().unwrap();
-    assert_eq!((*row, start.elapsed()), (1, Duration::from_millis(3020)));
+    assert_eq!(
+        (row.state, start.elapsed()),
+        (1, Duration::from_millis(3020))
+    );
     assert_eq!(calls.lock().unwrap().len(), 2);
 }
 
@@ -245,24 +272,23 @@ async fn calls_for_more_than_a_hundred_ids_run_beside_each_other() {
 #[tokio::test(start_paused = true)]
 async fn a_batch_has_the_ids_of_those_who_came_while_it_waited_for_the_rate_limit() {
     let (poller, calls) = counting();
-    let source = Source {
+    let waiting = Source {
         ready: Box::new(|_| {
             Box::pin(async {
                 sleep(Duration::from_secs(5)).await;
                 Duration::ZERO
             })
         }),
-        describe: Box::new({
+        ..source({
             let calls = Arc::clone(&calls);
-            move |keys: Vec<u32>, _| {
+            move |keys: Vec<u32>| {
                 calls.lock().unwrap().push((Duration::ZERO, keys.clone()));
                 Box::pin(async move { Ok(rows(keys, 1)) })
             }
-        }),
-        ids: IDS_A_CALL,
+        })
     };
     drop(poller);
-    let poller = Poller::new(Tasks::default(), PollSettings::default(), source);
+    let poller = Poller::new(Tasks::default(), PollSettings::default(), waiting);
     let late = async {
         sleep(Duration::from_secs(4)).await;
         poller.look(&2, deadline()).await
@@ -347,16 +373,16 @@ async fn an_absence_is_witnessed_by_another_row_of_the_same_response() {
         }
     });
     let witnessed = async |key| match poller.look(&key, deadline()).await.unwrap() {
-        Look::Row(_) => panic!("a row"),
-        Look::Missing { witnessed } => witnessed,
+        Observation::Row(_) => panic!("a row"),
+        Observation::Missing { witnessed } => witnessed,
     };
     assert!(!witnessed(11).await, "nothing was ever returned");
-    poller.remember(&1);
+    poller.shared.lock().witnesses.note(&1);
     assert!(witnessed(11).await);
     assert_eq!(calls.lock().unwrap()[1].1, [11, 1]);
     assert!(poller.look(&1, deadline()).await.unwrap().row().is_some());
     assert_eq!(calls.lock().unwrap()[2].1, [1], "it needs no witness");
-    poller.forget(&1);
+    poller.shared.lock().witnesses.forget(&1);
     assert!(!witnessed(12).await);
     poller.look(&2, deadline()).await.unwrap();
     hidden.store(true, std::sync::atomic::Ordering::Relaxed);
@@ -375,7 +401,7 @@ async fn a_row_that_cannot_be_parsed_fails_its_own_caller() {
                 reason: "no Status".to_owned(),
             };
             let mut found = rows([3], 9);
-            found.unreadable.push(("DescribeDisks", row));
+            found.unreadable.push(row);
             Box::pin(async move { Ok(found) })
         });
         for (key, failed) in [1, 2].into_iter().zip(failed) {
@@ -384,7 +410,7 @@ async fn a_row_that_cannot_be_parsed_fails_its_own_caller() {
                     assert!(failed && error.kind() == Kind::Ambiguous, "{error}");
                 }
                 outcome => assert!(
-                    !failed && matches!(outcome, Ok(Look::Missing { witnessed: true })),
+                    !failed && matches!(outcome, Ok(Observation::Missing { witnessed: true })),
                     "{outcome:?}"
                 ),
             }
@@ -441,4 +467,59 @@ async fn while_calls_are_throttled_nobody_is_polled_for_more_than_once_a_pause()
         .map(|pair| (pair[1] - pair[0]) / 1000)
         .collect();
     assert_eq!(pauses[..6], [1, 2, 4, 8, 10, 10]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_poll_waits_for_the_rate_limit_with_the_earliest_deadline_of_its_waiters() {
+    let (calls, deadlines) = (Calls::default(), Arc::new(Mutex::new(Vec::new())));
+    let (log, seen) = (Arc::clone(&calls), Arc::clone(&deadlines));
+    let start = Instant::now();
+    let source = Source {
+        // As the rate limiter does it: until the quota opens, or the deadline.
+        ready: Box::new(move |deadline: Deadline| {
+            seen.lock().unwrap().push(deadline);
+            let open = Duration::from_secs(8).saturating_sub(start.elapsed());
+            Box::pin(async move {
+                let _ = deadline.bound(sleep(open)).await;
+                Duration::ZERO
+            })
+        }),
+        ..source(move |keys: Vec<u32>| {
+            log.lock().unwrap().push((start.elapsed(), keys.clone()));
+            Box::pin(async move { Ok(rows(keys, 1)) })
+        })
+    };
+    let poller = Poller::new(Tasks::default(), PollSettings::default(), source);
+    let [first, second, third] = [5, 20, 60].map(|n| Deadline::after(Duration::from_secs(n)));
+    let late = async {
+        sleep(Duration::from_secs(1)).await;
+        poller.look(&2, first).await
+    };
+    let looks = tokio::join!(poller.look(&1, third), late, poller.look(&3, second));
+    assert!(looks.0.is_ok() && looks.2.is_ok());
+    assert!(matches!(looks.1, Err(WaitError::Deadline { .. })));
+    assert_eq!(*deadlines.lock().unwrap(), [second, first, second]);
+    // A call of its own for the one that left would be a waste.
+    assert_eq!(
+        calls.lock().unwrap()[..],
+        [(Duration::from_secs(8), vec![1, 3])]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn single_looks_one_after_another_share_polls() {
+    let (poller, calls) = counting();
+    let mut looks = JoinSet::new();
+    for key in 0..400 {
+        let poller = Arc::clone(&poller);
+        looks.spawn(async move {
+            sleep(Duration::from_millis(25) * key).await;
+            let start = Instant::now();
+            poller.look(&key, deadline()).await.unwrap();
+            start.elapsed()
+        });
+    }
+    let longest = looks.join_all().await.into_iter().max().unwrap();
+    assert!(longest <= Duration::from_millis(205), "{longest:?}");
+    assert!(calls.lock().unwrap().len() <= 90, "{calls:?}");
 }

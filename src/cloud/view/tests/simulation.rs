@@ -79,18 +79,16 @@ impl Cloud {
         }
     }
 
-    async fn describe(&self, keys: Vec<u32>) -> Found<u32, bool> {
+    async fn describe(&self, keys: Vec<u32>) -> Page<Row<bool>> {
         assert!(keys.len() <= IDS_A_CALL);
         self.describes.fetch_add(1, Ordering::Relaxed);
         let read = || {
             let ends = self.ends.lock().unwrap();
-            let rows = keys
-                .iter()
-                .filter_map(|key| Some((*key, ends.get(key)? <= &Instant::now())));
-            Found {
-                rows: rows.collect(),
-                unreadable: Vec::new(),
-            }
+            let rows = keys.iter().filter_map(|id| {
+                let state = ends.get(id)? <= &Instant::now();
+                Some(Row { id: *id, state })
+            });
+            Page::new(rows.collect(), None)
         };
         self.call(read).await.0
     }
@@ -114,14 +112,10 @@ async fn run(model: Model) -> Report {
     });
     let source = {
         let cloud = Arc::clone(&cloud);
-        Source {
-            ready: Box::new(|_| Box::pin(async { Duration::ZERO })),
-            describe: Box::new(move |keys, _| {
-                let cloud = Arc::clone(&cloud);
-                Box::pin(async move { Ok(cloud.describe(keys).await) })
-            }),
-            ids: IDS_A_CALL,
-        }
+        source(move |keys| {
+            let cloud = Arc::clone(&cloud);
+            Box::pin(async move { Ok(cloud.describe(keys).await) })
+        })
     };
     let poller = Poller::new(Tasks::default(), PollSettings::default(), source);
     let (poller, permits) = (Arc::new(poller), Arc::new(Semaphore::new(model.parallel)));
@@ -150,7 +144,9 @@ async fn run(model: Model) -> Report {
                 };
                 let (_, latency) = cloud.call(order).await;
                 needed += latency + delay;
-                let done = |seen| matches!(seen, Observation::Row(row) if *row).then_some(());
+                let done = |seen: Observation<Row<bool>>| {
+                    matches!(seen, Observation::Row(row) if row.state).then_some(())
+                };
                 let waited = poller.until_done(&volume, deadline(), operation, done);
                 waited.await.unwrap();
             }

@@ -1,0 +1,71 @@
+//! How resources of one kind are described: one call for many ids, and the calls that replace it when the cloud rejects
+//! one of them.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::time::Duration;
+
+use super::evidence::ConfirmedAbsent;
+use crate::base::Deadline;
+use crate::cloud::Result;
+use crate::cloud::action::Page;
+use crate::cloud::error::{Error, Kind};
+
+/// Most rejected calls of one poll. A batch that is still rejected then fails as a whole.
+const REJECTIONS: usize = 16;
+
+pub(super) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+/// A call of the cloud about what the first parameter says.
+pub(super) type Call<P, T> = Box<dyn Fn(P, Deadline) -> BoxFuture<T> + Send + Sync>;
+
+/// How resources of one kind are described.
+pub(super) struct Source<K, V> {
+    /// The describe action, which is also the name of its permission.
+    pub(super) action: &'static str,
+    /// Most ids of a call.
+    pub(super) ids: usize,
+    pub(super) id: fn(&V) -> K,
+    /// Resolves when a call would be sent at once, to the time between two calls that the quota permits.
+    pub(super) ready: Box<dyn Fn(Deadline) -> BoxFuture<Duration> + Send + Sync>,
+    /// Describes these ids; without ids one page of whatever there is.
+    pub(super) page: Call<Option<Vec<K>>, Result<Page<V>>>,
+    /// A call without effect that names a missing resource, if there is one.
+    pub(super) names: Option<Call<K, Option<ConfirmedAbsent>>>,
+}
+
+impl<K: Clone, V> Source<K, V> {
+    /// Describes the ids. If the cloud rejects a batch because of one of them, halves are described, so that the others
+    /// have their answer.
+    pub(super) async fn describe(
+        &self,
+        ids: Vec<K>,
+        deadline: Deadline,
+        mut deliver: impl FnMut(&[K], Result<Page<V>>),
+    ) {
+        let mut batches = vec![ids];
+        let mut rejections = 0;
+        while let Some(mut ids) = batches.pop() {
+            let page = (self.page)(Some(ids.clone()), deadline).await;
+            let is_rejected = page.as_ref().is_err_and(is_about_ids);
+            if is_rejected && ids.len() > 1 && rejections < REJECTIONS {
+                rejections += 1;
+                batches.push(ids.split_off(ids.len() / 2));
+                batches.push(ids);
+            } else {
+                deliver(&ids, page);
+            }
+        }
+    }
+}
+
+/// Whether the cloud may have rejected the request because of a single id.
+fn is_about_ids(error: &Error) -> bool {
+    let kinds = [
+        Kind::Bug,
+        Kind::Invalid,
+        Kind::NotFound,
+        Kind::OutOfRange,
+        Kind::Precondition,
+    ];
+    error.is_about_value() && kinds.contains(&error.kind())
+}
