@@ -7,9 +7,9 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::state::{Position, State, Tickets};
-use super::tally::Now;
-use super::{ACCOUNT, CallOutcome, Class};
+use super::queue::{Place, Queues};
+use super::time::Now;
+use super::{CallOutcome, Class};
 use crate::base::{Clock, Deadline};
 use crate::cloud::Result;
 use crate::cloud::error::{Error, Kind};
@@ -18,25 +18,16 @@ use crate::cloud::error::{Error, Kind};
 #[derive(Debug)]
 pub struct RateLimiter {
     clock: Arc<dyn Clock>,
-    state: Mutex<State>,
+    queues: Mutex<Queues>,
 }
 
-/// A place in the queue, which dropping gives up.
+/// A call that waits for its turn, or has it. Dropping it before it is sent gives up the turn; dropping it after that
+/// counts as a call without a response.
 #[derive(Debug)]
-struct Place<'a> {
+struct Permit<'a> {
     limiter: &'a RateLimiter,
-    action: &'static str,
-    class: Class,
-    position: Position,
-}
-
-/// Permission for one call. Dropping it without [`Permit::finish`] counts as a call without a
-/// response.
-#[derive(Debug)]
-pub struct Permit<'a> {
-    limiter: &'a RateLimiter,
-    action: &'static str,
-    tickets: Option<Tickets>,
+    place: Place,
+    sent: Option<Now>,
 }
 
 impl RateLimiter {
@@ -46,14 +37,15 @@ impl RateLimiter {
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         Self {
             clock,
-            state: Mutex::new(State::default()),
+            queues: Mutex::new(Queues::new()),
         }
     }
 
     /// Makes the call when its turn comes, and learns from its result.
     ///
     /// # Errors
-    /// That of the call, or of [`RateLimiter::acquire`].
+    /// That of the call; [`Kind::Throttled`] at once if the limit certainly stays closed beyond the deadline, and at the
+    /// deadline otherwise, with the expected wait; [`Kind::Deadline`] if nothing was ever throttled.
     pub async fn run<T, F>(
         &self,
         action: &'static str,
@@ -64,48 +56,38 @@ impl RateLimiter {
     where
         F: Future<Output = Result<T>>,
     {
-        let permit = self.acquire(action, class, deadline).await?;
+        let mut permit = self.acquire(action, class, deadline).await?;
         let result = call().await;
-        permit.finish(result.as_ref().err());
+        permit.end(CallOutcome::of(result.as_ref().err()));
         result
     }
 
     /// Waits until a call of the action may be sent.
-    ///
-    /// # Errors
-    /// [`Kind::Throttled`] at once if the limit certainly stays closed beyond the deadline, and at the
-    /// deadline otherwise, with the expected wait; [`Kind::Deadline`] if nothing was ever throttled.
-    pub async fn acquire(
+    async fn acquire(
         &self,
         action: &'static str,
         class: Class,
         deadline: Deadline,
     ) -> Result<Permit<'_>> {
         let wake = Arc::new(Notify::new());
-        let place = Place {
+        let place = self.lock().join(action, class, deadline, &wake);
+        let mut permit = Permit {
             limiter: self,
-            action,
-            class,
-            position: self.lock().join(action, class, deadline, &wake),
+            place,
+            sent: None,
         };
         loop {
-            let blocked = {
-                let mut state = self.lock();
-                let now = self.now();
-                state.dispatch(now);
-                if let tickets @ Some(_) = state.take(place.position) {
-                    return Ok(Permit {
-                        limiter: self,
-                        action,
-                        tickets,
-                    });
+            let polled = self.lock().poll(place, self.now());
+            let turn = match polled {
+                Ok(sent) => {
+                    permit.sent = Some(sent);
+                    return Ok(permit);
                 }
-                state.blocked(action, class, place.position, now)
+                Err(turn) => turn,
             };
             let left = deadline.remaining();
-            let until = blocked.and_then(|blocked| blocked.until);
-            let wait = until.map(|until| until.saturating_duration_since(Instant::now()));
-            let is_certain = blocked.is_some_and(|blocked| blocked.is_certain);
+            let wait = turn.map(|turn| turn.at.saturating_duration_since(Instant::now()));
+            let is_certain = turn.is_some_and(|turn| turn.is_certain);
             if left.is_zero() || is_certain && wait >= Some(left) {
                 return Err(self.not_sent(action, wait));
             }
@@ -122,14 +104,14 @@ impl RateLimiter {
     /// before the deadline. Nothing is reserved. Returns the time between two calls at the learned rate.
     pub async fn ready(&self, action: &'static str, class: Class, deadline: Deadline) -> Duration {
         if let Ok(mut permit) = self.acquire(action, class, deadline).await {
-            permit.settle(CallOutcome::Unsent);
+            permit.end(CallOutcome::Unsent);
         }
         self.lock().spacing(action)
     }
 
     /// The error of a call that was not sent.
     fn not_sent(&self, action: &'static str, wait: Option<Duration>) -> Error {
-        let Some((code, request)) = self.lock().refusal(action) else {
+        let Some(refusal) = self.lock().refusal(action) else {
             return Error::new(Kind::Deadline, action)
                 .with_message("not sent: the deadline passed while the call waited for its turn");
         };
@@ -139,8 +121,7 @@ impl RateLimiter {
         };
         Error::new(Kind::Throttled, action)
             .with_message(format!(
-                "not sent before the deadline: the last call was refused with {code} (RequestId \
-                 {request}), and {expected}"
+                "not sent before the deadline: the last call was refused ({refusal}), and {expected}"
             ))
             .with_wait(wait)
     }
@@ -149,44 +130,22 @@ impl RateLimiter {
         Now::new(Instant::now(), self.clock.now())
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Queues> {
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Permit<'_> {
-    /// Records how the call ended.
-    pub fn finish(mut self, error: Option<&Error>) {
-        let outcome = CallOutcome::of(error);
-        if let (CallOutcome::Throttled { account, .. }, Some(error)) = (outcome, error) {
-            let name = if account { ACCOUNT } else { self.action };
-            let code = error.code().unwrap_or("HTTP 429").to_owned();
-            let request = error.request_id().unwrap_or("unknown").to_owned();
-            self.limiter.lock().set_refusal(name, code, request);
-        }
-        self.settle(outcome);
-    }
-
-    fn settle(&mut self, outcome: CallOutcome) {
-        if let Some(tickets) = self.tickets.take() {
-            let now = self.limiter.now();
-            let mut state = self.limiter.lock();
-            state.settle(self.action, tickets, outcome, now);
-        }
+    fn end(&mut self, outcome: CallOutcome) {
+        let now = self.limiter.now();
+        let sent = self.sent.take();
+        self.limiter.lock().end(self.place, sent, outcome, now);
     }
 }
 
 impl Drop for Permit<'_> {
     fn drop(&mut self) {
-        self.settle(CallOutcome::Unknown);
-    }
-}
-
-impl Drop for Place<'_> {
-    fn drop(&mut self) {
-        let now = self.limiter.now();
-        let mut state = self.limiter.lock();
-        state.leave(self.action, self.class, self.position, now);
+        self.end(CallOutcome::Unknown);
     }
 }
 

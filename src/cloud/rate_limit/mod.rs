@@ -18,15 +18,12 @@
 mod limit;
 mod limiter;
 mod outcome;
+mod queue;
 mod quota;
-mod state;
-mod tally;
+mod time;
 
-pub use limiter::{Permit, RateLimiter};
-pub use outcome::CallOutcome;
-
-/// The name of the limit of the account, beside those of the actions.
-const ACCOUNT: &str = "account";
+pub use limiter::RateLimiter;
+use outcome::CallOutcome;
 
 /// Priority of a call where calls compete for one limit, highest first. Calls of a class are sent in
 /// the order of their deadlines. A lower class always keeps a small share.
@@ -45,14 +42,6 @@ pub enum Class {
 }
 
 impl Class {
-    const ALL: [Self; 5] = [
-        Self::Detach,
-        Self::Attach,
-        Self::Order,
-        Self::Poll,
-        Self::List,
-    ];
-
     /// The class of an action, unless its request says more.
     #[must_use]
     pub fn of(action: &str) -> Self {

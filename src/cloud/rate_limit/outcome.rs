@@ -5,8 +5,8 @@ use std::time::Duration;
 use crate::cloud::error::{Condition, Error, Kind};
 
 /// The result of a call, as far as rate limits are concerned.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CallOutcome {
+#[derive(Debug, Clone)]
+pub(super) enum CallOutcome {
     /// The cloud processed the call, successfully or not.
     Passed,
     /// A rate limit refused the call.
@@ -15,6 +15,7 @@ pub enum CallOutcome {
         account: bool,
         /// How long the cloud asks to wait.
         wait: Option<Duration>,
+        error: String,
     },
     /// Too many operations in progress; this is not a rate.
     Concurrent,
@@ -26,8 +27,7 @@ pub enum CallOutcome {
 
 impl CallOutcome {
     /// The outcome of a call that ended with this error, if any.
-    #[must_use]
-    pub fn of(error: Option<&Error>) -> Self {
+    pub(super) fn of(error: Option<&Error>) -> Self {
         let Some(error) = error else {
             return Self::Passed;
         };
@@ -39,6 +39,7 @@ impl CallOutcome {
             Kind::Throttled => Self::Throttled {
                 account: error.condition() == Condition::AccountThrottled,
                 wait: error.wait().filter(|wait| !wait.is_zero()),
+                error: error.to_string(),
             },
             Kind::Unreachable | Kind::Credentials => Self::Unsent,
             _ if answered => Self::Passed,
