@@ -99,11 +99,9 @@ impl Modifier {
         if !self.journal.changed_lately(disk) {
             return Ok(row);
         }
-        let settled = |seen: Observation<Disk>| match seen {
-            Observation::Row(row) => {
-                (!self.journal.changed_lately(disk)).then(|| Disk::clone(&row))
-            }
-            Observation::Missing { .. } => None,
+        let settled = |observation: Observation<Disk>| {
+            let row = observation.row()?;
+            (!self.journal.changed_lately(disk)).then(|| Disk::clone(&row))
         };
         let waited = self.disks.until(disk, deadline, settled).await;
         waited.map_err(wait(format!(
@@ -193,13 +191,10 @@ impl Modifier {
     }
 
     async fn wait_task(&self, deadline: Deadline, disk: &DiskId, task: &TaskId) -> Result<()> {
-        let ended = |seen: Observation<Task>| match seen {
-            Observation::Row(task) => match task.status {
-                TaskStatus::Finished => Some(true),
-                TaskStatus::Failed => Some(false),
-                TaskStatus::Processing | TaskStatus::Unknown(_) => None,
-            },
-            Observation::Missing { .. } => None,
+        let ended = |observation: Observation<Task>| match observation.row()?.status {
+            TaskStatus::Finished => Some(true),
+            TaskStatus::Failed => Some(false),
+            TaskStatus::Processing | TaskStatus::Unknown(_) => None,
         };
         let waited = self.tasks.until(task, deadline, ended).await;
         let step = format!("complete task {task}, which changes disk {disk}");
@@ -213,9 +208,9 @@ impl Modifier {
     }
 
     async fn wait_changed(&self, deadline: Deadline, order: &ModifyDiskSpec) -> Result<()> {
-        let changed = |seen: Observation<Disk>| match seen {
-            Observation::Row(row) => shows(&row, order).then_some(()),
-            Observation::Missing { .. } => None,
+        let changed = |observation: Observation<Disk>| {
+            let row = observation.row()?;
+            shows(&row, order).then_some(())
         };
         let waited = self
             .disks

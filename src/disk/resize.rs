@@ -88,11 +88,8 @@ impl Resizer {
         if !offline && source.condition() != Condition::NodeStopped {
             return cloud(format!("resize disk {}", row.id))(source);
         }
-        let now = self
-            .disks
-            .look(&row.id, deadline)
-            .await
-            .map(Observation::row);
+        let looked = self.disks.look(&row.id, deadline).await;
+        let now = looked.map(Observation::row);
         let holders = match now {
             Ok(Some(now)) => now.attachments.clone(),
             Ok(None) | Err(_) => row.attachments.clone(),
@@ -212,9 +209,9 @@ impl Resizer {
         disk: &DiskId,
         size: Gib,
     ) -> std::result::Result<Disk, crate::cloud::view::WaitError> {
-        let grown = |seen: Observation<Disk>| match seen {
-            Observation::Row(row) => (row.size >= size).then(|| Disk::clone(&row)),
-            Observation::Missing { .. } => None,
+        let grown = |observation: Observation<Disk>| {
+            let row = observation.row()?;
+            (row.size >= size).then(|| Disk::clone(&row))
         };
         self.disks
             .until_done(disk, deadline, Operation::Resize, grown)

@@ -38,10 +38,10 @@ impl DiskServices {
     ) -> Self {
         let owner = Owner::new(cluster);
         let journal = Arc::new(Journal::default());
-        let disks = Arc::new(Poller::disks(Arc::clone(&ecs), tasks.clone(), settings));
-        let snapshots = Arc::new(Poller::snapshots(Arc::clone(&ecs), tasks.clone(), settings));
-        let groups = Poller::groups(Arc::clone(&ecs), tasks.clone(), settings);
-        let instances = Poller::instances(Arc::clone(&ecs), tasks.clone(), settings);
+        let disks = Arc::new(Poller::disks(&ecs, tasks.clone(), settings));
+        let snapshots = Arc::new(Poller::snapshots(&ecs, tasks.clone(), settings));
+        let groups = Poller::groups(&ecs, tasks.clone(), settings);
+        let instances = Poller::instances(&ecs, tasks.clone(), settings);
         let snapshotter = Arc::new(Snapshotter::new(
             Arc::clone(&ecs),
             Arc::clone(&disks),
@@ -71,13 +71,13 @@ impl DiskServices {
             modifier: Modifier::new(
                 Arc::clone(&ecs),
                 Arc::clone(&disks),
-                Poller::tasks(Arc::clone(&ecs), tasks.clone(), patient(settings)),
+                Poller::tasks(&ecs, tasks.clone(), patient(settings)),
                 Arc::clone(&journal),
             ),
             inventory: Inventory::new(
                 Arc::clone(&ecs),
                 disks,
-                Poller::health(Arc::clone(&ecs), tasks.clone(), settings),
+                Poller::health(&ecs, tasks.clone(), settings),
                 snapshots,
                 owner,
                 journal,

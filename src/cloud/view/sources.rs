@@ -77,13 +77,14 @@ async fn dry_run(ecs: Arc<dyn Ecs>, disk: DiskId, deadline: Deadline) -> Option<
 
 impl Poller<DiskId, Disk> {
     #[must_use]
-    pub fn disks(ecs: Arc<dyn Ecs>, tasks: Tasks, settings: PollSettings) -> Self {
+    pub fn disks(ecs: &Arc<dyn Ecs>, tasks: Tasks, settings: PollSettings) -> Self {
         let page = |ecs: Arc<dyn Ecs>, ids, deadline| async move {
             let rest = DescribeDisks::default();
             let query = DescribeDisks { ids, ..rest };
             ecs.describe_disks(deadline, &query).await
         };
-        let mut source = source(&ecs, "DescribeDisks", |row: &Disk| row.id.clone(), page);
+        let mut source = source(ecs, "DescribeDisks", |row: &Disk| row.id.clone(), page);
+        let ecs = Arc::clone(ecs);
         source.names = Some(Box::new(move |disk, deadline| {
             Box::pin(dry_run(Arc::clone(&ecs), disk, deadline))
         }));
@@ -93,14 +94,15 @@ impl Poller<DiskId, Disk> {
 
 impl Poller<SnapshotId, Snapshot> {
     #[must_use]
-    pub fn snapshots(ecs: Arc<dyn Ecs>, tasks: Tasks, settings: PollSettings) -> Self {
+    pub fn snapshots(ecs: &Arc<dyn Ecs>, tasks: Tasks, settings: PollSettings) -> Self {
         let page = |ecs: Arc<dyn Ecs>, ids, deadline| async move {
             let rest = DescribeSnapshots::default();
             let query = DescribeSnapshots { ids, ..rest };
             ecs.describe_snapshots(deadline, &query).await
         };
         let id = |row: &Snapshot| row.id.clone();
-        let mut source = source(&ecs, "DescribeSnapshots", id, page);
+        let mut source = source(ecs, "DescribeSnapshots", id, page);
+        let ecs = Arc::clone(ecs);
         source.names = Some(Box::new(move |snapshot, deadline| {
             let targets = TagTarget::Snapshots(vec![snapshot]);
             Box::pin(untag(Arc::clone(&ecs), targets, deadline))
@@ -111,14 +113,14 @@ impl Poller<SnapshotId, Snapshot> {
 
 impl Poller<SnapshotGroupId, SnapshotGroup> {
     #[must_use]
-    pub fn groups(ecs: Arc<dyn Ecs>, tasks: Tasks, settings: PollSettings) -> Self {
+    pub fn groups(ecs: &Arc<dyn Ecs>, tasks: Tasks, settings: PollSettings) -> Self {
         let page = |ecs: Arc<dyn Ecs>, ids, deadline| async move {
             let rest = DescribeSnapshotGroups::default();
             let query = DescribeSnapshotGroups { ids, ..rest };
             ecs.describe_snapshot_groups(deadline, &query).await
         };
         let id = |row: &SnapshotGroup| row.id.clone();
-        let mut source = source(&ecs, "DescribeSnapshotGroups", id, page);
+        let mut source = source(ecs, "DescribeSnapshotGroups", id, page);
         source.ids = GROUPS_A_CALL;
         Self::new(tasks, settings, source)
     }
@@ -126,14 +128,14 @@ impl Poller<SnapshotGroupId, SnapshotGroup> {
 
 impl Poller<InstanceId, Instance> {
     #[must_use]
-    pub fn instances(ecs: Arc<dyn Ecs>, tasks: Tasks, settings: PollSettings) -> Self {
+    pub fn instances(ecs: &Arc<dyn Ecs>, tasks: Tasks, settings: PollSettings) -> Self {
         let page = |ecs: Arc<dyn Ecs>, ids, deadline| async move {
             let rest = DescribeInstances::default();
             let query = DescribeInstances { ids, ..rest };
             ecs.describe_instances(deadline, &query).await
         };
         let id = |row: &Instance| row.id.clone();
-        let source = source(&ecs, "DescribeInstances", id, page);
+        let source = source(ecs, "DescribeInstances", id, page);
         Self::new(tasks, settings, source)
     }
 }
@@ -142,25 +144,25 @@ impl Poller<InstanceId, Instance> {
 
 impl Poller<TaskId, Task> {
     #[must_use]
-    pub fn tasks(ecs: Arc<dyn Ecs>, tasks: Tasks, settings: PollSettings) -> Self {
+    pub fn tasks(ecs: &Arc<dyn Ecs>, tasks: Tasks, settings: PollSettings) -> Self {
         let page = |ecs: Arc<dyn Ecs>, ids: Option<Vec<TaskId>>, deadline| async move {
             let query = DescribeTasks::These(ids.unwrap_or_default());
             ecs.describe_tasks(deadline, &query).await
         };
-        let source = source(&ecs, "DescribeTasks", |row: &Task| row.id.clone(), page);
+        let source = source(ecs, "DescribeTasks", |row: &Task| row.id.clone(), page);
         Self::new(tasks, settings, source)
     }
 }
 
 impl Poller<DiskId, DiskHealth> {
     #[must_use]
-    pub fn health(ecs: Arc<dyn Ecs>, tasks: Tasks, settings: PollSettings) -> Self {
+    pub fn health(ecs: &Arc<dyn Ecs>, tasks: Tasks, settings: PollSettings) -> Self {
         let page = |ecs: Arc<dyn Ecs>, ids: Option<Vec<DiskId>>, deadline| async move {
             let disks = ids.unwrap_or_default();
             ecs.describe_disk_health(deadline, &disks).await
         };
         let id = |row: &DiskHealth| row.disk.clone();
-        let source = source(&ecs, "DescribeDisksFullStatus", id, page);
+        let source = source(ecs, "DescribeDisksFullStatus", id, page);
         Self::new(tasks, settings, source)
     }
 }

@@ -85,11 +85,8 @@ impl Attacher {
     /// Whether these instances are certainly stopped. A missing row proves nothing: without permission the list is empty.
     pub(super) async fn are_stopped(&self, instances: &[InstanceId], deadline: Deadline) -> bool {
         for instance in instances {
-            let row = self
-                .instances
-                .look(instance, deadline)
-                .await
-                .map(Observation::row);
+            let looked = self.instances.look(instance, deadline).await;
+            let row = looked.map(Observation::row);
             let is_stopped = |row: Arc<Instance>| row.status == InstanceStatus::Stopped;
             if !row.is_ok_and(|row| row.is_some_and(is_stopped)) {
                 return false;

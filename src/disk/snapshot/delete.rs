@@ -2,7 +2,7 @@
 
 use super::Snapshotter;
 use crate::base::Deadline;
-use crate::cloud::view::{ConfirmedAbsent, Observation};
+use crate::cloud::view::ConfirmedAbsent;
 use crate::cloud::{self as api, Condition, Kind};
 use crate::disk::Result;
 use crate::disk::error::{Error, cloud, wait};
@@ -49,11 +49,7 @@ impl Snapshotter {
                 Ok(()) => {}
                 // Something else is being done with it: look again in a tick.
                 Err(error) if error.kind() == Kind::Conflict => {
-                    let next = |seen| {
-                        matches!(seen, Observation::Row(_) | Observation::Missing { .. })
-                            .then_some(())
-                    };
-                    let waited = self.rows.until(id, deadline, next).await;
+                    let waited = self.rows.until(id, deadline, |_| Some(())).await;
                     waited.map_err(|_| cloud(step(id))(error))?;
                 }
                 Err(error) => return Err(held(id, error)),

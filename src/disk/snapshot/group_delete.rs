@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use super::delete::why_held;
 use crate::base::{Deadline, join};
-use crate::cloud::view::{ConfirmedAbsent, Observation};
+use crate::cloud::view::ConfirmedAbsent;
 use crate::cloud::{KeptMember, Kind};
 use crate::disk::Result;
 use crate::disk::error::{Error, cloud, wait};
@@ -52,11 +52,7 @@ impl Snapshotter {
                 }
                 Err(error) if error.kind() == Kind::NotFound => return Ok(()),
                 Err(error) if error.kind() == Kind::Conflict => {
-                    let next = |seen| {
-                        matches!(seen, Observation::Row(_) | Observation::Missing { .. })
-                            .then_some(())
-                    };
-                    let waited = self.groups.until(id, deadline, next).await;
+                    let waited = self.groups.until(id, deadline, |_| Some(())).await;
                     waited.map_err(|_| cloud(step())(error))?;
                 }
                 Err(error) => return Err(cloud(step())(error)),
