@@ -76,15 +76,14 @@ impl Client {
             self.limiter.run(action, class, deadline, once)
         };
         let outcome = retry::run(action, deadline, Repeat::of(action), attempt).await;
-        match &outcome {
-            Ok(_) => tracing::debug!(cloud.action = action, "cloud call answered"),
-            Err(error) => tracing::debug!(
-                cloud.action = action,
-                cloud.code = error.code(),
-                cloud.request_id = error.request_id(),
-                "cloud call failed"
-            ),
-        }
+        let error = outcome.as_ref().err();
+        tracing::debug!(
+            cloud.action = action,
+            cloud.code = error.and_then(Error::code),
+            cloud.request_id = error.and_then(Error::request_id),
+            is_ok = error.is_none(),
+            "cloud call ended"
+        );
         outcome
     }
 }
@@ -104,9 +103,8 @@ impl Ecs for Client {
     }
 
     async fn create_disk(&self, deadline: Deadline, request: &CreateDisk) -> Result<DiskId> {
-        let params = disk::create(request);
-        let created: disk::Created = self.call(deadline, "CreateDisk", params).await?;
-        Ok(created.disk_id)
+        let created = self.call(deadline, "CreateDisk", disk::create(request));
+        created.await.map(|disk: disk::Created| disk.disk_id)
     }
 
     async fn delete_disk(&self, deadline: Deadline, disk: &DiskId) -> Result<()> {
@@ -115,13 +113,13 @@ impl Ecs for Client {
     }
 
     async fn attach_disk(&self, deadline: Deadline, request: &AttachDisk) -> Result<()> {
-        let params = disk::attach(request);
-        self.order(deadline, "AttachDisk", params).await
+        self.order(deadline, "AttachDisk", disk::attach(request))
+            .await
     }
 
     async fn detach_disk(&self, deadline: Deadline, request: &DetachDisk) -> Result<()> {
-        let params = disk::detach(request);
-        self.order(deadline, "DetachDisk", params).await
+        self.order(deadline, "DetachDisk", disk::detach(request))
+            .await
     }
 
     async fn describe_disks(
@@ -129,17 +127,14 @@ impl Ecs for Client {
         deadline: Deadline,
         query: &DescribeDisks,
     ) -> Result<Page<Disk>> {
-        const ACTION: &str = "DescribeDisks";
-        let class = Class::of_ids(query.ids.as_ref());
-        let described: disk::Described = self
-            .call_as(class, deadline, ACTION, disk::describe(query))
-            .await?;
-        Ok(described.page())
+        let (class, params) = (Class::of_ids(query.ids.as_ref()), disk::describe(query));
+        let described = self.call_as(class, deadline, "DescribeDisks", params);
+        described.await.map(disk::Described::page)
     }
 
     async fn resize_disk(&self, deadline: Deadline, request: &ResizeDisk) -> Result<()> {
-        let params = disk::resize(request);
-        self.order(deadline, "ResizeDisk", params).await
+        self.order(deadline, "ResizeDisk", disk::resize(request))
+            .await
     }
 
     async fn modify_disk_spec(
@@ -158,8 +153,8 @@ impl Ecs for Client {
         deadline: Deadline,
         request: &ModifyDiskAttribute,
     ) -> Result<()> {
-        let params = spec::attribute(request);
-        self.order(deadline, "ModifyDiskAttribute", params).await
+        self.order(deadline, "ModifyDiskAttribute", spec::attribute(request))
+            .await
     }
 
     async fn describe_tasks(
@@ -167,9 +162,8 @@ impl Ecs for Client {
         deadline: Deadline,
         query: &DescribeTasks,
     ) -> Result<Page<Task>> {
-        let params = spec::describe(query);
-        let described: spec::Described = self.call(deadline, "DescribeTasks", params).await?;
-        Ok(described.page())
+        let described = self.call(deadline, "DescribeTasks", spec::describe(query));
+        described.await.map(spec::Described::page)
     }
 
     async fn describe_disk_health(
@@ -177,11 +171,8 @@ impl Ecs for Client {
         deadline: Deadline,
         disks: &[DiskId],
     ) -> Result<Page<DiskHealth>> {
-        let params = health::describe(disks);
-        let described: health::Described = self
-            .call(deadline, "DescribeDisksFullStatus", params)
-            .await?;
-        Ok(described.page())
+        let described = self.call(deadline, "DescribeDisksFullStatus", health::describe(disks));
+        described.await.map(health::Described::page)
     }
 
     async fn create_snapshot(
@@ -189,14 +180,15 @@ impl Ecs for Client {
         deadline: Deadline,
         request: &CreateSnapshot,
     ) -> Result<SnapshotId> {
-        let params = snapshot::create(request);
-        let created: snapshot::Created = self.call(deadline, "CreateSnapshot", params).await?;
-        Ok(created.snapshot_id)
+        let created = self.call(deadline, "CreateSnapshot", snapshot::create(request));
+        created
+            .await
+            .map(|made: snapshot::Created| made.snapshot_id)
     }
 
     async fn delete_snapshot(&self, deadline: Deadline, snapshot: &SnapshotId) -> Result<()> {
-        let params = snapshot::delete(snapshot);
-        self.order(deadline, "DeleteSnapshot", params).await
+        self.order(deadline, "DeleteSnapshot", snapshot::delete(snapshot))
+            .await
     }
 
     async fn describe_snapshots(
@@ -204,10 +196,9 @@ impl Ecs for Client {
         deadline: Deadline,
         query: &DescribeSnapshots,
     ) -> Result<Page<Snapshot>> {
-        const ACTION: &str = "DescribeSnapshots";
         let (class, params) = (Class::of_ids(query.ids.as_ref()), snapshot::describe(query));
-        let described: snapshot::Described = self.call_as(class, deadline, ACTION, params).await?;
-        Ok(described.page())
+        let described = self.call_as(class, deadline, "DescribeSnapshots", params);
+        described.await.map(snapshot::Described::page)
     }
 
     async fn create_snapshot_group(
@@ -216,9 +207,8 @@ impl Ecs for Client {
         request: &CreateSnapshotGroup,
     ) -> Result<SnapshotGroupId> {
         let params = snapshot_group::create(request);
-        let created: snapshot_group::Created =
-            self.call(deadline, "CreateSnapshotGroup", params).await?;
-        Ok(created.snapshot_group_id)
+        let created = self.call(deadline, "CreateSnapshotGroup", params).await;
+        created.map(|group: snapshot_group::Created| group.snapshot_group_id)
     }
 
     async fn describe_snapshot_groups(
@@ -226,10 +216,9 @@ impl Ecs for Client {
         deadline: Deadline,
         query: &DescribeSnapshotGroups,
     ) -> Result<Page<SnapshotGroup>> {
-        const ACTION: &str = "DescribeSnapshotGroups";
         let params = snapshot_group::describe(query);
-        let described: snapshot_group::Described = self.call(deadline, ACTION, params).await?;
-        Ok(described.page())
+        let described = self.call(deadline, "DescribeSnapshotGroups", params);
+        described.await.map(snapshot_group::Described::page)
     }
 
     async fn delete_snapshot_group(
@@ -238,9 +227,8 @@ impl Ecs for Client {
         group: &SnapshotGroupId,
     ) -> Result<Vec<KeptMember>> {
         let params = snapshot_group::delete(group);
-        let deleted: snapshot_group::Deleted =
-            self.call(deadline, "DeleteSnapshotGroup", params).await?;
-        Ok(deleted.kept())
+        let deleted = self.call(deadline, "DeleteSnapshotGroup", params);
+        deleted.await.map(snapshot_group::Deleted::kept)
     }
 
     async fn tag_resources(&self, deadline: Deadline, request: &TagResources) -> Result<()> {
@@ -258,10 +246,8 @@ impl Ecs for Client {
         deadline: Deadline,
         query: &ListTagResources,
     ) -> Result<Page<String>> {
-        let listed: tag::Listed = self
-            .call(deadline, "ListTagResources", tag::list(query))
-            .await?;
-        Ok(listed.page())
+        let listed = self.call(deadline, "ListTagResources", tag::list(query));
+        listed.await.map(tag::Listed::page)
     }
 
     async fn describe_instances(
@@ -282,9 +268,8 @@ impl Ecs for Client {
         names: &[String],
     ) -> Result<Vec<InstanceType>> {
         let params = instance::describe_types(names);
-        let described: instance::DescribedTypes =
-            self.call(deadline, "DescribeInstanceTypes", params).await?;
-        Ok(described.into())
+        let described = self.call(deadline, "DescribeInstanceTypes", params);
+        described.await.map(instance::DescribedTypes::into)
     }
 
     async fn describe_available_resource(
