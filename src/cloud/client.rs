@@ -78,15 +78,14 @@ impl Client {
             self.limiter.run(action, class, deadline, once)
         };
         let outcome = retry::run(action, deadline, Repeat::of(action), attempt).await;
-        match &outcome {
-            Ok(_) => tracing::debug!(cloud.action = action, "cloud call answered"),
-            Err(error) => tracing::debug!(
-                cloud.action = action,
-                cloud.code = error.code(),
-                cloud.request_id = error.request_id(),
-                "cloud call failed"
-            ),
-        }
+        let error = outcome.as_ref().err();
+        tracing::debug!(
+            cloud.action = action,
+            cloud.code = error.and_then(Error::code),
+            cloud.request_id = error.and_then(Error::request_id),
+            is_ok = error.is_none(),
+            "cloud call ended"
+        );
         outcome
     }
 
@@ -130,9 +129,8 @@ impl Ecs for Client {
     }
 
     async fn create_disk(&self, deadline: Deadline, request: &CreateDisk) -> Result<DiskId> {
-        let params = disk::create(request);
-        let created: disk::Created = self.call(deadline, "CreateDisk", params).await?;
-        Ok(created.disk_id)
+        let created = self.call(deadline, "CreateDisk", disk::create(request));
+        created.await.map(|disk: disk::Created| disk.disk_id)
     }
 
     async fn delete_disk(&self, deadline: Deadline, disk: &DiskId) -> Result<()> {
@@ -141,13 +139,13 @@ impl Ecs for Client {
     }
 
     async fn attach_disk(&self, deadline: Deadline, request: &AttachDisk) -> Result<()> {
-        let params = disk::attach(request);
-        self.order(deadline, "AttachDisk", params).await
+        self.order(deadline, "AttachDisk", disk::attach(request))
+            .await
     }
 
     async fn detach_disk(&self, deadline: Deadline, request: &DetachDisk) -> Result<()> {
-        let params = disk::detach(request);
-        self.order(deadline, "DetachDisk", params).await
+        self.order(deadline, "DetachDisk", disk::detach(request))
+            .await
     }
 
     async fn describe_disks(
@@ -161,8 +159,8 @@ impl Ecs for Client {
     }
 
     async fn resize_disk(&self, deadline: Deadline, request: &ResizeDisk) -> Result<()> {
-        let params = disk::resize(request);
-        self.order(deadline, "ResizeDisk", params).await
+        self.order(deadline, "ResizeDisk", disk::resize(request))
+            .await
     }
 
     async fn modify_disk_spec(
@@ -181,8 +179,8 @@ impl Ecs for Client {
         deadline: Deadline,
         request: &ModifyDiskAttribute,
     ) -> Result<()> {
-        let params = spec::attribute(request);
-        self.order(deadline, "ModifyDiskAttribute", params).await
+        self.order(deadline, "ModifyDiskAttribute", spec::attribute(request))
+            .await
     }
 
     async fn describe_tasks(
@@ -210,14 +208,15 @@ impl Ecs for Client {
         deadline: Deadline,
         request: &CreateSnapshot,
     ) -> Result<SnapshotId> {
-        let params = snapshot::create(request);
-        let created: snapshot::Created = self.call(deadline, "CreateSnapshot", params).await?;
-        Ok(created.snapshot_id)
+        let created = self.call(deadline, "CreateSnapshot", snapshot::create(request));
+        created
+            .await
+            .map(|made: snapshot::Created| made.snapshot_id)
     }
 
     async fn delete_snapshot(&self, deadline: Deadline, snapshot: &SnapshotId) -> Result<()> {
-        let params = snapshot::delete(snapshot);
-        self.order(deadline, "DeleteSnapshot", params).await
+        self.order(deadline, "DeleteSnapshot", snapshot::delete(snapshot))
+            .await
     }
 
     async fn describe_snapshots(
@@ -236,9 +235,8 @@ impl Ecs for Client {
         request: &CreateSnapshotGroup,
     ) -> Result<SnapshotGroupId> {
         let params = snapshot_group::create(request);
-        let created: snapshot_group::Created =
-            self.call(deadline, "CreateSnapshotGroup", params).await?;
-        Ok(created.snapshot_group_id)
+        let created = self.call(deadline, "CreateSnapshotGroup", params).await;
+        created.map(|group: snapshot_group::Created| group.snapshot_group_id)
     }
 
     async fn describe_snapshot_groups(
@@ -257,9 +255,8 @@ impl Ecs for Client {
         group: &SnapshotGroupId,
     ) -> Result<Vec<KeptMember>> {
         let params = snapshot_group::delete(group);
-        let deleted: snapshot_group::Deleted =
-            self.call(deadline, "DeleteSnapshotGroup", params).await?;
-        Ok(deleted.kept())
+        let deleted = self.call(deadline, "DeleteSnapshotGroup", params);
+        deleted.await.map(snapshot_group::Deleted::kept)
     }
 
     async fn tag_resources(&self, deadline: Deadline, request: &TagResources) -> Result<()> {

@@ -8,7 +8,7 @@ use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use tokio::time::Instant;
 
 use super::error::{Condition, Error, Kind};
-use crate::base::Deadline;
+use crate::base::{Deadline, Elapsed};
 
 /// Which failed calls may be sent again without asking what became of the first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,25 +43,24 @@ where
     F: Future<Output = Result<T, Error>>,
 {
     let start = Instant::now();
-    let (mut short, mut pending) = (short_pauses(), pending_pauses());
+    // After a lost response or a failure of the cloud: most of them are single.
+    let mut short = pauses(50, 3.0, Duration::from_secs(5));
+    // While an earlier call is still being processed.
+    let mut pending = pauses(200, 1.1, Duration::from_secs(1));
     let mut attempts = 0;
     let (mut renewed, mut ambiguous) = (false, false);
     loop {
         // A future that is due already is still polled once: that could send the request.
-        if deadline.is_over() {
-            let error = Error::new(Kind::Deadline, action).after_ambiguous(ambiguous);
-            return Err(error.with_effort(attempts, start.elapsed()));
-        }
-        attempts += 1;
-        let outcome = deadline.bound(attempt()).await;
+        let outcome = if deadline.is_over() {
+            Err(Elapsed)
+        } else {
+            attempts += 1;
+            deadline.bound(attempt()).await
+        };
         let error = match outcome {
             Ok(Ok(answer)) => return Ok(answer),
             Ok(Err(error)) => error.after_ambiguous(ambiguous),
-            Err(_) => {
-                return Err(
-                    Error::new(Kind::Deadline, action).with_effort(attempts, start.elapsed())
-                );
-            }
+            Err(Elapsed) => Error::new(Kind::Deadline, action).after_ambiguous(ambiguous),
         };
         ambiguous = error.may_have_taken_effect();
         let pause = match error.kind() {
@@ -98,25 +97,14 @@ where
     }
 }
 
-/// Pauses after a lost response or a failure of the cloud. Most of them are single.
-fn short_pauses() -> ExponentialBackoff {
+/// Growing pauses without end.
+fn pauses(first_ms: u64, factor: f32, longest: Duration) -> ExponentialBackoff {
     ExponentialBuilder::new()
         .with_jitter()
         .without_max_times()
-        .with_min_delay(Duration::from_millis(50))
-        .with_factor(3.0)
-        .with_max_delay(Duration::from_secs(5))
-        .build()
-}
-
-/// Pauses while an earlier call is still being processed.
-fn pending_pauses() -> ExponentialBackoff {
-    ExponentialBuilder::new()
-        .with_jitter()
-        .without_max_times()
-        .with_min_delay(Duration::from_millis(200))
-        .with_factor(1.1)
-        .with_max_delay(Duration::from_secs(1))
+        .with_min_delay(Duration::from_millis(first_ms))
+        .with_factor(factor)
+        .with_max_delay(longest)
         .build()
 }
 

@@ -1,6 +1,5 @@
 //! One attempt at one call: credentials, signature, HTTP, answer.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,10 +29,7 @@ pub struct Transport {
     reads: Client,
     endpoint: Url,
     host: String,
-    region: RegionId,
-    scheme: Scheme,
-    credentials: Arc<dyn Provide>,
-    clock: Arc<dyn Clock>,
+    settings: Settings,
     standing: Standing,
 }
 
@@ -60,15 +56,14 @@ pub enum BuildError {
     Client(#[source] reqwest::Error),
 }
 
-/// Which region was refused.
+/// What was refused.
 #[derive(Debug, thiserror::Error)]
-#[error("the region is {0}")]
-struct RefusedRegion(RegionId);
-
-/// Whose credentials were refused.
-#[derive(Debug, thiserror::Error)]
-#[error("the credentials came from {0}")]
-struct RefusedKey(Arc<str>);
+enum Refused {
+    #[error("the region is {0}")]
+    Region(RegionId),
+    #[error("the credentials came from {0}")]
+    Key(Arc<str>),
+}
 
 impl Transport {
     /// A transport to the endpoint.
@@ -78,18 +73,15 @@ impl Transport {
             http: http_client(&endpoint, PATIENCE)?,
             reads: http_client(&endpoint, PATIENCE)?,
             host,
-            region: settings.region,
-            scheme: settings.scheme,
-            credentials: settings.credentials,
-            clock: settings.clock,
-            standing: Standing::default(),
             endpoint,
+            settings,
+            standing: Standing::default(),
         })
     }
 
     /// The clock that signs, whose minutes the cloud counts calls by.
     pub(super) fn clock(&self) -> Arc<dyn Clock> {
-        Arc::clone(&self.clock)
+        Arc::clone(&self.settings.clock)
     }
 
     /// How the cloud has answered lately.
@@ -106,16 +98,17 @@ impl Transport {
         action: &'static str,
         params: &Params,
     ) -> Result<T, Error> {
-        let credentials = self.credentials.provide().await;
+        let settings = &self.settings;
+        let credentials = settings.credentials.provide().await;
         let credentials = credentials.map_err(|error| no_credentials(action, error))?;
-        let params = self.with_region(params);
-        let signed = self.scheme.sign(&Attempt {
+        let params = params.clone().set("RegionId", &settings.region);
+        let signed = settings.scheme.sign(&Attempt {
             action,
             version: API_VERSION,
-            params: &params,
+            params: params.as_map(),
             host: &self.host,
             credentials: &credentials,
-            time: self.clock.now(),
+            time: settings.clock.now(),
             nonce: &uuid::Uuid::new_v4().simple().to_string(),
         });
         let confidential = Confidential::of(&credentials, &signed);
@@ -145,16 +138,12 @@ impl Transport {
         for (name, value) in signed.headers {
             request = request.header(name, value);
         }
-        // The URL of a failed request carries key id and signature: it must not reach the error.
-        let response = request
-            .send()
-            .await
-            .map_err(|error| self.lost(action, error.without_url()))?;
+        let response = request.send().await;
+        let response = response.map_err(|error| self.lost(action, error))?;
         let status = response.status().as_u16();
         let hint = throttle_hint(response.headers());
         let body = response.bytes().await;
-        let body =
-            body.map_err(|error| self.lost(action, error.without_url()).with_status(status))?;
+        let body = body.map_err(|error| self.lost(action, error).with_status(status))?;
         Ok(Answer { status, hint, body })
     }
 
@@ -162,25 +151,25 @@ impl Transport {
     /// one more attempt, only if there are others now.
     async fn after_refusal(&self, refusal: Error, used: &Credentials) -> Error {
         match refusal.kind() {
-            Kind::Expired => self.credentials.refused(used),
+            Kind::Expired => self.settings.credentials.refused(used),
             // The secret of a key does not change, but a mounted Secret may have been replaced between
             // its reading and the call, and the key been switched off since.
             Kind::Denied if is_about_the_key(&refusal) => {}
             _ if refusal.is_of_region() => {
-                return refusal.with_source(RefusedRegion(self.region.clone()));
+                return refusal.with_source(Refused::Region(self.settings.region.clone()));
             }
             _ => return refusal,
         }
-        let kind = match self.credentials.provide().await {
+        let kind = match self.settings.credentials.provide().await {
             Ok(found) if found.same_as(used) => Kind::Denied,
             Ok(_) => Kind::Expired,
             Err(error) => return no_credentials(refusal.action(), error),
         };
         let origin = Arc::clone(&used.origin);
-        refusal.with_kind(kind).with_source(RefusedKey(origin))
+        refusal.with_kind(kind).with_source(Refused::Key(origin))
     }
 
-    /// The error of an answer that did not come; a URL would carry the signature, so only the host.
+    /// The error of an answer that did not come. The URL carries key id and signature: only the host may reach the error.
     fn lost(&self, action: &'static str, error: reqwest::Error) -> Error {
         let kind = if error.is_connect() {
             Kind::Unreachable
@@ -190,15 +179,7 @@ impl Transport {
         let scheme = self.endpoint.scheme();
         Error::new(kind, action)
             .with_message(format!("no answer from {scheme}://{}", self.host))
-            .with_source(error)
-    }
-
-    fn with_region(&self, params: &Params) -> BTreeMap<String, String> {
-        params
-            .clone()
-            .set("RegionId", &self.region)
-            .as_map()
-            .clone()
+            .with_source(error.without_url())
     }
 }
 

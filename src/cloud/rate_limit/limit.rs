@@ -129,7 +129,7 @@ impl Limit {
         };
         let used = self.sent.of_minute(now.minute());
         self.quota = match prior {
-            Quota::Minute(budget) => Quota::Minute(Budget::assumed(budget.calls.max(used))),
+            Quota::Minute(budget) => Quota::Minute(Budget::new(budget.calls.max(used), false, now)),
             Quota::Rate(rate) if self.sent.peak() <= 1.5 * rate.pace => Quota::Rate(rate.assumed()),
             // This API has taken more.
             Quota::Rate(_) | Quota::Unknown => return,

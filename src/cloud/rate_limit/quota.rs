@@ -119,20 +119,11 @@ impl Rate {
 }
 
 impl Budget {
-    /// The calls that passed in a minute before others were refused.
-    pub(super) fn measured(calls: u32, now: Now) -> Self {
+    /// The calls that passed in a minute before others were refused, or that another API takes: then more may pass.
+    pub(super) fn new(calls: u32, is_measured: bool, now: Now) -> Self {
         Self {
             calls: calls.max(1),
-            explores_from: now.minute() + EXPLORE_AFTER,
-            step: 1,
-        }
-    }
-
-    /// The budget of another API: more calls may pass.
-    pub(super) fn assumed(calls: u32) -> Self {
-        Self {
-            calls,
-            explores_from: 0,
+            explores_from: now.minute() + if is_measured { EXPLORE_AFTER } else { 0 },
             step: 1,
         }
     }
@@ -148,15 +139,13 @@ impl Budget {
         self.step = self.step.saturating_mul(2);
     }
 
-    /// Whether this budget, measured or that of another API, may be the reason of a throttling error after so many
-    /// calls of the minute.
-    pub(super) fn applies(&self, passed: u32, now: Now) -> bool {
-        !self.explores(now) || passed >= self.calls / 5 * 4
-    }
-
-    /// Records a throttling error after so many calls of the minute.
-    pub(super) fn refused(&mut self, passed: u32, now: Now) {
-        *self = Self::measured(passed.max(self.calls / 4 * 3), now);
+    /// What is known after a throttling error that followed so many calls of the minute. Far below a budget that was not
+    /// measured lately, that one does not apply.
+    pub(super) fn refused(&self, passed: u32, now: Now) -> Quota {
+        if self.explores(now) && passed < self.calls / 5 * 4 {
+            return Quota::Unknown;
+        }
+        Quota::Minute(Self::new(passed.max(self.calls / 4 * 3), true, now))
     }
 
     /// How long a call has to wait: after a burst, reads are spread over the minute but its last seconds.

@@ -111,8 +111,8 @@ impl Limit {
         let used = self.sent.of_minute(sent.minute());
         match &mut self.quota {
             Quota::Rate(rate) => rate.refused(),
-            Quota::Minute(budget) if budget.applies(used, now) => budget.refused(used, now),
-            Quota::Minute(_) | Quota::Unknown => self.quota = Quota::Unknown,
+            Quota::Minute(budget) => self.quota = budget.refused(used, now),
+            Quota::Unknown => {}
         }
         tracing::debug!(cloud.action = self.name, quota = %self.quota, "throttled");
         Closed::new(sent, now.at)
@@ -150,10 +150,8 @@ impl Limit {
     }
 
     fn minute_of(&self, closed: &Closed, now: Now) -> Quota {
-        Quota::Minute(Budget::measured(
-            self.sent.of_minute(closed.sent.minute()),
-            now,
-        ))
+        let used = self.sent.of_minute(closed.sent.minute());
+        Quota::Minute(Budget::new(used, true, now))
     }
 
     fn learn(&mut self, quota: Option<Quota>, shared: &mut Shared) {
