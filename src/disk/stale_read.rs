@@ -7,10 +7,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::attempts::AttemptHistory;
 use crate::base::Deadline;
 pub(super) use crate::cloud::view::LAG;
-use crate::cloud::view::{AbsenceGuard, ConfirmedAbsent, Poller, Presence, WaitError};
+use crate::cloud::view::{Poller, Presence, WaitError};
 
 /// How long what the cloud says it made may be missing from every description. Believing that it is
 /// gone any sooner would make a second one.
@@ -29,58 +28,6 @@ impl StaleReadGuard {
     /// A look agrees.
     pub(super) fn ends(&mut self) {
         self.0 = None;
-    }
-}
-
-/// Responses without a resource that the cloud says it created, in this call and in those before it: one call may end
-/// sooner than its absence is proven.
-#[derive(Debug)]
-pub(super) struct NotFoundConfirmation<'a> {
-    attempts: &'a AttemptHistory,
-    name: &'a str,
-    id: &'a str,
-    shown: bool,
-    any: StaleReadGuard,
-    witnessed: AbsenceGuard,
-}
-
-impl<'a> NotFoundConfirmation<'a> {
-    /// For the resource of this id that the name has.
-    pub(super) fn new(attempts: &'a AttemptHistory, name: &'a str, id: &'a str) -> Self {
-        Self {
-            attempts,
-            name,
-            id,
-            shown: false,
-            any: StaleReadGuard::default(),
-            witnessed: AbsenceGuard::default(),
-        }
-    }
-
-    /// A response has its row.
-    pub(super) fn shown(&mut self) {
-        self.shown = true;
-        self.any.ends();
-        self.witnessed.found();
-        self.attempts.seen(self.name);
-    }
-
-    /// A response has no row; the proof once it is certain that the resource no longer exists.
-    pub(super) fn missed(&mut self, witnessed: bool) -> Option<ConfirmedAbsent> {
-        let proof = self.witnessed.missing(witnessed);
-        proof.filter(|_| self.is_overdue())
-    }
-
-    /// A response has no row; true once it certainly should have had one.
-    pub(super) fn is_overdue(&mut self) -> bool {
-        let first = self.attempts.missed(self.name, self.id);
-        // Nothing was read between two calls, so that an early response alone proves nothing.
-        self.is_late() && (self.shown || first.elapsed() >= UNSEEN)
-    }
-
-    /// A response has no row; true once reads should have caught up, so that a witness is worth a call.
-    pub(super) fn is_late(&mut self) -> bool {
-        self.any.holds(LAG)
     }
 }
 

@@ -15,7 +15,7 @@ impl Snapshotter {
     /// # Errors
     /// [`Error::NotOurs`], [`Error::InGroup`] and [`Error::SnapshotHeld`], when nothing was done.
     pub async fn delete(&self, deadline: Deadline, id: &SnapshotId) -> Result<()> {
-        let row = settled(&self.rows, id, deadline).await;
+        let row = settled(&self.creator.rows, id, deadline).await;
         let Some(row) = row.map_err(wait(step(id)))? else {
             self.journal.snapshots.gone(id);
             return Ok(());
@@ -24,7 +24,7 @@ impl Snapshotter {
             && self.group_row(deadline, group).await?.is_some()
         {
             // It may have gone together with its group.
-            let last = settled_as(&self.rows, id, deadline, |_| false).await;
+            let last = settled_as(&self.creator.rows, id, deadline, |_| false).await;
             if last.map_err(wait(step(id)))?.is_none() {
                 return Ok(());
             }
@@ -42,7 +42,7 @@ impl Snapshotter {
         loop {
             let outcome = self.ecs.delete_snapshot(deadline, id).await;
             if let Some(proof) = ConfirmedAbsent::by_deletion(&outcome) {
-                self.rows.note_absent(id, proof);
+                self.creator.rows.note_absent(id, proof);
                 break;
             }
             match outcome {
@@ -51,7 +51,7 @@ impl Snapshotter {
                 Err(error) if error.kind() == Kind::Conflict => {
                     let next =
                         |seen| matches!(seen, Seen::Row(_) | Seen::Missing { .. }).then_some(());
-                    let waited = self.rows.until(id, deadline, next).await;
+                    let waited = self.creator.rows.until(id, deadline, next).await;
                     waited.map_err(|_| cloud(step(id))(error))?;
                 }
                 Err(error) => return Err(held(id, error)),

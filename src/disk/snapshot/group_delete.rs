@@ -54,7 +54,7 @@ impl Snapshotter {
                 Err(error) if error.kind() == Kind::Conflict => {
                     let next =
                         |seen| matches!(seen, Seen::Row(_) | Seen::Missing { .. }).then_some(());
-                    let waited = self.groups.until(id, deadline, next).await;
+                    let waited = self.groups.rows.until(id, deadline, next).await;
                     waited.map_err(|_| cloud(step())(error))?;
                 }
                 Err(error) => return Err(cloud(step())(error)),
@@ -67,9 +67,9 @@ impl Snapshotter {
         let Some(proof) = ConfirmedAbsent::by_deletion(&Ok(())) else {
             return;
         };
-        self.groups.note_absent(&row.id, proof);
+        self.groups.rows.note_absent(&row.id, proof);
         for member in &row.members {
-            self.rows.note_absent(&member.snapshot, proof);
+            self.creator.rows.note_absent(&member.snapshot, proof);
             self.journal.snapshots.gone(&member.snapshot);
         }
     }
@@ -77,7 +77,9 @@ impl Snapshotter {
     /// Whether these snapshots, at least one, certainly do not exist: then neither does their group, also where no other
     /// group could show that it does not.
     async fn are_gone(&self, deadline: Deadline, members: &BTreeSet<SnapshotId>) -> bool {
-        let members = members.iter().map(|id| settled(&self.rows, id, deadline));
+        let members = members
+            .iter()
+            .map(|id| settled(&self.creator.rows, id, deadline));
         let rows = join::all(members).await;
         !rows.is_empty() && rows.iter().all(|row| matches!(row, Ok(None)))
     }
@@ -100,7 +102,9 @@ impl Snapshotter {
             differences.push(format!("{id} is in the group and not in snapshot_ids"));
         }
         let others: Vec<_> = members.difference(&own).collect();
-        let looks = others.iter().map(|id| settled(&self.rows, id, deadline));
+        let looks = others
+            .iter()
+            .map(|id| settled(&self.creator.rows, id, deadline));
         for (id, look) in others.iter().zip(join::all(looks).await) {
             let look = look.map_err(wait(format!("look at snapshot {id}")))?;
             if look.is_some_and(|other| other.group.as_ref() != Some(&row.id)) {
