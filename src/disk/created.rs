@@ -11,10 +11,8 @@ use crate::cloud::view::{AbsenceGuard, Observation, Operation, WaitError};
 enum Outcome<T> {
     Decided(T),
     Absent,
-    /// No response had another resource either; whether it should have been in one by now.
-    Unwitnessed {
-        is_overdue: bool,
-    },
+    /// It should have been in a response by now, but no response had another resource either.
+    Unwitnessed,
 }
 
 impl<V: Owned> Creator<V> {
@@ -62,9 +60,8 @@ impl<V: Owned> Creator<V> {
     ) -> Result<Option<T>, WaitError> {
         let (poller, key, text) = (&self.rows, call.key.as_str(), id.to_string());
         let (mut missing, mut absent) = (StaleReadGuard::default(), AbsenceGuard::default());
-        let mut was_shown = false;
+        let (mut was_shown, mut is_unproven) = (false, false);
         let mut next_proof = Instant::now();
-        let mut is_unproven = false;
         loop {
             let observe = |observation| match observation {
                 Observation::Row(row) => {
@@ -75,19 +72,17 @@ impl<V: Owned> Creator<V> {
                     decide(&row).map(Outcome::Decided)
                 }
                 Observation::Missing { witnessed } => {
-                    // Reads should have caught up, so that a witness is worth a call.
-                    let is_late = missing.holds(LAG);
-                    // It should certainly have been in a response, of this call or of those before: one call may end
-                    // sooner than its absence is proven. Nothing was read between two calls, so that an early
-                    // response alone proves nothing.
+                    // Certainly overdue in the responses of this call and of those before: one call may end sooner than
+                    // its absence is proven. Nothing was read between two calls, so that an early response alone proves
+                    // nothing.
                     let first = self.attempts.missed(key, &text);
-                    let is_overdue = is_late && (was_shown || first.elapsed() >= UNSEEN);
+                    let is_overdue = missing.holds(LAG) && (was_shown || first.elapsed() >= UNSEEN);
                     if absent.missing(witnessed).is_some() && is_overdue {
                         return Some(Outcome::Absent);
                     }
                     is_unproven = !witnessed && is_overdue;
-                    let is_due = !witnessed && is_late && Instant::now() >= next_proof;
-                    is_due.then_some(Outcome::Unwitnessed { is_overdue })
+                    let is_due = is_unproven && Instant::now() >= next_proof;
+                    is_due.then_some(Outcome::Unwitnessed)
                 }
                 Observation::Failed(_) => None,
             };
@@ -95,23 +90,19 @@ impl<V: Owned> Creator<V> {
                 Some(operation) => poller.until_done(id, deadline, operation, observe).await,
                 None => poller.until(id, deadline, observe).await,
             };
-            let pause = match waited {
+            match waited {
                 Ok(Outcome::Decided(decided)) => return Ok(Some(decided)),
                 Ok(Outcome::Absent) => return Ok(None),
-                Ok(Outcome::Unwitnessed { is_overdue: false }) => {
-                    poller.find_witness(id, deadline).await?;
-                    LAG
-                }
-                Ok(Outcome::Unwitnessed { is_overdue: true }) => {
+                Ok(Outcome::Unwitnessed) => {
+                    // Later responses have the witness that this may find.
                     if poller.prove_absent(id, deadline).await?.is_some() {
                         return Ok(None);
                     }
-                    UNSEEN
                 }
                 Err(WaitError::Deadline { .. }) if is_unproven => return Err(poller.unproven()),
                 Err(error) => return Err(error),
-            };
-            next_proof = Instant::now() + pause;
+            }
+            next_proof = Instant::now() + UNSEEN;
         }
     }
 }

@@ -19,7 +19,7 @@ use super::owned::Owned;
 use super::ownership::{Owner, key_of};
 use crate::base::chain::chain;
 use crate::base::{Deadline, Tasks};
-use crate::cloud::{Ecs, Result};
+use crate::cloud::{self, Ecs, Result};
 use crate::model::Tags;
 
 /// For so long a token certainly protects a name that is not in the listing: half of a day.
@@ -57,14 +57,8 @@ struct Shared {
     began: Instant,
 }
 
-struct Page {
-    /// Rows of any owner.
-    rows: usize,
-    unreadable: usize,
-    /// Name and id of each row of this cluster.
-    owned: Vec<(String, String)>,
-    next: Option<String>,
-}
+/// Name and id of each row; none for one of another owner.
+type Page = cloud::Page<Option<(String, String)>>;
 
 #[derive(Default)]
 struct State {
@@ -105,13 +99,13 @@ impl OwnershipListing {
             let (ecs, owner) = (Arc::clone(&ecs), owner.clone());
             Box::pin(async move {
                 let page = V::page(ecs.as_ref(), Deadline::after(LONGEST), filter, next).await?;
-                let owned = page.rows.iter().filter(|row| owner.has(row.tags()));
+                let named = |row: &V| {
+                    let name = key_of(row.tags()).filter(|_| owner.has(row.tags()))?;
+                    Some((name, row.id().to_string()))
+                };
                 Ok(Page {
-                    rows: page.rows.len(),
-                    unreadable: page.unreadable.len(),
-                    owned: owned
-                        .filter_map(|row| Some((key_of(row.tags())?, row.id().to_string())))
-                        .collect(),
+                    rows: page.rows.iter().map(named).collect(),
+                    unreadable: page.unreadable,
                     next: page.next,
                 })
             })
@@ -243,9 +237,9 @@ impl Shared {
         let mut next = None;
         loop {
             let page = (self.page)(tags.clone(), next).await?;
-            names.rows += page.rows;
-            names.unreadable += page.unreadable;
-            for (name, id) in page.owned {
+            names.rows += page.rows.len();
+            names.unreadable += page.unreadable.len();
+            for (name, id) in page.rows.into_iter().flatten() {
                 names.add(&name, &id);
             }
             next = page.next;
@@ -334,14 +328,9 @@ mod tests {
                 let until = (from + 500).min(names);
                 // A list that is filtered by tags ends early.
                 let ends = until == names || !tags.is_empty() && until >= MOST_BY_TAGS;
-                Ok(Page {
-                    rows: until - from,
-                    unreadable: 0,
-                    owned: (from..until)
-                        .map(|n| (format!("pvc-{n}"), format!("d-{n}")))
-                        .collect(),
-                    next: (!ends).then(|| until.to_string()),
-                })
+                let rows = (from..until).map(|n| Some((format!("pvc-{n}"), format!("d-{n}"))));
+                let next = (!ends).then(|| until.to_string());
+                Ok(Page::new(rows.collect(), next))
             })
         };
         let tags = Tags::from([("cluster".to_owned(), "test".to_owned())]);
@@ -413,12 +402,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_row_that_cannot_be_read_leaves_the_names_of_the_others() {
         let page = |_, _| -> BoxFuture<Result<Page>> {
-            let page = Page {
-                rows: 1,
-                unreadable: 1,
-                owned: vec![("pvc-0".to_owned(), "d-0".to_owned())],
-                next: None,
-            };
+            let row = ("pvc-0".to_owned(), "d-0".to_owned());
+            let mut page = Page::new(vec![Some(row)], None);
+            let (id, reason) = (None, "no size".to_owned());
+            page.unreadable.push(cloud::Unreadable { id, reason });
             Box::pin(async { Ok(page) })
         };
         let listing = OwnershipListing::new(Tasks::default(), Tags::new(), Box::new(page));

@@ -1,15 +1,11 @@
 //! When to believe what descriptions show, or do not show, against what the cloud's answers say. By
 //! time and not by looks: looks are shared, and many can fall into one moment.
 
-use std::fmt::{Debug, Display};
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::base::Deadline;
 pub(super) use crate::cloud::view::LAG;
-use crate::cloud::view::{Poller, Presence, WaitError};
 
 /// How long what the cloud says it made may be missing from every description. Believing that it is
 /// gone any sooner would make a second one.
@@ -29,32 +25,4 @@ impl StaleReadGuard {
     pub(super) fn ends(&mut self) {
         self.0 = None;
     }
-}
-
-/// The row, or none if there certainly is none.
-pub(super) async fn settled<K, V>(
-    poller: &Poller<K, V>,
-    key: &K,
-    deadline: Deadline,
-) -> Result<Option<Arc<V>>, WaitError>
-where
-    K: Clone + Ord + Debug + Display + Send + Sync + 'static,
-    V: Display + Send + Sync + 'static,
-{
-    poller.settle(key, deadline).await.map(Presence::row)
-}
-
-/// The row in the expected state; after the lag of reads in any state, or none if there certainly is none.
-pub(super) async fn settled_as<K, V>(
-    poller: &Poller<K, V>,
-    key: &K,
-    deadline: Deadline,
-    is_expected: impl Fn(&V) -> bool + Send + Sync,
-) -> Result<Option<Arc<V>>, WaitError>
-where
-    K: Clone + Ord + Debug + Display + Send + Sync + 'static,
-    V: Display + Send + Sync + 'static,
-{
-    let found = poller.settle_as(key, deadline, is_expected).await;
-    found.map(Presence::row)
 }

@@ -12,16 +12,18 @@ use super::create::at_least;
 use super::place::choose;
 use crate::base::Deadline;
 use crate::cloud::Kind;
-use crate::cloud::view::{ConfirmedAbsent, Operation, Seen};
+use crate::cloud::view::{ConfirmedAbsent, Operation};
 use crate::disk::error::{Error, cloud, wait};
 use crate::disk::owned::Owned;
+use crate::disk::read::read;
 use crate::disk::snapshot::{NewSnapshot, Purpose};
-use crate::disk::stale_read::{LAG, StaleReadGuard, UNSEEN, settled};
 use crate::disk::{NewDisk, Result};
 use crate::model::{Disk, DiskId, DiskStatus, Snapshot, SnapshotId, SnapshotStatus, Tags, tag};
 
 /// The last net: the cloud deletes the snapshot after so many days. No restore takes as long.
 const RETENTION_DAYS: u32 = 1;
+/// Between two looks for the snapshots of clones that others left.
+const SWEEP: Duration = Duration::from_secs(600);
 /// How many of them one look minds.
 const MOST_SWEPT: usize = 5;
 /// How long one look may take: the caller, whose disk is made, waits for it.
@@ -77,9 +79,7 @@ impl Provisioner {
         source: &DiskId,
     ) -> Result<NewDisk> {
         let wanted = image_of(&new, source);
-        let row = settled(&self.disks, source, deadline).await;
-        let row = row.map_err(wait(format!("look at disk {source} to clone it")))?;
-        let taken = match row {
+        let taken = match read(&self.disks, deadline, source).await? {
             // Deleted since its snapshot was taken, which suffices.
             None => {
                 let found = self.snapshots.find(deadline, &wanted).await?;
@@ -117,31 +117,22 @@ impl Provisioner {
         wanted: &NewSnapshot,
         id: &SnapshotId,
     ) -> Result<()> {
-        let mut doubt = StaleReadGuard::default();
-        let ready = |seen: Seen<Snapshot>| match seen {
-            Seen::Row(row) if row.status == SnapshotStatus::Failed => Some(false),
-            Seen::Row(row) => {
-                doubt.ends();
-                row.available.then_some(true)
-            }
-            // It is deleted below, which no empty response has to justify.
-            Seen::Missing { witnessed } => {
-                let long = if witnessed { LAG } else { UNSEEN };
-                doubt.holds(long).then_some(false)
-            }
-            Seen::Failed(_) => None,
+        let ready = |row: &Snapshot| match row.status {
+            SnapshotStatus::Failed => Some(false),
+            _ => row.available.then_some(true),
         };
-        let waited = self
-            .snapshots
-            .creator
-            .rows
-            .until_done(id, deadline, Operation::SnapshotAvailable, ready)
-            .await;
-        if waited.map_err(wait(format!("see snapshot {id} become usable")))? {
-            return Ok(());
+        let mut call = self.snapshots.call(wanted);
+        let (creator, operation) = (&self.snapshots.creator, Operation::SnapshotAvailable);
+        let waited = creator.until_created(deadline, &mut call, id, Some(operation), ready);
+        let step = format!("see snapshot {id} become usable");
+        match waited.await.map_err(wait(step))? {
+            Some(true) => return Ok(()),
+            Some(false) => {
+                self.drop_image(deadline, id).await?;
+                self.snapshots.forget(wanted, id);
+            }
+            None => {}
         }
-        self.drop_image(deadline, id).await?;
-        self.snapshots.forget(wanted, id);
         Err(lost(id.clone()))
     }
 
@@ -185,9 +176,10 @@ impl Provisioner {
     /// Takes away what calls that were never repeated left, where the disk is made. Whatever fails is
     /// tried again another time.
     async fn sweep(&self, deadline: Deadline) {
-        if !self.sweep.is_due() {
+        if self.swept.get(&()).is_some() {
             return;
         }
+        self.swept.note(&(), SWEEP, ());
         let deadline = Deadline::after(LONGEST_SWEEP.min(deadline.remaining()));
         // A look that hangs ends with it.
         let _ = deadline.bound(self.sweep_until(deadline)).await;

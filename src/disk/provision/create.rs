@@ -6,7 +6,7 @@ use crate::base::Deadline;
 use crate::cloud::view::Operation;
 use crate::disk::create_once::Call;
 use crate::disk::error::{Error, wait};
-use crate::disk::stale_read::settled_as;
+use crate::disk::read::read_as;
 use crate::disk::{NewDisk, Result};
 use crate::model::{Disk, DiskId, DiskStatus, Gib, SizeRange, Snapshot};
 
@@ -108,8 +108,7 @@ impl Provisioner {
         };
         // The caller waited until it was told that the snapshot is ready.
         let ready = |row: &Snapshot| row.available;
-        let row = settled_as(&self.snapshots.creator.rows, id, deadline, ready).await;
-        let row = row.map_err(wait(format!("look at snapshot {id}")))?;
+        let row = read_as(&self.snapshots.creator.rows, deadline, id, ready).await?;
         let snapshot = row.ok_or_else(|| Error::NoSuchSnapshot {
             snapshot: id.clone(),
         })?;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::create_once::Creator;
-use super::journal::Journal;
+use super::journal::{Journal, Recent};
 use super::ownership::Owner;
 use super::snapshot::Snapshotter;
 use crate::base::Tasks;
@@ -19,10 +19,8 @@ mod create_in_zone;
 mod delete;
 mod new_disk;
 pub mod place;
-mod sweep;
 
 pub use new_disk::{NewDisk, Place};
-use sweep::Sweep;
 
 #[derive(Debug)]
 pub struct Provisioner {
@@ -33,7 +31,8 @@ pub struct Provisioner {
     journal: Arc<Journal>,
     creator: Creator<Disk>,
     market: place::Market,
-    sweep: Sweep,
+    /// Whether snapshots that interrupted clones left behind were looked for lately.
+    swept: Recent<(), ()>,
 }
 
 impl Provisioner {
@@ -54,7 +53,7 @@ impl Provisioner {
             journal,
             creator,
             market: place::Market::default(),
-            sweep: Sweep::default(),
+            swept: Recent::default(),
         }
     }
 

@@ -8,7 +8,7 @@ use crate::disk::Result;
 use crate::disk::create_once::Call;
 use crate::disk::error::{Error, cloud, wait};
 use crate::disk::ownership::{Owner, display_name};
-use crate::disk::stale_read::settled;
+use crate::disk::read::read;
 use crate::model::{ClientToken, DiskId, Snapshot, SnapshotId, SnapshotStatus, Tags};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -117,7 +117,7 @@ impl Snapshotter {
         Ok(snapshot)
     }
 
-    fn call(&self, new: &NewSnapshot) -> Call {
+    pub(in crate::disk) fn call(&self, new: &NewSnapshot) -> Call {
         self.creator.call(&new.name, new.marks(&self.owner))
     }
 
@@ -164,8 +164,7 @@ impl Snapshotter {
     /// [`Error::NoSuchSnapshot`] if there certainly is none; [`Error::NotCut`] before
     /// its point in time is cut; [`Error::SnapshotFailed`].
     pub async fn get(&self, deadline: Deadline, id: &SnapshotId) -> Result<Snapshot> {
-        let row = settled(&self.creator.rows, id, deadline).await;
-        let row = row.map_err(wait(format!("look at snapshot {id}")))?;
+        let row = read(&self.creator.rows, deadline, id).await?;
         let row = row.ok_or_else(|| Error::NoSuchSnapshot {
             snapshot: id.clone(),
         })?;
@@ -179,7 +178,7 @@ impl Snapshotter {
             let what = format!("snapshot {id}");
             return Err(Error::NotCut { what });
         }
-        Ok(Snapshot::clone(&row))
+        Ok(row)
     }
 }
 

@@ -13,7 +13,8 @@ use crate::disk::Result;
 use crate::disk::create_once::Call;
 use crate::disk::error::{Error, cloud, wait};
 use crate::disk::ownership::{Owner, display_name};
-use crate::disk::stale_read::{LAG, StaleReadGuard, UNSEEN, settled};
+use crate::disk::read::read;
+use crate::disk::stale_read::{LAG, StaleReadGuard, UNSEEN};
 use crate::model::{
     ClientToken, DiskId, Snapshot, SnapshotGroup, SnapshotGroupId, SnapshotId, SnapshotStatus,
     Tags, tag,
@@ -138,10 +139,7 @@ impl Snapshotter {
     /// The refusal in words that name the disk where the cloud does not.
     async fn refuse_group(&self, deadline: Deadline, new: &NewGroup, refusal: api::Error) -> Error {
         if let Condition::NoSuchDisk | Condition::NeverAttached = refusal.condition() {
-            let looks = new
-                .sources
-                .iter()
-                .map(|id| settled(&self.disks, id, deadline));
+            let looks = new.sources.iter().map(|id| read(&self.disks, deadline, id));
             for (disk, row) in new.sources.iter().zip(join::all(looks).await) {
                 if matches!(row, Ok(None)) {
                     return Error::NoSuchDisk { disk: disk.clone() };
@@ -281,17 +279,6 @@ impl Snapshotter {
         tagged.map_err(cloud(format!("tag the snapshots of group {}", group.id)))
     }
 
-    /// The group as it stands; none if there certainly is none.
-    pub(super) async fn group_row(
-        &self,
-        deadline: Deadline,
-        id: &SnapshotGroupId,
-    ) -> Result<Option<SnapshotGroup>> {
-        let row = settled(&self.groups.rows, id, deadline).await;
-        let row = row.map_err(wait(format!("look at snapshot group {id}")))?;
-        Ok(row.map(|row| SnapshotGroup::clone(&row)))
-    }
-
     /// The group as it stands, which must have these snapshots where any are given.
     ///
     /// # Errors
@@ -304,16 +291,14 @@ impl Snapshotter {
         members: &BTreeSet<SnapshotId>,
     ) -> Result<Group> {
         let group = id.clone();
-        let row = self.group_row(deadline, id).await?;
+        let row = read(&self.groups.rows, deadline, id).await?;
         let row = row.ok_or(Error::NoSuchGroup { group })?;
         self.refuse_other_members(deadline, &row, members).await?;
         let looks = row.members.iter();
-        let looks = looks.map(|member| settled(&self.creator.rows, &member.snapshot, deadline));
+        let looks = looks.map(|member| read(&self.creator.rows, deadline, &member.snapshot));
         let mut snapshots = Vec::new();
         for look in join::all(looks).await {
-            let look = look.map_err(wait(format!("look at the snapshots of group {id}")))?;
-            let member = look.ok_or_else(|| broken(&row))?;
-            snapshots.push(Snapshot::clone(&member));
+            snapshots.push(look?.ok_or_else(|| broken(&row))?);
         }
         let failed = snapshots
             .iter()

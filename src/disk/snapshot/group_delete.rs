@@ -8,8 +8,8 @@ use crate::base::{Deadline, join};
 use crate::cloud::view::{ConfirmedAbsent, Seen};
 use crate::cloud::{KeptMember, Kind};
 use crate::disk::Result;
-use crate::disk::error::{Error, cloud, wait};
-use crate::disk::stale_read::settled;
+use crate::disk::error::{Error, cloud};
+use crate::disk::read::read;
 use crate::model::{SnapshotGroup, SnapshotGroupId, SnapshotId};
 
 impl Snapshotter {
@@ -27,7 +27,7 @@ impl Snapshotter {
     ) -> Result<()> {
         let step = || format!("delete snapshot group {id}");
         loop {
-            let row = match self.group_row(deadline, id).await {
+            let row = match read(&self.groups.rows, deadline, id).await {
                 Ok(Some(row)) => row,
                 Ok(None) => return Ok(()),
                 Err(error) if self.are_gone(deadline, members).await => {
@@ -79,7 +79,7 @@ impl Snapshotter {
     async fn are_gone(&self, deadline: Deadline, members: &BTreeSet<SnapshotId>) -> bool {
         let members = members
             .iter()
-            .map(|id| settled(&self.creator.rows, id, deadline));
+            .map(|id| read(&self.creator.rows, deadline, id));
         let rows = join::all(members).await;
         !rows.is_empty() && rows.iter().all(|row| matches!(row, Ok(None)))
     }
@@ -104,10 +104,9 @@ impl Snapshotter {
         let others: Vec<_> = members.difference(&own).collect();
         let looks = others
             .iter()
-            .map(|id| settled(&self.creator.rows, id, deadline));
+            .map(|id| read(&self.creator.rows, deadline, id));
         for (id, look) in others.iter().zip(join::all(looks).await) {
-            let look = look.map_err(wait(format!("look at snapshot {id}")))?;
-            if look.is_some_and(|other| other.group.as_ref() != Some(&row.id)) {
+            if look?.is_some_and(|other| other.group.as_ref() != Some(&row.id)) {
                 differences.push(format!("{id} is in snapshot_ids and not in the group"));
             }
         }
