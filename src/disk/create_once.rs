@@ -158,7 +158,7 @@ impl<V: Owned> Creator<V> {
         &self,
         deadline: Deadline,
         call: &mut Call,
-        request: impl Fn(ClientToken) -> R,
+        request: impl Fn(ClientToken) -> R + Send + Sync,
     ) -> Result<api::Result<V::Id>> {
         let name = [self.owner.cluster.as_str(), call.key.as_str()];
         let name = name.into_iter().chain(call.past.gone.as_deref());
@@ -200,7 +200,7 @@ impl<V: Owned> Creator<V> {
                 past.unresolved.get_or_insert(order);
             });
         }
-        if !self.is_settled(deadline, call).await || !(is_echo && is_final) {
+        if !(self.is_settled(deadline, call).await && is_echo && is_final) {
             return Ok(Err(refusal));
         }
         // Nothing has the name, so that a token of the whole request is safe.
@@ -216,7 +216,7 @@ impl<V: Owned> Creator<V> {
         deadline: Deadline,
         call: &mut Call,
         token: &ClientToken,
-        request: impl Fn(ClientToken) -> R,
+        request: impl Fn(ClientToken) -> R + Send + Sync,
     ) -> api::Result<V::Id> {
         let request = request(token.clone());
         let order = Order::new(token.clone(), &request);

@@ -37,7 +37,7 @@ impl Provisioner {
                 return Ok(disk);
             }
             let mut operation = Some(Operation::Create);
-            let id = match self.from_source(deadline, new).await {
+            let id = match self.with_source(deadline, new).await {
                 // Gone by now, perhaps after it served an earlier call of this very name.
                 Err(error @ (Error::NoSuchSnapshot { .. } | Error::NoSuchDisk { .. })) => {
                     operation = None;
@@ -98,10 +98,10 @@ impl Provisioner {
     }
 
     /// The request with its snapshot, and the source's size as its least.
-    async fn from_source(&self, deadline: Deadline, new: &NewDisk) -> Result<NewDisk> {
+    async fn with_source(&self, deadline: Deadline, new: &NewDisk) -> Result<NewDisk> {
         let mut new = new.clone();
         if let Some(source) = new.clone_of.clone() {
-            new = self.from_image(deadline, new, &source).await?;
+            new = self.with_image(deadline, new, &source).await?;
         }
         let Some(id) = &new.snapshot else {
             return Ok(new);
