@@ -4,55 +4,59 @@
 //! created. After a restart the name's token and its tags suffice.
 
 use std::collections::HashMap;
+use std::fmt::Debug;
 use std::future::Future;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::provision::place::Candidate;
 use crate::cloud::{Error, Kind, Result};
 use crate::model::ClientToken;
 
-/// How many names without open orders are remembered. Forgetting one of these is as safe as a restart.
+/// How many names without open orders are remembered.
 const MOST: usize = 1000;
+/// The name of a resource that was created after a refusal may be under another token than its first one, which alone
+/// protects it. It is remembered until every listing in use began after its creation.
+const LISTED: Duration = Duration::from_secs(13 * 3600);
 
-/// The pasts of all names.
+/// The pasts of all names, each with its last change.
 #[derive(Debug, Default)]
-pub(super) struct AttemptHistory(Mutex<HashMap<String, PriorAttempts>>);
+pub(super) struct AttemptHistory(Mutex<HashMap<String, (Instant, PriorAttempts)>>);
 
 /// What earlier calls under one name, or for one disk, left behind.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct PriorAttempts {
-    /// How many calls were refused: each may have used its token up.
+    /// How many calls were refused: each may have used its token up. After a restart the same calls count the same.
     pub(super) refused: u32,
     /// The order that may have taken effect.
     pub(super) unresolved: Option<Order>,
     /// The resource that the cloud has created.
     pub(super) created: Option<String>,
     /// A caller has it.
-    pub(super) is_told: bool,
+    is_told: bool,
     /// The disk or snapshot that the name had and that does not exist any more.
     pub(super) gone: Option<String>,
     /// The one that the name has, as long as no description shows it, and since when.
-    pub(super) missed: Option<(String, Instant)>,
+    missed: Option<(String, Instant)>,
 }
 
 /// An order that was sent to the cloud.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Order {
-    /// Category and zone of a disk.
-    pub(super) candidate: Option<Candidate>,
     pub(super) token: ClientToken,
+    /// The whole request.
+    pub(super) request: String,
     /// When its newest attempt ended, or began if it has not ended.
     pub(super) since: Instant,
 }
 
 impl Order {
     /// An order that begins now.
-    pub(super) fn new(token: ClientToken, candidate: Option<Candidate>) -> Self {
+    pub(super) fn new(token: ClientToken, request: &impl Debug) -> Self {
         Self {
-            candidate,
             token,
+            request: format!("{request:?}"),
             since: Instant::now(),
         }
     }
@@ -64,28 +68,36 @@ impl PriorAttempts {
         self.unresolved.is_some() || self.created.is_some()
     }
 
-    fn may_be_forgotten(&self) -> bool {
-        !self.is_open() || self.is_told
+    /// Forgetting a name whose first token protects it is as safe as a restart.
+    fn may_be_forgotten(&self, age: Duration) -> bool {
+        !self.is_open() || self.is_told && (self.refused == 0 || age >= LISTED)
     }
 }
 
 impl AttemptHistory {
     pub(super) fn of(&self, name: &str) -> PriorAttempts {
-        self.lock().get(name).cloned().unwrap_or_default()
+        let past = self.lock().get(name).map(|(_, past)| past.clone());
+        past.unwrap_or_default()
     }
 
     /// Changes the past of a name; one that is empty again takes no room.
     pub(super) fn note(&self, name: &str, change: impl FnOnce(&mut PriorAttempts)) {
         let mut pasts = self.lock();
         // Names that nobody asks for again must not add up; only what may exist is never forgotten.
-        if pasts.len() >= MOST
-            && !pasts.contains_key(name)
-            && let Some(other) = pasts.iter().find(|(_, past)| past.may_be_forgotten())
-            && let other = other.0.clone()
-        {
-            pasts.remove(&other);
+        if pasts.len() >= MOST && !pasts.contains_key(name) {
+            let settled = pasts
+                .iter()
+                .filter(|(_, (changed, past))| past.may_be_forgotten(changed.elapsed()));
+            let oldest = settled.min_by_key(|(_, (changed, _))| *changed);
+            if let Some(oldest) = oldest.map(|(name, _)| name.clone()) {
+                pasts.remove(&oldest);
+            }
         }
-        let past = pasts.entry(name.to_owned()).or_default();
+        let now = Instant::now();
+        let (changed, past) = pasts
+            .entry(name.to_owned())
+            .or_insert_with(|| (now, PriorAttempts::default()));
+        *changed = now;
         change(past);
         if *past == PriorAttempts::default() {
             pasts.remove(name);
@@ -113,15 +125,10 @@ impl AttemptHistory {
                 past.created = Some(id.to_string());
                 past.is_told = false;
             }
-            Err(error) => {
-                if is_final(error) {
-                    past.refused += 1;
-                }
-                match &mut past.unresolved {
-                    Some(open) if error.may_have_taken_effect() => open.since = Instant::now(),
-                    open => *open = earlier,
-                }
-            }
+            Err(error) => match &mut past.unresolved {
+                Some(open) if error.may_have_taken_effect() => open.since = Instant::now(),
+                open => *open = earlier,
+            },
         });
         outcome
     }
@@ -129,12 +136,10 @@ impl AttemptHistory {
     /// A caller gets the resource.
     pub(super) fn settle(&self, name: &str, id: &str) {
         self.note(name, |past| {
-            *past = PriorAttempts {
-                created: Some(id.to_owned()),
-                is_told: true,
-                gone: past.gone.take(),
-                ..PriorAttempts::default()
-            };
+            past.unresolved = None;
+            past.created = Some(id.to_owned());
+            past.is_told = true;
+            past.missed = None;
         });
     }
 
@@ -155,39 +160,13 @@ impl AttemptHistory {
         });
     }
 
-    /// The outcome of a creation, with a final error withheld while a resource may exist that no caller has.
-    pub(super) fn conclude<T>(
-        &self,
-        name: &str,
-        key: &str,
-        id: impl Fn(&T) -> String,
-        outcome: super::Result<T>,
-    ) -> super::Result<T> {
-        match outcome {
-            Ok(created) => {
-                self.settle(key, &id(&created));
-                Ok(created)
-            }
-            // It is known what became of the order.
-            Err(error @ super::Error::Exists { .. }) => Err(error),
-            Err(error) if error.meaning().is_final() && self.of(key).is_open() => {
-                Err(super::Error::CreationUnresolved {
-                    name: name.to_owned(),
-                    source: Box::new(error),
-                })
-            }
-            Err(error) => Err(error),
-        }
-    }
-
     /// The resource of the name does not exist any more, though its token still names it.
     pub(super) fn forget(&self, name: &str, id: &str) {
         self.note(name, |past| {
-            past.unresolved = None;
-            past.created = None;
-            past.is_told = false;
-            past.missed = None;
-            past.gone = Some(id.to_owned());
+            *past = PriorAttempts {
+                gone: Some(id.to_owned()),
+                ..PriorAttempts::default()
+            };
         });
     }
 
@@ -210,7 +189,7 @@ impl AttemptHistory {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, PriorAttempts>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, (Instant, PriorAttempts)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -236,7 +215,7 @@ mod tests {
     use super::*;
 
     fn order() -> Order {
-        Order::new(ClientToken::derive("test", ["a"]), None)
+        Order::new(ClientToken::derive("test", ["a"]), &"a")
     }
 
     fn refused(code: &str) -> Result<String> {
@@ -268,6 +247,26 @@ mod tests {
         }
         let open = |n| history.of(&format!("lost-{n}")).is_open();
         assert!((0..3 * MOST).all(open));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_oldest_names_are_forgotten_first_and_none_that_only_a_later_token_protects() {
+        let history = AttemptHistory::default();
+        let second = Duration::from_secs(1);
+        history.note("refused", |past| past.refused += 1);
+        history.settle("refused", "d-0");
+        for n in 0..2 * MOST {
+            tokio::time::advance(second).await;
+            history.settle(&format!("told-{n}"), "d-1");
+        }
+        let is_known = |name: &str| history.of(name).created.is_some();
+        assert!(is_known("refused"));
+        let known = (0..2 * MOST).filter(|n| is_known(&format!("told-{n}")));
+        assert!(known.eq(MOST + 1..2 * MOST));
+        // By now every listing in use has it.
+        tokio::time::advance(LISTED).await;
+        history.settle("another", "d-2");
+        assert!(!is_known("refused"));
     }
 
     #[tokio::test(start_paused = true)]

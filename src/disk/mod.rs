@@ -6,11 +6,13 @@
 mod attach;
 mod attempts;
 mod back_off;
+mod create_once;
 mod created;
 mod error;
 mod inventory;
 mod journal;
 mod modify;
+mod owned;
 mod ownership;
 mod ownership_listing;
 mod pauses;
@@ -20,7 +22,6 @@ mod resize;
 mod services;
 mod snapshot;
 mod stale_read;
-mod tag_index;
 
 pub use crate::model::Meaning;
 pub use attach::{Attacher, Incompatible, Publish, Share};

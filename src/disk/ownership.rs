@@ -1,6 +1,6 @@
 //! Names and tags of what is created.
 
-use super::{Error, NewDisk, Result};
+use super::{Error, Result};
 use crate::model::{ClusterId, Tags, tag};
 
 /// Longest name that the console takes.
@@ -27,6 +27,13 @@ pub(super) fn display_name(name: &str) -> String {
     shown
 }
 
+/// The key under which a creation is remembered and listed, by the tags of the resource: a snapshot and the intermediate
+/// snapshot of a clone may have the same name. No CSI name has a control character.
+pub(super) fn key_of(tags: &Tags) -> Option<String> {
+    let clone = tags.get(tag::CLONE_FOR).map(|name| format!("\0{name}"));
+    clone.or_else(|| tags.get(tag::CSI_NAME).cloned())
+}
+
 /// The cluster that owns what this driver creates, by the tags that its resources carry.
 #[derive(Debug, Clone)]
 pub(super) struct Owner {
@@ -50,19 +57,16 @@ impl Owner {
         tags
     }
 
-    /// The tags of a new disk.
-    pub(super) fn disk_tags(&self, new: &NewDisk) -> Tags {
-        let mut tags = self.tags_of(&new.name);
-        if let Some(source) = &new.clone_of {
-            tags.insert(tag::CLONE_OF.to_owned(), source.to_string());
-        }
+    /// The tags of the intermediate snapshots of clones, which no caller asked for.
+    pub(super) fn all_clone_tags(&self) -> Tags {
+        let mut tags = self.tags();
+        tags.insert(tag::PURPOSE.to_owned(), tag::CLONE.to_owned());
         tags
     }
 
-    /// The tags of the intermediate snapshot of a clone, which no caller asked for.
+    /// The tags of the intermediate snapshot of one clone.
     pub(super) fn clone_tags(&self, volume: &str) -> Tags {
-        let mut tags = self.tags();
-        tags.insert(tag::PURPOSE.to_owned(), tag::CLONE.to_owned());
+        let mut tags = self.all_clone_tags();
         tags.insert(tag::CLONE_FOR.to_owned(), volume.to_owned());
         tags
     }

@@ -15,12 +15,12 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::ownership::Owner;
-use super::tag_index::readable;
+use super::owned::Owned;
+use super::ownership::{Owner, key_of};
 use crate::base::chain::chain;
 use crate::base::{Deadline, Tasks};
-use crate::cloud::{self, DescribeDisks, DescribeSnapshotGroups, DescribeSnapshots, Ecs, Result};
-use crate::model::{Disk, Snapshot, SnapshotGroup, Tags, tag};
+use crate::cloud::{self, Ecs, Result};
+use crate::model::Tags;
 
 /// For so long a token certainly protects a name that is not in the listing: half of a day.
 const VALID: Duration = Duration::from_secs(12 * 3600);
@@ -40,8 +40,6 @@ const PROOF: Duration = Duration::from_secs(10);
 pub(super) const EFFECT: Duration = Duration::from_secs(60);
 /// Rows at which the cloud ends a list that is filtered by tags (ECS API, `DescribeDisks`).
 const MOST_BY_TAGS: usize = 1000;
-/// Rows a page.
-const PAGE: u32 = 500;
 
 type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 type Pages = Box<dyn Fn(Tags, Option<String>) -> BoxFuture<Result<Page>> + Send + Sync>;
@@ -56,20 +54,18 @@ struct Shared {
     page: Pages,
     tags: Tags,
     state: watch::Sender<State>,
+    began: Instant,
 }
 
-struct Page {
-    /// Rows of any owner.
-    rows: usize,
-    /// Name and id of each row of this cluster.
-    owned: Vec<(String, String)>,
-    next: Option<String>,
-}
+/// Name and id of each row; none for one of another owner.
+type Page = cloud::Page<Option<(String, String)>>;
 
 #[derive(Default)]
 struct State {
     names: Option<Arc<Names>>,
     is_running: bool,
+    /// Whether any listing had a row.
+    had_rows: bool,
     /// When the newest attempt began.
     tried: Option<Instant>,
 }
@@ -79,9 +75,9 @@ struct State {
 pub(super) enum Listed {
     /// Its token protects it.
     No,
-    /// It may be the name of these ids.
-    As(Vec<String>),
-    /// There is no listing, or it is too old.
+    /// It is the name of this id.
+    As(String),
+    /// There is no listing, or it is too old, or it does not tell: a row of it cannot be read, or several have the name.
     Unknown,
 }
 
@@ -89,6 +85,7 @@ pub(super) enum Listed {
 struct Names {
     begun: Instant,
     rows: usize,
+    unreadable: usize,
     /// The hash of each name and where its id begins, sorted.
     entries: Vec<(u64, u32)>,
     /// Each ends with a line feed.
@@ -96,98 +93,19 @@ struct Names {
 }
 
 impl OwnershipListing {
-    /// The disks of this cluster.
-    pub(super) fn disks(ecs: Arc<dyn Ecs>, owner: &Owner, tasks: Tasks) -> Self {
-        let fetch = move |tags, next| {
-            let ecs = Arc::clone(&ecs);
-            async move {
-                let query = DescribeDisks {
-                    tags,
-                    page_size: Some(PAGE),
-                    next,
-                    ..DescribeDisks::default()
-                };
-                ecs.describe_disks(Deadline::after(LONGEST), &query).await
-            }
-        };
-        let name = |tags: &Tags| tags.get(tag::CSI_NAME).cloned();
-        let row = |disk: Disk| (disk.tags, disk.id.to_string());
-        Self::of("DescribeDisks", owner, tasks, name, fetch, row)
-    }
-
-    /// The snapshots of this cluster, by a name that their tags tell.
-    pub(super) fn snapshots(
-        ecs: Arc<dyn Ecs>,
-        owner: &Owner,
-        tasks: Tasks,
-        name: fn(&Tags) -> Option<String>,
-    ) -> Self {
-        let fetch = move |tags, next| {
-            let ecs = Arc::clone(&ecs);
-            async move {
-                let query = DescribeSnapshots {
-                    tags,
-                    next,
-                    ..DescribeSnapshots::default()
-                };
-                ecs.describe_snapshots(Deadline::after(LONGEST), &query)
-                    .await
-            }
-        };
-        let row = |snapshot: Snapshot| (snapshot.tags, snapshot.id.to_string());
-        Self::of("DescribeSnapshots", owner, tasks, name, fetch, row)
-    }
-
-    /// The snapshot groups of this cluster, by a name that their tags tell.
-    pub(super) fn groups(
-        ecs: Arc<dyn Ecs>,
-        owner: &Owner,
-        tasks: Tasks,
-        name: fn(&Tags) -> Option<String>,
-    ) -> Self {
-        let fetch = move |tags, next| {
-            let ecs = Arc::clone(&ecs);
-            async move {
-                let query = DescribeSnapshotGroups {
-                    tags,
-                    next,
-                    ..DescribeSnapshotGroups::default()
-                };
-                ecs.describe_snapshot_groups(Deadline::after(LONGEST), &query)
-                    .await
-            }
-        };
-        let row = |group: SnapshotGroup| (group.tags, group.id.to_string());
-        Self::of("DescribeSnapshotGroups", owner, tasks, name, fetch, row)
-    }
-
-    fn of<V, F>(
-        action: &'static str,
-        owner: &Owner,
-        tasks: Tasks,
-        name: fn(&Tags) -> Option<String>,
-        fetch: impl Fn(Tags, Option<String>) -> F + Send + Sync + 'static,
-        row: fn(V) -> (Tags, String),
-    ) -> Self
-    where
-        V: Send + 'static,
-        F: Future<Output = Result<cloud::Page<V>>> + Send + 'static,
-    {
+    pub(super) fn of<V: Owned>(ecs: Arc<dyn Ecs>, owner: Owner, tasks: Tasks) -> Self {
         let filter = owner.tags();
-        let owner = owner.clone();
         let page = move |filter, next| -> BoxFuture<Result<Page>> {
-            let (page, owner) = (fetch(filter, next), owner.clone());
+            let (ecs, owner) = (Arc::clone(&ecs), owner.clone());
             Box::pin(async move {
-                let page = page.await?;
-                readable(&page, action)?;
-                let count = page.rows.len();
-                let rows = page.rows.into_iter().map(row);
-                let owned = rows.filter(|(tags, _)| owner.has(tags));
+                let page = V::page(ecs.as_ref(), Deadline::after(LONGEST), filter, next).await?;
+                let named = |row: &V| {
+                    let name = key_of(row.tags()).filter(|_| owner.has(row.tags()))?;
+                    Some((name, row.id().to_string()))
+                };
                 Ok(Page {
-                    rows: count,
-                    owned: owned
-                        .filter_map(|(tags, id)| Some((name(&tags)?, id)))
-                        .collect(),
+                    rows: page.rows.iter().map(named).collect(),
+                    unreadable: page.unreadable,
                     next: page.next,
                 })
             })
@@ -196,8 +114,12 @@ impl OwnershipListing {
     }
 
     fn new(tasks: Tasks, tags: Tags, page: Pages) -> Self {
-        let state = watch::Sender::new(State::default());
-        let shared = Arc::new(Shared { page, tags, state });
+        let shared = Arc::new(Shared {
+            page,
+            tags,
+            state: watch::Sender::new(State::default()),
+            began: Instant::now(),
+        });
         Self { shared, tasks }
     }
 
@@ -246,7 +168,16 @@ impl OwnershipListing {
         let waited = deadline.at_most(PROOF).bound(states.wait_for(is_decided));
         let _ = waited.await;
         let names = proof(&self.shared.state.borrow());
-        names.is_some_and(|names| names.find(name) == Listed::No)
+        // The caller has just looked the name up by tags, so that a row that cannot be read is not its.
+        names.is_some_and(|names| names.ids_of(name).is_empty())
+    }
+
+    /// Whether nothing that other processes have ordered under this name before this one began can exist. Where no
+    /// listing ever had a row, nothing speaks for that.
+    pub(super) async fn excludes_earlier(&self, deadline: Deadline, name: &str) -> bool {
+        let is_empty = |state: &State| state.names.is_some() && !state.had_rows;
+        is_empty(&self.shared.state.borrow())
+            || self.proves_absent(deadline, name, self.shared.began).await
     }
 
     fn start_if(&self, is_due: impl Fn(&State) -> bool, witnessed: bool) {
@@ -282,6 +213,7 @@ impl Shared {
         };
         self.state.send_modify(|state| {
             state.is_running = false;
+            state.had_rows |= names.as_ref().is_some_and(|names| names.rows > 0);
             state.names = names.or_else(|| state.names.take());
         });
     }
@@ -298,14 +230,16 @@ impl Shared {
         let mut names = Names {
             begun: Instant::now(),
             rows: 0,
+            unreadable: 0,
             entries: Vec::new(),
             ids: String::new(),
         };
         let mut next = None;
         loop {
             let page = (self.page)(tags.clone(), next).await?;
-            names.rows += page.rows;
-            for (name, id) in page.owned {
+            names.rows += page.rows.len();
+            names.unreadable += page.unreadable.len();
+            for (name, id) in page.rows.into_iter().flatten() {
                 names.add(&name, &id);
             }
             next = page.next;
@@ -336,6 +270,14 @@ impl Names {
     }
 
     fn find(&self, name: &str) -> Listed {
+        match self.ids_of(name).as_slice() {
+            [id] => Listed::As((*id).to_owned()),
+            [] if self.unreadable == 0 => Listed::No,
+            _ => Listed::Unknown,
+        }
+    }
+
+    fn ids_of(&self, name: &str) -> Vec<&str> {
         let hash = hash(name);
         let first = self.entries.partition_point(|(other, _)| *other < hash);
         let same = self.entries[first..]
@@ -343,14 +285,9 @@ impl Names {
             .take_while(|(other, _)| *other == hash);
         let id = |(_, start): &(u64, u32)| {
             let rest = self.ids.get(usize::try_from(*start).ok()?..)?;
-            Some(rest.split_once('\n')?.0.to_owned())
+            Some(rest.split_once('\n')?.0)
         };
-        let ids: Vec<_> = same.filter_map(id).collect();
-        if ids.is_empty() {
-            Listed::No
-        } else {
-            Listed::As(ids)
-        }
+        same.filter_map(id).collect()
     }
 }
 
@@ -391,13 +328,9 @@ mod tests {
                 let until = (from + 500).min(names);
                 // A list that is filtered by tags ends early.
                 let ends = until == names || !tags.is_empty() && until >= MOST_BY_TAGS;
-                Ok(Page {
-                    rows: until - from,
-                    owned: (from..until)
-                        .map(|n| (format!("pvc-{n}"), format!("d-{n}")))
-                        .collect(),
-                    next: (!ends).then(|| until.to_string()),
-                })
+                let rows = (from..until).map(|n| Some((format!("pvc-{n}"), format!("d-{n}"))));
+                let next = (!ends).then(|| until.to_string());
+                Ok(Page::new(rows.collect(), next))
             })
         };
         let tags = Tags::from([("cluster".to_owned(), "test".to_owned())]);
@@ -418,9 +351,9 @@ mod tests {
             find(&listing, "pvc-700"),
             find(&listing, "pvc-0"),
         );
-        assert_eq!(last, Listed::As(vec!["d-699".to_owned()]));
+        assert_eq!(last, Listed::As("d-699".to_owned()));
         assert_eq!(none, Listed::No);
-        assert_eq!(first, Listed::As(vec!["d-0".to_owned()]));
+        assert_eq!(first, Listed::As("d-0".to_owned()));
         assert_eq!(calls.load(Ordering::SeqCst), 2);
     }
 
@@ -431,7 +364,7 @@ mod tests {
         tokio::time::sleep(Duration::from_secs(1)).await;
         assert_eq!(
             find(&listing, "pvc-1699").await,
-            Listed::As(vec!["d-1699".to_owned()])
+            Listed::As("d-1699".to_owned())
         );
         assert_eq!(calls.load(Ordering::SeqCst), 6);
     }
@@ -467,10 +400,30 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn a_row_that_cannot_be_read_leaves_the_names_of_the_others() {
+        let page = |_, _| -> BoxFuture<Result<Page>> {
+            let row = ("pvc-0".to_owned(), "d-0".to_owned());
+            let mut page = Page::new(vec![Some(row)], None);
+            let (id, reason) = (None, "no size".to_owned());
+            page.unreadable.push(cloud::Unreadable { id, reason });
+            Box::pin(async { Ok(page) })
+        };
+        let listing = OwnershipListing::new(Tasks::default(), Tags::new(), Box::new(page));
+        assert_eq!(find(&listing, "pvc-0").await, Listed::As("d-0".to_owned()));
+        // It may be the row that cannot be read, so that the name is looked up by its tags.
+        assert_eq!(find(&listing, "pvc-9").await, Listed::Unknown);
+        let since = Instant::now();
+        tokio::time::advance(EFFECT).await;
+        let deadline = Deadline::after(Duration::from_secs(600));
+        assert!(listing.proves_absent(deadline, "pvc-9", since).await);
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn the_names_of_100_000_disks_take_less_than_4_mib() {
         let mut names = Names {
             begun: Instant::now(),
             rows: 0,
+            unreadable: 0,
             entries: Vec::new(),
             ids: String::new(),
         };
@@ -481,7 +434,7 @@ mod tests {
         names.entries.shrink_to_fit();
         let bytes = names.entries.capacity() * size_of::<(u64, u32)>() + names.ids.len();
         assert!(bytes < 4 << 20, "{bytes}");
-        let id = vec![format!("d-bp1{:017}", 4711)];
+        let id = format!("d-bp1{:017}", 4711);
         assert_eq!(names.find("pvc-4711"), Listed::As(id));
     }
 }

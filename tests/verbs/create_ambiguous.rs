@@ -318,3 +318,111 @@ async fn a_token_that_another_process_used_is_not_replaced_while_responses_are_e
     assert!(matches!(differs, Err(Error::Exists { .. })), "{differs:?}");
     assert_eq!(stage.only_disk(), first.id);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_after_a_restart_is_not_final_while_reads_do_not_show_the_disk_of_a_later_token()
+{
+    let stage = Stage::new(&["--stale=1s"]);
+    stage.disk("other").await;
+    pass(60).await;
+    stage.configure(&json!({"rules": {"token_burn_percent": 100}, "sold_out": ["*/cloud_essd"]}));
+    let new = wanted("pvc-1");
+    let create = async |disks: &Arc<diskplugin::disk::DiskServices>| {
+        disks.provisioner.create(seconds(20), &new).await
+    };
+    create(&stage.disks).await.unwrap_err();
+    stage.configure(&json!({"sold_out": []}));
+    let made = create(&stage.disks).await.unwrap().id;
+    stage.configure(&json!({"stale": {"lag": "30s"}}));
+    let restarted = stage.restarted();
+    let refused = create(&restarted).await.unwrap_err();
+    assert!(!is_final(&refused), "{}", text(&refused));
+    pass(60).await;
+    assert_eq!(create(&restarted).await.unwrap().id, made);
+    assert_eq!(stage.rows().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_restarted_process_uses_the_same_later_token_whatever_becomes_of_its_first_call() {
+    let stage = Stage::new(&["--sold-out=*/*", "--stale=1s"]);
+    stage.configure(&json!({"rules": {"token_burn_percent": 100}}));
+    let new = NewDisk {
+        categories: vec![Category::CloudSsd, Category::CloudEssd],
+        ..wanted("pvc-1")
+    };
+    stage
+        .disks
+        .provisioner
+        .create(seconds(20), &new)
+        .await
+        .unwrap_err();
+    stage.configure(&json!({"sold_out": ["*/cloud_ssd"]}));
+    let made = stage.disks.provisioner.create(seconds(20), &new).await;
+    let made = made.unwrap().id;
+    stage.configure(&json!({"stale": {"lag": "60s"}}));
+    let restarted = stage.restarted();
+    let throttled = json!({"code": {"status": 400, "code": "Throttling"}});
+    let throttled = json!({"action": "CreateDisk", "from": 2, "times": 1, "kind": throttled});
+    stage.configure(&json!({"faults": [throttled]}));
+    let first = restarted.provisioner.create(seconds(20), &new).await;
+    first.unwrap_err();
+    let second = restarted.provisioner.create(minutes(2), &new).await;
+    assert_eq!(
+        (second.unwrap().id, stage.only_disk()),
+        (made.clone(), made)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_changed_request_after_a_lost_one_is_resolved_where_no_other_disk_can_prove_anything() {
+    for (loss, has_effect) in [("reset-before", false), ("reset-after", true)] {
+        let stage = Stage::new(&[]);
+        stage.fault("CreateDisk", &json!(loss));
+        let new = wanted("pvc-1");
+        let lost = stage.disks.provisioner.create(seconds(9), &new);
+        assert_eq!(lost.await.unwrap_err().meaning(), Meaning::Unclear);
+        let elsewhere = NewDisk {
+            places: vec![zone("b").into()],
+            categories: vec![Category::CloudSsd],
+            ..new.clone()
+        };
+        let outcome = stage.disks.provisioner.create(minutes(1), &elsewhere).await;
+        if has_effect {
+            assert!(matches!(outcome, Err(Error::Exists { .. })), "{outcome:?}");
+        } else {
+            assert_eq!(outcome.unwrap().id, stage.only_disk());
+        }
+        assert_eq!(stage.rows().len(), 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_missing_snapshot_is_not_final_while_empty_responses_may_hide_the_disk_made_from_it() {
+    let stage = Stage::new(&[]);
+    let source = stage.disk("source").await;
+    let snapshot = stage.snapshot("snap", &source).await;
+    let other_process = stage.restarted();
+    let other = wanted("other");
+    let other = other_process.provisioner.create(minutes(1), &other);
+    other.await.unwrap();
+    let new = NewDisk {
+        snapshot: Some(snapshot.clone()),
+        ..wanted("pvc-1")
+    };
+    stage.fault("CreateDisk", &json!("reset-after"));
+    let lost = stage.disks.provisioner.create(minutes(1), &new).await;
+    lost.unwrap_err();
+    let deleted = stage.disks.snapshotter.delete(minutes(1), &snapshot);
+    deleted.await.unwrap();
+    blind(&stage, 150);
+    for _ in 0..2 {
+        let refused = other_process.provisioner.create(seconds(30), &new).await;
+        let refused = refused.unwrap_err();
+        assert!(!is_final(&refused), "{}", text(&refused));
+        pass(60).await;
+    }
+    pass(60).await;
+    let disk = other_process.provisioner.create(minutes(1), &new).await;
+    assert_eq!(disk.unwrap().source_snapshot, Some(snapshot));
+    assert_eq!(stage.rows().len(), 3);
+}

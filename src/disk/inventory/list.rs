@@ -13,9 +13,9 @@ use super::tag_filter::Outgrown;
 use crate::base::Deadline;
 use crate::cloud::{DescribeDisks, DescribeSnapshots};
 use crate::disk::Result;
-use crate::disk::error::{Error, cloud, wait};
+use crate::disk::error::{Error, cloud};
 use crate::disk::journal::{Existing, Known};
-use crate::disk::stale_read::settled;
+use crate::disk::read::read;
 use crate::model::{Disk, DiskId, InstanceId, Snapshot, SnapshotId, Tags, tag};
 
 /// The place of an item in a listing: by creation time, then id. It stays valid when that item is deleted, and what is
@@ -219,8 +219,7 @@ impl Inventory {
         let take = |row: &Snapshot| (fits(row) && !known.is_gone(&row.id)).then(|| keep(row));
         let mut read = if let Some(id) = id {
             // Shared with all who look at a snapshot now: the snapshotter asks for one at a time.
-            let row = settled(&self.snapshots, id, deadline).await;
-            let row = row.map_err(wait(format!("look at snapshot {id}")))?;
+            let row = read(&self.snapshots, deadline, id).await?;
             let item = row.and_then(|row| Some((Cursor::new(row.created, &row.id), take(&row)?)));
             Read {
                 items: item.into_iter().collect(),

@@ -14,7 +14,7 @@ mod resources;
 pub(super) use attachments::{RecentAttachments, RecentDetachments};
 pub(super) use ephemeral::EphemeralDisks;
 pub(super) use existing::Existing;
-use recent::Recent;
+pub(super) use recent::Recent;
 pub(super) use resources::{Known, RecentResources};
 
 /// What this process did within the lag of reads.

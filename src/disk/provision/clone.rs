@@ -11,16 +11,19 @@ use std::time::Duration;
 use super::create::at_least;
 use super::place::choose;
 use crate::base::Deadline;
-use crate::cloud::view::{ConfirmedAbsent, Observation, Operation};
-use crate::cloud::{DescribeSnapshots, Kind};
+use crate::cloud::Kind;
+use crate::cloud::view::{ConfirmedAbsent, Operation};
 use crate::disk::error::{Error, cloud, wait};
+use crate::disk::owned::Owned;
+use crate::disk::read::read;
 use crate::disk::snapshot::{NewSnapshot, Purpose};
-use crate::disk::stale_read::{LAG, StaleReadGuard, UNSEEN, settled};
 use crate::disk::{NewDisk, Result};
 use crate::model::{Disk, DiskId, DiskStatus, Snapshot, SnapshotId, SnapshotStatus, Tags, tag};
 
 /// The last net: the cloud deletes the snapshot after so many days. No restore takes as long.
 const RETENTION_DAYS: u32 = 1;
+/// Between two looks for the snapshots of clones that others left.
+const SWEEP: Duration = Duration::from_secs(600);
 /// How many of them one look minds.
 const MOST_SWEPT: usize = 5;
 /// How long one look may take: the caller, whose disk is made, waits for it.
@@ -38,43 +41,26 @@ impl Provisioner {
         new: &NewDisk,
         source: &DiskId,
     ) -> Result<Disk> {
-        let outcome = self.find_or_clone(deadline, new, source).await;
-        let id = |disk: &Disk| disk.id.to_string();
-        self.attempts.conclude(&new.name, &new.name, id, outcome)
-    }
-
-    async fn find_or_clone(
-        &self,
-        deadline: Deadline,
-        new: &NewDisk,
-        source: &DiskId,
-    ) -> Result<Disk> {
         let new = NewDisk {
             clone_of: Some(source.clone()),
             ..new.clone()
         };
-        if let Some(found) = self.find_disk(deadline, &new.name).await?
-            && let Some(disk) = self.adopt(deadline, &found, &new).await?
-        {
-            self.end_clone(deadline, &new.name).await?;
-            return Ok(disk);
-        }
-        let (from, new) = self.image(deadline, new, source).await?;
-        let outcome = self.create(deadline, &new).await;
-        let Some(from) = from else {
-            return outcome;
-        };
-        match outcome {
+        match self.create(deadline, &new).await {
             Ok(disk) => {
-                self.drop_image(deadline, &from).await?;
+                if let Some(image) = &disk.source_snapshot {
+                    self.drop_image(deadline, image).await?;
+                }
                 self.sweep(deadline).await;
                 Ok(disk)
             }
-            Err(error) if goes_on(&error) => Err(error),
+            Err(error) if !error.meaning().is_final() => Err(error),
             Err(error) => {
+                let wanted = image_of(&new, source);
                 // The caller may never come back with this name.
-                if self.drop_image(deadline, &from).await.is_ok() {
-                    self.snapshots.forget(&image_of(&new, source), &from);
+                if let Some(image) = self.snapshots.created(&wanted)
+                    && self.drop_image(deadline, &image).await.is_ok()
+                {
+                    self.snapshots.forget(&wanted, &image);
                 }
                 Err(match error {
                     Error::NoSuchSnapshot { snapshot } => lost(snapshot),
@@ -84,23 +70,19 @@ impl Provisioner {
         }
     }
 
-    /// What to make the disk from, and the request for it: a snapshot that is ready, or nothing where
-    /// the source is blank for certain.
-    async fn image(
+    /// The request for a disk from a snapshot of the source that is ready, or for a blank one where the source is blank
+    /// for certain.
+    pub(super) async fn with_image(
         &self,
         deadline: Deadline,
         mut new: NewDisk,
         source: &DiskId,
-    ) -> Result<(Option<SnapshotId>, NewDisk)> {
+    ) -> Result<NewDisk> {
         let wanted = image_of(&new, source);
-        let row = settled(&self.disks, source, deadline).await;
-        let row = row.map_err(wait(format!("look at disk {source} to clone it")))?;
-        let taken = match row {
+        let taken = match read(&self.disks, deadline, source).await? {
             // Deleted since its snapshot was taken, which suffices.
             None => {
-                let marks = self.owner.clone_tags(&new.name);
-                let found = self.snapshots.find(deadline, &new.name, &marks, None);
-                let found = found.await?;
+                let found = self.snapshots.find(deadline, &wanted).await?;
                 let disk = source.clone();
                 found.ok_or(Error::NoSuchDisk { disk })?
             }
@@ -113,19 +95,19 @@ impl Provisioner {
                     // is a new disk.
                     Err(Error::NeverAttached { .. }) if is_blank(&row) => {
                         tracing::info!(disk.id = %source, "it was never written to; its clone is blank");
-                        return Ok((None, new));
+                        return Ok(new);
                     }
                     // The token may still tell a refusal of the time before: the next one is another.
                     Err(Error::NeverAttached { .. }) if was_attached(&row) => {
-                        self.snapshots.create(deadline, &wanted).await?
+                        self.snapshots.create(deadline, &wanted).await?.id
                     }
-                    taken => taken?,
+                    taken => taken?.id,
                 }
             }
         };
-        self.image_ready(deadline, &wanted, &taken.id).await?;
-        new.snapshot = Some(taken.id.clone());
-        Ok((Some(taken.id), new))
+        self.image_ready(deadline, &wanted, &taken).await?;
+        new.snapshot = Some(taken);
+        Ok(new)
     }
 
     /// Waits until a disk can be made from the snapshot.
@@ -135,29 +117,22 @@ impl Provisioner {
         wanted: &NewSnapshot,
         id: &SnapshotId,
     ) -> Result<()> {
-        let mut doubt = StaleReadGuard::default();
-        let ready = |seen: Observation<Snapshot>| match seen {
-            Observation::Row(row) if row.status == SnapshotStatus::Failed => Some(false),
-            Observation::Row(row) => {
-                doubt.ends();
-                row.available.then_some(true)
-            }
-            // It is deleted below, which no empty response has to justify.
-            Observation::Missing { witnessed } => {
-                let long = if witnessed { LAG } else { UNSEEN };
-                doubt.holds(long).then_some(false)
-            }
+        let ready = |row: &Snapshot| match row.status {
+            SnapshotStatus::Failed => Some(false),
+            _ => row.available.then_some(true),
         };
-        let waited = self
-            .snapshots
-            .rows
-            .until_done(id, deadline, Operation::SnapshotAvailable, ready)
-            .await;
-        if waited.map_err(wait(format!("see snapshot {id} become usable")))? {
-            return Ok(());
+        let mut call = self.snapshots.call(wanted);
+        let (creator, operation) = (&self.snapshots.creator, Operation::SnapshotAvailable);
+        let waited = creator.until_created(deadline, &mut call, id, Some(operation), ready);
+        let step = format!("see snapshot {id} become usable");
+        match waited.await.map_err(wait(step))? {
+            Some(true) => return Ok(()),
+            Some(false) => {
+                self.drop_image(deadline, id).await?;
+                self.snapshots.forget(wanted, id);
+            }
+            None => {}
         }
-        self.drop_image(deadline, id).await?;
-        self.snapshots.forget(wanted, id);
         Err(lost(id.clone()))
     }
 
@@ -171,11 +146,7 @@ impl Provisioner {
     }
 
     async fn images(&self, deadline: Deadline, tags: Tags) -> Result<Vec<Snapshot>> {
-        let query = DescribeSnapshots {
-            tags,
-            ..DescribeSnapshots::default()
-        };
-        let page = self.ecs.describe_snapshots(deadline, &query).await;
+        let page = Snapshot::page(self.ecs.as_ref(), deadline, tags, None).await;
         let page = page.map_err(cloud("look for the snapshots of clones"))?;
         Ok(page.rows)
     }
@@ -185,7 +156,7 @@ impl Provisioner {
     async fn drop_image(&self, deadline: Deadline, id: &SnapshotId) -> Result<()> {
         let outcome = self.ecs.delete_snapshot(deadline, id).await;
         if let Some(proof) = ConfirmedAbsent::by_deletion(&outcome) {
-            self.snapshots.rows.note_absent(id, proof);
+            self.snapshots.creator.rows.note_absent(id, proof);
             return Ok(());
         }
         match outcome {
@@ -205,25 +176,25 @@ impl Provisioner {
     /// Takes away what calls that were never repeated left, where the disk is made. Whatever fails is
     /// tried again another time.
     async fn sweep(&self, deadline: Deadline) {
-        if !self.sweep.is_due() {
+        if self.swept.get(&()).is_some() {
             return;
         }
+        self.swept.note(&(), SWEEP, ());
         let deadline = Deadline::after(LONGEST_SWEEP.min(deadline.remaining()));
         // A look that hangs ends with it.
         let _ = deadline.bound(self.sweep_until(deadline)).await;
     }
 
     async fn sweep_until(&self, deadline: Deadline) {
-        let mut tags = self.owner.tags();
-        tags.insert(tag::PURPOSE.to_owned(), tag::CLONE.to_owned());
-        let Ok(rows) = self.images(deadline, tags).await else {
+        let Ok(rows) = self.images(deadline, self.owner.all_clone_tags()).await else {
             return;
         };
         for row in rows.into_iter().take(MOST_SWEPT) {
             let Some(name) = row.tags.get(tag::CLONE_FOR) else {
                 continue;
             };
-            if let Ok(Some(disk)) = self.find_disk(deadline, name).await
+            let tags = self.owner.tags_of(name);
+            if let Ok(Some(disk)) = self.creator.named(deadline, name, &tags, None).await
                 && disk.status != DiskStatus::Creating
                 && disk.source_snapshot.as_ref() == Some(&row.id)
             {
@@ -254,11 +225,6 @@ fn was_attached(row: &Disk) -> bool {
 /// Whether nothing tells that there may be data on it. What it was made from may be gone.
 fn is_blank(row: &Disk) -> bool {
     !was_attached(row) && row.source_snapshot.is_none() && !row.tags.contains_key(tag::CLONE_OF)
-}
-
-/// Whether the same call may still succeed with the same snapshot.
-fn goes_on(error: &Error) -> bool {
-    !error.meaning().is_final()
 }
 
 fn lost(snapshot: SnapshotId) -> Error {

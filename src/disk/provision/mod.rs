@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use super::attempts::AttemptHistory;
-use super::journal::Journal;
+use super::create_once::Creator;
+use super::journal::{Journal, Recent};
 use super::ownership::Owner;
-use super::ownership_listing::OwnershipListing;
 use super::snapshot::Snapshotter;
 use crate::base::Tasks;
 use crate::cloud::Ecs;
@@ -18,13 +17,10 @@ mod compare;
 mod create;
 mod create_in_zone;
 mod delete;
-mod find;
 mod new_disk;
 pub mod place;
-mod sweep;
 
 pub use new_disk::{NewDisk, Place};
-use sweep::Sweep;
 
 #[derive(Debug)]
 pub struct Provisioner {
@@ -33,10 +29,10 @@ pub struct Provisioner {
     snapshots: Arc<Snapshotter>,
     owner: Owner,
     journal: Arc<Journal>,
-    attempts: AttemptHistory,
-    listing: OwnershipListing,
+    creator: Creator<Disk>,
     market: place::Market,
-    sweep: Sweep,
+    /// Whether snapshots that interrupted clones left behind were looked for lately.
+    swept: Recent<(), ()>,
 }
 
 impl Provisioner {
@@ -48,22 +44,21 @@ impl Provisioner {
         journal: Arc<Journal>,
         tasks: Tasks,
     ) -> Self {
-        let listing = OwnershipListing::disks(Arc::clone(&ecs), &owner, tasks);
+        let creator = Creator::new(Arc::clone(&ecs), owner.clone(), Arc::clone(&disks), tasks);
         Self {
             ecs,
             disks,
             snapshots,
             owner,
             journal,
-            attempts: AttemptHistory::default(),
-            listing,
+            creator,
             market: place::Market::default(),
-            sweep: Sweep::default(),
+            swept: Recent::default(),
         }
     }
 
     /// Begins to list the disks of this cluster in the background, so that the first creation need not wait for that.
     pub fn list_owned(&self) {
-        self.listing.start();
+        self.creator.listing.start();
     }
 }

@@ -5,8 +5,8 @@ use crate::base::Deadline;
 use crate::cloud::view::ConfirmedAbsent;
 use crate::cloud::{self as api, Condition, Kind};
 use crate::disk::Result;
-use crate::disk::error::{Error, cloud, wait};
-use crate::disk::stale_read::{settled, settled_as};
+use crate::disk::error::{Error, cloud};
+use crate::disk::read::{read, read_as};
 use crate::model::SnapshotId;
 
 impl Snapshotter {
@@ -15,17 +15,16 @@ impl Snapshotter {
     /// # Errors
     /// [`Error::NotOurs`], [`Error::InGroup`] and [`Error::SnapshotHeld`], when nothing was done.
     pub async fn delete(&self, deadline: Deadline, id: &SnapshotId) -> Result<()> {
-        let row = settled(&self.rows, id, deadline).await;
-        let Some(row) = row.map_err(wait(step(id)))? else {
+        let Some(row) = read(&self.creator.rows, deadline, id).await? else {
             self.journal.snapshots.gone(id);
             return Ok(());
         };
         if let Some(group) = &row.group
-            && self.group_row(deadline, group).await?.is_some()
+            && read(&self.groups.rows, deadline, group).await?.is_some()
         {
             // It may have gone together with its group.
-            let last = settled_as(&self.rows, id, deadline, |_| false).await;
-            if last.map_err(wait(step(id)))?.is_none() {
+            let last = read_as(&self.creator.rows, deadline, id, |_| false).await?;
+            if last.is_none() {
                 return Ok(());
             }
             return Err(Error::InGroup {
@@ -42,14 +41,14 @@ impl Snapshotter {
         loop {
             let outcome = self.ecs.delete_snapshot(deadline, id).await;
             if let Some(proof) = ConfirmedAbsent::by_deletion(&outcome) {
-                self.rows.note_absent(id, proof);
+                self.creator.rows.note_absent(id, proof);
                 break;
             }
             match outcome {
                 Ok(()) => {}
                 // Something else is being done with it: look again in a tick.
                 Err(error) if error.kind() == Kind::Conflict => {
-                    let waited = self.rows.until(id, deadline, |_| Some(())).await;
+                    let waited = self.creator.rows.until(id, deadline, |_| Some(())).await;
                     waited.map_err(|_| cloud(step(id))(error))?;
                 }
                 Err(error) => return Err(held(id, error)),

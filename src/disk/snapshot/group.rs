@@ -5,22 +5,49 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 
 use super::create::is_decided;
-use super::create_once::Request;
-use super::{NewGroup, Snapshotter, compare};
+use super::{Snapshotter, compare};
 use crate::base::{Deadline, join};
 use crate::cloud::view::{AbsenceGuard, Observation, Operation};
-use crate::cloud::{self as api, Condition, TagResources, TagTarget};
+use crate::cloud::{self as api, Condition, CreateSnapshotGroup, TagResources, TagTarget};
 use crate::disk::Result;
-use crate::disk::created::until_created;
+use crate::disk::create_once::Call;
 use crate::disk::error::{Error, cloud, wait};
-use crate::disk::stale_read::{LAG, NotFoundConfirmation, StaleReadGuard, UNSEEN, settled};
+use crate::disk::ownership::{Owner, display_name};
+use crate::disk::read::read;
+use crate::disk::stale_read::{LAG, StaleReadGuard, UNSEEN};
 use crate::model::{
-    DiskId, Snapshot, SnapshotGroup, SnapshotGroupId, SnapshotId, SnapshotStatus, tag,
+    ClientToken, DiskId, Snapshot, SnapshotGroup, SnapshotGroupId, SnapshotId, SnapshotStatus,
+    Tags, tag,
 };
 
 /// Disks that the cloud cuts at one instant.
 const MOST: usize = 16;
 const TOO_MANY: &str = "they are more than 16; make smaller groups";
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewGroup {
+    /// The CSI name; the same name is the same group.
+    pub name: String,
+    pub sources: BTreeSet<DiskId>,
+    /// Resource group to bill it to; none is the account's default.
+    pub resource_group: Option<String>,
+    /// Tags of the group and of its snapshots, beside the driver's own.
+    pub tags: Tags,
+}
+
+impl NewGroup {
+    fn request(&self, owner: &Owner, token: ClientToken) -> CreateSnapshotGroup {
+        let mut tags = self.tags.clone();
+        tags.extend(owner.tags_of(&self.name));
+        CreateSnapshotGroup {
+            disks: self.sources.iter().cloned().collect(),
+            name: display_name(&self.name),
+            resource_group: self.resource_group.clone(),
+            tags,
+            token,
+        }
+    }
+}
 
 /// A group whose point in time is cut.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,53 +80,66 @@ impl Snapshotter {
                 source: None,
             });
         }
-        let outcome = self.find_or_create_group(deadline, new).await;
-        let id = |created: &Group| created.id.to_string();
-        self.attempts.conclude(&new.name, &new.key(), id, outcome)
+        let mut call = self.groups.call(&new.name, self.owner.tags_of(&new.name));
+        let outcome = self.find_or_create_group(deadline, new, &mut call).await;
+        self.groups
+            .conclude(deadline, &call, |group| &group.id, outcome)
+            .await
     }
 
-    async fn find_or_create_group(&self, deadline: Deadline, new: &NewGroup) -> Result<Group> {
-        let key = new.key();
-        loop {
-            let id = match self.create_once(deadline, new, None).await? {
+    async fn find_or_create_group(
+        &self,
+        deadline: Deadline,
+        new: &NewGroup,
+        call: &mut Call,
+    ) -> Result<Group> {
+        let row = loop {
+            let id = match self.order_group(deadline, new, call).await? {
                 Ok(id) => id,
                 Err(refusal) => return Err(self.refuse_group(deadline, new, refusal).await),
             };
-            let Some(row) = self.until_joined(deadline, new, &id).await? else {
-                tracing::warn!(group.name = new.name, group.id = %id, "the group was deleted");
-                self.attempts.forget(&key, id.as_str());
-                continue;
-            };
-            let Some(snapshots) = self.members(deadline, &row).await? else {
-                self.attempts.close(&key);
-                return Err(broken(&row));
-            };
-            // A snapshot that was cut may have been reported already, and the others of its group with it.
-            let uncut =
-                |row: &Snapshot| row.status == SnapshotStatus::Failed && row.created.is_none();
-            let never_told = snapshots.iter().any(uncut);
-            let Some(group) = whole(&row, snapshots) else {
-                if never_told {
-                    return Err(self.replace_group(deadline, new, &row).await);
-                }
-                self.attempts.close(&key);
-                return Err(broken(&row));
-            };
-            self.label_members(deadline, new, &group).await?;
-            for row in &group.snapshots {
-                self.journal.snapshots.made(&row.id, row);
+            if let Some(row) = self.until_joined(deadline, new, call, &id).await? {
+                break row;
             }
-            return Ok(group);
+        };
+        let Some(snapshots) = self.members(deadline, &row).await? else {
+            self.groups.attempts.close(&call.key);
+            return Err(broken(&row));
+        };
+        // A snapshot that was cut may have been reported already, and the others of its group with it.
+        let uncut = |row: &Snapshot| row.status == SnapshotStatus::Failed && row.created.is_none();
+        let never_told = snapshots.iter().any(uncut);
+        let Some(group) = whole(&row, snapshots) else {
+            if never_told {
+                return Err(self.replace_group(deadline, new, call, &row).await);
+            }
+            self.groups.attempts.close(&call.key);
+            return Err(broken(&row));
+        };
+        self.label_members(deadline, new, &group).await?;
+        for row in &group.snapshots {
+            self.journal.snapshots.made(&row.id, row);
         }
+        Ok(group)
+    }
+
+    async fn order_group(
+        &self,
+        deadline: Deadline,
+        new: &NewGroup,
+        call: &mut Call,
+    ) -> Result<api::Result<SnapshotGroupId>> {
+        if let Some(id) = self.groups.earlier(deadline, call).await? {
+            return Ok(Ok(id));
+        }
+        let request = |token| new.request(&self.owner, token);
+        self.groups.order(deadline, call, request).await
     }
 
     /// The refusal in words that name the disk where the cloud does not.
     async fn refuse_group(&self, deadline: Deadline, new: &NewGroup, refusal: api::Error) -> Error {
         if let Condition::NoSuchDisk | Condition::NeverAttached = refusal.condition() {
-            let looks = new
-                .sources
-                .iter()
-                .map(|id| settled(&self.disks, id, deadline));
+            let looks = new.sources.iter().map(|id| read(&self.disks, deadline, id));
             for (disk, row) in new.sources.iter().zip(join::all(looks).await) {
                 if matches!(row, Ok(None)) {
                     return Error::NoSuchDisk { disk: disk.clone() };
@@ -121,13 +161,9 @@ impl Snapshotter {
         &self,
         deadline: Deadline,
         new: &NewGroup,
+        call: &mut Call,
         id: &SnapshotGroupId,
     ) -> Result<Option<SnapshotGroup>> {
-        let key = new.key();
-        if self.groups.known_absent(id).is_some() {
-            return Ok(None);
-        }
-        let missing = NotFoundConfirmation::new(&self.attempts, &key, id.as_str());
         let mut incomplete = StaleReadGuard::default();
         let joined = |row: &SnapshotGroup| match compare::group(row, &new.sources) {
             None => Some(Ok(row.clone())),
@@ -140,7 +176,8 @@ impl Snapshotter {
                 })
             }),
         };
-        let waited = until_created(&self.groups, id, deadline, None, missing, joined).await;
+        let groups = &self.groups;
+        let waited = groups.until_created(deadline, call, id, None, joined).await;
         waited.map_err(wait(step(new)))?.transpose()
     }
 
@@ -163,7 +200,8 @@ impl Snapshotter {
                     (missing.holds(UNSEEN) && proof.is_some()).then_some(None)
                 }
             };
-            self.rows
+            self.creator
+                .rows
                 .until_done(&member.snapshot, deadline, Operation::Snapshot, decided)
         });
         let rows: std::result::Result<Option<Vec<_>>, _> =
@@ -177,17 +215,19 @@ impl Snapshotter {
         &self,
         deadline: Deadline,
         new: &NewGroup,
+        call: &mut Call,
         row: &SnapshotGroup,
     ) -> Error {
-        let key = new.key();
-        let replaced = self.create_once(deadline, new, Some(&row.id)).await;
+        let attempts = &self.groups.attempts;
+        call.past = attempts.of(&call.key);
+        call.past.gone = Some(row.id.to_string());
+        let replaced = self.order_group(deadline, new, call).await;
         // Until the failed one is deleted, the next call must find it.
-        self.attempts
-            .note(&key, |past| past.created = Some(row.id.to_string()));
+        attempts.note(&call.key, |past| past.created = Some(row.id.to_string()));
         let (replacement, refusal) = match replaced {
             Ok(Ok(id)) => (Some(id), None),
             Ok(Err(refusal))
-                if self.attempts.of(&key).unresolved.is_none()
+                if attempts.of(&call.key).unresolved.is_none()
                     && refusal.failure().meaning().is_final() =>
             {
                 (None, Some(refusal))
@@ -198,9 +238,9 @@ impl Snapshotter {
         let next = match self.ecs.delete_snapshot_group(deadline, &row.id).await {
             Ok(kept) if kept.is_empty() => {
                 self.group_is_deleted(row);
-                self.attempts.forget(&key, row.id.as_str());
+                attempts.forget(&call.key, row.id.as_str());
                 if let Some(id) = replacement {
-                    self.attempts.found(&key, id.as_str());
+                    attempts.found(&call.key, id.as_str());
                 }
                 "it is deleted, and another one is being taken"
             }
@@ -238,17 +278,6 @@ impl Snapshotter {
         tagged.map_err(cloud(format!("tag the snapshots of group {}", group.id)))
     }
 
-    /// The group as it stands; none if there certainly is none.
-    pub(super) async fn group_row(
-        &self,
-        deadline: Deadline,
-        id: &SnapshotGroupId,
-    ) -> Result<Option<SnapshotGroup>> {
-        let row = settled(&self.groups, id, deadline).await;
-        let row = row.map_err(wait(format!("look at snapshot group {id}")))?;
-        Ok(row.map(|row| SnapshotGroup::clone(&row)))
-    }
-
     /// The group as it stands, which must have these snapshots where any are given.
     ///
     /// # Errors
@@ -261,16 +290,14 @@ impl Snapshotter {
         members: &BTreeSet<SnapshotId>,
     ) -> Result<Group> {
         let group = id.clone();
-        let row = self.group_row(deadline, id).await?;
+        let row = read(&self.groups.rows, deadline, id).await?;
         let row = row.ok_or(Error::NoSuchGroup { group })?;
         self.refuse_other_members(deadline, &row, members).await?;
         let looks = row.members.iter();
-        let looks = looks.map(|member| settled(&self.rows, &member.snapshot, deadline));
+        let looks = looks.map(|member| read(&self.creator.rows, deadline, &member.snapshot));
         let mut snapshots = Vec::new();
         for look in join::all(looks).await {
-            let look = look.map_err(wait(format!("look at the snapshots of group {id}")))?;
-            let member = look.ok_or_else(|| broken(&row))?;
-            snapshots.push(Snapshot::clone(&member));
+            snapshots.push(look?.ok_or_else(|| broken(&row))?);
         }
         let failed = snapshots
             .iter()

@@ -8,8 +8,8 @@ use crate::base::{Deadline, join};
 use crate::cloud::view::ConfirmedAbsent;
 use crate::cloud::{KeptMember, Kind};
 use crate::disk::Result;
-use crate::disk::error::{Error, cloud, wait};
-use crate::disk::stale_read::settled;
+use crate::disk::error::{Error, cloud};
+use crate::disk::read::read;
 use crate::model::{SnapshotGroup, SnapshotGroupId, SnapshotId};
 
 impl Snapshotter {
@@ -27,7 +27,7 @@ impl Snapshotter {
     ) -> Result<()> {
         let step = || format!("delete snapshot group {id}");
         loop {
-            let row = match self.group_row(deadline, id).await {
+            let row = match read(&self.groups.rows, deadline, id).await {
                 Ok(Some(row)) => row,
                 Ok(None) => return Ok(()),
                 Err(error) if self.are_gone(deadline, members).await => {
@@ -52,7 +52,7 @@ impl Snapshotter {
                 }
                 Err(error) if error.kind() == Kind::NotFound => return Ok(()),
                 Err(error) if error.kind() == Kind::Conflict => {
-                    let waited = self.groups.until(id, deadline, |_| Some(())).await;
+                    let waited = self.groups.rows.until(id, deadline, |_| Some(())).await;
                     waited.map_err(|_| cloud(step())(error))?;
                 }
                 Err(error) => return Err(cloud(step())(error)),
@@ -65,9 +65,9 @@ impl Snapshotter {
         let Some(proof) = ConfirmedAbsent::by_deletion(&Ok(())) else {
             return;
         };
-        self.groups.note_absent(&row.id, proof);
+        self.groups.rows.note_absent(&row.id, proof);
         for member in &row.members {
-            self.rows.note_absent(&member.snapshot, proof);
+            self.creator.rows.note_absent(&member.snapshot, proof);
             self.journal.snapshots.gone(&member.snapshot);
         }
     }
@@ -75,7 +75,9 @@ impl Snapshotter {
     /// Whether these snapshots, at least one, certainly do not exist: then neither does their group, also where no other
     /// group could show that it does not.
     async fn are_gone(&self, deadline: Deadline, members: &BTreeSet<SnapshotId>) -> bool {
-        let members = members.iter().map(|id| settled(&self.rows, id, deadline));
+        let members = members
+            .iter()
+            .map(|id| read(&self.creator.rows, deadline, id));
         let rows = join::all(members).await;
         !rows.is_empty() && rows.iter().all(|row| matches!(row, Ok(None)))
     }
@@ -98,10 +100,11 @@ impl Snapshotter {
             differences.push(format!("{id} is in the group and not in snapshot_ids"));
         }
         let others: Vec<_> = members.difference(&own).collect();
-        let looks = others.iter().map(|id| settled(&self.rows, id, deadline));
+        let looks = others
+            .iter()
+            .map(|id| read(&self.creator.rows, deadline, id));
         for (id, look) in others.iter().zip(join::all(looks).await) {
-            let look = look.map_err(wait(format!("look at snapshot {id}")))?;
-            if look.is_some_and(|other| other.group.as_ref() != Some(&row.id)) {
+            if look?.is_some_and(|other| other.group.as_ref() != Some(&row.id)) {
                 differences.push(format!("{id} is in snapshot_ids and not in the group"));
             }
         }

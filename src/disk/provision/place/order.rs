@@ -75,14 +75,6 @@ impl Market {
     }
 }
 
-/// What speaks against a pair.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Against {
-    Nothing,
-    One,
-    Both,
-}
-
 impl<'a> Round<'a> {
     /// The pair to try next; none when none is left that it makes sense to try.
     pub(in crate::disk) fn next(&mut self) -> Option<&'a Candidate> {
@@ -98,20 +90,17 @@ impl<'a> Round<'a> {
         let (index, against) = ranked
             .map(|(index, pair)| (index, self.against(pair)))
             .min_by_key(|(_, against)| *against)?;
-        if against == Against::Both && std::mem::replace(&mut self.probed, true) {
+        if against == 2 && std::mem::replace(&mut self.probed, true) {
             return None;
         }
         Some(index)
     }
 
-    fn against(&self, pair: &Candidate) -> Against {
+    /// How many of the two speak against the pair: a recent refusal, and the cloud's stock.
+    fn against(&self, pair: &Candidate) -> u8 {
         let refused = self.market.sold.why(pair).is_some();
         let sold_out = self.market.stock.has(pair) == Some(false);
-        match (refused, sold_out) {
-            (false, false) => Against::Nothing,
-            (true, true) => Against::Both,
-            _ => Against::One,
-        }
+        u8::from(refused) + u8::from(sold_out)
     }
 
     /// Takes the refusal of a pair to heart. False when no other pair would fare better.

@@ -1,0 +1,289 @@
+//! Creating a disk, snapshot or snapshot group at most once under its name, whatever became of earlier calls.
+//!
+//! The token contains the cluster and the name only: a call that requests anything else under the name is answered with
+//! a mismatch, and then the tags tell. A refused call may have used the token up, and is answered the same for a day:
+//! such a name continues under a token of the whole request.
+//!
+//! Once an order may have taken effect, all others under its name have its token, and no error is final until that is
+//! resolved: by a response to the token, by the tags, or by a listing that returns other resources but not this one.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::attempts::{AttemptHistory, Order, PriorAttempts, is_final};
+use super::error::{Error, Result, cloud};
+use super::owned::{CreateRequest, Owned};
+use super::ownership::{Owner, key_of};
+use super::ownership_listing::{EFFECT, Listed, OwnershipListing};
+use crate::base::{Deadline, Tasks};
+use crate::cloud::view::Poller;
+use crate::cloud::{self as api, Ecs, Kind};
+use crate::model::{ClientToken, Tags};
+
+/// Lookups by tags, which are indexed late, for what has used a token.
+const LOOKS_FOR_LAGGING_TAGS: u32 = 5;
+
+/// Creates the resources of one kind.
+#[derive(Debug)]
+pub(super) struct Creator<V: Owned> {
+    ecs: Arc<dyn Ecs>,
+    owner: Owner,
+    pub(super) rows: Arc<Poller<V::Id, V>>,
+    pub(super) attempts: AttemptHistory,
+    pub(super) listing: OwnershipListing,
+}
+
+/// One call for a name.
+#[derive(Debug)]
+pub(super) struct Call {
+    pub(super) name: String,
+    pub(super) key: String,
+    tags: Tags,
+    pub(super) past: PriorAttempts,
+    /// Whether the name was looked up by its tags.
+    looked_up: bool,
+    /// Whether an order of this call was refused. Then the token may be used up by it.
+    is_refused: bool,
+    /// Whether this call is counted as a refused one.
+    is_counted: bool,
+}
+
+impl<V: Owned> Creator<V> {
+    pub(super) fn new(
+        ecs: Arc<dyn Ecs>,
+        owner: Owner,
+        rows: Arc<Poller<V::Id, V>>,
+        tasks: Tasks,
+    ) -> Self {
+        Self {
+            listing: OwnershipListing::of::<V>(Arc::clone(&ecs), owner.clone(), tasks),
+            attempts: AttemptHistory::default(),
+            ecs,
+            owner,
+            rows,
+        }
+    }
+
+    /// A call for the resource that has this name and is found by these tags.
+    pub(super) fn call(&self, name: &str, tags: Tags) -> Call {
+        let key = key_of(&tags).unwrap_or_default();
+        Call {
+            past: self.attempts.of(&key),
+            name: name.to_owned(),
+            key,
+            tags,
+            looked_up: false,
+            is_refused: false,
+            is_counted: false,
+        }
+    }
+
+    /// What an earlier call has created, as far as this process knows: from its own orders, the ownership listing, or the
+    /// tags. The token protects a name that is not in the listing.
+    pub(super) async fn earlier(
+        &self,
+        deadline: Deadline,
+        call: &mut Call,
+    ) -> Result<Option<V::Id>> {
+        let created = call.past.created.as_deref();
+        let is_gone = |id: &str| call.past.gone.as_deref() == Some(id);
+        if let Some(id) = created.filter(|id| !is_gone(id))
+            && let Ok(id) = id.parse()
+        {
+            return Ok(Some(id));
+        }
+        match self.listing.find(deadline, &call.key).await {
+            Listed::No if call.past.unresolved.is_none() => Ok(None),
+            Listed::As(id) if !is_gone(&id) => {
+                self.attempts.found(&call.key, &id);
+                Ok(id.parse().ok())
+            }
+            Listed::No | Listed::As(_) | Listed::Unknown => self.look_up(deadline, call).await,
+        }
+    }
+
+    async fn look_up(&self, deadline: Deadline, call: &mut Call) -> Result<Option<V::Id>> {
+        call.looked_up = true;
+        let gone = call.past.gone.as_deref();
+        let found = self.named(deadline, &call.name, &call.tags, gone).await?;
+        let id = found.map(|row| row.id().clone());
+        Ok(id.inspect(|id| self.attempts.found(&call.key, &id.to_string())))
+    }
+
+    /// The oldest resource of the name, by its tags, but the one that is gone: a caller may have that one. None if there
+    /// is none yet, or the tag index lags.
+    pub(super) async fn named(
+        &self,
+        deadline: Deadline,
+        name: &str,
+        tags: &Tags,
+        gone: Option<&str>,
+    ) -> Result<Option<V>> {
+        let step = || format!("look for an earlier {} of {name:?}", V::KIND);
+        let page = V::page(self.ecs.as_ref(), deadline, tags.clone(), None).await;
+        let page = page.map_err(cloud(step()))?;
+        // A row that cannot be read may be the one: another one must not be created.
+        if let Some(row) = page.unreadable.into_iter().next() {
+            let error = api::Error::new(Kind::Ambiguous, V::DESCRIBE).with_source(row);
+            return Err(cloud(step())(error));
+        }
+        let mut rows = page.rows;
+        rows.retain(|row| {
+            let id = row.id();
+            self.rows.known_absent(id).is_none() && gone != Some(id.to_string().as_str())
+        });
+        if rows.len() > 1 {
+            let ids: Vec<_> = rows.iter().map(|row| row.id().to_string()).collect();
+            let ids = ids.join(",");
+            tracing::error!(name, ids, "one name has several {}s", V::KIND);
+        }
+        let oldest = rows.into_iter();
+        Ok(oldest.min_by_key(|row| (row.created(), row.id().clone())))
+    }
+
+    /// What a refused call has after all, by the tags.
+    pub(super) async fn after_refusal(
+        &self,
+        deadline: Deadline,
+        call: &mut Call,
+    ) -> Result<Option<V::Id>> {
+        call.is_refused = true;
+        self.look_up(deadline, call).await
+    }
+
+    /// Requests the resource that [`Self::earlier`] does not know of: its id, or the cloud's refusal.
+    pub(super) async fn order<R: CreateRequest<Row = V>>(
+        &self,
+        deadline: Deadline,
+        call: &mut Call,
+        request: impl Fn(ClientToken) -> R + Send + Sync,
+    ) -> Result<api::Result<V::Id>> {
+        let name = [self.owner.cluster.as_str(), call.key.as_str()];
+        let name = name.into_iter().chain(call.past.gone.as_deref());
+        let of_name = ClientToken::derive(R::ACTION, name);
+        let open = call.past.unresolved.as_ref();
+        let token = open.map_or(&of_name, |order| &order.token).clone();
+        let refusal = match self.send(deadline, call, &token, &request).await {
+            Ok(id) => return Ok(Ok(id)),
+            Err(refusal) => refusal,
+        };
+        let is_mismatch = refusal.kind() == Kind::TokenMismatch;
+        let is_final = is_mismatch || is_final(&refusal);
+        if !is_final && !refusal.failure().meaning().is_final() {
+            return Ok(Err(refusal));
+        }
+        // The refusal may be the echo of one after which another token has served.
+        let is_echo = is_mismatch || call.past.refused > 0;
+        let is_open = self.attempts.of(&call.key).unresolved.is_some();
+        let was_refused = std::mem::replace(&mut call.is_refused, true);
+        let found = if is_mismatch && !was_refused {
+            self.look_up_lagging(deadline, call).await?
+        } else if is_echo || is_open || !call.looked_up {
+            self.look_up(deadline, call).await?
+        } else {
+            None
+        };
+        if let Some(id) = found {
+            return Ok(Ok(id));
+        }
+        if is_mismatch && !was_refused && call.past.refused == 0 {
+            // Another process has used it. What for is not known.
+            let order = Order {
+                since: Instant::now()
+                    .checked_sub(EFFECT)
+                    .unwrap_or_else(Instant::now),
+                ..Order::new(token.clone(), &request(token))
+            };
+            self.attempts.note(&call.key, |past| {
+                past.unresolved.get_or_insert(order);
+            });
+        }
+        if !(self.is_settled(deadline, call).await && is_echo && is_final) {
+            return Ok(Err(refusal));
+        }
+        // Nothing has the name, so that a token of the whole request is safe.
+        let whole = format!("{:?}", request(of_name));
+        let parts = [whole, call.past.refused.to_string()];
+        let token = ClientToken::derive(R::ACTION, parts.iter().map(String::as_str));
+        Ok(self.send(deadline, call, &token, &request).await)
+    }
+
+    /// One call, which counts as unresolved until it is answered for good.
+    async fn send<R: CreateRequest<Row = V>>(
+        &self,
+        deadline: Deadline,
+        call: &mut Call,
+        token: &ClientToken,
+        request: impl Fn(ClientToken) -> R + Send + Sync,
+    ) -> api::Result<V::Id> {
+        let request = request(token.clone());
+        let order = Order::new(token.clone(), &request);
+        let sent = request.send(self.ecs.as_ref(), deadline);
+        let outcome = self.attempts.track(&call.key, order, sent).await;
+        if outcome.as_ref().is_err_and(is_final) && !call.is_counted {
+            call.is_counted = true;
+            self.attempts.note(&call.key, |past| past.refused += 1);
+        }
+        outcome
+    }
+
+    /// Looks the name up again until the tag index has had time to catch up.
+    async fn look_up_lagging(&self, deadline: Deadline, call: &mut Call) -> Result<Option<V::Id>> {
+        for look in 1..=LOOKS_FOR_LAGGING_TAGS {
+            let found = self.look_up(deadline, call).await?;
+            if found.is_some() {
+                return Ok(found);
+            }
+            let pause = Duration::from_millis(500) * look;
+            let _ = deadline.bound(tokio::time::sleep(pause)).await;
+        }
+        Ok(None)
+    }
+
+    /// Whether no order of this process under the name, which was just looked up in vain, can have taken effect.
+    async fn is_settled(&self, deadline: Deadline, call: &mut Call) -> bool {
+        let Some(order) = self.attempts.of(&call.key).unresolved else {
+            return true;
+        };
+        let listing = &self.listing;
+        let is_absent = listing.proves_absent(deadline, &call.key, order.since);
+        let is_absent = is_absent.await;
+        if is_absent {
+            call.past.unresolved = None;
+            self.attempts.note(&call.key, |past| past.unresolved = None);
+        }
+        is_absent
+    }
+
+    /// The outcome of the call, with a final error withheld while a resource may exist that no caller has.
+    pub(super) async fn conclude<T>(
+        &self,
+        deadline: Deadline,
+        call: &Call,
+        id: impl Fn(&T) -> &V::Id,
+        outcome: Result<T>,
+    ) -> Result<T> {
+        match outcome {
+            Ok(created) => {
+                self.attempts.settle(&call.key, &id(&created).to_string());
+                Ok(created)
+            }
+            // It is known what became of the order.
+            Err(error @ Error::Exists { .. }) => Err(error),
+            Err(error)
+                if error.meaning().is_final()
+                    && (self.attempts.of(&call.key).is_open()
+                        || call.is_refused
+                            && !self.listing.excludes_earlier(deadline, &call.key).await) =>
+            {
+                Err(Error::CreationUnresolved {
+                    name: call.name.clone(),
+                    source: Box::new(error),
+                })
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
