@@ -5,7 +5,6 @@
 
 mod attach;
 mod attempts;
-mod back_off;
 mod created;
 mod error;
 mod inventory;

@@ -21,9 +21,6 @@ const RECENT: Duration = Duration::from_millis(500);
 /// continues with long pauses.
 const MEMORY: Duration = Duration::from_secs(60);
 
-/// Instances that are kept before the forgotten ones are removed.
-const SWEEP: usize = 1000;
-
 #[derive(Debug, Default)]
 pub(super) struct Refusals(Mutex<HashMap<(InstanceId, Operation), Arc<Refusing>>>);
 
@@ -92,24 +89,15 @@ impl Refusals {
             let Some(due) = due.filter(|due| *due > Instant::now()) else {
                 return Ok(RetryTurn(turn));
             };
-            let pause = async {
-                tokio::select! {
-                    () = tokio::time::sleep_until(due) => {}
-                    _ = state.changed() => {}
-                }
-            };
-            deadline.bound(pause).await?;
+            let pause = tokio::time::timeout_at(due, state.changed());
+            let _over_or_changed = deadline.bound(pause).await?;
         }
     }
 
     fn of(&self, node: &InstanceId, operation: Operation) -> Arc<Refusing> {
         let mut nodes = self.lock();
-        if nodes.len() > SWEEP && nodes.len() == nodes.capacity() {
-            let now = Instant::now();
-            nodes.retain(|_, one| {
-                Arc::strong_count(one) > 1 || !one.state.borrow().is_forgotten(now)
-            });
-        }
+        let now = Instant::now();
+        nodes.retain(|_, one| Arc::strong_count(one) > 1 || !one.state.borrow().is_forgotten(now));
         Arc::clone(nodes.entry((node.clone(), operation)).or_default())
     }
 

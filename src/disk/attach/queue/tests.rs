@@ -144,13 +144,16 @@ async fn a_waiter_that_leaves_holds_up_no_other() {
     let detach = queues.try_acquire(&n, Operation::Detach).unwrap();
     assert!(attach.learn_conflict());
     drop(attach);
-    let waiting = queues.enqueue(&n, Operation::Attach);
-    let leaving = queues.enqueue(&n, Operation::Detach);
+    let (mut waiting, _) = queues.enqueue(&n, Operation::Attach);
+    let (mut leaving, _) = queues.enqueue(&n, Operation::Detach);
     drop(detach);
-    // The permit was given to the detach, which is cancelled before it takes it.
+    // The detach, which goes first, is cancelled before it starts, and so is one that has just started.
+    assert!(!waiting.start());
     drop(leaving);
-    let Place { permit, .. } = &waiting;
-    assert!(!permit.is_empty());
+    (leaving, _) = queues.enqueue(&n, Operation::Detach);
+    assert!(leaving.start() && !waiting.start());
+    drop(leaving);
+    assert!(waiting.start());
     drop(waiting);
     assert!(queues.try_acquire(&n, Operation::Attach).is_some());
 }
