@@ -69,12 +69,6 @@ struct Queue {
 }
 
 impl AttachQueues {
-    /// A permit, if no other order has to be waited for.
-    pub(super) fn try_acquire(&self, node: &InstanceId, operation: Operation) -> Option<Permit> {
-        let (mut permit, _) = self.enqueue(node, operation);
-        permit.start().then_some(permit)
-    }
-
     /// Queues for a permit.
     pub(super) async fn acquire(
         &self,

@@ -38,10 +38,8 @@ struct State {
     due: Option<Instant>,
 }
 
-#[derive(Debug)]
-pub(super) struct RetryTurn(
-    #[expect(dead_code, reason = "held until dropped")] OwnedMutexGuard<()>,
-);
+/// The right to repeat an order, until it is dropped.
+pub(super) type RetryTurn = OwnedMutexGuard<()>;
 
 impl Refusals {
     pub(super) fn refused(&self, node: &InstanceId, operation: Operation) {
@@ -87,7 +85,7 @@ impl Refusals {
         loop {
             let due = state.borrow_and_update().due;
             let Some(due) = due.filter(|due| *due > Instant::now()) else {
-                return Ok(RetryTurn(turn));
+                return Ok(turn);
             };
             let pause = tokio::time::timeout_at(due, state.changed());
             let _over_or_changed = deadline.bound(pause).await?;
