@@ -5,7 +5,6 @@
 
 mod attach;
 mod attempts;
-mod back_off;
 mod create_once;
 mod created;
 mod error;

@@ -23,20 +23,6 @@ mod plan;
 
 use plan::{check, order, shows};
 
-enum DryRun {
-    /// The order would be accepted.
-    Accepted,
-    /// The disk is like this already.
-    Unchanged,
-}
-
-/// The attempts at one order so far.
-#[derive(Default)]
-struct Attempts {
-    refusal: Option<api::Error>,
-    pauses: Pauses,
-}
-
 #[derive(Debug)]
 pub struct Modifier {
     ecs: Arc<dyn Ecs>,
@@ -72,7 +58,7 @@ impl Modifier {
         check(&row, change)?;
         let mut ordered = order(&row, change);
         if let Some(order) = &ordered
-            && let DryRun::Unchanged = self.dry_run(deadline, order).await?
+            && !self.dry_run(deadline, order).await?
         {
             ordered = None;
         }
@@ -99,8 +85,10 @@ impl Modifier {
         if !self.journal.changed_lately(disk) {
             return Ok(row);
         }
-        let settled = |observation: Observation<Disk>| {
-            let row = observation.row()?;
+        let settled = |seen: Observation<Disk>| {
+            let Observation::Row(row) = seen else {
+                return None;
+            };
             (!self.journal.changed_lately(disk)).then(|| Disk::clone(&row))
         };
         let waited = self.disks.until(disk, deadline, settled).await;
@@ -109,75 +97,68 @@ impl Modifier {
         )))
     }
 
-    async fn dry_run(&self, deadline: Deadline, order: &ModifyDiskSpec) -> Result<DryRun> {
+    /// Whether the cloud would accept the order; false if the disk is like this already.
+    async fn dry_run(&self, deadline: Deadline, order: &ModifyDiskSpec) -> Result<bool> {
         let request = ModifyDiskSpec {
             dry_run: true,
             ..order.clone()
         };
-        let mut attempts = Attempts::default();
-        loop {
-            let outcome = self.ecs.modify_disk_spec(deadline, &request).await;
-            let Err(refusal) = outcome else {
-                return Ok(DryRun::Accepted);
-            };
-            if refusal.condition() == Condition::DryRunAccepted {
-                return Ok(DryRun::Accepted);
+        let attempt = || async {
+            match self.ecs.modify_disk_spec(deadline, &request).await {
+                Err(code) if code.condition() == Condition::DryRunAccepted => Ok(None),
+                outcome => outcome,
             }
-            if refusal.condition() == Condition::DiskUnchanged {
-                return Ok(DryRun::Unchanged);
-            }
-            self.back_off(deadline, &order.disk, &mut attempts, refusal)
-                .await?;
-        }
+        };
+        let accepted = self.accepted(deadline, &order.disk, attempt).await?;
+        Ok(accepted.is_some())
     }
 
     async fn order_change(&self, deadline: Deadline, order: &ModifyDiskSpec) -> Result<()> {
-        self.journal.change(&order.disk);
-        let mut attempts = Attempts::default();
-        loop {
-            match self.ecs.modify_disk_spec(deadline, order).await {
-                Ok(None) => return Ok(()),
-                Ok(Some(task)) => return self.wait_task(deadline, &order.disk, &task).await,
-                // An earlier attempt or another process has done it.
-                Err(refusal) if refusal.condition() == Condition::DiskUnchanged => return Ok(()),
-                Err(refusal) => {
-                    self.back_off(deadline, &order.disk, &mut attempts, refusal)
-                        .await?;
-                }
-            }
+        let disk = &order.disk;
+        self.journal.change(disk);
+        let attempt = || self.ecs.modify_disk_spec(deadline, order);
+        // Otherwise an earlier attempt or another process has done it.
+        if let Some(Some(task)) = self.accepted(deadline, disk, attempt).await? {
+            self.wait_task(deadline, disk, &task).await?;
         }
+        Ok(())
     }
 
-    /// Waits after a refusal until the order is worth another attempt.
-    async fn back_off(
+    /// Repeats an order while the disk is busy, until the cloud accepts it; none if the disk is like this already.
+    async fn accepted<T, F>(
         &self,
         deadline: Deadline,
         disk: &DiskId,
-        attempts: &mut Attempts,
-        refusal: api::Error,
-    ) -> Result<()> {
-        // The last refusal explains more than that the deadline has passed.
-        if refusal.kind() == Kind::Deadline
-            && let Some(before) = attempts.refusal.take()
-        {
-            return Err(refused(disk, before));
-        }
-        let is_temporary =
-            refusal.kind() == Kind::Conflict && refusal.condition() != Condition::ChangedTooOften;
-        if !is_temporary {
-            return Err(refused(disk, refusal));
-        }
-        if let Some(task) = self.running_task(deadline, disk).await? {
-            self.wait_task(deadline, disk, &task).await?;
-        } else {
-            // It is being created, attached, detached or snapshotted.
-            let pause = tokio::time::sleep(attempts.pauses.next());
-            if deadline.bound(pause).await.is_err() {
+        attempt: impl Fn() -> F,
+    ) -> Result<Option<T>>
+    where
+        F: Future<Output = api::Result<T>>,
+    {
+        let (mut pauses, mut before) = (Pauses::default(), None);
+        loop {
+            let refusal = match attempt().await {
+                Ok(accepted) => return Ok(Some(accepted)),
+                Err(refusal) => refusal,
+            };
+            if refusal.condition() == Condition::DiskUnchanged {
+                return Ok(None);
+            }
+            // The last refusal explains more than that the deadline has passed.
+            if refusal.kind() == Kind::Deadline {
+                return Err(refused(disk, before.unwrap_or(refusal)));
+            }
+            if refusal.kind() != Kind::Conflict || refusal.condition() == Condition::ChangedTooOften
+            {
                 return Err(refused(disk, refusal));
             }
+            if let Some(task) = self.running_task(deadline, disk).await? {
+                self.wait_task(deadline, disk, &task).await?;
+            } else if pauses.pause(deadline).await.is_err() {
+                // It is being created, attached, detached or snapshotted.
+                return Err(refused(disk, refusal));
+            }
+            before = Some(refusal);
         }
-        attempts.refusal = Some(refusal);
-        Ok(())
     }
 
     async fn running_task(&self, deadline: Deadline, disk: &DiskId) -> Result<Option<TaskId>> {
@@ -191,10 +172,15 @@ impl Modifier {
     }
 
     async fn wait_task(&self, deadline: Deadline, disk: &DiskId, task: &TaskId) -> Result<()> {
-        let ended = |observation: Observation<Task>| match observation.row()?.status {
-            TaskStatus::Finished => Some(true),
-            TaskStatus::Failed => Some(false),
-            TaskStatus::Processing | TaskStatus::Unknown(_) => None,
+        let ended = |seen: Observation<Task>| {
+            let Observation::Row(task) = seen else {
+                return None;
+            };
+            match task.status {
+                TaskStatus::Finished => Some(true),
+                TaskStatus::Failed => Some(false),
+                TaskStatus::Processing | TaskStatus::Unknown(_) => None,
+            }
         };
         let waited = self.tasks.until(task, deadline, ended).await;
         let step = format!("complete task {task}, which changes disk {disk}");
@@ -208,9 +194,9 @@ impl Modifier {
     }
 
     async fn wait_changed(&self, deadline: Deadline, order: &ModifyDiskSpec) -> Result<()> {
-        let changed = |observation: Observation<Disk>| {
-            let row = observation.row()?;
-            shows(&row, order).then_some(())
+        let changed = |seen: Observation<Disk>| {
+            let is_shown = matches!(seen, Observation::Row(row) if shows(&row, order));
+            is_shown.then_some(())
         };
         let waited = self
             .disks
@@ -230,19 +216,10 @@ impl Modifier {
             disk: disk.clone(),
             bursting,
         };
-        let mut attempts = Attempts::default();
-        loop {
-            match self.ecs.modify_disk_attribute(deadline, &request).await {
-                Ok(()) => {
-                    self.journal.change(disk);
-                    return Ok(());
-                }
-                Err(refusal) => {
-                    self.back_off(deadline, disk, &mut attempts, refusal)
-                        .await?;
-                }
-            }
-        }
+        let attempt = || self.ecs.modify_disk_attribute(deadline, &request);
+        self.accepted(deadline, disk, attempt).await?;
+        self.journal.change(disk);
+        Ok(())
     }
 
     async fn put_tags(&self, deadline: Deadline, row: &Disk, wanted: &Tags) -> Result<()> {

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 
+use crate::base::{Deadline, Elapsed};
+
 const SHORTEST: Duration = Duration::from_millis(500);
 const LONGEST: Duration = Duration::from_secs(8);
 
@@ -33,6 +35,11 @@ impl Pauses {
         // backon's own jitter doubles a pause at worst.
         let jitter = RandomState::new().hash_one(pause) % 64;
         pause + pause / 640 * u32::try_from(jitter).unwrap_or(0)
+    }
+
+    /// Waits for the next pause, unless the deadline comes first.
+    pub(super) async fn pause(&mut self, deadline: Deadline) -> Result<(), Elapsed> {
+        deadline.bound(tokio::time::sleep(self.next())).await
     }
 }
 

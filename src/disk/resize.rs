@@ -1,16 +1,15 @@
 //! Growing a disk.
 
+use std::sync::Arc;
+
 use super::Result;
-use super::attempts::AttemptHistory;
-use super::attempts::is_final;
+use super::attempts::{AttemptHistory, is_final};
 use super::error::{Error, cloud, wait};
 use super::read::read_disk;
 use super::stale_read::{LAG, StaleReadGuard};
 use crate::base::Deadline;
-use std::sync::Arc;
-
 use crate::cloud::Ecs;
-use crate::cloud::view::{Observation, Operation, Poller};
+use crate::cloud::view::{Observation, Operation, Poller, WaitError};
 use crate::cloud::{self as api, Condition, Kind, ResizeDisk, ResizeMode};
 use crate::model::{ClientToken, Disk, DiskId, DiskStatus, Gib, InstanceId, SizeRange};
 
@@ -66,9 +65,7 @@ impl Resizer {
         let sizes = row.category.sizes().unwrap_or(Gib(1)..=LARGEST);
         let size = wanted.resolve(sizes);
         let size = size.map_err(|refused| refuse(format!("{}: {refused}", row.category)))?;
-        let step = || format!("resize disk {disk} from {} to {size}", row.size);
-        let outcome = self.order_either(deadline, &row, size).await;
-        match outcome {
+        match self.order_either(deadline, &row, size).await {
             Ok(()) => self.attempts.note(disk.as_str(), |past| past.refused = 0),
             // It is that large already: an earlier call did it, and the look was of before.
             Err(error) if error.condition() == Condition::NotLarger => {}
@@ -77,27 +74,36 @@ impl Resizer {
             }
             Err(error) => return Err(self.refused(deadline, &row, error).await),
         }
-        self.wait_grown(deadline, disk, size)
-            .await
-            .map_err(wait(step()))
+        let grown = |seen: Observation<Disk>| match seen {
+            Observation::Row(row) if row.size >= size => Some(Disk::clone(&row)),
+            _ => None,
+        };
+        let waited = self
+            .disks
+            .until_done(disk, deadline, Operation::Resize, grown)
+            .await;
+        let step = format!("resize disk {disk} from {} to {size}", row.size);
+        waited.map_err(wait(step))
     }
 
-    /// What to tell of a refusal, with who has the disk now.
+    /// The error for a refusal, with the nodes that hold the disk now.
     async fn refused(&self, deadline: Deadline, row: &Disk, source: api::Error) -> Error {
         let offline = source.condition() == Condition::OnlyOffline;
         if !offline && source.condition() != Condition::NodeStopped {
             return cloud(format!("resize disk {}", row.id))(source);
         }
-        let looked = self.disks.look(&row.id, deadline).await;
-        let now = looked.map(Observation::row);
-        let holders = match now {
-            Ok(Some(now)) => now.attachments.clone(),
-            Ok(None) | Err(_) => row.attachments.clone(),
-        };
-        let names: Vec<_> = holders.iter().map(InstanceId::as_str).collect();
-        let holders = match names.as_slice() {
-            [] => "a node".to_owned(),
-            names => format!("node {}", names.join(" and ")),
+        let now = self
+            .disks
+            .look(&row.id, deadline)
+            .await
+            .map(Observation::row);
+        let now = now.ok().flatten();
+        let holders = now.as_deref().unwrap_or(row).attachments.iter();
+        let names: Vec<_> = holders.map(InstanceId::as_str).collect();
+        let holders = if names.is_empty() {
+            "a node".to_owned()
+        } else {
+            format!("node {}", names.join(" and "))
         };
         let disk = row.id.clone();
         if offline {
@@ -115,58 +121,67 @@ impl Resizer {
         }
     }
 
-    /// Online wherever the cloud takes it: grown offline, an attached disk stays as small as it was
-    /// for its guest, and one look may be of before the attachment. Offline is left for what neither
-    /// the cloud nor the look knows as attached.
+    /// Online wherever the cloud accepts it: expanded offline, an attached disk keeps its size for the guest, and the row
+    /// may be from before the attachment. Offline is for disks that neither the cloud nor the row shows attached.
     async fn order_either(&self, deadline: Deadline, row: &Disk, size: Gib) -> api::Result<()> {
         let disk = &row.id;
         let mut is_free = row.is_free();
         loop {
-            let outcome = self
-                .order_growth(deadline, disk, size, ResizeMode::Online)
-                .await;
-            let Err(refusal) = outcome else {
+            let online = self.order_growth(deadline, disk, size, ResizeMode::Online);
+            let Err(refusal) = online.await else {
                 return Ok(());
             };
-            if refusal.condition() == Condition::OnlyOffline {
-                // The category says nothing of who holds the disk: only looks can tell.
-                if !self.stays_free(deadline, disk).await {
-                    return Err(refusal);
-                }
-            } else if refusal.condition() != Condition::DiskStatus {
+            let offline = match refusal.condition() {
+                // The category says nothing of who holds the disk: only reads can tell.
+                Condition::OnlyOffline => self.stays_free(deadline, disk).await,
+                Condition::DiskStatus if is_free => true,
+                // It is being attached or detached, or the row is from before it was detached.
+                Condition::DiskStatus => match self.is_free_at_rest(deadline, disk).await {
+                    Ok(free) => {
+                        is_free = free;
+                        continue;
+                    }
+                    Err(_) => false,
+                },
+                _ => false,
+            };
+            if !offline {
                 return Err(refusal);
-            } else if !is_free {
-                // It is on its way to a node or off it, or the look was of before it left.
-                let rests = |seen: Observation<Disk>| match seen {
-                    Observation::Row(row) if row.is_free() => Some(true),
-                    Observation::Row(row) => (row.status == DiskStatus::InUse).then_some(false),
-                    Observation::Missing { .. } => None,
-                };
-                match self.disks.until(disk, deadline, rests).await {
-                    Ok(free) => is_free = free,
-                    Err(_) => return Err(refusal),
-                }
-                continue;
             }
-            return self
-                .order_growth(deadline, disk, size, ResizeMode::Offline)
-                .await;
+            let offline = self.order_growth(deadline, disk, size, ResizeMode::Offline);
+            return offline.await;
         }
     }
 
-    /// Whether looks show the disk free for as long as they may be old.
+    /// Waits until the disk is free or in use, and says whether it is free.
+    async fn is_free_at_rest(
+        &self,
+        deadline: Deadline,
+        disk: &DiskId,
+    ) -> std::result::Result<bool, WaitError> {
+        let rests = |seen: Observation<Disk>| {
+            let Observation::Row(row) = seen else {
+                return None;
+            };
+            let is_free = row.is_free();
+            (is_free || row.status == DiskStatus::InUse).then_some(is_free)
+        };
+        self.disks.until(disk, deadline, rests).await
+    }
+
+    /// Whether reads show the disk free for as long as they may be old.
     async fn stays_free(&self, deadline: Deadline, disk: &DiskId) -> bool {
         let mut free = StaleReadGuard::default();
         let stays = |seen: Observation<Disk>| match seen {
             Observation::Row(row) if row.is_free() => free.holds(LAG).then_some(true),
-            Observation::Row(_) | Observation::Missing { .. } => Some(false),
+            _ => Some(false),
         };
         let waited = self.disks.until(disk, deadline, stays).await;
         waited.unwrap_or(false)
     }
 
-    /// One order. Growing to the same size twice does no harm, so one that was refused, and may have
-    /// used its token up, is simply followed by another token.
+    /// One order. Growing to the same size twice does no harm, so a refused one, which may have used its token up, is
+    /// followed by another token.
     async fn order_growth(
         &self,
         deadline: Deadline,
@@ -178,10 +193,9 @@ impl Resizer {
             ResizeMode::Online => "online",
             ResizeMode::Offline => "offline",
         };
-        let trail = &self.attempts;
-        let mut again = true;
+        let mut is_repeated = false;
         loop {
-            let refused = trail.of(disk.as_str()).refused.to_string();
+            let refused = self.attempts.of(disk.as_str()).refused.to_string();
             let parts = [disk.as_str(), &size.0.to_string(), word, &refused];
             let request = ResizeDisk {
                 disk: disk.clone(),
@@ -195,26 +209,12 @@ impl Resizer {
             };
             let used_up = error.kind() == Kind::TokenMismatch;
             if used_up || is_final(error) {
-                trail.note(disk.as_str(), |past| past.refused += 1);
+                self.attempts.note(disk.as_str(), |past| past.refused += 1);
             }
-            if !(used_up && std::mem::take(&mut again)) {
+            if is_repeated || !used_up {
                 return outcome;
             }
+            is_repeated = true;
         }
-    }
-
-    async fn wait_grown(
-        &self,
-        deadline: Deadline,
-        disk: &DiskId,
-        size: Gib,
-    ) -> std::result::Result<Disk, crate::cloud::view::WaitError> {
-        let grown = |observation: Observation<Disk>| {
-            let row = observation.row()?;
-            (row.size >= size).then(|| Disk::clone(&row))
-        };
-        self.disks
-            .until_done(disk, deadline, Operation::Resize, grown)
-            .await
     }
 }

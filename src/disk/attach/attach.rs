@@ -5,6 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::Attacher;
+use super::call::Call;
 use super::order::Order;
 use super::queue::Operation;
 use super::takeover::{Takeover, refuses_force};
@@ -36,52 +37,38 @@ impl Attacher {
         disk: &DiskId,
         node: &InstanceId,
     ) -> Result<Disk> {
-        let attached = self.attach_tracked(deadline, disk, node).await?;
-        Ok(attached.row)
+        let call = self.call(deadline, disk, node);
+        Ok(call.attach().await?.row)
     }
+}
 
+impl Call<'_> {
     /// As [`Attacher::attach`], and says whether this call has attached it.
-    pub(super) async fn attach_tracked(
-        &self,
-        deadline: Deadline,
-        disk: &DiskId,
-        node: &InstanceId,
-    ) -> Result<Attached> {
-        let mut order = Order::new(self, Operation::Attach, deadline, disk, node);
+    pub(super) async fn attach(self) -> Result<Attached> {
+        let mut order = Order::new(self, Operation::Attach);
         let mut takeover = Takeover::default();
-        let mut is_ephemeral = self.journal.ephemeral.contains(disk);
         loop {
             order.admit().await?;
-            let soon = deadline.at_most(LONGEST_FORCED);
-            takeover.forced = self.may_force(&mut takeover, disk, node, soon).await;
-            let until = if takeover.forced { soon } else { deadline };
-            let request = AttachDisk {
-                disk: disk.clone(),
-                instance: node.clone(),
-                force: takeover.forced,
-                delete_with_instance: is_ephemeral,
+            let soon = Self {
+                deadline: self.deadline.at_most(LONGEST_FORCED),
+                ..self
             };
-            self.journal.attach(disk);
-            let Err(refusal) = self.order_attach(until, &request).await else {
+            takeover.forced = soon.may_force(&mut takeover).await;
+            let call = if takeover.forced { soon } else { self };
+            let outcome = call.order_attach(takeover.forced, order.is_ephemeral).await;
+            let Err(refusal) = outcome else {
                 order.accepted();
-                let attached = self.wait_attached(deadline, disk, node);
-                let row = order.hold(attached).await?;
+                let row = order.hold(self.wait_attached()).await?;
                 return Ok(Attached {
                     row,
                     by_this_call: true,
                 });
             };
-            if order.yields(&refusal) {
+            if order.may_repeat(&refusal).await {
                 continue;
             }
-            if !is_ephemeral && self.is_ephemeral(deadline, disk, &refusal).await {
-                is_ephemeral = true;
-                continue;
-            }
-            if let Some(row) = self
-                .after_refusal(&mut order, &mut takeover, refusal)
-                .await?
-            {
+            let found = self.after_refusal(&mut order, &mut takeover, refusal);
+            if let Some(row) = found.await? {
                 return Ok(Attached {
                     row,
                     by_this_call: false,
@@ -92,60 +79,55 @@ impl Attacher {
 
     /// Orders the attachment. The journal has it from before the order, so that it is known also if this call is
     /// cancelled, until it is certain that nothing was done.
-    async fn order_attach(&self, deadline: Deadline, request: &AttachDisk) -> api::Result<()> {
-        let (disk, node) = (&request.disk, &request.instance);
-        let is_known = self.journal.attached.lately(disk, node);
+    async fn order_attach(self, force: bool, is_ephemeral: bool) -> api::Result<()> {
+        let journal = &self.attacher.journal;
+        let (disk, instance) = self.ids();
+        journal.attach(&disk);
+        let is_known = journal.attached.lately(&disk, &instance);
         if !is_known {
-            self.journal.attached.on_its_way(disk, node);
+            journal.attached.on_its_way(&disk, &instance);
         }
-        let outcome = self.ecs.attach_disk(deadline, request).await;
+        let request = AttachDisk {
+            disk,
+            instance,
+            force,
+            delete_with_instance: is_ephemeral,
+        };
+        let outcome = self.attacher.ecs.attach_disk(self.deadline, &request).await;
         match &outcome {
-            Ok(()) => self.journal.attached.on_its_way(disk, node),
-            Err(error) if error.may_have_taken_effect() => {}
-            Err(_) if is_known => {}
-            Err(_) => self.journal.attached.forget(disk, node),
+            Ok(()) => journal.attached.on_its_way(self.disk, self.node),
+            Err(error) if is_known || error.may_have_taken_effect() => {}
+            Err(_) => journal.attached.forget(self.disk, self.node),
         }
         outcome
     }
 
     /// Handles a refusal: the row if the disk is attached to the node; none once the order is worth another attempt.
     async fn after_refusal(
-        &self,
+        self,
         order: &mut Order<'_>,
         takeover: &mut Takeover,
         refusal: api::Error,
     ) -> Result<Option<Disk>> {
-        let &mut Order {
-            deadline,
-            disk,
-            node,
-            ..
-        } = order;
         let no_force = takeover.forced && refuses_force(&refusal);
         takeover.unsupported |= no_force;
         // An attempt by force has little time: its outcome is read.
-        let cut_short = takeover.forced && !deadline.is_over();
-        if let Some(verdict) = super::incompatible::verdict(&refusal)
-            && !no_force
-        {
-            order.release();
-            return Err(self
-                .incompatible(deadline, disk, node, verdict, refusal)
-                .await);
-        }
+        let cut_short = takeover.forced && !self.deadline.is_over();
+        let (disk, node) = self.ids();
         match refusal.kind() {
             // A full node may hold this very disk.
             Kind::Conflict | Kind::Ambiguous | Kind::Quota => {}
             _ if no_force => {}
             Kind::Deadline | Kind::Unreachable | Kind::Throttled if cut_short => {}
             Kind::NotFound if refusal.condition() == Condition::NoSuchNode => {
-                return Err(Error::NoSuchNode {
-                    node: node.clone(),
-                    disk: disk.clone(),
-                });
+                return Err(Error::NoSuchNode { node, disk });
             }
-            Kind::NotFound => return Err(Error::NoSuchDisk { disk: disk.clone() }),
-            _ => return Err(order.failed(refusal)),
+            Kind::NotFound => return Err(Error::NoSuchDisk { disk }),
+            _ => {
+                order.release();
+                let explained = self.incompatible(refusal).await;
+                return Err(explained.map_or_else(|refusal| order.failed(refusal), Error::from));
+            }
         }
         tracing::debug!(
             disk.id = %disk,
@@ -154,74 +136,70 @@ impl Attacher {
             cloud.request_id = refusal.request_id(),
             "attach refused, reading the disk"
         );
-        let row = match self.disks.look(disk, deadline).await {
+        let row = match self.look().await {
             Ok(Observation::Row(row)) => row,
             // Absence proves nothing. If there is no such disk, the next attempt says so.
             Ok(Observation::Missing { .. }) => return order.back_off(refusal).await.map(|()| None),
             Err(error) => return Err(order.not_observed(refusal, error)),
         };
-        if self.is_on(&row, node) {
+        if self.is_on(&row) {
             // An attempt whose response was lost may have attached it a moment ago.
-            self.journal.attached.note(&row, node);
+            self.attacher.journal.attached.note(&row, &node);
             return Ok(Some(Disk::clone(&row)));
         }
         if refusal.kind() == Kind::Quota && row.status != DiskStatus::Attaching {
             order.release();
-            return Err(self.full(deadline, &row, node, refusal).await);
+            return Err(self.full(&row, refusal).await);
         }
-        if let Some(error) = self.elsewhere(&row, node) {
+        if let Some(error) = self.elsewhere(&row) {
             return Err(error);
         }
         match &row.status {
             // A shared disk may be attaching to another node, and its row does not say to which.
             DiskStatus::Attaching if !row.multi_attach => {
-                let attached = self.wait_attached(deadline, disk, node);
-                order.hold(attached).await.map(Some)
+                return order.hold(self.wait_attached()).await.map(Some);
             }
             // The instance is not ready, the disk is busy otherwise, or the row is a moment old.
-            DiskStatus::Available | DiskStatus::InUse => {
-                order.back_off(refusal).await.map(|()| None)
-            }
+            DiskStatus::Available | DiskStatus::InUse => order.back_off(refusal).await?,
             DiskStatus::Attaching
             | DiskStatus::Creating
             | DiskStatus::Detaching
-            | DiskStatus::ReIniting => {
-                let ready = self.wait_ready(order, takeover, &row, refusal).await;
-                ready.map(|()| None)
-            }
-            DiskStatus::Unknown(_) => Err(order.failed(refusal)),
+            | DiskStatus::ReIniting => self.wait_ready(order, takeover, &row, refusal).await?,
+            DiskStatus::Unknown(_) => return Err(order.failed(refusal)),
         }
+        Ok(None)
     }
 
     /// Waits until the disk, which is in a transitional state, may be attached, or attached by force.
     async fn wait_ready(
-        &self,
+        self,
         order: &mut Order<'_>,
         takeover: &mut Takeover,
         row: &Disk,
         refusal: api::Error,
     ) -> Result<()> {
-        let (start, node) = (Instant::now(), order.node);
+        let start = Instant::now();
         // The disk is not ready, but its node may be.
         order.release();
-        let stuck = takeover.observe(row, node);
-        let stopped = stuck && self.are_stopped(&row.attachments, order.deadline).await;
+        let stuck = takeover.observe(row, self.node);
+        let stopped = stuck && self.are_stopped(&row.attachments).await;
         if stopped && !takeover.forced {
             takeover.due = true;
             return Ok(());
         }
-        let decide = |observation: Observation<Disk>| match observation {
-            Observation::Row(now) if now.status == DiskStatus::Detaching => {
+        let decide = |observation: Observation<Disk>| {
+            let Observation::Row(now) = observation else {
+                return Some(false);
+            };
+            if now.status == DiskStatus::Detaching {
                 let stopped = stopped && now.attachments == row.attachments;
-                (takeover.observe(&now, node) && (stopped || takeover.is_stuck())).then_some(true)
+                let due = takeover.observe(&now, self.node) && (stopped || takeover.is_stuck());
+                return due.then_some(true);
             }
-            Observation::Row(row) => {
-                let ready = matches!(row.status, DiskStatus::Available | DiskStatus::InUse);
-                ready.then_some(false)
-            }
-            Observation::Missing { .. } => Some(false),
+            matches!(now.status, DiskStatus::Available | DiskStatus::InUse).then_some(false)
         };
-        match self.disks.until(order.disk, order.deadline, decide).await {
+        let waited = self.attacher.disks.until(self.disk, self.deadline, decide);
+        match waited.await {
             Ok(due) => takeover.due = due,
             Err(error) => return Err(order.not_observed(refusal, error)),
         }

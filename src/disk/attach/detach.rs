@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::time::Instant;
 
 use super::Attacher;
+use super::call::Call;
 use super::order::Order;
 use super::queue::Operation;
 use crate::base::Deadline;
@@ -18,15 +19,6 @@ use crate::disk::pauses::Pauses;
 use crate::disk::stale_read::{LAG, StaleReadGuard};
 use crate::model::{Disk, DiskId, DiskStatus, InstanceId};
 
-/// A disk that the node does not hold.
-#[derive(Debug)]
-pub(super) struct Detached {
-    /// The row at that time; none if the disk is not visible.
-    row: Option<Disk>,
-    /// Whether the node certainly held it until then.
-    pub(super) was_held: bool,
-}
-
 impl Attacher {
     /// Detaches the disk from the node. A disk that the node does not hold, or that does not exist, is success; an
     /// attachment to another node is left alone.
@@ -35,46 +27,40 @@ impl Attacher {
     /// When the cloud refuses for good, or it is not proven by the deadline that the disk is detached; also when it is,
     /// and the tag that marks it read-only on the node cannot be removed. A repeated call removes it.
     pub async fn detach(&self, deadline: Deadline, disk: &DiskId, node: &InstanceId) -> Result<()> {
-        self.detach_tracked(deadline, disk, node).await.map(|_| ())
+        self.call(deadline, disk, node).detach().await.map(|_| ())
     }
+}
 
-    /// As [`Attacher::detach`], and says whether the node held the disk.
-    pub(super) async fn detach_tracked(
-        &self,
-        deadline: Deadline,
-        disk: &DiskId,
-        node: &InstanceId,
-    ) -> Result<Detached> {
-        let detached = self.order_detach(deadline, disk, node).await?;
-        if let Some(row) = &detached.row {
-            self.clear_read_only(deadline, row, node).await?;
+impl Call<'_> {
+    /// As [`Attacher::detach`], and says whether the node certainly held the disk until then.
+    pub(super) async fn detach(self) -> Result<bool> {
+        let (row, was_held) = self.order_detach().await?;
+        if let Some(row) = &row {
+            self.clear_read_only(row).await?;
         }
-        Ok(detached)
+        Ok(was_held)
     }
 
-    async fn order_detach(
-        &self,
-        deadline: Deadline,
-        disk: &DiskId,
-        node: &InstanceId,
-    ) -> Result<Detached> {
-        let mut order = Order::new(self, Operation::Detach, deadline, disk, node);
+    /// The row once the node does not hold the disk, none if the disk is not visible; and whether the node held it.
+    async fn order_detach(self) -> Result<(Option<Disk>, bool)> {
+        let (ecs, node) = (&self.attacher.ecs, self.node);
+        let mut order = Order::new(self, Operation::Detach);
         let mut hidden = Pauses::default();
         let (mut free, mut was_held) = (StaleReadGuard::default(), false);
-        let mut request = DetachDisk {
-            disk: disk.clone(),
-            instance: node.clone(),
-            delete_with_instance: self.journal.ephemeral.contains(disk),
-        };
         loop {
             order.admit().await?;
-            let Err(refusal) = self.ecs.detach_disk(deadline, &request).await else {
+            let (disk, instance) = self.ids();
+            let request = DetachDisk {
+                disk,
+                instance,
+                delete_with_instance: order.is_ephemeral,
+            };
+            let Err(refusal) = ecs.detach_disk(self.deadline, &request).await else {
                 order.accepted();
                 was_held = true;
-                let detached = self.wait_detached(deadline, disk, node, &mut hidden);
-                if let Some(row) = order.hold(detached).await? {
-                    let row = Some(row);
-                    return Ok(Detached { row, was_held });
+                let detached = order.hold(self.wait_detached(&mut hidden)).await?;
+                if detached.is_some() {
+                    return Ok((detached, was_held));
                 }
                 order.release();
                 continue;
@@ -86,29 +72,23 @@ impl Attacher {
             ];
             if not_held.contains(&refusal.condition()) {
                 order.release();
-                let row = self.read_detached(deadline, disk, node).await?;
-                return Ok(Detached { row, was_held });
+                return Ok((self.read_detached().await?, was_held));
             }
-            if order.yields(&refusal) {
-                continue;
-            }
-            if !request.delete_with_instance && self.is_ephemeral(deadline, disk, &refusal).await {
-                request.delete_with_instance = true;
+            if order.may_repeat(&refusal).await {
                 continue;
             }
             let is_unclear = [Kind::Conflict, Kind::Ambiguous, Kind::NotFound];
             if !is_unclear.contains(&refusal.kind()) {
                 return Err(order.failed(refusal));
             }
-            match self.disks.look(disk, deadline).await {
+            match self.look().await {
                 Ok(Observation::Row(row)) if row.is_attached_to(node) => {
                     free.ends();
                     if row.status == DiskStatus::Detaching {
                         was_held = true;
-                        let detached = self.wait_detached(deadline, disk, node, &mut hidden);
-                        if let Some(row) = order.hold(detached).await? {
-                            let row = Some(row);
-                            return Ok(Detached { row, was_held });
+                        let detached = order.hold(self.wait_detached(&mut hidden)).await?;
+                        if detached.is_some() {
+                            return Ok((detached, was_held));
                         }
                     }
                 }
@@ -116,86 +96,79 @@ impl Attacher {
                 Ok(Observation::Row(row)) if row.status == DiskStatus::Attaching => free.ends(),
                 // The refusal does not say that the node does not hold the disk: reads must have caught up.
                 Ok(Observation::Row(row)) if free.holds(LAG) && shows_detached(&row, node) => {
-                    self.journal.detached.note(disk, node, None);
-                    let row = Some(Disk::clone(&row));
-                    return Ok(Detached { row, was_held });
+                    self.note_detached();
+                    return Ok((Some(Disk::clone(&row)), was_held));
                 }
                 Ok(_) => {}
                 Err(error) => return Err(order.not_observed(refusal, error)),
             }
-            order.back_off(refusal).await.map_err(|error| {
-                // A code for what does not exist must not pass for the volume's absence.
-                let Error::Cloud { source, .. } = &error else {
-                    return error;
-                };
-                match source.kind() {
-                    Kind::NotFound => still_detaching(disk, node, source.to_string()),
+            order
+                .back_off(refusal)
+                .await
+                .map_err(|error| match &error {
+                    // A code for what does not exist must not pass for the volume's absence.
+                    Error::Cloud { source, .. } if source.kind() == Kind::NotFound => {
+                        self.still_detaching(source.to_string())
+                    }
                     _ => error,
-                }
-            })?;
+                })?;
         }
     }
 
     /// The row once it agrees with the cloud's code that the node does not hold the disk; none if it is not visible.
-    async fn read_detached(
-        &self,
-        deadline: Deadline,
-        disk: &DiskId,
-        node: &InstanceId,
-    ) -> Result<Option<Disk>> {
-        self.journal.detached.note(disk, node, None);
-        match self.disks.look(disk, deadline).await {
-            Ok(Observation::Missing { .. }) => Ok(None),
-            Ok(Observation::Row(row)) if shows_detached(&row, node) => Ok(Some(Disk::clone(&row))),
-            Ok(Observation::Row(_)) => {
-                let mut hidden = Pauses::default();
-                self.wait_detached(deadline, disk, node, &mut hidden).await
-            }
-            Err(error) => Err(wait(format!("detach disk {disk} from node {node}"))(error)),
+    async fn read_detached(self) -> Result<Option<Disk>> {
+        self.note_detached();
+        let looked = self.look().await;
+        match looked.map_err(wait(self.step(Operation::Detach)))? {
+            Observation::Missing { .. } => Ok(None),
+            Observation::Row(row) if shows_detached(&row, self.node) => Ok(Some(Disk::clone(&row))),
+            Observation::Row(_) => self.wait_detached(&mut Pauses::default()).await,
         }
     }
 
     /// Waits until the disk is detached. None when it has not been visible for so long that another order should be sent
     /// to learn the state from its code.
-    async fn wait_detached(
-        &self,
-        deadline: Deadline,
-        disk: &DiskId,
-        node: &InstanceId,
-        hidden: &mut Pauses,
-    ) -> Result<Option<Disk>> {
-        self.journal.detached.note(disk, node, None);
+    async fn wait_detached(self, hidden: &mut Pauses) -> Result<Option<Disk>> {
+        let Self { disk, node, .. } = self;
+        let (disks, journal) = (&self.attacher.disks, &self.attacher.journal);
+        self.note_detached();
         let (began, is_hidden) = (Instant::now(), AtomicBool::new(false));
-        let decide = |observation: Observation<Disk>| match observation {
-            Observation::Row(row) => {
-                is_hidden.store(false, Ordering::Relaxed);
-                // A row from before the disk was attached shows nothing.
-                let early = row.status == DiskStatus::Attaching
-                    || self.journal.attached.is_before(&row, node);
-                let proven = shows_detached(&row, node) && (!early || began.elapsed() >= LAG);
-                proven.then(|| Disk::clone(&row))
-            }
-            Observation::Missing { .. } => {
+        let decide = |observation: Observation<Disk>| {
+            let Observation::Row(row) = observation else {
                 is_hidden.store(true, Ordering::Relaxed);
-                None
-            }
+                return None;
+            };
+            is_hidden.store(false, Ordering::Relaxed);
+            // A row from before the disk was attached shows nothing.
+            let early =
+                row.status == DiskStatus::Attaching || journal.attached.is_before(&row, node);
+            let proven = shows_detached(&row, node) && (!early || began.elapsed() >= LAG);
+            proven.then(|| Disk::clone(&row))
         };
         let operation = view::Operation::Detach;
         let row = tokio::select! {
             biased;
-            row = self.disks.until_done(disk, deadline, operation, decide) => row,
+            row = disks.until_done(disk, self.deadline, operation, decide) => row,
             () = reorder_due(&is_hidden, hidden) => return Ok(None),
         };
         let row = row.map_err(|error| match error {
-            WaitError::Deadline { last } => still_detaching(disk, node, last),
-            WaitError::Cloud(_) | WaitError::Unproven { .. } => {
-                wait(format!("detach disk {disk} from node {node}"))(error)
-            }
+            WaitError::Deadline { last } => self.still_detaching(last),
+            error => wait(self.step(Operation::Detach))(error),
         })?;
-        self.journal.attached.forget(disk, node);
-        self.journal.detached.note(disk, node, row.detached);
-        self.journal.observe(&row);
+        journal.attached.forget(disk, node);
+        journal.detached.note(disk, node, row.detached);
+        journal.observe(&row);
         Ok(Some(row))
+    }
+
+    fn note_detached(self) {
+        let detached = &self.attacher.journal.detached;
+        detached.note(self.disk, self.node, None);
+    }
+
+    fn still_detaching(self, last: String) -> Error {
+        let (disk, node) = self.ids();
+        Error::StillDetaching { disk, node, last }
     }
 }
 
@@ -218,12 +191,4 @@ fn shows_detached(row: &Disk, node: &InstanceId) -> bool {
     };
     let is_incomplete = is_held && row.attachments.is_empty();
     !(row.is_attached_to(node) || is_incomplete)
-}
-
-fn still_detaching(disk: &DiskId, node: &InstanceId, last: String) -> Error {
-    Error::StillDetaching {
-        disk: disk.clone(),
-        node: node.clone(),
-        last,
-    }
 }

@@ -23,8 +23,7 @@ impl Attacher {
             let holders = self.holders(deadline, disk).await?;
             let mut is_proven = !holders.is_shared;
             for node in &holders.nodes {
-                let detached = self.detach_tracked(deadline, disk, node).await?;
-                is_proven &= detached.was_held;
+                is_proven &= self.call(deadline, disk, node).detach().await?;
             }
             // The only node that could hold the disk has detached it, and no other call attaches it meanwhile. Otherwise
             // it takes reads that have caught up.

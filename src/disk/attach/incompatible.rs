@@ -1,7 +1,7 @@
 //! Disks that are incompatible with a node, or with a use on it.
 
 use crate::cloud::{self, Condition};
-use crate::model::{Category, DiskId, Failure, InstanceId};
+use crate::model::{DiskId, Failure, InstanceId};
 
 /// A disk that cannot be attached to a node, or not for the requested use.
 #[derive(Debug, thiserror::Error)]
@@ -64,35 +64,20 @@ pub enum Incompatible {
     },
 }
 
-/// What a final refusal says about disk and node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
-    /// The node's type does not support the disk.
-    NodeType,
-    /// No other node can hold the disk, for this reason.
-    Immovable(&'static str),
-}
-
-pub(super) fn verdict(refusal: &cloud::Error) -> Option<Verdict> {
-    Some(match refusal.condition() {
-        Condition::NodeTypeUnfit | Condition::NodeNeedsRestart => Verdict::NodeType,
-        Condition::SubscriptionDisk => {
-            Verdict::Immovable("it is a subscription disk, which belongs to its instance")
-        }
+/// Why no other node can hold the disk, if the refusal says so.
+pub(super) fn immovable(refusal: Condition) -> Option<&'static str> {
+    Some(match refusal {
+        Condition::SubscriptionDisk => "it is a subscription disk, which belongs to its instance",
         Condition::LocalDisk | Condition::DeletedWithNode => {
-            Verdict::Immovable("disks of its category belong to one instance and cannot be moved")
+            "disks of its category belong to one instance and cannot be moved"
         }
-        Condition::NotFirstNode => Verdict::Immovable(
+        Condition::NotFirstNode => {
             "it is an elastic ephemeral disk, which stays with the first instance that it was \
-             attached to",
-        ),
-        Condition::SystemDisk | Condition::NotBootable => Verdict::Immovable("it is a system disk"),
+             attached to"
+        }
+        Condition::SystemDisk | Condition::NotBootable => "it is a system disk",
         _ => return None,
     })
-}
-
-pub(super) fn named(category: Option<&Category>) -> String {
-    category.map_or_else(|| "unknown".to_owned(), ToString::to_string)
 }
 
 impl Incompatible {

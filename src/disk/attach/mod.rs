@@ -12,9 +12,9 @@ use crate::model::{Disk, DiskId, Instance, InstanceId};
     reason = "the operation that the service is named after"
 )]
 mod attach;
+mod call;
 mod detach;
 mod detach_all;
-mod ephemeral;
 mod explain;
 mod incompatible;
 mod order;

@@ -5,16 +5,15 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::Attacher;
+use super::call::Call;
 use super::queue::{Operation, Permit};
 use super::refusals::RetryTurn;
-use crate::base::{Deadline, Elapsed};
-use crate::cloud::view::WaitError;
+use crate::cloud::view::{Observation, WaitError};
 use crate::cloud::{self, Condition, Kind};
 use crate::disk::error::Error;
 use crate::disk::pauses::Pauses;
 use crate::disk::{Result, error};
-use crate::model::{DiskId, Failure, InstanceId};
+use crate::model::Failure;
 
 /// How long other disks of the instance wait for an operation under way. One that takes longer may never end.
 const LONGEST_HOLD: Duration = Duration::from_secs(30);
@@ -22,11 +21,10 @@ const LONGEST_HOLD: Duration = Duration::from_secs(30);
 /// An order of one call, from the first attempt to the last.
 #[derive(Debug)]
 pub(super) struct Order<'a> {
-    attacher: &'a Attacher,
+    pub(super) call: Call<'a>,
     operation: Operation,
-    pub(super) deadline: Deadline,
-    pub(super) disk: &'a DiskId,
-    pub(super) node: &'a InstanceId,
+    /// Whether the disk is known to be ephemeral: orders say so.
+    pub(super) is_ephemeral: bool,
     permit: Option<Permit>,
     turn: Option<RetryTurn>,
     pauses: Pauses,
@@ -35,19 +33,11 @@ pub(super) struct Order<'a> {
 }
 
 impl<'a> Order<'a> {
-    pub(super) fn new(
-        attacher: &'a Attacher,
-        operation: Operation,
-        deadline: Deadline,
-        disk: &'a DiskId,
-        node: &'a InstanceId,
-    ) -> Self {
+    pub(super) fn new(call: Call<'a>, operation: Operation) -> Self {
         Self {
-            attacher,
+            call,
             operation,
-            deadline,
-            disk,
-            node,
+            is_ephemeral: call.attacher.journal.ephemeral.contains(call.disk),
             permit: None,
             turn: None,
             pauses: Pauses::default(),
@@ -60,14 +50,18 @@ impl<'a> Order<'a> {
     /// # Errors
     /// The last refusal, or [`Error::Queue`], at the deadline.
     pub(super) async fn admit(&mut self) -> Result<()> {
+        let Call {
+            attacher,
+            deadline,
+            node,
+            ..
+        } = self.call;
         loop {
             if self.permit.is_none() {
-                let (deadline, node) = (self.deadline, self.node);
-                let permit = self.attacher.permit(deadline, node, self.operation).await;
+                let permit = attacher.permit(deadline, node, self.operation).await;
                 self.permit = Some(permit.map_err(|_| self.too_late())?);
             }
-            let refusals = &self.attacher.refusals;
-            if self.turn.is_some() || !refusals.is_recent(self.node, self.operation) {
+            if self.turn.is_some() || !attacher.refusals.is_recent(node, self.operation) {
                 return Ok(());
             }
             // Another disk's order has just been refused, and this one would be as well.
@@ -79,7 +73,7 @@ impl<'a> Order<'a> {
     /// The order was accepted: the permit is held until the operation is done.
     pub(super) fn accepted(&mut self) {
         self.turn = None;
-        self.attacher.refusals.ready(self.node, self.operation);
+        self.node_is_ready();
     }
 
     /// Lets other disks of the instance be ordered.
@@ -88,14 +82,27 @@ impl<'a> Order<'a> {
         self.permit = None;
     }
 
-    /// Whether the order was refused because of another one of this process: then the queue says when to repeat it.
-    pub(super) fn yields(&mut self, refusal: &cloud::Error) -> bool {
-        let learn = || self.permit.as_ref().is_some_and(Permit::learn_conflict);
-        let yields = refusal.condition() == Condition::NodeOccupied && learn();
-        if yields {
-            self.release();
+    /// Whether a refused order may be sent again without a pause. Either it was refused because of another one of this
+    /// process: then the queue says when. Or it lacks `DeleteWithInstance`, and the disk is certainly ephemeral.
+    pub(super) async fn may_repeat(&mut self, refusal: &cloud::Error) -> bool {
+        match refusal.condition() {
+            Condition::NodeOccupied => {
+                let is_ours = self.permit.as_ref().is_some_and(Permit::learn_conflict);
+                if is_ours {
+                    self.release();
+                }
+                is_ours
+            }
+            Condition::DeletedWithNode if !self.is_ephemeral => {
+                let ephemeral = &self.call.attacher.journal.ephemeral;
+                if let Ok(Observation::Row(row)) = self.call.look().await {
+                    ephemeral.note(&row);
+                }
+                self.is_ephemeral = ephemeral.contains(self.call.disk);
+                self.is_ephemeral
+            }
+            _ => false,
         }
-        yields
     }
 
     /// Waits for the end of the operation under way.
@@ -108,8 +115,13 @@ impl<'a> Order<'a> {
         self.permit = None;
         let done = wait.await;
         // Orders that the instance has refused meanwhile are worth another attempt.
-        self.attacher.refusals.ready(self.node, self.operation);
+        self.node_is_ready();
         done
+    }
+
+    fn node_is_ready(&self) {
+        let Call { attacher, node, .. } = self.call;
+        attacher.refusals.ready(node, self.operation);
     }
 
     /// Waits after a refusal until the order is worth another attempt.
@@ -122,7 +134,8 @@ impl<'a> Order<'a> {
         }
         self.release();
         self.refusal = Some(refusal);
-        self.attacher.refusals.refused(self.node, self.operation);
+        let Call { attacher, node, .. } = self.call;
+        attacher.refusals.refused(node, self.operation);
         self.wait_turn().await
     }
 
@@ -131,7 +144,7 @@ impl<'a> Order<'a> {
         self.release();
         self.refusal = Some(refusal);
         let pause = tokio::time::sleep_until(start + self.pauses.next());
-        let paused = self.deadline.bound(pause).await;
+        let paused = self.call.deadline.bound(pause).await;
         paused.map_err(|_| self.too_late())
     }
 
@@ -147,44 +160,37 @@ impl<'a> Order<'a> {
     pub(super) fn not_observed(&mut self, refusal: cloud::Error, error: WaitError) -> Error {
         match error {
             WaitError::Deadline { .. } => self.refused(refusal),
-            WaitError::Cloud(_) | WaitError::Unproven { .. } => error::wait(self.step())(error),
+            WaitError::Cloud(_) | WaitError::Unproven { .. } => {
+                error::wait(self.call.step(self.operation))(error)
+            }
         }
     }
 
     fn refused(&self, refusal: cloud::Error) -> Error {
-        error::cloud(self.step())(refusal)
+        error::cloud(self.call.step(self.operation))(refusal)
     }
 
     /// The error when the deadline has passed.
     fn too_late(&mut self) -> Error {
-        let (disk, node) = (self.disk, self.node);
-        match self.refusal.take() {
-            Some(refusal) => self.refused(refusal),
-            None => Error::Queue {
-                disk: disk.clone(),
-                verb: match self.operation {
-                    Operation::Attach => "attached to",
-                    Operation::Detach => "detached from",
-                },
-                node: node.clone(),
-            },
+        if let Some(refusal) = self.refusal.take() {
+            return self.refused(refusal);
         }
-    }
-
-    /// What is ordered, in words.
-    pub(super) fn step(&self) -> String {
-        let Self { disk, node, .. } = self;
-        match self.operation {
-            Operation::Attach => format!("attach disk {disk} to node {node}"),
-            Operation::Detach => format!("detach disk {disk} from node {node}"),
-        }
+        let (disk, node) = self.call.ids();
+        let verb = match self.operation {
+            Operation::Attach => "attached to",
+            Operation::Detach => "detached from",
+        };
+        Error::Queue { disk, verb, node }
     }
 
     async fn wait_turn(&mut self) -> Result<()> {
-        let refusals = &self.attacher.refusals;
-        let turn: std::result::Result<RetryTurn, Elapsed> = refusals
-            .turn(self.node, self.operation, self.deadline)
-            .await;
+        let Call {
+            attacher,
+            deadline,
+            node,
+            ..
+        } = self.call;
+        let turn = attacher.refusals.turn(node, self.operation, deadline).await;
         self.turn = Some(turn.map_err(|_| self.too_late())?);
         Ok(())
     }

@@ -33,12 +33,9 @@ impl Attacher {
         node: &InstanceId,
         operation: Operation,
     ) -> Result<Permit, Elapsed> {
-        if let Some(permit) = self.queues.try_acquire(node, operation) {
-            return Ok(permit);
-        }
         let mut permit = std::pin::pin!(self.queues.acquire(node, operation, deadline));
         tokio::select! {
-            // It queues before the instance is read, so that no permit is unused meanwhile.
+            // The instance is read only if the order has to wait, and while it queues: no permit is unused meanwhile.
             biased;
             permit = &mut permit => return permit,
             () = self.read_parallelism(deadline, node) => {}

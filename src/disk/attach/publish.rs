@@ -6,6 +6,7 @@
 //! repeated call removes it.
 
 use super::Attacher;
+use super::call::Call;
 use super::incompatible::Incompatible;
 use crate::base::Deadline;
 use crate::cloud::view::Observation;
@@ -56,56 +57,52 @@ impl Attacher {
     /// As [`Attacher::attach`]; [`Error::Incompatible`] when the disk is incompatible with the use.
     pub async fn publish(&self, deadline: Deadline, wanted: &Publish) -> Result<Disk> {
         let Publish { disk, node, .. } = wanted;
+        let call = self.call(deadline, disk, node);
         let (mut is_tagged, mut was_cleared) = (false, false);
         if wanted.read_only || wanted.shareable || wanted.share != Share::One {
             let row = read_disk(&self.disks, deadline, disk).await?;
-            self.check_share(&row, wanted)?;
-            let is_attached = self.is_on(&row, node) || self.journal.attached.lately(disk, node);
+            call.check_share(&row, wanted)?;
+            let is_attached = call.is_on(&row) || self.journal.attached.lately(disk, node);
             is_tagged = is_read_only(&row, node);
-            if wanted.read_only && !is_attached && !is_tagged {
-                self.set_read_only(deadline, disk, node, true).await?;
-                is_tagged = true;
-            }
-            if !wanted.read_only && !is_attached && is_tagged {
-                // Left over. Removed only after the attachment, it could outlive a crash.
-                self.set_read_only(deadline, disk, node, false).await?;
-                (is_tagged, was_cleared) = (false, true);
+            // A tag that is left over is removed now. After the attachment it could outlive a crash.
+            if !is_attached && is_tagged != wanted.read_only {
+                call.set_read_only(wanted.read_only).await?;
+                (is_tagged, was_cleared) = (wanted.read_only, !wanted.read_only);
             }
         }
-        let attached = self.attach_tracked(deadline, disk, node).await?;
-        if let Err(error) = self.check_use(&attached.row, wanted) {
+        let attached = call.attach().await?;
+        if let Err(error) = call.check_use(&attached.row, wanted) {
             if attached.by_this_call {
-                self.detach_tracked(deadline, disk, node).await?;
+                call.detach().await?;
             }
             return Err(error);
         }
         let is_tagged = is_tagged || !was_cleared && is_read_only(&attached.row, node);
         if is_tagged != wanted.read_only {
             if attached.by_this_call {
-                self.set_read_only(deadline, disk, node, wanted.read_only)
-                    .await?;
+                call.set_read_only(wanted.read_only).await?;
             } else {
-                self.check_read_only(deadline, wanted).await?;
+                call.check_read_only(wanted.read_only).await?;
             }
         }
         Ok(attached.row)
     }
+}
 
+impl Call<'_> {
     /// Refuses a use for which the disk must not be attached.
-    fn check_share(&self, row: &Disk, wanted: &Publish) -> Result<()> {
-        let (disk, node) = (wanted.disk.clone(), wanted.node.clone());
+    fn check_share(self, row: &Disk, wanted: &Publish) -> Result<()> {
         if wanted.share == Share::One {
             return self.check_use(row, wanted);
         }
+        let (disk, node) = self.ids();
         if !row.multi_attach {
             return Err(Incompatible::OneNode { disk, node }.into());
         }
-        let mut writers = self
-            .other_holders(row, &wanted.node)
-            .filter(|holder| !is_read_only(row, holder));
-        match writers.next() {
+        let mut holders = self.other_holders(row);
+        let writer = holders.find(|holder| !is_read_only(row, holder)).cloned();
+        match writer {
             Some(holder) if wanted.share == Share::OneWriter && !wanted.read_only => {
-                let holder = holder.clone();
                 Err(Incompatible::SecondWriter { disk, node, holder }.into())
             }
             _ => Ok(()),
@@ -113,13 +110,12 @@ impl Attacher {
     }
 
     /// Refuses a use that the cloud would not refuse.
-    fn check_use(&self, row: &Disk, wanted: &Publish) -> Result<()> {
-        let (disk, node) = (wanted.disk.clone(), wanted.node.clone());
+    fn check_use(self, row: &Disk, wanted: &Publish) -> Result<()> {
+        let (disk, node) = self.ids();
         if row.kind == DiskKind::System {
             return Err(Incompatible::System { disk, node }.into());
         }
-        let mut others = self.other_holders(row, &wanted.node).cloned();
-        match others.next() {
+        match self.other_holders(row).next().cloned() {
             Some(holder) if wanted.share == Share::One && row.multi_attach => {
                 Err(Error::InUseElsewhere { disk, node, holder })
             }
@@ -128,67 +124,60 @@ impl Attacher {
     }
 
     /// Refuses a use other than the one that the disk was attached for. Tags are read with the same lag as rows.
-    async fn check_read_only(&self, deadline: Deadline, wanted: &Publish) -> Result<()> {
-        let Publish { disk, node, .. } = wanted;
+    async fn check_read_only(self, wanted: bool) -> Result<()> {
+        let (disk, node) = self.ids();
         let mut differs = StaleReadGuard::default();
         let decide = |observation: Observation<Disk>| match observation {
-            Observation::Row(row) if is_read_only(&row, node) == wanted.read_only => Some(true),
+            Observation::Row(row) if is_read_only(&row, &node) == wanted => Some(true),
             Observation::Row(_) => differs.holds(LAG).then_some(false),
             Observation::Missing { .. } => None,
         };
-        let agrees = self.disks.until(disk, deadline, decide).await;
+        let agrees = self.attacher.disks.until(&disk, self.deadline, decide);
         let step = format!("read whether disk {disk} is attached to node {node} read-only");
-        if agrees.map_err(wait(step))? {
+        if agrees.await.map_err(wait(step))? {
             return Ok(());
         }
-        let (found, wanted) = if wanted.read_only {
+        let (found, wanted) = if wanted {
             ("writable", "read-only")
         } else {
             ("read-only", "writable")
         };
-        Err(Incompatible::ModeConflict {
-            disk: disk.clone(),
-            node: node.clone(),
+        let tag = read_only_tag(&node);
+        let conflict = Incompatible::ModeConflict {
+            disk,
+            node,
             found,
             wanted,
-            tag: read_only_tag(node),
-        }
-        .into())
+            tag,
+        };
+        Err(conflict.into())
     }
 
     /// Removes the tag of a disk that has been detached from the node.
     ///
     /// # Errors
     /// When the tag cannot be removed: it would make the next writer on the node a reader.
-    pub(super) async fn clear_read_only(
-        &self,
-        deadline: Deadline,
-        row: &Disk,
-        node: &InstanceId,
-    ) -> Result<()> {
-        if is_read_only(row, node) {
-            self.set_read_only(deadline, &row.id, node, false).await?;
+    pub(super) async fn clear_read_only(self, row: &Disk) -> Result<()> {
+        if is_read_only(row, self.node) {
+            self.set_read_only(false).await?;
         }
         Ok(())
     }
 
-    async fn set_read_only(
-        &self,
-        deadline: Deadline,
-        disk: &DiskId,
-        node: &InstanceId,
-        set: bool,
-    ) -> Result<()> {
-        let targets = TagTarget::Disks(vec![disk.clone()]);
+    async fn set_read_only(self, set: bool) -> Result<()> {
+        let ecs = &self.attacher.ecs;
+        let targets = TagTarget::Disks(vec![self.disk.clone()]);
+        let key = read_only_tag(self.node);
         let tagged = if set {
-            let tags = [(read_only_tag(node), SET.to_owned())].into();
+            let tags = [(key, SET.to_owned())].into();
             let request = TagResources { targets, tags };
-            self.ecs.tag_resources(deadline, &request).await
+            ecs.tag_resources(self.deadline, &request).await
         } else {
-            let keys = vec![read_only_tag(node)];
+            let keys = vec![key];
             let request = UntagResources { targets, keys };
-            self.ecs.untag_resources(deadline, &request).await
+            ecs.untag_resources(self.deadline, &request).await
         };
+        let Self { disk, node, .. } = self;
         tagged.map_err(cloud(format!(
             "tag disk {disk} with whether node {node} only reads it"
         )))

@@ -9,7 +9,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::oneshot;
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::base::{Deadline, Elapsed};
@@ -26,9 +26,6 @@ const REFRESH: Duration = Duration::from_secs(600);
 const SHORTEST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 
-/// Instances that are kept before those without information are removed.
-const SWEEP: usize = 1000;
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Operation {
     Attach,
@@ -42,48 +39,36 @@ pub(super) struct Parallelism {
     pub(super) detach: usize,
 }
 
-impl Parallelism {
-    /// What every instance takes.
-    pub(super) const ONE: Self = Self {
-        attach: 1,
-        detach: 1,
-    };
-}
-
 #[derive(Debug, Clone, Default)]
 pub(super) struct AttachQueues(Arc<Mutex<HashMap<InstanceId, Node>>>);
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Node {
     attach: Queue,
     detach: Queue,
-    /// The last known parallelism, and when to read it again.
-    parallelism: Option<(Parallelism, Deadline)>,
+    /// The number of the last order.
+    last: u64,
+    /// Orders may be able to start.
+    changed: Arc<Notify>,
+    /// Until when the parallelism is not read again.
+    known: Option<Deadline>,
     /// After failed reads: when to try again.
     read_at: Option<Instant>,
-    read_pauses: Pauses,
+    read_pauses: Option<Pauses>,
     /// Until when attach and detach exclude each other.
     exclusive: Option<Deadline>,
 }
 
 #[derive(Debug, Default)]
 struct Queue {
+    /// How many operations the instance takes; every instance takes one.
+    most: usize,
     running: usize,
-    waiting: VecDeque<oneshot::Sender<Permit>>,
+    /// Numbers of the orders that wait, the first to come first.
+    waiting: VecDeque<u64>,
 }
 
 impl AttachQueues {
-    /// A permit, if no other order has to be waited for.
-    pub(super) fn try_acquire(&self, node: &InstanceId, operation: Operation) -> Option<Permit> {
-        let mut nodes = self.lock();
-        let queues = of(&mut nodes, node);
-        let free = queues.queue(operation).waiting.is_empty() && queues.may_start(operation);
-        free.then(|| {
-            queues.queue(operation).running += 1;
-            self.permit(node, operation)
-        })
-    }
-
     /// Queues for a permit.
     pub(super) async fn acquire(
         &self,
@@ -91,24 +76,31 @@ impl AttachQueues {
         operation: Operation,
         deadline: Deadline,
     ) -> Result<Permit, Elapsed> {
-        let mut place = self.enqueue(node, operation);
-        let permit = deadline.bound(&mut place.permit).await?;
-        // The sender is dropped only by those who have left.
-        permit.map_err(|_| Elapsed)
+        let (mut permit, changed) = self.enqueue(node, operation);
+        loop {
+            // Listens before it looks, so that it misses no change.
+            let changed = changed.notified();
+            if permit.start() {
+                return Ok(permit);
+            }
+            deadline.bound(changed).await?;
+        }
     }
 
-    fn enqueue<'a>(&'a self, node: &'a InstanceId, operation: Operation) -> Place<'a> {
-        let (sender, permit) = oneshot::channel();
+    fn enqueue(&self, node: &InstanceId, operation: Operation) -> (Permit, Arc<Notify>) {
         let mut nodes = self.lock();
-        let queues = of(&mut nodes, node);
-        queues.queue(operation).waiting.push_back(sender);
-        self.admit(node, queues);
-        drop(nodes);
-        Place {
-            queues: self,
-            node,
-            permit,
-        }
+        let queues = nodes.entry(node.clone()).or_default();
+        queues.last += 1;
+        let number = queues.last;
+        queues.queue(operation).waiting.push_back(number);
+        let permit = Permit {
+            queues: self.clone(),
+            node: node.clone(),
+            operation,
+            number,
+            is_running: false,
+        };
+        (permit, Arc::clone(&queues.changed))
     }
 
     /// When the parallelism of the instance should be read; none while it is known.
@@ -117,55 +109,37 @@ impl AttachQueues {
         let Some(queues) = nodes.get(node) else {
             return Some(Instant::now());
         };
-        let known = queues
-            .parallelism
-            .is_some_and(|(_, until)| !until.is_over());
-        (!known).then(|| queues.read_at.unwrap_or_else(Instant::now))
+        (!is_ahead(queues.known)).then(|| queues.read_at.unwrap_or_else(Instant::now))
     }
 
     /// The instance was read.
     pub(super) fn learn(&self, node: &InstanceId, parallelism: Parallelism) {
-        let mut nodes = self.lock();
-        let queues = nodes.entry(node.clone()).or_default();
-        queues.parallelism = Some((parallelism, Deadline::after(REFRESH)));
-        queues.read_at = None;
-        queues.read_pauses = read_pauses();
-        self.admit(node, queues);
+        self.update(node, |queues| {
+            queues.attach.most = parallelism.attach;
+            queues.detach.most = parallelism.detach;
+            queues.known = Some(Deadline::after(REFRESH));
+            (queues.read_at, queues.read_pauses) = (None, None);
+            queues.changed.notify_waiters();
+        });
     }
 
     /// Reading the instance failed, for all that waited for the same response. What is known of it stays.
     pub(super) fn read_failed(&self, node: &InstanceId) {
-        let mut nodes = self.lock();
-        let queues = nodes.entry(node.clone()).or_default();
-        let now = Instant::now();
-        if queues.read_at.is_none_or(|at| at <= now) {
-            queues.read_at = Some(now + queues.read_pauses.next());
-        }
-    }
-
-    /// Admits orders. Detach goes first: it relieves a node that fails.
-    fn admit(&self, node: &InstanceId, queues: &mut Node) {
-        for operation in [Operation::Detach, Operation::Attach] {
-            while queues.may_start(operation) {
-                let Some(waiter) = queues.queue(operation).waiting.pop_front() else {
-                    break;
-                };
-                match waiter.send(self.permit(node, operation)) {
-                    Ok(()) => queues.queue(operation).running += 1,
-                    // The waiter has left. The lock is held: dropping the permit must not take it again.
-                    Err(mut permit) => permit.void = true,
-                }
+        self.update(node, |queues| {
+            let now = Instant::now();
+            if queues.read_at.is_none_or(|at| at <= now) {
+                let pauses = || Pauses::between(SHORTEST_PAUSE, LONGEST_PAUSE);
+                let pause = queues.read_pauses.get_or_insert_with(pauses).next();
+                queues.read_at = Some(now + pause);
             }
-        }
+        });
     }
 
-    fn permit(&self, node: &InstanceId, operation: Operation) -> Permit {
-        Permit {
-            queues: self.clone(),
-            node: node.clone(),
-            operation,
-            void: false,
-        }
+    /// Changes what is known of an instance. Instances without information are removed.
+    fn update(&self, node: &InstanceId, change: impl FnOnce(&mut Node)) {
+        let mut nodes = self.lock();
+        nodes.retain(|_, queues| queues.is_needed());
+        change(nodes.entry(node.clone()).or_default());
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<InstanceId, Node>> {
@@ -173,29 +147,18 @@ impl AttachQueues {
     }
 }
 
-impl Default for Node {
-    fn default() -> Self {
-        Self {
-            attach: Queue::default(),
-            detach: Queue::default(),
-            parallelism: None,
-            read_at: None,
-            read_pauses: read_pauses(),
-            exclusive: None,
-        }
-    }
+fn is_ahead(time: Option<Deadline>) -> bool {
+    time.is_some_and(|time| !time.is_over())
 }
 
-/// The queues of an instance. Where the map would grow, instances without information are removed first.
-fn of<'a>(nodes: &'a mut HashMap<InstanceId, Node>, node: &InstanceId) -> &'a mut Node {
-    if nodes.len() > SWEEP && nodes.len() == nodes.capacity() {
-        nodes.retain(|_, queues| queues.is_needed());
+impl Queue {
+    fn is_full(&self) -> bool {
+        self.running >= self.most.max(1)
     }
-    nodes.entry(node.clone()).or_default()
-}
 
-fn read_pauses() -> Pauses {
-    Pauses::between(SHORTEST_PAUSE, LONGEST_PAUSE)
+    fn is_empty(&self) -> bool {
+        self.running == 0 && self.waiting.is_empty()
+    }
 }
 
 impl Node {
@@ -207,49 +170,53 @@ impl Node {
     }
 
     fn may_start(&self, operation: Operation) -> bool {
-        let most = self
-            .parallelism
-            .map_or(Parallelism::ONE, |(known, _)| known);
-        let exclusive = self.exclusive.is_some_and(|until| !until.is_over());
+        let exclusive = is_ahead(self.exclusive);
         match operation {
-            Operation::Attach => {
-                let detaches = self.detach.running + self.detach.waiting.len();
-                self.attach.running < most.attach && !(exclusive && detaches > 0)
-            }
-            Operation::Detach => {
-                self.detach.running < most.detach && !(exclusive && self.attach.running > 0)
-            }
+            // Detach goes first: it relieves a node that fails.
+            Operation::Attach => !self.attach.is_full() && (!exclusive || self.detach.is_empty()),
+            Operation::Detach => !self.detach.is_full() && (!exclusive || self.attach.running == 0),
         }
     }
 
     fn is_needed(&self) -> bool {
-        let busy = |queue: &Queue| queue.running > 0 || !queue.waiting.is_empty();
-        busy(&self.attach)
-            || busy(&self.detach)
-            || self.parallelism.is_some_and(|(_, until)| !until.is_over())
-            || self.exclusive.is_some_and(|until| !until.is_over())
+        !(self.attach.is_empty() && self.detach.is_empty())
+            || is_ahead(self.known)
+            || is_ahead(self.exclusive)
             || self.read_at.is_some_and(|at| at > Instant::now())
     }
 }
 
-/// The right to have one operation under way at an instance. Dropping it admits the next order.
+/// A place in a queue, and from its start the right to have one operation under way at the instance. Dropping it lets the
+/// next order start.
 #[derive(Debug)]
 pub(super) struct Permit {
     queues: AttachQueues,
     node: InstanceId,
     operation: Operation,
-    /// Returned by a waiter that has left: there is nothing to release.
-    void: bool,
-}
-
-/// A place in a queue. Dropping it leaves the queue.
-struct Place<'a> {
-    queues: &'a AttachQueues,
-    node: &'a InstanceId,
-    permit: oneshot::Receiver<Permit>,
+    number: u64,
+    is_running: bool,
 }
 
 impl Permit {
+    /// Starts the operation, if the order is the first of its queue and the instance takes another operation.
+    fn start(&mut self) -> bool {
+        let mut nodes = self.queues.lock();
+        let Some(queues) = nodes.get_mut(&self.node) else {
+            return false;
+        };
+        let may_start = queues.may_start(self.operation);
+        let queue = queues.queue(self.operation);
+        if !may_start || queue.waiting.front() != Some(&self.number) {
+            return false;
+        }
+        queue.waiting.pop_front();
+        queue.running += 1;
+        self.is_running = true;
+        // The instance may take the next one as well.
+        queues.changed.notify_waiters();
+        true
+    }
+
     /// Takes in that the cloud has refused the order because the instance is busy. True if the reason is another
     /// operation of ours, after which there will be another permit; false if it is somebody else's.
     pub(super) fn learn_conflict(&self) -> bool {
@@ -261,18 +228,12 @@ impl Permit {
             Operation::Attach => (queues.attach.running > 1, queues.detach.running > 0),
             Operation::Detach => (queues.detach.running > 1, queues.attach.running > 0),
         };
-        let until = Deadline::after(REFRESH);
+        let until = Some(Deadline::after(REFRESH));
         if same {
-            let known = queues
-                .parallelism
-                .map_or(Parallelism::ONE, |(known, _)| known);
-            let less = match self.operation {
-                Operation::Attach => Parallelism { attach: 1, ..known },
-                Operation::Detach => Parallelism { detach: 1, ..known },
-            };
-            queues.parallelism = Some((less, until));
+            queues.queue(self.operation).most = 1;
+            queues.known = until;
         } else if other {
-            queues.exclusive = Some(until);
+            queues.exclusive = until;
         }
         same || other
     }
@@ -280,35 +241,19 @@ impl Permit {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        if self.void {
-            return;
-        }
         let mut nodes = self.queues.lock();
-        if let Some(queues) = nodes.get_mut(&self.node) {
-            queues.queue(self.operation).running -= 1;
-            self.queues.admit(&self.node, queues);
-            if !queues.is_needed() {
-                nodes.remove(&self.node);
-            }
-        }
-    }
-}
-
-impl Drop for Place<'_> {
-    fn drop(&mut self) {
-        self.permit.close();
-        let mut nodes = self.queues.lock();
-        let Some(queues) = nodes.get_mut(self.node) else {
+        let Some(queues) = nodes.get_mut(&self.node) else {
             return;
         };
-        for operation in [Operation::Attach, Operation::Detach] {
-            let waiting = &mut queues.queue(operation).waiting;
-            waiting.retain(|waiter| !waiter.is_closed());
+        let queue = queues.queue(self.operation);
+        if self.is_running {
+            queue.running -= 1;
+        } else {
+            queue.waiting.retain(|number| *number != self.number);
         }
-        // Attaches need not wait any longer for a detach that has left.
-        self.queues.admit(self.node, queues);
+        queues.changed.notify_waiters();
         if !queues.is_needed() {
-            nodes.remove(self.node);
+            nodes.remove(&self.node);
         }
     }
 }

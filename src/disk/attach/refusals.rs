@@ -21,9 +21,6 @@ const RECENT: Duration = Duration::from_millis(500);
 /// continues with long pauses.
 const MEMORY: Duration = Duration::from_secs(60);
 
-/// Instances that are kept before the forgotten ones are removed.
-const SWEEP: usize = 1000;
-
 #[derive(Debug, Default)]
 pub(super) struct Refusals(Mutex<HashMap<(InstanceId, Operation), Arc<Refusing>>>);
 
@@ -41,10 +38,8 @@ struct State {
     due: Option<Instant>,
 }
 
-#[derive(Debug)]
-pub(super) struct RetryTurn(
-    #[expect(dead_code, reason = "held until dropped")] OwnedMutexGuard<()>,
-);
+/// The right to repeat an order, until it is dropped.
+pub(super) type RetryTurn = OwnedMutexGuard<()>;
 
 impl Refusals {
     pub(super) fn refused(&self, node: &InstanceId, operation: Operation) {
@@ -90,26 +85,17 @@ impl Refusals {
         loop {
             let due = state.borrow_and_update().due;
             let Some(due) = due.filter(|due| *due > Instant::now()) else {
-                return Ok(RetryTurn(turn));
+                return Ok(turn);
             };
-            let pause = async {
-                tokio::select! {
-                    () = tokio::time::sleep_until(due) => {}
-                    _ = state.changed() => {}
-                }
-            };
-            deadline.bound(pause).await?;
+            let pause = tokio::time::timeout_at(due, state.changed());
+            let _over_or_changed = deadline.bound(pause).await?;
         }
     }
 
     fn of(&self, node: &InstanceId, operation: Operation) -> Arc<Refusing> {
         let mut nodes = self.lock();
-        if nodes.len() > SWEEP && nodes.len() == nodes.capacity() {
-            let now = Instant::now();
-            nodes.retain(|_, one| {
-                Arc::strong_count(one) > 1 || !one.state.borrow().is_forgotten(now)
-            });
-        }
+        let now = Instant::now();
+        nodes.retain(|_, one| Arc::strong_count(one) > 1 || !one.state.borrow().is_forgotten(now));
         Arc::clone(nodes.entry((node.clone(), operation)).or_default())
     }
 

@@ -1,16 +1,14 @@
 //! Attaching a regional disk by force, where the cloud supports that: from a node that was told to detach it and does not.
 //! A disk in use is never taken.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::Attacher;
-use crate::base::Deadline;
+use super::call::Call;
 use crate::cloud::view::Observation;
 use crate::cloud::{self, Condition};
-use crate::model::{Disk, DiskId, DiskStatus, Instance, InstanceId, InstanceStatus};
+use crate::model::{Disk, DiskStatus, InstanceId, InstanceStatus};
 
 /// How long a detach may take before the disk is taken. It takes a minute at most (ECS, `DetachDisk`).
 const STUCK: Duration = Duration::from_secs(60);
@@ -58,37 +56,30 @@ impl Takeover {
     }
 }
 
-impl Attacher {
+impl Call<'_> {
     /// Whether the attempt that is due may be by force. Waiting for a permit took time, so the disk is read again.
-    pub(super) async fn may_force(
-        &self,
-        takeover: &mut Takeover,
-        disk: &DiskId,
-        node: &InstanceId,
-        deadline: Deadline,
-    ) -> bool {
+    pub(super) async fn may_force(self, takeover: &mut Takeover) -> bool {
         if !std::mem::take(&mut takeover.due) {
             return false;
         }
         let Some(before) = takeover.stuck.take() else {
             return false;
         };
-        match self.disks.look(disk, deadline).await {
+        match self.look().await {
             Ok(Observation::Row(row)) if row.attachments == before.holders => {
                 takeover.stuck = Some(before);
-                takeover.observe(&row, node)
+                takeover.observe(&row, self.node)
             }
             Ok(_) | Err(_) => false,
         }
     }
 
     /// Whether these instances are certainly stopped. A missing row proves nothing: without permission the list is empty.
-    pub(super) async fn are_stopped(&self, instances: &[InstanceId], deadline: Deadline) -> bool {
+    pub(super) async fn are_stopped(self, instances: &[InstanceId]) -> bool {
         for instance in instances {
-            let looked = self.instances.look(instance, deadline).await;
-            let row = looked.map(Observation::row);
-            let is_stopped = |row: Arc<Instance>| row.status == InstanceStatus::Stopped;
-            if !row.is_ok_and(|row| row.is_some_and(is_stopped)) {
+            let looked = self.attacher.instances.look(instance, self.deadline).await;
+            let row = looked.ok().and_then(Observation::row);
+            if row.is_none_or(|row| row.status != InstanceStatus::Stopped) {
                 return false;
             }
         }

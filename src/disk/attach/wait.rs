@@ -2,13 +2,13 @@
 
 use tokio::time::Instant;
 
-use super::Attacher;
-use crate::base::Deadline;
-use crate::cloud::view::{Observation, Operation};
+use super::call::Call;
+use super::queue::Operation;
+use crate::cloud::view::{self, Observation};
 use crate::disk::Result;
 use crate::disk::error::{Error, wait};
 use crate::disk::stale_read::{LAG, StaleReadGuard, UNSEEN};
-use crate::model::{Disk, DiskId, DiskStatus, InstanceId};
+use crate::model::{Disk, DiskStatus};
 
 /// When a row that shows the disk free means that the attachment has failed, and not that the row is from before it.
 ///
@@ -48,64 +48,32 @@ impl FallBack {
     }
 }
 
-impl Attacher {
-    pub(super) async fn wait_attached(
-        &self,
-        deadline: Deadline,
-        disk: &DiskId,
-        node: &InstanceId,
-    ) -> Result<Disk> {
+impl Call<'_> {
+    /// Waits until the attachment is complete.
+    pub(super) async fn wait_attached(self) -> Result<Disk> {
+        let attacher = self.attacher;
         let mut fall_back = FallBack::new();
         let decide = |observation: Observation<Disk>| {
             // A disk that is being attached cannot be deleted: its absence means that it is not visible.
             let Observation::Row(row) = observation else {
                 return None;
             };
-            if self.is_on(&row, node) {
-                self.journal.attached.note(&row, node);
+            if self.is_on(&row) {
+                attacher.journal.attached.note(&row, self.node);
                 return Some(Ok(Disk::clone(&row)));
             }
-            if let Some(error) = self.elsewhere(&row, node) {
+            if let Some(error) = self.elsewhere(&row) {
                 return Some(Err(error));
             }
-            fall_back.is_proven(&row).then(|| {
-                Err(Error::FellBack {
-                    disk: disk.clone(),
-                    node: node.clone(),
-                })
-            })
+            let (disk, node) = self.ids();
+            fall_back
+                .is_proven(&row)
+                .then_some(Err(Error::FellBack { disk, node }))
         };
-        let waited = self
+        let waited = attacher
             .disks
-            .until_done(disk, deadline, Operation::Attach, decide)
+            .until_done(self.disk, self.deadline, view::Operation::Attach, decide)
             .await;
-        waited.map_err(wait(format!("attach disk {disk} to node {node}")))?
-    }
-
-    /// Whether the row shows the disk in use on the node, and is not from before it was detached there.
-    pub(super) fn is_on(&self, row: &Disk, node: &InstanceId) -> bool {
-        row.is_in_use_on(node) && !self.journal.detached.is_before(row, node)
-    }
-
-    /// The error when another node has the disk in use, unless the row is from before that node detached it.
-    pub(super) fn elsewhere(&self, row: &Disk, node: &InstanceId) -> Option<Error> {
-        let holder = self.other_holders(row, node).next()?;
-        (row.status == DiskStatus::InUse && !row.multi_attach).then(|| Error::InUseElsewhere {
-            disk: row.id.clone(),
-            node: node.clone(),
-            holder: holder.clone(),
-        })
-    }
-
-    /// The other nodes that hold the disk, without those that have just detached it.
-    pub(super) fn other_holders<'a>(
-        &'a self,
-        row: &'a Disk,
-        node: &'a InstanceId,
-    ) -> impl Iterator<Item = &'a InstanceId> {
-        let holds = move |holder: &&InstanceId| {
-            *holder != node && !self.journal.detached.lately(&row.id, holder)
-        };
-        row.attachments.iter().filter(holds)
+        waited.map_err(wait(self.step(Operation::Attach)))?
     }
 }

@@ -1,17 +1,17 @@
 //! How disks are: what their rows tell, and what the cloud says of their health.
 
-use super::Inventory;
-use crate::disk::read::read_disk;
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
+use super::Inventory;
 use super::list::Cursor;
 use crate::base::Deadline;
 use crate::cloud::view::IDS_A_CALL;
 use crate::disk::Result;
 use crate::disk::error::{cloud, wait};
-use crate::model::{Disk, DiskHealth, DiskId, DiskStatus};
+use crate::disk::read::read_disk;
+use crate::model::{Disk, DiskHealth, DiskId, DiskStatus, HealthEvent};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
@@ -47,32 +47,34 @@ impl Ill {
     }
 }
 
-/// What the row alone tells; nothing when it tells of nothing that is wrong.
+fn ailment(severity: Severity, reason: impl Into<String>, message: String) -> Ailment {
+    Ailment {
+        severity,
+        reason: reason.into(),
+        message,
+    }
+}
+
+/// What the row alone shows; empty if nothing is wrong.
 pub fn ailments(row: &Disk) -> Vec<Ailment> {
     let disk = &row.id;
-    let mut found: Vec<Ailment> = row
-        .locks
-        .iter()
-        .map(|lock| Ailment {
-            severity: Severity::Degraded,
-            reason: word("Locked", lock),
-            message: format!(
-                "the cloud has locked disk {disk} ({lock}): it refuses changes of it, and may take it \
-                 away; settle that with the cloud's support or billing"
-            ),
-        })
-        .collect();
+    let locked = |lock: &String| {
+        let message = format!(
+            "the cloud has locked disk {disk} ({lock}): it refuses changes of it, and may take it \
+             away; settle that with the cloud's support or billing"
+        );
+        ailment(Severity::Degraded, word("Locked", lock), message)
+    };
+    let mut found: Vec<Ailment> = row.locks.iter().map(locked).collect();
     match &row.status {
-        DiskStatus::ReIniting => found.push(Ailment {
-            severity: Severity::Inaccessible,
-            reason: "Reinitializing".to_owned(),
-            message: format!("disk {disk} is being reset to a snapshot"),
-        }),
-        DiskStatus::Unknown(status) => found.push(Ailment {
-            severity: Severity::Degraded,
-            reason: "UnknownStatus".to_owned(),
-            message: format!("disk {disk} is {status:?}, which this driver does not know"),
-        }),
+        DiskStatus::ReIniting => {
+            let message = format!("disk {disk} is being reset to a snapshot");
+            found.push(ailment(Severity::Inaccessible, "Reinitializing", message));
+        }
+        DiskStatus::Unknown(status) => {
+            let message = format!("disk {disk} is {status:?}, which this driver does not know");
+            found.push(ailment(Severity::Degraded, "UnknownStatus", message));
+        }
         DiskStatus::Creating
         | DiskStatus::Available
         | DiskStatus::Attaching
@@ -85,35 +87,23 @@ pub fn ailments(row: &Disk) -> Vec<Ailment> {
 }
 
 fn reported(health: &DiskHealth) -> Vec<Ailment> {
-    let disk = &health.disk;
-    let mut found: Vec<Ailment> = health
-        .events
-        .iter()
-        .map(|event| Ailment {
-            // I/O hangs; the other events leave it slow.
-            severity: if event.kind == "Stalled" {
-                Severity::Inaccessible
-            } else {
-                Severity::Degraded
-            },
-            reason: word("", &event.kind),
-            message: format!(
-                "the cloud reports {} for disk {disk} (event {}); look at the disk's events in the \
-                 console",
-                event.kind, event.id
-            ),
-        })
-        .collect();
-    let bad = matches!(health.status.as_str(), "Impaired" | "Warning");
-    if bad && found.is_empty() {
-        found.push(Ailment {
-            severity: Severity::Degraded,
-            reason: health.status.clone(),
-            message: format!(
-                "the cloud calls disk {disk} {}; look at the disk's events in the console",
-                health.status
-            ),
-        });
+    let (disk, status) = (&health.disk, &health.status);
+    let look = "look at the disk's events in the console";
+    let reported = |event: &HealthEvent| {
+        // I/O hangs; the other events leave it slow.
+        let severity = if event.kind == "Stalled" {
+            Severity::Inaccessible
+        } else {
+            Severity::Degraded
+        };
+        let HealthEvent { kind, id } = event;
+        let message = format!("the cloud reports {kind} for disk {disk} (event {id}); {look}");
+        ailment(severity, word("", kind), message)
+    };
+    let mut found: Vec<Ailment> = health.events.iter().map(reported).collect();
+    if matches!(status.as_str(), "Impaired" | "Warning") && found.is_empty() {
+        let message = format!("the cloud calls disk {disk} {status}; {look}");
+        found.push(ailment(Severity::Degraded, status, message));
     }
     found
 }
@@ -180,7 +170,6 @@ impl Inventory {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::HealthEvent;
 
     fn told(status: &str, events: &[&str]) -> Vec<(Severity, String)> {
         let event = |kind: &&str| HealthEvent {

@@ -17,22 +17,25 @@ const BATCH: usize = 10;
 /// How many instances one call takes (`DescribeInstances`).
 const MACHINES: usize = 100;
 
-/// What some questions gave, of which others may have failed.
-#[derive(Debug)]
+/// What some calls returned, of which others may have failed.
+#[derive(Debug, Default)]
 pub struct Partly<T> {
-    /// What is known.
     pub found: T,
-    /// The first failure, where there was one.
+    /// The first failure.
     pub failed: Option<Error>,
 }
 
 impl<T> Partly<T> {
-    /// All of it.
+    /// The result of one call; none after a failure, which is noted.
+    fn note<R>(&mut self, outcome: Result<R>) -> Option<R> {
+        outcome
+            .map_err(|error| self.failed.get_or_insert(error))
+            .ok()
+    }
+
+    /// Everything, or the failure.
     pub fn all(self) -> Result<T> {
-        match self.failed {
-            None => Ok(self.found),
-            Some(error) => Err(error),
-        }
+        self.failed.map_or(Ok(self.found), Err)
     }
 }
 
@@ -62,30 +65,21 @@ impl InstanceTypeCatalog {
         names: &BTreeSet<String>,
     ) -> Partly<InstanceTypes> {
         let names: Vec<String> = names.iter().cloned().collect();
-        let mut types = InstanceTypes::default();
-        let mut failed = None;
+        let mut types = Partly::<InstanceTypes>::default();
         for some in names.chunks(BATCH) {
             let rows = self.ecs.describe_instance_types(deadline, some).await;
-            let rows = match rows.map_err(cloud("describe the instance types")) {
-                Ok(rows) => rows,
-                Err(error) => {
-                    failed.get_or_insert(error);
-                    continue;
-                }
-            };
+            let rows = types.note(rows.map_err(cloud("describe the instance types")));
             // The cloud knows types on which it says nothing of disks.
-            for row in rows.into_iter().filter(|row| row.disk_quantity > 0) {
+            let rows = rows.into_iter().flatten();
+            for row in rows.filter(|row| row.disk_quantity > 0) {
                 let takes = Takes {
                     disk_quantity: row.disk_quantity,
                     categories: self.categories_of(deadline, &row.name).await,
                 };
-                types.0.insert(row.name, takes);
+                types.found.0.insert(row.name, takes);
             }
         }
-        Partly {
-            found: types,
-            failed,
-        }
+        types
     }
 
     /// The types of these instances; one that is not there any more is left out. They are asked for in groups, as types are.
@@ -95,28 +89,19 @@ impl InstanceTypeCatalog {
         instances: &BTreeSet<InstanceId>,
     ) -> Partly<BTreeMap<InstanceId, String>> {
         let instances: Vec<InstanceId> = instances.iter().cloned().collect();
-        let mut types = BTreeMap::new();
-        let mut failed = None;
+        let mut types = Partly::<BTreeMap<InstanceId, String>>::default();
         for some in instances.chunks(MACHINES) {
             let query = DescribeInstances {
                 ids: Some(some.to_vec()),
                 ..DescribeInstances::default()
             };
             let page = self.ecs.describe_instances(deadline, &query).await;
-            match page.map_err(cloud("describe the instances")) {
-                Ok(page) => {
-                    let rows = page.rows.into_iter();
-                    types.extend(rows.map(|row| (row.id, row.instance_type)));
-                }
-                Err(error) => {
-                    failed.get_or_insert(error);
-                }
-            }
+            let page = types.note(page.map_err(cloud("describe the instances")));
+            let rows = page.into_iter().flat_map(|page| page.rows);
+            let rows = rows.map(|row| (row.id, row.instance_type));
+            types.found.extend(rows);
         }
-        Partly {
-            found: types,
-            failed,
-        }
+        types
     }
 
     async fn types_here(&self, deadline: Deadline) -> Result<BTreeSet<String>> {
@@ -141,13 +126,10 @@ impl InstanceTypeCatalog {
         };
         match self.ecs.describe_available_resource(deadline, &query).await {
             Ok(zones) => {
-                let told: Vec<Category> = zones
-                    .into_iter()
-                    .flat_map(|zone| zone.categories)
-                    .map(|stock| stock.category)
-                    .collect();
+                let listed = zones.into_iter().flat_map(|zone| zone.categories);
+                let listed: Vec<_> = listed.map(|stock| stock.category).collect();
                 let known = Category::KNOWN.into_iter();
-                known.filter(|category| told.contains(category)).collect()
+                known.filter(|category| listed.contains(category)).collect()
             }
             Err(error) => {
                 let error = chain(&error);

@@ -94,16 +94,20 @@ impl<T> Read<T> {
         self.items.into_iter().map(|(_, item)| item).collect()
     }
 
-    /// Adds what was made a moment ago and is not in it.
-    fn add_missing<V>(&mut self, mut made: Vec<(Cursor, V)>, keep: impl Fn(&V) -> T) {
-        if made.is_empty() {
-            return;
-        }
+    /// As [`Self::into_items`], with what was made a moment ago and is not among the rows yet.
+    fn complete<K: Ord, V>(
+        mut self,
+        known: Known<K, V>,
+        id: impl Fn(&V) -> &K,
+        item: impl Fn(&V) -> Option<(Cursor, T)>,
+    ) -> Vec<T> {
+        let mut made = Vec::new();
+        known.correct(&mut made, id, |_| true);
         let shown: HashSet<&str> = self.items.iter().map(|(place, _)| &*place.id).collect();
+        let mut made: Vec<_> = made.iter().filter_map(item).collect();
         made.retain(|(place, _)| !shown.contains(&*place.id));
-        let made = made.into_iter();
-        self.items
-            .extend(made.map(|(place, row)| (place, keep(&row))));
+        self.items.extend(made);
+        self.into_items()
     }
 }
 
@@ -121,13 +125,9 @@ impl Inventory {
         let known = self.journal.disks.known();
         let (existing, wide) = (&self.journal.disks.existing, &self.wide.disks);
         let read = |tags| self.read_disks(deadline, tags, &known, &keep);
-        let mut read = self.read_owned("disks", existing, wide, read).await?;
-        let mut made = Vec::new();
-        known.correct(&mut made, |disk: &Disk| &disk.id, |_| true);
-        let made = made.into_iter();
-        let made = made.map(|disk| (Cursor::new(disk.created, &disk.id), disk));
-        read.add_missing(made.collect(), keep);
-        Ok(read.into_items())
+        let read = self.read_owned("disks", existing, wide, read).await?;
+        let item = |row: &Disk| Some((Cursor::new(row.created, &row.id), keep(row)));
+        Ok(read.complete(known, |row| &row.id, item))
     }
 
     /// What `read` returns for a filter by this cluster's tag, or without one where that hides rows.
@@ -216,30 +216,28 @@ impl Inventory {
                 && source.is_none_or(|disk| row.source_disk.as_ref() == Some(disk))
                 && !row.tags.contains_key(tag::CLONE_FOR)
         };
-        let take = |row: &Snapshot| (fits(row) && !known.is_gone(&row.id)).then(|| keep(row));
-        let mut read = if let Some(id) = id {
+        let made = |row: &Snapshot| {
+            let place = Cursor::new(row.created, &row.id);
+            fits(row).then(|| (place, keep(row)))
+        };
+        let item = |row: &Snapshot| made(row).filter(|_| !known.is_gone(&row.id));
+        let read = if let Some(id) = id {
             // Shared with all who look at a snapshot now: the snapshotter asks for one at a time.
             let row = read(&self.snapshots, deadline, id).await?;
-            let item = row.and_then(|row| Some((Cursor::new(row.created, &row.id), take(&row)?)));
             Read {
-                items: item.into_iter().collect(),
+                items: row.and_then(|row| item(&row)).into_iter().collect(),
                 ..Read::default()
             }
         } else if source.is_some() {
             // One disk has few enough, and they need no tags to be told apart.
             let none = Tags::new();
-            self.read_snapshots(deadline, source, none, &take).await?
+            self.read_snapshots(deadline, source, none, &item).await?
         } else {
             let (existing, wide) = (&self.journal.snapshots.existing, &self.wide.snapshots);
-            let read = |tags| self.read_snapshots(deadline, None, tags, &take);
+            let read = |tags| self.read_snapshots(deadline, None, tags, &item);
             self.read_owned("snapshots", existing, wide, read).await?
         };
-        let mut made = Vec::new();
-        known.correct(&mut made, |row: &Snapshot| &row.id, fits);
-        let made = made.into_iter();
-        let made = made.map(|row| (Cursor::new(row.created, &row.id), row));
-        read.add_missing(made.collect(), keep);
-        Ok(read.into_items())
+        Ok(read.complete(known, |row| &row.id, made))
     }
 
     async fn read_snapshots<T: Send>(
@@ -247,7 +245,7 @@ impl Inventory {
         deadline: Deadline,
         disk: Option<&DiskId>,
         tags: Tags,
-        take: impl Fn(&Snapshot) -> Option<T> + Send + Sync,
+        item: impl Fn(&Snapshot) -> Option<(Cursor, T)> + Send + Sync,
     ) -> Result<Read<T>> {
         let mut query = DescribeSnapshots {
             disk: disk.cloned(),
@@ -262,8 +260,7 @@ impl Inventory {
             for row in page.rows {
                 if self.owner.has(&row.tags) {
                     read.ours += 1;
-                    let place = Cursor::new(row.created, &row.id);
-                    read.items.extend(take(&row).map(|item| (place, item)));
+                    read.items.extend(item(&row));
                 }
             }
             query.next = page.next;

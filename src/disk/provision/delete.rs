@@ -5,8 +5,8 @@ use crate::base::Deadline;
 use crate::cloud::view::{ConfirmedAbsent, Presence, WaitError};
 use crate::cloud::{self as api, Kind};
 use crate::disk::Result;
-use crate::disk::back_off::BackOff;
 use crate::disk::error::{Error, cloud, wait};
+use crate::disk::pauses::Pauses;
 use crate::model::{Disk, DiskId, InstanceId, tag};
 
 impl Provisioner {
@@ -23,7 +23,7 @@ impl Provisioner {
     }
 
     async fn delete_row(&self, deadline: Deadline, disk: &DiskId) -> Result<ConfirmedAbsent> {
-        let (mut refusal, mut patience) = (None, BackOff::default());
+        let (mut refusal, mut pauses) = (None, Pauses::default());
         let mut free = self.journal.take_free(disk);
         loop {
             let tags = match free.take() {
@@ -47,7 +47,7 @@ impl Provisioner {
                 Ok(()) => {}
                 // Still loading from its snapshot, or on its way off a node: look again in a while.
                 Err(error) if error.kind() == Kind::Conflict => {
-                    match self.disks.until(disk, deadline, patience.looks()).await {
+                    match pauses.pause(deadline).await {
                         Ok(()) => refusal = Some(error),
                         Err(_) => return Err(cloud(step(disk))(error)),
                     }

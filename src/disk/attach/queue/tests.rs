@@ -4,6 +4,11 @@ fn node(id: &str) -> InstanceId {
     id.parse().unwrap()
 }
 
+fn try_acquire(queues: &AttachQueues, node: &InstanceId, operation: Operation) -> Option<Permit> {
+    let (mut permit, _) = queues.enqueue(node, operation);
+    permit.start().then_some(permit)
+}
+
 fn second() -> Deadline {
     Deadline::after(Duration::from_secs(1))
 }
@@ -19,11 +24,7 @@ async fn an_instance_has_one_permit_for_each_operation_and_another_instance_its_
         let permit = queues.acquire(&node(id), operation, second()).await;
         assert!(permit.is_ok());
     }
-    assert!(
-        queues
-            .try_acquire(&node("i-1"), Operation::Attach)
-            .is_none()
-    );
+    assert!(try_acquire(&queues, &node("i-1"), Operation::Attach).is_none());
     let late = queues
         .acquire(&node("i-1"), Operation::Attach, second())
         .await;
@@ -57,7 +58,7 @@ async fn parallelism_is_used_while_it_is_known_and_read_again_after_a_while() {
     };
     queues.learn(&n, two);
     assert_eq!(queues.read_due(&n), None);
-    let free = || queues.try_acquire(&n, Operation::Attach);
+    let free = || try_acquire(&queues, &n, Operation::Attach);
     let held = [free(), free()];
     assert!(held.iter().all(Option::is_some) && free().is_none());
     tokio::time::advance(REFRESH).await;
@@ -73,7 +74,7 @@ async fn parallelism_is_used_while_it_is_known_and_read_again_after_a_while() {
 #[tokio::test(start_paused = true)]
 async fn a_failed_read_teaches_nothing_and_is_repeated_after_growing_pauses() {
     let (queues, n) = (AttachQueues::default(), node("i-1"));
-    let (held, mut pauses) = (queues.try_acquire(&n, Operation::Attach), Vec::new());
+    let (held, mut pauses) = (try_acquire(&queues, &n, Operation::Attach), Vec::new());
     for _ in 0..4 {
         let start = Instant::now();
         // All who waited for the response report it.
@@ -91,7 +92,7 @@ async fn a_failed_read_teaches_nothing_and_is_repeated_after_growing_pauses() {
     queues.learn(&n, known);
     tokio::time::advance(REFRESH).await;
     queues.read_failed(&n);
-    assert!(queues.try_acquire(&n, Operation::Attach).is_some());
+    assert!(try_acquire(&queues, &n, Operation::Attach).is_some());
     drop(held);
 }
 
@@ -104,21 +105,21 @@ async fn a_conflict_with_our_own_operation_reduces_parallelism_and_one_with_anot
         detach: 5,
     };
     queues.learn(&n, five);
-    let alone = queues.try_acquire(&n, Operation::Attach).unwrap();
+    let alone = try_acquire(&queues, &n, Operation::Attach).unwrap();
     assert!(!alone.learn_conflict());
-    let second = queues.try_acquire(&n, Operation::Attach).unwrap();
+    let second = try_acquire(&queues, &n, Operation::Attach).unwrap();
     assert!(second.learn_conflict());
     drop(second);
-    assert!(queues.try_acquire(&n, Operation::Attach).is_none());
+    assert!(try_acquire(&queues, &n, Operation::Attach).is_none());
     drop(alone);
-    assert!(queues.try_acquire(&n, Operation::Attach).is_some());
+    assert!(try_acquire(&queues, &n, Operation::Attach).is_some());
 }
 
 #[tokio::test(start_paused = true)]
 async fn where_attach_and_detach_exclude_each_other_a_waiting_detach_precedes_every_attach() {
     let (queues, n) = (AttachQueues::default(), node("i-1"));
-    let attach = queues.try_acquire(&n, Operation::Attach).unwrap();
-    let detach = queues.try_acquire(&n, Operation::Detach);
+    let attach = try_acquire(&queues, &n, Operation::Attach).unwrap();
+    let detach = try_acquire(&queues, &n, Operation::Detach);
     assert!(attach.learn_conflict());
     drop(detach);
     let order = Mutex::new(Vec::new());
@@ -140,17 +141,20 @@ async fn where_attach_and_detach_exclude_each_other_a_waiting_detach_precedes_ev
 #[tokio::test(start_paused = true)]
 async fn a_waiter_that_leaves_holds_up_no_other() {
     let (queues, n) = (AttachQueues::default(), node("i-1"));
-    let attach = queues.try_acquire(&n, Operation::Attach).unwrap();
-    let detach = queues.try_acquire(&n, Operation::Detach).unwrap();
+    let attach = try_acquire(&queues, &n, Operation::Attach).unwrap();
+    let detach = try_acquire(&queues, &n, Operation::Detach).unwrap();
     assert!(attach.learn_conflict());
     drop(attach);
-    let waiting = queues.enqueue(&n, Operation::Attach);
-    let leaving = queues.enqueue(&n, Operation::Detach);
+    let (mut waiting, _) = queues.enqueue(&n, Operation::Attach);
+    let (mut leaving, _) = queues.enqueue(&n, Operation::Detach);
     drop(detach);
-    // The permit was given to the detach, which is cancelled before it takes it.
+    // The detach, which goes first, is cancelled before it starts, and so is one that has just started.
+    assert!(!waiting.start());
     drop(leaving);
-    let Place { permit, .. } = &waiting;
-    assert!(!permit.is_empty());
+    (leaving, _) = queues.enqueue(&n, Operation::Detach);
+    assert!(leaving.start() && !waiting.start());
+    drop(leaving);
+    assert!(waiting.start());
     drop(waiting);
-    assert!(queues.try_acquire(&n, Operation::Attach).is_some());
+    assert!(try_acquire(&queues, &n, Operation::Attach).is_some());
 }

@@ -1,0 +1,77 @@
+//! One call: a disk, a node and a deadline; and which nodes hold the disk as far as a row shows that.
+
+use super::Attacher;
+use super::queue::Operation;
+use crate::base::Deadline;
+use crate::cloud::view::{Observation, WaitError};
+use crate::disk::error::Error;
+use crate::model::{Disk, DiskId, DiskStatus, InstanceId};
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Call<'a> {
+    pub(super) attacher: &'a Attacher,
+    pub(super) deadline: Deadline,
+    pub(super) disk: &'a DiskId,
+    pub(super) node: &'a InstanceId,
+}
+
+impl Attacher {
+    pub(super) fn call<'a>(
+        &'a self,
+        deadline: Deadline,
+        disk: &'a DiskId,
+        node: &'a InstanceId,
+    ) -> Call<'a> {
+        Call {
+            attacher: self,
+            deadline,
+            disk,
+            node,
+        }
+    }
+}
+
+impl<'a> Call<'a> {
+    /// Disk and node, for an error.
+    pub(super) fn ids(self) -> (DiskId, InstanceId) {
+        (self.disk.clone(), self.node.clone())
+    }
+
+    /// What is done, in words.
+    pub(super) fn step(self, operation: Operation) -> String {
+        let Self { disk, node, .. } = self;
+        match operation {
+            Operation::Attach => format!("attach disk {disk} to node {node}"),
+            Operation::Detach => format!("detach disk {disk} from node {node}"),
+        }
+    }
+
+    pub(super) async fn look(self) -> Result<Observation<Disk>, WaitError> {
+        self.attacher.disks.look(self.disk, self.deadline).await
+    }
+
+    /// Whether the row shows the disk in use on the node, and is not from before it was detached there.
+    pub(super) fn is_on(self, row: &Disk) -> bool {
+        let detached = &self.attacher.journal.detached;
+        row.is_in_use_on(self.node) && !detached.is_before(row, self.node)
+    }
+
+    /// The error when another node has the disk in use, unless the row is from before that node detached it.
+    pub(super) fn elsewhere(self, row: &Disk) -> Option<Error> {
+        let holder = self.other_holders(row).next()?.clone();
+        let (disk, node) = self.ids();
+        (row.status == DiskStatus::InUse && !row.multi_attach).then_some(Error::InUseElsewhere {
+            disk,
+            node,
+            holder,
+        })
+    }
+
+    /// The other nodes that hold the disk, without those that have just detached it.
+    pub(super) fn other_holders(self, row: &'a Disk) -> impl Iterator<Item = &'a InstanceId> {
+        let detached = &self.attacher.journal.detached;
+        let holds =
+            move |holder: &&InstanceId| *holder != self.node && !detached.lately(&row.id, holder);
+        row.attachments.iter().filter(holds)
+    }
+}
