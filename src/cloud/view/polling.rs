@@ -25,7 +25,8 @@ use crate::cloud::error::{Error, Kind};
 const DEBOUNCE: Duration = Duration::from_millis(5);
 /// A response that comes later is of no use: others have been requested meanwhile.
 const LONGEST_CALL: Duration = Duration::from_secs(20);
-/// How many seconds of one waiter's lateness a second of the quota is worth.
+/// How many seconds of one waiter's lateness a second of the quota is worth, up to a second between two calls: with a
+/// higher price none would ever be due.
 const QUOTA_SHARE: f64 = 5.0;
 const SECOND: Duration = Duration::from_secs(1);
 /// Longest pause after throttling errors.
@@ -151,7 +152,7 @@ impl<K: Clone + Ord, V> State<K, V> {
         // The more calls there are, the more each costs: they add up to the account's quota. Where the quota is
         // known, a call also delays those of other processes by the time between two calls.
         let cost = settings.call_cost.as_secs_f64() * (1.0 + self.sent.len() as f64)
-            + QUOTA_SHARE * self.spacing.as_secs_f64();
+            + QUOTA_SHARE * self.spacing.min(SECOND).as_secs_f64();
         let idle = self.sent.back().map_or(SECOND, |(sent, _)| now - *sent);
         let pause = match waits.len() {
             0 => None,

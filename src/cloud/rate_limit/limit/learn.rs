@@ -132,7 +132,10 @@ impl Limit {
 
     /// The quota of a limit that has opened, if it was not known or was wrong.
     fn quota_of_opened(&self, closed: &Closed, now: Now) -> Option<Quota> {
-        let elapsed = now.at.duration_since(closed.sent.at).as_secs_f64().max(1.0);
+        // It may have been open for long before anybody called.
+        let opened = now.at.min(closed.until);
+        let elapsed = opened.saturating_duration_since(closed.sent.at);
+        let least = 1.0 / elapsed.as_secs_f64().max(1.0);
         let is_same_minute = closed.sent.minute() == now.minute();
         match &self.quota {
             // Not a matter of the clock's minutes: a sliding window or a bucket.
@@ -141,10 +144,10 @@ impl Limit {
             }
             Quota::Rate(_) | Quota::Minute(_) => None,
             Quota::Unknown if closed.probes == 0 => {
-                let rate = closed.rate.unwrap_or_default().max(1.0 / elapsed);
-                Some(Quota::Rate(Rate::new(rate, is_same_minute)))
+                let rate = closed.rate.unwrap_or_default();
+                Some(Quota::Rate(Rate::new(rate.max(least), is_same_minute)))
             }
-            Quota::Unknown if is_same_minute => Some(Quota::Rate(Rate::new(1.0 / elapsed, false))),
+            Quota::Unknown if is_same_minute => Some(Quota::Rate(Rate::new(least, false))),
             Quota::Unknown => Some(self.minute_of(closed, now)),
         }
     }
