@@ -38,6 +38,9 @@ const LONGEST: Duration = Duration::from_secs(600);
 const PROOF: Duration = Duration::from_secs(10);
 /// An order that was not answered has taken effect by then, or never will; and tags are indexed.
 pub(super) const EFFECT: Duration = Duration::from_secs(60);
+/// The same for the last orders of the process before this one. It ended some time before this one began, and a refusal
+/// that is not final keeps a claim from being scheduled elsewhere.
+const EARLIER_EFFECT: Duration = Duration::from_secs(10);
 /// Rows at which the cloud ends a list that is filtered by tags (ECS API, `DescribeDisks`).
 const MOST_BY_TAGS: usize = 1000;
 
@@ -155,12 +158,17 @@ impl OwnershipListing {
         name: &str,
         since: Instant,
     ) -> bool {
-        if since.elapsed() < EFFECT {
+        self.lacks(deadline, name, since + EFFECT).await
+    }
+
+    /// Whether a listing that began after this instant has rows, but not this name.
+    async fn lacks(&self, deadline: Deadline, name: &str, after: Instant) -> bool {
+        if Instant::now() < after {
             return false;
         }
         let proof = |state: &State| {
             let names = state.names.clone();
-            names.filter(|names| names.rows > 0 && names.begun >= since + EFFECT)
+            names.filter(|names| names.rows > 0 && names.begun >= after)
         };
         self.start_if(|state| proof(state).is_none(), true);
         let mut states = self.shared.state.subscribe();
@@ -176,8 +184,8 @@ impl OwnershipListing {
     /// listing ever had a row, nothing speaks for that.
     pub(super) async fn excludes_earlier(&self, deadline: Deadline, name: &str) -> bool {
         let is_empty = |state: &State| state.names.is_some() && !state.had_rows;
-        is_empty(&self.shared.state.borrow())
-            || self.proves_absent(deadline, name, self.shared.began).await
+        let after = self.shared.began + EARLIER_EFFECT;
+        is_empty(&self.shared.state.borrow()) || self.lacks(deadline, name, after).await
     }
 
     fn start_if(&self, is_due: impl Fn(&State) -> bool, witnessed: bool) {

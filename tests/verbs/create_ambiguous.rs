@@ -328,12 +328,12 @@ async fn a_refusal_after_a_restart_is_not_final_while_reads_do_not_show_the_disk
     stage.configure(&json!({"rules": {"token_burn_percent": 100}, "sold_out": ["*/cloud_essd"]}));
     let new = wanted("pvc-1");
     let create = async |disks: &Arc<diskplugin::disk::DiskServices>| {
-        disks.provisioner.create(seconds(20), &new).await
+        disks.provisioner.create(seconds(9), &new).await
     };
     create(&stage.disks).await.unwrap_err();
     stage.configure(&json!({"sold_out": []}));
     let made = create(&stage.disks).await.unwrap().id;
-    stage.configure(&json!({"stale": {"lag": "30s"}}));
+    stage.configure(&json!({"stale": {"lag": "8s"}}));
     let restarted = stage.restarted();
     let refused = create(&restarted).await.unwrap_err();
     assert!(!is_final(&refused), "{}", text(&refused));
