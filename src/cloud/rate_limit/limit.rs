@@ -178,7 +178,7 @@ impl Limit {
             // Another API is throttled, and its quota is not known yet.
             Quota::Unknown if shared.throttled && shared.prior.is_none() => (20.0, 4.0),
             // What other APIs have taken, this one probably takes, too.
-            Quota::Unknown | Quota::Minute(_) => (60.0 + 1.5 * f64::from(shared.passed), BURST),
+            Quota::Unknown | Quota::Minute(_) => (60.0 + 2.5 * f64::from(shared.passed), BURST),
         }
     }
 
