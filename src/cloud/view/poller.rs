@@ -90,14 +90,18 @@ where
     ) -> Result<T> {
         let (sender, mut observations) = mpsc::channel(OBSERVATIONS);
         let joined = Instant::now();
-        let subscription = self.subscribe(id, Waiter::new(mode, joined, deadline, sender));
+        // The response that accepted the operation took as long as one to a poll does.
+        let latency = self.shared.lock().latency;
+        let began = joined.checked_sub(latency).unwrap_or(joined);
+        let waiter = Waiter::new(mode, joined, began, deadline, sender);
+        let subscription = self.subscribe(id, waiter);
         let mut last = "nothing yet".to_owned();
         let mut not_done = 0.0;
         while let Ok(Some((sent, outcome))) = deadline.bound(observations.recv()).await {
             match outcome {
                 Ok(observation) => {
                     last = observation.to_string();
-                    let age = (sent - joined).as_secs_f64();
+                    let age = (sent - began).as_secs_f64();
                     if let Some(decided) = decide(observation) {
                         if let Mode::Operation(operation) = mode {
                             let mut state = self.shared.lock();

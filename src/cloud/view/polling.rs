@@ -63,6 +63,8 @@ pub(super) struct State<K, V> {
     sent: VecDeque<(Instant, bool)>,
     /// The time between two polls that the quota permits.
     spacing: Duration,
+    /// How long a response takes, smoothed.
+    pub(super) latency: Duration,
     throttled: Throttled,
     pub(super) news: News,
 }
@@ -93,6 +95,7 @@ impl<K: Clone + Ord, V> State<K, V> {
             absent: RecentIds::new(ABSENT),
             sent: VecDeque::new(),
             spacing: Duration::ZERO,
+            latency: Duration::ZERO,
             throttled: Throttled::default(),
             news: News::default(),
         }
@@ -310,6 +313,11 @@ where
     fn deliver(&self, sent: Instant, ids: &[K], page: Result<Page<V>>) {
         let mut state = self.lock();
         state.throttled.after(sent, page.as_ref().err());
+        if page.is_ok() {
+            let latency = sent.elapsed().min(SECOND);
+            let known = Some(state.latency).filter(|known| !known.is_zero());
+            state.latency = (known.unwrap_or(latency) * 3 + latency) / 4;
+        }
         let page = page.map_err(Arc::new).map(|page| {
             let rows = page.rows.into_iter();
             let rows: BTreeMap<K, _> = rows

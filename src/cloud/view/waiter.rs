@@ -39,6 +39,8 @@ pub(super) type Observations<V> = mpsc::Sender<(Instant, Outcome<V>)>;
 pub(super) struct Waiter<V> {
     pub(super) mode: Mode,
     joined: Instant,
+    /// When the operation began, as far as that is known.
+    began: Instant,
     pub(super) deadline: Deadline,
     /// When to poll out of order, to learn of shorter durations.
     probe: Option<Instant>,
@@ -55,12 +57,14 @@ impl<V> Waiter<V> {
     pub(super) fn new(
         mode: Mode,
         joined: Instant,
+        began: Instant,
         deadline: Deadline,
         observations: Observations<V>,
     ) -> Self {
         Self {
             mode,
             joined,
+            began,
             deadline,
             probe: None,
             observations,
@@ -73,7 +77,7 @@ impl<V> Waiter<V> {
 
     /// At this age it is polled for out of order.
     pub(super) fn probe_at(&mut self, age: Option<f64>) {
-        self.probe = age.map(|age| self.joined + Duration::from_secs_f64(age));
+        self.probe = age.map(|age| self.began + Duration::from_secs_f64(age));
     }
 
     /// Whether it has not decided about an observation yet: it may need no other poll.
@@ -148,7 +152,7 @@ impl<V> Waiter<V> {
         if self.is_undecided() {
             return None;
         }
-        let age = |at: Instant| (at - self.joined).as_secs_f64();
+        let age = |at: Instant| (at - self.began).as_secs_f64();
         let answered = self.answered.map_or(0.0, age);
         let polled = self.pending(now).map_or(answered, age);
         Some(Wait::new(
