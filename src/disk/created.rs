@@ -6,7 +6,7 @@ use super::create_once::{Call, Creator};
 use super::owned::Owned;
 use super::stale_read::{LAG, StaleReadGuard, UNSEEN};
 use crate::base::Deadline;
-use crate::cloud::view::{AbsenceGuard, Observation, Operation, WaitError};
+use crate::cloud::view::{AbsenceGuard, Observation, OperationKind, WaitError};
 
 enum Outcome<T> {
     Decided(T),
@@ -28,7 +28,7 @@ impl<V: Owned> Creator<V> {
         deadline: Deadline,
         call: &mut Call,
         id: &V::Id,
-        operation: Option<Operation>,
+        operation: Option<OperationKind>,
         decide: impl FnMut(&V) -> Option<T>,
     ) -> Result<Option<T>, WaitError> {
         let decided = match self.rows.known_absent(id) {
@@ -55,7 +55,7 @@ impl<V: Owned> Creator<V> {
         deadline: Deadline,
         call: &Call,
         id: &V::Id,
-        mut operation: Option<Operation>,
+        mut operation: Option<OperationKind>,
         mut decide: impl FnMut(&V) -> Option<T>,
     ) -> Result<Option<T>, WaitError> {
         let (poller, key, text) = (&self.rows, call.key.as_str(), id.to_string());

@@ -198,9 +198,13 @@ impl Modifier {
             let is_shown = matches!(seen, Observation::Row(row) if shows(&row, order));
             is_shown.then_some(())
         };
+        let kind = match &order.category {
+            Some(category) => Operation::Modify.of(category),
+            None => Operation::Modify.into(),
+        };
         let waited = self
             .disks
-            .until_done(&order.disk, deadline, Operation::Modify, changed)
+            .until_done(&order.disk, deadline, kind, changed)
             .await;
         waited.map_err(wait(format!("observe the change of disk {}", order.disk)))
     }

@@ -80,7 +80,7 @@ impl Resizer {
         };
         let waited = self
             .disks
-            .until_done(disk, deadline, Operation::Resize, grown)
+            .until_done(disk, deadline, Operation::Resize.of(&row.category), grown)
             .await;
         let step = format!("resize disk {disk} from {} to {size}", row.size);
         waited.map_err(wait(step))

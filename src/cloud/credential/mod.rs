@@ -84,7 +84,7 @@ impl Credentials {
 /// Credentials that never change: those of the fake cloud, or of a test.
 #[async_trait]
 impl Provide for Credentials {
-    async fn provide(&self) -> Result<Credentials, CredentialError> {
+    async fn provide(&self) -> Result<Self, CredentialError> {
         Ok(self.clone())
     }
 }

@@ -21,7 +21,7 @@ mod waiter;
 pub use absence::Presence;
 pub use evidence::{AbsenceGuard, ConfirmedAbsent, LAG};
 pub use observation::{Observation, WaitError};
-pub use operation::Operation;
+pub use operation::{Operation, OperationKind};
 pub use poller::Poller;
 
 /// Ids that one describe call takes (ECS API, `DiskIds` and `SnapshotIds`).

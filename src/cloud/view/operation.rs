@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::durations::{BINS, Durations, bin, edge};
+use crate::model::Category;
 
 /// The cloud's clock and ours do not agree to the millisecond.
 const OFFSET: f64 = 0.005;
@@ -29,7 +30,31 @@ pub enum Operation {
     SnapshotAvailable,
 }
 
+/// An operation on disks of a category, which has durations of its own.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct OperationKind {
+    operation: Operation,
+    /// None where the caller does not know it, and for what is not a disk.
+    category: Option<Category>,
+}
+
+impl From<Operation> for OperationKind {
+    fn from(operation: Operation) -> Self {
+        Self {
+            operation,
+            category: None,
+        }
+    }
+}
+
 impl Operation {
+    pub fn of(self, category: &Category) -> OperationKind {
+        OperationKind {
+            operation: self,
+            category: Some(category.clone()),
+        }
+    }
+
     /// The assumed probability of each bin.
     fn prior(self) -> Vec<f64> {
         let create = [0.25, 0.15, 0.08, 0.03, 0.02, 0.005];
@@ -52,30 +77,61 @@ impl Operation {
     }
 }
 
-/// The learned durations of each operation.
+/// The learned durations of each operation and category.
 #[derive(Debug, Default)]
-pub(super) struct Learned(BTreeMap<Operation, Durations>);
+pub(super) struct Learned(BTreeMap<OperationKind, Durations>);
 
 impl Learned {
-    /// Detaching starts with what is known of attaching.
-    pub(super) fn start(&mut self, operation: Operation) -> &mut Durations {
-        let similar = match operation {
-            Operation::Detach if !self.0.contains_key(&operation) => {
-                self.0.get_mut(&Operation::Attach)
-            }
-            _ => None,
+    /// A category starts with what is known of another one, and detaching with what is known of attaching.
+    pub(super) fn start(&mut self, kind: &OperationKind) -> &mut Durations {
+        let similar = match kind.operation {
+            Operation::Detach => [Operation::Detach, Operation::Attach],
+            operation => [operation; 2],
         };
-        let similar = similar.map(Durations::density);
-        let known = self.0.entry(operation);
-        known.or_insert_with(|| Durations::new(similar.unwrap_or_else(|| operation.prior())))
+        let density = if self.0.contains_key(kind) {
+            None
+        } else {
+            let mut known = self.0.iter_mut();
+            let known = known.find(|(known, _)| similar.contains(&known.operation));
+            known.map(|(_, durations)| durations.density())
+        };
+        let prior = || density.unwrap_or_else(|| kind.operation.prior());
+        let durations = self.0.entry(kind.clone());
+        durations.or_insert_with(|| Durations::new(prior()))
     }
 
-    pub(super) fn get(&self, operation: Operation) -> Option<&Durations> {
-        self.0.get(&operation)
+    pub(super) fn get(&self, kind: &OperationKind) -> Option<&Durations> {
+        self.0.get(kind)
     }
 
     /// Takes in the samples since the last time.
     pub(super) fn refresh(&mut self) {
         self.0.values_mut().for_each(Durations::refresh);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_category_starts_with_the_durations_of_another_one_and_then_has_its_own() {
+        let mut learned = Learned::default();
+        let (slow, fast) = (
+            Operation::Create.of(&Category::CloudEssd),
+            Operation::Create.of(&Category::CloudAuto),
+        );
+        for _ in 0..16 {
+            learned.start(&slow).add(7.9, 8.0);
+        }
+        learned.refresh();
+        assert!(learned.start(&fast).survival(4.0) > 0.9);
+        for _ in 0..16 {
+            learned.start(&fast).add(0.9, 1.0);
+        }
+        learned.refresh();
+        let survival = |kind| learned.get(kind).unwrap().survival(4.0);
+        assert!(survival(&fast) < 0.1, "{}", survival(&fast));
+        assert!(survival(&slow) > 0.9, "{}", survival(&slow));
     }
 }

@@ -10,7 +10,7 @@ use super::observation::is_transient;
 use super::polling::Shared;
 use super::source::Source;
 use super::waiter::{Mode, Waiter};
-use super::{Observation, Operation, PollSettings, WaitError};
+use super::{Observation, OperationKind, PollSettings, WaitError};
 use crate::base::{Deadline, Tasks};
 
 type Result<T> = std::result::Result<T, WaitError>;
@@ -73,10 +73,10 @@ where
         &self,
         id: &K,
         deadline: Deadline,
-        operation: Operation,
+        operation: impl Into<OperationKind>,
         decide: impl FnMut(Observation<V>) -> Option<T>,
     ) -> Result<T> {
-        let mode = Mode::Operation(operation);
+        let mode = Mode::Operation(operation.into());
         self.follow(id, deadline, mode, decide).await
     }
 
@@ -93,7 +93,7 @@ where
         // The response that accepted the operation took as long as one to a poll does.
         let latency = self.shared.lock().latency;
         let began = joined.checked_sub(latency).unwrap_or(joined);
-        let waiter = Waiter::new(mode, joined, began, deadline, sender);
+        let waiter = Waiter::new(mode.clone(), joined, began, deadline, sender);
         let subscription = self.subscribe(id, waiter);
         let mut last = "nothing yet".to_owned();
         let mut not_done = 0.0;
@@ -103,9 +103,9 @@ where
                     last = observation.to_string();
                     let age = (sent - began).as_secs_f64();
                     if let Some(decided) = decide(observation) {
-                        if let Mode::Operation(operation) = mode {
+                        if let Mode::Operation(kind) = &mode {
                             let mut state = self.shared.lock();
-                            state.learned.start(operation).add(not_done, age);
+                            state.learned.start(kind).add(not_done, age);
                             state.news.end();
                         }
                         return Ok(decided);
@@ -121,9 +121,9 @@ where
     }
     fn subscribe(&self, id: &K, mut waiter: Waiter<V>) -> Subscription<'_, K, V> {
         let mut state = self.shared.lock();
-        if let Mode::Operation(operation) = waiter.mode {
+        if let Mode::Operation(kind) = &waiter.mode {
             let waiters = state.waiters.len();
-            waiter.probe_at(state.learned.start(operation).probe(waiters));
+            waiter.probe_at(state.learned.start(kind).probe(waiters));
         }
         state.numbers += 1;
         let key = (id.clone(), state.numbers);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::operation::{Learned, Operation};
+use super::operation::{Learned, OperationKind};
 use super::schedule::Wait;
 use super::{Observation, PollSettings};
 use crate::base::Deadline;
@@ -21,14 +21,14 @@ const PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(8);
 
 /// What a waiter waits for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Mode {
     /// The present state, and then a change.
     Look,
     /// A change that may come at any time. The waiter may call the cloud after each observation, so it has few.
     Change,
     /// The end of an operation.
-    Operation(Operation),
+    Operation(OperationKind),
 }
 
 pub(super) type Outcome<V> = Result<Observation<V>, Arc<Error>>;
@@ -114,7 +114,7 @@ impl<V> Waiter<V> {
         if self.pending(now).is_some() {
             return Some(self.retry);
         }
-        match (self.mode, self.answered) {
+        match (&self.mode, self.answered) {
             (Mode::Operation(_), _) => self.probe,
             (Mode::Look, None) => Some(self.joined + linger),
             (_, answered) => Some(answered.unwrap_or(self.joined) + self.interval(settings)),
@@ -146,7 +146,7 @@ impl<V> Waiter<V> {
 
     /// What the schedule has to know of a waiter for an operation.
     pub(super) fn wait<'a>(&self, now: Instant, learned: &'a Learned) -> Option<Wait<'a>> {
-        let Mode::Operation(operation) = self.mode else {
+        let Mode::Operation(kind) = &self.mode else {
             return None;
         };
         if self.is_undecided() {
@@ -155,12 +155,7 @@ impl<V> Waiter<V> {
         let age = |at: Instant| (at - self.began).as_secs_f64();
         let answered = self.answered.map_or(0.0, age);
         let polled = self.pending(now).map_or(answered, age);
-        Some(Wait::new(
-            learned.get(operation)?,
-            age(now),
-            polled,
-            answered,
-        ))
+        Some(Wait::new(learned.get(kind)?, age(now), polled, answered))
     }
 
     /// A poll is sent.

@@ -123,7 +123,7 @@ impl Provisioner {
         };
         let mut call = self.snapshots.call(wanted);
         let (creator, operation) = (&self.snapshots.creator, Operation::SnapshotAvailable);
-        let waited = creator.until_created(deadline, &mut call, id, Some(operation), ready);
+        let waited = creator.until_created(deadline, &mut call, id, Some(operation.into()), ready);
         let step = format!("see snapshot {id} become usable");
         match waited.await.map_err(wait(step))? {
             Some(true) => return Ok(()),

@@ -3,7 +3,7 @@
 use super::place::choose;
 use super::{Provisioner, compare};
 use crate::base::Deadline;
-use crate::cloud::view::Operation;
+use crate::cloud::view::{Operation, OperationKind};
 use crate::disk::create_once::Call;
 use crate::disk::error::{Error, wait};
 use crate::disk::read::read_as;
@@ -36,18 +36,18 @@ impl Provisioner {
             if let Some(disk) = self.find_created(deadline, new, call).await? {
                 return Ok(disk);
             }
-            let mut operation = Some(Operation::Create);
-            let id = match self.with_source(deadline, new).await {
+            let (id, operation) = match self.with_source(deadline, new).await {
                 // Gone by now, perhaps after it served an earlier call of this very name.
                 Err(error @ (Error::NoSuchSnapshot { .. } | Error::NoSuchDisk { .. })) => {
-                    operation = None;
                     let found = self.creator.after_refusal(deadline, call).await?;
-                    found.ok_or(error)?
+                    (found.ok_or(error)?, None)
                 }
                 sized => {
                     let new = sized?;
                     let choice = choose(&new)?;
-                    self.create_in_zone(deadline, &new, &choice, call).await?
+                    let created = self.create_in_zone(deadline, &new, &choice, call);
+                    let (id, category) = created.await?;
+                    (id, Some(Operation::Create.of(&category)))
                 }
             };
             if let Some(disk) = self.completed(deadline, new, call, &id, operation).await? {
@@ -76,7 +76,7 @@ impl Provisioner {
         new: &NewDisk,
         call: &mut Call,
         id: &DiskId,
-        operation: Option<Operation>,
+        operation: Option<OperationKind>,
     ) -> Result<Option<Disk>> {
         let made = |row: &Disk| (row.status != DiskStatus::Creating).then(|| row.clone());
         let creator = &self.creator;

@@ -8,17 +8,17 @@ use crate::disk::create_once::Call;
 use crate::disk::error::{Error, cloud};
 use crate::disk::ownership::display_name;
 use crate::disk::{NewDisk, Result};
-use crate::model::{ClientToken, DiskId, tag};
+use crate::model::{Category, ClientToken, DiskId, tag};
 
 impl Provisioner {
-    /// Goes through the pairs until one is in stock. An order that may have taken effect is repeated first.
+    /// Goes through the pairs until one is in stock, and returns the disk and its category. An order that may have taken effect is repeated first.
     pub(super) async fn create_in_zone(
         &self,
         deadline: Deadline,
         new: &NewDisk,
         choice: &Choice,
         call: &mut Call,
-    ) -> Result<DiskId> {
+    ) -> Result<(DiskId, Category)> {
         let is_open = |pair: &&Candidate| {
             let open = call.past.unresolved.as_ref();
             open.is_some_and(|order| {
@@ -33,7 +33,7 @@ impl Provisioner {
             let refusal = match self.creator.order(deadline, call, request).await? {
                 Ok(disk) => {
                     self.market.had(pair);
-                    return Ok(disk);
+                    return Ok((disk, pair.category.clone()));
                 }
                 Err(refusal) => refusal,
             };

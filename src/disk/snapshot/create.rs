@@ -95,7 +95,7 @@ impl Snapshotter {
                     ordered.map_err(|refusal| refused(new, refusal))?
                 }
             };
-            let operation = Some(Operation::Snapshot);
+            let operation = Some(Operation::Snapshot.into());
             let waited = creator.until_created(deadline, call, &id, operation, cut);
             if let Some(row) = waited.await.map_err(wait(step(new)))? {
                 break row;
