@@ -81,6 +81,19 @@ async fn the_clocks_of_cloud_and_client_may_differ() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_minute_that_ends_soon_after_the_first_error_is_not_taken_for_a_rate() {
+    for seed in 1..=16 {
+        let name = format!("500/60s, seed {seed}");
+        let config = Config {
+            start_second: (seed * 7) % 60,
+            skew_ms: 211 * (seed % 9 - 4),
+            ..config(Rule::Window(500, 60))
+        };
+        within(&volumes(&name, 600, config).await, 80.0, 30);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn calls_that_take_their_time() {
     for (rule, count, latency, seconds, throttled) in [
         (Rule::Window(10, 1), 500, Latency::Fixed(60), 62.0, 25),

@@ -29,6 +29,12 @@ impl Now {
         self.wall_ms.div_euclid(MINUTE_MS)
     }
 
+    /// Whether a minute begins or ends so close that the cloud's clock may be in another one.
+    pub(super) fn is_near_boundary(self) -> bool {
+        const NEAR: i64 = 2500;
+        (self.wall_ms + NEAR).rem_euclid(MINUTE_MS) < 2 * NEAR
+    }
+
     pub(super) fn since_minute(self) -> Duration {
         let millis = u64::try_from(self.wall_ms.rem_euclid(MINUTE_MS));
         Duration::from_millis(millis.unwrap_or(0))

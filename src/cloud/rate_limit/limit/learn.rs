@@ -145,7 +145,8 @@ impl Limit {
             Quota::Rate(_) | Quota::Minute(_) => None,
             Quota::Unknown if closed.probes == 0 => {
                 let rate = closed.rate.unwrap_or_default();
-                Some(Quota::Rate(Rate::new(rate.max(least), is_same_minute)))
+                let is_measured = !closed.sent.is_near_boundary() && !now.is_near_boundary();
+                Some(Quota::Rate(Rate::new(rate.max(least), is_measured)))
             }
             Quota::Unknown if is_same_minute => Some(Quota::Rate(Rate::new(least, false))),
             Quota::Unknown => Some(self.minute_of(closed, now)),
