@@ -20,7 +20,7 @@ use super::ownership_listing::{EFFECT, Listed, OwnershipListing};
 use crate::base::{Deadline, Tasks};
 use crate::cloud::view::Poller;
 use crate::cloud::{self as api, Ecs, Kind};
-use crate::model::{ClientToken, Tags};
+use crate::model::{ClientToken, Meaning, Tags};
 
 /// Lookups by tags, which are indexed late, for what has used a token.
 const LOOKS_FOR_LAGGING_TAGS: u32 = 5;
@@ -276,6 +276,7 @@ impl<V: Owned> Creator<V> {
                 if error.meaning().is_final()
                     && (self.attempts.of(&call.key).is_open()
                         || call.is_refused
+                            && !is_denied(&error)
                             && !self.listing.excludes_earlier(deadline, &call.key).await) =>
             {
                 Err(Error::CreationUnresolved {
@@ -286,4 +287,10 @@ impl<V: Owned> Creator<V> {
             Err(error) => Err(error),
         }
     }
+}
+
+/// Whether the credentials are refused. The cloud checks them before anything else, so that this is never the echo of an
+/// earlier refusal.
+fn is_denied(error: &Error) -> bool {
+    matches!(error.meaning(), Meaning::Denied | Meaning::NoCredentials)
 }

@@ -426,3 +426,23 @@ async fn a_missing_snapshot_is_not_final_while_empty_responses_may_hide_the_disk
     assert_eq!(disk.unwrap().source_snapshot, Some(snapshot));
     assert_eq!(stage.rows().len(), 3);
 }
+
+#[tokio::test(start_paused = true)]
+async fn refused_credentials_are_reported_as_such_also_by_a_new_process() {
+    let stage = Stage::new(&[]);
+    stage.disk("other").await;
+    let restarted = stage.restarted();
+    let kind = json!({"code": {"status": 403, "code": "InvalidAccessKeyId.Inactive"}});
+    let fails = ["CreateDisk", "DescribeDisks"]
+        .map(|action| json!({"action": action, "times": 100, "kind": kind}));
+    stage.configure(&json!({"faults": fails}));
+    let new = wanted("pvc-1");
+    let refused = restarted.provisioner.create(minutes(1), &new).await;
+    let refused = refused.unwrap_err();
+    assert!(is_final(&refused), "{}", text(&refused));
+    assert!(
+        text(&refused).contains("KEY_SWITCHED_OFF"),
+        "{}",
+        text(&refused)
+    );
+}
