@@ -50,132 +50,78 @@ pub(super) trait CreateRequest: Debug + Send + Sync {
     ) -> impl Future<Output = cloud::Result<<Self::Row as Owned>::Id>> + Send;
 }
 
-impl Owned for Disk {
-    type Id = DiskId;
+/// Implements both traits for the row, its id, its name, its query and the request that creates it.
+macro_rules! owned {
+    ($row:ident, $id:ident, $kind:literal, $query:ident { $($field:ident: $value:expr)? }, $describe:ident,
+     $request:ident, $create:ident) => {
+        impl Owned for $row {
+            type Id = $id;
 
-    const KIND: &'static str = "disk";
-    const DESCRIBE: &'static str = "DescribeDisks";
+            const KIND: &'static str = $kind;
+            const DESCRIBE: &'static str = stringify!($query);
 
-    fn id(&self) -> &DiskId {
-        &self.id
-    }
+            fn id(&self) -> &$id {
+                &self.id
+            }
 
-    fn tags(&self) -> &Tags {
-        &self.tags
-    }
+            fn tags(&self) -> &Tags {
+                &self.tags
+            }
 
-    fn created(&self) -> Option<Timestamp> {
-        self.created
-    }
+            fn created(&self) -> Option<Timestamp> {
+                self.created
+            }
 
-    async fn page(
-        ecs: &dyn Ecs,
-        deadline: Deadline,
-        tags: Tags,
-        next: Option<String>,
-    ) -> cloud::Result<Page<Self>> {
-        let query = DescribeDisks {
-            tags,
-            next,
-            page_size: Some(PAGE),
-            ..DescribeDisks::default()
-        };
-        ecs.describe_disks(deadline, &query).await
-    }
+            async fn page(
+                ecs: &dyn Ecs,
+                deadline: Deadline,
+                tags: Tags,
+                next: Option<String>,
+            ) -> cloud::Result<Page<Self>> {
+                let rest = $query::default();
+                let query = $query { tags, next, $($field: $value,)? ..rest };
+                ecs.$describe(deadline, &query).await
+            }
+        }
+
+        impl CreateRequest for $request {
+            type Row = $row;
+
+            const ACTION: &'static str = stringify!($request);
+
+            async fn send(&self, ecs: &dyn Ecs, deadline: Deadline) -> cloud::Result<$id> {
+                ecs.$create(deadline, self).await
+            }
+        }
+    };
 }
 
-impl Owned for Snapshot {
-    type Id = SnapshotId;
-
-    const KIND: &'static str = "snapshot";
-    const DESCRIBE: &'static str = "DescribeSnapshots";
-
-    fn id(&self) -> &SnapshotId {
-        &self.id
-    }
-
-    fn tags(&self) -> &Tags {
-        &self.tags
-    }
-
-    fn created(&self) -> Option<Timestamp> {
-        self.created
-    }
-
-    async fn page(
-        ecs: &dyn Ecs,
-        deadline: Deadline,
-        tags: Tags,
-        next: Option<String>,
-    ) -> cloud::Result<Page<Self>> {
-        let query = DescribeSnapshots {
-            tags,
-            next,
-            ..DescribeSnapshots::default()
-        };
-        ecs.describe_snapshots(deadline, &query).await
-    }
-}
-
-impl Owned for SnapshotGroup {
-    type Id = SnapshotGroupId;
-
-    const KIND: &'static str = "snapshot group";
-    const DESCRIBE: &'static str = "DescribeSnapshotGroups";
-
-    fn id(&self) -> &SnapshotGroupId {
-        &self.id
-    }
-
-    fn tags(&self) -> &Tags {
-        &self.tags
-    }
-
-    fn created(&self) -> Option<Timestamp> {
-        self.created
-    }
-
-    async fn page(
-        ecs: &dyn Ecs,
-        deadline: Deadline,
-        tags: Tags,
-        next: Option<String>,
-    ) -> cloud::Result<Page<Self>> {
-        let query = DescribeSnapshotGroups {
-            tags,
-            next,
-            ..DescribeSnapshotGroups::default()
-        };
-        ecs.describe_snapshot_groups(deadline, &query).await
-    }
-}
-
-impl CreateRequest for CreateDisk {
-    type Row = Disk;
-
-    const ACTION: &'static str = "CreateDisk";
-
-    async fn send(&self, ecs: &dyn Ecs, deadline: Deadline) -> cloud::Result<DiskId> {
-        ecs.create_disk(deadline, self).await
-    }
-}
-
-impl CreateRequest for CreateSnapshot {
-    type Row = Snapshot;
-
-    const ACTION: &'static str = "CreateSnapshot";
-
-    async fn send(&self, ecs: &dyn Ecs, deadline: Deadline) -> cloud::Result<SnapshotId> {
-        ecs.create_snapshot(deadline, self).await
-    }
-}
-
-impl CreateRequest for CreateSnapshotGroup {
-    type Row = SnapshotGroup;
-
-    const ACTION: &'static str = "CreateSnapshotGroup";
-
-    async fn send(&self, ecs: &dyn Ecs, deadline: Deadline) -> cloud::Result<SnapshotGroupId> {
-        ecs.create_snapshot_group(deadline, self).await
-    }
-}
+owned!(
+    Disk,
+    DiskId,
+    "disk",
+    DescribeDisks {
+        page_size: Some(PAGE)
+    },
+    describe_disks,
+    CreateDisk,
+    create_disk
+);
+owned!(
+    Snapshot,
+    SnapshotId,
+    "snapshot",
+    DescribeSnapshots {},
+    describe_snapshots,
+    CreateSnapshot,
+    create_snapshot
+);
+owned!(
+    SnapshotGroup,
+    SnapshotGroupId,
+    "snapshot group",
+    DescribeSnapshotGroups {},
+    describe_snapshot_groups,
+    CreateSnapshotGroup,
+    create_snapshot_group
+);

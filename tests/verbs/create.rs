@@ -120,7 +120,7 @@ fn others(first: &NewDisk) -> Vec<(NewDisk, &'static str)> {
                 encrypted: true,
                 ..base
             },
-            "it is not encrypted, wanted encrypted",
+            "encrypted is false, wanted true",
         ),
     ]
 }

@@ -1,136 +1,96 @@
 //! Whether what exists is what is asked for (CSI: same name with other properties is
 //! `ALREADY_EXISTS`).
 
+use std::fmt::Display;
+
 use super::{NewDisk, Place};
 use crate::model::{Category, Disk, DiskId, PerformanceLevel, SnapshotId, ZoneId, tag};
 
 /// What differs between the disk and the request, both sides; none when the disk will do.
 pub(super) fn disk(disk: &Disk, new: &NewDisk) -> Option<String> {
     let mut differences = Vec::new();
-    if !new.size.admits(disk.size) {
-        differences.push(format!("size is {}, wanted {}", disk.size, new.size));
+    let mut check = |what: &str, found: &dyn Display, wanted: &dyn Display, fits: bool| {
+        if !fits {
+            differences.push(format!("{what} is {found}, wanted {wanted}"));
+        }
+    };
+    let (size, category) = (disk.size, &disk.category);
+    check("size", &size, &new.size, new.size.admits(size));
+    let wanted = or(&new.categories, Category::as_str);
+    check("type", category, &wanted, new.categories.contains(category));
+    if category.has_levels() {
+        // The cloud fills in PL1.
+        let default = PerformanceLevel::Pl1.as_str();
+        let level = disk.performance_level.as_deref().unwrap_or(default);
+        let wanted = or(&new.levels, |level| level.as_str());
+        let wanted = if wanted.is_empty() { default } else { &wanted };
+        let fits = wanted.split(" or ").any(|wanted| wanted == level);
+        check("performance level", &level, &wanted, fits);
     }
-    if !new.categories.contains(&disk.category) {
-        let wanted: Vec<_> = new.categories.iter().map(Category::as_str).collect();
-        differences.push(format!(
-            "type is {}, wanted {}",
-            disk.category,
-            wanted.join(" or ")
-        ));
+    if category.has_burst() {
+        let (iops, wanted) = (disk.provisioned_iops, new.provisioned_iops);
+        check("provisionedIops", &iops, &wanted, iops == wanted);
+        let (bursting, wanted) = (disk.bursting, new.bursting);
+        check("bursting", &bursting, &wanted, bursting == wanted);
     }
-    differences.extend(performance(disk, new));
-    differences.extend(place(disk, new));
-    let text = |id: Option<&str>| id.unwrap_or("none").to_owned();
-    let cloned = disk.tags.get(tag::CLONE_OF).map(String::as_str);
-    let wanted = new.clone_of.as_ref().map(DiskId::as_str);
-    if cloned != wanted {
-        differences.push(format!(
-            "source volume is {}, wanted {}",
-            text(cloned),
-            text(wanted)
-        ));
+    let cloned = disk.tags.get(tag::CLONE_OF).map_or("none", String::as_str);
+    let wanted = new.clone_of.as_ref().map_or("none", DiskId::as_str);
+    check("source volume", &cloned, &wanted, cloned == wanted);
+    // The intermediate snapshot of a clone is not part of the request.
+    if !disk.tags.contains_key(tag::CLONE_OF) {
+        let source = disk.source_snapshot.as_ref();
+        let source = source.map_or("none", SnapshotId::as_str);
+        let wanted = new.snapshot.as_ref().map_or("none", SnapshotId::as_str);
+        check("source snapshot", &source, &wanted, source == wanted);
     }
-    // The snapshot of a clone is nobody's business.
-    if cloned.is_none() && disk.source_snapshot != new.snapshot {
-        differences.push(format!(
-            "source snapshot is {}, wanted {}",
-            text(disk.source_snapshot.as_ref().map(SnapshotId::as_str)),
-            text(new.snapshot.as_ref().map(SnapshotId::as_str))
-        ));
+    // A disk of an account that encrypts by default is encrypted without such a request.
+    let fits = disk.encrypted || !new.encrypted;
+    check("encrypted", &disk.encrypted, &new.encrypted, fits);
+    if let Some(wanted) = &new.kms_key {
+        let key = disk.kms_key.as_deref().unwrap_or("none");
+        check("KMS key", &key, wanted, disk.kms_key == new.kms_key);
     }
-    // A disk of an account that encrypts by default is encrypted without having been asked.
-    if new.encrypted && !disk.encrypted {
-        differences.push("it is not encrypted, wanted encrypted".to_owned());
-    }
-    if new.kms_key.is_some() && disk.kms_key != new.kms_key {
-        differences.push("it is encrypted by another key".to_owned());
-    }
-    if disk.multi_attach != new.multi_attach {
-        let text = |shared| if shared { "enabled" } else { "disabled" };
-        differences.push(format!(
-            "multiAttach is {}, wanted {}",
-            text(disk.multi_attach),
-            text(new.multi_attach)
-        ));
-    }
-    // One that was not asked for has the account's default group.
-    if new.resource_group.is_some() && disk.resource_group != new.resource_group {
-        let text = |group: &Option<String>| group.clone().unwrap_or_else(|| "none".to_owned());
-        differences.push(format!(
-            "resource group is {}, wanted {}",
-            text(&disk.resource_group),
-            text(&new.resource_group)
-        ));
+    let (shared, wanted) = (disk.multi_attach, new.multi_attach);
+    check("multiAttach", &shared, &wanted, shared == wanted);
+    // Without a requested group the disk has the account's default.
+    if let Some(wanted) = &new.resource_group {
+        let group = disk.resource_group.as_deref().unwrap_or("none");
+        let fits = disk.resource_group == new.resource_group;
+        check("resource group", &group, wanted, fits);
     }
     for (key, wanted) in &new.tags {
-        match disk.tags.get(key) {
-            Some(value) if value == wanted => {}
-            Some(value) => differences.push(format!("tag {key} is {value:?}, wanted {wanted:?}")),
-            None => differences.push(format!("tag {key} is missing, wanted {wanted:?}")),
-        }
+        let value = disk.tags.get(key).map_or("none", String::as_str);
+        let fits = disk.tags.get(key) == Some(wanted);
+        check(&format!("tag {key}"), &value, wanted, fits);
     }
+    differences.extend(place(disk, new));
     (!differences.is_empty()).then(|| differences.join("; "))
 }
 
-/// What was bought of levels and IOPS. The cloud fills in PL1, and neither IOPS nor bursting.
-fn performance(disk: &Disk, new: &NewDisk) -> Vec<String> {
-    let mut differences = Vec::new();
-    if disk.category.has_levels() {
-        let default = PerformanceLevel::Pl1;
-        let found = disk
-            .performance_level
-            .as_deref()
-            .unwrap_or(default.as_str());
-        let wanted = match new.levels.as_slice() {
-            [] => &[default],
-            levels => levels,
-        };
-        if !wanted.iter().any(|level| level.as_str() == found) {
-            let wanted: Vec<_> = wanted.iter().map(|level| level.as_str()).collect();
-            differences.push(format!(
-                "performance level is {found}, wanted {}",
-                wanted.join(" or ")
-            ));
-        }
-    }
-    if disk.category.has_burst() {
-        if disk.provisioned_iops != new.provisioned_iops {
-            differences.push(format!(
-                "provisioned IOPS are {}, wanted {}",
-                disk.provisioned_iops, new.provisioned_iops
-            ));
-        }
-        if disk.bursting != new.bursting {
-            differences.push(format!(
-                "bursting is {}, wanted {}",
-                disk.bursting, new.bursting
-            ));
-        }
-    }
-    differences
+fn or<T>(items: &[T], text: impl Fn(&T) -> &str) -> String {
+    items.iter().map(text).collect::<Vec<_>>().join(" or ")
 }
 
 /// Whether it can be used where it must be. A regional disk can be used in every zone.
 fn place(disk: &Disk, new: &NewDisk) -> Option<String> {
-    let here = |place: &&Place| {
-        disk.category.is_regional() || disk.zone.as_ref().is_some_and(|zone| *zone == place.zone)
-    };
-    let mut places = new.places.iter().filter(here).peekable();
-    if places.peek().is_none() {
-        if disk.category.is_regional() {
-            return None;
-        }
-        let wanted: Vec<_> = new.places.iter().map(|place| place.zone.as_str()).collect();
-        let zone = disk.zone.as_ref().map_or("none", ZoneId::as_str);
-        return Some(format!("zone is {zone}, wanted {}", wanted.join(" or ")));
+    let is_regional = disk.category.is_regional();
+    let here = |place: &&Place| is_regional || disk.zone.as_ref() == Some(&place.zone);
+    let mut here = new.places.iter().filter(here).peekable();
+    let zone = disk.zone.as_ref().map(ZoneId::as_str);
+    if here.peek().is_none() {
+        let (zone, wanted) = (
+            zone.unwrap_or("none"),
+            or(&new.places, |place| place.zone.as_str()),
+        );
+        return (!is_regional).then(|| format!("zone is {zone}, wanted {wanted}"));
     }
-    let wanted: Vec<_> = new.places.iter().map(ToString::to_string).collect();
-    (!places.any(|place| place.admits(&disk.category))).then(|| {
+    let is_admitted = here.any(|place| place.admits(&disk.category));
+    (!is_admitted).then(|| {
+        let wanted: Vec<_> = new.places.iter().map(ToString::to_string).collect();
+        let (zone, wanted) = (zone.unwrap_or("the region"), wanted.join(" or "));
         format!(
-            "it is of {} in {}, wanted where the nodes take it: {}",
-            disk.category,
-            disk.zone.as_ref().map_or("the region", ZoneId::as_str),
-            wanted.join(" or ")
+            "it is of {} in {zone}, wanted where the nodes take it: {wanted}",
+            disk.category
         )
     })
 }

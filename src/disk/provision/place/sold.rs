@@ -1,105 +1,66 @@
-//! What was refused lately, so that the next creations need not find it out again.
+//! Recent refusals by zone and category, so that the next creations need not repeat the attempt.
 
-use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use super::Candidate;
 use super::refusal::Refusal;
+use crate::disk::journal::Recent;
 use crate::model::{Category, Gib, PerformanceLevel, ZoneId};
 
 /// How long a refusal is remembered: stock comes and goes within minutes.
 const REMEMBERED: Duration = Duration::from_secs(180);
 
-/// How many are; beyond that the one that ends first is forgotten.
-const MOST: usize = 1000;
+/// One category at one level in one zone, or without a category all of the zone.
+type Key = (Option<ZoneId>, Option<(Category, Option<PerformanceLevel>)>);
 
-/// The refusals that are remembered.
 #[derive(Debug, Default)]
-pub(super) struct Sold(Mutex<HashMap<Shelf, Empty>>);
-
-/// What was refused: one category at one level in one zone, or all of a zone.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Shelf {
-    zone: Option<ZoneId>,
-    kind: Option<(Category, Option<PerformanceLevel>)>,
-}
+pub(super) struct Sold(Recent<Key, Refused>);
 
 #[derive(Debug, Clone)]
-struct Empty {
-    since: Instant,
+struct Refused {
+    at: Instant,
     /// From this size on.
     size: Gib,
     why: String,
 }
 
-impl Shelf {
-    fn of(pair: &Candidate) -> Self {
-        Self {
-            zone: pair.zone.clone(),
-            kind: Some((pair.category.clone(), pair.level)),
-        }
-    }
-
-    fn zone_of(pair: &Candidate) -> Self {
-        Self {
-            zone: pair.zone.clone(),
-            kind: None,
-        }
-    }
+/// The keys of the pair and of its zone.
+fn keys(pair: &Candidate) -> [Key; 2] {
+    let kind = (pair.category.clone(), pair.level);
+    [(pair.zone.clone(), Some(kind)), (pair.zone.clone(), None)]
 }
 
 impl Sold {
     /// Remembers the refusal of a pair, in the words of the cloud.
     pub(super) fn note(&self, pair: &Candidate, refusal: Refusal, why: &str) {
-        let (shelf, size) = match refusal {
-            Refusal::Zone if pair.zone.is_some() => (Shelf::zone_of(pair), Gib(0)),
-            Refusal::Zone | Refusal::Stock => (Shelf::of(pair), Gib(0)),
-            Refusal::Quota => (Shelf::of(pair), pair.size),
-            // They tell of the request, not of the shelf.
+        let [of_pair, of_zone] = keys(pair);
+        let (key, size) = match refusal {
+            Refusal::Zone if pair.zone.is_some() => (of_zone, Gib(0)),
+            Refusal::Zone | Refusal::Stock => (of_pair, Gib(0)),
+            Refusal::Quota => (of_pair, pair.size),
+            // They depend on the request, not on the stock.
             Refusal::Size | Refusal::Unfit => return,
         };
-        let mut shelves = self.lock();
-        if shelves.len() >= MOST && !shelves.contains_key(&shelf) {
-            shelves.retain(|_, empty| empty.since.elapsed() < REMEMBERED);
-            let oldest = shelves.iter().min_by_key(|(_, empty)| empty.since);
-            if shelves.len() >= MOST
-                && let Some(oldest) = oldest.map(|(shelf, _)| shelf.clone())
-            {
-                shelves.remove(&oldest);
-            }
-        }
-        let empty = Empty {
-            since: Instant::now(),
-            size,
-            why: why.to_owned(),
-        };
-        shelves.insert(shelf, empty);
+        let (at, why) = (Instant::now(), why.to_owned());
+        self.0.note(&key, REMEMBERED, Refused { at, size, why });
     }
 
-    /// It could be had: nothing that was remembered of it is true any more.
+    /// A disk of the pair was created, which contradicts earlier refusals.
     pub(super) fn had(&self, pair: &Candidate) {
-        let mut shelves = self.lock();
-        shelves.remove(&Shelf::of(pair));
-        shelves.remove(&Shelf::zone_of(pair));
+        for key in keys(pair) {
+            self.0.take(&key);
+        }
     }
 
     /// Why the pair was refused lately, and when; none when it was not.
     pub(super) fn why(&self, pair: &Candidate) -> Option<String> {
-        let shelves = self.lock();
-        let of = |shelf| {
-            let empty: &Empty = shelves.get(&shelf)?;
-            let age = empty.since.elapsed();
-            (age < REMEMBERED && pair.size >= empty.size)
-                .then(|| format!("{} ({} s ago)", empty.why, age.as_secs()))
-        };
-        of(Shelf::of(pair)).or_else(|| of(Shelf::zone_of(pair)))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<Shelf, Empty>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        let refused = keys(pair).into_iter().filter_map(|key| self.0.get(&key));
+        let refused = refused.filter(|refused| pair.size >= refused.size);
+        let mut reasons = refused
+            .map(|refused| format!("{} ({} s ago)", refused.why, refused.at.elapsed().as_secs()));
+        reasons.next()
     }
 }
 
@@ -138,17 +99,5 @@ mod tests {
         assert!(sold.why(&pair("a", 100)).is_some());
         sold.note(&pair("b", 100), Refusal::Size, "odd");
         assert_eq!(sold.why(&pair("b", 100)), None);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn what_is_remembered_does_not_add_up() {
-        let sold = Sold::default();
-        for n in 0..MOST + 10 {
-            sold.note(&pair(&format!("z{n}"), 20), Refusal::Stock, "none");
-            tokio::time::advance(Duration::from_millis(1)).await;
-        }
-        assert_eq!(sold.lock().len(), MOST);
-        assert_eq!(sold.why(&pair("z0", 20)), None);
-        assert!(sold.why(&pair("z1009", 20)).is_some());
     }
 }

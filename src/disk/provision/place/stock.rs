@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::Mutex;
-use tokio::time::Instant;
 
 use super::Candidate;
 use crate::base::chain::chain;
 use crate::base::{Deadline, News};
 use crate::cloud::{self, DescribeStock, Ecs, Kind};
+use crate::disk::journal::Recent;
 use crate::model::ZoneStock;
 
 /// How long an answer, or having got none, is good.
@@ -30,7 +30,7 @@ pub(super) struct Stock {
 struct Shared {
     /// Held during a call, so that others wait for its answer instead of asking as well.
     asking: Mutex<()>,
-    last: std::sync::Mutex<Option<(Instant, Answer)>>,
+    last: Recent<(), Answer>,
 }
 
 /// What became of a call.
@@ -42,21 +42,6 @@ enum Answer {
     Failed,
 }
 
-impl Shared {
-    /// The last answer, if it is still good.
-    fn known(&self) -> Option<Answer> {
-        let last = self.last.lock();
-        let last = last.unwrap_or_else(std::sync::PoisonError::into_inner);
-        let (at, answer) = last.as_ref()?;
-        (at.elapsed() < GOOD).then(|| answer.clone())
-    }
-
-    fn keep(&self, answer: Answer) {
-        let last = self.last.lock();
-        *last.unwrap_or_else(std::sync::PoisonError::into_inner) = Some((Instant::now(), answer));
-    }
-}
-
 impl Stock {
     fn of(&self, regional: bool) -> &Shared {
         if regional { &self.region } else { &self.zones }
@@ -64,7 +49,7 @@ impl Stock {
 
     /// Whether the pair is in stock, as far as is known without a call; none when it is not known.
     pub(super) fn has(&self, pair: &Candidate) -> Option<bool> {
-        match self.of(pair.category.is_regional()).known()? {
+        match self.of(pair.category.is_regional()).last.get(&())? {
             Answer::Told(zones) => Some(sells(&zones, pair)),
             Answer::Refused | Answer::Failed => None,
         }
@@ -72,7 +57,7 @@ impl Stock {
 
     /// Whether asking could tell something new.
     pub(super) fn is_unknown(&self, regional: bool) -> bool {
-        self.of(regional).known().is_none()
+        self.of(regional).last.get(&()).is_none()
     }
 
     /// What is in stock, from a call or from one a short while ago; none where the cloud refuses the look itself, by the key, its
@@ -90,7 +75,7 @@ impl Stock {
                 "DescribeAvailableResource",
             ));
         };
-        match shared.known() {
+        match shared.last.get(&()) {
             Some(Answer::Told(zones)) => return Ok(Some(zones)),
             Some(Answer::Refused) => return Ok(None),
             Some(Answer::Failed) | None => {}
@@ -103,11 +88,13 @@ impl Stock {
             Ok(zones) => {
                 self.news.is_over(&LOOK);
                 let zones = Arc::new(zones);
-                shared.keep(Answer::Told(Arc::clone(&zones)));
+                shared
+                    .last
+                    .note(&(), GOOD, Answer::Told(Arc::clone(&zones)));
                 Ok(Some(zones))
             }
             Err(error) if is_refusal(&error) => {
-                shared.keep(Answer::Refused);
+                shared.last.note(&(), GOOD, Answer::Refused);
                 if self.news.is_new(LOOK, error.code().unwrap_or("refused")) {
                     let error = chain(&error);
                     tracing::warn!(
@@ -117,7 +104,7 @@ impl Stock {
                 Ok(None)
             }
             Err(error) => {
-                shared.keep(Answer::Failed);
+                shared.last.note(&(), GOOD, Answer::Failed);
                 Err(error)
             }
         }
