@@ -57,16 +57,10 @@ impl Owner {
         tags
     }
 
-    /// The tags of the intermediate snapshots of clones, which no caller asked for.
-    pub(super) fn all_clone_tags(&self) -> Tags {
-        let mut tags = self.tags();
-        tags.insert(tag::PURPOSE.to_owned(), tag::CLONE.to_owned());
-        tags
-    }
-
     /// The tags of the intermediate snapshot of one clone.
     pub(super) fn clone_tags(&self, volume: &str) -> Tags {
-        let mut tags = self.all_clone_tags();
+        let mut tags = self.tags();
+        tags.insert(tag::PURPOSE.to_owned(), tag::CLONE.to_owned());
         tags.insert(tag::CLONE_FOR.to_owned(), volume.to_owned());
         tags
     }

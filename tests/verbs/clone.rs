@@ -300,7 +300,7 @@ async fn nothing_is_left_when_no_disk_can_be_had_and_the_next_call_takes_another
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_call_left_goes_with_its_clone_with_another_clone_or_after_a_day() {
+async fn the_snapshot_of_an_interrupted_clone_is_deleted_with_the_clone_or_after_a_day() {
     let leave = async |stage: &Stage, source: &DiskId| {
         // The answer of the deletion is an error, and nobody repeats the call.
         stage.fault(
@@ -341,39 +341,8 @@ async fn what_a_call_left_goes_with_its_clone_with_another_clone_or_after_a_day(
     let stage = Stage::new(&[]);
     let source = used(&stage, "source").await;
     leave(&stage, &source).await;
-    cloned(&stage.restarted(), &wanted("pvc-2"), &source).await;
-    assert!(snapshots(&stage).is_empty());
-
-    let stage = Stage::new(&[]);
-    let source = used(&stage, "source").await;
-    leave(&stage, &source).await;
     tokio::time::sleep(Duration::from_secs(24 * 3600)).await;
     assert!(snapshots(&stage).is_empty());
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_clone_still_in_the_making_keeps_its_snapshot_from_the_sweep() {
-    let stage = Stage::new(&["--snapshot-delay=60s"]);
-    let slow = NewDisk {
-        categories: vec![Category::CloudEfficiency],
-        ..wanted("slow")
-    };
-    let slow = stage
-        .disks
-        .provisioner
-        .create(minutes(1), &slow)
-        .await
-        .unwrap()
-        .id;
-    let mut waits = tokio::task::JoinSet::new();
-    let (disks, source) = (Arc::clone(&stage.disks), slow.clone());
-    waits.spawn(async move { cloned(&disks, &wanted("pvc-1"), &source).await.id });
-    tokio::time::sleep(Duration::from_secs(5)).await;
-    let fast = used(&stage, "fast").await;
-    cloned(&stage.restarted(), &wanted("pvc-2"), &fast).await;
-    assert_eq!(snapshots(&stage).len(), 1);
-    assert_eq!(waits.join_all().await.len(), 1);
-    assert_eq!((snapshots(&stage).len(), stage.rows().len()), (0, 4));
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,13 +1,10 @@
-//! Cloning a disk, over a snapshot that is there only for that.
+//! Cloning a disk by way of an intermediate snapshot.
 //!
-//! The snapshot carries the name of the volume that is made from it, so that every later call finds
-//! it: a repeated creation goes on with it, and takes it away when the disk is made; so do the deletion
-//! of the clone and, now and then, the creation of another clone. If nobody ever calls again, the cloud
+//! The snapshot has the name of the volume that is created from it in a tag, so that every later call finds it: a repeated
+//! creation continues with it and deletes it once the disk exists; so does the deletion of the clone. Otherwise the cloud
 //! deletes it after a day.
 
 use super::Provisioner;
-use std::time::Duration;
-
 use super::create::at_least;
 use super::place::choose;
 use crate::base::Deadline;
@@ -18,16 +15,10 @@ use crate::disk::owned::Owned;
 use crate::disk::read::read;
 use crate::disk::snapshot::{NewSnapshot, Purpose};
 use crate::disk::{NewDisk, Result};
-use crate::model::{Disk, DiskId, DiskStatus, Snapshot, SnapshotId, SnapshotStatus, Tags, tag};
+use crate::model::{Disk, DiskId, Snapshot, SnapshotId, SnapshotStatus, Tags, tag};
 
-/// The last net: the cloud deletes the snapshot after so many days. No restore takes as long.
+/// The cloud deletes the snapshot after so many days. No creation of a disk takes as long.
 const RETENTION_DAYS: u32 = 1;
-/// Between two looks for the snapshots of clones that others left.
-const SWEEP: Duration = Duration::from_secs(600);
-/// How many of them one look minds.
-const MOST_SWEPT: usize = 5;
-/// How long one look may take: the caller, whose disk is made, waits for it.
-const LONGEST_SWEEP: Duration = Duration::from_secs(2);
 
 impl Provisioner {
     /// The disk of this name with the content of `source`, created unless it exists.
@@ -50,7 +41,6 @@ impl Provisioner {
                 if let Some(image) = &disk.source_snapshot {
                     self.drop_image(deadline, image).await?;
                 }
-                self.sweep(deadline).await;
                 Ok(disk)
             }
             Err(error) if !error.meaning().is_final() => Err(error),
@@ -136,19 +126,15 @@ impl Provisioner {
         Err(lost(id.clone()))
     }
 
-    /// Takes the snapshots of this volume's clone away, if there are any.
+    /// Deletes the snapshots of this volume's clone, if there are any.
     pub(super) async fn end_clone(&self, deadline: Deadline, volume: &str) -> Result<()> {
-        let rows = self.images(deadline, self.owner.clone_tags(volume)).await?;
-        for row in rows {
+        let tags = self.owner.clone_tags(volume);
+        let page = Snapshot::page(self.ecs.as_ref(), deadline, tags, None).await;
+        let page = page.map_err(cloud("look for the snapshots of clones"))?;
+        for row in page.rows {
             self.drop_image(deadline, &row.id).await?;
         }
         Ok(())
-    }
-
-    async fn images(&self, deadline: Deadline, tags: Tags) -> Result<Vec<Snapshot>> {
-        let page = Snapshot::page(self.ecs.as_ref(), deadline, tags, None).await;
-        let page = page.map_err(cloud("look for the snapshots of clones"))?;
-        Ok(page.rows)
     }
 
     /// Deletes the snapshot of a clone that is made. One that the cloud still needs stays for a later
@@ -170,37 +156,6 @@ impl Provisioner {
                 Ok(())
             }
             Err(error) => Err(cloud(format!("delete snapshot {id} of a clone"))(error)),
-        }
-    }
-
-    /// Takes away what calls that were never repeated left, where the disk is made. Whatever fails is
-    /// tried again another time.
-    async fn sweep(&self, deadline: Deadline) {
-        if self.swept.get(&()).is_some() {
-            return;
-        }
-        self.swept.note(&(), SWEEP, ());
-        let deadline = Deadline::after(LONGEST_SWEEP.min(deadline.remaining()));
-        // A look that hangs ends with it.
-        let _ = deadline.bound(self.sweep_until(deadline)).await;
-    }
-
-    async fn sweep_until(&self, deadline: Deadline) {
-        let Ok(rows) = self.images(deadline, self.owner.all_clone_tags()).await else {
-            return;
-        };
-        for row in rows.into_iter().take(MOST_SWEPT) {
-            let Some(name) = row.tags.get(tag::CLONE_FOR) else {
-                continue;
-            };
-            let tags = self.owner.tags_of(name);
-            if let Ok(Some(disk)) = self.creator.named(deadline, name, &tags, None).await
-                && disk.status != DiskStatus::Creating
-                && disk.source_snapshot.as_ref() == Some(&row.id)
-            {
-                tracing::info!(snapshot.id = %row.id, volume.name = name, "left by an earlier clone");
-                let _ = self.drop_image(deadline, &row.id).await;
-            }
         }
     }
 }

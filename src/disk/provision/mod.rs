@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::create_once::Creator;
-use super::journal::{Journal, Recent};
+use super::journal::Journal;
 use super::ownership::Owner;
 use super::snapshot::Snapshotter;
 use crate::base::Tasks;
@@ -31,8 +31,6 @@ pub struct Provisioner {
     journal: Arc<Journal>,
     creator: Creator<Disk>,
     market: place::Market,
-    /// Whether snapshots that interrupted clones left behind were looked for lately.
-    swept: Recent<(), ()>,
 }
 
 impl Provisioner {
@@ -53,7 +51,6 @@ impl Provisioner {
             journal,
             creator,
             market: place::Market::default(),
-            swept: Recent::default(),
         }
     }
 
