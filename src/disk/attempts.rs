@@ -119,44 +119,23 @@ impl AttemptHistory {
         };
         self.note(name, |past| past.unresolved = Some(open));
         let outcome = call.await;
-        self.note(name, |past| match &outcome {
-            Ok(id) => {
-                past.unresolved = None;
-                past.created = Some(id.to_string());
-                past.is_told = false;
-            }
-            Err(error) => match &mut past.unresolved {
+        match &outcome {
+            Ok(id) => self.resolve(name, Some(&id.to_string()), false),
+            Err(error) => self.note(name, |past| match &mut past.unresolved {
                 Some(open) if error.may_have_taken_effect() => open.since = Instant::now(),
                 open => *open = earlier,
-            },
-        });
+            }),
+        }
         outcome
     }
 
-    /// A caller gets the resource.
-    pub(super) fn settle(&self, name: &str, id: &str) {
+    /// It is known which resource the name has, if any, and whether a caller has it.
+    pub(super) fn resolve(&self, name: &str, created: Option<&str>, is_told: bool) {
         self.note(name, |past| {
             past.unresolved = None;
-            past.created = Some(id.to_owned());
-            past.is_told = true;
+            past.created = created.map(str::to_owned);
+            past.is_told = is_told;
             past.missed = None;
-        });
-    }
-
-    /// A read has the resource of the name, which no caller may know of.
-    pub(super) fn found(&self, name: &str, id: &str) {
-        self.note(name, |past| {
-            past.unresolved = None;
-            past.created = Some(id.to_owned());
-            past.is_told = false;
-        });
-    }
-
-    /// A caller learns what became of the resource.
-    pub(super) fn close(&self, name: &str) {
-        self.note(name, |past| {
-            past.unresolved = None;
-            past.created = None;
         });
     }
 
@@ -235,7 +214,7 @@ mod tests {
     async fn names_that_nobody_asks_for_again_do_not_add_up_unless_something_may_exist() {
         let history = AttemptHistory::default();
         for n in 0..3 * MOST {
-            history.settle(&format!("told-{n}"), "d-1");
+            history.resolve(&format!("told-{n}"), Some("d-1"), true);
             history.note(&format!("pvc-{n}"), |past| past.refused += 1);
         }
         assert_eq!(history.lock().len(), MOST);
@@ -254,10 +233,10 @@ mod tests {
         let history = AttemptHistory::default();
         let second = Duration::from_secs(1);
         history.note("refused", |past| past.refused += 1);
-        history.settle("refused", "d-0");
+        history.resolve("refused", Some("d-0"), true);
         for n in 0..2 * MOST {
             tokio::time::advance(second).await;
-            history.settle(&format!("told-{n}"), "d-1");
+            history.resolve(&format!("told-{n}"), Some("d-1"), true);
         }
         let is_known = |name: &str| history.of(name).created.is_some();
         assert!(is_known("refused"));
@@ -265,7 +244,7 @@ mod tests {
         assert!(known.eq(MOST + 1..2 * MOST));
         // By now every listing in use has it.
         tokio::time::advance(LISTED).await;
-        history.settle("another", "d-2");
+        history.resolve("another", Some("d-2"), true);
         assert!(!is_known("refused"));
     }
 

@@ -97,7 +97,7 @@ impl<V: Owned> Creator<V> {
         match self.listing.find(deadline, &call.key).await {
             Listed::No if call.past.unresolved.is_none() => Ok(None),
             Listed::As(id) if !is_gone(&id) => {
-                self.attempts.found(&call.key, &id);
+                self.attempts.resolve(&call.key, Some(&id), false);
                 Ok(id.parse().ok())
             }
             Listed::No | Listed::As(_) | Listed::Unknown => self.look_up(deadline, call).await,
@@ -109,7 +109,11 @@ impl<V: Owned> Creator<V> {
         let gone = call.past.gone.as_deref();
         let found = self.named(deadline, &call.name, &call.tags, gone).await?;
         let id = found.map(|row| row.id().clone());
-        Ok(id.inspect(|id| self.attempts.found(&call.key, &id.to_string())))
+        if let Some(id) = &id {
+            self.attempts
+                .resolve(&call.key, Some(&id.to_string()), false);
+        }
+        Ok(id)
     }
 
     /// The oldest resource of the name, by its tags, but the one that is gone: a caller may have that one. None if there
@@ -267,7 +271,8 @@ impl<V: Owned> Creator<V> {
     ) -> Result<T> {
         match outcome {
             Ok(created) => {
-                self.attempts.settle(&call.key, &id(&created).to_string());
+                let id = id(&created).to_string();
+                self.attempts.resolve(&call.key, Some(&id), true);
                 Ok(created)
             }
             // It is known what became of the order.

@@ -134,16 +134,12 @@ impl OwnershipListing {
     /// What is known of the name, after a short wait for a listing that is under way.
     pub(super) async fn find(&self, deadline: Deadline, name: &str) -> Listed {
         self.start();
-        let valid = |state: &State| {
-            let names = state.names.clone();
-            names.filter(|names| names.begun.elapsed() < VALID)
-        };
-        let mut states = self.shared.state.subscribe();
-        let is_decided = |state: &State| valid(state).is_some() || !state.is_running;
-        let waited = deadline.at_most(WAIT).bound(states.wait_for(is_decided));
-        let _ = waited.await;
-        let names = valid(&self.shared.state.borrow());
-        names.map_or(Listed::Unknown, |names| names.find(name))
+        let names = self.wait(deadline.at_most(WAIT), |names| {
+            names.begun.elapsed() < VALID
+        });
+        names
+            .await
+            .map_or(Listed::Unknown, |names| names.find(name))
     }
 
     /// Whether a listing proves that an order under this name, whose newest attempt ended `since`, had no effect: it
@@ -162,18 +158,25 @@ impl OwnershipListing {
         if Instant::now() < after {
             return false;
         }
-        let proof = |state: &State| {
-            let names = state.names.clone();
-            names.filter(|names| names.rows > 0 && names.begun >= after)
-        };
-        self.start_if(|state| proof(state).is_none(), true);
-        let mut states = self.shared.state.subscribe();
-        let is_decided = |state: &State| proof(state).is_some() || !state.is_running;
-        let waited = deadline.at_most(PROOF).bound(states.wait_for(is_decided));
-        let _ = waited.await;
-        let names = proof(&self.shared.state.borrow());
+        let proves = |names: &Names| names.rows > 0 && names.begun >= after;
+        let is_due = |state: &State| !state.names.as_deref().is_some_and(proves);
+        self.start_if(is_due, true);
+        let names = self.wait(deadline.at_most(PROOF), proves).await;
         // The caller has just looked the name up by tags, so that a row that cannot be read is not its.
         names.is_some_and(|names| !names.ids.contains_key(name))
+    }
+
+    /// The listing if it is good enough, after a wait for one that is under way.
+    async fn wait(
+        &self,
+        deadline: Deadline,
+        is_good: impl Fn(&Names) -> bool,
+    ) -> Option<Arc<Names>> {
+        let good = |state: &State| state.names.clone().filter(|names| is_good(names));
+        let mut states = self.shared.state.subscribe();
+        let is_decided = |state: &State| good(state).is_some() || !state.is_running;
+        let _ = deadline.bound(states.wait_for(is_decided)).await;
+        good(&self.shared.state.borrow())
     }
 
     /// Whether nothing that other processes have ordered under this name before this one began can exist. Where no

@@ -146,7 +146,8 @@ impl Snapshotter {
     async fn failed(&self, deadline: Deadline, new: &NewSnapshot, row: Snapshot) -> Error {
         let snapshot = row.id;
         let next = if row.created.is_some() {
-            self.creator.attempts.close(&self.call(new).key);
+            let key = self.call(new).key;
+            self.creator.attempts.resolve(&key, None, false);
             "delete it and take another"
         } else if let Err(error) = self.discard(deadline, &snapshot).await {
             tracing::warn!(snapshot.id = %snapshot, %error, "cannot delete a failed snapshot");

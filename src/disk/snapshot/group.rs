@@ -103,7 +103,7 @@ impl Snapshotter {
             }
         };
         let Some(snapshots) = self.members(deadline, &row).await? else {
-            self.groups.attempts.close(&call.key);
+            self.groups.attempts.resolve(&call.key, None, false);
             return Err(broken(&row));
         };
         // A snapshot that was cut may have been reported already, and the others of its group with it.
@@ -113,7 +113,7 @@ impl Snapshotter {
             if never_told {
                 return Err(self.replace_group(deadline, new, call, &row).await);
             }
-            self.groups.attempts.close(&call.key);
+            self.groups.attempts.resolve(&call.key, None, false);
             return Err(broken(&row));
         };
         self.label_members(deadline, new, &group).await?;
@@ -240,7 +240,7 @@ impl Snapshotter {
                 self.group_is_deleted(row);
                 attempts.forget(&call.key, row.id.as_str());
                 if let Some(id) = replacement {
-                    attempts.found(&call.key, id.as_str());
+                    attempts.resolve(&call.key, Some(id.as_str()), false);
                 }
                 "it is deleted, and another one is being taken"
             }

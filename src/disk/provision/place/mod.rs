@@ -75,21 +75,36 @@ pub fn choose(new: &NewDisk) -> Result<Choice> {
             reasons: choice.left_out.join("; "),
         });
     }
+    let mut pairs = Vec::new();
     for place in &new.places {
         for (category, fitting) in &sized {
-            if !place.admits(category) {
-                choice
-                    .left_out
-                    .push(format!("{category}: not taken by the nodes of {place}"));
-                continue;
+            let is_regional = category.is_regional();
+            if place.admits(category) {
+                let zone = Some(&place.zone).filter(|_| !is_regional);
+                pairs.extend(fitting.iter().map(|fit| (zone, *category, fit)));
+            } else {
+                let reason = format!("{category}: not taken by the nodes of {place}");
+                choice.left_out.push(reason);
             }
-            let zone = (!category.is_regional()).then(|| place.zone.clone());
-            choice.add(zone.as_ref(), category, fitting);
         }
     }
     if new.places.is_empty() {
-        for (category, fitting) in sized.iter().filter(|(category, _)| category.is_regional()) {
-            choice.add(None, category, fitting);
+        let regional = sized.iter().filter(|(category, _)| category.is_regional());
+        pairs.extend(
+            regional.flat_map(|(category, fitting)| {
+                fitting.iter().map(move |fit| (None, *category, fit))
+            }),
+        );
+    }
+    for (zone, category, (level, size)) in pairs {
+        let pair = Candidate {
+            zone: zone.cloned(),
+            category: category.clone(),
+            level: *level,
+            size: *size,
+        };
+        if !choice.pairs.contains(&pair) {
+            choice.pairs.push(pair);
         }
     }
     if choice.pairs.is_empty() {
@@ -99,27 +114,6 @@ pub fn choose(new: &NewDisk) -> Result<Choice> {
         });
     }
     Ok(choice)
-}
-
-impl Choice {
-    fn add(
-        &mut self,
-        zone: Option<&ZoneId>,
-        category: &Category,
-        fitting: &[(Option<PerformanceLevel>, Gib)],
-    ) {
-        for (level, size) in fitting {
-            let pair = Candidate {
-                zone: zone.cloned(),
-                category: category.clone(),
-                level: *level,
-                size: *size,
-            };
-            if !self.pairs.contains(&pair) {
-                self.pairs.push(pair);
-            }
-        }
-    }
 }
 
 /// The levels and sizes in which this category can serve the request, or why it cannot.
