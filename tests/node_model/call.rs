@@ -150,7 +150,9 @@ fn capability(fs: Fs, access: Access, single: bool) -> VolumeCapability {
 /// Whether a device was taken by somebody else, who is not the node.
 pub(crate) fn was_snatched(status: &Status) -> bool {
     let text = status.message();
-    text.contains("in use by the system") || text.contains("resource busy")
+    // A loop device that leaves with its last user fails requests until it has left.
+    let leaves = text.contains("cannot flush") && text.contains("Input/output error");
+    leaves || text.contains("in use by the system") || text.contains("resource busy")
 }
 
 pub(crate) fn class(status: &Status) -> Answer {
