@@ -157,6 +157,19 @@ impl<V: Owned> Creator<V> {
         self.look_up(deadline, call).await
     }
 
+    /// The resource of [`Self::earlier`], or else of a new order: its id, or the cloud's refusal.
+    pub(super) async fn find_or_order<R: CreateRequest<Row = V>>(
+        &self,
+        deadline: Deadline,
+        call: &mut Call,
+        request: impl Fn(ClientToken) -> R + Send + Sync,
+    ) -> Result<api::Result<V::Id>> {
+        match self.earlier(deadline, call).await? {
+            Some(id) => Ok(Ok(id)),
+            None => self.order(deadline, call, request).await,
+        }
+    }
+
     /// Requests the resource that [`Self::earlier`] does not know of: its id, or the cloud's refusal.
     pub(super) async fn order<R: CreateRequest<Row = V>>(
         &self,

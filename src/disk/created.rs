@@ -1,19 +1,10 @@
 //! Waiting for a resource whose creation the cloud has accepted.
 
-use tokio::time::Instant;
-
 use super::create_once::{Call, Creator};
 use super::owned::Owned;
 use super::stale_read::{LAG, StaleReadGuard, UNSEEN};
 use crate::base::Deadline;
-use crate::cloud::view::{AbsenceGuard, Observation, OperationKind, WaitError};
-
-enum Outcome<T> {
-    Decided(T),
-    Absent,
-    /// It should have been in a response by now, but no response had another resource either.
-    Unwitnessed,
-}
+use crate::cloud::view::{Observation, OperationKind, Presence, WaitError};
 
 impl<V: Owned> Creator<V> {
     /// Waits until `decide` accepts a row; none if the resource certainly does not exist any more: it was deleted since,
@@ -34,7 +25,10 @@ impl<V: Owned> Creator<V> {
         let decided = match self.rows.known_absent(id) {
             // The token still names what was deleted a moment ago, and an old read shows it.
             Some(_) => None,
-            None => self.decided(deadline, call, id, operation, decide).await?,
+            None => {
+                self.decided(deadline, &call.key, id, operation, decide)
+                    .await?
+            }
         };
         if decided.is_none() {
             let (name, id) = (&call.name, id.to_string());
@@ -50,58 +44,50 @@ impl<V: Owned> Creator<V> {
         Ok(decided)
     }
 
-    async fn decided<T>(
+    /// Waits until `decide` accepts a row; none if the resource certainly does not exist. How long no response has it is
+    /// remembered under the key: one call may end sooner than that proves anything.
+    pub(super) async fn decided<T>(
         &self,
         deadline: Deadline,
-        call: &Call,
+        key: &str,
         id: &V::Id,
         mut operation: Option<OperationKind>,
         mut decide: impl FnMut(&V) -> Option<T>,
     ) -> Result<Option<T>, WaitError> {
-        let (poller, key, text) = (&self.rows, call.key.as_str(), id.to_string());
-        let (mut missing, mut absent) = (StaleReadGuard::default(), AbsenceGuard::default());
-        let (mut was_shown, mut is_unproven) = (false, false);
-        let mut next_proof = Instant::now();
+        let (rows, text) = (&self.rows, id.to_string());
+        let (mut was_shown, mut unproven) = (false, None);
         loop {
+            // Nothing was read between two calls, so that an early response alone proves nothing.
+            let mut missing = StaleReadGuard::default();
             let observe = |observation| match observation {
                 Observation::Row(row) => {
-                    (was_shown, is_unproven) = (true, false);
+                    (was_shown, unproven) = (true, None);
                     missing.ends();
-                    absent.found();
                     self.attempts.seen(key);
-                    decide(&row).map(Outcome::Decided)
+                    decide(&row).map(Some)
                 }
-                Observation::Missing { witnessed } => {
-                    // Certainly overdue in the responses of this call and of those before: one call may end sooner than
-                    // its absence is proven. Nothing was read between two calls, so that an early response alone proves
-                    // nothing.
+                Observation::Missing { .. } => {
                     let first = self.attempts.missed(key, &text);
-                    let is_overdue = missing.holds(LAG) && (was_shown || first.elapsed() >= UNSEEN);
-                    if absent.missing(witnessed).is_some() && is_overdue {
-                        return Some(Outcome::Absent);
-                    }
-                    is_unproven = !witnessed && is_overdue;
-                    let is_due = is_unproven && Instant::now() >= next_proof;
-                    is_due.then_some(Outcome::Unwitnessed)
+                    let is_overdue = was_shown || first.elapsed() >= UNSEEN;
+                    (missing.holds(LAG) && is_overdue).then_some(None)
                 }
             };
             let waited = match operation.take() {
-                Some(operation) => poller.until_done(id, deadline, operation, observe).await,
-                None => poller.until(id, deadline, observe).await,
+                Some(operation) => rows.until_done(id, deadline, operation, observe).await,
+                None => rows.until(id, deadline, observe).await,
             };
-            match waited {
-                Ok(Outcome::Decided(decided)) => return Ok(Some(decided)),
-                Ok(Outcome::Absent) => return Ok(None),
-                Ok(Outcome::Unwitnessed) => {
-                    // Later responses have the witness that this may find.
-                    if poller.prove_absent(id, deadline).await?.is_some() {
-                        return Ok(None);
-                    }
-                }
-                Err(WaitError::Deadline { .. }) if is_unproven => return Err(poller.unproven()),
+            let settled = match waited {
+                Ok(Some(decided)) => return Ok(Some(decided)),
+                Ok(None) => rows.settle(id, deadline).await,
+                Err(error) => Err(error),
+            };
+            match settled {
+                Ok(Presence::Row(_)) => {}
+                Ok(Presence::Absent(_)) => return Ok(None),
+                Err(error @ WaitError::Unproven { .. }) => unproven = Some(error),
+                Err(error @ WaitError::Deadline { .. }) => return Err(unproven.unwrap_or(error)),
                 Err(error) => return Err(error),
             }
-            next_proof = Instant::now() + UNSEEN;
         }
     }
 }

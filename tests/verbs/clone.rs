@@ -259,11 +259,11 @@ async fn a_lost_answer_at_any_call_ends_with_one_clone_and_no_snapshot_after_a_r
                 stage.configure(&json!({"faults": []}));
                 let fault = json!({"action": action, "from": nth, "kind": loss});
                 stage.configure(&json!({"faults": [fault]}));
-                let _ = stage
-                    .disks
-                    .provisioner
-                    .create_clone(minutes(1), &available("pvc-1"), &source)
-                    .await;
+                for disks in [Arc::clone(&stage.disks), stage.restarted()] {
+                    let new = available("pvc-1");
+                    let provisioner = &disks.provisioner;
+                    let _ = provisioner.create_clone(minutes(1), &new, &source).await;
+                }
                 let disk = cloned(&stage.restarted(), &available("pvc-1"), &source).await;
                 assert_eq!(
                     (stage.rows().len(), snapshots(&stage).len()),

@@ -122,8 +122,8 @@ async fn the_same_name_is_the_same_group_and_other_volumes_are_refused_with_what
             );
             for part in [
                 first.id.as_str(),
-                &format!("it has volumes {two}, which"),
-                &format!("it lacks volumes {three}"),
+                &format!("volume {two} is not requested"),
+                &format!("volume {three} is missing"),
             ] {
                 assert!(text(&refused).contains(part), "{}", text(&refused));
             }

@@ -88,13 +88,8 @@ impl Snapshotter {
         let creator = &self.creator;
         let snapshot = loop {
             let request = |token| new.request(&self.owner, token);
-            let id = match creator.earlier(deadline, call).await? {
-                Some(id) => id,
-                None => {
-                    let ordered = creator.order(deadline, call, request).await?;
-                    ordered.map_err(|refusal| refused(new, refusal))?
-                }
-            };
+            let ordered = creator.find_or_order(deadline, call, request).await?;
+            let id = ordered.map_err(|refusal| refused(new, refusal))?;
             let operation = Some(Operation::Snapshot.into());
             let waited = creator.until_created(deadline, call, &id, operation, cut);
             if let Some(row) = waited.await.map_err(wait(step(new)))? {

@@ -7,14 +7,14 @@ use jiff::Timestamp;
 use super::create::is_decided;
 use super::{Snapshotter, compare};
 use crate::base::{Deadline, join};
-use crate::cloud::view::{AbsenceGuard, Observation, Operation};
+use crate::cloud::view::Operation;
 use crate::cloud::{self as api, Condition, CreateSnapshotGroup, TagResources, TagTarget};
 use crate::disk::Result;
 use crate::disk::create_once::Call;
 use crate::disk::error::{Error, cloud, wait};
 use crate::disk::ownership::{Owner, display_name};
 use crate::disk::read::read;
-use crate::disk::stale_read::{LAG, StaleReadGuard, UNSEEN};
+use crate::disk::stale_read::{LAG, StaleReadGuard};
 use crate::model::{
     ClientToken, DiskId, Snapshot, SnapshotGroup, SnapshotGroupId, SnapshotId, SnapshotStatus,
     Tags, tag,
@@ -94,7 +94,8 @@ impl Snapshotter {
         call: &mut Call,
     ) -> Result<Group> {
         let row = loop {
-            let id = match self.order_group(deadline, new, call).await? {
+            let request = |token| new.request(&self.owner, token);
+            let id = match self.groups.find_or_order(deadline, call, request).await? {
                 Ok(id) => id,
                 Err(refusal) => return Err(self.refuse_group(deadline, new, refusal).await),
             };
@@ -102,17 +103,13 @@ impl Snapshotter {
                 break row;
             }
         };
-        let Some(snapshots) = self.members(deadline, &row).await? else {
-            self.groups.attempts.resolve(&call.key, None, false);
-            return Err(broken(&row));
-        };
+        let snapshots = self.members(deadline, &row).await?.unwrap_or_default();
         // A snapshot that was cut may have been reported already, and the others of its group with it.
         let uncut = |row: &Snapshot| row.status == SnapshotStatus::Failed && row.created.is_none();
-        let never_told = snapshots.iter().any(uncut);
+        if snapshots.iter().any(uncut) {
+            return Err(self.replace_group(deadline, new, call, &row).await);
+        }
         let Some(group) = whole(&row, snapshots) else {
-            if never_told {
-                return Err(self.replace_group(deadline, new, call, &row).await);
-            }
             self.groups.attempts.resolve(&call.key, None, false);
             return Err(broken(&row));
         };
@@ -121,19 +118,6 @@ impl Snapshotter {
             self.journal.snapshots.made(&row.id, row);
         }
         Ok(group)
-    }
-
-    async fn order_group(
-        &self,
-        deadline: Deadline,
-        new: &NewGroup,
-        call: &mut Call,
-    ) -> Result<api::Result<SnapshotGroupId>> {
-        if let Some(id) = self.groups.earlier(deadline, call).await? {
-            return Ok(Ok(id));
-        }
-        let request = |token| new.request(&self.owner, token);
-        self.groups.order(deadline, call, request).await
     }
 
     /// The refusal in words that name the disk where the cloud does not.
@@ -187,22 +171,13 @@ impl Snapshotter {
         deadline: Deadline,
         row: &SnapshotGroup,
     ) -> Result<Option<Vec<Snapshot>>> {
-        let waits = row.members.iter().map(|member| {
-            let (mut missing, mut absent) = (StaleReadGuard::default(), AbsenceGuard::default());
-            let decided = move |seen: Observation<Snapshot>| match seen {
-                Observation::Row(row) => {
-                    missing.ends();
-                    absent.found();
-                    is_decided(&row).then(|| Some(Snapshot::clone(&row)))
-                }
-                Observation::Missing { witnessed } => {
-                    let proof = absent.missing(witnessed);
-                    (missing.holds(UNSEEN) && proof.is_some()).then_some(None)
-                }
-            };
-            self.creator
-                .rows
-                .until_done(&member.snapshot, deadline, Operation::Snapshot, decided)
+        let waits = row.members.iter().map(async |member| {
+            let (id, operation) = (&member.snapshot, Some(Operation::Snapshot.into()));
+            let decided = |row: &Snapshot| is_decided(row).then(|| row.clone());
+            let waited = self
+                .creator
+                .decided(deadline, id.as_str(), id, operation, decided);
+            waited.await
         });
         let rows: std::result::Result<Option<Vec<_>>, _> =
             join::all(waits).await.into_iter().collect();
@@ -221,7 +196,8 @@ impl Snapshotter {
         let attempts = &self.groups.attempts;
         call.past = attempts.of(&call.key);
         call.past.gone = Some(row.id.to_string());
-        let replaced = self.order_group(deadline, new, call).await;
+        let request = |token| new.request(&self.owner, token);
+        let replaced = self.groups.find_or_order(deadline, call, request).await;
         // Until the failed one is deleted, the next call must find it.
         attempts.note(&call.key, |past| past.created = Some(row.id.to_string()));
         let (replacement, refusal) = match replaced {
