@@ -18,7 +18,7 @@ use super::owned::{CreateRequest, Owned};
 use super::ownership::{Owner, key_of};
 use super::ownership_listing::{EFFECT, Listed, OwnershipListing};
 use crate::base::{Deadline, Tasks};
-use crate::cloud::view::Poller;
+use crate::cloud::view::{ConfirmedAbsent, Poller};
 use crate::cloud::{self as api, Ecs, Kind};
 use crate::model::{ClientToken, Meaning, Tags};
 
@@ -272,6 +272,15 @@ impl<V: Owned> Creator<V> {
             self.attempts.note(&call.key, |past| past.unresolved = None);
         }
         is_absent
+    }
+
+    /// The outcome of a deletion, successful also if there is no such resource.
+    pub(super) fn deleted(&self, id: &V::Id, outcome: api::Result<()>) -> api::Result<()> {
+        let Some(proof) = ConfirmedAbsent::by_deletion(&outcome) else {
+            return outcome;
+        };
+        self.rows.note_absent(id, proof);
+        Ok(())
     }
 
     /// The outcome of the call, with a final error withheld while a resource may exist that no caller has.

@@ -9,7 +9,7 @@ use super::create::at_least;
 use super::place::choose;
 use crate::base::Deadline;
 use crate::cloud::Kind;
-use crate::cloud::view::{ConfirmedAbsent, Operation};
+use crate::cloud::view::Operation;
 use crate::disk::error::{Error, cloud, wait};
 use crate::disk::owned::Owned;
 use crate::disk::read::read;
@@ -140,12 +140,7 @@ impl Provisioner {
     /// Deletes the snapshot of a clone that is made. One that the cloud still needs stays for a later
     /// call.
     async fn drop_image(&self, deadline: Deadline, id: &SnapshotId) -> Result<()> {
-        let outcome = self.ecs.delete_snapshot(deadline, id).await;
-        if let Some(proof) = ConfirmedAbsent::by_deletion(&outcome) {
-            self.snapshots.creator.rows.note_absent(id, proof);
-            return Ok(());
-        }
-        match outcome {
+        match self.snapshots.delete_once(deadline, id).await {
             Ok(()) => Ok(()),
             Err(error) if error.kind() == Kind::Conflict => {
                 tracing::warn!(

@@ -2,7 +2,7 @@
 
 use super::Provisioner;
 use crate::base::Deadline;
-use crate::cloud::view::{ConfirmedAbsent, Presence, WaitError};
+use crate::cloud::view::{Presence, WaitError};
 use crate::cloud::{self as api, Kind};
 use crate::disk::Result;
 use crate::disk::error::{Error, cloud, wait};
@@ -15,14 +15,13 @@ impl Provisioner {
     /// # Errors
     /// [`Error::StillAttached`] and [`Error::NotOurs`], when nothing was done.
     pub async fn delete(&self, deadline: Deadline, disk: &DiskId) -> Result<()> {
-        let proof = self.delete_row(deadline, disk).await?;
-        self.disks.note_absent(disk, proof);
+        self.delete_row(deadline, disk).await?;
         self.journal.disks.gone(disk);
         self.journal.ephemeral.forget(disk);
         Ok(())
     }
 
-    async fn delete_row(&self, deadline: Deadline, disk: &DiskId) -> Result<ConfirmedAbsent> {
+    async fn delete_row(&self, deadline: Deadline, disk: &DiskId) -> Result<()> {
         let (mut refusal, mut pauses) = (None, Pauses::default());
         let mut free = self.journal.take_free(disk);
         loop {
@@ -30,7 +29,10 @@ impl Provisioner {
                 Some(tags) => tags,
                 None => match self.free_row(deadline, disk, refusal.take()).await? {
                     Presence::Row(row) => row.tags.clone(),
-                    Presence::Absent(proof) => return Ok(proof),
+                    Presence::Absent(proof) => {
+                        self.disks.note_absent(disk, proof);
+                        return Ok(());
+                    }
                 },
             };
             self.owner.require(format!("disk {disk}"), &tags)?;
@@ -40,11 +42,8 @@ impl Provisioner {
                 self.end_clone(deadline, name).await?;
             }
             let outcome = self.ecs.delete_disk(deadline, disk).await;
-            if let Some(proof) = ConfirmedAbsent::by_deletion(&outcome) {
-                return Ok(proof);
-            }
-            match outcome {
-                Ok(()) => {}
+            match self.creator.deleted(disk, outcome) {
+                Ok(()) => return Ok(()),
                 // Still loading from its snapshot, or on its way off a node: look again in a while.
                 Err(error) if error.kind() == Kind::Conflict => {
                     match pauses.pause(deadline).await {
@@ -66,17 +65,12 @@ impl Provisioner {
     ) -> Result<Presence<Disk>> {
         // A read of before it was detached would refuse what is permitted.
         let free = |row: &Disk| row.attachments.is_empty();
-        let found = match (self.disks.settle_as(disk, deadline, free).await, refusal) {
-            (Ok(found), _) => found,
-            // Why it was not deleted so far tells more than that the time is up.
-            (Err(WaitError::Deadline { .. }), Some(refusal)) => {
-                return Err(cloud(step(disk))(refusal));
-            }
-            (Err(error), _) => {
-                let look = format!("look at disk {disk} before deleting it");
-                return Err(wait(look)(error));
-            }
-        };
+        let found = self.disks.settle_as(disk, deadline, free).await;
+        let found = found.map_err(|error| match (error, refusal) {
+            // Why it was not deleted so far explains more than that the deadline has passed.
+            (WaitError::Deadline { .. }, Some(refusal)) => cloud(step(disk))(refusal),
+            (error, _) => wait(format!("look at disk {disk} before deleting it"))(error),
+        })?;
         if let Presence::Row(row) = &found {
             self.owner.require(format!("disk {disk}"), &row.tags)?;
             if !row.attachments.is_empty() {

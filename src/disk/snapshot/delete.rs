@@ -2,7 +2,6 @@
 
 use super::Snapshotter;
 use crate::base::Deadline;
-use crate::cloud::view::ConfirmedAbsent;
 use crate::cloud::{self as api, Condition, Kind};
 use crate::disk::Result;
 use crate::disk::error::{Error, cloud};
@@ -36,16 +35,20 @@ impl Snapshotter {
         self.discard(deadline, id).await
     }
 
+    pub(in crate::disk) async fn delete_once(
+        &self,
+        deadline: Deadline,
+        id: &SnapshotId,
+    ) -> api::Result<()> {
+        let outcome = self.ecs.delete_snapshot(deadline, id).await;
+        self.creator.deleted(id, outcome)
+    }
+
     /// Deletes a snapshot that is known to be ours.
     pub(super) async fn discard(&self, deadline: Deadline, id: &SnapshotId) -> Result<()> {
         loop {
-            let outcome = self.ecs.delete_snapshot(deadline, id).await;
-            if let Some(proof) = ConfirmedAbsent::by_deletion(&outcome) {
-                self.creator.rows.note_absent(id, proof);
-                break;
-            }
-            match outcome {
-                Ok(()) => {}
+            match self.delete_once(deadline, id).await {
+                Ok(()) => break,
                 // Something else is being done with it: look again in a tick.
                 Err(error) if error.kind() == Kind::Conflict => {
                     let waited = self.creator.rows.until(id, deadline, |_| Some(())).await;

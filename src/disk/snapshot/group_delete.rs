@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 
 use super::delete::why_held;
 use crate::base::{Deadline, join};
-use crate::cloud::view::ConfirmedAbsent;
 use crate::cloud::{KeptMember, Kind};
 use crate::disk::Result;
 use crate::disk::error::{Error, cloud};
@@ -62,12 +61,9 @@ impl Snapshotter {
 
     /// The cloud has deleted the group with all its snapshots.
     pub(super) fn group_is_deleted(&self, row: &SnapshotGroup) {
-        let Some(proof) = ConfirmedAbsent::by_deletion(&Ok(())) else {
-            return;
-        };
-        self.groups.rows.note_absent(&row.id, proof);
+        let _ = self.groups.deleted(&row.id, Ok(()));
         for member in &row.members {
-            self.creator.rows.note_absent(&member.snapshot, proof);
+            let _ = self.creator.deleted(&member.snapshot, Ok(()));
             self.journal.snapshots.gone(&member.snapshot);
         }
     }
