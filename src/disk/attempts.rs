@@ -29,11 +29,8 @@ pub(super) struct AttemptHistory(Mutex<HashMap<String, (Instant, PriorAttempts)>
 pub(super) struct PriorAttempts {
     /// How many calls were refused: each may have used its token up. After a restart the same calls count the same.
     pub(super) refused: u32,
-    /// The order that may have taken effect.
     pub(super) unresolved: Option<Order>,
-    /// The resource that the cloud has created.
     pub(super) created: Option<String>,
-    /// A caller has it.
     is_told: bool,
     /// The disk or snapshot that the name had and that does not exist any more.
     pub(super) gone: Option<String>,
@@ -41,18 +38,15 @@ pub(super) struct PriorAttempts {
     missed: Option<(String, Instant)>,
 }
 
-/// An order that was sent to the cloud.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Order {
     pub(super) token: ClientToken,
-    /// The whole request.
     pub(super) request: String,
     /// When its newest attempt ended, or began if it has not ended.
     pub(super) since: Instant,
 }
 
 impl Order {
-    /// An order that begins now.
     pub(super) fn new(token: ClientToken, request: &impl Debug) -> Self {
         Self {
             token,
@@ -161,7 +155,6 @@ impl AttemptHistory {
         now
     }
 
-    /// A description shows what the name has.
     pub(super) fn seen(&self, name: &str) {
         if self.of(name).missed.is_some() {
             self.note(name, |past| past.missed = None);

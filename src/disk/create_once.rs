@@ -25,7 +25,6 @@ use crate::model::{ClientToken, Meaning, Tags};
 /// Lookups by tags, which are indexed late, for what has used a token.
 const LOOKS_FOR_LAGGING_TAGS: u32 = 5;
 
-/// Creates the resources of one kind.
 #[derive(Debug)]
 pub(super) struct Creator<V: Owned> {
     ecs: Arc<dyn Ecs>,
@@ -35,18 +34,15 @@ pub(super) struct Creator<V: Owned> {
     pub(super) listing: OwnershipListing,
 }
 
-/// One call for a name.
 #[derive(Debug)]
 pub(super) struct Call {
     pub(super) name: String,
     pub(super) key: String,
     tags: Tags,
     pub(super) past: PriorAttempts,
-    /// Whether the name was looked up by its tags.
     looked_up: bool,
     /// Whether an order of this call was refused. Then the token may be used up by it.
     is_refused: bool,
-    /// Whether this call is counted as a refused one.
     is_counted: bool,
 }
 
@@ -147,7 +143,6 @@ impl<V: Owned> Creator<V> {
         Ok(oldest.min_by_key(|row| (row.created(), row.id().clone())))
     }
 
-    /// What a refused call has after all, by the tags.
     pub(super) async fn after_refusal(
         &self,
         deadline: Deadline,

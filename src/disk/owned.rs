@@ -13,7 +13,6 @@ use crate::cloud::{
 };
 use crate::model::{Disk, DiskId, Snapshot, SnapshotGroup, SnapshotGroupId, SnapshotId, Tags};
 
-/// Rows a page of disks.
 const PAGE: u32 = 500;
 
 /// A resource with the tags of its owner and its name.
@@ -21,7 +20,6 @@ pub(super) trait Owned: Clone + Display + Send + Sync + 'static {
     type Id: Clone + Ord + Debug + Display + FromStr + Send + Sync + 'static;
 
     const KIND: &'static str;
-    /// The action that lists them.
     const DESCRIBE: &'static str;
 
     fn id(&self) -> &Self::Id;

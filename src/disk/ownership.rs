@@ -45,7 +45,6 @@ impl Owner {
         Self { cluster }
     }
 
-    /// The tag that all of this cluster's resources carry.
     pub(super) fn tags(&self) -> Tags {
         Tags::from([(tag::CLUSTER.to_owned(), self.cluster.to_string())])
     }
@@ -57,7 +56,6 @@ impl Owner {
         tags
     }
 
-    /// The tags of the intermediate snapshot of one clone.
     pub(super) fn clone_tags(&self, volume: &str) -> Tags {
         let mut tags = self.tags();
         tags.insert(tag::PURPOSE.to_owned(), tag::CLONE.to_owned());
@@ -70,7 +68,6 @@ impl Owner {
             .is_some_and(|owner| owner == self.cluster.as_str())
     }
 
-    /// Refuses a resource without this cluster's tag.
     pub(super) fn require(&self, what: String, tags: &Tags) -> Result<()> {
         if self.has(tags) {
             return Ok(());

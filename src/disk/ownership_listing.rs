@@ -29,9 +29,7 @@ const RENEWED: Duration = Duration::from_secs(11 * 3600);
 const EMPTY: Duration = Duration::from_secs(60);
 /// Longest wait of a creation for the first listing. It looks its name up by tags instead.
 const WAIT: Duration = Duration::from_millis(500);
-/// Between two attempts to list.
 const PAUSE: Duration = Duration::from_secs(10);
-/// Longest time for all pages.
 const LONGEST: Duration = Duration::from_secs(600);
 /// Longest wait for a listing that is to prove something.
 const PROOF: Duration = Duration::from_secs(10);
@@ -46,7 +44,6 @@ const MOST_BY_TAGS: usize = 1000;
 type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 type Pages = Box<dyn Fn(Tags, Option<String>) -> BoxFuture<Result<Page>> + Send + Sync>;
 
-/// The resources of this cluster by their CSI names.
 pub(super) struct OwnershipListing {
     shared: Arc<Shared>,
     tasks: Tasks,
@@ -66,9 +63,7 @@ type Page = cloud::Page<Option<(String, String)>>;
 struct State {
     names: Option<Arc<Names>>,
     is_running: bool,
-    /// Whether any listing had a row.
     had_rows: bool,
-    /// When the newest attempt began.
     tried: Option<Instant>,
 }
 

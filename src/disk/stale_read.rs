@@ -21,7 +21,6 @@ impl StaleReadGuard {
         self.0.get_or_insert_with(Instant::now).elapsed() >= long
     }
 
-    /// A look agrees.
     pub(super) fn ends(&mut self) {
         self.0 = None;
     }

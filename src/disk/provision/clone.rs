@@ -100,7 +100,6 @@ impl Provisioner {
         Ok(new)
     }
 
-    /// Waits until a disk can be made from the snapshot.
     async fn image_ready(
         &self,
         deadline: Deadline,
@@ -126,7 +125,6 @@ impl Provisioner {
         Err(lost(id.clone()))
     }
 
-    /// Deletes the snapshots of this volume's clone, if there are any.
     pub(super) async fn end_clone(&self, deadline: Deadline, volume: &str) -> Result<()> {
         let tags = self.owner.clone_tags(volume);
         let page = Snapshot::page(self.ecs.as_ref(), deadline, tags, None).await;
@@ -167,7 +165,6 @@ fn image_of(new: &NewDisk, source: &DiskId) -> NewSnapshot {
     }
 }
 
-/// Whether the description shows that it was attached at some time.
 fn was_attached(row: &Disk) -> bool {
     row.attached.is_some() || row.detached.is_some() || !row.attachments.is_empty()
 }

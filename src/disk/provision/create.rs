@@ -56,7 +56,6 @@ impl Provisioner {
         }
     }
 
-    /// The disk that an earlier call has created, as far as this process knows.
     pub(super) async fn find_created(
         &self,
         deadline: Deadline,

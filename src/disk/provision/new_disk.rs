@@ -20,7 +20,6 @@ pub struct NewDisk {
     pub snapshot: Option<SnapshotId>,
     /// The disk whose content it has, by way of a snapshot that is gone by then.
     pub clone_of: Option<DiskId>,
-    /// Encrypt at rest.
     pub encrypted: bool,
     /// By this key of the user's; needs `encrypted`.
     pub kms_key: Option<String>,
@@ -46,7 +45,6 @@ pub struct Place {
 }
 
 impl Place {
-    /// Whether the nodes there may take this category.
     pub fn admits(&self, category: &Category) -> bool {
         self.takes
             .as_ref()
@@ -60,7 +58,6 @@ impl From<ZoneId> for Place {
     }
 }
 
-/// The zone, and what its nodes take where they say so.
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.zone)?;

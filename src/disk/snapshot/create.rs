@@ -20,7 +20,6 @@ pub struct NewSnapshot {
     pub retention_days: Option<u32>,
     /// Resource group to bill it to; none is the account's default.
     pub resource_group: Option<String>,
-    /// Tags beside the driver's own.
     pub tags: Tags,
     pub purpose: Purpose,
 }
@@ -28,14 +27,12 @@ pub struct NewSnapshot {
 /// What a snapshot is taken for. A name is good only within its purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// A caller asked for it.
     Request,
     /// To make one volume from it, and to go again.
     Clone,
 }
 
 impl NewSnapshot {
-    /// The tags by which it is found again.
     fn marks(&self, owner: &Owner) -> Tags {
         match self.purpose {
             Purpose::Request => owner.tags_of(&self.name),
@@ -121,7 +118,6 @@ impl Snapshotter {
         self.call(new).past.created?.parse().ok()
     }
 
-    /// The snapshot of the name, by its tags.
     pub(in crate::disk) async fn find(
         &self,
         deadline: Deadline,

@@ -50,7 +50,6 @@ impl fmt::Display for Candidate {
 pub struct Choice {
     /// The pairs to try, in order; not empty.
     pub(super) pairs: Vec<Candidate>,
-    /// Why others are not among them.
     pub(super) left_out: Vec<String>,
 }
 

@@ -24,7 +24,6 @@ pub(in crate::disk) struct Market {
     pub(super) stock: Stock,
 }
 
-/// The pairs of one call that are left to try.
 #[derive(Debug)]
 pub(in crate::disk) struct Round<'a> {
     market: &'a Market,
@@ -69,7 +68,6 @@ impl Market {
         Ok(sells && self.sold.why(pair).is_none())
     }
 
-    /// The pair was had.
     pub(in crate::disk) fn had(&self, pair: &Candidate) {
         self.sold.had(pair);
     }
@@ -140,7 +138,6 @@ impl<'a> Round<'a> {
         self.only_sizes && self.left.is_empty()
     }
 
-    /// Why none could be had: each pair with its reason.
     pub(in crate::disk) fn reasons(mut self, choice: &Choice) -> String {
         for pair in &self.left {
             let why = self.market.sold.why(pair).unwrap_or_default();

@@ -26,7 +26,6 @@ struct Refused {
     why: String,
 }
 
-/// The keys of the pair and of its zone.
 fn keys(pair: &Candidate) -> [Key; 2] {
     let kind = (pair.category.clone(), pair.level);
     [(pair.zone.clone(), Some(kind)), (pair.zone.clone(), None)]
@@ -54,7 +53,6 @@ impl Sold {
         }
     }
 
-    /// Why the pair was refused lately, and when; none when it was not.
     pub(super) fn why(&self, pair: &Candidate) -> Option<String> {
         let refused = keys(pair).into_iter().filter_map(|key| self.0.get(&key));
         let refused = refused.filter(|refused| pair.size >= refused.size);

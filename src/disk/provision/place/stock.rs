@@ -15,7 +15,6 @@ use crate::model::ZoneStock;
 /// How long an answer, or having got none, is good.
 const GOOD: Duration = Duration::from_secs(60);
 
-/// The matter of which the log is told.
 const LOOK: &str = "look";
 
 /// The last answers: of the zones, and of the region as a whole.
@@ -33,7 +32,6 @@ struct Shared {
     last: Recent<(), Answer>,
 }
 
-/// What became of a call.
 #[derive(Debug, Clone)]
 enum Answer {
     Told(Arc<Vec<ZoneStock>>),
@@ -55,7 +53,6 @@ impl Stock {
         }
     }
 
-    /// Whether asking could tell something new.
     pub(super) fn is_unknown(&self, regional: bool) -> bool {
         self.of(regional).last.get(&()).is_none()
     }
@@ -119,7 +116,6 @@ fn is_refusal(error: &cloud::Error) -> bool {
     )
 }
 
-/// Whether the answer has the pair in stock.
 pub(super) fn sells(zones: &[ZoneStock], pair: &Candidate) -> bool {
     let mut here = zones.iter().filter(|stock| match &pair.zone {
         Some(zone) => stock.zone.as_ref() == Some(zone),
