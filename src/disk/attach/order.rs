@@ -37,7 +37,7 @@ impl<'a> Order<'a> {
         Self {
             call,
             operation,
-            is_ephemeral: call.attacher.journal.ephemeral.contains(call.disk),
+            is_ephemeral: call.attacher.journal.is_ephemeral(call.disk),
             permit: None,
             turn: None,
             pauses: Pauses::default(),
@@ -94,11 +94,11 @@ impl<'a> Order<'a> {
                 is_ours
             }
             Condition::DeletedWithNode if !self.is_ephemeral => {
-                let ephemeral = &self.call.attacher.journal.ephemeral;
+                let journal = &self.call.attacher.journal;
                 if let Ok(Observation::Row(row)) = self.call.look().await {
-                    ephemeral.note(&row);
+                    journal.note_category(&row);
                 }
-                self.is_ephemeral = ephemeral.contains(self.call.disk);
+                self.is_ephemeral = journal.is_ephemeral(self.call.disk);
                 self.is_ephemeral
             }
             _ => false,

@@ -14,7 +14,7 @@ use crate::base::Deadline;
 use crate::cloud::{DescribeDisks, DescribeSnapshots};
 use crate::disk::Result;
 use crate::disk::error::{Error, cloud};
-use crate::disk::journal::{Existing, Known};
+use crate::disk::journal::{Known, RecentResources};
 use crate::disk::read::read;
 use crate::model::{Disk, DiskId, InstanceId, Snapshot, SnapshotId, Tags, tag};
 
@@ -98,15 +98,13 @@ impl<T> Read<T> {
     fn complete<K: Ord, V>(
         mut self,
         known: Known<K, V>,
-        id: impl Fn(&V) -> &K,
         item: impl Fn(&V) -> Option<(Cursor, T)>,
     ) -> Vec<T> {
-        let mut made = Vec::new();
-        known.correct(&mut made, id, |_| true);
         let shown: HashSet<&str> = self.items.iter().map(|(place, _)| &*place.id).collect();
-        let mut made: Vec<_> = made.iter().filter_map(item).collect();
-        made.retain(|(place, _)| !shown.contains(&*place.id));
-        self.items.extend(made);
+        let created = known.into_created().filter_map(|row| item(&row));
+        let created = created.filter(|(place, _)| !shown.contains(&*place.id));
+        let created: Vec<_> = created.collect();
+        self.items.extend(created);
         self.into_items()
     }
 }
@@ -123,18 +121,19 @@ impl Inventory {
         keep: impl Fn(&Disk) -> T + Send + Sync,
     ) -> Result<Vec<T>> {
         let known = self.journal.disks.known();
-        let (existing, wide) = (&self.journal.disks.existing, &self.wide.disks);
+        let (recent, wide) = (&self.journal.disks, &self.wide.disks);
         let read = |tags| self.read_disks(deadline, tags, &known, &keep);
-        let read = self.read_owned("disks", existing, wide, read).await?;
+        let read = self.read_owned("disks", recent, &known, wide, read).await?;
         let item = |row: &Disk| Some((Cursor::new(row.created, &row.id), keep(row)));
-        Ok(read.complete(known, |row| &row.id, item))
+        Ok(read.complete(known, item))
     }
 
     /// What `read` returns for a filter by this cluster's tag, or without one where that hides rows.
-    async fn read_owned<K, T, F>(
+    async fn read_owned<K, V: Clone, T, F>(
         &self,
         what: &'static str,
-        existing: &Existing<K>,
+        recent: &RecentResources<K, V>,
+        known: &Known<K, V>,
         wide: &Outgrown,
         read: impl Fn(Tags) -> F,
     ) -> Result<Read<T>>
@@ -142,18 +141,17 @@ impl Inventory {
         K: Ord + Clone + FromStr,
         F: Future<Output = Result<Read<T>>>,
     {
-        let existing = existing.begin();
         let filter = wide.filter(self.owner.tags());
         let mut rows = read(filter.clone()).await?;
         let hides = wide.hides(&filter, rows.ours);
-        if hides || !filter.is_empty() && !rows.any && existing.any() {
+        if hides || !filter.is_empty() && !rows.any && recent.any() {
             rows = read(Tags::new()).await?;
         }
-        if !rows.any && existing.any() {
+        if !rows.any && recent.any() {
             return Err(Error::EmptyResponse { what });
         }
         let places = rows.items.iter().map(|(place, _)| place);
-        existing.shown(places.filter_map(|place| place.id.parse().ok()));
+        recent.listed(known, places.filter_map(|place| place.id.parse().ok()));
         Ok(rows)
     }
 
@@ -179,7 +177,7 @@ impl Inventory {
                     continue;
                 }
                 read.ours += 1;
-                if known.is_gone(&row.id) {
+                if known.is_deleted(&row.id) {
                     continue;
                 }
                 // A read of before it left a node still shows it there.
@@ -220,7 +218,7 @@ impl Inventory {
             let place = Cursor::new(row.created, &row.id);
             fits(row).then(|| (place, keep(row)))
         };
-        let item = |row: &Snapshot| made(row).filter(|_| !known.is_gone(&row.id));
+        let item = |row: &Snapshot| made(row).filter(|_| !known.is_deleted(&row.id));
         let read = if let Some(id) = id {
             // Shared with all who look at a snapshot now: the snapshotter asks for one at a time.
             let row = read(&self.snapshots, deadline, id).await?;
@@ -233,11 +231,12 @@ impl Inventory {
             let none = Tags::new();
             self.read_snapshots(deadline, source, none, &item).await?
         } else {
-            let (existing, wide) = (&self.journal.snapshots.existing, &self.wide.snapshots);
+            let (recent, wide) = (&self.journal.snapshots, &self.wide.snapshots);
             let read = |tags| self.read_snapshots(deadline, None, tags, &item);
-            self.read_owned("snapshots", existing, wide, read).await?
+            self.read_owned("snapshots", recent, &known, wide, read)
+                .await?
         };
-        Ok(read.complete(known, |row| &row.id, made))
+        Ok(read.complete(known, made))
     }
 
     async fn read_snapshots<T: Send>(

@@ -6,14 +6,10 @@ use super::stale_read::LAG;
 use crate::model::{Disk, DiskId, Snapshot, SnapshotId, Tags};
 
 mod attachments;
-mod ephemeral;
-mod existing;
 mod recent;
 mod resources;
 
 pub(super) use attachments::{RecentAttachments, RecentDetachments};
-pub(super) use ephemeral::EphemeralDisks;
-pub(super) use existing::Existing;
 pub(super) use recent::Recent;
 pub(super) use resources::{Known, RecentResources};
 
@@ -31,10 +27,13 @@ pub(super) struct Journal {
     changes: Recent<DiskId, ()>,
     /// Tags of disks that were observed without an attachment.
     free: Recent<DiskId, Tags>,
-    /// Elastic ephemeral disks that were created or observed.
-    pub(super) ephemeral: EphemeralDisks,
+    /// Elastic ephemeral disks that were created or observed. They are attached and detached with `DeleteWithInstance`,
+    /// which would delete any other disk with its instance: so it is never taken from a request.
+    ephemeral: Recent<DiskId, ()>,
 }
 
+/// After that the cloud refuses a call without `DeleteWithInstance`, and a description confirms the category.
+const EPHEMERAL: Duration = Duration::from_secs(24 * 3600);
 /// How long a disk counts as free after it was observed so. The cloud refuses to delete it if it was attached since.
 const FREE: Duration = Duration::from_secs(10);
 
@@ -43,6 +42,16 @@ impl Journal {
         if row.is_free() {
             self.free.note(&row.id, FREE, row.tags.clone());
         }
+    }
+
+    pub(super) fn note_category(&self, row: &Disk) {
+        if row.category.is_ephemeral() {
+            self.ephemeral.note(&row.id, EPHEMERAL, ());
+        }
+    }
+
+    pub(super) fn is_ephemeral(&self, disk: &DiskId) -> bool {
+        self.ephemeral.get(disk).is_some()
     }
 
     /// The disk will be attached.

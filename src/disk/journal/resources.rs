@@ -1,118 +1,123 @@
-//! What this process has just made or deleted. A read of before does not show the one and still shows
-//! the other; neither a list nor a look for an earlier disk may contradict what callers were told.
+//! Resources that this process has just created or deleted, and which exist as far as it knows. A read from before shows
+//! neither; a listing must not contradict what callers were told, and one without rows proves nothing where one exists.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Debug;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::existing::Existing;
 use crate::base::Deadline;
 use crate::disk::stale_read::LAG;
 
-/// How many events are remembered. Forgetting one is as safe as a restart.
+/// How many events and how many resources are remembered. Forgetting an event is as safe as a restart.
 const MOST: usize = 1000;
 
-/// The rows that callers were told of within the lag of reads, and the ids that they were told are
-/// gone, the oldest first.
 #[derive(Debug)]
-pub(in crate::disk) struct RecentResources<K, V> {
-    events: Mutex<VecDeque<Event<K, V>>>,
-    /// Beyond the lag of reads.
-    pub(in crate::disk) existing: Existing<K>,
-}
+pub(in crate::disk) struct RecentResources<K, V>(Mutex<State<K, V>>);
 
 #[derive(Debug)]
-struct Event<K, V> {
-    until: Deadline,
-    id: K,
-    /// None when it is gone.
-    row: Option<V>,
+struct State<K, V> {
+    /// Created with the row, or deleted, the oldest first; each for the lag of reads.
+    events: VecDeque<(Deadline, K, Option<V>)>,
+    /// A sample of the resources that were created or listed and not deleted.
+    existing: BTreeSet<K>,
+    /// How often one was created or deleted.
+    changes: u64,
 }
 
 /// What reads that begin now may not show yet, or still show.
 #[derive(Debug)]
 pub(in crate::disk) struct Known<K, V> {
-    made: BTreeMap<K, V>,
-    gone: BTreeSet<K>,
+    created: BTreeMap<K, V>,
+    deleted: BTreeSet<K>,
+    changes: u64,
 }
 
 impl<K, V> Default for RecentResources<K, V> {
     fn default() -> Self {
-        Self {
-            events: Mutex::default(),
-            existing: Existing::default(),
-        }
+        Self(Mutex::new(State {
+            events: VecDeque::new(),
+            existing: BTreeSet::new(),
+            changes: 0,
+        }))
     }
 }
 
 impl<K: Ord + Clone, V: Clone> RecentResources<K, V> {
-    /// A caller is told that it is there.
-    pub(in crate::disk) fn made(&self, id: &K, row: &V) {
-        self.existing.created(id);
-        self.note(id, Some(row.clone()));
+    /// A caller is told that the resource exists.
+    pub(in crate::disk) fn created(&self, id: &K, row: &V) {
+        let mut state = self.lock();
+        if state.existing.len() < MOST {
+            state.existing.insert(id.clone());
+        }
+        state.note(id, Some(row.clone()));
     }
 
-    /// A caller is told that it is gone.
-    pub(in crate::disk) fn gone(&self, id: &K) {
-        self.existing.deleted(id);
-        self.note(id, None);
+    /// A caller is told that the resource does not exist.
+    pub(in crate::disk) fn deleted(&self, id: &K) {
+        let mut state = self.lock();
+        state.existing.remove(id);
+        state.note(id, None);
     }
 
-    /// What to hold against reads. To be asked before they begin, since they may take longer than it
-    /// is remembered; what happens while they run may show in them or not.
+    /// To be asked before reads begin, since they may take longer than it is remembered.
     pub(in crate::disk) fn known(&self) -> Known<K, V> {
-        let (mut made, mut gone) = (BTreeMap::new(), BTreeSet::new());
-        for event in self.lock().iter().filter(|event| !event.until.is_over()) {
-            match &event.row {
-                Some(row) => {
-                    made.insert(event.id.clone(), row.clone());
-                }
-                None => {
-                    gone.insert(event.id.clone());
-                }
+        let state = self.lock();
+        let mut known = Known {
+            created: BTreeMap::new(),
+            deleted: BTreeSet::new(),
+            changes: state.changes,
+        };
+        for (_, id, row) in state.events.iter().filter(|event| !event.0.is_over()) {
+            match row {
+                Some(row) => drop(known.created.insert(id.clone(), row.clone())),
+                None => drop(known.deleted.insert(id.clone())),
             }
         }
-        Known { made, gone }
+        known
     }
 
-    fn note(&self, id: &K, row: Option<V>) {
-        let mut events = self.lock();
-        while events.len() >= MOST || events.front().is_some_and(|event| event.until.is_over()) {
+    /// Whether any resource is known to exist.
+    pub(in crate::disk) fn any(&self) -> bool {
+        !self.lock().existing.is_empty()
+    }
+
+    /// A complete listing, begun when this was known, has returned these. If any was created or deleted meanwhile, it may
+    /// be missing from them or among them.
+    pub(in crate::disk) fn listed(&self, known: &Known<K, V>, ids: impl Iterator<Item = K>) {
+        let ids = ids.take(MOST).collect();
+        let mut state = self.lock();
+        if state.changes == known.changes {
+            state.existing = ids;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<K, V>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<K: Clone, V> State<K, V> {
+    fn note(&mut self, id: &K, row: Option<V>) {
+        self.changes += 1;
+        let events = &mut self.events;
+        while events.len() >= MOST || events.front().is_some_and(|event| event.0.is_over()) {
             events.pop_front();
         }
-        events.push_back(Event {
-            until: Deadline::after(LAG),
-            id: id.clone(),
-            row,
-        });
-    }
-
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Event<K, V>>> {
-        self.events.lock().unwrap_or_else(PoisonError::into_inner)
+        events.push_back((Deadline::after(LAG), id.clone(), row));
     }
 }
 
 impl<K: Ord, V> Known<K, V> {
-    /// Whether a caller was told that it is gone: a row of it is old.
-    pub(in crate::disk) fn is_gone(&self, id: &K) -> bool {
-        self.gone.contains(id)
+    /// Whether a caller was told that the resource does not exist: a row of it is old.
+    pub(in crate::disk) fn is_deleted(&self, id: &K) -> bool {
+        self.deleted.contains(id)
     }
 
-    /// Takes out of the rows what is gone and adds what is missing, where it fits. An id that is gone
-    /// never comes back.
-    pub(in crate::disk) fn correct(
-        mut self,
-        rows: &mut Vec<V>,
-        id: impl Fn(&V) -> &K,
-        fits: impl Fn(&V) -> bool,
-    ) {
-        rows.retain(|row| {
-            self.made.remove(id(row));
-            !self.gone.contains(id(row))
-        });
-        let made = self.made.into_iter();
-        let missing = made.filter(|(id, row)| !self.gone.contains(id) && fits(row));
-        rows.extend(missing.map(|(_, row)| row));
+    /// What reads may not show yet. A deleted id is never used again.
+    pub(in crate::disk) fn into_created(self) -> impl Iterator<Item = V> {
+        let created = self.created.into_iter();
+        let created = created.filter(move |(id, _)| !self.deleted.contains(id));
+        created.map(|(_, row)| row)
     }
 }
 
@@ -122,46 +127,69 @@ mod tests {
 
     use super::*;
 
-    type Row = (u32, &'static str);
-
-    fn corrected(recent: &RecentResources<u32, Row>, rows: &[Row]) -> Vec<Row> {
-        let mut rows = rows.to_vec();
-        let known = recent.known();
-        known.correct(&mut rows, |row| &row.0, |row| row.1 != "other");
-        rows
+    fn created(recent: &RecentResources<u32, &'static str>) -> Vec<&'static str> {
+        recent.known().into_created().collect()
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_was_told_is_held_against_rows_only_for_the_lag_of_reads() {
         let recent = RecentResources::default();
-        recent.made(&1, &(1, "told"));
-        recent.made(&2, &(2, "other"));
-        recent.gone(&3);
-        assert_eq!(corrected(&recent, &[(3, "read")]), [(1, "told")]);
-        // What a read shows is no older than what was told.
-        assert_eq!(corrected(&recent, &[(1, "read")]), [(1, "read")]);
+        recent.created(&1, &"one");
+        recent.deleted(&3);
+        assert_eq!(created(&recent), ["one"]);
+        assert!(recent.known().is_deleted(&3) && !recent.known().is_deleted(&1));
         tokio::time::advance(LAG + Duration::from_millis(1)).await;
-        assert_eq!(corrected(&recent, &[(3, "read")]), [(3, "read")]);
-        recent.gone(&4);
-        assert_eq!(recent.lock().len(), 1);
+        assert!(created(&recent).is_empty() && !recent.known().is_deleted(&3));
+        recent.deleted(&4);
+        assert_eq!(recent.lock().events.len(), 1);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_gone_stays_gone_whoever_still_saw_it() {
+    async fn a_deleted_id_is_never_used_again() {
         let recent = RecentResources::default();
-        recent.gone(&1);
-        recent.made(&1, &(1, "told"));
-        assert_eq!(corrected(&recent, &[]), []);
-        assert_eq!(corrected(&recent, &[(1, "read")]), []);
+        recent.deleted(&1);
+        recent.created(&1, &"one");
+        assert!(created(&recent).is_empty());
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_storm_of_events_takes_no_more_room() {
         let recent = RecentResources::default();
         for id in 0..3000 {
-            recent.made(&id, &(id, "told"));
+            recent.created(&id, &"row");
         }
-        assert_eq!(recent.lock().len(), MOST);
-        assert_eq!(corrected(&recent, &[]).last(), Some(&(2999, "told")));
+        assert_eq!(recent.lock().events.len(), MOST);
+        assert_eq!(recent.lock().existing.len(), MOST);
+        recent.listed(&recent.known(), 0..5000);
+        assert_eq!(recent.lock().existing.len(), MOST);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_created_or_listed_exists_until_it_is_deleted() {
+        let recent = RecentResources::default();
+        assert!(!recent.any());
+        recent.created(&1, &"one");
+        assert!(recent.any());
+        recent.deleted(&1);
+        assert!(!recent.any());
+        recent.listed(&recent.known(), [2, 3].into_iter());
+        recent.deleted(&2);
+        assert!(recent.any());
+        recent.listed(&recent.known(), [].into_iter());
+        assert!(!recent.any());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_listing_does_not_contradict_what_happened_while_it_was_read() {
+        let recent = RecentResources::default();
+        recent.created(&1, &"one");
+        let known = recent.known();
+        recent.deleted(&1);
+        recent.listed(&known, [1].into_iter());
+        assert!(!recent.any());
+        let known = recent.known();
+        recent.created(&2, &"two");
+        recent.listed(&known, [].into_iter());
+        assert!(recent.any());
     }
 }

@@ -91,8 +91,8 @@ impl Provisioner {
                 differences,
             });
         }
-        self.journal.disks.made(id, &disk);
-        self.journal.ephemeral.note(&disk);
+        self.journal.disks.created(id, &disk);
+        self.journal.note_category(&disk);
         Ok(Some(disk))
     }
 

@@ -16,8 +16,7 @@ impl Provisioner {
     /// [`Error::StillAttached`] and [`Error::NotOurs`], when nothing was done.
     pub async fn delete(&self, deadline: Deadline, disk: &DiskId) -> Result<()> {
         self.delete_row(deadline, disk).await?;
-        self.journal.disks.gone(disk);
-        self.journal.ephemeral.forget(disk);
+        self.journal.disks.deleted(disk);
         Ok(())
     }
 

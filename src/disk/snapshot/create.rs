@@ -104,7 +104,7 @@ impl Snapshotter {
             return Err(self.failed(deadline, new, snapshot).await);
         }
         if new.purpose == Purpose::Request {
-            self.journal.snapshots.made(&snapshot.id, &snapshot);
+            self.journal.snapshots.created(&snapshot.id, &snapshot);
         }
         Ok(snapshot)
     }

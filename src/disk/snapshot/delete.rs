@@ -15,7 +15,7 @@ impl Snapshotter {
     /// [`Error::NotOurs`], [`Error::InGroup`] and [`Error::SnapshotHeld`], when nothing was done.
     pub async fn delete(&self, deadline: Deadline, id: &SnapshotId) -> Result<()> {
         let Some(row) = read(&self.creator.rows, deadline, id).await? else {
-            self.journal.snapshots.gone(id);
+            self.journal.snapshots.deleted(id);
             return Ok(());
         };
         if let Some(group) = &row.group
@@ -57,7 +57,7 @@ impl Snapshotter {
                 Err(error) => return Err(held(id, error)),
             }
         }
-        self.journal.snapshots.gone(id);
+        self.journal.snapshots.deleted(id);
         Ok(())
     }
 }

@@ -115,7 +115,7 @@ impl Snapshotter {
         };
         self.label_members(deadline, new, &group).await?;
         for row in &group.snapshots {
-            self.journal.snapshots.made(&row.id, row);
+            self.journal.snapshots.created(&row.id, row);
         }
         Ok(group)
     }

@@ -64,7 +64,7 @@ impl Snapshotter {
         let _ = self.groups.deleted(&row.id, Ok(()));
         for member in &row.members {
             let _ = self.creator.deleted(&member.snapshot, Ok(()));
-            self.journal.snapshots.gone(&member.snapshot);
+            self.journal.snapshots.deleted(&member.snapshot);
         }
     }
 
