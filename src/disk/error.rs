@@ -1,8 +1,8 @@
 //! How a verb can fail: what, for which disk and node, and what to do next.
 
 use super::Incompatible;
-use crate::cloud;
 use crate::cloud::view::WaitError;
+use crate::cloud::{self, Condition};
 use crate::model::{
     ClusterId, DiskId, Failure, InstanceId, Meaning, SnapshotGroupId, SnapshotId, TaskId,
 };
@@ -132,16 +132,10 @@ pub enum Error {
     Cooling { disk: DiskId, source: cloud::Error },
     #[error("the cloud gave up changing disk {disk} (task {task}), which is as it was before")]
     TaskFailed { disk: DiskId, task: TaskId },
-    #[error("disk {disk} does not grow while it is attached to {holders}")]
-    OnlyOffline {
+    #[error("disk {disk} does not grow while {why}")]
+    CannotGrow {
         disk: DiskId,
-        holders: String,
-        source: cloud::Error,
-    },
-    #[error("disk {disk} does not grow while {holders} does not run")]
-    NodeStopped {
-        disk: DiskId,
-        holders: String,
+        why: String,
         source: cloud::Error,
     },
     #[error(
@@ -198,8 +192,10 @@ impl Error {
             Self::CannotBecome { .. } | Self::Unchangeable { .. } => Failure::ChangeRefused,
             Self::Cooling { .. } => Failure::CoolingPeriod,
             Self::TaskFailed { .. } => Failure::ChangeFailed,
-            Self::OnlyOffline { .. } => Failure::OnlyOffline,
-            Self::NodeStopped { .. } => Failure::NodeStopped,
+            Self::CannotGrow { source, .. } => match source.condition() {
+                Condition::NodeStopped => Failure::NodeStopped,
+                _ => Failure::OnlyOffline,
+            },
             Self::CreationUnresolved { .. } => Failure::CreationUnresolved,
             Self::Queue { .. } => Failure::QueueTooLong,
             Self::EmptyResponse { .. } => Failure::EmptyResponse,

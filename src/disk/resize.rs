@@ -11,7 +11,7 @@ use crate::base::Deadline;
 use crate::cloud::Ecs;
 use crate::cloud::view::{Observation, Operation, Poller, WaitError};
 use crate::cloud::{self as api, Condition, Kind, ResizeDisk, ResizeMode};
-use crate::model::{ClientToken, Disk, DiskId, DiskStatus, Gib, InstanceId, SizeRange};
+use crate::model::{ClientToken, Disk, DiskId, DiskStatus, Gib, SizeRange};
 
 /// The largest disk of all: what a category that this driver does not know may grow to.
 const LARGEST: Gib = Gib(65536);
@@ -88,37 +88,21 @@ impl Resizer {
 
     /// The error for a refusal, with the nodes that hold the disk now.
     async fn refused(&self, deadline: Deadline, row: &Disk, source: api::Error) -> Error {
-        let offline = source.condition() == Condition::OnlyOffline;
-        if !offline && source.condition() != Condition::NodeStopped {
-            return cloud(format!("resize disk {}", row.id))(source);
-        }
-        let now = self
-            .disks
-            .look(&row.id, deadline)
-            .await
-            .map(Observation::row);
-        let now = now.ok().flatten();
-        let holders = now.as_deref().unwrap_or(row).attachments.iter();
-        let names: Vec<_> = holders.map(InstanceId::as_str).collect();
-        let holders = if names.is_empty() {
-            "a node".to_owned()
-        } else {
-            format!("node {}", names.join(" and "))
-        };
         let disk = row.id.clone();
-        if offline {
-            Error::OnlyOffline {
-                disk,
-                holders,
-                source,
-            }
-        } else {
-            Error::NodeStopped {
-                disk,
-                holders,
-                source,
-            }
+        if ![Condition::OnlyOffline, Condition::NodeStopped].contains(&source.condition()) {
+            return cloud(format!("resize disk {disk}"))(source);
         }
+        let now = self.disks.look(&row.id, deadline).await;
+        let now = now.ok().and_then(Observation::row);
+        let holders = match now.as_deref().unwrap_or(row).holders() {
+            none if none.is_empty() => "a node".to_owned(),
+            holders => format!("node {holders}"),
+        };
+        let why = match source.condition() {
+            Condition::OnlyOffline => format!("it is attached to {holders}"),
+            _ => format!("{holders} does not run"),
+        };
+        Error::CannotGrow { disk, why, source }
     }
 
     /// Online wherever the cloud accepts it: expanded offline, an attached disk keeps its size for the guest, and the row
@@ -132,17 +116,19 @@ impl Resizer {
                 return Ok(());
             };
             let offline = match refusal.condition() {
-                // The category says nothing of who holds the disk: only reads can tell.
-                Condition::OnlyOffline => self.stays_free(deadline, disk).await,
                 Condition::DiskStatus if is_free => true,
-                // It is being attached or detached, or the row is from before it was detached.
-                Condition::DiskStatus => match self.is_free_at_rest(deadline, disk).await {
-                    Ok(free) => {
-                        is_free = free;
-                        continue;
+                // The category says nothing of who holds the disk; or it is being attached or detached, or the row is from
+                // before it was detached.
+                condition @ (Condition::OnlyOffline | Condition::DiskStatus) => {
+                    match self.is_free_at_rest(deadline, disk).await {
+                        Ok(false) if condition == Condition::DiskStatus => {
+                            is_free = false;
+                            continue;
+                        }
+                        Ok(free) => free,
+                        Err(_) => false,
                     }
-                    Err(_) => false,
-                },
+                }
                 _ => false,
             };
             if !offline {
@@ -153,31 +139,22 @@ impl Resizer {
         }
     }
 
-    /// Waits until the disk is free or in use, and says whether it is free.
+    /// Waits until the disk is in use, or free for as long as reads may be old, and says whether it is free.
     async fn is_free_at_rest(
         &self,
         deadline: Deadline,
         disk: &DiskId,
     ) -> std::result::Result<bool, WaitError> {
+        let mut free = StaleReadGuard::default();
         let rests = |seen: Observation<Disk>| {
-            let Observation::Row(row) = seen else {
-                return None;
-            };
-            let is_free = row.is_free();
-            (is_free || row.status == DiskStatus::InUse).then_some(is_free)
+            let row = seen.row()?;
+            if row.is_free() {
+                return free.holds(LAG).then_some(true);
+            }
+            free.ends();
+            (row.status == DiskStatus::InUse).then_some(false)
         };
         self.disks.until(disk, deadline, rests).await
-    }
-
-    /// Whether reads show the disk free for as long as they may be old.
-    async fn stays_free(&self, deadline: Deadline, disk: &DiskId) -> bool {
-        let mut free = StaleReadGuard::default();
-        let stays = |seen: Observation<Disk>| match seen {
-            Observation::Row(row) if row.is_free() => free.holds(LAG).then_some(true),
-            _ => Some(false),
-        };
-        let waited = self.disks.until(disk, deadline, stays).await;
-        waited.unwrap_or(false)
     }
 
     /// One order. Growing to the same size twice does no harm, so a refused one, which may have used its token up, is

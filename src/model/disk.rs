@@ -190,8 +190,7 @@ impl fmt::Display for Disk {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "disk {} is {}", self.id, self.status)?;
         if !self.attachments.is_empty() {
-            let holders: Vec<_> = self.attachments.iter().map(InstanceId::as_str).collect();
-            write!(f, ", attached to {}", holders.join(" and "))?;
+            write!(f, ", attached to {}", self.holders())?;
         }
         Ok(())
     }
@@ -214,6 +213,13 @@ impl Disk {
     #[must_use]
     pub fn is_free(&self) -> bool {
         self.status == DiskStatus::Available && self.attachments.is_empty()
+    }
+
+    /// The nodes that it is attached to, such as `i-1 and i-2`; empty if there are none.
+    #[must_use]
+    pub fn holders(&self) -> String {
+        let holders: Vec<_> = self.attachments.iter().map(InstanceId::as_str).collect();
+        holders.join(" and ")
     }
 }
 

@@ -7,7 +7,7 @@ use crate::cloud::{self as api, Kind};
 use crate::disk::Result;
 use crate::disk::error::{Error, cloud, wait};
 use crate::disk::pauses::Pauses;
-use crate::model::{Disk, DiskId, InstanceId, tag};
+use crate::model::{Disk, DiskId, tag};
 
 impl Provisioner {
     /// Deletes the disk. One that is not there is success.
@@ -73,12 +73,8 @@ impl Provisioner {
         if let Presence::Row(row) = &found {
             self.owner.require(format!("disk {disk}"), &row.tags)?;
             if !row.attachments.is_empty() {
-                let holders: Vec<_> = row.attachments.iter().map(InstanceId::as_str).collect();
-                let holders = holders.join(" and ");
-                return Err(Error::StillAttached {
-                    disk: disk.clone(),
-                    holders,
-                });
+                let (disk, holders) = (disk.clone(), row.holders());
+                return Err(Error::StillAttached { disk, holders });
             }
         }
         Ok(found)
