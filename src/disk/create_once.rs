@@ -13,11 +13,12 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::attempts::{AttemptHistory, Order, PriorAttempts, is_final};
+use super::dependencies::Dependencies;
 use super::error::{Error, Result, cloud};
 use super::owned::{CreateRequest, Owned};
 use super::ownership::{Owner, key_of};
 use super::ownership_listing::{EFFECT, Listed, OwnershipListing};
-use crate::base::{Deadline, Tasks};
+use crate::base::Deadline;
 use crate::cloud::view::{ConfirmedAbsent, Poller};
 use crate::cloud::{self as api, Ecs, Kind};
 use crate::model::{ClientToken, Meaning, Tags};
@@ -47,17 +48,12 @@ pub(super) struct Call {
 }
 
 impl<V: Owned> Creator<V> {
-    pub(super) fn new(
-        ecs: Arc<dyn Ecs>,
-        owner: Owner,
-        rows: Arc<Poller<V::Id, V>>,
-        tasks: Tasks,
-    ) -> Self {
+    pub(super) fn new(shared: &Dependencies, rows: Arc<Poller<V::Id, V>>) -> Self {
         Self {
-            listing: OwnershipListing::of::<V>(Arc::clone(&ecs), owner.clone(), tasks),
+            listing: OwnershipListing::of::<V>(shared),
             attempts: AttemptHistory::default(),
-            ecs,
-            owner,
+            ecs: Arc::clone(&shared.ecs),
+            owner: shared.owner.clone(),
             rows,
         }
     }

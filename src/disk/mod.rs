@@ -7,6 +7,7 @@ mod attach;
 mod attempts;
 mod create_once;
 mod created;
+mod dependencies;
 mod error;
 mod inventory;
 mod journal;

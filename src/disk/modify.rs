@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use super::Result;
+use super::dependencies::Dependencies;
 use super::error::{Error, cloud, wait};
 use super::journal::Journal;
 use super::pauses::Pauses;
@@ -21,7 +22,7 @@ use crate::model::{Change, Disk, DiskId, Tags, Task, TaskId, TaskStatus};
 
 mod plan;
 
-use plan::{check, order, shows};
+use plan::{check, order};
 
 #[derive(Debug)]
 pub struct Modifier {
@@ -32,17 +33,13 @@ pub struct Modifier {
 }
 
 impl Modifier {
-    pub(super) fn new(
-        ecs: Arc<dyn Ecs>,
-        disks: Arc<Poller<DiskId, Disk>>,
-        tasks: Poller<TaskId, Task>,
-        journal: Arc<Journal>,
-    ) -> Self {
+    pub(super) fn new(shared: &Dependencies, tasks: Poller<TaskId, Task>) -> Self {
+        let shared = shared.clone();
         Self {
-            ecs,
-            disks,
+            ecs: shared.ecs,
+            disks: shared.disks,
             tasks,
-            journal,
+            journal: shared.journal,
         }
     }
 
@@ -67,7 +64,7 @@ impl Modifier {
         self.put_tags(deadline, &row, &change.tags).await?;
         if let Some(order) = &ordered {
             self.order_change(deadline, order).await?;
-            self.wait_changed(deadline, order).await?;
+            self.wait_changed(deadline, disk, change).await?;
             // The change takes effect at the end of the task.
             self.journal.change(disk);
         }
@@ -86,9 +83,7 @@ impl Modifier {
             return Ok(row);
         }
         let settled = |seen: Observation<Disk>| {
-            let Observation::Row(row) = seen else {
-                return None;
-            };
+            let row = seen.row()?;
             (!self.journal.changed_lately(disk)).then(|| Disk::clone(&row))
         };
         let waited = self.disks.until(disk, deadline, settled).await;
@@ -172,15 +167,10 @@ impl Modifier {
     }
 
     async fn wait_task(&self, deadline: Deadline, disk: &DiskId, task: &TaskId) -> Result<()> {
-        let ended = |seen: Observation<Task>| {
-            let Observation::Row(task) = seen else {
-                return None;
-            };
-            match task.status {
-                TaskStatus::Finished => Some(true),
-                TaskStatus::Failed => Some(false),
-                TaskStatus::Processing | TaskStatus::Unknown(_) => None,
-            }
+        let ended = |seen: Observation<Task>| match seen.row()?.status {
+            TaskStatus::Finished => Some(true),
+            TaskStatus::Failed => Some(false),
+            TaskStatus::Processing | TaskStatus::Unknown(_) => None,
         };
         let waited = self.tasks.until(task, deadline, ended).await;
         let step = format!("complete task {task}, which changes disk {disk}");
@@ -193,20 +183,17 @@ impl Modifier {
         })
     }
 
-    async fn wait_changed(&self, deadline: Deadline, order: &ModifyDiskSpec) -> Result<()> {
+    async fn wait_changed(&self, deadline: Deadline, disk: &DiskId, change: &Change) -> Result<()> {
         let changed = |seen: Observation<Disk>| {
-            let is_shown = matches!(seen, Observation::Row(row) if shows(&row, order));
-            is_shown.then_some(())
+            let row = seen.row()?;
+            order(&row, change).is_none().then_some(())
         };
-        let kind = match &order.category {
+        let kind = match &change.category {
             Some(category) => Operation::Modify.of(category),
             None => Operation::Modify.into(),
         };
-        let waited = self
-            .disks
-            .until_done(&order.disk, deadline, kind, changed)
-            .await;
-        waited.map_err(wait(format!("observe the change of disk {}", order.disk)))
+        let waited = self.disks.until_done(disk, deadline, kind, changed).await;
+        waited.map_err(wait(format!("observe the change of disk {disk}")))
     }
 
     async fn switch_bursting(

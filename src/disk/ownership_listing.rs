@@ -14,11 +14,12 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::dependencies::Dependencies;
 use super::owned::Owned;
-use super::ownership::{Owner, key_of};
+use super::ownership::key_of;
 use crate::base::chain::chain;
 use crate::base::{Deadline, Tasks};
-use crate::cloud::{self, Ecs, Result};
+use crate::cloud::{self, Result};
 use crate::model::Tags;
 
 /// For so long a token certainly protects a name that is not in the listing: half of a day.
@@ -87,7 +88,10 @@ struct Names {
 }
 
 impl OwnershipListing {
-    pub(super) fn of<V: Owned>(ecs: Arc<dyn Ecs>, owner: Owner, tasks: Tasks) -> Self {
+    pub(super) fn of<V: Owned>(shared: &Dependencies) -> Self {
+        let Dependencies {
+            ecs, owner, tasks, ..
+        } = shared.clone();
         let filter = owner.tags();
         let page = move |filter, next| -> BoxFuture<Result<Page>> {
             let (ecs, owner) = (Arc::clone(&ecs), owner.clone());

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::Result;
 use super::attempts::{AttemptHistory, is_final};
+use super::dependencies::Dependencies;
 use super::error::{Error, cloud, wait};
 use super::read::read_disk;
 use super::stale_read::{LAG, StaleReadGuard};
@@ -24,10 +25,10 @@ pub struct Resizer {
 }
 
 impl Resizer {
-    pub(super) fn new(ecs: Arc<dyn Ecs>, disks: Arc<Poller<DiskId, Disk>>) -> Self {
+    pub(super) fn new(shared: &Dependencies) -> Self {
         Self {
-            ecs,
-            disks,
+            ecs: Arc::clone(&shared.ecs),
+            disks: Arc::clone(&shared.disks),
             attempts: AttemptHistory::default(),
         }
     }

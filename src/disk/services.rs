@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::attach::Attacher;
+use super::dependencies::Dependencies;
 use super::inventory::{InstanceTypeCatalog, Inventory};
-use super::journal::Journal;
 use super::modify::Modifier;
 use super::ownership::Owner;
 use super::provision::Provisioner;
@@ -36,52 +36,26 @@ impl DiskServices {
         tasks: &Tasks,
         settings: PollSettings,
     ) -> Self {
-        let owner = Owner::new(cluster);
-        let journal = Arc::new(Journal::default());
-        let disks = Arc::new(Poller::disks(&ecs, tasks.clone(), settings));
-        let snapshots = Arc::new(Poller::snapshots(&ecs, tasks.clone(), settings));
+        let shared = Dependencies {
+            disks: Arc::new(Poller::disks(&ecs, tasks.clone(), settings)),
+            snapshots: Arc::new(Poller::snapshots(&ecs, tasks.clone(), settings)),
+            owner: Owner::new(cluster),
+            journal: Arc::default(),
+            tasks: tasks.clone(),
+            ecs: Arc::clone(&ecs),
+        };
         let groups = Poller::groups(&ecs, tasks.clone(), settings);
         let instances = Poller::instances(&ecs, tasks.clone(), settings);
-        let snapshotter = Arc::new(Snapshotter::new(
-            Arc::clone(&ecs),
-            Arc::clone(&disks),
-            Arc::clone(&snapshots),
-            groups,
-            owner.clone(),
-            Arc::clone(&journal),
-            tasks,
-        ));
+        let changes = Poller::tasks(&ecs, tasks.clone(), patient(settings));
+        let healths = Poller::health(&ecs, tasks.clone(), settings);
+        let snapshotter = Arc::new(Snapshotter::new(&shared, groups));
         Self {
-            provisioner: Provisioner::new(
-                Arc::clone(&ecs),
-                Arc::clone(&disks),
-                Arc::clone(&snapshotter),
-                owner.clone(),
-                Arc::clone(&journal),
-                tasks.clone(),
-            ),
-            attacher: Attacher::new(
-                Arc::clone(&ecs),
-                Arc::clone(&disks),
-                instances,
-                Arc::clone(&journal),
-            ),
+            provisioner: Provisioner::new(&shared, Arc::clone(&snapshotter)),
+            attacher: Attacher::new(&shared, instances),
             snapshotter,
-            resizer: Resizer::new(Arc::clone(&ecs), Arc::clone(&disks)),
-            modifier: Modifier::new(
-                Arc::clone(&ecs),
-                Arc::clone(&disks),
-                Poller::tasks(&ecs, tasks.clone(), patient(settings)),
-                Arc::clone(&journal),
-            ),
-            inventory: Inventory::new(
-                Arc::clone(&ecs),
-                disks,
-                Poller::health(&ecs, tasks.clone(), settings),
-                snapshots,
-                owner,
-                journal,
-            ),
+            resizer: Resizer::new(&shared),
+            modifier: Modifier::new(&shared, changes),
+            inventory: Inventory::new(&shared, healths),
             instance_types: InstanceTypeCatalog::new(ecs),
         }
     }

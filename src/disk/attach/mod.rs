@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::dependencies::Dependencies;
 use super::journal::Journal;
 use crate::cloud::Ecs;
 use crate::cloud::view::Poller;
@@ -39,19 +40,15 @@ pub struct Attacher {
 }
 
 impl Attacher {
-    pub(super) fn new(
-        ecs: Arc<dyn Ecs>,
-        disks: Arc<Poller<DiskId, Disk>>,
-        instances: Poller<InstanceId, Instance>,
-        journal: Arc<Journal>,
-    ) -> Self {
+    pub(super) fn new(shared: &Dependencies, instances: Poller<InstanceId, Instance>) -> Self {
+        let shared = shared.clone();
         Self {
-            ecs,
-            disks,
+            ecs: shared.ecs,
+            disks: shared.disks,
             instances,
             queues: queue::AttachQueues::default(),
             refusals: refusals::Refusals::default(),
-            journal,
+            journal: shared.journal,
         }
     }
 }

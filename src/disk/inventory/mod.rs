@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::Result;
+use super::dependencies::Dependencies;
 use super::journal::Journal;
 use super::ownership::Owner;
 use super::read::read_disk;
@@ -33,21 +34,15 @@ pub struct Inventory {
 }
 
 impl Inventory {
-    pub(super) fn new(
-        ecs: Arc<dyn Ecs>,
-        disks: Arc<Poller<DiskId, Disk>>,
-        healths: Poller<DiskId, DiskHealth>,
-        snapshots: Arc<Poller<SnapshotId, Snapshot>>,
-        owner: Owner,
-        journal: Arc<Journal>,
-    ) -> Self {
+    pub(super) fn new(shared: &Dependencies, healths: Poller<DiskId, DiskHealth>) -> Self {
+        let shared = shared.clone();
         Self {
-            ecs,
-            disks,
+            ecs: shared.ecs,
+            disks: shared.disks,
             healths,
-            snapshots,
-            owner,
-            journal,
+            snapshots: shared.snapshots,
+            owner: shared.owner,
+            journal: shared.journal,
             wide: Wide::default(),
         }
     }

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::create_once::Creator;
+use super::dependencies::Dependencies;
 use super::journal::Journal;
 use super::ownership::Owner;
 use super::snapshot::Snapshotter;
-use crate::base::Tasks;
 use crate::cloud::Ecs;
 use crate::cloud::view::Poller;
 use crate::model::{Disk, DiskId};
@@ -34,22 +34,15 @@ pub struct Provisioner {
 }
 
 impl Provisioner {
-    pub(super) fn new(
-        ecs: Arc<dyn Ecs>,
-        disks: Arc<Poller<DiskId, Disk>>,
-        snapshots: Arc<Snapshotter>,
-        owner: Owner,
-        journal: Arc<Journal>,
-        tasks: Tasks,
-    ) -> Self {
-        let creator = Creator::new(Arc::clone(&ecs), owner.clone(), Arc::clone(&disks), tasks);
+    pub(super) fn new(shared: &Dependencies, snapshots: Arc<Snapshotter>) -> Self {
+        let shared = shared.clone();
         Self {
-            ecs,
-            disks,
+            creator: Creator::new(&shared, Arc::clone(&shared.disks)),
+            ecs: shared.ecs,
+            disks: shared.disks,
             snapshots,
-            owner,
-            journal,
-            creator,
+            owner: shared.owner,
+            journal: shared.journal,
             market: place::Market::default(),
         }
     }

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use super::create_once::Creator;
+use super::dependencies::Dependencies;
 use super::journal::Journal;
 use super::ownership::Owner;
-use crate::base::Tasks;
 use crate::cloud::Ecs;
 use crate::cloud::view::Poller;
-use crate::model::{Disk, DiskId, Snapshot, SnapshotGroup, SnapshotGroupId, SnapshotId};
+use crate::model::{Disk, DiskId, Snapshot, SnapshotGroup, SnapshotGroupId};
 
 mod compare;
 mod create;
@@ -31,24 +31,17 @@ pub struct Snapshotter {
 
 impl Snapshotter {
     pub(super) fn new(
-        ecs: Arc<dyn Ecs>,
-        disks: Arc<Poller<DiskId, Disk>>,
-        rows: Arc<Poller<SnapshotId, Snapshot>>,
+        shared: &Dependencies,
         groups: Poller<SnapshotGroupId, SnapshotGroup>,
-        owner: Owner,
-        journal: Arc<Journal>,
-        tasks: &Tasks,
     ) -> Self {
-        let creator = Creator::new(Arc::clone(&ecs), owner.clone(), rows, tasks.clone());
-        let groups = Arc::new(groups);
-        let groups = Creator::new(Arc::clone(&ecs), owner.clone(), groups, tasks.clone());
+        let snapshots = Arc::clone(&shared.snapshots);
         Self {
-            ecs,
-            disks,
-            owner,
-            journal,
-            creator,
-            groups,
+            creator: Creator::new(shared, snapshots),
+            groups: Creator::new(shared, Arc::new(groups)),
+            ecs: Arc::clone(&shared.ecs),
+            disks: Arc::clone(&shared.disks),
+            owner: shared.owner.clone(),
+            journal: Arc::clone(&shared.journal),
         }
     }
 }
