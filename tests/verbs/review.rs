@@ -1,0 +1,454 @@
+//! Reproductions of a hostile review: each test states what should hold and fails where it does not.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde_json::json;
+
+use diskplugin::base::Deadline;
+use diskplugin::cloud::{
+    AttachDisk, CreateDisk, CreateSnapshot, CreateSnapshotGroup, DescribeDisks, DescribeInstances,
+    DescribeSnapshotGroups, DescribeSnapshots, DescribeStock, DescribeTasks, DetachDisk, Ecs,
+    Error as CloudError, KeptMember, ListTagResources, ModifyDiskAttribute, ModifyDiskSpec, Page,
+    ResizeDisk, Result, TagResources, UntagResources,
+};
+use diskplugin::disk::{Error, Meaning};
+use diskplugin::model::{
+    Disk, DiskHealth, DiskId, Instance, InstanceType, Snapshot, SnapshotGroup, SnapshotGroupId,
+    SnapshotId, Tags, Task, TaskId, ZoneStock, tag,
+};
+use diskplugin::sim::SimEcs;
+
+use crate::kit::{
+    Stage, minutes, new_snapshot, one, process, seconds, text, two, wanted,
+};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Twist {
+    /// The account may describe some disks (another resource group), but none of this cluster's.
+    HidesOurs,
+    /// Filters by tags are ignored.
+    IgnoresTags,
+    /// Filters by ids are ignored: other rows are returned.
+    ReturnsOthers,
+    /// A page of ids ends early, with a token for the rest.
+    ShortPages,
+    /// Ids that begin so are malformed.
+    Malformed(&'static str),
+}
+
+#[derive(Debug)]
+struct Twisted {
+    ecs: SimEcs,
+    twist: Twist,
+}
+
+fn is_ours(tags: &Tags) -> bool {
+    tags.contains_key(tag::CLUSTER)
+}
+
+macro_rules! same {
+    ($($method:ident($request:ty) -> $answer:ty;)*) => {
+        #[async_trait]
+        impl Ecs for Twisted {
+            async fn describe_disks(&self, deadline: Deadline, query: &DescribeDisks) -> Result<Page<Disk>> {
+                let mut query = query.clone();
+                match self.twist {
+                    Twist::IgnoresTags => query.tags = Tags::new(),
+                    Twist::ReturnsOthers if query.ids.is_some() => {
+                        let asked = query.ids.take().unwrap();
+                        let mut page = self.ecs.describe_disks(deadline, &query).await?;
+                        page.rows.retain(|row| !asked.contains(&row.id));
+                        return Ok(page);
+                    }
+                    Twist::Malformed(start) => {
+                        let ids = query.ids.iter().flatten();
+                        if ids.clone().any(|id| id.as_str().starts_with(start)) {
+                            return Err(CloudError::answered("DescribeDisks", 400, "InvalidParameter.DiskIds"));
+                        }
+                    }
+                    _ => {}
+                }
+                let mut page = self.ecs.describe_disks(deadline, &query).await?;
+                if self.twist == Twist::HidesOurs {
+                    page.rows.retain(|row| !is_ours(&row.tags));
+                }
+                if self.twist == Twist::ShortPages && query.ids.is_some() && page.rows.len() > 1 {
+                    page.rows.sort_by(|a, b| b.created.cmp(&a.created).reverse());
+                    page.rows.truncate(1);
+                    page.next = Some("more".to_owned());
+                }
+                Ok(page)
+            }
+
+            async fn describe_snapshots(&self, deadline: Deadline, query: &DescribeSnapshots) -> Result<Page<Snapshot>> {
+                let mut query = query.clone();
+                if self.twist == Twist::IgnoresTags {
+                    query.tags = Tags::new();
+                }
+                self.ecs.describe_snapshots(deadline, &query).await
+            }
+
+            $(async fn $method(&self, deadline: Deadline, request: &$request) -> Result<$answer> {
+                self.ecs.$method(deadline, request).await
+            })*
+        }
+    };
+}
+
+same! {
+    create_disk(CreateDisk) -> DiskId;
+    delete_disk(DiskId) -> ();
+    attach_disk(AttachDisk) -> ();
+    detach_disk(DetachDisk) -> ();
+    resize_disk(ResizeDisk) -> ();
+    modify_disk_spec(ModifyDiskSpec) -> Option<TaskId>;
+    modify_disk_attribute(ModifyDiskAttribute) -> ();
+    describe_tasks(DescribeTasks) -> Page<Task>;
+    describe_disk_health([DiskId]) -> Page<DiskHealth>;
+    create_snapshot(CreateSnapshot) -> SnapshotId;
+    delete_snapshot(SnapshotId) -> ();
+    create_snapshot_group(CreateSnapshotGroup) -> SnapshotGroupId;
+    describe_snapshot_groups(DescribeSnapshotGroups) -> Page<SnapshotGroup>;
+    delete_snapshot_group(SnapshotGroupId) -> Vec<KeptMember>;
+    tag_resources(TagResources) -> ();
+    untag_resources(UntagResources) -> ();
+    list_tag_resources(ListTagResources) -> Page<String>;
+    describe_instances(DescribeInstances) -> Page<Instance>;
+    describe_instance_types([String]) -> Vec<InstanceType>;
+    describe_available_resource(DescribeStock) -> Vec<ZoneStock>;
+}
+
+/// The same cloud, by a process that sees it through the twist.
+fn twisted(stage: &Stage, twist: Twist) -> Arc<diskplugin::disk::DiskServices> {
+    let ecs = stage.cloud.ecs();
+    process(Arc::new(Twisted { ecs, twist }), "test")
+}
+
+fn is_final(error: &Error) -> bool {
+    error.meaning().is_final()
+}
+
+async fn pass(seconds: u64) {
+    tokio::time::sleep(Duration::from_secs(seconds)).await;
+}
+
+fn code(status: u16, code: &str) -> serde_json::Value {
+    json!({"code": {"status": status, "code": code}})
+}
+
+// ---- creating -----------------------------------------------------------------------------------------------------
+
+#[tokio::test(start_paused = true)]
+async fn a_creation_cut_off_in_a_late_attempt_is_unresolved_from_that_attempt_on() {
+    let stage = Stage::patient(&["--stale=8s"]);
+    stage.disk("other").await;
+    pass(30).await;
+    stage.configure(&json!({"faults": [
+        {"action": "CreateDisk", "for": "70s", "kind": "internal-error"},
+        {"action": "CreateDisk", "times": 1000, "kind": {"delay-after": "5s"}},
+    ]}));
+    let new = wanted("pvc-1");
+    {
+        let call = stage.disks.provisioner.create(minutes(5), &new);
+        let made = async {
+            while stage.rows().len() < 2 {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        };
+        tokio::select! {
+            _ = call => panic!("ended"),
+            () = made => {}
+        }
+    }
+    // The caller has given up. The disk exists, and reads lag.
+    let refused = code(403, "OperationDenied.NoStock");
+    stage.faults("CreateDisk", 1000, &refused);
+    let outcome = stage.disks.provisioner.create(seconds(5), &new).await;
+    if let Err(error) = outcome {
+        assert!(!is_final(&error), "{}", text(&error));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_standby_that_takes_over_withholds_refusals_while_the_old_leaders_disk_may_exist() {
+    let stage = Stage::new(&["--stale=2s"]);
+    stage.disk("other").await;
+    pass(5).await;
+    let standby = stage.restarted();
+    standby.provisioner.list_owned();
+    pass(3600).await;
+    standby.provisioner.create(minutes(1), &wanted("warm")).await.unwrap();
+    pass(60).await;
+    let new = wanted("pvc-1");
+    for refusal in ["OperationDenied.NoStock", "InvalidAccountStatus.NotEnoughBalance", "Forbidden.RAM"] {
+        let lost = json!({"action": "CreateDisk", "kind": "reset-after"});
+        let refused = json!({"action": "CreateDisk", "from": 2, "times": 100, "kind": code(403, refusal)});
+        stage.configure(&json!({"faults": []}));
+        stage.configure(&json!({"faults": [lost, refused]}));
+        let old = stage.disks.provisioner.create(Deadline::after(Duration::from_millis(100)), &new).await;
+        old.unwrap_err();
+        let outcome = standby.provisioner.create(seconds(1), &new).await;
+        assert_eq!(stage.rows().len(), 3);
+        if let Err(error) = outcome {
+            assert!(!is_final(&error), "{refusal}: {}", text(&error));
+        }
+        break;
+    }
+}
+
+async fn restart_then(refusal: &str, others: usize) {
+    let stage = Stage::new(&["--stale=2s"]);
+    for n in 0..others {
+        stage.disk(&format!("other-{n}")).await;
+    }
+    pass(5).await;
+    let lost = json!({"action": "CreateDisk", "kind": "reset-after"});
+    let refused = json!({"action": "CreateDisk", "from": 2, "times": 100, "kind": code(403, refusal)});
+    stage.configure(&json!({"faults": [lost, refused]}));
+    let new = wanted("pvc-1");
+    let old = stage.disks.provisioner.create(Deadline::after(Duration::from_millis(100)), &new).await;
+    old.unwrap_err();
+    let restarted = stage.restarted();
+    restarted.provisioner.list_owned();
+    let outcome = restarted.provisioner.create(seconds(1), &new).await;
+    assert_eq!(stage.rows().len(), others + 1);
+    if let Err(error) = outcome {
+        assert!(!is_final(&error), "{refusal}: {}", text(&error));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_restart_no_stock_is_not_final_for_the_first_disk_of_a_cluster() {
+    restart_then("OperationDenied.NoStock", 0).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_restart_no_stock_is_not_final() {
+    restart_then("OperationDenied.NoStock", 1).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_restart_a_denied_creation_is_not_final() {
+    restart_then("Forbidden.RAM", 1).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_account_that_sees_only_disks_of_others_creates_no_second_disk() {
+    let stage = Stage::new(&[]).with_system_disk();
+    let blind = twisted(&stage, Twist::HidesOurs);
+    for _ in 0..2 {
+        let outcome = blind.provisioner.create(seconds(45), &wanted("pvc-1")).await;
+        let _ = outcome.map_err(|error| eprintln!("{}", text(&error)));
+    }
+    assert_eq!(stage.rows().len(), 1, "{:#?}", stage.rows());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_account_that_sees_only_disks_of_others_deletes_with_proof_only() {
+    let stage = Stage::new(&[]).with_system_disk();
+    let disk = stage.disk("pvc-1").await;
+    let blind = twisted(&stage, Twist::HidesOurs);
+    let outcome = blind.provisioner.delete(seconds(45), &disk).await;
+    assert!(outcome.is_err() || stage.rows().is_empty(), "OK, and the disk is there");
+}
+
+#[tokio::test(start_paused = true)]
+async fn rows_that_were_not_asked_for_prove_no_absence() {
+    let stage = Stage::new(&[]);
+    let disk = stage.disk("pvc-1").await;
+    stage.disk("other").await;
+    pass(5).await;
+    let odd = twisted(&stage, Twist::ReturnsOthers);
+    let outcome = odd.provisioner.delete(seconds(45), &disk).await;
+    assert!(outcome.is_err() || stage.rows().len() == 1, "OK, and the disk is there");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_page_that_ends_early_proves_no_absence() {
+    let stage = Stage::new(&[]);
+    let other = stage.disk("other").await;
+    pass(5).await;
+    let disk = stage.disk("pvc-1").await;
+    pass(5).await;
+    let odd = twisted(&stage, Twist::ShortPages);
+    odd.inventory.disk(seconds(9), &other).await.unwrap();
+    let outcome = odd.provisioner.delete(seconds(45), &disk).await;
+    assert!(outcome.is_err() || stage.rows().len() == 1, "OK, and the disk is there");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_ignores_tags_gives_no_name_another_disk() {
+    let stage = Stage::new(&[]);
+    let other = stage.disk("other").await;
+    pass(5).await;
+    let odd = twisted(&stage, Twist::IgnoresTags);
+    stage.faults("CreateDisk", 1, &code(403, "OperationDenied.NoStock"));
+    for _ in 0..2 {
+        if let Ok(disk) = odd.provisioner.create(seconds(30), &wanted("pvc-1")).await {
+            assert_ne!(disk.id, other, "pvc-1 was given the disk of \"other\"");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_ignores_tags_has_no_foreign_snapshot_deleted() {
+    let stage = Stage::new(&[]);
+    let source = stage.disk("source").await;
+    let attacher = &stage.disks.attacher;
+    attacher.attach(minutes(1), &source, &one()).await.unwrap();
+    let kept = stage.snapshot("kept", &source).await;
+    pass(60).await;
+    let clone = diskplugin::disk::NewDisk {
+        clone_of: Some(source.clone()),
+        ..wanted("clone")
+    };
+    let made = stage.disks.provisioner.create_clone(minutes(5), &clone, &source).await.unwrap();
+    pass(60).await;
+    let odd = twisted(&stage, Twist::IgnoresTags);
+    let _ = odd.provisioner.delete(seconds(45), &made.id).await;
+    let left = stage.cloud.state()["snapshots"].as_array().unwrap().clone();
+    assert!(left.iter().any(|row| row["id"] == kept.as_str()), "the user's snapshot is deleted: {left:#?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn reads_that_lag_for_long_create_no_second_disk() {
+    for lag in ["9s", "12s", "20s"] {
+        let stage = Stage::new(&[]).with_system_disk();
+        stage.disk("other").await;
+        pass(60).await;
+        stage.configure(&json!({"stale": {"lag": lag}}));
+        let outcome = stage.disks.provisioner.create(seconds(45), &wanted("pvc-1")).await;
+        let _ = outcome.map_err(|error| eprintln!("{}", text(&error)));
+        assert_eq!(stage.rows().len(), 2, "{lag}");
+    }
+}
+
+// ---- attaching ----------------------------------------------------------------------------------------------------
+
+#[tokio::test(start_paused = true)]
+async fn after_a_restart_a_stale_row_is_no_attachment() {
+    let stage = Stage::new(&["--attach-delay=1s", "--detach-delay=500ms"]);
+    let disk = stage.disk("pvc-1").await;
+    stage.disks.attacher.attach(minutes(1), &disk, &one()).await.unwrap();
+    pass(60).await;
+    stage.disks.attacher.detach(minutes(1), &disk, &one()).await.unwrap();
+    stage.configure(&json!({"stale": {"lag": "2s"}}));
+    // Published to the same node again, by another process; the node is busy with somebody else's operation.
+    let restarted = stage.restarted();
+    stage.faults("AttachDisk", 1, &code(403, "InvalidOperation.Conflict"));
+    let row = restarted.attacher.attach(seconds(60), &disk, &one()).await;
+    assert!(
+        row.is_err() || stage.holders(&disk).iter().any(|(node, _)| node == "i-one"),
+        "OK, and the disk is attached to {:?}", stage.holders(&disk)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_standby_that_takes_over_reports_no_detachment_from_a_row_of_before_the_attachment() {
+    let stage = Stage::new(&["--attach-delay=500ms", "--detach-delay=20s", "--stale=2500ms"]);
+    let disk = stage.disk("pvc-1").await;
+    pass(10).await;
+    let standby = stage.restarted();
+    pass(3600).await;
+    let node = one();
+    let attach = stage.disks.attacher.attach(seconds(60), &disk, &node);
+    // The old leader dies in the middle.
+    assert!(tokio::time::timeout(Duration::from_millis(700), attach).await.is_err());
+    standby.attacher.detach(seconds(60), &disk, &one()).await.unwrap();
+    assert_eq!(stage.holders(&disk), [], "OK, and the disk is still held");
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_restart_no_detachment_is_reported_from_a_row_of_before_the_attachment() {
+    let stage = Stage::new(&["--attach-delay=500ms", "--detach-delay=20s", "--stale=2500ms"]);
+    let disk = stage.disk("pvc-1").await;
+    pass(10).await;
+    let node = one();
+    let attach = stage.disks.attacher.attach(seconds(60), &disk, &node);
+    assert!(tokio::time::timeout(Duration::from_millis(700), attach).await.is_err());
+    let restarted = stage.restarted();
+    restarted.attacher.detach(seconds(60), &disk, &one()).await.unwrap();
+    assert_eq!(stage.holders(&disk), [], "OK, and the disk is still held");
+}
+
+/// An order whose request is slow on its way: it takes effect late, though its caller has given up.
+#[tokio::test(start_paused = true)]
+async fn an_attachment_that_takes_effect_late_is_not_left_behind_by_unpublish() {
+    let stage = Stage::new(&["--attach-delay=500ms", "--detach-delay=500ms"]);
+    let disk = stage.disk("pvc-1").await;
+    pass(10).await;
+    stage.fault("AttachDisk", &json!({"delay-before": "3s"}));
+    let request = AttachDisk {
+        disk: disk.clone(),
+        instance: one(),
+        force: false,
+        delete_with_instance: false,
+    };
+    // What the cloud does with the request of the call below, which hangs up.
+    let (ecs, late) = (stage.cloud.ecs(), request.clone());
+    let effect = tokio::spawn(async move { ecs.attach_disk(minutes(1), &late).await });
+    tokio::task::yield_now().await;
+    stage.configure(&json!({"faults": []}));
+    stage.fault("AttachDisk", &json!("reset-before"));
+    let lost = stage.disks.attacher.attach(Deadline::after(Duration::from_millis(400)), &disk, &one()).await;
+    lost.unwrap_err();
+    stage.disks.attacher.detach(seconds(60), &disk, &one()).await.unwrap();
+    effect.await.unwrap().unwrap();
+    pass(5).await;
+    let elsewhere = stage.disks.attacher.attach(seconds(60), &disk, &two()).await;
+    assert!(elsewhere.is_ok(), "{}", text(&elsewhere.unwrap_err()));
+}
+
+// ---- reading ------------------------------------------------------------------------------------------------------
+
+#[tokio::test(start_paused = true)]
+async fn a_fresh_process_reports_no_empty_list_from_an_empty_response() {
+    let stage = Stage::new(&[]);
+    let disk = stage.disk("pvc-1").await;
+    stage.disks.attacher.attach(minutes(1), &disk, &one()).await.unwrap();
+    let restarted = stage.restarted();
+    restarted.inventory.disk(seconds(9), &disk).await.unwrap();
+    restarted.attacher.attach(minutes(1), &disk, &one()).await.unwrap();
+    pass(60).await;
+    stage.configure(&json!({"faults": [{"action": "DescribeDisks", "for": "100s", "kind": "no-rows"}]}));
+    let listed = restarted.inventory.list(seconds(45), |row| row.id.clone()).await;
+    assert!(listed.is_err(), "OK with {listed:?}, though this process has attached {disk}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn several_malformed_ids_fail_nobody_else() {
+    for bad in [1, 2, 3, 4, 6] {
+        let stage = Stage::new(&[]);
+        let mut good = Vec::new();
+        for n in 0..60 {
+            good.push(stage.disk(&format!("pvc-{n}")).await);
+        }
+        pass(5).await;
+        let odd = twisted(&stage, Twist::Malformed("d-bad"));
+        let mut looks = tokio::task::JoinSet::new();
+        for id in good {
+            let odd = Arc::clone(&odd);
+            looks.spawn(async move { odd.inventory.disk(seconds(30), &id).await.map(|_| ()) });
+        }
+        // Spread among the others in the order of ids.
+        let digits = ["d-bad0", "d-bad1", "d-bad2", "d-bad3", "d-bad4", "d-bad5"];
+        for id in &digits[..bad] {
+            let id: DiskId = id.parse().unwrap();
+            let odd = Arc::clone(&odd);
+            looks.spawn(async move {
+                let _ = odd.inventory.disk(seconds(30), &id).await;
+                Ok(())
+            });
+        }
+        let failed: Vec<_> = looks.join_all().await.into_iter().filter_map(|look| look.err()).collect();
+        let first = failed.first().map(text);
+        assert!(failed.is_empty(), "{bad} malformed: {} others failed: {first:?}", failed.len());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn unused() {
+    let _ = (Meaning::Busy, new_snapshot);
+}
