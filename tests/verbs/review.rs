@@ -594,3 +594,141 @@ async fn another_process_takes_no_jumping_row_for_an_attachment() {
 async fn unused() {
     let _ = Meaning::Busy;
 }
+
+// ---- third round --------------------------------------------------------------------------------------------------
+
+#[tokio::test(start_paused = true)]
+async fn one_refused_order_leaves_a_parallel_node_parallel() {
+    let stage = Stage::crowd(1, &["--attach-delay=2s"]);
+    let node = "i-0".parse().unwrap();
+    assert!(stage.cloud.tag_instance(&node, "supportConcurrencyAttach", "true"));
+    let mut disks = Vec::new();
+    for n in 0..14 {
+        disks.push(stage.disk(&format!("pvc-{n}")).await);
+    }
+    // Somebody else's operation keeps the instance busy for a moment.
+    let busy = json!({"action": "AttachDisk", "from": 3, "times": 1, "kind": code(403, "InvalidOperation.Conflict")});
+    stage.configure(&json!({"faults": [busy]}));
+    let later = disks.split_off(7);
+    let mut took = Vec::new();
+    for disks in [disks, later] {
+        let start = tokio::time::Instant::now();
+        let mut calls = tokio::task::JoinSet::new();
+        for disk in disks {
+            let (services, node) = (Arc::clone(&stage.disks), node.clone());
+            calls.spawn(async move { services.attacher.attach(minutes(9), &disk, &node).await.map(|_| ()) });
+        }
+        assert!(calls.join_all().await.iter().all(std::result::Result::is_ok));
+        took.push(start.elapsed());
+        pass(60).await;
+    }
+    assert!(took[1] <= Duration::from_secs(4), "7 disks, 32 at a time of 2 s: {took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_code_about_another_resource_is_no_proof_of_a_deletion() {
+    for about in ["InvalidInstanceId.NotFound", "InvalidSnapshotId.NotFound", "InvalidSnapshotGroupId.NotFound", "InvalidDisk.AlreadyDetached"] {
+        let stage = Stage::new(&[]);
+        let disk = stage.disk("pvc-1").await;
+        stage.faults("DeleteDisk", 1000, &code(404, about));
+        let outcome = stage.disks.provisioner.delete(seconds(20), &disk).await;
+        assert!(outcome.is_err() || stage.rows().is_empty(), "{about}: OK, and the disk is there");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_processes_that_create_and_delete_at_once_leave_nothing() {
+    for seed in 0..40 {
+        let flag = format!("--seed={seed}");
+        let stage = Stage::new(&[&flag, "--create-delay=1s"]);
+        stage.disk("other").await;
+        pass(60).await;
+        stage.configure(&json!({"stale": {"lag": "0s..2s", "jumping": true, "tags": "2s"}}));
+        let standby = stage.restarted();
+        let new = wanted("pvc-1");
+        let (one, two) = tokio::join!(
+            stage.disks.provisioner.create(minutes(1), &new),
+            async {
+                tokio::time::sleep(Duration::from_millis(seed * 37)).await;
+                standby.provisioner.create(minutes(1), &new).await
+            },
+        );
+        let (one, two) = (one.unwrap(), two.unwrap());
+        assert_eq!(one.id, two.id, "{seed}");
+        let (_, _) = tokio::join!(
+            stage.disks.provisioner.delete(minutes(1), &one.id),
+            standby.provisioner.delete(minutes(1), &one.id),
+        );
+        pass(10).await;
+        assert_eq!(stage.rows().len(), 1, "{seed}");
+    }
+}
+
+/// One process. Whatever is lost, cut off, hidden or refused: no final code while a disk of the name exists, and one disk in the end.
+#[tokio::test(start_paused = true)]
+async fn no_final_code_while_the_disk_exists_whatever_happens_to_calls() {
+    let mut wrong = Vec::new();
+    for seed in 0..150_u64 {
+        for patient in [false, true] {
+            let flag = format!("--seed={seed}");
+            let flags = [flag.as_str(), "--create-delay=1s"];
+            let stage = if patient { Stage::patient(&flags) } else { Stage::new(&flags) };
+            if seed % 3 != 0 {
+                stage.disk("other").await;
+            }
+            let others = stage.rows().len();
+            pass(20).await;
+            let percent = |action: &str, percent: u8, kind: serde_json::Value| json!({"action": action, "percent": percent, "kind": kind});
+            stage.configure(&json!({
+                "stale": {"lag": "0s..2s", "jumping": true, "tags": "2s"},
+                "rules": {"token_burn_percent": 40},
+                "faults": [
+                    percent("CreateDisk", 15, json!("reset-after")),
+                    percent("CreateDisk", 10, json!("reset-before")),
+                    percent("CreateDisk", 15, code(403, "OperationDenied.NoStock")),
+                    percent("CreateDisk", 10, code(403, "Forbidden.RAM")),
+                    percent("CreateDisk", 10, json!({"delay-after": "3s"})),
+                    percent("DescribeDisks", 15, json!("no-rows")),
+                    percent("DescribeDisks", 10, json!("internal-error")),
+                ],
+            }));
+            let new = if seed % 2 == 0 {
+                wanted("pvc-1")
+            } else {
+                diskplugin::disk::NewDisk {
+                    places: vec![crate::kit::zone("a").into(), crate::kit::zone("b").into()],
+                    ..wanted("pvc-1")
+                }
+            };
+            for round in 0..12_u64 {
+                let cut = Duration::from_millis(((seed * 7919 + round * 104_729) % 60) * 100 + 50);
+                let call = stage.disks.provisioner.create(seconds(10), &new);
+                let outcome = tokio::time::timeout(cut, call).await;
+                let exists = stage.rows().len() > others;
+                if let Ok(Err(error)) = &outcome
+                    && exists
+                    && is_final(error)
+                {
+                    wrong.push(format!("seed {seed}, patient {patient}, round {round}: {}", text(error).chars().take(160).collect::<String>()));
+                }
+                tokio::time::sleep(Duration::from_millis((seed * 31 + round * 17) % 30 * 100)).await;
+            }
+            stage.configure(&json!({"faults": [], "rules": {"token_burn_percent": 0}}));
+            pass(120).await;
+            let mut made = None;
+            for _ in 0..6 {
+                match stage.disks.provisioner.create(seconds(60), &new).await {
+                    Ok(disk) => {
+                        made = Some(disk);
+                        break;
+                    }
+                    Err(_) => pass(30).await,
+                }
+            }
+            if made.is_none() || stage.rows().len() != others + 1 {
+                wrong.push(format!("seed {seed}, patient {patient}: {} disks, found {made:?}", stage.rows().len() - others));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} wrong: {:#?}", wrong.len(), &wrong[..wrong.len().min(12)]);
+}
