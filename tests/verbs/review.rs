@@ -786,3 +786,52 @@ async fn what_a_claim_out_of_stock_costs() {
         }
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_operation_that_takes_far_longer_than_ever_is_not_noticed_late() {
+    for (learned, then) in [("1s", 20), ("1s", 45), ("1s", 200), ("30s", 1), ("30s", 2), ("200ms", 10), ("60s", 3)] {
+        let stage = Stage::new(&[&format!("--attach-delay={learned}"), "--detach-delay=1s"]);
+        let disk = stage.disk("pvc-1").await;
+        for _ in 0..40 {
+            stage.disks.attacher.attach(minutes(5), &disk, &one()).await.unwrap();
+            stage.disks.attacher.detach(minutes(5), &disk, &one()).await.unwrap();
+        }
+        stage.configure(&json!({"delays": {"attach": format!("{then}s")}}));
+        let mut late = Vec::new();
+        for _ in 0..5 {
+            let (start, before) = (tokio::time::Instant::now(), stage.calls("DescribeDisks"));
+            stage.disks.attacher.attach(minutes(9), &disk, &one()).await.unwrap();
+            late.push((start.elapsed() - Duration::from_secs(then), stage.calls("DescribeDisks") - before));
+            stage.disks.attacher.detach(minutes(5), &disk, &one()).await.unwrap();
+        }
+        println!("learned {learned}, then {then} s: late, describes {late:?}");
+    }
+}
+
+/// A cloud that was slow for a while and is fast again.
+#[tokio::test(start_paused = true)]
+async fn operations_that_become_fast_again_are_soon_noticed_in_time() {
+    let mut bad = Vec::new();
+    for slow in ["30s", "120s", "400s"] {
+        let stage = Stage::new(&["--attach-delay=2s", "--detach-delay=1s"]);
+        let disk = stage.disk("pvc-1").await;
+        stage.configure(&json!({"delays": {"attach": slow}}));
+        for _ in 0..64 {
+            stage.disks.attacher.attach(minutes(9), &disk, &one()).await.unwrap();
+            stage.disks.attacher.detach(minutes(5), &disk, &one()).await.unwrap();
+        }
+        stage.configure(&json!({"delays": {"attach": "2s"}}));
+        let mut late = Vec::new();
+        for _ in 0..40 {
+            let start = tokio::time::Instant::now();
+            stage.disks.attacher.attach(minutes(9), &disk, &one()).await.unwrap();
+            late.push((start.elapsed() - Duration::from_secs(2)).as_secs_f64());
+            stage.disks.attacher.detach(minutes(5), &disk, &one()).await.unwrap();
+        }
+        println!("after {slow}: late by {late:.1?}");
+        if late[10] > 2.0 {
+            bad.push(format!("after 64 of {slow}: the 11th of 2 s is noticed {:.1} s late, the 1st {:.1} s", late[10], late[0]));
+        }
+    }
+    assert!(bad.is_empty(), "{bad:#?}");
+}
