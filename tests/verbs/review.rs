@@ -835,3 +835,150 @@ async fn operations_that_become_fast_again_are_soon_noticed_in_time() {
     }
     assert!(bad.is_empty(), "{bad:#?}");
 }
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Change {
+    /// One process, whose calls are cut off.
+    None,
+    /// A process is killed, and a fresh one goes on.
+    Restart,
+    /// Two processes that have run for long take turns as the leader, as with two replicas of the chart.
+    Standby,
+}
+
+/// Lives of volumes with calls that are cut off, faults, and reads that lag by at most two seconds.
+async fn lives(change: Change) {
+    let mut wrong = std::collections::BTreeMap::<String, Vec<u64>>::new();
+    for seed in 0..60_u64 {
+        let flag = format!("--seed={seed}");
+        let stage = Stage::crowd(4, &[&flag, "--create-delay=1s", "--attach-delay=1s", "--detach-delay=1s"]);
+        stage.disk("other").await;
+        let both = [Arc::clone(&stage.disks), stage.restarted()];
+        pass(3600).await;
+        both[1].provisioner.create(minutes(1), &wanted("warm")).await.unwrap();
+        pass(60).await;
+        let percent = |action: &str, percent: u8, kind: serde_json::Value| json!({"action": action, "percent": percent, "kind": kind});
+        stage.configure(&json!({
+            "stale": {"lag": "0s..2s", "jumping": true, "tags": "1s"},
+            "rules": {"token_burn_percent": 20},
+            "faults": [
+                percent("CreateDisk", 10, json!("reset-after")),
+                percent("CreateDisk", 15, code(403, "OperationDenied.NoStock")),
+                percent("AttachDisk", 10, json!("reset-after")),
+                percent("AttachDisk", 15, code(403, "InvalidOperation.Conflict")),
+                percent("DetachDisk", 10, json!("reset-after")),
+                percent("DescribeDisks", 5, json!("no-rows")),
+                percent("DeleteDisk", 10, json!("reset-after")),
+            ],
+        }));
+        let mut complain = |what: &str| wrong.entry(what.to_owned()).or_default().push(seed);
+        let term = |n: u64| Duration::from_millis(1300 + (seed * 7919 + n * 104_729) % 5000);
+        let mut turn = 0_u64;
+        let next = |turn: u64| match change {
+            Change::None => Arc::clone(&both[0]),
+            Change::Restart => stage.restarted(),
+            Change::Standby => Arc::clone(&both[usize::try_from(turn % 2).unwrap()]),
+        };
+        for n in 0..6 {
+            let name = format!("pvc-{n}");
+            let of_name = || stage.rows().into_iter().filter(|row| row["name"] == name.as_str()).count();
+            let new = wanted(&name);
+            let made = loop {
+                turn += 1;
+                let leader = next(turn);
+                match tokio::time::timeout(term(turn), leader.provisioner.create(seconds(30), &new)).await {
+                    Ok(Ok(disk)) => break disk.id,
+                    Ok(Err(error)) if is_final(&error) && of_name() > 0 => complain("final code while the disk exists"),
+                    _ => {}
+                }
+                if of_name() > 1 {
+                    complain("two disks of one name");
+                }
+            };
+            if of_name() > 1 {
+                complain("two disks of one name");
+            }
+            for round in 0..3_u64 {
+                // Mostly the same node again, as a StatefulSet does.
+                let node: diskplugin::model::InstanceId = format!("i-{}", (seed + round / 2) % 4).parse().unwrap();
+                loop {
+                    turn += 1;
+                    let leader = next(turn);
+                    let outcome = tokio::time::timeout(term(turn), leader.attacher.attach(seconds(60), &made, &node)).await;
+                    if matches!(outcome, Ok(Ok(_))) {
+                        break;
+                    }
+                }
+                if !stage.holders(&made).iter().any(|(holder, _)| *holder == node.as_str()) {
+                    complain("attached, though to no node");
+                }
+                loop {
+                    turn += 1;
+                    let leader = next(turn);
+                    let outcome = tokio::time::timeout(term(turn), leader.attacher.detach(seconds(60), &made, &node)).await;
+                    if matches!(outcome, Ok(Ok(()))) {
+                        break;
+                    }
+                }
+                if stage.holders(&made).iter().any(|(holder, _)| *holder == node.as_str()) {
+                    complain("detached, though still held");
+                }
+            }
+            loop {
+                turn += 1;
+                let leader = next(turn);
+                let outcome = tokio::time::timeout(term(turn), leader.provisioner.delete(seconds(60), &made)).await;
+                if matches!(outcome, Ok(Ok(()))) {
+                    break;
+                }
+            }
+            if of_name() > 0 {
+                complain("deleted, though there");
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "seeds: {wrong:#?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_process_whose_calls_are_cut_off_tells_nothing_wrong() {
+    lives(Change::None).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn processes_that_are_killed_and_started_again_tell_nothing_wrong() {
+    lives(Change::Restart).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn leaders_that_take_turns_tell_nothing_wrong() {
+    lives(Change::Standby).await;
+}
+
+/// One empty response to the listing of a fresh process: it proves nothing, least of all that the cluster has no disk.
+#[tokio::test(start_paused = true)]
+async fn an_empty_first_listing_makes_no_refusal_final() {
+    let stage = Stage::new(&["--stale=2s"]);
+    for n in 0..3 {
+        stage.disk(&format!("other-{n}")).await;
+    }
+    pass(60).await;
+    stage.configure(&json!({"faults": [
+        {"action": "CreateDisk", "kind": "reset-after"},
+        {"action": "CreateDisk", "from": 2, "times": 100, "kind": code(403, "OperationDenied.NoStock")},
+    ]}));
+    let new = wanted("pvc-1");
+    let old = stage.disks.provisioner.create(Deadline::after(Duration::from_millis(100)), &new).await;
+    old.unwrap_err();
+    stage.configure(&json!({"faults": [
+        {"action": "CreateDisk", "times": 100, "kind": code(403, "OperationDenied.NoStock")},
+        {"action": "DescribeDisks", "times": 1, "kind": "no-rows"},
+    ]}));
+    let restarted = stage.restarted();
+    restarted.provisioner.list_owned();
+    let outcome = restarted.provisioner.create(seconds(1), &new).await;
+    assert_eq!(stage.rows().len(), 4);
+    if let Err(error) = outcome {
+        assert!(!is_final(&error), "{}", text(&error));
+    }
+}
