@@ -888,7 +888,15 @@ async fn lives(change: Change) {
                 let leader = next(turn);
                 match tokio::time::timeout(term(turn), leader.provisioner.create(seconds(30), &new)).await {
                     Ok(Ok(disk)) => break disk.id,
-                    Ok(Err(error)) if is_final(&error) && of_name() > 0 => complain("final code while the disk exists"),
+                    Ok(Err(error)) if is_final(&error) && of_name() > 0 => {
+                        if std::env::var_os("REVIEW_LOG").is_some() {
+                            println!("seed {seed} {name}: {}", text(&error));
+                            for call in stage.cloud.calls().iter().rev().take(8) {
+                                println!("    {call:?}");
+                            }
+                        }
+                        complain("final code while the disk exists");
+                    }
                     _ => {}
                 }
                 if of_name() > 1 {
@@ -972,11 +980,16 @@ async fn an_empty_first_listing_makes_no_refusal_final() {
     old.unwrap_err();
     stage.configure(&json!({"faults": [
         {"action": "CreateDisk", "times": 100, "kind": code(403, "OperationDenied.NoStock")},
-        {"action": "DescribeDisks", "times": 1, "kind": "no-rows"},
+        {"action": "DescribeDisks", "times": 2, "kind": "no-rows"},
     ]}));
     let restarted = stage.restarted();
     restarted.provisioner.list_owned();
+    stage.cloud.clear_calls();
     let outcome = restarted.provisioner.create(seconds(1), &new).await;
+    for call in stage.cloud.calls() {
+        println!("{} {:?} {:?}", call.action, call.code, call.params);
+    }
+    println!("{:?}", outcome.as_ref().map_err(text));
     assert_eq!(stage.rows().len(), 4);
     if let Err(error) = outcome {
         assert!(!is_final(&error), "{}", text(&error));
