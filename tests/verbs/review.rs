@@ -13,7 +13,7 @@ use diskplugin::cloud::{
     Error as CloudError, KeptMember, ListTagResources, ModifyDiskAttribute, ModifyDiskSpec, Page,
     ResizeDisk, Result, TagResources, UntagResources,
 };
-use diskplugin::disk::{Error, Meaning};
+use diskplugin::disk::Error;
 use diskplugin::model::{
     Disk, DiskHealth, DiskId, Instance, InstanceType, Snapshot, SnapshotGroup, SnapshotGroupId,
     SnapshotId, Tags, Task, TaskId, ZoneStock, tag,
@@ -590,10 +590,6 @@ async fn another_process_takes_no_jumping_row_for_an_attachment() {
     assert!(wrong.is_empty(), "OK, and the disk is attached to no node: seeds {wrong:?}");
 }
 
-#[tokio::test(start_paused = true)]
-async fn unused() {
-    let _ = Meaning::Busy;
-}
 
 // ---- third round --------------------------------------------------------------------------------------------------
 
@@ -993,5 +989,34 @@ async fn an_empty_first_listing_makes_no_refusal_final() {
     assert_eq!(stage.rows().len(), 4);
     if let Err(error) = outcome {
         assert!(!is_final(&error), "{}", text(&error));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn reads_that_lag_for_long_take_no_second_group_and_lose_none() {
+    for lag in ["2s", "5s", "9s", "12s"] {
+        let stage = Stage::new(&["--cut-delay=1s"]);
+        let mut sources = Vec::new();
+        for name in ["one", "two"] {
+            let disk = stage.disk(name).await;
+            stage.disks.attacher.attach(minutes(1), &disk, &one()).await.unwrap();
+            sources.push(disk);
+        }
+        let of: Vec<_> = sources.iter().collect();
+        let groups = &stage.disks.snapshotter;
+        groups.create_group(minutes(1), &crate::group::new_group("other", &of)).await.unwrap();
+        pass(60).await;
+        stage.configure(&json!({"stale": {"lag": lag}}));
+        let new = crate::group::new_group("group", &of);
+        let mut final_code = None;
+        for _ in 0..3 {
+            match groups.create_group(seconds(45), &new).await {
+                Ok(_) => break,
+                Err(error) if is_final(&error) => final_code = Some(text(&error)),
+                Err(_) => {}
+            }
+        }
+        let count = stage.cloud.state()["groups"].as_array().map_or(0, Vec::len);
+        assert_eq!((count, final_code), (2, None), "{lag}");
     }
 }
