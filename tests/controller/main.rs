@@ -24,4 +24,5 @@ mod listing;
 mod modify;
 mod over_http;
 mod place;
+mod review;
 mod together;

@@ -241,7 +241,7 @@ fn cloud_of(nodes: &str, flags: &[&str]) -> Cloud {
     Cloud::in_memory(&options.unwrap(), Arc::new(clock))
 }
 
-fn process(ecs: Arc<dyn Ecs>, cluster: &str) -> Arc<DiskServices> {
+pub(crate) fn process(ecs: Arc<dyn Ecs>, cluster: &str) -> Arc<DiskServices> {
     let cluster = cluster.parse().unwrap();
     Arc::new(DiskServices::new(
         ecs,

@@ -36,6 +36,7 @@ mod random_group;
 mod random_snapshot;
 mod refused;
 mod resize;
+mod review;
 mod rights;
 mod snapshot;
 mod snapshot_absence;
