@@ -35,9 +35,13 @@ pub struct Client {
     limiter: RateLimiter,
 }
 
-/// An answer of which only the success matters.
+/// An answer of which only the success matters. One without a request ID, or with a code, is none.
 #[derive(Debug, Deserialize)]
-struct Done {}
+#[serde(rename_all = "PascalCase")]
+struct Done {
+    request_id: String,
+    code: Option<String>,
+}
 
 impl Client {
     /// A client on this transport.
@@ -52,8 +56,10 @@ impl Client {
     }
 
     async fn order(&self, deadline: Deadline, action: &'static str, params: Params) -> Result<()> {
-        let Done {} = self.call(deadline, action, params).await?;
-        Ok(())
+        let done: Done = self.call(deadline, action, params).await?;
+        done.code.map_or(Ok(()), |code| {
+            Err(Error::answered(action, 200, &code).with_request_id(done.request_id))
+        })
     }
 
     async fn call<T: DeserializeOwned>(

@@ -112,7 +112,9 @@ impl AttemptHistory {
             ..earlier.clone().unwrap_or(order)
         };
         self.note(name, |past| past.unresolved = Some(open));
+        let cut_off = CutOff(self, name);
         let outcome = call.await;
+        std::mem::forget(cut_off);
         match &outcome {
             Ok(id) => self.resolve(name, Some(&id.to_string()), false),
             Err(error) => self.note(name, |past| match &mut past.unresolved {
@@ -163,6 +165,20 @@ impl AttemptHistory {
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, (Instant, PriorAttempts)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A call under way. If it is dropped, its newest attempt may take effect from then on.
+struct CutOff<'a>(&'a AttemptHistory, &'a str);
+
+impl Drop for CutOff<'_> {
+    fn drop(&mut self) {
+        let now = Instant::now();
+        self.0.note(self.1, |past| {
+            if let Some(open) = &mut past.unresolved {
+                open.since = now;
+            }
+        });
     }
 }
 

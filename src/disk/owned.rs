@@ -78,7 +78,11 @@ macro_rules! owned {
             ) -> cloud::Result<Page<Self>> {
                 let rest = $query::default();
                 let query = $query { tags, next, $($field: $value,)? ..rest };
-                ecs.$describe(deadline, &query).await
+                let mut page = ecs.$describe(deadline, &query).await?;
+                // A filter that was ignored must not make a resource of another name this one.
+                let has = |row: &$row| query.tags.iter().all(|(key, tag)| row.tags.get(key) == Some(tag));
+                page.rows.retain(has);
+                Ok(page)
             }
         }
 

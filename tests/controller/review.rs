@@ -14,7 +14,10 @@ use crate::kit::{Stage, within};
 
 #[tokio::test]
 async fn an_answer_that_names_a_code_is_no_success_whatever_its_status() {
-    for body in [json!({"Code": "Throttling", "Message": "x", "RequestId": "R"}), json!({})] {
+    for body in [
+        json!({"Code": "Throttling", "Message": "x", "RequestId": "R"}),
+        json!({}),
+    ] {
         let (stage, server) = Stage::over_http(&["--create-delay=10ms"]).await;
         let volume = stage.volume("pvc-1").await;
         Mock::given(query_param("Action", "DeleteDisk"))
@@ -22,9 +25,18 @@ async fn an_answer_that_names_a_code_is_no_success_whatever_its_status() {
             .with_priority(1)
             .mount(&server)
             .await;
-        let request = diskplugin::csi::proto::DeleteVolumeRequest { volume_id: volume, ..Default::default() };
-        let deleted = stage.service.delete_volume(within(Duration::from_secs(3), request)).await;
-        assert!(deleted.is_err() || stage.disks().is_empty(), "{body}: OK, and the disk is there");
+        let request = diskplugin::csi::proto::DeleteVolumeRequest {
+            volume_id: volume,
+            ..Default::default()
+        };
+        let deleted = stage
+            .service
+            .delete_volume(within(Duration::from_secs(3), request))
+            .await;
+        assert!(
+            deleted.is_err() || stage.disks().is_empty(),
+            "{body}: OK, and the disk is there"
+        );
     }
 }
 
@@ -38,8 +50,16 @@ async fn a_listing_shows_nothing_that_was_deleted_while_it_was_read() {
     tokio::time::sleep(Duration::from_secs(60)).await;
     stage.configure(&json!({"faults": [{"action": "DescribeDisks", "times": 1, "kind": {"delay-after": "5s"}}]}));
     let list = async |token: &str, max_entries| {
-        let request = ListVolumesRequest { max_entries, starting_token: token.to_owned() };
-        stage.service.list_volumes(Request::new(request)).await.unwrap().into_inner()
+        let request = ListVolumesRequest {
+            max_entries,
+            starting_token: token.to_owned(),
+        };
+        stage
+            .service
+            .list_volumes(Request::new(request))
+            .await
+            .unwrap()
+            .into_inner()
     };
     let (first, ()) = tokio::join!(list("", 2), async {
         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -47,6 +67,13 @@ async fn a_listing_shows_nothing_that_was_deleted_while_it_was_read() {
     });
     tokio::time::sleep(Duration::from_secs(200)).await;
     let rest = list(&first.next_token, 0).await;
-    let ids: Vec<_> = rest.entries.iter().map(|entry| entry.volume.as_ref().unwrap().volume_id.clone()).collect();
-    assert!(!ids.contains(&volumes[5]), "listed minutes after it was reported deleted");
+    let ids: Vec<_> = rest
+        .entries
+        .iter()
+        .map(|entry| entry.volume.as_ref().unwrap().volume_id.clone())
+        .collect();
+    assert!(
+        !ids.contains(&volumes[5]),
+        "listed minutes after it was reported deleted"
+    );
 }

@@ -48,9 +48,14 @@ async fn unusual_quotas() {
                 set.spawn(async move { volumes(&owned, count, config).await });
                 let run = tokio::time::timeout(Duration::from_secs(3600), set.join_next());
                 match run.await.map(Option::unwrap) {
-                    Ok(Err(_)) => bad.push(format!("{name}: a call waited 600 s in vain (floor {floor})")),
+                    Ok(Err(_)) => bad.push(format!(
+                        "{name}: a call waited 600 s in vain (floor {floor})"
+                    )),
                     Ok(Ok(report)) if report.seconds <= 2.0 * floor && report.throttled <= 60 => {}
-                    Ok(Ok(report)) => bad.push(format!("{name}: {:.0} s (floor {floor}), {} throttled", report.seconds, report.throttled)),
+                    Ok(Ok(report)) => bad.push(format!(
+                        "{name}: {:.0} s (floor {floor}), {} throttled",
+                        report.seconds, report.throttled
+                    )),
                     Err(_) => bad.push(format!("{name}: not done in an hour (floor {floor})")),
                 }
             }
@@ -68,10 +73,17 @@ async fn clocks_that_differ_much() {
         (Rule::Window(200, 60), 400, 70.0),
     ] {
         for skew_ms in [-20_000, -5000, -3000, 3000, 5000, 20_000, 31_000] {
-            let config = Config { skew_ms, poll_gap_ms: 1000, ..Config::of(rule) };
+            let config = Config {
+                skew_ms,
+                poll_gap_ms: 1000,
+                ..Config::of(rule)
+            };
             let report = volumes(&format!("{rule:?} skew {skew_ms}"), count, config).await;
             if report.seconds > 2.0 * floor || report.throttled > 60 {
-                bad.push(format!("{rule:?} skew {skew_ms}: {:.0} s, {} throttled", report.seconds, report.throttled));
+                bad.push(format!(
+                    "{rule:?} skew {skew_ms}: {:.0} s, {} throttled",
+                    report.seconds, report.throttled
+                ));
             }
         }
     }
@@ -98,13 +110,18 @@ async fn steady(rule: Rule, sets: &[(u64, i64)], minutes: usize) -> Vec<(usize, 
     let counts = Arc::new(Mutex::new(vec![(0, 0); minutes + 2]));
     let mut calls = JoinSet::new();
     for n in 0..minutes * 120 {
-        tokio::time::sleep_until(start + Duration::from_millis(500) * u32::try_from(n).unwrap()).await;
+        tokio::time::sleep_until(start + Duration::from_millis(500) * u32::try_from(n).unwrap())
+            .await;
         for (at, set) in sets {
             if start.elapsed().as_secs() == *at {
                 clock.1.store(*set, Ordering::SeqCst);
             }
         }
-        let (limiter, server, counts) = (Arc::clone(&limiter), Arc::clone(&server), Arc::clone(&counts));
+        let (limiter, server, counts) = (
+            Arc::clone(&limiter),
+            Arc::clone(&server),
+            Arc::clone(&counts),
+        );
         calls.spawn(async move {
             let deadline = Deadline::after(Duration::from_secs(60));
             let attempt = || {
@@ -137,12 +154,19 @@ async fn a_clock_that_is_set_does_not_upset_what_is_known_of_a_minute() {
         println!("clock set by {set}: (refused, passed) {counts:?}");
         let late: usize = counts[10..].iter().map(|(refused, _)| *refused).sum();
         let passed: usize = counts[10..].iter().map(|(_, passed)| *passed).sum();
-        let starved = counts[7..].iter().filter(|(_, passed)| *passed < 10).count();
+        let starved = counts[7..]
+            .iter()
+            .filter(|(_, passed)| *passed < 10)
+            .count();
         if starved > 1 {
-            bad.push(format!("set by {set} s: {starved} minutes with less than 10 of 60 calls"));
+            bad.push(format!(
+                "set by {set} s: {starved} minutes with less than 10 of 60 calls"
+            ));
         }
         if late > 100 || passed < 20 * 50 {
-            bad.push(format!("set by {set} s: in 20 minutes {late} refused, {passed} of 1200 passed"));
+            bad.push(format!(
+                "set by {set} s: in 20 minutes {late} refused, {passed} of 1200 passed"
+            ));
         }
     }
     assert!(bad.is_empty(), "{bad:#?}");
@@ -173,12 +197,23 @@ async fn a_quota_that_another_program_gives_back_is_used_again() {
         let start = Instant::now();
         let passed = Arc::new(Mutex::new(vec![0_u32; 21]));
         for _ in 0..50 {
-            let (limiter, server, passed) = (Arc::clone(&limiter), Arc::clone(&server), Arc::clone(&passed));
+            let (limiter, server, passed) = (
+                Arc::clone(&limiter),
+                Arc::clone(&server),
+                Arc::clone(&passed),
+            );
             tasks.spawn(async move {
                 loop {
                     let deadline = Deadline::after(Duration::from_secs(60));
-                    let attempt = || limiter.run("CreateDisk", Class::Order, deadline, || server.call("CreateDisk"));
-                    if run("CreateDisk", deadline, Repeat::Freely, attempt).await.is_ok() {
+                    let attempt = || {
+                        limiter.run("CreateDisk", Class::Order, deadline, || {
+                            server.call("CreateDisk")
+                        })
+                    };
+                    if run("CreateDisk", deadline, Repeat::Freely, attempt)
+                        .await
+                        .is_ok()
+                    {
                         let minute = usize::try_from(start.elapsed().as_secs() / 60).unwrap();
                         passed.lock().unwrap()[minute.min(20)] += 1;
                     }
@@ -188,13 +223,19 @@ async fn a_quota_that_another_program_gives_back_is_used_again() {
         tokio::time::sleep(Duration::from_secs(20 * 60)).await;
         tasks.shutdown().await;
         let passed = passed.lock().unwrap().clone();
-        println!("{rule:?}: passed by minute {passed:?}, throttled {}", server.throttled());
+        println!(
+            "{rule:?}: passed by minute {passed:?}, throttled {}",
+            server.throttled()
+        );
         let full = match rule {
             Rule::Window(calls, seconds) => calls * 60 / u32::try_from(seconds).unwrap(),
             _ => 0,
         };
         if passed[7] < full / 2 {
-            bad.push(format!("{rule:?}: in the third minute after that, {} calls of {full}", passed[7]));
+            bad.push(format!(
+                "{rule:?}: in the third minute after that, {} calls of {full}",
+                passed[7]
+            ));
         }
     }
     assert!(bad.is_empty(), "{bad:#?}");
@@ -203,17 +244,40 @@ async fn a_quota_that_another_program_gives_back_is_used_again() {
 /// Two controllers with a limiter each under one quota.
 #[tokio::test(start_paused = true)]
 async fn two_processes_share_a_quota() {
-    for rule in [Rule::Window(10, 1), Rule::Window(60, 60), Rule::Window(2, 1)] {
-        let count = if matches!(rule, Rule::Window(10, 1)) { 250 } else { 40 };
-        let server = Server::new(Config { poll_gap_ms: 2000, ..Config::of(rule) });
+    for rule in [
+        Rule::Window(10, 1),
+        Rule::Window(60, 60),
+        Rule::Window(2, 1),
+    ] {
+        let count = if matches!(rule, Rule::Window(10, 1)) {
+            250
+        } else {
+            40
+        };
+        let server = Server::new(Config {
+            poll_gap_ms: 2000,
+            ..Config::of(rule)
+        });
         let (one, other) = tokio::join!(
             pipeline("one", count, Arc::clone(&server), true),
             pipeline("other", count, Arc::clone(&server), true),
         );
-        println!("{rule:?}: {:.0} s and {:.0} s, {} throttled", one.seconds, other.seconds, server.throttled());
+        println!(
+            "{rule:?}: {:.0} s and {:.0} s, {} throttled",
+            one.seconds,
+            other.seconds,
+            server.throttled()
+        );
         let slower = one.seconds.max(other.seconds);
-        assert!(slower <= 120.0, "{rule:?}: one of two processes took {slower:.0} s");
-        assert!(server.throttled() <= 150, "{rule:?}: {} throttled", server.throttled());
+        assert!(
+            slower <= 120.0,
+            "{rule:?}: one of two processes took {slower:.0} s"
+        );
+        assert!(
+            server.throttled() <= 150,
+            "{rule:?}: {} throttled",
+            server.throttled()
+        );
     }
 }
 
@@ -221,21 +285,38 @@ async fn two_processes_share_a_quota() {
 #[tokio::test(start_paused = true)]
 async fn a_sliding_minute_with_a_stated_wait_starves_nobody() {
     if std::env::var_os("REVIEW_LOG").is_some() {
-        let _ = tracing_subscriber::fmt().with_max_level(tracing::Level::DEBUG).try_init();
+        let _ = tracing_subscriber::fmt()
+            .with_max_level(tracing::Level::DEBUG)
+            .try_init();
     }
-    let config = Config { states_wait: true, poll_gap_ms: 500, ..Config::of(Rule::Sliding(200, 60)) };
+    let config = Config {
+        states_wait: true,
+        poll_gap_ms: 500,
+        ..Config::of(Rule::Sliding(200, 60))
+    };
     let server = Server::new(config);
     let limiter = Arc::new(RateLimiter::new(server.clock()));
     let start = Instant::now();
     let passed = Arc::new(Mutex::new(vec![0_u32; 31]));
     let mut calls = JoinSet::new();
     for _ in 0..50 {
-        let (limiter, server, passed) = (Arc::clone(&limiter), Arc::clone(&server), Arc::clone(&passed));
+        let (limiter, server, passed) = (
+            Arc::clone(&limiter),
+            Arc::clone(&server),
+            Arc::clone(&passed),
+        );
         calls.spawn(async move {
             loop {
                 let deadline = Deadline::after(Duration::from_secs(120));
-                let attempt = || limiter.run("CreateDisk", Class::Order, deadline, || server.call("CreateDisk"));
-                if run("CreateDisk", deadline, Repeat::Freely, attempt).await.is_ok() {
+                let attempt = || {
+                    limiter.run("CreateDisk", Class::Order, deadline, || {
+                        server.call("CreateDisk")
+                    })
+                };
+                if run("CreateDisk", deadline, Repeat::Freely, attempt)
+                    .await
+                    .is_ok()
+                {
                     let minute = usize::try_from(start.elapsed().as_secs() / 60).unwrap();
                     passed.lock().unwrap()[minute.min(30)] += 1;
                 }
@@ -245,16 +326,29 @@ async fn a_sliding_minute_with_a_stated_wait_starves_nobody() {
     tokio::time::sleep(Duration::from_secs(30 * 60)).await;
     calls.shutdown().await;
     let passed = passed.lock().unwrap().clone();
-    println!("passed by minute {passed:?}, throttled {}", server.throttled());
-    assert!(passed[3..30].iter().all(|passed| *passed >= 50), "of 200 a minute: {passed:?}");
+    println!(
+        "passed by minute {passed:?}, throttled {}",
+        server.throttled()
+    );
+    assert!(
+        passed[3..30].iter().all(|passed| *passed >= 50),
+        "of 200 a minute: {passed:?}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn volumes_under_a_sliding_minute_with_a_stated_wait_are_done() {
     if std::env::var_os("REVIEW_LOG").is_some() {
-        let _ = tracing_subscriber::fmt().with_ansi(false).with_max_level(tracing::Level::DEBUG).try_init();
+        let _ = tracing_subscriber::fmt()
+            .with_ansi(false)
+            .with_max_level(tracing::Level::DEBUG)
+            .try_init();
     }
-    let config = Config { states_wait: true, poll_gap_ms: 300, ..Config::of(Rule::Sliding(200, 60)) };
+    let config = Config {
+        states_wait: true,
+        poll_gap_ms: 300,
+        ..Config::of(Rule::Sliding(200, 60))
+    };
     let server = Server::new(config);
     let mut set = JoinSet::new();
     let own = Arc::clone(&server);
@@ -267,7 +361,10 @@ async fn volumes_under_a_sliding_minute_with_a_stated_wait_are_done() {
         count.0 += usize::from(!entry.throttled);
         count.1 += usize::from(entry.throttled);
     }
-    println!("after {:.0} s: (passed, throttled) {counts:?}", start.elapsed().as_secs_f64());
+    println!(
+        "after {:.0} s: (passed, throttled) {counts:?}",
+        start.elapsed().as_secs_f64()
+    );
     assert!(done.is_ok(), "a call waited 600 s in vain: {counts:?}");
 }
 
@@ -277,18 +374,30 @@ async fn a_stated_wait_until_the_end_of_a_minute_of_another_clock_starves_nobody
     let mut bad = Vec::new();
     for rule in [Rule::Window(60, 60), Rule::Window(200, 60)] {
         for skew_ms in [-20_000, -5000, -3000, -2000, 0, 2000, 3000, 5000, 20_000] {
-            let Rule::Window(count, _) = rule else { continue };
+            let Rule::Window(count, _) = rule else {
+                continue;
+            };
             let count = usize::try_from(count).unwrap() * 3 / 2;
-            let config = Config { skew_ms, states_wait: true, poll_gap_ms: 1000, ..Config::of(rule) };
+            let config = Config {
+                skew_ms,
+                states_wait: true,
+                poll_gap_ms: 1000,
+                ..Config::of(rule)
+            };
             let server = Server::new(config);
             let mut set = JoinSet::new();
             let own = Arc::clone(&server);
             let start = Instant::now();
-            set.spawn(async move { pipeline(&format!("{rule:?} {skew_ms}"), count, own, true).await });
+            set.spawn(
+                async move { pipeline(&format!("{rule:?} {skew_ms}"), count, own, true).await },
+            );
             let done = set.join_next().await.unwrap();
             let took = start.elapsed().as_secs_f64();
             if done.is_err() || took > 140.0 {
-                bad.push(format!("{rule:?}, clock off by {skew_ms} ms: {took:.0} s, all done: {}", done.is_ok()));
+                bad.push(format!(
+                    "{rule:?}, clock off by {skew_ms} ms: {took:.0} s, all done: {}",
+                    done.is_ok()
+                ));
             }
         }
     }

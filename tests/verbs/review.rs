@@ -20,9 +20,7 @@ use diskplugin::model::{
 };
 use diskplugin::sim::SimEcs;
 
-use crate::kit::{
-    Stage, minutes, new_snapshot, one, process, seconds, text, two, wanted,
-};
+use crate::kit::{Stage, minutes, new_snapshot, one, process, seconds, text, two, wanted};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Twist {
@@ -179,15 +177,28 @@ async fn a_standby_that_takes_over_withholds_refusals_while_the_old_leaders_disk
     let standby = stage.restarted();
     standby.provisioner.list_owned();
     pass(3600).await;
-    standby.provisioner.create(minutes(1), &wanted("warm")).await.unwrap();
+    standby
+        .provisioner
+        .create(minutes(1), &wanted("warm"))
+        .await
+        .unwrap();
     pass(60).await;
     let new = wanted("pvc-1");
-    for refusal in ["OperationDenied.NoStock", "InvalidAccountStatus.NotEnoughBalance", "Forbidden.RAM"] {
+    for refusal in [
+        "OperationDenied.NoStock",
+        "InvalidAccountStatus.NotEnoughBalance",
+        "Forbidden.RAM",
+    ] {
         let lost = json!({"action": "CreateDisk", "kind": "reset-after"});
-        let refused = json!({"action": "CreateDisk", "from": 2, "times": 100, "kind": code(403, refusal)});
+        let refused =
+            json!({"action": "CreateDisk", "from": 2, "times": 100, "kind": code(403, refusal)});
         stage.configure(&json!({"faults": []}));
         stage.configure(&json!({"faults": [lost, refused]}));
-        let old = stage.disks.provisioner.create(Deadline::after(Duration::from_millis(100)), &new).await;
+        let old = stage
+            .disks
+            .provisioner
+            .create(Deadline::after(Duration::from_millis(100)), &new)
+            .await;
         old.unwrap_err();
         let outcome = standby.provisioner.create(seconds(1), &new).await;
         assert_eq!(stage.rows().len(), 3);
@@ -205,10 +216,15 @@ async fn restart_then(refusal: &str, others: usize) {
     }
     pass(5).await;
     let lost = json!({"action": "CreateDisk", "kind": "reset-after"});
-    let refused = json!({"action": "CreateDisk", "from": 2, "times": 100, "kind": code(403, refusal)});
+    let refused =
+        json!({"action": "CreateDisk", "from": 2, "times": 100, "kind": code(403, refusal)});
     stage.configure(&json!({"faults": [lost, refused]}));
     let new = wanted("pvc-1");
-    let old = stage.disks.provisioner.create(Deadline::after(Duration::from_millis(100)), &new).await;
+    let old = stage
+        .disks
+        .provisioner
+        .create(Deadline::after(Duration::from_millis(100)), &new)
+        .await;
     old.unwrap_err();
     let restarted = stage.restarted();
     restarted.provisioner.list_owned();
@@ -239,7 +255,10 @@ async fn an_account_that_sees_only_disks_of_others_creates_no_second_disk() {
     let stage = Stage::new(&[]).with_system_disk();
     let blind = twisted(&stage, Twist::HidesOurs);
     for _ in 0..2 {
-        let outcome = blind.provisioner.create(seconds(45), &wanted("pvc-1")).await;
+        let outcome = blind
+            .provisioner
+            .create(seconds(45), &wanted("pvc-1"))
+            .await;
         let _ = outcome.map_err(|error| eprintln!("{}", text(&error)));
     }
     assert_eq!(stage.rows().len(), 1, "{:#?}", stage.rows());
@@ -251,7 +270,10 @@ async fn an_account_that_sees_only_disks_of_others_deletes_with_proof_only() {
     let disk = stage.disk("pvc-1").await;
     let blind = twisted(&stage, Twist::HidesOurs);
     let outcome = blind.provisioner.delete(seconds(45), &disk).await;
-    assert!(outcome.is_err() || stage.rows().is_empty(), "OK, and the disk is there");
+    assert!(
+        outcome.is_err() || stage.rows().is_empty(),
+        "OK, and the disk is there"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -262,7 +284,10 @@ async fn rows_that_were_not_asked_for_prove_no_absence() {
     pass(5).await;
     let odd = twisted(&stage, Twist::ReturnsOthers);
     let outcome = odd.provisioner.delete(seconds(45), &disk).await;
-    assert!(outcome.is_err() || stage.rows().len() == 1, "OK, and the disk is there");
+    assert!(
+        outcome.is_err() || stage.rows().len() == 1,
+        "OK, and the disk is there"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -275,7 +300,10 @@ async fn a_page_that_ends_early_proves_no_absence() {
     let odd = twisted(&stage, Twist::ShortPages);
     odd.inventory.disk(seconds(9), &other).await.unwrap();
     let outcome = odd.provisioner.delete(seconds(45), &disk).await;
-    assert!(outcome.is_err() || stage.rows().len() == 1, "OK, and the disk is there");
+    assert!(
+        outcome.is_err() || stage.rows().len() == 1,
+        "OK, and the disk is there"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -304,12 +332,20 @@ async fn a_list_that_ignores_tags_has_no_foreign_snapshot_deleted() {
         clone_of: Some(source.clone()),
         ..wanted("clone")
     };
-    let made = stage.disks.provisioner.create_clone(minutes(5), &clone, &source).await.unwrap();
+    let made = stage
+        .disks
+        .provisioner
+        .create_clone(minutes(5), &clone, &source)
+        .await
+        .unwrap();
     pass(60).await;
     let odd = twisted(&stage, Twist::IgnoresTags);
     let _ = odd.provisioner.delete(seconds(45), &made.id).await;
     let left = stage.cloud.state()["snapshots"].as_array().unwrap().clone();
-    assert!(left.iter().any(|row| row["id"] == kept.as_str()), "the user's snapshot is deleted: {left:#?}");
+    assert!(
+        left.iter().any(|row| row["id"] == kept.as_str()),
+        "the user's snapshot is deleted: {left:#?}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -319,7 +355,11 @@ async fn reads_that_lag_for_long_create_no_second_disk() {
         stage.disk("other").await;
         pass(60).await;
         stage.configure(&json!({"stale": {"lag": lag}}));
-        let outcome = stage.disks.provisioner.create(seconds(45), &wanted("pvc-1")).await;
+        let outcome = stage
+            .disks
+            .provisioner
+            .create(seconds(45), &wanted("pvc-1"))
+            .await;
         let _ = outcome.map_err(|error| eprintln!("{}", text(&error)));
         assert_eq!(stage.rows().len(), 2, "{lag}");
     }
@@ -331,9 +371,19 @@ async fn reads_that_lag_for_long_create_no_second_disk() {
 async fn after_a_restart_a_stale_row_is_no_attachment() {
     let stage = Stage::new(&["--attach-delay=1s", "--detach-delay=500ms"]);
     let disk = stage.disk("pvc-1").await;
-    stage.disks.attacher.attach(minutes(1), &disk, &one()).await.unwrap();
+    stage
+        .disks
+        .attacher
+        .attach(minutes(1), &disk, &one())
+        .await
+        .unwrap();
     pass(60).await;
-    stage.disks.attacher.detach(minutes(1), &disk, &one()).await.unwrap();
+    stage
+        .disks
+        .attacher
+        .detach(minutes(1), &disk, &one())
+        .await
+        .unwrap();
     stage.configure(&json!({"stale": {"lag": "2s"}}));
     // Published to the same node again, by another process; the node is busy with somebody else's operation.
     let restarted = stage.restarted();
@@ -341,13 +391,18 @@ async fn after_a_restart_a_stale_row_is_no_attachment() {
     let row = restarted.attacher.attach(seconds(60), &disk, &one()).await;
     assert!(
         row.is_err() || stage.holders(&disk).iter().any(|(node, _)| node == "i-one"),
-        "OK, and the disk is attached to {:?}", stage.holders(&disk)
+        "OK, and the disk is attached to {:?}",
+        stage.holders(&disk)
     );
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_standby_that_takes_over_reports_no_detachment_from_a_row_of_before_the_attachment() {
-    let stage = Stage::new(&["--attach-delay=500ms", "--detach-delay=20s", "--stale=2500ms"]);
+    let stage = Stage::new(&[
+        "--attach-delay=500ms",
+        "--detach-delay=20s",
+        "--stale=2500ms",
+    ]);
     let disk = stage.disk("pvc-1").await;
     pass(10).await;
     let standby = stage.restarted();
@@ -355,21 +410,41 @@ async fn a_standby_that_takes_over_reports_no_detachment_from_a_row_of_before_th
     let node = one();
     let attach = stage.disks.attacher.attach(seconds(60), &disk, &node);
     // The old leader dies in the middle.
-    assert!(tokio::time::timeout(Duration::from_millis(700), attach).await.is_err());
-    standby.attacher.detach(seconds(60), &disk, &one()).await.unwrap();
+    assert!(
+        tokio::time::timeout(Duration::from_millis(700), attach)
+            .await
+            .is_err()
+    );
+    standby
+        .attacher
+        .detach(seconds(60), &disk, &one())
+        .await
+        .unwrap();
     assert_eq!(stage.holders(&disk), [], "OK, and the disk is still held");
 }
 
 #[tokio::test(start_paused = true)]
 async fn after_a_restart_no_detachment_is_reported_from_a_row_of_before_the_attachment() {
-    let stage = Stage::new(&["--attach-delay=500ms", "--detach-delay=20s", "--stale=2500ms"]);
+    let stage = Stage::new(&[
+        "--attach-delay=500ms",
+        "--detach-delay=20s",
+        "--stale=2500ms",
+    ]);
     let disk = stage.disk("pvc-1").await;
     pass(10).await;
     let node = one();
     let attach = stage.disks.attacher.attach(seconds(60), &disk, &node);
-    assert!(tokio::time::timeout(Duration::from_millis(700), attach).await.is_err());
+    assert!(
+        tokio::time::timeout(Duration::from_millis(700), attach)
+            .await
+            .is_err()
+    );
     let restarted = stage.restarted();
-    restarted.attacher.detach(seconds(60), &disk, &one()).await.unwrap();
+    restarted
+        .attacher
+        .detach(seconds(60), &disk, &one())
+        .await
+        .unwrap();
     assert_eq!(stage.holders(&disk), [], "OK, and the disk is still held");
 }
 
@@ -392,12 +467,25 @@ async fn an_attachment_that_takes_effect_late_is_not_left_behind_by_unpublish() 
     tokio::task::yield_now().await;
     stage.configure(&json!({"faults": []}));
     stage.fault("AttachDisk", &json!("reset-before"));
-    let lost = stage.disks.attacher.attach(Deadline::after(Duration::from_millis(400)), &disk, &one()).await;
+    let lost = stage
+        .disks
+        .attacher
+        .attach(Deadline::after(Duration::from_millis(400)), &disk, &one())
+        .await;
     lost.unwrap_err();
-    stage.disks.attacher.detach(seconds(60), &disk, &one()).await.unwrap();
+    stage
+        .disks
+        .attacher
+        .detach(seconds(60), &disk, &one())
+        .await
+        .unwrap();
     effect.await.unwrap().unwrap();
     pass(5).await;
-    let elsewhere = stage.disks.attacher.attach(seconds(60), &disk, &two()).await;
+    let elsewhere = stage
+        .disks
+        .attacher
+        .attach(seconds(60), &disk, &two())
+        .await;
     assert!(elsewhere.is_ok(), "{}", text(&elsewhere.unwrap_err()));
 }
 
@@ -407,14 +495,31 @@ async fn an_attachment_that_takes_effect_late_is_not_left_behind_by_unpublish() 
 async fn a_fresh_process_reports_no_empty_list_from_an_empty_response() {
     let stage = Stage::new(&[]);
     let disk = stage.disk("pvc-1").await;
-    stage.disks.attacher.attach(minutes(1), &disk, &one()).await.unwrap();
+    stage
+        .disks
+        .attacher
+        .attach(minutes(1), &disk, &one())
+        .await
+        .unwrap();
     let restarted = stage.restarted();
     restarted.inventory.disk(seconds(9), &disk).await.unwrap();
-    restarted.attacher.attach(minutes(1), &disk, &one()).await.unwrap();
+    restarted
+        .attacher
+        .attach(minutes(1), &disk, &one())
+        .await
+        .unwrap();
     pass(60).await;
-    stage.configure(&json!({"faults": [{"action": "DescribeDisks", "for": "100s", "kind": "no-rows"}]}));
-    let listed = restarted.inventory.list(seconds(45), |row| row.id.clone()).await;
-    assert!(listed.is_err(), "OK with {listed:?}, though this process has attached {disk}");
+    stage.configure(
+        &json!({"faults": [{"action": "DescribeDisks", "for": "100s", "kind": "no-rows"}]}),
+    );
+    let listed = restarted
+        .inventory
+        .list(seconds(45), |row| row.id.clone())
+        .await;
+    assert!(
+        listed.is_err(),
+        "OK with {listed:?}, though this process has attached {disk}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -431,7 +536,9 @@ async fn several_malformed_ids_fail_nobody_else() {
         let mut looks = tokio::task::JoinSet::new();
         // Spread among the others in the order of ids.
         for n in 0..bad {
-            let id: DiskId = format!("{}malformed", good[n * 60 / bad + 3]).parse().unwrap();
+            let id: DiskId = format!("{}malformed", good[n * 60 / bad + 3])
+                .parse()
+                .unwrap();
             let odd = Arc::clone(&odd);
             looks.spawn(async move {
                 let _ = odd.inventory.disk(seconds(30), &id).await;
@@ -442,9 +549,18 @@ async fn several_malformed_ids_fail_nobody_else() {
             let odd = Arc::clone(&odd);
             looks.spawn(async move { odd.inventory.disk(seconds(30), &id).await.map(|_| ()) });
         }
-        let failed: Vec<_> = looks.join_all().await.into_iter().filter_map(|look| look.err()).collect();
+        let failed: Vec<_> = looks
+            .join_all()
+            .await
+            .into_iter()
+            .filter_map(|look| look.err())
+            .collect();
         let first = failed.first().map(text);
-        assert!(failed.is_empty(), "{bad} malformed: {} others failed: {first:?}", failed.len());
+        assert!(
+            failed.is_empty(),
+            "{bad} malformed: {} others failed: {first:?}",
+            failed.len()
+        );
     }
 }
 
@@ -459,14 +575,23 @@ async fn a_restart_after_several_refused_calls_uses_no_further_token_before_read
             stage.disk("other").await;
             pass(60).await;
             let waiting = stage.restarted();
-            waiting.provisioner.create(seconds(20), &wanted("warm")).await.unwrap();
+            waiting
+                .provisioner
+                .create(seconds(20), &wanted("warm"))
+                .await
+                .unwrap();
             pass(3600).await;
             stage.configure(&json!({
                 "rules": {"token_burn_percent": 50}, "sold_out": ["*/cloud_essd"], "stale": {"lag": "2900ms"},
             }));
             let new = wanted("pvc-1");
             for _ in 0..refused_before {
-                stage.disks.provisioner.create(seconds(20), &new).await.unwrap_err();
+                stage
+                    .disks
+                    .provisioner
+                    .create(seconds(20), &new)
+                    .await
+                    .unwrap_err();
                 pass(20).await;
             }
             stage.configure(&json!({"sold_out": []}));
@@ -490,7 +615,11 @@ async fn a_restart_after_several_refused_calls_uses_no_further_token_before_read
                 pass(1).await;
             }
             pass(30).await;
-            assert_eq!(stage.rows().len(), 3, "after {refused_before} refused calls, standby: {standby}, seed {seed}");
+            assert_eq!(
+                stage.rows().len(),
+                3,
+                "after {refused_before} refused calls, standby: {standby}, seed {seed}"
+            );
         }
     }
 }
@@ -519,7 +648,10 @@ async fn a_young_disk_is_not_reported_deleted_while_reads_lag() {
         let id: DiskId = row["id"].as_str().unwrap().parse().unwrap();
         let restarted = stage.restarted();
         let outcome = restarted.provisioner.delete(seconds(30), &id).await;
-        assert!(outcome.is_err() || stage.rows().len() == 1, "lag {lag}: OK, and the disk is there");
+        assert!(
+            outcome.is_err() || stage.rows().len() == 1,
+            "lag {lag}: OK, and the disk is there"
+        );
     }
 }
 
@@ -528,11 +660,20 @@ async fn reads_that_lag_for_long_take_no_second_snapshot() {
     for lag in ["9s", "12s"] {
         let stage = Stage::new(&[]);
         let source = stage.disk("source").await;
-        stage.disks.attacher.attach(minutes(1), &source, &one()).await.unwrap();
+        stage
+            .disks
+            .attacher
+            .attach(minutes(1), &source, &one())
+            .await
+            .unwrap();
         stage.snapshot("other", &source).await;
         pass(60).await;
         stage.configure(&json!({"stale": {"lag": lag}}));
-        let outcome = stage.disks.snapshotter.create(seconds(45), &new_snapshot("one", &source)).await;
+        let outcome = stage
+            .disks
+            .snapshotter
+            .create(seconds(45), &new_snapshot("one", &source))
+            .await;
         let _ = outcome.map_err(|error| eprintln!("{}", text(&error)));
         let count = stage.cloud.state()["snapshots"].as_array().unwrap().len();
         assert_eq!(count, 2, "{lag}");
@@ -545,23 +686,46 @@ async fn reads_that_jump_create_no_second_disk_and_lose_none() {
     for seed in 0..20 {
         for lag in ["0s..2s", "0s..3s"] {
             let seed = format!("--seed={seed}");
-            let stage = Stage::new(&[&seed, "--create-delay=2s", "--attach-delay=1s", "--detach-delay=1s"]);
+            let stage = Stage::new(&[
+                &seed,
+                "--create-delay=2s",
+                "--attach-delay=1s",
+                "--detach-delay=1s",
+            ]);
             stage.disk("other").await;
             pass(60).await;
             stage.configure(&json!({"stale": {"lag": lag, "jumping": true}}));
-            let outcome = stage.disks.provisioner.create(minutes(2), &wanted("pvc-1")).await;
+            let outcome = stage
+                .disks
+                .provisioner
+                .create(minutes(2), &wanted("pvc-1"))
+                .await;
             let made = outcome.unwrap_or_else(|error| panic!("{lag} {seed}: {}", text(&error)));
             assert_eq!(stage.rows().len(), 2, "{lag} {seed}");
             for node in [one(), two(), one()] {
-                let attached = stage.disks.attacher.attach(minutes(2), &made.id, &node).await;
+                let attached = stage
+                    .disks
+                    .attacher
+                    .attach(minutes(2), &made.id, &node)
+                    .await;
                 if let Err(error) = attached {
                     panic!("{lag} {seed}: {}", text(&error));
                 }
                 assert_eq!(stage.holders(&made.id).len(), 1, "{lag} {seed}");
-                stage.disks.attacher.detach(minutes(2), &made.id, &node).await.unwrap();
+                stage
+                    .disks
+                    .attacher
+                    .detach(minutes(2), &made.id, &node)
+                    .await
+                    .unwrap();
                 assert_eq!(stage.holders(&made.id), [], "{lag} {seed}");
             }
-            stage.disks.provisioner.delete(minutes(2), &made.id).await.unwrap();
+            stage
+                .disks
+                .provisioner
+                .delete(minutes(2), &made.id)
+                .await
+                .unwrap();
             assert_eq!(stage.rows().len(), 1, "{lag} {seed}");
         }
     }
@@ -577,9 +741,19 @@ async fn another_process_takes_no_jumping_row_for_an_attachment() {
         let disk = stage.disk("pvc-1").await;
         pass(60).await;
         stage.configure(&json!({"stale": {"lag": "0s..2s", "jumping": true}}));
-        stage.disks.attacher.attach(minutes(1), &disk, &one()).await.unwrap();
+        stage
+            .disks
+            .attacher
+            .attach(minutes(1), &disk, &one())
+            .await
+            .unwrap();
         pass(60).await;
-        stage.disks.attacher.detach(minutes(1), &disk, &one()).await.unwrap();
+        stage
+            .disks
+            .attacher
+            .detach(minutes(1), &disk, &one())
+            .await
+            .unwrap();
         let restarted = stage.restarted();
         stage.faults("AttachDisk", 1, &code(403, "InvalidOperation.Conflict"));
         let row = restarted.attacher.attach(seconds(60), &disk, &one()).await;
@@ -587,9 +761,11 @@ async fn another_process_takes_no_jumping_row_for_an_attachment() {
             wrong.push(seed);
         }
     }
-    assert!(wrong.is_empty(), "OK, and the disk is attached to no node: seeds {wrong:?}");
+    assert!(
+        wrong.is_empty(),
+        "OK, and the disk is attached to no node: seeds {wrong:?}"
+    );
 }
-
 
 // ---- third round --------------------------------------------------------------------------------------------------
 
@@ -597,7 +773,11 @@ async fn another_process_takes_no_jumping_row_for_an_attachment() {
 async fn one_refused_order_leaves_a_parallel_node_parallel() {
     let stage = Stage::crowd(1, &["--attach-delay=2s"]);
     let node = "i-0".parse().unwrap();
-    assert!(stage.cloud.tag_instance(&node, "supportConcurrencyAttach", "true"));
+    assert!(
+        stage
+            .cloud
+            .tag_instance(&node, "supportConcurrencyAttach", "true")
+    );
     let mut disks = Vec::new();
     for n in 0..15 {
         disks.push(stage.disk(&format!("pvc-{n}")).await);
@@ -613,24 +793,47 @@ async fn one_refused_order_leaves_a_parallel_node_parallel() {
         let mut calls = tokio::task::JoinSet::new();
         for disk in disks {
             let (services, node) = (Arc::clone(&stage.disks), node.clone());
-            calls.spawn(async move { services.attacher.attach(minutes(9), &disk, &node).await.map(|_| ()) });
+            calls.spawn(async move {
+                services
+                    .attacher
+                    .attach(minutes(9), &disk, &node)
+                    .await
+                    .map(|_| ())
+            });
         }
-        assert!(calls.join_all().await.iter().all(std::result::Result::is_ok));
+        assert!(
+            calls
+                .join_all()
+                .await
+                .iter()
+                .all(std::result::Result::is_ok)
+        );
         took.push(start.elapsed());
         pass(60).await;
     }
     println!("{took:?} {:?}", stage.cloud.counts()["AttachDisk"]);
-    assert!(took[2] <= Duration::from_secs(4), "5 disks, 32 at a time of 2 s: {took:?}");
+    assert!(
+        took[2] <= Duration::from_secs(4),
+        "5 disks, 32 at a time of 2 s: {took:?}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_code_about_another_resource_is_no_proof_of_a_deletion() {
-    for about in ["InvalidInstanceId.NotFound", "InvalidSnapshotId.NotFound", "InvalidSnapshotGroupId.NotFound", "InvalidDisk.AlreadyDetached"] {
+    for about in [
+        "InvalidInstanceId.NotFound",
+        "InvalidSnapshotId.NotFound",
+        "InvalidSnapshotGroupId.NotFound",
+        "InvalidDisk.AlreadyDetached",
+    ] {
         let stage = Stage::new(&[]);
         let disk = stage.disk("pvc-1").await;
         stage.faults("DeleteDisk", 1000, &code(404, about));
         let outcome = stage.disks.provisioner.delete(seconds(20), &disk).await;
-        assert!(outcome.is_err() || stage.rows().is_empty(), "{about}: OK, and the disk is there");
+        assert!(
+            outcome.is_err() || stage.rows().is_empty(),
+            "{about}: OK, and the disk is there"
+        );
     }
 }
 
@@ -644,13 +847,10 @@ async fn two_processes_that_create_and_delete_at_once_leave_nothing() {
         stage.configure(&json!({"stale": {"lag": "0s..2s", "jumping": true, "tags": "2s"}}));
         let standby = stage.restarted();
         let new = wanted("pvc-1");
-        let (one, two) = tokio::join!(
-            stage.disks.provisioner.create(minutes(1), &new),
-            async {
-                tokio::time::sleep(Duration::from_millis(seed * 37)).await;
-                standby.provisioner.create(minutes(1), &new).await
-            },
-        );
+        let (one, two) = tokio::join!(stage.disks.provisioner.create(minutes(1), &new), async {
+            tokio::time::sleep(Duration::from_millis(seed * 37)).await;
+            standby.provisioner.create(minutes(1), &new).await
+        },);
         let (one, two) = (one.unwrap(), two.unwrap());
         assert_eq!(one.id, two.id, "{seed}");
         let (_, _) = tokio::join!(
@@ -670,7 +870,11 @@ async fn no_final_code_while_the_disk_exists_whatever_happens_to_calls() {
         for patient in [false, true] {
             let flag = format!("--seed={seed}");
             let flags = [flag.as_str(), "--create-delay=1s"];
-            let stage = if patient { Stage::patient(&flags) } else { Stage::new(&flags) };
+            let stage = if patient {
+                Stage::patient(&flags)
+            } else {
+                Stage::new(&flags)
+            };
             if seed % 3 != 0 {
                 stage.disk("other").await;
             }
@@ -707,9 +911,13 @@ async fn no_final_code_while_the_disk_exists_whatever_happens_to_calls() {
                     && exists
                     && is_final(error)
                 {
-                    wrong.push(format!("seed {seed}, patient {patient}, round {round}: {}", text(error).chars().take(160).collect::<String>()));
+                    wrong.push(format!(
+                        "seed {seed}, patient {patient}, round {round}: {}",
+                        text(error).chars().take(160).collect::<String>()
+                    ));
                 }
-                tokio::time::sleep(Duration::from_millis((seed * 31 + round * 17) % 30 * 100)).await;
+                tokio::time::sleep(Duration::from_millis((seed * 31 + round * 17) % 30 * 100))
+                    .await;
             }
             stage.configure(&json!({"faults": [], "rules": {"token_burn_percent": 0}}));
             pass(120).await;
@@ -724,29 +932,60 @@ async fn no_final_code_while_the_disk_exists_whatever_happens_to_calls() {
                 }
             }
             if made.is_none() || stage.rows().len() != others + 1 {
-                wrong.push(format!("seed {seed}, patient {patient}: {} disks, found {made:?}", stage.rows().len() - others));
+                wrong.push(format!(
+                    "seed {seed}, patient {patient}: {} disks, found {made:?}",
+                    stage.rows().len() - others
+                ));
             }
         }
     }
-    assert!(wrong.is_empty(), "{} wrong: {:#?}", wrong.len(), &wrong[..wrong.len().min(12)]);
+    assert!(
+        wrong.is_empty(),
+        "{} wrong: {:#?}",
+        wrong.len(),
+        &wrong[..wrong.len().min(12)]
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn hung_and_failed_reads_delay_few() {
-    for (percent, kind) in [(0, json!("hang")), (10, json!("hang")), (30, json!("hang")), (30, json!("internal-error")), (10, json!({"delay-after": "30s"}))] {
-        let stage = Stage::patient_crowd(60, &["--create-delay=500ms", "--attach-delay=2s", "--detach-delay=2s"]);
+    for (percent, kind) in [
+        (0, json!("hang")),
+        (10, json!("hang")),
+        (30, json!("hang")),
+        (30, json!("internal-error")),
+        (10, json!({"delay-after": "30s"})),
+    ] {
+        let stage = Stage::patient_crowd(
+            60,
+            &[
+                "--create-delay=500ms",
+                "--attach-delay=2s",
+                "--detach-delay=2s",
+            ],
+        );
         stage.configure(&json!({"rules": {"disk_quantity": 100_000}}));
-        stage.configure(&json!({"faults": [{"action": "DescribeDisks", "percent": percent, "kind": kind}]}));
+        stage.configure(
+            &json!({"faults": [{"action": "DescribeDisks", "percent": percent, "kind": kind}]}),
+        );
         let start = tokio::time::Instant::now();
         let mut lives = tokio::task::JoinSet::new();
         for n in 0..300 {
             let disks = Arc::clone(&stage.disks);
             lives.spawn(async move {
                 let start = tokio::time::Instant::now();
-                let made = disks.provisioner.create(minutes(5), &wanted(&format!("pvc-{n}"))).await.unwrap();
+                let made = disks
+                    .provisioner
+                    .create(minutes(5), &wanted(&format!("pvc-{n}")))
+                    .await
+                    .unwrap();
                 let created = start.elapsed();
                 let node = format!("i-{}", n % 60).parse().unwrap();
-                disks.attacher.attach(minutes(5), &made.id, &node).await.unwrap();
+                disks
+                    .attacher
+                    .attach(minutes(5), &made.id, &node)
+                    .await
+                    .unwrap();
                 (created, start.elapsed())
             });
         }
@@ -754,7 +993,11 @@ async fn hung_and_failed_reads_delay_few() {
         took.sort_by_key(|(_, all)| *all);
         let (median, last) = (took[150].1, took[299].1);
         let slow = took.iter().map(|(created, _)| *created).max().unwrap();
-        println!("{percent} % {kind}: median {median:?}, last {last:?}, slowest creation {slow:?}, all {:?}, describes {}", start.elapsed(), stage.calls("DescribeDisks"));
+        println!(
+            "{percent} % {kind}: median {median:?}, last {last:?}, slowest creation {slow:?}, all {:?}, describes {}",
+            start.elapsed(),
+            stage.calls("DescribeDisks")
+        );
     }
 }
 
@@ -769,8 +1012,15 @@ async fn what_a_claim_out_of_stock_costs() {
             stage.configure(&json!({"rules": {"token_burn_percent": burn}}));
             pass(30).await;
             let new = diskplugin::disk::NewDisk {
-                categories: diskplugin::model::Category::CREATABLE.iter().take(categories).cloned().collect(),
-                places: places.iter().map(|letter| crate::kit::zone(letter).into()).collect(),
+                categories: diskplugin::model::Category::CREATABLE
+                    .iter()
+                    .take(categories)
+                    .cloned()
+                    .collect(),
+                places: places
+                    .iter()
+                    .map(|letter| crate::kit::zone(letter).into())
+                    .collect(),
                 ..wanted("pvc-1")
             };
             stage.cloud.clear_calls();
@@ -778,27 +1028,61 @@ async fn what_a_claim_out_of_stock_costs() {
                 let _ = stage.disks.provisioner.create(seconds(10), &new).await;
                 pass(60).await;
             }
-            println!("{name}, burn {burn}: ten calls of CreateVolume cost {:?}", stage.cloud.counts());
+            println!(
+                "{name}, burn {burn}: ten calls of CreateVolume cost {:?}",
+                stage.cloud.counts()
+            );
         }
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_operation_that_takes_far_longer_than_ever_is_not_noticed_late() {
-    for (learned, then) in [("1s", 20), ("1s", 45), ("1s", 200), ("30s", 1), ("30s", 2), ("200ms", 10), ("60s", 3)] {
+    for (learned, then) in [
+        ("1s", 20),
+        ("1s", 45),
+        ("1s", 200),
+        ("30s", 1),
+        ("30s", 2),
+        ("200ms", 10),
+        ("60s", 3),
+    ] {
         let stage = Stage::new(&[&format!("--attach-delay={learned}"), "--detach-delay=1s"]);
         let disk = stage.disk("pvc-1").await;
         for _ in 0..40 {
-            stage.disks.attacher.attach(minutes(5), &disk, &one()).await.unwrap();
-            stage.disks.attacher.detach(minutes(5), &disk, &one()).await.unwrap();
+            stage
+                .disks
+                .attacher
+                .attach(minutes(5), &disk, &one())
+                .await
+                .unwrap();
+            stage
+                .disks
+                .attacher
+                .detach(minutes(5), &disk, &one())
+                .await
+                .unwrap();
         }
         stage.configure(&json!({"delays": {"attach": format!("{then}s")}}));
         let mut late = Vec::new();
         for _ in 0..5 {
             let (start, before) = (tokio::time::Instant::now(), stage.calls("DescribeDisks"));
-            stage.disks.attacher.attach(minutes(9), &disk, &one()).await.unwrap();
-            late.push((start.elapsed() - Duration::from_secs(then), stage.calls("DescribeDisks") - before));
-            stage.disks.attacher.detach(minutes(5), &disk, &one()).await.unwrap();
+            stage
+                .disks
+                .attacher
+                .attach(minutes(9), &disk, &one())
+                .await
+                .unwrap();
+            late.push((
+                start.elapsed() - Duration::from_secs(then),
+                stage.calls("DescribeDisks") - before,
+            ));
+            stage
+                .disks
+                .attacher
+                .detach(minutes(5), &disk, &one())
+                .await
+                .unwrap();
         }
         println!("learned {learned}, then {then} s: late, describes {late:?}");
     }
@@ -813,20 +1097,43 @@ async fn operations_that_become_fast_again_are_soon_noticed_in_time() {
         let disk = stage.disk("pvc-1").await;
         stage.configure(&json!({"delays": {"attach": slow}}));
         for _ in 0..64 {
-            stage.disks.attacher.attach(minutes(9), &disk, &one()).await.unwrap();
-            stage.disks.attacher.detach(minutes(5), &disk, &one()).await.unwrap();
+            stage
+                .disks
+                .attacher
+                .attach(minutes(9), &disk, &one())
+                .await
+                .unwrap();
+            stage
+                .disks
+                .attacher
+                .detach(minutes(5), &disk, &one())
+                .await
+                .unwrap();
         }
         stage.configure(&json!({"delays": {"attach": "2s"}}));
         let mut late = Vec::new();
         for _ in 0..40 {
             let start = tokio::time::Instant::now();
-            stage.disks.attacher.attach(minutes(9), &disk, &one()).await.unwrap();
+            stage
+                .disks
+                .attacher
+                .attach(minutes(9), &disk, &one())
+                .await
+                .unwrap();
             late.push((start.elapsed() - Duration::from_secs(2)).as_secs_f64());
-            stage.disks.attacher.detach(minutes(5), &disk, &one()).await.unwrap();
+            stage
+                .disks
+                .attacher
+                .detach(minutes(5), &disk, &one())
+                .await
+                .unwrap();
         }
         println!("after {slow}: late by {late:.1?}");
         if late[10] > 2.0 {
-            bad.push(format!("after 64 of {slow}: the 11th of 2 s is noticed {:.1} s late, the 1st {:.1} s", late[10], late[0]));
+            bad.push(format!(
+                "after 64 of {slow}: the 11th of 2 s is noticed {:.1} s late, the 1st {:.1} s",
+                late[10], late[0]
+            ));
         }
     }
     assert!(bad.is_empty(), "{bad:#?}");
@@ -847,11 +1154,23 @@ async fn lives(change: Change) {
     let mut wrong = std::collections::BTreeMap::<String, Vec<u64>>::new();
     for seed in 0..60_u64 {
         let flag = format!("--seed={seed}");
-        let stage = Stage::crowd(4, &[&flag, "--create-delay=1s", "--attach-delay=1s", "--detach-delay=1s"]);
+        let stage = Stage::crowd(
+            4,
+            &[
+                &flag,
+                "--create-delay=1s",
+                "--attach-delay=1s",
+                "--detach-delay=1s",
+            ],
+        );
         stage.disk("other").await;
         let both = [Arc::clone(&stage.disks), stage.restarted()];
         pass(3600).await;
-        both[1].provisioner.create(minutes(1), &wanted("warm")).await.unwrap();
+        both[1]
+            .provisioner
+            .create(minutes(1), &wanted("warm"))
+            .await
+            .unwrap();
         pass(60).await;
         let percent = |action: &str, percent: u8, kind: serde_json::Value| json!({"action": action, "percent": percent, "kind": kind});
         stage.configure(&json!({
@@ -877,12 +1196,20 @@ async fn lives(change: Change) {
         };
         for n in 0..6 {
             let name = format!("pvc-{n}");
-            let of_name = || stage.rows().into_iter().filter(|row| row["name"] == name.as_str()).count();
+            let of_name = || {
+                stage
+                    .rows()
+                    .into_iter()
+                    .filter(|row| row["name"] == name.as_str())
+                    .count()
+            };
             let new = wanted(&name);
             let made = loop {
                 turn += 1;
                 let leader = next(turn);
-                match tokio::time::timeout(term(turn), leader.provisioner.create(seconds(30), &new)).await {
+                match tokio::time::timeout(term(turn), leader.provisioner.create(seconds(30), &new))
+                    .await
+                {
                     Ok(Ok(disk)) => break disk.id,
                     Ok(Err(error)) if is_final(&error) && of_name() > 0 => {
                         if std::env::var_os("REVIEW_LOG").is_some() {
@@ -904,34 +1231,53 @@ async fn lives(change: Change) {
             }
             for round in 0..3_u64 {
                 // Mostly the same node again, as a StatefulSet does.
-                let node: diskplugin::model::InstanceId = format!("i-{}", (seed + round / 2) % 4).parse().unwrap();
+                let node: diskplugin::model::InstanceId =
+                    format!("i-{}", (seed + round / 2) % 4).parse().unwrap();
                 loop {
                     turn += 1;
                     let leader = next(turn);
-                    let outcome = tokio::time::timeout(term(turn), leader.attacher.attach(seconds(60), &made, &node)).await;
+                    let outcome = tokio::time::timeout(
+                        term(turn),
+                        leader.attacher.attach(seconds(60), &made, &node),
+                    )
+                    .await;
                     if matches!(outcome, Ok(Ok(_))) {
                         break;
                     }
                 }
-                if !stage.holders(&made).iter().any(|(holder, _)| *holder == node.as_str()) {
+                if !stage
+                    .holders(&made)
+                    .iter()
+                    .any(|(holder, _)| *holder == node.as_str())
+                {
                     complain("attached, though to no node");
                 }
                 loop {
                     turn += 1;
                     let leader = next(turn);
-                    let outcome = tokio::time::timeout(term(turn), leader.attacher.detach(seconds(60), &made, &node)).await;
+                    let outcome = tokio::time::timeout(
+                        term(turn),
+                        leader.attacher.detach(seconds(60), &made, &node),
+                    )
+                    .await;
                     if matches!(outcome, Ok(Ok(()))) {
                         break;
                     }
                 }
-                if stage.holders(&made).iter().any(|(holder, _)| *holder == node.as_str()) {
+                if stage
+                    .holders(&made)
+                    .iter()
+                    .any(|(holder, _)| *holder == node.as_str())
+                {
                     complain("detached, though still held");
                 }
             }
             loop {
                 turn += 1;
                 let leader = next(turn);
-                let outcome = tokio::time::timeout(term(turn), leader.provisioner.delete(seconds(60), &made)).await;
+                let outcome =
+                    tokio::time::timeout(term(turn), leader.provisioner.delete(seconds(60), &made))
+                        .await;
                 if matches!(outcome, Ok(Ok(()))) {
                     break;
                 }
@@ -972,7 +1318,11 @@ async fn an_empty_first_listing_makes_no_refusal_final() {
         {"action": "CreateDisk", "from": 2, "times": 100, "kind": code(403, "OperationDenied.NoStock")},
     ]}));
     let new = wanted("pvc-1");
-    let old = stage.disks.provisioner.create(Deadline::after(Duration::from_millis(100)), &new).await;
+    let old = stage
+        .disks
+        .provisioner
+        .create(Deadline::after(Duration::from_millis(100)), &new)
+        .await;
     old.unwrap_err();
     stage.configure(&json!({"faults": [
         {"action": "CreateDisk", "times": 100, "kind": code(403, "OperationDenied.NoStock")},
@@ -999,12 +1349,20 @@ async fn reads_that_lag_for_long_take_no_second_group_and_lose_none() {
         let mut sources = Vec::new();
         for name in ["one", "two"] {
             let disk = stage.disk(name).await;
-            stage.disks.attacher.attach(minutes(1), &disk, &one()).await.unwrap();
+            stage
+                .disks
+                .attacher
+                .attach(minutes(1), &disk, &one())
+                .await
+                .unwrap();
             sources.push(disk);
         }
         let of: Vec<_> = sources.iter().collect();
         let groups = &stage.disks.snapshotter;
-        groups.create_group(minutes(1), &crate::group::new_group("other", &of)).await.unwrap();
+        groups
+            .create_group(minutes(1), &crate::group::new_group("other", &of))
+            .await
+            .unwrap();
         pass(60).await;
         stage.configure(&json!({"stale": {"lag": lag}}));
         let new = crate::group::new_group("group", &of);

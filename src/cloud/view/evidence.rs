@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::cloud::Result;
-use crate::cloud::error::{Condition, Error, Kind};
+use crate::cloud::error::{Condition, Error};
 
 /// How old the state in a description may be (eventual consistency).
 pub const LAG: Duration = Duration::from_secs(3);
@@ -22,16 +22,20 @@ impl ConfirmedAbsent {
     pub fn by_deletion(outcome: &Result<()>) -> Option<Self> {
         match outcome {
             Ok(()) => Some(Self(())),
-            Err(error) => (error.kind() == Kind::NotFound).then_some(Self(())),
+            Err(error) => Self::by_error(error),
         }
     }
 
-    /// The cloud names the only disk or snapshot of the request as missing.
+    /// The cloud names the only disk, snapshot or group of the request as missing. A code about another resource proves
+    /// nothing.
     #[must_use]
     pub fn by_error(error: &Error) -> Option<Self> {
         let is_named = matches!(
             error.condition(),
-            Condition::NoSuchDisk | Condition::NoSuchSnapshot | Condition::NotFound
+            Condition::NoSuchDisk
+                | Condition::NoSuchSnapshot
+                | Condition::NoSuchGroup
+                | Condition::NotFound
         );
         is_named.then_some(Self(()))
     }

@@ -12,7 +12,7 @@ use crate::cloud::action::Page;
 use crate::cloud::error::{Error, Kind};
 
 /// Most rejected calls of one poll. A batch that is still rejected then fails as a whole.
-const REJECTIONS: usize = 16;
+const REJECTIONS: usize = 64;
 
 pub(super) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 /// A call of the cloud about what the first parameter says.

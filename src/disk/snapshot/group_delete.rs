@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use super::delete::why_held;
 use crate::base::{Deadline, join};
+use crate::cloud::view::ConfirmedAbsent;
 use crate::cloud::{KeptMember, Kind};
 use crate::disk::Result;
 use crate::disk::error::{Error, cloud};
@@ -49,7 +50,7 @@ impl Snapshotter {
                         kept: words(&kept),
                     });
                 }
-                Err(error) if error.kind() == Kind::NotFound => return Ok(()),
+                Err(error) if ConfirmedAbsent::by_error(&error).is_some() => return Ok(()),
                 Err(error) if error.kind() == Kind::Conflict => {
                     let waited = self.groups.rows.until(id, deadline, |_| Some(())).await;
                     waited.map_err(|_| cloud(step())(error))?;

@@ -144,8 +144,11 @@ impl Limit {
             }
             Quota::Rate(_) | Quota::Minute(_) => None,
             Quota::Unknown if closed.probes == 0 => {
-                let rate = closed.rate.unwrap_or_default();
-                let is_measured = !closed.sent.is_near_boundary() && !now.is_near_boundary();
+                // The quota admitted what passed in this minute.
+                let passed = f64::from(self.sent.of_minute(closed.sent.minute())) / 60.0;
+                let rate = closed.rate.unwrap_or_default().max(passed);
+                let is_near = closed.sent.is_near_boundary() || now.is_near_boundary();
+                let is_measured = rate > least && is_same_minute && !is_near;
                 Some(Quota::Rate(Rate::new(rate.max(least), is_measured)))
             }
             Quota::Unknown if is_same_minute => Some(Quota::Rate(Rate::new(least, false))),
