@@ -83,7 +83,12 @@ impl<V: Owned> Creator<V> {
             };
             match settled {
                 Ok(Presence::Row(_)) => {}
-                Ok(Presence::Absent(_)) => return Ok(None),
+                Ok(Presence::Absent(_)) if V::IS_NAMED => return Ok(None),
+                Ok(Presence::Absent(_)) => {
+                    unproven = Some(WaitError::Unproven {
+                        action: V::DESCRIBE,
+                    })
+                }
                 Err(error @ WaitError::Unproven { .. }) => unproven = Some(error),
                 Err(error @ WaitError::Deadline { .. }) => return Err(unproven.unwrap_or(error)),
                 Err(error) => return Err(error),

@@ -21,6 +21,9 @@ pub(super) trait Owned: Clone + Display + Send + Sync + 'static {
 
     const KIND: &'static str;
     const DESCRIBE: &'static str;
+    /// Whether a call names a missing one. Otherwise rows that lag for long look like an absence, and nothing may replace
+    /// what was created.
+    const IS_NAMED: bool;
 
     fn id(&self) -> &Self::Id;
     fn tags(&self) -> &Tags;
@@ -50,13 +53,14 @@ pub(super) trait CreateRequest: Debug + Send + Sync {
 
 /// Implements both traits for the row, its id, its name, its query and the request that creates it.
 macro_rules! owned {
-    ($row:ident, $id:ident, $kind:literal, $query:ident { $($field:ident: $value:expr)? }, $describe:ident,
+    ($row:ident, $id:ident, $kind:literal, $is_named:literal, $query:ident { $($field:ident: $value:expr)? }, $describe:ident,
      $request:ident, $create:ident) => {
         impl Owned for $row {
             type Id = $id;
 
             const KIND: &'static str = $kind;
             const DESCRIBE: &'static str = stringify!($query);
+            const IS_NAMED: bool = $is_named;
 
             fn id(&self) -> &$id {
                 &self.id
@@ -102,6 +106,7 @@ owned!(
     Disk,
     DiskId,
     "disk",
+    true,
     DescribeDisks {
         page_size: Some(PAGE)
     },
@@ -113,6 +118,7 @@ owned!(
     Snapshot,
     SnapshotId,
     "snapshot",
+    true,
     DescribeSnapshots {},
     describe_snapshots,
     CreateSnapshot,
@@ -122,6 +128,7 @@ owned!(
     SnapshotGroup,
     SnapshotGroupId,
     "snapshot group",
+    false,
     DescribeSnapshotGroups {},
     describe_snapshot_groups,
     CreateSnapshotGroup,

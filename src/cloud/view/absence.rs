@@ -91,61 +91,43 @@ where
                 Observation::Row(row) => return Ok(Presence::Row(row)),
                 Observation::Missing { witnessed } => witnessed,
             };
-            if let Some(proof) = ConfirmedAbsent::after(age, witnessed) {
+            let proof = match &self.shared.source.names {
+                // Rows may lag for longer, or be hidden from this account, whatever others a response has.
+                Some(names) if age >= LAG => names(id.clone(), deadline).await,
+                Some(_) => None,
+                None => ConfirmedAbsent::after(age, witnessed),
+            };
+            if let Some(proof) = proof {
                 return Ok(Presence::Absent(proof));
             }
             if round < ROUNDS {
-                if !witnessed && let Some(proof) = self.prove_absent(id, deadline).await? {
-                    return Ok(Presence::Absent(proof));
+                if !witnessed && self.shared.source.names.is_none() {
+                    self.find_witness(id, deadline).await?;
                 }
                 let pause = sleep(LAG.saturating_sub(began.elapsed()));
                 let paused = deadline.bound(pause).await;
                 paused.map_err(|_| WaitError::Deadline { last })?;
             }
         }
-        Err(self.unproven())
+        let action = self.shared.source.action;
+        Err(WaitError::Unproven { action })
     }
 
-    /// Looks for evidence after an empty response: other resources, which later polls describe together with this one,
-    /// or else a call that names this one as missing.
+    /// Notes resources of an unfiltered page, which are described together with this one from now on.
     ///
     /// # Errors
     /// When the cloud rejects the call.
-    pub async fn prove_absent(
-        &self,
-        id: &K,
-        deadline: Deadline,
-    ) -> Result<Option<ConfirmedAbsent>> {
-        let is_empty = self.find_witness(id, deadline).await? == Some(false);
-        match &self.shared.source.names {
-            Some(names) if is_empty => Ok(names(id.clone(), deadline).await),
-            _ => Ok(None),
-        }
-    }
-
-    /// Whether an unfiltered page has rows. Other resources on it are described together with this one from now on.
-    /// None if the page cannot be read now.
-    ///
-    /// # Errors
-    /// When the cloud rejects the call.
-    pub async fn find_witness(&self, id: &K, deadline: Deadline) -> Result<Option<bool>> {
+    async fn find_witness(&self, id: &K, deadline: Deadline) -> Result<()> {
         let source = &self.shared.source;
         let rows = match (source.page)(None, deadline).await {
             Ok(page) => page.rows,
-            Err(error) if is_transient(&error) => return Ok(None),
+            Err(error) if is_transient(&error) => return Ok(()),
             Err(error) => return Err(WaitError::Cloud(Arc::new(error))),
         };
         let ids = rows.iter().map(source.id);
         let others = ids.filter(|other| other != id).take(WITNESSES_A_PAGE);
         let mut state = self.shared.lock();
         others.for_each(|other| state.witnesses.note(&other));
-        Ok(Some(!rows.is_empty()))
-    }
-
-    /// The error for an absence without proof.
-    #[must_use]
-    pub fn unproven(&self) -> WaitError {
-        let action = self.shared.source.action;
-        WaitError::Unproven { action }
+        Ok(())
     }
 }

@@ -3,16 +3,15 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use tokio::time::Instant;
-
 use crate::cloud::Result;
 use crate::cloud::error::{Condition, Error};
 
 /// How old the state in a description may be (eventual consistency).
 pub const LAG: Duration = Duration::from_secs(3);
 
-/// A resource certainly does not exist. Only evidence creates one: responses that return other resources but not this
-/// one for longer than reads lag ([`AbsenceGuard`]), an accepted deletion, or an error that names the resource.
+/// A resource certainly does not exist. Only evidence creates one: an accepted deletion, an error that names the resource,
+/// or, for resources that no call names, responses that return requested others but not this one for longer than reads
+/// lag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConfirmedAbsent(());
 
@@ -30,14 +29,15 @@ impl ConfirmedAbsent {
     /// nothing.
     #[must_use]
     pub fn by_error(error: &Error) -> Option<Self> {
-        let is_named = matches!(
-            error.condition(),
-            Condition::NoSuchDisk
-                | Condition::NoSuchSnapshot
-                | Condition::NoSuchGroup
-                | Condition::NotFound
-        );
-        is_named.then_some(Self(()))
+        let about = match error.condition() {
+            Condition::NotFound => "",
+            Condition::NoSuchDisk => "Disk",
+            Condition::NoSuchSnapshot => "Snapshot",
+            Condition::NoSuchGroup => "SnapshotGroup",
+            _ => return None,
+        };
+        let action = error.action();
+        (action.contains(about) || action == "UntagResources").then_some(Self(()))
     }
 
     /// The absence of the resource was proven before.
@@ -48,27 +48,6 @@ impl ConfirmedAbsent {
     /// A read that began so long after the first one returned other resources but not this one.
     pub(super) fn after(age: Duration, witnessed: bool) -> Option<Self> {
         (witnessed && age >= LAG).then_some(Self(()))
-    }
-}
-
-/// Witnessed responses without a resource, until they prove that it does not exist.
-#[derive(Debug, Default)]
-pub struct AbsenceGuard(Option<Instant>);
-
-impl AbsenceGuard {
-    /// A response has no row; the proof once witnessed ones had none for [`LAG`]. An unwitnessed one proves nothing, in
-    /// either direction.
-    pub fn missing(&mut self, witnessed: bool) -> Option<ConfirmedAbsent> {
-        if !witnessed {
-            return None;
-        }
-        let first = self.0.get_or_insert_with(Instant::now);
-        ConfirmedAbsent::after(first.elapsed(), witnessed)
-    }
-
-    /// A response has a row.
-    pub fn found(&mut self) {
-        self.0 = None;
     }
 }
 

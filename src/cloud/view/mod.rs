@@ -19,7 +19,7 @@ mod tests;
 mod waiter;
 
 pub use absence::Presence;
-pub use evidence::{AbsenceGuard, ConfirmedAbsent, LAG};
+pub use evidence::{ConfirmedAbsent, LAG};
 pub use observation::{Observation, WaitError};
 pub use operation::{Operation, OperationKind};
 pub use poller::Poller;

@@ -323,11 +323,13 @@ where
             let rows: BTreeMap<K, _> = rows
                 .map(|row| ((self.source.id)(&row), Arc::new(row)))
                 .collect();
-            (rows, page.unreadable)
+            // A page that ends early, or has rows that were not requested, shows nothing of the others.
+            let witnessed = page.next.is_none() && ids.iter().any(|id| rows.contains_key(id));
+            (rows, page.unreadable, witnessed)
         });
         for id in ids {
             let outcome = || {
-                let (rows, unreadable) = page.as_ref().map_err(Arc::clone)?;
+                let (rows, unreadable, witnessed) = page.as_ref().map_err(Arc::clone)?;
                 if let Some(row) = rows.get(id) {
                     return Ok(Observation::Row(Arc::clone(row)));
                 }
@@ -340,7 +342,7 @@ where
                         Err(Arc::new(error.with_source(row.clone())))
                     }
                     None => Ok(Observation::Missing {
-                        witnessed: !rows.is_empty(),
+                        witnessed: *witnessed,
                     }),
                 }
             };
