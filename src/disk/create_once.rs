@@ -15,13 +15,14 @@ use tokio::time::Instant;
 use super::attempts::{AttemptHistory, Order, PriorAttempts, is_final};
 use super::dependencies::Dependencies;
 use super::error::{Error, Result, cloud};
+use super::journal::Journal;
 use super::owned::{CreateRequest, Owned};
 use super::ownership::{Owner, key_of};
 use super::ownership_listing::{EFFECT, Listed, OwnershipListing};
 use crate::base::Deadline;
 use crate::cloud::view::{ConfirmedAbsent, Poller};
 use crate::cloud::{self as api, Ecs, Kind};
-use crate::model::{ClientToken, Meaning, Tags};
+use crate::model::{ClientToken, Failure, Tags};
 
 /// Lookups by tags, which are indexed late, for what has used a token.
 const LOOKS_FOR_LAGGING_TAGS: u32 = 5;
@@ -33,6 +34,7 @@ pub(super) struct Creator<V: Owned> {
     pub(super) rows: Arc<Poller<V::Id, V>>,
     pub(super) attempts: AttemptHistory,
     pub(super) listing: OwnershipListing,
+    journal: Arc<Journal>,
 }
 
 #[derive(Debug)]
@@ -55,11 +57,13 @@ impl<V: Owned> Creator<V> {
             ecs: Arc::clone(&shared.ecs),
             owner: shared.owner.clone(),
             rows,
+            journal: Arc::clone(&shared.journal),
         }
     }
 
     /// A call for the resource that has this name and is found by these tags.
     pub(super) fn call(&self, name: &str, tags: Tags) -> Call {
+        self.journal.activity.note();
         let key = key_of(&tags).unwrap_or_default();
         Call {
             past: self.attempts.of(&key),
@@ -208,7 +212,11 @@ impl<V: Owned> Creator<V> {
                 past.unresolved.get_or_insert(order);
             });
         }
-        if !(self.is_settled(deadline, call).await && is_echo && is_final) {
+        let is_free = is_echo
+            && is_final
+            && self.is_settled(deadline, call).await
+            && self.excludes_earlier(deadline, call).await;
+        if !is_free {
             return Ok(Err(refusal));
         }
         // Nothing has the name, so that a token of the whole request is safe.
@@ -265,6 +273,14 @@ impl<V: Owned> Creator<V> {
         is_absent
     }
 
+    /// Whether no order of another replica under the name can have taken effect.
+    async fn excludes_earlier(&self, deadline: Deadline, call: &Call) -> bool {
+        let since = self.journal.activity.since();
+        self.listing
+            .excludes_earlier(deadline, &call.key, since)
+            .await
+    }
+
     /// The outcome of a deletion, successful also if there is no such resource.
     pub(super) fn deleted(&self, id: &V::Id, outcome: api::Result<()>) -> api::Result<()> {
         let Some(proof) = ConfirmedAbsent::by_deletion(&outcome) else {
@@ -295,7 +311,7 @@ impl<V: Owned> Creator<V> {
                     && (self.attempts.of(&call.key).is_open()
                         || call.is_refused
                             && !is_denied(&error)
-                            && !self.listing.excludes_earlier(deadline, &call.key).await) =>
+                            && !self.excludes_earlier(deadline, call).await) =>
             {
                 Err(Error::CreationUnresolved {
                     name: call.name.clone(),
@@ -307,8 +323,17 @@ impl<V: Owned> Creator<V> {
     }
 }
 
-/// Whether the credentials are refused. The cloud checks them before anything else, so that this is never the echo of an
+/// Whether the credentials themselves are refused. The cloud checks them before anything else, so that this is never the echo of an
 /// earlier refusal.
 fn is_denied(error: &Error) -> bool {
-    matches!(error.meaning(), Meaning::Denied | Meaning::NoCredentials)
+    matches!(
+        error.failure(),
+        Failure::NoCredentials
+            | Failure::CredentialsExpired
+            | Failure::KeyUnknown
+            | Failure::KeySwitchedOff
+            | Failure::SignatureRefused
+            | Failure::ClockWrong
+            | Failure::RoleUnusable
+    )
 }

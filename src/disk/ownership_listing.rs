@@ -54,7 +54,6 @@ struct Shared {
     page: Pages,
     tags: Tags,
     state: watch::Sender<State>,
-    began: Instant,
 }
 
 /// Name and id of each row; none for one of another owner.
@@ -64,7 +63,6 @@ type Page = cloud::Page<Option<(String, String)>>;
 struct State {
     names: Option<Arc<Names>>,
     is_running: bool,
-    had_rows: bool,
     tried: Option<Instant>,
 }
 
@@ -116,7 +114,6 @@ impl OwnershipListing {
             page,
             tags,
             state: watch::Sender::new(State::default()),
-            began: Instant::now(),
         });
         Self { shared, tasks }
     }
@@ -178,12 +175,24 @@ impl OwnershipListing {
         good(&self.shared.state.borrow())
     }
 
-    /// Whether nothing that other processes have ordered under this name before this one began can exist. Where no
-    /// listing ever had a row, nothing speaks for that.
-    pub(super) async fn excludes_earlier(&self, deadline: Deadline, name: &str) -> bool {
-        let is_empty = |state: &State| state.names.is_some() && !state.had_rows;
-        let after = self.shared.began + EARLIER_EFFECT;
-        is_empty(&self.shared.state.borrow()) || self.lacks(deadline, name, after).await
+    /// Whether nothing that other processes have ordered under this name can exist; they ordered nothing `since`. Where
+    /// the account has no resource at all, only time speaks for that.
+    pub(super) async fn excludes_earlier(
+        &self,
+        deadline: Deadline,
+        name: &str,
+        since: Instant,
+    ) -> bool {
+        let after = since + EARLIER_EFFECT;
+        if after.saturating_duration_since(Instant::now()) >= deadline.remaining() {
+            return false;
+        }
+        tokio::time::sleep_until(after).await;
+        if self.lacks(deadline, name, after).await {
+            return true;
+        }
+        let names = self.shared.state.borrow().names.clone();
+        names.is_some_and(|names| names.rows == 0 && names.begun >= since + EFFECT)
     }
 
     fn start_if(&self, is_due: impl Fn(&State) -> bool, witnessed: bool) {
@@ -219,7 +228,6 @@ impl Shared {
         };
         self.state.send_modify(|state| {
             state.is_running = false;
-            state.had_rows |= names.as_ref().is_some_and(|names| names.rows > 0);
             state.names = names.or_else(|| state.names.take());
         });
     }

@@ -42,6 +42,21 @@ impl Attacher {
     }
 }
 
+/// An order under way. If it is dropped, it ended without an outcome.
+struct Lost<'a>(Call<'a>);
+
+impl Drop for Lost<'_> {
+    fn drop(&mut self) {
+        let Call {
+            attacher,
+            disk,
+            node,
+            ..
+        } = self.0;
+        attacher.journal.attached.lost(disk, node);
+    }
+}
+
 impl Call<'_> {
     /// As [`Attacher::attach`], and says whether this call has attached it.
     pub(super) async fn attach(self) -> Result<Attached> {
@@ -93,12 +108,18 @@ impl Call<'_> {
             force,
             delete_with_instance: is_ephemeral,
         };
+        let lost = Lost(self);
         let outcome = self.attacher.ecs.attach_disk(self.deadline, &request).await;
         match &outcome {
-            Ok(()) => journal.attached.on_its_way(self.disk, self.node),
-            Err(error) if is_known || error.may_have_taken_effect() => {}
+            Ok(()) => {
+                journal.attached.on_its_way(self.disk, self.node);
+                journal.attached.resolved(self.disk, self.node);
+            }
+            Err(error) if error.may_have_taken_effect() => return outcome,
+            Err(_) if is_known => {}
             Err(_) => journal.attached.forget(self.disk, self.node),
         }
+        std::mem::forget(lost);
         outcome
     }
 
@@ -142,6 +163,11 @@ impl Call<'_> {
             Ok(Observation::Missing { .. }) => return order.back_off(refusal).await.map(|()| None),
             Err(error) => return Err(order.not_observed(refusal, error)),
         };
+        let is_new_leader = self.attacher.journal.is_new_leader();
+        if row.is_in_use_on(&node) && (is_new_leader || !self.is_on(&row)) {
+            // The row may be of before the disk was detached.
+            return order.back_off(refusal).await.map(|()| None);
+        }
         if self.is_on(&row) {
             // An attempt whose response was lost may have attached it a moment ago.
             self.attacher.journal.attached.note(&row, &node);

@@ -22,6 +22,7 @@ impl Attacher {
         disk: &'a DiskId,
         node: &'a InstanceId,
     ) -> Call<'a> {
+        self.journal.activity.note();
         Call {
             attacher: self,
             deadline,

@@ -57,6 +57,7 @@ impl Call<'_> {
             };
             let Err(refusal) = ecs.detach_disk(self.deadline, &request).await else {
                 order.accepted();
+                self.attacher.journal.attached.resolved(self.disk, node);
                 was_held = true;
                 let detached = order.hold(self.wait_detached(&mut hidden)).await?;
                 if detached.is_some() {
@@ -70,7 +71,8 @@ impl Call<'_> {
                 Condition::AlreadyDetached,
                 Condition::NotAttached,
             ];
-            if not_held.contains(&refusal.condition()) {
+            let may_come = self.attacher.journal.attached.may_come(self.disk, node);
+            if not_held.contains(&refusal.condition()) && !may_come {
                 order.release();
                 return Ok((self.read_detached().await?, was_held));
             }
@@ -78,7 +80,7 @@ impl Call<'_> {
                 continue;
             }
             let is_unclear = [Kind::Conflict, Kind::Ambiguous, Kind::NotFound];
-            if !is_unclear.contains(&refusal.kind()) {
+            if !not_held.contains(&refusal.condition()) && !is_unclear.contains(&refusal.kind()) {
                 return Err(order.failed(refusal));
             }
             match self.look().await {
@@ -95,7 +97,9 @@ impl Call<'_> {
                 // It may be attaching to this very node.
                 Ok(Observation::Row(row)) if row.status == DiskStatus::Attaching => free.ends(),
                 // The refusal does not say that the node does not hold the disk: reads must have caught up.
-                Ok(Observation::Row(row)) if free.holds(LAG) && shows_detached(&row, node) => {
+                Ok(Observation::Row(row))
+                    if free.holds(LAG) && shows_detached(&row, node) && !may_come =>
+                {
                     self.note_detached();
                     return Ok((Some(Disk::clone(&row)), was_held));
                 }
@@ -133,6 +137,7 @@ impl Call<'_> {
         let (disks, journal) = (&self.attacher.disks, &self.attacher.journal);
         self.note_detached();
         let (began, is_hidden) = (Instant::now(), AtomicBool::new(false));
+        let is_new_leader = journal.is_new_leader();
         let decide = |observation: Observation<Disk>| {
             let Observation::Row(row) = observation else {
                 is_hidden.store(true, Ordering::Relaxed);
@@ -140,8 +145,8 @@ impl Call<'_> {
             };
             is_hidden.store(false, Ordering::Relaxed);
             // A row from before the disk was attached shows nothing.
-            let early =
-                row.status == DiskStatus::Attaching || journal.attached.is_before(&row, node);
+            let early = row.status == DiskStatus::Attaching
+                || journal.attached.is_before(&row, node, is_new_leader);
             let proven = shows_detached(&row, node) && (!early || began.elapsed() >= LAG);
             proven.then(|| Disk::clone(&row))
         };

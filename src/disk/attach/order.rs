@@ -73,6 +73,9 @@ impl<'a> Order<'a> {
     /// The order was accepted: the permit is held until the operation is done.
     pub(super) fn accepted(&mut self) {
         self.turn = None;
+        if let Some(permit) = &self.permit {
+            permit.accepted();
+        }
         self.node_is_ready();
     }
 

@@ -22,6 +22,9 @@ mod tests;
 /// How long the parallelism of an instance is used before it is read again. Tags change.
 const REFRESH: Duration = Duration::from_secs(600);
 
+/// Refused orders in a row, beside others of ours, after which an instance counts as taking one at a time.
+const CONFLICTS: u32 = 2;
+
 /// Pauses between failed reads of an instance.
 const SHORTEST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
@@ -64,6 +67,8 @@ struct Queue {
     /// How many operations the instance takes; every instance takes one.
     most: usize,
     running: usize,
+    /// Orders that were refused, beside others of ours, since one was accepted.
+    conflicts: u32,
     /// Numbers of the orders that wait, the first to come first.
     waiting: VecDeque<u64>,
 }
@@ -230,12 +235,24 @@ impl Permit {
         };
         let until = Some(Deadline::after(REFRESH));
         if same {
-            queues.queue(self.operation).most = 1;
+            let queue = queues.queue(self.operation);
+            queue.conflicts += 1;
+            // A single one may be due to somebody else's operation.
+            if queue.conflicts < CONFLICTS {
+                return false;
+            }
+            queue.most = 1;
             queues.known = until;
         } else if other {
             queues.exclusive = until;
         }
         same || other
+    }
+
+    pub(super) fn accepted(&self) {
+        if let Some(queues) = self.queues.lock().get_mut(&self.node) {
+            queues.queue(self.operation).conflicts = 0;
+        }
     }
 }
 

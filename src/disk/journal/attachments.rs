@@ -3,15 +3,17 @@
 
 use std::time::Duration;
 
-use jiff::Timestamp;
-use tokio::time::Instant;
-
 use super::recent::Recent;
 use crate::disk::stale_read::LAG;
 use crate::model::{Disk, DiskId, InstanceId};
+use jiff::Timestamp;
 
 /// How long an attachment may be under way that nobody watches any more.
 const UNDER_WAY: Duration = Duration::from_secs(600);
+
+/// How long after its end an order without an outcome may take effect: a request that hangs on its way is given up after
+/// less, and reads lag.
+const LATE: Duration = Duration::from_secs(15);
 
 /// A disk and a node, and since when by the cloud's clock as far as that is known.
 type Times = Recent<(DiskId, InstanceId), Option<Timestamp>>;
@@ -44,19 +46,11 @@ impl RecentDetachments {
 }
 
 /// The disks that came to a node within the lag of reads, or are on their way.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(in crate::disk) struct RecentAttachments {
-    began: Instant,
     at: Times,
-}
-
-impl Default for RecentAttachments {
-    fn default() -> Self {
-        Self {
-            began: Instant::now(),
-            at: Times::default(),
-        }
-    }
+    /// Orders whose outcome is unknown and which may take effect yet.
+    unresolved: Recent<(DiskId, InstanceId), ()>,
 }
 
 impl RecentAttachments {
@@ -73,17 +67,33 @@ impl RecentAttachments {
         self.at.get(&key(disk, node)).is_some()
     }
 
-    /// Whether the row, which does not show the disk on the node, may be of before it came there. One
-    /// that was detached after it had come is not. What came before this process began is not known.
-    pub(in crate::disk) fn is_before(&self, row: &Disk, node: &InstanceId) -> bool {
-        let came = self.at.get(&key(&row.id, node)).flatten();
-        self.is_unsure(&row.id, node) && is_not_after(row.detached, came)
+    /// Whether the row, which does not show the disk on the node, may be of before it came there. One that was detached
+    /// after it had come is not. What other replicas attached is not known.
+    pub(in crate::disk) fn is_before(
+        &self,
+        row: &Disk,
+        node: &InstanceId,
+        is_new_leader: bool,
+    ) -> bool {
+        let key = key(&row.id, node);
+        let came = self.at.get(&key);
+        let is_unsure = came.is_some() || !self.at.contains(&key) && is_new_leader;
+        is_unsure && is_not_after(row.detached, came.flatten())
     }
 
-    /// Whether a read that does not show the disk on the node may be of before it came there.
-    pub(in crate::disk) fn is_unsure(&self, disk: &DiskId, node: &InstanceId) -> bool {
-        let known = self.at.contains(&key(disk, node));
-        self.lately(disk, node) || !known && self.began.elapsed() < LAG
+    /// An order ended without an outcome.
+    pub(in crate::disk) fn lost(&self, disk: &DiskId, node: &InstanceId) {
+        self.unresolved.note(&key(disk, node), LATE, ());
+    }
+
+    /// The outcome of an order is known, and so is that of those before it.
+    pub(in crate::disk) fn resolved(&self, disk: &DiskId, node: &InstanceId) {
+        self.unresolved.take(&key(disk, node));
+    }
+
+    /// Whether an order without an outcome may still take effect.
+    pub(in crate::disk) fn may_come(&self, disk: &DiskId, node: &InstanceId) -> bool {
+        self.unresolved.get(&key(disk, node)).is_some()
     }
 
     /// The disk is not on the node any more, or did not get there.

@@ -5,10 +5,12 @@ use std::time::Duration;
 use super::stale_read::LAG;
 use crate::model::{Disk, DiskId, Snapshot, SnapshotId, Tags};
 
+mod activity;
 mod attachments;
 mod recent;
 mod resources;
 
+pub(super) use activity::Activity;
 pub(super) use attachments::{RecentAttachments, RecentDetachments};
 pub(super) use recent::Recent;
 pub(super) use resources::{Known, RecentResources};
@@ -16,6 +18,7 @@ pub(super) use resources::{Known, RecentResources};
 /// What this process did within the lag of reads.
 #[derive(Debug, Default)]
 pub(super) struct Journal {
+    pub(super) activity: Activity,
     pub(super) disks: RecentResources<DiskId, Disk>,
     /// Snapshots created and deleted that a caller asked for.
     pub(super) snapshots: RecentResources<SnapshotId, Snapshot>,
@@ -52,6 +55,11 @@ impl Journal {
 
     pub(super) fn is_ephemeral(&self, disk: &DiskId) -> bool {
         self.ephemeral.get(disk).is_some()
+    }
+
+    /// Whether reads may still be of before what other replicas did.
+    pub(super) fn is_new_leader(&self) -> bool {
+        self.activity.since().elapsed() < LAG
     }
 
     /// The disk will be attached.
