@@ -212,11 +212,8 @@ impl<V: Owned> Creator<V> {
                 past.unresolved.get_or_insert(order);
             });
         }
-        let is_free = is_echo
-            && is_final
-            && self.is_settled(deadline, call).await
-            && self.excludes_earlier(deadline, call).await;
-        if !is_free {
+        let is_free = self.is_settled(deadline, call).await && is_echo && is_final;
+        if !(is_free && self.excludes_earlier(deadline, call).await) {
             return Ok(Err(refusal));
         }
         // Nothing has the name, so that a token of the whole request is safe.

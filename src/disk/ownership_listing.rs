@@ -59,10 +59,11 @@ struct Shared {
 /// Name and id of each row; none for one of another owner.
 type Page = cloud::Page<Option<(String, String)>>;
 
-#[derive(Default)]
 struct State {
     names: Option<Arc<Names>>,
     is_running: bool,
+    /// How many listings had no row; none after one that had.
+    empty: Option<u32>,
     tried: Option<Instant>,
 }
 
@@ -113,7 +114,12 @@ impl OwnershipListing {
         let shared = Arc::new(Shared {
             page,
             tags,
-            state: watch::Sender::new(State::default()),
+            state: watch::Sender::new(State {
+                names: None,
+                is_running: false,
+                empty: Some(0),
+                tried: None,
+            }),
         });
         Self { shared, tasks }
     }
@@ -175,8 +181,8 @@ impl OwnershipListing {
         good(&self.shared.state.borrow())
     }
 
-    /// Whether nothing that other processes have ordered under this name can exist; they ordered nothing `since`. Where
-    /// the account has no resource at all, only time speaks for that.
+    /// Whether nothing that other processes have ordered under this name can exist; they ordered nothing `since`. An
+    /// account without any resource must be shown empty twice.
     pub(super) async fn excludes_earlier(
         &self,
         deadline: Deadline,
@@ -184,15 +190,24 @@ impl OwnershipListing {
         since: Instant,
     ) -> bool {
         let after = since + EARLIER_EFFECT;
-        if after.saturating_duration_since(Instant::now()) >= deadline.remaining() {
-            return false;
+        let mut next = after;
+        while next.saturating_duration_since(Instant::now()) < deadline.remaining() {
+            tokio::time::sleep_until(next).await;
+            if self.lacks(deadline, name, after).await {
+                return true;
+            }
+            let state = self.shared.state.borrow();
+            let is_new = state
+                .names
+                .as_ref()
+                .is_some_and(|names| names.begun >= after);
+            match state.empty {
+                None | Some(0) => return false,
+                Some(1) => next = Instant::now() + PAUSE,
+                _ => return is_new,
+            }
         }
-        tokio::time::sleep_until(after).await;
-        if self.lacks(deadline, name, after).await {
-            return true;
-        }
-        let names = self.shared.state.borrow().names.clone();
-        names.is_some_and(|names| names.rows == 0 && names.begun >= since + EFFECT)
+        false
     }
 
     fn start_if(&self, is_due: impl Fn(&State) -> bool, witnessed: bool) {
@@ -228,6 +243,12 @@ impl Shared {
         };
         self.state.send_modify(|state| {
             state.is_running = false;
+            if let Some(names) = &names {
+                state.empty = state
+                    .empty
+                    .filter(|_| names.rows == 0)
+                    .map(|empty| empty + 1);
+            }
             state.names = names.or_else(|| state.names.take());
         });
     }

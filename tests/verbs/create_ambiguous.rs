@@ -324,7 +324,7 @@ async fn a_refusal_after_a_restart_is_not_final_while_reads_do_not_show_the_disk
 {
     let stage = Stage::new(&["--stale=1s"]);
     stage.disk("other").await;
-    pass(60).await;
+    stage.lead().await;
     stage.configure(&json!({"rules": {"token_burn_percent": 100}, "sold_out": ["*/cloud_essd"]}));
     let new = wanted("pvc-1");
     let create = async |disks: &Arc<diskplugin::disk::DiskServices>| {

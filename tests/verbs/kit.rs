@@ -39,7 +39,20 @@ impl Stage {
     pub(crate) async fn settled(flags: &[&str]) -> Self {
         let stage = Self::new(flags);
         tokio::time::sleep(Duration::from_secs(2 * 3600)).await;
+        stage.lead().await;
         stage
+    }
+
+    /// The driver has ordered for a while, so that no other replica has.
+    pub(crate) async fn lead(&self) {
+        for _ in 0..4 {
+            let none = "d-none".parse().unwrap();
+            let now = Deadline::after(Duration::ZERO);
+            let refused = self.disks.attacher.detach(now, &none, &one()).await;
+            refused.unwrap_err();
+            tokio::time::sleep(Duration::from_secs(30)).await;
+        }
+        self.cloud.clear_calls();
     }
 
     /// With so many nodes, `i-0` and on, in zone a, which take disks side by side or not.

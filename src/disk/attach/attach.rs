@@ -163,14 +163,17 @@ impl Call<'_> {
             Ok(Observation::Missing { .. }) => return order.back_off(refusal).await.map(|()| None),
             Err(error) => return Err(order.not_observed(refusal, error)),
         };
-        let is_new_leader = self.attacher.journal.is_new_leader();
-        if row.is_in_use_on(&node) && (is_new_leader || !self.is_on(&row)) {
+        let journal = &self.attacher.journal;
+        let is_ours =
+            journal.attached.lately(&disk, &node) && !journal.attached.may_come(&disk, &node);
+        let is_unsure = journal.is_new_leader() && !is_ours;
+        if row.is_in_use_on(&node) && (is_unsure || !self.is_on(&row)) {
             // The row may be of before the disk was detached.
             return order.back_off(refusal).await.map(|()| None);
         }
         if self.is_on(&row) {
             // An attempt whose response was lost may have attached it a moment ago.
-            self.attacher.journal.attached.note(&row, &node);
+            journal.note_attached(&row, &node);
             return Ok(Some(Disk::clone(&row)));
         }
         if refusal.kind() == Kind::Quota && row.status != DiskStatus::Attaching {

@@ -59,7 +59,7 @@ impl Call<'_> {
                 return None;
             };
             if self.is_on(&row) {
-                attacher.journal.attached.note(&row, self.node);
+                attacher.journal.note_attached(&row, self.node);
                 return Some(Ok(Disk::clone(&row)));
             }
             if let Some(error) = self.elsewhere(&row) {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::stale_read::LAG;
-use crate::model::{Disk, DiskId, Snapshot, SnapshotId, Tags};
+use crate::model::{Disk, DiskId, InstanceId, Snapshot, SnapshotId, Tags};
 
 mod activity;
 mod attachments;
@@ -41,7 +41,13 @@ const EPHEMERAL: Duration = Duration::from_secs(24 * 3600);
 const FREE: Duration = Duration::from_secs(10);
 
 impl Journal {
+    pub(super) fn note_attached(&self, row: &Disk, node: &InstanceId) {
+        self.disks.observed(&row.id);
+        self.attached.note(row, node);
+    }
+
     pub(super) fn observe(&self, row: &Disk) {
+        self.disks.observed(&row.id);
         if row.is_free() {
             self.free.note(&row.id, FREE, row.tags.clone());
         }

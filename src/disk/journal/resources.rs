@@ -45,11 +45,16 @@ impl<K, V> Default for RecentResources<K, V> {
 impl<K: Ord + Clone, V: Clone> RecentResources<K, V> {
     /// A caller is told that the resource exists.
     pub(in crate::disk) fn created(&self, id: &K, row: &V) {
+        self.observed(id);
+        self.lock().note(id, Some(row.clone()));
+    }
+
+    /// A response has the resource.
+    pub(in crate::disk) fn observed(&self, id: &K) {
         let mut state = self.lock();
         if state.existing.len() < MOST {
             state.existing.insert(id.clone());
         }
-        state.note(id, Some(row.clone()));
     }
 
     /// A caller is told that the resource does not exist.
