@@ -11,6 +11,7 @@ mod patient;
 #[path = "../common/wiremock_cloud.rs"]
 mod wiremock_cloud;
 
+mod adverse;
 mod capability;
 mod class;
 mod code;
@@ -24,5 +25,4 @@ mod listing;
 mod modify;
 mod over_http;
 mod place;
-mod review;
 mod together;

@@ -1,8 +1,8 @@
 //! The rate limiter against servers with quotas that it does not know, in virtual time.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
+mod adverse;
 mod pipeline;
-mod review;
 mod server;
 
 use std::sync::Arc;

@@ -8,6 +8,7 @@
 #[path = "../common/patient.rs"]
 mod patient;
 
+mod adverse;
 mod attach;
 mod attach_wait;
 mod clone;
@@ -36,7 +37,6 @@ mod random_group;
 mod random_snapshot;
 mod refused;
 mod resize;
-mod review;
 mod rights;
 mod snapshot;
 mod snapshot_absence;

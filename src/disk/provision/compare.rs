@@ -59,9 +59,10 @@ pub(super) fn disk(disk: &Disk, new: &NewDisk) -> Option<String> {
         check("resource group", &group, wanted, fits);
     }
     for (key, wanted) in &new.tags {
-        let value = disk.tags.get(key).map_or("none", String::as_str);
-        let fits = disk.tags.get(key) == Some(wanted);
-        check(&format!("tag {key}"), &value, wanted, fits);
+        let value = disk.tags.get(key);
+        let found = value.map_or("none".to_owned(), |value| format!("{value:?}"));
+        let fits = value == Some(wanted);
+        check(&format!("tag {key}"), &found, &format!("{wanted:?}"), fits);
     }
     differences.extend(place(disk, new));
     (!differences.is_empty()).then(|| differences.join("; "))
