@@ -37,6 +37,10 @@ pub fn create(request: &CreateDisk) -> Params {
         .tags(&request.tags)
 }
 
+pub fn delete(disk: &DiskId) -> Params {
+    Params::default().set("DiskId", disk)
+}
+
 pub fn attach(request: &AttachDisk) -> Params {
     let delete = request.delete_with_instance.then_some("true");
     Params::default()
@@ -76,12 +80,6 @@ pub fn describe(query: &DescribeDisks) -> Params {
         Some(ids) => params.ids("DiskIds", ids),
         None => params,
     }
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-pub struct Created {
-    pub disk_id: DiskId,
 }
 
 #[derive(Debug, Deserialize)]

@@ -37,6 +37,13 @@ fn remove_empty(json: &mut Value) {
     }
 }
 
+/// What was created.
+#[derive(Debug, Deserialize)]
+pub struct Created<Id> {
+    #[serde(alias = "DiskId", alias = "SnapshotId", alias = "SnapshotGroupId")]
+    pub id: Id,
+}
+
 /// A row of a list.
 pub trait Row: DeserializeOwned {
     type Model: From<Self>;

@@ -40,12 +40,6 @@ pub fn describe(query: &DescribeSnapshots) -> Params {
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-pub struct Created {
-    pub snapshot_id: SnapshotId,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "PascalCase")]
 pub struct Row {
     snapshot_id: SnapshotId,
     #[serde(default)]

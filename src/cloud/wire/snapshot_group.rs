@@ -33,12 +33,6 @@ pub fn delete(group: &SnapshotGroupId) -> Params {
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-pub struct Created {
-    pub snapshot_group_id: SnapshotGroupId,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "PascalCase")]
 pub struct Row {
     snapshot_group_id: SnapshotGroupId,
     #[serde(default)]
