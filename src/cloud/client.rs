@@ -154,5 +154,5 @@ actions! {
     describe_instance_types([String]) -> Vec<InstanceType>: "DescribeInstanceTypes"
         instance::describe_types, |action, rows| Ok(whole::<TypeRow>(action, rows)?.rows);
     describe_available_resource(DescribeStock) -> Vec<ZoneStock>: "DescribeAvailableResource"
-        stock::describe, |_, described: stock::Described| Ok(described.into());
+        stock::describe, |_, described: stock::Described| Ok(described.zones());
 }

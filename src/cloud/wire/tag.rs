@@ -52,11 +52,9 @@ impl super::Row for Row {
     type Model = String;
     const LIST: &'static str = "TagResources";
     const ID: &'static str = "ResourceId";
-}
 
-impl From<Row> for String {
-    fn from(row: Row) -> Self {
-        row.resource_id
+    fn into_model(self) -> String {
+        self.resource_id
     }
 }
 
