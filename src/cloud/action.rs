@@ -10,7 +10,6 @@ use crate::model::{
 pub struct CreateDisk {
     /// Where the disk lives for good; none for a regional category, which takes none.
     pub zone: Option<ZoneId>,
-    /// What to buy.
     pub category: Category,
     /// Level of a `cloud_essd`; none is the cloud's default, PL1.
     pub performance_level: Option<PerformanceLevel>,
@@ -28,7 +27,6 @@ pub struct CreateDisk {
     pub name: String,
     /// Snapshot to start from; none is a blank disk.
     pub snapshot: Option<SnapshotId>,
-    /// Encrypt at rest.
     pub encrypted: bool,
     /// Key to encrypt by; needs `encrypted`. None is the account's service key.
     pub kms_key: Option<String>,
@@ -72,7 +70,6 @@ pub struct ResizeDisk {
     pub disk: DiskId,
     /// The new capacity, larger than now.
     pub size: Gib,
-    /// How.
     pub mode: ResizeMode,
     pub token: ClientToken,
 }

@@ -16,49 +16,31 @@ impl Kind {
     }
 }
 
-/// Codes that mean something of their own from the actions whose names begin like this, with this status or any.
-const BY_ACTION: &[(&str, u16, &str, Condition)] = &[
-    // Of a new disk these say that another zone or category may do; of an existing one, that it cannot be so.
-    ("CreateDisk", 403, "OperationDenied", Condition::PairDenied),
-    ("CreateDisk", 0, "OperationDenied", Condition::UnfitPair),
-    (
-        "CreateDisk",
-        0,
-        "InvalidDiskCategory.NotSupported InvalidDiskCategory.ValueNotSupported",
-        Condition::OutOfStock,
-    ),
-    (
-        "CreateSnapshot",
-        0,
-        "DiskCategory.OperationNotSupported IncorrectDiskType.NotSupport",
-        Condition::CategoryNotSnapshottable,
-    ),
-    (
-        "CreateSnapshot",
-        0,
-        "DiskId.ValueNotSupported",
-        Condition::NotSnapshottable,
-    ),
-    // No user has a say in these filters.
-    (
-        "DescribeDisks",
-        0,
-        "InvalidParameter.MultiAttach",
-        Condition::Bug,
-    ),
-    (
-        "DescribeDisks",
-        0,
-        "InvalidZoneId.NotFound",
-        Condition::ZoneFilter,
-    ),
-    (
-        "DescribeDisksFullStatus",
-        0,
-        "InvalidParameter",
-        Condition::Bug,
-    ),
-];
+/// What a code means that means something of its own from this action, with this status or any.
+fn by_action(action: &str, status: u16, code: &str) -> Option<Condition> {
+    let condition = match (action, code) {
+        // Of a new disk these say that another zone or category may do; of an existing one, that it cannot be so.
+        ("CreateDisk", "OperationDenied") if status == 403 => Condition::PairDenied,
+        ("CreateDisk", "OperationDenied") => Condition::UnfitPair,
+        ("CreateDisk", "InvalidDiskCategory.NotSupported") => Condition::OutOfStock,
+        ("CreateDisk", "InvalidDiskCategory.ValueNotSupported") => Condition::OutOfStock,
+        ("CreateSnapshot" | "CreateSnapshotGroup", code) => match code {
+            "DiskCategory.OperationNotSupported" => Condition::CategoryNotSnapshottable,
+            "IncorrectDiskType.NotSupport" => Condition::CategoryNotSnapshottable,
+            "DiskId.ValueNotSupported" => Condition::NotSnapshottable,
+            _ => return None,
+        },
+        // No user has a say in these filters.
+        ("DescribeDisksFullStatus", "InvalidParameter") => Condition::Bug,
+        ("DescribeDisks" | "DescribeDisksFullStatus", code) => match code {
+            "InvalidParameter.MultiAttach" => Condition::Bug,
+            "InvalidZoneId.NotFound" => Condition::ZoneFilter,
+            _ => return None,
+        },
+        _ => return None,
+    };
+    Some(condition)
+}
 
 /// Beginnings of codes whose list is open: new ones of them appear.
 const FAMILIES: &[(&str, Condition)] = &[
@@ -85,14 +67,13 @@ const FAMILIES: &[(&str, Condition)] = &[
 /// What the code means that this action answered with this status.
 pub(super) fn condition(action: &str, status: u16, code: &str) -> Condition {
     let has = |codes: &str| codes.split_whitespace().any(|known| known == code);
-    let mut special = BY_ACTION.iter();
-    if let Some((.., condition)) = special.find(|(start, only, codes, _)| {
-        action.starts_with(start) && [0, status].contains(only) && has(codes)
-    }) {
-        return *condition;
-    }
-    if let Some((condition, _)) = Condition::ALL.iter().find(|(_, codes)| has(codes)) {
-        return *condition;
+    let mut all = Condition::ALL.iter();
+    let listed = || {
+        all.find(|(_, codes)| has(codes))
+            .map(|(condition, _)| *condition)
+    };
+    if let Some(condition) = by_action(action, status, code).or_else(listed) {
+        return condition;
     }
     // A code that means "wait" must never be taken for a final refusal, whatever stands around it.
     if code.contains("Throttling") {
