@@ -40,7 +40,6 @@ pub struct Client {
 struct Done {}
 
 impl Client {
-    /// A client on this transport.
     pub fn new(transport: Transport) -> Self {
         let limiter = RateLimiter::new(transport.clock());
         Self { transport, limiter }

@@ -83,7 +83,6 @@ impl Error {
         self
     }
 
-    /// With what it took to get here.
     pub fn with_effort(mut self, attempts: u32, elapsed: Duration) -> Self {
         self.0.attempts = attempts;
         self.0.elapsed = elapsed;
@@ -101,13 +100,11 @@ impl Error {
         self.0.after_ambiguous || self.0.kind.is_ambiguous()
     }
 
-    /// With the time that the cloud asks to wait.
     pub fn with_wait(mut self, wait: Option<Duration>) -> Self {
         self.0.wait = wait;
         self
     }
 
-    /// The time that the cloud asks to wait before the next attempt.
     pub fn wait(&self) -> Option<Duration> {
         self.0.wait
     }

@@ -80,7 +80,9 @@ pub(super) fn condition(action: &str, status: u16, code: &str) -> Condition {
         return Condition::Throttled;
     }
     let mut families = FAMILIES.iter();
-    let family = families.find(|(start, _)| code.starts_with(start) && !is_passing(status));
+    // These statuses alone say that the call may have taken effect, or is worth another attempt.
+    let is_passing = matches!(status, 429 | 500..);
+    let family = families.find(|(start, _)| code.starts_with(start) && !is_passing);
     family.map_or_else(|| by_status(status, code), |(_, condition)| *condition)
 }
 
@@ -89,19 +91,13 @@ pub(super) fn is_about_value(code: &str) -> bool {
     code.starts_with("Invalid")
 }
 
-/// Whether the status alone says that the call may have taken effect, or is worth another attempt.
-fn is_passing(status: u16) -> bool {
-    status == 429 || status >= 500
-}
-
 /// What is left to go by. The cloud refuses with 403 what the state of things forbids, and with 404
 /// anything that it does not know; only a listed code may mean that the disk itself is gone.
 fn by_status(status: u16, code: &str) -> Condition {
     match status {
         429 => Condition::Throttled,
-        500.. => Condition::Ambiguous,
-        // A success without sense, or a proxy that lost patience.
-        0..=399 | 408 => Condition::Ambiguous,
+        // A failure of the cloud, a success without sense, or a proxy that lost patience.
+        500.. | 0..=399 | 408 => Condition::Ambiguous,
         401 | 407 => Condition::Denied,
         // Without a code it is not the cloud that forbids, but something on the way to it.
         403 if code.is_empty() => Condition::Denied,
