@@ -10,7 +10,6 @@ use crate::model::{
 pub struct CreateDisk {
     /// Where the disk lives for good; none for a regional category, which takes none.
     pub zone: Option<ZoneId>,
-    /// What to buy.
     pub category: Category,
     /// Level of a `cloud_essd`; none is the cloud's default, PL1.
     pub performance_level: Option<PerformanceLevel>,
@@ -18,7 +17,6 @@ pub struct CreateDisk {
     pub provisioned_iops: Option<u32>,
     /// Let it exceed its baseline; `cloud_auto` only.
     pub bursting: bool,
-    /// Let several instances hold it.
     pub multi_attach: bool,
     /// Resource group to bill it to; none is the account's default.
     pub resource_group: Option<String>,
@@ -28,7 +26,6 @@ pub struct CreateDisk {
     pub name: String,
     /// Snapshot to start from; none is a blank disk.
     pub snapshot: Option<SnapshotId>,
-    /// Encrypt at rest.
     pub encrypted: bool,
     /// Key to encrypt by; needs `encrypted`. None is the account's service key.
     pub kms_key: Option<String>,
@@ -72,7 +69,6 @@ pub struct ResizeDisk {
     pub disk: DiskId,
     /// The new capacity, larger than now.
     pub size: Gib,
-    /// How.
     pub mode: ResizeMode,
     pub token: ClientToken,
 }
@@ -124,7 +120,6 @@ pub struct CreateSnapshot {
     pub name: String,
     /// Days until the cloud deletes it; none is for ever.
     pub retention_days: Option<u32>,
-    /// Resource group to bill it to; none is the account's default.
     pub resource_group: Option<String>,
     /// Tags, at most 20.
     pub tags: Tags,
@@ -140,7 +135,6 @@ pub struct DescribeSnapshots {
     pub tags: Tags,
     /// Rows a page, 10 to 100; none is 100.
     pub page_size: Option<u32>,
-    /// Where the page before ended.
     pub next: Option<String>,
 }
 
@@ -151,7 +145,6 @@ pub struct CreateSnapshotGroup {
     pub disks: Vec<DiskId>,
     /// Name in the console: 2 to 128 characters, a letter first.
     pub name: String,
-    /// Resource group to bill it to; none is the account's default.
     pub resource_group: Option<String>,
     /// Tags of the group, at most 20. Its snapshots do not inherit them.
     pub tags: Tags,
@@ -164,7 +157,6 @@ pub struct DescribeSnapshotGroups {
     /// These ids, at most 10. `Some(vec![])` matches everything, as if it were none.
     pub ids: Option<Vec<SnapshotGroupId>>,
     pub tags: Tags,
-    /// Where the page before ended.
     pub next: Option<String>,
 }
 
@@ -187,7 +179,7 @@ impl KeptMember {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TagResources {
-    /// What to tag, all of one kind, at most 50.
+    /// At most 50.
     pub targets: TagTarget,
     /// Tags to set, at most 20.
     pub tags: Tags,
@@ -196,7 +188,7 @@ pub struct TagResources {
 /// `UntagResources`. A key that is not there is fine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UntagResources {
-    /// What to take tags from, all of one kind, at most 50.
+    /// At most 50.
     pub targets: TagTarget,
     /// Keys to remove, at most 20.
     pub keys: Vec<String>,
@@ -208,7 +200,6 @@ pub struct ListTagResources {
     pub kind: TagKind,
     /// The tags, at least one.
     pub tags: Tags,
-    /// Where the page before ended.
     pub next: Option<String>,
 }
 
@@ -237,7 +228,6 @@ pub enum TagTarget {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DescribeInstances {
     pub ids: Option<Vec<InstanceId>>,
-    /// Where the page before ended.
     pub next: Option<String>,
 }
 

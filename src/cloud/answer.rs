@@ -29,7 +29,6 @@ pub(super) struct Refusal {
 }
 
 impl Answer {
-    /// Whether it is none that refuses the call.
     pub(super) fn is_success(&self) -> bool {
         self.status == 200
     }
@@ -43,21 +42,19 @@ impl Answer {
         action: &'static str,
         confidential: &Confidential,
     ) -> Result<T, Error> {
-        let unreadable = |why: &str| {
-            Error::new(Kind::Ambiguous, action)
-                .with_status(self.status)
-                .with_message(why)
-        };
+        let unreadable = || Error::new(Kind::Ambiguous, action).with_status(self.status);
         if !self.is_success() {
             return Err(refused(action, self.status, &self.body, confidential).with_wait(self.hint));
         }
         if confidential.is_in(&self.body) {
-            return Err(unreadable(
-                "the answer repeats the request, and so is not looked at",
-            ));
+            let why = "the answer repeats the request, and so is not looked at";
+            return Err(unreadable().with_message(why));
         }
-        wire::read(&self.body)
-            .map_err(|error| unreadable("the answer cannot be read").with_source(error))
+        wire::read(&self.body).map_err(|error| {
+            unreadable()
+                .with_message("the answer cannot be read")
+                .with_source(error)
+        })
     }
 }
 
@@ -65,13 +62,16 @@ impl Refusal {
     /// Without the parts that throw back what the request carried in confidence.
     pub(super) fn without(self, confidential: &Confidential) -> Self {
         let part = |text: Option<String>| confidential.unless_in(text?);
-        // The gateway appends the text that it signed; the words before it are good.
         let left_out = || "(its words repeat the request, and are left out)".to_owned();
-        let message = self.message.map(words);
-        let message = message.map(|words| confidential.unless_in(words).unwrap_or_else(left_out));
+        // The gateway appends the text that it signed; the words before it are good.
+        let message = |text: String| match text.split_once("server string to sign is:") {
+            Some((words, _)) => words.trim_end().to_owned(),
+            None => text,
+        };
+        let message = self.message.map(message);
         Self {
             code: part(self.code),
-            message,
+            message: message.map(|words| confidential.unless_in(words).unwrap_or_else(left_out)),
             request_id: part(self.request_id),
         }
     }
@@ -81,14 +81,6 @@ impl Refusal {
         Error::answered(action, status, &code)
             .with_message(self.message.unwrap_or_default())
             .with_request_id(self.request_id.unwrap_or_default())
-    }
-}
-
-/// The message without the string to sign that the gateway appends.
-fn words(message: String) -> String {
-    match message.split_once("server string to sign is:") {
-        Some((words, _)) => words.trim_end().to_owned(),
-        None => message,
     }
 }
 

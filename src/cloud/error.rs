@@ -8,10 +8,11 @@ use super::code;
 pub use super::code::{Condition, Kind};
 use crate::model::Failure;
 
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
 pub struct Error(Box<Inner>);
 
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 struct Inner {
     kind: Kind,
     condition: Condition,
@@ -82,7 +83,6 @@ impl Error {
         self
     }
 
-    /// With what it took to get here.
     pub fn with_effort(mut self, attempts: u32, elapsed: Duration) -> Self {
         self.0.attempts = attempts;
         self.0.elapsed = elapsed;
@@ -100,13 +100,11 @@ impl Error {
         self.0.after_ambiguous || self.0.kind.is_ambiguous()
     }
 
-    /// With the time that the cloud asks to wait.
     pub fn with_wait(mut self, wait: Option<Duration>) -> Self {
         self.0.wait = wait;
         self
     }
 
-    /// The time that the cloud asks to wait before the next attempt.
     pub fn wait(&self) -> Option<Duration> {
         self.0.wait
     }
@@ -161,47 +159,30 @@ impl Error {
     }
 }
 
-impl fmt::Display for Error {
+impl fmt::Display for Inner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let inner = &self.0;
-        write!(f, "{} failed", inner.action)?;
-        match (&inner.code, inner.kind) {
+        write!(f, "{} failed", self.action)?;
+        match (&self.code, self.kind) {
             (Some(code), _) => write!(f, " with {code}")?,
             (None, Kind::Deadline) => f.write_str(" at the deadline")?,
             (None, Kind::Unreachable) => f.write_str(": the cloud was not reached")?,
             (None, Kind::Credentials) => f.write_str(": no credentials")?,
             (None, _) => {}
         }
-        if let Some(message) = &inner.message {
+        if let Some(message) = &self.message {
             write!(f, ": {message}")?;
         }
-        let mut facts = Vec::new();
-        if let Some(status) = inner.status {
-            facts.push(format!("HTTP {status}"));
+        let (attempts, seconds) = (self.attempts, self.elapsed.as_secs_f64());
+        let facts = [
+            self.status.map(|status| format!("HTTP {status}")),
+            self.request_id.as_ref().map(|id| format!("RequestId {id}")),
+            (attempts > 1).then(|| format!("{attempts} attempts in {seconds:.1} s")),
+        ];
+        let facts: Vec<_> = facts.into_iter().flatten().collect();
+        if facts.is_empty() {
+            return Ok(());
         }
-        if let Some(id) = &inner.request_id {
-            facts.push(format!("RequestId {id}"));
-        }
-        if inner.attempts > 1 {
-            facts.push(format!(
-                "{} attempts in {:.1} s",
-                inner.attempts,
-                inner.elapsed.as_secs_f64()
-            ));
-        }
-        if !facts.is_empty() {
-            write!(f, " ({})", facts.join(", "))?;
-        }
-        Ok(())
-    }
-}
-
-impl StdError for Error {
-    fn source(&self) -> Option<&(dyn StdError + 'static)> {
-        self.0
-            .source
-            .as_deref()
-            .map(|source| source as &(dyn StdError + 'static))
+        write!(f, " ({})", facts.join(", "))
     }
 }
 

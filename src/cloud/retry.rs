@@ -66,13 +66,12 @@ where
         let pause = match error.kind() {
             // A nonce that was seen before costs nothing but another one, once.
             Kind::Resign if attempts == 1 => Some(Duration::ZERO),
-            Kind::Resign => short.next(),
             // Nothing happened, and the transport has other credentials now. A second refusal is final.
             Kind::Expired if !renewed => {
                 renewed = true;
                 Some(Duration::ZERO)
             }
-            Kind::Unreachable => short.next(),
+            Kind::Resign | Kind::Unreachable => short.next(),
             Kind::Ambiguous if repeat == Repeat::Freely => short.next(),
             Kind::InFlight => pending.next(),
             Kind::Throttled if error.condition() == Condition::TooManyOperations => pending.next(),

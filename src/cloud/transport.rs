@@ -40,7 +40,6 @@ pub struct Settings {
     /// Sent with every call.
     pub region: RegionId,
     pub scheme: Scheme,
-    /// Whose calls these are.
     pub credentials: Arc<dyn Provide>,
     /// Wall time of the signatures.
     pub clock: Arc<dyn Clock>,
@@ -49,8 +48,8 @@ pub struct Settings {
 /// Why there can be no transport.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
-    #[error("{endpoint:?} is no endpoint: http://HOST[:PORT] or https://HOST[:PORT] is")]
-    Endpoint { endpoint: String },
+    #[error("{0:?} is no endpoint: http://HOST[:PORT] or https://HOST[:PORT] is")]
+    Endpoint(String),
     /// The HTTP client cannot be made: no certificate bundle, mostly.
     #[error("cannot build the HTTP client")]
     Client(#[source] reqwest::Error),
@@ -66,7 +65,6 @@ enum Refused {
 }
 
 impl Transport {
-    /// A transport to the endpoint.
     pub fn new(settings: Settings) -> Result<Self, BuildError> {
         let (endpoint, host) = parse(&settings.endpoint)?;
         Ok(Self {
@@ -84,7 +82,6 @@ impl Transport {
         Arc::clone(&self.settings.clock)
     }
 
-    /// How the cloud has answered lately.
     pub fn standing(&self) -> Standing {
         self.standing.clone()
     }
@@ -129,11 +126,8 @@ impl Transport {
         let mut url = self.endpoint.clone();
         url.set_path("/");
         url.set_query(Some(&signed.query));
-        let http = if action.starts_with("Describe") || action.starts_with("List") {
-            &self.reads
-        } else {
-            &self.http
-        };
+        let is_read = action.starts_with("Describe") || action.starts_with("List");
+        let http = if is_read { &self.reads } else { &self.http };
         let mut request = http.post(url);
         for (name, value) in signed.headers {
             request = request.header(name, value);
@@ -150,11 +144,11 @@ impl Transport {
     /// The error of a refused call, which names the region that was refused. Where the credentials were refused, it is [`Kind::Expired`], worth
     /// one more attempt, only if there are others now.
     async fn after_refusal(&self, refusal: Error, used: &Credentials) -> Error {
-        match refusal.kind() {
-            Kind::Expired => self.settings.credentials.refused(used),
+        match (refusal.kind(), refusal.condition()) {
+            (Kind::Expired, _) => self.settings.credentials.refused(used),
             // The secret of a key does not change, but a mounted Secret may have been replaced between
             // its reading and the call, and the key been switched off since.
-            Kind::Denied if is_about_the_key(&refusal) => {}
+            (Kind::Denied, Condition::SignatureRefused | Condition::KeyInactive) => {}
             _ if refusal.is_of_region() => {
                 return refusal.with_source(Refused::Region(self.settings.region.clone()));
             }
@@ -183,22 +177,15 @@ impl Transport {
     }
 }
 
-fn is_about_the_key(refusal: &Error) -> bool {
-    matches!(
-        refusal.condition(),
-        Condition::SignatureRefused | Condition::KeyInactive
-    )
-}
-
 /// The error of a call that could not be signed: nothing was sent.
 fn no_credentials(action: &'static str, error: CredentialError) -> Error {
-    if error.is_passing() {
+    let failed = if error.is_passing() {
         Error::new(Kind::Unreachable, action)
             .with_message("there are no valid credentials at the moment")
-            .with_source(error)
     } else {
-        Error::new(Kind::Credentials, action).with_source(error)
-    }
+        Error::new(Kind::Credentials, action)
+    };
+    failed.with_source(error)
 }
 
 /// A client for one endpoint, which no answer within `patience` counts as lost for.
@@ -210,10 +197,7 @@ pub(super) fn http_client(endpoint: &Url, patience: Duration) -> Result<Client, 
         .redirect(Policy::none())
         .user_agent(concat!("diskplugin/", env!("CARGO_PKG_VERSION")));
     // A fake cloud on this machine is never behind the environment's proxy.
-    if matches!(
-        endpoint.host_str(),
-        Some("localhost" | "127.0.0.1" | "[::1]")
-    ) {
+    if let Some("localhost" | "127.0.0.1" | "[::1]") = endpoint.host_str() {
         http = http.no_proxy();
     }
     if endpoint.scheme() == "http" {
@@ -223,21 +207,16 @@ pub(super) fn http_client(endpoint: &Url, patience: Duration) -> Result<Client, 
     http.build().map_err(BuildError::Client)
 }
 
-/// Whether this is an endpoint.
 pub fn check_endpoint(text: &str) -> Result<(), BuildError> {
     parse(text).map(|_| ())
 }
 
 /// The endpoint, and its host as the `Host` header will carry it: the V3 signature covers it.
 pub(super) fn parse(endpoint: &str) -> Result<(Url, String), BuildError> {
-    let invalid = || BuildError::Endpoint {
-        endpoint: endpoint.to_owned(),
-    };
+    let invalid = || BuildError::Endpoint(endpoint.to_owned());
     let url = Url::parse(endpoint).map_err(|_| invalid())?;
-    let name = url
-        .host_str()
-        .filter(|_| matches!(url.scheme(), "http" | "https"));
-    let name = name.ok_or_else(invalid)?;
+    let is_http = matches!(url.scheme(), "http" | "https");
+    let name = url.host_str().filter(|_| is_http).ok_or_else(invalid)?;
     let host = match url.port() {
         Some(port) => format!("{name}:{port}"),
         None => name.to_owned(),

@@ -45,28 +45,15 @@ fn allowed(name: &str) -> BTreeSet<String> {
 /// Each method of the client, with the action that it calls.
 fn actions_by_method() -> Vec<(String, String)> {
     let text = read("src/cloud/client.rs");
-    let client = text.split_once("impl Ecs for Client {").unwrap().1;
-    // `ready` waits for the rate limiter and calls nothing.
-    let methods = client.split("    async fn ").skip(1);
-    let methods = methods.filter(|rest| !rest.starts_with("ready("));
-    let methods = methods.map(|rest| {
-        let name = rest.split_once('(').unwrap().0;
-        let texts = rest.split('"').skip(1).step_by(2);
-        let is_action = |text: &&str| text.starts_with(char::is_uppercase) && text.len() > 9;
-        let mut actions = texts.filter(|text| {
-            is_action(text)
-                && [
-                    "Create", "Delete", "Attach", "Detach", "Resize", "Modify", "Describe", "Tag",
-                    "Untag", "List",
-                ]
-                .iter()
-                .any(|verb| text.starts_with(verb))
-        });
-        let action = actions.find(|text| !text.ends_with("Id"));
-        (
-            name.to_owned(),
-            action.expect("each method calls one").to_owned(),
-        )
+    let table = text.split_once("\nactions! {\n").unwrap().1;
+    let lines = table.lines().filter(|line| !line.contains("//"));
+    let table: String = lines.collect();
+    let rows = table.split_terminator(';').filter(|row| row.contains('('));
+    let methods = rows.map(|row| {
+        let name = row.split_once('(').unwrap().0.trim();
+        let action = row.split('"').nth(1).expect("each method calls one");
+        assert!(action.starts_with(char::is_uppercase), "{row}");
+        (name.to_owned(), action.to_owned())
     });
     methods.collect()
 }

@@ -16,49 +16,31 @@ impl Kind {
     }
 }
 
-/// Codes that mean something of their own from the actions whose names begin like this, with this status or any.
-const BY_ACTION: &[(&str, u16, &str, Condition)] = &[
-    // Of a new disk these say that another zone or category may do; of an existing one, that it cannot be so.
-    ("CreateDisk", 403, "OperationDenied", Condition::PairDenied),
-    ("CreateDisk", 0, "OperationDenied", Condition::UnfitPair),
-    (
-        "CreateDisk",
-        0,
-        "InvalidDiskCategory.NotSupported InvalidDiskCategory.ValueNotSupported",
-        Condition::OutOfStock,
-    ),
-    (
-        "CreateSnapshot",
-        0,
-        "DiskCategory.OperationNotSupported IncorrectDiskType.NotSupport",
-        Condition::CategoryNotSnapshottable,
-    ),
-    (
-        "CreateSnapshot",
-        0,
-        "DiskId.ValueNotSupported",
-        Condition::NotSnapshottable,
-    ),
-    // No user has a say in these filters.
-    (
-        "DescribeDisks",
-        0,
-        "InvalidParameter.MultiAttach",
-        Condition::Bug,
-    ),
-    (
-        "DescribeDisks",
-        0,
-        "InvalidZoneId.NotFound",
-        Condition::ZoneFilter,
-    ),
-    (
-        "DescribeDisksFullStatus",
-        0,
-        "InvalidParameter",
-        Condition::Bug,
-    ),
-];
+/// What a code means that means something of its own from this action, with this status or any.
+fn by_action(action: &str, status: u16, code: &str) -> Option<Condition> {
+    let condition = match (action, code) {
+        // Of a new disk these say that another zone or category may do; of an existing one, that it cannot be so.
+        ("CreateDisk", "OperationDenied") if status == 403 => Condition::PairDenied,
+        ("CreateDisk", "OperationDenied") => Condition::UnfitPair,
+        ("CreateDisk", "InvalidDiskCategory.NotSupported") => Condition::OutOfStock,
+        ("CreateDisk", "InvalidDiskCategory.ValueNotSupported") => Condition::OutOfStock,
+        ("CreateSnapshot" | "CreateSnapshotGroup", code) => match code {
+            "DiskCategory.OperationNotSupported" => Condition::CategoryNotSnapshottable,
+            "IncorrectDiskType.NotSupport" => Condition::CategoryNotSnapshottable,
+            "DiskId.ValueNotSupported" => Condition::NotSnapshottable,
+            _ => return None,
+        },
+        // No user has a say in these filters.
+        ("DescribeDisksFullStatus", "InvalidParameter") => Condition::Bug,
+        ("DescribeDisks" | "DescribeDisksFullStatus", code) => match code {
+            "InvalidParameter.MultiAttach" => Condition::Bug,
+            "InvalidZoneId.NotFound" => Condition::ZoneFilter,
+            _ => return None,
+        },
+        _ => return None,
+    };
+    Some(condition)
+}
 
 /// Beginnings of codes whose list is open: new ones of them appear.
 const FAMILIES: &[(&str, Condition)] = &[
@@ -85,21 +67,22 @@ const FAMILIES: &[(&str, Condition)] = &[
 /// What the code means that this action answered with this status.
 pub(super) fn condition(action: &str, status: u16, code: &str) -> Condition {
     let has = |codes: &str| codes.split_whitespace().any(|known| known == code);
-    let mut special = BY_ACTION.iter();
-    if let Some((.., condition)) = special.find(|(start, only, codes, _)| {
-        action.starts_with(start) && [0, status].contains(only) && has(codes)
-    }) {
-        return *condition;
-    }
-    if let Some((condition, _)) = Condition::ALL.iter().find(|(_, codes)| has(codes)) {
-        return *condition;
+    let mut all = Condition::ALL.iter();
+    let listed = || {
+        all.find(|(_, codes)| has(codes))
+            .map(|(condition, _)| *condition)
+    };
+    if let Some(condition) = by_action(action, status, code).or_else(listed) {
+        return condition;
     }
     // A code that means "wait" must never be taken for a final refusal, whatever stands around it.
     if code.contains("Throttling") {
         return Condition::Throttled;
     }
     let mut families = FAMILIES.iter();
-    let family = families.find(|(start, _)| code.starts_with(start) && !is_passing(status));
+    // These statuses alone say that the call may have taken effect, or is worth another attempt.
+    let is_passing = matches!(status, 429 | 500..);
+    let family = families.find(|(start, _)| code.starts_with(start) && !is_passing);
     family.map_or_else(|| by_status(status, code), |(_, condition)| *condition)
 }
 
@@ -108,19 +91,13 @@ pub(super) fn is_about_value(code: &str) -> bool {
     code.starts_with("Invalid")
 }
 
-/// Whether the status alone says that the call may have taken effect, or is worth another attempt.
-fn is_passing(status: u16) -> bool {
-    status == 429 || status >= 500
-}
-
 /// What is left to go by. The cloud refuses with 403 what the state of things forbids, and with 404
 /// anything that it does not know; only a listed code may mean that the disk itself is gone.
 fn by_status(status: u16, code: &str) -> Condition {
     match status {
         429 => Condition::Throttled,
-        500.. => Condition::Ambiguous,
-        // A success without sense, or a proxy that lost patience.
-        0..=399 | 408 => Condition::Ambiguous,
+        // A failure of the cloud, a success without sense, or a proxy that lost patience.
+        500.. | 0..=399 | 408 => Condition::Ambiguous,
         401 | 407 => Condition::Denied,
         // Without a code it is not the cloud that forbids, but something on the way to it.
         403 if code.is_empty() => Condition::Denied,

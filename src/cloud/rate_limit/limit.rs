@@ -62,7 +62,6 @@ pub(super) struct Limit {
     in_flight: u32,
     max_in_flight: u32,
     sent: Tally,
-    /// The last throttling error.
     pub(super) refusal: Option<String>,
 }
 
@@ -96,7 +95,6 @@ impl Limit {
         self.closed.is_some() || !matches!(self.quota, Quota::Unknown)
     }
 
-    /// The time between two calls at the learned rate, if there is one.
     pub(super) fn spacing(&self) -> Duration {
         match &self.quota {
             Quota::Rate(rate) => Duration::from_secs_f64(1.0 / rate.pace),

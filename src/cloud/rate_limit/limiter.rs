@@ -62,7 +62,6 @@ impl RateLimiter {
         result
     }
 
-    /// Waits until a call of the action may be sent.
     async fn acquire(
         &self,
         action: &'static str,
@@ -78,12 +77,9 @@ impl RateLimiter {
         };
         loop {
             let polled = self.lock().poll(place, self.now());
-            let turn = match polled {
-                Ok(sent) => {
-                    permit.sent = Some(sent);
-                    return Ok(permit);
-                }
-                Err(turn) => turn,
+            permit.sent = polled.ok();
+            let Err(turn) = polled else {
+                return Ok(permit);
             };
             let left = deadline.remaining();
             let wait = turn.map(|turn| turn.at.saturating_duration_since(Instant::now()));
@@ -119,10 +115,9 @@ impl RateLimiter {
             Some(wait) => format!("the next call is possible in {:.1} s", wait.as_secs_f64()),
             None => "other calls are first".to_owned(),
         };
+        let what = "not sent before the deadline: the last call was refused";
         Error::new(Kind::Throttled, action)
-            .with_message(format!(
-                "not sent before the deadline: the last call was refused ({refusal}), and {expected}"
-            ))
+            .with_message(format!("{what} ({refusal}), and {expected}"))
             .with_wait(wait)
     }
 

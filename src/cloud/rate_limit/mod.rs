@@ -31,7 +31,6 @@ use outcome::CallOutcome;
 pub enum Class {
     /// Detaching a disk, which another node may be waiting for.
     Detach,
-    /// Attaching a disk.
     Attach,
     /// Any other change.
     Order,
@@ -56,11 +55,7 @@ impl Class {
     /// The class of a description: a poll if it names ids, otherwise a list.
     #[must_use]
     pub fn of_ids<T>(ids: Option<&T>) -> Self {
-        if ids.is_some() {
-            Self::Poll
-        } else {
-            Self::List
-        }
+        ids.map_or(Self::List, |_| Self::Poll)
     }
 
     fn is_read(self) -> bool {

@@ -4,12 +4,10 @@ use std::time::Duration;
 
 use crate::cloud::error::{Condition, Error, Kind};
 
-/// The result of a call, as far as rate limits are concerned.
 #[derive(Debug, Clone)]
 pub(super) enum CallOutcome {
     /// The cloud processed the call, successfully or not.
     Passed,
-    /// A rate limit refused the call.
     Throttled {
         /// The limit of the whole account, not of the API.
         account: bool,

@@ -63,9 +63,8 @@ impl Queues {
             id: self.next_id,
             action,
         };
-        self.apis
-            .entry(action)
-            .or_insert_with(|| Limit::new(action));
+        let unknown = || Limit::new(action);
+        self.apis.entry(action).or_insert_with(unknown);
         let queue = self.queues.entry((class, action)).or_default();
         queue.waiting.insert(place, Arc::clone(wake));
         place

@@ -77,9 +77,8 @@ impl Rate {
     /// Records a call that passed, and raises the pace after a period that used it up without an error.
     pub(super) fn passed(&mut self, now: Instant) {
         self.passed += 1;
-        let elapsed = now
-            .duration_since(*self.began.get_or_insert(now))
-            .as_secs_f64();
+        let began = *self.began.get_or_insert(now);
+        let elapsed = now.duration_since(began).as_secs_f64();
         let (seconds, calls, raised): (f64, f64, f64) = match self.ceiling {
             None => (1.0, 2.0, 2.0 * self.pace),
             Some(ceiling) if self.pace < 0.9 * ceiling => {

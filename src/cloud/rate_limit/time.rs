@@ -66,7 +66,6 @@ impl Tally {
         }
     }
 
-    /// Takes back one call.
     pub(super) fn remove(&mut self, sent: Now) {
         if let Some(second) = self.0.get_mut(&sent.second()) {
             *second = second.saturating_sub(1);

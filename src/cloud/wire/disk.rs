@@ -4,54 +4,49 @@ use serde::Deserialize;
 
 use super::params::Params;
 use super::tag::TagRow;
-use super::{List, number, time, word};
+use super::{List, Number, Word, time};
 use crate::cloud::action::{
     AttachDisk, CreateDisk, DescribeDisks, DetachDisk, ResizeDisk, ResizeMode,
 };
 use crate::model::{
-    Category, Disk, DiskId, DiskStatus, Gib, InstanceId, PerformanceLevel, Serial, SnapshotId,
-    ZoneId,
+    Category, Disk, DiskId, DiskStatus, Gib, InstanceId, Serial, SnapshotId, ZoneId,
 };
-
-/// Rows asked for a page where the caller does not say: all the ids of one query.
-const PAGE: u32 = 100;
 
 pub fn create(request: &CreateDisk) -> Params {
     Params::default()
         .set_some("ZoneId", request.zone.as_ref())
         .set("DiskCategory", &request.category)
-        .set_some(
-            "PerformanceLevel",
-            request.performance_level.map(PerformanceLevel::as_str),
-        )
+        .set_some("PerformanceLevel", request.performance_level)
         .set_some("ProvisionedIops", request.provisioned_iops)
-        .set_some("BurstingEnabled", request.bursting.then_some("true"))
+        .flag("BurstingEnabled", request.bursting)
         .set_some("MultiAttach", request.multi_attach.then_some("Enabled"))
         .set_some("ResourceGroupId", request.resource_group.as_ref())
         .set("Size", request.size.0)
         .set("DiskName", &request.name)
         .set_some("SnapshotId", request.snapshot.as_ref())
-        .set_some("Encrypted", request.encrypted.then_some("true"))
+        .flag("Encrypted", request.encrypted)
         .set_some("KMSKeyId", request.kms_key.as_ref())
         .set("ClientToken", &request.token)
         .tags(&request.tags)
 }
 
+pub fn delete(disk: &DiskId) -> Params {
+    Params::default().set("DiskId", disk)
+}
+
 pub fn attach(request: &AttachDisk) -> Params {
-    let delete = request.delete_with_instance.then_some("true");
     Params::default()
         .set("DiskId", &request.disk)
         .set("InstanceId", &request.instance)
-        .set_some("Force", request.force.then_some("true"))
-        .set_some("DeleteWithInstance", delete)
+        .flag("Force", request.force)
+        .flag("DeleteWithInstance", request.delete_with_instance)
 }
 
 pub fn detach(request: &DetachDisk) -> Params {
-    let delete = request.delete_with_instance.then_some("true");
     Params::default()
         .set("DiskId", &request.disk)
         .set("InstanceId", &request.instance)
-        .set_some("DeleteWithInstance", delete)
+        .flag("DeleteWithInstance", request.delete_with_instance)
 }
 
 pub fn resize(request: &ResizeDisk) -> Params {
@@ -67,21 +62,10 @@ pub fn resize(request: &ResizeDisk) -> Params {
 }
 
 pub fn describe(query: &DescribeDisks) -> Params {
-    let params = Params::default()
-        .set("MaxResults", query.page_size.unwrap_or(PAGE))
-        .set_some("NextToken", query.next.as_ref())
+    Params::page(query.page_size, query.next.as_ref())
         .set_some("InstanceId", query.instance.as_ref())
-        .tags(&query.tags);
-    match &query.ids {
-        Some(ids) => params.ids("DiskIds", ids),
-        None => params,
-    }
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-pub struct Created {
-    pub disk_id: DiskId,
+        .tags(&query.tags)
+        .ids("DiskIds", query.ids.as_deref())
 }
 
 #[derive(Debug, Deserialize)]
@@ -91,22 +75,18 @@ pub struct Row {
     serial_number: Option<String>,
     disk_name: Option<String>,
     zone_id: Option<ZoneId>,
-    #[serde(deserialize_with = "word")]
-    category: Category,
+    category: Word<Category>,
     performance_level: Option<String>,
-    #[serde(default, deserialize_with = "number")]
-    provisioned_iops: u32,
+    #[serde(default)]
+    provisioned_iops: Number,
     bursting_enabled: Option<bool>,
     multi_attach: Option<String>,
     resource_group_id: Option<String>,
-    #[serde(deserialize_with = "number")]
-    size: u32,
+    size: Number,
     #[serde(rename = "Type")]
     kind: Option<String>,
-    #[serde(deserialize_with = "word")]
-    status: DiskStatus,
+    status: Word<DiskStatus>,
     instance_id: Option<InstanceId>,
-    #[serde(default)]
     attachments: List<Attachment>,
     source_snapshot_id: Option<SnapshotId>,
     encrypted: Option<bool>,
@@ -115,9 +95,7 @@ pub struct Row {
     creation_time: Option<String>,
     attached_time: Option<String>,
     detached_time: Option<String>,
-    #[serde(default)]
     operation_locks: List<Lock>,
-    #[serde(default)]
     tags: List<TagRow>,
 }
 
@@ -137,42 +115,40 @@ impl super::Row for Row {
     type Model = Disk;
     const LIST: &'static str = "Disks";
     const ID: &'static str = "DiskId";
-}
 
-impl From<Row> for Disk {
-    fn from(row: Row) -> Self {
-        let Ok(kind) = row.kind.as_deref().unwrap_or("data").parse();
-        let attachments = row.attachments.0.into_iter();
+    fn into_model(self) -> Disk {
+        let Ok(kind) = self.kind.as_deref().unwrap_or("data").parse();
+        let attachments = self.attachments.0.into_iter();
         let mut attachments: Vec<_> = attachments.filter_map(|row| row.instance_id).collect();
         // `InstanceId` repeats the attachment, and is empty for disks with several.
         if attachments.is_empty() {
-            attachments.extend(row.instance_id);
+            attachments.extend(self.instance_id);
         }
         // A lock without a reason is still a lock.
         let reason = |lock: Lock| lock.lock_reason.unwrap_or_else(|| "unknown".to_owned());
-        Self {
-            id: row.disk_id,
-            serial: row.serial_number.as_deref().and_then(Serial::new),
-            name: row.disk_name.unwrap_or_default(),
-            zone: row.zone_id,
-            category: row.category,
-            performance_level: row.performance_level,
-            provisioned_iops: row.provisioned_iops,
-            bursting: row.bursting_enabled.unwrap_or_default(),
-            multi_attach: row.multi_attach.as_deref() == Some("Enabled"),
-            resource_group: row.resource_group_id,
-            size: Gib(row.size),
+        Disk {
+            id: self.disk_id,
+            serial: self.serial_number.as_deref().and_then(Serial::new),
+            name: self.disk_name.unwrap_or_default(),
+            zone: self.zone_id,
+            category: self.category.0,
+            performance_level: self.performance_level,
+            provisioned_iops: self.provisioned_iops.0,
+            bursting: self.bursting_enabled.unwrap_or_default(),
+            multi_attach: self.multi_attach.as_deref() == Some("Enabled"),
+            resource_group: self.resource_group_id,
+            size: Gib(self.size.0),
             kind,
-            status: row.status,
+            status: self.status.0,
             attachments,
-            source_snapshot: row.source_snapshot_id,
-            encrypted: row.encrypted.unwrap_or_default(),
-            kms_key: row.kms_key_id,
-            locks: row.operation_locks.0.into_iter().map(reason).collect(),
-            tags: row.tags.into(),
-            created: time(row.creation_time.as_deref()),
-            attached: time(row.attached_time.as_deref()),
-            detached: time(row.detached_time.as_deref()),
+            source_snapshot: self.source_snapshot_id,
+            encrypted: self.encrypted.unwrap_or_default(),
+            kms_key: self.kms_key_id,
+            locks: self.operation_locks.0.into_iter().map(reason).collect(),
+            tags: self.tags.into(),
+            created: time(self.creation_time.as_deref()),
+            attached: time(self.attached_time.as_deref()),
+            detached: time(self.detached_time.as_deref()),
         }
     }
 }

@@ -7,10 +7,7 @@ use super::params::Params;
 use crate::model::{DiskHealth, DiskId, HealthEvent};
 
 pub fn describe(disks: &[DiskId]) -> Params {
-    Params::default()
-        .list("DiskId", disks)
-        .set("PageSize", 100)
-        .set("PageNumber", 1)
+    Params::numbered_page().list("DiskId", disks)
 }
 
 #[derive(Debug, Deserialize)]
@@ -18,7 +15,6 @@ pub fn describe(disks: &[DiskId]) -> Params {
 pub struct Row {
     disk_id: DiskId,
     health_status: Named,
-    #[serde(default)]
     disk_event_set: List<Event>,
 }
 
@@ -46,26 +42,23 @@ impl super::Row for Row {
     type Model = DiskHealth;
     const LIST: &'static str = "DiskFullStatusSet";
     const ID: &'static str = "DiskId";
-}
 
-impl From<Row> for DiskHealth {
-    fn from(row: Row) -> Self {
-        let events = row.disk_event_set.0.into_iter();
+    fn into_model(self) -> DiskHealth {
+        let events = self.disk_event_set.0.into_iter();
+        let unknown = || "Unknown".to_owned();
         // One that has ended is history.
         let events = events.filter(|event| event.event_end_time.is_none());
-        let unknown = || "Unknown".to_owned();
-        Self {
-            disk: row.disk_id,
-            status: row.health_status.name,
-            events: events
-                .map(|event| HealthEvent {
-                    kind: event
-                        .event_type
-                        .and_then(|kind| kind.name)
-                        .unwrap_or_else(unknown),
-                    id: event.event_id.unwrap_or_default(),
-                })
-                .collect(),
+        let events = events.map(|event| HealthEvent {
+            kind: event
+                .event_type
+                .and_then(|kind| kind.name)
+                .unwrap_or_else(unknown),
+            id: event.event_id.unwrap_or_default(),
+        });
+        DiskHealth {
+            disk: self.disk_id,
+            status: self.health_status.name,
+            events: events.collect(),
         }
     }
 }

@@ -37,13 +37,22 @@ fn remove_empty(json: &mut Value) {
     }
 }
 
+/// What was created.
+#[derive(Debug, Deserialize)]
+pub struct Created<Id> {
+    #[serde(alias = "DiskId", alias = "SnapshotId", alias = "SnapshotGroupId")]
+    pub id: Id,
+}
+
 /// A row of a list.
 pub trait Row: DeserializeOwned {
-    type Model: From<Self>;
+    type Model;
     /// The member of the response that has the list.
     const LIST: &'static str;
     /// The member of a row that says what the row is about.
     const ID: &'static str;
+
+    fn into_model(self) -> Self::Model;
 }
 
 /// A response with a list of rows. A row that makes no sense is reported by its ID: it must not hide the others.
@@ -62,7 +71,7 @@ impl<'de, R: Row> Deserialize<'de> for Described<R> {
         for row in rows {
             let id = row.get(R::ID).and_then(Value::as_str).map(str::to_owned);
             match R::deserialize(row) {
-                Ok(row) => page.rows.push(row.into()),
+                Ok(row) => page.rows.push(row.into_model()),
                 Err(error) => {
                     let reason = error.to_string();
                     let unreadable = Unreadable { id, reason };
@@ -76,43 +85,47 @@ impl<'de, R: Row> Deserialize<'de> for Described<R> {
 }
 
 /// A word of which the model knows some.
-fn word<'de, D: Deserializer<'de>, T: FromStr<Err = Infallible>>(json: D) -> Result<T, D::Error> {
-    let Ok(word) = String::deserialize(json)?.parse();
-    Ok(word)
+#[derive(Debug)]
+struct Word<T>(T);
+
+impl<'de, T: FromStr<Err = Infallible>> Deserialize<'de> for Word<T> {
+    fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
+        let Ok(word) = String::deserialize(json)?.parse();
+        Ok(Self(word))
+    }
 }
 
 /// A number that some documents show as text.
-fn number<'de, D: Deserializer<'de>>(json: D) -> Result<u32, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Either {
-        Number(u32),
-        Text(String),
-    }
-    match Either::deserialize(json)? {
-        Either::Number(number) => Ok(number),
-        Either::Text(text) => text.parse().map_err(D::Error::custom),
+#[derive(Debug, Default)]
+struct Number(u32);
+
+impl<'de> Deserialize<'de> for Number {
+    fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Either {
+            Number(u32),
+            Text(String),
+        }
+        match Either::deserialize(json)? {
+            Either::Number(number) => Ok(Self(number)),
+            Either::Text(text) => text.parse().map(Self).map_err(D::Error::custom),
+        }
     }
 }
 
-/// A list in an object of its own, as in `{"Disk": [...]}`. An empty object has an empty one.
+/// A list in an object of its own, as in `{"Disk": [...]}`. Without the object or in an empty one, an empty list.
 #[derive(Debug)]
 struct List<T>(Vec<T>);
 
-impl<T> Default for List<T> {
-    fn default() -> Self {
-        Self(Vec::new())
-    }
-}
-
 impl<'de, T: DeserializeOwned> Deserialize<'de> for List<T> {
     fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
-        let members = Map::deserialize(json)?;
+        // An option, so that a row may lack it.
+        let members = Option::<Map<_, _>>::deserialize(json)?.unwrap_or_default();
         if members.is_empty() {
-            return Ok(Self::default());
+            return Ok(Self(Vec::new()));
         }
-        let mut members = members.into_iter().map(|(_, member)| member);
-        let list = members.find(Value::is_array);
+        let list = members.into_values().find(Value::is_array);
         let list = list.ok_or_else(|| D::Error::custom("there is no list"))?;
         Vec::deserialize(list).map(Self).map_err(D::Error::custom)
     }

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
+use serde_json::Value;
+
 use crate::model::Tags;
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -22,23 +24,35 @@ impl Params {
         }
     }
 
+    /// With a flag where it is set.
+    pub fn flag(self, name: &str, is_set: bool) -> Self {
+        self.set_some(name, is_set.then_some("true"))
+    }
+
+    /// Of a page of a list, by its token; without a size, of all the ids that one query may name.
+    pub fn page(size: Option<u32>, token: Option<&String>) -> Self {
+        Self::default()
+            .set("MaxResults", size.unwrap_or(100))
+            .set_some("NextToken", token)
+    }
+
+    /// Of the first page of a list that numbers them.
+    pub fn numbered_page() -> Self {
+        Self::default().set("PageSize", 100).set("PageNumber", 1)
+    }
+
     /// With a list as `Name.1`, `Name.2` …
     pub fn list<V: Display>(self, name: &str, values: impl IntoIterator<Item = V>) -> Self {
-        values
-            .into_iter()
-            .zip(1..)
-            .fold(self, |params, (value, n)| {
-                params.set(&format!("{name}.{n}"), value)
-            })
+        let numbered = values.into_iter().zip(1..);
+        numbered.fold(self, |params, (value, n)| {
+            params.set(&format!("{name}.{n}"), value)
+        })
     }
 
     /// With ids as a JSON array in one string, the form of `DiskIds`, `SnapshotIds`, `InstanceIds`.
-    pub fn ids<V: Display>(self, name: &str, ids: &[V]) -> Self {
-        let ids: Vec<String> = ids
-            .iter()
-            .map(|id| format!("{:?}", id.to_string()))
-            .collect();
-        self.set(name, format!("[{}]", ids.join(",")))
+    pub fn ids<V: Display>(self, name: &str, ids: Option<&[V]>) -> Self {
+        let ids = ids.map(|ids| ids.iter().map(V::to_string).collect::<Value>());
+        self.set_some(name, ids)
     }
 
     /// With tags as `Tag.1.Key`, `Tag.1.Value` …, in the order of their keys: a repeated create must
@@ -47,9 +61,8 @@ impl Params {
         tags.iter()
             .zip(1..)
             .fold(self, |params, ((key, value), n)| {
-                params
-                    .set(&format!("Tag.{n}.Key"), key)
-                    .set(&format!("Tag.{n}.Value"), value)
+                let params = params.set(&format!("Tag.{n}.Key"), key);
+                params.set(&format!("Tag.{n}.Value"), value)
             })
     }
 
@@ -90,11 +103,11 @@ mod tests {
     #[test]
     fn ids_are_a_json_array_also_when_there_are_none() {
         assert_eq!(
-            Params::default().ids("DiskIds", &["a", "b"]).as_map()["DiskIds"],
+            Params::default().ids("DiskIds", Some(&["a", "b"])).as_map()["DiskIds"],
             r#"["a","b"]"#
         );
         assert_eq!(
-            Params::default().ids::<&str>("DiskIds", &[]).as_map()["DiskIds"],
+            Params::default().ids::<&str>("DiskIds", Some(&[])).as_map()["DiskIds"],
             "[]"
         );
     }

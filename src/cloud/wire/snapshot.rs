@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::params::Params;
 use super::tag::TagRow;
-use super::{List, number, time, word};
+use super::{List, Number, Word, time};
 use crate::cloud::action::{CreateSnapshot, DescribeSnapshots};
 use crate::model::{DiskId, Gib, Snapshot, SnapshotGroupId, SnapshotId, SnapshotStatus, Tags, tag};
 
@@ -27,21 +27,10 @@ pub fn delete(snapshot: &SnapshotId) -> Params {
 }
 
 pub fn describe(query: &DescribeSnapshots) -> Params {
-    let params = Params::default()
-        .set("MaxResults", query.page_size.unwrap_or(100))
-        .set_some("NextToken", query.next.as_ref())
+    Params::page(query.page_size, query.next.as_ref())
         .set_some("DiskId", query.disk.as_ref())
-        .tags(&query.tags);
-    match &query.ids {
-        Some(ids) => params.ids("SnapshotIds", ids),
-        None => params,
-    }
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-pub struct Created {
-    pub snapshot_id: SnapshotId,
+        .tags(&query.tags)
+        .ids("SnapshotIds", query.ids.as_deref())
 }
 
 #[derive(Debug, Deserialize)]
@@ -51,16 +40,13 @@ pub struct Row {
     #[serde(default)]
     snapshot_name: String,
     source_disk_id: Option<DiskId>,
-    #[serde(deserialize_with = "number")]
-    source_disk_size: u32,
-    #[serde(deserialize_with = "word")]
-    status: SnapshotStatus,
+    source_disk_size: Number,
+    status: Word<SnapshotStatus>,
     creation_time: Option<String>,
     available: Option<bool>,
     encrypted: Option<bool>,
     #[serde(default)]
     description: String,
-    #[serde(default)]
     tags: List<TagRow>,
 }
 
@@ -68,24 +54,22 @@ impl super::Row for Row {
     type Model = Snapshot;
     const LIST: &'static str = "Snapshots";
     const ID: &'static str = "SnapshotId";
-}
 
-impl From<Row> for Snapshot {
-    fn from(row: Row) -> Self {
-        let tags = Tags::from(row.tags);
+    fn into_model(self) -> Snapshot {
+        let tags = Tags::from(self.tags);
         let group = tags.get(tag::GROUP).and_then(|id| id.parse().ok());
-        let group = group.or_else(|| group_in(&row.snapshot_name));
-        let is_accomplished = row.status == SnapshotStatus::Accomplished;
-        Self {
-            id: row.snapshot_id,
-            source_disk: row.source_disk_id,
-            source_size: Gib(row.source_disk_size),
-            available: row.available.unwrap_or(is_accomplished),
-            status: row.status,
-            created: time(row.creation_time.as_deref()),
-            encrypted: row.encrypted.unwrap_or_default(),
-            group: group.or_else(|| group_in(&row.description)),
-            name: row.snapshot_name,
+        let group = group.or_else(|| group_in(&self.snapshot_name));
+        let is_accomplished = self.status.0 == SnapshotStatus::Accomplished;
+        Snapshot {
+            id: self.snapshot_id,
+            source_disk: self.source_disk_id,
+            source_size: Gib(self.source_disk_size.0),
+            available: self.available.unwrap_or(is_accomplished),
+            status: self.status.0,
+            created: time(self.creation_time.as_deref()),
+            encrypted: self.encrypted.unwrap_or_default(),
+            group: group.or_else(|| group_in(&self.description)),
+            name: self.snapshot_name,
             tags,
         }
     }

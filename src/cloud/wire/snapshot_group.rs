@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::params::Params;
 use super::tag::TagRow;
-use super::{List, time, word};
+use super::{List, Word, time};
 use crate::cloud::action::{CreateSnapshotGroup, DescribeSnapshotGroups, KeptMember};
 use crate::model::{
     DiskId, GroupMember, SnapshotGroup, SnapshotGroupId, SnapshotId, SnapshotStatus,
@@ -20,9 +20,7 @@ pub fn create(request: &CreateSnapshotGroup) -> Params {
 }
 
 pub fn describe(query: &DescribeSnapshotGroups) -> Params {
-    Params::default()
-        .set("MaxResults", 100)
-        .set_some("NextToken", query.next.as_ref())
+    Params::page(None, query.next.as_ref())
         .list("SnapshotGroupId", query.ids.iter().flatten())
         .tags(&query.tags)
 }
@@ -33,22 +31,13 @@ pub fn delete(group: &SnapshotGroupId) -> Params {
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-pub struct Created {
-    pub snapshot_group_id: SnapshotGroupId,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "PascalCase")]
 pub struct Row {
     snapshot_group_id: SnapshotGroupId,
     #[serde(default)]
     name: String,
-    #[serde(deserialize_with = "word")]
-    status: SnapshotStatus,
+    status: Word<SnapshotStatus>,
     creation_time: Option<String>,
-    #[serde(default)]
     snapshots: List<Member>,
-    #[serde(default)]
     tags: List<TagRow>,
 }
 
@@ -65,22 +54,20 @@ impl super::Row for Row {
     type Model = SnapshotGroup;
     const LIST: &'static str = "SnapshotGroups";
     const ID: &'static str = "SnapshotGroupId";
-}
 
-impl From<Row> for SnapshotGroup {
-    fn from(row: Row) -> Self {
-        let members = row.snapshots.0.into_iter().map(|member| GroupMember {
+    fn into_model(self) -> SnapshotGroup {
+        let members = self.snapshots.0.into_iter().map(|member| GroupMember {
             snapshot: member.snapshot_id,
             source: member.source_disk_id,
             available: member.available,
         });
-        Self {
-            id: row.snapshot_group_id,
-            name: row.name,
-            status: row.status,
-            created: time(row.creation_time.as_deref()),
+        SnapshotGroup {
+            id: self.snapshot_group_id,
+            name: self.name,
+            status: self.status.0,
+            created: time(self.creation_time.as_deref()),
             members: members.collect(),
-            tags: row.tags.into(),
+            tags: self.tags.into(),
         }
     }
 }
@@ -89,7 +76,6 @@ impl From<Row> for SnapshotGroup {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Deleted {
-    #[serde(default)]
     operation_progress_set: List<Progress>,
 }
 
@@ -100,7 +86,6 @@ struct Progress {
     error_code: Option<String>,
     #[serde(default)]
     error_msg: String,
-    #[serde(default)]
     related_item_set: List<Item>,
 }
 

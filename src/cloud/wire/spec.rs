@@ -3,21 +3,18 @@
 use serde::Deserialize;
 
 use super::params::Params;
-use super::{time, word};
+use super::{Word, time};
 use crate::cloud::action::{DescribeTasks, ModifyDiskAttribute, ModifyDiskSpec};
-use crate::model::{PerformanceLevel, Task, TaskId, TaskStatus};
+use crate::model::{Task, TaskId, TaskStatus};
 
 /// `ModifyDiskSpec`. An empty `PerformanceLevel` is refused, so what is none is not sent.
 pub fn modify(request: &ModifyDiskSpec) -> Params {
     Params::default()
         .set("DiskId", &request.disk)
         .set_some("DiskCategory", request.category.as_ref())
-        .set_some(
-            "PerformanceLevel",
-            request.performance_level.map(PerformanceLevel::as_str),
-        )
+        .set_some("PerformanceLevel", request.performance_level)
         .set_some("ProvisionedIops", request.provisioned_iops)
-        .set_some("DryRun", request.dry_run.then_some("true"))
+        .flag("DryRun", request.dry_run)
 }
 
 pub fn attribute(request: &ModifyDiskAttribute) -> Params {
@@ -27,10 +24,7 @@ pub fn attribute(request: &ModifyDiskAttribute) -> Params {
 }
 
 pub fn describe(query: &DescribeTasks) -> Params {
-    let params = Params::default()
-        .set("TaskAction", "ModifyDiskSpec")
-        .set("PageSize", 100)
-        .set("PageNumber", 1);
+    let params = Params::numbered_page().set("TaskAction", "ModifyDiskSpec");
     match query {
         DescribeTasks::These(ids) => {
             let ids: Vec<_> = ids.iter().map(TaskId::as_str).collect();
@@ -51,8 +45,7 @@ pub struct Modified {
 #[serde(rename_all = "PascalCase")]
 pub struct Row {
     task_id: TaskId,
-    #[serde(deserialize_with = "word")]
-    task_status: TaskStatus,
+    task_status: Word<TaskStatus>,
     #[serde(default)]
     resource_id: String,
     creation_time: Option<String>,
@@ -62,15 +55,13 @@ impl super::Row for Row {
     type Model = Task;
     const LIST: &'static str = "TaskSet";
     const ID: &'static str = "TaskId";
-}
 
-impl From<Row> for Task {
-    fn from(row: Row) -> Self {
-        Self {
-            id: row.task_id,
-            status: row.task_status,
-            resource: row.resource_id,
-            created: time(row.creation_time.as_deref()),
+    fn into_model(self) -> Task {
+        Task {
+            id: self.task_id,
+            status: self.task_status.0,
+            resource: self.resource_id,
+            created: time(self.creation_time.as_deref()),
         }
     }
 }

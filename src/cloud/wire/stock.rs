@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::params::Params;
-use super::{List, word};
+use super::{List, Word};
 use crate::cloud::action::DescribeStock;
 use crate::model::{Category, Stock, ZoneId, ZoneStock};
 
@@ -21,7 +21,6 @@ pub fn describe(query: &DescribeStock) -> Params {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Described {
-    #[serde(default)]
     available_zones: List<Zone>,
 }
 
@@ -29,7 +28,6 @@ pub struct Described {
 #[serde(rename_all = "PascalCase")]
 struct Zone {
     zone_id: Option<ZoneId>,
-    #[serde(default)]
     available_resources: List<Resource>,
 }
 
@@ -38,36 +36,34 @@ struct Zone {
 struct Resource {
     #[serde(rename = "Type")]
     kind: String,
-    #[serde(default)]
     supported_resources: List<Offer>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Offer {
-    #[serde(deserialize_with = "word")]
-    value: Category,
+    value: Word<Category>,
     status: Option<String>,
 }
 
-impl From<Described> for Vec<ZoneStock> {
-    fn from(described: Described) -> Self {
-        let zones = described.available_zones.0.into_iter();
-        zones.map(ZoneStock::from).collect()
+impl Described {
+    pub fn zones(self) -> Vec<ZoneStock> {
+        let zones = self.available_zones.0.into_iter();
+        zones.map(Zone::into_model).collect()
     }
 }
 
-impl From<Zone> for ZoneStock {
-    fn from(zone: Zone) -> Self {
-        let resources = zone.available_resources.0.into_iter();
+impl Zone {
+    fn into_model(self) -> ZoneStock {
+        let resources = self.available_resources.0.into_iter();
         let disks = resources.filter(|resource| resource.kind == "DataDisk");
         let offers = disks.flat_map(|resource| resource.supported_resources.0);
         let categories = offers.map(|offer| Stock {
-            category: offer.value,
+            category: offer.value.0,
             available: offer.status.as_deref() == Some("Available"),
         });
-        Self {
-            zone: zone.zone_id,
+        ZoneStock {
+            zone: self.zone_id,
             categories: categories.collect(),
         }
     }
@@ -85,7 +81,7 @@ mod tests {
             {"Value":"cloud_essd","Status":"Available","Min":20,"Max":65536}]}}]}}]}}"#;
         let zones: Vec<ZoneStock> = crate::cloud::wire::read::<Described>(json.as_bytes())
             .unwrap()
-            .into();
+            .zones();
         let available: Vec<bool> = zones[0].categories.iter().map(|s| s.available).collect();
         assert_eq!(available, [false, true]);
     }

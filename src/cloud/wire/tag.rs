@@ -6,17 +6,24 @@ use serde::Deserialize;
 
 use super::List;
 use super::params::Params;
-use crate::cloud::action::{ListTagResources, TagTarget};
+use crate::cloud::action::{
+    ListTagResources, Page, TagKind, TagResources, TagTarget, UntagResources,
+};
 use crate::model::Tags;
 
-/// What to tag or untag.
-pub fn targets(targets: &TagTarget) -> Params {
-    let params = Params::default();
+pub fn set(request: &TagResources) -> Params {
+    targets(&request.targets).tags(&request.tags)
+}
+
+pub fn remove(request: &UntagResources) -> Params {
+    targets(&request.targets).list("TagKey", &request.keys)
+}
+
+fn targets(targets: &TagTarget) -> Params {
+    let kind = |kind: TagKind| Params::default().set("ResourceType", kind.as_str());
     match targets {
-        TagTarget::Disks(ids) => params.set("ResourceType", "disk").list("ResourceId", ids),
-        TagTarget::Snapshots(ids) => params
-            .set("ResourceType", "snapshot")
-            .list("ResourceId", ids),
+        TagTarget::Disks(ids) => kind(TagKind::Disk).list("ResourceId", ids),
+        TagTarget::Snapshots(ids) => kind(TagKind::Snapshot).list("ResourceId", ids),
     }
 }
 
@@ -34,22 +41,20 @@ pub struct Row {
     resource_id: String,
 }
 
-/// The IDs of these rows, each once.
-pub fn unique(mut ids: Vec<String>) -> Vec<String> {
+/// The page with each ID once.
+pub fn unique(mut page: Page<String>) -> Page<String> {
     let mut known = BTreeSet::new();
-    ids.retain(|id| known.insert(id.clone()));
-    ids
+    page.rows.retain(|id| known.insert(id.clone()));
+    page
 }
 
 impl super::Row for Row {
     type Model = String;
     const LIST: &'static str = "TagResources";
     const ID: &'static str = "ResourceId";
-}
 
-impl From<Row> for String {
-    fn from(row: Row) -> Self {
-        row.resource_id
+    fn into_model(self) -> String {
+        self.resource_id
     }
 }
 
@@ -81,7 +86,8 @@ mod tests {
             {"ResourceId":"d-2","ResourceType":"disk","TagKey":"a","TagValue":"1"},
             {"ResourceId":"d-1","ResourceType":"disk","TagKey":"b","TagValue":"2"}]}}"#;
         let page = read::<Described<Row>>(json).unwrap().0;
-        assert_eq!(unique(page.rows), ["d-1", "d-2"]);
+        let page = unique(page);
+        assert_eq!(page.rows, ["d-1", "d-2"]);
         assert_eq!(page.next, None);
     }
 
