@@ -14,7 +14,6 @@ use crate::model::{Disk, DiskId, Instance, InstanceId};
 mod attach;
 mod call;
 mod detach;
-mod detach_all;
 mod explain;
 mod incompatible;
 mod order;
@@ -23,7 +22,6 @@ mod publish;
 mod queue;
 mod refusals;
 mod takeover;
-mod wait;
 
 pub use incompatible::Incompatible;
 pub use publish::{Publish, Share};

@@ -26,7 +26,6 @@ pub struct Cursor {
     id: String,
 }
 
-/// A text that is not a cursor.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("starting_token {0:?} was not given out by this driver; list again from the start")]
 pub struct InvalidCursor(pub String);
@@ -66,7 +65,6 @@ impl fmt::Display for Cursor {
     }
 }
 
-/// What a listing has read so far.
 struct Read<T> {
     items: Vec<(Cursor, T)>,
     /// How many rows of this cluster have come.
@@ -121,7 +119,7 @@ impl Inventory {
             row.attachments = holders.into_iter().filter(stays).collect();
             Some(keep(&row))
         };
-        let (existing, wide) = (&self.journal.disks.existing, &self.wide.disks);
+        let (existing, wide) = (&self.journal.disks.existing, &self.wide_disks);
         let items = self.read_owned(deadline, "disks", existing, wide, &known, &item);
         Ok(complete(items.await?, known, item))
     }
@@ -163,9 +161,11 @@ impl Inventory {
                 };
                 self.ecs.describe_snapshots(deadline, &query).await
             };
-            self.read_pages("snapshots", page, &known, &item).await?.items
+            self.read_pages("snapshots", page, &known, &item)
+                .await?
+                .items
         } else {
-            let (existing, wide) = (&self.journal.snapshots.existing, &self.wide.snapshots);
+            let (existing, wide) = (&self.journal.snapshots.existing, &self.wide_snapshots);
             self.read_owned(deadline, "snapshots", existing, wide, &known, &item)
                 .await?
         };
@@ -201,19 +201,19 @@ impl Inventory {
         Ok(rows.items)
     }
 
-    async fn read_pages<V: Owned, T, F>(
+    async fn read_pages<V: Owned, T: Send, F>(
         &self,
         what: &str,
-        page: impl Fn(Option<String>) -> F,
+        page: impl Fn(Option<String>) -> F + Send,
         known: &Known<V::Id, V>,
-        item: &impl Fn(V) -> Option<T>,
+        item: &(impl Fn(V) -> Option<T> + Sync),
     ) -> Result<Read<T>>
     where
-        F: Future<Output = cloud::Result<Page<V>>>,
+        F: Future<Output = cloud::Result<Page<V>>> + Send,
     {
-        let (items, mut next) = (Vec::new(), None);
+        let mut next = None;
         let mut read = Read {
-            items,
+            items: Vec::new(),
             ours: 0,
             any: false,
         };
