@@ -10,18 +10,12 @@ use super::order::Order;
 use super::queue::Operation;
 use super::takeover::{Takeover, refuses_force};
 use crate::base::Deadline;
-use crate::cloud::view::Observation;
+use crate::cloud::view::{self, Observation};
 use crate::cloud::{self as api, AttachDisk, Condition, Kind};
 use crate::disk::Result;
-use crate::disk::error::Error;
+use crate::disk::error::{Error, wait};
+use crate::disk::stale_read::{LAG, StaleReadGuard, UNSEEN};
 use crate::model::{Disk, DiskId, DiskStatus, InstanceId};
-
-#[derive(Debug)]
-pub(super) struct Attached {
-    pub(super) row: Disk,
-    /// Whether this call has certainly attached it.
-    pub(super) by_this_call: bool,
-}
 
 /// How old the observation may be that an attempt by force is based on, the call included.
 const LONGEST_FORCED: Duration = Duration::from_secs(5);
@@ -37,8 +31,8 @@ impl Attacher {
         disk: &DiskId,
         node: &InstanceId,
     ) -> Result<Disk> {
-        let call = self.call(deadline, disk, node);
-        Ok(call.attach().await?.row)
+        let (row, _) = self.call(deadline, disk, node).attach().await?;
+        Ok(row)
     }
 }
 
@@ -58,8 +52,8 @@ impl Drop for Lost<'_> {
 }
 
 impl Call<'_> {
-    /// As [`Attacher::attach`], and says whether this call has attached it.
-    pub(super) async fn attach(self) -> Result<Attached> {
+    /// As [`Attacher::attach`], and says whether this call has certainly attached it.
+    pub(super) async fn attach(self) -> Result<(Disk, bool)> {
         let mut order = Order::new(self, Operation::Attach);
         let mut takeover = Takeover::default();
         loop {
@@ -73,21 +67,14 @@ impl Call<'_> {
             let outcome = call.order_attach(takeover.forced, order.is_ephemeral).await;
             let Err(refusal) = outcome else {
                 order.accepted();
-                let row = order.hold(self.wait_attached()).await?;
-                return Ok(Attached {
-                    row,
-                    by_this_call: true,
-                });
+                return Ok((order.hold(self.wait_attached()).await?, true));
             };
             if order.may_repeat(&refusal).await {
                 continue;
             }
             let found = self.after_refusal(&mut order, &mut takeover, refusal);
             if let Some(row) = found.await? {
-                return Ok(Attached {
-                    row,
-                    by_this_call: false,
-                });
+                return Ok((row, false));
             }
         }
     }
@@ -147,7 +134,7 @@ impl Call<'_> {
             _ => {
                 order.release();
                 let explained = self.incompatible(refusal).await;
-                return Err(explained.map_or_else(|refusal| order.failed(refusal), Error::from));
+                return Err(explained.unwrap_or_else(|refusal| order.failed(refusal)));
             }
         }
         tracing::debug!(
@@ -217,7 +204,7 @@ impl Call<'_> {
             return Ok(());
         }
         let decide = |observation: Observation<Disk>| {
-            let Observation::Row(now) = observation else {
+            let Some(now) = observation.row() else {
                 return Some(false);
             };
             if now.status == DiskStatus::Detaching {
@@ -233,5 +220,40 @@ impl Call<'_> {
             Err(error) => return Err(order.not_observed(refusal, error)),
         }
         order.pause(start, refusal).await
+    }
+    /// Waits until an attachment that the cloud has accepted is complete, or has certainly failed.
+    ///
+    /// A row is at most [`LAG`] old. So one that shows the disk free, from a read that began that long after the attachment
+    /// was accepted, is from after it: if the disk has been observed attaching before, it has fallen back. If not, rows may
+    /// be older than they should be, and more of them must agree.
+    async fn wait_attached(self) -> Result<Disk> {
+        let (accepted, mut free) = (Instant::now(), StaleReadGuard::default());
+        // The end of the read before this one, which therefore began later.
+        let mut last_read: Option<Instant> = None;
+        let mut attaching = false;
+        let decide = |observation: Observation<Disk>| {
+            // A disk that is being attached cannot be deleted: its absence means that it is not visible.
+            let row = observation.row()?;
+            if self.is_on(&row) {
+                self.attacher.journal.note_attached(&row, self.node);
+                return Some(Ok(Disk::clone(&row)));
+            }
+            if let Some(error) = self.elsewhere(&row) {
+                return Some(Err(error));
+            }
+            let begun = last_read.replace(Instant::now());
+            attaching |= row.status == DiskStatus::Attaching;
+            if !row.is_free() {
+                free.ends();
+                return None;
+            }
+            let after = begun.is_some_and(|begun| begun.duration_since(accepted) >= LAG);
+            let is_proven = free.holds(UNSEEN) || attaching && after;
+            let (disk, node) = self.ids();
+            is_proven.then_some(Err(Error::FellBack { disk, node }))
+        };
+        let (disks, operation) = (&self.attacher.disks, view::Operation::Attach);
+        let waited = disks.until_done(self.disk, self.deadline, operation, decide);
+        waited.await.map_err(wait(self.step(Operation::Attach)))?
     }
 }

@@ -23,8 +23,9 @@ impl Attacher {
         node: &'a InstanceId,
     ) -> Call<'a> {
         self.journal.activity.note();
+        let attacher = self;
         Call {
-            attacher: self,
+            attacher,
             deadline,
             disk,
             node,
@@ -33,12 +34,10 @@ impl Attacher {
 }
 
 impl<'a> Call<'a> {
-    /// Disk and node, for an error.
     pub(super) fn ids(self) -> (DiskId, InstanceId) {
         (self.disk.clone(), self.node.clone())
     }
 
-    /// What is done, in words.
     pub(super) fn step(self, operation: Operation) -> String {
         let Self { disk, node, .. } = self;
         match operation {
@@ -59,13 +58,14 @@ impl<'a> Call<'a> {
 
     /// The error when another node has the disk in use, unless the row is from before that node detached it.
     pub(super) fn elsewhere(self, row: &Disk) -> Option<Error> {
+        let is_exclusive = row.status == DiskStatus::InUse && !row.multi_attach;
+        self.other_holder(row).filter(|_| is_exclusive)
+    }
+
+    pub(super) fn other_holder(self, row: &Disk) -> Option<Error> {
         let holder = self.other_holders(row).next()?.clone();
         let (disk, node) = self.ids();
-        (row.status == DiskStatus::InUse && !row.multi_attach).then_some(Error::InUseElsewhere {
-            disk,
-            node,
-            holder,
-        })
+        Some(Error::InUseElsewhere { disk, node, holder })
     }
 
     /// The other nodes that hold the disk, without those that have just detached it.

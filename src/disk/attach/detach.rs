@@ -9,9 +9,10 @@ use tokio::time::Instant;
 use super::Attacher;
 use super::call::Call;
 use super::order::Order;
+use super::publish::is_read_only;
 use super::queue::Operation;
 use crate::base::Deadline;
-use crate::cloud::view::{self, Observation, WaitError};
+use crate::cloud::view::{self, Observation, Presence, WaitError};
 use crate::cloud::{Condition, DetachDisk, Kind};
 use crate::disk::Result;
 use crate::disk::error::{Error, wait};
@@ -29,14 +30,65 @@ impl Attacher {
     pub async fn detach(&self, deadline: Deadline, disk: &DiskId, node: &InstanceId) -> Result<()> {
         self.call(deadline, disk, node).detach().await.map(|_| ())
     }
+
+    /// Detaches the disk from every node that holds it (CSI: an empty node id).
+    pub async fn detach_everywhere(&self, deadline: Deadline, disk: &DiskId) -> Result<()> {
+        loop {
+            let (nodes, is_shared) = self.holders(deadline, disk).await?;
+            let mut is_proven = !is_shared;
+            for node in &nodes {
+                is_proven &= self.call(deadline, disk, node).detach().await?;
+            }
+            // The only node that could hold the disk has detached it, and no other call attaches it meanwhile. Otherwise
+            // it takes reads that have caught up.
+            if is_proven || nodes.is_empty() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The nodes that hold the disk; none once that is proven, or that there is no such disk; and whether several can hold
+    /// it. While the disk is attaching, no row names the node.
+    async fn holders(&self, deadline: Deadline, disk: &DiskId) -> Result<(Vec<InstanceId>, bool)> {
+        let step = || format!("detach disk {disk} from every node");
+        let mut nobody = StaleReadGuard::default();
+        loop {
+            let decide = |observation: Observation<Disk>| {
+                let Some(row) = observation.row() else {
+                    return Some(None);
+                };
+                use DiskStatus::{Attaching, Detaching, InUse};
+                let is_held = matches!(row.status, Attaching | InUse | Detaching);
+                if is_held && row.attachments.is_empty() {
+                    nobody.ends();
+                    return None;
+                }
+                // A row from before a detachment does not say which node holds the disk now.
+                let holds = |node: &&InstanceId| !self.journal.detached.lately(&row.id, node);
+                let nodes: Vec<_> = row.attachments.iter().filter(holds).cloned().collect();
+                let is_proven = !nodes.is_empty() || nobody.holds(LAG);
+                is_proven.then_some(Some((nodes, row.multi_attach)))
+            };
+            let shown = self.disks.until(disk, deadline, decide).await;
+            if let Some(holders) = shown.map_err(wait(step()))? {
+                return Ok(holders);
+            }
+            let found = self.disks.settle(disk, deadline).await;
+            match found.map_err(wait(step()))? {
+                Presence::Absent(_) => return Ok((Vec::new(), false)),
+                Presence::Row(_) => nobody.ends(),
+            }
+        }
+    }
 }
 
 impl Call<'_> {
     /// As [`Attacher::detach`], and says whether the node certainly held the disk until then.
     pub(super) async fn detach(self) -> Result<bool> {
         let (row, was_held) = self.order_detach().await?;
-        if let Some(row) = &row {
-            self.clear_read_only(row).await?;
+        if row.is_some_and(|row| is_read_only(&row, self.node)) {
+            // The tag would make the next writer on the node a reader.
+            self.set_read_only(false).await?;
         }
         Ok(was_held)
     }
@@ -61,26 +113,25 @@ impl Call<'_> {
                 was_held = true;
                 let detached = order.hold(self.wait_detached(&mut hidden)).await?;
                 if detached.is_some() {
-                    return Ok((detached, was_held));
+                    return Ok((detached, true));
                 }
                 order.release();
                 continue;
             };
-            let not_held = [
-                Condition::NoSuchDisk,
-                Condition::AlreadyDetached,
-                Condition::NotAttached,
-            ];
+            use Condition::{AlreadyDetached, NoSuchDisk, NotAttached};
+            let is_not_held =
+                [NoSuchDisk, AlreadyDetached, NotAttached].contains(&refusal.condition());
             let may_come = self.attacher.journal.attached.may_come(self.disk, node);
-            if not_held.contains(&refusal.condition()) && !may_come {
+            if is_not_held && !may_come {
                 order.release();
                 return Ok((self.read_detached().await?, was_held));
             }
             if order.may_repeat(&refusal).await {
                 continue;
             }
-            let is_unclear = [Kind::Conflict, Kind::Ambiguous, Kind::NotFound];
-            if !not_held.contains(&refusal.condition()) && !is_unclear.contains(&refusal.kind()) {
+            let is_unclear =
+                [Kind::Conflict, Kind::Ambiguous, Kind::NotFound].contains(&refusal.kind());
+            if !is_not_held && !is_unclear {
                 return Err(order.failed(refusal));
             }
             match self.look().await {
@@ -90,7 +141,7 @@ impl Call<'_> {
                         was_held = true;
                         let detached = order.hold(self.wait_detached(&mut hidden)).await?;
                         if detached.is_some() {
-                            return Ok((detached, was_held));
+                            return Ok((detached, true));
                         }
                     }
                 }
@@ -106,16 +157,13 @@ impl Call<'_> {
                 Ok(_) => {}
                 Err(error) => return Err(order.not_observed(refusal, error)),
             }
-            order
-                .back_off(refusal)
-                .await
-                .map_err(|error| match &error {
-                    // A code for what does not exist must not pass for the volume's absence.
-                    Error::Cloud { source, .. } if source.kind() == Kind::NotFound => {
-                        self.still_detaching(source.to_string())
-                    }
-                    _ => error,
-                })?;
+            match order.back_off(refusal).await {
+                // A code for what does not exist must not pass for the volume's absence.
+                Err(Error::Cloud { source, .. }) if source.kind() == Kind::NotFound => {
+                    return Err(self.still_detaching(source.to_string()));
+                }
+                waited => waited?,
+            }
         }
     }
 
@@ -139,16 +187,14 @@ impl Call<'_> {
         let (began, is_hidden) = (Instant::now(), AtomicBool::new(false));
         let is_new_leader = journal.is_new_leader();
         let decide = |observation: Observation<Disk>| {
-            let Observation::Row(row) = observation else {
-                is_hidden.store(true, Ordering::Relaxed);
-                return None;
-            };
-            is_hidden.store(false, Ordering::Relaxed);
+            let row = observation.row();
+            is_hidden.store(row.is_none(), Ordering::Relaxed);
+            let row = row?;
             // A row from before the disk was attached shows nothing.
-            let early = row.status == DiskStatus::Attaching
-                || journal.attached.is_before(&row, node, is_new_leader);
-            let proven = shows_detached(&row, node) && (!early || began.elapsed() >= LAG);
-            proven.then(|| Disk::clone(&row))
+            let is_attaching = row.status == DiskStatus::Attaching;
+            let is_early = is_attaching || journal.attached.is_before(&row, node, is_new_leader);
+            let is_proven = shows_detached(&row, node) && (!is_early || began.elapsed() >= LAG);
+            is_proven.then(|| Disk::clone(&row))
         };
         let operation = view::Operation::Detach;
         let row = tokio::select! {

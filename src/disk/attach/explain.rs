@@ -6,14 +6,20 @@ use std::time::Duration;
 use super::call::Call;
 use super::incompatible::{Incompatible, immovable};
 use crate::cloud::view::Observation;
-use crate::cloud::{self as api, Condition, DescribeDisks};
+use crate::cloud::{self, Condition, DescribeDisks};
 use crate::disk::error::Error;
-use crate::model::{Disk, DiskKind};
+use crate::model::{Disk, DiskKind, Failure};
 
-/// Longest wait for an explanation.
 const LONGEST: Duration = Duration::from_secs(5);
 
 impl Call<'_> {
+    /// The error for a disk that must not be attached to the node, or not like this.
+    pub(super) fn unfit(self, failure: Failure, why: &str, source: Option<cloud::Error>) -> Error {
+        let Self { disk, node, .. } = self;
+        let text = format!("{disk} cannot be attached to node {node}{why}");
+        Incompatible::new(failure, text, source).into()
+    }
+
     fn briefly(self) -> Self {
         let deadline = self.deadline.at_most(LONGEST);
         Self { deadline, ..self }
@@ -23,15 +29,9 @@ impl Call<'_> {
     ///
     /// # Errors
     /// The refusal, if it does not say that.
-    pub(super) async fn incompatible(self, source: api::Error) -> api::Result<Incompatible> {
-        let (disk, node) = self.ids();
+    pub(super) async fn incompatible(self, source: cloud::Error) -> cloud::Result<Error> {
         if let Some(why) = immovable(source.condition()) {
-            return Ok(Incompatible::Immovable {
-                disk,
-                node,
-                why,
-                source,
-            });
+            return Ok(self.unfit(Failure::DiskNotMovable, why, Some(source)));
         }
         let by_type = [Condition::NodeTypeUnfit, Condition::NodeNeedsRestart];
         if !by_type.contains(&source.condition()) {
@@ -41,27 +41,24 @@ impl Call<'_> {
         let (row, instance_type) = tokio::join!(call.look(), call.instance_type());
         let row = row.ok().and_then(Observation::row);
         let unknown = || "unknown".to_owned();
-        Ok(Incompatible::NodeType {
-            disk,
-            category: row.map_or_else(unknown, |row| row.category.to_string()),
-            node,
-            instance_type: instance_type.unwrap_or_else(unknown),
-            source,
-        })
+        let category = row.map_or_else(unknown, |row| row.category.to_string());
+        let instance_type = instance_type.unwrap_or_else(unknown);
+        let Self { disk, node, .. } = self;
+        let text = format!(
+            "{disk} of category {category} cannot be attached to node {node} of type {instance_type}"
+        );
+        // A type that supports the disk after a restart has a code of its own.
+        Ok(Incompatible::new(source.failure(), text, Some(source)).into())
     }
 
     /// The error for a node, or a shared disk, at its limit of attachments.
-    pub(super) async fn full(self, row: &Disk, source: api::Error) -> Error {
-        let (disk, node) = self.ids();
+    pub(super) async fn full(self, row: &Disk, source: cloud::Error) -> Error {
         if source.condition() == Condition::TooManyHolders {
             let holders = row.attachments.len();
-            return Error::from(Incompatible::Shared {
-                disk,
-                node,
-                holders,
-                source,
-            });
+            let why = format!(": {holders} nodes hold it, and the maximum is 16");
+            return self.unfit(Failure::TooManyHolders, &why, Some(source));
         }
+        let (disk, node) = self.ids();
         Error::NodeFull {
             disk,
             node,
@@ -93,12 +90,8 @@ impl Call<'_> {
             instance: Some(self.node.clone()),
             ..DescribeDisks::default()
         };
-        let page = self
-            .attacher
-            .ecs
-            .describe_disks(self.deadline, &query)
-            .await;
-        let rows = page.ok()?.rows.into_iter();
+        let page = self.attacher.ecs.describe_disks(self.deadline, &query);
+        let rows = page.await.ok()?.rows.into_iter();
         let held = rows.filter(|row| row.kind != DiskKind::System).count();
         Some(format!("; attached are {held} data disks"))
     }

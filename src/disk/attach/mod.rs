@@ -15,7 +15,6 @@ use crate::model::{Disk, DiskId, Instance, InstanceId};
 mod attach;
 mod call;
 mod detach;
-mod detach_all;
 mod explain;
 mod incompatible;
 mod order;
@@ -24,7 +23,6 @@ mod publish;
 mod queue;
 mod refusals;
 mod takeover;
-mod wait;
 
 pub use incompatible::Incompatible;
 pub use publish::{Publish, Share};

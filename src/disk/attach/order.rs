@@ -1,13 +1,14 @@
 //! When an order to attach or detach a disk may be sent, and sent again after a refusal. No permit is held meanwhile.
 
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use super::call::Call;
 use super::queue::{Operation, Permit};
-use super::refusals::RetryTurn;
+use super::refusals::{Refusing, RetryTurn};
 use crate::cloud::view::{Observation, WaitError};
 use crate::cloud::{self, Condition, Kind};
 use crate::disk::error::Error;
@@ -21,8 +22,9 @@ const LONGEST_HOLD: Duration = Duration::from_secs(30);
 /// An order of one call, from the first attempt to the last.
 #[derive(Debug)]
 pub(super) struct Order<'a> {
-    pub(super) call: Call<'a>,
+    call: Call<'a>,
     operation: Operation,
+    refusing: Arc<Refusing>,
     /// Whether the disk is known to be ephemeral: orders say so.
     pub(super) is_ephemeral: bool,
     permit: Option<Permit>,
@@ -34,10 +36,12 @@ pub(super) struct Order<'a> {
 
 impl<'a> Order<'a> {
     pub(super) fn new(call: Call<'a>, operation: Operation) -> Self {
+        let attacher = call.attacher;
         Self {
             call,
             operation,
-            is_ephemeral: call.attacher.journal.is_ephemeral(call.disk),
+            refusing: attacher.refusals.of(call.node, operation),
+            is_ephemeral: attacher.journal.is_ephemeral(call.disk),
             permit: None,
             turn: None,
             pauses: Pauses::default(),
@@ -45,23 +49,18 @@ impl<'a> Order<'a> {
         }
     }
 
-    /// Waits until the order may be sent.
-    ///
     /// # Errors
     /// The last refusal, or [`Error::Queue`], at the deadline.
     pub(super) async fn admit(&mut self) -> Result<()> {
-        let Call {
-            attacher,
-            deadline,
-            node,
-            ..
-        } = self.call;
+        let call = self.call;
         loop {
             if self.permit.is_none() {
-                let permit = attacher.permit(deadline, node, self.operation).await;
-                self.permit = Some(permit.map_err(|_| self.too_late())?);
+                let permit = call
+                    .attacher
+                    .permit(call.deadline, call.node, self.operation);
+                self.permit = Some(permit.await.map_err(|_| self.too_late())?);
             }
-            if self.turn.is_some() || !attacher.refusals.is_recent(node, self.operation) {
+            if self.turn.is_some() || !self.refusing.is_recent() {
                 return Ok(());
             }
             // Another disk's order has just been refused, and this one would be as well.
@@ -76,7 +75,7 @@ impl<'a> Order<'a> {
         if let Some(permit) = &self.permit {
             permit.accepted();
         }
-        self.node_is_ready();
+        self.refusing.ready();
     }
 
     /// Lets other disks of the instance be ordered.
@@ -89,12 +88,9 @@ impl<'a> Order<'a> {
     /// process: then the queue says when. Or it lacks `DeleteWithInstance`, and the disk is certainly ephemeral.
     pub(super) async fn may_repeat(&mut self, refusal: &cloud::Error) -> bool {
         match refusal.condition() {
-            Condition::NodeOccupied => {
-                let is_ours = self.permit.as_ref().is_some_and(Permit::learn_conflict);
-                if is_ours {
-                    self.release();
-                }
-                is_ours
+            Condition::NodeOccupied if self.permit.as_ref().is_some_and(Permit::learn_conflict) => {
+                self.release();
+                true
             }
             Condition::DeletedWithNode if !self.is_ephemeral => {
                 let journal = &self.call.attacher.journal;
@@ -108,7 +104,6 @@ impl<'a> Order<'a> {
         }
     }
 
-    /// Waits for the end of the operation under way.
     pub(super) async fn hold<T>(&mut self, wait: impl Future<Output = T>) -> T {
         self.turn = None;
         let mut wait = pin!(wait);
@@ -118,13 +113,8 @@ impl<'a> Order<'a> {
         self.permit = None;
         let done = wait.await;
         // Orders that the instance has refused meanwhile are worth another attempt.
-        self.node_is_ready();
+        self.refusing.ready();
         done
-    }
-
-    fn node_is_ready(&self) {
-        let Call { attacher, node, .. } = self.call;
-        attacher.refusals.ready(node, self.operation);
     }
 
     /// Waits after a refusal until the order is worth another attempt.
@@ -137,8 +127,7 @@ impl<'a> Order<'a> {
         }
         self.release();
         self.refusal = Some(refusal);
-        let Call { attacher, node, .. } = self.call;
-        attacher.refusals.refused(node, self.operation);
+        self.refusing.refused();
         self.wait_turn().await
     }
 
@@ -163,9 +152,7 @@ impl<'a> Order<'a> {
     pub(super) fn not_observed(&mut self, refusal: cloud::Error, error: WaitError) -> Error {
         match error {
             WaitError::Deadline { .. } => self.refused(refusal),
-            WaitError::Cloud(_) | WaitError::Unproven { .. } => {
-                error::wait(self.call.step(self.operation))(error)
-            }
+            error => error::wait(self.call.step(self.operation))(error),
         }
     }
 
@@ -187,13 +174,7 @@ impl<'a> Order<'a> {
     }
 
     async fn wait_turn(&mut self) -> Result<()> {
-        let Call {
-            attacher,
-            deadline,
-            node,
-            ..
-        } = self.call;
-        let turn = attacher.refusals.turn(node, self.operation, deadline).await;
+        let turn = self.refusing.turn(self.call.deadline).await;
         self.turn = Some(turn.map_err(|_| self.too_late())?);
         Ok(())
     }

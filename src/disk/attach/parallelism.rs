@@ -1,74 +1,56 @@
-//! How many operations an instance takes at a time. While no order queues for an instance nothing is read. Once one does,
-//! the instance's tags are read, by one describe for all such instances. Trying it out instead would cost a refused order
-//! for each instance.
+//! How many operations an instance takes at a time is read from its tags once an order queues for it, by one describe for
+//! all such instances. Trying it out instead would cost a refused order for each instance.
 
+use std::convert::Infallible;
 use std::time::Duration;
 
-use tokio::time::Instant;
-
 use super::Attacher;
-use super::queue::{Operation, Parallelism, Permit};
+use super::queue::{Operation, Permit};
 use crate::base::{Deadline, Elapsed};
 use crate::cloud::view::Observation;
-use crate::model::{Instance, InstanceId};
+use crate::model::InstanceId;
 
-/// Tags of instances that take several operations at a time (ECS, "parallel attach").
-const ATTACH_TAG: &str = "supportConcurrencyAttach";
-const DETACH_TAG: &str = "supportConcurrencyDetach";
-
-/// What they take. More has not been seen to work.
-const PARALLEL: Parallelism = Parallelism {
-    attach: 32,
-    detach: 5,
-};
-
-/// Longest read of an instance.
 const LONGEST_READ: Duration = Duration::from_secs(5);
 
+/// Tags of instances that take several operations at a time (ECS, "parallel attach"), and how many. More has not been
+/// seen to work.
+const PARALLEL_ATTACH: (&str, usize) = ("supportConcurrencyAttach", 32);
+const PARALLEL_DETACH: (&str, usize) = ("supportConcurrencyDetach", 5);
+
 impl Attacher {
-    /// A permit for an order to the node.
     pub(super) async fn permit(
         &self,
         deadline: Deadline,
         node: &InstanceId,
         operation: Operation,
     ) -> Result<Permit, Elapsed> {
-        let mut permit = std::pin::pin!(self.queues.acquire(node, operation, deadline));
         tokio::select! {
             // The instance is read only if the order has to wait, and while it queues: no permit is unused meanwhile.
             biased;
-            permit = &mut permit => return permit,
-            () = self.read_parallelism(deadline, node) => {}
+            permit = self.queues.acquire(node, operation, deadline) => permit,
+            never = self.read_parallelism(deadline, node) => match never {},
         }
-        permit.await
     }
 
-    /// Reads the parallelism of the instance, unless it is known.
-    async fn read_parallelism(&self, deadline: Deadline, node: &InstanceId) {
-        while let Some(due) = self.queues.read_due(node) {
-            if due > Instant::now() {
-                tokio::time::sleep_until(due).await;
-                continue;
-            }
+    async fn read_parallelism(&self, deadline: Deadline, node: &InstanceId) -> Infallible {
+        loop {
+            tokio::time::sleep_until(self.queues.read_due(node)).await;
             let read = deadline.at_most(LONGEST_READ);
             match self.instances.look(node, read).await {
-                Ok(Observation::Row(row)) => self.queues.learn(node, parallelism(&row)),
+                Ok(Observation::Row(row)) => {
+                    let most = |(tag, parallel)| match row.tags.get(tag) {
+                        Some(value) if value == "true" => parallel,
+                        _ => 1,
+                    };
+                    let (attach, detach) = (most(PARALLEL_ATTACH), most(PARALLEL_DETACH));
+                    self.queues.learn(node, attach, detach);
+                }
                 // An empty response says nothing about the instance.
-                Ok(Observation::Missing { .. }) => self.queues.read_failed(node),
-                Err(error) => {
-                    tracing::debug!(node.id = %node, error = %error, "cannot read how many disks the node takes at a time");
+                looked => {
+                    tracing::debug!(node.id = %node, ?looked, "cannot read how many disks the node takes at a time");
                     self.queues.read_failed(node);
                 }
             }
         }
-    }
-}
-
-fn parallelism(row: &Instance) -> Parallelism {
-    let is_tagged = |key| row.tags.get(key).is_some_and(|value| value == "true");
-    let most = |key, parallel| if is_tagged(key) { parallel } else { 1 };
-    Parallelism {
-        attach: most(ATTACH_TAG, PARALLEL.attach),
-        detach: most(DETACH_TAG, PARALLEL.detach),
     }
 }

@@ -12,10 +12,10 @@ use crate::base::Deadline;
 use crate::cloud::view::Observation;
 use crate::cloud::{TagResources, TagTarget, UntagResources};
 use crate::disk::Result;
-use crate::disk::error::{Error, cloud, wait};
+use crate::disk::error::{cloud, wait};
 use crate::disk::read::read_disk;
 use crate::disk::stale_read::{LAG, StaleReadGuard};
-use crate::model::{Disk, DiskId, DiskKind, InstanceId, tag};
+use crate::model::{Disk, DiskId, DiskKind, Failure, InstanceId, tag};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Share {
@@ -25,7 +25,6 @@ pub enum Share {
     Many,
 }
 
-/// The use that a disk is attached for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Publish {
     pub disk: DiskId,
@@ -42,10 +41,9 @@ fn read_only_tag(node: &InstanceId) -> String {
     format!("{}{node}", tag::READ_ONLY_ON)
 }
 
-fn is_read_only(row: &Disk, node: &InstanceId) -> bool {
-    row.tags
-        .get(&read_only_tag(node))
-        .is_some_and(|value| value == SET)
+pub(super) fn is_read_only(row: &Disk, node: &InstanceId) -> bool {
+    let value = row.tags.get(&read_only_tag(node));
+    value.is_some_and(|value| value == SET)
 }
 
 const SET: &str = "true";
@@ -70,22 +68,20 @@ impl Attacher {
                 (is_tagged, was_cleared) = (wanted.read_only, !wanted.read_only);
             }
         }
-        let attached = call.attach().await?;
-        if let Err(error) = call.check_use(&attached.row, wanted) {
-            if attached.by_this_call {
+        let (row, is_by_this_call) = call.attach().await?;
+        if let Err(error) = call.check_use(&row, wanted) {
+            if is_by_this_call {
                 call.detach().await?;
             }
             return Err(error);
         }
-        let is_tagged = is_tagged || !was_cleared && is_read_only(&attached.row, node);
-        if is_tagged != wanted.read_only {
-            if attached.by_this_call {
-                call.set_read_only(wanted.read_only).await?;
-            } else {
-                call.check_read_only(wanted.read_only).await?;
-            }
+        let is_tagged = is_tagged || !was_cleared && is_read_only(&row, node);
+        if is_tagged != wanted.read_only && is_by_this_call {
+            call.set_read_only(wanted.read_only).await?;
+        } else if is_tagged != wanted.read_only {
+            call.check_read_only(wanted.read_only).await?;
         }
-        Ok(attached.row)
+        Ok(row)
     }
 }
 
@@ -95,15 +91,19 @@ impl Call<'_> {
         if wanted.share == Share::One {
             return self.check_use(row, wanted);
         }
-        let (disk, node) = self.ids();
         if !row.multi_attach {
-            return Err(Incompatible::OneNode { disk, node }.into());
+            let why = " with an access mode for several nodes: it was not created with multi-attach, which cannot \
+                       be changed";
+            return Err(self.unfit(Failure::DiskNotShared, why, None));
         }
         let mut holders = self.other_holders(row);
-        let writer = holders.find(|holder| !is_read_only(row, holder)).cloned();
+        let writer = holders.find(|holder| !is_read_only(row, holder));
         match writer {
             Some(holder) if wanted.share == Share::OneWriter && !wanted.read_only => {
-                Err(Incompatible::SecondWriter { disk, node, holder }.into())
+                let why = format!(
+                    " writable: node {holder} may write to it, and the access mode is for one writer"
+                );
+                Err(self.unfit(Failure::SecondWriter, &why, None))
             }
             _ => Ok(()),
         }
@@ -111,28 +111,26 @@ impl Call<'_> {
 
     /// Refuses a use that the cloud would not refuse.
     fn check_use(self, row: &Disk, wanted: &Publish) -> Result<()> {
-        let (disk, node) = self.ids();
         if row.kind == DiskKind::System {
-            return Err(Incompatible::System { disk, node }.into());
+            let why = ": it is a system disk, and only data disks are volumes";
+            return Err(self.unfit(Failure::SystemDisk, why, None));
         }
-        match self.other_holders(row).next().cloned() {
-            Some(holder) if wanted.share == Share::One && row.multi_attach => {
-                Err(Error::InUseElsewhere { disk, node, holder })
-            }
+        let is_alone = wanted.share == Share::One && row.multi_attach;
+        match self.other_holder(row) {
+            Some(error) if is_alone => Err(error),
             _ => Ok(()),
         }
     }
 
     /// Refuses a use other than the one that the disk was attached for. Tags are read with the same lag as rows.
     async fn check_read_only(self, wanted: bool) -> Result<()> {
-        let (disk, node) = self.ids();
+        let Self { disk, node, .. } = self;
         let mut differs = StaleReadGuard::default();
-        let decide = |observation: Observation<Disk>| match observation {
-            Observation::Row(row) if is_read_only(&row, &node) == wanted => Some(true),
-            Observation::Row(_) => differs.holds(LAG).then_some(false),
-            Observation::Missing { .. } => None,
+        let decide = |observation: Observation<Disk>| {
+            let agrees = is_read_only(&*observation.row()?, node) == wanted;
+            (agrees || differs.holds(LAG)).then_some(agrees)
         };
-        let agrees = self.attacher.disks.until(&disk, self.deadline, decide);
+        let agrees = self.attacher.disks.until(disk, self.deadline, decide);
         let step = format!("read whether disk {disk} is attached to node {node} read-only");
         if agrees.await.map_err(wait(step))? {
             return Ok(());
@@ -142,29 +140,15 @@ impl Call<'_> {
         } else {
             ("read-only", "writable")
         };
-        let tag = read_only_tag(&node);
-        let conflict = Incompatible::ModeConflict {
-            disk,
-            node,
-            found,
-            wanted,
-            tag,
-        };
-        Err(conflict.into())
+        let tag = read_only_tag(node);
+        let text = format!(
+            "{disk} is attached to node {node} {found}, not {wanted} as requested (the disk's tag {tag} marks it \
+             read-only on that node)"
+        );
+        Err(Incompatible::new(Failure::AttachedOtherwise, text, None).into())
     }
 
-    /// Removes the tag of a disk that has been detached from the node.
-    ///
-    /// # Errors
-    /// When the tag cannot be removed: it would make the next writer on the node a reader.
-    pub(super) async fn clear_read_only(self, row: &Disk) -> Result<()> {
-        if is_read_only(row, self.node) {
-            self.set_read_only(false).await?;
-        }
-        Ok(())
-    }
-
-    async fn set_read_only(self, set: bool) -> Result<()> {
+    pub(super) async fn set_read_only(self, set: bool) -> Result<()> {
         let ecs = &self.attacher.ecs;
         let targets = TagTarget::Disks(vec![self.disk.clone()]);
         let key = read_only_tag(self.node);

@@ -2,8 +2,7 @@
 //! instance is tagged for more. It refuses the next order (`InvalidOperation.Conflict`), which costs a call and a wait.
 //! So orders queue here, first come, first served.
 //!
-//! How many operations an instance takes at a time is read from its tags when orders first queue for it (see
-//! [`super::parallelism`]), and learned from refusals.
+//! How many operations an instance takes at a time is read from its tags (see `parallelism.rs`), and learned from refusals.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -35,13 +34,6 @@ pub(super) enum Operation {
     Detach,
 }
 
-/// How many operations an instance takes at a time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Parallelism {
-    pub(super) attach: usize,
-    pub(super) detach: usize,
-}
-
 #[derive(Debug, Clone, Default)]
 pub(super) struct AttachQueues(Arc<Mutex<HashMap<InstanceId, Node>>>);
 
@@ -53,13 +45,12 @@ struct Node {
     last: u64,
     /// Orders may be able to start.
     changed: Arc<Notify>,
-    /// Until when the parallelism is not read again.
-    known: Option<Deadline>,
-    /// After failed reads: when to try again.
+    /// When the parallelism is read again, if an order queues then.
     read_at: Option<Instant>,
+    /// After failed reads.
     read_pauses: Option<Pauses>,
     /// Until when attach and detach exclude each other.
-    exclusive: Option<Deadline>,
+    exclusive: Option<Instant>,
 }
 
 #[derive(Debug, Default)]
@@ -74,7 +65,6 @@ struct Queue {
 }
 
 impl AttachQueues {
-    /// Queues for a permit.
     pub(super) async fn acquire(
         &self,
         node: &InstanceId,
@@ -93,11 +83,13 @@ impl AttachQueues {
     }
 
     fn enqueue(&self, node: &InstanceId, operation: Operation) -> (Permit, Arc<Notify>) {
-        let mut nodes = self.lock();
-        let queues = nodes.entry(node.clone()).or_default();
-        queues.last += 1;
-        let number = queues.last;
-        queues.queue(operation).waiting.push_back(number);
+        self.lock().retain(|_, queues| queues.is_needed());
+        let (number, changed) = self.update(node, |queues| {
+            queues.last += 1;
+            let number = queues.last;
+            queues.queue(operation).waiting.push_back(number);
+            (number, Arc::clone(&queues.changed))
+        });
         let permit = Permit {
             queues: self.clone(),
             node: node.clone(),
@@ -105,25 +97,21 @@ impl AttachQueues {
             number,
             is_running: false,
         };
-        (permit, Arc::clone(&queues.changed))
+        (permit, changed)
     }
 
-    /// When the parallelism of the instance should be read; none while it is known.
-    pub(super) fn read_due(&self, node: &InstanceId) -> Option<Instant> {
-        let nodes = self.lock();
-        let Some(queues) = nodes.get(node) else {
-            return Some(Instant::now());
-        };
-        (!is_ahead(queues.known)).then(|| queues.read_at.unwrap_or_else(Instant::now))
+    /// When the parallelism of the instance should be read.
+    pub(super) fn read_due(&self, node: &InstanceId) -> Instant {
+        let due = self.update(node, |queues| queues.read_at);
+        due.unwrap_or_else(Instant::now)
     }
 
-    /// The instance was read.
-    pub(super) fn learn(&self, node: &InstanceId, parallelism: Parallelism) {
+    /// The instance was read: how many operations it takes at a time.
+    pub(super) fn learn(&self, node: &InstanceId, attach: usize, detach: usize) {
         self.update(node, |queues| {
-            queues.attach.most = parallelism.attach;
-            queues.detach.most = parallelism.detach;
-            queues.known = Some(Deadline::after(REFRESH));
-            (queues.read_at, queues.read_pauses) = (None, None);
+            (queues.attach.most, queues.detach.most) = (attach, detach);
+            queues.read_at = Some(Instant::now() + REFRESH);
+            queues.read_pauses = None;
             queues.changed.notify_waiters();
         });
     }
@@ -131,20 +119,23 @@ impl AttachQueues {
     /// Reading the instance failed, for all that waited for the same response. What is known of it stays.
     pub(super) fn read_failed(&self, node: &InstanceId) {
         self.update(node, |queues| {
-            let now = Instant::now();
-            if queues.read_at.is_none_or(|at| at <= now) {
+            if !is_ahead(queues.read_at) {
                 let pauses = || Pauses::between(SHORTEST_PAUSE, LONGEST_PAUSE);
                 let pause = queues.read_pauses.get_or_insert_with(pauses).next();
-                queues.read_at = Some(now + pause);
+                queues.read_at = Some(Instant::now() + pause);
             }
         });
     }
 
-    /// Changes what is known of an instance. Instances without information are removed.
-    fn update(&self, node: &InstanceId, change: impl FnOnce(&mut Node)) {
+    /// Changes what is known of an instance. One without information is removed.
+    fn update<T>(&self, node: &InstanceId, change: impl FnOnce(&mut Node) -> T) -> T {
         let mut nodes = self.lock();
-        nodes.retain(|_, queues| queues.is_needed());
-        change(nodes.entry(node.clone()).or_default());
+        let queues = nodes.entry(node.clone()).or_default();
+        let changed = change(queues);
+        if !queues.is_needed() {
+            nodes.remove(node);
+        }
+        changed
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<InstanceId, Node>> {
@@ -152,8 +143,8 @@ impl AttachQueues {
     }
 }
 
-fn is_ahead(time: Option<Deadline>) -> bool {
-    time.is_some_and(|time| !time.is_over())
+fn is_ahead(time: Option<Instant>) -> bool {
+    time > Some(Instant::now())
 }
 
 impl Queue {
@@ -184,10 +175,8 @@ impl Node {
     }
 
     fn is_needed(&self) -> bool {
-        !(self.attach.is_empty() && self.detach.is_empty())
-            || is_ahead(self.known)
-            || is_ahead(self.exclusive)
-            || self.read_at.is_some_and(|at| at > Instant::now())
+        let is_used = !(self.attach.is_empty() && self.detach.is_empty());
+        is_used || is_ahead(self.read_at.max(self.exclusive))
     }
 }
 
@@ -205,48 +194,44 @@ pub(super) struct Permit {
 impl Permit {
     /// Starts the operation, if the order is the first of its queue and the instance takes another operation.
     fn start(&mut self) -> bool {
-        let mut nodes = self.queues.lock();
-        let Some(queues) = nodes.get_mut(&self.node) else {
-            return false;
-        };
-        let may_start = queues.may_start(self.operation);
-        let queue = queues.queue(self.operation);
-        if !may_start || queue.waiting.front() != Some(&self.number) {
-            return false;
-        }
-        queue.waiting.pop_front();
-        queue.running += 1;
-        self.is_running = true;
-        // The instance may take the next one as well.
-        queues.changed.notify_waiters();
-        true
+        self.is_running = self.queues.update(&self.node, |queues| {
+            let may_start = queues.may_start(self.operation);
+            let queue = queues.queue(self.operation);
+            if !may_start || queue.waiting.front() != Some(&self.number) {
+                return false;
+            }
+            queue.waiting.pop_front();
+            queue.running += 1;
+            // The instance may take the next one as well.
+            queues.changed.notify_waiters();
+            true
+        });
+        self.is_running
     }
 
     /// Takes in that the cloud has refused the order because the instance is busy. True if the reason is another
     /// operation of ours, after which there will be another permit; false if it is somebody else's.
     pub(super) fn learn_conflict(&self) -> bool {
-        let mut nodes = self.queues.lock();
-        let Some(queues) = nodes.get_mut(&self.node) else {
-            return false;
-        };
-        let (same, other) = match self.operation {
-            Operation::Attach => (queues.attach.running > 1, queues.detach.running > 0),
-            Operation::Detach => (queues.detach.running > 1, queues.attach.running > 0),
-        };
-        let until = Some(Deadline::after(REFRESH));
-        if same {
-            let queue = queues.queue(self.operation);
-            queue.conflicts += 1;
-            // A single one may be due to somebody else's operation.
-            if queue.conflicts < CONFLICTS {
-                return false;
+        self.queues.update(&self.node, |queues| {
+            let (same, other) = match self.operation {
+                Operation::Attach => (queues.attach.running, queues.detach.running),
+                Operation::Detach => (queues.detach.running, queues.attach.running),
+            };
+            let until = Some(Instant::now() + REFRESH);
+            if same > 1 {
+                let queue = queues.queue(self.operation);
+                queue.conflicts += 1;
+                // A single one may be due to somebody else's operation.
+                if queue.conflicts < CONFLICTS {
+                    return false;
+                }
+                queue.most = 1;
+                queues.read_at = until;
+            } else if other > 0 {
+                queues.exclusive = until;
             }
-            queue.most = 1;
-            queues.known = until;
-        } else if other {
-            queues.exclusive = until;
-        }
-        same || other
+            same > 1 || other > 0
+        })
     }
 
     pub(super) fn accepted(&self) {
@@ -258,19 +243,14 @@ impl Permit {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        let mut nodes = self.queues.lock();
-        let Some(queues) = nodes.get_mut(&self.node) else {
-            return;
-        };
-        let queue = queues.queue(self.operation);
-        if self.is_running {
-            queue.running -= 1;
-        } else {
-            queue.waiting.retain(|number| *number != self.number);
-        }
-        queues.changed.notify_waiters();
-        if !queues.is_needed() {
-            nodes.remove(&self.node);
-        }
+        self.queues.update(&self.node, |queues| {
+            let queue = queues.queue(self.operation);
+            if self.is_running {
+                queue.running -= 1;
+            } else {
+                queue.waiting.retain(|number| *number != self.number);
+            }
+            queues.changed.notify_waiters();
+        });
     }
 }

@@ -3,7 +3,7 @@
 //! for. They take turns at this. An order that has not been refused yet does not wait.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard, watch};
@@ -25,7 +25,7 @@ const MEMORY: Duration = Duration::from_secs(60);
 pub(super) struct Refusals(Mutex<HashMap<(InstanceId, Operation), Arc<Refusing>>>);
 
 #[derive(Debug, Default)]
-struct Refusing {
+pub(super) struct Refusing {
     turn: Arc<AsyncMutex<()>>,
     state: watch::Sender<State>,
 }
@@ -42,12 +42,20 @@ struct State {
 pub(super) type RetryTurn = OwnedMutexGuard<()>;
 
 impl Refusals {
-    pub(super) fn refused(&self, node: &InstanceId, operation: Operation) {
-        self.of(node, operation).state.send_modify(|state| {
-            let now = Instant::now();
-            if state.is_forgotten(now) {
+    pub(super) fn of(&self, node: &InstanceId, operation: Operation) -> Arc<Refusing> {
+        let mut nodes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        nodes.retain(|_, one| Arc::strong_count(one) > 1 || !one.state.borrow().is_forgotten());
+        Arc::clone(nodes.entry((node.clone(), operation)).or_default())
+    }
+}
+
+impl Refusing {
+    pub(super) fn refused(&self) {
+        self.state.send_modify(|state| {
+            if state.is_forgotten() {
                 *state = State::default();
             }
+            let now = Instant::now();
             state.last = Some(now);
             // First attempts of other orders do not defer the next repetition.
             if state.due.is_none_or(|due| due <= now) {
@@ -58,30 +66,20 @@ impl Refusals {
 
     /// The instance has accepted an order, or ended an operation: orders that it has refused are worth another attempt at
     /// once.
-    pub(super) fn ready(&self, node: &InstanceId, operation: Operation) {
-        if let Some(refusing) = self.lock().remove(&(node.clone(), operation)) {
-            refusing.state.send_replace(State::default());
-        }
+    pub(super) fn ready(&self) {
+        self.state.send_replace(State::default());
     }
 
     /// Whether the instance has just refused an order.
-    pub(super) fn is_recent(&self, node: &InstanceId, operation: Operation) -> bool {
-        let known = self.lock().get(&(node.clone(), operation)).cloned();
-        let last = known.and_then(|refusing| refusing.state.borrow().last);
+    pub(super) fn is_recent(&self) -> bool {
+        let last = self.state.borrow().last;
         last.is_some_and(|last| last.elapsed() < RECENT)
     }
 
     /// Waits for the turn to repeat a refused order, and until its pause is over.
-    pub(super) async fn turn(
-        &self,
-        node: &InstanceId,
-        operation: Operation,
-        deadline: Deadline,
-    ) -> Result<RetryTurn, Elapsed> {
-        let refusing = self.of(node, operation);
-        let turn = deadline.bound(Arc::clone(&refusing.turn).lock_owned());
-        let turn = turn.await?;
-        let mut state = refusing.state.subscribe();
+    pub(super) async fn turn(&self, deadline: Deadline) -> Result<RetryTurn, Elapsed> {
+        let turn = deadline.bound(Arc::clone(&self.turn).lock_owned()).await?;
+        let mut state = self.state.subscribe();
         loop {
             let due = state.borrow_and_update().due;
             let Some(due) = due.filter(|due| *due > Instant::now()) else {
@@ -91,22 +89,11 @@ impl Refusals {
             let _over_or_changed = deadline.bound(pause).await?;
         }
     }
-
-    fn of(&self, node: &InstanceId, operation: Operation) -> Arc<Refusing> {
-        let mut nodes = self.lock();
-        let now = Instant::now();
-        nodes.retain(|_, one| Arc::strong_count(one) > 1 || !one.state.borrow().is_forgotten(now));
-        Arc::clone(nodes.entry((node.clone(), operation)).or_default())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<(InstanceId, Operation), Arc<Refusing>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl State {
-    fn is_forgotten(&self, now: Instant) -> bool {
-        self.due.is_none_or(|due| now > due + MEMORY)
+    fn is_forgotten(&self) -> bool {
+        self.due.is_none_or(|due| due.elapsed() > MEMORY)
     }
 }
 
@@ -124,19 +111,19 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn repetitions_of_all_orders_follow_one_schedule() {
-        let refusals = Refusals::default();
-        let (node, start) = (node(), Instant::now());
-        refusals.refused(&node, Operation::Attach);
+        let (refusals, start) = (Refusals::default(), Instant::now());
+        let refusing = refusals.of(&node(), Operation::Attach);
+        refusing.refused();
         let order = async |n: u32| {
             let mut times = Vec::new();
             loop {
-                let _turn = refusals.turn(&node, Operation::Attach, minute()).await;
+                let _turn = refusing.turn(minute()).await;
                 times.push((start.elapsed().as_secs(), n));
                 if start.elapsed() > Duration::from_secs(30) {
-                    refusals.ready(&node, Operation::Attach);
+                    refusing.ready();
                     return times;
                 }
-                refusals.refused(&node, Operation::Attach);
+                refusing.refused();
             }
         };
         let (first, second, third) = tokio::join!(order(0), order(1), order(2));
@@ -153,40 +140,37 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_accepted_order_ends_the_pause_of_a_refused_one() {
-        let refusals = Refusals::default();
-        let (node, start) = (node(), Instant::now());
+        let (refusals, start) = (Refusals::default(), Instant::now());
+        let refusing = refusals.of(&node(), Operation::Attach);
         for _ in 0..6 {
-            refusals.refused(&node, Operation::Attach);
+            refusing.refused();
             tokio::time::sleep(Duration::from_secs(9)).await;
         }
-        refusals.refused(&node, Operation::Attach);
-        assert!(refusals.is_recent(&node, Operation::Attach));
-        assert!(!refusals.is_recent(&node, Operation::Detach));
+        refusing.refused();
+        assert!(refusing.is_recent());
+        let other = refusals.of(&node(), Operation::Detach);
+        assert!(!other.is_recent());
         let begun = start.elapsed();
         let accepted = async {
             tokio::time::sleep(Duration::from_secs(1)).await;
-            refusals.ready(&node, Operation::Attach);
+            refusing.ready();
         };
-        let turn = refusals.turn(&node, Operation::Attach, minute());
+        let turn = refusing.turn(minute());
         assert!(tokio::join!(turn, accepted).0.is_ok());
         assert_eq!(start.elapsed() - begun, Duration::from_secs(1));
-        assert!(refusals.lock().is_empty());
+        drop((refusing, other));
+        let _another = refusals.of(&node(), Operation::Detach);
+        assert_eq!(refusals.0.lock().unwrap().len(), 1);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_call_that_leaves_gives_its_turn_to_the_next() {
-        let refusals = Refusals::default();
-        let node = node();
-        refusals.refused(&node, Operation::Detach);
-        let held = refusals.turn(&node, Operation::Detach, minute()).await;
+        let refusing = Refusals::default().of(&node(), Operation::Detach);
+        refusing.refused();
+        let held = refusing.turn(minute()).await;
         let soon = Deadline::after(Duration::from_secs(1));
-        assert!(refusals.turn(&node, Operation::Detach, soon).await.is_err());
+        assert!(refusing.turn(soon).await.is_err());
         drop(held);
-        assert!(
-            refusals
-                .turn(&node, Operation::Detach, minute())
-                .await
-                .is_ok()
-        );
+        assert!(refusing.turn(minute()).await.is_ok());
     }
 }

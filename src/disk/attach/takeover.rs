@@ -16,7 +16,8 @@ const STUCK: Duration = Duration::from_secs(60);
 /// Whether and when a disk may be attached by force.
 #[derive(Debug, Default)]
 pub(super) struct Takeover {
-    stuck: Option<StuckDetach>,
+    /// The other nodes that detach the disk, and since when they do.
+    stuck: Option<(Vec<InstanceId>, Instant)>,
     /// The next attempt is by force, if the detach is still stuck then.
     pub(super) due: bool,
     /// The last attempt was by force.
@@ -25,48 +26,41 @@ pub(super) struct Takeover {
     pub(super) unsupported: bool,
 }
 
-/// A disk that other nodes detach.
-#[derive(Debug, PartialEq, Eq)]
-struct StuckDetach {
-    holders: Vec<InstanceId>,
-    since: Instant,
-}
-
 impl Takeover {
     /// Takes in a row. True while other nodes detach the disk.
     pub(super) fn observe(&mut self, row: &Disk, node: &InstanceId) -> bool {
-        if self.unsupported || !is_detaching_elsewhere(row, node) {
+        let is_detaching_elsewhere = row.category.is_regional()
+            && !row.multi_attach
+            && row.status == DiskStatus::Detaching
+            && !row.attachments.is_empty()
+            && !row.is_attached_to(node);
+        if self.unsupported || !is_detaching_elsewhere {
             self.stuck = None;
             return false;
         }
-        let same = |stuck: &StuckDetach| stuck.holders == row.attachments;
-        if !self.stuck.as_ref().is_some_and(same) {
-            self.stuck = Some(StuckDetach {
-                holders: row.attachments.clone(),
-                since: Instant::now(),
-            });
-        }
+        let same = self
+            .stuck
+            .take_if(|(holders, _)| *holders == row.attachments);
+        self.stuck = same.or_else(|| Some((row.attachments.clone(), Instant::now())));
         true
     }
 
     /// Whether the same nodes have been detaching the disk for too long.
     pub(super) fn is_stuck(&self) -> bool {
         let stuck = self.stuck.as_ref();
-        stuck.is_some_and(|stuck| stuck.since.elapsed() >= STUCK)
+        stuck.is_some_and(|(_, since)| since.elapsed() >= STUCK)
     }
 }
 
 impl Call<'_> {
     /// Whether the attempt that is due may be by force. Waiting for a permit took time, so the disk is read again.
     pub(super) async fn may_force(self, takeover: &mut Takeover) -> bool {
-        if !std::mem::take(&mut takeover.due) {
-            return false;
-        }
-        let Some(before) = takeover.stuck.take() else {
+        let due = std::mem::take(&mut takeover.due);
+        let Some(before) = takeover.stuck.take_if(|_| due) else {
             return false;
         };
         match self.look().await {
-            Ok(Observation::Row(row)) if row.attachments == before.holders => {
+            Ok(Observation::Row(row)) if row.attachments == before.0 => {
                 takeover.stuck = Some(before);
                 takeover.observe(&row, self.node)
             }
@@ -87,18 +81,7 @@ impl Call<'_> {
     }
 }
 
-fn is_detaching_elsewhere(row: &Disk, node: &InstanceId) -> bool {
-    row.category.is_regional()
-        && !row.multi_attach
-        && row.status == DiskStatus::Detaching
-        && !row.attachments.is_empty()
-        && !row.is_attached_to(node)
-}
-
 /// Whether the cloud refuses force, and not the disk: within one zone, or for this kind of disk.
 pub(super) fn refuses_force(refusal: &cloud::Error) -> bool {
-    matches!(
-        refusal.condition(),
-        Condition::NoForceInZone | Condition::ForceUnsupported
-    )
+    [Condition::NoForceInZone, Condition::ForceUnsupported].contains(&refusal.condition())
 }

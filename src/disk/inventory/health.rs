@@ -1,7 +1,5 @@
 //! How disks are: what their rows tell, and what the cloud says of their health.
 
-use std::collections::BTreeMap;
-
 use jiff::Timestamp;
 
 use super::Inventory;
@@ -31,7 +29,6 @@ pub struct Ailment {
     pub message: String,
 }
 
-/// A disk that is not well.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ill {
     pub disk: DiskId,
@@ -41,7 +38,6 @@ pub struct Ill {
 }
 
 impl Ill {
-    /// Its place in a listing.
     pub fn cursor(&self) -> Cursor {
         Cursor::new(self.created, &self.disk)
     }
@@ -91,10 +87,9 @@ fn reported(health: &DiskHealth) -> Vec<Ailment> {
     let look = "look at the disk's events in the console";
     let reported = |event: &HealthEvent| {
         // I/O hangs; the other events leave it slow.
-        let severity = if event.kind == "Stalled" {
-            Severity::Inaccessible
-        } else {
-            Severity::Degraded
+        let severity = match event.kind.as_str() {
+            "Stalled" => Severity::Inaccessible,
+            _ => Severity::Degraded,
         };
         let HealthEvent { kind, id } = event;
         let message = format!("the cloud reports {kind} for disk {disk} (event {id}); {look}");
@@ -110,8 +105,8 @@ fn reported(health: &DiskHealth) -> Vec<Ailment> {
 
 /// A word in camel case, of what the cloud wrote.
 fn word(prefix: &str, text: &str) -> String {
-    let letters = text.chars().filter(char::is_ascii_alphanumeric);
-    let mut word: String = letters.collect();
+    let mut word = text.to_owned();
+    word.retain(|letter| letter.is_ascii_alphanumeric());
     if let Some(first) = word.get_mut(..1) {
         first.make_ascii_uppercase();
     }
@@ -138,8 +133,7 @@ impl Inventory {
         );
         let row = row?;
         let health = health.map_err(wait(format!("look at the health of disk {disk}")))?;
-        let health = health.row();
-        let found = together(ailments(&row), health.as_deref());
+        let found = together(ailments(&row), health.row().as_deref());
         Ok((row, found))
     }
 
@@ -151,16 +145,14 @@ impl Inventory {
             created: row.created,
         };
         let mut rows = self.list(deadline, look).await?;
-        let mut healths = BTreeMap::new();
-        for chunk in rows.chunks(IDS_A_CALL) {
+        for chunk in rows.chunks_mut(IDS_A_CALL) {
             let ids: Vec<_> = chunk.iter().map(|row| row.disk.clone()).collect();
             let page = self.ecs.describe_disk_health(deadline, &ids).await;
             let page = page.map_err(cloud("look at the health of the disks"))?;
-            healths.extend(page.rows.into_iter().map(|row| (row.disk.clone(), row)));
-        }
-        for row in &mut rows {
-            let health = healths.get(&row.disk);
-            row.ailments = together(std::mem::take(&mut row.ailments), health);
+            for row in chunk {
+                let health = page.rows.iter().find(|health| health.disk == row.disk);
+                row.ailments = together(std::mem::take(&mut row.ailments), health);
+            }
         }
         rows.retain(|row| !row.ailments.is_empty());
         Ok(rows)

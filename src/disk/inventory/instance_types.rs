@@ -39,7 +39,6 @@ impl<T> Partly<T> {
     }
 }
 
-/// Attachment limits of instance types: nodes have no credentials to read them.
 #[derive(Debug)]
 pub struct InstanceTypeCatalog {
     ecs: Arc<dyn Ecs>,
@@ -72,11 +71,13 @@ impl InstanceTypeCatalog {
             // The cloud knows types on which it says nothing of disks.
             let rows = rows.into_iter().flatten();
             for row in rows.filter(|row| row.disk_quantity > 0) {
+                let (disk_quantity, name) = (row.disk_quantity, row.name);
+                let categories = self.categories_of(deadline, &name).await;
                 let takes = Takes {
-                    disk_quantity: row.disk_quantity,
-                    categories: self.categories_of(deadline, &row.name).await,
+                    disk_quantity,
+                    categories,
                 };
-                types.found.0.insert(row.name, takes);
+                types.found.0.insert(name, takes);
             }
         }
         types
@@ -98,8 +99,7 @@ impl InstanceTypeCatalog {
             let page = self.ecs.describe_instances(deadline, &query).await;
             let page = types.note(page.map_err(cloud("describe the instances")));
             let rows = page.into_iter().flat_map(|page| page.rows);
-            let rows = rows.map(|row| (row.id, row.instance_type));
-            types.found.extend(rows);
+            (types.found).extend(rows.map(|row| (row.id, row.instance_type)));
         }
         types
     }
@@ -111,10 +111,10 @@ impl InstanceTypeCatalog {
             let page = self.ecs.describe_instances(deadline, &query).await;
             let page = page.map_err(cloud("describe the instances"))?;
             names.extend(page.rows.into_iter().map(|row| row.instance_type));
-            query.next = match page.next {
-                None => return Ok(names),
-                next => next,
-            };
+            query.next = page.next;
+            if query.next.is_none() {
+                return Ok(names);
+            }
         }
     }
 

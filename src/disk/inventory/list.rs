@@ -3,7 +3,6 @@
 
 use std::collections::HashSet;
 use std::fmt;
-use std::future::Future;
 use std::str::FromStr;
 
 use jiff::Timestamp;
@@ -11,11 +10,12 @@ use jiff::Timestamp;
 use super::Inventory;
 use super::tag_filter::Outgrown;
 use crate::base::Deadline;
-use crate::cloud::{DescribeDisks, DescribeSnapshots};
-use crate::disk::Result;
-use crate::disk::error::{Error, cloud};
+use crate::cloud::{self, DescribeSnapshots, Page};
+use crate::disk::error::Error;
 use crate::disk::journal::{Known, RecentResources};
+use crate::disk::owned::Owned;
 use crate::disk::read::read;
+use crate::disk::{Result, error};
 use crate::model::{Disk, DiskId, InstanceId, Snapshot, SnapshotId, Tags, tag};
 
 /// The place of an item in a listing: by creation time, then id. It stays valid when that item is deleted, and what is
@@ -26,7 +26,6 @@ pub struct Cursor {
     id: String,
 }
 
-/// A text that is not a cursor.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("starting_token {0:?} was not given out by this driver; list again from the start")]
 pub struct InvalidCursor(pub String);
@@ -66,47 +65,37 @@ impl fmt::Display for Cursor {
     }
 }
 
-/// What a listing has read so far.
 struct Read<T> {
     items: Vec<(Cursor, T)>,
     /// How many rows of this cluster have come.
     ours: usize,
-    /// Whether any row has come, of whomever.
+    /// Whether any row has come, of any owner.
     any: bool,
 }
 
-impl<T> Default for Read<T> {
-    fn default() -> Self {
-        Self {
-            items: Vec::new(),
-            ours: 0,
-            any: false,
-        }
-    }
+fn place<V: Owned>(row: &V) -> Cursor {
+    Cursor::new(row.created(), row.id())
 }
 
-impl<T> Read<T> {
-    /// The items in the order of their places, each once.
-    fn into_items(mut self) -> Vec<T> {
-        self.items.sort_by(|a, b| a.0.cmp(&b.0));
-        // A listing that changes under its pages may show an item twice.
-        self.items.dedup_by(|a, b| a.0 == b.0);
-        self.items.into_iter().map(|(_, item)| item).collect()
-    }
+/// The items in the order of their places, each once.
+fn sorted<T>(mut items: Vec<(Cursor, T)>) -> Vec<T> {
+    items.sort_by(|a, b| a.0.cmp(&b.0));
+    // A listing that changes under its pages may show an item twice.
+    items.dedup_by(|a, b| a.0 == b.0);
+    items.into_iter().map(|(_, item)| item).collect()
+}
 
-    /// As [`Self::into_items`], with what was made a moment ago and is not among the rows yet.
-    fn complete<K: Ord, V>(
-        mut self,
-        known: Known<K, V>,
-        item: impl Fn(&V) -> Option<(Cursor, T)>,
-    ) -> Vec<T> {
-        let shown: HashSet<&str> = self.items.iter().map(|(place, _)| &*place.id).collect();
-        let created = known.into_created().filter_map(|row| item(&row));
-        let created = created.filter(|(place, _)| !shown.contains(&*place.id));
-        let created: Vec<_> = created.collect();
-        self.items.extend(created);
-        self.into_items()
-    }
+/// As [`sorted`], with what was made a moment ago and is not among the rows yet.
+fn complete<V: Owned, T>(
+    mut items: Vec<(Cursor, T)>,
+    known: Known<V::Id, V>,
+    item: impl Fn(V) -> Option<T>,
+) -> Vec<T> {
+    let shown: HashSet<_> = items.iter().map(|(place, _)| place.id.clone()).collect();
+    let created = known.into_created().map(|row| (place(&row), row));
+    let missing = created.filter(|(place, _)| !shown.contains(&place.id));
+    items.extend(missing.filter_map(|(place, row)| Some((place, item(row)?))));
+    sorted(items)
 }
 
 impl Inventory {
@@ -121,77 +110,16 @@ impl Inventory {
         keep: impl Fn(&Disk) -> T + Send + Sync,
     ) -> Result<Vec<T>> {
         let known = self.journal.disks.known();
-        let (recent, wide) = (&self.journal.disks, &self.wide.disks);
-        let read = |tags| self.read_disks(deadline, tags, &known, &keep);
-        let read = self.read_owned("disks", recent, &known, wide, read).await?;
-        let item = |row: &Disk| Some((Cursor::new(row.created, &row.id), keep(row)));
-        Ok(read.complete(known, item))
-    }
-
-    /// What `read` returns for a filter by this cluster's tag, or without one where that hides rows.
-    async fn read_owned<K, V: Clone, T, F>(
-        &self,
-        what: &'static str,
-        recent: &RecentResources<K, V>,
-        known: &Known<K, V>,
-        wide: &Outgrown,
-        read: impl Fn(Tags) -> F,
-    ) -> Result<Read<T>>
-    where
-        K: Ord + Clone + FromStr,
-        F: Future<Output = Result<Read<T>>>,
-    {
-        let filter = wide.filter(self.owner.tags());
-        let mut rows = read(filter.clone()).await?;
-        let hides = wide.hides(&filter, rows.ours);
-        if hides || !filter.is_empty() && !rows.any && recent.any() {
-            rows = read(Tags::new()).await?;
-        }
-        if !rows.any && recent.any() {
-            return Err(Error::EmptyResponse { what });
-        }
-        let places = rows.items.iter().map(|(place, _)| place);
-        recent.listed(known, places.filter_map(|place| place.id.parse().ok()));
-        Ok(rows)
-    }
-
-    async fn read_disks<T: Send>(
-        &self,
-        deadline: Deadline,
-        tags: Tags,
-        known: &Known<DiskId, Disk>,
-        keep: impl Fn(&Disk) -> T + Send + Sync,
-    ) -> Result<Read<T>> {
-        let mut query = DescribeDisks {
-            tags,
-            page_size: Some(500),
-            ..DescribeDisks::default()
+        let item = |mut row: Disk| {
+            // A row from before the disk was detached still shows the node.
+            let holders = std::mem::take(&mut row.attachments);
+            let stays = |node: &InstanceId| !self.journal.detached.is_before(&row, node);
+            row.attachments = holders.into_iter().filter(stays).collect();
+            Some(keep(&row))
         };
-        let mut read = Read::default();
-        loop {
-            let page = self.ecs.describe_disks(deadline, &query).await;
-            let page = page.map_err(cloud("list the disks"))?;
-            read.any |= !page.rows.is_empty() || !page.unreadable.is_empty();
-            for mut row in page.rows {
-                if !self.owner.has(&row.tags) {
-                    continue;
-                }
-                read.ours += 1;
-                if known.is_deleted(&row.id) {
-                    continue;
-                }
-                // A read of before it left a node still shows it there.
-                let holders = std::mem::take(&mut row.attachments);
-                let stays = |node: &InstanceId| !self.journal.detached.is_before(&row, node);
-                row.attachments = holders.into_iter().filter(stays).collect();
-                read.items
-                    .push((Cursor::new(row.created, &row.id), keep(&row)));
-            }
-            query.next = page.next;
-            if query.next.is_none() {
-                return Ok(read);
-            }
-        }
+        let (recent, wide) = (&self.journal.disks, &self.wide_disks);
+        let items = self.read_owned(deadline, "disks", recent, wide, &known, &item);
+        Ok(complete(items.await?, known, item))
     }
 
     /// What `keep` makes of each of this cluster's snapshots, the oldest first. Of one disk where `source` is given,
@@ -208,62 +136,100 @@ impl Inventory {
         keep: impl Fn(&Snapshot) -> T + Send + Sync,
     ) -> Result<Vec<T>> {
         let known = self.journal.snapshots.known();
-        let fits = |row: &Snapshot| {
-            row.created.is_some()
+        let item = |row: Snapshot| {
+            let fits = row.created.is_some()
                 && id.is_none_or(|id| row.id == *id)
                 && source.is_none_or(|disk| row.source_disk.as_ref() == Some(disk))
-                && !row.tags.contains_key(tag::CLONE_FOR)
+                && !row.tags.contains_key(tag::CLONE_FOR);
+            fits.then(|| keep(&row))
         };
-        let made = |row: &Snapshot| {
-            let place = Cursor::new(row.created, &row.id);
-            fits(row).then(|| (place, keep(row)))
-        };
-        let item = |row: &Snapshot| made(row).filter(|_| !known.is_deleted(&row.id));
-        let read = if let Some(id) = id {
+        let items = if let Some(id) = id {
             // Shared with all who look at a snapshot now: the snapshotter asks for one at a time.
             let row = read(&self.snapshots, deadline, id).await?;
-            Read {
-                items: row.and_then(|row| item(&row)).into_iter().collect(),
-                ..Read::default()
-            }
+            let row = row.filter(|row| !known.is_deleted(&row.id));
+            let found = row.and_then(|row| Some((place(&row), item(row)?)));
+            found.into_iter().collect()
         } else if source.is_some() {
             // One disk has few enough, and they need no tags to be told apart.
-            let none = Tags::new();
-            self.read_snapshots(deadline, source, none, &item).await?
+            let page = |next| async move {
+                let query = DescribeSnapshots {
+                    disk: source.cloned(),
+                    next,
+                    ..DescribeSnapshots::default()
+                };
+                self.ecs.describe_snapshots(deadline, &query).await
+            };
+            self.read_pages("snapshots", page, &known, &item)
+                .await?
+                .items
         } else {
-            let (recent, wide) = (&self.journal.snapshots, &self.wide.snapshots);
-            let read = |tags| self.read_snapshots(deadline, None, tags, &item);
-            self.read_owned("snapshots", recent, &known, wide, read)
+            let (recent, wide) = (&self.journal.snapshots, &self.wide_snapshots);
+            self.read_owned(deadline, "snapshots", recent, wide, &known, &item)
                 .await?
         };
-        Ok(read.complete(known, made))
+        Ok(complete(items, known, item))
     }
 
-    async fn read_snapshots<T: Send>(
+    /// The items of this cluster's rows, which are read by its tag, or without one where that hides rows.
+    async fn read_owned<V: Owned, T: Send>(
         &self,
         deadline: Deadline,
-        disk: Option<&DiskId>,
-        tags: Tags,
-        item: impl Fn(&Snapshot) -> Option<(Cursor, T)> + Send + Sync,
-    ) -> Result<Read<T>> {
-        let mut query = DescribeSnapshots {
-            disk: disk.cloned(),
-            tags,
-            ..DescribeSnapshots::default()
+        what: &'static str,
+        recent: &RecentResources<V::Id, V>,
+        wide: &Outgrown,
+        known: &Known<V::Id, V>,
+        item: &(impl Fn(V) -> Option<T> + Sync),
+    ) -> Result<Vec<(Cursor, T)>> {
+        let read = |tags: Tags| {
+            let page = move |next| V::page(&*self.ecs, deadline, tags.clone(), next);
+            self.read_pages(what, page, known, item)
         };
-        let mut read = Read::default();
+        let filter = wide.filter(self.owner.tags());
+        let mut rows = read(filter.clone()).await?;
+        let hides = wide.hides(&filter, rows.ours);
+        if hides || !filter.is_empty() && !rows.any && recent.any() {
+            rows = read(Tags::new()).await?;
+        }
+        if !rows.any && recent.any() {
+            return Err(Error::EmptyResponse { what });
+        }
+        let places = rows.items.iter().map(|(place, _)| place);
+        recent.listed(known, places.filter_map(|place| place.id.parse().ok()));
+        Ok(rows.items)
+    }
+
+    async fn read_pages<V: Owned, T: Send, F>(
+        &self,
+        what: &str,
+        page: impl Fn(Option<String>) -> F + Send,
+        known: &Known<V::Id, V>,
+        item: &(impl Fn(V) -> Option<T> + Sync),
+    ) -> Result<Read<T>>
+    where
+        F: Future<Output = cloud::Result<Page<V>>> + Send,
+    {
+        let mut next = None;
+        let mut read = Read {
+            items: Vec::new(),
+            ours: 0,
+            any: false,
+        };
         loop {
-            let page = self.ecs.describe_snapshots(deadline, &query).await;
-            let page = page.map_err(cloud("list the snapshots"))?;
+            let page = page(next).await;
+            let page = page.map_err(error::cloud(format!("list the {what}")))?;
             read.any |= !page.rows.is_empty() || !page.unreadable.is_empty();
             for row in page.rows {
-                if self.owner.has(&row.tags) {
-                    read.ours += 1;
-                    read.items.extend(item(&row));
+                if !self.owner.has(row.tags()) {
+                    continue;
+                }
+                read.ours += 1;
+                if !known.is_deleted(row.id()) {
+                    let place = place(&row);
+                    read.items.extend(item(row).map(|item| (place, item)));
                 }
             }
-            query.next = page.next;
-            if query.next.is_none() {
+            next = page.next;
+            if next.is_none() {
                 return Ok(read);
             }
         }
@@ -277,13 +243,10 @@ mod tests {
     #[test]
     fn items_are_ordered_by_time_and_id_and_none_is_twice() {
         let place = |time, id: &str| Cursor::new(Timestamp::from_second(time).ok(), &id);
-        let read = Read {
-            items: [(3, "c"), (1, "b"), (1, "a"), (3, "c")]
-                .map(|(time, id)| (place(time, id), id))
-                .to_vec(),
-            ..Read::default()
-        };
-        assert_eq!(read.into_items(), ["a", "b", "c"]);
+        let items = [(3, "c"), (1, "b"), (1, "a"), (3, "c")]
+            .map(|(time, id)| (place(time, id), id))
+            .to_vec();
+        assert_eq!(sorted(items), ["a", "b", "c"]);
         assert!(Cursor::new(None, &"0") > place(4_000_000_000, "z"));
         let there: Cursor = place(1, "a/b").to_string().parse().unwrap();
         assert_eq!(there, place(1, "a/b"));

@@ -20,7 +20,7 @@ mod tag_filter;
 pub use health::{Ailment, Ill, Severity, ailments};
 pub use instance_types::{InstanceTypeCatalog, Partly};
 pub use list::{Cursor, InvalidCursor};
-use tag_filter::Wide;
+use tag_filter::Outgrown;
 
 #[derive(Debug)]
 pub struct Inventory {
@@ -30,7 +30,8 @@ pub struct Inventory {
     snapshots: Arc<Poller<SnapshotId, Snapshot>>,
     owner: Owner,
     journal: Arc<Journal>,
-    wide: Wide,
+    wide_disks: Outgrown,
+    wide_snapshots: Outgrown,
 }
 
 impl Inventory {
@@ -43,7 +44,8 @@ impl Inventory {
             snapshots: shared.snapshots,
             owner: shared.owner,
             journal: shared.journal,
-            wide: Wide::default(),
+            wide_disks: Outgrown::default(),
+            wide_snapshots: Outgrown::default(),
         }
     }
 

@@ -8,13 +8,7 @@ use crate::model::Tags;
 /// `DescribeSnapshots`).
 const MOST_BY_TAGS: usize = 1000;
 
-/// Which listings have outgrown the filter by tags, so that it is not tried in vain each time.
-#[derive(Debug, Default)]
-pub(super) struct Wide {
-    pub(super) disks: Outgrown,
-    pub(super) snapshots: Outgrown,
-}
-
+/// Whether a listing has outgrown the filter by tags, so that it is not tried in vain each time.
 #[derive(Debug, Default)]
 pub(super) struct Outgrown(AtomicBool);
 
