@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
 
 use super::action::{
     AttachDisk, CreateDisk, CreateSnapshot, CreateSnapshotGroup, DescribeDisks, DescribeInstances,
@@ -33,14 +33,6 @@ use crate::model::{
 pub struct Client {
     transport: Transport,
     limiter: RateLimiter,
-}
-
-/// An answer of which only the success matters. One without a request ID, or with a code, is none.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Done {
-    request_id: String,
-    code: Option<String>,
 }
 
 impl Client {
@@ -78,10 +70,19 @@ impl Client {
     }
 }
 
-fn done(action: &'static str, done: Done) -> Result<()> {
-    done.code.map_or(Ok(()), |code| {
-        Err(Error::answered(action, 200, &code).with_request_id(done.request_id))
-    })
+/// An answer of which only the success matters. One that is empty or has a code is none.
+fn done(action: &'static str, mut answer: Map<String, Value>) -> Result<()> {
+    let is_empty = answer.is_empty();
+    let mut text = |name| match answer.remove(name) {
+        Some(Value::String(text)) => text,
+        _ => String::new(),
+    };
+    let error = match text("Code").as_str() {
+        "" if is_empty => Error::new(Kind::Ambiguous, action).with_status(200),
+        "" => return Ok(()),
+        code => Error::answered(action, 200, code),
+    };
+    Err(error.with_request_id(text("RequestId")))
 }
 
 fn created<Id>(_: &'static str, created: Created<Id>) -> Result<Id> {

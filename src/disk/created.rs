@@ -87,7 +87,7 @@ impl<V: Owned> Creator<V> {
                 Ok(Presence::Absent(_)) => {
                     unproven = Some(WaitError::Unproven {
                         action: V::DESCRIBE,
-                    })
+                    });
                 }
                 Err(error @ WaitError::Unproven { .. }) => unproven = Some(error),
                 Err(error @ WaitError::Deadline { .. }) => return Err(unproven.unwrap_or(error)),

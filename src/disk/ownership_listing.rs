@@ -172,7 +172,7 @@ impl OwnershipListing {
     async fn wait(
         &self,
         deadline: Deadline,
-        is_good: impl Fn(&Names) -> bool,
+        is_good: impl Fn(&Names) -> bool + Send + Sync,
     ) -> Option<Arc<Names>> {
         let good = |state: &State| state.names.clone().filter(|names| is_good(names));
         let mut states = self.shared.state.subscribe();

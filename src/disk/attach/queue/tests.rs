@@ -96,7 +96,10 @@ async fn a_conflict_with_our_own_operation_reduces_parallelism_and_one_with_anot
     let alone = try_acquire(&queues, &n, Operation::Attach).unwrap();
     assert!(!alone.learn_conflict());
     let second = try_acquire(&queues, &n, Operation::Attach).unwrap();
-    assert!(!second.learn_conflict(), "somebody else may have been at it");
+    assert!(
+        !second.learn_conflict(),
+        "somebody else may have been at it"
+    );
     second.accepted();
     assert!(!second.learn_conflict());
     assert!(second.learn_conflict(), "two in a row");
