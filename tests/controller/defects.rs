@@ -42,7 +42,7 @@
 //! | 36 | a node that is gone keeps its volumes | `a_disk_comes_off_a_stopped_node_and_goes_to_another_one` `a_node_that_disappears_in_the_middle_of_a_detach_counts_when_the_disk_is_off`; taints and counts are the node's |
 //! | 37 | needs sidecars of its own | `what_the_sidecars_add_is_taken_and_encryption_is_passed_on` `only_what_the_selected_node_takes_is_bought_and_the_volume_says_zone_and_category` |
 //! | 38 | no second zone or category, no bounds of size and IOPS | `the_next_zone_is_taken_when_the_first_has_nothing_of_what_is_wanted` `sizes_and_iops_out_of_bounds_are_refused_before_anything_is_bought` |
-//! | 39 | locked snapshots, what is left behind, encryption by claim | `a_snapshot_that_somebody_keeps_says_who_and_what_to_do` `what_a_call_left_goes_with_its_clone_with_another_clone_or_after_a_day` `what_the_sidecars_add_is_taken_and_encryption_is_passed_on`; LUKS is the node's |
+//! | 39 | locked snapshots, what is left behind, encryption by claim | `a_snapshot_that_somebody_keeps_says_who_and_what_to_do` `the_snapshot_of_an_interrupted_clone_is_deleted_with_the_clone_or_after_a_day` `what_the_sidecars_add_is_taken_and_encryption_is_passed_on`; LUKS is the node's |
 
 use std::time::Duration;
 
