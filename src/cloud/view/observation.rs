@@ -50,10 +50,10 @@ pub enum WaitError {
     /// The cloud rejects the call.
     #[error("cannot look at the state")]
     Cloud(#[source] Arc<Error>),
-    /// The response was empty, and nothing shows that it would not be for a resource that exists.
+    /// The responses do not contain the resource, and nothing proves that it does not exist.
     #[error(
-        "{action} returned an empty response, which the cloud also returns without the permission ecs:{action}; \
-         whether the resource exists is unknown"
+        "{action} does not return the resource, as it also does without the permission ecs:{action}, and no other call \
+         names the resource as missing; whether it exists is unknown"
     )]
     Unproven { action: &'static str },
 }

@@ -179,8 +179,8 @@ failures! {
         "the cloud returned no rows, although resources of this cluster exist",
         "the caller retries automatically; if the error persists, check that the access key may call the Describe actions (deploy/ram-policies)";
     AbsenceUnproven "ABSENCE_UNPROVEN" Unclear
-        "the cloud returned an empty response, which does not prove that the resource does not exist",
-        "the caller retries automatically; if the error persists, check that the RAM policy of the controller allows the describe action that the text names";
+        "the cloud does not return the resource, which does not prove that it does not exist",
+        "the caller retries automatically; if the error persists, check that the RAM policy of the controller allows the describe action that the text names, and ModifyDiskSpec or UntagResources";
     CreationUnresolved "CREATION_UNRESOLVED" Unclear
         "an earlier attempt to create the resource may have succeeded, and whether it did is not known yet",
         "the caller retries automatically; if the error persists, fix the cause that the text ends with, or search the console for a disk or snapshot with this name";
