@@ -1,8 +1,7 @@
 //! How a verb can fail: what, for which disk and node, and what to do next.
 
-use super::Incompatible;
+use crate::cloud;
 use crate::cloud::view::WaitError;
-use crate::cloud::{self, Condition};
 use crate::model::{
     ClusterId, DiskId, Failure, InstanceId, Meaning, SnapshotGroupId, SnapshotId, TaskId,
 };
@@ -46,8 +45,6 @@ pub enum Error {
     OutOfStock { name: String, reasons: String },
     #[error("no size satisfies the request for {name:?}: {reasons}")]
     OutOfRange { name: String, reasons: String },
-    #[error(transparent)]
-    Incompatible(#[from] Incompatible),
     #[error("disk {disk} cannot be attached to node {node}: the node takes no more disks{counts}")]
     NodeFull {
         disk: DiskId,
@@ -75,14 +72,6 @@ pub enum Error {
          only of disks that once were"
     )]
     NeverAttached { disk: DiskId, source: cloud::Error },
-    #[error("the point in time of {what} is not cut yet")]
-    NotCut { what: String },
-    #[error("snapshot {snapshot} is not deleted: {why}")]
-    SnapshotHeld {
-        snapshot: SnapshotId,
-        why: &'static str,
-        source: cloud::Error,
-    },
     #[error(
         "snapshot {snapshot} is not deleted: it is part of snapshot group {group}, which holds its \
          snapshots together"
@@ -93,67 +82,23 @@ pub enum Error {
     },
     #[error("snapshot group {group} does not exist in this region, or this account may not see it")]
     NoSuchGroup { group: SnapshotGroupId },
-    #[error("the volumes of {name:?} cannot be snapshotted together: {why}")]
-    NotGroupable {
-        name: String,
-        why: &'static str,
-        source: Option<cloud::Error>,
-    },
     #[error("snapshot group {group} failed in the cloud: {members}; {next}")]
     GroupFailed {
         group: SnapshotGroupId,
         members: String,
         next: &'static str,
     },
-    #[error("snapshot_ids do not fit snapshot group {group}: {differences}")]
-    OtherMembers {
-        group: SnapshotGroupId,
-        differences: String,
-    },
-    #[error("snapshot group {group} is not deleted whole: {kept}")]
-    GroupHeld {
-        group: SnapshotGroupId,
-        kept: String,
-    },
-    #[error("snapshot {snapshot} is not ready to be used yet")]
-    SnapshotNotReady { snapshot: SnapshotId },
-    #[error("disk {disk} cannot become {wanted}: {reason}")]
-    CannotBecome {
-        disk: DiskId,
-        wanted: String,
-        reason: String,
-    },
-    #[error("disk {disk} cannot be changed like this")]
-    Unchangeable { disk: DiskId, source: cloud::Error },
-    #[error(
-        "disk {disk} was changed not long ago, and the cloud lets some time pass between two changes \
-         of the category"
-    )]
-    Cooling { disk: DiskId, source: cloud::Error },
     #[error("the cloud gave up changing disk {disk} (task {task}), which is as it was before")]
     TaskFailed { disk: DiskId, task: TaskId },
-    #[error("disk {disk} does not grow while {why}")]
-    CannotGrow {
-        disk: DiskId,
-        why: String,
-        source: cloud::Error,
-    },
-    #[error(
-        "the deadline passed before it was the turn of disk {disk}: other disks were being {verb} node \
-         {node} one by one"
-    )]
-    Queue {
-        disk: DiskId,
-        verb: &'static str,
-        node: InstanceId,
-    },
-    #[error(
-        "the cloud lists no {what} at all, while {what} of this cluster exist: its index lags, or the access key may not \
-         describe them"
-    )]
-    EmptyResponse { what: &'static str },
     #[error("whether an earlier attempt has created {name:?} is not resolved yet")]
     CreationUnresolved { name: String, source: Box<Self> },
+    /// Whatever only people tell apart: by the text, and the failure's name.
+    #[error("{text}")]
+    Refused {
+        failure: Failure,
+        text: String,
+        source: Option<cloud::Error>,
+    },
     #[error("cannot {step}")]
     Wait { step: String, source: WaitError },
     #[error("cannot {step}")]
@@ -174,43 +119,21 @@ impl Error {
             Self::Exists { .. } => Failure::NameTaken,
             Self::OutOfStock { .. } => Failure::OutOfStock,
             Self::OutOfRange { .. } => Failure::OutOfRange,
-            Self::Incompatible(incompatible) => incompatible.failure(),
             Self::NodeFull { .. } => Failure::NodeFull,
             Self::FellBack { .. } => Failure::AttachFellBack,
             Self::StillDetaching { .. } => Failure::StillDetaching,
             Self::SnapshotFailed { .. } => Failure::SnapshotFailed,
             Self::NeverAttached { .. } => Failure::NeverAttached,
-            Self::NotCut { .. } => Failure::SnapshotNotCut,
-            Self::SnapshotHeld { source, .. } => source.failure(),
-            // CSI: the first and the last of these are INVALID_ARGUMENT.
             Self::InGroup { .. } => Failure::SnapshotInGroup,
-            Self::NotGroupable { .. } => Failure::NotGroupable,
             Self::GroupFailed { .. } => Failure::GroupFailed,
-            Self::GroupHeld { .. } => Failure::GroupHeld,
-            Self::OtherMembers { .. } => Failure::OtherMembers,
-            Self::SnapshotNotReady { .. } => Failure::SnapshotNotReady,
-            Self::CannotBecome { .. } | Self::Unchangeable { .. } => Failure::ChangeRefused,
-            Self::Cooling { .. } => Failure::CoolingPeriod,
             Self::TaskFailed { .. } => Failure::ChangeFailed,
-            Self::CannotGrow { source, .. } => match source.condition() {
-                Condition::NodeStopped => Failure::NodeStopped,
-                _ => Failure::OnlyOffline,
-            },
             Self::CreationUnresolved { .. } => Failure::CreationUnresolved,
-            Self::Queue { .. } => Failure::QueueTooLong,
-            Self::EmptyResponse { .. } => Failure::EmptyResponse,
-            Self::Wait {
-                source: WaitError::Deadline { .. },
-                ..
-            } => Failure::DeadlinePassed,
-            Self::Wait {
-                source: WaitError::Cloud(source),
-                ..
-            } => source.failure(),
-            Self::Wait {
-                source: WaitError::Unproven { .. },
-                ..
-            } => Failure::AbsenceUnproven,
+            Self::Refused { failure, .. } => *failure,
+            Self::Wait { source, .. } => match source {
+                WaitError::Deadline { .. } => Failure::DeadlinePassed,
+                WaitError::Cloud(source) => source.failure(),
+                WaitError::Unproven { .. } => Failure::AbsenceUnproven,
+            },
             Self::Cloud { source, .. } => source.failure(),
         }
     }
@@ -218,6 +141,19 @@ impl Error {
     /// What it means for the caller: that of its name.
     pub fn meaning(&self) -> Meaning {
         self.failure().meaning()
+    }
+}
+
+pub(super) fn refused(
+    failure: Failure,
+    text: impl Into<String>,
+    source: impl Into<Option<cloud::Error>>,
+) -> Error {
+    let (text, source) = (text.into(), source.into());
+    Error::Refused {
+        failure,
+        text,
+        source,
     }
 }
 
@@ -238,7 +174,7 @@ mod tests {
     use super::*;
     use crate::base::chain::chain;
 
-    fn refused(cloud_code: &str) -> Error {
+    fn forbidden(cloud_code: &str) -> Error {
         Error::Cloud {
             step: "attach disk d-1 to node i-1".to_owned(),
             source: cloud::Error::answered("AttachDisk", 403, cloud_code).with_request_id("R-1"),
@@ -256,14 +192,14 @@ mod tests {
             ("ResourcesNotInSameZone", Meaning::Precondition),
             ("QuotaExceed.Tags", Meaning::Refused),
         ] {
-            assert_eq!(refused(cloud_code).meaning(), meaning, "{cloud_code}");
+            assert_eq!(forbidden(cloud_code).meaning(), meaning, "{cloud_code}");
         }
     }
 
     #[test]
     fn the_chain_tells_step_disk_node_code_and_request() {
         assert_eq!(
-            chain(&refused("Forbidden.RAM")),
+            chain(&forbidden("Forbidden.RAM")),
             "cannot attach disk d-1 to node i-1: AttachDisk failed with Forbidden.RAM (HTTP 403, \
              RequestId R-1)"
         );

@@ -24,7 +24,7 @@ mod snapshot;
 mod stale_read;
 
 pub use crate::model::Meaning;
-pub use attach::{Attacher, Incompatible, Publish, Share};
+pub use attach::{Attacher, Publish, Share};
 pub use error::{Error, Result};
 pub use inventory::{
     Ailment, Cursor, Ill, InstanceTypeCatalog, InvalidCursor, Inventory, Partly, Severity, ailments,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::Result;
 use super::dependencies::Dependencies;
-use super::error::{Error, cloud, wait};
+use super::error::{self, Error, cloud, wait};
 use super::journal::Journal;
 use super::pauses::Pauses;
 use super::read::read_disk;
@@ -18,7 +18,7 @@ use crate::cloud::{
     self as api, Condition, DescribeTasks, Ecs, Kind, ModifyDiskAttribute, ModifyDiskSpec,
     TagResources, TagTarget,
 };
-use crate::model::{Change, Disk, DiskId, Tags, Task, TaskId, TaskStatus};
+use crate::model::{Change, Disk, DiskId, Failure, Tags, Task, TaskId, TaskStatus};
 
 mod plan;
 
@@ -47,9 +47,8 @@ impl Modifier {
     /// waited for. Other operations on the disk may run meanwhile.
     ///
     /// # Errors
-    /// [`Error::CannotBecome`] and [`Error::Unchangeable`] when this change is never possible, [`Error::Cooling`] when it
-    /// is not yet, [`Error::TaskFailed`] when the cloud has given up; [`Error::Wait`] when the task takes longer than the
-    /// deadline.
+    /// [`Error::Refused`] when this change is not possible, or not yet, [`Error::TaskFailed`] when the cloud has given up;
+    /// [`Error::Wait`] when the task takes longer than the deadline.
     pub async fn modify(&self, deadline: Deadline, disk: &DiskId, change: &Change) -> Result<()> {
         let row = self.settled_disk(deadline, disk).await?;
         check(&row, change)?;
@@ -234,12 +233,21 @@ impl Modifier {
 fn refused(disk: &DiskId, source: api::Error) -> Error {
     let disk = disk.clone();
     match source.condition() {
-        Condition::Cooling | Condition::ChangedTooOften => Error::Cooling { disk, source },
+        Condition::Cooling | Condition::ChangedTooOften => {
+            let text = format!(
+                "disk {disk} was changed not long ago, and the cloud lets some time pass between two changes of the \
+                 category"
+            );
+            error::refused(Failure::CoolingPeriod, text, source)
+        }
         Condition::CategoryUnsupported
         | Condition::PerformanceUnsupported
         | Condition::PerformanceOutOfRange
         | Condition::SharedDisk
-        | Condition::NothingToModify => Error::Unchangeable { disk, source },
+        | Condition::NothingToModify => {
+            let text = format!("disk {disk} cannot be changed like this");
+            error::refused(Failure::ChangeRefused, text, source)
+        }
         _ if source.kind() == Kind::NotFound => Error::NoSuchDisk { disk },
         _ => cloud(format!("modify disk {disk}"))(source),
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::Result;
 use super::attempts::{AttemptHistory, is_final};
 use super::dependencies::Dependencies;
-use super::error::{Error, cloud, wait};
+use super::error::{Error, cloud, refused, wait};
 use super::read::read_disk;
 use super::stale_read::{LAG, StaleReadGuard};
 use crate::base::Deadline;
@@ -89,7 +89,7 @@ impl Resizer {
 
     /// The error for a refusal, with the nodes that hold the disk now.
     async fn refused(&self, deadline: Deadline, row: &Disk, source: api::Error) -> Error {
-        let disk = row.id.clone();
+        let disk = &row.id;
         if ![Condition::OnlyOffline, Condition::NodeStopped].contains(&source.condition()) {
             return cloud(format!("resize disk {disk}"))(source);
         }
@@ -99,11 +99,13 @@ impl Resizer {
             none if none.is_empty() => "a node".to_owned(),
             holders => format!("node {holders}"),
         };
-        let why = match source.condition() {
-            Condition::OnlyOffline => format!("it is attached to {holders}"),
-            _ => format!("{holders} does not run"),
+        let text = match source.condition() {
+            Condition::OnlyOffline => {
+                format!("disk {disk} does not grow while it is attached to {holders}")
+            }
+            _ => format!("disk {disk} does not grow while {holders} does not run"),
         };
-        Error::CannotGrow { disk, why, source }
+        refused(source.failure(), text, source)
     }
 
     /// Online wherever the cloud accepts it: expanded offline, an attached disk keeps its size for the guest, and the row

@@ -4,10 +4,9 @@
 use std::time::Duration;
 
 use super::call::Call;
-use super::incompatible::{Incompatible, immovable};
 use crate::cloud::view::Observation;
 use crate::cloud::{self, Condition, DescribeDisks};
-use crate::disk::error::Error;
+use crate::disk::error::{Error, refused};
 use crate::model::{Disk, DiskKind, Failure};
 
 const LONGEST: Duration = Duration::from_secs(5);
@@ -16,8 +15,8 @@ impl Call<'_> {
     /// The error for a disk that must not be attached to the node, or not like this.
     pub(super) fn unfit(self, failure: Failure, why: &str, source: Option<cloud::Error>) -> Error {
         let Self { disk, node, .. } = self;
-        let text = format!("{disk} cannot be attached to node {node}{why}");
-        Incompatible::new(failure, text, source).into()
+        let text = format!("disk {disk} cannot be attached to node {node}{why}");
+        refused(failure, text, source)
     }
 
     fn briefly(self) -> Self {
@@ -30,25 +29,34 @@ impl Call<'_> {
     /// # Errors
     /// The refusal, if it does not say that.
     pub(super) async fn incompatible(self, source: cloud::Error) -> cloud::Result<Error> {
-        if let Some(why) = immovable(source.condition()) {
-            return Ok(self.unfit(Failure::DiskNotMovable, why, Some(source)));
-        }
-        let by_type = [Condition::NodeTypeUnfit, Condition::NodeNeedsRestart];
-        if !by_type.contains(&source.condition()) {
-            return Err(source);
-        }
-        let call = self.briefly();
-        let (row, instance_type) = tokio::join!(call.look(), call.instance_type());
-        let row = row.ok().and_then(Observation::row);
-        let unknown = || "unknown".to_owned();
-        let category = row.map_or_else(unknown, |row| row.category.to_string());
-        let instance_type = instance_type.unwrap_or_else(unknown);
-        let Self { disk, node, .. } = self;
-        let text = format!(
-            "{disk} of category {category} cannot be attached to node {node} of type {instance_type}"
-        );
-        // A type that supports the disk after a restart has a code of its own.
-        Ok(Incompatible::new(source.failure(), text, Some(source)).into())
+        let why = match source.condition() {
+            Condition::SubscriptionDisk => {
+                ": it is a subscription disk, which belongs to its instance"
+            }
+            Condition::LocalDisk | Condition::DeletedWithNode => {
+                ": disks of its category belong to one instance and cannot be moved"
+            }
+            Condition::NotFirstNode => {
+                ": it is an elastic ephemeral disk, which stays with the first instance that it was attached to"
+            }
+            Condition::SystemDisk | Condition::NotBootable => ": it is a system disk",
+            Condition::NodeTypeUnfit | Condition::NodeNeedsRestart => {
+                let call = self.briefly();
+                let (row, instance_type) = tokio::join!(call.look(), call.instance_type());
+                let row = row.ok().and_then(Observation::row);
+                let unknown = || "unknown".to_owned();
+                let category = row.map_or_else(unknown, |row| row.category.to_string());
+                let instance_type = instance_type.unwrap_or_else(unknown);
+                let Self { disk, node, .. } = self;
+                let text = format!(
+                    "disk {disk} of category {category} cannot be attached to node {node} of type {instance_type}"
+                );
+                // A type that supports the disk after a restart has a code of its own.
+                return Ok(refused(source.failure(), text, source));
+            }
+            _ => return Err(source),
+        };
+        Ok(self.unfit(Failure::DiskNotMovable, why, Some(source)))
     }
 
     /// The error for a node, or a shared disk, at its limit of attachments.

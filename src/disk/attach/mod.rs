@@ -16,7 +16,6 @@ mod attach;
 mod call;
 mod detach;
 mod explain;
-mod incompatible;
 mod order;
 mod parallelism;
 mod publish;
@@ -24,7 +23,6 @@ mod queue;
 mod refusals;
 mod takeover;
 
-pub use incompatible::Incompatible;
 pub use publish::{Publish, Share};
 
 #[derive(Debug)]

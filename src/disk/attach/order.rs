@@ -165,12 +165,15 @@ impl<'a> Order<'a> {
         if let Some(refusal) = self.refusal.take() {
             return self.refused(refusal);
         }
-        let (disk, node) = self.call.ids();
+        let Call { disk, node, .. } = self.call;
         let verb = match self.operation {
             Operation::Attach => "attached to",
             Operation::Detach => "detached from",
         };
-        Error::Queue { disk, verb, node }
+        let text = format!(
+            "the deadline passed before it was the turn of disk {disk}: other disks were being {verb} node {node} one by one"
+        );
+        error::refused(Failure::QueueTooLong, text, None)
     }
 
     async fn wait_turn(&mut self) -> Result<()> {

@@ -7,12 +7,11 @@
 
 use super::Attacher;
 use super::call::Call;
-use super::incompatible::Incompatible;
 use crate::base::Deadline;
 use crate::cloud::view::Observation;
 use crate::cloud::{TagResources, TagTarget, UntagResources};
 use crate::disk::Result;
-use crate::disk::error::{cloud, wait};
+use crate::disk::error::{cloud, refused, wait};
 use crate::disk::read::read_disk;
 use crate::disk::stale_read::{LAG, StaleReadGuard};
 use crate::model::{Disk, DiskId, DiskKind, Failure, InstanceId, tag};
@@ -52,7 +51,7 @@ impl Attacher {
     /// Attaches the disk to the node for this use. A disk that is attached there for it already is success.
     ///
     /// # Errors
-    /// As [`Attacher::attach`]; [`Error::Incompatible`] when the disk is incompatible with the use.
+    /// As [`Attacher::attach`]; [`Error::Refused`] when the disk is incompatible with the use.
     pub async fn publish(&self, deadline: Deadline, wanted: &Publish) -> Result<Disk> {
         let Publish { disk, node, .. } = wanted;
         let call = self.call(deadline, disk, node);
@@ -142,10 +141,10 @@ impl Call<'_> {
         };
         let tag = read_only_tag(node);
         let text = format!(
-            "{disk} is attached to node {node} {found}, not {wanted} as requested (the disk's tag {tag} marks it \
+            "disk {disk} is attached to node {node} {found}, not {wanted} as requested (the disk's tag {tag} marks it \
              read-only on that node)"
         );
-        Err(Incompatible::new(Failure::AttachedOtherwise, text, None).into())
+        Err(refused(Failure::AttachedOtherwise, text, None))
     }
 
     pub(super) async fn set_read_only(self, set: bool) -> Result<()> {

@@ -11,12 +11,12 @@ use super::Inventory;
 use super::tag_filter::Outgrown;
 use crate::base::Deadline;
 use crate::cloud::{self, DescribeSnapshots, Page};
-use crate::disk::error::Error;
+use crate::disk::error::refused;
 use crate::disk::journal::{Known, RecentResources};
 use crate::disk::owned::Owned;
 use crate::disk::read::read;
 use crate::disk::{Result, error};
-use crate::model::{Disk, DiskId, InstanceId, Snapshot, SnapshotId, Tags, tag};
+use crate::model::{Disk, DiskId, Failure, InstanceId, Snapshot, SnapshotId, Tags, tag};
 
 /// The place of an item in a listing: by creation time, then id. It stays valid when that item is deleted, and what is
 /// created later sorts behind it.
@@ -191,7 +191,11 @@ impl Inventory {
             rows = read(Tags::new()).await?;
         }
         if !rows.any && recent.any() {
-            return Err(Error::EmptyResponse { what });
+            let text = format!(
+                "the cloud lists no {what} at all, while {what} of this cluster exist: its index lags, or the access key may \
+                 not describe them"
+            );
+            return Err(refused(Failure::EmptyResponse, text, None));
         }
         let places = rows.items.iter().map(|(place, _)| place);
         recent.listed(known, places.filter_map(|place| place.id.parse().ok()));

@@ -3,8 +3,9 @@
 use std::fmt::Display;
 
 use crate::cloud::ModifyDiskSpec;
-use crate::disk::{Error, Result};
-use crate::model::{Category, Change, Disk, PerformanceLevel};
+use crate::disk::Result;
+use crate::disk::error::refused;
+use crate::model::{Category, Change, Disk, Failure, PerformanceLevel};
 
 /// The order for the change; none if the disk is like this already.
 pub(super) fn order(row: &Disk, change: &Change) -> Option<ModifyDiskSpec> {
@@ -31,12 +32,8 @@ fn level(row: &Disk) -> Option<PerformanceLevel> {
 /// Refuses a change that the cloud's documentation excludes for such a disk.
 pub(super) fn check(row: &Disk, change: &Change) -> Result<()> {
     let refuse = |wanted: &dyn Display, reason: String| {
-        let (disk, wanted) = (row.id.clone(), wanted.to_string());
-        Err(Error::CannotBecome {
-            disk,
-            wanted,
-            reason,
-        })
+        let text = format!("disk {} cannot become {wanted}: {reason}", row.id);
+        Err(refused(Failure::ChangeRefused, text, None))
     };
     let to = change.category.as_ref().unwrap_or(&row.category);
     let (from, size) = (&row.category, row.size);

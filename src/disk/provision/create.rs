@@ -5,10 +5,10 @@ use super::{Provisioner, compare};
 use crate::base::Deadline;
 use crate::cloud::view::{Operation, OperationKind};
 use crate::disk::create_once::Call;
-use crate::disk::error::{Error, wait};
+use crate::disk::error::{Error, refused, wait};
 use crate::disk::read::read_as;
 use crate::disk::{NewDisk, Result};
-use crate::model::{Disk, DiskId, DiskStatus, Gib, SizeRange, Snapshot};
+use crate::model::{Disk, DiskId, DiskStatus, Failure, Gib, SizeRange, Snapshot};
 
 impl Provisioner {
     /// The disk of this name, created unless it exists, and `Available` or beyond.
@@ -114,9 +114,8 @@ impl Provisioner {
         // The cloud takes no unencrypted disk from it, and the request does not ask for one.
         new.encrypted |= snapshot.encrypted;
         if !snapshot.available {
-            return Err(Error::SnapshotNotReady {
-                snapshot: id.clone(),
-            });
+            let text = format!("snapshot {id} is not ready to be used yet");
+            return Err(refused(Failure::SnapshotNotReady, text, None));
         }
         new.size = at_least(&new, snapshot.source_size, &format!("snapshot {id} needs"))?;
         Ok(new)

@@ -6,10 +6,10 @@ use crate::cloud::view::Operation;
 use crate::cloud::{self as api, Condition, CreateSnapshot};
 use crate::disk::Result;
 use crate::disk::create_once::Call;
-use crate::disk::error::{Error, cloud, wait};
+use crate::disk::error::{self, Error, cloud, wait};
 use crate::disk::ownership::{Owner, display_name};
 use crate::disk::read::read;
-use crate::model::{ClientToken, DiskId, Snapshot, SnapshotId, SnapshotStatus, Tags};
+use crate::model::{ClientToken, DiskId, Failure, Snapshot, SnapshotId, SnapshotStatus, Tags};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewSnapshot {
@@ -153,7 +153,7 @@ impl Snapshotter {
     /// The snapshot as it stands. Many at a time cost one description for a hundred of them.
     ///
     /// # Errors
-    /// [`Error::NoSuchSnapshot`] if there certainly is none; [`Error::NotCut`] before
+    /// [`Error::NoSuchSnapshot`] if there certainly is none; [`Error::Refused`] before
     /// its point in time is cut; [`Error::SnapshotFailed`].
     pub async fn get(&self, deadline: Deadline, id: &SnapshotId) -> Result<Snapshot> {
         let row = read(&self.creator.rows, deadline, id).await?;
@@ -167,11 +167,15 @@ impl Snapshotter {
             });
         }
         if row.created.is_none() {
-            let what = format!("snapshot {id}");
-            return Err(Error::NotCut { what });
+            return Err(not_cut(&format!("snapshot {id}")));
         }
         Ok(row)
     }
+}
+
+pub(super) fn not_cut(what: &str) -> Error {
+    let text = format!("the point in time of {what} is not cut yet");
+    error::refused(Failure::SnapshotNotCut, text, None)
 }
 
 /// Whether its point in time is cut, or never will be.

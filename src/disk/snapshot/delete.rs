@@ -4,7 +4,7 @@ use super::Snapshotter;
 use crate::base::Deadline;
 use crate::cloud::{self as api, Condition, Kind};
 use crate::disk::Result;
-use crate::disk::error::{Error, cloud};
+use crate::disk::error::{Error, cloud, refused};
 use crate::disk::read::{read, read_as};
 use crate::model::SnapshotId;
 
@@ -12,7 +12,7 @@ impl Snapshotter {
     /// Deletes the snapshot. One that is not there is success. Disks made from it stay as they are.
     ///
     /// # Errors
-    /// [`Error::NotOurs`], [`Error::InGroup`] and [`Error::SnapshotHeld`], when nothing was done.
+    /// [`Error::NotOurs`], [`Error::InGroup`] and [`Error::Refused`], when nothing was done.
     pub async fn delete(&self, deadline: Deadline, id: &SnapshotId) -> Result<()> {
         let Some(row) = read(&self.creator.rows, deadline, id).await? else {
             self.journal.snapshots.deleted(id);
@@ -65,11 +65,10 @@ impl Snapshotter {
 /// Who keeps the snapshot, where the cloud says so.
 fn held(id: &SnapshotId, error: api::Error) -> Error {
     match why_held(error.condition()) {
-        Some(why) => Error::SnapshotHeld {
-            snapshot: id.clone(),
-            why,
-            source: error,
-        },
+        Some(why) => {
+            let text = format!("snapshot {id} is not deleted: {why}");
+            refused(error.failure(), text, error)
+        }
         None => cloud(step(id))(error),
     }
 }

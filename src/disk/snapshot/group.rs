@@ -4,20 +4,20 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
-use super::create::is_decided;
+use super::create::{is_decided, not_cut};
 use super::{Snapshotter, compare};
 use crate::base::{Deadline, join};
 use crate::cloud::view::Operation;
 use crate::cloud::{self as api, Condition, CreateSnapshotGroup, TagResources, TagTarget};
 use crate::disk::Result;
 use crate::disk::create_once::Call;
-use crate::disk::error::{Error, cloud, wait};
+use crate::disk::error::{Error, cloud, refused, wait};
 use crate::disk::ownership::{Owner, display_name};
 use crate::disk::read::read;
 use crate::disk::stale_read::{LAG, StaleReadGuard};
 use crate::model::{
-    ClientToken, DiskId, Snapshot, SnapshotGroup, SnapshotGroupId, SnapshotId, SnapshotStatus,
-    Tags, tag,
+    ClientToken, DiskId, Failure, Snapshot, SnapshotGroup, SnapshotGroupId, SnapshotId,
+    SnapshotStatus, Tags, tag,
 };
 
 /// Disks that the cloud cuts at one instant.
@@ -69,16 +69,12 @@ impl Snapshotter {
     /// The group of this name, created unless it exists. Returns once all its snapshots are cut.
     ///
     /// # Errors
-    /// [`Error::Exists`] if the name belongs to a group of other disks; [`Error::NotGroupable`],
+    /// [`Error::Exists`] if the name belongs to a group of other disks; [`Error::Refused`],
     /// [`Error::NeverAttached`]; [`Error::CreationUnresolved`] while an earlier call may have taken effect;
     /// [`Error::GroupFailed`]: if such a group was reported to nobody, it is replaced, and the next call returns the other.
     pub async fn create_group(&self, deadline: Deadline, new: &NewGroup) -> Result<Group> {
         if new.sources.len() > MOST {
-            return Err(Error::NotGroupable {
-                name: new.name.clone(),
-                why: TOO_MANY,
-                source: None,
-            });
+            return Err(apart(new, TOO_MANY, None));
         }
         let mut call = self.groups.call(&new.name, self.owner.tags_of(&new.name));
         let outcome = self.find_or_create_group(deadline, new, &mut call).await;
@@ -131,11 +127,7 @@ impl Snapshotter {
             }
         }
         match why_apart(refusal.condition()) {
-            Some(why) => Error::NotGroupable {
-                name: new.name.clone(),
-                why,
-                source: Some(refusal),
-            },
+            Some(why) => apart(new, why, Some(refusal)),
             None => cloud(step(new))(refusal),
         }
     }
@@ -257,7 +249,7 @@ impl Snapshotter {
     /// The group as it stands, which must have these snapshots where any are given.
     ///
     /// # Errors
-    /// [`Error::NoSuchGroup`]; [`Error::OtherMembers`]; [`Error::NotCut`] before its point in time is
+    /// [`Error::NoSuchGroup`]; [`Error::Refused`] for other members, and before its point in time is
     /// cut; [`Error::GroupFailed`].
     pub async fn group(
         &self,
@@ -279,11 +271,16 @@ impl Snapshotter {
             .iter()
             .any(|row| row.status == SnapshotStatus::Failed);
         if !failed && (snapshots.is_empty() || !snapshots.iter().all(is_decided)) {
-            let what = format!("snapshot group {id}");
-            return Err(Error::NotCut { what });
+            return Err(not_cut(&format!("snapshot group {id}")));
         }
         whole(&row, snapshots).ok_or_else(|| broken(&row))
     }
+}
+
+fn apart(new: &NewGroup, why: &str, source: Option<api::Error>) -> Error {
+    let name = &new.name;
+    let text = format!("the volumes of {name:?} cannot be snapshotted together: {why}");
+    refused(Failure::NotGroupable, text, source)
 }
 
 /// Why disks cannot be cut at one instant.

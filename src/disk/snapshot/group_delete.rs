@@ -8,17 +8,17 @@ use crate::base::{Deadline, join};
 use crate::cloud::view::ConfirmedAbsent;
 use crate::cloud::{KeptMember, Kind};
 use crate::disk::Result;
-use crate::disk::error::{Error, cloud};
+use crate::disk::error::{cloud, refused};
 use crate::disk::read::read;
-use crate::model::{SnapshotGroup, SnapshotGroupId, SnapshotId};
+use crate::model::{Failure, SnapshotGroup, SnapshotGroupId, SnapshotId};
 
 impl Snapshotter {
     /// Deletes the group with its snapshots, however far they are. One that is not there is success.
     /// Where `members` are given, they must be the group's.
     ///
     /// # Errors
-    /// [`Error::NotOurs`] and [`Error::OtherMembers`], when nothing was done; [`Error::GroupHeld`] when
-    /// some snapshots had to stay: the group stays with them.
+    /// [`Error::NotOurs`]; [`Error::Refused`] for other members, when nothing was done, and when some snapshots had to stay:
+    /// the group stays with them.
     pub async fn delete_group(
         &self,
         deadline: Deadline,
@@ -45,10 +45,9 @@ impl Snapshotter {
                     return Ok(());
                 }
                 Ok(kept) => {
-                    return Err(Error::GroupHeld {
-                        group: id.clone(),
-                        kept: words(&kept),
-                    });
+                    let kept = words(&kept);
+                    let text = format!("snapshot group {id} is not deleted whole: {kept}");
+                    return Err(refused(Failure::GroupHeld, text, None));
                 }
                 Err(error) if ConfirmedAbsent::by_error(&error).is_some() => return Ok(()),
                 Err(error) if error.kind() == Kind::Conflict => {
@@ -108,10 +107,12 @@ impl Snapshotter {
         if differences.is_empty() {
             return Ok(());
         }
-        Err(Error::OtherMembers {
-            group: row.id.clone(),
-            differences: differences.join("; "),
-        })
+        let text = format!(
+            "snapshot_ids do not fit snapshot group {}: {}",
+            row.id,
+            differences.join("; ")
+        );
+        Err(refused(Failure::OtherMembers, text, None))
     }
 }
 
