@@ -12,7 +12,7 @@ use crate::base::Deadline;
 use crate::cloud::Ecs;
 use crate::cloud::view::{Observation, Operation, Poller, WaitError};
 use crate::cloud::{self as api, Condition, Kind, ResizeDisk, ResizeMode};
-use crate::model::{ClientToken, Disk, DiskId, DiskStatus, Gib, SizeRange};
+use crate::model::{ClientToken, Disk, DiskId, DiskStatus, Failure, Gib, SizeRange};
 
 /// The largest disk of all: what a category that this driver does not know may grow to.
 const LARGEST: Gib = Gib(65536);
@@ -99,13 +99,14 @@ impl Resizer {
             none if none.is_empty() => "a node".to_owned(),
             holders => format!("node {holders}"),
         };
-        let text = match source.condition() {
+        let (failure, why) = match source.condition() {
             Condition::OnlyOffline => {
-                format!("disk {disk} does not grow while it is attached to {holders}")
+                (Failure::OnlyOffline, format!("it is attached to {holders}"))
             }
-            _ => format!("disk {disk} does not grow while {holders} does not run"),
+            _ => (Failure::NodeStopped, format!("{holders} does not run")),
         };
-        refused(source.failure(), text, source)
+        let text = format!("disk {disk} does not grow while {why}");
+        refused(failure, text, source)
     }
 
     /// Online wherever the cloud accepts it: expanded offline, an attached disk keeps its size for the guest, and the row
