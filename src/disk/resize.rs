@@ -37,9 +37,8 @@ impl Resizer {
     /// returns what it is then.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] when the disk is larger than the limit already, or its category does
-    /// not sell such a size; [`Error::OnlyOffline`] and [`Error::NodeStopped`] when who has it stands
-    /// in the way.
+    /// [`Error::OutOfRange`] when the disk is larger than the limit already, or its category does not sell such a size;
+    /// [`Error::Refused`] when the disk does not grow while its nodes hold it.
     pub async fn resize(
         &self,
         deadline: Deadline,
