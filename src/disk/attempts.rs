@@ -9,6 +9,7 @@ use std::future::Future;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use scopeguard::ScopeGuard;
 use tokio::time::Instant;
 
 use crate::cloud::{Error, Kind, Result};
@@ -34,8 +35,6 @@ pub(super) struct PriorAttempts {
     is_told: bool,
     /// The disk or snapshot that the name had and that does not exist any more.
     pub(super) gone: Option<String>,
-    /// The one that the name has, as long as no description shows it, and since when.
-    missed: Option<(String, Instant)>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,6 +59,12 @@ impl PriorAttempts {
     /// Whether a resource may exist that a caller does not have, at least if the response to it was lost.
     pub(super) fn is_open(&self) -> bool {
         self.unresolved.is_some() || self.created.is_some()
+    }
+
+    /// The newest attempt may take effect from now on.
+    fn may_come(&mut self) {
+        let now = Instant::now();
+        self.unresolved.iter_mut().for_each(|open| open.since = now);
     }
 
     /// Forgetting a name whose first token protects it is as safe as a restart.
@@ -112,15 +117,14 @@ impl AttemptHistory {
             ..earlier.clone().unwrap_or(order)
         };
         self.note(name, |past| past.unresolved = Some(open));
-        let cut_off = CutOff(self, name);
+        // If this future is dropped, its newest attempt may take effect from then on.
+        let cut_off = scopeguard::guard((), |()| self.note(name, PriorAttempts::may_come));
         let outcome = call.await;
-        std::mem::forget(cut_off);
+        ScopeGuard::into_inner(cut_off);
         match &outcome {
             Ok(id) => self.resolve(name, Some(&id.to_string()), false),
-            Err(error) => self.note(name, |past| match &mut past.unresolved {
-                Some(open) if error.may_have_taken_effect() => open.since = Instant::now(),
-                open => *open = earlier,
-            }),
+            Err(error) if error.may_have_taken_effect() => self.note(name, PriorAttempts::may_come),
+            Err(_) => self.note(name, |past| past.unresolved = earlier),
         }
         outcome
     }
@@ -131,7 +135,6 @@ impl AttemptHistory {
             past.unresolved = None;
             past.created = created.map(str::to_owned);
             past.is_told = is_told;
-            past.missed = None;
         });
     }
 
@@ -145,40 +148,8 @@ impl AttemptHistory {
         });
     }
 
-    /// A description does not show what the name has; since when that is so.
-    pub(super) fn missed(&self, name: &str, id: &str) -> Instant {
-        if let Some((other, since)) = self.of(name).missed
-            && other == id
-        {
-            return since;
-        }
-        let now = Instant::now();
-        self.note(name, |past| past.missed = Some((id.to_owned(), now)));
-        now
-    }
-
-    pub(super) fn seen(&self, name: &str) {
-        if self.of(name).missed.is_some() {
-            self.note(name, |past| past.missed = None);
-        }
-    }
-
     fn lock(&self) -> MutexGuard<'_, HashMap<String, (Instant, PriorAttempts)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// A call under way. If it is dropped, its newest attempt may take effect from then on.
-struct CutOff<'a>(&'a AttemptHistory, &'a str);
-
-impl Drop for CutOff<'_> {
-    fn drop(&mut self) {
-        let now = Instant::now();
-        self.0.note(self.1, |past| {
-            if let Some(open) = &mut past.unresolved {
-                open.since = now;
-            }
-        });
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::create_once::{Call, Creator};
 use super::owned::Owned;
-use super::stale_read::{LAG, StaleReadGuard, UNSEEN};
+use super::stale_read::{LAG, StaleReadGuard};
 use crate::base::Deadline;
 use crate::cloud::view::{Observation, OperationKind, Presence, WaitError};
 
@@ -25,10 +25,7 @@ impl<V: Owned> Creator<V> {
         let decided = match self.rows.known_absent(id) {
             // The token still names what was deleted a moment ago, and an old read shows it.
             Some(_) => None,
-            None => {
-                self.decided(deadline, &call.key, id, operation, decide)
-                    .await?
-            }
+            None => self.decided(deadline, id, operation, decide).await?,
         };
         if decided.is_none() {
             let (name, id) = (&call.name, id.to_string());
@@ -44,33 +41,25 @@ impl<V: Owned> Creator<V> {
         Ok(decided)
     }
 
-    /// Waits until `decide` accepts a row; none if the resource certainly does not exist. How long no response has it is
-    /// remembered under the key: one call may end sooner than that proves anything.
+    /// Waits until `decide` accepts a row; none if the resource certainly does not exist.
     pub(super) async fn decided<T>(
         &self,
         deadline: Deadline,
-        key: &str,
         id: &V::Id,
         mut operation: Option<OperationKind>,
         mut decide: impl FnMut(&V) -> Option<T>,
     ) -> Result<Option<T>, WaitError> {
-        let (rows, text) = (&self.rows, id.to_string());
-        let (mut was_shown, mut unproven) = (false, None);
+        let (rows, mut unproven) = (&self.rows, None);
         loop {
             // Nothing was read between two calls, so that an early response alone proves nothing.
             let mut missing = StaleReadGuard::default();
             let observe = |observation| match observation {
                 Observation::Row(row) => {
-                    (was_shown, unproven) = (true, None);
+                    unproven = None;
                     missing.ends();
-                    self.attempts.seen(key);
                     decide(&row).map(Some)
                 }
-                Observation::Missing { .. } => {
-                    let first = self.attempts.missed(key, &text);
-                    let is_overdue = was_shown || first.elapsed() >= UNSEEN;
-                    (missing.holds(LAG) && is_overdue).then_some(None)
-                }
+                Observation::Missing { .. } => missing.holds(LAG).then_some(None),
             };
             let waited = match operation.take() {
                 Some(operation) => rows.until_done(id, deadline, operation, observe).await,

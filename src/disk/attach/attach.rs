@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use scopeguard::ScopeGuard;
 use tokio::time::Instant;
 
 use super::Attacher;
@@ -33,21 +34,6 @@ impl Attacher {
     ) -> Result<Disk> {
         let (row, _) = self.call(deadline, disk, node).attach().await?;
         Ok(row)
-    }
-}
-
-/// An order under way. If it is dropped, it ended without an outcome.
-struct Lost<'a>(Call<'a>);
-
-impl Drop for Lost<'_> {
-    fn drop(&mut self) {
-        let Call {
-            attacher,
-            disk,
-            node,
-            ..
-        } = self.0;
-        attacher.journal.attached.lost(disk, node);
     }
 }
 
@@ -95,7 +81,7 @@ impl Call<'_> {
             force,
             delete_with_instance: is_ephemeral,
         };
-        let lost = Lost(self);
+        let lost = scopeguard::guard((), |()| journal.attached.lost(self.disk, self.node));
         let outcome = self.attacher.ecs.attach_disk(self.deadline, &request).await;
         match &outcome {
             Ok(()) => {
@@ -106,7 +92,7 @@ impl Call<'_> {
             Err(_) if is_known => {}
             Err(_) => journal.attached.forget(self.disk, self.node),
         }
-        std::mem::forget(lost);
+        ScopeGuard::into_inner(lost);
         outcome
     }
 

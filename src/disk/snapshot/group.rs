@@ -166,9 +166,7 @@ impl Snapshotter {
         let waits = row.members.iter().map(async |member| {
             let (id, operation) = (&member.snapshot, Some(Operation::Snapshot.into()));
             let decided = |row: &Snapshot| is_decided(row).then(|| row.clone());
-            let waited = self
-                .creator
-                .decided(deadline, id.as_str(), id, operation, decided);
+            let waited = self.creator.decided(deadline, id, operation, decided);
             waited.await
         });
         let rows: std::result::Result<Option<Vec<_>>, _> =
