@@ -70,7 +70,7 @@ impl Call<'_> {
     async fn order_attach(self, force: bool, is_ephemeral: bool) -> api::Result<()> {
         let journal = &self.attacher.journal;
         let (disk, instance) = self.ids();
-        journal.attach(&disk);
+        journal.free.take(&disk);
         let is_known = journal.attached.lately(&disk, &instance);
         if !is_known {
             journal.attached.on_its_way(&disk, &instance);

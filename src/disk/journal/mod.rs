@@ -28,8 +28,8 @@ pub(super) struct Journal {
     pub(super) detached: RecentDetachments,
     /// Disks whose category, performance or tags were changed.
     changes: Recent<DiskId, ()>,
-    /// Tags of disks that were observed without an attachment.
-    free: Recent<DiskId, Tags>,
+    /// Tags of disks that were observed without an attachment a moment ago.
+    pub(super) free: Recent<DiskId, Tags>,
     /// Elastic ephemeral disks that were created or observed. They are attached and detached with `DeleteWithInstance`,
     /// which would delete any other disk with its instance: so it is never taken from a request.
     ephemeral: Recent<DiskId, ()>,
@@ -68,11 +68,6 @@ impl Journal {
         self.activity.since().elapsed() < LAG
     }
 
-    /// The disk will be attached.
-    pub(super) fn attach(&self, disk: &DiskId) {
-        self.free.take(disk);
-    }
-
     /// The disk changes now, or may.
     pub(super) fn change(&self, disk: &DiskId) {
         self.changes.note(disk, LAG, ());
@@ -81,10 +76,5 @@ impl Journal {
     /// Whether reads may still be of before a change: a change back to that would look done before it is begun.
     pub(super) fn changed_lately(&self, disk: &DiskId) -> bool {
         self.changes.get(disk).is_some()
-    }
-
-    /// The tags of the disk if it was observed free a moment ago, once.
-    pub(super) fn take_free(&self, disk: &DiskId) -> Option<Tags> {
-        self.free.take(disk)
     }
 }

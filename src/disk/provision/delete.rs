@@ -22,7 +22,7 @@ impl Provisioner {
 
     async fn delete_row(&self, deadline: Deadline, disk: &DiskId) -> Result<()> {
         let (mut refusal, mut pauses) = (None, Pauses::default());
-        let mut free = self.journal.take_free(disk);
+        let mut free = self.journal.free.take(disk);
         loop {
             let tags = match free.take() {
                 Some(tags) => tags,

@@ -161,10 +161,8 @@ impl Snapshotter {
             snapshot: id.clone(),
         })?;
         if row.status == SnapshotStatus::Failed {
-            return Err(Error::SnapshotFailed {
-                snapshot: id.clone(),
-                next: "delete it and take another",
-            });
+            let (snapshot, next) = (id.clone(), "delete it and take another");
+            return Err(Error::SnapshotFailed { snapshot, next });
         }
         if row.created.is_none() {
             return Err(not_cut(&format!("snapshot {id}")));

@@ -16,12 +16,13 @@ use crate::disk::ownership::{Owner, display_name};
 use crate::disk::read::read;
 use crate::disk::stale_read::{LAG, StaleReadGuard};
 use crate::model::{
-    ClientToken, DiskId, Failure, Snapshot, SnapshotGroup, SnapshotGroupId, SnapshotId,
-    SnapshotStatus, Tags, tag,
+    ClientToken, DiskId, Failure, GroupMember, Snapshot, SnapshotGroup, SnapshotGroupId,
+    SnapshotId, SnapshotStatus, Tags, tag,
 };
 
 /// Disks that the cloud cuts at one instant.
 const MOST: usize = 16;
+const AGAIN: &str = "delete it and take another";
 const TOO_MANY: &str = "they are more than 16; make smaller groups";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -107,7 +108,7 @@ impl Snapshotter {
         }
         let Some(group) = whole(&row, snapshots) else {
             self.groups.attempts.resolve(&call.key, None, false);
-            return Err(broken(&row));
+            return Err(broken(&row, AGAIN));
         };
         self.label_members(deadline, new, &group).await?;
         for row in &group.snapshots {
@@ -214,11 +215,7 @@ impl Snapshotter {
         };
         match refusal {
             Some(refusal) => self.refuse_group(deadline, new, refusal).await,
-            None => Error::GroupFailed {
-                group: row.id.clone(),
-                members: ids(row),
-                next,
-            },
+            None => broken(row, next),
         }
     }
 
@@ -263,7 +260,7 @@ impl Snapshotter {
         let looks = looks.map(|member| read(&self.creator.rows, deadline, &member.snapshot));
         let mut snapshots = Vec::new();
         for look in join::all(looks).await {
-            snapshots.push(look?.ok_or_else(|| broken(&row))?);
+            snapshots.push(look?.ok_or_else(|| broken(&row, AGAIN))?);
         }
         let failed = snapshots
             .iter()
@@ -271,7 +268,7 @@ impl Snapshotter {
         if !failed && (snapshots.is_empty() || !snapshots.iter().all(is_decided)) {
             return Err(not_cut(&format!("snapshot group {id}")));
         }
-        whole(&row, snapshots).ok_or_else(|| broken(&row))
+        whole(&row, snapshots).ok_or_else(|| broken(&row, AGAIN))
     }
 }
 
@@ -305,12 +302,17 @@ fn why_apart(condition: Condition) -> Option<&'static str> {
     })
 }
 
-/// A group that may have been told to somebody, and is not whole any more.
-fn broken(row: &SnapshotGroup) -> Error {
+/// The error for a group that is not whole, or not any more.
+fn broken(row: &SnapshotGroup, next: &'static str) -> Error {
+    let member = |member: &GroupMember| match &member.source {
+        Some(disk) => format!("snapshot {} of disk {disk}", member.snapshot),
+        None => format!("snapshot {}", member.snapshot),
+    };
+    let members: Vec<_> = row.members.iter().map(member).collect();
     Error::GroupFailed {
         group: row.id.clone(),
-        members: ids(row),
-        next: "delete it and take another",
+        members: members.join(", "),
+        next,
     }
 }
 
@@ -329,15 +331,6 @@ fn whole(row: &SnapshotGroup, mut snapshots: Vec<Snapshot>) -> Option<Group> {
         created,
         snapshots,
     })
-}
-
-fn ids(row: &SnapshotGroup) -> String {
-    let member = |member: &crate::model::GroupMember| match &member.source {
-        Some(disk) => format!("snapshot {} of disk {disk}", member.snapshot),
-        None => format!("snapshot {}", member.snapshot),
-    };
-    let members: Vec<_> = row.members.iter().map(member).collect();
-    members.join(", ")
 }
 
 fn step(new: &NewGroup) -> String {
