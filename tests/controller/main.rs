@@ -11,7 +11,6 @@ mod patient;
 #[path = "../common/wiremock_cloud.rs"]
 mod wiremock_cloud;
 
-mod adverse;
 mod capability;
 mod class;
 mod code;

@@ -11,6 +11,7 @@ use wiremock::matchers::query_param;
 use wiremock::{Mock, Request, ResponseTemplate};
 
 use crate::kit::{NODE, Stage, code, new_volume, within};
+use diskplugin::csi::proto::DeleteVolumeRequest;
 use diskplugin::csi::proto::controller_server::Controller;
 
 #[tokio::test]
@@ -68,4 +69,32 @@ async fn a_create_without_permission_to_describe_makes_one_disk_at_most() {
     denied.store(false, Ordering::Relaxed);
     let volume = stage.volume("pvc-1").await;
     assert_eq!(stage.disks(), [volume]);
+}
+
+#[tokio::test]
+async fn an_answer_that_names_a_code_is_no_success_whatever_its_status() {
+    for body in [
+        json!({"Code": "Throttling", "Message": "x", "RequestId": "R"}),
+        json!({}),
+    ] {
+        let (stage, server) = Stage::over_http(&["--create-delay=10ms"]).await;
+        let volume = stage.volume("pvc-1").await;
+        Mock::given(query_param("Action", "DeleteDisk"))
+            .respond_with(ResponseTemplate::new(200).set_body_json(&body))
+            .with_priority(1)
+            .mount(&server)
+            .await;
+        let request = DeleteVolumeRequest {
+            volume_id: volume,
+            ..Default::default()
+        };
+        let deleted = stage
+            .service
+            .delete_volume(within(Duration::from_secs(3), request))
+            .await;
+        assert!(
+            deleted.is_err() || stage.disks().is_empty(),
+            "{body}: OK, and the disk is there"
+        );
+    }
 }

@@ -1,9 +1,9 @@
 //! The rate limiter against servers with quotas that it does not know, in virtual time.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
-mod adverse;
 mod pipeline;
 mod server;
+mod shared_quota;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,0 +1,152 @@
+//! What hung reads, sold-out claims and unusual durations cost.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use diskplugin::disk::NewDisk;
+use diskplugin::model::Category;
+
+use super::pass;
+use crate::kit::{Stage, minutes, one, seconds, wanted, zone};
+
+#[tokio::test(start_paused = true)]
+async fn hung_and_failed_reads_delay_few() {
+    for (percent, kind) in [
+        (0, json!("hang")),
+        (10, json!("hang")),
+        (30, json!("hang")),
+        (30, json!("internal-error")),
+        (10, json!({"delay-after": "30s"})),
+    ] {
+        let stage = Stage::patient_crowd(
+            60,
+            &[
+                "--create-delay=500ms",
+                "--attach-delay=2s",
+                "--detach-delay=2s",
+            ],
+        );
+        stage.configure(&json!({"rules": {"disk_quantity": 100_000}}));
+        stage.configure(
+            &json!({"faults": [{"action": "DescribeDisks", "percent": percent, "kind": kind}]}),
+        );
+        let mut lives = JoinSet::new();
+        for n in 0..300 {
+            let disks = Arc::clone(&stage.disks);
+            lives.spawn(async move {
+                let start = Instant::now();
+                let made = disks
+                    .provisioner
+                    .create(minutes(5), &wanted(&format!("pvc-{n}")))
+                    .await
+                    .unwrap();
+                let created = start.elapsed();
+                let node = format!("i-{}", n % 60).parse().unwrap();
+                disks
+                    .attacher
+                    .attach(minutes(5), &made.id, &node)
+                    .await
+                    .unwrap();
+                (created, start.elapsed())
+            });
+        }
+        let mut took = lives.join_all().await;
+        took.sort_by_key(|(_, all)| *all);
+        let (median, last) = (took[150].1, took[299].1);
+        let slow = took.iter().map(|(created, _)| *created).max().unwrap();
+        let describes = stage.calls("DescribeDisks");
+        let bound = Duration::from_millis;
+        assert!(
+            median < bound(8500) && last < bound(12_500) && slow < bound(3000) && describes < 45,
+            "{percent} % {kind}: median {median:?}, last {last:?}, slowest creation {slow:?}, {describes} describes"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn ten_calls_for_a_claim_out_of_stock_cost_few_calls() {
+    for burn in [0, 100] {
+        for (name, categories, places) in [
+            ("one pair", 1, vec!["a"]),
+            ("two zones, four categories", 4, vec!["a", "b"]),
+        ] {
+            let stage = Stage::new(&["--sold-out=*/*"]);
+            stage.configure(&json!({"rules": {"token_burn_percent": burn}}));
+            pass(30).await;
+            let new = NewDisk {
+                categories: Category::CREATABLE
+                    .iter()
+                    .take(categories)
+                    .cloned()
+                    .collect(),
+                places: places.iter().map(|letter| zone(letter).into()).collect(),
+                ..wanted("pvc-1")
+            };
+            stage.cloud.clear_calls();
+            for _ in 0..10 {
+                let _ = stage.disks.provisioner.create(seconds(10), &new).await;
+                pass(60).await;
+            }
+            let calls: u64 = stage.cloud.counts().values().map(|count| count.calls).sum();
+            assert!(
+                calls <= 70,
+                "{name}, burn {burn}: {:?}",
+                stage.cloud.counts()
+            );
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_operation_that_takes_far_longer_than_ever_is_not_noticed_late() {
+    for (learned, then) in [("1s", 20), ("1s", 45), ("1s", 200), ("200ms", 10)] {
+        let stage = Stage::new(&[&format!("--attach-delay={learned}"), "--detach-delay=1s"]);
+        let disk = stage.disk("pvc-1").await;
+        for _ in 0..40 {
+            stage
+                .disks
+                .attacher
+                .attach(minutes(5), &disk, &one())
+                .await
+                .unwrap();
+            stage
+                .disks
+                .attacher
+                .detach(minutes(5), &disk, &one())
+                .await
+                .unwrap();
+        }
+        stage.configure(&json!({"delays": {"attach": format!("{then}s")}}));
+        let mut late = Vec::new();
+        for _ in 0..5 {
+            let (start, before) = (Instant::now(), stage.calls("DescribeDisks"));
+            stage
+                .disks
+                .attacher
+                .attach(minutes(9), &disk, &one())
+                .await
+                .unwrap();
+            late.push((
+                start.elapsed() - Duration::from_secs(then),
+                stage.calls("DescribeDisks") - before,
+            ));
+            stage
+                .disks
+                .attacher
+                .detach(minutes(5), &disk, &one())
+                .await
+                .unwrap();
+        }
+        for (call, (late, describes)) in late.into_iter().enumerate() {
+            let (most, least) = if call == 0 { (2500, 60) } else { (700, 15) };
+            assert!(
+                late < Duration::from_millis(most) && describes < least,
+                "learned {learned}, then {then} s: late by {late:?} after {describes} describes"
+            );
+        }
+    }
+}

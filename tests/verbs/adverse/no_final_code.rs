@@ -1,0 +1,95 @@
+//! No final code while a disk of the name may exist.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use diskplugin::disk::NewDisk;
+
+use super::{code, is_final, pass};
+use crate::kit::{Stage, seconds, text, wanted, zone};
+
+/// One process. Whatever is lost, cut off, hidden or refused: no final code while a disk of the name exists, and one disk in the end.
+#[tokio::test(start_paused = true)]
+async fn no_final_code_while_the_disk_exists_whatever_happens_to_calls() {
+    let mut wrong = Vec::new();
+    for seed in 0..150_u64 {
+        for patient in [false, true] {
+            let flag = format!("--seed={seed}");
+            let flags = [flag.as_str(), "--create-delay=1s"];
+            let stage = if patient {
+                Stage::patient(&flags)
+            } else {
+                Stage::new(&flags)
+            };
+            if seed % 3 != 0 {
+                stage.disk("other").await;
+            }
+            let others = stage.rows().len();
+            pass(20).await;
+            let percent = |action: &str, percent: u8, kind: Value| json!({"action": action, "percent": percent, "kind": kind});
+            stage.configure(&json!({
+                "stale": {"lag": "0s..2s", "jumping": true, "tags": "2s"},
+                "rules": {"token_burn_percent": 40},
+                "faults": [
+                    percent("CreateDisk", 15, json!("reset-after")),
+                    percent("CreateDisk", 10, json!("reset-before")),
+                    percent("CreateDisk", 15, code(403, "OperationDenied.NoStock")),
+                    percent("CreateDisk", 10, code(403, "Forbidden.RAM")),
+                    percent("CreateDisk", 10, json!({"delay-after": "3s"})),
+                    percent("DescribeDisks", 15, json!("no-rows")),
+                    percent("DescribeDisks", 10, json!("internal-error")),
+                ],
+            }));
+            let new = if seed % 2 == 0 {
+                wanted("pvc-1")
+            } else {
+                NewDisk {
+                    places: vec![zone("a").into(), zone("b").into()],
+                    ..wanted("pvc-1")
+                }
+            };
+            for round in 0..12_u64 {
+                let cut = Duration::from_millis(((seed * 7919 + round * 104_729) % 60) * 100 + 50);
+                let call = stage.disks.provisioner.create(seconds(10), &new);
+                let outcome = tokio::time::timeout(cut, call).await;
+                let exists = stage.rows().len() > others;
+                if let Ok(Err(error)) = &outcome
+                    && exists
+                    && is_final(error)
+                {
+                    wrong.push(format!(
+                        "seed {seed}, patient {patient}, round {round}: {}",
+                        text(error).chars().take(160).collect::<String>()
+                    ));
+                }
+                tokio::time::sleep(Duration::from_millis((seed * 31 + round * 17) % 30 * 100))
+                    .await;
+            }
+            stage.configure(&json!({"faults": [], "rules": {"token_burn_percent": 0}}));
+            pass(120).await;
+            let mut made = None;
+            for _ in 0..6 {
+                match stage.disks.provisioner.create(seconds(60), &new).await {
+                    Ok(disk) => {
+                        made = Some(disk);
+                        break;
+                    }
+                    Err(_) => pass(30).await,
+                }
+            }
+            if made.is_none() || stage.rows().len() != others + 1 {
+                wrong.push(format!(
+                    "seed {seed}, patient {patient}: {} disks, found {made:?}",
+                    stage.rows().len() - others
+                ));
+            }
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "{} wrong: {:#?}",
+        wrong.len(),
+        &wrong[..wrong.len().min(12)]
+    );
+}
