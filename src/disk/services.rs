@@ -66,6 +66,5 @@ fn patient(settings: PollSettings) -> PollSettings {
     PollSettings {
         shortest: settings.shortest * 15,
         longest: settings.longest * 5,
-        ..settings
     }
 }

@@ -27,24 +27,18 @@ pub use poller::Poller;
 /// Ids that one describe call takes (ECS API, `DiskIds` and `SnapshotIds`).
 pub const IDS_A_CALL: usize = 100;
 
-/// How often a poller calls the cloud.
+/// How often a poller calls the cloud for a waiter for a change of unknown duration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PollSettings {
-    /// How long a single look waits for others to share its call.
-    pub linger: Duration,
-    /// The lateness of one waiter that is worth one call, when there was no other call within the last second.
-    pub call_cost: Duration,
-    /// Shortest time between two observations of a waiter for a change of unknown duration.
+    /// Shortest time between two observations.
     pub shortest: Duration,
-    /// Longest time between two polls for such a waiter.
+    /// Longest time between two polls.
     pub longest: Duration,
 }
 
 impl Default for PollSettings {
     fn default() -> Self {
         Self {
-            linger: Duration::from_millis(20),
-            call_cost: Duration::from_millis(80),
             shortest: Duration::from_millis(400),
             longest: Duration::from_secs(2),
         }

@@ -19,6 +19,7 @@ type Result<T> = std::result::Result<T, WaitError>;
 pub struct Poller<K, V> {
     pub(super) shared: Arc<Shared<K, V>>,
     tasks: Tasks,
+    settings: PollSettings,
 }
 
 /// Observations that a waiter has not decided about yet. Others are made later.
@@ -36,8 +37,12 @@ where
     V: Display + Send + Sync + 'static,
 {
     pub(super) fn new(tasks: Tasks, settings: PollSettings, source: Source<K, V>) -> Self {
-        let shared = Arc::new(Shared::new(source, settings));
-        Self { shared, tasks }
+        let shared = Arc::new(Shared::new(source));
+        Self {
+            shared,
+            tasks,
+            settings,
+        }
     }
 
     /// The state by one describe, shared with everybody who looks or waits at the same time.
@@ -93,7 +98,7 @@ where
         // The response that accepted the operation took as long as one to a poll does.
         let latency = self.shared.lock().latency;
         let began = joined.checked_sub(latency).unwrap_or(joined);
-        let waiter = Waiter::new(mode.clone(), joined, began, deadline, sender);
+        let waiter = Waiter::new(mode.clone(), joined, began, deadline, sender, self.settings);
         let subscription = self.subscribe(id, waiter);
         let mut last = "nothing yet".to_owned();
         let mut not_done = 0.0;

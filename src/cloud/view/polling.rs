@@ -10,12 +10,12 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tracing::Instrument;
 
+use super::Observation;
 use super::evidence::RecentIds;
 use super::operation::Learned;
 use super::schedule::{self, News};
 use super::source::Source;
 use super::waiter::Waiter;
-use super::{Observation, PollSettings};
 use crate::base::Deadline;
 use crate::cloud::Result;
 use crate::cloud::action::Page;
@@ -25,6 +25,8 @@ use crate::cloud::error::{Error, Kind};
 const DEBOUNCE: Duration = Duration::from_millis(5);
 /// A response that comes later is of no use: others have been requested meanwhile.
 const LONGEST_CALL: Duration = Duration::from_secs(20);
+/// The lateness of one waiter that is worth one call, when there was no other call within the last second.
+const CALL_COST: Duration = Duration::from_millis(80);
 /// How many seconds of one waiter's lateness a second of the quota is worth, up to a second between two calls: with a
 /// higher price none would ever be due.
 const QUOTA_SHARE: f64 = 5.0;
@@ -33,6 +35,8 @@ const SECOND: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 /// The urgency of an id that is due; the others' is a probability.
 const DUE: f64 = 2.0;
+/// How long a single look waits for others to share its call.
+const LINGER: Duration = Duration::from_millis(20);
 /// By how much a look waits longer for others at most.
 const LONGEST_LINGER: u32 = 10;
 /// Resources that are remembered as there. Several, because any of them may be deleted at any time.
@@ -42,7 +46,6 @@ const ABSENT: usize = 1000;
 
 pub(super) struct Shared<K, V> {
     pub(super) source: Source<K, V>,
-    settings: PollSettings,
     state: Mutex<State<K, V>>,
     /// A waiter came or left.
     pub(super) changed: Notify,
@@ -106,11 +109,10 @@ impl<K: Clone + Ord, V> State<K, V> {
         waiters: &'a mut BTreeMap<(K, u64), Waiter<V>>,
         id: &K,
         sent: Instant,
-        settings: &'a PollSettings,
     ) -> impl Iterator<Item = &'a mut Waiter<V>> + use<'a, K, V> {
         let all = (id.clone(), 0)..=(id.clone(), u64::MAX);
         let all = waiters.range_mut(all).map(|(_, waiter)| waiter);
-        all.filter(move |waiter| waiter.shares(sent, settings))
+        all.filter(move |waiter| waiter.shares(sent))
     }
 
     /// The earliest deadline that has not passed. Without one, nobody waits any longer.
@@ -121,32 +123,23 @@ impl<K: Clone + Ord, V> State<K, V> {
     }
 
     /// For how long a look waits for others: the longer, the more polls were sent for only a few ids.
-    fn linger(&self, settings: &PollSettings) -> Duration {
-        let few = self
-            .sent
-            .iter()
-            .filter(|(_, is_due_for_many)| !is_due_for_many);
+    fn linger(&self) -> Duration {
+        let few = self.sent.iter().filter(|(_, is_for_many)| !is_for_many);
         let factor = u32::try_from(few.count()).unwrap_or(u32::MAX);
-        settings.linger * factor.clamp(1, LONGEST_LINGER)
+        LINGER * factor.clamp(1, LONGEST_LINGER)
     }
 
     /// When to poll, or to plan again. `ids` is how many a call takes.
-    fn plan(&mut self, settings: &PollSettings, ids: usize) -> Instant {
+    fn plan(&mut self, ids: usize) -> Instant {
         let now = Instant::now();
         if let Some(until) = self.throttled.until.filter(|until| *until > now) {
             return until;
         }
         self.learned.refresh();
-        while self
-            .sent
-            .front()
-            .is_some_and(|(sent, _)| now - *sent >= SECOND)
-        {
-            self.sent.pop_front();
-        }
-        let linger = self.linger(settings);
+        self.sent.retain(|(sent, _)| now - *sent < SECOND);
+        let linger = self.linger();
         let all = self.waiters.values();
-        let due = all.clone().filter_map(|one| one.due(now, settings, linger));
+        let due = all.clone().filter_map(|one| one.due(now, linger));
         let due = due.min();
         if let Some(due) = due.filter(|due| *due <= now) {
             return due;
@@ -154,7 +147,7 @@ impl<K: Clone + Ord, V> State<K, V> {
         let waits: Vec<_> = all.filter_map(|one| one.wait(now, &self.learned)).collect();
         // The more calls there are, the more each costs: they add up to the account's quota. Where the quota is
         // known, a call also delays those of other processes by the time between two calls.
-        let cost = settings.call_cost.as_secs_f64() * (1.0 + self.sent.len() as f64)
+        let cost = CALL_COST.as_secs_f64() * (1.0 + self.sent.len() as f64)
             + QUOTA_SHARE * self.spacing.min(SECOND).as_secs_f64();
         let idle = self.sent.back().map_or(SECOND, |(sent, _)| now - *sent);
         let pause = match waits.len() {
@@ -169,13 +162,13 @@ impl<K: Clone + Ord, V> State<K, V> {
     }
 
     /// Chooses the ids of a poll that can be sent now: all, or the most urgent.
-    fn bind(&mut self, settings: &PollSettings, ids: usize) -> Option<Poll<K>> {
+    fn bind(&mut self, ids: usize) -> Option<Poll<K>> {
         let now = Instant::now();
-        let linger = self.linger(settings);
+        let linger = self.linger();
         let mut urgencies: BTreeMap<&K, f64> = BTreeMap::new();
         for ((id, _), waiter) in &self.waiters {
-            if waiter.needs(now, settings) {
-                let due = waiter.due(now, settings, linger);
+            if waiter.needs(now) {
+                let due = waiter.due(now, linger);
                 let wait = waiter.wait(now, &self.learned);
                 let shown = wait.map_or(0.0, |wait| wait.shown(0.0));
                 let is_due = due.is_some_and(|due| due <= now);
@@ -195,7 +188,7 @@ impl<K: Clone + Ord, V> State<K, V> {
         let mut bound: Vec<K> = urgencies.into_iter().map(|(id, _)| id.clone()).collect();
         let mut deadline = None;
         for id in &bound {
-            for waiter in Self::sharing(&mut self.waiters, id, now, settings) {
+            for waiter in Self::sharing(&mut self.waiters, id, now) {
                 let wait = waiter.wait(now, &self.learned);
                 self.news.expect(wait.map_or(0.0, |wait| wait.shown(0.0)));
                 waiter.poll(now);
@@ -240,10 +233,9 @@ where
     K: Clone + Ord + Display + Send + Sync + 'static,
     V: Display + Send + Sync + 'static,
 {
-    pub(super) fn new(source: Source<K, V>, settings: PollSettings) -> Self {
+    pub(super) fn new(source: Source<K, V>) -> Self {
         Self {
             source,
-            settings,
             state: Mutex::new(State::new()),
             changed: Notify::new(),
         }
@@ -278,7 +270,7 @@ where
             let poll = {
                 let mut state = self.lock();
                 state.spacing = spacing;
-                state.bind(&self.settings, self.source.ids)
+                state.bind(self.source.ids)
             };
             if let Some(poll) = poll {
                 let shared = Arc::clone(&self);
@@ -293,7 +285,7 @@ where
         let mut state = self.lock();
         let deadline = state.deadline();
         state.polling = deadline.is_some();
-        Some((state.plan(&self.settings, self.source.ids), deadline?))
+        Some((state.plan(self.source.ids), deadline?))
     }
 
     /// Resolves when the earliest deadline of the waiters is another one.
@@ -351,7 +343,7 @@ where
                 Ok(Observation::Missing { .. }) => state.witnesses.forget(id),
                 Err(_) => {}
             }
-            for waiter in State::sharing(&mut state.waiters, id, sent, &self.settings) {
+            for waiter in State::sharing(&mut state.waiters, id, sent) {
                 waiter.observe(sent, outcome());
             }
         }

@@ -1,17 +1,16 @@
 //! What can be polled, and by which action.
 
-use std::future::Future;
 use std::sync::Arc;
 
 use super::evidence::ConfirmedAbsent;
-use super::source::Source;
+use super::source::{BoxFuture, Call, Source};
 use super::{IDS_A_CALL, PollSettings, Poller};
 use crate::base::{Deadline, Tasks};
 use crate::cloud::action::{
     DescribeDisks, DescribeInstances, DescribeSnapshotGroups, DescribeSnapshots, DescribeTasks,
-    ModifyDiskSpec, Page, TagTarget, UntagResources,
+    ModifyDiskSpec, TagTarget, UntagResources,
 };
-use crate::cloud::{Ecs, Kind, Result};
+use crate::cloud::{Ecs, Kind};
 use crate::model::{
     Category, Disk, DiskHealth, DiskId, Instance, InstanceId, Snapshot, SnapshotGroup,
     SnapshotGroupId, SnapshotId, Task, TaskId,
@@ -22,30 +21,6 @@ const GROUPS_A_CALL: usize = 10;
 
 /// A tag that no resource has: removing it has no effect, but the cloud names a resource that does not exist.
 const NO_TAG: &str = "diskplugin.csi.example/none";
-
-/// A source of resources that no call names as missing.
-fn source<K: 'static, V: 'static, F>(
-    ecs: &Arc<dyn Ecs>,
-    action: &'static str,
-    id: fn(&V) -> K,
-    page: impl Fn(Arc<dyn Ecs>, Option<Vec<K>>, Deadline) -> F + Send + Sync + 'static,
-) -> Source<K, V>
-where
-    F: Future<Output = Result<Page<V>>> + Send + 'static,
-{
-    let (limited, described) = (Arc::clone(ecs), Arc::clone(ecs));
-    Source {
-        action,
-        ids: IDS_A_CALL,
-        id,
-        ready: Box::new(move |deadline| {
-            let ecs = Arc::clone(&limited);
-            Box::pin(async move { ecs.ready(deadline, action).await })
-        }),
-        page: Box::new(move |ids, deadline| Box::pin(page(Arc::clone(&described), ids, deadline))),
-        names: None,
-    }
-}
 
 /// Whether the cloud names the disk or snapshot as missing.
 async fn untag(
@@ -75,94 +50,61 @@ async fn dry_run(ecs: Arc<dyn Ecs>, disk: DiskId, deadline: Deadline) -> Option<
     ConfirmedAbsent::by_error(&error)
 }
 
-impl Poller<DiskId, Disk> {
-    #[must_use]
-    pub fn disks(ecs: &Arc<dyn Ecs>, tasks: Tasks, settings: PollSettings) -> Self {
-        let page = |ecs: Arc<dyn Ecs>, ids, deadline| async move {
-            let rest = DescribeDisks::default();
-            let query = DescribeDisks { ids, ..rest };
-            ecs.describe_disks(deadline, &query).await
-        };
-        let mut source = source(ecs, "DescribeDisks", |row: &Disk| row.id.clone(), page);
-        let ecs = Arc::clone(ecs);
-        source.names = Some(Box::new(move |disk, deadline| {
-            Box::pin(dry_run(Arc::clone(&ecs), disk, deadline))
-        }));
-        Self::new(tasks, settings, source)
-    }
+/// A call without effect that names a missing resource.
+type Names<K> = fn(Arc<dyn Ecs>, K, Deadline) -> BoxFuture<Option<ConfirmedAbsent>>;
+
+/// Pollers of rows by their ids: the action and its most ids, the call for these ids, without ids for one page of whatever
+/// there is, and what names a missing one.
+macro_rules! pollers {
+    ($($name:ident: $row:ident by $id:ident: $key:ident, $action:literal of $most:expr,
+        |$ecs:ident, $ids:ident, $deadline:ident| $page:expr, $names:expr;)*) => {
+        $(impl Poller<$key, $row> {
+            #[must_use]
+            pub fn $name(ecs: &Arc<dyn Ecs>, tasks: Tasks, settings: PollSettings) -> Self {
+                let (limited, described, named) =
+                    (Arc::clone(ecs), Arc::clone(ecs), Arc::clone(ecs));
+                let names: Option<Names<$key>> = $names;
+                let source = Source {
+                    action: $action,
+                    ids: $most,
+                    id: |row: &$row| row.$id.clone(),
+                    ready: Box::new(move |deadline| {
+                        let ecs = Arc::clone(&limited);
+                        Box::pin(async move { ecs.ready(deadline, $action).await })
+                    }),
+                    page: Box::new(move |$ids: Option<Vec<$key>>, $deadline| {
+                        let $ecs = Arc::clone(&described);
+                        Box::pin(async move { $page.await })
+                    }),
+                    names: names.map(|names| -> Call<$key, Option<ConfirmedAbsent>> {
+                        Box::new(move |id, deadline| names(Arc::clone(&named), id, deadline))
+                    }),
+                };
+                Self::new(tasks, settings, source)
+            }
+        })*
+    };
 }
 
-impl Poller<SnapshotId, Snapshot> {
-    #[must_use]
-    pub fn snapshots(ecs: &Arc<dyn Ecs>, tasks: Tasks, settings: PollSettings) -> Self {
-        let page = |ecs: Arc<dyn Ecs>, ids, deadline| async move {
-            let rest = DescribeSnapshots::default();
-            let query = DescribeSnapshots { ids, ..rest };
-            ecs.describe_snapshots(deadline, &query).await
-        };
-        let id = |row: &Snapshot| row.id.clone();
-        let mut source = source(ecs, "DescribeSnapshots", id, page);
-        let ecs = Arc::clone(ecs);
-        source.names = Some(Box::new(move |snapshot, deadline| {
-            let targets = TagTarget::Snapshots(vec![snapshot]);
-            Box::pin(untag(Arc::clone(&ecs), targets, deadline))
-        }));
-        Self::new(tasks, settings, source)
-    }
-}
-
-impl Poller<SnapshotGroupId, SnapshotGroup> {
-    #[must_use]
-    pub fn groups(ecs: &Arc<dyn Ecs>, tasks: Tasks, settings: PollSettings) -> Self {
-        let page = |ecs: Arc<dyn Ecs>, ids, deadline| async move {
-            let rest = DescribeSnapshotGroups::default();
-            let query = DescribeSnapshotGroups { ids, ..rest };
-            ecs.describe_snapshot_groups(deadline, &query).await
-        };
-        let id = |row: &SnapshotGroup| row.id.clone();
-        let mut source = source(ecs, "DescribeSnapshotGroups", id, page);
-        source.ids = GROUPS_A_CALL;
-        Self::new(tasks, settings, source)
-    }
-}
-
-impl Poller<InstanceId, Instance> {
-    #[must_use]
-    pub fn instances(ecs: &Arc<dyn Ecs>, tasks: Tasks, settings: PollSettings) -> Self {
-        let page = |ecs: Arc<dyn Ecs>, ids, deadline| async move {
-            let rest = DescribeInstances::default();
-            let query = DescribeInstances { ids, ..rest };
-            ecs.describe_instances(deadline, &query).await
-        };
-        let id = |row: &Instance| row.id.clone();
-        let source = source(ecs, "DescribeInstances", id, page);
-        Self::new(tasks, settings, source)
-    }
-}
-
-// A task and the health of a disk are described by id only: their absence is never proven.
-
-impl Poller<TaskId, Task> {
-    #[must_use]
-    pub fn tasks(ecs: &Arc<dyn Ecs>, tasks: Tasks, settings: PollSettings) -> Self {
-        let page = |ecs: Arc<dyn Ecs>, ids: Option<Vec<TaskId>>, deadline| async move {
-            let query = DescribeTasks::These(ids.unwrap_or_default());
-            ecs.describe_tasks(deadline, &query).await
-        };
-        let source = source(ecs, "DescribeTasks", |row: &Task| row.id.clone(), page);
-        Self::new(tasks, settings, source)
-    }
-}
-
-impl Poller<DiskId, DiskHealth> {
-    #[must_use]
-    pub fn health(ecs: &Arc<dyn Ecs>, tasks: Tasks, settings: PollSettings) -> Self {
-        let page = |ecs: Arc<dyn Ecs>, ids: Option<Vec<DiskId>>, deadline| async move {
-            let disks = ids.unwrap_or_default();
-            ecs.describe_disk_health(deadline, &disks).await
-        };
-        let id = |row: &DiskHealth| row.disk.clone();
-        let source = source(ecs, "DescribeDisksFullStatus", id, page);
-        Self::new(tasks, settings, source)
-    }
+pollers! {
+    disks: Disk by id: DiskId, "DescribeDisks" of IDS_A_CALL,
+        |ecs, ids, deadline| ecs.describe_disks(deadline, &DescribeDisks { ids, ..Default::default() }),
+        Some(|ecs, disk, deadline| Box::pin(dry_run(ecs, disk, deadline)));
+    snapshots: Snapshot by id: SnapshotId, "DescribeSnapshots" of IDS_A_CALL,
+        |ecs, ids, deadline| ecs.describe_snapshots(deadline, &DescribeSnapshots { ids, ..Default::default() }),
+        Some(|ecs, snapshot, deadline| Box::pin(untag(ecs, TagTarget::Snapshots(vec![snapshot]), deadline)));
+    groups: SnapshotGroup by id: SnapshotGroupId, "DescribeSnapshotGroups" of GROUPS_A_CALL,
+        |ecs, ids, deadline|
+            ecs.describe_snapshot_groups(deadline, &DescribeSnapshotGroups { ids, ..Default::default() }),
+        None;
+    instances: Instance by id: InstanceId, "DescribeInstances" of IDS_A_CALL,
+        |ecs, ids, deadline| ecs.describe_instances(deadline, &DescribeInstances { ids, ..Default::default() }),
+        None;
+    // A task and the health of a disk are described by id only: their absence is never proven.
+    tasks: Task by id: TaskId, "DescribeTasks" of IDS_A_CALL,
+        |ecs, ids, deadline| ecs.describe_tasks(deadline, &DescribeTasks::These(ids.unwrap_or_default())),
+        None;
+    health: DiskHealth by disk: DiskId, "DescribeDisksFullStatus" of IDS_A_CALL,
+        |ecs, ids, deadline| ecs.describe_disk_health(deadline, &ids.unwrap_or_default()),
+        None;
 }

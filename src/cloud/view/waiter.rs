@@ -48,6 +48,7 @@ pub(super) struct Waiter<V> {
     /// When the newest poll was sent, and the newest one that was answered.
     polled: Option<Instant>,
     answered: Option<Instant>,
+    settings: PollSettings,
     /// When to give up on the newest poll, or to repeat it after its failure.
     retry: Instant,
     failures: u32,
@@ -60,6 +61,7 @@ impl<V> Waiter<V> {
         began: Instant,
         deadline: Deadline,
         observations: Observations<V>,
+        settings: PollSettings,
     ) -> Self {
         Self {
             mode,
@@ -68,6 +70,7 @@ impl<V> Waiter<V> {
             deadline,
             probe: None,
             observations,
+            settings,
             polled: None,
             answered: None,
             retry: joined,
@@ -96,18 +99,13 @@ impl<V> Waiter<V> {
     }
 
     /// From one observation to the next while waiting for a change: the longer it takes, the longer it is.
-    fn interval(&self, settings: &PollSettings) -> Duration {
+    fn interval(&self) -> Duration {
         let age = self.answered.unwrap_or(self.joined) - self.joined;
-        (age / 3).clamp(settings.shortest, settings.longest)
+        (age / 3).clamp(self.settings.shortest, self.settings.longest)
     }
 
     /// When a poll is due for this waiter, whatever others need. A look waits for `linger`.
-    pub(super) fn due(
-        &self,
-        now: Instant,
-        settings: &PollSettings,
-        linger: Duration,
-    ) -> Option<Instant> {
+    pub(super) fn due(&self, now: Instant, linger: Duration) -> Option<Instant> {
         if self.is_undecided() {
             return None;
         }
@@ -117,7 +115,7 @@ impl<V> Waiter<V> {
         match (&self.mode, self.answered) {
             (Mode::Operation(_), _) => self.probe,
             (Mode::Look, None) => Some(self.joined + linger),
-            (_, answered) => Some(answered.unwrap_or(self.joined) + self.interval(settings)),
+            (_, answered) => Some(answered.unwrap_or(self.joined) + self.interval()),
         }
     }
 
@@ -131,15 +129,15 @@ impl<V> Waiter<V> {
     }
 
     /// Whether its id belongs in a poll of now.
-    pub(super) fn needs(&self, now: Instant, settings: &PollSettings) -> bool {
+    pub(super) fn needs(&self, now: Instant) -> bool {
         let is_waiting = self.is_undecided() || self.pending(now).is_some() && !self.takes_all();
-        !is_waiting && self.shares(now, settings)
+        !is_waiting && self.shares(now)
     }
 
     /// Whether what a poll of that time shows is for this waiter.
-    pub(super) fn shares(&self, sent: Instant, settings: &PollSettings) -> bool {
+    pub(super) fn shares(&self, sent: Instant) -> bool {
         let last = self.answered.unwrap_or(self.joined);
-        let gap = settings.shortest.max(self.interval(settings) / 2);
+        let gap = self.settings.shortest.max(self.interval() / 2);
         let is_late = self.takes_all() || sent >= last + gap;
         is_late && sent >= self.joined && Some(sent) > self.answered
     }
