@@ -5,6 +5,7 @@ use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use scopeguard::ScopeGuard;
 use tokio::time::Instant;
 
 use super::error::{Condition, Error};
@@ -67,15 +68,6 @@ pub struct Silence {
     pub error: String,
 }
 
-/// A request under way.
-#[derive(Debug)]
-struct Waiting<'a> {
-    standing: &'a Standing,
-    host: &'a str,
-    begun: Instant,
-    is_over: bool,
-}
-
 impl Standing {
     /// Sends a request to the host and gets its answer, and learns from what becomes of it. What comes before, such as
     /// getting credentials, says nothing of the cloud.
@@ -84,16 +76,12 @@ impl Standing {
         host: &str,
         exchange: impl Future<Output = Result<T, Error>>,
     ) -> Result<T, Error> {
-        let mut waiting = Waiting {
-            standing: self,
-            host,
-            begun: Instant::now(),
-            is_over: false,
-        };
+        let begun = Instant::now();
+        let given_up = scopeguard::guard((), |()| self.given_up(host, begun));
         let outcome = exchange.await;
-        waiting.is_over = true;
+        ScopeGuard::into_inner(given_up);
         match &outcome {
-            Err(error) if error.status().is_none() => self.unanswered(waiting.begun, &chain(error)),
+            Err(error) if error.status().is_none() => self.unanswered(begun, &chain(error)),
             _ => self.answered(),
         }
         outcome
@@ -139,6 +127,18 @@ impl Standing {
         }
     }
 
+    /// Whoever waited for an answer does not any longer.
+    fn given_up(&self, host: &str, begun: Instant) {
+        let waited = begun.elapsed();
+        if waited >= UNANSWERED {
+            let waited = waited.as_secs_f64();
+            self.unanswered(
+                begun,
+                &format!("no answer from {host} within {waited:.0} s"),
+            );
+        }
+    }
+
     fn unanswered(&self, begun: Instant, error: &str) {
         let now = Instant::now();
         let mut seen = self.seen();
@@ -163,20 +163,6 @@ impl Standing {
                 error,
                 "the cloud has not answered for {silence:.0} s, and is called again and again; if that stays, {UNREACHED}"
             );
-        }
-    }
-}
-
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        let waited = self.begun.elapsed();
-        if !self.is_over && waited >= UNANSWERED {
-            let error = format!(
-                "no answer from {} within {:.0} s",
-                self.host,
-                waited.as_secs_f64()
-            );
-            self.standing.unanswered(self.begun, &error);
         }
     }
 }
