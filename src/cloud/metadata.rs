@@ -8,10 +8,12 @@ use std::time::Duration;
 use reqwest::header::RETRY_AFTER;
 use reqwest::redirect::Policy;
 use reqwest::{Client, StatusCode};
-use serde::Deserialize;
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::base::Deadline;
+use crate::base::chain::chain;
 
 /// Where the service answers on every instance.
 pub const DEFAULT_ENDPOINT: &str = "http://100.100.100.200";
@@ -40,30 +42,12 @@ pub struct Metadata {
     memory: Mutex<Memory>,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Memory {
-    known: HashMap<&'static str, String>,
-    /// Whether the identity document has been asked for.
-    introduced: bool,
-    token: Option<(String, Instant)>,
-}
-
-/// The token opens the service's secrets.
-impl std::fmt::Debug for Memory {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let known = &self.known;
-        f.debug_struct("Memory").field("known", known).finish()
-    }
-}
-
-/// The part of the identity document that is an [`Item`].
-#[derive(Deserialize)]
-#[serde(rename_all = "kebab-case")]
-struct Identity {
-    instance_id: Option<String>,
-    region_id: Option<String>,
-    zone_id: Option<String>,
-    instance_type: Option<String>,
+    /// The identity document, once it was requested, and the items that were requested singly.
+    known: Option<HashMap<String, Value>>,
+    /// It opens the service's secrets.
+    token: Option<(SecretString, Instant)>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,16 +69,13 @@ pub enum MetadataError {
     /// The service does not answer: not an instance, or out of its reach.
     #[error("the metadata service at {base} does not answer for {item}; is this an instance?")]
     Unreachable {
-        /// Where it was looked for.
         base: String,
-        /// What was asked.
         item: String,
         source: reqwest::Error,
     },
     #[error("the metadata service at {base} answers HTTP {status} for {item}")]
     Refused {
         base: String,
-        /// What was asked.
         item: String,
         status: u16,
         /// How long it asks to be left alone.
@@ -120,12 +101,13 @@ impl MetadataError {
 }
 
 impl Item {
-    fn path(self) -> &'static str {
+    /// The path below `meta-data/` and the key in the identity document.
+    fn names(self) -> (&'static str, &'static str) {
         match self {
-            Self::InstanceId => "meta-data/instance-id",
-            Self::RegionId => "meta-data/region-id",
-            Self::ZoneId => "meta-data/zone-id",
-            Self::InstanceType => "meta-data/instance/instance-type",
+            Self::InstanceId => ("instance-id", "instance-id"),
+            Self::RegionId => ("region-id", "region-id"),
+            Self::ZoneId => ("zone-id", "zone-id"),
+            Self::InstanceType => ("instance/instance-type", "instance-type"),
         }
     }
 }
@@ -161,60 +143,37 @@ impl Metadata {
     /// The item, from memory where it was asked for before. The first question is for the identity
     /// document, which answers all others with it.
     pub async fn get(&self, item: Item) -> Result<String, MetadataError> {
-        let path = item.path();
-        if !self.memory().introduced {
-            let identity = unless_missing(self.fetch(IDENTITY).await)?;
-            self.introduce(identity.as_deref());
-        }
-        if let Some(value) = self.memory().known.get(path) {
-            return Ok(value.clone());
-        }
-        let value = self.fetch(path).await?.trim().to_owned();
-        self.memory().known.insert(path, value.clone());
-        Ok(value)
+        self.insist(item, Deadline::after(Duration::ZERO)).await
     }
 
     /// The item, asked for again until the deadline while the service does not answer: a machine that
     /// has just started may have no network yet, and many that start together exceed a rate.
     pub async fn insist(&self, item: Item, deadline: Deadline) -> Result<String, MetadataError> {
-        let mut pause = PAUSE;
-        loop {
-            let error = match self.get(item).await {
-                Err(error) if error.is_passing() && deadline.remaining() > pause => error,
-                outcome => return outcome,
-            };
-            tracing::info!(
-                "asking again in {pause:?}: {}",
-                crate::base::chain::chain(&error)
-            );
-            tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
+        if self.memory().known.is_none() {
+            let identity = unless_missing(self.fetch(IDENTITY, deadline).await)?;
+            // A document that cannot be read says nothing.
+            let identity = identity.and_then(|text| serde_json::from_str(&text).ok());
+            self.memory().known = Some(identity.unwrap_or_default());
         }
-    }
-
-    /// Takes over what the identity document says; one that cannot be read says nothing.
-    fn introduce(&self, document: Option<&str>) {
-        let identity = document.and_then(|text| serde_json::from_str::<Identity>(text).ok());
+        let (path, key) = item.names();
+        let memory = self.memory().known.as_ref().and_then(|known| {
+            let value = known.get(key)?.as_str()?;
+            (!value.is_empty()).then(|| value.to_owned())
+        });
+        if let Some(value) = memory {
+            return Ok(value);
+        }
+        let value = self.fetch(&format!("meta-data/{path}"), deadline).await?;
+        let value = value.trim().to_owned();
         let mut memory = self.memory();
-        memory.introduced = true;
-        let Some(identity) = identity else {
-            return;
-        };
-        for (item, value) in [
-            (Item::InstanceId, identity.instance_id),
-            (Item::RegionId, identity.region_id),
-            (Item::ZoneId, identity.zone_id),
-            (Item::InstanceType, identity.instance_type),
-        ] {
-            if let Some(value) = value.filter(|value| !value.is_empty()) {
-                memory.known.insert(item.path(), value);
-            }
-        }
+        let known = memory.known.get_or_insert_default();
+        known.insert(key.to_owned(), value.as_str().into());
+        Ok(value)
     }
 
     /// The name of the instance's RAM role; none when it has no role.
     pub async fn role_name(&self) -> Result<Option<String>, MetadataError> {
-        let listed = unless_missing(self.fetch(ROLES).await)?;
+        let listed = unless_missing(self.fetch(ROLES, Deadline::after(Duration::ZERO)).await)?;
         let name = listed.as_deref().and_then(|text| text.lines().next());
         let name = name.map(|name| name.trim().trim_end_matches('/').to_owned());
         Ok(name.filter(|name| !name.is_empty()))
@@ -228,22 +187,31 @@ impl Metadata {
             // RAM has no such names, and this one would lead to another path.
             return Ok(None);
         }
-        unless_missing(self.fetch(&format!("{ROLES}{role}")).await)
+        let path = format!("{ROLES}{role}");
+        unless_missing(self.fetch(&path, Deadline::after(Duration::ZERO)).await)
     }
 
-    async fn fetch(&self, path: &str) -> Result<String, MetadataError> {
+    /// Repeats a refusal that may pass a few times, and whatever may pass until the deadline.
+    async fn fetch(&self, path: &str, deadline: Deadline) -> Result<String, MetadataError> {
+        let mut pause = PAUSE;
         let mut attempt = 1;
         loop {
-            match self.attempt(path).await {
-                Err(error @ MetadataError::Refused { pause, .. })
-                    if error.is_passing() && attempt < ATTEMPTS =>
-                {
-                    let pause = pause.unwrap_or(PAUSE * attempt).min(LONGEST_PAUSE);
-                    tokio::time::sleep(pause).await;
-                    attempt += 1;
-                }
+            let error = match self.attempt(path).await {
+                Err(error) if error.is_passing() => error,
                 outcome => return outcome,
+            };
+            let (answered, asked) = match &error {
+                MetadataError::Refused { pause, .. } => (true, pause.unwrap_or_default()),
+                _ => (false, Duration::ZERO),
+            };
+            let wait = pause.max(asked).min(LONGEST_PAUSE);
+            if deadline.remaining() <= wait && !(answered && attempt < ATTEMPTS) {
+                return Err(error);
             }
+            tracing::info!("asking again in {wait:?}: {}", chain(&error));
+            tokio::time::sleep(wait).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+            attempt += 1;
         }
     }
 
@@ -251,7 +219,7 @@ impl Metadata {
         let token = self.token().await?;
         let mut request = self.http.get(format!("{}/{path}", self.base));
         if let Some(token) = token {
-            request = request.header("X-aliyun-ecs-metadata-token", token);
+            request = request.header("X-aliyun-ecs-metadata-token", token.expose_secret());
         }
         let answer = request.send().await;
         let answer = answer.map_err(|source| self.unreachable(path, source))?;
@@ -263,7 +231,7 @@ impl Metadata {
     }
 
     /// The token, a new one where the last has served its time.
-    async fn token(&self) -> Result<Option<String>, MetadataError> {
+    async fn token(&self) -> Result<Option<SecretString>, MetadataError> {
         if let Some((token, until)) = &self.memory().token
             && *until > Instant::now()
         {
@@ -277,7 +245,7 @@ impl Metadata {
 
     /// A new token; none where requests may do without and none can be had. A machine that limits the
     /// hops of the answer never lets it get into a container: that is a timeout.
-    async fn new_token(&self) -> Result<Option<String>, MetadataError> {
+    async fn new_token(&self) -> Result<Option<SecretString>, MetadataError> {
         let asked = self
             .http
             .put(format!("{}/{TOKEN}", self.base))
@@ -292,7 +260,7 @@ impl Metadata {
             Err(error) => return Err(self.unreachable(TOKEN, error)),
         };
         match self.accept(TOKEN, answer).await {
-            Ok(token) => Ok(Some(token)),
+            Ok(token) => Ok(Some(token.into())),
             Err(error @ MetadataError::Refused { .. }) if self.tokenless && !error.is_passing() => {
                 Ok(None)
             }
