@@ -278,6 +278,22 @@ impl<V: Owned> Creator<V> {
             .await
     }
 
+    /// Whether the credentials themselves are refused, which the cloud checks before anything else, or lack the right to
+    /// create, where nothing was ever created: nothing of an earlier leader is behind such a refusal.
+    fn is_denied(&self, error: &Error) -> bool {
+        match error.failure() {
+            Failure::NoCredentials
+            | Failure::CredentialsExpired
+            | Failure::KeyUnknown
+            | Failure::KeySwitchedOff
+            | Failure::SignatureRefused
+            | Failure::ClockWrong
+            | Failure::RoleUnusable => true,
+            Failure::CredentialsDenied => self.listing.is_empty(),
+            _ => false,
+        }
+    }
+
     /// The outcome of a deletion, successful also if there is no such resource.
     pub(super) fn deleted(&self, id: &V::Id, outcome: api::Result<()>) -> api::Result<()> {
         let Some(proof) = ConfirmedAbsent::by_deletion(&outcome) else {
@@ -307,7 +323,7 @@ impl<V: Owned> Creator<V> {
                 if error.meaning().is_final()
                     && (self.attempts.of(&call.key).is_open()
                         || call.is_refused
-                            && !is_denied(&error)
+                            && !self.is_denied(&error)
                             && !self.excludes_earlier(deadline, call).await) =>
             {
                 Err(Error::CreationUnresolved {
@@ -318,19 +334,4 @@ impl<V: Owned> Creator<V> {
             Err(error) => Err(error),
         }
     }
-}
-
-/// Whether the credentials themselves are refused. The cloud checks them before anything else, so that this is never the echo of an
-/// earlier refusal.
-fn is_denied(error: &Error) -> bool {
-    matches!(
-        error.failure(),
-        Failure::NoCredentials
-            | Failure::CredentialsExpired
-            | Failure::KeyUnknown
-            | Failure::KeySwitchedOff
-            | Failure::SignatureRefused
-            | Failure::ClockWrong
-            | Failure::RoleUnusable
-    )
 }

@@ -210,6 +210,15 @@ impl OwnershipListing {
         false
     }
 
+    /// Whether a listing was complete, and none had a row.
+    pub(super) fn is_empty(&self) -> bool {
+        self.shared
+            .state
+            .borrow()
+            .empty
+            .is_some_and(|count| count > 0)
+    }
+
     fn start_if(&self, is_due: impl Fn(&State) -> bool, witnessed: bool) {
         let begins = self.shared.state.send_if_modified(|state| {
             let is_paused = state.tried.is_some_and(|tried| tried.elapsed() < PAUSE);
