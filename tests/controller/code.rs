@@ -254,11 +254,10 @@ async fn what_the_cloud_denies_refuses_or_breaks_each_has_its_code() {
         Code::PermissionDenied,
         &["Forbidden.RAM", "RAM policy"],
     );
-    // Where nothing can be listed, another replica may have created the disk.
     told(
         stage.create(new_volume("pvc-2")).await,
-        Code::Unavailable,
-        &["CREATION_UNRESOLVED", "Forbidden.RAM"],
+        Code::PermissionDenied,
+        &["Forbidden.RAM", "RAM policy"],
     );
     let listed = stage
         .service
