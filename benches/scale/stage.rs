@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use diskplugin::base::{Tasks, TokioClock};
-use diskplugin::cloud::view::PollSettings;
 use diskplugin::csi::controller::{Service, Settings};
 use diskplugin::disk::DiskServices;
 use diskplugin::sim::{Cloud, Options};
@@ -58,7 +57,7 @@ impl Stage {
         let tasks = Tasks::default();
         let ecs = Arc::new(Patient::new(&self.cloud));
         let cluster = "scale".parse().expect("a valid id");
-        let disks = DiskServices::new(ecs, cluster, &tasks, PollSettings::default());
+        let disks = DiskServices::new(ecs, cluster, &tasks);
         let settings = Settings {
             region: "cn-beijing".parse().expect("a valid id"),
             zone: None,

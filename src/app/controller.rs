@@ -9,7 +9,6 @@ use super::{cloud, cluster, http, signal, types};
 use crate::base::Tasks;
 use crate::cli;
 use crate::cloud::Ecs;
-use crate::cloud::view::PollSettings;
 use crate::csi::controller::{Service, Settings};
 use crate::csi::server::{self, Services};
 use crate::disk::DiskServices;
@@ -68,7 +67,7 @@ pub(crate) fn owner(owner: cli::Owner, problems: &mut Whereabouts<'_>) -> Option
 
 /// The verbs over this cloud.
 pub(crate) fn disks(ecs: Arc<dyn Ecs>, cluster: ClusterId, tasks: &Tasks) -> Arc<DiskServices> {
-    let disks = DiskServices::new(ecs, cluster, tasks, PollSettings::default());
+    let disks = DiskServices::new(ecs, cluster, tasks);
     disks.provisioner.list_owned();
     Arc::new(disks)
 }

@@ -10,6 +10,9 @@ use crate::cloud::endpoint;
 use crate::cloud::metadata::{Metadata, MetadataError};
 use crate::model::RegionId;
 
+/// The name of sessions where none is set.
+const SESSION: &str = "diskplugin";
+
 /// The source that the flags and the environment describe.
 ///
 /// # Errors
@@ -22,16 +25,22 @@ pub(crate) fn selected(
     let flags = cloud.credentials;
     let oidc = Oidc {
         role_is_meant: flags.oidc_role_arn.is_some(),
-        role_arn: flags.oidc_role_arn,
-        provider_arn: flags.oidc_provider_arn,
-        token_file: flags.oidc_token_file,
+        role_arn: flags
+            .oidc_role_arn
+            .or_else(|| variable("ALIBABA_CLOUD_ROLE_ARN")),
+        provider_arn: flags
+            .oidc_provider_arn
+            .or_else(|| variable("ALIBABA_CLOUD_OIDC_PROVIDER_ARN")),
+        token_file: flags
+            .oidc_token_file
+            .or_else(|| variable("ALIBABA_CLOUD_OIDC_TOKEN_FILE").map(Into::into)),
     };
     let sts = || endpoint::sts_of_region(region, cloud.network);
     let sources = Sources {
         selection: flags.credentials,
         directory: flags.credentials_dir,
         environment: Environment::read(variable),
-        oidc: oidc.or_environment(variable),
+        oidc,
         metadata,
         instance_role: flags
             .instance_role
@@ -43,7 +52,8 @@ pub(crate) fn selected(
         }),
         session_name: flags
             .role_session_name
-            .or_else(|| variable("ALIBABA_CLOUD_ROLE_SESSION_NAME")),
+            .or_else(|| variable("ALIBABA_CLOUD_ROLE_SESSION_NAME"))
+            .unwrap_or_else(|| SESSION.to_owned()),
         duration: flags.role_duration,
         sts_endpoint: flags.sts_endpoint.unwrap_or_else(sts),
         scheme: cloud.signature,

@@ -267,9 +267,10 @@ impl Refused<'_> {
 
 /// That credentials or region were refused lately; none when not.
 fn refused(report: &Report) -> Option<Refused<'_>> {
-    let (ago, refusal) = report.refused.as_ref().filter(|(ago, _)| *ago < LATELY)?;
+    let (at, refusal) = report.refused.as_ref()?;
+    let ago = Some(at.elapsed()).filter(|ago| *ago < LATELY)?;
     Some(Refused {
-        ago: *ago,
+        ago,
         error: &refusal.error,
         failure: refusal.failure,
     })
@@ -280,10 +281,12 @@ fn reached(report: &Report) -> Result<String, String> {
     if let Some(refused) = refused(report).filter(Refused::is_of_region) {
         return Err(refused.told("the region"));
     }
-    if let Some(Silence { since, last, error }) = &report.silent
-        && *last < LATELY
+    if let Some(Silence {
+        since, last, error, ..
+    }) = &report.silent
+        && last.elapsed() < LATELY
     {
-        let (since, last) = (since.as_secs(), last.as_secs());
+        let (since, last) = (since.elapsed().as_secs(), last.elapsed().as_secs());
         let silence = format!("no answer for {since} s, tried last {last} s ago: {error}");
         return match Duration::from_secs(since - last.min(since)) < SILENT {
             true => Ok(silence),
@@ -291,7 +294,7 @@ fn reached(report: &Report) -> Result<String, String> {
         };
     }
     Ok(match report.answered {
-        Some(ago) => format!("it answered last {} s ago", ago.as_secs()),
+        Some(at) => format!("it answered last {} s ago", at.elapsed().as_secs()),
         None => "it has not been called yet".to_owned(),
     })
 }
@@ -311,48 +314,60 @@ fn registered(registration: &Registration) -> Check {
 
 #[cfg(test)]
 mod tests {
+    use tokio::time::Instant;
+
     use super::*;
 
     fn seconds(count: u64) -> Duration {
         Duration::from_secs(count)
     }
 
-    fn silence(first: u64, last: u64) -> Report {
+    /// The instant so many seconds ago.
+    async fn ago(count: u64) -> Instant {
+        let then = Instant::now();
+        tokio::time::advance(seconds(count)).await;
+        then
+    }
+
+    async fn silence(first: u64, last: u64) -> Report {
+        let (since, last) = (ago(first - last).await, ago(last).await);
+        let error = "no answer from http://h".to_owned();
+        let silent = Some(Silence {
+            since,
+            last,
+            error,
+            is_logged: false,
+        });
         Report {
-            answered: None,
-            refused: None,
-            silent: Some(Silence {
-                since: seconds(first),
-                last: seconds(last),
-                error: "no answer from http://h".to_owned(),
-            }),
+            silent,
+            ..Report::default()
         }
     }
 
-    #[test]
-    fn who_has_called_nothing_or_was_answered_long_ago_is_well() {
+    #[tokio::test(start_paused = true)]
+    async fn who_has_called_nothing_or_was_answered_long_ago_is_well() {
         assert!(reached(&Report::default()).is_ok());
         let idle = Report {
-            answered: Some(seconds(86_400)),
+            answered: Some(ago(86_400).await),
             ..Report::default()
         };
         assert_eq!(reached(&idle).unwrap(), "it answered last 86400 s ago");
     }
 
-    #[test]
-    fn one_lost_call_is_no_silence_and_a_minute_of_them_is_one_that_says_what_to_do() {
-        assert!(reached(&silence(3, 3)).is_ok());
-        assert!(reached(&silence(400, 380)).is_ok());
-        let told = reached(&silence(75, 2)).unwrap_err();
+    #[tokio::test(start_paused = true)]
+    async fn one_lost_call_is_no_silence_and_a_minute_of_them_is_one_that_says_what_to_do() {
+        assert!(reached(&silence(3, 3).await).is_ok());
+        assert!(reached(&silence(400, 380).await).is_ok());
+        let told = reached(&silence(75, 2).await).unwrap_err();
         for part in ["75 s", "http://h", "--ecs-endpoint"] {
             assert!(told.contains(part), "{told}");
         }
         // Nobody has tried since.
-        assert!(reached(&silence(2000, 700)).is_ok());
+        assert!(reached(&silence(2000, 700).await).is_ok());
     }
 
-    #[test]
-    fn a_refusal_counts_for_ten_minutes_and_says_what_to_do() {
+    #[tokio::test(start_paused = true)]
+    async fn a_refusal_counts_for_ten_minutes_and_says_what_to_do() {
         for (code, todo) in [
             ("InvalidAccessKeyId.NotFound", "check the access key"),
             ("InvalidAccessKeyId.Inactive", "switch it on"),
@@ -361,9 +376,9 @@ mod tests {
             ("InvalidRegionId.NotFound", "correct --region"),
             ("InvalidRegionId", "correct --region"),
         ] {
-            let report = |ago| Report {
+            let report = |at| Report {
                 refused: Some((
-                    seconds(ago),
+                    at,
                     crate::cloud::standing::Refusal {
                         failure: crate::cloud::Error::answered("X", 403, code).failure(),
                         error: format!("DescribeDisks failed with {code}"),
@@ -371,12 +386,12 @@ mod tests {
                 )),
                 ..Report::default()
             };
-            let lately = report(599);
+            let lately = report(ago(599).await);
             let told = refused(&lately).unwrap().told("them");
             assert!(told.contains(code) && told.contains(todo), "{told}");
             let is_of_region = code.starts_with("InvalidRegion");
             assert_eq!(reached(&lately).is_err(), is_of_region, "{code}");
-            assert!(refused(&report(600)).is_none());
+            assert!(refused(&report(ago(600).await)).is_none());
         }
     }
 }

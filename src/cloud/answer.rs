@@ -22,10 +22,10 @@ pub(super) struct Answer {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
-pub(super) struct Refusal {
-    pub(super) code: Option<String>,
-    pub(super) message: Option<String>,
-    pub(super) request_id: Option<String>,
+struct Refusal {
+    code: Option<String>,
+    message: Option<String>,
+    request_id: Option<String>,
 }
 
 impl Answer {
@@ -44,7 +44,7 @@ impl Answer {
     ) -> Result<T, Error> {
         let unreadable = || Error::new(Kind::Ambiguous, action).with_status(self.status);
         if !self.is_success() {
-            return Err(refused(action, self.status, &self.body, confidential).with_wait(self.hint));
+            return Err(self.refused(action, confidential));
         }
         if confidential.is_in(&self.body) {
             let why = "the answer repeats the request, and so is not looked at";
@@ -56,11 +56,27 @@ impl Answer {
                 .with_source(error)
         })
     }
+
+    /// What an answer says that is no success. A proxy's page or an empty body leaves only the status;
+    /// JSON that stops in the middle is an answer that was lost, whatever its status.
+    pub(super) fn refused(&self, action: &'static str, confidential: &Confidential) -> Error {
+        let error = match serde_json::from_slice::<Refusal>(&self.body) {
+            Ok(refusal) => refusal.without(confidential).error(action, self.status),
+            Err(error) if error.is_eof() && !self.body.is_empty() => {
+                Error::new(Kind::Ambiguous, action)
+                    .with_status(self.status)
+                    .with_message("the answer is cut off")
+                    .with_source(error)
+            }
+            Err(_) => Refusal::default().error(action, self.status),
+        };
+        error.with_wait(self.hint)
+    }
 }
 
 impl Refusal {
     /// Without the parts that throw back what the request carried in confidence.
-    pub(super) fn without(self, confidential: &Confidential) -> Self {
+    fn without(self, confidential: &Confidential) -> Self {
         let part = |text: Option<String>| confidential.unless_in(text?);
         let left_out = || "(its words repeat the request, and are left out)".to_owned();
         // The gateway appends the text that it signed; the words before it are good.
@@ -76,24 +92,11 @@ impl Refusal {
         }
     }
 
-    pub(super) fn error(self, action: &'static str, status: u16) -> Error {
+    fn error(self, action: &'static str, status: u16) -> Error {
         let code = self.code.unwrap_or_default();
         Error::answered(action, status, &code)
             .with_message(self.message.unwrap_or_default())
             .with_request_id(self.request_id.unwrap_or_default())
-    }
-}
-
-/// What an answer says that is no success. A proxy's page or an empty body leaves only the status;
-/// JSON that stops in the middle is an answer that was lost, whatever its status.
-fn refused(action: &'static str, status: u16, body: &[u8], confidential: &Confidential) -> Error {
-    match serde_json::from_slice::<Refusal>(body) {
-        Ok(refusal) => refusal.without(confidential).error(action, status),
-        Err(error) if error.is_eof() && !body.is_empty() => Error::new(Kind::Ambiguous, action)
-            .with_status(status)
-            .with_message("the answer is cut off")
-            .with_source(error),
-        Err(_) => Refusal::default().error(action, status),
     }
 }
 
@@ -167,7 +170,12 @@ mod tests {
             ("<html>no such page</html>", Kind::Invalid),
             ("", Kind::Invalid),
         ] {
-            let error = refused("DeleteDisk", 404, body.as_bytes(), &confidential());
+            let answer = Answer {
+                status: 404,
+                hint: None,
+                body: Bytes::from(body),
+            };
+            let error = answer.refused("DeleteDisk", &confidential());
             assert_eq!((error.kind(), error.status()), (kind, Some(404)), "{body}");
         }
     }

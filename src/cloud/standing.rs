@@ -23,29 +23,14 @@ const FORGOTTEN: Duration = Duration::from_mins(10);
 
 /// What was seen of the cloud. Clones share it.
 #[derive(Debug, Clone, Default)]
-pub struct Standing(Arc<Mutex<Seen>>);
-
-#[derive(Debug, Default)]
-struct Seen {
-    answered: Option<Instant>,
-    refused: Option<(Instant, Refusal)>,
-    silent: Option<Unanswered>,
-}
-
-#[derive(Debug)]
-struct Unanswered {
-    since: Instant,
-    last: Instant,
-    error: String,
-    is_logged: bool,
-}
+pub struct Standing(Arc<Mutex<Report>>);
 
 #[derive(Debug, Clone, Default)]
 pub struct Report {
-    /// How long ago the cloud answered last, whatever it was; none when it never did.
-    pub answered: Option<Duration>,
-    /// How long ago it refused credentials or region, and how; none when it took them since.
-    pub refused: Option<(Duration, Refusal)>,
+    /// When the cloud answered last, whatever it was; none when it never did.
+    pub answered: Option<Instant>,
+    /// When it refused credentials or region, and how; none when it took them since.
+    pub refused: Option<(Instant, Refusal)>,
     /// That it has not answered since.
     pub silent: Option<Silence>,
 }
@@ -61,11 +46,13 @@ pub struct Refusal {
 /// Requests without an answer, and no answer after them.
 #[derive(Debug, Clone)]
 pub struct Silence {
-    /// How long ago the first one was sent, or another one answered after that.
-    pub since: Duration,
-    /// How long ago the last one failed.
-    pub last: Duration,
+    /// When the first one was sent, or another one answered after that.
+    pub since: Instant,
+    /// When the last one failed.
+    pub last: Instant,
     pub error: String,
+    /// Whether the log has been told.
+    pub is_logged: bool,
 }
 
 impl Standing {
@@ -97,20 +84,10 @@ impl Standing {
     }
 
     pub fn report(&self) -> Report {
-        let seen = self.seen();
-        let refused = seen.refused.as_ref();
-        Report {
-            answered: seen.answered.map(|at| at.elapsed()),
-            refused: refused.map(|(at, refusal)| (at.elapsed(), refusal.clone())),
-            silent: seen.silent.as_ref().map(|silent| Silence {
-                since: silent.since.elapsed(),
-                last: silent.last.elapsed(),
-                error: silent.error.clone(),
-            }),
-        }
+        self.seen().clone()
     }
 
-    fn seen(&self) -> MutexGuard<'_, Seen> {
+    fn seen(&self) -> MutexGuard<'_, Report> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -150,7 +127,7 @@ impl Standing {
         let was_logged = before.is_some_and(|silent| silent.is_logged);
         let silence = now.duration_since(since);
         let is_logged = was_logged || silence >= UNANSWERED;
-        seen.silent = Some(Unanswered {
+        seen.silent = Some(Silence {
             since,
             last: now,
             error: error.to_owned(),
@@ -219,15 +196,16 @@ mod tests {
         pass(1).await;
         let report = standing.report();
         let silent = report.silent.unwrap();
-        assert_eq!((silent.since.as_secs(), silent.last.as_secs()), (81, 1));
+        let ages = [silent.since, silent.last].map(|at| at.elapsed().as_secs());
+        assert_eq!(ages, [81, 1]);
         assert!(silent.error.contains("http://h"), "{}", silent.error);
-        assert_eq!(report.answered, Some(Duration::from_secs(121)));
+        assert_eq!(report.answered.unwrap().elapsed().as_secs(), 121);
         // A server error is an answer too.
         let failure = Error::answered("X", 503, "ServiceUnavailable");
         after(&standing, Err(failure)).await;
         let report = standing.report();
         assert!(report.silent.is_none());
-        assert_eq!(report.answered, Some(Duration::ZERO));
+        assert_eq!(report.answered, Some(Instant::now()));
     }
 
     #[tokio::test(start_paused = true)]
@@ -238,7 +216,7 @@ mod tests {
             pass(3 * 60 * 60).await;
         }
         after(&standing, Err(lost())).await;
-        assert_eq!(standing.report().silent.unwrap().since, Duration::ZERO);
+        assert_eq!(standing.report().silent.unwrap().since, Instant::now());
     }
 
     #[tokio::test(start_paused = true)]
@@ -250,7 +228,8 @@ mod tests {
             after(&standing, Ok(())).await;
         };
         tokio::join!(give_up_after(&standing, 15), others);
-        assert_eq!(standing.report().silent.unwrap().since.as_secs(), 1);
+        let silent = standing.report().silent.unwrap();
+        assert_eq!(silent.since.elapsed().as_secs(), 1);
         assert_eq!(log.lines(), [""; 0]);
     }
 
@@ -271,8 +250,8 @@ mod tests {
             // The cloud has refused these, and where others are from is not known.
             standing.judge(Some(&Error::new(Kind::Credentials, "X")));
             let report = standing.report();
-            let (ago, refusal) = report.refused.unwrap();
-            assert_eq!(ago.as_secs(), 5);
+            let (at, refusal) = report.refused.unwrap();
+            assert_eq!(at.elapsed().as_secs(), 5);
             assert!(refusal.error.contains(code), "{}", refusal.error);
             after(&standing, Err(Error::answered("X", 403, "Forbidden.RAM"))).await;
             assert!(standing.report().refused.is_none(), "{code}");

@@ -1,5 +1,6 @@
 //! One attempt at one call: credentials, signature, HTTP, answer.
 
+use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,8 +28,7 @@ pub struct Transport {
     /// Connections grow buffers of the size of their largest response and keep them. Those of a burst of orders stay
     /// small if reads do not use them.
     reads: Client,
-    endpoint: Url,
-    host: String,
+    server: Server,
     settings: Settings,
     standing: Standing,
 }
@@ -66,12 +66,11 @@ enum Refused {
 
 impl Transport {
     pub fn new(settings: Settings) -> Result<Self, BuildError> {
-        let (endpoint, host) = parse(&settings.endpoint)?;
+        let server: Server = settings.endpoint.parse()?;
         Ok(Self {
-            http: http_client(&endpoint, PATIENCE)?,
-            reads: http_client(&endpoint, PATIENCE)?,
-            host,
-            endpoint,
+            http: server.client(PATIENCE)?,
+            reads: server.client(PATIENCE)?,
+            server,
             settings,
             standing: Standing::default(),
         })
@@ -103,14 +102,16 @@ impl Transport {
             action,
             version: API_VERSION,
             params: params.as_map(),
-            host: &self.host,
+            host: &self.server.host,
             credentials: &credentials,
             time: settings.clock.now(),
             nonce: &uuid::Uuid::new_v4().simple().to_string(),
         });
         let confidential = Confidential::of(&credentials, &signed);
-        let exchange = self.exchange(action, signed);
-        let answer = self.standing.wait(&self.host, exchange).await?;
+        let is_read = action.starts_with("Describe") || action.starts_with("List");
+        let http = if is_read { &self.reads } else { &self.http };
+        let exchange = self.server.post(http, action, signed, String::new());
+        let answer = self.standing.wait(&self.server.host, exchange).await?;
         let outcome = match answer.read(action, &confidential) {
             Err(refusal) if !answer.is_success() => {
                 Err(self.after_refusal(refusal, &credentials).await)
@@ -119,26 +120,6 @@ impl Transport {
         };
         self.standing.judge(outcome.as_ref().err());
         outcome
-    }
-
-    /// Sends what was signed, and gets the answer whole.
-    async fn exchange(&self, action: &'static str, signed: Signed) -> Result<Answer, Error> {
-        let mut url = self.endpoint.clone();
-        url.set_path("/");
-        url.set_query(Some(&signed.query));
-        let is_read = action.starts_with("Describe") || action.starts_with("List");
-        let http = if is_read { &self.reads } else { &self.http };
-        let mut request = http.post(url);
-        for (name, value) in signed.headers {
-            request = request.header(name, value);
-        }
-        let response = request.send().await;
-        let response = response.map_err(|error| self.lost(action, error))?;
-        let status = response.status().as_u16();
-        let hint = throttle_hint(response.headers());
-        let body = response.bytes().await;
-        let body = body.map_err(|error| self.lost(action, error).with_status(status))?;
-        Ok(Answer { status, hint, body })
     }
 
     /// The error of a refused call, which names the region that was refused. Where the credentials were refused, it is [`Kind::Expired`], worth
@@ -162,19 +143,6 @@ impl Transport {
         let origin = Arc::clone(&used.origin);
         refusal.with_kind(kind).with_source(Refused::Key(origin))
     }
-
-    /// The error of an answer that did not come. The URL carries key id and signature: only the host may reach the error.
-    fn lost(&self, action: &'static str, error: reqwest::Error) -> Error {
-        let kind = if error.is_connect() {
-            Kind::Unreachable
-        } else {
-            Kind::Ambiguous
-        };
-        let scheme = self.endpoint.scheme();
-        Error::new(kind, action)
-            .with_message(format!("no answer from {scheme}://{}", self.host))
-            .with_source(error.without_url())
-    }
 }
 
 /// The error of a call that could not be signed: nothing was sent.
@@ -188,40 +156,90 @@ fn no_credentials(action: &'static str, error: CredentialError) -> Error {
     failed.with_source(error)
 }
 
-/// A client for one endpoint, which no answer within `patience` counts as lost for.
-pub(super) fn http_client(endpoint: &Url, patience: Duration) -> Result<Client, BuildError> {
-    let mut http = Client::builder()
-        .connect_timeout(CONNECT)
-        .timeout(patience)
-        // A signature is for one host: no other one is shown it.
-        .redirect(Policy::none())
-        .user_agent(concat!("diskplugin/", env!("CARGO_PKG_VERSION")));
-    // A fake cloud on this machine is never behind the environment's proxy.
-    if let Some("localhost" | "127.0.0.1" | "[::1]") = endpoint.host_str() {
-        http = http.no_proxy();
-    }
-    if endpoint.scheme() == "http" {
-        // Nothing is verified: reading all root certificates takes a third of the start-up time.
-        http = http.tls_certs_only([]);
-    }
-    http.build().map_err(BuildError::Client)
-}
-
 pub fn check_endpoint(text: &str) -> Result<(), BuildError> {
-    parse(text).map(|_| ())
+    text.parse().map(|_: Server| ())
 }
 
-/// The endpoint, and its host as the `Host` header will carry it: the V3 signature covers it.
-pub(super) fn parse(endpoint: &str) -> Result<(Url, String), BuildError> {
-    let invalid = || BuildError::Endpoint(endpoint.to_owned());
-    let url = Url::parse(endpoint).map_err(|_| invalid())?;
-    let is_http = matches!(url.scheme(), "http" | "https");
-    let name = url.host_str().filter(|_| is_http).ok_or_else(invalid)?;
-    let host = match url.port() {
-        Some(port) => format!("{name}:{port}"),
-        None => name.to_owned(),
-    };
-    Ok((url, host))
+/// Where a service of the cloud answers.
+#[derive(Debug)]
+pub(super) struct Server {
+    url: Url,
+    /// As the `Host` header will carry it: the V3 signature covers it.
+    pub(super) host: String,
+}
+
+impl FromStr for Server {
+    type Err = BuildError;
+
+    fn from_str(endpoint: &str) -> Result<Self, BuildError> {
+        let invalid = || BuildError::Endpoint(endpoint.to_owned());
+        let mut url = Url::parse(endpoint).map_err(|_| invalid())?;
+        let is_http = matches!(url.scheme(), "http" | "https");
+        let name = url.host_str().filter(|_| is_http).ok_or_else(invalid)?;
+        let host = match url.port() {
+            Some(port) => format!("{name}:{port}"),
+            None => name.to_owned(),
+        };
+        url.set_path("/");
+        Ok(Self { url, host })
+    }
+}
+
+impl Server {
+    /// A client for it, for which no answer within `patience` counts as lost.
+    pub(super) fn client(&self, patience: Duration) -> Result<Client, BuildError> {
+        let mut http = Client::builder()
+            .connect_timeout(CONNECT)
+            .timeout(patience)
+            // A signature is for one host: no other one is shown it.
+            .redirect(Policy::none())
+            .user_agent(concat!("diskplugin/", env!("CARGO_PKG_VERSION")));
+        // A fake cloud on this machine is never behind the environment's proxy.
+        if let Some("localhost" | "127.0.0.1" | "[::1]") = self.url.host_str() {
+            http = http.no_proxy();
+        }
+        if self.url.scheme() == "http" {
+            // Nothing is verified: reading all root certificates takes a third of the start-up time.
+            http = http.tls_certs_only([]);
+        }
+        http.build().map_err(BuildError::Client)
+    }
+
+    /// Sends what was signed, and gets the answer whole.
+    pub(super) async fn post(
+        &self,
+        http: &Client,
+        action: &'static str,
+        signed: Signed,
+        body: String,
+    ) -> Result<Answer, Error> {
+        let mut url = self.url.clone();
+        url.set_query(Some(&signed.query));
+        let mut request = http.post(url).body(body);
+        for (name, value) in signed.headers {
+            request = request.header(name, value);
+        }
+        let response = request.send().await;
+        let response = response.map_err(|error| self.lost(action, error))?;
+        let status = response.status().as_u16();
+        let hint = throttle_hint(response.headers());
+        let body = response.bytes().await;
+        let body = body.map_err(|error| self.lost(action, error).with_status(status))?;
+        Ok(Answer { status, hint, body })
+    }
+
+    /// The error of an answer that did not come. The URL carries key id and signature: only the host may reach the error.
+    fn lost(&self, action: &'static str, error: reqwest::Error) -> Error {
+        let kind = if error.is_connect() {
+            Kind::Unreachable
+        } else {
+            Kind::Ambiguous
+        };
+        let scheme = self.url.scheme();
+        Error::new(kind, action)
+            .with_message(format!("no answer from {scheme}://{}", self.host))
+            .with_source(error.without_url())
+    }
 }
 
 #[cfg(test)]

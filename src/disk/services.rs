@@ -12,7 +12,7 @@ use super::resize::Resizer;
 use super::snapshot::Snapshotter;
 use crate::base::Tasks;
 use crate::cloud::Ecs;
-use crate::cloud::view::{PollSettings, Poller};
+use crate::cloud::view::Poller;
 use crate::model::ClusterId;
 
 /// The services of one cluster in one region, each with only its own state.
@@ -30,24 +30,19 @@ pub struct DiskServices {
 impl DiskServices {
     /// Wires the services to this cloud. What they create carries the cluster's tag, and nothing
     /// without it is ever deleted.
-    pub fn new(
-        ecs: Arc<dyn Ecs>,
-        cluster: ClusterId,
-        tasks: &Tasks,
-        settings: PollSettings,
-    ) -> Self {
+    pub fn new(ecs: Arc<dyn Ecs>, cluster: ClusterId, tasks: &Tasks) -> Self {
         let shared = Dependencies {
-            disks: Arc::new(Poller::disks(&ecs, tasks.clone(), settings)),
-            snapshots: Arc::new(Poller::snapshots(&ecs, tasks.clone(), settings)),
+            disks: Arc::new(Poller::disks(&ecs, tasks.clone())),
+            snapshots: Arc::new(Poller::snapshots(&ecs, tasks.clone())),
             owner: Owner::new(cluster),
             journal: Arc::default(),
             tasks: tasks.clone(),
             ecs: Arc::clone(&ecs),
         };
-        let groups = Poller::groups(&ecs, tasks.clone(), settings);
-        let instances = Poller::instances(&ecs, tasks.clone(), settings);
-        let changes = Poller::tasks(&ecs, tasks.clone(), patient(settings));
-        let healths = Poller::health(&ecs, tasks.clone(), settings);
+        let groups = Poller::groups(&ecs, tasks.clone());
+        let instances = Poller::instances(&ecs, tasks.clone());
+        let changes = Poller::tasks(&ecs, tasks.clone());
+        let healths = Poller::health(&ecs, tasks.clone());
         let snapshotter = Arc::new(Snapshotter::new(&shared, groups));
         Self {
             provisioner: Provisioner::new(&shared, Arc::clone(&snapshotter)),
@@ -58,13 +53,5 @@ impl DiskServices {
             inventory: Inventory::new(&shared, healths),
             instance_types: InstanceTypeCatalog::new(ecs),
         }
-    }
-}
-
-/// For what takes minutes to hours.
-fn patient(settings: PollSettings) -> PollSettings {
-    PollSettings {
-        shortest: settings.shortest * 15,
-        longest: settings.longest * 5,
     }
 }

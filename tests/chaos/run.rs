@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use diskplugin::base::{Clock, Tasks};
 use diskplugin::cloud::Ecs;
-use diskplugin::cloud::view::PollSettings;
 use diskplugin::csi::controller::{Service, Settings};
 use diskplugin::csi::proto::controller_server::ControllerServer;
 use diskplugin::disk::DiskServices;
@@ -99,12 +98,7 @@ pub(crate) async fn run(
 ) -> Outcome {
     cloud.configure(&weather.config()).unwrap();
     let tasks = Tasks::default();
-    let disks = DiskServices::new(
-        ecs,
-        "test".parse().unwrap(),
-        &tasks,
-        PollSettings::default(),
-    );
+    let disks = DiskServices::new(ecs, "test".parse().unwrap(), &tasks);
     let settings = Settings {
         region: "cn-beijing".parse().unwrap(),
         zone: Some("cn-beijing-a".parse().unwrap()),

@@ -12,7 +12,6 @@ use diskplugin::base::{Deadline, SystemClock, Tasks, TokioClock};
 use diskplugin::cloud::credential::Credentials;
 use diskplugin::cloud::sign::Scheme;
 use diskplugin::cloud::transport::{self, Transport};
-use diskplugin::cloud::view::PollSettings;
 use diskplugin::cloud::{Client, Ecs};
 use diskplugin::csi::controller::{Service, Settings};
 use diskplugin::csi::proto::controller_server::Controller;
@@ -196,12 +195,7 @@ fn process(cloud: &Cloud) -> Service {
 
 fn process_over(ecs: Arc<dyn Ecs>) -> Service {
     let tasks = Tasks::default();
-    let disks = DiskServices::new(
-        ecs,
-        "test".parse().unwrap(),
-        &tasks,
-        PollSettings::default(),
-    );
+    let disks = DiskServices::new(ecs, "test".parse().unwrap(), &tasks);
     let settings = Settings {
         region: "cn-beijing".parse().unwrap(),
         zone: Some("cn-beijing-a".parse().unwrap()),

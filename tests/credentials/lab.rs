@@ -86,10 +86,19 @@ impl Lab {
     }
 
     pub(crate) fn instance(&self, role: Option<&str>, tokenless: bool) -> InstanceRole {
+        self.role_of(role, tokenless, false)
+    }
+
+    pub(crate) fn role_of(
+        &self,
+        role: Option<&str>,
+        tokenless: bool,
+        last_resort: bool,
+    ) -> InstanceRole {
         let node = &self.cloud.nodes()[0].id;
         let endpoint = self.cloud.metadata_endpoint(node).unwrap();
         let metadata = Metadata::new(&endpoint, tokenless).unwrap();
-        InstanceRole::new(metadata, role.map(str::to_owned))
+        InstanceRole::new(metadata, role.map(str::to_owned), last_resort)
     }
 
     pub(crate) fn client(&self, credentials: Arc<dyn Provide>, scheme: Scheme) -> Client {

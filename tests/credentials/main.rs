@@ -251,7 +251,7 @@ async fn an_instance_without_the_role_says_so() {
     lab.configure(json!({"metadata": {"role": null}}));
     // A merge patch puts a field back to its default: the empty name is none.
     lab.configure(json!({"metadata": {"role": ""}}));
-    let role = lab.instance(None, true).as_last_resort();
+    let role = lab.role_of(None, true, true);
     let text = role.provide().await.unwrap_err().to_string();
     assert!(text.contains("set ACCESS_KEY_ID"), "{text}");
     assert!(text.contains("the instance has no RAM role"), "{text}");

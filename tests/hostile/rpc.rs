@@ -4,7 +4,6 @@ use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
 use diskplugin::base::{Tasks, TokioClock};
-use diskplugin::cloud::view::PollSettings;
 use diskplugin::csi::controller::{Service, Settings};
 use diskplugin::csi::group;
 use diskplugin::csi::proto::controller_server::Controller;
@@ -49,12 +48,7 @@ impl Stage {
         let cloud = Cloud::in_memory(&Options::from_flags([nodes]).unwrap(), Arc::new(clock));
         let tasks = Tasks::default();
         let ecs = Arc::new(cloud.ecs());
-        let disks = DiskServices::new(
-            ecs,
-            "test".parse().unwrap(),
-            &tasks,
-            PollSettings::default(),
-        );
+        let disks = DiskServices::new(ecs, "test".parse().unwrap(), &tasks);
         let settings = Settings {
             region: "cn-beijing".parse().unwrap(),
             zone: Some("cn-beijing-a".parse().unwrap()),

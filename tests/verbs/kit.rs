@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 
 use diskplugin::base::{Deadline, Tasks, TokioClock};
 use diskplugin::cloud::Ecs;
-use diskplugin::cloud::view::PollSettings;
 use diskplugin::disk::{DiskServices, NewDisk, NewSnapshot, Purpose};
 use diskplugin::model::{
     Bytes, Category, ClientToken, DiskId, Gib, InstanceId, SizeRange, SnapshotId, Tags, ZoneId,
@@ -256,12 +255,7 @@ fn cloud_of(nodes: &str, flags: &[&str]) -> Cloud {
 
 pub(crate) fn process(ecs: Arc<dyn Ecs>, cluster: &str) -> Arc<DiskServices> {
     let cluster = cluster.parse().unwrap();
-    Arc::new(DiskServices::new(
-        ecs,
-        cluster,
-        &Tasks::default(),
-        PollSettings::default(),
-    ))
+    Arc::new(DiskServices::new(ecs, cluster, &Tasks::default()))
 }
 
 pub(crate) fn minutes(minutes: u64) -> Deadline {

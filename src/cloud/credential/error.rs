@@ -30,17 +30,9 @@ pub enum CredentialError {
         /// What is wrong with its content, without any of it.
         why: &'static str,
     },
-    /// The Security Token Service does not answer.
-    #[error("{action} failed: no answer from {host}")]
-    Unreachable {
-        action: &'static str,
-        /// Where it was looked for.
-        host: String,
-        /// Why not; without the URL, which may carry a signature.
-        source: reqwest::Error,
-    },
+    /// The Security Token Service refuses, or does not answer.
     #[error(transparent)]
-    Refused(Error),
+    Sts(Error),
     /// An answer has not what it should have. What it has is not told: it may be a secret.
     #[error("the answer of {from} has no credentials that can be used: {why}")]
     Unusable {
@@ -67,10 +59,11 @@ impl CredentialError {
     /// Whether it may pass by itself, so that a later try is worth while.
     pub fn is_passing(&self) -> bool {
         match self {
-            Self::Unreachable { .. } | Self::Stale { .. } | Self::Slow(_) => true,
-            Self::Refused(error) => {
+            Self::Stale { .. } | Self::Slow(_) => true,
+            Self::Sts(error) => {
                 let passes = |status| status >= 500 || status == 429;
-                error.kind() == Kind::Throttled || error.status().is_some_and(passes)
+                let is_passing = [Kind::Throttled, Kind::Unreachable, Kind::Ambiguous];
+                is_passing.contains(&error.kind()) || error.status().is_some_and(passes)
             }
             Self::Metadata(error) => error.is_passing(),
             Self::Base { source, .. } => source.is_passing(),
@@ -85,7 +78,7 @@ impl CredentialError {
 
     /// Whether the Security Token Service refused the key that the request was signed with.
     pub(super) fn is_about_the_key(&self) -> bool {
-        matches!(self, Self::Refused(error) if matches!(
+        matches!(self, Self::Sts(error) if matches!(
             error.condition(),
             Condition::KeyUnknown
                 | Condition::KeyInactive

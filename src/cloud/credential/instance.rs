@@ -16,7 +16,8 @@ use crate::cloud::metadata::Metadata;
 pub struct InstanceRole {
     metadata: Metadata,
     role: Option<String>,
-    /// Whether it is asked only because nothing else is configured.
+    /// Whether it is asked only because nothing else is configured: as long as it never had any credentials, an error
+    /// says what can be configured.
     last_resort: bool,
     found: AtomicBool,
 }
@@ -29,20 +30,13 @@ struct Document {
 
 impl InstanceRole {
     /// The role of this name; without a name the one that the instance has.
-    pub fn new(metadata: Metadata, role: Option<String>) -> Self {
+    pub fn new(metadata: Metadata, role: Option<String>, last_resort: bool) -> Self {
         Self {
             metadata,
             role,
-            last_resort: false,
+            last_resort,
             found: AtomicBool::new(false),
         }
-    }
-
-    /// It is asked because nothing else is configured: as long as it never had any credentials, an
-    /// error says what can be configured.
-    pub fn as_last_resort(mut self) -> Self {
-        self.last_resort = true;
-        self
     }
 
     async fn fetch(&self) -> Result<Credentials, CredentialError> {

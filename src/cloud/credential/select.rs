@@ -12,9 +12,6 @@ use crate::cloud::metadata::{Metadata, MetadataError};
 use crate::cloud::sign::Scheme;
 use crate::cloud::transport::BuildError;
 
-/// The session's name where none is set.
-const SESSION: &str = "diskplugin";
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum Selection {
     /// The first of these that is configured
@@ -49,7 +46,7 @@ pub struct Sources {
     /// The role to assume with whatever was found.
     pub assume: Option<Assume>,
     /// What audit logs call this caller.
-    pub session_name: Option<String>,
+    pub session_name: String,
     /// How long credentials of a role are to be good.
     pub duration: Option<Duration>,
     /// URL of the Security Token Service.
@@ -101,20 +98,6 @@ pub enum SelectError {
 }
 
 impl Oidc {
-    /// With the vendor's variables in the place of what is not set.
-    pub fn or_environment(self, lookup: impl Fn(&str) -> Option<String>) -> Self {
-        let get = |name: &str| lookup(name).filter(|value| !value.trim().is_empty());
-        let file = || get("ALIBABA_CLOUD_OIDC_TOKEN_FILE").map(PathBuf::from);
-        Self {
-            role_arn: self.role_arn.or_else(|| get("ALIBABA_CLOUD_ROLE_ARN")),
-            provider_arn: self
-                .provider_arn
-                .or_else(|| get("ALIBABA_CLOUD_OIDC_PROVIDER_ARN")),
-            token_file: self.token_file.or_else(file),
-            role_is_meant: self.role_is_meant,
-        }
-    }
-
     fn is_configured(&self) -> bool {
         self.role_is_meant || self.provider_arn.is_some() || self.token_file.is_some()
     }
@@ -159,10 +142,7 @@ pub fn select(sources: Sources, clock: &Arc<dyn Clock>) -> Result<Selected, Sele
     };
     let session = |role_arn: String, external_id| RoleSession {
         role_arn,
-        name: sources
-            .session_name
-            .clone()
-            .unwrap_or_else(|| SESSION.to_owned()),
+        name: sources.session_name.clone(),
         duration: sources.duration,
         external_id,
     };
@@ -192,10 +172,8 @@ pub fn select(sources: Sources, clock: &Arc<dyn Clock>) -> Result<Selected, Sele
                 Some(role) => format!("the instance role {role}"),
                 None => "the instance's role".to_owned(),
             };
-            let mut role = InstanceRole::new(sources.metadata, sources.instance_role);
-            if sources.selection == Selection::Chain {
-                role = role.as_last_resort();
-            }
+            let last_resort = sources.selection == Selection::Chain;
+            let role = InstanceRole::new(sources.metadata, sources.instance_role, last_resort);
             (cached(Arc::new(role)), source)
         }
     };
@@ -228,12 +206,17 @@ mod tests {
             selection,
             directory: None,
             environment: Environment::read(lookup),
-            oidc: Oidc::default().or_environment(lookup),
+            oidc: Oidc {
+                role_arn: lookup("ALIBABA_CLOUD_ROLE_ARN"),
+                provider_arn: lookup("ALIBABA_CLOUD_OIDC_PROVIDER_ARN"),
+                token_file: lookup("ALIBABA_CLOUD_OIDC_TOKEN_FILE").map(PathBuf::from),
+                role_is_meant: false,
+            },
             metadata: Metadata::new("http://127.0.0.1:9", true).unwrap(),
             instance_role: None,
             no_instance_role: false,
             assume: None,
-            session_name: None,
+            session_name: "diskplugin".to_owned(),
             duration: None,
             sts_endpoint: "http://127.0.0.1:9".to_owned(),
             scheme: Scheme::V1,

@@ -4,16 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use reqwest::{Client, RequestBuilder, Url};
+use reqwest::Client;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 
 use super::{CredentialError, Credentials};
 use crate::base::Clock;
-use crate::cloud::answer::Refusal;
 use crate::cloud::confidential::Confidential;
-use crate::cloud::sign::{Attempt, Scheme, canonical, stamp};
-use crate::cloud::transport::{BuildError, http_client, parse};
+use crate::cloud::sign::{Attempt, Scheme, Signed, canonical, stamp};
+use crate::cloud::transport::{BuildError, Server};
 
 const VERSION: &str = "2015-04-01";
 /// The service answers in well under a second; a call of the driver may be waiting.
@@ -23,8 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub struct Sts {
     http: Client,
-    endpoint: Url,
-    host: String,
+    server: Server,
     scheme: Scheme,
     clock: Arc<dyn Clock>,
 }
@@ -85,11 +83,10 @@ impl Issued {
 impl Sts {
     /// The service at this URL.
     pub fn new(endpoint: &str, scheme: Scheme, clock: Arc<dyn Clock>) -> Result<Self, BuildError> {
-        let (endpoint, host) = parse(endpoint)?;
+        let server: Server = endpoint.parse()?;
         Ok(Self {
-            http: http_client(&endpoint, PATIENCE)?,
-            endpoint,
-            host,
+            http: server.client(PATIENCE)?,
+            server,
             scheme,
             clock,
         })
@@ -108,17 +105,14 @@ impl Sts {
             action: ACTION,
             version: VERSION,
             params: &params,
-            host: &self.host,
+            host: &self.server.host,
             credentials: base,
             time: self.clock.now(),
             nonce: &uuid::Uuid::new_v4().simple().to_string(),
         });
         let confidential = Confidential::of(base, &signed);
-        let mut request = self.http.post(self.url(&signed.query));
-        for (name, value) in signed.headers {
-            request = request.header(name, value);
-        }
-        self.ask(ACTION, request, &confidential, origin).await
+        self.ask(ACTION, signed, String::new(), &confidential, origin)
+            .await
     }
 
     /// `AssumeRoleWithOIDC`: not signed, the token is what is believed. It travels in the body, so that
@@ -143,50 +137,42 @@ impl Sts {
         form.insert("OIDCProviderArn".to_owned(), provider_arn.to_owned());
         form.insert("OIDCToken".to_owned(), token.expose_secret().to_owned());
         let confidential = Confidential::token(token.expose_secret());
-        let request = self
-            .http
-            .post(self.url(&canonical::query(&query)))
-            .header("accept", "application/json")
-            .header("content-type", "application/x-www-form-urlencoded")
-            .body(canonical::query(&form));
-        self.ask(ACTION, request, &confidential, origin).await
-    }
-
-    fn url(&self, query: &str) -> Url {
-        let mut url = self.endpoint.clone();
-        url.set_path("/");
-        url.set_query(Some(query));
-        url
+        let unsigned = Signed {
+            query: canonical::query(&query),
+            headers: vec![
+                ("accept", "application/json".to_owned()),
+                (
+                    "content-type",
+                    "application/x-www-form-urlencoded".to_owned(),
+                ),
+            ],
+            signature: String::new(),
+        };
+        let form = canonical::query(&form);
+        self.ask(ACTION, unsigned, form, &confidential, origin)
+            .await
     }
 
     async fn ask(
         &self,
         action: &'static str,
-        request: RequestBuilder,
+        signed: Signed,
+        form: String,
         confidential: &Confidential,
         origin: &str,
     ) -> Result<Credentials, CredentialError> {
-        // The URL of a failed request carries key id and signature: it must not reach the error.
-        let lost = |source: reqwest::Error| CredentialError::Unreachable {
-            action,
-            host: self.host.clone(),
-            source: source.without_url(),
-        };
-        let response = request.send().await.map_err(lost)?;
-        let status = response.status().as_u16();
-        let body = response.bytes().await.map_err(lost)?;
-        if status == 200 {
-            // What cannot be read is not told: it may be half of a secret.
-            let answer = serde_json::from_slice::<Answer>(&body);
-            let answer = answer.map_err(|_| CredentialError::Unusable {
-                from: format!("{action} at {}", self.host),
-                why: "it cannot be read",
-            })?;
-            return answer.credentials.accept(origin);
+        let answer = self.server.post(&self.http, action, signed, form).await;
+        let answer = answer.map_err(CredentialError::Sts)?;
+        if !answer.is_success() {
+            return Err(CredentialError::Sts(answer.refused(action, confidential)));
         }
-        let refusal = serde_json::from_slice::<Refusal>(&body).unwrap_or_default();
-        let refusal = refusal.without(confidential);
-        Err(CredentialError::Refused(refusal.error(action, status)))
+        // What cannot be read is not told: it may be half of a secret.
+        let issued = serde_json::from_slice::<Answer>(&answer.body);
+        let issued = issued.map_err(|_| CredentialError::Unusable {
+            from: format!("{action} at {}", self.server.host),
+            why: "it cannot be read",
+        })?;
+        issued.credentials.accept(origin)
     }
 }
 

@@ -2,8 +2,6 @@
 //! a call, and a poller without waiters makes none. A waiter for an operation is polled shortly after the moments at
 //! which such operations have ended before ([`Poller::until_done`]).
 
-use std::time::Duration;
-
 mod absence;
 mod durations;
 mod evidence;
@@ -26,21 +24,3 @@ pub use poller::Poller;
 
 /// Ids that one describe call takes (ECS API, `DiskIds` and `SnapshotIds`).
 pub const IDS_A_CALL: usize = 100;
-
-/// How often a poller calls the cloud for a waiter for a change of unknown duration.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PollSettings {
-    /// Shortest time between two observations.
-    pub shortest: Duration,
-    /// Longest time between two polls.
-    pub longest: Duration,
-}
-
-impl Default for PollSettings {
-    fn default() -> Self {
-        Self {
-            shortest: Duration::from_millis(400),
-            longest: Duration::from_secs(2),
-        }
-    }
-}

@@ -10,7 +10,7 @@ use super::observation::is_transient;
 use super::polling::Shared;
 use super::source::Source;
 use super::waiter::{Mode, Waiter};
-use super::{Observation, OperationKind, PollSettings, WaitError};
+use super::{Observation, OperationKind, WaitError};
 use crate::base::{Deadline, Tasks};
 
 type Result<T> = std::result::Result<T, WaitError>;
@@ -19,7 +19,6 @@ type Result<T> = std::result::Result<T, WaitError>;
 pub struct Poller<K, V> {
     pub(super) shared: Arc<Shared<K, V>>,
     tasks: Tasks,
-    settings: PollSettings,
 }
 
 /// Observations that a waiter has not decided about yet. Others are made later.
@@ -36,13 +35,9 @@ where
     K: Clone + Ord + Display + Send + Sync + 'static,
     V: Display + Send + Sync + 'static,
 {
-    pub(super) fn new(tasks: Tasks, settings: PollSettings, source: Source<K, V>) -> Self {
+    pub(super) fn new(tasks: Tasks, source: Source<K, V>) -> Self {
         let shared = Arc::new(Shared::new(source));
-        Self {
-            shared,
-            tasks,
-            settings,
-        }
+        Self { shared, tasks }
     }
 
     /// The state by one describe, shared with everybody who looks or waits at the same time.
@@ -98,7 +93,8 @@ where
         // The response that accepted the operation took as long as one to a poll does.
         let latency = self.shared.lock().latency;
         let began = joined.checked_sub(latency).unwrap_or(joined);
-        let waiter = Waiter::new(mode.clone(), joined, began, deadline, sender, self.settings);
+        let interval = self.shared.source.interval;
+        let waiter = Waiter::new(mode.clone(), joined, began, deadline, sender, interval);
         let subscription = self.subscribe(id, waiter);
         let mut last = "nothing yet".to_owned();
         let mut not_done = 0.0;

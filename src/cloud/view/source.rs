@@ -18,12 +18,17 @@ pub(super) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 /// A call of the cloud about what the first parameter says.
 pub(super) type Call<P, T> = Box<dyn Fn(P, Deadline) -> BoxFuture<T> + Send + Sync>;
 
+/// The shortest and the longest time between two observations for a waiter for a change that may come at any time.
+pub(super) type Interval = (Duration, Duration);
+pub(super) const INTERVAL: Interval = (Duration::from_millis(400), Duration::from_secs(2));
+
 /// How resources of one kind are described.
 pub(super) struct Source<K, V> {
     /// The describe action, which is also the name of its permission.
     pub(super) action: &'static str,
     /// Most ids of a call.
     pub(super) ids: usize,
+    pub(super) interval: Interval,
     pub(super) id: fn(&V) -> K,
     /// Resolves when a call would be sent at once, to the time between two calls that the quota permits.
     pub(super) ready: Box<dyn Fn(Deadline) -> BoxFuture<Duration> + Send + Sync>,

@@ -6,9 +6,10 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+use super::Observation;
 use super::operation::{Learned, OperationKind};
 use super::schedule::Wait;
-use super::{Observation, PollSettings};
+use super::source::Interval;
 use crate::base::Deadline;
 use crate::cloud::Error;
 
@@ -48,7 +49,7 @@ pub(super) struct Waiter<V> {
     /// When the newest poll was sent, and the newest one that was answered.
     polled: Option<Instant>,
     answered: Option<Instant>,
-    settings: PollSettings,
+    interval: Interval,
     /// When to give up on the newest poll, or to repeat it after its failure.
     retry: Instant,
     failures: u32,
@@ -61,7 +62,7 @@ impl<V> Waiter<V> {
         began: Instant,
         deadline: Deadline,
         observations: Observations<V>,
-        settings: PollSettings,
+        interval: Interval,
     ) -> Self {
         Self {
             mode,
@@ -70,7 +71,7 @@ impl<V> Waiter<V> {
             deadline,
             probe: None,
             observations,
-            settings,
+            interval,
             polled: None,
             answered: None,
             retry: joined,
@@ -101,7 +102,7 @@ impl<V> Waiter<V> {
     /// From one observation to the next while waiting for a change: the longer it takes, the longer it is.
     fn interval(&self) -> Duration {
         let age = self.answered.unwrap_or(self.joined) - self.joined;
-        (age / 3).clamp(self.settings.shortest, self.settings.longest)
+        (age / 3).clamp(self.interval.0, self.interval.1)
     }
 
     /// When a poll is due for this waiter, whatever others need. A look waits for `linger`.
@@ -137,7 +138,7 @@ impl<V> Waiter<V> {
     /// Whether what a poll of that time shows is for this waiter.
     pub(super) fn shares(&self, sent: Instant) -> bool {
         let last = self.answered.unwrap_or(self.joined);
-        let gap = self.settings.shortest.max(self.interval() / 2);
+        let gap = self.interval.0.max(self.interval() / 2);
         let is_late = self.takes_all() || sent >= last + gap;
         is_late && sent >= self.joined && Some(sent) > self.answered
     }

@@ -21,7 +21,12 @@ pub struct Row {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Named {
+    #[serde(default = "unknown")]
     name: String,
+}
+
+fn unknown() -> String {
+    "Unknown".to_owned()
 }
 
 #[derive(Debug, Deserialize)]
@@ -29,13 +34,7 @@ struct Named {
 struct Event {
     event_id: Option<String>,
     event_end_time: Option<String>,
-    event_type: Option<Kind>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Kind {
-    name: Option<String>,
+    event_type: Option<Named>,
 }
 
 impl super::Row for Row {
@@ -45,14 +44,10 @@ impl super::Row for Row {
 
     fn into_model(self) -> DiskHealth {
         let events = self.disk_event_set.0.into_iter();
-        let unknown = || "Unknown".to_owned();
         // One that has ended is history.
         let events = events.filter(|event| event.event_end_time.is_none());
         let events = events.map(|event| HealthEvent {
-            kind: event
-                .event_type
-                .and_then(|kind| kind.name)
-                .unwrap_or_else(unknown),
+            kind: event.event_type.map_or_else(unknown, |kind| kind.name),
             id: event.event_id.unwrap_or_default(),
         });
         DiskHealth {

@@ -1,11 +1,12 @@
 //! When is polled, who shares it, and whom a failure concerns.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::source::{BoxFuture, Source};
+use super::source::{BoxFuture, INTERVAL, Source};
 use super::*;
 use crate::base::{Deadline, Tasks};
 use crate::cloud::action::{Page, Unreadable};
@@ -51,6 +52,7 @@ fn source<T: 'static>(
     Source {
         action: "DescribeDisks",
         ids: IDS_A_CALL,
+        interval: INTERVAL,
         id: |row| row.id,
         ready: Box::new(|_| Box::pin(async { Duration::ZERO })),
         page: Box::new(move |keys, _| page(keys.unwrap_or_default())),
@@ -69,7 +71,7 @@ fn responding(
         log.push((start.elapsed(), keys.clone()));
         respond(log.len(), keys)
     });
-    let poller = Poller::new(Tasks::default(), PollSettings::default(), source);
+    let poller = Poller::new(Tasks::default(), source);
     (Arc::new(poller), calls)
 }
 
@@ -288,7 +290,7 @@ async fn a_batch_has_the_ids_of_those_who_came_while_it_waited_for_the_rate_limi
         })
     };
     drop(poller);
-    let poller = Poller::new(Tasks::default(), PollSettings::default(), waiting);
+    let poller = Poller::new(Tasks::default(), waiting);
     let late = async {
         sleep(Duration::from_secs(4)).await;
         poller.look(&2, deadline()).await
@@ -489,7 +491,7 @@ async fn a_poll_waits_for_the_rate_limit_with_the_earliest_deadline_of_its_waite
             Box::pin(async move { Ok(rows(keys, 1)) })
         })
     };
-    let poller = Poller::new(Tasks::default(), PollSettings::default(), source);
+    let poller = Poller::new(Tasks::default(), source);
     let [first, second, third] = [5, 20, 60].map(|n| Deadline::after(Duration::from_secs(n)));
     let late = async {
         sleep(Duration::from_secs(1)).await;

@@ -117,7 +117,7 @@ async fn run(model: Model) -> Report {
             Box::pin(async move { Ok(cloud.describe(keys).await) })
         })
     };
-    let poller = Poller::new(Tasks::default(), PollSettings::default(), source);
+    let poller = Poller::new(Tasks::default(), source);
     let (poller, permits) = (Arc::new(poller), Arc::new(Semaphore::new(model.parallel)));
     let start = Instant::now();
     let mut volumes = JoinSet::new();

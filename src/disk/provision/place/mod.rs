@@ -24,13 +24,6 @@ pub struct Candidate {
     pub(super) size: Gib,
 }
 
-impl Candidate {
-    /// Whether it is the same category and level in the same zone.
-    pub(super) fn is_as(&self, other: &Self) -> bool {
-        self.zone == other.zone && self.category == other.category && self.level == other.level
-    }
-}
-
 /// Such as `cloud_essd PL2 in cn-beijing-a`.
 impl fmt::Display for Candidate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

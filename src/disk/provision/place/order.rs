@@ -35,13 +35,12 @@ pub(in crate::disk) struct Round<'a> {
 }
 
 impl Market {
-    /// A round through the pairs of a call, beginning with `first` whatever is known of it.
+    /// A round through the pairs of a call, beginning with `first` of them whatever is known of it.
     pub(in crate::disk) fn round<'a>(
         &'a self,
         choice: &'a Choice,
-        first: Option<&Candidate>,
+        first: Option<&'a Candidate>,
     ) -> Round<'a> {
-        let first = first.and_then(|first| choice.pairs.iter().find(|pair| pair.is_as(first)));
         Round {
             market: self,
             left: choice.pairs.iter().collect(),
