@@ -31,8 +31,6 @@ const CALL_COST: Duration = Duration::from_millis(80);
 /// higher price none would ever be due.
 const QUOTA_SHARE: f64 = 5.0;
 const SECOND: Duration = Duration::from_secs(1);
-/// Longest pause after throttling errors.
-const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 /// The urgency of an id that is due; the others' is a probability.
 const DUE: f64 = 2.0;
 /// How long a single look waits for others to share its call.
@@ -68,16 +66,7 @@ pub(super) struct State<K, V> {
     spacing: Duration,
     /// How long a response takes, smoothed.
     pub(super) latency: Duration,
-    throttled: Throttled,
     pub(super) news: News,
-}
-
-/// The pause after throttling errors, for a cloud interface without a rate limiter of its own: while a quota is used up,
-/// each further call is refused and counts against the account.
-#[derive(Debug, Default)]
-struct Throttled {
-    until: Option<Instant>,
-    pause: Duration,
 }
 
 /// A poll with its ids bound.
@@ -99,7 +88,6 @@ impl<K: Clone + Ord, V> State<K, V> {
             sent: VecDeque::new(),
             spacing: Duration::ZERO,
             latency: Duration::ZERO,
-            throttled: Throttled::default(),
             news: News::default(),
         }
     }
@@ -132,9 +120,6 @@ impl<K: Clone + Ord, V> State<K, V> {
     /// When to poll, or to plan again. `ids` is how many a call takes.
     fn plan(&mut self, ids: usize) -> Instant {
         let now = Instant::now();
-        if let Some(until) = self.throttled.until.filter(|until| *until > now) {
-            return until;
-        }
         self.learned.refresh();
         self.sent.retain(|(sent, _)| now - *sent < SECOND);
         let linger = self.linger();
@@ -203,22 +188,6 @@ impl<K: Clone + Ord, V> State<K, V> {
             deadline: deadline?.at_most(LONGEST_CALL),
             ids: bound,
         })
-    }
-}
-
-impl Throttled {
-    /// Takes in the outcome of a call sent then. Calls sent beside each other are one attempt.
-    fn after(&mut self, sent: Instant, failure: Option<&Error>) {
-        if self.until.is_some_and(|until| sent < until) {
-            return;
-        }
-        let Some(error) = failure.filter(|error| error.kind() == Kind::Throttled) else {
-            *self = Self::default();
-            return;
-        };
-        self.pause = (self.pause * 2).clamp(SECOND, LONGEST_PAUSE);
-        let pause = error.wait().unwrap_or_default().max(self.pause);
-        self.until = Some(Instant::now() + pause);
     }
 }
 
@@ -304,7 +273,6 @@ where
 
     fn deliver(&self, sent: Instant, ids: &[K], page: Result<Page<V>>) {
         let mut state = self.lock();
-        state.throttled.after(sent, page.as_ref().err());
         if page.is_ok() {
             let latency = sent.elapsed().min(SECOND);
             let known = Some(state.latency).filter(|known| !known.is_zero());

@@ -446,32 +446,6 @@ async fn a_denied_call_ends_the_wait_and_a_transient_failure_does_not() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn while_calls_are_throttled_nobody_is_polled_for_more_than_once_a_pause() {
-    let (poller, calls) = responding(|n, keys| {
-        Box::pin(async move {
-            if n <= 6 {
-                return Err(Error::answered("DescribeDisks", 400, "Throttling"));
-            }
-            Ok(rows(keys, n))
-        })
-    });
-    let others = async {
-        for key in 1000..1040 {
-            let soon = Deadline::after(Duration::from_millis(500));
-            poller.look(&key, soon).await.unwrap_err();
-        }
-    };
-    let (looks, ()) = tokio::join!(look_at_all(&poller, 0..80), others);
-    assert!(looks.into_iter().all(|ok| ok));
-    let times = times(&calls);
-    let pauses: Vec<u128> = times
-        .windows(2)
-        .map(|pair| (pair[1] - pair[0]) / 1000)
-        .collect();
-    assert_eq!(pauses[..6], [1, 2, 4, 8, 10, 10]);
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_poll_waits_for_the_rate_limit_with_the_earliest_deadline_of_its_waiters() {
     let (calls, deadlines) = (Calls::default(), Arc::new(Mutex::new(Vec::new())));
     let (log, seen) = (Arc::clone(&calls), Arc::clone(&deadlines));
