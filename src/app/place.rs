@@ -72,7 +72,7 @@ impl<'a> Whereabouts<'a> {
 
     async fn ask(&mut self, item: Item) -> Result<String, MetadataError> {
         let deadline = self.deadline;
-        self.metadata()?.insist(item, deadline).await
+        self.metadata()?.get(item, deadline).await
     }
 
     pub(crate) async fn region(&mut self, given: Option<RegionId>) -> Option<RegionId> {

@@ -194,31 +194,6 @@ pub struct UntagResources {
     pub keys: Vec<String>,
 }
 
-/// `ListTagResources`: the resources of one kind that carry all these tags.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ListTagResources {
-    pub kind: TagKind,
-    /// The tags, at least one.
-    pub tags: Tags,
-    pub next: Option<String>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TagKind {
-    Disk,
-    Snapshot,
-}
-
-impl TagKind {
-    /// `ResourceType` in the API.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Disk => "disk",
-            Self::Snapshot => "snapshot",
-        }
-    }
-}
-
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TagTarget {
     Disks(Vec<DiskId>),

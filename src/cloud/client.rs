@@ -9,12 +9,12 @@ use serde_json::{Map, Value};
 use super::action::{
     AttachDisk, CreateDisk, CreateSnapshot, CreateSnapshotGroup, DescribeDisks, DescribeInstances,
     DescribeSnapshotGroups, DescribeSnapshots, DescribeStock, DescribeTasks, DetachDisk,
-    KeptMember, ListTagResources, ModifyDiskAttribute, ModifyDiskSpec, Page, ResizeDisk,
-    TagResources, UntagResources,
+    KeptMember, ModifyDiskAttribute, ModifyDiskSpec, Page, ResizeDisk, TagResources,
+    UntagResources,
 };
 use super::error::{Error, Kind};
 use super::rate_limit::{Class, RateLimiter};
-use super::retry::{self, Repeat};
+use super::retry;
 use super::standing::Standing;
 use super::transport::Transport;
 use super::wire::instance::{self, TypeRow};
@@ -57,7 +57,7 @@ impl Client {
             let once = || self.transport.attempt(action, &params);
             self.limiter.run(action, class, deadline, once)
         };
-        let outcome = retry::run(action, deadline, Repeat::of(action), attempt).await;
+        let outcome = retry::run(action, deadline, attempt).await;
         let error = outcome.as_ref().err();
         tracing::debug!(
             cloud.action = action,
@@ -153,8 +153,6 @@ actions! {
         "DeleteSnapshotGroup" snapshot_group::delete, |_, deleted: Deleted| Ok(deleted.kept());
     tag_resources(TagResources) -> (): "TagResources" tag::set, done;
     untag_resources(UntagResources) -> (): "UntagResources" tag::remove, done;
-    list_tag_resources(ListTagResources) -> Page<String>: "ListTagResources"
-        tag::list, |action, rows| whole::<tag::Row>(action, rows).map(tag::unique);
     describe_instances(DescribeInstances) -> Page<Instance>:
         "DescribeInstances" instance::describe, whole::<instance::Row>;
     describe_instance_types([String]) -> Vec<InstanceType>: "DescribeInstanceTypes"

@@ -140,15 +140,10 @@ impl Metadata {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The item, from memory where it was asked for before. The first question is for the identity
-    /// document, which answers all others with it.
-    pub async fn get(&self, item: Item) -> Result<String, MetadataError> {
-        self.insist(item, Deadline::after(Duration::ZERO)).await
-    }
-
-    /// The item, asked for again until the deadline while the service does not answer: a machine that
-    /// has just started may have no network yet, and many that start together exceed a rate.
-    pub async fn insist(&self, item: Item, deadline: Deadline) -> Result<String, MetadataError> {
+    /// The item, from memory where it was asked for before: the first question is for the identity document, which answers
+    /// all others with it. Asked again until the deadline while the service does not answer: a machine that has just
+    /// started may have no network yet, and many that start together exceed a rate.
+    pub async fn get(&self, item: Item, deadline: Deadline) -> Result<String, MetadataError> {
         if self.memory().known.is_none() {
             let identity = unless_missing(self.fetch(IDENTITY, deadline).await)?;
             // A document that cannot be read says nothing.

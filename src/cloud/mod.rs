@@ -29,8 +29,8 @@ pub mod wire;
 pub use action::{
     AttachDisk, CreateDisk, CreateSnapshot, CreateSnapshotGroup, DescribeDisks, DescribeInstances,
     DescribeSnapshotGroups, DescribeSnapshots, DescribeStock, DescribeTasks, DetachDisk,
-    KeptMember, ListTagResources, ModifyDiskAttribute, ModifyDiskSpec, Page, ResizeDisk,
-    ResizeMode, TagKind, TagResources, TagTarget, Unreadable, UntagResources,
+    KeptMember, ModifyDiskAttribute, ModifyDiskSpec, Page, ResizeDisk, ResizeMode, TagResources,
+    TagTarget, Unreadable, UntagResources,
 };
 pub use client::Client;
 pub use error::{Condition, Error, Kind};
@@ -148,14 +148,6 @@ pub trait Ecs: Debug + Send + Sync {
 
     /// Removes tags from disks or snapshots.
     async fn untag_resources(&self, deadline: Deadline, request: &UntagResources) -> Result<()>;
-
-    /// One page of the ids that carry the tags, each once; also where a description by tags ends
-    /// (after 1,000 rows).
-    async fn list_tag_resources(
-        &self,
-        deadline: Deadline,
-        query: &ListTagResources,
-    ) -> Result<Page<String>>;
 
     /// One page of instances. An account without permission gets an empty page, not an error.
     async fn describe_instances(

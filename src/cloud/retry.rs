@@ -10,25 +10,6 @@ use tokio::time::Instant;
 use super::error::{Condition, Error, Kind};
 use crate::base::{Deadline, Elapsed};
 
-/// Which failed calls may be sent again without asking what became of the first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Repeat {
-    /// Reads, deletions, and writes that carry a token: any number of times.
-    Freely,
-    /// Attaching and detaching: only when the first one certainly did nothing. After a lost answer
-    /// the caller looks at the disk instead.
-    Unsent,
-}
-
-impl Repeat {
-    pub(super) fn of(action: &str) -> Self {
-        match action {
-            "AttachDisk" | "DetachDisk" => Self::Unsent,
-            _ => Self::Freely,
-        }
-    }
-}
-
 /// Runs attempts until one succeeds, one fails for good, or the deadline leaves no room for another.
 ///
 /// # Errors
@@ -36,13 +17,15 @@ impl Repeat {
 pub async fn run<T, F>(
     action: &'static str,
     deadline: Deadline,
-    repeat: Repeat,
     mut attempt: impl FnMut() -> F,
 ) -> Result<T, Error>
 where
     F: Future<Output = Result<T, Error>>,
 {
     let start = Instant::now();
+    // Reads, deletions, and writes that carry a token, whatever became of the attempt before. After a lost answer to the
+    // others the caller looks at the disk instead.
+    let is_repeatable = !matches!(action, "AttachDisk" | "DetachDisk");
     // After a lost response or a failure of the cloud: most of them are single.
     let mut short = pauses(50, 3.0, Duration::from_secs(5));
     // While an earlier call is still being processed.
@@ -72,7 +55,7 @@ where
                 Some(Duration::ZERO)
             }
             Kind::Resign | Kind::Unreachable => short.next(),
-            Kind::Ambiguous if repeat == Repeat::Freely => short.next(),
+            Kind::Ambiguous if is_repeatable => short.next(),
             Kind::InFlight => pending.next(),
             Kind::Throttled if error.condition() == Condition::TooManyOperations => pending.next(),
             // The rate limiter knows when the next attempt may be sent.
@@ -115,21 +98,16 @@ mod tests {
 
     async fn fail_until(
         succeeds_at: u32,
-        repeat: Repeat,
+        action: &'static str,
         error: impl Fn() -> Error + Send + Sync,
     ) -> (Result<(), Error>, u32) {
         let count = AtomicU32::new(0);
-        let result = run(
-            "AttachDisk",
-            Deadline::after(Duration::from_secs(60)),
-            repeat,
-            || async {
-                match count.fetch_add(1, Ordering::SeqCst) + 1 {
-                    n if n >= succeeds_at => Ok(()),
-                    _ => Err(error()),
-                }
-            },
-        )
+        let result = run(action, Deadline::after(Duration::from_secs(60)), || async {
+            match count.fetch_add(1, Ordering::SeqCst) + 1 {
+                n if n >= succeeds_at => Ok(()),
+                _ => Err(error()),
+            }
+        })
         .await;
         (result, count.into_inner())
     }
@@ -137,29 +115,29 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_never_reached_the_cloud_is_always_repeated() {
         let unreached = || Error::new(Kind::Unreachable, "AttachDisk");
-        assert_eq!(fail_until(3, Repeat::Unsent, unreached).await.1, 3);
+        assert_eq!(fail_until(3, "AttachDisk", unreached).await.1, 3);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_lost_answer_is_repeated_only_where_that_is_harmless() {
         let lost = || Error::new(Kind::Ambiguous, "AttachDisk");
-        let (result, attempts) = fail_until(3, Repeat::Unsent, lost).await;
+        let (result, attempts) = fail_until(3, "AttachDisk", lost).await;
         assert_eq!((result.unwrap_err().kind(), attempts), (Kind::Ambiguous, 1));
-        assert!(fail_until(3, Repeat::Freely, lost).await.0.is_ok());
+        assert!(fail_until(3, "DeleteDisk", lost).await.0.is_ok());
     }
 
     #[tokio::test(start_paused = true)]
     async fn refused_credentials_cost_one_more_attempt_whatever_the_call() {
         let refused = || Error::answered("AttachDisk", 400, "InvalidSecurityToken.Expired");
-        assert!(fail_until(2, Repeat::Unsent, refused).await.0.is_ok());
-        let (result, attempts) = fail_until(u32::MAX, Repeat::Unsent, refused).await;
+        assert!(fail_until(2, "AttachDisk", refused).await.0.is_ok());
+        let (result, attempts) = fail_until(u32::MAX, "AttachDisk", refused).await;
         assert_eq!((result.unwrap_err().kind(), attempts), (Kind::Expired, 2));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_refusal_is_final() {
         let refused = || Error::answered("AttachDisk", 403, "InstanceDiskLimitExceeded");
-        assert_eq!(fail_until(3, Repeat::Freely, refused).await.1, 1);
+        assert_eq!(fail_until(3, "DeleteDisk", refused).await.1, 1);
     }
 
     #[tokio::test(start_paused = true)]
@@ -172,7 +150,7 @@ mod tests {
                 let nth = usize::try_from(count.fetch_add(1, Ordering::SeqCst)).unwrap();
                 Err::<(), _>(Error::answered("CreateDisk", 403, codes[nth]))
             };
-            let outcome = run("CreateDisk", deadline, Repeat::Freely, attempt).await;
+            let outcome = run("CreateDisk", deadline, attempt).await;
             let error = outcome.unwrap_err();
             assert_eq!(error.code(), Some("Forbidden.RAM"), "{error}");
             assert_eq!(error.may_have_taken_effect(), open, "{first}");
@@ -183,7 +161,7 @@ mod tests {
     async fn a_nonce_that_was_used_is_replaced_at_once() {
         let start = Instant::now();
         let used = || Error::answered("AttachDisk", 400, "SignatureNonceUsed");
-        assert!(fail_until(2, Repeat::Unsent, used).await.0.is_ok());
+        assert!(fail_until(2, "AttachDisk", used).await.0.is_ok());
         assert_eq!(start.elapsed(), Duration::ZERO);
     }
 
@@ -192,7 +170,7 @@ mod tests {
         let start = Instant::now();
         let wait = Some(Duration::from_secs(20));
         let throttled = || Error::answered("AttachDisk", 400, "Throttling").with_wait(wait);
-        assert!(fail_until(2, Repeat::Unsent, throttled).await.0.is_ok());
+        assert!(fail_until(2, "AttachDisk", throttled).await.0.is_ok());
         assert_eq!(start.elapsed(), Duration::ZERO);
     }
 
@@ -201,7 +179,7 @@ mod tests {
         let start = Instant::now();
         let wait = Some(Duration::from_secs(61));
         let throttled = || Error::answered("AttachDisk", 400, "Throttling").with_wait(wait);
-        let (result, attempts) = fail_until(2, Repeat::Freely, throttled).await;
+        let (result, attempts) = fail_until(2, "DeleteDisk", throttled).await;
         assert_eq!((result.unwrap_err().kind(), attempts), (Kind::Throttled, 1));
         assert_eq!(start.elapsed(), Duration::ZERO);
     }
@@ -211,7 +189,7 @@ mod tests {
         let busy = || Error::answered("CreateDisk", 503, "ServiceUnavailable");
         for (succeeds_at, least, most) in [(2, 50, 100), (3, 200, 400), (8, 10_000, 30_000)] {
             let start = Instant::now();
-            let (result, _) = fail_until(succeeds_at, Repeat::Freely, busy).await;
+            let (result, _) = fail_until(succeeds_at, "DeleteDisk", busy).await;
             assert!(result.is_ok());
             let range = Duration::from_millis(least)..=Duration::from_millis(most + 10);
             assert!(range.contains(&start.elapsed()), "{:?}", start.elapsed());
@@ -222,7 +200,7 @@ mod tests {
     async fn a_call_that_is_still_processed_is_polled_several_times_a_second_at_first() {
         let start = Instant::now();
         let pending = || Error::answered("CreateDisk", 403, "IdempotentProcessing");
-        assert!(fail_until(4, Repeat::Unsent, pending).await.0.is_ok());
+        assert!(fail_until(4, "AttachDisk", pending).await.0.is_ok());
         let range = Duration::from_millis(600)..=Duration::from_millis(1500);
         assert!(range.contains(&start.elapsed()), "{:?}", start.elapsed());
     }
@@ -231,7 +209,7 @@ mod tests {
     async fn no_attempt_is_made_beyond_the_deadline_and_the_error_tells_the_effort() {
         let start = Instant::now();
         let lost = || Error::answered("AttachDisk", 503, "ServiceUnavailable");
-        let (result, attempts) = fail_until(u32::MAX, Repeat::Freely, lost).await;
+        let (result, attempts) = fail_until(u32::MAX, "DeleteDisk", lost).await;
         assert!(start.elapsed() <= Duration::from_secs(60));
         let text = result.unwrap_err().to_string();
         assert!(text.contains(&format!("{attempts} attempts")), "{text}");
@@ -241,7 +219,7 @@ mod tests {
     async fn after_the_deadline_nothing_is_tried() {
         let attempt = || async { panic!("tried") };
         let over = Deadline::after(Duration::ZERO);
-        let outcome: Result<(), Error> = run("AttachDisk", over, Repeat::Freely, attempt).await;
+        let outcome: Result<(), Error> = run("AttachDisk", over, attempt).await;
         assert_eq!(outcome.unwrap_err().kind(), Kind::Deadline);
     }
 
@@ -249,9 +227,7 @@ mod tests {
     async fn an_attempt_that_hangs_ends_at_the_deadline() {
         let hang = || std::future::pending::<Result<(), Error>>();
         let deadline = Deadline::after(Duration::from_secs(3));
-        let error = run("AttachDisk", deadline, Repeat::Freely, hang)
-            .await
-            .unwrap_err();
+        let error = run("AttachDisk", deadline, hang).await.unwrap_err();
         assert_eq!(error.kind(), Kind::Deadline);
     }
 }

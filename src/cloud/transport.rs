@@ -108,7 +108,7 @@ impl Transport {
             nonce: &uuid::Uuid::new_v4().simple().to_string(),
         });
         let confidential = Confidential::of(&credentials, &signed);
-        let is_read = action.starts_with("Describe") || action.starts_with("List");
+        let is_read = action.starts_with("Describe");
         let http = if is_read { &self.reads } else { &self.http };
         let exchange = self.server.post(http, action, signed, String::new());
         let answer = self.standing.wait(&self.server.host, exchange).await?;

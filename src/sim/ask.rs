@@ -2,8 +2,8 @@
 
 use crate::cloud::{
     AttachDisk, CreateDisk, CreateSnapshot, CreateSnapshotGroup, DescribeSnapshotGroups,
-    DescribeTasks, DetachDisk, ListTagResources, ModifyDiskAttribute, ModifyDiskSpec, ResizeDisk,
-    ResizeMode, TagTarget,
+    DescribeTasks, DetachDisk, ModifyDiskAttribute, ModifyDiskSpec, ResizeDisk, ResizeMode,
+    TagTarget,
 };
 use crate::model::{DiskId, SnapshotId, TaskId};
 
@@ -146,13 +146,6 @@ pub(crate) fn targets(region: Params, targets: &TagTarget) -> Params {
             .with("ResourceType", "snapshot")
             .with_list("ResourceId", ids),
     }
-}
-
-pub(crate) fn list_tags(region: Params, query: &ListTagResources) -> Params {
-    region
-        .with("ResourceType", query.kind.as_str())
-        .with_opt("NextToken", query.next.as_deref())
-        .with_tags(&query.tags)
 }
 
 /// Ids as the API takes them: a JSON array.

@@ -11,8 +11,8 @@ use crate::base::Deadline;
 use crate::cloud::{
     self, AttachDisk, CreateDisk, CreateSnapshot, CreateSnapshotGroup, DescribeDisks,
     DescribeInstances, DescribeSnapshotGroups, DescribeSnapshots, DescribeStock, DescribeTasks,
-    DetachDisk, Ecs, Error, KeptMember, Kind, ListTagResources, ModifyDiskAttribute,
-    ModifyDiskSpec, Page, ResizeDisk, TagResources, UntagResources,
+    DetachDisk, Ecs, Error, KeptMember, Kind, ModifyDiskAttribute, ModifyDiskSpec, Page,
+    ResizeDisk, TagResources, UntagResources,
 };
 use crate::model::{
     Disk, DiskHealth, DiskId, Instance, InstanceType, Snapshot, SnapshotGroup, SnapshotGroupId,
@@ -312,23 +312,6 @@ impl Ecs for SimEcs {
         let params = params.with_list("TagKey", &request.keys);
         self.call(deadline, Action::UntagResources, params).await?;
         Ok(())
-    }
-
-    async fn list_tag_resources(
-        &self,
-        deadline: Deadline,
-        query: &ListTagResources,
-    ) -> cloud::Result<Page<String>> {
-        let params = ask::list_tags(self.region(), query);
-        let action = Action::ListTagResources;
-        match self.call(deadline, action, params).await? {
-            Answer::Tagged(listing) => {
-                let mut ids: Vec<String> = listing.rows.into_iter().map(|row| row.id).collect();
-                ids.dedup();
-                Ok(Page::new(ids, listing.next))
-            }
-            _ => Err(convert::wrong(action)),
-        }
     }
 
     async fn describe_instances(

@@ -7,12 +7,12 @@ use async_trait::async_trait;
 
 use diskplugin::base::Deadline;
 use diskplugin::cloud::rate_limit::{Class, RateLimiter};
-use diskplugin::cloud::retry::{Repeat, run};
+use diskplugin::cloud::retry::run;
 use diskplugin::cloud::{
     AttachDisk, CreateDisk, CreateSnapshot, CreateSnapshotGroup, DescribeDisks, DescribeInstances,
     DescribeSnapshotGroups, DescribeSnapshots, DescribeStock, DescribeTasks, DetachDisk, Ecs,
-    KeptMember, ListTagResources, ModifyDiskAttribute, ModifyDiskSpec, Page, ResizeDisk, Result,
-    TagResources, UntagResources,
+    KeptMember, ModifyDiskAttribute, ModifyDiskSpec, Page, ResizeDisk, Result, TagResources,
+    UntagResources,
 };
 use diskplugin::model::{
     Disk, DiskHealth, DiskId, Instance, InstanceType, Snapshot, SnapshotGroup, SnapshotGroupId,
@@ -46,7 +46,7 @@ macro_rules! patient {
     (@class $method:ident $action:literal $request:ident) => {
         Class::of($action)
     };
-    ($($repeat:ident $action:literal $method:ident($request:ty) -> $answer:ty;)*) => {
+    ($($action:literal $method:ident($request:ty) -> $answer:ty;)*) => {
         #[async_trait]
         impl Ecs for Patient {
             async fn ready(&self, deadline: Deadline, action: &'static str) -> Duration {
@@ -57,33 +57,32 @@ macro_rules! patient {
                 let class = patient!(@class $method $action request);
                 let once = || self.ecs.$method(deadline, request);
                 let attempt = || self.limiter.run($action, class, deadline, once);
-                run($action, deadline, Repeat::$repeat, attempt).await
+                run($action, deadline, attempt).await
             })*
         }
     };
 }
 
 patient! {
-    Freely "CreateDisk" create_disk(CreateDisk) -> DiskId;
-    Freely "DeleteDisk" delete_disk(DiskId) -> ();
-    Unsent "AttachDisk" attach_disk(AttachDisk) -> ();
-    Unsent "DetachDisk" detach_disk(DetachDisk) -> ();
-    Freely "DescribeDisks" describe_disks(DescribeDisks) -> Page<Disk>;
-    Freely "ResizeDisk" resize_disk(ResizeDisk) -> ();
-    Freely "ModifyDiskSpec" modify_disk_spec(ModifyDiskSpec) -> Option<TaskId>;
-    Freely "ModifyDiskAttribute" modify_disk_attribute(ModifyDiskAttribute) -> ();
-    Freely "DescribeTasks" describe_tasks(DescribeTasks) -> Page<Task>;
-    Freely "DescribeDisksFullStatus" describe_disk_health([DiskId]) -> Page<DiskHealth>;
-    Freely "CreateSnapshot" create_snapshot(CreateSnapshot) -> SnapshotId;
-    Freely "DeleteSnapshot" delete_snapshot(SnapshotId) -> ();
-    Freely "DescribeSnapshots" describe_snapshots(DescribeSnapshots) -> Page<Snapshot>;
-    Freely "CreateSnapshotGroup" create_snapshot_group(CreateSnapshotGroup) -> SnapshotGroupId;
-    Freely "DescribeSnapshotGroups" describe_snapshot_groups(DescribeSnapshotGroups) -> Page<SnapshotGroup>;
-    Freely "DeleteSnapshotGroup" delete_snapshot_group(SnapshotGroupId) -> Vec<KeptMember>;
-    Freely "TagResources" tag_resources(TagResources) -> ();
-    Freely "UntagResources" untag_resources(UntagResources) -> ();
-    Freely "ListTagResources" list_tag_resources(ListTagResources) -> Page<String>;
-    Freely "DescribeInstances" describe_instances(DescribeInstances) -> Page<Instance>;
-    Freely "DescribeInstanceTypes" describe_instance_types([String]) -> Vec<InstanceType>;
-    Freely "DescribeAvailableResource" describe_available_resource(DescribeStock) -> Vec<ZoneStock>;
+    "CreateDisk" create_disk(CreateDisk) -> DiskId;
+    "DeleteDisk" delete_disk(DiskId) -> ();
+    "AttachDisk" attach_disk(AttachDisk) -> ();
+    "DetachDisk" detach_disk(DetachDisk) -> ();
+    "DescribeDisks" describe_disks(DescribeDisks) -> Page<Disk>;
+    "ResizeDisk" resize_disk(ResizeDisk) -> ();
+    "ModifyDiskSpec" modify_disk_spec(ModifyDiskSpec) -> Option<TaskId>;
+    "ModifyDiskAttribute" modify_disk_attribute(ModifyDiskAttribute) -> ();
+    "DescribeTasks" describe_tasks(DescribeTasks) -> Page<Task>;
+    "DescribeDisksFullStatus" describe_disk_health([DiskId]) -> Page<DiskHealth>;
+    "CreateSnapshot" create_snapshot(CreateSnapshot) -> SnapshotId;
+    "DeleteSnapshot" delete_snapshot(SnapshotId) -> ();
+    "DescribeSnapshots" describe_snapshots(DescribeSnapshots) -> Page<Snapshot>;
+    "CreateSnapshotGroup" create_snapshot_group(CreateSnapshotGroup) -> SnapshotGroupId;
+    "DescribeSnapshotGroups" describe_snapshot_groups(DescribeSnapshotGroups) -> Page<SnapshotGroup>;
+    "DeleteSnapshotGroup" delete_snapshot_group(SnapshotGroupId) -> Vec<KeptMember>;
+    "TagResources" tag_resources(TagResources) -> ();
+    "UntagResources" untag_resources(UntagResources) -> ();
+    "DescribeInstances" describe_instances(DescribeInstances) -> Page<Instance>;
+    "DescribeInstanceTypes" describe_instance_types([String]) -> Vec<InstanceType>;
+    "DescribeAvailableResource" describe_available_resource(DescribeStock) -> Vec<ZoneStock>;
 }

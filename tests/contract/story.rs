@@ -3,8 +3,8 @@
 
 use diskplugin::cloud::{
     DescribeDisks, DescribeInstances, DescribeSnapshots, DescribeStock, DescribeTasks, Ecs,
-    ListTagResources, ModifyDiskAttribute, ModifyDiskSpec, ResizeDisk, ResizeMode, Result, TagKind,
-    TagResources, TagTarget, UntagResources,
+    ModifyDiskAttribute, ModifyDiskSpec, ResizeDisk, ResizeMode, Result, TagResources, TagTarget,
+    UntagResources,
 };
 use diskplugin::model::{Category, ClientToken, DiskId, Gib, PerformanceLevel, SnapshotId};
 use proptest::collection::vec;
@@ -43,7 +43,6 @@ enum Step {
         value: u8,
     },
     Untag(u8, u8),
-    Tagged,
     Modify {
         disk: u8,
         what: u8,
@@ -81,7 +80,6 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (n(), any::<bool>(), n())
             .prop_map(|(disk, snapshot, value)| Step::Tag { disk, snapshot, value }),
         1 => (n(), n()).prop_map(|(disk, key)| Step::Untag(disk, key)),
-        1 => Just(Step::Tagged),
         3 => (n(), n(), any::<bool>())
             .prop_map(|(disk, what, dry_run)| Step::Modify { disk, what, dry_run }),
         1 => (n(), any::<bool>()).prop_map(|(disk, on)| Step::Burst(disk, on)),
@@ -216,14 +214,6 @@ impl Teller {
                     keys: vec![format!("k{}", key % 30)],
                 };
                 words(ecs.untag_resources(soon(), &request).await)
-            }
-            Step::Tagged => {
-                let query = ListTagResources {
-                    kind: TagKind::Disk,
-                    tags: tags(&[("none", "")]),
-                    next: None,
-                };
-                words(ecs.list_tag_resources(soon(), &query).await)
             }
             Step::Modify {
                 disk,

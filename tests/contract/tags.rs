@@ -1,8 +1,7 @@
 //! Tags of disks and snapshots.
 
 use diskplugin::cloud::{
-    DescribeDisks, DescribeSnapshots, Ecs, Kind, ListTagResources, TagKind, TagResources,
-    TagTarget, UntagResources,
+    DescribeDisks, DescribeSnapshots, Ecs, Kind, TagResources, TagTarget, UntagResources,
 };
 use diskplugin::model::{DiskId, Tags};
 
@@ -16,7 +15,6 @@ on_every_face!(
     tagging_what_is_not_there_is_not_found_and_changes_nothing,
     too_many_tags_are_invalid,
     untagging_removes_the_named_keys_and_no_others,
-    what_carries_tags_is_listed_page_by_page,
 );
 
 async fn found(ecs: &dyn Ecs, wanted: &[(&str, &str)]) -> Vec<DiskId> {
@@ -121,31 +119,4 @@ pub(crate) async fn untagging_removes_the_named_keys_and_no_others(ecs: &dyn Ecs
     }
     let unknown = untag(&"d-unknown".parse().unwrap());
     refused(ecs.untag_resources(soon(), &unknown).await, Kind::NotFound);
-}
-
-pub(crate) async fn what_carries_tags_is_listed_page_by_page(ecs: &dyn Ecs, _: &World) {
-    let mut wanted = Vec::new();
-    for n in 0..30 {
-        let mut request = essd(&format!("disk-{n}"));
-        request.tags = tags(&[("of", "us"), ("n", "x"), ("more", "y")]);
-        wanted.push(ecs.create_disk(soon(), &request).await.unwrap().to_string());
-    }
-    made(ecs, "other").await;
-    let mut query = ListTagResources {
-        kind: TagKind::Disk,
-        tags: tags(&[("of", "us")]),
-        next: None,
-    };
-    let (mut found, mut pages) = (std::collections::BTreeSet::new(), 0);
-    loop {
-        let page = ecs.list_tag_resources(soon(), &query).await.unwrap();
-        pages += 1;
-        found.extend(page.rows);
-        query.next = page.next;
-        if query.next.is_none() {
-            break;
-        }
-    }
-    assert_eq!(found, wanted.into_iter().collect());
-    assert!(pages > 1, "a page holds fifty rows, one for each tag");
 }

@@ -15,6 +15,10 @@ async fn service() -> (MockServer, Metadata) {
     (server, metadata)
 }
 
+fn at_once() -> Deadline {
+    Deadline::after(Duration::ZERO)
+}
+
 /// A token for whoever asks.
 async fn gives_tokens(server: &MockServer) {
     let token = ResponseTemplate::new(200).set_body_string("token");
@@ -49,7 +53,7 @@ async fn all_that_an_instance_is_costs_one_token_and_one_question() {
         (Item::InstanceType, "t-1"),
         (Item::InstanceId, "i-1"),
     ] {
-        assert_eq!(metadata.get(item).await.unwrap(), value);
+        assert_eq!(metadata.get(item, at_once()).await.unwrap(), value);
     }
     assert_eq!(
         (asked(&server, "PUT").await, asked(&server, "GET").await),
@@ -73,7 +77,7 @@ async fn a_forgotten_token_is_replaced_and_a_limited_rate_is_waited_out() {
         .respond_with(document)
         .mount(&server)
         .await;
-    assert_eq!(metadata.get(Item::ZoneId).await.unwrap(), "z-1");
+    assert_eq!(metadata.get(Item::ZoneId, at_once()).await.unwrap(), "z-1");
     assert_eq!(
         (asked(&server, "PUT").await, asked(&server, "GET").await),
         (2, 3)
@@ -94,10 +98,10 @@ async fn a_start_insists_until_its_deadline() {
         .mount(&server)
         .await;
     let deadline = Deadline::after(Duration::from_secs(60));
-    let told = metadata.insist(Item::RegionId, deadline).await;
+    let told = metadata.get(Item::RegionId, deadline).await;
     assert_eq!(told.unwrap(), "r-1");
     let refused = Deadline::after(Duration::ZERO);
     let (gone, metadata) = service().await;
     drop(gone);
-    assert!(metadata.insist(Item::RegionId, refused).await.is_err());
+    assert!(metadata.get(Item::RegionId, refused).await.is_err());
 }

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use diskplugin::base::Deadline;
 use diskplugin::cloud::rate_limit::{Class, RateLimiter};
-use diskplugin::cloud::retry::{Repeat, run};
+use diskplugin::cloud::retry::run;
 
 use crate::server::{Config, Server};
 
@@ -40,7 +40,7 @@ impl World {
         let outcome = match &self.limiter {
             Some(limiter) => {
                 let attempt = || limiter.run(action, class, deadline, || self.server.call(action));
-                run(action, deadline, Repeat::Freely, attempt).await
+                run(action, deadline, attempt).await
             }
             None => loop {
                 if self.server.call(action).await.is_ok() {

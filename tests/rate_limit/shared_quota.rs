@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use diskplugin::base::Deadline;
 use diskplugin::cloud::rate_limit::{Class, RateLimiter};
-use diskplugin::cloud::retry::{Repeat, run};
+use diskplugin::cloud::retry::run;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -74,10 +74,7 @@ async fn a_sliding_minute_with_a_stated_wait_starves_nobody() {
                         server.call("CreateDisk")
                     })
                 };
-                if run("CreateDisk", deadline, Repeat::Freely, attempt)
-                    .await
-                    .is_ok()
-                {
+                if run("CreateDisk", deadline, attempt).await.is_ok() {
                     let minute = usize::try_from(start.elapsed().as_secs() / 60).unwrap();
                     passed.lock().unwrap()[minute.min(30)] += 1;
                 }

@@ -47,7 +47,7 @@ impl Class {
         match action {
             "DetachDisk" => Self::Detach,
             "AttachDisk" => Self::Attach,
-            _ if action.starts_with("Describe") || action.starts_with("List") => Self::List,
+            _ if action.starts_with("Describe") => Self::List,
             _ => Self::Order,
         }
     }

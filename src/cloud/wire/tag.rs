@@ -1,14 +1,10 @@
 //! Tags of resources on the wire.
 
-use std::collections::BTreeSet;
-
 use serde::Deserialize;
 
 use super::List;
 use super::params::Params;
-use crate::cloud::action::{
-    ListTagResources, Page, TagKind, TagResources, TagTarget, UntagResources,
-};
+use crate::cloud::action::{TagResources, TagTarget, UntagResources};
 use crate::model::Tags;
 
 pub fn set(request: &TagResources) -> Params {
@@ -20,41 +16,10 @@ pub fn remove(request: &UntagResources) -> Params {
 }
 
 fn targets(targets: &TagTarget) -> Params {
-    let kind = |kind: TagKind| Params::default().set("ResourceType", kind.as_str());
+    let kind = |kind| Params::default().set("ResourceType", kind);
     match targets {
-        TagTarget::Disks(ids) => kind(TagKind::Disk).list("ResourceId", ids),
-        TagTarget::Snapshots(ids) => kind(TagKind::Snapshot).list("ResourceId", ids),
-    }
-}
-
-pub fn list(query: &ListTagResources) -> Params {
-    Params::default()
-        .set("ResourceType", query.kind.as_str())
-        .set_some("NextToken", query.next.as_ref())
-        .tags(&query.tags)
-}
-
-/// A row of `ListTagResources`: there is one for each resource and tag.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-pub struct Row {
-    resource_id: String,
-}
-
-/// The page with each ID once.
-pub fn unique(mut page: Page<String>) -> Page<String> {
-    let mut known = BTreeSet::new();
-    page.rows.retain(|id| known.insert(id.clone()));
-    page
-}
-
-impl super::Row for Row {
-    type Model = String;
-    const LIST: &'static str = "TagResources";
-    const ID: &'static str = "ResourceId";
-
-    fn into_model(self) -> String {
-        self.resource_id
+        TagTarget::Disks(ids) => kind("disk").list("ResourceId", ids),
+        TagTarget::Snapshots(ids) => kind("snapshot").list("ResourceId", ids),
     }
 }
 
@@ -77,19 +42,6 @@ impl From<List<TagRow>> for Tags {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cloud::wire::{Described, read};
-
-    #[test]
-    fn a_resource_with_several_tags_is_reported_once() {
-        let json = br#"{"NextToken":"","TagResources":{"TagResource":[
-            {"ResourceId":"d-1","ResourceType":"disk","TagKey":"a","TagValue":"1"},
-            {"ResourceId":"d-2","ResourceType":"disk","TagKey":"a","TagValue":"1"},
-            {"ResourceId":"d-1","ResourceType":"disk","TagKey":"b","TagValue":"2"}]}}"#;
-        let page = read::<Described<Row>>(json).unwrap().0;
-        let page = unique(page);
-        assert_eq!(page.rows, ["d-1", "d-2"]);
-        assert_eq!(page.next, None);
-    }
 
     #[test]
     fn tags_are_read_by_either_spelling_and_may_have_no_value() {

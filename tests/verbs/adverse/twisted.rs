@@ -8,8 +8,8 @@ use diskplugin::base::Deadline;
 use diskplugin::cloud::{
     AttachDisk, CreateDisk, CreateSnapshot, CreateSnapshotGroup, DescribeDisks, DescribeInstances,
     DescribeSnapshotGroups, DescribeSnapshots, DescribeStock, DescribeTasks, DetachDisk, Ecs,
-    Error, KeptMember, ListTagResources, ModifyDiskAttribute, ModifyDiskSpec, Page, ResizeDisk,
-    Result, TagResources, UntagResources,
+    Error, KeptMember, ModifyDiskAttribute, ModifyDiskSpec, Page, ResizeDisk, Result, TagResources,
+    UntagResources,
 };
 use diskplugin::disk::DiskServices;
 use diskplugin::model::{
@@ -110,7 +110,6 @@ same! {
     delete_snapshot_group(SnapshotGroupId) -> Vec<KeptMember>;
     tag_resources(TagResources) -> ();
     untag_resources(UntagResources) -> ();
-    list_tag_resources(ListTagResources) -> Page<String>;
     describe_instances(DescribeInstances) -> Page<Instance>;
     describe_instance_types([String]) -> Vec<InstanceType>;
     describe_available_resource(DescribeStock) -> Vec<ZoneStock>;
