@@ -136,10 +136,6 @@ impl Error {
         self.0.request_id.as_deref()
     }
 
-    pub fn attempts(&self) -> u32 {
-        self.0.attempts
-    }
-
     pub fn condition(&self) -> Condition {
         self.0.condition
     }

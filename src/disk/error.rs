@@ -2,9 +2,7 @@
 
 use crate::cloud;
 use crate::cloud::view::WaitError;
-use crate::model::{
-    ClusterId, DiskId, Failure, InstanceId, Meaning, SnapshotGroupId, SnapshotId, TaskId,
-};
+use crate::model::{DiskId, Failure, InstanceId, Meaning, SnapshotId};
 
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -14,27 +12,12 @@ pub enum Error {
     NoSuchDisk { disk: DiskId },
     #[error("snapshot {snapshot} does not exist in this region, or this account may not see it")]
     NoSuchSnapshot { snapshot: SnapshotId },
-    #[error("node {node} does not exist in this region, so disk {disk} cannot be attached to it")]
-    NoSuchNode { node: InstanceId, disk: DiskId },
-    #[error(
-        "{what} is not deleted: its tag {tag} is {}, and this driver deletes only what cluster \
-         {cluster} created",
-        owner.as_deref().unwrap_or("missing")
-    )]
-    NotOurs {
-        what: String,
-        tag: &'static str,
-        owner: Option<String>,
-        cluster: ClusterId,
-    },
     #[error("disk {disk} cannot be attached to node {node}: node {holder} holds it")]
     InUseElsewhere {
         disk: DiskId,
         node: InstanceId,
         holder: InstanceId,
     },
-    #[error("disk {disk} is not deleted: it is attached to {holders}")]
-    StillAttached { disk: DiskId, holders: String },
     #[error("{name:?} already exists as {existing} and differs from the request: {differences}")]
     Exists {
         name: String,
@@ -52,44 +35,11 @@ pub enum Error {
         counts: String,
         source: cloud::Error,
     },
-    #[error("the cloud gave up attaching disk {disk} to node {node}: the disk is Available again")]
-    FellBack { disk: DiskId, node: InstanceId },
-    #[error(
-        "cannot detach disk {disk} from node {node}: the deadline passed while waiting; last seen: {last}"
-    )]
-    StillDetaching {
-        disk: DiskId,
-        node: InstanceId,
-        last: String,
-    },
-    #[error("snapshot {snapshot} failed in the cloud; {next}")]
-    SnapshotFailed {
-        snapshot: SnapshotId,
-        next: &'static str,
-    },
     #[error(
         "no snapshot can be taken of disk {disk}: it was never attached, and the cloud takes snapshots \
          only of disks that once were"
     )]
     NeverAttached { disk: DiskId, source: cloud::Error },
-    #[error(
-        "snapshot {snapshot} is not deleted: it is part of snapshot group {group}, which holds its \
-         snapshots together"
-    )]
-    InGroup {
-        snapshot: SnapshotId,
-        group: SnapshotGroupId,
-    },
-    #[error("snapshot group {group} does not exist in this region, or this account may not see it")]
-    NoSuchGroup { group: SnapshotGroupId },
-    #[error("snapshot group {group} failed in the cloud: {members}; {next}")]
-    GroupFailed {
-        group: SnapshotGroupId,
-        members: String,
-        next: &'static str,
-    },
-    #[error("the cloud gave up changing disk {disk} (task {task}), which is as it was before")]
-    TaskFailed { disk: DiskId, task: TaskId },
     #[error("whether an earlier attempt has created {name:?} is not resolved yet")]
     CreationUnresolved { name: String, source: Box<Self> },
     /// Whatever only people tell apart: by the text, and the failure's name.
@@ -111,22 +61,12 @@ impl Error {
         match self {
             Self::NoSuchDisk { .. } => Failure::NoSuchDisk,
             Self::NoSuchSnapshot { .. } => Failure::NoSuchSnapshot,
-            Self::NoSuchNode { .. } => Failure::NoSuchNode,
-            Self::NoSuchGroup { .. } => Failure::NoSuchGroup,
-            Self::NotOurs { .. } => Failure::NotOurs,
             Self::InUseElsewhere { .. } => Failure::DiskInUseElsewhere,
-            Self::StillAttached { .. } => Failure::DiskStillAttached,
             Self::Exists { .. } => Failure::NameTaken,
             Self::OutOfStock { .. } => Failure::OutOfStock,
             Self::OutOfRange { .. } => Failure::OutOfRange,
             Self::NodeFull { .. } => Failure::NodeFull,
-            Self::FellBack { .. } => Failure::AttachFellBack,
-            Self::StillDetaching { .. } => Failure::StillDetaching,
-            Self::SnapshotFailed { .. } => Failure::SnapshotFailed,
             Self::NeverAttached { .. } => Failure::NeverAttached,
-            Self::InGroup { .. } => Failure::SnapshotInGroup,
-            Self::GroupFailed { .. } => Failure::GroupFailed,
-            Self::TaskFailed { .. } => Failure::ChangeFailed,
             Self::CreationUnresolved { .. } => Failure::CreationUnresolved,
             Self::Refused { failure, .. } => *failure,
             Self::Wait { source, .. } => match source {

@@ -47,7 +47,7 @@ impl Modifier {
     /// waited for. Other operations on the disk may run meanwhile.
     ///
     /// # Errors
-    /// [`Error::Refused`] when this change is not possible, or not yet, [`Error::TaskFailed`] when the cloud has given up;
+    /// [`Error::Refused`] when this change is not possible, or not yet, or when the cloud has given up;
     /// [`Error::Wait`] when the task takes longer than the deadline.
     pub async fn modify(&self, deadline: Deadline, disk: &DiskId, change: &Change) -> Result<()> {
         let row = self.settled_disk(deadline, disk).await?;
@@ -176,10 +176,10 @@ impl Modifier {
         if waited.map_err(wait(step))? {
             return Ok(());
         }
-        Err(Error::TaskFailed {
-            disk: disk.clone(),
-            task: task.clone(),
-        })
+        let text = format!(
+            "the cloud gave up changing disk {disk} (task {task}), which is as it was before"
+        );
+        Err(error::refused(Failure::ChangeFailed, text, None))
     }
 
     async fn wait_changed(&self, deadline: Deadline, disk: &DiskId, change: &Change) -> Result<()> {

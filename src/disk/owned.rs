@@ -14,6 +14,8 @@ use crate::cloud::{
 use crate::model::{Disk, DiskId, Snapshot, SnapshotGroup, SnapshotGroupId, SnapshotId, Tags};
 
 const PAGE: u32 = 500;
+/// Rows at which the cloud ends a list that is filtered by tags (ECS API, `DescribeDisks` and `DescribeSnapshots`).
+pub(super) const MOST_BY_TAGS: usize = 1000;
 
 /// A resource with the tags of its owner and its name.
 pub(super) trait Owned: Clone + Display + Send + Sync + 'static {
@@ -51,10 +53,10 @@ pub(super) trait CreateRequest: Debug + Send + Sync {
     ) -> impl Future<Output = cloud::Result<<Self::Row as Owned>::Id>> + Send;
 }
 
-/// Implements both traits for the row, its id, its name, its query and the request that creates it.
+/// Each row: its id and its name, whether a call names a missing one, its query, and the request that creates it.
 macro_rules! owned {
-    ($row:ident, $id:ident, $kind:literal, $is_named:literal, $query:ident { $($field:ident: $value:expr)? }, $describe:ident,
-     $request:ident, $create:ident) => {
+    ($($row:ident by $id:ident: $kind:literal, $is_named:literal,
+        $describe:ident($query:ident { $($field:ident: $value:expr)? }), $create:ident($request:ident);)*) => {$(
         impl Owned for $row {
             type Id = $id;
 
@@ -99,38 +101,12 @@ macro_rules! owned {
                 ecs.$create(deadline, self).await
             }
         }
-    };
+    )*};
 }
 
-owned!(
-    Disk,
-    DiskId,
-    "disk",
-    true,
-    DescribeDisks {
-        page_size: Some(PAGE)
-    },
-    describe_disks,
-    CreateDisk,
-    create_disk
-);
-owned!(
-    Snapshot,
-    SnapshotId,
-    "snapshot",
-    true,
-    DescribeSnapshots {},
-    describe_snapshots,
-    CreateSnapshot,
-    create_snapshot
-);
-owned!(
-    SnapshotGroup,
-    SnapshotGroupId,
-    "snapshot group",
-    false,
-    DescribeSnapshotGroups {},
-    describe_snapshot_groups,
-    CreateSnapshotGroup,
-    create_snapshot_group
-);
+owned! {
+    Disk by DiskId: "disk", true, describe_disks(DescribeDisks { page_size: Some(PAGE) }), create_disk(CreateDisk);
+    Snapshot by SnapshotId: "snapshot", true, describe_snapshots(DescribeSnapshots {}), create_snapshot(CreateSnapshot);
+    SnapshotGroup by SnapshotGroupId: "snapshot group", false,
+        describe_snapshot_groups(DescribeSnapshotGroups {}), create_snapshot_group(CreateSnapshotGroup);
+}

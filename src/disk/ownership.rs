@@ -1,7 +1,8 @@
 //! Names and tags of what is created.
 
-use super::{Error, Result};
-use crate::model::{ClusterId, Tags, tag};
+use super::Result;
+use super::error::refused;
+use crate::model::{ClusterId, Failure, Tags, tag};
 
 /// Longest name that the console takes.
 const LONGEST: usize = 128;
@@ -41,10 +42,6 @@ pub(super) struct Owner {
 }
 
 impl Owner {
-    pub(super) fn new(cluster: ClusterId) -> Self {
-        Self { cluster }
-    }
-
     pub(super) fn tags(&self) -> Tags {
         Tags::from([(tag::CLUSTER.to_owned(), self.cluster.to_string())])
     }
@@ -68,16 +65,16 @@ impl Owner {
             .is_some_and(|owner| owner == self.cluster.as_str())
     }
 
-    pub(super) fn require(&self, what: String, tags: &Tags) -> Result<()> {
+    pub(super) fn require(&self, what: &str, tags: &Tags) -> Result<()> {
         if self.has(tags) {
             return Ok(());
         }
-        Err(Error::NotOurs {
-            what,
-            tag: tag::CLUSTER,
-            owner: tags.get(tag::CLUSTER).cloned(),
-            cluster: self.cluster.clone(),
-        })
+        let (tag, cluster) = (tag::CLUSTER, &self.cluster);
+        let owner = tags.get(tag).map_or("missing", String::as_str);
+        let text = format!(
+            "{what} is not deleted: its tag {tag} is {owner}, and this driver deletes only what cluster {cluster} created"
+        );
+        Err(refused(Failure::NotOurs, text, None))
     }
 }
 

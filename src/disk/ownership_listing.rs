@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::dependencies::Dependencies;
-use super::owned::Owned;
+use super::owned::{MOST_BY_TAGS, Owned};
 use super::ownership::key_of;
 use crate::base::chain::chain;
 use crate::base::{Deadline, Tasks};
@@ -39,8 +39,6 @@ pub(super) const EFFECT: Duration = Duration::from_secs(60);
 /// The same for the last orders of the process before this one. It ended some time before this one began, and a refusal
 /// that is not final keeps a claim from being scheduled elsewhere.
 const EARLIER_EFFECT: Duration = Duration::from_secs(10);
-/// Rows at which the cloud ends a list that is filtered by tags (ECS API, `DescribeDisks`).
-const MOST_BY_TAGS: usize = 1000;
 
 type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 type Pages = Box<dyn Fn(Tags, Option<String>) -> BoxFuture<Result<Page>> + Send + Sync>;

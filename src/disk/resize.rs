@@ -169,14 +169,11 @@ impl Resizer {
         size: Gib,
         mode: ResizeMode,
     ) -> api::Result<()> {
-        let word = match mode {
-            ResizeMode::Online => "online",
-            ResizeMode::Offline => "offline",
-        };
+        let word = format!("{mode:?}");
         let mut is_repeated = false;
         loop {
             let refused = self.attempts.of(disk.as_str()).refused.to_string();
-            let parts = [disk.as_str(), &size.0.to_string(), word, &refused];
+            let parts = [disk.as_str(), &size.0.to_string(), &word, &refused];
             let request = ResizeDisk {
                 disk: disk.clone(),
                 size,

@@ -34,7 +34,7 @@ impl DiskServices {
         let shared = Dependencies {
             disks: Arc::new(Poller::disks(&ecs, tasks.clone())),
             snapshots: Arc::new(Poller::snapshots(&ecs, tasks.clone())),
-            owner: Owner::new(cluster),
+            owner: Owner { cluster },
             journal: Arc::default(),
             tasks: tasks.clone(),
             ecs: Arc::clone(&ecs),

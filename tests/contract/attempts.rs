@@ -245,7 +245,7 @@ async fn a_cloud_that_is_not_reached_is_tried_until_the_deadline_by_every_call()
     let attach = onto(&"d-1".parse().unwrap(), "i-one");
     let outcome = ecs.attach_disk(Deadline::after(patience), &attach).await;
     let error = refused(outcome, Kind::Unreachable);
-    assert!(error.attempts() > 1, "{error}");
+    assert!(error.to_string().contains(" attempts"), "{error}");
     assert!(start.elapsed() < patience * 4);
 }
 

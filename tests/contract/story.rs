@@ -341,7 +341,7 @@ impl Teller {
 fn words<T: std::fmt::Debug>(outcome: Result<T>) -> String {
     match outcome {
         Ok(answer) => format!("{answer:?}"),
-        Err(error) => format!("{:?} after {}: {error}", error.kind(), error.attempts()),
+        Err(error) => format!("{:?}: {error}", error.kind()),
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use diskplugin::disk::{Error, Meaning};
+use diskplugin::disk::Meaning;
 use diskplugin::model::Failure;
 
 use crate::group::{group, groups, ids, new_group, snapshots, two_disks};
@@ -25,7 +25,7 @@ async fn a_member_goes_only_with_its_group_and_other_members_are_refused() {
         .await
         .unwrap_err();
     assert!(
-        matches!(refused, Error::InGroup { .. }),
+        refused.failure() == Failure::SnapshotInGroup,
         "{}",
         text(&refused)
     );
@@ -83,7 +83,7 @@ async fn a_member_goes_only_with_its_group_and_other_members_are_refused() {
         .group(minutes(1), &made.id, &BTreeSet::new())
         .await
         .unwrap_err();
-    assert!(matches!(gone, Error::NoSuchGroup { .. }), "{gone:?}");
+    assert!(gone.failure() == Failure::NoSuchGroup, "{gone:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -139,7 +139,10 @@ async fn deleting_what_is_not_there_is_success_and_somebody_elses_group_is_refus
             .snapshotter
             .delete_group(minutes(1), &theirs.id, &BTreeSet::new())
             .await;
-        assert!(matches!(refused, Err(Error::NotOurs { .. })), "{refused:?}");
+        assert!(
+            matches!(&refused, Err(error) if error.failure() == Failure::NotOurs),
+            "{refused:?}"
+        );
         assert_eq!(groups(&stage).len(), 1);
     }
 }

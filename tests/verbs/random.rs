@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::task::{JoinSet, LocalSet};
 
 use diskplugin::disk::{DiskServices, Error, Meaning};
-use diskplugin::model::{DiskId, InstanceId};
+use diskplugin::model::{DiskId, Failure, InstanceId};
 
 use crate::dice::Dice;
 use crate::kit::{Stage, available, minutes, one, text, two, wanted};
@@ -169,7 +169,7 @@ async fn live(processes: Vec<Arc<DiskServices>>, number: u64, mut dice: Dice) ->
                     tokio::time::sleep(Duration::from_secs(1)).await;
                 }
                 assert!(
-                    matches!(kept, Err(Error::StillAttached { .. })),
+                    matches!(&kept, Err(error) if error.failure() == Failure::DiskStillAttached),
                     "delete of {volume:?}: {kept:?}"
                 );
             }
@@ -177,7 +177,7 @@ async fn live(processes: Vec<Arc<DiskServices>>, number: u64, mut dice: Dice) ->
                 let gone = async |soon| match disks.provisioner.delete(soon, &disk).await {
                     // A read of before it was detached, and perhaps of before it was deleted: the
                     // orchestrator asks again.
-                    Err(Error::StillAttached { .. }) => Ok(false),
+                    Err(error) if error.failure() == Failure::DiskStillAttached => Ok(false),
                     outcome => outcome.map(|()| true),
                 };
                 for _ in 0..10 {

@@ -16,7 +16,7 @@ use crate::cloud::{self as api, AttachDisk, Condition, Kind};
 use crate::disk::Result;
 use crate::disk::error::{Error, wait};
 use crate::disk::stale_read::{LAG, StaleReadGuard, UNSEEN};
-use crate::model::{Disk, DiskId, DiskStatus, InstanceId};
+use crate::model::{Disk, DiskId, DiskStatus, Failure, InstanceId};
 
 /// How old the observation may be that an attempt by force is based on, the call included.
 const LONGEST_FORCED: Duration = Duration::from_secs(5);
@@ -114,7 +114,8 @@ impl Call<'_> {
             _ if no_force => {}
             Kind::Deadline | Kind::Unreachable | Kind::Throttled if cut_short => {}
             Kind::NotFound if refusal.condition() == Condition::NoSuchNode => {
-                return Err(Error::NoSuchNode { node, disk });
+                let why = ", which does not exist in this region";
+                return Err(self.unfit(Failure::NoSuchNode, why, Some(refusal)));
             }
             Kind::NotFound => return Err(Error::NoSuchDisk { disk }),
             _ => {
@@ -235,8 +236,8 @@ impl Call<'_> {
             }
             let after = begun.is_some_and(|begun| begun.duration_since(accepted) >= LAG);
             let is_proven = free.holds(UNSEEN) || attaching && after;
-            let (disk, node) = self.ids();
-            is_proven.then_some(Err(Error::FellBack { disk, node }))
+            let why = ": the cloud gave up, and the disk is Available again";
+            is_proven.then(|| Err(self.unfit(Failure::AttachFellBack, why, None)))
         };
         let (disks, operation) = (&self.attacher.disks, view::Operation::Attach);
         let waited = disks.until_done(self.disk, self.deadline, operation, decide);

@@ -15,10 +15,10 @@ use crate::base::Deadline;
 use crate::cloud::view::{self, Observation, Presence, WaitError};
 use crate::cloud::{Condition, DetachDisk, Kind};
 use crate::disk::Result;
-use crate::disk::error::{Error, wait};
+use crate::disk::error::{Error, refused, wait};
 use crate::disk::pauses::Pauses;
 use crate::disk::stale_read::{LAG, StaleReadGuard};
-use crate::model::{Disk, DiskId, DiskStatus, InstanceId};
+use crate::model::{Disk, DiskId, DiskStatus, Failure, InstanceId};
 
 impl Attacher {
     /// Detaches the disk from the node. A disk that the node does not hold, or that does not exist, is success; an
@@ -160,7 +160,7 @@ impl Call<'_> {
             match order.back_off(refusal).await {
                 // A code for what does not exist must not pass for the volume's absence.
                 Err(Error::Cloud { source, .. }) if source.kind() == Kind::NotFound => {
-                    return Err(self.still_detaching(source.to_string()));
+                    return Err(self.still_detaching(&source.to_string()));
                 }
                 waited => waited?,
             }
@@ -203,7 +203,7 @@ impl Call<'_> {
             () = reorder_due(&is_hidden, hidden) => return Ok(None),
         };
         let row = row.map_err(|error| match error {
-            WaitError::Deadline { last } => self.still_detaching(last),
+            WaitError::Deadline { last } => self.still_detaching(&last),
             error => wait(self.step(Operation::Detach))(error),
         })?;
         journal.attached.forget(disk, node);
@@ -217,9 +217,10 @@ impl Call<'_> {
         detached.note(self.disk, self.node, None);
     }
 
-    fn still_detaching(self, last: String) -> Error {
-        let (disk, node) = self.ids();
-        Error::StillDetaching { disk, node, last }
+    fn still_detaching(self, last: &str) -> Error {
+        let step = self.step(Operation::Detach);
+        let text = format!("cannot {step}: the deadline passed while waiting; last seen: {last}");
+        refused(Failure::StillDetaching, text, None)
     }
 }
 

@@ -2,11 +2,8 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::disk::owned::MOST_BY_TAGS;
 use crate::model::Tags;
-
-/// Rows at which the cloud ends a list that is filtered by tags (ECS API, `DescribeDisks` and
-/// `DescribeSnapshots`).
-const MOST_BY_TAGS: usize = 1000;
 
 /// Whether a listing has outgrown the filter by tags, so that it is not tried in vain each time.
 #[derive(Debug, Default)]

@@ -9,34 +9,22 @@ use tokio::time::Instant;
 /// After so long without a call, another replica may have taken over and given back.
 const IDLE: Duration = Duration::from_secs(60);
 
+/// Since when this process orders, and its last call.
 #[derive(Debug, Default)]
-pub(in crate::disk) struct Activity(Mutex<Option<Times>>);
-
-#[derive(Debug, Clone, Copy)]
-struct Times {
-    since: Instant,
-    last: Instant,
-}
+pub(in crate::disk) struct Activity(Mutex<Option<(Instant, Instant)>>);
 
 impl Activity {
     /// A call that may order something begins.
     pub(in crate::disk) fn note(&self) {
         let now = Instant::now();
         let mut times = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_new = times.is_none_or(|times| now - times.last >= IDLE);
-        let times = times.get_or_insert(Times {
-            since: now,
-            last: now,
-        });
-        times.last = now;
-        if is_new {
-            times.since = now;
-        }
+        let known = times.filter(|(_, last)| now - *last < IDLE);
+        *times = Some((known.map_or(now, |(since, _)| since), now));
     }
 
     /// Whatever other replicas have ordered, they ordered before this.
     pub(in crate::disk) fn since(&self) -> Instant {
         let times = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        times.map_or_else(Instant::now, |times| times.since)
+        times.map_or_else(Instant::now, |(since, _)| since)
     }
 }

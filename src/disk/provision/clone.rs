@@ -13,7 +13,7 @@ use crate::cloud::view::Operation;
 use crate::disk::error::{Error, cloud, wait};
 use crate::disk::owned::Owned;
 use crate::disk::read::read;
-use crate::disk::snapshot::{NewSnapshot, Purpose};
+use crate::disk::snapshot::{self, NewSnapshot, Purpose};
 use crate::disk::{NewDisk, Result};
 use crate::model::{Disk, DiskId, Snapshot, SnapshotId, SnapshotStatus, Tags, tag};
 
@@ -53,7 +53,7 @@ impl Provisioner {
                     self.snapshots.forget(&wanted, &image);
                 }
                 Err(match error {
-                    Error::NoSuchSnapshot { snapshot } => lost(snapshot),
+                    Error::NoSuchSnapshot { snapshot } => lost(&snapshot),
                     error => error,
                 })
             }
@@ -122,7 +122,7 @@ impl Provisioner {
             }
             None => {}
         }
-        Err(lost(id.clone()))
+        Err(lost(id))
     }
 
     pub(super) async fn end_clone(&self, deadline: Deadline, volume: &str) -> Result<()> {
@@ -174,9 +174,7 @@ fn is_blank(row: &Disk) -> bool {
     !was_attached(row) && row.source_snapshot.is_none() && !row.tags.contains_key(tag::CLONE_OF)
 }
 
-fn lost(snapshot: SnapshotId) -> Error {
-    Error::SnapshotFailed {
-        snapshot,
-        next: "it was taken for a clone; another one is taken with the next call",
-    }
+fn lost(snapshot: &SnapshotId) -> Error {
+    let next = "it was taken for a clone; another one is taken with the next call";
+    snapshot::failed(snapshot, next)
 }

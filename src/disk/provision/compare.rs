@@ -79,10 +79,8 @@ fn place(disk: &Disk, new: &NewDisk) -> Option<String> {
     let mut here = new.places.iter().filter(here).peekable();
     let zone = disk.zone.as_ref().map(ZoneId::as_str);
     if here.peek().is_none() {
-        let (zone, wanted) = (
-            zone.unwrap_or("none"),
-            or(&new.places, |place| place.zone.as_str()),
-        );
+        let zone = zone.unwrap_or("none");
+        let wanted = or(&new.places, |place| place.zone.as_str());
         return (!is_regional).then(|| format!("zone is {zone}, wanted {wanted}"));
     }
     let is_admitted = here.any(|place| place.admits(&disk.category));

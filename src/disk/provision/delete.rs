@@ -5,15 +5,15 @@ use crate::base::Deadline;
 use crate::cloud::view::{Presence, WaitError};
 use crate::cloud::{self as api, Kind};
 use crate::disk::Result;
-use crate::disk::error::{Error, cloud, wait};
+use crate::disk::error::{cloud, refused, wait};
 use crate::disk::pauses::Pauses;
-use crate::model::{Disk, DiskId, tag};
+use crate::model::{Disk, DiskId, Failure, tag};
 
 impl Provisioner {
     /// Deletes the disk. One that is not there is success.
     ///
     /// # Errors
-    /// [`Error::StillAttached`] and [`Error::NotOurs`], when nothing was done.
+    /// [`Error::Refused`](crate::disk::Error::Refused) for one that is attached or not ours, when nothing was done.
     pub async fn delete(&self, deadline: Deadline, disk: &DiskId) -> Result<()> {
         self.delete_row(deadline, disk).await?;
         self.journal.disks.deleted(disk);
@@ -34,7 +34,7 @@ impl Provisioner {
                     }
                 },
             };
-            self.owner.require(format!("disk {disk}"), &tags)?;
+            self.owner.require(&format!("disk {disk}"), &tags)?;
             if tags.contains_key(tag::CLONE_OF)
                 && let Some(name) = tags.get(tag::CSI_NAME)
             {
@@ -71,10 +71,11 @@ impl Provisioner {
             (error, _) => wait(format!("look at disk {disk} before deleting it"))(error),
         })?;
         if let Presence::Row(row) = &found {
-            self.owner.require(format!("disk {disk}"), &row.tags)?;
+            self.owner.require(&format!("disk {disk}"), &row.tags)?;
             if !row.attachments.is_empty() {
-                let (disk, holders) = (disk.clone(), row.holders());
-                return Err(Error::StillAttached { disk, holders });
+                let holders = row.holders();
+                let text = format!("disk {disk} is not deleted: it is attached to {holders}");
+                return Err(refused(Failure::DiskStillAttached, text, None));
             }
         }
         Ok(found)

@@ -64,7 +64,7 @@ impl Snapshotter {
     ///
     /// # Errors
     /// [`Error::Exists`] if the name belongs to a snapshot of another disk; [`Error::NeverAttached`];
-    /// [`Error::CreationUnresolved`] while an earlier call may have taken effect; [`Error::SnapshotFailed`]: one that
+    /// [`Error::CreationUnresolved`] while an earlier call may have taken effect; `SNAPSHOT_FAILED`: one that
     /// failed before its cut was reported to nobody, is deleted, and the next call creates another.
     pub async fn create(&self, deadline: Deadline, new: &NewSnapshot) -> Result<Snapshot> {
         let mut call = self.call(new);
@@ -147,28 +147,33 @@ impl Snapshotter {
             self.forget(new, &snapshot);
             "it is deleted, and another one is taken with the next call"
         };
-        Error::SnapshotFailed { snapshot, next }
+        failed(&snapshot, next)
     }
 
     /// The snapshot as it stands. Many at a time cost one description for a hundred of them.
     ///
     /// # Errors
-    /// [`Error::NoSuchSnapshot`] if there certainly is none; [`Error::Refused`] before
-    /// its point in time is cut; [`Error::SnapshotFailed`].
+    /// [`Error::NoSuchSnapshot`] if there certainly is none; [`Error::Refused`] before its point in time is cut, or if
+    /// it failed.
     pub async fn get(&self, deadline: Deadline, id: &SnapshotId) -> Result<Snapshot> {
         let row = read(&self.creator.rows, deadline, id).await?;
         let row = row.ok_or_else(|| Error::NoSuchSnapshot {
             snapshot: id.clone(),
         })?;
         if row.status == SnapshotStatus::Failed {
-            let (snapshot, next) = (id.clone(), "delete it and take another");
-            return Err(Error::SnapshotFailed { snapshot, next });
+            return Err(failed(id, "delete it and take another"));
         }
         if row.created.is_none() {
             return Err(not_cut(&format!("snapshot {id}")));
         }
         Ok(row)
     }
+}
+
+/// The error for a snapshot that failed, and what becomes of it.
+pub(in crate::disk) fn failed(snapshot: &SnapshotId, next: &str) -> Error {
+    let text = format!("snapshot {snapshot} failed in the cloud; {next}");
+    error::refused(Failure::SnapshotFailed, text, None)
 }
 
 pub(super) fn not_cut(what: &str) -> Error {

@@ -6,13 +6,13 @@ use crate::cloud::{self as api, Condition, Kind};
 use crate::disk::Result;
 use crate::disk::error::{Error, cloud, refused};
 use crate::disk::read::{read, read_as};
-use crate::model::SnapshotId;
+use crate::model::{Failure, SnapshotId};
 
 impl Snapshotter {
     /// Deletes the snapshot. One that is not there is success. Disks made from it stay as they are.
     ///
     /// # Errors
-    /// [`Error::NotOurs`], [`Error::InGroup`] and [`Error::Refused`], when nothing was done.
+    /// [`Error::Refused`], when nothing was done.
     pub async fn delete(&self, deadline: Deadline, id: &SnapshotId) -> Result<()> {
         let Some(row) = read(&self.creator.rows, deadline, id).await? else {
             self.journal.snapshots.deleted(id);
@@ -26,12 +26,12 @@ impl Snapshotter {
             if last.is_none() {
                 return Ok(());
             }
-            return Err(Error::InGroup {
-                snapshot: id.clone(),
-                group: group.clone(),
-            });
+            let text = format!(
+                "snapshot {id} is not deleted: it is part of snapshot group {group}, which holds its snapshots together"
+            );
+            return Err(refused(Failure::SnapshotInGroup, text, None));
         }
-        self.owner.require(format!("snapshot {id}"), &row.tags)?;
+        self.owner.require(&format!("snapshot {id}"), &row.tags)?;
         self.discard(deadline, id).await
     }
 

@@ -72,7 +72,7 @@ impl Snapshotter {
     /// # Errors
     /// [`Error::Exists`] if the name belongs to a group of other disks; [`Error::Refused`],
     /// [`Error::NeverAttached`]; [`Error::CreationUnresolved`] while an earlier call may have taken effect;
-    /// [`Error::GroupFailed`]: if such a group was reported to nobody, it is replaced, and the next call returns the other.
+    /// `GROUP_FAILED`: if such a group was reported to nobody, it is replaced, and the next call returns the other.
     pub async fn create_group(&self, deadline: Deadline, new: &NewGroup) -> Result<Group> {
         if new.sources.len() > MOST {
             return Err(apart(new, TOO_MANY, None));
@@ -225,10 +225,8 @@ impl Snapshotter {
         let mut tags = new.tags.clone();
         tags.extend(self.owner.tags());
         tags.insert(tag::GROUP.to_owned(), group.id.to_string());
-        let bare = group.snapshots.iter().filter(|row| {
-            let carried = tags.iter().all(|(key, _)| row.tags.contains_key(key));
-            !carried
-        });
+        let is_bare = |row: &&Snapshot| tags.keys().any(|key| !row.tags.contains_key(key));
+        let bare = group.snapshots.iter().filter(is_bare);
         let bare: Vec<SnapshotId> = bare.map(|row| row.id.clone()).collect();
         if bare.is_empty() {
             return Ok(());
@@ -244,17 +242,21 @@ impl Snapshotter {
     /// The group as it stands, which must have these snapshots where any are given.
     ///
     /// # Errors
-    /// [`Error::NoSuchGroup`]; [`Error::Refused`] for other members, and before its point in time is
-    /// cut; [`Error::GroupFailed`].
+    /// [`Error::Refused`] if there certainly is none, for other members, before its point in time is cut, and if it
+    /// failed.
     pub async fn group(
         &self,
         deadline: Deadline,
         id: &SnapshotGroupId,
         members: &BTreeSet<SnapshotId>,
     ) -> Result<Group> {
-        let group = id.clone();
         let row = read(&self.groups.rows, deadline, id).await?;
-        let row = row.ok_or(Error::NoSuchGroup { group })?;
+        let row = row.ok_or_else(|| {
+            let text = format!(
+                "snapshot group {id} does not exist in this region, or this account may not see it"
+            );
+            refused(Failure::NoSuchGroup, text, None)
+        })?;
         self.refuse_other_members(deadline, &row, members).await?;
         let looks = row.members.iter();
         let looks = looks.map(|member| read(&self.creator.rows, deadline, &member.snapshot));
@@ -303,17 +305,15 @@ fn why_apart(condition: Condition) -> Option<&'static str> {
 }
 
 /// The error for a group that is not whole, or not any more.
-fn broken(row: &SnapshotGroup, next: &'static str) -> Error {
+fn broken(row: &SnapshotGroup, next: &str) -> Error {
     let member = |member: &GroupMember| match &member.source {
         Some(disk) => format!("snapshot {} of disk {disk}", member.snapshot),
         None => format!("snapshot {}", member.snapshot),
     };
     let members: Vec<_> = row.members.iter().map(member).collect();
-    Error::GroupFailed {
-        group: row.id.clone(),
-        members: members.join(", "),
-        next,
-    }
+    let (group, members) = (&row.id, members.join(", "));
+    let text = format!("snapshot group {group} failed in the cloud: {members}; {next}");
+    refused(Failure::GroupFailed, text, None)
 }
 
 /// The group, if none of its snapshots has failed.

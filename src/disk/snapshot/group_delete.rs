@@ -17,8 +17,8 @@ impl Snapshotter {
     /// Where `members` are given, they must be the group's.
     ///
     /// # Errors
-    /// [`Error::NotOurs`]; [`Error::Refused`] for other members, when nothing was done, and when some snapshots had to stay:
-    /// the group stays with them.
+    /// [`Error::Refused`](super::super::Error::Refused) for one that is not ours and for other members, when nothing was
+    /// done, and when some snapshots had to stay: the group stays with them.
     pub async fn delete_group(
         &self,
         deadline: Deadline,
@@ -37,7 +37,7 @@ impl Snapshotter {
                 Err(error) => return Err(error),
             };
             self.owner
-                .require(format!("snapshot group {id}"), &row.tags)?;
+                .require(&format!("snapshot group {id}"), &row.tags)?;
             self.refuse_other_members(deadline, &row, members).await?;
             match self.ecs.delete_snapshot_group(deadline, id).await {
                 Ok(kept) if kept.is_empty() => {

@@ -16,6 +16,7 @@ mod delete;
 mod group;
 mod group_delete;
 
+pub(super) use create::failed;
 pub use create::{NewSnapshot, Purpose};
 pub use group::{Group, NewGroup};
 

@@ -67,13 +67,26 @@ pub fn choose(new: &NewDisk) -> Result<Choice> {
             reasons: choice.left_out.join("; "),
         });
     }
-    let mut pairs = Vec::new();
+    let mut pairs: Vec<Candidate> = Vec::new();
+    let mut add = |zone: Option<&ZoneId>, category: &Category, fitting: &[Fit]| {
+        for (level, size) in fitting {
+            let pair = Candidate {
+                zone: zone.cloned(),
+                category: category.clone(),
+                level: *level,
+                size: *size,
+            };
+            if !pairs.contains(&pair) {
+                pairs.push(pair);
+            }
+        }
+    };
     for place in &new.places {
         for (category, fitting) in &sized {
             let is_regional = category.is_regional();
             if place.admits(category) {
                 let zone = Some(&place.zone).filter(|_| !is_regional);
-                pairs.extend(fitting.iter().map(|fit| (zone, *category, fit)));
+                add(zone, category, fitting);
             } else {
                 let reason = format!("{category}: not taken by the nodes of {place}");
                 choice.left_out.push(reason);
@@ -82,23 +95,9 @@ pub fn choose(new: &NewDisk) -> Result<Choice> {
     }
     if new.places.is_empty() {
         let regional = sized.iter().filter(|(category, _)| category.is_regional());
-        pairs.extend(
-            regional.flat_map(|(category, fitting)| {
-                fitting.iter().map(move |fit| (None, *category, fit))
-            }),
-        );
+        regional.for_each(|(category, fitting)| add(None, category, fitting));
     }
-    for (zone, category, (level, size)) in pairs {
-        let pair = Candidate {
-            zone: zone.cloned(),
-            category: category.clone(),
-            level: *level,
-            size: *size,
-        };
-        if !choice.pairs.contains(&pair) {
-            choice.pairs.push(pair);
-        }
-    }
+    choice.pairs = pairs;
     if choice.pairs.is_empty() {
         return Err(Error::OutOfStock {
             name: new.name.clone(),
@@ -108,11 +107,11 @@ pub fn choose(new: &NewDisk) -> Result<Choice> {
     Ok(choice)
 }
 
-/// The levels and sizes in which this category can serve the request, or why it cannot.
-fn fits(
-    new: &NewDisk,
-    category: &Category,
-) -> std::result::Result<Vec<(Option<PerformanceLevel>, Gib)>, String> {
+/// A level and a size in which a category can serve a request.
+type Fit = (Option<PerformanceLevel>, Gib);
+
+/// How this category can serve the request, or why it cannot.
+fn fits(new: &NewDisk, category: &Category) -> std::result::Result<Vec<Fit>, String> {
     let sizes = category.sizes().ok_or("not created by this driver")?;
     if new.multi_attach && !category.is_shareable() {
         return Err("cannot be attached to several nodes".to_owned());
@@ -147,7 +146,7 @@ fn fits(
 /// The wanted levels that sell the size as it is; with none, those that sell a larger one that the
 /// request admits, the least enlargement first. A level is never the reason to buy more as long as
 /// another one will do.
-fn levels(new: &NewDisk) -> std::result::Result<Vec<(Option<PerformanceLevel>, Gib)>, String> {
+fn levels(new: &NewDisk) -> std::result::Result<Vec<Fit>, String> {
     let mut refusals = Vec::new();
     let mut fitting = Vec::new();
     for level in &new.levels {

@@ -20,13 +20,11 @@ pub(super) enum Refusal {
 impl Refusal {
     /// What it says; none when no other pair would fare better, or when nothing was decided.
     pub(super) fn of(error: &Error) -> Option<Self> {
+        use Condition::{EncryptionUnsupported, PairDenied, UnfitPair};
         match (error.condition(), error.kind()) {
             (Condition::ZoneClosed, _) => Some(Self::Zone),
             (Condition::AccountQuota, _) => Some(Self::Quota),
-            (
-                Condition::UnfitPair | Condition::PairDenied | Condition::EncryptionUnsupported,
-                _,
-            ) => Some(Self::Unfit),
+            (UnfitPair | PairDenied | EncryptionUnsupported, _) => Some(Self::Unfit),
             (_, Kind::OutOfStock) => Some(Self::Stock),
             (_, Kind::OutOfRange) => Some(Self::Size),
             _ => None,

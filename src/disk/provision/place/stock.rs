@@ -20,16 +20,11 @@ const LOOK: &str = "look";
 /// The last answers: of the zones, and of the region as a whole.
 #[derive(Debug, Default)]
 pub(super) struct Stock {
-    zones: Shared,
-    region: Shared,
-    news: News,
-}
-
-#[derive(Debug, Default)]
-struct Shared {
     /// Held during a call, so that others wait for its answer instead of asking as well.
     asking: Mutex<()>,
-    last: Recent<(), Answer>,
+    /// By whether it is of the region.
+    last: Recent<bool, Answer>,
+    news: News,
 }
 
 #[derive(Debug, Clone)]
@@ -41,20 +36,16 @@ enum Answer {
 }
 
 impl Stock {
-    fn of(&self, regional: bool) -> &Shared {
-        if regional { &self.region } else { &self.zones }
-    }
-
     /// Whether the pair is in stock, as far as is known without a call; none when it is not known.
     pub(super) fn has(&self, pair: &Candidate) -> Option<bool> {
-        match self.of(pair.category.is_regional()).last.get(&())? {
+        match self.last.get(&pair.category.is_regional())? {
             Answer::Told(zones) => Some(sells(&zones, pair)),
             Answer::Refused | Answer::Failed => None,
         }
     }
 
     pub(super) fn is_unknown(&self, regional: bool) -> bool {
-        self.of(regional).last.get(&()).is_none()
+        self.last.get(&regional).is_none()
     }
 
     /// What is in stock, from a call or from one a short while ago; none where the cloud refuses the look itself, by the key, its
@@ -65,14 +56,11 @@ impl Stock {
         deadline: Deadline,
         regional: bool,
     ) -> cloud::Result<Option<Arc<Vec<ZoneStock>>>> {
-        let shared = self.of(regional);
-        let Ok(_turn) = deadline.bound(shared.asking.lock()).await else {
-            return Err(cloud::Error::new(
-                cloud::Kind::Deadline,
-                "DescribeAvailableResource",
-            ));
+        let Ok(_turn) = deadline.bound(self.asking.lock()).await else {
+            let action = "DescribeAvailableResource";
+            return Err(cloud::Error::new(Kind::Deadline, action));
         };
-        match shared.last.get(&()) {
+        match self.last.get(&regional) {
             Some(Answer::Told(zones)) => return Ok(Some(zones)),
             Some(Answer::Refused) => return Ok(None),
             Some(Answer::Failed) | None => {}
@@ -85,13 +73,12 @@ impl Stock {
             Ok(zones) => {
                 self.news.is_over(&LOOK);
                 let zones = Arc::new(zones);
-                shared
-                    .last
-                    .note(&(), GOOD, Answer::Told(Arc::clone(&zones)));
+                let told = Answer::Told(Arc::clone(&zones));
+                self.last.note(&regional, GOOD, told);
                 Ok(Some(zones))
             }
             Err(error) if is_refusal(&error) => {
-                shared.last.note(&(), GOOD, Answer::Refused);
+                self.last.note(&regional, GOOD, Answer::Refused);
                 if self.news.is_new(LOOK, error.code().unwrap_or("refused")) {
                     let error = chain(&error);
                     tracing::warn!(
@@ -101,7 +88,7 @@ impl Stock {
                 Ok(None)
             }
             Err(error) => {
-                shared.last.note(&(), GOOD, Answer::Failed);
+                self.last.note(&regional, GOOD, Answer::Failed);
                 Err(error)
             }
         }
