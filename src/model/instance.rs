@@ -83,6 +83,4 @@ pub struct InstanceType {
     pub name: String,
     /// How many cloud disks it takes, the system disk included (`DiskQuantity`).
     pub disk_quantity: u32,
-    /// `required`, `unsupported` or `supported`, as the cloud writes it; empty where it says nothing.
-    pub nvme_support: String,
 }

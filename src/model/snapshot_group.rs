@@ -13,8 +13,6 @@ use super::tag::Tags;
 pub struct SnapshotGroup {
     /// The id.
     pub id: SnapshotGroupId,
-    /// The name it was created under.
-    pub name: String,
     /// How far it is as a whole.
     pub status: SnapshotStatus,
     /// When it was created, as the cloud tells; the instant of the cut is in its members' own rows.
@@ -32,8 +30,6 @@ pub struct GroupMember {
     pub snapshot: SnapshotId,
     /// The disk it was taken of.
     pub source: Option<DiskId>,
-    /// Whether a disk can be made from it.
-    pub available: bool,
 }
 
 /// How far it is, for an operator.

@@ -160,14 +160,12 @@ pub(crate) fn group(view: GroupView) -> SnapshotGroup {
     let members = view.members.iter().map(|row| GroupMember {
         snapshot: snapshot_id(&row.id),
         source: Some(disk_id(&row.disk)),
-        available: row.available(),
     });
     SnapshotGroup {
         id: group_id(&view.row.id),
         status,
         created: second(view.row.created),
         members: members.collect(),
-        name: view.row.name,
         tags: view.row.tags,
     }
 }
@@ -195,7 +193,6 @@ pub(crate) fn machine(row: MachineType) -> InstanceType {
     InstanceType {
         name: row.name,
         disk_quantity: row.disk_quantity,
-        nvme_support: row.nvme.to_owned(),
     }
 }
 

@@ -65,7 +65,6 @@ pub(crate) async fn a_type_tells_how_many_disks_it_takes(ecs: &dyn Ecs, _: &Worl
     assert_eq!(types.len(), 1);
     assert_eq!(types[0].name, names[0]);
     assert!(types[0].disk_quantity > 1);
-    assert!(!types[0].nvme_support.is_empty());
 }
 
 pub(crate) async fn more_than_ten_types_are_refused(ecs: &dyn Ecs, _: &World) {

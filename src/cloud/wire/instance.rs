@@ -49,7 +49,6 @@ pub struct TypeRow {
     instance_type_id: String,
     #[serde(default)]
     disk_quantity: u32,
-    nvme_support: Option<String>,
 }
 
 impl super::Row for TypeRow {
@@ -61,7 +60,6 @@ impl super::Row for TypeRow {
         InstanceType {
             name: self.instance_type_id,
             disk_quantity: self.disk_quantity,
-            nvme_support: self.nvme_support.unwrap_or_default(),
         }
     }
 }

@@ -33,8 +33,6 @@ pub fn delete(group: &SnapshotGroupId) -> Params {
 #[serde(rename_all = "PascalCase")]
 pub struct Row {
     snapshot_group_id: SnapshotGroupId,
-    #[serde(default)]
-    name: String,
     status: Word<SnapshotStatus>,
     creation_time: Option<String>,
     snapshots: List<Member>,
@@ -46,8 +44,6 @@ pub struct Row {
 struct Member {
     snapshot_id: SnapshotId,
     source_disk_id: Option<DiskId>,
-    #[serde(default)]
-    available: bool,
 }
 
 impl super::Row for Row {
@@ -59,11 +55,9 @@ impl super::Row for Row {
         let members = self.snapshots.0.into_iter().map(|member| GroupMember {
             snapshot: member.snapshot_id,
             source: member.source_disk_id,
-            available: member.available,
         });
         SnapshotGroup {
             id: self.snapshot_group_id,
-            name: self.name,
             status: self.status.0,
             created: time(self.creation_time.as_deref()),
             members: members.collect(),
@@ -130,7 +124,6 @@ mod tests {
         let group = &page.rows[0];
         assert_eq!(group.tags["k"], "v");
         assert_eq!(group.status, SnapshotStatus::Accomplished);
-        assert!(group.members[0].available);
         assert_eq!(group.members[0].source, Some("d-1".parse().unwrap()));
     }
 

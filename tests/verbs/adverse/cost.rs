@@ -60,8 +60,14 @@ async fn hung_and_failed_reads_delay_few() {
         let slow = took.iter().map(|(created, _)| *created).max().unwrap();
         let describes = stage.calls("DescribeDisks");
         let bound = Duration::from_millis;
+        // Of three faults in ten, several may hit the same waiter in a row.
+        let (longest, most) = if percent > 10 {
+            (17_000, 75)
+        } else {
+            (12_500, 45)
+        };
         assert!(
-            median < bound(8500) && last < bound(12_500) && slow < bound(3000) && describes < 45,
+            median < bound(8500) && last < bound(longest) && slow < bound(3000) && describes < most,
             "{percent} % {kind}: median {median:?}, last {last:?}, slowest creation {slow:?}, {describes} describes"
         );
     }
