@@ -11,8 +11,7 @@ use super::confidential::Confidential;
 use super::error::{Error, Kind};
 use super::wire;
 
-/// An answer over HTTP, whole.
-#[derive(Debug)]
+/// An answer over HTTP, whole. Has no Debug: it may be one with credentials.
 pub(super) struct Answer {
     pub(super) status: u16,
     /// How long the cloud asks to wait.

@@ -112,7 +112,7 @@ macro_rules! actions {
         $action:literal $params:expr, $read:expr;)*) => {
         #[async_trait]
         impl Ecs for Client {
-            async fn ready(&self, deadline: Deadline, action: &'static str) -> Duration {
+            async fn ready(&self, deadline: Deadline, action: &'static str) -> Option<Duration> {
                 self.limiter.ready(action, Class::Poll, deadline).await
             }
 

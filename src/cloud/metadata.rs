@@ -174,8 +174,7 @@ impl Metadata {
         Ok(name.filter(|name| !name.is_empty()))
     }
 
-    /// The JSON document with the role's credentials, all of it secret; none when the instance has
-    /// not this role.
+    /// The JSON document with the role's credentials, all of it secret; none when the instance has not this role.
     pub async fn role_document(&self, role: &str) -> Result<Option<String>, MetadataError> {
         let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
         if !role.chars().all(plain) {

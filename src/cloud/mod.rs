@@ -45,18 +45,17 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// changed may be missing from a description for seconds.
 #[async_trait]
 pub trait Ecs: Debug + Send + Sync {
-    /// Waits until a call of the action by resource ids would be sent without queueing, or until
-    /// the deadline. A poller that assembles a batch awaits this first and binds the ids afterwards,
-    /// so that a batch delayed by the rate limit carries every id requested meanwhile.
+    /// Waits until a call of the action by resource ids would be sent without queueing. A poller that assembles a batch
+    /// awaits this first and binds the ids afterwards, so that a batch delayed by the rate limit carries every id
+    /// requested meanwhile.
     ///
-    /// Nothing is reserved: another call may still go first. An implementation without a rate limit
-    /// returns immediately.
+    /// Nothing is reserved: another call may still go first. An implementation without a rate limit returns immediately.
     ///
-    /// Returns the share of the action's quota that one call uses, as the time after which the next
-    /// call can be sent at the learned rate; zero while no rate is known.
-    async fn ready(&self, deadline: Deadline, action: &'static str) -> Duration {
+    /// Returns the share of the action's quota that one call uses, as the time after which the next call can be sent at
+    /// the learned rate, zero while no rate is known; none if the call cannot be sent before the deadline.
+    async fn ready(&self, deadline: Deadline, action: &'static str) -> Option<Duration> {
         let _ = (deadline, action);
-        Duration::ZERO
+        Some(Duration::ZERO)
     }
 
     /// Creates a data disk; it becomes `Available` later. Repeatable under the same token.

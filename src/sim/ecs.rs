@@ -103,8 +103,8 @@ fn page<T, U>(listing: Listing<T>, with: impl FnMut(T) -> U) -> Page<U> {
 #[deny(clippy::missing_trait_methods)]
 #[async_trait]
 impl Ecs for SimEcs {
-    async fn ready(&self, _: Deadline, _: &'static str) -> Duration {
-        Duration::ZERO
+    async fn ready(&self, _: Deadline, _: &'static str) -> Option<Duration> {
+        Some(Duration::ZERO)
     }
 
     async fn create_disk(&self, deadline: Deadline, request: &CreateDisk) -> cloud::Result<DiskId> {

@@ -49,7 +49,7 @@ macro_rules! patient {
     ($($action:literal $method:ident($request:ty) -> $answer:ty;)*) => {
         #[async_trait]
         impl Ecs for Patient {
-            async fn ready(&self, deadline: Deadline, action: &'static str) -> Duration {
+            async fn ready(&self, deadline: Deadline, action: &'static str) -> Option<Duration> {
                 self.limiter.ready(action, Class::Poll, deadline).await
             }
 

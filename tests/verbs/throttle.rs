@@ -93,6 +93,44 @@ async fn many_waiters_in_a_used_up_window_probe_no_more_than_one() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn short_looks_during_a_closure_leave_no_calls_for_its_end() {
+    let stage = Stage::patient_crowd(20, &["--attach-delay=90s"]);
+    let mut attaching = JoinSet::new();
+    let mut disks = Vec::new();
+    for n in 0..20 {
+        let disk = stage.disk(&format!("pvc-{n}")).await;
+        disks.push(disk.clone());
+        let (verbs, node) = (Arc::clone(&stage.disks), format!("i-{n}"));
+        let node: InstanceId = node.parse().unwrap();
+        attaching.spawn(async move {
+            let attached = verbs.attacher.attach(minutes(5), &disk, &node);
+            attached.await.is_ok()
+        });
+    }
+    stage.configure(&json!({"throttle": {"actions": {"DescribeDisks": 10}}}));
+    let start = Instant::now();
+    let (mut looks, mut sent) = (JoinSet::new(), Vec::new());
+    while start.elapsed() < Duration::from_secs(70) {
+        let (verbs, disk) = (Arc::clone(&stage.disks), disks[sent.len() % 20].clone());
+        // Nobody looks any more shortly before the window opens.
+        if start.elapsed() < Duration::from_secs(56) {
+            looks.spawn(async move { verbs.inventory.disk(seconds(5), &disk).await.is_ok() });
+        }
+        tokio::time::sleep(Duration::from_millis(250)).await;
+        sent.push(stage.calls("DescribeDisks"));
+    }
+    looks.join_all().await;
+    // The calls of the looks are not queued until the window opens.
+    let most = sent.windows(2).map(|pair| pair[1] - pair[0]).max();
+    assert!(
+        most <= Some(2),
+        "{most:?} within a quarter of a second: {sent:?}"
+    );
+    stage.configure(&json!({"throttle": {"actions": null}}));
+    assert!(attaching.join_all().await.into_iter().all(|ok| ok));
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_deadline_holds_in_a_throttled_window_and_the_error_says_so() {
     for patient in [true, false] {
         for (limit, step) in [

@@ -6,8 +6,7 @@ use async_trait::async_trait;
 
 use super::{CredentialError, Credentials, Provide, RoleSession, Sts};
 
-/// The role, by way of a source that may assume it. Every call costs one of the service: put a cache
-/// before it.
+/// The role, by way of a source that may assume it. Every call costs one of the service: put a cache before it.
 #[derive(Debug)]
 pub struct AssumedRole {
     base: Arc<dyn Provide>,

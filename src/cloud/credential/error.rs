@@ -61,9 +61,13 @@ impl CredentialError {
         match self {
             Self::Stale { .. } | Self::Slow(_) => true,
             Self::Sts(error) => {
-                let passes = |status| status >= 500 || status == 429;
                 let is_passing = [Kind::Throttled, Kind::Unreachable, Kind::Ambiguous];
-                is_passing.contains(&error.kind()) || error.status().is_some_and(passes)
+                match error.status() {
+                    // What redirects is not the service.
+                    Some(300..400) => false,
+                    Some(429 | 500..) => true,
+                    _ => is_passing.contains(&error.kind()),
+                }
             }
             Self::Metadata(error) => error.is_passing(),
             Self::Base { source, .. } => source.is_passing(),

@@ -40,19 +40,19 @@ impl InstanceRole {
     }
 
     async fn fetch(&self) -> Result<Credentials, CredentialError> {
-        let missing = |text: String| CredentialError::Missing(text);
+        use CredentialError::Missing;
         let role = match &self.role {
             Some(role) => role.clone(),
             None => {
                 let told = self.metadata.role_name().await;
                 let told = told.map_err(CredentialError::Metadata)?;
-                told.ok_or_else(|| missing("the instance has no RAM role".to_owned()))?
+                told.ok_or_else(|| Missing("the instance has no RAM role".to_owned()))?
             }
         };
         let document = self.metadata.role_document(&role).await;
         let document = document.map_err(CredentialError::Metadata)?;
         let document =
-            document.ok_or_else(|| missing(format!("the instance has no RAM role {role:?}")))?;
+            document.ok_or_else(|| Missing(format!("the instance has no RAM role {role:?}")))?;
         let origin = format!("the instance role {role}");
         let unusable = |why| CredentialError::Unusable {
             from: origin.clone(),

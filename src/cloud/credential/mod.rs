@@ -69,8 +69,7 @@ impl Credentials {
         self
     }
 
-    /// Whether key, secret and token are the same. Both sides are ours: the time that it takes tells
-    /// nobody anything.
+    /// Whether key, secret and token are the same. Both sides are ours: the time that it takes tells nobody anything.
     pub fn same_as(&self, other: &Self) -> bool {
         let parts = |of: &Self| {
             let token = of.security_token.as_ref();

@@ -63,8 +63,7 @@ pub struct Oidc {
     pub provider_arn: Option<String>,
     /// The file that the cluster keeps the token in.
     pub token_file: Option<PathBuf>,
-    /// Whether the role was set for this driver. The vendor's variable alone may be meant for
-    /// something else.
+    /// Whether the role was set for this driver. The vendor's variable alone may be meant for something else.
     pub role_is_meant: bool,
 }
 

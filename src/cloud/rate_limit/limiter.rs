@@ -96,13 +96,17 @@ impl RateLimiter {
         }
     }
 
-    /// Waits until a call of the action and class would be sent without queueing, or cannot be sent
-    /// before the deadline. Nothing is reserved. Returns the time between two calls at the learned rate.
-    pub async fn ready(&self, action: &'static str, class: Class, deadline: Deadline) -> Duration {
-        if let Ok(mut permit) = self.acquire(action, class, deadline).await {
-            permit.end(CallOutcome::Unsent);
-        }
-        self.lock().spacing(action)
+    /// Waits until a call of the action and class would be sent without queueing. Nothing is reserved. Returns the time
+    /// between two calls at the learned rate; none if the call cannot be sent before the deadline.
+    pub async fn ready(
+        &self,
+        action: &'static str,
+        class: Class,
+        deadline: Deadline,
+    ) -> Option<Duration> {
+        let mut permit = self.acquire(action, class, deadline).await.ok()?;
+        permit.end(CallOutcome::Unsent);
+        Some(self.lock().spacing(action))
     }
 
     /// The error of a call that was not sent.

@@ -238,10 +238,14 @@ where
             }
             let poll = {
                 let mut state = self.lock();
-                state.spacing = spacing;
+                state.spacing = spacing.unwrap_or(state.spacing);
                 state.bind(self.source.ids)
             };
-            if let Some(poll) = poll {
+            if let Some(mut poll) = poll {
+                if spacing.is_none() {
+                    // The call fails at once and says why, instead of queueing behind others for the same ids.
+                    poll.deadline = deadline;
+                }
                 let shared = Arc::clone(&self);
                 let call = async move { shared.call(poll).await };
                 calls.spawn(call.in_current_span());

@@ -30,8 +30,9 @@ pub(super) struct Source<K, V> {
     pub(super) ids: usize,
     pub(super) interval: Interval,
     pub(super) id: fn(&V) -> K,
-    /// Resolves when a call would be sent at once, to the time between two calls that the quota permits.
-    pub(super) ready: Box<dyn Fn(Deadline) -> BoxFuture<Duration> + Send + Sync>,
+    /// Resolves when a call would be sent at once, to the time between two calls that the quota permits; to none if no call
+    /// can be sent before the deadline.
+    pub(super) ready: Box<dyn Fn(Deadline) -> BoxFuture<Option<Duration>> + Send + Sync>,
     /// Describes these ids; without ids one page of whatever there is.
     pub(super) page: Call<Option<Vec<K>>, Result<Page<V>>>,
     /// A call without effect that names a missing resource, if there is one.

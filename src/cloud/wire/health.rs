@@ -1,6 +1,7 @@
 //! The health of disks on the wire.
 
 use serde::Deserialize;
+use serde_json::{Map, Value};
 
 use super::List;
 use super::params::Params;
@@ -21,12 +22,7 @@ pub struct Row {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Named {
-    #[serde(default = "unknown")]
     name: String,
-}
-
-fn unknown() -> String {
-    "Unknown".to_owned()
 }
 
 #[derive(Debug, Deserialize)]
@@ -34,7 +30,7 @@ fn unknown() -> String {
 struct Event {
     event_id: Option<String>,
     event_end_time: Option<String>,
-    event_type: Option<Named>,
+    event_type: Option<Map<String, Value>>,
 }
 
 impl super::Row for Row {
@@ -46,8 +42,10 @@ impl super::Row for Row {
         let events = self.disk_event_set.0.into_iter();
         // One that has ended is history.
         let events = events.filter(|event| event.event_end_time.is_none());
+        let kind =
+            |event: &Event| Some(event.event_type.as_ref()?.get("Name")?.as_str()?.to_owned());
         let events = events.map(|event| HealthEvent {
-            kind: event.event_type.map_or_else(unknown, |kind| kind.name),
+            kind: kind(&event).unwrap_or_else(|| "Unknown".to_owned()),
             id: event.event_id.unwrap_or_default(),
         });
         DiskHealth {
@@ -70,7 +68,7 @@ mod tests {
               {"EventId":"e-1","EventTime":"2021-06-07T06:08:54Z","EventEndTime":"","EventType":{"Name":"Stalled"}},
               {"EventId":"e-2","EventEndTime":"2021-06-07T06:08:54Z","EventType":{"Name":"Degraded"}}]}},
             {"DiskId":"d-2","HealthStatus":{"Name":"Ok"},"DiskEventSet":null},
-            {"DiskId":"d-3"}]}}"#;
+            {"DiskId":"d-3"},{"DiskId":"d-4","HealthStatus":{"Name":""}}]}}"#;
         let page = read::<Described<Row>>(json.as_bytes()).unwrap().0;
         let told: Vec<_> = page.rows.iter().map(ToString::to_string).collect();
         assert_eq!(
@@ -80,6 +78,11 @@ mod tests {
                 "disk d-2 is Ok"
             ]
         );
-        assert_eq!(page.unreadable[0].id.as_deref(), Some("d-3"));
+        let unreadable: Vec<_> = page
+            .unreadable
+            .into_iter()
+            .map(|row| row.id.unwrap())
+            .collect();
+        assert_eq!(unreadable, ["d-3", "d-4"]);
     }
 }

@@ -10,10 +10,9 @@ use crate::disk::{NewDisk, Result};
 use crate::model::Gib;
 
 impl Provisioner {
-    /// The sizes of what is asked for that are in stock; none when it is sold out everywhere. The
-    /// cloud tells that there is stock, not how much: it is taken for one disk of the largest size.
-    /// The answer of the cloud is shared and up to a minute old; what creating disks has found out
-    /// since counts as well.
+    /// The sizes of what is asked for that are in stock; none when it is sold out everywhere. The cloud tells that
+    /// there is stock, not how much: it is taken for one disk of the largest size. The answer of the cloud is shared
+    /// and up to a minute old; what creating disks has found out since counts as well.
     ///
     /// Where the cloud refuses the look itself, by the key, its rights or the region, all is taken to be in stock but what creations were refused: an
     /// error leaves the scheduler without a capacity, which it takes for none, and the pod is told that there is no storage. So

@@ -81,8 +81,7 @@ impl Provisioner {
                 // What no category can hold needs no snapshot.
                 choose(&new)?;
                 match self.snapshots.create(deadline, &wanted).await {
-                    // Never attached, so never written, and not made from anything: it is blank, and so
-                    // is a new disk.
+                    // Never attached, so never written, and not made from anything: it is blank, and so is a new disk.
                     Err(Error::NeverAttached { .. }) if is_blank(&row) => {
                         tracing::info!(disk.id = %source, "it was never written to; its clone is blank");
                         return Ok(new);
@@ -135,8 +134,7 @@ impl Provisioner {
         Ok(())
     }
 
-    /// Deletes the snapshot of a clone that is made. One that the cloud still needs stays for a later
-    /// call.
+    /// Deletes the snapshot of a clone that is made. One that the cloud still needs stays for a later call.
     async fn drop_image(&self, deadline: Deadline, id: &SnapshotId) -> Result<()> {
         match self.snapshots.delete_once(deadline, id).await {
             Ok(()) => Ok(()),

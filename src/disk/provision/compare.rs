@@ -1,5 +1,4 @@
-//! Whether what exists is what is asked for (CSI: same name with other properties is
-//! `ALREADY_EXISTS`).
+//! Whether what exists is what is asked for (CSI: same name with other properties is `ALREADY_EXISTS`).
 
 use std::fmt::Display;
 

@@ -219,8 +219,7 @@ impl Snapshotter {
         }
     }
 
-    /// Gives the snapshots the tags by which they are listed as ours, and as members, where they do not
-    /// carry them yet.
+    /// Gives the snapshots the tags by which they are listed as ours, and as members, where they do not carry them yet.
     async fn label_members(&self, deadline: Deadline, new: &NewGroup, group: &Group) -> Result<()> {
         let mut tags = new.tags.clone();
         tags.extend(self.owner.tags());

@@ -267,10 +267,12 @@ async fn errors_about_concurrency_reduce_calls_in_flight_and_do_not_close_the_li
 async fn ready_resolves_when_a_call_would_be_sent_and_at_the_deadline() {
     let limiter = limiter();
     let begun = Instant::now();
-    limiter.ready("DescribeDisks", Class::Poll, soon(10)).await;
+    let ready = limiter.ready("DescribeDisks", Class::Poll, soon(10)).await;
+    assert_eq!(ready, Some(Duration::ZERO));
     assert_eq!(begun.elapsed(), Duration::ZERO);
     refuse(&limiter, "DescribeDisks", "Throttling", Some(7)).await;
-    limiter.ready("DescribeDisks", Class::Poll, soon(20)).await;
+    let ready = limiter.ready("DescribeDisks", Class::Poll, soon(20)).await;
+    assert!(ready.is_some());
     assert!(begun.elapsed() >= Duration::from_secs(7));
     assert!(
         pass(
@@ -283,12 +285,13 @@ async fn ready_resolves_when_a_call_would_be_sent_and_at_the_deadline() {
     );
     refuse(&limiter, "DescribeDisks", "Throttling", None).await;
     let begun = Instant::now();
-    limiter
+    let ready = limiter
         .ready(
             "DescribeDisks",
             Class::Poll,
             Deadline::after(Duration::from_millis(100)),
         )
         .await;
+    assert_eq!(ready, None);
     assert!(begun.elapsed() <= Duration::from_millis(101));
 }

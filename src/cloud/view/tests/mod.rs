@@ -54,7 +54,7 @@ fn source<T: 'static>(
         ids: IDS_A_CALL,
         interval: INTERVAL,
         id: |row| row.id,
-        ready: Box::new(|_| Box::pin(async { Duration::ZERO })),
+        ready: Box::new(|_| Box::pin(async { Some(Duration::ZERO) })),
         page: Box::new(move |keys, _| page(keys.unwrap_or_default())),
         names: None,
     }
@@ -278,7 +278,7 @@ async fn a_batch_has_the_ids_of_those_who_came_while_it_waited_for_the_rate_limi
         ready: Box::new(|_| {
             Box::pin(async {
                 sleep(Duration::from_secs(5)).await;
-                Duration::ZERO
+                Some(Duration::ZERO)
             })
         }),
         ..source({
@@ -456,8 +456,8 @@ async fn a_poll_waits_for_the_rate_limit_with_the_earliest_deadline_of_its_waite
             seen.lock().unwrap().push(deadline);
             let open = Duration::from_secs(8).saturating_sub(start.elapsed());
             Box::pin(async move {
-                let _ = deadline.bound(sleep(open)).await;
-                Duration::ZERO
+                deadline.bound(sleep(open)).await.ok()?;
+                Some(Duration::ZERO)
             })
         }),
         ..source(move |keys: Vec<u32>| {

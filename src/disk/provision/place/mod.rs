@@ -143,9 +143,8 @@ fn fits(new: &NewDisk, category: &Category) -> std::result::Result<Vec<Fit>, Str
     Ok(vec![(None, size)])
 }
 
-/// The wanted levels that sell the size as it is; with none, those that sell a larger one that the
-/// request admits, the least enlargement first. A level is never the reason to buy more as long as
-/// another one will do.
+/// The wanted levels that sell the size as it is; with none, those that sell a larger one that the request admits, the
+/// least enlargement first. A level is never the reason to buy more as long as another one will do.
 fn levels(new: &NewDisk) -> std::result::Result<Vec<Fit>, String> {
     let mut refusals = Vec::new();
     let mut fitting = Vec::new();

@@ -20,8 +20,8 @@ const LOOK: &str = "look";
 /// The last answers: of the zones, and of the region as a whole.
 #[derive(Debug, Default)]
 pub(super) struct Stock {
-    /// Held during a call, so that others wait for its answer instead of asking as well.
-    asking: Mutex<()>,
+    /// Held during a call, so that others wait for its answer instead of asking as well. The second is of the region.
+    asking: [Mutex<()>; 2],
     /// By whether it is of the region.
     last: Recent<bool, Answer>,
     news: News,
@@ -56,7 +56,10 @@ impl Stock {
         deadline: Deadline,
         regional: bool,
     ) -> cloud::Result<Option<Arc<Vec<ZoneStock>>>> {
-        let Ok(_turn) = deadline.bound(self.asking.lock()).await else {
+        let Ok(_turn) = deadline
+            .bound(self.asking[usize::from(regional)].lock())
+            .await
+        else {
             let action = "DescribeAvailableResource";
             return Err(cloud::Error::new(Kind::Deadline, action));
         };
