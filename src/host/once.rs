@@ -66,13 +66,12 @@ impl Once {
                 }
             }
         };
-        let outcome = blocking(deadline, step, path, move || {
-            let _slot = slot;
-            call()
-        });
+        // The slot travels with the result: it is left only when the call no longer counts as hanging.
+        let outcome = blocking(deadline, step, path, move || Ok((call(), slot)));
         match outcome.await {
+            Ok((result, _slot)) => result,
             Err(HostError::Late { .. }) => Err(self.give_up(filesystem, step, path)),
-            outcome => outcome,
+            Err(error) => Err(error),
         }
     }
 
