@@ -144,6 +144,10 @@ fn condition(row: &Row, least: &[Row]) -> &'static str {
         ("driver", "nodes") if verbs.contains("patch") => "`startupTaint.enabled`",
         ("driver", "nodes") => "`instanceTypes.publish`",
         (_, "configmaps") => "`instanceTypes.publish`; only the one of instance types, by its name",
+        (
+            "all, in the release's namespace",
+            "csistoragecapacities.storage.k8s.io" | "pods" | "replicasets.apps",
+        ) => "`storageCapacity.enabled`",
         _ if is_always => "",
         (_, name) if name.contains("groupsnapshot") => "`snapshots.groups`",
         (_, name) if name.contains("snapshot") => "`snapshots.mode`",
