@@ -1,48 +1,4 @@
-//! Defects that are known of another driver for this cloud, by the numbers of their catalogue, and
-//! the tests that show that the controller does not have them. `tests/docs` checks that each number
-//! has its row and that each test is there.
-//!
-//! | number | defect | tests, or why there is none here |
-//! | --- | --- | --- |
-//! | 1 | steals attached disks, and waits on the wrong node | `what_another_node_holds_is_refused_naming_the_holder_and_stays_there` `of_two_nodes_that_want_a_disk_at_once_one_gets_it_and_the_other_is_told_who` |
-//! | 2 | decides by what it read before it waited for its turn | `what_changed_while_a_call_waited_for_its_turn_counts` `a_disk_that_old_reads_still_show_elsewhere_is_refused_at_worst_and_never_taken` |
-//! | 3 | tells of a detachment that nobody saw | `success_is_never_told_of_a_disk_that_is_still_attached_however_old_the_reads` `an_answer_comes_only_when_the_disk_is_off_however_soon_after_it_was_attached` |
-//! | 4 | detaches what it shall delete | `what_is_attached_is_refused_naming_its_holders_and_is_still_there` |
-//! | 5 | groups that race, repeat, fail for ever or cannot be shown | `many_at_once_are_all_right_and_share_their_looks` `a_failed_group_that_nobody_retried_can_be_deleted` `a_lost_answer_at_any_call_ends_with_one_group_after_a_restart` `a_group_in_the_making_is_told_and_can_be_deleted` |
-//! | 6 | a crafted or old list token ends the process | `a_token_that_nobody_gave_out_is_aborted_and_an_old_one_goes_on` |
-//! | 7 | checks of filesystems where there should be none | node: not the controller's |
-//! | 8 | a failed growth of a filesystem is hidden by the retry | node: not the controller's |
-//! | 9 | formats what it should not | node: not the controller's |
-//! | 10 | raw block is written though read-only | node: not the controller's; it is told by `a_read_only_publication_tells_the_node_and_another_one_there_exists_already` |
-//! | 11 | broken mounts stay for ever | node: not the controller's |
-//! | 12 | a negative number of volumes for a node | `a_limit_of_nothing_is_refused_by_name_and_value` `a_full_node_is_told_with_what_it_takes_and_has` |
-//! | 13 | growing on the node needs a capacity range | node: not the controller's |
-//! | 14 | an attachment that fell back is waited for until the deadline | `an_attachment_that_falls_back_is_told_well_before_the_deadline_and_can_be_repeated` `an_attachment_that_falls_back_is_told_with_the_first_look_that_proves_it` |
-//! | 15 | what a process knew is lost with it | `what_one_process_began_another_one_ends` `a_task_that_outlives_the_call_is_found_by_its_repeat_also_after_a_restart` `whatever_dies_and_whatever_is_sold_out_each_name_has_one_disk` `whatever_dies_each_name_has_one_snapshot_and_none_when_it_is_deleted` `whatever_dies_each_name_has_one_group_that_is_listed_and_goes_as_a_whole` `whatever_dies_each_name_has_one_clone_of_its_source_and_leaves_no_snapshot` |
-//! | 16 | a deletion leaves objects behind that fail its repeat | `deleting_twice_and_what_is_not_there_is_success_and_disks_made_from_it_stay` |
-//! | 17 | credentials are renewed by several at once | `all_who_come_while_there_are_none_wait_for_the_one_renewal` `one_renewal_begins_however_many_callers_come_meanwhile` |
-//! | 18 | no stock is the caller's fault | `no_stock_no_room_and_no_such_size_each_have_their_code` `when_nothing_is_in_stock_each_pair_is_named_with_its_reason` |
-//! | 19 | what passes is told as the caller's fault | `what_passes_is_never_the_callers_fault_and_the_repeat_succeeds` |
-//! | 20 | what is not there is internal, sizes are those asked for, limits are ignored, a node must be named | `what_is_not_there_is_not_found_or_gone` `sizes_are_those_that_are_there_and_limits_hold` `no_node_takes_a_volume_off_whichever_has_it` |
-//! | 21 | a full node or an unfit type is internal | `a_full_node_is_told_with_the_clouds_words_but_not_for_what_it_holds_already` `a_type_that_does_not_take_the_disk_is_a_precondition_that_names_both` `a_node_that_is_full_or_of_a_wrong_type_has_its_code_by_every_name_of_the_refusal` |
-//! | 22 | one throttled look fails all that wait | `a_look_that_is_throttled_fails_none_of_the_hundred_that_wait` |
-//! | 23 | what the cloud fills in is taken for a difference | `what_the_cloud_fills_in_is_no_difference_when_a_call_is_repeated` |
-//! | 24 | a retry without its token, or after it is forgotten, makes a double | `a_name_that_comes_back_after_a_day_has_its_disk` `another_request_is_refused_also_while_the_tags_lag` `a_lost_answer_is_unclear_and_the_repeat_ends_with_one_disk` |
-//! | 25 | a conflict of zones is decided by chance, and one zone is tried | `a_node_outside_the_classes_zones_is_given_back_to_the_scheduler` `the_next_of_several_zones_is_taken_when_the_preferred_one_is_sold_out` |
-//! | 26 | unknown keys are taken, words differ by place, spaces count | `an_unknown_key_or_bad_value_is_refused_by_key_value_and_what_is_allowed` `yes_and_no_have_the_same_words_in_both_classes_and_spaces_do_not_count` |
-//! | 27 | modes of a single pod are refused and not advertised | `single_node_modes_of_mount_and_block_are_taken_and_nothing_else_by_every_call` `exactly_the_calls_that_are_served_are_advertised` |
-//! | 28 | one description for each call | `a_hundred_calls_at_once_share_their_descriptions` `fifty_disks_on_ten_nodes_share_their_looks_and_nobody_waiting_costs_none` `many_disks_that_grow_together_share_their_looks` `many_looks_at_snapshots_by_id_cost_one_description_for_a_hundred` |
-//! | 29 | a node's start costs many calls | node: not the controller's; a node calls no cloud: `a_node_serves_without_credentials_and_calls_no_cloud` |
-//! | 30 | throttling is known by one word, broken connections end calls, deadlines are not kept | `throttling_by_any_name_and_what_breaks_on_the_way_is_waited_out` `a_deadline_within_a_shut_window_fails_at_once_with_the_wait_and_costs_no_call` `a_call_that_is_cancelled_makes_no_further_call_and_the_next_one_finds_what_it_began` |
-//! | 31 | looks at a fixed pace, one disk of a node at a time | `a_deletion_that_must_wait_for_long_is_tried_seldom` `an_instance_that_takes_disks_side_by_side_gets_them_so_and_is_asked_about_once` |
-//! | 32 | who waits for a shared look cannot leave | `a_wait_that_all_have_left_while_the_window_is_shut_asks_nothing_more` `a_cancelled_call_is_not_sent_and_gives_its_place_to_the_next` |
-//! | 33 | publishing on the node reads pods | node: not the controller's |
-//! | 34 | each node is a topology of its own | node: not the controller's; a volume says zone and category: `only_what_the_selected_node_takes_is_bought_and_the_volume_says_zone_and_category` |
-//! | 35 | lists, capacity, clones and health are missing | `exactly_the_calls_that_are_served_are_advertised` `volumes_and_snapshots_are_listed_with_who_has_them` `capacity_is_that_of_the_class_where_the_topology_says` `a_clone_names_its_source_volume_in_every_answer` `a_volume_is_shown_with_its_nodes_and_what_is_wrong_with_it` |
-//! | 36 | a node that is gone keeps its volumes | `a_disk_comes_off_a_stopped_node_and_goes_to_another_one` `a_node_that_disappears_in_the_middle_of_a_detach_counts_when_the_disk_is_off`; taints and counts are the node's |
-//! | 37 | needs sidecars of its own | `what_the_sidecars_add_is_taken_and_encryption_is_passed_on` `only_what_the_selected_node_takes_is_bought_and_the_volume_says_zone_and_category` |
-//! | 38 | no second zone or category, no bounds of size and IOPS | `the_next_zone_is_taken_when_the_first_has_nothing_of_what_is_wanted` `sizes_and_iops_out_of_bounds_are_refused_before_anything_is_bought` |
-//! | 39 | locked snapshots, what is left behind, encryption by claim | `a_snapshot_that_somebody_keeps_says_who_and_what_to_do` `the_snapshot_of_an_interrupted_clone_is_deleted_with_the_clone_or_after_a_day` `what_the_sidecars_add_is_taken_and_encryption_is_passed_on`; LUKS is the node's |
+//! Regression tests for defects that other drivers for this cloud have.
 
 use std::time::Duration;
 

@@ -4,10 +4,8 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 mod complete;
-mod defects;
 mod errors;
 mod examples;
-mod fidelity;
 mod flags;
 mod guides;
 mod lanes;

@@ -28,24 +28,3 @@ pub(crate) fn refused(file: &Source, known: &BTreeSet<String>) -> Vec<String> {
         .map(|(line, code)| format!("{}:{line}: {code} is judged in cloud/code", file.path))
         .collect()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_code_is_refused_outside_the_table_and_its_tests() {
-        let table = Source::new(
-            "cloud/code/table.rs",
-            "f! { A \"InvalidDiskId.NotFound\n Throttling\"; }",
-        );
-        let known = known(&[table]);
-        assert_eq!(known.len(), 2);
-        let found = |path, text| refused(&Source::new(path, text), &known).len();
-        let text = "fn f(code: &str) -> bool { code == \"Throttling\" }";
-        assert_eq!(found("disk/resize.rs", text), 1);
-        assert_eq!(found("sim/limit.rs", text), 0);
-        let tests = format!("#[cfg(test)] mod tests {{ {text} }}");
-        assert_eq!(found("disk/resize.rs", &tests), 0);
-    }
-}

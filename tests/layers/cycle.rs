@@ -94,36 +94,3 @@ fn target(files: &BTreeMap<Vec<String>, &Source>, named: Vec<String>) -> Option<
     }
     None
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn cycles(files: &[(&str, &str)]) -> Vec<String> {
-        let sources: Vec<_> = files
-            .iter()
-            .map(|(path, text)| Source::new(path, text))
-            .collect();
-        Imports::of(&sources, &["disk"]).cycles()
-    }
-
-    #[test]
-    fn files_that_import_each_other_are_found_and_re_exports_are_followed() {
-        let shared = (
-            "disk/mod.rs",
-            "mod a; mod b; pub use a::A; pub(crate) use b::B;",
-        );
-        let found = cycles(&[
-            shared,
-            ("disk/a.rs", "use super::B;"),
-            ("disk/b.rs", "use crate::disk::A;"),
-        ]);
-        assert_eq!(found, ["disk/a imports disk/b", "disk/b imports disk/a"]);
-        let found = cycles(&[
-            shared,
-            ("disk/a.rs", "use super::B;"),
-            ("disk/b.rs", "struct B;"),
-        ]);
-        assert!(found.is_empty(), "{found:?}");
-    }
-}

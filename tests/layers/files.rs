@@ -94,35 +94,3 @@ pub(crate) fn under(folder: &Path) -> Vec<PathBuf> {
     files.sort();
     files
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_lines_outside_the_tests_count_as_length() {
-        let plain = "fn f() {}\n".repeat(MOST_LINES);
-        let tests = format!("#[cfg(test)]\nmod tests {{\n{plain}}}\n");
-        let fits = Source::new("disk/create.rs", &format!("{plain}{tests}"));
-        assert_eq!((fits.plain_lines, too_long(&fits)), (MOST_LINES, None));
-        let over = Source::new("disk/create.rs", &format!("{plain}fn g() {{}}\n{tests}"));
-        assert!(too_long(&over).is_some());
-    }
-
-    #[test]
-    fn the_median_is_the_middle_of_the_sorted_numbers() {
-        assert_eq!(median(vec![900, 1, 20]), 20);
-        assert_eq!(median(vec![]), 0);
-    }
-
-    #[test]
-    fn each_unfit_word_is_refused_with_its_line() {
-        for (word, what) in UNFIT {
-            let text = Text {
-                path: "docs/x.md".to_owned(),
-                content: format!("fine\nsee {word}here\n"),
-            };
-            assert_eq!(unfit(&text), [format!("docs/x.md:2: {word}: {what}")]);
-        }
-    }
-}

@@ -54,11 +54,6 @@ impl Source {
         found
     }
 
-    /// The file that this text would be.
-    pub(crate) fn new(path: &str, text: &str) -> Self {
-        Self::split(path, text).0
-    }
-
     /// The file, and the modules in files of their own that it declares for tests only.
     fn split(path: &str, text: &str) -> (Self, Vec<String>) {
         let stream: TokenStream = text
