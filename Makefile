@@ -1,12 +1,14 @@
-# What a person or the CI types. Each target brings along what it needs (scripts/setup).
+# The entry points of developers and CI. Each target first installs what it needs (scripts/setup).
+# ARGS and ROW reach the recipes through the environment, so that the shell does not interpret `|`, `*` or `;` in them.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo cluster test test-host logged steps host machines e2e e2e-upstream sanity image image-check chart bench
+.PHONY: help setup demo cluster test test-host test-oldest logged steps host machines e2e e2e-upstream sanity image image-check chart release msrv deny bench
 
 SHELL := /bin/bash
 SANITY := tests/tools/bin/csi-sanity
 HELM := tests/helm/bin/helm
 CLUSTER := tests/cluster/bin/kube
+OLDEST := tests/cluster/bin/kube-oldest
 SUITE := tests/cluster/bin/upstream.test
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 ARCH ?= $(if $(filter aarch64,$(shell uname -m)),arm64,amd64)
@@ -18,31 +20,36 @@ setup: ## Install what is missing for everything below; needs root only then
 	scripts/setup test
 
 # The dev profile: the release build's whole-program optimisation would take minutes for nothing.
-demo: ## Show a volume's whole life against the embedded cloud (ARGS=… are handed on)
+demo: ## Run a volume's life cycle against the fake cloud (ARGS=… are passed on)
 	scripts/setup demo
-	cargo run --locked -- demo $(ARGS)
+	set -f; cargo run --locked -- demo $$ARGS
 
-# The interrupt is for the test, which takes everything down; Cargo would go before it is done.
-cluster: ## Bring up a Kubernetes with a kubelet and the driver on this machine, until Ctrl-C; needs root
+# The test handles the interrupt and stops everything; Cargo must not exit before it.
+cluster: ## Run Kubernetes with a kubelet and the driver on this machine until Ctrl-C; needs root
 	scripts/setup cluster
 	tests/e2e/image
 	@trap '' INT; cargo test --locked --test e2e -- stay || [[ $$? == 130 ]]
 
-e2e: ## Test the driver in that Kubernetes: pods on volumes, and what can happen to them (ARGS=… are handed on)
+e2e: ## Test pods on volumes in that Kubernetes (ARGS=… are passed on)
 	scripts/setup cluster
-	tests/e2e/run $(ARGS)
+	set -f; tests/e2e/run $$ARGS
 
-e2e-upstream: ## Run Kubernetes' own storage suite there (ARGS=REGEX runs the specs of such names)
+e2e-upstream: ## Run the upstream storage suite there (ARGS=REGEX selects specs by name)
 	scripts/setup cluster
-	tests/e2e/run upstream $(ARGS)
+	tests/e2e/run upstream $${ARGS:+"$$ARGS"}
 
-test: logged ## Run everything: style, lints, tests, guests with hot-plugged disks, Kubernetes without and with a kubelet, the demo, the vendor's SDKs, csi-sanity, the image
+test-oldest: ## Run tests/cluster on the oldest supported Kubernetes; its first build takes ten minutes
+	scripts/setup cluster
+	$(MAKE) --no-print-directory $(OLDEST)
+	KUBERNETES=oldest cargo test --locked --test cluster -- --show-output
 
-test-host: logged ## Run the same without guests and cluster, which take minutes, QEMU and Kubernetes
+test: logged ## Run everything: format, lints, licences, tests, hot-plug guests, Kubernetes, the demo, SDKs, csi-sanity, the image
+
+test-host: logged ## Run the same without guests and Kubernetes
 test-host: NEEDS := host
 test-host: LANES := host
 
-# All that it prints is looked through for secrets, also when it fails.
+# The whole output is searched for secrets, also after a failure.
 NEEDS := test
 LANES := machines host
 logged:
@@ -52,14 +59,16 @@ logged:
 	$(MAKE) --no-print-directory steps LANES='$(LANES)' 2>&1 | tee target/test.log || code=$$?; \
 	scripts/no-secrets target/test.log && exit $$code
 
-# All programs are built first: while one is linked anew, it is not there for a moment. From then on tests wait more than
-# they work, so that those of guests and clusters run beside the others. `--all-targets` leaves tests/e2e out.
+# All programs are built first, because a program that is being linked does not exist for a moment. Tests of guests and
+# clusters mostly wait, so they run in parallel with the others. `--all-targets` does not include tests/e2e.
 steps:
 	@rm -f target/machines.log $(LANES:%=target/%.passed)
 	cargo fmt --check
 	cargo clippy --locked --all-targets -- -D warnings
 	cargo clippy --locked --all-targets --no-default-features -- -D warnings
 	cargo clippy --locked --test e2e -- -D warnings
+	scripts/msrv
+	scripts/deny
 	$(if $(filter machines,$(LANES)),[[ -n $${DRIVER_IMAGE:-} ]] || tests/e2e/image)
 	cargo run --locked -- demo
 	cargo test --locked --no-run
@@ -69,10 +78,10 @@ steps:
 	for lane in $(LANES); do \
 	[[ -e target/$$lane.passed ]] || echo "make: lane $$lane has failed, or was stopped when another one failed"; done; exit $$code
 
-# Make's own jobs are none of theirs.
+# The lanes do not share make's job server.
 ALONE := env -u MAKEFLAGS -u MFLAGS
 
-# Shown is also what passing tests print: a test that is skipped says so there.
+# --show-output, because a skipped test prints its reason.
 host:
 	$(ALONE) cargo test --locked -- --show-output --skip hotplug:: --skip on_a_cluster::
 	$(ALONE) tests/helm/run
@@ -81,39 +90,53 @@ host:
 	$(ALONE) tests/image/run
 	@touch target/host.passed
 
-# What they print does not mingle with that of the others. The image is there.
+# Their output goes to a file, so that it does not mix with that of the other lane.
 machines:
-	@echo 'tests/cluster, tests/guest and tests/e2e run beside what follows; what they print comes at the end, until then see target/machines.log'
+	@echo 'tests/cluster, tests/guest and tests/e2e run in parallel with the following; their output is printed at the end and kept in target/machines.log'
 	@{ $(ALONE) cargo test --locked --test cluster -- --show-output && \
 	$(ALONE) cargo test --locked --test guest -- --show-output hotplug:: && \
 	$(ALONE) cargo test --locked --test e2e; } >target/machines.log 2>&1 && touch target/machines.passed
 
-sanity: ## Run the CSI conformance suite against all-in-one (ARGS=… are handed on)
+msrv: ## Check that the code compiles with the minimum Rust version
+	scripts/msrv
+
+deny: ## Check licences, sources and known vulnerabilities of the dependencies
+	scripts/setup host
+	scripts/deny
+
+sanity: ## Run the CSI conformance suite against all-in-one (ARGS=… are passed on)
 	scripts/setup host
 	cargo build --locked
-	tests/sanity/run $(ARGS)
+	set -f; tests/sanity/run $$ARGS
 
-# Without a container engine. The driver is built for release, which takes minutes.
-image: ## Build the container image and its list of parts below target/image (ARCH=amd64 or arm64)
+# Needs no container engine. The release build takes minutes.
+image: ## Build the container image and its SBOM in target/image (ARCH=amd64 or arm64)
 	scripts/setup image $(ARCH)
 	scripts/image/build $(ARCH)
 
-# The driver is built once: what must not depend on where and when it is built is seen in the file.
-image-check: ## Build the image, once more from its packages on, compare, and test what is in it (ARCH=…)
+# The driver is built once; scripts/image/build checks that it contains no path of the machine.
+image-check: ## Build the image, assemble it a second time, compare, and test its content (ARCH=…)
 image-check: image
 	OUT=$(TARGET)/image/again scripts/image/build $(ARCH)
 	@for file in $(TARGET)/image/again/diskplugin-*-$(ARCH).*; do \
 	cmp "$$file" "$(TARGET)/image/$${file##*/}" || exit 1; done
 	tests/image/run $(ARCH)
 
-chart: ## Look at the Helm chart: lint, renders against the goldens, values that are refused (UPDATE=1 writes the goldens)
+chart: ## Check the Helm chart: lint, renders against the goldens, rejected values (UPDATE=1 writes the goldens)
 	scripts/setup host
 	tests/helm/run
 
-# Builds for release, which takes minutes: figures of anything else mean little. A row is one of `cargo bench --bench cloud -- --list`.
-bench: ## Print time, cloud calls, memory and size beside their floors (ROW=NAME is one row of the cloud, ARGS=… are handed on)
+release: ## Build what a release publishes: images, SBOMs, chart, notes, checksums (KEY=FILE signs them)
+	scripts/setup host
+	scripts/setup image amd64
+	scripts/setup image arm64
+	$(MAKE) --no-print-directory $(HELM)
+	scripts/release
+
+# Figures need a release build, which takes minutes. `cargo bench --bench cloud -- --list` prints the rows.
+bench: ## Print time, cloud calls, memory and size next to their floors (ROW=NAME runs one row, ARGS=… are passed on)
 	scripts/setup demo
-	cargo bench --locked --bench cloud -- $(ROW) $(ARGS)
+	set -f; cargo bench --locked --bench cloud -- $${ROW:+"$$ROW"} $$ARGS
 ifeq ($(ROW),)
 	cargo bench --locked --bench micro
 	cargo bench --locked --bench scale
@@ -131,13 +154,13 @@ $(HELM): tests/helm/go.mod tests/helm/go.sum tests/helm/strict/main.go
 	cd tests/helm && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o bin/ helm.sh/helm/v4/cmd/helm ./strict
 	@touch $@
 
-# Kubernetes' own storage suite, what runs its specs side by side, and what runs in their pods.
+# The upstream storage suite, its parallel runner, and the program that runs in its pods.
 $(SUITE): tests/cluster/go/go.mod tests/cluster/go/go.sum $(wildcard tests/cluster/go/upstream/*.go)
 	cd tests/cluster/go && CGO_ENABLED=0 go build -trimpath -o ../bin/ -ldflags '-s -w' \
 		github.com/onsi/ginkgo/v2/ginkgo k8s.io/kubernetes/test/images/agnhost
 	cd tests/cluster/go && CGO_ENABLED=0 go test -c -trimpath -o ../bin/upstream.test -ldflags '-s -w' ./upstream
 
-# Kubernetes itself is one file; without a version in it kubectl would not talk to it. The CRDs are the module's own.
+# All Kubernetes components are one binary; kubectl rejects it unless a version is linked in. The CRDs are the module's.
 $(CLUSTER): VERSION := k8s.io/component-base/version.git
 $(CLUSTER): tests/cluster/go/go.mod tests/cluster/go/go.sum $(wildcard tests/cluster/go/*.go tests/cluster/go/kube/*.go)
 	cd tests/cluster/go && CGO_ENABLED=0 go build -trimpath -o ../bin/ \
@@ -145,4 +168,10 @@ $(CLUSTER): tests/cluster/go/go.mod tests/cluster/go/go.sum $(wildcard tests/clu
 	rm -rf tests/cluster/bin/crd && mkdir tests/cluster/bin/crd
 	cd tests/cluster/go && install -m 644 -t ../bin/crd \
 		"$$(go list -m -f '{{.Dir}}' github.com/kubernetes-csi/external-snapshotter/client/v8)"/config/crd/*.k8s.io_*.yaml
+	@touch $@
+
+$(OLDEST): VERSION := k8s.io/component-base/version.git
+$(OLDEST): tests/cluster/go/oldest.mod tests/cluster/go/oldest.sum $(wildcard tests/cluster/go/kube/*.go)
+	cd tests/cluster/go && CGO_ENABLED=0 go build -modfile=oldest.mod -trimpath -o ../bin/kube-oldest \
+		-ldflags '-s -w -X $(VERSION)Version=v1.34.4 -X $(VERSION)Major=1 -X $(VERSION)Minor=34' ./kube
 	@touch $@

@@ -85,7 +85,7 @@ def sources(home: Path) -> str:
     """Debian's own archives among those of the machine: nobody else's packages belong in the image."""
     wanted = archives()
     if not wanted:
-        # A machine whose lists have been thrown away; ours come elsewhere, which takes no root.
+        # The machine's package lists may be missing; ours are stored elsewhere, which needs no root.
         lists = home / "machine"
         (lists / "partial").mkdir(parents=True, exist_ok=True)
         settings = ["-o", f"Dir::State::lists={lists}", "-o", "APT::Sandbox::User=root"]

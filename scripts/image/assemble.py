@@ -74,14 +74,14 @@ def main() -> None:
 def check(name: str, data: bytes, arch: str) -> None:
     """A program of the driver must need nothing of the image."""
     if not is_elf(data):
-        raise Missing(f"{name} is no ELF file")
+        raise Missing(f"{name} is not an ELF file")
     elf = Elf(data)
     if elf.arch != arch or elf.needed or elf.interpreter:
         raise Missing(f"{name} is of {elf.arch} and needs {elf.needed or 'nothing'}: wanted is a static one of {arch}")
 
 
 def git(*words: str) -> str | None:
-    """What git says; none where there is no git, as in an unpacked archive."""
+    """Output of git; None outside a git repository, such as in an unpacked archive."""
     try:
         done = subprocess.run(["git", *words], cwd=PROJECT, capture_output=True, text=True)
     except FileNotFoundError:

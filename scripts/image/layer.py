@@ -1,4 +1,4 @@
-"""A tree as a layer: the same tree is the same bytes, whoever makes it, where and when."""
+"""Packs a directory tree as a layer. The same tree always gives the same bytes."""
 
 import hashlib
 import io

@@ -32,7 +32,7 @@ def timestamp(epoch: int) -> str:
 
 
 def labels(about: About) -> dict[str, str]:
-    """The image's labels: none of them tells a time."""
+    """The image's labels. None of them contains a time."""
     said = {
         "title": "diskplugin",
         "description": about.description,

@@ -163,7 +163,7 @@ def accounts(root: Root) -> None:
 
 
 def papers(root: Root, apt: Apt, package: Package) -> None:
-    """A package's licences, which go where it goes, and its record, which scanners look for."""
+    """A package's licences and its dpkg record, which vulnerability scanners read."""
     folder = f"usr/share/doc/{package.name}"
     owner, source = package, folder
     if folder in package.links:

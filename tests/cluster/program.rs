@@ -12,9 +12,14 @@ pub(crate) fn built(name: &str) -> PathBuf {
         .join(name)
 }
 
-/// One of the parts of Kubernetes, which are one file.
-pub(crate) fn kube(part: &str) -> Start {
-    tied(&built("kube")).args([part])
+/// A component of Kubernetes. All of them are one binary; with `KUBERNETES=oldest` that of the oldest supported version.
+pub(crate) fn kube(component: &str) -> Start {
+    let binary = match std::env::var("KUBERNETES").as_deref() {
+        Err(_) | Ok("") => "kube",
+        Ok("oldest") => "kube-oldest",
+        Ok(other) => panic!("KUBERNETES={other}: expected oldest, or unset"),
+    };
+    tied(&built(binary)).args([component])
 }
 
 /// Any program.

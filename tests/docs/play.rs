@@ -78,8 +78,8 @@ fn what_is_typed_elsewhere_is_in_the_pages_and_in_make_test() {
     assert!(recipe("test").contains("logged"));
     assert!(recipe("logged").contains(" steps "));
     assert!(makefile.contains("\nLANES := machines host\n"));
-    assert!(recipe("demo").contains("cargo run --locked -- demo $(ARGS)"));
-    assert!(recipe("sanity").contains("tests/sanity/run $(ARGS)"));
+    assert!(recipe("demo").contains("cargo run --locked -- demo $$ARGS"));
+    assert!(recipe("sanity").contains("tests/sanity/run $$ARGS"));
 }
 
 fn needs_root(page: &Page) -> bool {
