@@ -1,4 +1,4 @@
-//! The command line: one subcommand a role; each setting also as an environment variable.
+//! The command line: one subcommand per role; every setting is also an environment variable.
 
 use std::net::SocketAddr;
 use std::path::{Component, PathBuf};
@@ -8,13 +8,13 @@ use clap::{Args, ValueEnum};
 
 mod credential;
 mod kubernetes;
-mod node_self;
+mod node;
 mod program;
 
-pub use credential::Credentials;
-pub use kubernetes::Kubernetes;
-pub use node_self::NodeSelf;
-pub use program::{Cli, Log, LogFormat, NodeCli, NodeRole, Role, parse};
+pub use credential::CredentialArgs;
+pub use kubernetes::KubernetesArgs;
+pub use node::NodeArgs;
+pub use program::{Cli, LogArgs, LogFormat, NodeCli, NodeRole, Role, parse};
 
 use crate::cloud::endpoint::Network;
 use crate::cloud::metadata::DEFAULT_ENDPOINT;
@@ -24,11 +24,11 @@ use crate::csi::socket::Endpoint;
 use crate::model::driver::DRIVER;
 use crate::model::{Bytes, Category, ClusterId, DiskId, DriverName, RegionId, ZoneId};
 
-/// What a role is called, where it listens and how it ends.
+/// Settings of the CSI server of a role.
 #[derive(Debug, Args)]
-pub struct Serve {
-    /// The name under which the driver is registered. Two drivers of one cluster need two names, and two cluster
-    /// ids.
+pub struct ServerArgs {
+    /// Name under which the driver is registered. Two drivers in one cluster need different names and
+    /// different cluster IDs.
     #[arg(long, env = "DISKPLUGIN_DRIVER_NAME", default_value = DRIVER)]
     pub driver_name: DriverName,
 
@@ -44,20 +44,19 @@ pub struct Serve {
     #[arg(long, env = "DISKPLUGIN_DRAIN_TIMEOUT", default_value = "25s", value_parser = duration)]
     pub drain_timeout: Duration,
 
-    /// Address and port, such as 0.0.0.0:9808, to serve /healthz and /readyz on over HTTP; unset, they are not served.
+    /// Address and port for /healthz and /readyz over HTTP, such as 0.0.0.0:9808. Default: not served.
     #[arg(long, env = "DISKPLUGIN_HTTP_ADDRESS", value_parser = address)]
     pub http_address: Option<SocketAddr>,
 }
 
-/// Where in the cloud a role is.
 #[derive(Debug, Args)]
-pub struct Place {
-    /// Region of the disks; unset, it comes from the instance metadata service.
+pub struct LocationArgs {
+    /// Region of the disks. Default: from the instance metadata service.
     #[arg(long, env = "DISKPLUGIN_REGION")]
     pub region: Option<RegionId>,
 
-    /// The node's own zone; for the controller, the zone of disks that neither topology nor
-    /// StorageClass places. Unset, it comes from the instance metadata service.
+    /// Zone of the node; for the controller, the zone of disks for which neither topology nor StorageClass
+    /// names a zone. Default: from the instance metadata service.
     #[arg(long, env = "DISKPLUGIN_ZONE")]
     pub zone: Option<ZoneId>,
 
@@ -66,110 +65,95 @@ pub struct Place {
           value_parser = url)]
     pub metadata_endpoint: String,
 
-    /// Ask the instance metadata service for nothing without a token; set by
-    /// ALIBABA_CLOUD_IMDSV1_DISABLED too.
+    /// Use only the token mode of the instance metadata service (IMDSv2);
+    /// also set by ALIBABA_CLOUD_IMDSV1_DISABLED.
     #[arg(long, env = "DISKPLUGIN_METADATA_TOKEN_ONLY")]
     pub metadata_token_only: bool,
 }
 
-/// How the cloud is reached.
 #[derive(Debug, Args)]
-pub struct Cloud {
-    /// URL of the ECS API; unset, that of the region.
+pub struct CloudArgs {
+    /// URL of the ECS API. Default: the endpoint of the region.
     #[arg(long, env = "DISKPLUGIN_ECS_ENDPOINT", value_parser = url)]
     pub ecs_endpoint: Option<String>,
 
-    /// The network over which the region's API is reached, where --ecs-endpoint is unset.
+    /// Network through which the API endpoint of the region is reached, unless --ecs-endpoint is set.
     #[arg(long, env = "DISKPLUGIN_NETWORK", value_enum, default_value_t)]
     pub network: Network,
 
-    /// How requests to the cloud are signed.
+    /// Signature version of cloud requests.
     #[arg(long, env = "DISKPLUGIN_SIGNATURE", value_enum, default_value_t)]
     pub signature: Scheme,
 
-    /// Where credentials come from.
     #[command(flatten)]
-    pub credentials: Credentials,
+    pub credentials: CredentialArgs,
 }
 
-/// Whose disks these are.
 #[derive(Debug, Args)]
-pub struct Owner {
-    /// Name of this cluster, unlike that of any other cluster of the account. It goes into a tag of
-    /// each disk and snapshot; only what carries it is listed and deleted.
+pub struct OwnerArgs {
+    /// ID of this cluster, unique in the account. Disks and snapshots are tagged with it; the driver lists and
+    /// deletes only those with this tag.
     #[arg(long, env = "DISKPLUGIN_CLUSTER_ID")]
     pub cluster_id: Option<ClusterId>,
 }
 
-/// `controller`
 #[derive(Debug, Args)]
 pub struct Controller {
-    /// Where it listens.
     #[command(flatten)]
-    pub serve: Serve,
-    /// Where it is.
+    pub server: ServerArgs,
     #[command(flatten)]
-    pub place: Place,
-    /// What it calls.
+    pub location: LocationArgs,
     #[command(flatten)]
-    pub cloud: Cloud,
-    /// Whose disks.
+    pub cloud: CloudArgs,
     #[command(flatten)]
-    pub owner: Owner,
+    pub owner: OwnerArgs,
 
-    /// File to write what each instance type takes of which the region has a machine, for
-    /// --instance-types-file of the nodes: at the start, and every 10 minutes when it has changed.
+    /// File for the attachment limits of every instance type used in the region, read by nodes with
+    /// --instance-types-file. Written at startup, and every 10 minutes if the limits have changed.
     #[arg(long, env = "DISKPLUGIN_PUBLISH_INSTANCE_TYPES")]
     pub publish_instance_types: Option<PathBuf>,
 
-    /// The API server.
-    #[command(flatten, next_help_heading = "With the API server of a cluster")]
-    pub kubernetes: Kubernetes,
+    #[command(flatten, next_help_heading = "Options for the Kubernetes API server")]
+    pub kubernetes: KubernetesArgs,
 }
 
-/// `node`
 #[derive(Debug, Args)]
 pub struct Node {
-    /// Where it listens.
     #[command(flatten)]
-    pub serve: Serve,
-    /// Where it is.
+    pub server: ServerArgs,
     #[command(flatten)]
-    pub place: Place,
-    /// Who it is.
+    pub location: LocationArgs,
     #[command(flatten)]
-    pub own: NodeSelf,
-    /// Only with the fake cloud: directory of this node's links to loop devices, which is
+    pub node: NodeArgs,
+    /// Only with the fake cloud: directory of the links to this node's loop devices,
     /// DIR/nodes/NODE-ID of `mock-cloud --device-dir DIR`.
     #[arg(long, env = "DISKPLUGIN_DEVICE_DIR")]
     pub device_dir: Option<PathBuf>,
-    /// Start only where kubelet sees what is mounted below --kubelet-dir: where that is on shared mounts. Without it, a node that
-    /// registers only warns.
+    /// Require that --kubelet-dir is on a shared mount, so that kubelet has the mounts of the driver, and otherwise
+    /// fail to start. Default: a node that registers logs a warning.
     #[arg(long, env = "DISKPLUGIN_REQUIRE_SHARED_MOUNTS")]
     pub require_shared_mounts: bool,
 }
 
-/// `mark`
 #[derive(Debug, Args)]
-pub struct Mark {
-    /// The disk.
+pub struct MapDevice {
+    /// ID of the disk.
     #[arg(required_unless_present = "list", conflicts_with = "list")]
     pub disk: Option<DiskId>,
 
-    /// Its device, such as /dev/vdb.
+    /// Device of the disk, such as /dev/vdb.
     #[arg(required_unless_present_any = ["list", "remove"], conflicts_with_all = ["list", "remove"])]
     pub device: Option<PathBuf>,
 
-    /// Forget the mark of the disk; what is mounted stays mounted.
+    /// Remove the mapping of the disk; mounted volumes stay mounted.
     #[arg(long, conflicts_with = "list")]
     pub remove: bool,
 
-    /// Show all marks of this node, and whether they still count.
+    /// List the mappings of this node and whether each is still valid.
     #[arg(long)]
     pub list: bool,
 
-    /// Directory of the records that the node needs after a restart; it is made when the first one is
-    /// written.
+    /// Directory of the state that the node needs after a restart, created on the first write.
     #[arg(
         long,
         env = "DISKPLUGIN_STATE_DIR",
@@ -178,10 +162,9 @@ pub struct Mark {
     pub state_dir: PathBuf,
 }
 
-/// Which cloud `all-in-one` uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-pub enum Which {
-    /// The real one, or what `--ecs-endpoint` names.
+pub enum CloudKind {
+    /// The cloud of the region, or of `--ecs-endpoint`.
     #[default]
     Real,
     /// An embedded fake cloud.
@@ -189,60 +172,50 @@ pub enum Which {
     Mock,
 }
 
-/// `all-in-one`
 #[derive(Debug, Args)]
 pub struct AllInOne {
-    /// Where it listens.
     #[command(flatten)]
-    pub serve: Serve,
-    /// Where it is.
+    pub server: ServerArgs,
     #[command(flatten)]
-    pub place: Place,
-    /// What it calls.
+    pub location: LocationArgs,
     #[command(flatten)]
-    pub cloud: Cloud,
-    /// Whose disks.
+    pub cloud: CloudArgs,
     #[command(flatten)]
-    pub owner: Owner,
-    /// Who it is.
+    pub owner: OwnerArgs,
     #[command(flatten)]
-    pub own: NodeSelf,
-    /// Which cloud it uses.
+    pub node: NodeArgs,
+    /// Cloud to use.
     #[arg(long = "cloud", env = "DISKPLUGIN_CLOUD", value_enum, default_value_t)]
-    pub which: Which,
-    /// The fake cloud's options, with `--cloud mock`.
+    pub cloud_kind: CloudKind,
     #[cfg(feature = "mock-cloud")]
     #[command(flatten, next_help_heading = "With --cloud mock")]
     pub mock: crate::sim::Options,
 }
 
-/// `mock-cloud`
 #[cfg(feature = "mock-cloud")]
 #[derive(Debug, Args)]
 pub struct MockCloud {
-    /// Address to serve. The control path asks for no password and answers only on a loopback
-    /// address.
+    /// Address to listen on. The control path has no authentication and is served
+    /// only on a loopback address.
     #[arg(long, env = "DISKPLUGIN_LISTEN", default_value = "127.0.0.1:8480")]
     pub listen: std::net::SocketAddr,
-    /// The region that it plays.
+    /// Region that the fake cloud simulates.
     #[arg(long, env = "DISKPLUGIN_REGION", default_value = "cn-beijing")]
     pub region: RegionId,
-    /// The cloud.
     #[command(flatten)]
     pub mock: crate::sim::Options,
 }
 
-/// `demo`
 #[cfg(feature = "mock-cloud")]
 #[derive(Debug, Args)]
 pub struct Demo {
-    /// Filesystem of the volume; unset, ext4 where this machine can grow it mounted, else xfs.
+    /// Filesystem of the volume. Default: ext4 if this machine can grow a mounted one, otherwise xfs.
     #[arg(long)]
     pub fs_type: Option<crate::model::Filesystem>,
-    /// How requests to the cloud are signed.
+    /// Signature version of cloud requests.
     #[arg(long, env = "DISKPLUGIN_SIGNATURE", value_enum, default_value_t)]
     pub signature: Scheme,
-    /// Leave everything up at the end, and say how to talk to it; Ctrl-C takes it down.
+    /// Keep everything running at the end and print the endpoints, until Ctrl-C.
     #[arg(long)]
     pub keep: bool,
 }
@@ -251,18 +224,18 @@ fn url(text: &str) -> Result<String, BuildError> {
     check_endpoint(text).map(|()| text.to_owned())
 }
 
-/// An absolute directory that is not the root, without `..`.
+/// An absolute path without `..`, and not the root.
 fn directory(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
     let ascends = path.components().any(|part| part == Component::ParentDir);
     if !path.is_absolute() || ascends || path.file_name().is_none() {
-        return Err("allowed is an absolute path without \"..\", and not the root".to_owned());
+        return Err("allowed: an absolute path without \"..\", and not the root".to_owned());
     }
     Ok(path.components().collect())
 }
 
 fn address(text: &str) -> Result<SocketAddr, String> {
-    let allowed = "allowed is ADDRESS:PORT, such as 0.0.0.0:9808 or [::]:9808 for all addresses";
+    let allowed = "allowed: ADDRESS:PORT, such as 0.0.0.0:9808 or [::]:9808 for all addresses";
     text.parse().map_err(|_| allowed.to_owned())
 }
 
@@ -273,7 +246,7 @@ fn category(text: &str) -> Result<Category, String> {
         .find(|category| category.as_str() == name)
         .ok_or_else(|| {
             let names: Vec<_> = Category::KNOWN.iter().map(Category::as_str).collect();
-            format!("allowed are {}", names.join(", "))
+            format!("allowed: {}", names.join(", "))
         })
 }
 
@@ -291,7 +264,7 @@ fn memory(text: &str) -> Result<Bytes, String> {
         .and_then(|(unit, number)| number.checked_mul(unit))
         .filter(|&bytes| bytes >= 16 << 20)
         .map(Bytes)
-        .ok_or_else(|| "allowed: a whole number with Ki, Mi or Gi, 16Mi or more".to_owned())
+        .ok_or_else(|| "allowed: a whole number with Ki, Mi or Gi, at least 16Mi".to_owned())
 }
 
 fn duration(text: &str) -> Result<Duration, humantime::DurationError> {
@@ -305,7 +278,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_is_a_number_with_a_unit_and_not_too_little() {
+    fn memory_is_a_number_with_a_unit_and_a_minimum() {
         assert_eq!(memory("256Mi"), Ok(Bytes(256 << 20)));
         assert_eq!(memory("33554432"), Ok(Bytes(32 << 20)));
         for text in ["", "Mi", "1Mi", "256M", "-1Gi", "99999999999Gi"] {
@@ -314,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn kubelets_directory_is_absolute_and_not_the_root() {
+    fn a_directory_is_absolute_and_not_the_root() {
         for text in ["", "kubelet", "/", "/var/../etc"] {
             assert!(directory(text).is_err(), "{text}");
         }
@@ -323,17 +296,17 @@ mod tests {
     }
 
     #[test]
-    fn the_command_line_is_consistent() {
+    fn the_command_line_passes_claps_checks() {
         Cli::command().debug_assert();
     }
 
     #[test]
-    fn every_setting_of_a_role_has_its_environment_variable() {
+    fn every_flag_of_a_role_has_an_environment_variable() {
         let command = Cli::command();
         for role in ["controller", "node"] {
             let role = command.find_subcommand(role).expect("the role exists");
             for arg in role.get_arguments().filter(|arg| arg.get_id() != "help") {
-                let long = arg.get_long().expect("every setting has a long name");
+                let long = arg.get_long().expect("every flag has a long name");
                 let wanted = format!("DISKPLUGIN_{}", long.to_uppercase().replace('-', "_"));
                 assert_eq!(
                     arg.get_env().and_then(|v| v.to_str()),

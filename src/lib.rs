@@ -1,4 +1,4 @@
-//! A CSI driver for Alibaba-style ECS cloud disks. `docs/architecture.md` shows the way around.
+//! A CSI driver for Alibaba-style ECS cloud disks. `docs/architecture.md` maps the code.
 
 pub mod app;
 pub mod base;

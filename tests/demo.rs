@@ -46,7 +46,7 @@ const STEPS: [&str; 21] = [
 /// Within this time after a signal the demo has taken everything down.
 const SOON: Duration = Duration::from_secs(60);
 
-const NOTHING_LEFT: &str = "Nothing is left behind: no mount, no loop device, no file.";
+const NOTHING_LEFT: &str = "Cleanup complete: no mount, loop device or file is left.";
 
 #[tokio::test]
 async fn the_whole_life_is_told_step_by_step_and_leaves_nothing() {
@@ -213,7 +213,7 @@ async fn without_root_it_says_what_it_needs_and_shows_the_clouds_half() {
     } else {
         home.diskplugin(&["demo"]).ended().await
     };
-    assert!(ended.stdout.contains("need root"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("require root"), "{}", ended.stdout);
     let on_the_node = ["stage", "publish", "write", "mounted", "read back"];
     let steps: Vec<_> = STEPS
         .into_iter()

@@ -1,4 +1,4 @@
-//! Holds `proto/csi.proto` to the wire facts in `tests/data`, line by line and both ways.
+//! Compares `proto/csi.proto` with the wire facts in `tests/data`, line by line and both ways.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -12,7 +12,7 @@ const PACKAGE: &str = "csi.v1";
 const FACTS: &str = include_str!("data/csi-1.13.0.wire.txt");
 
 #[test]
-fn the_compiled_descriptors_say_what_the_wire_facts_say() {
+fn the_compiled_descriptors_equal_the_wire_facts() {
     let differences = differences(&stated(FACTS), &compiled(&pool()));
     assert!(
         differences.is_empty(),
@@ -24,16 +24,23 @@ fn the_compiled_descriptors_say_what_the_wire_facts_say() {
 #[test]
 fn the_wire_facts_are_not_empty() {
     let facts = stated(FACTS);
-    for kind in ["rpc ", "message ", "field ", "value ", "extension "] {
+    for kind in [
+        "rpc ",
+        "message ",
+        "field ",
+        "value ",
+        "reserved ",
+        "extension ",
+    ] {
         assert!(
             facts.iter().any(|fact| fact.starts_with(kind)),
-            "no {kind}line was read"
+            "no line of kind {kind:?}"
         );
     }
 }
 
 #[test]
-fn a_changed_line_is_named_on_both_sides() {
+fn a_changed_line_is_reported_for_both_sides() {
     let compiled = compiled(&pool());
     let mutated = FACTS.replacen("  2 limit_bytes: int64", "  3 limit_bytes: int64", 1);
     assert_eq!(
@@ -45,9 +52,9 @@ fn a_changed_line_is_named_on_both_sides() {
     );
 }
 
-/// `build.rs` keeps Debug from messages by the name of the field, the wire marks it by the option.
+/// `build.rs` omits Debug of messages by the field name, CSI marks secrets by the option.
 #[test]
-fn the_fields_named_secrets_are_the_fields_marked_secret() {
+fn fields_named_secrets_are_the_fields_with_the_option_csi_secret() {
     for message in messages(&pool()) {
         for field in message.fields() {
             assert_eq!(
@@ -60,7 +67,7 @@ fn the_fields_named_secrets_are_the_fields_marked_secret() {
     }
 }
 
-/// `build.rs` looks at top-level messages only.
+/// `build.rs` handles top-level messages only.
 #[test]
 fn no_nested_message_carries_secrets() {
     for message in messages(&pool()) {
@@ -76,32 +83,40 @@ fn no_nested_message_carries_secrets() {
 fn pool() -> DescriptorPool {
     let proto = Path::new(env!("CARGO_MANIFEST_DIR")).join("proto");
     protox::Compiler::new([proto])
-        .expect("proto/ is there")
+        .expect("proto/ exists")
         .include_imports(true)
         .open_file("csi.proto")
         .expect("csi.proto compiles")
         .descriptor_pool()
 }
 
-/// What stands only in `stated`, then what stands only in `compiled`.
+/// The facts that only `stated` has, then those that only `compiled` has.
 fn differences(stated: &BTreeSet<String>, compiled: &BTreeSet<String>) -> Vec<String> {
     let missing = stated.difference(compiled).map(|l| format!("missing: {l}"));
     let extra = compiled.difference(stated).map(|l| format!("extra: {l}"));
     missing.chain(extra).collect()
 }
 
-/// The facts file as one self-contained line a fact.
+/// The facts file, one self-contained line per fact.
 fn stated(text: &str) -> BTreeSet<String> {
     let mut message = "";
     let mut facts = BTreeSet::new();
     for line in text.lines() {
+        let (line, reserved) = line.split_once(" reserved=").unwrap_or((line, ""));
+        let reserved = reserved.split(',').filter(|number| !number.is_empty());
         if let Some(list) = line.strip_prefix("# field-option extensions: ") {
-            facts.extend(list.split(", ").map(|one| format!("extension {one}")));
+            facts.extend(list.split(", ").map(|item| format!("extension {item}")));
         } else if let Some(name) = line.strip_prefix("message ") {
             message = name;
             facts.insert(line.to_owned());
+            facts.extend(reserved.map(|number| format!("reserved {name} {number}")));
         } else if let Some((name, values)) = enumeration(line) {
-            facts.extend(values.split(", ").map(|one| format!("value {name} {one}")));
+            facts.extend(
+                values
+                    .split(", ")
+                    .map(|value| format!("value {name} {value}")),
+            );
+            facts.extend(reserved.map(|number| format!("reserved {name} {number}")));
         } else if let Some(field) = line.strip_prefix("  ") {
             facts.insert(format!("field {message} {field}"));
         } else if line.starts_with("rpc ") {
@@ -120,7 +135,7 @@ fn enumeration(line: &str) -> Option<(&str, &str)> {
     line.strip_prefix("enum ")?.split_once(": ")
 }
 
-/// The compiled file in the same words.
+/// The facts of the compiled file, in the same format.
 fn compiled(pool: &DescriptorPool) -> BTreeSet<String> {
     let mut facts = BTreeSet::new();
     for service in pool.services() {
@@ -132,14 +147,19 @@ fn compiled(pool: &DescriptorPool) -> BTreeSet<String> {
         facts.extend(
             message
                 .fields()
-                .map(|one| format!("field {name} {}", field(&one))),
+                .map(|f| format!("field {name} {}", field(&f))),
         );
+        let reserved = message.reserved_ranges().flatten();
+        facts.extend(reserved.map(|number| format!("reserved {name} {number}")));
     }
-    for one in pool.all_enums().filter(|one| is_ours(one.full_name())) {
-        facts.extend(values(&one));
+    for enumeration in pool.all_enums().filter(|e| is_ours(e.full_name())) {
+        let name = short(enumeration.full_name());
+        facts.extend(values(&enumeration));
+        let reserved = enumeration.reserved_ranges().flatten();
+        facts.extend(reserved.map(|number| format!("reserved {name} {number}")));
     }
     let ours = pool.all_extensions().filter(|e| is_ours(e.full_name()));
-    facts.extend(ours.map(|one| extension(&one)));
+    facts.extend(ours.map(|e| extension(&e)));
     facts
 }
 
@@ -165,7 +185,7 @@ fn rpc(method: &MethodDescriptor) -> String {
 fn field(field: &FieldDescriptor) -> String {
     let kind = if field.is_map() {
         let Kind::Message(entry) = field.kind() else {
-            panic!("{}: a map without entries", field.full_name())
+            panic!("{}: a map without an entry type", field.full_name())
         };
         let key = entry.map_entry_key_field().kind();
         let value = entry.map_entry_value_field().kind();
@@ -188,24 +208,25 @@ fn field(field: &FieldDescriptor) -> String {
 fn type_name(kind: &Kind) -> String {
     match kind {
         Kind::Message(message) => message.full_name().to_owned(),
-        Kind::Enum(one) => one.full_name().to_owned(),
+        Kind::Enum(enumeration) => enumeration.full_name().to_owned(),
         scalar => format!("{scalar:?}").to_lowercase(),
     }
 }
 
-fn values(one: &EnumDescriptor) -> Vec<String> {
-    let name = short(one.full_name());
-    one.values()
+fn values(enumeration: &EnumDescriptor) -> Vec<String> {
+    let name = short(enumeration.full_name());
+    enumeration
+        .values()
         .map(|value| format!("value {name} {}={}", value.name(), value.number()))
         .collect()
 }
 
-fn extension(one: &ExtensionDescriptor) -> String {
+fn extension(extension: &ExtensionDescriptor) -> String {
     format!(
         "extension {}={} extends .{}",
-        one.name(),
-        one.number(),
-        one.containing_message().full_name()
+        extension.name(),
+        extension.number(),
+        extension.containing_message().full_name()
     )
 }
 
@@ -221,7 +242,7 @@ fn is_ours(full_name: &str) -> bool {
     full_name.starts_with("csi.v1.")
 }
 
-/// The name as the facts write it: relative to the package.
+/// The name relative to the package, as in the facts.
 fn short(full_name: &str) -> &str {
     full_name
         .strip_prefix(PACKAGE)

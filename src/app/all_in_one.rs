@@ -3,50 +3,50 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use super::cloud::Connected;
+use super::cloud::CloudClient;
 use super::controller::{disks, owner, service};
 use super::health::Health;
+use super::location::Location;
 use super::node::{MAX_VOLUMES, max_volumes, node, registration};
-use super::place::Whereabouts;
 use super::{cloud, http, signal};
 use crate::base::Tasks;
-use crate::cli::{self, Which};
+use crate::cli::{self, CloudKind};
 use crate::csi::node::Service;
 use crate::csi::registration::Registration;
 use crate::csi::server::{self, Services};
 use crate::model::{Bytes, ClusterId, RegionId};
 use crate::node::Settings;
 
-/// Both halves of a driver for one node.
+/// Controller and node of one driver process.
 pub(crate) struct Driver {
-    pub(crate) serve: cli::Serve,
-    pub(crate) cloud: Connected,
+    pub(crate) server: cli::ServerArgs,
+    pub(crate) cloud: CloudClient,
     pub(crate) registration: Option<Registration>,
     pub(crate) region: RegionId,
     pub(crate) cluster: ClusterId,
     pub(crate) node: Settings,
-    /// Memory for the filesystem tools; none leaves it to the control group.
+    /// Memory for filesystem tools; `None` derives it from the cgroup limit.
     pub(crate) tool_memory: Option<Bytes>,
 }
 
 pub(crate) async fn run(args: cli::AllInOne) -> anyhow::Result<()> {
     let stop = signal::stop()?;
-    match args.which {
-        Which::Real => real(args, stop).await,
+    match args.cloud_kind {
+        CloudKind::Real => real(args, stop).await,
         #[cfg(feature = "mock-cloud")]
-        Which::Mock => mock::run(args, stop).await,
+        CloudKind::Mock => mock::run(args, stop).await,
     }
 }
 
 impl Driver {
-    /// Serves both halves until `stop`.
+    /// Serves both services until `stop`.
     pub(crate) async fn serve(self, stop: impl Future<Output = ()> + Send) -> anyhow::Result<()> {
-        let cli::Serve {
+        let cli::ServerArgs {
             driver_name,
             endpoint,
             drain_timeout,
             http_address,
-        } = self.serve;
+        } = self.server;
         let listener = http::bind(http_address).await?;
         let zone = Some(self.node.zone.clone());
         let node = node(self.node, driver_name.clone(), self.tool_memory);
@@ -57,7 +57,7 @@ impl Driver {
             endpoint: endpoint.clone(),
             cloud: Some(self.cloud.access),
             node: Some(Arc::clone(&node)),
-            shared: false,
+            require_shared_mounts: false,
             registration: self.registration.clone(),
         };
         let services = Services {
@@ -74,26 +74,26 @@ impl Driver {
 }
 
 async fn real(args: cli::AllInOne, stop: impl Future<Output = ()> + Send) -> anyhow::Result<()> {
-    let mut where_is = Whereabouts::new(&args.place);
-    let metadata = args.place.metadata()?;
+    let mut location = Location::new(&args.location);
+    let metadata = args.location.metadata()?;
     let variable = std::env::var(MAX_VOLUMES).ok();
-    let max_volumes = where_is.checked(max_volumes(&args.own, variable));
-    let registration = where_is.checked(registration(&args.own, &args.serve));
-    let region = where_is.region(args.place.region.clone()).await;
-    let zone = where_is.zone(args.place.zone.clone()).await;
-    let id = where_is.node(args.own.node_id).await;
-    let types = where_is
-        .types(args.own.instance_type, args.own.instance_types_file)
+    let max_volumes = location.checked(max_volumes(&args.node, variable));
+    let registration = location.checked(registration(&args.node, &args.server));
+    let region = location.region(args.location.region.clone()).await;
+    let zone = location.zone(args.location.zone.clone()).await;
+    let id = location.node(args.node.node_id).await;
+    let types = location
+        .types(args.node.instance_type, args.node.instance_types_file)
         .await;
-    let cluster = owner(args.owner, &mut where_is);
+    let cluster = owner(args.owner, &mut location);
     let (Some(region), Some(zone), Some(id), Some(cluster)) = (region, zone, id, cluster) else {
-        return Err(where_is.check().into());
+        return Err(location.into_error().into());
     };
     let (Some(max_volumes), Some(registration)) = (max_volumes, registration) else {
-        return Err(where_is.check().into());
+        return Err(location.into_error().into());
     };
     let driver = Driver {
-        serve: args.serve,
+        server: args.server,
         cloud: cloud::client(args.cloud, metadata, &region)?,
         registration,
         region,
@@ -102,20 +102,20 @@ async fn real(args: cli::AllInOne, stop: impl Future<Output = ()> + Send) -> any
             id,
             zone,
             max_volumes,
-            categories: args.own.instance_categories,
+            categories: args.node.instance_categories,
             types,
             device_dir: None,
-            kubelet_dir: args.own.kubelet_dir,
-            state_dir: args.own.state_dir,
+            kubelet_dir: args.node.kubelet_dir,
+            state_dir: args.node.state_dir,
         },
-        tool_memory: args.own.tool_memory,
+        tool_memory: args.node.tool_memory,
     };
     driver.serve(stop).await
 }
 
 #[cfg(feature = "mock-cloud")]
 mod mock {
-    //! With a fake cloud in the same process, still spoken to over signed HTTP.
+    //! With a fake cloud in the same process, called through signed HTTP.
 
     use std::net::{Ipv4Addr, TcpListener};
 
@@ -134,22 +134,22 @@ mod mock {
         args: cli::AllInOne,
         stop: impl Future<Output = ()> + Send,
     ) -> anyhow::Result<()> {
-        let max_volumes = max_volumes(&args.own, std::env::var(MAX_VOLUMES).ok())?;
-        let registration = registration(&args.own, &args.serve)?;
-        let region = match args.place.region {
+        let max_volumes = max_volumes(&args.node, std::env::var(MAX_VOLUMES).ok())?;
+        let registration = registration(&args.node, &args.server)?;
+        let region = match args.location.region {
             Some(region) => region,
             None => REGION.parse::<RegionId>().context("the default region")?,
         };
-        let options = options(args.mock, &region, args.place.zone.as_ref());
+        let options = options(args.mock, &region, args.location.zone.as_ref());
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("cannot listen")?;
         let fake = mock_cloud::start(&options, listener).await?;
         let served = async {
-            let own = choose(&fake, args.own.node_id.as_ref())?;
+            let own = choose(&fake, args.node.node_id.as_ref())?;
             let endpoint = fake.endpoint().context("the fake cloud serves no HTTP")?;
             tracing::info!(endpoint, "fake cloud");
             let cluster = args.owner.cluster_id;
             let driver = Driver {
-                serve: args.serve,
+                server: args.server,
                 cloud: cloud::fake_client(endpoint, &region, args.cloud.signature, &options)?,
                 registration,
                 region,
@@ -159,15 +159,15 @@ mod mock {
                     id: own.id,
                     zone: own.zone,
                     max_volumes,
-                    categories: args.own.instance_categories,
+                    categories: args.node.instance_categories,
                     types: Types {
-                        file: args.own.instance_types_file,
-                        own: args.own.instance_type,
+                        file: args.node.instance_types_file,
+                        own: args.node.instance_type,
                     },
-                    kubelet_dir: args.own.kubelet_dir,
-                    state_dir: args.own.state_dir,
+                    kubelet_dir: args.node.kubelet_dir,
+                    state_dir: args.node.state_dir,
                 },
-                tool_memory: args.own.tool_memory,
+                tool_memory: args.node.tool_memory,
             };
             driver.serve(stop).await
         };
@@ -175,7 +175,7 @@ mod mock {
         outcome.and(fake.shutdown().await.map_err(Into::into))
     }
 
-    /// The fake cloud's options, with the wanted zone as its first, so that it has a node.
+    /// Options of the fake cloud, with `zone` as its first zone, so that a node is in it.
     fn options(options: Options, region: &RegionId, zone: Option<&ZoneId>) -> Options {
         let mut options = Options {
             region: region.to_string(),

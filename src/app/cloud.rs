@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::health::Access;
+use super::health::CloudAccess;
 use crate::base::chain::chain;
 use crate::base::{SystemClock, Tasks};
 use crate::cli;
@@ -13,17 +13,17 @@ use crate::cloud::transport::{Settings, Transport};
 use crate::cloud::{Client, Ecs, endpoint};
 use crate::model::RegionId;
 
-/// A client, and how it fares.
-pub(crate) struct Connected {
+/// A client with its health.
+pub(crate) struct CloudClient {
     pub(crate) ecs: Arc<dyn Ecs>,
-    pub(crate) access: Access,
+    pub(crate) access: CloudAccess,
 }
 
-impl Connected {
+impl CloudClient {
     fn new(transport: Transport, provider: Arc<dyn Provide>) -> Self {
         let client = Client::new(transport);
         Self {
-            access: Access {
+            access: CloudAccess {
                 standing: client.standing(),
                 provider,
             },
@@ -32,35 +32,33 @@ impl Connected {
     }
 }
 
-/// The client that the flags describe. The credentials are tried beside, so that a service that does
-/// not answer delays no start.
-///
-/// # Errors
-/// When the endpoint is no URL, no TLS client can be had, or the settings of the credentials do not
-/// suffice.
+/// The client that the flags describe. The credentials are requested in the background, without delaying the start.
 pub(crate) fn client(
-    cloud: cli::Cloud,
+    cloud: cli::CloudArgs,
     metadata: Metadata,
     region: &RegionId,
-) -> anyhow::Result<Connected> {
+) -> anyhow::Result<CloudClient> {
     let network = cloud.network;
     let given = cloud.ecs_endpoint.clone();
     if given.is_none() && network == Network::Vpc && endpoint::has_one_host(region) {
         tracing::warn!(
             %region,
-            "this region has one host for all networks; for another one set --ecs-endpoint"
+            "this region has a single endpoint for all networks; set --ecs-endpoint to use another"
         );
     }
     let endpoint = given.unwrap_or_else(|| endpoint::of_region(region, network));
     let scheme = cloud.signature;
     let Selected { provider, source } = super::credential::selected(cloud, metadata, region)?;
     tracing::info!(endpoint, signature = ?scheme, credentials = source, "calling the cloud");
-    let tried = Arc::clone(&provider);
-    // Tasks of their own: a shutdown need not wait for a service that does not answer.
+    let first = Arc::clone(&provider);
+    // Separate tasks: shutdown does not wait for an unresponsive service.
     Tasks::default().start(async move {
-        // A Secret may still come, so this ends nothing.
-        if let Err(error) = tried.provide().await {
-            tracing::warn!("every call of the cloud will fail: {}", chain(&error));
+        // Not fatal: the Secret may be created later.
+        if let Err(error) = first.provide().await {
+            tracing::warn!(
+                "no credentials, every cloud call will fail: {}",
+                chain(&error)
+            );
         }
     });
     let transport = Transport::new(Settings {
@@ -70,17 +68,17 @@ pub(crate) fn client(
         credentials: Arc::clone(&provider),
         clock: Arc::new(SystemClock),
     })?;
-    Ok(Connected::new(transport, provider))
+    Ok(CloudClient::new(transport, provider))
 }
 
-/// The client of an embedded fake cloud, on the same wire.
+/// The client of an embedded fake cloud, through the same wire format.
 #[cfg(feature = "mock-cloud")]
 pub(crate) fn fake_client(
     endpoint: &str,
     region: &RegionId,
     scheme: crate::cloud::sign::Scheme,
     options: &crate::sim::Options,
-) -> anyhow::Result<Connected> {
+) -> anyhow::Result<CloudClient> {
     let provider: Arc<dyn Provide> = Arc::new(crate::cloud::credential::Credentials::new(
         options.access_key_id.expose(),
         options.access_key_secret.expose(),
@@ -92,5 +90,5 @@ pub(crate) fn fake_client(
         credentials: Arc::clone(&provider),
         clock: Arc::new(SystemClock),
     })?;
-    Ok(Connected::new(transport, provider))
+    Ok(CloudClient::new(transport, provider))
 }

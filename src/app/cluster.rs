@@ -1,8 +1,8 @@
-//! What the controller has to do with the API server of the cluster, as far as it is asked for.
+//! The controller features that use the API server of the cluster.
 
 use std::sync::Arc;
 
-use super::{WrongSettings, facts};
+use super::{InvalidSettings, instance_types_config_map};
 use crate::base::chain::chain;
 use crate::base::{SystemClock, Tasks};
 use crate::cli;
@@ -14,44 +14,45 @@ use crate::cluster::taint;
 use crate::disk::DiskServices;
 use crate::model::DriverName;
 
-/// Starts what is asked for. None of it is waited for, neither now nor at the end: the API server may be away.
-///
-/// # Errors
-/// When something is asked for, and there is no way to an API server.
+/// Starts the enabled features. Neither startup nor shutdown waits for them: the API server may be unavailable.
+/// Fails if a feature is enabled and no API server is configured.
 pub(crate) async fn start(
-    wanted: cli::Kubernetes,
+    args: cli::KubernetesArgs,
     driver: &DriverName,
     disks: &Arc<DiskServices>,
-) -> Result<Events, WrongSettings> {
-    let flags = wanted.wanted().join(", ");
+) -> Result<Events, InvalidSettings> {
+    let flags = args.enabled().join(", ");
     if flags.is_empty() {
         return Ok(Events::default());
     }
-    let cluster = Cluster::new(wanted.kubeconfig.as_deref()).await;
+    let cluster = Cluster::new(args.kubeconfig.as_deref()).await;
     let cluster = cluster.map_err(|error| {
         let error = chain(&error);
-        WrongSettings(vec![format!(
-            "{flags}: the API server is needed, and {error}"
-        )])
+        InvalidSettings(vec![format!("{flags}: requires the API server: {error}")])
     })?;
     tracing::info!(
         namespace = cluster.namespace(),
-        "with the API server: {flags}"
+        "using the API server for {flags}"
     );
     let nodes = Wanted {
         driver: driver.clone(),
-        nodes: wanted.instance_types_config_map.is_some() || wanted.startup_taint.is_some(),
-        taint: wanted.startup_taint.clone(),
+        nodes: args.instance_types_config_map.is_some() || args.startup_taint.is_some(),
+        taint: args.startup_taint.clone(),
     };
     let nodes = Nodes::watch(&cluster, &nodes);
     let tasks = Tasks::default();
-    let publishes = wanted.instance_types_config_map.is_some();
-    if let Some(name) = wanted.instance_types_config_map {
+    let publishes = args.instance_types_config_map.is_some();
+    if let Some(name) = args.instance_types_config_map {
         let facts = Facts::new(&cluster, &name);
         let clock = Arc::new(SystemClock);
-        tasks.start(facts::keep(Arc::clone(disks), clock, nodes.clone(), facts));
+        tasks.start(instance_types_config_map::publish(
+            Arc::clone(disks),
+            clock,
+            nodes.clone(),
+            facts,
+        ));
     }
-    if let Some(key) = wanted.startup_taint {
+    if let Some(key) = args.startup_taint {
         tasks.start(taint::take_off(
             cluster.clone(),
             nodes.clone(),
@@ -59,7 +60,7 @@ pub(crate) async fn start(
             publishes,
         ));
     }
-    Ok(match wanted.events {
+    Ok(match args.events {
         true => Events::new(&cluster, nodes, driver),
         false => Events::default(),
     })

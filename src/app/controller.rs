@@ -1,11 +1,11 @@
-//! `diskplugin controller`: the Deployment's container.
+//! `diskplugin controller`, the container of the Deployment.
 
 use std::sync::Arc;
 
-use super::cloud::Connected;
+use super::cloud::CloudClient;
 use super::health::Health;
-use super::place::Whereabouts;
-use super::{cloud, cluster, http, signal, types};
+use super::location::Location;
+use super::{cloud, cluster, http, instance_types_file, signal};
 use crate::base::Tasks;
 use crate::cli;
 use crate::cloud::Ecs;
@@ -16,63 +16,61 @@ use crate::model::{ClusterId, RegionId, ZoneId};
 
 pub(crate) async fn run(args: cli::Controller) -> anyhow::Result<()> {
     let stop = signal::stop()?;
-    let mut where_is = Whereabouts::new(&args.place);
-    let metadata = args.place.metadata()?;
-    let region = where_is.region(args.place.region.clone()).await;
-    let zone = where_is.default_zone(args.place.zone.clone()).await;
-    let cluster = owner(args.owner, &mut where_is);
+    let mut location = Location::new(&args.location);
+    let metadata = args.location.metadata()?;
+    let region = location.region(args.location.region.clone()).await;
+    let zone = location.default_zone(args.location.zone.clone()).await;
+    let cluster = owner(args.owner, &mut location);
     let (Some(region), Some(cluster)) = (region, cluster) else {
-        return Err(where_is.check().into());
+        return Err(location.into_error().into());
     };
-    let serve = args.serve;
-    let listener = http::bind(serve.http_address).await?;
-    let Connected { ecs, access } = cloud::client(args.cloud, metadata, &region)?;
+    let server = args.server;
+    let listener = http::bind(server.http_address).await?;
+    let CloudClient { ecs, access } = cloud::client(args.cloud, metadata, &region)?;
     let tasks = Tasks::default();
     let disks = disks(ecs, cluster.clone(), &tasks);
     if let Some(file) = args.publish_instance_types {
-        types::publish(Arc::clone(&disks), file);
+        instance_types_file::publish(Arc::clone(&disks), file);
     }
-    let events = cluster::start(args.kubernetes, &serve.driver_name, &disks).await?;
+    let events = cluster::start(args.kubernetes, &server.driver_name, &disks).await?;
     let controller = service(disks, region, zone, &cluster, &tasks).with_events(events);
     let services = Services {
-        name: serve.driver_name,
+        name: server.driver_name,
         controller: Some(controller),
         node: None,
         registration: None,
     };
     let health = Health {
-        endpoint: serve.endpoint.clone(),
+        endpoint: server.endpoint.clone(),
         cloud: Some(access),
         node: None,
-        shared: false,
+        require_shared_mounts: false,
         registration: None,
     };
     tokio::select! {
-        served = server::serve(&serve.endpoint, services, tasks, stop, serve.drain_timeout) => Ok(served?),
+        served = server::serve(&server.endpoint, services, tasks, stop, server.drain_timeout) => Ok(served?),
         never = http::serve(listener, health) => match never {},
     }
 }
 
-/// The cluster id, which has no default: two clusters with the same one would see each other's disks
-/// as their own.
-pub(crate) fn owner(owner: cli::Owner, problems: &mut Whereabouts<'_>) -> Option<ClusterId> {
+/// The cluster ID, which has no default: two clusters with the same ID would own each other's disks.
+pub(crate) fn owner(owner: cli::OwnerArgs, problems: &mut Location<'_>) -> Option<ClusterId> {
     if owner.cluster_id.is_none() {
         problems.problem(
-            "--cluster-id is not set: name this cluster, unlike any other of the account; its disks \
-             are known by it",
+            "--cluster-id is not set: set an ID that is unique in the account; the disks of this cluster are \
+             tagged with it",
         );
     }
     owner.cluster_id
 }
 
-/// The verbs over this cloud.
+/// The disk services on this cloud.
 pub(crate) fn disks(ecs: Arc<dyn Ecs>, cluster: ClusterId, tasks: &Tasks) -> Arc<DiskServices> {
     let disks = DiskServices::new(ecs, cluster, tasks);
     disks.provisioner.list_owned();
     Arc::new(disks)
 }
 
-/// The Controller service over these verbs.
 pub(crate) fn service(
     disks: Arc<DiskServices>,
     region: RegionId,
@@ -81,6 +79,6 @@ pub(crate) fn service(
     tasks: &Tasks,
 ) -> Service {
     let default_zone = zone.as_ref().map(ZoneId::as_str);
-    tracing::info!(%region, default_zone, %cluster, "handling the disks of this cluster");
+    tracing::info!(%region, default_zone, %cluster, "managing the disks of this cluster");
     Service::new(disks, Settings { region, zone }, tasks.clone())
 }

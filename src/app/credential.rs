@@ -1,8 +1,8 @@
-//! The credentials of a role: the flags, and the vendor's variables in the place of those unset.
+//! The credentials of a role: the flags, or the environment variables of the vendor's SDKs for unset flags.
 
 use std::sync::Arc;
 
-use super::WrongSettings;
+use super::InvalidSettings;
 use crate::base::{Clock, SystemClock};
 use crate::cli;
 use crate::cloud::credential::{Assume, Environment, Oidc, SelectError, Selected, Sources, select};
@@ -10,15 +10,11 @@ use crate::cloud::endpoint;
 use crate::cloud::metadata::{Metadata, MetadataError};
 use crate::model::RegionId;
 
-/// The name of sessions where none is set.
 const SESSION: &str = "diskplugin";
 
 /// The source that the flags and the environment describe.
-///
-/// # Errors
-/// When it is configured by half, or cannot be called.
 pub(crate) fn selected(
-    cloud: cli::Cloud,
+    cloud: cli::CloudArgs,
     metadata: Metadata,
     region: &RegionId,
 ) -> anyhow::Result<Selected> {
@@ -60,26 +56,25 @@ pub(crate) fn selected(
     };
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     select(sources, &clock).map_err(|error| match error {
-        SelectError::Setting(problem) => WrongSettings(vec![problem]).into(),
+        SelectError::Setting(problem) => InvalidSettings(vec![problem]).into(),
         error @ (SelectError::Sts(_) | SelectError::Metadata(_)) => error.into(),
     })
 }
 
-impl cli::Place {
-    /// The instance metadata service.
+impl cli::LocationArgs {
     pub(crate) fn metadata(&self) -> Result<Metadata, MetadataError> {
         let token_only = self.metadata_token_only || is_on("ALIBABA_CLOUD_IMDSV1_DISABLED");
         Metadata::new(&self.metadata_endpoint, !token_only)
     }
 }
 
-/// A variable of the environment; an empty one is none.
+/// An environment variable; an empty value is `None`.
 fn variable(name: &str) -> Option<String> {
     let value = std::env::var(name).ok()?;
     Some(value.trim().to_owned()).filter(|value| !value.is_empty())
 }
 
-/// Whether a switch of the vendor's is on: only `true` turns one on in the vendor's SDKs.
+/// Whether a switch of the vendor's SDKs is on: they accept only `true`.
 fn is_on(name: &str) -> bool {
     variable(name).is_some_and(|value| value.eq_ignore_ascii_case("true") || value == "1")
 }

@@ -1,4 +1,4 @@
-//! Whether the process lives, and whether it can do its work: what it can find out by itself, with what to do.
+//! Liveness and readiness checks. Each unhealthy check has advice on what to do.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,62 +14,52 @@ use crate::cloud::credential::Provide;
 use crate::cloud::standing::{Report, Silence, UNREACHED};
 use crate::csi::proto::ProbeRequest;
 use crate::csi::proto::identity_client::IdentityClient;
-use crate::csi::registration::{Registration, Stage};
+use crate::csi::registration::{Registration, RegistrationState};
 use crate::csi::socket::Endpoint;
 use crate::model::Failure;
 use crate::node::Node;
 
-/// How long a check may take; all of them run side by side.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// Timeout of a check; all checks run in parallel.
+const TIMEOUT: Duration = Duration::from_secs(3);
 
-/// For how long a refusal or a silence counts, if nothing was called since. Who has nothing to do would otherwise never
-/// learn that it is over.
-const LATELY: Duration = Duration::from_mins(10);
+/// How long a rejected or failed call counts if no call followed. Otherwise an idle controller would never become ready again.
+const RECENT: Duration = Duration::from_mins(10);
 
-/// Over how long attempts must have failed to call the cloud out of reach.
-const SILENT: Duration = Duration::from_mins(1);
+/// How long calls must have failed before the cloud is reported as unreachable.
+const UNREACHABLE_AFTER: Duration = Duration::from_mins(1);
 
-/// What is looked at.
 #[derive(Debug)]
 pub(crate) struct Health {
-    /// The CSI socket.
     pub(crate) endpoint: Endpoint,
-    /// The cloud, of a role that calls it.
-    pub(crate) cloud: Option<Access>,
-    /// The node, of a role that is one.
+    /// Set for roles that call the cloud.
+    pub(crate) cloud: Option<CloudAccess>,
+    /// Set for roles that serve the Node service.
     pub(crate) node: Option<Arc<Node>>,
-    /// Whether kubelet must see what the node mounts.
-    pub(crate) shared: bool,
-    /// The registration with kubelet, where this process sees to it.
+    pub(crate) require_shared_mounts: bool,
+    /// Set if this process registers with kubelet.
     pub(crate) registration: Option<Registration>,
 }
 
-/// How the cloud is called.
+/// The cloud API and the credentials for it.
 #[derive(Debug, Clone)]
-pub(crate) struct Access {
-    /// How it has answered lately.
+pub(crate) struct CloudAccess {
     pub(crate) standing: Standing,
-    /// Where the credentials come from.
     pub(crate) provider: Arc<dyn Provide>,
 }
 
-/// Something that was looked at.
+/// The result of a check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Check {
-    /// What.
     pub(crate) name: &'static str,
-    /// Whether it is well.
     pub(crate) ok: bool,
-    /// How it is, and what to do.
+    /// The state and, if unhealthy, what to do.
     pub(crate) message: String,
 }
 
-/// All that was looked at.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Readiness {
-    /// Whether all of it is well.
+    /// Whether all checks passed.
     pub(crate) ready: bool,
-    /// Each.
     pub(crate) checks: Vec<Check>,
 }
 
@@ -85,17 +75,17 @@ impl Check {
 }
 
 impl Health {
-    /// Whether the process answers on its own socket; also while it ends.
+    /// Whether the process responds on its own socket; true also during shutdown.
     pub(crate) async fn alive(&self) -> Check {
         let outcome = match probe(&self.endpoint).await {
-            Ok(()) => Ok("it answers".to_owned()),
-            Err(Trouble::Stopping) => Ok(STOPPING.to_owned()),
-            Err(Trouble::Silent(message)) => Err(message),
+            Ok(()) => Ok("it responds".to_owned()),
+            Err(ProbeError::Stopping) => Ok(STOPPING.to_owned()),
+            Err(ProbeError::Unresponsive(message)) => Err(message),
         };
         Check::new("socket", outcome)
     }
 
-    /// Whether it can do its work.
+    /// Whether it can serve requests.
     pub(crate) async fn ready(&self) -> Readiness {
         let (socket, credentials, devices, mounts, state) = tokio::join!(
             self.socket(),
@@ -105,13 +95,13 @@ impl Health {
             self.state()
         );
         let report = self.cloud.as_ref().map(|cloud| cloud.standing.report());
-        let reached = report.map(|report| Check::new("cloud", reached(&report)));
-        let registration = self.registration.as_ref().map(registered);
+        let reachable = report.map(|report| Check::new("cloud", reachable(&report)));
+        let registration = self.registration.as_ref().map(registration_check);
         let tools = self.node.as_ref().map(|_| Check::new("tools", tools()));
         let all = [
             Some(socket),
             credentials,
-            reached,
+            reachable,
             devices,
             mounts,
             state,
@@ -127,9 +117,9 @@ impl Health {
 
     async fn socket(&self) -> Check {
         let outcome = match probe(&self.endpoint).await {
-            Ok(()) => Ok("it answers".to_owned()),
-            Err(Trouble::Stopping) => Err(STOPPING.to_owned()),
-            Err(Trouble::Silent(message)) => Err(message),
+            Ok(()) => Ok("it responds".to_owned()),
+            Err(ProbeError::Stopping) => Err(STOPPING.to_owned()),
+            Err(ProbeError::Unresponsive(message)) => Err(message),
         };
         Check::new("socket", outcome)
     }
@@ -137,75 +127,75 @@ impl Health {
     async fn credentials(&self) -> Option<Check> {
         let cloud = self.cloud.as_ref()?;
         let todo = Failure::NoCredentials.todo();
-        let provided = Deadline::after(PATIENCE).bound(cloud.provider.provide());
+        let provided = Deadline::after(TIMEOUT).bound(cloud.provider.provide());
         let outcome = match provided.await {
-            Ok(Ok(found)) => match refused(&cloud.standing.report()) {
-                Some(refused) if !refused.is_of_region() => Err(refused.told("them")),
+            Ok(Ok(found)) => match rejection(&cloud.standing.report()) {
+                Some(rejection) if !rejection.is_wrong_region() => Err(rejection.message("them")),
                 _ => Ok(format!("from {}", found.origin)),
             },
             Ok(Err(error)) => Err(format!("{}; {todo}", chain(&error))),
             Err(_) => Err(format!(
-                "their source has not answered within {} s; {todo}",
-                PATIENCE.as_secs()
+                "their source has not responded within {} s; {todo}",
+                TIMEOUT.as_secs()
             )),
         };
         Some(Check::new("credentials", outcome))
     }
 
     async fn mounts(&self) -> Option<Check> {
-        let node = self.node.as_ref().filter(|_| self.shared)?;
-        let seen = Deadline::after(PATIENCE).bound(node.in_sight()).await;
-        let outcome = match seen {
-            Ok(Ok(())) => Ok("kubelet sees them".to_owned()),
+        let node = self.node.as_ref().filter(|_| self.require_shared_mounts)?;
+        let shared = Deadline::after(TIMEOUT).bound(node.in_sight()).await;
+        let outcome = match shared {
+            Ok(Ok(())) => Ok("they propagate to kubelet".to_owned()),
             Ok(Err(message)) => Err(message),
-            Err(_) => Err(slow("looking at the mount table", KERNEL)),
+            Err(_) => Err(timed_out("reading the mount table", KERNEL_ADVICE)),
         };
         Some(Check::new("mounts", outcome))
     }
 
     async fn state(&self) -> Option<Check> {
         let node = self.node.as_ref()?;
-        let todo = "without it nothing is known after a restart: look whether the disk is full or read-only, and whether the \
+        let todo = "the node needs its state after a restart: check whether the disk is full or read-only, and whether the \
                     directory is mounted into the container";
-        let kept = Deadline::after(PATIENCE).bound(node.keeps_records()).await;
-        let outcome = match kept {
-            Ok(Ok(())) => Ok("it can be written".to_owned()),
+        let written = Deadline::after(TIMEOUT).bound(node.keeps_records()).await;
+        let outcome = match written {
+            Ok(Ok(())) => Ok("it is writable".to_owned()),
             Ok(Err(message)) => Err(format!("{message}; {todo}")),
-            Err(_) => Err(slow("writing to it", todo)),
+            Err(_) => Err(timed_out("writing to it", todo)),
         };
         Some(Check::new("state", outcome))
     }
 
     async fn devices(&self) -> Option<Check> {
         let node = self.node.as_ref()?;
-        let wrong = Deadline::after(PATIENCE).bound(node.storage_health()).await;
-        let todo = KERNEL;
-        let outcome = match wrong {
+        let problem = Deadline::after(TIMEOUT).bound(node.storage_health()).await;
+        let todo = KERNEL_ADVICE;
+        let outcome = match problem {
             Ok(None) => Ok("they can be listed".to_owned()),
             Ok(Some(message)) => Err(format!("{message}; {todo}")),
-            Err(_) => Err(slow("listing them", todo)),
+            Err(_) => Err(timed_out("listing them", todo)),
         };
         Some(Check::new("devices", outcome))
     }
 }
 
-const KERNEL: &str =
-    "look at the kernel's log, and whether the container has the host's /sys and /dev";
+const KERNEL_ADVICE: &str =
+    "check the kernel log, and whether the container has the /sys and /dev of the host";
 
-fn slow(what: &str, todo: &str) -> String {
+fn timed_out(operation: &str, todo: &str) -> String {
     format!(
-        "{what} has taken {} s and goes on; {todo}",
-        PATIENCE.as_secs()
+        "{operation} has not finished within {} s; {todo}",
+        TIMEOUT.as_secs()
     )
 }
 
-/// Whether the programs that a node runs are there.
+/// Whether the programs that a node executes are in `PATH`.
 fn tools() -> Result<String, String> {
     let missing = tools::missing(std::env::var_os("PATH").as_deref());
     match missing.as_slice() {
-        [] => Ok("they are all there".to_owned()),
+        [] => Ok("all are installed".to_owned()),
         missing => Err(format!(
-            "not in PATH, and needed for volumes with a filesystem: {}; use the project's image, or install blkid, e2fsprogs, \
+            "not in PATH, but required for volumes with a filesystem: {}; use the image of this project, or install blkid, e2fsprogs, \
              xfsprogs and btrfs-progs",
             missing.join(", ")
         )),
@@ -214,100 +204,97 @@ fn tools() -> Result<String, String> {
 
 const STOPPING: &str = "the driver is shutting down";
 
-/// Why a probe failed.
 #[derive(Debug)]
-enum Trouble {
-    /// The driver answers that it ends.
+enum ProbeError {
+    /// The driver is shutting down.
     Stopping,
-    /// Nothing is answered; how, and what to do.
-    Silent(String),
+    /// No response, with the reason and what to do.
+    Unresponsive(String),
 }
 
-/// Asks on the own socket whether the driver is ready.
-async fn probe(endpoint: &Endpoint) -> Result<(), Trouble> {
-    let silent = |why: String| {
-        Trouble::Silent(format!(
-            "{endpoint} does not answer: {why}; a driver that has just started needs a moment, else see its log"
+/// Calls Probe on the socket of this process.
+async fn probe(endpoint: &Endpoint) -> Result<(), ProbeError> {
+    let unresponsive = |reason: String| {
+        ProbeError::Unresponsive(format!(
+            "{endpoint} does not respond: {reason}; wait if the driver has just started, otherwise check its log"
         ))
     };
     let call = async {
         let channel = Channels::try_from(endpoint.to_string())?.connect().await?;
-        let answer = IdentityClient::new(channel).probe(ProbeRequest {}).await;
-        Ok::<_, tonic::transport::Error>(answer)
+        let response = IdentityClient::new(channel).probe(ProbeRequest {}).await;
+        Ok::<_, tonic::transport::Error>(response)
     };
-    match Deadline::after(PATIENCE).bound(call).await {
+    match Deadline::after(TIMEOUT).bound(call).await {
         Ok(Ok(Ok(_))) => Ok(()),
         Ok(Ok(Err(status))) if crate::csi::failure(&status) == Some(Failure::ShuttingDown) => {
-            Err(Trouble::Stopping)
+            Err(ProbeError::Stopping)
         }
-        Ok(Ok(Err(status))) => Err(silent(status.message().to_owned())),
-        Ok(Err(error)) => Err(silent(chain(&error))),
-        Err(_) => Err(silent(format!("not within {} s", PATIENCE.as_secs()))),
+        Ok(Ok(Err(status))) => Err(unresponsive(status.message().to_owned())),
+        Ok(Err(error)) => Err(unresponsive(chain(&error))),
+        Err(_) => Err(unresponsive(format!("not within {} s", TIMEOUT.as_secs()))),
     }
 }
 
-/// What every call was refused for lately.
-struct Refused<'a> {
+/// A recent rejection of the credentials or the region, which fails every call.
+struct Rejection<'a> {
     ago: Duration,
     error: &'a str,
     failure: Failure,
 }
 
-impl Refused<'_> {
-    fn is_of_region(&self) -> bool {
+impl Rejection<'_> {
+    fn is_wrong_region(&self) -> bool {
         self.failure == Failure::WrongRegion
     }
 
-    /// What was refused, and what to do.
-    fn told(&self, what: &str) -> String {
+    fn message(&self, what: &str) -> String {
         let (ago, error, todo) = (self.ago.as_secs(), self.error, self.failure.todo());
-        format!("the cloud refused {what} {ago} s ago: {error}; {todo}")
+        format!("the cloud rejected {what} {ago} s ago: {error}; {todo}")
     }
 }
 
-/// That credentials or region were refused lately; none when not.
-fn refused(report: &Report) -> Option<Refused<'_>> {
+fn rejection(report: &Report) -> Option<Rejection<'_>> {
     let (at, refusal) = report.refused.as_ref()?;
-    let ago = Some(at.elapsed()).filter(|ago| *ago < LATELY)?;
-    Some(Refused {
+    let ago = Some(at.elapsed()).filter(|ago| *ago < RECENT)?;
+    Some(Rejection {
         ago,
         error: &refusal.error,
         failure: refusal.failure,
     })
 }
 
-/// When the cloud has answered last, or that it is out of reach or does not know the region, and what to do.
-fn reached(report: &Report) -> Result<String, String> {
-    if let Some(refused) = refused(report).filter(Refused::is_of_region) {
-        return Err(refused.told("the region"));
+/// The time of the last response, or an error if the cloud is unreachable or rejects the region.
+fn reachable(report: &Report) -> Result<String, String> {
+    if let Some(rejection) = rejection(report).filter(Rejection::is_wrong_region) {
+        return Err(rejection.message("the region"));
     }
     if let Some(Silence {
         since, last, error, ..
     }) = &report.silent
-        && last.elapsed() < LATELY
+        && last.elapsed() < RECENT
     {
         let (since, last) = (since.elapsed().as_secs(), last.elapsed().as_secs());
-        let silence = format!("no answer for {since} s, tried last {last} s ago: {error}");
-        return match Duration::from_secs(since - last.min(since)) < SILENT {
-            true => Ok(silence),
-            false => Err(format!("{silence}; {UNREACHED}")),
+        let outage = format!("no response for {since} s, last attempt {last} s ago: {error}");
+        return match Duration::from_secs(since - last.min(since)) < UNREACHABLE_AFTER {
+            true => Ok(outage),
+            false => Err(format!("{outage}; {UNREACHED}")),
         };
     }
     Ok(match report.answered {
-        Some(at) => format!("it answered last {} s ago", at.elapsed().as_secs()),
-        None => "it has not been called yet".to_owned(),
+        Some(at) => format!("last response {} s ago", at.elapsed().as_secs()),
+        None => "not called yet".to_owned(),
     })
 }
 
-fn registered(registration: &Registration) -> Check {
-    let outcome = match registration.stage() {
-        Stage::Registered => Ok("kubelet has taken the driver up".to_owned()),
-        Stage::Offered => Err(
-            "kubelet has not taken the driver up yet; if that stays, check that kubelet runs and that \
+fn registration_check(registration: &Registration) -> Check {
+    let outcome = match registration.state() {
+        RegistrationState::Registered => Ok("kubelet has registered the driver".to_owned()),
+        RegistrationState::Pending => Err(
+            "kubelet has not registered the driver yet; if this persists, check that kubelet runs and that \
              --registration-dir is its directory plugins_registry"
                 .to_owned(),
         ),
-        Stage::Refused(words) => Err(registration.refusal(&words)),
+        RegistrationState::Rejected(error) => Err(registration.rejection_message(&error)),
     };
     Check::new("registration", outcome)
 }
@@ -329,9 +316,9 @@ mod tests {
         then
     }
 
-    async fn silence(first: u64, last: u64) -> Report {
+    async fn outage(first: u64, last: u64) -> Report {
         let (since, last) = (ago(first - last).await, ago(last).await);
-        let error = "no answer from http://h".to_owned();
+        let error = "no response from http://h".to_owned();
         let silent = Some(Silence {
             since,
             last,
@@ -345,29 +332,29 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_has_called_nothing_or_was_answered_long_ago_is_well() {
-        assert!(reached(&Report::default()).is_ok());
+    async fn an_idle_client_is_healthy() {
+        assert!(reachable(&Report::default()).is_ok());
         let idle = Report {
             answered: Some(ago(86_400).await),
             ..Report::default()
         };
-        assert_eq!(reached(&idle).unwrap(), "it answered last 86400 s ago");
+        assert_eq!(reachable(&idle).unwrap(), "last response 86400 s ago");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn one_lost_call_is_no_silence_and_a_minute_of_them_is_one_that_says_what_to_do() {
-        assert!(reached(&silence(3, 3).await).is_ok());
-        assert!(reached(&silence(400, 380).await).is_ok());
-        let told = reached(&silence(75, 2).await).unwrap_err();
+    async fn the_cloud_is_unreachable_after_a_minute_of_failed_calls() {
+        assert!(reachable(&outage(3, 3).await).is_ok());
+        assert!(reachable(&outage(400, 380).await).is_ok());
+        let message = reachable(&outage(75, 2).await).unwrap_err();
         for part in ["75 s", "http://h", "--ecs-endpoint"] {
-            assert!(told.contains(part), "{told}");
+            assert!(message.contains(part), "{message}");
         }
-        // Nobody has tried since.
-        assert!(reached(&silence(2000, 700).await).is_ok());
+        // The last attempt is not recent.
+        assert!(reachable(&outage(2000, 700).await).is_ok());
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_refusal_counts_for_ten_minutes_and_says_what_to_do() {
+    async fn a_rejection_counts_for_ten_minutes_and_has_advice() {
         for (code, todo) in [
             ("InvalidAccessKeyId.NotFound", "check the access key"),
             ("InvalidAccessKeyId.Inactive", "switch it on"),
@@ -386,12 +373,15 @@ mod tests {
                 )),
                 ..Report::default()
             };
-            let lately = report(ago(599).await);
-            let told = refused(&lately).unwrap().told("them");
-            assert!(told.contains(code) && told.contains(todo), "{told}");
-            let is_of_region = code.starts_with("InvalidRegion");
-            assert_eq!(reached(&lately).is_err(), is_of_region, "{code}");
-            assert!(refused(&report(ago(600).await)).is_none());
+            let recent = report(ago(599).await);
+            let message = rejection(&recent).unwrap().message("them");
+            assert!(
+                message.contains(code) && message.contains(todo),
+                "{message}"
+            );
+            let is_wrong_region = code.starts_with("InvalidRegion");
+            assert_eq!(reachable(&recent).is_err(), is_wrong_region, "{code}");
+            assert!(rejection(&report(ago(600).await)).is_none());
         }
     }
 }

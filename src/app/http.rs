@@ -1,4 +1,4 @@
-//! `/healthz` and `/readyz` over HTTP, for kubelet's probes and for people.
+//! `/healthz` and `/readyz` over HTTP, for kubelet's probes and operators.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -21,36 +21,33 @@ use crate::base::{Deadline, Tasks};
 const TEXT: &str = "text/plain; charset=utf-8";
 const JSON: &str = "application/json";
 
-/// How many are answered at once; others wait. Each takes some 10 KiB.
-const MOST: usize = 64;
+/// Maximum number of parallel connections, of about 10 KiB each; others wait.
+const MAX_CONNECTIONS: usize = 64;
 
-/// How long one may take to say what it asks: who is slow with it must not keep kubelet's probes waiting.
-const QUESTION: Duration = Duration::from_secs(1);
+/// Timeout for the request headers, so that slow clients do not block kubelet's probes.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How long one caller may take for its request and the answer.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Timeout of a connection.
+const CONNECTION_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long accepting rests when it has failed, as when all file descriptors are taken.
-const REST: Duration = Duration::from_millis(100);
+/// Pause after a failed accept, for example when the process is out of file descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Takes the address, where one is wanted.
-///
-/// # Errors
-/// When it cannot be had.
+/// Binds the address, if one is set.
 pub(crate) async fn bind(address: Option<SocketAddr>) -> anyhow::Result<Option<TcpListener>> {
     let Some(address) = address else {
         return Ok(None);
     };
     let listener = TcpListener::bind(address).await.with_context(|| {
         format!(
-            "--http-address {address} cannot be had; with the host's network it must be free on the whole machine, so \
+            "cannot listen on --http-address {address}; with hostNetwork the port must be free on the whole machine: \
              choose another port"
         )
     })?;
     Ok(Some(listener))
 }
 
-/// Answers for as long as it is polled; for ever when nobody listens.
+/// Serves requests; without a listener, it never returns.
 pub(crate) async fn serve(listener: Option<TcpListener>, health: Health) -> Infallible {
     let Some(listener) = listener else {
         return std::future::pending().await;
@@ -58,7 +55,7 @@ pub(crate) async fn serve(listener: Option<TcpListener>, health: Health) -> Infa
     if let Ok(address) = listener.local_addr() {
         tracing::info!(%address, "serving /healthz and /readyz");
     }
-    let (health, slots) = (Arc::new(health), Arc::new(Semaphore::new(MOST)));
+    let (health, slots) = (Arc::new(health), Arc::new(Semaphore::new(MAX_CONNECTIONS)));
     let tasks = Tasks::default();
     loop {
         let slot = Arc::clone(&slots).acquire_owned().await;
@@ -70,7 +67,7 @@ pub(crate) async fn serve(listener: Option<TcpListener>, health: Health) -> Infa
                     drop(slot);
                 });
             }
-            Err(_) => tokio::time::sleep(REST).await,
+            Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
         }
     }
 }
@@ -79,41 +76,41 @@ async fn connection(health: Arc<Health>, stream: TcpStream) {
     let service = service_fn(|request: Request<hyper::body::Incoming>| {
         let health = Arc::clone(&health);
         async move {
-            let answer = answer(&health, request.method(), request.uri().path()).await;
-            Ok::<_, Infallible>(answer)
+            let response = respond(&health, request.method(), request.uri().path()).await;
+            Ok::<_, Infallible>(response)
         }
     });
-    // One question a connection: whoever asks does so every few seconds.
+    // One request per connection: probes arrive only every few seconds.
     let served = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(QUESTION)
+        .header_read_timeout(HEADER_TIMEOUT)
         .keep_alive(false)
         .serve_connection(TokioIo::new(stream), service);
-    // Whatever ends it, its caller sees it.
-    let _ = Deadline::after(PATIENCE).bound(served).await;
+    // The client sees any failure itself.
+    let _ = Deadline::after(CONNECTION_TIMEOUT).bound(served).await;
 }
 
-/// The answer. What was not looked at is not told: neither path names a key, a secret or a volume.
-async fn answer(health: &Health, method: &Method, path: &str) -> Response<Full<Bytes>> {
+/// The response. It never contains a key, a secret or the name of a volume.
+async fn respond(health: &Health, method: &Method, path: &str) -> Response<Full<Bytes>> {
     if !matches!(path, "/healthz" | "/readyz") {
-        let text = "nothing is here; /healthz tells whether the process lives, /readyz whether it can do its work\n";
-        return respond(StatusCode::NOT_FOUND, TEXT, text.to_owned());
+        let text = "not found; /healthz is the liveness check, /readyz the readiness check\n";
+        return response(StatusCode::NOT_FOUND, TEXT, text.to_owned());
     }
     if !matches!(*method, Method::GET | Method::HEAD) {
-        let text = format!("{method} is not allowed here; GET and HEAD are\n");
-        let mut refusal = respond(StatusCode::METHOD_NOT_ALLOWED, TEXT, text);
+        let text = format!("{method} is not allowed; use GET or HEAD\n");
+        let mut response = response(StatusCode::METHOD_NOT_ALLOWED, TEXT, text);
         let allowed = header::HeaderValue::from_static("GET, HEAD");
-        refusal.headers_mut().insert(header::ALLOW, allowed);
-        return refusal;
+        response.headers_mut().insert(header::ALLOW, allowed);
+        return response;
     }
     if path == "/healthz" {
         let socket = health.alive().await;
         let text = format!("{}: {}\n", socket.name, socket.message);
-        return respond(status(socket.ok), TEXT, text);
+        return response(status(socket.ok), TEXT, text);
     }
     let readiness = health.ready().await;
-    let text = serde_json::to_string(&readiness).expect("texts and booleans become JSON");
-    respond(status(readiness.ready), JSON, text + "\n")
+    let text = serde_json::to_string(&readiness).expect("strings and booleans serialize");
+    response(status(readiness.ready), JSON, text + "\n")
 }
 
 fn status(ok: bool) -> StatusCode {
@@ -124,12 +121,12 @@ fn status(ok: bool) -> StatusCode {
     }
 }
 
-fn respond(status: StatusCode, kind: &'static str, text: String) -> Response<Full<Bytes>> {
+fn response(status: StatusCode, kind: &'static str, text: String) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::new(Bytes::from(text)));
     *response.status_mut() = status;
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, header::HeaderValue::from_static(kind));
-    // A cache would tell of another moment.
+    // A cached response would be outdated.
     headers.insert(
         header::CACHE_CONTROL,
         header::HeaderValue::from_static("no-store"),

@@ -1,4 +1,4 @@
-//! `diskplugin mock-cloud`: the fake ECS API over HTTP, by itself.
+//! `diskplugin mock-cloud`: the fake ECS API over HTTP.
 
 use std::io::Write;
 use std::net::{SocketAddr, TcpListener};
@@ -22,24 +22,24 @@ pub(crate) async fn run(args: cli::MockCloud) -> anyhow::Result<()> {
     let listener = TcpListener::bind(args.listen)
         .with_context(|| format!("cannot listen on {}", args.listen))?;
     let cloud = start(&options, listener).await?;
-    let told = write!(
+    let printed = write!(
         std::io::stdout(),
         "{}",
         introduction(&cloud, &options, args.listen)
     );
-    // Whom nobody reads, such as behind `head`, ends, and leaves nothing behind.
-    if told.is_ok() {
+    // With a closed output, as behind `head`, it exits and cleans up.
+    if printed.is_ok() {
         stop.await;
     }
     cloud.shutdown().await?;
-    told.context("cannot print")
+    printed.context("cannot print")
 }
 
-/// A fake cloud on this machine's clock.
+/// Starts a fake cloud that uses the system clock.
 pub(crate) async fn start(options: &Options, listener: TcpListener) -> anyhow::Result<Cloud> {
     anyhow::ensure!(
         options.back_with == Backing::None || super::is_root(),
-        "--back-with loop needs root, for loop devices"
+        "--back-with loop requires root, for loop devices"
     );
     let cloud = Cloud::start(
         options,
@@ -51,7 +51,7 @@ pub(crate) async fn start(options: &Options, listener: TcpListener) -> anyhow::R
     cloud.context("cannot start the fake cloud")
 }
 
-/// How to talk to it. The default secret protects nothing; another one is not shown.
+/// Endpoints and credentials of the fake cloud. Only the default secret, which protects nothing, is shown.
 fn introduction(cloud: &Cloud, options: &Options, listen: SocketAddr) -> String {
     let endpoint = cloud.endpoint().unwrap_or_default();
     let mut lines = vec![
@@ -85,7 +85,7 @@ fn introduction(cloud: &Cloud, options: &Options, listen: SocketAddr) -> String 
 fn control_path(endpoint: &str, listen: SocketAddr) -> String {
     if !listen.ip().is_loopback() {
         return format!(
-            "  control path   none: it asks for no password, so that {listen} does not serve it; a loopback address does"
+            "  control path   not served on {listen}: it has no authentication; listen on a loopback address to use it"
         );
     }
     format!(
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_control_path_is_shown_only_where_it_is_served() {
+    fn the_control_path_is_shown_only_if_served() {
         let shown = |listen: &str| control_path("http://x", listen.parse().unwrap());
         assert!(shown("127.0.0.1:8480").contains("http://x/_control/state"));
         assert!(shown("[::1]:8480").contains("\n  configuration  http://x/_control/config"));

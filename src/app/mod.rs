@@ -1,4 +1,4 @@
-//! The composition roots: each role builds its parts and passes them by argument.
+//! The composition roots: each role creates its parts and passes them as arguments.
 
 use std::os::unix::fs::MetadataExt;
 use std::process::ExitCode;
@@ -13,32 +13,31 @@ mod controller;
 mod credential;
 #[cfg(feature = "mock-cloud")]
 mod demo;
-mod facts;
 mod health;
 mod http;
-mod mark;
+mod instance_types_config_map;
+mod instance_types_file;
+mod location;
+mod map;
 #[cfg(feature = "mock-cloud")]
 mod mock_cloud;
 mod node;
-mod place;
 mod process;
-mod renewal;
+mod reregistration;
 mod signal;
 mod telemetry;
 mod tools;
-mod types;
 
-/// Settings that cannot work, all of them at once.
+/// All missing and invalid settings.
 #[derive(Debug, thiserror::Error)]
-#[error("the settings do not suffice:\n  {}", .0.join("\n  "))]
-pub(crate) struct WrongSettings(pub(crate) Vec<String>);
+#[error("missing or invalid settings:\n  {}", .0.join("\n  "))]
+pub(crate) struct InvalidSettings(pub(crate) Vec<String>);
 
-/// Runs the role to its end.
 #[must_use]
 pub fn run(cli: Cli) -> ExitCode {
     let process = Process::new(cli.log.log_format);
     match cli.role {
-        Role::Node(role) => of_node(role, process),
+        Role::Node(role) => run_node_role(role, process),
         Role::Controller(args) => process.run(controller::run(*args)),
         Role::AllInOne(args) => process.run(Box::pin(all_in_one::run(*args))),
         #[cfg(feature = "mock-cloud")]
@@ -52,31 +51,29 @@ pub fn run(cli: Cli) -> ExitCode {
     }
 }
 
-/// Runs the role of a node to its end. No other role is reached from here, so that a program which runs only this has
-/// nothing of them in it.
+/// Runs a role of a node. No other role is reachable from here, so that the linker leaves them out of `diskplugin-node`.
 #[must_use]
 pub fn run_node(cli: NodeCli) -> ExitCode {
     let process = Process {
         program: "diskplugin-node",
         ..Process::new(cli.log.log_format)
     };
-    of_node(cli.role, process)
+    run_node_role(cli.role, process)
 }
 
-fn of_node(role: NodeRole, process: Process) -> ExitCode {
+fn run_node_role(role: NodeRole, process: Process) -> ExitCode {
     match role {
         NodeRole::Node(args) => process.run(node::run(*args)),
-        // It says itself what it has done.
-        NodeRole::Mark(args) => Process {
+        // It prints its own results.
+        NodeRole::Map(args) => Process {
             quiet: true,
             ..process
         }
-        .run(mark::run(args)),
+        .run(map::run(args)),
     }
 }
 
-/// Whether this process may attach loop devices and mount: the owner of `/proc/self` is the
-/// effective user.
+/// Whether this process may attach loop devices and mount. `/proc/self` belongs to the effective user.
 fn is_root() -> bool {
     std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
 }

@@ -1,12 +1,12 @@
-//! `diskplugin node`: the DaemonSet's container. It needs no cloud credentials.
+//! `diskplugin node`, the container of the DaemonSet. It needs no cloud credentials.
 
 use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
 
 use super::health::Health;
-use super::place::Whereabouts;
-use super::{WrongSettings, http, renewal, signal, tools};
+use super::location::Location;
+use super::{InvalidSettings, http, reregistration, signal, tools};
 use crate::base::Tasks;
 use crate::base::chain::chain;
 use crate::cli;
@@ -17,29 +17,29 @@ use crate::host::{Linux, Processes, Roots, memory};
 use crate::model::{Bytes, DriverName};
 use crate::node::{Node, Settings};
 
-/// The vendor's variable for the same thing, which charts in use today set.
+/// The variable of the vendor's driver for `--max-volumes-per-node`.
 pub(crate) const MAX_VOLUMES: &str = "MAX_VOLUMES_PERNODE";
 
-/// What is left to the node itself of its control group's memory; it takes a good third of it.
+/// Memory of the cgroup limit that is reserved for this process, which uses about a third of it.
 const OWN_MEMORY: u64 = 32 << 20;
 
 pub(crate) async fn run(args: cli::Node) -> anyhow::Result<()> {
     let stop = signal::stop()?;
-    let mut where_is = Whereabouts::new(&args.place);
-    let max_volumes = where_is.checked(max_volumes(&args.own, std::env::var(MAX_VOLUMES).ok()));
-    let registration = where_is.checked(registration(&args.own, &args.serve));
-    let id = where_is.node(args.own.node_id).await;
-    let zone = where_is.zone(args.place.zone.clone()).await;
-    let types = where_is
-        .types(args.own.instance_type, args.own.instance_types_file)
+    let mut location = Location::new(&args.location);
+    let max_volumes = location.checked(max_volumes(&args.node, std::env::var(MAX_VOLUMES).ok()));
+    let registration = location.checked(registration(&args.node, &args.server));
+    let id = location.node(args.node.node_id).await;
+    let zone = location.zone(args.location.zone.clone()).await;
+    let types = location
+        .types(args.node.instance_type, args.node.instance_types_file)
         .await;
     let (Some(id), Some(zone), Some(max_volumes), Some(registration)) =
         (id, zone, max_volumes, registration)
     else {
-        return Err(where_is.check().into());
+        return Err(location.into_error().into());
     };
-    // The node asks for nothing any more, and keeps no client for it.
-    drop(where_is);
+    // Drops the HTTP client of the metadata service.
+    drop(location);
     let path = std::env::var_os("PATH");
     for problem in problems(args.device_dir.as_deref(), path.as_deref()) {
         tracing::warn!("{problem}");
@@ -48,49 +48,53 @@ pub(crate) async fn run(args: cli::Node) -> anyhow::Result<()> {
         id,
         zone,
         max_volumes,
-        categories: args.own.instance_categories,
+        categories: args.node.instance_categories,
         types,
         device_dir: args.device_dir,
-        kubelet_dir: args.own.kubelet_dir,
-        state_dir: args.own.state_dir,
+        kubelet_dir: args.node.kubelet_dir,
+        state_dir: args.node.state_dir,
     };
-    let serve = args.serve;
-    let listener = http::bind(serve.http_address).await?;
-    let node = node(settings, serve.driver_name.clone(), args.own.tool_memory);
-    seen(&node, args.require_shared_mounts, registration.is_some()).await?;
+    let server = args.server;
+    let listener = http::bind(server.http_address).await?;
+    let node = node(settings, server.driver_name.clone(), args.node.tool_memory);
+    check_mount_propagation(&node, args.require_shared_mounts, registration.is_some()).await?;
     let tasks = node.tasks().clone();
     let health = Health {
-        endpoint: serve.endpoint.clone(),
+        endpoint: server.endpoint.clone(),
         cloud: None,
         node: Some(Arc::clone(&node)),
-        shared: args.require_shared_mounts,
+        require_shared_mounts: args.require_shared_mounts,
         registration: registration.clone(),
     };
     if let Some(registration) = registration.clone() {
-        // Not one of the tasks that the end waits for.
-        Tasks::default().start(renewal::keep(Arc::clone(&node), registration));
+        // Separate tasks: shutdown does not wait for it.
+        Tasks::default().start(reregistration::run(Arc::clone(&node), registration));
     }
     let services = Services {
-        name: serve.driver_name,
+        name: server.driver_name,
         controller: None,
         node: Some(Service::new(node)),
         registration,
     };
     tokio::select! {
-        served = server::serve(&serve.endpoint, services, tasks, stop, serve.drain_timeout) => Ok(served?),
+        served = server::serve(&server.endpoint, services, tasks, stop, server.drain_timeout) => Ok(served?),
         never = http::serve(listener, health) => match never {},
     }
 }
 
-/// That kubelet sees what is mounted here: else a start is refused, or, where that is not asked for and a kubelet is there, it is
-/// told.
-async fn seen(node: &Node, required: bool, kubelet: bool) -> Result<(), WrongSettings> {
+/// Checks that mounts of this process propagate to kubelet. If not, it fails if `required`, and otherwise logs a warning if the
+/// node registers with a kubelet.
+async fn check_mount_propagation(
+    node: &Node,
+    required: bool,
+    kubelet: bool,
+) -> Result<(), InvalidSettings> {
     if !required && !kubelet {
         return Ok(());
     }
     match node.in_sight().await {
         Ok(()) => Ok(()),
-        Err(problem) if required => Err(WrongSettings(vec![problem])),
+        Err(problem) if required => Err(InvalidSettings(vec![problem])),
         Err(problem) => {
             tracing::warn!("{problem}");
             Ok(())
@@ -98,37 +102,35 @@ async fn seen(node: &Node, required: bool, kubelet: bool) -> Result<(), WrongSet
     }
 }
 
-/// Why volumes will not be mounted here, as far as that shows before the first one comes. It is told
-/// and ends nothing: raw block volumes need none of the tools.
+/// Reasons why volumes cannot be mounted here. They are only logged: block volumes need none of the tools.
 fn problems(device_dir: Option<&Path>, path: Option<&OsStr>) -> Vec<String> {
     let mut problems = Vec::new();
     if !super::is_root() {
-        problems.push("this is not root: no volume can be mounted".to_owned());
+        problems.push("not running as root: no volume can be mounted".to_owned());
     }
     let missing = tools::missing(path);
     if !missing.is_empty() {
         problems.push(format!(
-            "not in PATH, and needed for volumes with a filesystem: {}",
+            "not in PATH, but required for volumes with a filesystem: {}",
             missing.join(", ")
         ));
     }
     if let Some(dir) = device_dir.filter(|dir| !dir.is_dir()) {
         problems.push(format!(
-            "--device-dir {} is no directory yet: with a fake cloud it is DIR/nodes/NODE-ID and comes \
-             with the first attached disk",
+            "--device-dir {} is not a directory yet: the fake cloud creates DIR/nodes/NODE-ID with the first \
+             attached disk",
             dir.display()
         ));
     }
     problems
 }
 
-/// The node on this machine.
 pub(crate) fn node(
     settings: Settings,
     driver: DriverName,
     tool_memory: Option<Bytes>,
 ) -> Arc<Node> {
-    tracing::info!(node.id = %settings.id, zone = %settings.zone, "handling the volumes of this node");
+    tracing::info!(node.id = %settings.id, zone = %settings.zone, "managing the volumes of this node");
     let exec = Arc::new(Processes);
     let host = Arc::new(Linux::new(Arc::clone(&exec) as _, Roots::default()));
     let node = Node::new(host, exec, settings).of_driver(driver);
@@ -141,35 +143,35 @@ pub(crate) fn node(
     })
 }
 
-/// The registration with kubelet, if this process is to see to it.
+/// The registration with kubelet, if `--registration-dir` is set.
 pub(crate) fn registration(
-    own: &cli::NodeSelf,
-    serve: &cli::Serve,
-) -> Result<Option<Registration>, WrongSettings> {
-    let Some(directory) = &own.registration_dir else {
+    node: &cli::NodeArgs,
+    server: &cli::ServerArgs,
+) -> Result<Option<Registration>, InvalidSettings> {
+    let Some(directory) = &node.registration_dir else {
         return Ok(None);
     };
-    let csi = own.kubelet_socket.as_deref();
-    let csi = csi.unwrap_or_else(|| serve.endpoint.path()).to_owned();
-    Registration::new(directory, serve.driver_name.clone(), csi)
+    let csi = node.kubelet_socket.as_deref();
+    let csi = csi.unwrap_or_else(|| server.endpoint.path()).to_owned();
+    Registration::new(directory, server.driver_name.clone(), csi)
         .map(Some)
-        .map_err(|error| WrongSettings(vec![chain(&error)]))
+        .map_err(|error| InvalidSettings(vec![chain(&error)]))
 }
 
-/// The limit from the flag, else from the vendor's variable.
+/// The limit from the flag, or else from the vendor's variable.
 pub(crate) fn max_volumes(
-    own: &cli::NodeSelf,
+    node: &cli::NodeArgs,
     variable: Option<String>,
-) -> Result<Option<u32>, WrongSettings> {
+) -> Result<Option<u32>, InvalidSettings> {
     match (
-        own.max_volumes_per_node,
+        node.max_volumes_per_node,
         variable.filter(|text| !text.trim().is_empty()),
     ) {
         (Some(most), _) => Ok(Some(most)),
         (None, None) => Ok(None),
         (None, Some(text)) => match text.trim().parse() {
             Ok(most) if most > 0 => Ok(Some(most)),
-            _ => Err(WrongSettings(vec![format!(
+            _ => Err(InvalidSettings(vec![format!(
                 "{MAX_VOLUMES} is {text:?}; allowed: a whole number, 1 or more"
             )])),
         },
@@ -180,8 +182,8 @@ pub(crate) fn max_volumes(
 mod tests {
     use super::*;
 
-    fn limit(flag: Option<u32>, variable: Option<&str>) -> Result<Option<u32>, WrongSettings> {
-        let own = cli::NodeSelf {
+    fn limit(flag: Option<u32>, variable: Option<&str>) -> Result<Option<u32>, InvalidSettings> {
+        let node = cli::NodeArgs {
             node_id: None,
             max_volumes_per_node: flag,
             instance_categories: Vec::new(),
@@ -193,31 +195,32 @@ mod tests {
             registration_dir: None,
             kubelet_socket: None,
         };
-        max_volumes(&own, variable.map(str::to_owned))
+        max_volumes(&node, variable.map(str::to_owned))
     }
 
     #[test]
-    fn the_flag_comes_before_the_vendors_variable() {
+    fn the_flag_takes_precedence_over_the_vendors_variable() {
         assert_eq!(limit(Some(5), Some("9")).unwrap(), Some(5));
         assert_eq!(limit(None, Some("9")).unwrap(), Some(9));
         assert_eq!(limit(None, Some("")).unwrap(), None);
     }
 
     #[test]
-    fn missing_tools_and_a_missing_directory_are_told_by_name() {
-        let told = problems(Some(Path::new("/nowhere")), Some(OsStr::new("/nowhere"))).join("\n");
+    fn missing_tools_and_a_missing_directory_are_reported_by_name() {
+        let reported =
+            problems(Some(Path::new("/nowhere")), Some(OsStr::new("/nowhere"))).join("\n");
         assert!(
-            told.contains("blkid") && told.contains("mkfs.btrfs"),
-            "{told}"
+            reported.contains("blkid") && reported.contains("mkfs.btrfs"),
+            "{reported}"
         );
         assert!(
-            told.contains("--device-dir /nowhere is no directory"),
-            "{told}"
+            reported.contains("--device-dir /nowhere is not a directory"),
+            "{reported}"
         );
     }
 
     #[test]
-    fn a_limit_of_nothing_is_refused_by_name_and_value() {
+    fn an_invalid_limit_is_reported_by_name_and_value() {
         for text in ["0", "-3", "many"] {
             let refused = limit(None, Some(text)).unwrap_err().to_string();
             assert!(

@@ -1,4 +1,4 @@
-//! A role as a process: its log, its runtime, and how it ends.
+//! The process of a role: its log, its runtime and its exit code.
 
 use std::future::Future;
 use std::io::Write;
@@ -6,29 +6,25 @@ use std::process::ExitCode;
 
 use tokio::runtime::{Builder, Runtime};
 
-use super::{WrongSettings, telemetry};
+use super::{InvalidSettings, telemetry};
 use crate::cli::LogFormat;
 
-/// A setting that is missing or wrong (`EX_CONFIG` of sysexits.h is 78; the role never starts, so
-/// this is `EX_USAGE`, like a wrong flag).
-const WRONG_SETTING: u8 = 64;
+/// Exit code of a missing or invalid setting: `EX_USAGE` of sysexits.h, as for an invalid flag.
+const INVALID_SETTING: u8 = 64;
 
-/// The stack of a thread for system calls. Only what is touched takes memory; the rest is a bound.
+/// Stack size of threads for system calls. Only touched pages use memory.
 const STACK: usize = 512 << 10;
 
-/// What a role wants of its process.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Process {
-    /// How log lines look.
     pub(super) format: LogFormat,
-    /// Whether only errors are logged: of a role that tells its story itself.
+    /// Log only errors: for roles that print their own results.
     pub(super) quiet: bool,
-    /// What this program is called.
+    /// Name of the program.
     pub(super) program: &'static str,
 }
 
 impl Process {
-    /// One that logs.
     pub(super) fn new(format: LogFormat) -> Self {
         Self {
             format,
@@ -37,7 +33,6 @@ impl Process {
         }
     }
 
-    /// Runs the role to its end.
     pub(super) fn run(self, role: impl Future<Output = anyhow::Result<()>>) -> ExitCode {
         telemetry::start(self.format, self.quiet);
         let runtime = match Self::runtime() {
@@ -48,7 +43,7 @@ impl Process {
             }
         };
         let outcome = runtime.block_on(role);
-        // A system call on a dead device cannot be taken back and must not keep the process.
+        // A system call that hangs on a dead device cannot be cancelled and must not block the exit.
         runtime.shutdown_background();
         match outcome {
             Ok(()) => ExitCode::SUCCESS,
@@ -56,11 +51,11 @@ impl Process {
         }
     }
 
-    /// Every role waits most of the time, for the cloud, the kernel or tools. One thread is enough for that: it uses less
-    /// memory and CPU than several, and memory does not grow with the processors.
+    /// A single thread: every role mostly waits for the cloud, the kernel or tools. It uses less memory and CPU than several
+    /// threads, and memory does not grow with the number of CPUs.
     fn runtime() -> std::io::Result<Runtime> {
         Builder::new_current_thread()
-            // For system calls, which need little; each thread keeps what it has touched of it.
+            // System calls need little; each thread keeps the stack pages that it has touched.
             .thread_stack_size(STACK)
             .enable_all()
             .build()
@@ -70,14 +65,14 @@ impl Process {
         let text = crate::base::chain::chain(error.as_ref());
         match self.format {
             LogFormat::Text => {
-                // Nobody may be reading any more.
+                // The reader may be gone.
                 let _ = writeln!(std::io::stderr(), "{}: {text}", self.program);
             }
-            // A collector takes one object a line, the last words too.
+            // Log collectors expect one object per line, including the last.
             LogFormat::Json => tracing::error!("{text}"),
         }
-        if error.is::<WrongSettings>() {
-            ExitCode::from(WRONG_SETTING)
+        if error.is::<InvalidSettings>() {
+            ExitCode::from(INVALID_SETTING)
         } else {
             ExitCode::FAILURE
         }

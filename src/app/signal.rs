@@ -1,14 +1,10 @@
-//! SIGTERM and SIGINT, which both mean: finish what runs and end.
+//! SIGTERM and SIGINT, which both start a graceful shutdown.
 
 use std::future::Future;
 
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Like [`stop`], also when the terminal is closed. Only for what is run from a terminal: others may
-/// have been told by `nohup` to outlive it.
-///
-/// # Errors
-/// When the handlers cannot be installed.
+/// Like [`stop`], and on SIGHUP when the terminal closes. Not for daemons, which may run under `nohup`.
 #[cfg(feature = "mock-cloud")]
 pub(crate) fn stop_or_hangup() -> std::io::Result<impl Future<Output = ()> + Send + 'static> {
     let stop = stop()?;
@@ -21,10 +17,7 @@ pub(crate) fn stop_or_hangup() -> std::io::Result<impl Future<Output = ()> + Sen
     })
 }
 
-/// Resolves at the first of the two signals. From this call on neither ends the process by itself.
-///
-/// # Errors
-/// When the handlers cannot be installed.
+/// Resolves at the first of the two signals. After this call, neither terminates the process by default.
 pub(crate) fn stop() -> std::io::Result<impl Future<Output = ()> + Send + 'static> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;

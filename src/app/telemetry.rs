@@ -8,7 +8,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::cli::LogFormat;
 
-/// Starts logging. `quiet` shows errors only, where `RUST_LOG` does not say otherwise.
+/// Starts logging. `quiet` logs only errors, unless `RUST_LOG` is set.
 pub(super) fn start(format: LogFormat, quiet: bool) {
     let default = if quiet {
         LevelFilter::ERROR
@@ -18,40 +18,41 @@ pub(super) fn start(format: LogFormat, quiet: bool) {
     let variable = std::env::var("RUST_LOG")
         .ok()
         .filter(|text| !text.is_empty());
-    let filter = variable.as_deref().map_or(Some(ours(default)), wanted);
+    let filter = variable
+        .as_deref()
+        .map_or(Some(own_targets(default)), parse);
     let unreadable = filter.is_none();
     let lines = tracing_subscriber::fmt::layer()
-        // Colours are for terminals, not for log collectors.
+        // Colors only on terminals, not for log collectors.
         .with_ansi(std::io::stderr().is_terminal())
-        // Where nobody reads the log any more, complaining about that would end the process.
+        // With a closed standard error, reporting write errors would panic.
         .log_internal_errors(false)
         .with_writer(std::io::stderr);
-    let registry = tracing_subscriber::registry().with(filter.unwrap_or_else(|| ours(default)));
+    let registry =
+        tracing_subscriber::registry().with(filter.unwrap_or_else(|| own_targets(default)));
     match format {
         LogFormat::Text => registry.with(lines.with_target(false)).init(),
         LogFormat::Json => registry.with(lines.json().flatten_event(true)).init(),
     }
     if unreadable {
         tracing::warn!(
-            "RUST_LOG cannot be read and is ignored; allowed: a level, such as debug, or levels by \
+            "RUST_LOG is invalid and ignored; allowed: a level, such as debug, or levels by \
              target, such as info,diskplugin::cloud=debug"
         );
     }
 }
 
-/// This level for our own lines. Those of the crates below tell of frames and pools, and only when
-/// something is wrong with them.
-fn ours(level: LevelFilter) -> Targets {
+/// This level for the driver's own log lines, and at most `WARN` for those of libraries.
+fn own_targets(level: LevelFilter) -> Targets {
     Targets::new()
         .with_target("diskplugin", level)
         .with_default(level.min(LevelFilter::WARN))
 }
 
-/// What the variable asks for: a level for our own lines, or levels by target for all; none when it
-/// cannot be read.
-fn wanted(variable: &str) -> Option<Targets> {
+/// Parses `RUST_LOG`: a level for the driver's own lines, or levels by target.
+fn parse(variable: &str) -> Option<Targets> {
     match variable.parse() {
-        Ok(level) => Some(ours(level)),
+        Ok(level) => Some(own_targets(level)),
         Err(_) => variable.parse().ok(),
     }
 }
@@ -63,24 +64,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn levels_by_target_are_taken_as_they_are() {
-        let filter = wanted("warn,diskplugin::cloud=debug").unwrap();
+    fn levels_by_target_are_used_unchanged() {
+        let filter = parse("warn,diskplugin::cloud=debug").unwrap();
         assert!(filter.would_enable("diskplugin::cloud::retry", &Level::DEBUG));
         assert!(!filter.would_enable("diskplugin::disk", &Level::INFO));
     }
 
     #[test]
-    fn a_bare_level_is_for_our_own_lines() {
-        let filter = wanted("debug").unwrap();
+    fn a_bare_level_applies_to_the_drivers_own_lines() {
+        let filter = parse("debug").unwrap();
         assert!(filter.would_enable("diskplugin::disk", &Level::DEBUG));
         assert!(!filter.would_enable("h2::codec", &Level::INFO));
         assert!(filter.would_enable("h2::codec", &Level::WARN));
     }
 
     #[test]
-    fn nonsense_is_told_from_a_wish() {
+    fn invalid_filters_are_rejected() {
         for text in ["diskplugin=loud", "bogus=foo=bar"] {
-            assert_eq!(wanted(text), None, "{text:?}");
+            assert_eq!(parse(text), None, "{text:?}");
         }
     }
 }

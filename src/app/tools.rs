@@ -1,8 +1,8 @@
-//! The programs that a node runs.
+//! The programs that a node executes.
 
 use std::ffi::OsStr;
 
-/// What staging runs, for each filesystem.
+/// Required for staging and expanding filesystems.
 const TOOLS: [&str; 10] = [
     "blkid",
     "blockdev",
@@ -16,9 +16,9 @@ const TOOLS: [&str; 10] = [
     "btrfs",
 ];
 
-/// Those that are not in this path.
+/// The tools that are not in this `PATH`.
 pub(super) fn missing(path: Option<&OsStr>) -> Vec<&'static str> {
     let path = path.unwrap_or_default();
-    let is_there = |tool: &&str| std::env::split_paths(path).any(|dir| dir.join(tool).exists());
-    TOOLS.into_iter().filter(|tool| !is_there(tool)).collect()
+    let exists = |tool: &&str| std::env::split_paths(path).any(|dir| dir.join(tool).exists());
+    TOOLS.into_iter().filter(|tool| !exists(tool)).collect()
 }

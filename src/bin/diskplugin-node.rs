@@ -1,5 +1,5 @@
-//! Entry point of `diskplugin-node`: the roles of a node and nothing else. What other roles need is not in the program, so that
-//! a node does not hold code of it: the kernel maps a program in pieces, with all that lies between what is used.
+//! Entry point of `diskplugin-node`: only the roles of a node. Leaving out the code of the other roles reduces the memory that the
+//! program uses on each node.
 
 use std::process::ExitCode;
 

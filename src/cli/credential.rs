@@ -1,4 +1,4 @@
-//! Settings of where credentials come from.
+//! Flags of the credentials.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,14 +8,13 @@ use clap::Args;
 use super::{duration, url};
 use crate::cloud::credential::Selection;
 
-/// What the service gives a role at least and at most.
-const SHORTEST: Duration = Duration::from_mins(15);
-const LONGEST: Duration = Duration::from_hours(12);
+/// Limits of the Security Token Service for a role session.
+const MIN_ROLE_DURATION: Duration = Duration::from_mins(15);
+const MAX_ROLE_DURATION: Duration = Duration::from_hours(12);
 
-/// Where credentials come from.
 #[derive(Debug, Args)]
-pub struct Credentials {
-    /// Where credentials come from.
+pub struct CredentialArgs {
+    /// Source of the credentials.
     #[arg(long, env = "DISKPLUGIN_CREDENTIALS", value_enum, default_value_t)]
     pub credentials: Selection,
 
@@ -23,30 +22,29 @@ pub struct Credentials {
     #[arg(long, env = "DISKPLUGIN_CREDENTIALS_DIR")]
     pub credentials_dir: Option<PathBuf>,
 
-    /// RAM role that an OIDC token assumes (RRSA): acs:ram::UID:role/NAME; unset,
-    /// ALIBABA_CLOUD_ROLE_ARN counts.
+    /// RAM role to assume with an OIDC token (RRSA): acs:ram::UID:role/NAME. Default: ALIBABA_CLOUD_ROLE_ARN.
     #[arg(long, env = "DISKPLUGIN_OIDC_ROLE_ARN", value_parser = role_arn)]
     pub oidc_role_arn: Option<String>,
 
-    /// Identity provider that vouches for the token: acs:ram::UID:oidc-provider/NAME; unset,
-    /// ALIBABA_CLOUD_OIDC_PROVIDER_ARN counts.
+    /// OIDC identity provider of the token: acs:ram::UID:oidc-provider/NAME.
+    /// Default: ALIBABA_CLOUD_OIDC_PROVIDER_ARN.
     #[arg(long, env = "DISKPLUGIN_OIDC_PROVIDER_ARN")]
     pub oidc_provider_arn: Option<String>,
 
-    /// File that the cluster keeps the token in; unset, ALIBABA_CLOUD_OIDC_TOKEN_FILE counts.
+    /// File of the OIDC token, renewed by the cluster. Default: ALIBABA_CLOUD_OIDC_TOKEN_FILE.
     #[arg(long, env = "DISKPLUGIN_OIDC_TOKEN_FILE")]
     pub oidc_token_file: Option<PathBuf>,
 
-    /// RAM role of the instance; unset, ALIBABA_CLOUD_ECS_METADATA counts, and without that the
-    /// metadata service is asked for it.
+    /// RAM role of the instance. Default: ALIBABA_CLOUD_ECS_METADATA,
+    /// otherwise from the instance metadata service.
     #[arg(long, env = "DISKPLUGIN_INSTANCE_ROLE")]
     pub instance_role: Option<String>,
 
-    /// RAM role to assume with the credentials that were found: acs:ram::UID:role/NAME.
+    /// RAM role to assume with the credentials of the source: acs:ram::UID:role/NAME.
     #[arg(long, env = "DISKPLUGIN_ASSUME_ROLE_ARN", value_parser = role_arn)]
     pub assume_role_arn: Option<String>,
 
-    /// External id that the trust policy of the role to assume asks for.
+    /// External ID that the trust policy of the assumed role requires.
     #[arg(
         long,
         env = "DISKPLUGIN_ASSUME_ROLE_EXTERNAL_ID",
@@ -54,16 +52,16 @@ pub struct Credentials {
     )]
     pub assume_role_external_id: Option<String>,
 
-    /// What audit logs call this driver when it has assumed a role; unset,
-    /// ALIBABA_CLOUD_ROLE_SESSION_NAME counts, and without that diskplugin.
+    /// Session name of an assumed role, as shown in audit logs.
+    /// Default: ALIBABA_CLOUD_ROLE_SESSION_NAME, otherwise diskplugin.
     #[arg(long, env = "DISKPLUGIN_ROLE_SESSION_NAME", value_parser = session_name)]
     pub role_session_name: Option<String>,
 
-    /// How long credentials of an assumed role are to be good, 15m to 12h; unset, 1h.
+    /// Validity of the credentials of an assumed role, 15m to 12h. Default: 1h.
     #[arg(long, env = "DISKPLUGIN_ROLE_DURATION", value_parser = role_duration)]
     pub role_duration: Option<Duration>,
 
-    /// URL of the Security Token Service; unset, that of the region in the network of --network.
+    /// URL of the Security Token Service. Default: the endpoint of the region in the network of --network.
     #[arg(long, env = "DISKPLUGIN_STS_ENDPOINT", value_parser = url)]
     pub sts_endpoint: Option<String>,
 }
@@ -77,7 +75,7 @@ fn role_arn(text: &str) -> Result<String, String> {
         });
     match is_role {
         true => Ok(text.to_owned()),
-        false => Err("a role is acs:ram::UID:role/NAME".to_owned()),
+        false => Err("allowed: acs:ram::UID:role/NAME".to_owned()),
     }
 }
 
@@ -85,15 +83,15 @@ fn session_name(text: &str) -> Result<String, String> {
     let plain = |c: char| c.is_ascii_alphanumeric() || ".@-_".contains(c);
     match (2..=64).contains(&text.len()) && text.chars().all(plain) {
         true => Ok(text.to_owned()),
-        false => Err("allowed are 2 to 64 letters, digits and .@-_".to_owned()),
+        false => Err("allowed: 2 to 64 letters, digits and .@-_".to_owned()),
     }
 }
 
 fn role_duration(text: &str) -> Result<Duration, String> {
     let wanted = duration(text).map_err(|error| error.to_string())?;
-    match (SHORTEST..=LONGEST).contains(&wanted) {
+    match (MIN_ROLE_DURATION..=MAX_ROLE_DURATION).contains(&wanted) {
         true => Ok(wanted),
-        false => Err("allowed is 15m to 12h".to_owned()),
+        false => Err("allowed: 15m to 12h".to_owned()),
     }
 }
 
@@ -102,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_service_would_refuse_is_refused_at_once() {
+    fn values_that_the_token_service_rejects_are_invalid() {
         for text in ["acs:ram::1:role/r", "acs:ram::10086:role/a/b"] {
             assert!(role_arn(text).is_ok(), "{text}");
         }

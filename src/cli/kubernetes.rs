@@ -1,37 +1,37 @@
-//! What a controller has to do with the API server of the cluster. All of it is off unless it is set.
+//! Flags of the controller features that use the API server of the cluster. All are off by default.
 
 use std::path::PathBuf;
 
 use clap::Args;
 
-/// What a controller does with the API server.
 #[derive(Debug, Args)]
-pub struct Kubernetes {
-    /// ConfigMap to keep what each instance type of the cluster's nodes takes, for --instance-types-file of the nodes, which
-    /// kubelet mounts there. It is in the namespace of the controller's ServiceAccount, or of the kubeconfig's context, and must be there.
+pub struct KubernetesArgs {
+    /// ConfigMap for the attachment limits of the instance types of the cluster's nodes, mounted on nodes for
+    /// --instance-types-file. It must exist in the namespace of the controller's ServiceAccount or
+    /// of the kubeconfig's context.
     #[arg(long, env = "DISKPLUGIN_INSTANCE_TYPES_CONFIG_MAP", value_parser = name)]
     pub instance_types_config_map: Option<String>,
 
-    /// Write events: on a claim, that disks are sold out and that its disk is in use elsewhere; on a Node, that it takes no more
-    /// disks.
+    /// Write events: on a PersistentVolumeClaim if disks are out of stock or its disk is in use elsewhere, on a Node if
+    /// its attachment limit is reached.
     #[arg(long, env = "DISKPLUGIN_EVENTS")]
     pub events: bool,
 
-    /// Key of the taint that nodes join the cluster with, such as diskplugin.csi.example/agent-not-ready; it is taken off
-    /// each node when the driver is registered there, whatever its effect.
+    /// Key of the startup taint of nodes, such as diskplugin.csi.example/agent-not-ready. The controller removes the
+    /// taint, whatever its effect, once the driver is registered on the node.
     #[arg(long, env = "DISKPLUGIN_STARTUP_TAINT", value_parser = key)]
     pub startup_taint: Option<String>,
 
-    /// kubeconfig of the API server, for a controller that is no pod; unset, it is the pod's own, by the token of its
-    /// ServiceAccount. The API server is only called where one of the flags above is set.
+    /// kubeconfig for a controller that does not run in a pod. Default: the ServiceAccount token of the pod. The API
+    /// server is called only if one of the flags above is set.
     #[arg(long, env = "DISKPLUGIN_KUBECONFIG")]
     pub kubeconfig: Option<PathBuf>,
 }
 
-impl Kubernetes {
-    /// The flags that need the API server, as they are written.
+impl KubernetesArgs {
+    /// The flags that are set and need the API server.
     #[must_use]
-    pub fn wanted(&self) -> Vec<&'static str> {
+    pub fn enabled(&self) -> Vec<&'static str> {
         let flags = [
             (
                 self.instance_types_config_map.is_some(),
@@ -45,7 +45,7 @@ impl Kubernetes {
     }
 }
 
-/// A name as Kubernetes has it (RFC 1123 subdomain).
+/// An object name: a DNS subdomain (RFC 1123).
 fn name(text: &str) -> Result<String, String> {
     let is_inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.".contains(c);
     let is_end = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
@@ -56,13 +56,13 @@ fn name(text: &str) -> Result<String, String> {
     match fits {
         true => Ok(text.to_owned()),
         false => Err(
-            "allowed are lower-case letters, digits, - and ., at most 253, with a letter or digit at both ends"
+            "allowed: lower-case letters, digits, - and ., at most 253, with a letter or digit at both ends"
                 .to_owned(),
         ),
     }
 }
 
-/// A key as Kubernetes has it: a name of up to 63 letters, digits, `-`, `_` and `.`, and before it perhaps a domain.
+/// A taint key: a name of up to 63 letters, digits, `-`, `_` and `.`, optionally after a domain prefix and `/`.
 fn key(text: &str) -> Result<String, String> {
     let (domain, own) = match text.split_once('/') {
         Some((domain, own)) => (Some(domain), own),
@@ -78,7 +78,7 @@ fn key(text: &str) -> Result<String, String> {
     match fits {
         true => Ok(text.to_owned()),
         false => Err(
-            "allowed is the key of a taint, such as diskplugin.csi.example/agent-not-ready, without value and effect"
+            "allowed: the key of a taint, such as diskplugin.csi.example/agent-not-ready, without value and effect"
                 .to_owned(),
         ),
     }
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_and_keys_are_those_of_kubernetes() {
+    fn names_and_taint_keys_follow_the_rules_of_kubernetes() {
         for good in ["a", "disks-instance-types", "a.b-1"] {
             assert!(name(good).is_ok(), "{good}");
         }

@@ -1,4 +1,4 @@
-//! The programs: which roles each has, and what all of them take.
+//! The two programs, their roles and their common flags.
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -7,46 +7,41 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
 
-use super::{AllInOne, Controller, Mark, Node};
+use super::{AllInOne, Controller, MapDevice, Node};
 #[cfg(feature = "mock-cloud")]
 use super::{Demo, MockCloud};
 
-/// The variable of `--log-format`.
+/// Environment variable of `--log-format`.
 const LOG_FORMAT: &str = "DISKPLUGIN_LOG_FORMAT";
 
-/// A wrong command line (`EX_USAGE` of sysexits.h).
+/// Exit code of an invalid command line (`EX_USAGE` of sysexits.h).
 const USAGE: u8 = 64;
 
 /// CSI driver for Alibaba-style ECS cloud disks.
 #[derive(Debug, Parser)]
 #[command(name = "diskplugin", version, arg_required_else_help = true)]
 pub struct Cli {
-    /// How it logs.
     #[command(flatten)]
-    pub log: Log,
+    pub log: LogArgs,
 
-    /// The role.
     #[command(subcommand)]
     pub role: Role,
 }
 
-/// CSI driver for Alibaba-style ECS cloud disks: only what runs on each node, and takes the memory of that alone.
+/// CSI driver for Alibaba-style ECS cloud disks: only the roles of a node, for less memory.
 #[derive(Debug, Parser)]
 #[command(name = "diskplugin-node", version, arg_required_else_help = true)]
 pub struct NodeCli {
-    /// How it logs.
     #[command(flatten)]
-    pub log: Log,
+    pub log: LogArgs,
 
-    /// The role.
     #[command(subcommand)]
     pub role: NodeRole,
 }
 
-/// How a program logs.
 #[derive(Debug, Args)]
-pub struct Log {
-    /// How log lines look. How much is logged is said by RUST_LOG, such as debug.
+pub struct LogArgs {
+    /// Format of log lines. RUST_LOG sets the log level, such as debug.
     #[arg(
         long,
         global = true,
@@ -57,20 +52,18 @@ pub struct Log {
     pub log_format: LogFormat,
 }
 
-/// How log lines look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum LogFormat {
-    /// For people.
+    /// Human-readable lines.
     #[default]
     Text,
-    /// For log collectors: one object a line.
+    /// One JSON object per line, for log collectors.
     Json,
 }
 
-/// All roles.
 #[derive(Debug, Subcommand)]
 pub enum Role {
-    /// Serve the Controller service: the Deployment's container.
+    /// Serve the Controller service (container of the Deployment).
     Controller(Box<Controller>),
     /// The roles of a node.
     #[command(flatten)]
@@ -80,38 +73,37 @@ pub enum Role {
     /// Serve the fake ECS API over HTTP.
     #[cfg(feature = "mock-cloud")]
     MockCloud(Box<MockCloud>),
-    /// Show a volume's whole life against the embedded fake cloud.
+    /// Run a volume through its whole life cycle on an embedded fake cloud.
     #[cfg(feature = "mock-cloud")]
     Demo(Demo),
 }
 
-/// What is done on a node. It calls neither the cloud's API nor the API server.
+/// Roles of a node. They call neither the ECS API nor the API server.
 #[derive(Debug, Subcommand)]
 pub enum NodeRole {
-    /// Serve the Node service: the DaemonSet's container.
+    /// Serve the Node service (container of the DaemonSet).
     Node(Box<Node>),
-    /// Say which disk a device without a serial is.
-    Mark(Mark),
+    /// Map a device that has no serial to a disk.
+    Map(MapDevice),
 }
 
 /// The command line of this process.
 ///
 /// # Errors
 ///
-/// With what the process ends where nothing is to be run: the help was asked for, or a flag is wrong. What is to be said of it
-/// has been printed.
+/// The exit code of a process that has no role to run: help was requested, or a flag is invalid. The message has been printed.
 pub fn parse<P: Parser>() -> Result<P, ExitCode> {
     P::try_parse().map_err(|error| {
         let (is_asked, is_help) = match error.kind() {
             ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => (true, true),
-            // All of the help, which has no reason in it.
+            // The complete help text, which has no reason in it.
             ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => (false, true),
             _ => (false, false),
         };
-        // Nothing can be done about a closed terminal.
+        // A closed terminal cannot be handled.
         let _ = match is_help {
             true => error.print(),
-            false => complain(&error),
+            false => print_error(&error),
         };
         match is_asked {
             true => ExitCode::SUCCESS,
@@ -120,9 +112,8 @@ pub fn parse<P: Parser>() -> Result<P, ExitCode> {
     })
 }
 
-/// Says what is wrong with the command line, after what else there is to say: of a container that does not start, the last
-/// line is what people see.
-fn complain(error: &clap::Error) -> std::io::Result<()> {
+/// Prints the usage hints and then the reason: Kubernetes shows the last line of a container that does not start.
+fn print_error(error: &clap::Error) -> std::io::Result<()> {
     let text = error.render().to_string();
     let (reason, rest) = text.split_once("\n\n").unwrap_or((&text, ""));
     let reason: Vec<&str> = reason.lines().map(str::trim).collect();
@@ -135,8 +126,7 @@ fn complain(error: &clap::Error) -> std::io::Result<()> {
     writeln!(std::io::stderr(), "{}", lines.trim_start())
 }
 
-/// Whether the last words go to a collector, which takes one object a line. The command line could not be read, so that this is
-/// looked for in it.
+/// Whether JSON lines are wanted. The command line is invalid, so the flag is searched in the raw arguments.
 fn wants_json(args: impl IntoIterator<Item = OsString>, variable: Option<OsString>) -> bool {
     let args: Vec<_> = args.into_iter().collect();
     let given = args.iter().enumerate().find_map(|(at, arg)| {
@@ -157,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_flag_goes_before_the_variable() {
+    fn the_flag_takes_precedence_over_the_variable() {
         let wants = |line: &str, variable: Option<&str>| {
             let args = line.split(' ').map(OsString::from);
             wants_json(args, variable.map(OsString::from))

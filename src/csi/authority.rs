@@ -1,7 +1,7 @@
-//! Accepts clients that send something other than a host name as `:authority`. gRPC C core (Python, C++, Ruby) and
-//! grpc-go, unless told otherwise, send the path of the socket, percent-encoded. The HTTP/2 server below tonic takes
-//! that for a malformed URI and resets the stream (`PROTOCOL_ERROR`) before any service sees the call. A unix socket has
-//! only one host, so the value is replaced by a valid one as it comes in.
+//! Accepts clients whose `:authority` is not a host name. By default, gRPC C core (Python, C++, Ruby) and grpc-go send the
+//! percent-encoded path of the socket. The HTTP/2 server of tonic rejects it as a malformed URI and resets the stream
+//! (`PROTOCOL_ERROR`) before any service receives the call. A unix socket has only one host, so this filter replaces the
+//! value with a valid one.
 
 use std::io;
 use std::ops::Range;
@@ -13,8 +13,8 @@ use tokio_stream::wrappers::UnixListenerStream;
 use tokio_stream::{Stream, StreamExt};
 use tonic::transport::server::Connected;
 
-/// The replacement. One letter: no entry of the server's dynamic table is then larger than the client believes, so the
-/// server evicts none that the client still refers to (RFC 7541, 4.1).
+/// The replacement. With one letter, no entry of the server's dynamic table is larger than in the client's table, so the
+/// server does not evict entries that the client still references (RFC 7541, 4.1).
 const AUTHORITY: &[u8] = b"k";
 
 /// The index of `:authority` in the static table (RFC 7541, appendix A).
@@ -23,16 +23,16 @@ const AUTHORITY_INDEX: usize = 1;
 /// The name `:authority`, spelled out and in Huffman code (RFC 7541, 5.2 and appendix B).
 const AUTHORITY_NAMES: [&[u8]; 2] = [b"\x0a:authority", b"\x88\xb8\x3b\x53\x39\xec\x32\x7d\x7f"];
 
-/// What a client begins with (RFC 9113, 3.4).
+/// The client connection preface (RFC 9113, 3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Length, type, flags and stream of a frame (RFC 9113, 4.1).
 const FRAME_HEADER: usize = 9;
 
-/// The longest payload of a frame: the server announces no other limit (RFC 9113, 4.2).
+/// Maximum payload of a frame: the default, as the server announces no other (RFC 9113, 4.2).
 const MAX_PAYLOAD: usize = 1 << 14;
 
-/// The longest field block that is held back until its end. The server refuses shorter ones.
+/// Maximum size of a buffered field block. The limit of the server is lower.
 const MAX_BLOCK: usize = 1 << 17;
 
 const HEADERS: u8 = 0x1;
@@ -41,16 +41,16 @@ const END_HEADERS: u8 = 0x4;
 const PADDED: u8 = 0x8;
 const PRIORITY: u8 = 0x20;
 
-/// The connections of a listener, each with the authority replaced.
+/// The connections of a listener, with the authority replaced.
 pub(super) fn accept(
     listener: tokio::net::UnixListener,
-) -> impl Stream<Item = io::Result<AnyAuthority<tokio::net::UnixStream>>> {
-    UnixListenerStream::new(listener).map(|stream| stream.map(AnyAuthority::new))
+) -> impl Stream<Item = io::Result<AuthorityFilter<tokio::net::UnixStream>>> {
+    UnixListenerStream::new(listener).map(|stream| stream.map(AuthorityFilter::new))
 }
 
-/// A connection whose requests may have any authority.
+/// A connection that replaces the authority of received requests.
 #[derive(Debug)]
-pub(super) struct AnyAuthority<S> {
+pub(super) struct AuthorityFilter<S> {
     stream: S,
     rewriter: Rewriter,
     /// Rewritten bytes, of which the first `read` have been read.
@@ -58,7 +58,7 @@ pub(super) struct AnyAuthority<S> {
     read: usize,
 }
 
-impl<S> AnyAuthority<S> {
+impl<S> AuthorityFilter<S> {
     fn new(stream: S) -> Self {
         Self {
             stream,
@@ -69,7 +69,7 @@ impl<S> AnyAuthority<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for AnyAuthority<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for AuthorityFilter<S> {
     fn poll_read(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -98,7 +98,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for AnyAuthority<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for AnyAuthority<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for AuthorityFilter<S> {
     fn poll_write(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -116,18 +116,18 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for AnyAuthority<S> {
     }
 }
 
-impl<S> Connected for AnyAuthority<S> {
+impl<S> Connected for AuthorityFilter<S> {
     type ConnectInfo = ();
 
     fn connect_info(&self) {}
 }
 
-/// Rewrites a client's side of an HTTP/2 connection. Whatever it does not understand passes unchanged: the server judges.
+/// Rewrites the client side of an HTTP/2 connection. Data that it cannot parse passes unchanged to the server.
 #[derive(Debug, Default)]
 struct Rewriter {
-    /// The beginning of a frame.
+    /// The bytes of an incomplete frame.
     partial: Vec<u8>,
-    /// The frames of a field block whose end has not come.
+    /// The frames of an incomplete field block.
     block: Option<Block>,
     state: State,
 }
@@ -179,7 +179,7 @@ impl Rewriter {
         }
     }
 
-    /// Passes on what is held back, as nothing more comes.
+    /// Passes on buffered data at the end of the stream.
     fn finish(&mut self, ready: &mut Vec<u8>) {
         if let Some(block) = self.block.take() {
             ready.extend(block.frames);
@@ -188,8 +188,7 @@ impl Rewriter {
     }
 }
 
-/// Passes a frame on, or holds it back until its field block is complete. False where frames do not follow each other
-/// as they must.
+/// Passes a frame on, or buffers it until its field block is complete. False if the order of frames is invalid.
 fn frame(frame: &[u8], block: &mut Option<Block>, ready: &mut Vec<u8>) -> bool {
     let (header, payload) = frame.split_at(FRAME_HEADER);
     let (kind, flags) = (header[3], header[4]);
@@ -225,9 +224,9 @@ fn frame(frame: &[u8], block: &mut Option<Block>, ready: &mut Vec<u8>) -> bool {
 /// A field block: HEADERS and the CONTINUATION frames after it (RFC 9113, 4.3).
 #[derive(Debug)]
 struct Block {
-    /// The frames as they came.
+    /// The frames as received.
     frames: Vec<u8>,
-    /// Flags and stream of the first one, without what ends with it.
+    /// Flags of the first frame, without PADDED and END_HEADERS.
     flags: u8,
     stream: [u8; 4],
     priority: Vec<u8>,
@@ -252,7 +251,7 @@ impl Block {
         })
     }
 
-    /// Passes the block on, with another authority where it spells one out.
+    /// Passes the block on, with a literal authority replaced.
     fn finish(self, ready: &mut Vec<u8>) {
         let Some(value) = authority(&self.fragment) else {
             ready.extend(self.frames);
@@ -280,8 +279,8 @@ impl Block {
     }
 }
 
-/// The place of the authority's value in a field block, its length included; none where it is not spelled out. Texts
-/// are skipped by their lengths, so that none has to be decoded (RFC 7541, 6).
+/// The range of a literal authority in a field block, including its length; `None` if it is indexed or absent. String
+/// literals are skipped by their lengths, without decoding (RFC 7541, 6).
 fn authority(block: &[u8]) -> Option<Range<usize>> {
     let mut at = 0;
     while at < block.len() {
@@ -311,7 +310,7 @@ fn authority(block: &[u8]) -> Option<Range<usize>> {
     None
 }
 
-/// The integer whose prefix is the last bits of this byte, and where it ends (RFC 7541, 5.1).
+/// The integer with a prefix of `bits` bits in this byte, and the index after it (RFC 7541, 5.1).
 fn integer(block: &[u8], at: usize, bits: u32) -> Option<(usize, usize)> {
     let most = (1_usize << bits) - 1;
     let first = usize::from(*block.get(at)?) & most;
@@ -319,17 +318,17 @@ fn integer(block: &[u8], at: usize, bits: u32) -> Option<(usize, usize)> {
         return Some((first, at + 1));
     }
     let mut value = most;
-    // No length here exceeds a block's.
-    for (place, byte) in block[at + 1..].iter().take(3).enumerate() {
-        value += usize::from(byte & 0x7f) << (7 * place);
+    // Three more bytes suffice for any length within a block.
+    for (index, byte) in block[at + 1..].iter().take(3).enumerate() {
+        value += usize::from(byte & 0x7f) << (7 * index);
         if byte & 0x80 == 0 {
-            return Some((value, at + 2 + place));
+            return Some((value, at + 2 + index));
         }
     }
     None
 }
 
-/// Where the string literal that begins here ends (RFC 7541, 5.2).
+/// The end of the string literal that begins here (RFC 7541, 5.2).
 fn text_end(block: &[u8], at: usize) -> Option<usize> {
     let (length, begin) = integer(block, at, 7)?;
     let end = begin + length;

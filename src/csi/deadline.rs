@@ -6,14 +6,13 @@ use tonic::Request;
 
 use crate::base::Deadline;
 
-/// Where the caller sets none: longer than any step of the cloud takes by itself.
+/// Deadline of calls without one: longer than any single step of the cloud.
 const DEFAULT: Duration = Duration::from_secs(120);
 
-/// Taken off the caller's time, so that our answer, which says what is under way, arrives before the
-/// caller gives up with "deadline exceeded".
+/// Subtracted from the caller's timeout, so that the response, which names the pending step, arrives
+/// before the caller's own `DEADLINE_EXCEEDED`.
 const MARGIN: Duration = Duration::from_millis(250);
 
-/// The deadline of this request.
 pub(crate) fn of<T>(request: &Request<T>) -> Deadline {
     let header = request
         .metadata()
@@ -25,7 +24,7 @@ pub(crate) fn of<T>(request: &Request<T>) -> Deadline {
     }
 }
 
-/// The header's value: up to eight digits and a unit (gRPC over HTTP/2, `Timeout`).
+/// The header value: up to eight digits and a unit (gRPC over HTTP/2, `Timeout`).
 fn parse(value: &str) -> Option<Duration> {
     let (unit_at, unit) = value.char_indices().next_back()?;
     let digits = &value[..unit_at];
@@ -49,7 +48,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn the_answer_comes_before_the_caller_gives_up() {
+    async fn the_deadline_is_before_the_callers_own() {
         let mut request = Request::new(());
         request
             .metadata_mut()
@@ -59,11 +58,11 @@ mod tests {
     }
 
     #[test]
-    fn every_unit_is_read_and_nonsense_is_none() {
+    fn every_unit_is_parsed_and_invalid_values_are_ignored() {
         assert_eq!(parse("15000m"), Some(Duration::from_secs(15)));
         assert_eq!(parse("99999999n"), Some(Duration::from_nanos(99_999_999)));
-        for nonsense in ["", "S", "1x", "-1S", "123456789S", "1é"] {
-            assert_eq!(parse(nonsense), None, "{nonsense}");
+        for invalid in ["", "S", "1x", "-1S", "123456789S", "1é"] {
+            assert_eq!(parse(invalid), None, "{invalid}");
         }
     }
 }

@@ -1,20 +1,20 @@
-//! Shutting down without dropping a call: new ones are refused, running ones finish.
+//! Graceful shutdown: new calls are rejected, running calls finish.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::watch;
 
-/// The calls that run, and whether new ones are taken. Clones share it.
+/// Counts running calls, and rejects new ones once draining. Clones share the state.
 #[derive(Debug, Clone)]
 pub struct Drain {
     draining: Arc<AtomicBool>,
     running: watch::Sender<usize>,
 }
 
-/// One running call.
+/// A running call, until it is dropped.
 #[derive(Debug)]
-pub struct Running {
+pub struct RunningCall {
     running: watch::Sender<usize>,
 }
 
@@ -28,21 +28,21 @@ impl Default for Drain {
 }
 
 impl Drain {
-    /// Admits a call; none while draining.
+    /// Admits a call; `None` while draining.
     #[must_use]
-    pub fn admit(&self) -> Option<Running> {
-        // Counted first: a call that comes between the look and the count would not be waited for.
+    pub fn admit(&self) -> Option<RunningCall> {
+        // Counted before the check, so that `finish` waits for every admitted call.
         self.running.send_modify(|running| *running += 1);
-        let admitted = Running {
+        let admitted = RunningCall {
             running: self.running.clone(),
         };
         (!self.draining.load(Ordering::SeqCst)).then_some(admitted)
     }
 
-    /// Refuses new calls from now on and returns when none is running.
+    /// Rejects new calls and returns when no call is running.
     pub async fn finish(&self) {
         self.draining.store(true, Ordering::SeqCst);
-        // The sender is held here, so that the channel cannot be closed.
+        // `self` owns the sender, so the channel cannot be closed.
         let _ = self
             .running
             .subscribe()
@@ -51,7 +51,7 @@ impl Drain {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningCall {
     fn drop(&mut self) {
         self.running.send_modify(|running| *running -= 1);
     }
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_running_call_is_waited_for_and_a_new_one_is_refused() {
+    async fn a_running_call_finishes_and_a_new_one_is_rejected() {
         let drain = Drain::default();
         let call = drain.admit().unwrap();
         let finish = drain.finish();

@@ -12,12 +12,11 @@ use super::proto::{
 };
 use crate::model::DriverName;
 
-/// The service.
 #[derive(Debug, Clone)]
 pub struct Service {
-    /// The name under which the driver is registered.
+    /// Name under which the driver is registered.
     pub name: DriverName,
-    /// Whether the Controller service is on this socket too.
+    /// Whether the Controller service is on the same socket.
     pub controller: bool,
 }
 
@@ -74,7 +73,7 @@ impl Identity for Service {
         &self,
         _: Request<proto::ProbeRequest>,
     ) -> Result<Response<ProbeResponse>, Status> {
-        // The socket is there only once everything behind it has been built.
+        // The socket exists only after all services have been created.
         Ok(Response::new(ProbeResponse { ready: Some(true) }))
     }
 }

@@ -1,5 +1,5 @@
-//! The edge of the server: every call has a span, is logged once with its outcome, and is refused
-//! while the server drains. Bodies are never logged: they carry secrets.
+//! The server middleware: every call gets a tracing span, is logged once with its outcome, and is rejected while the
+//! server drains. Message bodies are never logged: they contain secrets.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -15,39 +15,37 @@ use super::drain::Drain;
 use super::status;
 use crate::model::Failure;
 
-/// Wraps the whole server.
 #[derive(Debug, Clone)]
-pub struct Edge {
+pub struct RpcLayer {
     drain: Drain,
 }
 
-/// A wrapped service.
 #[derive(Debug, Clone)]
-pub struct EdgeService<S> {
+pub struct RpcService<S> {
     inner: S,
     drain: Drain,
 }
 
-impl Edge {
-    /// An edge that refuses calls while this drains.
+impl RpcLayer {
+    /// Calls are rejected while `drain` drains.
     #[must_use]
     pub fn new(drain: Drain) -> Self {
         Self { drain }
     }
 }
 
-impl<S> Layer<S> for Edge {
-    type Service = EdgeService<S>;
+impl<S> Layer<S> for RpcLayer {
+    type Service = RpcService<S>;
 
-    fn layer(&self, inner: S) -> EdgeService<S> {
-        EdgeService {
+    fn layer(&self, inner: S) -> RpcService<S> {
+        RpcService {
             inner,
             drain: self.drain.clone(),
         }
     }
 }
 
-impl<S, B, R> Service<http::Request<B>> for EdgeService<S>
+impl<S, B, R> Service<http::Request<B>> for RpcService<S>
 where
     S: Service<http::Request<B>, Response = http::Response<R>> + Clone + Send + 'static,
     S::Future: Send + 'static,
@@ -64,8 +62,9 @@ where
 
     fn call(&mut self, request: http::Request<B>) -> Self::Future {
         let Some(running) = self.drain.admit() else {
-            let refused = status::named(Failure::ShuttingDown, "the driver is shutting down");
-            return Box::pin(async move { Ok(refused.into_http()) });
+            let rejected =
+                status::with_advice(Failure::ShuttingDown, "the driver is shutting down");
+            return Box::pin(async move { Ok(rejected.into_http()) });
         };
         let path = request.uri().path();
         let method = path.rsplit('/').next().unwrap_or(path).to_owned();
@@ -81,14 +80,14 @@ where
             node.id = Empty,
             path = Empty,
         );
-        // The service that was polled ready is the one to call.
+        // The clone that was polled for readiness must be the one that is called.
         let ready = self.inner.clone();
         let mut inner = std::mem::replace(&mut self.inner, ready);
         let call = async move {
-            let waiting = Waiting::start(method);
+            let pending = PendingCall::start(method);
             let mut response = inner.call(request).await?;
-            name(&mut response);
-            waiting.answered(&response);
+            add_failure_name(&mut response);
+            pending.finish(&response);
             drop(running);
             Ok(response)
         };
@@ -96,26 +95,25 @@ where
     }
 }
 
-/// Tells, in the log lines of the running call, what it is about. Only for the fields of the span
-/// that [`Edge`] opens.
-pub(crate) fn about(field: &str, value: impl std::fmt::Display) {
+/// Records a field in the span of the running call. Only for fields that [`RpcLayer`] declares.
+pub(crate) fn record(field: &str, value: impl std::fmt::Display) {
     tracing::Span::current().record(field, tracing::field::display(value));
 }
 
-/// A call whose caller has not been answered.
+/// A call without a response yet.
 #[derive(Debug)]
-struct Waiting {
+struct PendingCall {
     method: String,
     start: Instant,
-    answered: bool,
+    finished: bool,
 }
 
-impl Waiting {
+impl PendingCall {
     fn start(method: String) -> Self {
         Self {
             method,
             start: Instant::now(),
-            answered: false,
+            finished: false,
         }
     }
 
@@ -123,32 +121,32 @@ impl Waiting {
         u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    fn answered<R>(mut self, response: &http::Response<R>) {
-        self.answered = true;
+    fn finish<R>(mut self, response: &http::Response<R>) {
+        self.finished = true;
         log(&self.method, self.elapsed_ms(), response);
     }
 }
 
-impl Drop for Waiting {
+impl Drop for PendingCall {
     fn drop(&mut self) {
-        if !self.answered {
+        if !self.finished {
             let (method, elapsed_ms) = (&self.method, self.elapsed_ms());
             tracing::warn!(
                 rpc.method = method,
                 elapsed_ms,
-                "the caller gave {method} up; what it began goes on"
+                "the caller cancelled {method}; steps that it began continue"
             );
         }
     }
 }
 
-/// Gives a failure that was made without one the name of its code: each has one for its caller.
-fn name<R>(response: &mut http::Response<R>) {
+/// Adds the failure name of its code to a status without one.
+fn add_failure_name<R>(response: &mut http::Response<R>) {
     let status = Status::from_header_map(response.headers());
-    let named = status.as_ref().and_then(status::with_name);
-    // A text that no header can hold stays as it is.
+    let named = status.as_ref().and_then(status::with_name_of_code);
+    // A message that does not fit into a header is left unchanged.
     if let Some(Err(error)) = named.map(|named| named.add_header(response.headers_mut())) {
-        tracing::debug!(error = error.message(), "the failure stays without a name");
+        tracing::debug!(error = error.message(), "cannot add a name to the failure");
     }
 }
 

@@ -1,4 +1,4 @@
-//! The Container Storage Interface: requests in, answers out, errors as gRPC codes.
+//! The Container Storage Interface: gRPC services, request parsing and status codes.
 
 mod authority;
 pub mod controller;

@@ -1,5 +1,4 @@
-//! The generated types of `proto/csi.proto` (CSI 1.13.0, package `csi.v1`), and of
-//! `proto/pluginregistration.proto` in a module of their own.
+//! The generated types of `proto/csi.proto` (CSI 1.13.0, package `csi.v1`) and of `proto/pluginregistration.proto`.
 
 #![allow(
     missing_docs,
@@ -15,7 +14,7 @@
 
 tonic::include_proto!("csi.v1");
 
-/// kubelet's `pluginregistration/v1`.
+/// The API of kubelet for plugin registration, `pluginregistration/v1`.
 pub mod pluginregistration {
     tonic::include_proto!("pluginregistration");
 }

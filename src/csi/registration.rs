@@ -1,5 +1,5 @@
-//! The registration with kubelet, which the node plugin serves itself: a socket in kubelet's directory, where kubelet
-//! asks who the driver is and says whether it took it up.
+//! Registration with kubelet without node-driver-registrar: serves kubelet's plugin registration API on a socket in
+//! kubelet's directory `plugins_registry`.
 
 use std::convert::Infallible;
 use std::fs;
@@ -25,24 +25,24 @@ use super::socket::{self, Endpoint, Socket, SocketError};
 use crate::base::chain::chain;
 use crate::model::DriverName;
 
-/// What kubelet calls the plugins of this kind.
-const KIND: &str = "CSIPlugin";
+/// Plugin type of CSI drivers.
+const PLUGIN_TYPE: &str = "CSIPlugin";
 
-/// The version of CSI that is offered: the one that upstream's registrar offers for every driver of CSI 1. kubelet
-/// wants a whole version, and looks at the first part of it.
+/// The CSI version that node-driver-registrar reports for every CSI 1 driver. kubelet requires a complete version and
+/// evaluates its major part.
 const VERSION: &str = "1.0.0";
 
-/// How soon a refused registration is offered again, twice as late after each refusal, up to the limit.
-const PAUSE: Duration = Duration::from_secs(1);
-const LONGEST_PAUSE: Duration = Duration::from_mins(1);
+/// First pause before the socket is created again after an error; it doubles with each further error.
+const MIN_PAUSE: Duration = Duration::from_secs(1);
+const MAX_PAUSE: Duration = Duration::from_mins(1);
 
-/// How often it is looked whether the socket is still in its place: kubelet's directory is not ours.
-const LOOK: Duration = Duration::from_secs(10);
+/// Interval of checks that the socket still exists: other programs write to the directory.
+const CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
-/// How long the last answers may take to reach kubelet.
+/// How long to wait for kubelet to receive the last response.
 const LINGER: Duration = Duration::from_millis(200);
 
-/// A registration with kubelet. Clones share what became of it.
+/// A registration with kubelet. Clones share its state.
 #[derive(Debug, Clone)]
 pub struct Registration(Arc<Inner>);
 
@@ -50,81 +50,71 @@ pub struct Registration(Arc<Inner>);
 struct Inner {
     socket: Endpoint,
     name: DriverName,
-    /// The CSI socket, as kubelet finds it.
-    csi: PathBuf,
-    stage: watch::Sender<Stage>,
-    refused: Notify,
-    renewed: Notify,
+    /// Path of the CSI socket on the host.
+    csi_socket: PathBuf,
+    state: watch::Sender<RegistrationState>,
+    rejected: Notify,
+    restart: Notify,
 }
 
-/// What became of a registration.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Stage {
-    /// kubelet has not said anything yet.
-    Offered,
-    /// kubelet has taken the driver up.
+pub enum RegistrationState {
+    /// kubelet has not reported a result yet.
+    Pending,
     Registered,
-    /// kubelet has refused it, in its own words.
-    Refused(String),
+    /// kubelet has rejected the driver, with this error.
+    Rejected(String),
 }
 
-/// Why nothing can be offered.
 #[derive(Debug, thiserror::Error)]
 pub enum RegistrationError {
-    /// There is no such directory.
     #[error(
-        "--registration-dir {} does not exist: it is kubelet's directory plugins_registry, below kubelet's --root-dir, \
-         and a container needs it as a mount of the host",
+        "--registration-dir {} does not exist: set it to the directory plugins_registry below kubelet's --root-dir, \
+         mounted from the host",
         .0.display()
     )]
     Missing(PathBuf),
-    /// It is something else.
-    #[error("--registration-dir {} is no directory: it is kubelet's directory plugins_registry", .0.display())]
+    #[error("--registration-dir {} is not a directory: set it to kubelet's directory plugins_registry", .0.display())]
     NotADirectory(PathBuf),
-    /// It cannot be looked at.
-    #[error("--registration-dir {} cannot be looked at", directory.display())]
+    #[error("cannot access --registration-dir {}", directory.display())]
     Unreadable {
-        /// The directory.
         directory: PathBuf,
-        /// Why.
         #[source]
         source: std::io::Error,
     },
-    /// No socket can have this path.
-    #[error("--registration-dir {} is too long a path: with the socket's name it has more than 107 bytes", .0.display())]
+    #[error("--registration-dir {} is too long: the path of the socket in it exceeds 107 bytes", .0.display())]
     TooLong(PathBuf),
 }
 
-/// A registration whose socket is there.
+/// A registration with a bound socket.
 #[derive(Debug)]
-pub(super) struct Offered {
+pub(super) struct Listening {
     registration: Registration,
     listener: UnixListener,
     socket: Socket,
 }
 
-/// Why an offer ended.
+/// Why serving a socket ended.
 #[derive(Debug)]
 enum End {
-    /// kubelet refused it, and tries no second time before the socket comes anew.
-    Refused,
-    /// The socket is not in its place any more.
-    Lost,
-    /// kubelet shall ask anew.
-    Renewed,
-    /// The server failed.
+    /// kubelet rejected the registration. It retries only with a new socket.
+    Rejected,
+    /// The socket has been removed.
+    Removed,
+    /// A new registration was requested.
+    Restarted,
     Failed(String),
 }
 
 impl Registration {
-    /// A registration of the driver in kubelet's directory; `csi` is the CSI socket as kubelet finds it.
+    /// `csi_socket` is the path of the CSI socket on the host.
     ///
     /// # Errors
-    /// When the directory is not there, is none, or is too deep for a socket.
+    /// The directory is missing, is not a directory, or its path is too long for a socket.
     pub fn new(
         directory: &Path,
         name: DriverName,
-        csi: PathBuf,
+        csi_socket: PathBuf,
     ) -> Result<Self, RegistrationError> {
         match fs::metadata(directory) {
             Ok(found) if found.is_dir() => {}
@@ -145,156 +135,157 @@ impl Registration {
         Ok(Self(Arc::new(Inner {
             socket,
             name,
-            csi,
-            stage: watch::Sender::new(Stage::Offered),
-            refused: Notify::new(),
-            renewed: Notify::new(),
+            csi_socket,
+            state: watch::Sender::new(RegistrationState::Pending),
+            rejected: Notify::new(),
+            restart: Notify::new(),
         })))
     }
 
-    /// What became of it.
     #[must_use]
-    pub fn stage(&self) -> Stage {
-        self.0.stage.borrow().clone()
+    pub fn state(&self) -> RegistrationState {
+        self.0.state.borrow().clone()
     }
 
-    /// Returns when it is, or is not any more, what kubelet has taken up.
-    pub async fn until(&self, registered: bool) {
-        let mut stage = self.0.stage.subscribe();
-        // The sender is ours, so that it is there.
-        let _ = stage
-            .wait_for(|stage| (*stage == Stage::Registered) == registered)
+    /// Waits until the driver is registered, or until it is not registered any more.
+    pub async fn wait_registered(&self, registered: bool) {
+        let mut state = self.0.state.subscribe();
+        // `self` owns the sender, so the channel cannot be closed.
+        let _ = state
+            .wait_for(|state| (*state == RegistrationState::Registered) == registered)
             .await;
     }
 
-    /// Registers anew, for kubelet asks for topology only then. For about a second kubelet does not know the driver: what it
-    /// wants of it meanwhile it tries again.
-    pub fn renew(&self) {
-        self.0.renewed.notify_one();
+    /// Registers again, because kubelet requests topology only at registration. The driver is unregistered for about a
+    /// second; kubelet retries operations in this time.
+    pub fn restart(&self) {
+        self.0.restart.notify_one();
     }
 
-    /// The CSI socket, as kubelet was told it.
+    /// Path of the CSI socket on the host, as reported to kubelet.
     #[must_use]
     pub fn csi_socket(&self) -> &Path {
-        &self.0.csi
+        &self.0.csi_socket
     }
 
-    /// Puts the socket where kubelet finds it: from now on it may call the CSI socket.
-    pub(super) async fn offer(&self) -> Result<Offered, SocketError> {
+    /// Binds the registration socket. kubelet may call the CSI socket from now on.
+    pub(super) async fn listen(&self) -> Result<Listening, SocketError> {
         let (listener, socket) = socket::bind(&self.0.socket).await?;
-        tracing::info!(socket = %self.0.socket, csi = %self.0.csi.display(), "offered to kubelet");
-        Ok(Offered {
+        tracing::info!(socket = %self.0.socket, csi = %self.0.csi_socket.display(), "waiting for registration by kubelet");
+        Ok(Listening {
             registration: self.clone(),
             listener,
             socket,
         })
     }
 
-    fn set(&self, stage: Stage) {
-        self.0.stage.send_replace(stage);
+    fn set(&self, state: RegistrationState) {
+        self.0.state.send_replace(state);
     }
 
-    /// The offer has ended: whatever kubelet said of it does not count any more. Answers what that was.
-    fn end(&self, refused: bool) -> Stage {
-        let was = self.stage();
-        if !(refused && matches!(was, Stage::Refused(_))) {
-            self.set(Stage::Offered);
+    /// Resets the state at the end of a socket, except for the error of a rejection. Returns the state before.
+    fn reset(&self, rejected: bool) -> RegistrationState {
+        let before = self.state();
+        if !(rejected && matches!(before, RegistrationState::Rejected(_))) {
+            self.set(RegistrationState::Pending);
         }
-        was
+        before
     }
 
-    /// Forgets what was said of an earlier offer.
-    fn forget(&self) {
-        for said in [&self.0.refused, &self.0.renewed] {
-            // It takes what is left there, if anything is.
-            pin!(said.notified()).enable();
+    /// Discards notifications about an earlier socket.
+    fn discard_notifications(&self) {
+        for notify in [&self.0.rejected, &self.0.restart] {
+            // Consumes a stored permit, if any.
+            pin!(notify.notified()).enable();
         }
     }
 }
 
-impl Offered {
-    /// Serves kubelet, and offers anew what it refused and a socket that went. Dropping it takes the socket away.
-    pub(super) async fn keep(mut self) -> Infallible {
-        let mut pause = PAUSE;
+impl Listening {
+    /// Serves kubelet, and binds a new socket after a rejection, a restart or the removal of the socket.
+    /// Dropping the future removes the socket.
+    pub(super) async fn serve(mut self) -> Infallible {
+        let mut pause = MIN_PAUSE;
         loop {
             let registration = self.registration.clone();
             let begun = Instant::now();
-            let end = self.serve().await;
-            // Of a refusal the words stay, for whoever asks.
-            let was = registration.end(matches!(end, End::Refused));
-            if was == Stage::Registered || begun.elapsed() > LONGEST_PAUSE {
-                pause = PAUSE;
+            let end = self.serve_once().await;
+            let before = registration.reset(matches!(end, End::Rejected));
+            if before == RegistrationState::Registered || begun.elapsed() > MAX_PAUSE {
+                pause = MIN_PAUSE;
             }
             match end {
-                End::Refused => tracing::info!("offered to kubelet again in {pause:?}"),
-                End::Lost => {
-                    tracing::warn!(socket = %registration.0.socket, "the registration socket has gone; it is made anew");
+                End::Rejected => tracing::info!("retrying the registration in {pause:?}"),
+                End::Removed => {
+                    tracing::warn!(socket = %registration.0.socket, "the registration socket was removed; creating it again");
                 }
-                // Pods wait for the driver meanwhile.
-                End::Renewed => pause = PAUSE,
+                // Without backoff: pods wait for the driver.
+                End::Restarted => pause = MIN_PAUSE,
                 End::Failed(error) => tracing::error!("the registration socket failed: {error}"),
             }
             self = loop {
                 tokio::time::sleep(pause).await;
-                pause = LONGEST_PAUSE.min(pause * 2);
-                match registration.offer().await {
-                    Ok(offered) => break offered,
-                    Err(error) => tracing::warn!("not registered: {}", chain(&error)),
+                pause = MAX_PAUSE.min(pause * 2);
+                match registration.listen().await {
+                    Ok(listening) => break listening,
+                    Err(error) => {
+                        tracing::warn!("cannot listen for registration: {}", chain(&error))
+                    }
                 }
             };
         }
     }
 
-    async fn serve(self) -> End {
+    async fn serve_once(self) -> End {
         let Self {
             registration,
             listener,
             socket,
         } = self;
-        registration.forget();
+        registration.discard_notifications();
         let (stop, stopped) = oneshot::channel::<()>();
         let incoming = authority::accept(listener);
         let server = Server::builder().add_service(RegistrationServer::new(registration.clone()));
         let served = server.serve_with_incoming_shutdown(incoming, async {
-            // Dropped or sent: both mean the end.
+            // Sent or dropped: both stop the server.
             let _ = stopped.await;
         });
         tokio::pin!(served);
         let end = tokio::select! {
-            () = registration.0.refused.notified() => End::Refused,
-            () = registration.0.renewed.notified() => End::Renewed,
-            () = gone(&socket) => End::Lost,
+            () = registration.0.rejected.notified() => End::Rejected,
+            () = registration.0.restart.notified() => End::Restarted,
+            () = wait_removed(&socket) => End::Removed,
             outcome = &mut served => {
                 let error = outcome.err();
-                End::Failed(error.map_or_else(|| "it has ended".to_owned(), |error| chain(&error)))
+                End::Failed(error.map_or_else(|| "it has stopped".to_owned(), |error| chain(&error)))
             }
         };
         if !matches!(end, End::Failed(_)) {
             let _ = stop.send(());
-            // Its last word is answered; connections that never end are left.
+            // Waits for the last response, but not for open connections.
             let _ = tokio::time::timeout(LINGER, served).await;
         }
         end
     }
 }
 
-/// Returns when the socket is not in its place any more.
-async fn gone(socket: &Socket) {
-    let mut look = tokio::time::interval(LOOK);
-    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    while socket.is_in_place() {
-        look.tick().await;
+/// Returns when the socket does not exist any more.
+async fn wait_removed(socket: &Socket) {
+    let mut checks = tokio::time::interval(CHECK_INTERVAL);
+    checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    while socket.exists() {
+        checks.tick().await;
     }
 }
 
 #[tonic::async_trait]
 impl Rpcs for Registration {
     async fn get_info(&self, _: Request<InfoRequest>) -> Result<Response<PluginInfo>, Status> {
-        tracing::info!(name = %self.0.name, "kubelet asks who this is");
+        tracing::info!(name = %self.0.name, "kubelet requested the plugin info");
         Ok(Response::new(PluginInfo {
-            r#type: KIND.to_owned(),
+            r#type: PLUGIN_TYPE.to_owned(),
             name: self.0.name.to_string(),
-            endpoint: self.0.csi.display().to_string(),
+            endpoint: self.0.csi_socket.display().to_string(),
             supported_versions: vec![VERSION.to_owned()],
         }))
     }
@@ -306,24 +297,24 @@ impl Rpcs for Registration {
         let status = request.into_inner();
         if status.plugin_registered {
             tracing::info!(name = %self.0.name, "registered with kubelet");
-            self.set(Stage::Registered);
+            self.set(RegistrationState::Registered);
         } else {
-            tracing::error!(name = %self.0.name, "{}", self.refusal(&status.error));
-            self.set(Stage::Refused(status.error));
-            self.0.refused.notify_one();
+            tracing::error!(name = %self.0.name, "{}", self.rejection_message(&status.error));
+            self.set(RegistrationState::Rejected(status.error));
+            self.0.rejected.notify_one();
         }
         Ok(Response::new(RegistrationStatusResponse {}))
     }
 }
 
 impl Registration {
-    /// That kubelet has refused it with these words, and what to do.
+    /// The error of a rejection, with advice.
     #[must_use]
-    pub fn refusal(&self, words: &str) -> String {
+    pub fn rejection_message(&self, error: &str) -> String {
         format!(
-            "kubelet has refused the registration: {words}; it is offered again by itself. If kubelet does not find {}, \
-             set --kubelet-socket to the CSI socket's path on the host; else see kubelet's log",
-            self.0.csi.display()
+            "kubelet has rejected the registration: {error}; the driver retries automatically. If kubelet does not find {}, \
+             set --kubelet-socket to the path of the CSI socket on the host; otherwise check kubelet's log",
+            self.0.csi_socket.display()
         )
     }
 }

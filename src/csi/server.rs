@@ -1,4 +1,4 @@
-//! The gRPC server: which services are on the socket, and how it comes and goes.
+//! The gRPC server: its services, startup and shutdown.
 
 use std::future::Future;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use tonic::transport::Server;
 
 use super::authority;
 use super::drain::Drain;
-use super::layer::Edge;
+use super::layer::RpcLayer;
 use super::proto::controller_server::ControllerServer;
 use super::proto::group_controller_server::GroupControllerServer;
 use super::proto::identity_server::IdentityServer;
@@ -18,48 +18,37 @@ use super::{controller, group, identity, node};
 use crate::base::Tasks;
 use crate::model::DriverName;
 
-/// What is served.
 #[derive(Debug, Clone)]
 pub struct Services {
-    /// The driver's name.
     pub name: DriverName,
-    /// The Controller and the GroupController service, where this role has them.
+    /// Serves Controller and GroupController.
     pub controller: Option<controller::Service>,
-    /// The Node service, where this role has it.
     pub node: Option<node::Service>,
-    /// The registration with kubelet, where this process sees to it.
+    /// Set if this process registers with kubelet.
     pub registration: Option<Registration>,
 }
 
-/// How long the last answers may take to reach their readers.
+/// How long to wait for clients to receive the last responses.
 const LINGER: Duration = Duration::from_millis(200);
 
-/// Why serving ended.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// The socket cannot be had.
     #[error("cannot listen")]
     Socket(#[source] SocketError),
-    /// The socket of the registration cannot be had.
     #[error("cannot register with kubelet")]
     Registration(#[source] SocketError),
-    /// Work was cut off; it is found again by the next call for it.
-    #[error("work was still running {grace:?} after the signal and has been cut off")]
-    CutOff {
-        /// The time it was given.
-        grace: Duration,
-    },
-    /// The server failed.
+    /// Work was aborted; the next call for it continues.
+    #[error("calls were still running {grace:?} after the signal and were aborted")]
+    DrainTimeout { grace: Duration },
     #[error("the server failed")]
     Transport(#[source] tonic::transport::Error),
 }
 
-/// Serves until `stop` resolves; then refuses new calls, lets running ones and the work that they
-/// started finish, but not longer than `grace`, and takes the socket away. Where there is a registration,
-/// kubelet is offered it from when the socket listens until the end.
+/// Serves until `stop` resolves. Then it rejects new calls, waits up to `grace` for running calls and their background work,
+/// and removes the socket. A registration is served as long as the socket.
 ///
 /// # Errors
-/// When a socket cannot be had or the server fails.
+/// A socket cannot be bound, the server fails, or work is aborted.
 pub async fn serve(
     endpoint: &Endpoint,
     services: Services,
@@ -68,19 +57,19 @@ pub async fn serve(
     grace: Duration,
 ) -> Result<(), ServeError> {
     let (listener, socket) = socket::bind(endpoint).await.map_err(ServeError::Socket)?;
-    // Only now: whom kubelet finds, it calls at once.
-    let offered = match &services.registration {
+    // After the CSI socket: kubelet calls a registered driver immediately.
+    let listening = match &services.registration {
         Some(registration) => Some(
             registration
-                .offer()
+                .listen()
                 .await
                 .map_err(ServeError::Registration)?,
         ),
         None => None,
     };
     let registered = async {
-        match offered {
-            Some(offered) => offered.keep().await,
+        match listening {
+            Some(listening) => listening.serve().await,
             None => std::future::pending().await,
         }
     };
@@ -89,34 +78,34 @@ pub async fn serve(
         name: services.name,
         controller: services.controller.is_some(),
     };
-    let groups = services.controller.clone().map(group::Service::of);
+    let groups = services.controller.clone().map(group::Service::new);
     let router = Server::builder()
-        .layer(Edge::new(drain.clone()))
+        .layer(RpcLayer::new(drain.clone()))
         .add_service(IdentityServer::new(identity))
         .add_optional_service(services.controller.map(ControllerServer::new))
         .add_optional_service(groups.map(GroupControllerServer::new))
         .add_optional_service(services.node.map(NodeServer::new));
     let drained = async move {
         stop.await;
-        tracing::info!("stopping: new calls are refused, running ones finish");
+        tracing::info!("stopping: rejecting new calls, waiting for running calls");
         let finish = async {
             drain.finish().await;
             tasks.finish().await;
         };
         match tokio::time::timeout(grace, finish).await {
             Ok(()) => Ok(()),
-            Err(_) => Err(ServeError::CutOff { grace }),
+            Err(_) => Err(ServeError::DrainTimeout { grace }),
         }
     };
     tracing::info!(%endpoint, "ready");
     let incoming = authority::accept(listener);
     let (finished, over) = tokio::sync::oneshot::channel();
-    // On the heap: it is large, and every role would carry it.
+    // On the heap: the future is large and would be part of every role.
     let served = Box::pin(router.serve_with_incoming_shutdown(incoming, async move {
-        // The receiver is below, and waits.
+        // The receiver below is still waiting.
         let _ = finished.send(drained.await);
     }));
-    // Idle connections of clients that never hang up must not keep a drained process.
+    // Idle client connections must not keep a drained process running.
     let linger = async {
         let Ok(drained) = over.await else {
             return std::future::pending().await;

@@ -1,4 +1,4 @@
-//! The unix socket: private, taken over from a dead process, never from a living one.
+//! The unix socket: accessible only to its owner, and taken over only from a dead process.
 
 use std::fmt;
 use std::fs::{File, Permissions, TryLockError};
@@ -12,29 +12,29 @@ use tokio::net::{UnixListener, UnixStream};
 
 use crate::base::Deadline;
 
-/// Where to listen: `unix:///absolute/path`.
+/// A unix socket, written `unix:///absolute/path`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoint {
     path: PathBuf,
 }
 
-/// A text that is no endpoint.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no endpoint: unix:///absolute/path is, with at most 107 bytes of path")]
+#[error(
+    "{0:?} is not an endpoint; allowed: unix:///absolute/path, with a path of at most 107 bytes"
+)]
 pub struct InvalidEndpoint(String);
 
-/// Where a socket is until it is closed to others; nobody else has this name while the directory is locked.
-const BESIDE: &str = ".socket";
+/// Name of the socket until its permissions are set. The lock of the directory protects it.
+const TEMPORARY_NAME: &str = ".socket";
 
-/// How long another start may take to put its socket in place.
-const PATIENCE: Duration = Duration::from_secs(5);
-const TICK: Duration = Duration::from_millis(10);
+/// Timeout for the lock of the directory, which another starting process may hold.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
+const LOCK_RETRY_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Longest path of a unix socket (Linux, `sun_path` of unix(7)).
-const LONGEST: usize = 107;
+/// Maximum path length of a unix socket (Linux, `sun_path` of unix(7)).
+const MAX_PATH: usize = 107;
 
 impl Endpoint {
-    /// The socket's path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -46,7 +46,7 @@ impl FromStr for Endpoint {
 
     fn from_str(text: &str) -> Result<Self, InvalidEndpoint> {
         let path = text.strip_prefix("unix://").unwrap_or(text);
-        if !path.starts_with('/') || path.ends_with('/') || path.len() > LONGEST {
+        if !path.starts_with('/') || path.ends_with('/') || path.len() > MAX_PATH {
             return Err(InvalidEndpoint(text.to_owned()));
         }
         Ok(Self { path: path.into() })
@@ -59,35 +59,22 @@ impl fmt::Display for Endpoint {
     }
 }
 
-/// Why the socket cannot be had.
 #[derive(Debug, thiserror::Error)]
 pub enum SocketError {
-    /// Somebody answers there.
-    #[error("{} is in use by a running process; stop that one first", path.display())]
-    InUse {
-        /// The path.
-        path: PathBuf,
-    },
-    /// Something else is there.
-    #[error("{} exists and is no socket; it is left alone, remove it or choose another path", path.display())]
-    NotASocket {
-        /// The path.
-        path: PathBuf,
-    },
-    /// A step failed.
+    #[error("{} is in use by a running process; stop that process first", path.display())]
+    InUse { path: PathBuf },
+    #[error("{} exists and is not a socket; remove it or choose another path", path.display())]
+    NotASocket { path: PathBuf },
     #[error("cannot {step} {}", path.display())]
     Io {
-        /// The step.
         step: &'static str,
-        /// The path.
         path: PathBuf,
-        /// Why.
         #[source]
         source: std::io::Error,
     },
 }
 
-/// A bound socket, whose path goes when this is dropped.
+/// A bound socket. Dropping it removes its path.
 #[derive(Debug)]
 pub struct Socket {
     path: PathBuf,
@@ -95,32 +82,32 @@ pub struct Socket {
 }
 
 impl Socket {
-    /// Whether the path still leads to this socket.
-    pub(super) fn is_in_place(&self) -> bool {
+    /// Whether the path still refers to this socket.
+    pub(super) fn exists(&self) -> bool {
         std::fs::symlink_metadata(&self.path).is_ok_and(|found| found.ino() == self.inode)
     }
 }
 
-/// Binds the endpoint, readable and writable by this user only.
+/// Binds the endpoint, readable and writable only by this user.
 ///
 /// # Errors
-/// When a living process serves it, or something that is no socket is there.
+/// A running process serves the socket, or the path is not a socket.
 pub async fn bind(endpoint: &Endpoint) -> Result<(UnixListener, Socket), SocketError> {
     let path = &endpoint.path;
     let directory = path.parent().unwrap_or(Path::new("/"));
-    make(directory, path).await?;
-    // Between finding a socket stale and replacing it nobody else may do the same.
-    let _alone = lock(directory, path).await?;
-    clear_way(path).await?;
-    // Bound beside its place, closed to others, then moved: at its own path the socket is never
-    // open to everybody, and never half there.
-    let beside = path.with_file_name(BESIDE);
-    remove_left(&beside).await?;
-    let listener = UnixListener::bind(&beside).map_err(io("bind", path))?;
+    create_directory(directory, path).await?;
+    // Only one process at a time may replace a stale socket.
+    let _lock = lock(directory, path).await?;
+    check_stale(path).await?;
+    // Bound under a temporary name, restricted and then renamed: under its final path the socket always has its final
+    // permissions.
+    let temporary = path.with_file_name(TEMPORARY_NAME);
+    remove_leftover(&temporary).await?;
+    let listener = UnixListener::bind(&temporary).map_err(io("bind", path))?;
     let placed = async {
-        tokio::fs::set_permissions(&beside, Permissions::from_mode(0o600)).await?;
-        let inode = tokio::fs::metadata(&beside).await?.ino();
-        tokio::fs::rename(&beside, path).await?;
+        tokio::fs::set_permissions(&temporary, Permissions::from_mode(0o600)).await?;
+        let inode = tokio::fs::metadata(&temporary).await?.ino();
+        tokio::fs::rename(&temporary, path).await?;
         Ok(inode)
     };
     match placed.await {
@@ -132,51 +119,49 @@ pub async fn bind(endpoint: &Endpoint) -> Result<(UnixListener, Socket), SocketE
             },
         )),
         Err(source) => {
-            // Best effort: the error that matters is the one above.
-            let _ = tokio::fs::remove_file(&beside).await;
+            // Best effort: `source` is the error to return.
+            let _ = tokio::fs::remove_file(&temporary).await;
             Err(io("place", path)(source))
         }
     }
 }
 
-/// Makes the directory where it is not there; not in silence, because then kubelet or the sidecars may look
-/// for the socket elsewhere.
-async fn make(directory: &Path, path: &Path) -> Result<(), SocketError> {
-    let is_there = tokio::fs::try_exists(directory).await;
-    if is_there.map_err(io("look at the directory of", path))? {
+/// Creates a missing directory, with a warning: kubelet or the sidecars may use another one.
+async fn create_directory(directory: &Path, path: &Path) -> Result<(), SocketError> {
+    let exists = tokio::fs::try_exists(directory).await;
+    if exists.map_err(io("check the directory of", path))? {
         return Ok(());
     }
-    let made = tokio::fs::create_dir_all(directory).await;
-    made.map_err(io("create the directory of", path))?;
+    let created = tokio::fs::create_dir_all(directory).await;
+    created.map_err(io("create the directory of", path))?;
     tracing::warn!(
         directory = %directory.display(),
-        "the socket's directory was not there, and is made: is it the one that others look in?"
+        "created the missing directory of the socket; check that kubelet and the sidecars use the same directory"
     );
     Ok(())
 }
 
-/// Removes the socket that a start has left which was killed before it could move it.
-async fn remove_left(beside: &Path) -> Result<(), SocketError> {
-    match tokio::fs::symlink_metadata(beside).await {
-        Ok(found) if found.file_type().is_socket() => tokio::fs::remove_file(beside)
+/// Removes the temporary socket of a process that was killed during startup.
+async fn remove_leftover(temporary: &Path) -> Result<(), SocketError> {
+    match tokio::fs::symlink_metadata(temporary).await {
+        Ok(found) if found.file_type().is_socket() => tokio::fs::remove_file(temporary)
             .await
-            .map_err(io("remove", beside)),
+            .map_err(io("remove", temporary)),
         Ok(_) => Err(SocketError::NotASocket {
-            path: beside.to_owned(),
+            path: temporary.to_owned(),
         }),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(io("look at", beside)(error)),
+        Err(error) => Err(io("check", temporary)(error)),
     }
 }
 
-/// Holds the directory against other starts until it is dropped; the kernel lets go of it when the
-/// process ends.
+/// Locks the directory against other starting processes. The kernel releases the lock when the process ends.
 async fn lock(directory: &Path, path: &Path) -> Result<File, SocketError> {
     let file = File::open(directory).map_err(io("open the directory of", path))?;
-    let deadline = Deadline::after(PATIENCE);
-    let mut ticks = tokio::time::interval(TICK);
+    let deadline = Deadline::after(LOCK_TIMEOUT);
+    let mut retries = tokio::time::interval(LOCK_RETRY_INTERVAL);
     loop {
-        ticks.tick().await;
+        retries.tick().await;
         match file.try_lock() {
             Ok(()) => return Ok(file),
             Err(TryLockError::WouldBlock) if !deadline.is_over() => {}
@@ -185,11 +170,12 @@ async fn lock(directory: &Path, path: &Path) -> Result<File, SocketError> {
     }
 }
 
-async fn clear_way(path: &Path) -> Result<(), SocketError> {
+/// Fails unless the path is free or the socket of a dead process.
+async fn check_stale(path: &Path) -> Result<(), SocketError> {
     let metadata = match tokio::fs::symlink_metadata(path).await {
         Ok(metadata) => metadata,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(io("look at", path)(error)),
+        Err(error) => return Err(io("check", path)(error)),
     };
     if !metadata.file_type().is_socket() {
         return Err(SocketError::NotASocket {
@@ -197,7 +183,7 @@ async fn clear_way(path: &Path) -> Result<(), SocketError> {
         });
     }
     match UnixStream::connect(path).await {
-        Ok(stream) if is_left_behind(&stream) => {
+        Ok(stream) if is_orphaned(&stream) => {
             tracing::info!(path = %path.display(), "taking over the socket of a process that was killed");
             Ok(())
         }
@@ -210,19 +196,19 @@ async fn clear_way(path: &Path) -> Result<(), SocketError> {
                 ErrorKind::ConnectionRefused | ErrorKind::NotFound
             ) =>
         {
-            tracing::info!(path = %path.display(), "taking over the socket of a process that is gone");
+            tracing::info!(path = %path.display(), "taking over the socket of a process that has ended");
             Ok(())
         }
-        // Neither dead nor ours to judge: a full backlog, or another user's.
-        Err(error) => Err(io("tell who serves", path)(error)),
+        // Unclear: a full backlog, or the socket of another user.
+        Err(error) => Err(io("connect to", path)(error)),
     }
 }
 
-/// Whether the process that listens is dead. One that is killed while it starts a tool leaves a child
-/// which has the socket, and so keeps it open, until it becomes that tool.
-fn is_left_behind(stream: &UnixStream) -> bool {
+/// Whether the listening process is dead. If it was killed between fork and exec of a tool, its child
+/// keeps the socket open until exec.
+fn is_orphaned(stream: &UnixStream) -> bool {
     let listener = stream.peer_cred().ok().and_then(|peer| peer.pid());
-    // 0 is a process of another container: nothing is known of it.
+    // 0: a process in another PID namespace, which may be running.
     listener.is_some_and(|pid| pid > 0 && !Path::new(&format!("/proc/{pid}")).exists())
 }
 
@@ -233,7 +219,7 @@ fn io(step: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> SocketE
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        if self.is_in_place()
+        if self.exists()
             && let Err(error) = std::fs::remove_file(&self.path)
         {
             tracing::warn!(path = %self.path.display(), %error, "cannot remove the socket");
@@ -252,7 +238,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_living_socket_is_refused_and_a_stale_one_is_taken_over() {
+    async fn a_socket_in_use_is_an_error_and_a_stale_one_is_taken_over() {
         let directory = tempfile::tempdir().unwrap();
         let endpoint = endpoint(directory.path());
         let (listener, socket) = bind(&endpoint).await.unwrap();
@@ -260,9 +246,9 @@ mod tests {
             bind(&endpoint).await,
             Err(SocketError::InUse { .. })
         ));
-        // The listener is this very process, which lives.
+        // The listener is this process.
         let stream = UnixStream::connect(endpoint.path()).await.unwrap();
-        assert!(!is_left_behind(&stream));
+        assert!(!is_orphaned(&stream));
         drop((stream, listener));
         std::mem::forget(socket);
         let (_listener, socket) = bind(&endpoint).await.unwrap();
@@ -276,7 +262,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn of_many_starts_on_a_stale_socket_one_serves_and_the_others_are_refused() {
+    async fn only_one_of_many_processes_takes_over_a_stale_socket() {
         let directory = tempfile::tempdir().unwrap();
         let endpoint = endpoint(directory.path());
         for _ in 0..20 {
@@ -294,28 +280,28 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_a_killed_start_has_left_is_removed() {
+    async fn a_leftover_temporary_socket_is_removed() {
         let directory = tempfile::tempdir().unwrap();
         let endpoint = endpoint(directory.path());
-        drop(UnixListener::bind(directory.path().join(BESIDE)).unwrap());
+        drop(UnixListener::bind(directory.path().join(TEMPORARY_NAME)).unwrap());
         let (_listener, socket) = bind(&endpoint).await.unwrap();
         drop(socket);
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
     }
 
     #[tokio::test]
-    async fn a_directory_that_is_not_there_is_made() {
+    async fn a_missing_directory_is_created() {
         let directory = tempfile::tempdir().unwrap();
         let endpoint = endpoint(&directory.path().join("not/there"));
         for _ in 0..2 {
             let (listener, socket) = bind(&endpoint).await.unwrap();
-            assert!(socket.is_in_place());
+            assert!(socket.exists());
             drop((listener, socket));
         }
     }
 
     #[tokio::test]
-    async fn a_file_in_the_way_is_left_alone() {
+    async fn a_regular_file_is_not_replaced() {
         let directory = tempfile::tempdir().unwrap();
         let endpoint = endpoint(directory.path());
         std::fs::write(endpoint.path(), "data").unwrap();

@@ -1,10 +1,9 @@
-//! Errors to gRPC codes: of requests, disks and the node. With what the sidecars do.
+//! Maps errors of requests, disks and the node to gRPC statuses.
 //!
-//! external-provisioner takes `CANCELLED`, `DEADLINE_EXCEEDED`, `UNAVAILABLE` and `ABORTED` for "may
-//! still be under way": it repeats the call unchanged, for ever. Any other code is final: with
-//! `WaitForFirstConsumer` the scheduler chooses again. So the former are kept for what may really be
-//! under way. external-resizer reads `FAILED_PRECONDITION` as "only offline"; external-attacher and kubelet repeat
-//! whatever the code.
+//! For external-provisioner, `CANCELLED`, `DEADLINE_EXCEEDED`, `UNAVAILABLE` and `ABORTED` mean that the operation may be
+//! in progress: it repeats the call unchanged. Any other code is final: with `WaitForFirstConsumer` the scheduler chooses
+//! another node. So these four codes are only for operations that may be in progress. external-resizer treats
+//! `FAILED_PRECONDITION` as "offline expansion only"; external-attacher and kubelet retry on any code.
 
 use tonic::metadata::MetadataValue;
 use tonic::{Code, Status};
@@ -16,80 +15,79 @@ use crate::{disk, node};
 
 impl From<disk::Error> for Status {
     fn from(error: disk::Error) -> Self {
-        named(error.failure(), &chain(&error))
+        with_advice(error.failure(), &chain(&error))
     }
 }
 
 impl From<node::Error> for Status {
     fn from(error: node::Error) -> Self {
-        named(error.failure(), &chain(&error))
+        with_advice(error.failure(), &chain(&error))
     }
 }
 
-/// What a refused request must have instead is in the text.
+/// Without advice: the message names the allowed values.
 impl From<request::Error> for Status {
     fn from(error: request::Error) -> Self {
-        use request::Error as Refused;
+        use request::Error as E;
         let failure = match error {
-            Refused::Missing(_)
-            | Refused::TooLarge(_)
-            | Refused::Value(..)
-            | Refused::UnknownKey(..)
-            | Refused::Negative(..)
-            | Refused::Malformed(..)
-            | Refused::Unsupported(..) => Failure::BadRequest,
-            Refused::NotFound(..) => Failure::NoSuchResource,
-            Refused::Token(_) => Failure::StaleToken,
-            Refused::NoZone(..) => Failure::NoZoneFits,
+            E::Missing(_)
+            | E::TooLarge(_)
+            | E::Value(..)
+            | E::UnknownKey(..)
+            | E::Negative(..)
+            | E::Malformed(..)
+            | E::Unsupported(..) => Failure::BadRequest,
+            E::NotFound(..) => Failure::NoSuchResource,
+            E::Token(_) => Failure::StaleToken,
+            E::NoZone(..) => Failure::NoZoneFits,
         };
-        without_todo(code(failure.meaning()), failure, &error.to_string())
+        without_advice(code(failure.meaning()), failure, &error.to_string())
     }
 }
 
-/// The status of a growth that failed. external-resizer takes `FAILED_PRECONDITION` for "only while no
-/// node has it", and asks again only when the volume is free: so any other precondition is
-/// `INTERNAL`, under its own name, and is repeated.
-pub(crate) fn of_growth(error: &disk::Error) -> Status {
+/// The status of a failed expansion. On `FAILED_PRECONDITION`, external-resizer retries only once the volume is
+/// detached. So any other precondition is `INTERNAL`, with its own failure name, which is retried.
+pub(crate) fn for_expansion(error: &disk::Error) -> Status {
     let failure = error.failure();
-    coded(growth_code(failure), failure, &chain(error))
+    new_status(expansion_code(failure), failure, &chain(error))
 }
 
-fn growth_code(failure: Failure) -> Code {
+fn expansion_code(failure: Failure) -> Code {
     match code(failure.meaning()) {
         Code::FailedPrecondition if failure != Failure::OnlyOffline => Code::Internal,
         code => code,
     }
 }
 
-/// The status of a failure: its name, what happened, and what to do.
-pub(crate) fn named(failure: Failure, text: &str) -> Status {
-    coded(code(failure.meaning()), failure, text)
+/// A status with the name, the message and the advice of a failure.
+pub(crate) fn with_advice(failure: Failure, text: &str) -> Status {
+    new_status(code(failure.meaning()), failure, text)
 }
 
-fn coded(code: Code, failure: Failure, text: &str) -> Status {
-    marked(Status::new(code, message(failure, text)), failure)
+fn new_status(code: Code, failure: Failure, text: &str) -> Status {
+    with_metadata(Status::new(code, message(failure, text)), failure)
 }
 
-fn without_todo(code: Code, failure: Failure, text: &str) -> Status {
+fn without_advice(code: Code, failure: Failure, text: &str) -> Status {
     let text = format!("{}: {text}", failure.name());
-    marked(Status::new(code, text), failure)
+    with_metadata(Status::new(code, text), failure)
 }
 
-/// What a failure says: its name, what happened, and what to do.
+/// The name of the failure, the message and the advice.
 pub(crate) fn message(failure: Failure, text: &str) -> String {
     format!("{}: {text}; {}", failure.name(), failure.todo())
 }
 
-/// The key of the metadata that names the failure, for programs: the text is for people.
+/// Metadata key of the failure name, for programs.
 const FAILURE: &str = "diskplugin-failure";
 
-fn marked(mut status: Status, failure: Failure) -> Status {
+fn with_metadata(mut status: Status, failure: Failure) -> Status {
     let name = MetadataValue::from_static(failure.name());
     status.metadata_mut().insert(FAILURE, name);
     status
 }
 
-/// The failure that a status of this driver names.
+/// The failure that the metadata of a status names.
 #[must_use]
 pub fn failure(status: &Status) -> Option<Failure> {
     let name = status.metadata().get(FAILURE)?;
@@ -97,18 +95,17 @@ pub fn failure(status: &Status) -> Option<Failure> {
     all.find(|failure| name == failure.name())
 }
 
-/// The same status with a name: that of its code, if it has none of its own.
-pub(super) fn with_name(status: &Status) -> Option<Status> {
+/// The status with the failure name of its code; `None` if it already has a name.
+pub(super) fn with_name_of_code(status: &Status) -> Option<Status> {
     if failure(status).is_some() {
         return None;
     }
-    let failure = of_code(status.code())?;
-    Some(without_todo(status.code(), failure, status.message()))
+    let failure = default_failure(status.code())?;
+    Some(without_advice(status.code(), failure, status.message()))
 }
 
-/// What a request fails with that reached no verb. The other codes are not of this driver, or of the
-/// protocol: they say themselves what they are.
-const BY_CODE: [(Code, Failure); 12] = [
+/// Failures of requests that were rejected before an operation. Other codes come from the protocol.
+const DEFAULT_FAILURES: [(Code, Failure); 12] = [
     (Code::InvalidArgument, Failure::BadRequest),
     (Code::NotFound, Failure::NoSuchResource),
     (Code::AlreadyExists, Failure::NameTaken),
@@ -123,15 +120,15 @@ const BY_CODE: [(Code, Failure); 12] = [
     (Code::Internal, Failure::DriverBug),
 ];
 
-fn of_code(code: Code) -> Option<Failure> {
-    let found = BY_CODE.iter().find(|(one, _)| *one == code);
+fn default_failure(code: Code) -> Option<Failure> {
+    let found = DEFAULT_FAILURES.iter().find(|(key, _)| *key == code);
     found.map(|(_, failure)| *failure)
 }
 
-/// Another call for the same volume or snapshot is running (CSI: `ABORTED`).
-pub(crate) fn busy(what: &impl std::fmt::Display) -> Status {
-    let text = format!("another call for {what} is still running");
-    named(Failure::CallRunning, &text)
+/// Another call for the same volume or snapshot is pending (CSI: `ABORTED`).
+pub(crate) fn operation_pending(subject: &impl std::fmt::Display) -> Status {
+    let text = format!("another call for {subject} is still pending");
+    with_advice(Failure::CallRunning, &text)
 }
 
 pub(super) fn code(meaning: Meaning) -> Code {
@@ -139,7 +136,7 @@ pub(super) fn code(meaning: Meaning) -> Code {
         Meaning::NotFound => Code::NotFound,
         Meaning::AlreadyExists => Code::AlreadyExists,
         Meaning::Precondition => Code::FailedPrecondition,
-        // The provisioner gives the node back to the scheduler.
+        // The scheduler chooses another node.
         Meaning::Exhausted => Code::ResourceExhausted,
         Meaning::OutOfRange => Code::OutOfRange,
         Meaning::Unclear => Code::Unavailable,
@@ -157,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_code_of_each_failure_is_the_one_that_its_table_names() {
+    fn the_code_of_each_failure_equals_its_documented_code() {
         for failure in Failure::ALL {
             let camel = format!("{:?}", code(failure.meaning()));
             let snake: String = camel
@@ -176,18 +173,18 @@ mod tests {
     }
 
     #[test]
-    fn of_a_growth_only_what_is_about_being_online_is_a_precondition() {
+    fn only_offline_expansion_is_a_failed_precondition_of_expansion() {
         for failure in Failure::ALL {
-            let is = growth_code(*failure) == Code::FailedPrecondition;
+            let is = expansion_code(*failure) == Code::FailedPrecondition;
             assert_eq!(is, *failure == Failure::OnlyOffline, "{}", failure.name());
         }
-        assert_eq!(growth_code(Failure::AccountInArrears), Code::Internal);
-        assert_eq!(growth_code(Failure::OutOfRange), Code::OutOfRange);
-        assert_eq!(growth_code(Failure::NodeStopped), Code::Aborted);
+        assert_eq!(expansion_code(Failure::AccountInArrears), Code::Internal);
+        assert_eq!(expansion_code(Failure::OutOfRange), Code::OutOfRange);
+        assert_eq!(expansion_code(Failure::NodeStopped), Code::Aborted);
     }
 
     #[test]
-    fn a_refused_request_has_one_code_for_each_reason_and_its_name() {
+    fn an_invalid_request_has_the_code_and_name_of_its_reason() {
         use request::Error;
         for (error, code, name) in [
             (
@@ -219,25 +216,25 @@ mod tests {
     }
 
     #[test]
-    fn a_status_without_a_name_gets_that_of_its_code_and_one_with_a_name_keeps_it() {
+    fn a_status_gets_the_failure_name_of_its_code_unless_it_has_one() {
         let bare = Status::invalid_argument("name is missing");
-        let named = with_name(&bare).unwrap();
+        let named = with_name_of_code(&bare).unwrap();
         assert_eq!(named.message(), "BAD_REQUEST: name is missing");
         assert_eq!(named.code(), Code::InvalidArgument);
-        assert!(with_name(&named).is_none());
+        assert!(with_name_of_code(&named).is_none());
         assert_eq!(failure(&named), Some(Failure::BadRequest));
-        // What the text begins with is for people.
+        // The name in the message does not count.
         let quoted = Status::invalid_argument("DRIVER_BUG: is the name");
         assert_eq!(failure(&quoted), None);
         assert_eq!(
-            failure(&with_name(&quoted).unwrap()),
+            failure(&with_name_of_code(&quoted).unwrap()),
             Some(Failure::BadRequest)
         );
-        assert!(with_name(&Status::unimplemented("no such call")).is_none());
+        assert!(with_name_of_code(&Status::unimplemented("no such call")).is_none());
     }
 
     #[test]
-    fn the_code_tells_the_kind_of_trouble_and_the_text_the_whole_story() {
+    fn errors_of_the_node_have_code_and_message() {
         let volume = || "d-bp1".parse().unwrap();
         let refused = |refusal| node::Error::Refused {
             volume: volume(),

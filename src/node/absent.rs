@@ -53,7 +53,7 @@ impl Surroundings {
         if let Some(bare) = disks.first().filter(|device| is_bare(device)) {
             told.push(format!(
                 "a disk without serial is taken only at a person's word: if it is {path}, say \
-                 `diskplugin mark {disk} {path}` on this node",
+                 `diskplugin map {disk} {path}` on this node",
                 path = bare.path.display(),
                 disk = volume.id,
             ));
@@ -155,13 +155,13 @@ mod tests {
             told,
             "there are /dev/vdb (254:16) with no serial and 1073741824 bytes, /dev/vda (254:0) with serial system \
              and 1073741824 bytes; a disk without serial is taken only at a person's word: if it is /dev/vdb, say \
-             `diskplugin mark d-bp1 /dev/vdb` on this node"
+             `diskplugin map d-bp1 /dev/vdb` on this node"
         );
         let system = Device {
             partitions: vec!["vda1".to_owned()],
             ..bare("vda", 0)
         };
-        assert!(!tell(vec![system]).contains("diskplugin mark"));
+        assert!(!tell(vec![system]).contains("diskplugin map"));
     }
 
     #[test]

@@ -51,7 +51,7 @@ pub enum FindError {
     /// A device shows the beginning of the serial, and cannot show more.
     #[error(
         "serial {serial} is longer than what a device shows, and another disk could begin alike: {devices}; if \
-         that is the disk, say so with `diskplugin mark` on this node"
+         that is the disk, say so with `diskplugin map` on this node"
     )]
     Cut {
         /// The serial.

@@ -233,7 +233,6 @@ async fn exactly_the_calls_that_are_served_are_advertised() {
             "PUBLISH_READONLY",
             "PUBLISH_UNPUBLISH_VOLUME",
             "SINGLE_NODE_MULTI_WRITER",
-            "VOLUME_CONDITION",
         ]
     );
 }

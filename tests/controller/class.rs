@@ -216,10 +216,10 @@ async fn what_the_sidecars_add_is_taken_and_encryption_is_passed_on() {
 #[tokio::test(start_paused = true)]
 async fn an_unknown_key_or_bad_value_is_refused_by_key_value_and_what_is_allowed() {
     let cases = [
-        ("fsTyp", "ext4", "allowed are type, zoneId"),
+        ("fsTyp", "ext4", "allowed: type, zoneId"),
         ("type", "cloud_sdd", "cloud_efficiency, cloud_ssd"),
-        ("type", "available,cloud_ssd", "available, or one or more"),
-        ("zoneId", "", "zone ids"),
+        ("type", "available,cloud_ssd", "available, or a comma-separated list"),
+        ("zoneId", "", "zone IDs"),
         ("regionId", "cn-hangzhou", "cn-beijing"),
         ("fsType", "ntfs", "ext4, ext3, xfs, btrfs"),
         ("readOnly", "maybe", "\"true\" or \"false\""),

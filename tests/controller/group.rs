@@ -10,7 +10,7 @@ use diskplugin::csi::proto::{self, Topology, TopologyRequirement};
 use crate::kit::{Answer, Stage, code, new_volume, parameters};
 
 fn service(stage: &Stage) -> group::Service {
-    group::Service::of(stage.service.clone())
+    group::Service::new(stage.service.clone())
 }
 
 fn wanted(name: &str, volumes: &[&str]) -> proto::CreateVolumeGroupSnapshotRequest {

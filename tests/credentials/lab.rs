@@ -1,4 +1,4 @@
-//! A cloud with everything that credentials can come from, and the sources.
+//! A fake cloud with all sources of credentials.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::PathBuf;
@@ -25,7 +25,7 @@ pub(crate) const ROLE: &str = "acs:ram::1000000000000001:role/diskplugin";
 pub(crate) const PROVIDER: &str = "acs:ram::1000000000000001:oidc-provider/diskplugin";
 pub(crate) const SCHEMES: [Scheme; 2] = [Scheme::V1, Scheme::V3];
 
-/// A fake cloud, and a directory for what a cluster would mount.
+/// A fake cloud, and a directory for files that a cluster would mount.
 #[derive(Debug)]
 pub(crate) struct Lab {
     pub(crate) cloud: Cloud,
@@ -58,7 +58,7 @@ impl Lab {
         self.dir.path().join("token")
     }
 
-    /// What the cluster does: a token that expires so many seconds from now.
+    /// Writes a token, as the cluster does, that expires after this number of seconds.
     pub(crate) fn write_token(&self, seconds: i64) -> String {
         let part = |value: Value| URL_SAFE_NO_PAD.encode(value.to_string());
         let exp = SystemClock.now().as_second() + seconds;
@@ -117,7 +117,7 @@ impl Lab {
         self.cloud.configure(&patch).unwrap();
     }
 
-    /// Lets all keys of the Security Token Service end.
+    /// Expires all keys of the Security Token Service.
     pub(crate) async fn expire(&self) {
         let url = format!("{}/_control/sessions", self.url());
         let client = reqwest::Client::builder().no_proxy().build().unwrap();
@@ -125,7 +125,7 @@ impl Lab {
         assert_eq!(request.send().await.unwrap().status(), 200);
     }
 
-    /// How often it was called, and how often that was refused.
+    /// The number of calls and the number of rejected ones.
     pub(crate) fn calls(&self, action: &str) -> (u64, u64) {
         let counts = self.cloud.counts();
         let count = counts.get(action).copied().unwrap_or_default();

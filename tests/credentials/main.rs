@@ -1,5 +1,4 @@
-//! Each source of credentials against the fake cloud over HTTP: what is signed, when it is renewed,
-//! and what is told when it cannot be.
+//! Each source of credentials against the fake cloud over HTTP: signatures, renewal and errors.
 #![cfg(feature = "mock-cloud")]
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
@@ -20,15 +19,15 @@ mod metadata;
 
 use lab::{Lab, SCHEMES, attach, cached, key, list};
 
-/// Long enough that refused credentials are no new ones any more.
-async fn a_while() {
+/// Advances the clock until rejected credentials may be renewed.
+async fn wait_until_renewable() {
     tokio::time::pause();
     tokio::time::advance(Duration::from_secs(10)).await;
     tokio::time::resume();
 }
 
 #[tokio::test]
-async fn an_oidc_role_signs_calls_with_either_signature() {
+async fn an_oidc_role_signs_calls_with_both_signature_versions() {
     let lab = Lab::new().await;
     for scheme in SCHEMES {
         let client = lab.client(lab.oidc(), scheme);
@@ -39,7 +38,7 @@ async fn an_oidc_role_signs_calls_with_either_signature() {
 }
 
 #[tokio::test]
-async fn a_role_is_assumed_on_top_of_any_source() {
+async fn a_role_can_be_assumed_with_any_source() {
     let lab = Lab::new().await;
     for scheme in SCHEMES {
         for base in [key(), lab.oidc(), cached(lab.instance(None, true))] {
@@ -51,11 +50,11 @@ async fn a_role_is_assumed_on_top_of_any_source() {
 }
 
 #[tokio::test]
-async fn many_calls_that_are_refused_at_once_cost_one_renewal_and_one_repetition_each() {
+async fn parallel_calls_with_expired_credentials_cause_one_renewal_and_one_retry_each() {
     let lab = Lab::new().await;
     let client = lab.client(lab.oidc(), Scheme::V1);
     list(&client).await.unwrap();
-    a_while().await;
+    wait_until_renewable().await;
     lab.expire().await;
     lab.cloud.clear_calls();
     let (a, b, c) = tokio::join!(list(&client), list(&client), list(&client));
@@ -70,14 +69,14 @@ async fn many_calls_that_are_refused_at_once_cost_one_renewal_and_one_repetition
 }
 
 #[tokio::test]
-async fn a_write_that_is_refused_for_its_credentials_is_repeated_once() {
+async fn a_write_with_expired_credentials_is_retried_once() {
     let lab = Lab::new().await;
     let client = lab.client(lab.oidc(), Scheme::V3);
     list(&client).await.unwrap();
-    a_while().await;
+    wait_until_renewable().await;
     lab.expire().await;
     let error = attach(&client).await.unwrap_err();
-    // The second one was signed well: it is refused for its disk.
+    // The second call was signed correctly: it fails because of its disk.
     assert_eq!(error.kind(), Kind::NotFound, "{error}");
     assert_eq!(lab.calls("AttachDisk"), (2, 2));
 }
@@ -87,7 +86,7 @@ async fn an_expired_key_under_an_assumed_role_is_renewed_too() {
     let lab = Lab::new().await;
     let client = lab.client(lab.assumed(lab.oidc(), Scheme::V1), Scheme::V1);
     list(&client).await.unwrap();
-    a_while().await;
+    wait_until_renewable().await;
     lab.expire().await;
     list(&client).await.unwrap();
     assert_eq!(lab.calls("AssumeRoleWithOIDC"), (2, 0));
@@ -95,7 +94,7 @@ async fn an_expired_key_under_an_assumed_role_is_renewed_too() {
 }
 
 #[tokio::test]
-async fn a_key_that_stays_unknown_costs_one_call_and_says_where_it_came_from() {
+async fn an_unknown_key_costs_one_call_and_the_error_names_its_source() {
     let lab = Lab::new().await;
     let secret = lab.dir.path().join("secret");
     std::fs::create_dir(&secret).unwrap();
@@ -111,7 +110,7 @@ async fn a_key_that_stays_unknown_costs_one_call_and_says_where_it_came_from() {
     assert_eq!(lab.calls("AttachDisk"), (1, 1));
 }
 
-/// Another key each time: a Secret that is replaced between its reading and the call.
+/// A different key each time: a Secret that is replaced between reading it and the call.
 #[derive(Debug)]
 struct Replaced {
     keys: Vec<Credentials>,
@@ -121,7 +120,7 @@ struct Replaced {
 #[async_trait::async_trait]
 impl Provide for Replaced {
     async fn provide(&self) -> Result<Credentials, CredentialError> {
-        // The transport signs with one and looks for the next, which signs the next attempt.
+        // The transport requests a key to sign an attempt, and another one to compare after a rejection.
         let asked = self.next.fetch_add(1, Ordering::SeqCst);
         let key = self
             .keys
@@ -143,7 +142,7 @@ fn replaced(keys: &[(&str, &str)]) -> Arc<dyn Provide> {
 }
 
 #[tokio::test]
-async fn a_secret_that_is_replaced_meanwhile_costs_one_repetition_whatever_the_refusal() {
+async fn a_replaced_secret_costs_one_retry_for_any_rejection() {
     let lab = Lab::new().await;
     lab.configure(json!({"inactive_keys": ["LTAI5tOLD"]}));
     for (old, scheme) in [
@@ -161,7 +160,7 @@ async fn a_secret_that_is_replaced_meanwhile_costs_one_repetition_whatever_the_r
 }
 
 #[tokio::test]
-async fn a_second_refusal_is_final_even_if_there_are_others_again() {
+async fn a_second_rejection_is_final_even_with_a_new_key() {
     let lab = Lab::new().await;
     let keys: Vec<String> = (0..9).map(|n| format!("LTAI5tUNKNOWN{n}")).collect();
     let keys: Vec<_> = keys.iter().map(|key| (key.as_str(), "x")).collect();
@@ -176,12 +175,12 @@ async fn a_second_refusal_is_final_even_if_there_are_others_again() {
 }
 
 #[tokio::test]
-async fn the_token_file_is_read_again_for_each_renewal() {
+async fn the_token_file_is_read_for_each_renewal() {
     let lab = Lab::new().await;
     let client = lab.client(lab.oidc(), Scheme::V1);
     list(&client).await.unwrap();
-    a_while().await;
-    // The token of the first time would not do any more.
+    wait_until_renewable().await;
+    // The first token has expired.
     let old = lab.write_token(-1);
     lab.expire().await;
     let text = chain(&list(&client).await.unwrap_err());
@@ -189,13 +188,13 @@ async fn the_token_file_is_read_again_for_each_renewal() {
     for part in old.split('.') {
         assert!(!text.contains(part), "{text}");
     }
-    a_while().await;
+    wait_until_renewable().await;
     lab.write_token(600);
     list(&client).await.unwrap();
 }
 
 #[tokio::test]
-async fn a_service_that_is_down_is_told_as_such_and_not_as_missing_rights() {
+async fn an_unreachable_token_service_is_not_reported_as_missing_permissions() {
     let lab = Lab::new().await;
     lab.configure(json!({"sts": {"unreachable": true}}));
     let client = lab.client(lab.oidc(), Scheme::V1);
@@ -210,7 +209,7 @@ async fn a_service_that_is_down_is_told_as_such_and_not_as_missing_rights() {
     );
     lab.configure(json!({"sts": {"unreachable": false, "refusal":
         {"status": 403, "code": "NoPermission"}}}));
-    a_while().await;
+    wait_until_renewable().await;
     let error = list(&client).await.unwrap_err();
     assert_eq!(error.kind(), Kind::Credentials, "{error}");
     assert!(chain(&error).contains("NoPermission"), "{}", chain(&error));
@@ -218,26 +217,26 @@ async fn a_service_that_is_down_is_told_as_such_and_not_as_missing_rights() {
 }
 
 #[tokio::test]
-async fn the_instances_role_is_found_with_a_token_and_without_one_where_that_is_allowed() {
+async fn the_instance_role_is_found_with_and_without_metadata_tokens() {
     let lab = Lab::new().await;
     lab.configure(json!({"metadata": {"token_required": true}}));
     for tokenless in [true, false] {
         let found = lab.instance(None, tokenless).provide().await.unwrap();
         assert_eq!(&*found.origin, "the instance role diskplugin-node");
     }
-    // An old machine.
+    // A metadata service without tokens.
     lab.configure(json!({"metadata": {"token_required": false, "no_tokens": true}}));
     assert!(lab.instance(None, true).provide().await.is_ok());
     let error = lab.instance(None, false).provide().await.unwrap_err();
     assert!(chain(&error).contains("HTTP 404"), "{}", chain(&error));
-    // One that wants what it does not give.
+    // A metadata service that requires tokens but issues none.
     lab.configure(json!({"metadata": {"token_required": true, "no_tokens": true}}));
     let error = lab.instance(None, true).provide().await.unwrap_err();
     assert!(chain(&error).contains("HTTP 403"), "{}", chain(&error));
 }
 
 #[tokio::test]
-async fn an_instance_without_the_role_says_so() {
+async fn an_instance_without_the_role_is_reported() {
     let lab = Lab::new().await;
     let error = lab.instance(Some("other"), true).provide().await;
     assert!(
@@ -249,7 +248,7 @@ async fn an_instance_without_the_role_says_so() {
     let error = lab.instance(Some("../../x"), true).provide().await;
     assert!(!error.unwrap_err().is_passing());
     lab.configure(json!({"metadata": {"role": null}}));
-    // A merge patch puts a field back to its default: the empty name is none.
+    // A merge patch resets a field to its default; an empty name means no role.
     lab.configure(json!({"metadata": {"role": ""}}));
     let role = lab.role_of(None, true, true);
     let text = role.provide().await.unwrap_err().to_string();
@@ -261,7 +260,7 @@ async fn an_instance_without_the_role_says_so() {
 }
 
 #[tokio::test]
-async fn role_credentials_of_the_instance_rotate_and_calls_go_on() {
+async fn credentials_of_the_instance_role_rotate_without_failed_calls() {
     let lab = Lab::new().await;
     lab.configure(json!({"metadata": {"credential_life": "4s"}}));
     let client = lab.client(cached(lab.instance(None, true)), Scheme::V3);

@@ -1,4 +1,4 @@
-//! The instance metadata service, held against made-up answers.
+//! The metadata client against simulated responses.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use wiremock::matchers::{header, method};
 use wiremock::{Mock, MockServer, ResponseTemplate};
 
-/// A metadata service of its own, to count what it is asked.
+/// A metadata service that counts requests.
 async fn service() -> (MockServer, Metadata) {
     let server = MockServer::start().await;
     let metadata = Metadata::new(&server.uri(), false).unwrap();
@@ -19,33 +19,33 @@ fn at_once() -> Deadline {
     Deadline::after(Duration::ZERO)
 }
 
-/// A token for whoever asks.
-async fn gives_tokens(server: &MockServer) {
+/// Issues a token for any request.
+async fn issue_tokens(server: &MockServer) {
     let token = ResponseTemplate::new(200).set_body_string("token");
-    let questions = Mock::given(method("PUT"));
-    questions.respond_with(token).mount(server).await;
+    let requests = Mock::given(method("PUT"));
+    requests.respond_with(token).mount(server).await;
 }
 
 fn identity() -> Value {
     json!({"instance-id": "i-1", "region-id": "r-1", "zone-id": "z-1", "instance-type": "t-1"})
 }
 
-async fn asked(server: &MockServer, way: &str) -> usize {
+async fn count(server: &MockServer, method: &str) -> usize {
     let requests = server.received_requests().await.unwrap();
     requests
         .iter()
-        .filter(|one| one.method.as_str() == way)
+        .filter(|request| request.method.as_str() == method)
         .count()
 }
 
 #[tokio::test]
-async fn all_that_an_instance_is_costs_one_token_and_one_question() {
+async fn all_items_cost_one_token_and_one_request() {
     let (server, metadata) = service().await;
-    gives_tokens(&server).await;
+    issue_tokens(&server).await;
     let document = ResponseTemplate::new(200).set_body_json(identity());
     let with_token = header("X-aliyun-ecs-metadata-token", "token");
-    let questions = Mock::given(method("GET")).and(with_token);
-    questions.respond_with(document).mount(&server).await;
+    let requests = Mock::given(method("GET")).and(with_token);
+    requests.respond_with(document).mount(&server).await;
     for (item, value) in [
         (Item::InstanceId, "i-1"),
         (Item::RegionId, "r-1"),
@@ -56,15 +56,15 @@ async fn all_that_an_instance_is_costs_one_token_and_one_question() {
         assert_eq!(metadata.get(item, at_once()).await.unwrap(), value);
     }
     assert_eq!(
-        (asked(&server, "PUT").await, asked(&server, "GET").await),
+        (count(&server, "PUT").await, count(&server, "GET").await),
         (1, 1)
     );
 }
 
 #[tokio::test]
-async fn a_forgotten_token_is_replaced_and_a_limited_rate_is_waited_out() {
+async fn an_expired_token_is_replaced_and_retry_after_is_respected() {
     let (server, metadata) = service().await;
-    gives_tokens(&server).await;
+    issue_tokens(&server).await;
     for refusal in [
         ResponseTemplate::new(401),
         ResponseTemplate::new(429).insert_header("Retry-After", "0"),
@@ -79,16 +79,16 @@ async fn a_forgotten_token_is_replaced_and_a_limited_rate_is_waited_out() {
         .await;
     assert_eq!(metadata.get(Item::ZoneId, at_once()).await.unwrap(), "z-1");
     assert_eq!(
-        (asked(&server, "PUT").await, asked(&server, "GET").await),
+        (count(&server, "PUT").await, count(&server, "GET").await),
         (2, 3)
     );
 }
 
 #[tokio::test]
-async fn a_start_insists_until_its_deadline() {
+async fn requests_are_retried_until_the_deadline() {
     let (server, metadata) = service().await;
-    gives_tokens(&server).await;
-    // More than one question bears.
+    issue_tokens(&server).await;
+    // More failures than a single attempt tolerates.
     let busy = Mock::given(method("GET"))
         .respond_with(ResponseTemplate::new(503).insert_header("Retry-After", "0"));
     busy.up_to_n_times(4).mount(&server).await;
@@ -98,8 +98,8 @@ async fn a_start_insists_until_its_deadline() {
         .mount(&server)
         .await;
     let deadline = Deadline::after(Duration::from_secs(60));
-    let told = metadata.get(Item::RegionId, deadline).await;
-    assert_eq!(told.unwrap(), "r-1");
+    let region = metadata.get(Item::RegionId, deadline).await;
+    assert_eq!(region.unwrap(), "r-1");
     let refused = Deadline::after(Duration::ZERO);
     let (gone, metadata) = service().await;
     drop(gone);

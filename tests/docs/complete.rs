@@ -16,7 +16,7 @@ use crate::report;
 fn every_parameter_of_a_storage_class_has_its_row() {
     let unknown = HashMap::from([("unknown".to_owned(), String::new())]);
     let refusal = Class::read(&unknown).unwrap_err().to_string();
-    let allowed = refusal.split_once("allowed are ").expect("it says so").1;
+    let allowed = refusal.split_once("allowed: ").expect("it says so").1;
     let allowed = allowed.replace(" and ", ", ");
     let text = read("docs/reference/storage-class.md");
     report(
@@ -31,7 +31,7 @@ fn every_parameter_of_a_storage_class_has_its_row() {
 fn every_mutable_parameter_has_its_row() {
     let unknown = HashMap::from([("unknown".to_owned(), String::new())]);
     let refusal = mutable::read(&unknown).unwrap_err().to_string();
-    let allowed = refusal.split_once("allowed are ").expect("it says so").1;
+    let allowed = refusal.split_once("allowed: ").expect("it says so").1;
     let allowed = allowed.replace(" and ", ", ");
     let text = read("docs/reference/volume-attributes-class.md");
     report(
@@ -52,7 +52,7 @@ fn every_parameter_of_both_snapshot_classes_has_its_row() {
         (group, SnapshotClass::read_of_group(&unknown)),
     ] {
         let refusal = refusal.unwrap_err().to_string();
-        let allowed = refusal.split_once("allowed are ").expect("it says so").1;
+        let allowed = refusal.split_once("allowed: ").expect("it says so").1;
         let allowed = allowed.replace(" and ", ", ");
         let rows = allowed.split(", ").map(|name| format!("| `{name}` |"));
         report(rows.filter(|row| !page.contains(row)));

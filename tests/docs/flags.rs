@@ -1,4 +1,4 @@
-//! The table of flags is the one that `--help` shows.
+//! `docs/reference/command-line.md` lists the flags of `--help`.
 
 use clap::{Arg, Command, CommandFactory};
 use diskplugin::cli::Cli;
@@ -9,30 +9,34 @@ const PAGE: &str = "docs/reference/command-line.md";
 const ROLES: [&str; 6] = [
     "controller",
     "node",
-    "mark",
+    "map",
     "all-in-one",
     "mock-cloud",
     "demo",
 ];
 
-/// A flag and the roles that have it in the same way.
+/// Maximum width of a line.
+const WIDTH: usize = 120;
+
+/// A flag and the roles that share its definition.
 #[derive(Debug)]
-struct Row {
-    cells: [String; 4],
+struct Flag {
+    name: String,
+    description: String,
     roles: Vec<&'static str>,
 }
 
 #[test]
 fn the_reference_has_every_flag_of_every_role() {
-    let (own, fake) = tables();
+    let (own, fake) = lists();
     let page = read(PAGE);
     for (name, wanted) in [("roles", own), ("fake", fake)] {
         let begin = format!("<!-- flags of the {name} -->\n\n");
-        let rest = page.split_once(&begin).expect("the page has the mark").1;
-        let table = rest.split("\n\n").next().unwrap_or_default().trim_end();
+        let rest = page.split_once(&begin).expect("the page has the comment").1;
+        let list = rest.split("\n\n").next().unwrap_or_default().trim_end();
         assert!(
-            table == wanted,
-            "{PAGE} is not as --help; the table of the {name} should be\n\n{wanted}\n"
+            list == wanted,
+            "{PAGE} differs from --help; the list of the {name} should be\n\n{wanted}\n"
         );
     }
 }
@@ -50,8 +54,8 @@ fn the_reference_has_every_role() {
     }
 }
 
-/// The roles' own flags, and those of the fake cloud.
-fn tables() -> (String, String) {
+/// The lists of the roles' own flags and of the fake cloud's flags.
+fn lists() -> (String, String) {
     let mut command = Cli::command();
     command.build();
     let all_in_one = command.find_subcommand("all-in-one").unwrap();
@@ -60,69 +64,84 @@ fn tables() -> (String, String) {
         .filter(|arg| arg.get_help_heading() == Some("With --cloud mock"))
         .map(|arg| arg.get_id().clone())
         .collect();
-    let (mut own_rows, mut fake_rows) = (Vec::new(), Vec::new());
+    let (mut own_flags, mut fake_flags) = (Vec::new(), Vec::new());
     for name in ROLES {
         let role = command.find_subcommand(name).unwrap();
         for arg in role.get_arguments().filter(|arg| is_flag(arg)) {
-            let rows = if fake.contains(arg.get_id()) {
-                &mut fake_rows
+            let flags = if fake.contains(arg.get_id()) {
+                &mut fake_flags
             } else {
-                &mut own_rows
+                &mut own_flags
             };
-            add(rows, cells(arg), name);
+            add(flags, arg, name);
         }
     }
-    (table(&own_rows), table(&fake_rows))
+    (list(&own_flags), list(&fake_flags))
 }
 
-/// Not what is given without a name, which the usage shows.
+/// Positional arguments are documented in the text.
 fn is_flag(arg: &Arg) -> bool {
     arg.get_id() != "help" && !arg.is_positional()
 }
 
-fn add(rows: &mut Vec<Row>, cells: [String; 4], role: &'static str) {
-    match rows.iter_mut().find(|row| row.cells == cells) {
-        Some(row) => row.roles.push(role),
-        None => rows.push(Row {
-            cells,
+fn add(flags: &mut Vec<Flag>, arg: &Arg, role: &'static str) {
+    let name = format!("--{}", arg.get_long().expect("only long flags"));
+    let description = description(arg);
+    let same = |flag: &&mut Flag| flag.name == name && flag.description == description;
+    match flags.iter_mut().find(same) {
+        Some(flag) => flag.roles.push(role),
+        None => flags.push(Flag {
+            name,
+            description,
             roles: vec![role],
         }),
     }
 }
 
-fn cells(arg: &Arg) -> [String; 4] {
-    let code = |text: String| format!("`{text}`");
-    let flag = code(format!("--{}", arg.get_long().expect("only long flags")));
-    let variable = arg.get_env().map(|name| code(name.display().to_string()));
-    let takes_value = arg.get_action().takes_values();
-    let defaults = arg.get_default_values().iter().filter(|_| takes_value);
-    let default = defaults.map(|text| code(text.display().to_string())).next();
-    let mut meaning = arg.get_help().expect("every flag has help").to_string();
-    if takes_value {
+/// The help of a flag, with its values, default and environment variable.
+fn description(arg: &Arg) -> String {
+    let help = arg.get_help().expect("every flag has help");
+    let mut sentences = vec![format!("{help}.")];
+    if arg.get_action().takes_values() {
         for value in arg.get_possible_values() {
             let help = value.get_help().map(ToString::to_string);
             let help = help.unwrap_or_default();
-            meaning.push_str(&format!("; `{}`: {help}", value.get_name()));
+            sentences.push(format!("`{}`: {help}.", value.get_name()));
+        }
+        for default in arg.get_default_values() {
+            sentences.push(format!("Default: `{}`.", default.display()));
         }
     }
-    let meaning = meaning.replace('|', "\\|").replace('\n', " ");
-    [
-        flag,
-        meaning,
-        default.unwrap_or_default(),
-        variable.unwrap_or_default(),
-    ]
+    if let Some(variable) = arg.get_env() {
+        sentences.push(format!("Environment: `{}`.", variable.display()));
+    }
+    sentences.join(" ").replace('\n', " ")
 }
 
-fn table(rows: &[Row]) -> String {
-    let mut lines = vec![
-        "| flag | meaning | default | environment | roles |".to_owned(),
-        "| --- | --- | --- | --- | --- |".to_owned(),
-    ];
-    for row in rows {
-        let roles = row.roles.join(", ");
-        let cells = row.cells.join(" | ").replace("|  |", "| |");
-        lines.push(format!("| {cells} | {roles} |").replace("|  |", "| |"));
+fn list(flags: &[Flag]) -> String {
+    let item = |flag: &Flag| {
+        let roles = flag.roles.join(", ");
+        wrap(&format!(
+            "* `{}` ({roles}): {}",
+            flag.name, flag.description
+        ))
+    };
+    flags.iter().map(item).collect::<Vec<_>>().join("\n")
+}
+
+/// Wraps a list item, with its further lines indented.
+fn wrap(item: &str) -> String {
+    let mut lines = vec![String::new()];
+    for word in item.split(' ') {
+        let line = lines.last_mut().expect("there is a line");
+        if line.is_empty() {
+            line.push_str(word);
+        } else if line.len() + 1 + word.len() <= WIDTH {
+            line.push(' ');
+            line.push_str(word);
+        } else {
+            lines.push(format!("  {word}"));
+        }
     }
     lines.join("\n")
 }

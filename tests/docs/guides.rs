@@ -141,7 +141,7 @@ fn the_keys_of_the_vendors_classes_are_taken_or_refused_as_the_guide_says() {
     let refusal = Class::read(&HashMap::from([("unknown".to_owned(), String::new())]));
     let refusal = refusal.unwrap_err().to_string();
     let known = refusal
-        .split_once("allowed are ")
+        .split_once("allowed: ")
         .expect("it says so")
         .1
         .replace(" and ", ", ");

@@ -126,7 +126,7 @@ fn who_may_assume_the_role_is_who_the_chart_runs() {
     let name = account
         .strip_prefix("system:serviceaccount:diskplugin:")
         .unwrap();
-    let rendered = read("tests/helm/golden/least.yaml");
+    let rendered = read("tests/helm/golden/minimal.yaml");
     assert!(
         rendered.contains(&format!("serviceAccountName: {name}\n")),
         "{name}"

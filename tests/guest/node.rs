@@ -7,10 +7,11 @@ use diskplugin::csi::proto::identity_client::IdentityClient;
 use diskplugin::csi::proto::node_client::NodeClient;
 use diskplugin::csi::proto::volume_capability::access_mode::Mode;
 use diskplugin::csi::proto::volume_capability::{AccessMode, AccessType, BlockVolume, MountVolume};
+use diskplugin::csi::proto::volume_health::VolumeHealthEntry;
 use diskplugin::csi::proto::{
-    CapacityRange, NodeExpandVolumeRequest, NodeGetVolumeStatsRequest, NodeGetVolumeStatsResponse,
-    NodePublishVolumeRequest, NodeStageVolumeRequest, NodeUnpublishVolumeRequest,
-    NodeUnstageVolumeRequest, ProbeRequest, VolumeCapability,
+    CapacityRange, NodeExpandVolumeRequest, NodeGetVolumeHealthRequest, NodeGetVolumeStatsRequest,
+    NodeGetVolumeStatsResponse, NodePublishVolumeRequest, NodeStageVolumeRequest,
+    NodeUnpublishVolumeRequest, NodeUnstageVolumeRequest, ProbeRequest, VolumeCapability,
 };
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Request, Status};
@@ -261,5 +262,25 @@ impl Volume {
             .node_get_volume_stats(request)
             .await?;
         Ok(answer.into_inner())
+    }
+
+    /// What NodeGetVolumeHealth reports; empty for a healthy volume.
+    pub(crate) async fn health(&self) -> Result<Vec<VolumeHealthEntry>, Status> {
+        self.health_within(AMPLE).await
+    }
+
+    pub(crate) async fn health_within(
+        &self,
+        time: Duration,
+    ) -> Result<Vec<VolumeHealthEntry>, Status> {
+        let mut request = Request::new(NodeGetVolumeHealthRequest {
+            volume_id: self.id.clone(),
+            volume_publish_path: self.target.clone(),
+            staging_target_path: self.staging.clone(),
+        });
+        request.set_timeout(time);
+        let mut client = self.node.client.clone();
+        let response = client.node_get_volume_health(request).await?.into_inner();
+        Ok(response.volume_health.unwrap().health_statuses)
     }
 }

@@ -54,7 +54,7 @@ impl Stage {
             zone: Some("cn-beijing-a".parse().unwrap()),
         };
         let service = Service::new(Arc::new(disks), settings, tasks);
-        let groups = group::Service::of(service.clone());
+        let groups = group::Service::new(service.clone());
         Self {
             cloud,
             service,

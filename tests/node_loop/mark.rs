@@ -15,7 +15,7 @@ async fn attach_unnamed(world: &World) -> String {
 async fn mark(world: &World, args: &[&str]) -> Output {
     let state = world.text("state");
     let command = Command::new(env!("CARGO_BIN_EXE_diskplugin"))
-        .args(["mark", "--state-dir", &state])
+        .args(["map", "--state-dir", &state])
         .args(args);
     Processes
         .run(&command, Deadline::after(AMPLE))
@@ -45,7 +45,7 @@ async fn a_marked_device_is_its_disk_until_it_leaves() {
         mark(&world, &["--list"])
             .await
             .stdout
-            .contains(": counts\n")
+            .contains(": valid\n")
     );
 
     world.unstage().await.unwrap();
@@ -56,7 +56,7 @@ async fn a_marked_device_is_its_disk_until_it_leaves() {
     assert_eq!(error.code(), Code::DeadlineExceeded, "{error}");
     assert!(error.message().contains("which has left since"), "{error}");
     let listed = mark(&world, &["--list"]).await;
-    assert!(listed.stdout.contains("counts no more"), "{listed:?}");
+    assert!(listed.stdout.contains(": invalid: "), "{listed:?}");
     sh(&take_off(&device)).await;
 }
 
@@ -72,11 +72,11 @@ async fn a_device_that_is_mounted_cannot_be_marked() {
     assert_eq!(refused.code, Some(1), "{refused:?}");
     assert!(refused.stderr.contains("is in use"), "{refused:?}");
     let none = mark(&world, &["--list"]).await.stdout;
-    assert!(none.starts_with("no marks in "), "{none}");
+    assert!(none.starts_with("no mappings in "), "{none}");
     // In a mount namespace where nobody sees the mount, the kernel knows it all the same.
     let binary = env!("CARGO_BIN_EXE_diskplugin");
     let (state, staging) = (world.text("state"), world.text("staging"));
-    let marked = format!("{binary} mark --state-dir {state} d-another {device} 2>&1");
+    let marked = format!("{binary} map --state-dir {state} d-another {device} 2>&1");
     let line = format!("unshare -m sh -c 'umount {staging}; {marked}' || true");
     let hidden = sh(&line).await;
     assert!(hidden.contains("is in use"), "{hidden}");

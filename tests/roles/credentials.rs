@@ -1,4 +1,4 @@
-//! Where the access key comes from, and what is said when it is wrong.
+//! Sources of the access key, and errors of a wrong key.
 
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -9,7 +9,7 @@ use crate::common::csi::{create, socket};
 use crate::common::fake::{Fake, KEY, SECRET};
 
 #[tokio::test]
-async fn either_pair_of_variables_is_taken() {
+async fn both_pairs_of_environment_variables_are_accepted() {
     let fake = Fake::start(&[]).await;
     for prefix in ["", "ALIBABA_CLOUD_"] {
         let dir = tempfile::tempdir().unwrap();
@@ -24,7 +24,7 @@ async fn either_pair_of_variables_is_taken() {
 }
 
 #[tokio::test]
-async fn a_wrong_secret_is_denied_with_a_hint_that_shows_no_part_of_the_key() {
+async fn a_wrong_secret_is_denied_without_revealing_the_key() {
     let (fake, dir) = (Fake::start(&[]).await, tempfile::tempdir().unwrap());
     for signature in ["v1", "v3"] {
         let socket = socket(&dir);
@@ -51,10 +51,10 @@ async fn a_wrong_secret_is_denied_with_a_hint_that_shows_no_part_of_the_key() {
 }
 
 #[tokio::test]
-async fn without_any_key_a_call_says_what_to_set() {
+async fn without_a_key_the_error_names_the_setting() {
     let (fake, dir) = (Fake::start(&[]).await, tempfile::tempdir().unwrap());
     let socket = socket(&dir);
-    // Nobody listens there: this is no instance.
+    // No server listens there, as outside of an instance.
     let start = fake
         .controller(&socket)
         .args(["--metadata-endpoint=http://127.0.0.1:9"]);
@@ -65,7 +65,7 @@ async fn without_any_key_a_call_says_what_to_set() {
 }
 
 #[tokio::test]
-async fn a_secret_that_kubelet_has_rotated_counts_from_the_next_call_on() {
+async fn a_rotated_secret_is_used_by_the_next_call() {
     let (fake, dir) = (Fake::start(&[]).await, tempfile::tempdir().unwrap());
     let socket = socket(&dir);
     let secret = dir.path().join("secret");
@@ -84,7 +84,7 @@ async fn a_secret_that_kubelet_has_rotated_counts_from_the_next_call_on() {
     create(&channel, "pvc-1").await.unwrap();
 }
 
-/// What kubelet does: a new directory, then `..data` swapped to it in one step.
+/// Updates the Secret volume as kubelet does: a new directory, then an atomic swap of `..data`.
 fn publish(secret: &Path, version: &str, value: &str) {
     let files = secret.join(version);
     std::fs::create_dir(&files).unwrap();

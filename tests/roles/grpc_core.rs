@@ -1,4 +1,4 @@
-//! Clients on gRPC C core (Python, C++, Ruby), which send the path of the socket as `:authority`.
+//! Clients that use gRPC C core (Python, C++, Ruby), which sends the path of the socket as `:authority`.
 
 use std::path::{Path, PathBuf};
 
@@ -19,7 +19,7 @@ const CONTROLLER: &str = "/csi.v1.Controller/ControllerGetCapabilities";
 const GROUPS: &str = "/csi.v1.GroupController/GroupControllerGetCapabilities";
 const NODE: &str = "/csi.v1.Node/NodeGetInfo";
 
-/// The Python that `scripts/setup` installs gRPC into; none where it is not, which is an error in CI.
+/// The Python with gRPC that `scripts/setup` installs. If it is missing, tests are skipped, except in CI.
 fn python(test: &str) -> Option<PathBuf> {
     let program = Path::new(env!("CARGO_BIN_EXE_diskplugin"));
     let target = program.parent().and_then(Path::parent).unwrap();
@@ -29,7 +29,7 @@ fn python(test: &str) -> Option<PathBuf> {
     }
     let reason = format!("{} is not installed (scripts/setup host)", python.display());
     let ci = std::env::var_os("CI").is_some_and(|value| !value.is_empty());
-    assert!(!ci, "nothing is skipped in CI: {reason}");
+    assert!(!ci, "tests are not skipped in CI: {reason}");
     eprintln!("SKIPPED: {test} because {reason}");
     None
 }
@@ -48,7 +48,7 @@ async fn call(python: &Path, socket: &Path, methods: &[&str]) -> Vec<Vec<u8>> {
     ended.stdout.lines().map(bytes).collect()
 }
 
-/// The responses of `Identity`, and of these methods after it, twice over the same channel.
+/// The responses of `Identity` and then of these methods, called twice over one channel.
 async fn identity_and(python: &Path, socket: &Path, methods: &[&str]) -> Vec<Vec<u8>> {
     let once = [&IDENTITY[..], methods].concat();
     let mut responses = call(python, socket, &once.repeat(2)).await;

@@ -17,19 +17,18 @@ use crate::common::wait::until;
 
 const SOON: Duration = Duration::from_secs(60);
 
-/// An answer.
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct HttpResponse {
     pub(crate) status: u16,
     pub(crate) text: String,
 }
 
-impl Told {
+impl HttpResponse {
     fn json(&self) -> Value {
         serde_json::from_str(&self.text).unwrap()
     }
 
-    /// Whether this check is well; none when there is none of this name.
+    /// The result of this check; `None` if the response has no such check.
     pub(crate) fn is_ok(&self, name: &str) -> Option<bool> {
         let json = self.json();
         let mut checks = json["checks"].as_array().unwrap().iter();
@@ -46,9 +45,9 @@ impl Told {
     }
 }
 
-/// Where the process serves them.
+/// The URL of the HTTP server of the process.
 pub(crate) async fn address(process: &Process) -> String {
-    until("it serves /healthz", SOON, async || {
+    until("/healthz is served", SOON, async || {
         let stderr = process.stderr();
         let line = stderr
             .lines()
@@ -59,17 +58,17 @@ pub(crate) async fn address(process: &Process) -> String {
     .await
 }
 
-pub(crate) async fn ask(http: &str, path: &str) -> Told {
-    ask_by(Method::GET, http, path).await
+pub(crate) async fn get(http: &str, path: &str) -> HttpResponse {
+    request(Method::GET, http, path).await
 }
 
-async fn ask_by(method: Method, http: &str, path: &str) -> Told {
+async fn request(method: Method, http: &str, path: &str) -> HttpResponse {
     let client = reqwest::Client::builder().timeout(SOON).no_proxy().build();
     let request = client.unwrap().request(method, format!("{http}{path}"));
-    let answer = request.send().await.unwrap();
-    Told {
-        status: answer.status().as_u16(),
-        text: answer.text().await.unwrap(),
+    let response = request.send().await.unwrap();
+    HttpResponse {
+        status: response.status().as_u16(),
+        text: response.text().await.unwrap(),
     }
 }
 
@@ -90,8 +89,7 @@ fn keys(secret: &Path, value: &str) {
 }
 
 #[tokio::test]
-async fn a_controller_is_not_ready_from_the_refusal_of_its_key_to_the_first_call_after_its_repair()
-{
+async fn a_controller_is_not_ready_from_a_rejected_key_until_the_first_successful_call() {
     let (fake, dir) = (Fake::start(&[]).await, tempfile::tempdir().unwrap());
     let (socket, secret) = (socket(&dir), dir.path().join("secret"));
     keys(&secret, SECRET);
@@ -101,67 +99,67 @@ async fn a_controller_is_not_ready_from_the_refusal_of_its_key_to_the_first_call
     ]);
     let (controller, channel) = start.ready(&socket).await;
     let http = address(&controller).await;
-    let told = ask(&http, "/readyz").await;
+    let response = get(&http, "/readyz").await;
     assert_eq!(
-        (told.status, told.json()["ready"].as_bool()),
+        (response.status, response.json()["ready"].as_bool()),
         (200, Some(true)),
-        "{told:?}"
+        "{response:?}"
     );
-    assert_eq!(told.names(), ["socket", "credentials", "cloud"]);
+    assert_eq!(response.names(), ["socket", "credentials", "cloud"]);
     let calls = fake.calls().await;
     let is_listing = |call: &Value| call["action"] == "DescribeDisks";
     assert!(
         calls.len() <= 1 && calls.iter().all(is_listing),
-        "asking costs no call beside the listing at start: {calls:?}"
+        "the check makes no call: {calls:?}"
     );
 
     keys(&secret, "wrong-and-hidden");
     create(&channel, "pvc-1").await.unwrap_err();
-    let told = ask(&http, "/readyz").await;
+    let response = get(&http, "/readyz").await;
     assert_eq!(
-        (told.status, told.is_ok("credentials")),
+        (response.status, response.is_ok("credentials")),
         (503, Some(false)),
-        "{told:?}"
+        "{response:?}"
     );
     for part in [
         "SignatureDoesNotMatch",
         "check the secret of the access key",
         "RequestId",
     ] {
-        assert!(told.text.contains(part), "no {part:?}: {told:?}");
+        assert!(response.text.contains(part), "no {part:?}: {response:?}");
     }
     for hidden in ["wrong-and-hidden", SECRET, KEY] {
-        assert!(!told.text.contains(hidden), "{told:?}");
+        assert!(!response.text.contains(hidden), "{response:?}");
     }
-    // A restart would mend nothing.
-    assert_eq!(ask(&http, "/healthz").await.status, 200);
+    // A restart would not help.
+    assert_eq!(get(&http, "/healthz").await.status, 200);
 
     keys(&secret, SECRET);
     create(&channel, "pvc-1").await.unwrap();
-    let told = ask(&http, "/readyz").await;
-    assert_eq!(told.status, 200, "{told:?}");
-    assert!(told.text.contains("it answered last"), "{told:?}");
+    let response = get(&http, "/readyz").await;
+    assert_eq!(response.status, 200, "{response:?}");
+    assert!(response.text.contains("last response"), "{response:?}");
 }
 
 #[tokio::test]
-async fn a_controller_without_a_key_is_not_ready_and_says_what_to_set() {
+async fn a_controller_without_a_key_is_not_ready_and_names_the_setting() {
     let (fake, dir) = (Fake::start(&[]).await, tempfile::tempdir().unwrap());
     let socket = socket(&dir);
     let start = fake
         .controller(&socket)
         .args(["--http-address=127.0.0.1:0", "--credentials=environment"]);
     let (controller, _channel) = start.ready(&socket).await;
-    let told = ask(&address(&controller).await, "/readyz").await;
+    let response = get(&address(&controller).await, "/readyz").await;
     assert_eq!(
-        (told.status, told.is_ok("credentials")),
+        (response.status, response.is_ok("credentials")),
         (503, Some(false)),
-        "{told:?}"
+        "{response:?}"
     );
-    assert!(told.text.contains("ACCESS_KEY_ID"), "{told:?}");
+    assert!(response.text.contains("ACCESS_KEY_ID"), "{response:?}");
 }
 
 #[tokio::test]
-async fn a_node_without_registration_is_ready_when_it_sees_its_devices() {
+async fn a_node_is_ready_if_devices_state_and_tools_are_available() {
     let dir = tempfile::tempdir().unwrap();
     let socket = socket(&dir);
     let (state, tools) = (dir.path().join("state"), tools(&dir));
@@ -169,31 +167,31 @@ async fn a_node_without_registration_is_ready_when_it_sees_its_devices() {
     let start = start.args([format!("--state-dir={}", state.display())]);
     let (node, _channel) = start.ready(&socket).await;
     let http = address(&node).await;
-    let told = ask(&http, "/readyz").await;
-    assert_eq!(told.names(), ["socket", "devices", "state", "tools"]);
-    assert_eq!(told.status, 200, "{told:?}");
-    assert!(!state.exists(), "asking makes nothing");
+    let response = get(&http, "/readyz").await;
+    assert_eq!(response.names(), ["socket", "devices", "state", "tools"]);
+    assert_eq!(response.status, 200, "{response:?}");
+    assert!(!state.exists(), "the check creates nothing");
 
-    // Something else is where the records would be, and a program goes.
+    // The state directory is a file, and a program is missing.
     std::fs::write(&state, "").unwrap();
     std::fs::remove_file(tools.join("mkfs.xfs")).unwrap();
-    let told = ask(&http, "/readyz").await;
-    let checks = ["state", "tools", "devices"].map(|name| told.is_ok(name));
+    let response = get(&http, "/readyz").await;
+    let checks = ["state", "tools", "devices"].map(|name| response.is_ok(name));
     assert_eq!(
-        (told.status, checks),
+        (response.status, checks),
         (503, [Some(false), Some(false), Some(true)]),
-        "{told:?}"
+        "{response:?}"
     );
     for part in [
         "--state-dir: ",
-        "look whether the disk is full",
+        "check whether the disk is full",
         "filesystem: mkfs.xfs; use",
     ] {
-        assert!(told.text.contains(part), "no {part:?}: {told:?}");
+        assert!(response.text.contains(part), "no {part:?}: {response:?}");
     }
 }
 
-/// A directory that has all programs that a node runs, by name.
+/// A directory with all programs that a node executes, as empty files.
 fn tools(dir: &TempDir) -> PathBuf {
     let tools = dir.path().join("tools");
     std::fs::create_dir(&tools).unwrap();
@@ -205,7 +203,7 @@ fn tools(dir: &TempDir) -> PathBuf {
     tools
 }
 
-/// Whether what is mounted in this directory is seen elsewhere, as the kernel's table says.
+/// Whether the directory is on a shared mount, according to mountinfo.
 fn is_shared(directory: &Path) -> bool {
     let table = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
     let mounts = table
@@ -220,7 +218,7 @@ fn is_shared(directory: &Path) -> bool {
 }
 
 #[tokio::test]
-async fn a_node_that_kubelet_could_not_see_mounts_of_does_not_start_where_that_is_required() {
+async fn a_node_without_the_required_shared_mounts_does_not_start() {
     let dir = tempfile::tempdir().unwrap();
     let socket = socket(&dir);
     let kubelet = std::fs::canonicalize(dir.path()).unwrap().join("kubelet");
@@ -238,8 +236,8 @@ async fn a_node_that_kubelet_could_not_see_mounts_of_does_not_start_where_that_i
     std::fs::create_dir(&kubelet).unwrap();
     if is_shared(&kubelet) {
         let (node, _channel) = start(&kubelet).ready(&socket).await;
-        let told = ask(&address(&node).await, "/readyz").await;
-        assert_eq!(told.is_ok("mounts"), Some(true), "{told:?}");
+        let response = get(&address(&node).await, "/readyz").await;
+        assert_eq!(response.is_ok("mounts"), Some(true), "{response:?}");
         return;
     }
     let ended = start(&kubelet).ended().await;
@@ -254,7 +252,7 @@ async fn a_node_that_kubelet_could_not_see_mounts_of_does_not_start_where_that_i
 }
 
 #[tokio::test]
-async fn while_it_ends_it_lives_and_is_not_ready() {
+async fn during_shutdown_the_process_is_alive_but_not_ready() {
     let fake = Fake::start(&["--create-delay=4s"]).await;
     let dir = tempfile::tempdir().unwrap();
     let socket = socket(&dir);
@@ -268,13 +266,13 @@ async fn while_it_ends_it_lives_and_is_not_ready() {
         })
         .await;
         controller.signal(Signal::SIGTERM);
-        let told = until("it is not ready", SOON, async || {
-            let told = ask(&http, "/readyz").await;
-            (told.status == 503).then_some(told)
+        let response = until("/readyz fails", SOON, async || {
+            let response = get(&http, "/readyz").await;
+            (response.status == 503).then_some(response)
         });
-        let told = told.await;
-        assert!(told.text.contains("shutting down"), "{told:?}");
-        assert_eq!(ask(&http, "/healthz").await.status, 200);
+        let response = response.await;
+        assert!(response.text.contains("shutting down"), "{response:?}");
+        assert_eq!(get(&http, "/healthz").await.status, 200);
     };
     let (created, ()) = tokio::join!(create(&channel, "pvc-1"), meanwhile);
     created.unwrap();
@@ -282,35 +280,35 @@ async fn while_it_ends_it_lives_and_is_not_ready() {
 }
 
 #[tokio::test]
-async fn other_paths_and_methods_are_refused_with_those_that_there_are() {
+async fn other_paths_and_methods_are_rejected() {
     let dir = tempfile::tempdir().unwrap();
     let socket = socket(&dir);
     let (node, _channel) = node(&socket).ready(&socket).await;
     let http = address(&node).await;
     for path in ["/", "/metrics", "/healthz/", "/readyz?x=1/healthz"] {
-        let told = ask(&http, path).await;
+        let response = get(&http, path).await;
         let wanted = if path.starts_with("/readyz?") {
             200
         } else {
             404
         };
-        assert_eq!(told.status, wanted, "{path}: {told:?}");
+        assert_eq!(response.status, wanted, "{path}: {response:?}");
         if wanted == 404 {
             assert!(
-                told.text.contains("/healthz") && told.text.contains("/readyz"),
-                "{told:?}"
+                response.text.contains("/healthz") && response.text.contains("/readyz"),
+                "{response:?}"
             );
         }
     }
     for path in ["/healthz", "/readyz"] {
-        assert_eq!(ask_by(Method::POST, &http, path).await.status, 405);
-        let head = ask_by(Method::HEAD, &http, path).await;
+        assert_eq!(request(Method::POST, &http, path).await.status, 405);
+        let head = request(Method::HEAD, &http, path).await;
         assert_eq!((head.status, head.text.as_str()), (200, ""));
     }
 }
 
 #[tokio::test]
-async fn whoever_does_not_finish_its_question_is_hung_up_on() {
+async fn connections_with_incomplete_requests_are_closed() {
     let dir = tempfile::tempdir().unwrap();
     let socket = socket(&dir);
     let (node, _channel) = node(&socket).ready(&socket).await;
@@ -325,21 +323,21 @@ async fn whoever_does_not_finish_its_question_is_hung_up_on() {
             .unwrap();
         slow.push(stream);
     }
-    assert_eq!(ask(&http, "/healthz").await.status, 200);
+    assert_eq!(get(&http, "/healthz").await.status, 200);
     for mut stream in slow {
         let mut rest = Vec::new();
         let end = tokio::time::timeout(SOON, stream.read_to_end(&mut rest)).await;
-        assert!(end.is_ok(), "it is still held: {rest:?}");
+        assert!(end.is_ok(), "the connection is still open: {rest:?}");
         assert!(!rest.starts_with(b"HTTP/1.1 200"), "{rest:?}");
     }
 }
 
 #[tokio::test]
-async fn an_address_that_is_taken_or_none_is_told_with_its_flag() {
+async fn an_invalid_address_or_one_in_use_is_reported_with_its_flag() {
     let dir = tempfile::tempdir().unwrap();
     let socket = socket(&dir);
-    let taken = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
-    let address = taken.local_addr().unwrap().to_string();
+    let in_use = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let address = in_use.local_addr().unwrap().to_string();
     for (value, code) in [(address.as_str(), 1), (":9808", 64), ("9808", 64)] {
         let start = diskplugin([
             "node",

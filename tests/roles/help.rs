@@ -1,4 +1,4 @@
-//! `--help` names every flag.
+//! `--help` documents every flag.
 
 use crate::common::process::diskplugin;
 
@@ -18,7 +18,7 @@ const FAKE: &str = "--zones --nodes --seed --access-key-id --access-key-secret -
     --back-with --device-dir --config";
 
 #[tokio::test]
-async fn the_help_of_a_role_has_exactly_its_flags_each_with_words() {
+async fn the_help_of_a_role_documents_exactly_its_flags() {
     let roles: [(&str, &[&str]); 6] = [
         (
             "controller",
@@ -29,7 +29,7 @@ async fn the_help_of_a_role_has_exactly_its_flags_each_with_words() {
             &[SERVE, PLACE, NODE, "--device-dir --require-shared-mounts"],
         ),
         ("all-in-one", &[SERVE, PLACE, CLOUD, NODE, "--cloud", FAKE]),
-        ("mark", &["--remove --list --state-dir --log-format"]),
+        ("map", &["--remove --list --state-dir --log-format"]),
         ("mock-cloud", &["--listen --region --log-format", FAKE]),
         ("demo", &["--fs-type --signature --keep --log-format"]),
     ];
@@ -44,7 +44,7 @@ async fn the_help_of_a_role_has_exactly_its_flags_each_with_words() {
 }
 
 #[tokio::test]
-async fn help_and_version_are_no_failures() {
+async fn help_and_version_succeed() {
     for line in [["--help"], ["--version"]] {
         let ended = diskplugin(line).ended().await;
         assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
@@ -52,8 +52,7 @@ async fn help_and_version_are_no_failures() {
     }
 }
 
-/// The flags in a help text, sorted. Each stands on a line that begins with it, and the words for
-/// it on the next.
+/// The flags in a help text, sorted. Each begins a line, and its description is on the next line.
 fn shown(help: &str) -> Vec<&str> {
     let lines: Vec<_> = help.lines().collect();
     let mut flags: Vec<_> = lines
@@ -66,7 +65,7 @@ fn shown(help: &str) -> Vec<&str> {
             let is_flag = begins && !pair[0].trim_start().starts_with("- ");
             assert!(
                 !is_flag || !pair[1].trim().is_empty(),
-                "no words for {flag}"
+                "no description of {flag}"
             );
             is_flag.then_some(flag)
         })

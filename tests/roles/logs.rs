@@ -1,4 +1,4 @@
-//! What the log lines look like.
+//! The format of log lines.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use crate::common::csi::{create, publish, socket};
 use crate::common::fake::Fake;
 use crate::common::process::{Ended, diskplugin};
 
-async fn talk(flags: &[&str]) -> Ended {
+async fn run_calls(flags: &[&str]) -> Ended {
     let (fake, dir) = (Fake::start(&[]).await, tempfile::tempdir().unwrap());
     let socket = socket(&dir);
     let start = fake.controller(&socket).keys().args(flags);
@@ -25,7 +25,7 @@ fn lines(stderr: &str) -> Vec<Value> {
 
 #[tokio::test]
 async fn in_json_each_line_is_an_object_and_each_call_has_its_method() {
-    let ended = talk(&["--log-format=json"]).await;
+    let ended = run_calls(&["--log-format=json"]).await;
     let lines = lines(&ended.stderr);
     for (method, level) in [
         ("CreateVolume", "INFO"),
@@ -40,11 +40,11 @@ async fn in_json_each_line_is_an_object_and_each_call_has_its_method() {
 }
 
 #[tokio::test]
-async fn in_json_the_reason_not_to_start_is_an_object_too() {
+async fn in_json_the_reason_of_a_failed_start_is_an_object_too() {
     let ended = diskplugin(["controller", "--region=r", "--zone=z", "--log-format=json"]);
     let ended = ended.ended().await;
     let lines = lines(&ended.stderr);
-    let last = lines.last().expect("it says why");
+    let last = lines.last().expect("there is a reason");
     assert!(
         last["message"].to_string().contains("--cluster-id"),
         "{last}"
@@ -52,8 +52,8 @@ async fn in_json_the_reason_not_to_start_is_an_object_too() {
 }
 
 #[tokio::test]
-async fn as_text_in_a_file_lines_have_no_escape_sequences() {
-    let ended = talk(&[]).await;
+async fn text_lines_in_a_file_have_no_escape_sequences() {
+    let ended = run_calls(&[]).await;
     assert!(
         ended.stderr.contains("CreateVolume done"),
         "{}",

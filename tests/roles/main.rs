@@ -1,4 +1,4 @@
-//! Each role as a process: how it starts, what it is told, how it ends.
+//! Each role as a process: startup, settings, health and shutdown.
 #![cfg(feature = "mock-cloud")]
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
@@ -10,15 +10,15 @@
 mod common;
 
 mod credentials;
-mod ending;
 mod grpc_core;
 mod health;
 mod help;
 mod logs;
+mod misconfiguration;
 mod node_program;
+mod ram_role;
 mod registration;
-mod roles;
 mod settings;
+mod shutdown;
 mod sockets;
-mod starting;
-mod trouble;
+mod startup;

@@ -1,4 +1,4 @@
-//! `diskplugin-node`: the roles of a node, as the program with all roles has them, and no other.
+//! `diskplugin-node`: only the roles of a node, with the same flags as in `diskplugin`.
 
 use nix::sys::signal::Signal;
 
@@ -10,7 +10,7 @@ fn diskplugin_node<const N: usize>(args: [&str; N]) -> Start {
 }
 
 #[tokio::test]
-async fn it_serves_the_node_and_ends_when_told() {
+async fn the_node_program_serves_the_node_and_exits_on_sigterm() {
     let dir = tempfile::tempdir().unwrap();
     let socket = socket(&dir);
     let (endpoint, own) = (format!("unix://{}", socket.display()), dir.path().display());
@@ -29,8 +29,8 @@ async fn it_serves_the_node_and_ends_when_told() {
 }
 
 #[tokio::test]
-async fn its_roles_take_the_same_flags_as_in_the_program_with_all_roles() {
-    for role in ["node", "mark"] {
+async fn its_roles_have_the_same_flags_as_in_diskplugin() {
+    for role in ["node", "map"] {
         let own = diskplugin_node([role, "--help"]).ended().await;
         let whole = diskplugin([role, "--help"]).ended().await;
         assert_eq!((own.code, whole.code), (Some(0), Some(0)), "{role}");
@@ -40,7 +40,7 @@ async fn its_roles_take_the_same_flags_as_in_the_program_with_all_roles() {
 }
 
 #[tokio::test]
-async fn another_role_is_refused_with_those_that_there_are() {
+async fn other_roles_are_rejected_with_the_available_ones() {
     for role in ["controller", "all-in-one", "demo", "mock-cloud"] {
         let ended = diskplugin_node([role]).ended().await;
         assert_eq!(ended.code, Some(64), "{role}");
@@ -48,14 +48,14 @@ async fn another_role_is_refused_with_those_that_there_are() {
     }
     let bare = diskplugin_node([]).ended().await;
     assert!(
-        bare.stderr.contains("node") && bare.stderr.contains("mark"),
+        bare.stderr.contains("node") && bare.stderr.contains("map"),
         "{}",
         bare.stderr
     );
 }
 
 #[tokio::test]
-async fn a_wrong_setting_ends_it_with_the_reason() {
+async fn an_invalid_setting_is_reported() {
     let ended = diskplugin_node([
         "node",
         "--node-id=i-one",

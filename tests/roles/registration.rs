@@ -1,4 +1,4 @@
-//! The registration with kubelet, with a kubelet that only registers.
+//! The registration with kubelet, with a simulated kubelet that only registers.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -15,13 +15,12 @@ use tonic::transport::Channel;
 use crate::common::csi::{endpoint, info, socket, try_connect};
 use crate::common::process::{Process, Start, diskplugin};
 use crate::common::wait::until;
-use crate::health::{Told, address, ask};
+use crate::health::{address, get};
 
 const SOON: Duration = Duration::from_secs(60);
 
 const NAME: &str = "diskplugin.csi.example";
 
-/// kubelet's directories.
 struct Kubelet {
     root: TempDir,
 }
@@ -50,10 +49,10 @@ impl Kubelet {
         node(&self.csi(), &self.registry())
     }
 
-    /// Waits for a registration, and asks it who it is.
+    /// Waits for the registration socket and requests the plugin info.
     async fn discover(&self, name: &str) -> (RegistrationClient<Channel>, PluginInfo) {
         let socket = self.socket(name);
-        until("a registration is offered", SOON, async || {
+        until("the registration socket is served", SOON, async || {
             let mut client = RegistrationClient::new(try_connect(&socket).await?);
             let info = client.get_info(InfoRequest {}).await.ok()?;
             Some((client, info.into_inner()))
@@ -73,14 +72,14 @@ fn node(csi: &Path, registry: &Path) -> Start {
     ])
 }
 
-/// What the driver calls itself.
+/// The name from GetPluginInfo.
 async fn name(channel: Channel) -> String {
     let mut identity = IdentityClient::new(channel);
     let info = identity.get_plugin_info(GetPluginInfoRequest {}).await;
     info.unwrap().into_inner().name
 }
 
-async fn say(client: &mut RegistrationClient<Channel>, error: Option<&str>) {
+async fn notify(client: &mut RegistrationClient<Channel>, error: Option<&str>) {
     let status = RegistrationStatus {
         plugin_registered: error.is_none(),
         error: error.unwrap_or_default().to_owned(),
@@ -89,27 +88,25 @@ async fn say(client: &mut RegistrationClient<Channel>, error: Option<&str>) {
 }
 
 async fn logs(process: &Process, text: &str) {
-    until(&format!("it logs {text:?}"), SOON, async || {
+    until(&format!("the log has {text:?}"), SOON, async || {
         process.stderr().contains(text).then_some(())
     })
     .await;
 }
 
 #[tokio::test]
-async fn whoever_finds_the_registration_is_answered_on_the_csi_socket_at_once() {
+async fn the_csi_socket_is_served_before_the_registration_socket() {
     let kubelet = Kubelet::new();
     let node = kubelet.node().spawn();
     let registration = kubelet.socket(NAME);
-    until(
-        "the socket of the registration is there",
-        SOON,
-        async || registration.exists().then_some(()),
-    )
+    until("the registration socket exists", SOON, async || {
+        registration.exists().then_some(())
+    })
     .await;
-    // The first try counts: kubelet makes no second one.
+    // Without a retry, as kubelet calls.
     let channel = try_connect(&kubelet.csi())
         .await
-        .expect("it listens already");
+        .expect("the CSI socket is served");
     assert_eq!(name(channel).await, NAME);
     let (mut client, info) = kubelet.discover(NAME).await;
     assert_eq!(
@@ -118,12 +115,12 @@ async fn whoever_finds_the_registration_is_answered_on_the_csi_socket_at_once() 
     );
     assert_eq!(info.endpoint, kubelet.csi().display().to_string());
     assert_eq!(info.supported_versions, ["1.0.0"]);
-    say(&mut client, None).await;
+    notify(&mut client, None).await;
     logs(&node, "registered with kubelet").await;
 }
 
 #[tokio::test]
-async fn name_and_socket_are_told_as_they_are_set() {
+async fn the_reported_name_and_socket_are_configurable() {
     let kubelet = Kubelet::new();
     let start = kubelet.node().args([
         "--driver-name=second.csi.example",
@@ -142,61 +139,61 @@ async fn name_and_socket_are_told_as_they_are_set() {
 }
 
 #[tokio::test]
-async fn a_refusal_is_told_with_its_words_and_ends_with_the_next_registration() {
+async fn a_rejection_is_reported_until_the_next_registration_succeeds() {
     let kubelet = Kubelet::new();
     let node = kubelet.node().args(["--http-address=127.0.0.1:0"]).spawn();
     let http = address(&node).await;
     let (mut client, _) = kubelet.discover(NAME).await;
-    let told = ask(&http, "/readyz").await;
+    let response = get(&http, "/readyz").await;
     assert_eq!(
-        (told.status, told.is_ok("registration")),
+        (response.status, response.is_ok("registration")),
         (503, Some(false)),
-        "{told:?}"
+        "{response:?}"
     );
     let first = std::fs::metadata(kubelet.socket(NAME)).unwrap().ino();
-    say(&mut client, Some("topology value collision")).await;
-    let told = ask(&http, "/readyz").await;
+    notify(&mut client, Some("topology value collision")).await;
+    let response = get(&http, "/readyz").await;
     assert_eq!(
-        (told.status, told.is_ok("registration")),
+        (response.status, response.is_ok("registration")),
         (503, Some(false)),
-        "{told:?}"
+        "{response:?}"
     );
     for part in ["topology value collision", "--kubelet-socket"] {
-        assert!(told.text.contains(part), "{told:?}");
+        assert!(response.text.contains(part), "{response:?}");
         logs(&node, part).await;
     }
     assert!(node.stderr().contains("ERROR"), "{}", node.stderr());
-    // kubelet takes it up again only when the socket comes anew.
-    until("another socket is there", SOON, async || {
+    // kubelet retries only with a new socket.
+    until("there is a new socket", SOON, async || {
         let found = std::fs::metadata(kubelet.socket(NAME)).ok()?;
         (found.ino() != first).then_some(())
     })
     .await;
     let (mut client, _) = kubelet.discover(NAME).await;
-    say(&mut client, None).await;
-    let told: Told = ask(&http, "/readyz").await;
-    assert_eq!(told.is_ok("registration"), Some(true), "{told:?}");
-    // The node goes on meanwhile: no volume notices.
+    notify(&mut client, None).await;
+    let response = get(&http, "/readyz").await;
+    assert_eq!(response.is_ok("registration"), Some(true), "{response:?}");
+    // The CSI socket is still served.
     assert!(try_connect(&kubelet.csi()).await.is_some());
 }
 
 #[tokio::test]
-async fn a_kubelet_that_was_restarted_asks_again_and_is_answered() {
+async fn a_restarted_kubelet_registers_the_driver_again() {
     let kubelet = Kubelet::new();
     let (_node, _channel) = kubelet.node().ready(&kubelet.csi()).await;
     for _ in 0..3 {
         let (mut client, info) = kubelet.discover(NAME).await;
         assert_eq!(info.name, NAME);
-        say(&mut client, None).await;
+        notify(&mut client, None).await;
     }
 }
 
 #[tokio::test]
-async fn a_stop_takes_both_sockets_away() {
+async fn shutdown_removes_both_sockets() {
     let kubelet = Kubelet::new();
     let (node, _channel) = kubelet.node().ready(&kubelet.csi()).await;
     let (mut client, _) = kubelet.discover(NAME).await;
-    say(&mut client, None).await;
+    notify(&mut client, None).await;
     node.signal(Signal::SIGTERM);
     let ended = node.ended().await;
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
@@ -206,7 +203,7 @@ async fn a_stop_takes_both_sockets_away() {
 }
 
 #[tokio::test]
-async fn the_sockets_of_a_killed_node_hinder_no_start() {
+async fn the_sockets_of_a_killed_node_are_taken_over() {
     let kubelet = Kubelet::new();
     let (node, _channel) = kubelet.node().ready(&kubelet.csi()).await;
     kubelet.discover(NAME).await;
@@ -218,12 +215,12 @@ async fn the_sockets_of_a_killed_node_hinder_no_start() {
     );
     let (node, _channel) = kubelet.node().ready(&kubelet.csi()).await;
     let (mut client, _) = kubelet.discover(NAME).await;
-    say(&mut client, None).await;
+    notify(&mut client, None).await;
     logs(&node, "registered with kubelet").await;
 }
 
 #[tokio::test]
-async fn a_wrong_directory_or_name_is_a_wrong_setting() {
+async fn an_invalid_directory_or_name_is_an_invalid_setting() {
     let kubelet = Kubelet::new();
     let none = kubelet.root.path().join("none");
     let file = kubelet.root.path().join("file");
@@ -231,9 +228,9 @@ async fn a_wrong_directory_or_name_is_a_wrong_setting() {
     let ends = [
         (
             node(&kubelet.csi(), &none),
-            "does not exist: it is kubelet's directory plugins_registry",
+            "does not exist: set it to the directory plugins_registry",
         ),
-        (node(&kubelet.csi(), &file), "is no directory"),
+        (node(&kubelet.csi(), &file), "is not a directory"),
         (
             node(&kubelet.csi(), Path::new("registry")),
             "an absolute path",
@@ -247,32 +244,36 @@ async fn a_wrong_directory_or_name_is_a_wrong_setting() {
             "lower-case letters",
         ),
     ];
-    for (start, told) in ends {
+    for (start, reason) in ends {
         let ended = start.ended().await;
         assert_eq!(ended.code, Some(64), "{}", ended.stderr);
-        assert!(ended.stderr.contains(told), "no {told:?}: {}", ended.stderr);
+        assert!(
+            ended.stderr.contains(reason),
+            "no {reason:?}: {}",
+            ended.stderr
+        );
     }
 }
 
 #[tokio::test]
-async fn a_registration_that_another_process_serves_is_left_to_it() {
+async fn a_registration_socket_of_another_process_is_not_taken_over() {
     let kubelet = Kubelet::new();
     let (_first, _channel) = kubelet.node().ready(&kubelet.csi()).await;
     kubelet.discover(NAME).await;
     let other = kubelet.root.path().join("other.sock");
     let second = node(&other, &kubelet.registry()).ended().await;
     assert_eq!(second.code, Some(1), "{}", second.stderr);
-    for told in [
+    for reason in [
         "cannot register with kubelet",
         "in use by a running process",
     ] {
-        assert!(second.stderr.contains(told), "{}", second.stderr);
+        assert!(second.stderr.contains(reason), "{}", second.stderr);
     }
     kubelet.discover(NAME).await;
 }
 
 #[tokio::test]
-async fn a_node_that_learns_its_categories_late_is_registered_anew() {
+async fn a_node_registers_again_when_its_categories_become_known() {
     let kubelet = Kubelet::new();
     let file = kubelet.root.path().join("types.json");
     let node = kubelet.node().args([
@@ -296,22 +297,22 @@ async fn a_node_that_learns_its_categories_late_is_registered_anew() {
         Some((socket.ctime(), socket.ctime_nsec()))
     };
     let before = made().unwrap();
-    say(&mut client, None).await;
+    notify(&mut client, None).await;
 
     let text = r#"{"instanceTypes": {"ecs.g6.large": {"diskQuantity": 17, "categories": ["cloud_essd"]}}}"#;
-    // As kubelet brings a ConfigMap: all at once.
+    // Atomically, as kubelet updates a mounted ConfigMap.
     std::fs::write(file.with_extension("new"), text).unwrap();
     std::fs::rename(file.with_extension("new"), &file).unwrap();
-    // A question between does not hide that kubelet was never told.
+    // Other NodeGetInfo calls do not count as a report to kubelet.
     assert_eq!(categories().await, 1);
-    logs(&process, "it is registered anew").await;
-    until("another socket is there", SOON, async || {
+    logs(&process, "registering again").await;
+    until("there is a new socket", SOON, async || {
         (made()? != before).then_some(())
     })
     .await;
     let (mut client, _) = kubelet.discover(NAME).await;
     assert_eq!(categories().await, 1);
-    say(&mut client, None).await;
+    notify(&mut client, None).await;
     logs(&process, "registered with kubelet").await;
-    assert_eq!(process.stderr().matches("it is registered anew").count(), 1);
+    assert_eq!(process.stderr().matches("registering again").count(), 1);
 }

@@ -1,4 +1,4 @@
-//! Settings: each by flag or environment, and what is missing or wrong told at once.
+//! Settings by flag or environment; all missing and invalid settings are reported together.
 
 use std::path::Path;
 
@@ -6,19 +6,19 @@ use crate::common::csi::{create, endpoint, info, socket};
 use crate::common::fake::{Fake, KEY, NODES, SECRET};
 use crate::common::process::{Ended, Start, diskplugin};
 
-/// Nobody listens there.
+/// No server listens there.
 const NO_METADATA: &str = "--metadata-endpoint=http://127.0.0.1:9";
 
-/// Holds that the start is refused as a wrong setting, and that all of these are told.
-fn refused(ended: &Ended, told: &[&str]) {
+/// Asserts that the start fails with an invalid setting, and that the output has all of these texts.
+fn assert_invalid(ended: &Ended, texts: &[&str]) {
     assert_eq!(ended.code, Some(64), "{}", ended.stderr);
-    for text in told {
+    for text in texts {
         assert!(ended.stderr.contains(text), "no {text:?}: {}", ended.stderr);
     }
 }
 
 #[tokio::test]
-async fn every_missing_setting_of_a_role_is_told_at_once() {
+async fn all_missing_settings_of_a_role_are_reported_together() {
     let required: [(&str, &[&str]); 3] = [
         ("controller", &["--region", "--cluster-id"]),
         ("node", &["--node-id", "--zone"]),
@@ -28,21 +28,21 @@ async fn every_missing_setting_of_a_role_is_told_at_once() {
         ),
     ];
     for (role, flags) in required {
-        refused(&diskplugin([role, NO_METADATA]).ended().await, flags);
+        assert_invalid(&diskplugin([role, NO_METADATA]).ended().await, flags);
     }
 }
 
 #[tokio::test]
-async fn a_wrong_setting_is_told_together_with_the_missing_ones() {
+async fn invalid_and_missing_settings_are_reported_together() {
     for role in ["node", "all-in-one"] {
         let start = diskplugin([role, NO_METADATA]).env("MAX_VOLUMES_PERNODE", "0");
-        let told = ["MAX_VOLUMES_PERNODE is \"0\"", "--zone", "--node-id"];
-        refused(&start.ended().await, &told);
+        let texts = ["MAX_VOLUMES_PERNODE is \"0\"", "--zone", "--node-id"];
+        assert_invalid(&start.ended().await, &texts);
     }
 }
 
 #[tokio::test]
-async fn a_command_line_that_cannot_be_read_is_a_wrong_setting() {
+async fn an_invalid_command_line_is_an_invalid_setting() {
     let lines: [(&[&str], &str); 8] = [
         (&["controller", "--no-such-flag"], "--no-such-flag"),
         (&["no-such-role"], "no-such-role"),
@@ -59,13 +59,13 @@ async fn a_command_line_that_cannot_be_read_is_a_wrong_setting() {
         (&["node", "--metadata-endpoint=ftp://h"], "http://HOST"),
         (&[], "Usage"),
     ];
-    for (line, told) in lines {
-        refused(&diskplugin(line).ended().await, &[told]);
+    for (line, text) in lines {
+        assert_invalid(&diskplugin(line).ended().await, &[text]);
     }
 }
 
 #[tokio::test]
-async fn every_setting_of_a_controller_may_come_from_the_environment() {
+async fn a_controller_can_be_configured_by_environment_variables() {
     let (fake, dir) = (Fake::start(&[]).await, tempfile::tempdir().unwrap());
     let socket = socket(&dir);
     let secret = dir.path().join("secret");
@@ -102,7 +102,7 @@ async fn every_setting_of_a_controller_may_come_from_the_environment() {
 }
 
 #[tokio::test]
-async fn every_setting_of_a_node_may_come_from_the_environment() {
+async fn a_node_can_be_configured_by_environment_variables() {
     let dir = tempfile::tempdir().unwrap();
     let socket = socket(&dir);
     let start = from_environment(
@@ -124,7 +124,7 @@ async fn every_setting_of_a_node_may_come_from_the_environment() {
 }
 
 #[tokio::test]
-async fn the_clouds_choice_may_come_from_the_environment() {
+async fn the_cloud_can_be_selected_by_an_environment_variable() {
     let dir = tempfile::tempdir().unwrap();
     let socket = socket(&dir);
     let endpoint = format!("unix://{}", socket.display());
@@ -136,13 +136,13 @@ async fn the_clouds_choice_may_come_from_the_environment() {
 }
 
 #[tokio::test]
-async fn the_limit_comes_from_the_flag_before_the_charts_variable() {
+async fn the_volume_limit_flag_takes_precedence_over_the_vendors_variable() {
     assert_eq!(limit(&[], Some("9")).await, 9);
     assert_eq!(limit(&["--max-volumes-per-node=5"], Some("9")).await, 5);
     assert_eq!(limit(&[], None).await, 0);
 }
 
-/// The limit that a node tells when it is started so.
+/// The volume limit that a node with this flag and variable reports.
 async fn limit(flags: &[&str], variable: Option<&str>) -> i64 {
     let dir = tempfile::tempdir().unwrap();
     let socket = socket(&dir);
@@ -159,7 +159,7 @@ fn node(socket: &Path) -> Start {
     diskplugin(["node", "--zone=cn-beijing-b", &id, &endpoint(socket)])
 }
 
-/// A role without any flag.
+/// A role without flags, only with environment variables.
 fn from_environment(role: &str, settings: &[(&str, &str)]) -> Start {
     let start = diskplugin([role]);
     settings.iter().fold(start, |start, (name, value)| {

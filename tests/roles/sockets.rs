@@ -1,4 +1,4 @@
-//! Who may have the socket.
+//! Ownership of the CSI socket.
 
 use nix::sys::signal::Signal;
 
@@ -11,15 +11,15 @@ fn node(id: &str, endpoint: &str) -> Start {
 }
 
 #[tokio::test]
-async fn a_living_socket_is_refused_and_its_owner_goes_on_serving() {
+async fn a_socket_in_use_is_an_error_and_its_owner_keeps_serving() {
     let dir = tempfile::tempdir().unwrap();
     let socket = socket(&dir);
     let endpoint = endpoint(&socket);
     let (mut first, channel) = node("i-first", &endpoint).ready(&socket).await;
     let second = node("i-second", &endpoint).ended().await;
     assert_eq!(second.code, Some(1), "{}", second.stderr);
-    let told = format!("{} is in use by a running process", socket.display());
-    assert!(second.stderr.contains(&told), "{}", second.stderr);
+    let text = format!("{} is in use by a running process", socket.display());
+    assert!(second.stderr.contains(&text), "{}", second.stderr);
     assert_eq!(info(&channel).await.unwrap().node_id, "i-first");
     let again = first.ready(&socket).await;
     assert_eq!(info(&again).await.unwrap().node_id, "i-first");

@@ -1,4 +1,4 @@
-//! What holds a secret prints without it.
+//! Debug output of types with secrets does not contain the secrets.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -18,7 +18,7 @@ use diskplugin::sim::{Cloud, Options};
 
 use crate::hidden::ODD;
 
-fn prints_nothing(value: &impl Debug) {
+fn prints_no_secret(value: &impl Debug) {
     ODD.absent_from(&format!("{value:?}"), "");
     ODD.absent_from(&format!("{value:#?}"), "");
 }
@@ -30,8 +30,8 @@ fn credentials() -> Credentials {
 }
 
 #[tokio::test]
-async fn credentials_and_their_sources_print_nothing() {
-    prints_nothing(&credentials());
+async fn credentials_and_their_sources_print_no_secret() {
+    prints_no_secret(&credentials());
     let environment = Environment::read(|name| {
         let value = match name {
             "ACCESS_KEY_ID" => ODD.key,
@@ -40,8 +40,8 @@ async fn credentials_and_their_sources_print_nothing() {
         };
         Some(value.to_owned())
     });
-    prints_nothing(&environment.provide().await);
-    prints_nothing(&environment);
+    prints_no_secret(&environment.provide().await);
+    prints_no_secret(&environment);
     let dir = tempfile::tempdir().unwrap();
     for (name, value) in [
         ("access-key-id", ODD.key),
@@ -51,16 +51,16 @@ async fn credentials_and_their_sources_print_nothing() {
         std::fs::write(dir.path().join(name), value).unwrap();
     }
     let directory = Directory::new(dir.path());
-    prints_nothing(&directory.provide().await);
-    prints_nothing(&directory);
+    prints_no_secret(&directory.provide().await);
+    prints_no_secret(&directory);
 }
 
 #[tokio::test]
-async fn a_role_and_what_is_kept_of_it_print_nothing() {
+async fn roles_and_cached_credentials_print_no_secret() {
     let clock = || Arc::new(SystemClock);
     let cache = Cache::new(Arc::new(credentials()), clock());
-    prints_nothing(&cache.provide().await);
-    prints_nothing(&cache);
+    prints_no_secret(&cache.provide().await);
+    prints_no_secret(&cache);
     let sts = Arc::new(Sts::new("http://127.0.0.1:9", Scheme::V3, clock()).unwrap());
     let session = || RoleSession {
         role_arn: "acs:ram::1:role/r".to_owned(),
@@ -72,15 +72,15 @@ async fn a_role_and_what_is_kept_of_it_print_nothing() {
     let file = dir.path().join("token");
     std::fs::write(&file, format!("{}.{}.x", ODD.token, ODD.secret)).unwrap();
     let oidc = OidcRole::new(Arc::clone(&sts), "p".to_owned(), file, session());
-    prints_nothing(&oidc.provide().await);
-    prints_nothing(&oidc);
+    prints_no_secret(&oidc.provide().await);
+    prints_no_secret(&oidc);
     let assumed = AssumedRole::new(Arc::new(credentials()), sts, session());
-    prints_nothing(&assumed.provide().await);
-    prints_nothing(&assumed);
+    prints_no_secret(&assumed.provide().await);
+    prints_no_secret(&assumed);
 }
 
 #[test]
-fn the_client_and_what_it_signs_print_nothing() {
+fn the_client_and_signed_requests_print_no_secret() {
     let settings = || Settings {
         endpoint: "http://127.0.0.1:9".to_owned(),
         region: "cn-beijing".parse().unwrap(),
@@ -88,9 +88,9 @@ fn the_client_and_what_it_signs_print_nothing() {
         credentials: Arc::new(credentials()),
         clock: Arc::new(SystemClock),
     };
-    prints_nothing(&settings());
-    prints_nothing(&Transport::new(settings()).unwrap());
-    prints_nothing(&Client::new(Transport::new(settings()).unwrap()));
+    prints_no_secret(&settings());
+    prints_no_secret(&Transport::new(settings()).unwrap());
+    prints_no_secret(&Client::new(Transport::new(settings()).unwrap()));
     let (credentials, params) = (credentials(), BTreeMap::new());
     let attempt = Attempt {
         action: "DescribeDisks",
@@ -101,15 +101,15 @@ fn the_client_and_what_it_signs_print_nothing() {
         time: jiff::Timestamp::UNIX_EPOCH,
         nonce: "n",
     };
-    prints_nothing(&attempt);
+    prints_no_secret(&attempt);
     for scheme in [Scheme::V1, Scheme::V3] {
-        prints_nothing(&scheme.sign(&attempt));
+        prints_no_secret(&scheme.sign(&attempt));
     }
     let headers = BTreeMap::from([
         ("x-acs-accesskey-id", ODD.key.to_owned()),
         ("x-acs-security-token", ODD.token.to_owned()),
     ]);
-    prints_nothing(&Canonical {
+    prints_no_secret(&Canonical {
         method: "POST",
         query: &params,
         headers: &headers,
@@ -118,18 +118,18 @@ fn the_client_and_what_it_signs_print_nothing() {
 }
 
 #[test]
-fn the_fakes_key_does_not_print() {
+fn the_key_of_the_fake_cloud_is_not_printed() {
     let flags = [
         format!("--access-key-id={}", ODD.key),
         format!("--access-key-secret={}", ODD.secret),
     ];
     let options = Options::from_flags(flags.each_ref().map(String::as_str)).unwrap();
-    prints_nothing(&Cloud::in_memory(&options, Arc::new(SystemClock)));
-    prints_nothing(&options);
+    prints_no_secret(&Cloud::in_memory(&options, Arc::new(SystemClock)));
+    prints_no_secret(&options);
     for role in ["mock-cloud", "all-in-one"] {
         let line = ["diskplugin", role]
             .into_iter()
             .chain(flags.each_ref().map(String::as_str));
-        prints_nothing(&Cli::try_parse_from(line).unwrap());
+        prints_no_secret(&Cli::try_parse_from(line).unwrap());
     }
 }

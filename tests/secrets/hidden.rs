@@ -1,8 +1,8 @@
-//! What must not be seen, in every form in which it might be.
+//! Secrets that must not appear in output, in all their encodings.
 
 use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
-/// Key, secret and token, with characters that every encoding changes, and what the CSI calls carry.
+/// Key, secret and token, with characters that every encoding changes, and a marker for `secrets` of CSI calls.
 #[derive(Debug)]
 pub(crate) struct Hidden {
     pub(crate) key: &'static str,
@@ -11,7 +11,7 @@ pub(crate) struct Hidden {
     pub(crate) marker: &'static str,
 }
 
-/// For signature V1, whose parameters may have any character.
+/// For signature V1, whose parameters may contain any character.
 pub(crate) const ODD: Hidden = Hidden {
     key: "LTAI5t+odd/\"key\"=Ω&1",
     secret: "s3cret\\with \"quotes\"+&=%20ß",
@@ -19,7 +19,7 @@ pub(crate) const ODD: Hidden = Hidden {
     marker: "csi-secret-märker-4711",
 };
 
-/// For signature V3, whose headers take visible ASCII only.
+/// For signature V3, whose headers allow only visible ASCII.
 pub(crate) const PLAIN: Hidden = Hidden {
     key: "LTAI5t+plain/\"key\"=&1",
     secret: "s3cret\\plain \"quotes\"+&=%20",
@@ -28,15 +28,15 @@ pub(crate) const PLAIN: Hidden = Hidden {
 };
 
 impl Hidden {
-    /// Holds that the text has none of this, nor any signature that is in what was sent.
+    /// Asserts that the text contains none of the secrets, and no signature from the sent requests.
     pub(crate) fn absent_from(&self, text: &str, sent: &str) {
-        if let Some((form, line)) = self.seen_in(text, sent) {
+        if let Some((form, line)) = self.find_in(text, sent) {
             panic!("{form:?} is in: {line}");
         }
     }
 
-    /// What is seen of it, and in which line.
-    fn seen_in<'a>(&self, text: &'a str, sent: &str) -> Option<(String, &'a str)> {
+    /// The secret that the text contains, with its line.
+    fn find_in<'a>(&self, text: &'a str, sent: &str) -> Option<(String, &'a str)> {
         let signatures = signatures(sent);
         let own = [self.key, self.secret, self.token, self.marker];
         let all = own.into_iter().chain(signatures.iter().map(String::as_str));
@@ -47,7 +47,7 @@ impl Hidden {
     }
 }
 
-/// Every signature in what went over the wire: `Signature=` of a query (V1) or header (V3).
+/// All signatures in the sent requests: `Signature=` of a query (V1) or header (V3).
 pub(crate) fn signatures(sent: &str) -> Vec<String> {
     let values = sent.split("Signature=").skip(1);
     let value = |rest: &str| {
@@ -59,7 +59,7 @@ pub(crate) fn signatures(sent: &str) -> Vec<String> {
     values.map(value).collect()
 }
 
-/// As it is, percent-encoded once and twice, and escaped as in JSON or Debug.
+/// Verbatim, percent-encoded once and twice, and escaped as in JSON or Debug.
 fn forms(text: &str) -> Vec<String> {
     let encode = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
     let unescaped = |text: &str| text.replace("%2D", "-").replace("%5F", "_");
@@ -85,8 +85,8 @@ fn a_signature_is_found_in_query_and_header() {
 }
 
 #[test]
-fn what_is_hidden_is_found_in_every_form() {
-    for seen in [
+fn secrets_are_found_in_every_encoding() {
+    for text in [
         ODD.secret.to_owned(),
         format!("{:?}", ODD.key),
         serde_json::json!({ "message": ODD.token }).to_string(),
@@ -94,6 +94,6 @@ fn what_is_hidden_is_found_in_every_form() {
         "Signature%3D: abc%2B".replace("abc%2B", "q%2Bz%3D"),
     ] {
         let sent = "Signature=q%2Bz%3D ";
-        assert!(ODD.seen_in(&seen, sent).is_some(), "not found in {seen}");
+        assert!(ODD.find_in(&text, sent).is_some(), "not found in {text}");
     }
 }

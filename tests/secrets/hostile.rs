@@ -1,4 +1,4 @@
-//! A cloud that answers nonsense, and throws back what it was sent.
+//! A cloud with invalid responses that repeat the request.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -7,68 +7,68 @@ use serde_json::json;
 use wiremock::matchers::any;
 use wiremock::{Match, Mock, MockServer, Request, Respond, ResponseTemplate};
 
+use crate::calls::{make_calls, output_of, verbose};
 use crate::common::csi::socket;
 use crate::common::tee::Tee;
 use crate::hidden::{Hidden, ODD, PLAIN, signatures};
-use crate::talk::{all_of, loud, talk};
 
-/// Long enough for an answer, too short for the repeats that never help.
+/// Long enough for a response, too short for retries.
 const DEADLINE: Duration = Duration::from_millis(250);
 
-/// How the cloud answers.
+/// The response of the cloud.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Mood {
+enum Reply {
     /// 200, a page instead of JSON.
     Page,
-    /// 200, a text where an object should be: what decoders like to quote.
+    /// 200, a string instead of an object: decoders tend to quote it.
     Text,
-    /// 200, the right object with a text where a list should be.
+    /// 200, an object with strings instead of lists.
     Field,
-    /// 500 in the cloud's own form.
+    /// 500 in the error format of the cloud.
     Broken,
     /// 502 from a proxy.
     Proxy,
-    /// The signature is wrong, and this is what should have been signed.
+    /// Signature mismatch, with the string to sign.
     NotMatched,
-    /// The same in the words of signature V3.
+    /// Signature mismatch of V3.
     NotMatchedV3,
-    /// The key is not known.
+    /// Unknown key.
     Unknown,
-    /// What was sent stands in code and request id.
+    /// The request in code and request ID.
     Code,
-    /// Elsewhere, with all that was sent.
+    /// A redirect to the same URL.
     Moved,
-    /// The connection ends.
+    /// A connection reset.
     Reset,
 }
 
-const MOODS: [Mood; 11] = [
-    Mood::Page,
-    Mood::Text,
-    Mood::Field,
-    Mood::Broken,
-    Mood::Proxy,
-    Mood::NotMatched,
-    Mood::NotMatchedV3,
-    Mood::Unknown,
-    Mood::Code,
-    Mood::Moved,
-    Mood::Reset,
+const REPLIES: [Reply; 11] = [
+    Reply::Page,
+    Reply::Text,
+    Reply::Field,
+    Reply::Broken,
+    Reply::Proxy,
+    Reply::NotMatched,
+    Reply::NotMatchedV3,
+    Reply::Unknown,
+    Reply::Code,
+    Reply::Moved,
+    Reply::Reset,
 ];
 
-/// The mood of the moment.
+/// The current response.
 #[derive(Debug, Clone)]
-struct Hostile(Arc<Mutex<Mood>>);
+struct Hostile(Arc<Mutex<Reply>>);
 
 impl Match for Hostile {
     fn matches(&self, _: &Request) -> bool {
-        *self.0.lock().unwrap() == Mood::Reset
+        *self.0.lock().unwrap() == Reply::Reset
     }
 }
 
 impl Respond for Hostile {
     fn respond(&self, request: &Request) -> ResponseTemplate {
-        // All of it: the URL, decoded and not, and every header.
+        // The URL, encoded and decoded, and every header.
         let decoded: Vec<_> = request.url.query_pairs().collect();
         let echo = format!("{} {decoded:?} {:?}", request.url, request.headers);
         let refused = |status, code: &str, message: String| {
@@ -76,15 +76,15 @@ impl Respond for Hostile {
             ResponseTemplate::new(status).set_body_json(body)
         };
         match *self.0.lock().unwrap() {
-            Mood::Page => ResponseTemplate::new(200).set_body_string(format!("<p>{echo}</p>")),
-            Mood::Text => ResponseTemplate::new(200).set_body_json(json!(echo)),
-            Mood::Field => ResponseTemplate::new(200).set_body_json(json!({
+            Reply::Page => ResponseTemplate::new(200).set_body_string(format!("<p>{echo}</p>")),
+            Reply::Text => ResponseTemplate::new(200).set_body_json(json!(echo)),
+            Reply::Field => ResponseTemplate::new(200).set_body_json(json!({
                 "RequestId": echo, "DiskId": [&echo], "Disks": &echo, "TotalCount": &echo,
                 "Snapshots": &echo, "Instances": &echo, "InstanceTypes": &echo,
             })),
-            Mood::Broken => refused(500, "InternalError", format!("failed at {echo}")),
-            Mood::Proxy => ResponseTemplate::new(502).set_body_string(echo),
-            Mood::NotMatched => refused(
+            Reply::Broken => refused(500, "InternalError", format!("failed at {echo}")),
+            Reply::Proxy => ResponseTemplate::new(502).set_body_string(echo),
+            Reply::NotMatched => refused(
                 400,
                 "SignatureDoesNotMatch",
                 format!(
@@ -92,7 +92,7 @@ impl Respond for Hostile {
                      sign is:{echo}"
                 ),
             ),
-            Mood::NotMatchedV3 => refused(
+            Reply::NotMatchedV3 => refused(
                 400,
                 "SignatureDoesNotMatch",
                 format!(
@@ -100,31 +100,31 @@ impl Respond for Hostile {
                      [ACS3-HMAC-SHA256\n0], server CanonicalRequest is [{echo}]"
                 ),
             ),
-            Mood::Unknown => refused(
+            Reply::Unknown => refused(
                 404,
                 "InvalidAccessKeyId.NotFound",
                 format!("Specified access key is not found: {echo}"),
             ),
-            Mood::Code => {
+            Reply::Code => {
                 let body = json!({"RequestId": echo, "Code": echo, "Message": null});
                 ResponseTemplate::new(403).set_body_json(body)
             }
-            Mood::Moved => ResponseTemplate::new(307)
+            Reply::Moved => ResponseTemplate::new(307)
                 .insert_header("location", request.url.as_str())
                 .insert_header("x-ratelimit-user", "TimeLeft:1"),
-            Mood::Reset => ResponseTemplate::new(500),
+            Reply::Reset => ResponseTemplate::new(500),
         }
     }
 }
 
 async fn against_hostility(hidden: &Hidden, flags: &[&str]) {
     let server = MockServer::start().await;
-    let mood = Hostile(Arc::new(Mutex::new(Mood::Page)));
+    let reply = Hostile(Arc::new(Mutex::new(Reply::Page)));
     let reset = |_: &Request| std::io::Error::from(std::io::ErrorKind::ConnectionReset);
-    let first = Mock::given(mood.clone()).respond_with_err(reset);
+    let first = Mock::given(reply.clone()).respond_with_err(reset);
     first.with_priority(1).mount(&server).await;
     Mock::given(any())
-        .respond_with(mood.clone())
+        .respond_with(reply.clone())
         .mount(&server)
         .await;
     let (tee, dir) = (
@@ -132,31 +132,31 @@ async fn against_hostility(hidden: &Hidden, flags: &[&str]) {
         tempfile::tempdir().unwrap(),
     );
     let socket = socket(&dir);
-    let start = loud(&tee.url, &socket, hidden, flags);
+    let start = verbose(&tee.url, &socket, hidden, flags);
     let start = start.env("SECURITY_TOKEN", hidden.token);
     let (driver, channel) = start.ready(&socket).await;
-    for now in MOODS {
-        *mood.0.lock().unwrap() = now;
+    for now in REPLIES {
+        *reply.0.lock().unwrap() = now;
         let before = signatures(&tee.sent()).len();
-        let heard = talk(&channel, hidden, DEADLINE).await;
+        let errors = make_calls(&channel, hidden, DEADLINE).await;
         let sent = tee.sent();
         assert!(
             signatures(&sent).len() > before,
             "{now:?}: nothing was sent"
         );
-        assert!(!heard.0.is_empty(), "{now:?}: every call succeeded");
-        hidden.absent_from(&heard.0, &sent);
+        assert!(!errors.0.is_empty(), "{now:?}: every call succeeded");
+        hidden.absent_from(&errors.0, &sent);
     }
-    let told = all_of(driver).await;
-    hidden.absent_from(&told, &tee.sent());
+    let output = output_of(driver).await;
+    hidden.absent_from(&output, &tee.sent());
 }
 
 #[tokio::test]
-async fn a_hostile_cloud_gets_nothing_told_with_v1() {
+async fn invalid_responses_reveal_no_secret_with_v1() {
     against_hostility(&ODD, &["--log-format=text"]).await;
 }
 
 #[tokio::test]
-async fn a_hostile_cloud_gets_nothing_told_with_v3() {
+async fn invalid_responses_reveal_no_secret_with_v3() {
     against_hostility(&PLAIN, &["--log-format=json", "--signature=v3"]).await;
 }

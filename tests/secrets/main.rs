@@ -1,5 +1,4 @@
-//! Neither access key, secret, token, nor signature, nor what a CSI call carries in `secrets`, gets
-//! into anything that the program prints or answers.
+//! Access keys, secrets, tokens, signatures and `secrets` of CSI calls never appear in output or responses of the program.
 #![cfg(feature = "mock-cloud")]
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
@@ -10,9 +9,9 @@
 )]
 mod common;
 
+mod calls;
 mod debug;
 mod hidden;
 mod hostile;
 mod roles;
 mod script;
-mod talk;

@@ -1,4 +1,4 @@
-//! Nothing of a role's credentials is told: neither the OIDC token that gets them, nor they.
+//! The OIDC token of a role and its credentials never appear in output.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -6,18 +6,18 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use crate::calls::{make_calls, output_of, verbose};
 use crate::common::csi::socket;
 use crate::common::fake::{Fake, NODES};
 use crate::common::oidc::{ROLE, write_token};
 use crate::common::process::Start;
 use crate::common::tee::Tee;
 use crate::hidden::{Hidden, ODD, signatures};
-use crate::talk::{all_of, loud, talk};
 
 const DEADLINE: Duration = Duration::from_millis(1500);
 
-/// Words that look like what the fake gives out: keys, tokens, secrets.
-fn given_out(text: &str) -> Option<&str> {
+/// Finds words in the format of keys, tokens and secrets of the fake Security Token Service.
+fn find_issued(text: &str) -> Option<&str> {
     let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '.');
     words.into_iter().find(|word| {
         let is_key = word.starts_with("STS.") && word.len() > 20;
@@ -28,20 +28,20 @@ fn given_out(text: &str) -> Option<&str> {
     })
 }
 
-fn nothing_of_it_in(text: &str, token: &str, sent: &str) {
+fn assert_no_secret_in(text: &str, token: &str, sent: &str) {
     for part in token.split('.') {
         let line = text.lines().find(|line| line.contains(part));
         assert!(line.is_none(), "a part of the token is in: {line:?}");
     }
-    assert_eq!(given_out(text), None);
+    assert_eq!(find_issued(text), None);
     let hidden = Hidden {
-        key: "nothing-of-this-is-used",
+        key: "unused-access-key",
         ..ODD
     };
     hidden.absent_from(text, sent);
 }
 
-/// Talks to a driver with this role, tells all that it can, and takes its credentials away meanwhile.
+/// Calls a driver with this role and verbose logs, and revokes its credentials in between.
 async fn with_role(
     role: impl FnOnce(Start, &Path, &str) -> Start,
     flags: &[&str],
@@ -52,46 +52,46 @@ async fn with_role(
     let (tee, dir) = (Tee::to(server).await, tempfile::tempdir().unwrap());
     let (socket, file) = (socket(&dir), dir.path().join("token"));
     let token = write_token(&file, 600);
-    let start = loud(&tee.url, &socket, &ODD, flags)
+    let start = verbose(&tee.url, &socket, &ODD, flags)
         .env("ACCESS_KEY_ID", crate::common::fake::KEY)
         .env("ACCESS_KEY_SECRET", crate::common::fake::SECRET);
     let start = role(start, &file, &tee.url).args([format!("--sts-endpoint={}", tee.url)]);
     let (driver, channel) = start.ready(&socket).await;
-    let mut heard = talk(&channel, &ODD, DEADLINE).await.0;
+    let mut errors = make_calls(&channel, &ODD, DEADLINE).await.0;
     fake.configure(json!({"sts": {"refusal": refusal}})).await;
-    // Beyond the end of what it has.
+    // Until its credentials have expired.
     tokio::time::sleep(Duration::from_secs(4)).await;
-    heard += &talk(&channel, &ODD, DEADLINE).await.0;
+    errors += &make_calls(&channel, &ODD, DEADLINE).await.0;
     fake.configure(json!({"sts": {"unreachable": true}})).await;
-    heard += &talk(&channel, &ODD, DEADLINE).await.0;
-    let told = all_of(driver).await;
+    errors += &make_calls(&channel, &ODD, DEADLINE).await.0;
+    let output = output_of(driver).await;
     let sent = tee.sent();
     assert!(signatures(&sent).len() > 3, "too few signatures: {sent}");
     for text in [
-        &heard,
-        &told,
+        &errors,
+        &output,
         &fake.process.stdout().replace(crate::common::fake::KEY, ""),
         &fake.process.stderr(),
     ] {
-        nothing_of_it_in(text, &token, &sent);
+        assert_no_secret_in(text, &token, &sent);
     }
-    heard
+    errors
 }
 
 #[tokio::test]
-async fn the_token_and_what_it_gets_are_not_told() {
+async fn the_oidc_token_and_its_credentials_are_not_printed() {
     let refusal = json!({"status": 401, "code": "AuthenticationFail.OIDCToken.Expired"});
-    let heard = with_role(
+    let errors = with_role(
         |start, file, _| start.service_account(file).args(["--credentials=oidc"]),
         &["--log-format=json"],
         refusal,
     );
-    let heard = heard.await;
-    assert!(heard.contains("OIDCToken.Expired"), "{heard}");
+    let errors = errors.await;
+    assert!(errors.contains("OIDCToken.Expired"), "{errors}");
 }
 
 #[tokio::test]
-async fn an_assumed_role_and_an_instances_role_are_not_told() {
+async fn credentials_of_assumed_and_instance_roles_are_not_printed() {
     let refusal = || json!({"status": 403, "code": "NoPermission"});
     let assumed = with_role(
         |start, _, _| start.args([format!("--assume-role-arn={ROLE}")]),
@@ -113,14 +113,14 @@ async fn an_assumed_role_and_an_instances_role_are_not_told() {
 }
 
 #[test]
-fn what_is_given_out_is_found() {
+fn issued_credentials_are_found() {
     let secret = "0123456789abcdefghijklmnopqrstuvwxyz01234567";
     for word in [
         format!("STS.{}", &secret[..24]),
         format!("CAIS{secret}{secret}"),
         secret.to_owned(),
     ] {
-        assert!(given_out(&format!("key={word}, and so on")).is_some());
+        assert!(find_issued(&format!("key={word}, and so on")).is_some());
     }
-    assert_eq!(given_out("STS. CAIS cn-beijing 0123456789"), None);
+    assert_eq!(find_issued("STS. CAIS cn-beijing 0123456789"), None);
 }

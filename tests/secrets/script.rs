@@ -1,9 +1,9 @@
-//! The look through a whole run's output finds what it looks for.
+//! `scripts/no-secrets` finds secrets in the output of a test run.
 
 use crate::common::fake::{KEY, SECRET};
 use crate::common::process::{Ended, Start};
 
-async fn look(log: &str) -> Ended {
+async fn scan(log: &str) -> Ended {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("log");
     std::fs::write(&file, log).unwrap();
@@ -15,7 +15,7 @@ async fn look(log: &str) -> Ended {
 }
 
 #[tokio::test]
-async fn each_kind_of_secret_is_found_and_told_without_its_text() {
+async fn each_kind_of_secret_is_found_and_reported_without_its_text() {
     let signature = "4a1b2c3d4e5f";
     for secret in [
         KEY.to_owned(),
@@ -28,7 +28,7 @@ async fn each_kind_of_secret_is_found_and_told_without_its_text() {
         "Authorization: ACS3-HMAC-SHA256".to_owned(),
         "\"authorization\": \"ACS3-HMAC-SHA256".to_owned(),
     ] {
-        let ended = look(&format!("running 1 test\nfound {secret} here\nok\n")).await;
+        let ended = scan(&format!("running 1 test\nfound {secret} here\nok\n")).await;
         assert_eq!(ended.code, Some(1), "not found: {secret}");
         assert!(ended.stderr.contains("log:2: "), "{}", ended.stderr);
         assert!(!ended.stderr.contains(&secret), "{}", ended.stderr);
@@ -36,10 +36,10 @@ async fn each_kind_of_secret_is_found_and_told_without_its_text() {
 }
 
 #[tokio::test]
-async fn words_about_signatures_are_none_and_an_empty_log_is_no_proof() {
+async fn text_about_signatures_is_accepted_and_an_empty_log_is_an_error() {
     let words = "test v1::a_signature_is_right ... ok\nSignature= is a parameter, \
                  SignatureMethod=HMAC-SHA1 another; Authorization is a header\n";
-    let ended = look(words).await;
+    let ended = scan(words).await;
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
-    assert_eq!(look("").await.code, Some(1));
+    assert_eq!(scan("").await.code, Some(1));
 }

@@ -1,4 +1,4 @@
-//! CSI clients of the demo's own drivers.
+//! CSI clients of the demo.
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,8 +11,8 @@ use crate::base::Deadline;
 use crate::csi::proto::CapacityRange;
 use crate::model::Gib;
 
-/// How long a step may take, like a sidecar's `--timeout`.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Timeout of a step, like `--timeout` of a sidecar.
+const CALL_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Connects to a socket as soon as it is served.
 pub(super) async fn connect(socket: &Path) -> anyhow::Result<Channel> {
@@ -24,7 +24,7 @@ pub(super) async fn connect(socket: &Path) -> anyhow::Result<Channel> {
         match endpoint.connect().await {
             Ok(channel) => return Ok(channel),
             Err(error) if deadline.is_over() => {
-                return Err(error).with_context(|| format!("nobody serves {}", socket.display()));
+                return Err(error).with_context(|| format!("no server on {}", socket.display()));
             }
             Err(_) => {}
         }
@@ -34,11 +34,11 @@ pub(super) async fn connect(socket: &Path) -> anyhow::Result<Channel> {
 /// A request with a deadline.
 pub(super) fn request<T>(message: T) -> Request<T> {
     let mut request = Request::new(message);
-    request.set_timeout(PATIENCE);
+    request.set_timeout(CALL_TIMEOUT);
     request
 }
 
-/// A status as an error that reads well.
+/// A status as a readable error.
 #[expect(clippy::needless_pass_by_value, reason = "for map_err")]
 pub(super) fn refused(status: Status) -> anyhow::Error {
     anyhow::anyhow!("{:?}: {}", status.code(), status.message())

@@ -1,10 +1,10 @@
-//! The demo's calls of the Controller service.
+//! Calls of the Controller service.
 
 use anyhow::Context;
 
 use super::client::{at_least, gib, refused, request};
 use super::life::{GROWN, Life, SIZE};
-use super::node::{NodeSide, Placed};
+use super::node::{AttachedVolume, NodeSide};
 use crate::csi::proto;
 use crate::csi::proto::VolumeContentSource;
 use crate::csi::proto::volume_content_source::{SnapshotSource, Type as Source};
@@ -34,7 +34,7 @@ impl Life {
             .create_volume(request(message))
             .await;
         let volume = created.map_err(refused)?.into_inner().volume;
-        let volume = volume.context("the answer has no volume")?;
+        let volume = volume.context("the response has no volume")?;
         let zones: Vec<_> = volume
             .accessible_topology
             .iter()
@@ -53,7 +53,7 @@ impl Life {
         &self,
         volume: &str,
         node: &NodeSide,
-    ) -> anyhow::Result<(Placed, String)> {
+    ) -> anyhow::Result<(AttachedVolume, String)> {
         let message = proto::ControllerPublishVolumeRequest {
             volume_id: volume.to_owned(),
             node_id: node.id.clone(),
@@ -67,8 +67,8 @@ impl Life {
             .await;
         let publish_context = answer.map_err(refused)?.into_inner().publish_context;
         Ok((
-            Placed {
-                volume: volume.to_owned(),
+            AttachedVolume {
+                volume_id: volume.to_owned(),
                 publish_context,
             },
             String::new(),
@@ -83,7 +83,7 @@ impl Life {
         };
         let mut ready = false;
         let mut id = String::new();
-        // What the snapshotter sidecar does: ask again until it is ready to use.
+        // Like the snapshotter sidecar: repeat until the snapshot is ready to use.
         while !ready {
             let answer = self
                 .controller
@@ -91,7 +91,7 @@ impl Life {
                 .create_snapshot(request(message.clone()))
                 .await;
             let snapshot = answer.map_err(refused)?.into_inner().snapshot;
-            let snapshot = snapshot.context("the answer has no snapshot")?;
+            let snapshot = snapshot.context("the response has no snapshot")?;
             (ready, id) = (snapshot.ready_to_use, snapshot.snapshot_id);
         }
         Ok((id.clone(), id))

@@ -1,4 +1,4 @@
-//! What the demo writes, and how it knows it again.
+//! The file that the demo writes and verifies.
 
 use std::io::Write;
 use std::path::Path;
@@ -10,7 +10,7 @@ const NAME: &str = "ledger";
 const LATER: &str = "written-after-the-snapshot";
 const BLOCKS: usize = 2048;
 
-/// The file's content: blocks that all differ, 8 MiB.
+/// The content of the file: 8 MiB of distinct blocks.
 fn content() -> impl Iterator<Item = Vec<u8>> {
     (0..BLOCKS).map(|block| {
         let digest = Sha256::digest(block.to_be_bytes());
@@ -18,7 +18,7 @@ fn content() -> impl Iterator<Item = Vec<u8>> {
     })
 }
 
-/// Writes the file and brings it to the disk. Returns what to say of it.
+/// Writes and syncs the file. Returns a remark for the output.
 pub(super) async fn write(directory: &Path) -> anyhow::Result<String> {
     let path = directory.join(NAME);
     blocking(move || {
@@ -33,7 +33,7 @@ pub(super) async fn write(directory: &Path) -> anyhow::Result<String> {
     Ok(format!("{NAME}: 8 MiB, sha256 {}…", &expected()[..16]))
 }
 
-/// Writes another file, which the snapshot must not have.
+/// Writes a second file, which must not be in the snapshot.
 pub(super) async fn write_later(directory: &Path) -> anyhow::Result<()> {
     let path = directory.join(LATER);
     let written = blocking(move || {
@@ -44,7 +44,7 @@ pub(super) async fn write_later(directory: &Path) -> anyhow::Result<()> {
     written.await.context("cannot write the second file")
 }
 
-/// Reads the file back and compares; the later file must not be there.
+/// Reads the file back and compares it; the second file must not exist.
 pub(super) async fn verify(directory: &Path) -> anyhow::Result<String> {
     let (path, later) = (directory.join(NAME), directory.join(LATER));
     let found = blocking(move || Ok(hex(&Sha256::digest(std::fs::read(&path)?)))).await;
@@ -52,14 +52,14 @@ pub(super) async fn verify(directory: &Path) -> anyhow::Result<String> {
     let expected = expected();
     anyhow::ensure!(
         found == expected,
-        "{NAME} has sha256 {found}, written was {expected}"
+        "{NAME} has sha256 {found}, expected {expected}"
     );
     anyhow::ensure!(
         !later.exists(),
-        "the restored volume has what was written after the snapshot"
+        "the restored volume has data written after the snapshot"
     );
     Ok(format!(
-        "{NAME}: sha256 {}…, as written; {LATER}: not there, as it should be",
+        "{NAME}: sha256 {}…, as written; {LATER}: absent, as expected",
         &found[..16]
     ))
 }

@@ -1,4 +1,4 @@
-//! The steps of the life.
+//! The steps of the demo.
 
 use tonic::transport::Channel;
 
@@ -17,7 +17,7 @@ use crate::model::{Filesystem, Gib};
 pub(super) const SIZE: Gib = Gib(20);
 pub(super) const GROWN: Gib = Gib(30);
 
-/// The clients, and what they ask for.
+/// The clients and the volume capability that they request.
 #[derive(Debug)]
 pub(super) struct Life {
     pub(super) controller: ControllerClient<Channel>,
@@ -57,18 +57,18 @@ impl Life {
         })
     }
 
-    /// All of it, on real block devices. With `keep`, the restored volume stays.
-    pub(super) async fn whole(&self, show: &mut Show, keep: bool) -> anyhow::Result<()> {
+    /// The complete life cycle, on real block devices. With `keep`, the restored volume stays published.
+    pub(super) async fn run_all(&self, show: &mut Show, keep: bool) -> anyhow::Result<()> {
         let (one, two) = (&self.nodes[0], &self.nodes[1]);
         let volume = show
             .step("create the volume", self.create("demo-data", None))
             .await?;
-        let placed = show
+        let attached = show
             .step("attach it to node 1", self.attach(&volume, one))
             .await?;
-        show.step("format and stage it", self.stage(&placed, one))
+        show.step("format and stage it", self.stage(&attached, one))
             .await?;
-        show.step("publish it to a pod", self.publish(&placed, one))
+        show.step("publish it to a pod", self.publish(&attached, one))
             .await?;
         let write = async { Ok(((), data::write(&one.pod()).await?)) };
         show.step("write to it", write).await?;
@@ -86,8 +86,11 @@ impl Life {
             self.grow_mounted(&volume, one),
         )
         .await?;
-        show.step("unpublish and unstage it", self.leave(&volume, one))
-            .await?;
+        show.step(
+            "unpublish and unstage it",
+            self.unpublish_and_unstage(&volume, one),
+        )
+        .await?;
         show.step("detach it", self.detach(&volume, one)).await?;
         let restored = show
             .step(
@@ -95,25 +98,28 @@ impl Life {
                 self.create("demo-restored", Some(&snapshot)),
             )
             .await?;
-        let placed = show
+        let attached = show
             .step("attach it to node 2", self.attach(&restored, two))
             .await?;
-        show.step("stage it", self.stage(&placed, two)).await?;
-        show.step("publish it to a pod", self.publish(&placed, two))
+        show.step("stage it", self.stage(&attached, two)).await?;
+        show.step("publish it to a pod", self.publish(&attached, two))
             .await?;
         let verify = async { Ok(((), data::verify(&two.pod()).await?)) };
         show.step("read back and compare", verify).await?;
         if keep {
             return Ok(());
         }
-        show.step("unpublish and unstage it", self.leave(&restored, two))
-            .await?;
+        show.step(
+            "unpublish and unstage it",
+            self.unpublish_and_unstage(&restored, two),
+        )
+        .await?;
         show.step("detach it", self.detach(&restored, two)).await?;
         self.delete_all(show, &volume, &restored, &snapshot).await
     }
 
-    /// What happens in the cloud only.
-    pub(super) async fn cloud_half(&self, show: &mut Show) -> anyhow::Result<()> {
+    /// Only the steps in the cloud.
+    pub(super) async fn run_cloud_steps(&self, show: &mut Show) -> anyhow::Result<()> {
         let (one, two) = (&self.nodes[0], &self.nodes[1]);
         let volume = show
             .step("create the volume", self.create("demo-data", None))

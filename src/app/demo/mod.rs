@@ -1,4 +1,4 @@
-//! `diskplugin demo`: one volume's whole life, shown as it happens, and nothing left behind.
+//! `diskplugin demo`: runs a volume through its life cycle, prints every step, and cleans up.
 
 use super::signal;
 use crate::base::chain::chain;
@@ -13,10 +13,9 @@ mod node;
 mod show;
 mod world;
 
-use show::{Show, say};
+use show::{Show, print_line};
 use world::World;
 
-/// Ended by a signal.
 #[derive(Debug, thiserror::Error)]
 #[error("stopped by a signal")]
 pub(super) struct Interrupted;
@@ -26,58 +25,58 @@ pub(crate) async fn run(args: cli::Demo) -> anyhow::Result<()> {
     tokio::pin!(stop);
     let root = super::is_root();
     if !root {
-        say("This is not root, so only the cloud's half is shown: block devices, mkfs and mount")?;
-        say("need root. For the whole life: sudo make demo\n")?;
+        print_line(
+            "Not running as root: only the cloud steps are shown, because block devices, mkfs and mount",
+        )?;
+        print_line("require root. For the complete life cycle: sudo make demo\n")?;
     }
     let mut world = World::new(root, args.signature)?;
-    let told = tokio::select! {
-        told = tell(&mut world, &args, root) => told,
+    let mut outcome = tokio::select! {
+        outcome = run_steps(&mut world, &args, root) => outcome,
         () = &mut stop => Err(Interrupted.into()),
     };
-    let mut told = told;
-    if told.is_ok() && args.keep {
-        told = world.invite();
-        if told.is_ok() {
+    if outcome.is_ok() && args.keep {
+        outcome = world.print_endpoints();
+        if outcome.is_ok() {
             stop.await;
         }
     }
-    // From here on signals are ignored: taking down is what they ask for. What cannot be printed is
-    // no reason not to do it.
-    let _ = match &told {
+    // From here on signals are ignored: cleanup is what they request. It also runs if printing fails.
+    let _ = match &outcome {
         Err(error) if error.is::<Interrupted>() => {
-            say("\nStopped: what runs is finished, then everything is taken down.")
+            print_line("\nStopped: waiting for running calls, then cleaning up.")
         }
-        _ => say("\nTaking everything down."),
+        _ => print_line("\nCleaning up."),
     };
-    let cleaned = world.take_down().await;
+    let cleaned = world.clean_up().await;
     if cleaned.is_ok() {
-        let _ = say("Nothing is left behind: no mount, no loop device, no file.");
+        let _ = print_line("Cleanup complete: no mount, loop device or file is left.");
     }
-    match (told, cleaned) {
-        (told, Ok(())) => told,
+    match (outcome, cleaned) {
+        (outcome, Ok(())) => outcome,
         (Ok(()), Err(left)) => Err(left),
         (Err(error), Err(left)) => Err(left.context(format!(
-            "{}; then not everything could be taken down",
+            "{}; then the cleanup failed",
             chain(error.as_ref())
         ))),
     }
 }
 
-async fn tell(world: &mut World, args: &cli::Demo, root: bool) -> anyhow::Result<()> {
+async fn run_steps(world: &mut World, args: &cli::Demo, root: bool) -> anyhow::Result<()> {
     world.start().await?;
     let mut show = Show::new(world.fake()?);
-    show.opening(world)?;
+    show.print_opening(world)?;
     let filesystem = match args.fs_type {
         Some(filesystem) => filesystem,
         None if root => world.filesystem().await?,
         None => crate::model::Filesystem::default(),
     };
-    show.head()?;
+    show.print_header()?;
     let life = life::Life::new(world, filesystem).await?;
     if root {
-        life.whole(&mut show, args.keep).await?;
+        life.run_all(&mut show, args.keep).await?;
     } else {
-        life.cloud_half(&mut show).await?;
+        life.run_cloud_steps(&mut show).await?;
     }
-    show.summary(&world.fake()?)
+    show.print_summary(&world.fake()?)
 }

@@ -1,4 +1,4 @@
-//! The demo's calls of the Node service.
+//! Calls of the Node service.
 
 use std::path::PathBuf;
 
@@ -11,29 +11,28 @@ use crate::csi::proto;
 use crate::csi::proto::node_client::NodeClient;
 
 #[derive(Debug, Clone)]
-/// A node and its kubelet.
 pub(super) struct NodeSide {
     pub(super) id: String,
     pub(super) client: Option<NodeClient<Channel>>,
     pub(super) kubelet: PathBuf,
 }
 
-/// A volume on a node.
+/// A volume that is attached to a node.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Placed {
-    pub(super) volume: String,
+pub(super) struct AttachedVolume {
+    pub(super) volume_id: String,
     pub(super) publish_context: std::collections::HashMap<String, String>,
 }
 
 impl Life {
     pub(super) async fn stage(
         &self,
-        placed: &Placed,
+        volume: &AttachedVolume,
         node: &NodeSide,
     ) -> anyhow::Result<((), String)> {
         let message = proto::NodeStageVolumeRequest {
-            volume_id: placed.volume.clone(),
-            publish_context: placed.publish_context.clone(),
+            volume_id: volume.volume_id.clone(),
+            publish_context: volume.publish_context.clone(),
             staging_target_path: text(&node.staging())?,
             volume_capability: Some(self.capability.clone()),
             ..proto::NodeStageVolumeRequest::default()
@@ -48,12 +47,12 @@ impl Life {
 
     pub(super) async fn publish(
         &self,
-        placed: &Placed,
+        volume: &AttachedVolume,
         node: &NodeSide,
     ) -> anyhow::Result<((), String)> {
         let message = proto::NodePublishVolumeRequest {
-            volume_id: placed.volume.clone(),
-            publish_context: placed.publish_context.clone(),
+            volume_id: volume.volume_id.clone(),
+            publish_context: volume.publish_context.clone(),
             staging_target_path: text(&node.staging())?,
             target_path: text(&node.pod())?,
             volume_capability: Some(self.capability.clone()),
@@ -85,10 +84,7 @@ impl Life {
             .await
             .map_err(refused)?;
         let after = self.total(volume, node).await?;
-        anyhow::ensure!(
-            after > before,
-            "the filesystem has {after} bytes, as before"
-        );
+        anyhow::ensure!(after > before, "the filesystem still has {after} bytes");
         Ok(((), format!("from {} to {}", gib(before), gib(after))))
     }
 
@@ -98,15 +94,15 @@ impl Life {
             volume_path: text(&node.pod())?,
             staging_target_path: text(&node.staging())?,
         };
-        let answer = node.client()?.node_get_volume_stats(request(message)).await;
-        let usage = answer.map_err(refused)?.into_inner().usage;
+        let response = node.client()?.node_get_volume_stats(request(message)).await;
+        let usage = response.map_err(refused)?.into_inner().usage;
         let bytes = usage
             .iter()
             .find(|usage| usage.unit() == proto::volume_usage::Unit::Bytes);
-        Ok(bytes.context("the answer has no bytes")?.total)
+        Ok(bytes.context("the response has no usage in bytes")?.total)
     }
 
-    pub(super) async fn leave(
+    pub(super) async fn unpublish_and_unstage(
         &self,
         volume: &str,
         node: &NodeSide,
@@ -144,7 +140,7 @@ impl NodeSide {
         self.kubelet.join("pod")
     }
 
-    /// The pod's mount as the kernel shows it.
+    /// The mount of the pod in `/proc/self/mounts`.
     pub(super) fn mounted(&self) -> anyhow::Result<String> {
         let table = std::fs::read_to_string("/proc/self/mounts")?;
         let pod = text(&self.pod())?;

@@ -1,4 +1,4 @@
-//! What the demo prints: each step as it ends, with its time and its cloud calls.
+//! The output of the demo: each step with its duration and its cloud calls.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -12,7 +12,6 @@ use tokio::time::Instant;
 use super::world::World;
 use crate::sim::Cloud;
 
-/// The printer.
 #[derive(Debug)]
 pub(super) struct Show {
     fake: Cloud,
@@ -21,9 +20,8 @@ pub(super) struct Show {
     calls: BTreeMap<String, u64>,
 }
 
-/// Prints a line. A reader that has gone (`demo | head`) is a failure like any other, after which
-/// everything is taken down; a panic would leave it all behind.
-pub(super) fn say(line: impl Display) -> anyhow::Result<()> {
+/// Prints a line. A closed output (`demo | head`) is an error, which leads to cleanup; a panic would skip it.
+pub(super) fn print_line(line: impl Display) -> anyhow::Result<()> {
     writeln!(std::io::stdout(), "{line}").context("cannot print")
 }
 
@@ -37,29 +35,28 @@ impl Show {
         }
     }
 
-    pub(super) fn opening(&self, world: &World) -> anyhow::Result<()> {
-        say(
-            "One volume's whole life. Every step is a CSI call over a unix socket; every cloud call is",
+    pub(super) fn print_opening(&self, world: &World) -> anyhow::Result<()> {
+        print_line(
+            "The life cycle of a volume. Every step is a CSI call through a unix socket; every cloud call is",
         )?;
-        say(format_args!(
+        print_line(format_args!(
             "a signed HTTP request to {}.",
             self.fake.endpoint().unwrap_or_default()
         ))?;
-        say(format_args!(
-            "Everything lives in {}.",
+        print_line(format_args!(
+            "All files are in {}.",
             world.directory().display()
         ))
     }
 
-    /// The heads of the columns.
-    pub(super) fn head(&self) -> anyhow::Result<()> {
-        say(format_args!(
+    pub(super) fn print_header(&self) -> anyhow::Result<()> {
+        print_line(format_args!(
             "\n{:>3}  {:<34} {:>8}  cloud calls",
             "", "step", "time"
         ))
     }
 
-    /// Runs a step and prints it: what, how long, which cloud calls, and what came of it.
+    /// Runs a step and prints its title, duration, cloud calls and result.
     pub(super) async fn step<T>(
         &mut self,
         title: &str,
@@ -73,17 +70,17 @@ impl Show {
         let time = seconds(start.elapsed());
         match outcome {
             Ok((value, remark)) => {
-                say(format_args!(
+                print_line(format_args!(
                     "{:>3}  {title:<34} {time:>8}  {calls}",
                     self.steps
                 ))?;
                 if !remark.is_empty() {
-                    say(format_args!("     {remark}"))?;
+                    print_line(format_args!("     {remark}"))?;
                 }
                 Ok(value)
             }
             Err(error) => {
-                say(format_args!(
+                print_line(format_args!(
                     "{:>3}  {title:<34} {time:>8}  {calls}  FAILED",
                     self.steps
                 ))?;
@@ -92,23 +89,23 @@ impl Show {
         }
     }
 
-    pub(super) fn summary(&self, fake: &Cloud) -> anyhow::Result<()> {
+    pub(super) fn print_summary(&self, fake: &Cloud) -> anyhow::Result<()> {
         let all: u64 = self.calls.values().sum();
-        say(format_args!(
+        print_line(format_args!(
             "\n{} steps in {}, {all} cloud calls:",
             self.steps,
             seconds(self.start.elapsed())
         ))?;
         for (action, count) in &self.calls {
-            say(format_args!("  {count:>4} {action}"))?;
+            print_line(format_args!("  {count:>4} {action}"))?;
         }
         let state = fake.state();
-        // What is deleted is out of everybody's sight at once; only its file goes a moment later.
+        // Disks in deletion are not visible through the API; only their files are still being removed.
         let left = |kind: &str| {
             let rows = state[kind].as_array().into_iter().flatten();
             rows.filter(|row| row["status"] != "Deleting").count()
         };
-        say(format_args!(
+        print_line(format_args!(
             "Left in the cloud: {} disks, {} snapshots.",
             left("disks"),
             left("snapshots")

@@ -1,4 +1,4 @@
-//! The demo's world: a fake cloud, a controller and two nodes, each on its own socket.
+//! The environment of the demo: a fake cloud, a controller and two nodes, each with its own socket.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -9,8 +9,8 @@ use anyhow::Context;
 use tokio_util::sync::CancellationToken;
 
 use super::clean;
-use super::show::say;
-use crate::app::cloud::Connected;
+use super::show::print_line;
+use crate::app::cloud::CloudClient;
 use crate::app::{cloud, controller, mock_cloud, node};
 use crate::base::{Deadline, Tasks};
 use crate::cloud::sign::Scheme;
@@ -25,7 +25,7 @@ use crate::sim::{Backing, Cloud, Node, Options};
 const REGION: &str = "cn-beijing";
 const CLUSTER: &str = "demo";
 
-/// Delays as the real cloud's fast ones are.
+/// Delays like the shortest of the real cloud.
 const CLOUD: [&str; 5] = [
     "--nodes=2",
     "--create-delay=500ms",
@@ -34,8 +34,8 @@ const CLOUD: [&str; 5] = [
     "--snapshot-delay=2s",
 ];
 
-/// How long running calls may take when the demo is stopped in the middle of one.
-const GRACE: Duration = Duration::from_secs(20);
+/// How long running calls may take after the demo is stopped.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(20);
 
 #[derive(Debug)]
 pub(super) struct World {
@@ -49,12 +49,12 @@ pub(super) struct World {
 }
 
 impl World {
-    /// A world that is not started yet, in a directory of its own.
+    /// An environment that is not started yet, in a new directory.
     pub(super) fn new(root: bool, scheme: Scheme) -> anyhow::Result<Self> {
         let name = format!("diskplugin-demo-{}", std::process::id());
         let directory = std::env::temp_dir().join(name);
         std::fs::create_dir(&directory)
-            .with_context(|| format!("cannot make {}", directory.display()))?;
+            .with_context(|| format!("cannot create {}", directory.display()))?;
         Ok(Self {
             directory: directory.canonicalize()?,
             root,
@@ -74,7 +74,7 @@ impl World {
         self.fake.clone().context("the fake cloud is not started")
     }
 
-    /// Whether there are node plugins: only root has devices for them.
+    /// Whether node plugins run: they need root for block devices.
     pub(super) fn serves_nodes(&self) -> bool {
         self.root
     }
@@ -96,20 +96,19 @@ impl World {
         self.directory.join(format!("node-{}.sock", number + 1))
     }
 
-    /// Where a node stages and publishes.
+    /// kubelet directory of a node.
     pub(super) fn kubelet(&self, number: usize) -> PathBuf {
         self.directory.join(format!("kubelet-{}", number + 1))
     }
 
-    /// The filesystem for the demo: ext4 where this machine can grow it mounted.
+    /// The default filesystem: ext4 if this machine can grow a mounted one.
     pub(super) async fn filesystem(&self) -> anyhow::Result<Filesystem> {
         let deadline = Deadline::after(Duration::from_secs(5));
         if self.host.may_grow_mounted_ext(deadline).await? {
             return Ok(Filesystem::Ext4);
         }
-        say(
-            "This machine withholds CAP_SYS_RESOURCE, without which the kernel grows no mounted ext4: \
-             xfs it is.",
+        print_line(
+            "CAP_SYS_RESOURCE is missing, which growing a mounted ext4 requires: using xfs.",
         )?;
         Ok(Filesystem::Xfs)
     }
@@ -118,7 +117,7 @@ impl World {
     pub(super) async fn start(&mut self) -> anyhow::Result<()> {
         let mut options = Options::from_flags(CLOUD)?;
         REGION.clone_into(&mut options.region);
-        // Both nodes in one zone: a zonal disk can move between them.
+        // Both nodes in one zone, so that a zonal disk can move between them.
         options.zones = vec![format!("{REGION}-a")];
         if self.root {
             options.back_with = Backing::Loop;
@@ -138,7 +137,7 @@ impl World {
     fn start_controller(&self, fake: &Cloud, options: &Options) -> anyhow::Result<()> {
         let region: RegionId = REGION.parse()?;
         let endpoint = fake.endpoint().context("the fake cloud serves no HTTP")?;
-        let Connected { ecs, .. } = cloud::fake_client(endpoint, &region, self.scheme, options)?;
+        let CloudClient { ecs, .. } = cloud::fake_client(endpoint, &region, self.scheme, options)?;
         let zone = options.zones.first().map(|zone| zone.parse()).transpose()?;
         let tasks = Tasks::default();
         let cluster: ClusterId = CLUSTER.parse()?;
@@ -180,15 +179,16 @@ impl World {
         let endpoint = format!("unix://{}", socket.display()).parse()?;
         let stop = self.stop.clone().cancelled_owned();
         self.servers.start(async move {
-            if let Err(error) = server::serve(&endpoint, services, tasks, stop, GRACE).await {
+            if let Err(error) = server::serve(&endpoint, services, tasks, stop, DRAIN_TIMEOUT).await
+            {
                 tracing::error!(%endpoint, "{}", crate::base::chain::chain(&error));
             }
         });
         Ok(())
     }
 
-    /// Ends the servers, then lets nothing of what they did stay behind.
-    pub(super) async fn take_down(mut self) -> anyhow::Result<()> {
+    /// Stops the servers and removes all mounts, devices and files.
+    pub(super) async fn clean_up(mut self) -> anyhow::Result<()> {
         self.stop.cancel();
         self.servers.finish().await;
         let unmounted = clean::unmount_below(&self.host, &self.directory).await;
@@ -202,35 +202,35 @@ impl World {
         clean::check(&self.directory)
     }
 
-    /// Says how to talk to what stays up.
-    pub(super) fn invite(&self) -> anyhow::Result<()> {
+    /// Prints the endpoints of everything that keeps running.
+    pub(super) fn print_endpoints(&self) -> anyhow::Result<()> {
         let endpoint = self
             .fake
             .as_ref()
             .and_then(Cloud::endpoint)
             .unwrap_or_default();
         let controller = self.controller_socket();
-        say("\nEverything stays up until Ctrl-C:")?;
-        say(format_args!(
+        print_line("\nEverything keeps running until Ctrl-C:")?;
+        print_line(format_args!(
             "  controller   unix://{}",
             controller.display()
         ))?;
         if self.root {
             for number in 0..2 {
                 let socket = self.node_socket(number);
-                say(format_args!(
+                print_line(format_args!(
                     "  node {}       unix://{}",
                     number + 1,
                     socket.display()
                 ))?;
             }
             let volume = self.kubelet(1).join("pod");
-            say(format_args!("  volume       {}", volume.display()))?;
+            print_line(format_args!("  volume       {}", volume.display()))?;
         }
-        say(format_args!(
+        print_line(format_args!(
             "  cloud        curl {endpoint}/_control/state"
         ))?;
-        say(format_args!(
+        print_line(format_args!(
             "               curl {endpoint}/_control/calls"
         ))
     }

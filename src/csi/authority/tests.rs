@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// What grpc-go 1.83 sends to begin with, for a socket at `/tmp/diskplugin.csi.example-reg.sock`: preface, settings,
+/// The first bytes that grpc-go 1.83 sends to a socket at `/tmp/diskplugin.csi.example-reg.sock`: preface, settings,
 /// their acknowledgement, and the headers and body of `GetInfo`.
 pub(in crate::csi) const FROM_KUBELET: &str = "505249202a20485454502f322e300d0a0d0a534d0d0a0d0a\
      0000000400000000000000000401000000000000750104000000018386459c62ba2d98d558598c84d83498f52fb4b3\
@@ -10,8 +10,8 @@ pub(in crate::csi) const FROM_KUBELET: &str = "505249202a20485454502f322e300d0a0
      d0620d263d4c4d65647a8a9acac8b4c7602bbccae140027465864d833505b11f40899acac8b24d494f6a7f8669f79f\
      0b6ddb0000050001000000010000000000";
 
-/// The same with another authority: 28 bytes fewer.
-fn shown() -> Vec<u8> {
+/// The same with the replaced authority, 28 bytes shorter.
+fn replaced() -> Vec<u8> {
     let path = "419d5458534d6a8b0c86475ae8b66354b91065cbe474d74156b0b32e8393af";
     let hex = FROM_KUBELET.replace("0000750104", "0000590104");
     bytes(&hex.replace(path, "41016b"))
@@ -24,7 +24,7 @@ pub(in crate::csi) fn bytes(hex: &str) -> Vec<u8> {
         .collect()
 }
 
-/// What gRPC C core 58 (Python 1.85) sends to begin with, for a socket at `/run/csi.sock`: the name spelled out too.
+/// The first bytes that gRPC C core 58 (Python 1.85) sends to a socket at `/run/csi.sock`, with a literal name.
 fn from_c_core(authority: &[u8]) -> Vec<u8> {
     let length = u8::try_from(authority.len()).unwrap();
     let fields = [
@@ -45,7 +45,7 @@ fn rewritten(chunks: &[&[u8]]) -> Vec<u8> {
     ready
 }
 
-/// A frame of headers.
+/// A preface and a HEADERS frame.
 fn headers(flags: u8, payload: &[u8]) -> Vec<u8> {
     let length = u8::try_from(payload.len()).unwrap();
     [
@@ -57,22 +57,21 @@ fn headers(flags: u8, payload: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn of_kubelets_call_only_the_authority_changes() {
-    assert_eq!(rewritten(&[&bytes(FROM_KUBELET)]), shown());
+fn only_the_authority_of_kubelets_call_changes() {
+    assert_eq!(rewritten(&[&bytes(FROM_KUBELET)]), replaced());
 }
 
 #[test]
-fn it_changes_however_the_bytes_come() {
+fn the_authority_is_replaced_however_the_bytes_are_split() {
     let sent = bytes(FROM_KUBELET);
     let single: Vec<&[u8]> = sent.chunks(1).collect();
-    assert_eq!(rewritten(&single), shown());
+    assert_eq!(rewritten(&single), replaced());
     for at in 0..sent.len() {
         let (first, second) = sent.split_at(at);
-        assert_eq!(rewritten(&[first, second]), shown(), "cut at {at}");
+        assert_eq!(rewritten(&[first, second]), replaced(), "cut at {at}");
     }
 }
 
-/// A frame that continues a field block.
 fn continuation(flags: u8, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
     let header = [
@@ -90,7 +89,7 @@ fn continuation(flags: u8, payload: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn an_authority_of_any_form_becomes_a_valid_one() {
+fn an_authority_of_any_form_is_replaced() {
     for sent in [
         &b"run%2Fcsi.sock"[..],
         b"/run/csi.sock",
@@ -101,7 +100,7 @@ fn an_authority_of_any_form_becomes_a_valid_one() {
     ] {
         assert_eq!(rewritten(&[&from_c_core(sent)]), from_c_core(b"k"));
     }
-    // The name in Huffman code, and never indexed.
+    // The name in Huffman code, never indexed.
     let name = b"\x10\x88\xb8\x3b\x53\x39\xec\x32\x7d\x7f";
     let sent = headers(END_HEADERS, &[&name[..], b"\x05/path"].concat());
     let wanted = headers(END_HEADERS, &[&name[..], b"\x01k"].concat());
@@ -143,16 +142,16 @@ fn padding_is_dropped_and_priority_kept() {
 }
 
 #[test]
-fn what_is_not_understood_goes_on_as_it_came() {
+fn unparsable_data_passes_unchanged() {
     let whole = bytes(FROM_KUBELET);
     for sent in [
         b"GET / HTTP/1.1\r\nHost: h\r\n\r\n".to_vec(),
-        // Cut off in the preface, and in a frame.
+        // Truncated in the preface, and in a frame.
         whole[..10].to_vec(),
         whole[..60].to_vec(),
-        // Longer than a frame may be.
+        // Longer than the maximum frame.
         [PREFACE, b"\xff\xff\xff\x01\x04\0\0\0\x01rest"].concat(),
-        // Without the end of the headers, with none, with a text and a number that end too late.
+        // Headers without end, without fields, with a string and an integer beyond the end.
         headers(0, b"\x01\x05/path"),
         headers(END_HEADERS, b""),
         headers(END_HEADERS, b"\x41\x7f\xff\xff\xff\xff"),
@@ -161,7 +160,7 @@ fn what_is_not_understood_goes_on_as_it_came() {
         // A reference to the table, and another field whose value is a path.
         headers(END_HEADERS, b"\x83\xbe"),
         headers(END_HEADERS, b"\x40\x02te\x05/path"),
-        // A frame of another kind within a field block, and a block that never ends.
+        // A frame of another type within a field block, and an endless block.
         [
             &headers(0, b"\x01\x05/path")[..],
             b"\0\0\x01\0\0\0\0\0\x01x",
@@ -179,7 +178,7 @@ fn what_is_not_understood_goes_on_as_it_came() {
 
 proptest! {
     #[test]
-    fn no_bytes_break_it_and_their_cuts_change_nothing(sent: Vec<u8>, cut: prop::sample::Index) {
+    fn arbitrary_bytes_are_handled_the_same_however_they_are_split(sent: Vec<u8>, cut: prop::sample::Index) {
         for sent in [sent.clone(), [PREFACE, &sent].concat(), headers(END_HEADERS, &sent[..sent.len().min(255)])] {
             let (first, second) = sent.split_at(cut.index(sent.len() + 1));
             prop_assert_eq!(rewritten(&[first, second]), rewritten(&[&sent]));

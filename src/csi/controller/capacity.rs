@@ -7,8 +7,8 @@ use crate::csi::proto;
 use crate::csi::request::Call;
 use crate::disk::NewDisk;
 
-/// What a volume of this class could have where the topology says, or where a volume without topology
-/// would go; none where the class excludes that place.
+/// The sizes of a volume of this class in the topology, or in the default zone without a topology; zero if the
+/// class excludes that zone.
 pub(super) async fn capacity(
     service: &Service,
     (deadline, new): Call<Option<NewDisk>>,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tonic::Status;
 
 use super::operation::Operation;
-use super::{Service, answer, tell};
+use super::{Service, events, response};
 use crate::csi::request::Call;
 use crate::csi::request::create_volume::CreateVolume;
 use crate::csi::{layer, proto};
@@ -13,13 +13,13 @@ use crate::model::DiskId;
 
 pub(super) async fn create(
     service: &Service,
-    (deadline, asked): Call<CreateVolume>,
+    (deadline, request): Call<CreateVolume>,
 ) -> Result<proto::CreateVolumeResponse, Status> {
-    let new = asked.new;
+    let new = request.new;
     let guard = service.begin(&Operation::CreateVolume(&new.name))?;
     let disks = Arc::clone(&service.disks);
-    let made = service
-        .alone(guard, async move {
+    let created = service
+        .try_run(guard, async move {
             match &new.clone_of {
                 Some(source) => {
                     Box::pin(disks.provisioner.create_clone(deadline, &new, source)).await
@@ -28,11 +28,12 @@ pub(super) async fn create(
             }
         })
         .await?;
-    let disk = made.inspect_err(|error| tell::not_created(service, asked.claim, error))?;
-    layer::about("disk.id", &disk.id);
-    let mut volume = answer::volume(&disk, asked.volume_context);
-    volume.content_source = asked.content_source;
-    volume.accessible_topology = answer::topology(&disk, asked.nodes_say);
+    let disk =
+        created.inspect_err(|error| events::volume_not_created(service, request.claim, error))?;
+    layer::record("disk.id", &disk.id);
+    let mut volume = response::volume(&disk, request.volume_context);
+    volume.content_source = request.content_source;
+    volume.accessible_topology = response::topology(&disk, request.nodes_report_categories);
     Ok(proto::CreateVolumeResponse {
         volume: Some(volume),
     })
@@ -42,14 +43,14 @@ pub(super) async fn delete(
     service: &Service,
     (deadline, disk): Call<Option<DiskId>>,
 ) -> Result<proto::DeleteVolumeResponse, Status> {
-    // What cannot be a disk is certainly gone.
+    // An ID that no disk can have is already deleted.
     if let Some(disk) = disk {
         let guard = service.begin(&Operation::DeleteVolume(&disk))?;
         let disks = Arc::clone(&service.disks);
         let id = disk.clone();
-        let verb = async move { disks.provisioner.delete(deadline, &id).await };
-        service.change(guard, verb).await?;
-        service.listings.deleted(disk.as_str());
+        let operation = async move { disks.provisioner.delete(deadline, &id).await };
+        service.run(guard, operation).await?;
+        service.listings.mark_deleted(disk.as_str());
     }
     Ok(proto::DeleteVolumeResponse {})
 }

@@ -16,11 +16,11 @@ pub(super) async fn expand(
 ) -> Result<proto::ControllerExpandVolumeResponse, Status> {
     let guard = service.begin(&Operation::Expand(&disk))?;
     let disks = Arc::clone(&service.disks);
-    let verb = async move { disks.resizer.resize(deadline, &disk, size).await };
-    let row = service.alone(guard, verb).await?;
-    let row = row.map_err(|error| status::of_growth(&error))?;
+    let operation = async move { disks.resizer.resize(deadline, &disk, size).await };
+    let disk = service.try_run(guard, operation).await?;
+    let disk = disk.map_err(|error| status::for_expansion(&error))?;
     Ok(proto::ControllerExpandVolumeResponse {
-        capacity_bytes: row.size.bytes().to_i64(),
+        capacity_bytes: disk.size.bytes().to_i64(),
         node_expansion_required: !block,
     })
 }

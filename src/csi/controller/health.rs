@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use tonic::Status;
 
 use super::paging::Item;
-use super::{Service, answer};
+use super::{Service, response};
 use crate::csi::proto;
 use crate::csi::proto::controller_get_volume_response::VolumeStatus;
 use crate::csi::request::Call;
@@ -17,13 +17,12 @@ pub(super) async fn volume(
     service: &Service,
     (deadline, id): Call<DiskId>,
 ) -> Result<proto::ControllerGetVolumeResponse, Status> {
-    let (disk, ailments) = service.disks.inventory.health(deadline, &id).await?;
+    let disk = service.disks.inventory.disk(deadline, &id).await?;
     Ok(proto::ControllerGetVolumeResponse {
         status: Some(VolumeStatus {
             published_node_ids: disk.attachments.iter().map(ToString::to_string).collect(),
-            volume_condition: Some(answer::condition(&ailments)),
         }),
-        volume: Some(answer::volume(&disk, HashMap::new())),
+        volume: Some(response::volume(&disk, HashMap::new())),
     })
 }
 
@@ -31,9 +30,9 @@ pub(super) async fn health(
     service: &Service,
     (deadline, id): Call<DiskId>,
 ) -> Result<proto::ControllerGetVolumeHealthResponse, Status> {
-    let (disk, ailments) = service.disks.inventory.health(deadline, &id).await?;
+    let (disk, issues) = service.disks.inventory.health(deadline, &id).await?;
     Ok(proto::ControllerGetVolumeHealthResponse {
-        volume_health: Some(answer::health(&disk.id, &ailments)),
+        volume_health: Some(response::health(&disk.id, &issues)),
     })
 }
 
@@ -43,7 +42,12 @@ pub(super) async fn list(
 ) -> Result<proto::ControllerListVolumeHealthResponse, Status> {
     let read = async {
         let listed = service.disks.inventory.list_ill(deadline).await?;
-        let item = |ill: Ill| Item::new(ill.cursor(), &answer::health(&ill.disk, &ill.ailments));
+        let item = |volume: Ill| {
+            Item::new(
+                volume.cursor(),
+                &response::health(&volume.disk, &volume.ailments),
+            )
+        };
         Ok(listed.into_iter().map(item).collect())
     };
     let page = service.listings.page("health", page, read).await?;

@@ -5,13 +5,13 @@ use std::collections::HashMap;
 use tonic::Status;
 
 use super::paging::Item;
-use super::{Service, answer};
+use super::{Service, response};
 use crate::csi::proto::list_volumes_response::{Entry, VolumeStatus};
 use crate::csi::proto::{self, list_snapshots_response};
 use crate::csi::request::Call;
 use crate::csi::request::page::PageRequest;
 use crate::csi::request::snapshot::ListSnapshots;
-use crate::disk::{self, Cursor};
+use crate::disk::Cursor;
 use crate::model::{Disk, Snapshot};
 
 pub(super) async fn volumes(
@@ -29,23 +29,21 @@ pub(super) async fn volumes(
 
 fn volume(disk: &Disk) -> Entry {
     Entry {
-        volume: Some(answer::volume(disk, HashMap::new())),
+        volume: Some(response::volume(disk, HashMap::new())),
         status: Some(VolumeStatus {
             published_node_ids: disk.attachments.iter().map(ToString::to_string).collect(),
-            // As far as the row tells: every caller that lists pays for no more calls.
-            volume_condition: Some(answer::condition(&disk::ailments(disk))),
         }),
     }
 }
 
 pub(super) async fn snapshots(
     service: &Service,
-    (deadline, asked): Call<Option<ListSnapshots>>,
+    (deadline, request): Call<Option<ListSnapshots>>,
 ) -> Result<proto::ListSnapshotsResponse, Status> {
-    let Some(asked) = asked else {
+    let Some(request) = request else {
         return Ok(proto::ListSnapshotsResponse::default());
     };
-    let (id, source) = (asked.snapshot, asked.source);
+    let (id, source) = (request.snapshot, request.source);
     let item = |row: &Snapshot| Item::new(Cursor::new(row.created, &row.id), &snapshot(row));
     let read = async {
         let (id, source) = (id.as_ref(), source.as_ref());
@@ -56,7 +54,7 @@ pub(super) async fn snapshots(
             .await?)
     };
     let subject = format!("snapshots {id:?} {source:?}");
-    let page = service.listings.page(&subject, asked.page, read).await?;
+    let page = service.listings.page(&subject, request.page, read).await?;
     Ok(proto::ListSnapshotsResponse {
         entries: page.entries,
         next_token: page.next_token,
@@ -65,6 +63,6 @@ pub(super) async fn snapshots(
 
 fn snapshot(snapshot: &Snapshot) -> list_snapshots_response::Entry {
     list_snapshots_response::Entry {
-        snapshot: Some(answer::snapshot(snapshot)),
+        snapshot: Some(response::snapshot(snapshot)),
     }
 }

@@ -1,4 +1,4 @@
-//! The CSI Controller service: has requests parsed, calls the verbs, writes answers.
+//! The CSI Controller service: parses requests, calls the disk services and builds responses.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -15,9 +15,9 @@ use crate::base::{Guard, KeyedLocks, Tasks};
 use crate::cluster::events::Events;
 use crate::disk::{self, DiskServices};
 
-pub(super) mod answer;
 mod capacity;
 mod create;
+mod events;
 mod expand;
 mod health;
 mod list;
@@ -25,11 +25,10 @@ mod modify;
 pub(super) mod operation;
 pub(super) mod paging;
 mod publish;
+pub(super) mod response;
 mod snapshot;
-mod tell;
 mod validate;
 
-/// The service.
 #[derive(Debug, Clone)]
 pub struct Service {
     pub(super) disks: Arc<DiskServices>,
@@ -41,7 +40,7 @@ pub struct Service {
 }
 
 impl Service {
-    /// The service over these disks. What it starts runs on `tasks`.
+    /// Background work runs on `tasks`.
     #[must_use]
     pub fn new(disks: Arc<DiskServices>, settings: Settings, tasks: Tasks) -> Self {
         Self {
@@ -54,63 +53,63 @@ impl Service {
         }
     }
 
-    /// The same, telling the cluster what its operators must know.
+    /// Writes Kubernetes events about failures.
     #[must_use]
     pub fn with_events(mut self, events: Events) -> Self {
         self.events = events;
         self
     }
 
-    /// Begins an operation.
-    ///
-    /// # Errors
-    /// `ABORTED` while one runs that excludes it.
+    /// Locks an operation. `ABORTED` while a conflicting operation is pending.
     pub(super) fn begin(&self, operation: &Operation<'_>) -> Result<Guard, Status> {
         let guard = self.locks.try_lock_all(operation.locks());
-        guard.ok_or_else(|| status::busy(operation))
+        guard.ok_or_else(|| status::operation_pending(operation))
     }
 
-    /// Runs an operation that has begun, for as long as there is a caller.
+    /// Runs a locked operation until it finishes or the caller cancels.
     ///
-    /// When the caller gives up, the verb is dropped where it stands and makes no further cloud call.
-    /// That is less than a crash, since what this process remembers stays: the repetition finds what was
-    /// begun by its token, its tags or its state.
-    pub(super) async fn change<T, F>(&self, guard: Guard, verb: F) -> Result<T, Status>
+    /// On cancellation the operation is dropped and makes no further cloud call. This is safe, like a crash: the
+    /// repeated call finds the result of an earlier one by its token, its tags or its state.
+    pub(super) async fn run<T, F>(&self, guard: Guard, operation: F) -> Result<T, Status>
     where
         T: Send + 'static,
         F: Future<Output = disk::Result<T>> + Send + 'static,
     {
-        Ok(self.alone(guard, verb).await??)
+        Ok(self.try_run(guard, operation).await??)
     }
 
-    /// The same, for who looks at a failure before it makes a status of it.
-    pub(super) async fn alone<T, F>(&self, guard: Guard, verb: F) -> Result<disk::Result<T>, Status>
+    /// Like [`Service::run`], with the error of the operation as such.
+    pub(super) async fn try_run<T, F>(
+        &self,
+        guard: Guard,
+        operation: F,
+    ) -> Result<disk::Result<T>, Status>
     where
         T: Send + 'static,
         F: Future<Output = disk::Result<T>> + Send + 'static,
     {
-        // On the heap: a verb is large, and every handler would carry it.
-        let verb = Box::pin(verb);
-        let given_up = CancellationToken::new();
-        let _caller = given_up.clone().drop_guard();
+        // On the heap: the future is large and would be part of every handler.
+        let operation = Box::pin(operation);
+        let cancelled = CancellationToken::new();
+        let _caller = cancelled.clone().drop_guard();
         let run = async move {
-            let outcome = given_up.run_until_cancelled(verb).await;
+            let outcome = cancelled.run_until_cancelled(operation).await;
             drop(guard);
             outcome
         };
         let outcome = self.tasks.run(run).await;
-        outcome.ok_or_else(|| Status::aborted("the caller gave up"))
+        outcome.ok_or_else(|| Status::aborted("the caller cancelled the call"))
     }
 }
 
-type Answer<T> = Result<Response<T>, Status>;
+type RpcResult<T> = Result<Response<T>, Status>;
 
 #[tonic::async_trait]
 impl Controller for Service {
     async fn create_volume(
         &self,
         request: Request<proto::CreateVolumeRequest>,
-    ) -> Answer<proto::CreateVolumeResponse> {
+    ) -> RpcResult<proto::CreateVolumeResponse> {
         let call = request::read(&request, |message| {
             request::create_volume::create(message, &self.settings)
         })?;
@@ -120,7 +119,7 @@ impl Controller for Service {
     async fn delete_volume(
         &self,
         request: Request<proto::DeleteVolumeRequest>,
-    ) -> Answer<proto::DeleteVolumeResponse> {
+    ) -> RpcResult<proto::DeleteVolumeResponse> {
         let call = request::read(&request, request::volume::delete)?;
         create::delete(self, call).await.map(Response::new)
     }
@@ -128,7 +127,7 @@ impl Controller for Service {
     async fn controller_publish_volume(
         &self,
         request: Request<proto::ControllerPublishVolumeRequest>,
-    ) -> Answer<proto::ControllerPublishVolumeResponse> {
+    ) -> RpcResult<proto::ControllerPublishVolumeResponse> {
         let call = request::read(&request, request::publish::publish)?;
         publish::publish(self, call).await.map(Response::new)
     }
@@ -136,7 +135,7 @@ impl Controller for Service {
     async fn controller_unpublish_volume(
         &self,
         request: Request<proto::ControllerUnpublishVolumeRequest>,
-    ) -> Answer<proto::ControllerUnpublishVolumeResponse> {
+    ) -> RpcResult<proto::ControllerUnpublishVolumeResponse> {
         let call = request::read(&request, request::publish::unpublish)?;
         publish::unpublish(self, call).await.map(Response::new)
     }
@@ -144,7 +143,7 @@ impl Controller for Service {
     async fn validate_volume_capabilities(
         &self,
         request: Request<proto::ValidateVolumeCapabilitiesRequest>,
-    ) -> Answer<proto::ValidateVolumeCapabilitiesResponse> {
+    ) -> RpcResult<proto::ValidateVolumeCapabilitiesResponse> {
         let call = request::read(&request, request::validate::validate)?;
         validate::validate(self, call).await.map(Response::new)
     }
@@ -152,7 +151,7 @@ impl Controller for Service {
     async fn list_volumes(
         &self,
         request: Request<proto::ListVolumesRequest>,
-    ) -> Answer<proto::ListVolumesResponse> {
+    ) -> RpcResult<proto::ListVolumesResponse> {
         let call = request::read(&request, request::page::volumes)?;
         list::volumes(self, call).await.map(Response::new)
     }
@@ -160,14 +159,14 @@ impl Controller for Service {
     async fn controller_get_capabilities(
         &self,
         _: Request<proto::ControllerGetCapabilitiesRequest>,
-    ) -> Answer<proto::ControllerGetCapabilitiesResponse> {
-        Ok(Response::new(answer::capabilities()))
+    ) -> RpcResult<proto::ControllerGetCapabilitiesResponse> {
+        Ok(Response::new(response::capabilities()))
     }
 
     async fn get_capacity(
         &self,
         request: Request<proto::GetCapacityRequest>,
-    ) -> Answer<proto::GetCapacityResponse> {
+    ) -> RpcResult<proto::GetCapacityResponse> {
         let call = request::read(&request, |message| {
             request::create_volume::capacity(message, &self.settings)
         })?;
@@ -177,7 +176,7 @@ impl Controller for Service {
     async fn create_snapshot(
         &self,
         request: Request<proto::CreateSnapshotRequest>,
-    ) -> Answer<proto::CreateSnapshotResponse> {
+    ) -> RpcResult<proto::CreateSnapshotResponse> {
         let call = request::read(&request, |message| {
             request::snapshot::create(message, &self.settings)
         })?;
@@ -187,7 +186,7 @@ impl Controller for Service {
     async fn delete_snapshot(
         &self,
         request: Request<proto::DeleteSnapshotRequest>,
-    ) -> Answer<proto::DeleteSnapshotResponse> {
+    ) -> RpcResult<proto::DeleteSnapshotResponse> {
         let call = request::read(&request, request::snapshot::delete)?;
         snapshot::delete(self, call).await.map(Response::new)
     }
@@ -195,7 +194,7 @@ impl Controller for Service {
     async fn list_snapshots(
         &self,
         request: Request<proto::ListSnapshotsRequest>,
-    ) -> Answer<proto::ListSnapshotsResponse> {
+    ) -> RpcResult<proto::ListSnapshotsResponse> {
         let call = request::read(&request, request::snapshot::list)?;
         list::snapshots(self, call).await.map(Response::new)
     }
@@ -203,7 +202,7 @@ impl Controller for Service {
     async fn controller_modify_volume(
         &self,
         request: Request<proto::ControllerModifyVolumeRequest>,
-    ) -> Answer<proto::ControllerModifyVolumeResponse> {
+    ) -> RpcResult<proto::ControllerModifyVolumeResponse> {
         let call = request::read(&request, request::volume::modify)?;
         modify::modify(self, call).await.map(Response::new)
     }
@@ -211,7 +210,7 @@ impl Controller for Service {
     async fn controller_get_volume(
         &self,
         request: Request<proto::ControllerGetVolumeRequest>,
-    ) -> Answer<proto::ControllerGetVolumeResponse> {
+    ) -> RpcResult<proto::ControllerGetVolumeResponse> {
         let call = request::read(&request, request::volume::get)?;
         health::volume(self, call).await.map(Response::new)
     }
@@ -219,7 +218,7 @@ impl Controller for Service {
     async fn controller_get_volume_health(
         &self,
         request: Request<proto::ControllerGetVolumeHealthRequest>,
-    ) -> Answer<proto::ControllerGetVolumeHealthResponse> {
+    ) -> RpcResult<proto::ControllerGetVolumeHealthResponse> {
         let call = request::read(&request, request::volume::health)?;
         health::health(self, call).await.map(Response::new)
     }
@@ -227,7 +226,7 @@ impl Controller for Service {
     async fn controller_list_volume_health(
         &self,
         request: Request<proto::ControllerListVolumeHealthRequest>,
-    ) -> Answer<proto::ControllerListVolumeHealthResponse> {
+    ) -> RpcResult<proto::ControllerListVolumeHealthResponse> {
         let call = request::read(&request, request::page::health)?;
         health::list(self, call).await.map(Response::new)
     }
@@ -235,7 +234,7 @@ impl Controller for Service {
     async fn get_snapshot(
         &self,
         request: Request<proto::GetSnapshotRequest>,
-    ) -> Answer<proto::GetSnapshotResponse> {
+    ) -> RpcResult<proto::GetSnapshotResponse> {
         let call = request::read(&request, request::snapshot::get)?;
         snapshot::get(self, call).await.map(Response::new)
     }
@@ -243,7 +242,7 @@ impl Controller for Service {
     async fn controller_expand_volume(
         &self,
         request: Request<proto::ControllerExpandVolumeRequest>,
-    ) -> Answer<proto::ControllerExpandVolumeResponse> {
+    ) -> RpcResult<proto::ControllerExpandVolumeResponse> {
         let call = request::read(&request, request::volume::expand)?;
         expand::expand(self, call).await.map(Response::new)
     }

@@ -16,7 +16,7 @@ pub(super) async fn modify(
 ) -> Result<proto::ControllerModifyVolumeResponse, Status> {
     let guard = service.begin(&Operation::Modify(&disk))?;
     let disks = Arc::clone(&service.disks);
-    let verb = async move { disks.modifier.modify(deadline, &disk, &change).await };
-    service.change(guard, verb).await?;
+    let operation = async move { disks.modifier.modify(deadline, &disk, &change).await };
+    service.run(guard, operation).await?;
     Ok(proto::ControllerModifyVolumeResponse {})
 }

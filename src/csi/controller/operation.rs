@@ -1,4 +1,4 @@
-//! Which operations exclude each other. Whatever does not, the cloud and the layers below decide.
+//! Mutual exclusion of operations. Other conflicts are left to the cloud and the layers below.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use crate::base::LockMode::{self as Mode, Exclusive, Shared};
 use crate::disk::{Publish, Share};
 use crate::model::{DiskId, InstanceId, SnapshotGroupId, SnapshotId};
 
-/// A running call that changes something.
+/// A call that changes a resource.
 #[derive(Debug)]
 pub(crate) enum Operation<'a> {
     CreateVolume(&'a str),
@@ -23,11 +23,11 @@ pub(crate) enum Operation<'a> {
 }
 
 impl Operation<'_> {
-    /// The keys that it locks while it runs.
+    /// The keys that the operation locks.
     ///
-    /// A volume that several nodes may write to is published to them and unpublished from them at once. Neither waits for
-    /// a resize or a modification, which may take the cloud minutes. Deleting the volume, and detaching it from every
-    /// node, exclude both.
+    /// A volume with several writers is published to and unpublished from several nodes in parallel. Neither waits
+    /// for a resize or a modification, which may last minutes. Both are excluded by deleting the volume and by
+    /// detaching it from all nodes.
     pub(super) fn locks(&self) -> Vec<(String, Mode)> {
         let node = |disk: &DiskId, node: &InstanceId| {
             vec![
@@ -41,13 +41,13 @@ impl Operation<'_> {
             }
             Self::Unpublish(disk, from) => {
                 let mut locks = node(disk, from);
-                // Until the node has let go of the volume, it may write.
+                // The node may write until the volume is detached.
                 locks.push((writers(disk), Shared));
                 locks
             }
             Self::Publish(wanted) => {
                 let mut locks = node(&wanted.disk, &wanted.node);
-                locks.extend(admission(wanted));
+                locks.extend(publication_locks(wanted));
                 locks
             }
             Self::Expand(_)
@@ -69,9 +69,9 @@ fn writers(disk: &DiskId) -> String {
     format!("writers of {disk}")
 }
 
-/// What keeps apart publications of which only one is allowed: no other may be admitted, and no node may still be
-/// letting go, between looking who else uses the volume and attaching it.
-fn admission(wanted: &Publish) -> Vec<(String, Mode)> {
+/// Locks that exclude conflicting publications: while the attacher checks for other users of the volume and attaches it, no
+/// other publication may start and no node may still be detaching.
+fn publication_locks(wanted: &Publish) -> Vec<(String, Mode)> {
     let users = format!("users of {}", wanted.disk);
     let writers = writers(&wanted.disk);
     match wanted.share {
@@ -159,10 +159,10 @@ mod tests {
     }
 
     #[test]
-    fn deletion_and_detachment_from_all_exclude_every_attachment_of_the_volume() {
+    fn deletion_and_detachment_from_all_nodes_exclude_every_attachment() {
         let (disk, node) = (disk(), "i-1".parse().unwrap());
         let wanted = publish("i-1", Share::Many, true);
-        for alone in [
+        for exclusive in [
             Operation::DeleteVolume(&disk),
             Operation::UnpublishAll(&disk),
         ] {
@@ -172,13 +172,16 @@ mod tests {
                 Operation::DeleteVolume(&disk),
                 Operation::UnpublishAll(&disk),
             ] {
-                assert!(excludes(&alone, &attachment), "{alone}, {attachment}");
+                assert!(
+                    excludes(&exclusive, &attachment),
+                    "{exclusive}, {attachment}"
+                );
             }
         }
     }
 
     #[test]
-    fn what_takes_the_cloud_minutes_excludes_no_other_operation() {
+    fn resizing_and_modification_exclude_no_other_operation() {
         let (disk, node) = (disk(), "i-1".parse().unwrap());
         let wanted = publish("i-1", Share::One, false);
         for long in [Operation::Modify(&disk), Operation::Expand(&disk)] {
@@ -199,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn publications_to_two_nodes_exclude_each_other_where_only_one_is_allowed() {
+    fn publications_to_two_nodes_exclude_each_other_unless_shared() {
         let many = |node, read_only| publish(node, Share::Many, read_only);
         let one_writer = |node, read_only| publish(node, Share::OneWriter, read_only);
         let one = |node| publish(node, Share::One, false);

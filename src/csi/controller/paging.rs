@@ -1,6 +1,6 @@
-//! Pages of listings. Each fits into a gRPC message. What a listing has read is kept for the pages that follow, so that a
-//! complete listing reads everything once; where it is kept no longer, as after a restart, the next page reads again
-//! and goes on behind the last item.
+//! Pages of listings. Each page fits into a gRPC message. The items of a listing are cached for its next pages, so that a
+//! complete listing reads everything once. Without the cached listing, as after a restart, the next page reads again and
+//! continues after the last item.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::future::Future;
@@ -16,17 +16,17 @@ use crate::base::Tasks;
 use crate::csi::request::page::{PageRequest, Token};
 use crate::disk::Cursor;
 
-/// The entries of a page in bytes: with the token, less than 3 MiB. gRPC's default limit for a message is 4 MiB.
-const PAGE: usize = (3 << 20) - (1 << 10);
+/// Maximum size of the entries of a page: with the token, less than 3 MiB. gRPC's default limit of a message is 4 MiB.
+const MAX_PAGE_BYTES: usize = (3 << 20) - (1 << 10);
 
-/// How long a listing is kept after its last page was asked for.
-const KEEP: Duration = Duration::from_mins(5);
+/// How long a listing is cached after the last request for one of its pages.
+const CACHE_TTL: Duration = Duration::from_mins(5);
 
-/// How many listings are kept, and how many bytes in all.
-const MOST: usize = 4;
-const MOST_BYTES: usize = 32 << 20;
+/// Maximum number and total size of cached listings.
+const MAX_LISTINGS: usize = 4;
+const MAX_CACHED_BYTES: usize = 32 << 20;
 
-/// An item of a listing: its place, and its entry as it is sent. So 60,000 volumes take 12 MB.
+/// An item of a listing: its position and its encoded entry. 60,000 volumes need 12 MB.
 #[derive(Debug)]
 pub(super) struct Item {
     cursor: Cursor,
@@ -41,45 +41,44 @@ impl Item {
         }
     }
 
-    /// In a message: with its tag and its length.
+    /// Size in a message, with field tag and length.
     fn size(&self) -> usize {
         let length = self.entry.len();
         1 + encoded_len_varint(u64::try_from(length).unwrap_or(u64::MAX)) + length
     }
 }
 
-/// A page.
 #[derive(Debug)]
 pub(super) struct Page<E> {
     pub(super) entries: Vec<E>,
-    /// Empty after the last one.
+    /// Empty on the last page.
     pub(super) next_token: String,
 }
 
-/// The listings in progress. Clones share them.
+/// The cache of listings in progress. Clones share it.
 #[derive(Debug, Clone, Default)]
-pub(in crate::csi) struct Listings(Arc<Mutex<Kept>>);
+pub(in crate::csi) struct Listings(Arc<Mutex<Cache>>);
 
 #[derive(Debug, Default)]
-struct Kept {
-    next: u64,
+struct Cache {
+    last_number: u64,
     listings: VecDeque<Listing>,
 }
 
 #[derive(Debug)]
 struct Listing {
     number: u64,
-    /// What it lists.
+    /// Kind and filters of the listing.
     subject: String,
     items: Arc<Vec<Item>>,
-    /// Which of them this process has deleted since.
+    /// IDs of items that this process has deleted since.
     deleted: BTreeSet<String>,
     bytes: usize,
     expires: Instant,
 }
 
 impl Listings {
-    /// The page of what `read` returns: every item, in the order of their places.
+    /// A page of the items that `read` returns, which are sorted by cursor.
     pub(super) async fn page<E: Message + Default>(
         &self,
         subject: &str,
@@ -88,10 +87,10 @@ impl Listings {
     ) -> Result<Page<E>, Status> {
         let after = request.after;
         let number = after.as_ref().and_then(|token| token.listing);
-        let kept = number.and_then(|number| self.find(number, subject));
-        let number = number.filter(|_| kept.is_some());
-        let (items, deleted) = match kept {
-            Some(kept) => kept,
+        let cached = number.and_then(|number| self.find(number, subject));
+        let number = number.filter(|_| cached.is_some());
+        let (items, deleted) = match cached {
+            Some(cached) => cached,
             None => (Arc::new(read.await?), BTreeSet::new()),
         };
         let begin = match &after {
@@ -102,18 +101,18 @@ impl Listings {
         let rest: Vec<_> = rest
             .filter(|item| !deleted.contains(item.cursor.id()))
             .collect();
-        let page = &rest[..fitting(&rest, request.max_entries)];
+        let page = &rest[..page_length(&rest, request.max_entries)];
         let entries = page.iter().map(|item| E::decode(&*item.entry));
         let entries = entries.collect::<Result<Vec<E>, _>>();
         let entries = entries.map_err(|error| Status::internal(error.to_string()))?;
         let next_token = match page.last() {
             Some(last) if page.len() < rest.len() => {
                 let cursor = last.cursor.clone();
-                let listing = number.or_else(|| self.keep(subject, &items));
+                let listing = number.or_else(|| self.insert(subject, &items));
                 Token { cursor, listing }.to_string()
             }
             _ => {
-                self.forget(number);
+                self.remove(number);
                 String::new()
             }
         };
@@ -123,60 +122,62 @@ impl Listings {
         })
     }
 
-    /// The volume or snapshot is deleted: no page shows it from now on.
-    pub(in crate::csi) fn deleted(&self, id: &str) {
+    /// Removes a deleted volume or snapshot from all further pages.
+    pub(in crate::csi) fn mark_deleted(&self, id: &str) {
         for listing in &mut self.lock().listings {
             listing.deleted.insert(id.to_owned());
         }
     }
 
     fn find(&self, number: u64, subject: &str) -> Option<(Arc<Vec<Item>>, BTreeSet<String>)> {
-        let mut kept = self.lock();
-        kept.expire();
-        let listing = kept
+        let mut cache = self.lock();
+        cache.expire();
+        let listing = cache
             .listings
             .iter_mut()
             .find(|listing| listing.number == number && listing.subject == subject)?;
-        listing.expires = Instant::now() + KEEP;
+        listing.expires = Instant::now() + CACHE_TTL;
         Some((Arc::clone(&listing.items), listing.deleted.clone()))
     }
 
-    /// Keeps a listing for its next pages, at the cost of the oldest ones; none where it is too large for that.
-    fn keep(&self, subject: &str, items: &Arc<Vec<Item>>) -> Option<u64> {
+    /// Caches a listing for its next pages, and evicts the oldest ones. `None` if it is too large.
+    fn insert(&self, subject: &str, items: &Arc<Vec<Item>>) -> Option<u64> {
         let sizes = items.iter().map(|item| size_of::<Item>() + item.size());
         let bytes = sizes.sum();
-        if bytes > MOST_BYTES {
+        if bytes > MAX_CACHED_BYTES {
             return None;
         }
-        let mut kept = self.lock();
-        kept.expire();
-        let held = |kept: &Kept| kept.listings.iter().map(|one| one.bytes).sum::<usize>();
-        while kept.listings.len() >= MOST || held(&kept) + bytes > MOST_BYTES {
-            kept.listings.pop_front();
+        let mut cache = self.lock();
+        cache.expire();
+        let cached_bytes = |cache: &Cache| cache.listings.iter().map(|l| l.bytes).sum::<usize>();
+        while cache.listings.len() >= MAX_LISTINGS
+            || cached_bytes(&cache) + bytes > MAX_CACHED_BYTES
+        {
+            cache.listings.pop_front();
         }
-        kept.next += 1;
-        let number = kept.next;
-        kept.listings.push_back(Listing {
+        cache.last_number += 1;
+        let number = cache.last_number;
+        cache.listings.push_back(Listing {
             number,
             subject: subject.to_owned(),
             items: Arc::clone(items),
             deleted: BTreeSet::new(),
             bytes,
-            expires: Instant::now() + KEEP,
+            expires: Instant::now() + CACHE_TTL,
         });
-        drop(kept);
+        drop(cache);
         self.expire_later(number);
         Some(number)
     }
 
-    /// Lets go of a listing that nobody goes on with. Nobody waits for that, not even the end of the process.
+    /// Removes an abandoned listing in the background. Shutdown does not wait for it.
     fn expire_later(&self, number: u64) {
-        let kept = Arc::downgrade(&self.0);
+        let cache = Arc::downgrade(&self.0);
         let expiry = move || {
-            let listings = Self(kept.upgrade()?);
-            let mut kept = listings.lock();
-            kept.expire();
-            let listing = kept.listings.iter().find(|one| one.number == number);
+            let listings = Self(cache.upgrade()?);
+            let mut cache = listings.lock();
+            cache.expire();
+            let listing = cache.listings.iter().find(|l| l.number == number);
             listing.map(|listing| listing.expires)
         };
         Tasks::default().start(async move {
@@ -186,30 +187,31 @@ impl Listings {
         });
     }
 
-    fn forget(&self, number: Option<u64>) {
-        let mut kept = self.lock();
-        kept.listings
+    fn remove(&self, number: Option<u64>) {
+        let mut cache = self.lock();
+        cache
+            .listings
             .retain(|listing| Some(listing.number) != number);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Kept> {
+    fn lock(&self) -> MutexGuard<'_, Cache> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Kept {
+impl Cache {
     fn expire(&mut self) {
         let now = Instant::now();
         self.listings.retain(|listing| listing.expires > now);
     }
 }
 
-/// How many of the items are on the next page: at least one.
-fn fitting(items: &[&Item], max_entries: Option<usize>) -> usize {
+/// The number of items on the next page, at least one.
+fn page_length(items: &[&Item], max_entries: Option<usize>) -> usize {
     let mut bytes = 0;
     let fits = |item: &&&Item| {
         bytes += item.size();
-        bytes <= PAGE
+        bytes <= MAX_PAGE_BYTES
     };
     let count = items.iter().take_while(fits).count().max(1);
     count.min(max_entries.unwrap_or(count)).min(items.len())
@@ -229,7 +231,7 @@ mod tests {
         (0..count).map(item).collect()
     }
 
-    /// Lists to the end, and tells how long each page was and how often all was read.
+    /// Lists all pages. Returns their lengths and the number of reads.
     async fn list(listings: &Listings, items: fn() -> Vec<Item>) -> (Vec<usize>, usize) {
         let (mut pages, mut reads) = (Vec::new(), 0);
         let mut request = PageRequest::default();
@@ -249,7 +251,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_listing_is_read_once_and_let_go_at_its_end() {
+    async fn a_listing_is_read_once_and_removed_after_its_last_page() {
         let listings = Listings::default();
         let (pages, reads) = list(&listings, || items(70_000, 110)).await;
         assert_eq!((pages.iter().sum::<usize>(), reads), (70_000, 1));
@@ -258,27 +260,27 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_listing_that_is_too_large_to_keep_is_read_for_each_page() {
+    async fn a_listing_that_is_too_large_to_cache_is_read_for_each_page() {
         let listings = Listings::default();
         let (pages, reads) = list(&listings, || items(20, 2 << 20)).await;
         assert_eq!((pages, reads), (vec![1; 20], 20));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn few_listings_are_kept_and_none_that_nobody_goes_on_with() {
+    async fn the_cache_is_limited_and_abandoned_listings_expire() {
         let listings = Listings::default();
-        let kept: Vec<_> = (0..6)
-            .map(|_| listings.keep("test", &Arc::new(items(3, 10))).unwrap())
+        let numbers: Vec<_> = (0..6)
+            .map(|_| listings.insert("test", &Arc::new(items(3, 10))).unwrap())
             .collect();
-        assert!(listings.find(kept[1], "test").is_none());
-        assert!(listings.find(kept[2], "test").is_some());
-        assert!(listings.find(kept[2], "other").is_none());
-        tokio::time::sleep(KEEP / 2).await;
-        assert!(listings.find(kept[5], "test").is_some());
-        tokio::time::sleep(KEEP / 2 + Duration::from_secs(1)).await;
+        assert!(listings.find(numbers[1], "test").is_none());
+        assert!(listings.find(numbers[2], "test").is_some());
+        assert!(listings.find(numbers[2], "other").is_none());
+        tokio::time::sleep(CACHE_TTL / 2).await;
+        assert!(listings.find(numbers[5], "test").is_some());
+        tokio::time::sleep(CACHE_TTL / 2 + Duration::from_secs(1)).await;
         let left: Vec<_> = listings.lock().listings.iter().map(|l| l.number).collect();
-        assert_eq!(left, [kept[5]]);
-        tokio::time::sleep(KEEP).await;
+        assert_eq!(left, [numbers[5]]);
+        tokio::time::sleep(CACHE_TTL).await;
         assert!(listings.lock().listings.is_empty());
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tonic::Status;
 
 use super::operation::Operation;
-use super::{Service, tell};
+use super::{Service, events};
 use crate::csi::proto;
 use crate::csi::request::Call;
 use crate::csi::request::publish::Unpublish;
@@ -19,11 +19,11 @@ pub(super) async fn publish(
     let read_only = wanted.read_only;
     let guard = service.begin(&Operation::Publish(&wanted))?;
     let disks = Arc::clone(&service.disks);
-    let verb = async move { disks.attacher.publish(deadline, &wanted).await };
-    let published = service.alone(guard, verb).await?;
-    let row = published.inspect_err(|error| tell::not_attached(service, error))?;
-    // What the cloud calls the serial is what the guest sees; the node does not have to guess.
-    let serial = row
+    let operation = async move { disks.attacher.publish(deadline, &wanted).await };
+    let published = service.try_run(guard, operation).await?;
+    let disk = published.inspect_err(|error| events::volume_not_attached(service, error))?;
+    // The serial that the cloud reports is the serial of the device in the guest.
+    let serial = disk
         .serial
         .iter()
         .map(|s| (context::SERIAL.to_owned(), s.to_string()));
@@ -42,16 +42,16 @@ pub(super) async fn unpublish(
         None => {}
         Some(Unpublish { disk, node: None }) => {
             let guard = service.begin(&Operation::UnpublishAll(&disk))?;
-            let verb = async move { disks.attacher.detach_everywhere(deadline, &disk).await };
-            service.change(guard, verb).await?;
+            let operation = async move { disks.attacher.detach_everywhere(deadline, &disk).await };
+            service.run(guard, operation).await?;
         }
         Some(Unpublish {
             disk,
             node: Some(node),
         }) => {
             let guard = service.begin(&Operation::Unpublish(&disk, &node))?;
-            let verb = async move { disks.attacher.detach(deadline, &disk, &node).await };
-            service.change(guard, verb).await?;
+            let operation = async move { disks.attacher.detach(deadline, &disk, &node).await };
+            service.run(guard, operation).await?;
         }
     }
     Ok(proto::ControllerUnpublishVolumeResponse {})

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tonic::Status;
 
 use super::operation::Operation;
-use super::{Service, answer};
+use super::{Service, response};
 use crate::csi::proto;
 use crate::csi::request::Call;
 use crate::disk::NewSnapshot;
@@ -17,10 +17,10 @@ pub(super) async fn create(
 ) -> Result<proto::CreateSnapshotResponse, Status> {
     let guard = service.begin(&Operation::CreateSnapshot(&new.name))?;
     let disks = Arc::clone(&service.disks);
-    let verb = async move { disks.snapshotter.create(deadline, &new).await };
-    let made = service.change(guard, verb).await?;
+    let operation = async move { disks.snapshotter.create(deadline, &new).await };
+    let snapshot = service.run(guard, operation).await?;
     Ok(proto::CreateSnapshotResponse {
-        snapshot: Some(answer::snapshot(&made)),
+        snapshot: Some(response::snapshot(&snapshot)),
     })
 }
 
@@ -28,9 +28,9 @@ pub(super) async fn get(
     service: &Service,
     (deadline, id): Call<SnapshotId>,
 ) -> Result<proto::GetSnapshotResponse, Status> {
-    let row = service.disks.snapshotter.get(deadline, &id).await?;
+    let snapshot = service.disks.snapshotter.get(deadline, &id).await?;
     Ok(proto::GetSnapshotResponse {
-        snapshot: Some(answer::snapshot(&row)),
+        snapshot: Some(response::snapshot(&snapshot)),
     })
 }
 
@@ -38,14 +38,14 @@ pub(super) async fn delete(
     service: &Service,
     (deadline, snapshot): Call<Option<SnapshotId>>,
 ) -> Result<proto::DeleteSnapshotResponse, Status> {
-    // What cannot be a snapshot is certainly gone.
+    // An ID that no snapshot can have is already deleted.
     if let Some(snapshot) = snapshot {
         let guard = service.begin(&Operation::DeleteSnapshot(&snapshot))?;
         let disks = Arc::clone(&service.disks);
         let id = snapshot.clone();
-        let verb = async move { disks.snapshotter.delete(deadline, &id).await };
-        service.change(guard, verb).await?;
-        service.listings.deleted(snapshot.as_str());
+        let operation = async move { disks.snapshotter.delete(deadline, &id).await };
+        service.run(guard, operation).await?;
+        service.listings.mark_deleted(snapshot.as_str());
     }
     Ok(proto::DeleteSnapshotResponse {})
 }

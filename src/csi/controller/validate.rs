@@ -1,4 +1,4 @@
-//! ValidateVolumeCapabilities: against the disk as it is.
+//! ValidateVolumeCapabilities: compares the request with the disk.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use tonic::Status;
 use super::Service;
 use crate::csi::param::Class;
 use crate::csi::proto::ValidateVolumeCapabilitiesResponse;
-use crate::csi::request::validate::{Asked, Validate};
+use crate::csi::request::validate::{Requested, Validate};
 use crate::csi::request::{Call, capability};
 use crate::model::{Disk, DiskKind, context};
 
@@ -21,15 +21,15 @@ pub(super) async fn validate(
         .disk(deadline, &request.disk)
         .await?;
     let parameters = &request.confirmed.parameters;
-    let refusal = match request.asked {
+    let mismatch = match request.requested {
         _ if disk.kind == DiskKind::System => Some(format!(
-            "disk {} is a system disk, which is no volume",
+            "disk {} is a system disk, which cannot be a volume",
             disk.id
         )),
-        Ok(asked) => differs(&disk, &asked, parameters),
+        Ok(requested) => mismatch(&disk, &requested, parameters),
         Err(error) => Some(error.to_string()),
     };
-    Ok(match refusal {
+    Ok(match mismatch {
         Some(message) => ValidateVolumeCapabilitiesResponse {
             confirmed: None,
             message,
@@ -41,18 +41,22 @@ pub(super) async fn validate(
     })
 }
 
-/// What is asked for and the disk is not.
-fn differs(disk: &Disk, asked: &Asked, parameters: &HashMap<String, String>) -> Option<String> {
-    if let Err(error) = capability::fit(&asked.capabilities, disk.multi_attach) {
+/// The first requested property that the disk does not have.
+fn mismatch(
+    disk: &Disk,
+    requested: &Requested,
+    parameters: &HashMap<String, String>,
+) -> Option<String> {
+    if let Err(error) = capability::fit(&requested.capabilities, disk.multi_attach) {
         return Some(error.to_string());
     }
     let given = |key: &str| {
         let mut keys = parameters.keys();
         keys.any(|name| name.eq_ignore_ascii_case(key))
     };
-    let class = class_differs(disk, &asked.class, given);
+    let class = class_mismatch(disk, &requested.class, given);
     class.or_else(|| {
-        let shared = asked.multi_attach?;
+        let shared = requested.multi_attach?;
         let is = if disk.multi_attach {
             "several nodes"
         } else {
@@ -68,8 +72,8 @@ fn differs(disk: &Disk, asked: &Asked, parameters: &HashMap<String, String>) -> 
     })
 }
 
-/// What the class asks for. What the class does not name is not asked for.
-fn class_differs(disk: &Disk, class: &Class, given: impl Fn(&str) -> bool) -> Option<String> {
+/// The first parameter of the class that does not match. Parameters that are not set match any disk.
+fn class_mismatch(disk: &Disk, class: &Class, given: impl Fn(&str) -> bool) -> Option<String> {
     let says =
         |key: &str, is: &str| format!("parameter {key:?} does not fit: disk {} is {is}", disk.id);
     if given("type") && !class.categories.contains(&disk.category) {

@@ -1,4 +1,4 @@
-//! The CSI GroupController service: snapshots of several volumes at one instant.
+//! The CSI GroupController service: crash-consistent snapshots of several volumes.
 
 use tonic::{Request, Response, Status};
 
@@ -7,34 +7,32 @@ use super::{controller, proto, request};
 
 mod snapshot;
 
-/// The service. It shares locks and tasks with the Controller service, of which it is a part for the
-/// orchestrator.
+/// Shares locks and tasks with the Controller service.
 #[derive(Debug, Clone)]
 pub struct Service(controller::Service);
 
 impl Service {
-    /// The group side of this controller.
     #[must_use]
-    pub fn of(controller: controller::Service) -> Self {
+    pub fn new(controller: controller::Service) -> Self {
         Self(controller)
     }
 }
 
-type Answer<T> = Result<Response<T>, Status>;
+type RpcResult<T> = Result<Response<T>, Status>;
 
 #[tonic::async_trait]
 impl GroupController for Service {
     async fn group_controller_get_capabilities(
         &self,
         _: Request<proto::GroupControllerGetCapabilitiesRequest>,
-    ) -> Answer<proto::GroupControllerGetCapabilitiesResponse> {
+    ) -> RpcResult<proto::GroupControllerGetCapabilitiesResponse> {
         Ok(Response::new(snapshot::capabilities()))
     }
 
     async fn create_volume_group_snapshot(
         &self,
         request: Request<proto::CreateVolumeGroupSnapshotRequest>,
-    ) -> Answer<proto::CreateVolumeGroupSnapshotResponse> {
+    ) -> RpcResult<proto::CreateVolumeGroupSnapshotResponse> {
         let call = request::read(&request, request::snapshot::create_group)?;
         snapshot::create(&self.0, call).await.map(Response::new)
     }
@@ -42,7 +40,7 @@ impl GroupController for Service {
     async fn delete_volume_group_snapshot(
         &self,
         request: Request<proto::DeleteVolumeGroupSnapshotRequest>,
-    ) -> Answer<proto::DeleteVolumeGroupSnapshotResponse> {
+    ) -> RpcResult<proto::DeleteVolumeGroupSnapshotResponse> {
         let call = request::read(&request, request::snapshot::delete_group)?;
         snapshot::delete(&self.0, call).await.map(Response::new)
     }
@@ -50,7 +48,7 @@ impl GroupController for Service {
     async fn get_volume_group_snapshot(
         &self,
         request: Request<proto::GetVolumeGroupSnapshotRequest>,
-    ) -> Answer<proto::GetVolumeGroupSnapshotResponse> {
+    ) -> RpcResult<proto::GetVolumeGroupSnapshotResponse> {
         let call = request::read(&request, request::snapshot::get_group)?;
         snapshot::get(&self.0, call).await.map(Response::new)
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tonic::Status;
 
 use crate::csi::controller::operation::Operation;
-use crate::csi::controller::{Service, answer};
+use crate::csi::controller::{Service, response};
 use crate::csi::proto::group_controller_service_capability::rpc::Type;
 use crate::csi::proto::group_controller_service_capability::{Rpc, Type as Capability};
 use crate::csi::request::Call;
@@ -31,27 +31,32 @@ pub(super) async fn create(
 ) -> Result<proto::CreateVolumeGroupSnapshotResponse, Status> {
     let guard = service.begin(&Operation::CreateGroupSnapshot(&new.name))?;
     let disks = Arc::clone(&service.disks);
-    let verb = async move { disks.snapshotter.create_group(deadline, &new).await };
-    let made = service.change(guard, verb).await?;
-    layer::about("group.id", &made.id);
+    let operation = async move { disks.snapshotter.create_group(deadline, &new).await };
+    let created = service.run(guard, operation).await?;
+    layer::record("group.id", &created.id);
     Ok(proto::CreateVolumeGroupSnapshotResponse {
-        group_snapshot: Some(group(&made)),
+        group_snapshot: Some(group(&created)),
     })
 }
 
 pub(super) async fn delete(
     service: &Service,
-    (deadline, asked): Call<Option<(SnapshotGroupId, BTreeSet<SnapshotId>)>>,
+    (deadline, request): Call<Option<(SnapshotGroupId, BTreeSet<SnapshotId>)>>,
 ) -> Result<proto::DeleteVolumeGroupSnapshotResponse, Status> {
-    // What cannot be a group is certainly gone.
-    if let Some((group, members)) = asked {
+    // An ID that no group can have is already deleted.
+    if let Some((group, members)) = request {
         let guard = service.begin(&Operation::DeleteGroupSnapshot(&group))?;
         let disks = Arc::clone(&service.disks);
-        let of = members.clone();
-        let verb = async move { disks.snapshotter.delete_group(deadline, &group, &of).await };
-        service.change(guard, verb).await?;
+        let snapshots = members.clone();
+        let operation = async move {
+            disks
+                .snapshotter
+                .delete_group(deadline, &group, &snapshots)
+                .await
+        };
+        service.run(guard, operation).await?;
         for member in members {
-            service.listings.deleted(member.as_str());
+            service.listings.mark_deleted(member.as_str());
         }
     }
     Ok(proto::DeleteVolumeGroupSnapshotResponse {})
@@ -71,7 +76,7 @@ pub(super) async fn get(
 fn group(group: &Group) -> proto::VolumeGroupSnapshot {
     proto::VolumeGroupSnapshot {
         group_snapshot_id: group.id.to_string(),
-        snapshots: group.snapshots.iter().map(answer::snapshot).collect(),
+        snapshots: group.snapshots.iter().map(response::snapshot).collect(),
         creation_time: Some(prost_types::Timestamp {
             seconds: group.created.as_second(),
             nanos: group.created.subsec_nanosecond(),

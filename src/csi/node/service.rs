@@ -1,4 +1,4 @@
-//! The RPCs: have the request parsed, call the verb, answer.
+//! The RPCs: parse the request, call the node and build the response.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,39 +15,35 @@ use crate::model::topology::{TAKEN, ZONE_KEY, category_key};
 use crate::node::health::Ailment;
 use crate::node::{Amount, Node, VolumeStats};
 
-/// What the node can do beyond publishing.
-const CAPABILITIES: [rpc::Type; 7] = [
+const CAPABILITIES: [rpc::Type; 6] = [
     rpc::Type::StageUnstageVolume,
     rpc::Type::GetVolumeStats,
     rpc::Type::ExpandVolume,
-    rpc::Type::VolumeCondition,
     rpc::Type::GetVolumeHealth,
     rpc::Type::GetStorageHealth,
     rpc::Type::SingleNodeMultiWriter,
 ];
 
-/// The Node service of one node.
 #[derive(Debug, Clone)]
 pub struct Service {
     node: Arc<Node>,
 }
 
 impl Service {
-    /// The service of this node.
     #[must_use]
     pub fn new(node: Arc<Node>) -> Self {
         Self { node }
     }
 }
 
-type Answer<T> = Result<Response<T>, Status>;
+type RpcResult<T> = Result<Response<T>, Status>;
 
 #[tonic::async_trait]
 impl node_server::Node for Service {
     async fn node_stage_volume(
         &self,
         request: Request<proto::NodeStageVolumeRequest>,
-    ) -> Answer<proto::NodeStageVolumeResponse> {
+    ) -> RpcResult<proto::NodeStageVolumeResponse> {
         let (deadline, wanted) = read(&request, request::stage)?;
         self.node.stage(wanted, deadline).await?;
         Ok(Response::new(proto::NodeStageVolumeResponse {}))
@@ -56,7 +52,7 @@ impl node_server::Node for Service {
     async fn node_unstage_volume(
         &self,
         request: Request<proto::NodeUnstageVolumeRequest>,
-    ) -> Answer<proto::NodeUnstageVolumeResponse> {
+    ) -> RpcResult<proto::NodeUnstageVolumeResponse> {
         let (deadline, wanted) = read(&request, request::unstage)?;
         self.node.unstage(wanted, deadline).await?;
         Ok(Response::new(proto::NodeUnstageVolumeResponse {}))
@@ -65,7 +61,7 @@ impl node_server::Node for Service {
     async fn node_publish_volume(
         &self,
         request: Request<proto::NodePublishVolumeRequest>,
-    ) -> Answer<proto::NodePublishVolumeResponse> {
+    ) -> RpcResult<proto::NodePublishVolumeResponse> {
         let (deadline, wanted) = read(&request, request::publish)?;
         self.node.publish(wanted, deadline).await?;
         Ok(Response::new(proto::NodePublishVolumeResponse {}))
@@ -74,7 +70,7 @@ impl node_server::Node for Service {
     async fn node_unpublish_volume(
         &self,
         request: Request<proto::NodeUnpublishVolumeRequest>,
-    ) -> Answer<proto::NodeUnpublishVolumeResponse> {
+    ) -> RpcResult<proto::NodeUnpublishVolumeResponse> {
         let (deadline, wanted) = read(&request, request::unpublish)?;
         self.node.unpublish(wanted, deadline).await?;
         Ok(Response::new(proto::NodeUnpublishVolumeResponse {}))
@@ -83,7 +79,7 @@ impl node_server::Node for Service {
     async fn node_get_volume_stats(
         &self,
         request: Request<proto::NodeGetVolumeStatsRequest>,
-    ) -> Answer<proto::NodeGetVolumeStatsResponse> {
+    ) -> RpcResult<proto::NodeGetVolumeStatsResponse> {
         let (deadline, wanted) = read(&request, request::stats)?;
         let report = self.node.stats(&wanted, deadline).await?;
         let usage = match report.usage {
@@ -92,40 +88,36 @@ impl node_server::Node for Service {
                 amount(usage.bytes, Unit::Bytes),
                 amount(usage.inodes, Unit::Inodes),
             ],
-            // Also where the filesystem does not answer: kubelet throws an answer without any usage
-            // away, and the condition with it.
+            // Also of a filesystem that does not respond: kubelet discards a response without usage.
             Some(VolumeStats::Device(size)) => vec![proto::VolumeUsage {
                 total: size.to_i64(),
                 unit: Unit::Bytes.into(),
                 ..proto::VolumeUsage::default()
             }],
         };
-        Ok(Response::new(proto::NodeGetVolumeStatsResponse {
-            usage,
-            volume_condition: Some(condition(&report.ailments)),
-        }))
+        Ok(Response::new(proto::NodeGetVolumeStatsResponse { usage }))
     }
 
     async fn node_get_volume_health(
         &self,
         request: Request<proto::NodeGetVolumeHealthRequest>,
-    ) -> Answer<proto::NodeGetVolumeHealthResponse> {
+    ) -> RpcResult<proto::NodeGetVolumeHealthResponse> {
         let (deadline, wanted) = read(&request, request::health)?;
-        let found = self.node.health(&wanted, deadline).await?;
-        let entry = |one: &Ailment| VolumeHealthEntry {
-            status: match (one, one.is_fatal()) {
+        let issues = self.node.health(&wanted, deadline).await?;
+        let entry = |issue: &Ailment| VolumeHealthEntry {
+            status: match (issue, issue.is_fatal()) {
                 (Ailment::DeviceTooSmall { .. }, _) => proto::VolumeHealthErrorType::DataLoss,
                 (_, true) => proto::VolumeHealthErrorType::Inaccessible,
                 (_, false) => proto::VolumeHealthErrorType::Degraded,
             }
             .into(),
-            reason: one.reason().to_owned(),
-            message: one.to_string(),
+            reason: issue.reason().to_owned(),
+            message: issue.to_string(),
         };
         Ok(Response::new(proto::NodeGetVolumeHealthResponse {
             volume_health: Some(proto::VolumeHealth {
                 volume_id: wanted.volume.id.to_string(),
-                health_statuses: found.iter().map(entry).collect(),
+                health_statuses: issues.iter().map(entry).collect(),
             }),
         }))
     }
@@ -133,8 +125,8 @@ impl node_server::Node for Service {
     async fn node_get_storage_health(
         &self,
         _request: Request<proto::NodeGetStorageHealthRequest>,
-    ) -> Answer<proto::NodeGetStorageHealthResponse> {
-        let wrong = self.node.storage_health().await;
+    ) -> RpcResult<proto::NodeGetStorageHealthResponse> {
+        let problem = self.node.storage_health().await;
         let entry = |message| StorageBackendHealth {
             status: proto::StorageHealthErrorType::StorageUnreachable.into(),
             reason: "DevicesUnreadable".to_owned(),
@@ -142,14 +134,14 @@ impl node_server::Node for Service {
             volume_capability: None,
         };
         Ok(Response::new(proto::NodeGetStorageHealthResponse {
-            backend_health: wrong.into_iter().map(entry).collect(),
+            backend_health: problem.into_iter().map(entry).collect(),
         }))
     }
 
     async fn node_expand_volume(
         &self,
         request: Request<proto::NodeExpandVolumeRequest>,
-    ) -> Answer<proto::NodeExpandVolumeResponse> {
+    ) -> RpcResult<proto::NodeExpandVolumeResponse> {
         let (deadline, wanted) = read(&request, request::expand)?;
         let size = self.node.expand(wanted, deadline).await?;
         Ok(Response::new(proto::NodeExpandVolumeResponse {
@@ -160,7 +152,7 @@ impl node_server::Node for Service {
     async fn node_get_capabilities(
         &self,
         _request: Request<proto::NodeGetCapabilitiesRequest>,
-    ) -> Answer<proto::NodeGetCapabilitiesResponse> {
+    ) -> RpcResult<proto::NodeGetCapabilitiesResponse> {
         let capabilities = CAPABILITIES
             .map(|rpc| proto::NodeServiceCapability {
                 r#type: Some(Type::Rpc(Rpc { r#type: rpc.into() })),
@@ -174,29 +166,17 @@ impl node_server::Node for Service {
     async fn node_get_info(
         &self,
         _request: Request<proto::NodeGetInfoRequest>,
-    ) -> Answer<proto::NodeGetInfoResponse> {
+    ) -> RpcResult<proto::NodeGetInfoResponse> {
         let info = self.node.info().await?;
         let mut segments = HashMap::from([(ZONE_KEY.to_owned(), info.zone.to_string())]);
-        let taken = |category| (category_key(category), TAKEN.to_owned());
-        segments.extend(info.categories.iter().map(taken));
+        let segment = |category| (category_key(category), TAKEN.to_owned());
+        segments.extend(info.categories.iter().map(segment));
         Ok(Response::new(proto::NodeGetInfoResponse {
             node_id: info.id.to_string(),
-            // 0 leaves the limit to the orchestrator.
+            // 0: the orchestrator decides.
             max_volumes_per_node: info.max_volumes.map_or(0, i64::from),
             accessible_topology: Some(proto::Topology { segments }),
         }))
-    }
-}
-
-fn condition(found: &[Ailment]) -> proto::VolumeCondition {
-    let messages: Vec<_> = found.iter().map(ToString::to_string).collect();
-    proto::VolumeCondition {
-        abnormal: !found.is_empty(),
-        message: if found.is_empty() {
-            "nothing is known to be wrong".to_owned()
-        } else {
-            messages.join("; ")
-        },
     }
 }
 

@@ -1,11 +1,11 @@
-//! `type`, and the parameters that only some categories have.
+//! `type` and the parameters that depend on it.
 
-use super::value::{list, refuse, unfit};
+use super::value::{conflict, invalid_value, list};
 use super::{Class, Result};
 use crate::csi::request::error::Error;
 use crate::model::Category;
 
-/// Reads `type`: `available`, or categories in order of preference.
+/// Parses `type`: `available`, or categories in order of preference.
 pub(super) fn categories(field: &str, value: &str) -> Result<Vec<Category>> {
     if value.eq_ignore_ascii_case("available") {
         return Ok(Category::CREATABLE.to_vec());
@@ -14,39 +14,39 @@ pub(super) fn categories(field: &str, value: &str) -> Result<Vec<Category>> {
     for category in &categories {
         if !Category::KNOWN.contains(category) {
             let allowed = format!(
-                "available, or one or more, by commas, of {}{}",
+                "available, or a comma-separated list of {}{}",
                 names(&Category::KNOWN),
-                why_not(category)
+                unsupported_reason(category)
             );
-            return Err(refuse(field, value, &allowed));
+            return Err(invalid_value(field, value, &allowed));
         }
     }
     Ok(categories)
 }
 
-/// Why a category that the cloud has is none for volumes.
-fn why_not(category: &Category) -> String {
+/// Why a category of the cloud is not available for volumes.
+fn unsupported_reason(category: &Category) -> String {
     let name = category.as_str();
     if !name.starts_with("local_") && !name.starts_with("ephemeral") {
         return String::new();
     }
-    format!("; {name} is part of one machine, and is never attached to another")
+    format!("; {name} is local to its instance and cannot be attached to another")
 }
 
-/// Whether each parameter that only some categories have finds one that has it.
-pub(super) fn agree(
-    what: &str,
+/// Checks that every parameter is supported by one of the categories.
+pub(super) fn check_categories(
+    entry: &str,
     categories: &[Category],
     levels: bool,
     iops: bool,
     bursting: bool,
 ) -> Result<()> {
-    let check = |given: bool, key: &str, has: fn(&Category) -> bool, of: &str| {
-        if !given || categories.iter().any(has) {
+    let check = |given: bool, key: &str, supports: fn(&Category) -> bool, category: &str| {
+        if !given || categories.iter().any(supports) {
             return Ok(());
         }
-        let why = format!("is of {of} only, and \"type\" is {}", names(categories));
-        Err(Error::unsupported(format!("{what} {key:?}"), why))
+        let why = format!("requires {category}, but \"type\" is {}", names(categories));
+        Err(Error::unsupported(format!("{entry} {key:?}"), why))
     };
     check(
         levels,
@@ -69,43 +69,43 @@ pub(super) fn names(categories: &[Category]) -> String {
 }
 
 impl Class {
-    /// Whether the parameters are compatible with each other. Where a category was not named, those that cannot be
-    /// shared between nodes are left out instead.
-    pub(super) fn kinds_agree(&mut self, named: bool) -> Result<()> {
+    /// Checks that the parameters are compatible. If no category was given, those without multi-attach
+    /// are removed instead of rejected.
+    pub(super) fn check_compatibility(&mut self, has_type: bool) -> Result<()> {
         let levels = !self.levels.is_empty();
         let iops = self.provisioned_iops > 0;
-        agree("parameter", &self.categories, levels, iops, self.bursting)?;
+        check_categories("parameter", &self.categories, levels, iops, self.bursting)?;
         if !self.zones.is_empty() && self.categories.iter().all(Category::is_regional) {
             let names = names(&self.categories);
-            let why = format!("is of no use: \"type\" is {names}, which is bound to no zone");
-            return Err(unfit("zoneId", &why));
+            let why = format!("cannot be set: \"type\" is {names}, which is not bound to a zone");
+            return Err(conflict("zoneId", &why));
         }
         if self.kms_key.is_some() && !self.encrypted {
-            return Err(unfit("kmsKeyId", "needs \"encrypted\": \"true\""));
+            return Err(conflict("kmsKeyId", "requires \"encrypted\": \"true\""));
         }
         if self.multi_attach {
-            self.share(named)?;
+            self.check_multi_attach(has_type)?;
         }
         Ok(())
     }
 
-    fn share(&mut self, named: bool) -> Result<()> {
+    fn check_multi_attach(&mut self, has_type: bool) -> Result<()> {
         if self.bursting {
-            return Err(unfit(
+            return Err(conflict(
                 "burstingEnabled",
-                "and \"multiAttach\" exclude each other: a shared disk cannot burst",
+                "and \"multiAttach\" are mutually exclusive: a shared disk cannot burst",
             ));
         }
-        // `available` is spelled out by the categories themselves.
-        if self.categories == Category::CREATABLE || !named {
+        // `available` equals the list of all categories.
+        if self.categories == Category::CREATABLE || !has_type {
             self.categories.retain(Category::is_shareable);
         }
-        match self.categories.iter().find(|one| !one.is_shareable()) {
+        match self.categories.iter().find(|c| !c.is_shareable()) {
             None => Ok(()),
-            Some(category) => Err(unfit(
+            Some(category) => Err(conflict(
                 "multiAttach",
                 &format!(
-                    "is of cloud_essd and cloud_auto only, and \"type\" has {category}; leave it out"
+                    "requires cloud_essd or cloud_auto, but \"type\" contains {category}; remove it"
                 ),
             )),
         }

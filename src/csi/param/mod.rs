@@ -1,9 +1,9 @@
-//! Parameters of a StorageClass. Names compare without case; an unknown name or a bad value is an
-//! error that names both and says what is allowed. Nothing is ignored in silence.
+//! Parameters of a StorageClass. Names are case-insensitive. Unknown names and invalid values are errors that name the
+//! parameter, its value and the allowed values.
 
 use std::collections::HashMap;
 
-use self::value::{Entry, boolean, entries, iops, list, parse, unfit, word};
+use self::value::{Entry, boolean, conflict, entries, identifier, iops, list, parse};
 use super::request::error::Error;
 use super::request::field::{filesystem, invalid_tuning};
 use crate::model::{
@@ -18,9 +18,9 @@ pub mod snapshot;
 mod tests;
 mod value;
 
-/// Parameters that the sidecars add; the driver takes any of them, and makes tags of some.
+/// Prefix of parameters that the sidecars add. All are accepted, and some become tags.
 pub(super) const SIDECARS: &str = "csi.storage.k8s.io/";
-/// Before the key of a tag, in lower case.
+/// Prefix of tags, in lower case.
 const TAGS: &str = "disktags/";
 const ALLOWED: &str = "type, zoneId, regionId, performanceLevel, provisionedIops, burstingEnabled, \
                        multiAttach, resourceGroupId, diskTags, diskTags/<key>, fsType, readOnly, \
@@ -30,49 +30,46 @@ const ALLOWED: &str = "type, zoneId, regionId, performanceLevel, provisionedIops
 type Result<T, E = Error> = std::result::Result<T, E>;
 type Map = HashMap<String, String>;
 
-/// What a StorageClass asks for.
+/// The parsed parameters of a StorageClass.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Class {
-    /// `type`: categories in order of preference; `available`, also when absent, is all of them.
+    /// `type`: categories in order of preference. Default: `available`, which means all.
     pub categories: Vec<Category>,
-    /// `performanceLevel`: levels of a `cloud_essd` in order of preference; empty when absent.
+    /// `performanceLevel`: levels of `cloud_essd` in order of preference.
     pub levels: Vec<PerformanceLevel>,
-    /// `provisionedIops`: on top of the baseline of a `cloud_auto`.
+    /// `provisionedIops`: in addition to the baseline of `cloud_auto`.
     pub provisioned_iops: u32,
-    /// `burstingEnabled`: a `cloud_auto` may exceed its baseline.
+    /// `burstingEnabled`: `cloud_auto` may exceed its baseline.
     pub bursting: bool,
-    /// `multiAttach`: several nodes may hold the disk at once.
+    /// `multiAttach`: the disk can be attached to several nodes.
     pub multi_attach: bool,
-    /// `resourceGroupId`: none is the account's default.
+    /// `resourceGroupId`; `None` is the default group of the account.
     pub resource_group: Option<String>,
-    /// `diskTags` and `diskTags/<key>`.
     pub tags: Tags,
-    /// Tags that tell for which claim the disk is made, where the provisioner says so.
+    /// Tags with the names of claim and volume, from external-provisioner.
     pub origin: Tags,
-    /// `zoneId`: zones in order of preference; empty when absent.
+    /// `zoneId`: zones in order of preference.
     pub zones: Vec<ZoneId>,
-    /// `regionId`: must be the driver's.
+    /// `regionId`: must be the region of the driver.
     pub region: Option<RegionId>,
-    /// `fsType`: for volumes whose capability names none.
+    /// `fsType`: for capabilities without a filesystem.
     pub fs_type: Option<Filesystem>,
     /// `readOnly`: every mount is read-only.
     pub read_only: bool,
-    /// `encrypted`: encrypt at rest.
+    /// `encrypted`: encryption at rest.
     pub encrypted: bool,
-    /// `kmsKeyId`: the user's key to encrypt by.
+    /// `kmsKeyId`: KMS key of the encryption.
     pub kms_key: Option<String>,
-    /// How filesystems are made and looked after.
+    /// Options of mkfs, fsck and mount.
     pub tuning: Tuning,
 }
 
 impl Class {
-    /// Reads the parameters.
     pub fn read(parameters: &Map) -> Result<Self> {
         Self::read_with(parameters, &Change::default())
     }
 
-    /// Reads the parameters, of which the mutable ones are overridden by those of a
-    /// VolumeAttributesClass.
+    /// Parses the parameters. Those of a VolumeAttributesClass override the mutable ones.
     pub fn read_with(parameters: &Map, change: &Change) -> Result<Self> {
         let mut class = Self {
             categories: Category::CREATABLE.to_vec(),
@@ -80,47 +77,49 @@ impl Class {
             ..Self::default()
         };
         let (entries, single) = entries("parameter", parameters, TAGS)?;
-        let named = entries.iter().any(|entry| entry.name == "type");
+        let has_type = entries.iter().any(|entry| entry.name == "type");
         for entry in entries {
-            class.take(entry)?;
+            class.set(entry)?;
         }
-        class.kinds_agree(named)?;
+        class.check_compatibility(has_type)?;
         override_tags(&mut class.tags, single);
         class.change(change);
-        class.kinds_agree(true)?;
+        class.check_compatibility(true)?;
         if let Some(filesystem) = class.fs_type {
-            class.makes(filesystem)?;
+            class.check_mkfs_options(filesystem)?;
         }
         class.count_tags(0)?;
         Ok(class)
     }
 
-    fn take(&mut self, entry: Entry<'_>) -> Result<()> {
+    fn set(&mut self, entry: Entry<'_>) -> Result<()> {
         let (field, value) = (&*entry.field, entry.value);
         match &*entry.name {
             "type" => self.categories = kind::categories(field, value)?,
             "performancelevel" => {
-                self.levels = list(field, value, "PL0, PL1, PL2, PL3, by commas")?;
+                self.levels = list(field, value, "a comma-separated list of PL0, PL1, PL2, PL3")?;
             }
             "provisionediops" => self.provisioned_iops = iops(field, value)?,
             "burstingenabled" => self.bursting = boolean(field, value)?,
             "multiattach" => self.multi_attach = boolean(field, value)?,
-            "resourcegroupid" => self.resource_group = word(field, value)?,
+            "resourcegroupid" => self.resource_group = identifier(field, value)?,
             "disktags" => self.tags = value::tags(field, value)?,
-            "zoneid" => self.zones = list(field, value, "zone ids, separated by commas")?,
-            "regionid" => self.region = Some(parse(field, value, "a region id")?),
+            "zoneid" => self.zones = list(field, value, "a comma-separated list of zone IDs")?,
+            "regionid" => self.region = Some(parse(field, value, "a region ID")?),
             "fstype" => self.fs_type = Some(filesystem(entry.field, value)?),
             "readonly" => self.read_only = boolean(field, value)?,
             "encrypted" => self.encrypted = boolean(field, value)?,
-            "kmskeyid" => self.kms_key = word(field, value)?,
-            _ if self.tuning.take(entry.key, value).map_err(|e| unmade(&e))? => {}
+            "kmskeyid" => self.kms_key = identifier(field, value)?,
+            _ if self
+                .tuning
+                .take(entry.key, value)
+                .map_err(|e| invalid_option(&e))? => {}
             _ => return Err(entry.unknown(ALLOWED)),
         }
         Ok(())
     }
 
-    /// Lets a VolumeAttributesClass override the mutable parameters. What the class says of another
-    /// category than the one that it now is goes with that.
+    /// Applies the parameters of a VolumeAttributesClass. With a new category, parameters that it does not support are reset.
     fn change(&mut self, change: &Change) {
         if let Some(category) = &change.category {
             self.categories = vec![category.clone()];
@@ -144,23 +143,23 @@ impl Class {
         override_tags(&mut self.tags, change.tags.clone());
     }
 
-    /// Whether a filesystem of this type can be made so.
-    pub fn makes(&self, filesystem: Filesystem) -> Result<()> {
+    /// Checks the mkfs options for this filesystem.
+    pub fn check_mkfs_options(&self, filesystem: Filesystem) -> Result<()> {
         let arguments = self.tuning.mkfs_arguments(filesystem);
-        arguments.map(drop).map_err(|error| unmade(&error))
+        arguments.map(drop).map_err(|error| invalid_option(&error))
     }
 
-    /// Whether the tags fit on a disk, with so many more than every disk carries.
+    /// Checks that the tags of the class and of the driver, and `more` tags, fit on a disk.
     pub fn count_tags(&self, more: usize) -> Result<()> {
         use crate::model::tag::{MOST, OWN_COUNT};
         let own = OWN_COUNT + more;
         let count = self.tags.len() + self.origin.len() + own;
         if count > MOST {
-            return Err(unfit(
+            return Err(conflict(
                 "diskTags",
                 &format!(
-                    "gives {} tags; with {own} of the driver's own and {} that tell the claim \
-                     a disk would have {count}, and it takes {MOST}",
+                    "sets {} tags; with {own} tags of the driver and {} with the names of claim and volume, \
+                     a disk would have {count}, but the limit is {MOST}",
                     self.tags.len(),
                     self.origin.len()
                 ),
@@ -170,7 +169,7 @@ impl Class {
     }
 }
 
-fn unmade(invalid: &InvalidTuning) -> Error {
+fn invalid_option(invalid: &InvalidTuning) -> Error {
     invalid_tuning("parameter", invalid)
 }
 

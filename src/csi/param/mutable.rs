@@ -1,19 +1,18 @@
-//! Mutable parameters: those of a VolumeAttributesClass. CreateVolume lets them override the class,
-//! ControllerModifyVolume applies them to a disk that is there.
+//! Mutable parameters, from a VolumeAttributesClass. In CreateVolume they override the StorageClass;
+//! ControllerModifyVolume applies them to an existing disk.
 
-use super::kind::{agree, names};
-use super::value::{boolean, entries, iops, parse, refuse};
+use super::kind::{check_categories, names};
+use super::value::{boolean, entries, invalid_value, iops, parse};
 use super::{Map, Result, TAGS};
 use crate::csi::request::error::Error;
 use crate::model::{Category, Change};
 
-const WHAT: &str = "mutable parameter";
+const ENTRY: &str = "mutable parameter";
 const ALLOWED: &str = "type, performanceLevel, provisionedIops, burstingEnabled and diskTags/<key>";
 
-/// Reads mutable parameters. Names compare without case; those of the sidecars
-/// (`csi.storage.k8s.io/*`) are passed over.
+/// Parses mutable parameters. Names are case-insensitive; those of the sidecars (`csi.storage.k8s.io/*`) are ignored.
 pub fn read(parameters: &Map) -> Result<Change> {
-    let (entries, tags) = entries(WHAT, parameters, TAGS)?;
+    let (entries, tags) = entries(ENTRY, parameters, TAGS)?;
     let mut change = Change {
         tags,
         ..Change::default()
@@ -28,7 +27,7 @@ pub fn read(parameters: &Map) -> Result<Change> {
             _ => return Err(entry.unknown(ALLOWED)),
         }
     }
-    agrees(&change)?;
+    check_compatibility(&change)?;
     Ok(change)
 }
 
@@ -36,23 +35,24 @@ fn category(field: &str, value: &str) -> Result<Category> {
     let Ok(category): Result<Category, _> = value.to_ascii_lowercase().parse();
     if !Category::KNOWN.contains(&category) {
         let allowed = format!("one of {}", names(&Category::KNOWN));
-        return Err(refuse(field, value, &allowed));
+        return Err(invalid_value(field, value, &allowed));
     }
     Ok(category)
 }
 
-/// What can be said without the disk.
-fn agrees(change: &Change) -> Result<()> {
+/// Checks that do not need the disk.
+fn check_compatibility(change: &Change) -> Result<()> {
     let level = change.level.is_some();
     let bursting = change.bursting == Some(true);
     if let Some(category) = &change.category {
         let iops = change.provisioned_iops.is_some_and(|iops| iops > 0);
-        return agree(WHAT, std::slice::from_ref(category), level, iops, bursting);
+        let categories = std::slice::from_ref(category);
+        return check_categories(ENTRY, categories, level, iops, bursting);
     }
     if level && (change.provisioned_iops.is_some() || bursting) {
         return Err(Error::unsupported(
-            format!("{WHAT} \"performanceLevel\""),
-            "is of cloud_essd, provisionedIops and burstingEnabled are of cloud_auto: no disk has both",
+            format!("{ENTRY} \"performanceLevel\""),
+            "requires cloud_essd, but provisionedIops and burstingEnabled require cloud_auto",
         ));
     }
     Ok(())
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn every_mutable_parameter_is_read_whatever_its_case() {
+    fn mutable_parameters_are_case_insensitive() {
         let change = of(&[
             ("Type", "CLOUD_AUTO"),
             ("provisionedIOPS", " 1000 "),
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unknown_bad_or_given_twice_is_refused_by_name_and_value() {
+    fn unknown_invalid_and_duplicate_parameters_are_rejected_by_name_and_value() {
         for (key, value) in [
             ("zoneId", "cn-a"),
             ("type", "cloud_sdd"),
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_level_or_iops_for_a_category_without_is_refused() {
+    fn parameters_of_another_category_are_rejected() {
         for pairs in [
             [("type", "cloud_auto"), ("performanceLevel", "PL1")],
             [("type", "cloud_essd"), ("provisionedIops", "100")],

@@ -1,4 +1,4 @@
-//! For which claim a disk is made: what the provisioner adds with `--extra-create-metadata`.
+//! The claim of a disk, from parameters that external-provisioner adds with `--extra-create-metadata`.
 
 use std::collections::HashMap;
 
@@ -6,10 +6,10 @@ use super::SIDECARS;
 use crate::model::Tags;
 use crate::model::tag::{CREATED_FOR, LONGEST_VALUE};
 
-/// The names below `csi.storage.k8s.io/` that become tags below `kubernetes.io/created-for/`.
+/// Parameters `csi.storage.k8s.io/*` that become tags `kubernetes.io/created-for/*`.
 const CLAIM: [&str; 3] = ["pvc/name", "pvc/namespace", "pv/name"];
 
-/// The tags; values beyond what a tag holds are cut off.
+/// The tags, with values truncated to the maximum length.
 pub(super) fn tags(parameters: &HashMap<String, String>) -> Tags {
     let of = |name: &&str| {
         let value = parameters.get(&format!("{SIDECARS}{name}"))?;

@@ -1,6 +1,6 @@
-//! Parameters of a VolumeSnapshotClass and of a VolumeGroupSnapshotClass.
+//! Parameters of a VolumeSnapshotClass and a VolumeGroupSnapshotClass.
 
-use super::value::{entries, number, refuse, unfit, word};
+use super::value::{conflict, entries, identifier, invalid_value, number};
 use super::{Map, Result};
 use crate::model::{Tags, tag as rules};
 
@@ -8,10 +8,10 @@ const ALLOWED: &str = "retentionDays, resourceGroupId, snapshotTags/<key> and cs
 const ALLOWED_FOR_GROUPS: &str =
     "resourceGroupId, deletionPolicy, snapshotTags/<key> and csi.storage.k8s.io/*";
 
-/// Before the key of a tag, in lower case.
+/// Prefix of tags, in lower case.
 const TAGS: &str = "snapshottags/";
 
-/// What the snapshotter tells with `--extra-create-metadata`: each becomes a tag of the same key.
+/// Parameters that external-snapshotter adds with `--extra-create-metadata`; they become tags with the same keys.
 const METADATA: [&str; 6] = [
     "csi.storage.k8s.io/volumesnapshot/name",
     "csi.storage.k8s.io/volumesnapshot/namespace",
@@ -21,29 +21,27 @@ const METADATA: [&str; 6] = [
     "csi.storage.k8s.io/volumegroupsnapshotcontent/name",
 ];
 
-/// Tags of the user's: what the cloud takes, less the driver's own three and the snapshotter's three.
-const MOST_TAGS: usize = rules::MOST - 6;
+/// Maximum number of user tags: the limit of the cloud less three tags of the driver and three of the snapshotter.
+const MAX_USER_TAGS: usize = rules::MOST - 6;
 
-/// What a VolumeSnapshotClass asks for.
+/// The parsed parameters of a VolumeSnapshotClass.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SnapshotClass {
-    /// `retentionDays`: the cloud deletes the snapshot after so many days; none is never.
+    /// `retentionDays`: days until the cloud deletes the snapshot; `None` is never.
     pub retention_days: Option<u32>,
-    /// `resourceGroupId`: the resource group to bill it to.
+    /// `resourceGroupId`: the resource group for billing.
     pub resource_group: Option<String>,
-    /// `snapshotTags/<key>` and what the snapshotter tells.
+    /// `snapshotTags/<key>` and the metadata of external-snapshotter.
     pub tags: Tags,
 }
 
 impl SnapshotClass {
-    /// Reads the parameters of a VolumeSnapshotClass.
     pub fn read(parameters: &Map) -> Result<Self> {
         Self::of(parameters, false)
     }
 
-    /// Reads the parameters of a VolumeGroupSnapshotClass, which has no `retentionDays`: the cloud
-    /// keeps groups until they are deleted. Kubernetes' own storage suite repeats the class's
-    /// `deletionPolicy` among them; who keeps the group is the snapshotter's matter.
+    /// Parses a VolumeGroupSnapshotClass. It has no `retentionDays`: the cloud keeps groups until they are deleted.
+    /// `deletionPolicy` is accepted and ignored, because the Kubernetes storage e2e tests set it.
     pub fn read_of_group(parameters: &Map) -> Result<Self> {
         Self::of(parameters, true)
     }
@@ -60,37 +58,37 @@ impl SnapshotClass {
                 "retentiondays" if !group => {
                     class.retention_days = Some(number(field, value, "days", 1, 65536)?);
                 }
-                "resourcegroupid" => class.resource_group = word(field, value)?,
+                "resourcegroupid" => class.resource_group = identifier(field, value)?,
                 "deletionpolicy" if group => {
                     if !["Delete", "Retain"].contains(&value) {
-                        return Err(refuse(field, value, "Delete or Retain"));
+                        return Err(invalid_value(field, value, "Delete or Retain"));
                     }
                 }
                 _ => return Err(entry.unknown(if group { ALLOWED_FOR_GROUPS } else { ALLOWED })),
             }
         }
-        if class.tags.len() > MOST_TAGS {
+        if class.tags.len() > MAX_USER_TAGS {
             let why = format!(
-                "is given {} times: at most {MOST_TAGS} are allowed, because a snapshot takes {} tags and the \
-                 driver needs some",
+                "is set {} times: at most {MAX_USER_TAGS} are allowed, because a snapshot has at most {} tags and \
+                 the driver needs some",
                 class.tags.len(),
                 rules::MOST
             );
-            return Err(unfit("snapshotTags/<key>", &why));
+            return Err(conflict("snapshotTags/<key>", &why));
         }
         let metadata = parameters.iter().filter_map(|(key, value)| {
             let known = METADATA
                 .into_iter()
                 .find(|known| known.eq_ignore_ascii_case(key))?;
-            Some((known.to_owned(), shortened(value.trim())))
+            Some((known.to_owned(), truncated(value.trim())))
         });
         class.tags.extend(metadata);
         Ok(class)
     }
 }
 
-/// Names of Kubernetes may be longer than a tag's value.
-fn shortened(value: &str) -> String {
+/// Names in Kubernetes may be longer than a tag value.
+fn truncated(value: &str) -> String {
     value.chars().take(rules::LONGEST_VALUE).collect()
 }
 
@@ -106,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn every_parameter_is_read_whatever_its_case_and_the_snapshotters_become_tags() {
+    fn parameters_are_case_insensitive_and_metadata_becomes_tags() {
         let class = of(
             SnapshotClass::read,
             &[
@@ -135,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unknown_bad_or_given_twice_is_refused_by_name_and_value() {
+    fn unknown_invalid_and_duplicate_parameters_are_rejected_by_name_and_value() {
         for (key, value) in [
             ("snapshotType", "flash"),
             ("retentionDays", "0"),
@@ -159,10 +157,10 @@ mod tests {
     }
 
     #[test]
-    fn a_group_is_not_kept_for_so_many_days() {
+    fn a_group_has_no_retention_days() {
         let refused = of(SnapshotClass::read_of_group, &[("retentionDays", "7")]).unwrap_err();
         assert!(refused.contains("\"retentionDays\""), "{refused}");
-        assert!(!refused.contains("are retentionDays"), "{refused}");
+        assert!(!refused.contains("allowed: retentionDays"), "{refused}");
         let class = of(
             SnapshotClass::read_of_group,
             &[
@@ -174,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_may_repeat_the_policy_of_its_class_and_nothing_else() {
+    fn only_a_group_accepts_a_deletion_policy() {
         for policy in ["Delete", "Retain"] {
             let class = of(SnapshotClass::read_of_group, &[("deletionPolicy", policy)]);
             assert_eq!(class.unwrap(), SnapshotClass::default());
@@ -186,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_name_of_kubernetes_is_cut_and_too_many_tags_are_refused() {
+    fn long_names_are_truncated_and_too_many_tags_are_rejected() {
         let long = "n".repeat(253);
         let name = [("csi.storage.k8s.io/volumesnapshot/name", long.as_str())];
         let class = of(SnapshotClass::read, &name).unwrap();

@@ -11,7 +11,7 @@ fn read(parameters: &[(&str, &str)]) -> Result<Class, String> {
 }
 
 #[test]
-fn a_storage_class_in_use_today_works_as_written() {
+fn a_storage_class_of_the_vendors_driver_is_accepted() {
     let class = read(&[
         ("type", "available"),
         ("zoneId", "cn-beijing-c"),
@@ -31,7 +31,7 @@ fn a_storage_class_in_use_today_works_as_written() {
 }
 
 #[test]
-fn names_compare_without_case_and_lists_keep_their_order() {
+fn names_are_case_insensitive_and_lists_keep_their_order() {
     let class = read(&[
         ("TYPE", "cloud_essd, cloud_ssd"),
         ("zoneid", "cn-hangzhou-b,cn-hangzhou-a"),
@@ -42,10 +42,10 @@ fn names_compare_without_case_and_lists_keep_their_order() {
 }
 
 #[test]
-fn an_unknown_key_is_refused_by_name_with_what_is_allowed() {
+fn an_unknown_key_is_rejected_with_the_allowed_keys() {
     assert_eq!(
         read(&[("fsTyp", "ext4")]).unwrap_err(),
-        "unknown parameter \"fsTyp\" with value \"ext4\"; allowed are type, zoneId, regionId, \
+        "unknown parameter \"fsTyp\" with value \"ext4\"; allowed: type, zoneId, regionId, \
          performanceLevel, provisionedIops, burstingEnabled, multiAttach, resourceGroupId, diskTags, \
          diskTags/<key>, fsType, readOnly, encrypted, kmsKeyId, fsck, discard, projectQuota, \
          blockSize, inodeSize, bytesPerInode, label, mkfsOptions and csi.storage.k8s.io/*"
@@ -54,18 +54,18 @@ fn an_unknown_key_is_refused_by_name_with_what_is_allowed() {
 }
 
 #[test]
-fn a_bad_value_is_refused_by_key_and_value_with_what_is_allowed() {
+fn an_invalid_value_is_rejected_with_the_allowed_values() {
     for (key, value, allowed) in [
         (
             "type",
             "cloud_sdd",
-            "available, or one or more, by commas, of cloud_efficiency",
+            "available, or a comma-separated list of cloud_efficiency",
         ),
         ("type", "", "available, or"),
         ("readOnly", "maybe", "\"true\" or \"false\""),
         ("fsType", "ntfs", "ext4, ext3, xfs, btrfs"),
-        ("zoneId", "a,,b", "zone ids, separated by commas"),
-        ("regionId", "x y", "a region id"),
+        ("zoneId", "a,,b", "a comma-separated list of zone IDs"),
+        ("regionId", "x y", "a region ID"),
     ] {
         let refused = read(&[(key, value)]).unwrap_err();
         assert!(
@@ -77,7 +77,7 @@ fn a_bad_value_is_refused_by_key_and_value_with_what_is_allowed() {
 }
 
 #[test]
-fn a_key_given_twice_in_other_case_is_refused() {
+fn a_key_set_twice_in_different_case_is_rejected() {
     assert!(
         read(&[("type", "cloud"), ("Type", "cloud_ssd")])
             .unwrap_err()
@@ -86,11 +86,11 @@ fn a_key_given_twice_in_other_case_is_refused() {
 }
 
 #[test]
-fn a_key_needs_encryption() {
+fn a_kms_key_requires_encryption() {
     assert!(
         read(&[("kmsKeyId", "k-1")])
             .unwrap_err()
-            .contains("needs \"encrypted\"")
+            .contains("requires \"encrypted\"")
     );
     assert!(
         read(&[("kmsKeyId", "k-1"), ("encrypted", "TRUE")])
@@ -100,7 +100,7 @@ fn a_key_needs_encryption() {
 }
 
 #[test]
-fn performance_parameters_are_read_and_need_a_category_that_has_them() {
+fn performance_parameters_require_a_category_that_supports_them() {
     let class = read(&[
         ("type", "cloud_essd,cloud_auto"),
         ("performanceLevel", "PL2, pl1"),
@@ -128,7 +128,7 @@ fn performance_parameters_are_read_and_need_a_category_that_has_them() {
 }
 
 #[test]
-fn a_bad_level_number_or_word_is_refused_by_key_and_value() {
+fn invalid_levels_numbers_and_ids_are_rejected_by_key_and_value() {
     for (key, value) in [
         ("performanceLevel", "PL4"),
         ("performanceLevel", ""),
@@ -148,31 +148,31 @@ fn a_bad_level_number_or_word_is_refused_by_key_and_value() {
 }
 
 #[test]
-fn a_category_that_no_volume_can_have_is_refused_with_the_reason() {
+fn a_category_that_is_not_for_volumes_is_rejected_with_the_reason() {
     for (category, reason) in [
-        ("local_ssd_pro", "is part of one machine"),
-        ("ephemeral_ssd", "is part of one machine"),
+        ("local_ssd_pro", "is local to its instance"),
+        ("ephemeral_ssd", "is local to its instance"),
     ] {
         let refused = read(&[("type", category)]).unwrap_err();
         assert!(refused.contains(reason), "{refused}");
     }
     assert!(read(&[("type", "cloud_regional_disk_auto")]).is_ok());
     let zone = read(&[("type", "cloud_regional_disk_auto"), ("zoneId", "cn-a")]);
-    assert!(zone.unwrap_err().contains("bound to no zone"));
+    assert!(zone.unwrap_err().contains("not bound to a zone"));
 }
 
 #[test]
-fn a_shared_disk_is_of_a_category_that_can_be_shared_and_does_not_burst() {
+fn a_shared_disk_requires_a_category_with_multi_attach_and_cannot_burst() {
     let class = read(&[("multiAttach", "true")]).unwrap();
     assert_eq!(class.categories, [Category::CloudEssd, Category::CloudAuto]);
     let mixed = read(&[("multiAttach", "true"), ("type", "cloud_essd,cloud_ssd")]);
-    assert!(mixed.unwrap_err().contains("has cloud_ssd"));
+    assert!(mixed.unwrap_err().contains("contains cloud_ssd"));
     let burst = read(&[("multiAttach", "true"), ("burstingEnabled", "true")]);
-    assert!(burst.unwrap_err().contains("exclude each other"));
+    assert!(burst.unwrap_err().contains("mutually exclusive"));
 }
 
 #[test]
-fn tags_come_from_a_list_and_from_single_keys_which_count_before_it() {
+fn single_tags_take_precedence_over_the_tag_list() {
     let class = read(&[
         ("diskTags", "team:blue, url:a:b ,"),
         ("diskTags/Team", "green"),
@@ -196,26 +196,26 @@ fn tags_come_from_a_list_and_from_single_keys_which_count_before_it() {
 }
 
 #[test]
-fn a_disk_takes_twenty_tags_the_drivers_own_included() {
+fn the_limit_of_tags_includes_those_of_the_driver() {
     let own: Vec<_> = (0..19).map(|n| (format!("diskTags/k{n}"), "v")).collect();
     let own: Vec<_> = own
         .iter()
         .map(|(key, value)| (key.as_str(), *value))
         .collect();
     assert_eq!(read(&own[..18]).unwrap().tags.len(), 18);
-    // A clone is tagged with its source, too.
+    // A clone has an additional tag with its source.
     let full = read(&own[..18]).unwrap();
     assert!(full.count_tags(0).is_ok());
     let refused = full.count_tags(1).unwrap_err();
     assert!(refused.to_string().contains("have 21"), "{refused}");
     let refused = read(&own).unwrap_err();
     assert!(
-        refused.contains("19 tags") && refused.contains("have 21, and it takes 20"),
+        refused.contains("19 tags") && refused.contains("have 21, but the limit is 20"),
         "{refused}"
     );
-    let mut told = own[..18].to_vec();
-    told.push(("csi.storage.k8s.io/pvc/name", "data"));
-    assert!(read(&told).is_err());
+    let mut with_claim = own[..18].to_vec();
+    with_claim.push(("csi.storage.k8s.io/pvc/name", "data"));
+    assert!(read(&with_claim).is_err());
 }
 
 fn overridden(class: &[(&str, &str)], change: &[(&str, &str)]) -> Result<Class, String> {
@@ -228,7 +228,7 @@ fn overridden(class: &[(&str, &str)], change: &[(&str, &str)]) -> Result<Class, 
 }
 
 #[test]
-fn mutable_parameters_override_the_class_and_what_it_says_of_another_category_goes() {
+fn mutable_parameters_override_the_class_and_reset_unsupported_ones() {
     let class = overridden(
         &[
             ("type", "cloud_auto"),
@@ -246,5 +246,5 @@ fn mutable_parameters_override_the_class_and_what_it_says_of_another_category_go
     assert_eq!((class.levels.len(), class.provisioned_iops), (1, 0));
     assert_eq!(class.tags.values().collect::<Vec<_>>(), ["3", "1"]);
     let unfit = overridden(&[("type", "cloud_ssd")], &[("performanceLevel", "PL2")]);
-    assert!(unfit.unwrap_err().contains("cloud_essd only"));
+    assert!(unfit.unwrap_err().contains("requires cloud_essd"));
 }

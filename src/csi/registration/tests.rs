@@ -21,23 +21,23 @@ async fn client(
     Some(RegistrationClient::new(endpoint.connect().await.ok()?))
 }
 
-fn word(registered: bool) -> RegistrationStatus {
+fn status(registered: bool) -> RegistrationStatus {
     RegistrationStatus {
         plugin_registered: registered,
         error: if registered { "" } else { "no such node" }.to_owned(),
     }
 }
 
-/// Serves it until the test ends.
+/// Serves the registration until the test ends.
 async fn serve(registration: &Registration) -> Tasks {
-    let offered = registration.offer().await.unwrap();
+    let listening = registration.listen().await.unwrap();
     let tasks = Tasks::default();
-    tasks.start(async move { match offered.keep().await {} });
+    tasks.start(async move { match listening.serve().await {} });
     tasks
 }
 
 #[tokio::test]
-async fn the_bytes_that_kubelet_sends_are_answered() {
+async fn the_bytes_that_kubelet_sends_get_a_response() {
     let directory = tempfile::tempdir().unwrap();
     let registration = registration(directory.path());
     let _tasks = serve(&registration).await;
@@ -45,20 +45,20 @@ async fn the_bytes_that_kubelet_sends_are_answered() {
         .await
         .unwrap();
     stream.write_all(&bytes(FROM_KUBELET)).await.unwrap();
-    let mut answer = Vec::new();
-    // The name stands in the answer as it is: a protobuf text.
-    while !answer
+    let mut response = Vec::new();
+    // The name is a protobuf string, so it is in the response verbatim.
+    while !response
         .windows(DriverName::default().as_str().len())
         .any(|part| part == b"diskplugin.csi.example")
     {
-        let read = tokio::time::timeout(Duration::from_secs(30), stream.read_buf(&mut answer));
-        let read = read.await.expect("it answers").unwrap();
-        assert_ne!(read, 0, "the call was refused: {answer:x?}");
+        let read = tokio::time::timeout(Duration::from_secs(30), stream.read_buf(&mut response));
+        let read = read.await.expect("there is a response").unwrap();
+        assert_ne!(read, 0, "the call was rejected: {response:x?}");
     }
 }
 
 #[tokio::test]
-async fn kubelet_is_told_kind_name_socket_and_version_and_its_word_counts() {
+async fn kubelet_gets_type_name_socket_and_version_and_reports_the_state() {
     let directory = tempfile::tempdir().unwrap();
     let registration = registration(directory.path());
     let _tasks = serve(&registration).await;
@@ -73,78 +73,81 @@ async fn kubelet_is_told_kind_name_socket_and_version_and_its_word_counts() {
         ("CSIPlugin", "diskplugin.csi.example", "/csi/csi.sock")
     );
     assert_eq!(info.supported_versions, ["1.0.0"]);
-    assert_eq!(registration.stage(), Stage::Offered);
+    assert_eq!(registration.state(), RegistrationState::Pending);
     kubelet
-        .notify_registration_status(word(true))
+        .notify_registration_status(status(true))
         .await
         .unwrap();
-    assert_eq!(registration.stage(), Stage::Registered);
+    assert_eq!(registration.state(), RegistrationState::Registered);
 }
 
 #[tokio::test]
-async fn what_is_refused_is_answered_and_then_offered_by_a_new_socket() {
+async fn a_rejected_registration_is_retried_with_a_new_socket() {
     let directory = tempfile::tempdir().unwrap();
     let registration = registration(directory.path());
     let _tasks = serve(&registration).await;
     let mut kubelet = client(&registration).await.unwrap();
     kubelet
-        .notify_registration_status(word(false))
+        .notify_registration_status(status(false))
         .await
         .unwrap();
     assert_eq!(
-        registration.stage(),
-        Stage::Refused("no such node".to_owned())
+        registration.state(),
+        RegistrationState::Rejected("no such node".to_owned())
     );
-    let mut look = tokio::time::interval(Duration::from_millis(10));
-    // The old one goes, and takes no more calls.
+    let mut ticks = tokio::time::interval(Duration::from_millis(10));
+    // The old socket accepts no more calls.
     while kubelet.get_info(InfoRequest {}).await.is_ok() {
-        look.tick().await;
+        ticks.tick().await;
     }
     let mut again = loop {
-        look.tick().await;
+        ticks.tick().await;
         if let Some(client) = client(&registration).await {
             break client;
         }
     };
-    again.notify_registration_status(word(true)).await.unwrap();
-    assert_eq!(registration.stage(), Stage::Registered);
+    again
+        .notify_registration_status(status(true))
+        .await
+        .unwrap();
+    assert_eq!(registration.state(), RegistrationState::Registered);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_socket_that_somebody_removes_is_made_anew() {
+async fn a_removed_socket_is_created_again() {
     let directory = tempfile::tempdir().unwrap();
     let registration = registration(directory.path());
     let _tasks = serve(&registration).await;
-    registration.set(Stage::Registered);
+    registration.set(RegistrationState::Registered);
     let path = registration.0.socket.path();
     fs::remove_file(path).unwrap();
-    let mut look = tokio::time::interval(Duration::from_secs(1));
+    let mut ticks = tokio::time::interval(Duration::from_secs(1));
     for _ in 0..60 {
-        look.tick().await;
+        ticks.tick().await;
     }
     assert!(path.exists());
-    assert_eq!(registration.stage(), Stage::Offered);
+    assert_eq!(registration.state(), RegistrationState::Pending);
 }
 
-/// Seconds until the socket is another one than this.
-async fn anew(registration: &Registration, before: u64) -> u64 {
+/// Seconds until there is a new socket.
+async fn seconds_until_new(registration: &Registration, before: u64) -> u64 {
     let begun = Instant::now();
-    let mut look = tokio::time::interval(Duration::from_millis(100));
+    let mut ticks = tokio::time::interval(Duration::from_millis(100));
     loop {
-        look.tick().await;
+        ticks.tick().await;
         if inode(registration).is_some_and(|now| now != before) {
             return begun.elapsed().as_secs();
         }
-        assert!(begun.elapsed() < Duration::from_mins(10), "it never comes");
+        assert!(begun.elapsed() < Duration::from_mins(10), "no new socket");
     }
 }
 
-/// Returns when every task waits: the paused clock goes on only then.
+/// Returns when all tasks are idle: the paused clock advances only then.
 async fn settled() {
     tokio::time::sleep(Duration::from_millis(1)).await;
 }
 
-/// What tells one socket from the next, where there is one.
+/// Distinguishes sockets at the same path.
 fn inode(registration: &Registration) -> Option<u64> {
     let found = fs::metadata(registration.0.socket.path()).ok()?;
     let changed = u64::try_from(found.ctime_nsec()).unwrap();
@@ -152,7 +155,7 @@ fn inode(registration: &Registration) -> Option<u64> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_renewal_is_offered_soon_however_often_it_was_refused_before() {
+async fn a_restart_is_fast_however_many_rejections_came_before() {
     let directory = tempfile::tempdir().unwrap();
     let registration = registration(directory.path());
     let _tasks = serve(&registration).await;
@@ -160,77 +163,89 @@ async fn a_renewal_is_offered_soon_however_often_it_was_refused_before() {
     for _ in 0..5 {
         settled().await;
         let before = inode(&registration).unwrap();
-        registration.set(Stage::Refused("no".to_owned()));
-        registration.0.refused.notify_one();
-        last = anew(&registration, before).await;
+        registration.set(RegistrationState::Rejected("no".to_owned()));
+        registration.0.rejected.notify_one();
+        last = seconds_until_new(&registration, before).await;
     }
     assert!(last >= 16, "{last}");
     for _ in 0..3 {
         settled().await;
-        registration.set(Stage::Registered);
+        registration.set(RegistrationState::Registered);
         let before = inode(&registration).unwrap();
-        registration.renew();
-        registration.until(false).await;
-        assert_eq!(registration.stage(), Stage::Offered);
-        let took = anew(&registration, before).await;
-        assert!(took <= 2, "{took}");
+        registration.restart();
+        registration.wait_registered(false).await;
+        assert_eq!(registration.state(), RegistrationState::Pending);
+        let seconds = seconds_until_new(&registration, before).await;
+        assert!(seconds <= 2, "{seconds}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_said_of_an_earlier_offer_ends_no_later_one() {
+async fn notifications_about_an_earlier_socket_do_not_end_the_next() {
     let directory = tempfile::tempdir().unwrap();
     let registration = registration(directory.path());
-    // Twice at once: the one ends the offer, the other is left.
-    registration.renew();
-    registration.0.refused.notify_one();
+    // Both at once: one ends the socket, the other is left over.
+    registration.restart();
+    registration.0.rejected.notify_one();
     let _tasks = serve(&registration).await;
     let before = inode(&registration).unwrap();
-    let mut look = tokio::time::interval(Duration::from_secs(1));
+    let mut ticks = tokio::time::interval(Duration::from_secs(1));
     for _ in 0..30 {
-        look.tick().await;
+        ticks.tick().await;
     }
     assert_eq!(inode(&registration), Some(before));
 }
 
 #[test]
-fn whatever_ends_an_offer_what_was_said_of_it_counts_no_more() {
+fn the_end_of_a_socket_resets_the_state_except_a_rejection() {
     let directory = tempfile::tempdir().unwrap();
     let registration = registration(directory.path());
-    for (stage, refused, then) in [
-        (Stage::Registered, false, Stage::Offered),
-        (Stage::Registered, true, Stage::Offered),
-        (Stage::Refused("no".to_owned()), false, Stage::Offered),
+    for (state, rejected, then) in [
         (
-            Stage::Refused("no".to_owned()),
+            RegistrationState::Registered,
+            false,
+            RegistrationState::Pending,
+        ),
+        (
+            RegistrationState::Registered,
             true,
-            Stage::Refused("no".to_owned()),
+            RegistrationState::Pending,
+        ),
+        (
+            RegistrationState::Rejected("no".to_owned()),
+            false,
+            RegistrationState::Pending,
+        ),
+        (
+            RegistrationState::Rejected("no".to_owned()),
+            true,
+            RegistrationState::Rejected("no".to_owned()),
         ),
     ] {
-        registration.set(stage.clone());
-        assert_eq!(registration.end(refused), stage);
-        assert_eq!(registration.stage(), then);
+        registration.set(state.clone());
+        assert_eq!(registration.reset(rejected), state);
+        assert_eq!(registration.state(), then);
     }
 }
 
 #[test]
-fn a_wrong_directory_is_told_with_what_it_has_to_be() {
+fn an_invalid_directory_is_rejected_with_the_reason() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("file");
     fs::write(&file, "").unwrap();
     let deep = directory.path().join("x".repeat(90));
     fs::create_dir(&deep).unwrap();
-    for (path, told) in [
+    for (path, reason) in [
         (directory.path().join("none"), "does not exist"),
-        (file.clone(), "is no directory"),
-        (file.join("below"), "cannot be looked at"),
+        (file.clone(), "is not a directory"),
+        (file.join("below"), "cannot access"),
         (deep, "too long"),
     ] {
-        let refused = Registration::new(&path, DriverName::default(), "/csi/csi.sock".into());
-        let refused = refused.unwrap_err().to_string();
+        let error = Registration::new(&path, DriverName::default(), "/csi/csi.sock".into());
+        let error = error.unwrap_err().to_string();
         assert!(
-            refused.contains(told) && refused.contains("--registration-dir"),
-            "{refused}"
+            error.contains(reason) && error.contains("--registration-dir"),
+            "{error}"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! What a `VolumeCapability` asks for: one parser for controller and node.
+//! Parses `VolumeCapability` for controller and node.
 
 use super::Result;
 use super::error::Error;
@@ -9,10 +9,10 @@ use crate::csi::proto::volume_capability::{AccessType, MountVolume};
 use crate::disk::Share;
 use crate::model::{Filesystem, InvalidMountFlag, MountFlags};
 
-/// A capability that the driver has.
+/// A capability that the driver supports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Capability {
-    /// Its path in the request.
+    /// Path of the field in the request.
     field: String,
     pub(super) access: Access,
     /// Never `UNKNOWN`.
@@ -23,7 +23,7 @@ pub(crate) struct Capability {
 pub(super) enum Access {
     Block,
     Mount {
-        /// None leaves it to the volume's context and the default.
+        /// `None`: from the volume context, or the default.
         filesystem: Option<Filesystem>,
         flags: MountFlags,
     },
@@ -37,7 +37,7 @@ impl Capability {
         )
     }
 
-    /// How many nodes use the volume at once.
+    /// How the volume is shared between nodes.
     pub(super) fn share(&self) -> Share {
         match self.mode {
             Mode::Unknown
@@ -50,7 +50,7 @@ impl Capability {
         }
     }
 
-    /// The filesystem that it is mounted with, which has its mount flags; `default` is the one where it names none.
+    /// The filesystem, after a check of its mount flags; `default` if the capability names none.
     pub(super) fn mounted_with(&self, default: Filesystem) -> Result<Option<Filesystem>> {
         match &self.access {
             Access::Block => Ok(None),
@@ -63,8 +63,7 @@ impl Capability {
     }
 }
 
-/// Whether this filesystem has these mount flags of a capability. `read_only` is how it will be mounted, where that is
-/// known.
+/// Checks that the filesystem supports the mount flags. `read_only` is the mode of the mount, if known.
 pub(super) fn flags_fit(
     field: &str,
     flags: &MountFlags,
@@ -82,20 +81,20 @@ pub(super) fn required(given: Option<&VolumeCapability>) -> Result<Capability> {
     parse(FIELD.to_owned(), given)
 }
 
-/// Whether an optional capability is for a device.
+/// Whether an optional capability is for block access.
 pub(super) fn is_block(given: Option<&VolumeCapability>) -> Result<bool> {
     let capability = given.map(|given| required(Some(given))).transpose()?;
     Ok(capability.is_some_and(|capability| capability.access == Access::Block))
 }
 
-/// The capabilities that a volume must have all at once.
+/// The capabilities, all of which the volume must have.
 pub(super) fn all(given: &[VolumeCapability]) -> Result<Vec<Capability>> {
     let given = given.iter().enumerate();
-    let parse = |(n, one)| parse(format!("volume_capabilities[{n}]"), one);
+    let parse = |(n, capability)| parse(format!("volume_capabilities[{n}]"), capability);
     given.map(parse).collect()
 }
 
-/// The same, at least one.
+/// Like [`all`], and at least one.
 pub(super) fn at_least_one(given: &[VolumeCapability]) -> Result<Vec<Capability>> {
     if given.is_empty() {
         return Err(Error::Missing("volume_capabilities".into()));
@@ -103,14 +102,14 @@ pub(super) fn at_least_one(given: &[VolumeCapability]) -> Result<Vec<Capability>
     all(given)
 }
 
-/// Whether a disk can have these capabilities that several nodes can hold at once, or only one.
+/// Checks the capabilities against a disk that can be attached to several nodes (`shareable`) or to one.
 pub(crate) fn fit(capabilities: &[Capability], shareable: bool) -> Result<()> {
-    let shared = capabilities.iter().find(|one| one.share() != Share::One);
+    let shared = capabilities.iter().find(|c| c.share() != Share::One);
     match shared {
-        Some(one) if !shareable => Err(unsupported_mode(
-            &one.field,
-            one.mode,
-            "is for several nodes, and the disk is attached to one at a time: set multiAttach: \"true\" in the \
+        Some(capability) if !shareable => Err(unsupported_mode(
+            &capability.field,
+            capability.mode,
+            "needs several nodes, but the disk can be attached to only one: set multiAttach: \"true\" in the \
              StorageClass (cloud_essd and cloud_auto), or use ReadWriteOnce or ReadWriteOncePod",
         )),
         _ => Ok(()),
@@ -138,14 +137,14 @@ fn parse(field: String, given: &VolumeCapability) -> Result<Capability> {
         access,
         mode,
     };
-    // On the cloud's word (ECS, multi-attach): as a device only. For readers too: nothing keeps a
-    // writer from joining them, and a filesystem that is not clean is written to by its first reader.
+    // The cloud supports multi-attach only for block access (ECS, multi-attach). Read-only mounts too: a writer could be
+    // added later, and mounting an unclean filesystem writes to it.
     if capability.share() != Share::One && capability.access != Access::Block {
         return Err(unsupported_mode(
             &capability.field,
             mode,
-            "is not supported for a mounted filesystem: ext4, ext3, xfs and btrfs break, or show stale data, when \
-             several nodes have them mounted; use volumeMode Block, or ReadWriteOnce",
+            "is not supported for filesystems: ext4, ext3, xfs and btrfs corrupt data or return stale data if several \
+             nodes mount them; use volumeMode Block, or ReadWriteOnce",
         ));
     }
     Ok(capability)
@@ -196,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn every_mode_is_taken_for_a_device_and_those_of_one_node_for_a_filesystem() {
+    fn block_volumes_support_every_mode_and_filesystems_single_node_modes() {
         let block = || Some(AccessType::Block(BlockVolume {}));
         for (mode, read_only, many) in [
             (Mode::SingleNodeWriter, false, false),
@@ -224,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named_by_its_path() {
+    fn a_missing_field_is_named_by_its_path() {
         let writer = Some(Mode::SingleNodeWriter);
         let refused = |given: Option<&VolumeCapability>| required(given).unwrap_err().to_string();
         assert_eq!(refused(None), "volume_capability is required");
@@ -252,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn filesystem_and_flags_are_read() {
+    fn filesystem_and_flags_are_parsed() {
         let writer = Some(Mode::SingleNodeWriter);
         let checked = required(Some(&capability(mount("XFS", &["noatime"]), writer))).unwrap();
         let Access::Mount { filesystem, flags } = checked.access else {

@@ -1,4 +1,4 @@
-//! Entries of `volume_context` and `publish_context`. Keys compare without case; those of others are left alone.
+//! Entries of `volume_context` and `publish_context`. Keys are case-insensitive; unknown keys are ignored.
 
 use std::collections::HashMap;
 
@@ -21,7 +21,7 @@ pub(super) fn tuning(volume_context: &Map) -> Result<Tuning> {
     tuning.map_err(|invalid| field::invalid_tuning("volume_context", &invalid))
 }
 
-/// Whether an entry is `"true"` or `"false"`; none where it is absent.
+/// The value of a boolean entry; `None` if absent.
 pub(super) fn flag(field: &str, map: &Map, key: &str) -> Result<Option<bool>> {
     match context::get(map, key) {
         None => Ok(None),

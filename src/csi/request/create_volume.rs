@@ -1,4 +1,4 @@
-//! CreateVolume, and GetCapacity, which asks about volumes of a class.
+//! CreateVolume and GetCapacity.
 
 use std::collections::HashMap;
 
@@ -16,13 +16,13 @@ use crate::model::{Category, DiskId, SizeRange, SnapshotId, context};
 #[derive(Debug)]
 pub(crate) struct CreateVolume {
     pub(crate) new: NewDisk,
-    /// The claim that the volume is for, as the provisioner names it with `--extra-create-metadata`.
+    /// The PersistentVolumeClaim, as named by external-provisioner with `--extra-create-metadata`.
     pub(crate) claim: Option<Claim>,
-    /// Whether the nodes say which categories they take.
-    pub(crate) nodes_say: bool,
-    /// CSI: the answer names the source that was asked for.
+    /// Whether the topology of nodes contains categories.
+    pub(crate) nodes_report_categories: bool,
+    /// CSI: the response repeats the requested source.
     pub(crate) content_source: Option<proto::VolumeContentSource>,
-    /// What the node must know of the class.
+    /// Parameters of the class that the node needs.
     pub(crate) volume_context: HashMap<String, String>,
 }
 
@@ -35,16 +35,16 @@ pub(crate) fn create(
     let change = mutable::read(&message.mutable_parameters)?;
     let class = Class::read_with(&message.parameters, &change)?;
     capability::fit(&capabilities, class.multi_attach)?;
-    mounts_fit(&capabilities, &class)?;
+    check_mounts(&capabilities, &class)?;
     let (snapshot, clone_of) = source(message.volume_content_source.as_ref())?;
-    // A clone is tagged with what it was cloned from.
+    // A clone has an additional tag with its source.
     class.count_tags(usize::from(clone_of.is_some()))?;
     let terms = Terms::of(message.accessibility_requirements.as_ref());
     let parameter = |key: &str| message.parameters.get(&format!("{SIDECARS}{key}"));
     let claim = parameter("pvc/namespace").zip(parameter("pvc/name"));
     Ok(CreateVolume {
         claim: claim.map(|(namespace, claim)| Claim::of_volume(namespace, claim, &name)),
-        nodes_say: terms.nodes_say(),
+        nodes_report_categories: terms.nodes_report_categories(),
         content_source: message.volume_content_source.clone(),
         volume_context: volume_context(&class),
         new: NewDisk {
@@ -52,23 +52,23 @@ pub(crate) fn create(
             size: field::size_range(message.capacity_range.as_ref())?,
             snapshot,
             clone_of,
-            ..of_class(class, &terms, settings)?
+            ..describe_disk(class, &terms, settings)?
         },
     })
 }
 
-/// A volume of any name and size. None where the class excludes that place.
+/// A volume of any name and size; `None` if the class excludes the topology.
 pub(crate) fn capacity(
     message: &proto::GetCapacityRequest,
     settings: &Settings,
 ) -> Result<Option<NewDisk>> {
     capability::all(&message.volume_capabilities)?;
     let class = Class::read(&message.parameters)?;
-    let terms = Terms::one(message.accessible_topology.as_ref());
-    match of_class(class, &terms, settings) {
+    let terms = Terms::of_topology(message.accessible_topology.as_ref());
+    match describe_disk(class, &terms, settings) {
         Err(Error::NoZone(..)) => Ok(None),
         new => Ok(Some(NewDisk {
-            // They bound the size and not what there is.
+            // These restrict the sizes of a volume, not the capacity.
             provisioned_iops: 0,
             bursting: false,
             ..new?
@@ -76,22 +76,21 @@ pub(crate) fn capacity(
     }
 }
 
-/// Whether the node will be able to make the filesystems and to mount them: the node does it only when the volume is
-/// long bound.
-pub(super) fn mounts_fit(capabilities: &[Capability], class: &Class) -> Result<()> {
+/// Checks mkfs options and mount flags, which the node would otherwise reject after the volume is bound.
+pub(super) fn check_mounts(capabilities: &[Capability], class: &Class) -> Result<()> {
     let default = class.fs_type.unwrap_or_default();
     for capability in capabilities {
         if let Some(filesystem) = capability.mounted_with(default)? {
-            class.makes(filesystem)?;
+            class.check_mkfs_options(filesystem)?;
         }
     }
     Ok(())
 }
 
-/// All that class and topology say of a disk, which has no name or size yet.
-fn of_class(class: Class, terms: &Terms<'_>, settings: &Settings) -> Result<NewDisk> {
+/// The disk that class and topology describe, without name and size.
+fn describe_disk(class: Class, terms: &Terms<'_>, settings: &Settings) -> Result<NewDisk> {
     if let Some(other) = class.region.filter(|other| *other != settings.region) {
-        let allowed = format!("{}, the driver's own region", settings.region);
+        let allowed = format!("{}, the region of the driver", settings.region);
         return Err(Error::value(
             "parameter \"regionId\"",
             other.as_str(),
@@ -118,7 +117,7 @@ fn of_class(class: Class, terms: &Terms<'_>, settings: &Settings) -> Result<NewD
     })
 }
 
-/// The snapshot or the volume whose content is wanted; neither is a blank disk.
+/// The source snapshot or volume; neither for a blank disk.
 fn source(
     source: Option<&proto::VolumeContentSource>,
 ) -> Result<(Option<SnapshotId>, Option<DiskId>)> {
@@ -134,7 +133,7 @@ fn source(
         }
         Some(None) => Err(Error::unsupported(
             "volume_content_source",
-            "names neither snapshot nor volume",
+            "has neither snapshot nor volume",
         )),
     }
 }

@@ -1,12 +1,12 @@
-//! A field of a request that is refused. `csi::status` makes the gRPC status of it.
+//! Invalid request fields. `csi::status` maps them to gRPC statuses.
 
 use std::borrow::Cow;
 
-/// The path of a field in its message, such as `volume_capability.mount.fs_type`. An entry of a map has its key:
+/// The path of a field in its message, such as `volume_capability.mount.fs_type`. Entries of maps are named by their key:
 /// `parameter "type"`, `volume_context "fsType"`.
 pub type Field = Cow<'static, str>;
 
-/// Which field is refused, and why. Never holds a secret.
+/// An invalid field, with the reason. It never contains a secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The field is empty or absent.
@@ -15,28 +15,25 @@ pub enum Error {
     /// The field is larger than CSI allows.
     #[error(transparent)]
     TooLarge(#[from] TooLarge),
-    /// The value is not one of those allowed.
     #[error("{0} has value {1:?}; allowed: {2}")]
     Value(Field, String, String),
-    /// The map has a key that is not allowed.
-    #[error("unknown {0} with value {1:?}; allowed are {2}")]
+    #[error("unknown {0} with value {1:?}; allowed: {2}")]
     UnknownKey(Field, String, &'static str),
-    /// The number is negative.
     #[error("{0} {1} is negative")]
     Negative(Field, i64),
-    /// The text does not have the form that it must have; the second text repeats it.
+    /// The second text is the syntax error, with the value.
     #[error("{0}: {1}")]
     Malformed(Field, String),
-    /// The field is not supported, or not together with other fields.
+    /// The field is not supported, alone or in this combination.
     #[error("{0} {1}")]
     Unsupported(Field, String),
-    /// An id or a path that nothing can have. The caller cannot know their form, so it is `NOT_FOUND`.
+    /// An ID or path that no resource can have. Their format is opaque to callers, so the code is `NOT_FOUND`.
     #[error("{0}: {1}")]
     NotFound(Field, String),
-    /// CSI: a `starting_token` that is not valid is `ABORTED`.
-    #[error("starting_token {0} was not given out by this driver; list again from the start")]
+    /// CSI: an invalid `starting_token` is `ABORTED`.
+    #[error("starting_token {0} was not issued by this driver; list again from the start")]
     Token(String),
-    /// No zone satisfies topology and class. CSI: `RESOURCE_EXHAUSTED`, so that the scheduler chooses another node.
+    /// No zone is in both topology and class. CSI: `RESOURCE_EXHAUSTED`, so that the scheduler chooses another node.
     #[error("{0}: {1}")]
     NoZone(Field, String),
 }

@@ -1,4 +1,4 @@
-//! Fields that several requests have.
+//! Fields that are common to several requests.
 
 use std::str::FromStr;
 
@@ -7,7 +7,6 @@ use super::error::{Error, Field};
 use crate::csi::proto::CapacityRange;
 use crate::model::{Bytes, Filesystem, InvalidId, InvalidTuning, SizeRange};
 
-/// The text of a required field.
 pub(super) fn required<'a>(field: &'static str, value: &'a str) -> Result<&'a str> {
     if value.is_empty() {
         return Err(Error::Missing(field.into()));
@@ -15,7 +14,7 @@ pub(super) fn required<'a>(field: &'static str, value: &'a str) -> Result<&'a st
     Ok(value)
 }
 
-/// The name that the caller gives to what it wants created.
+/// The name of the resource to create.
 pub(super) fn name(value: &str) -> Result<String> {
     let value = required("name", value)?;
     if value.chars().any(char::is_control) {
@@ -28,18 +27,18 @@ pub(super) fn name(value: &str) -> Result<String> {
     Ok(value.to_owned())
 }
 
-/// The id in a required field.
+/// The ID in a required field.
 pub(super) fn id<T: FromStr<Err = InvalidId>>(field: &'static str, value: &str) -> Result<T> {
     let parsed = required(field, value)?.parse();
     parsed.map_err(|invalid: InvalidId| Error::NotFound(field.into(), invalid.to_string()))
 }
 
-/// The id, in a required field, of what must not exist afterwards. None where nothing can have it.
+/// The ID of a resource to delete, in a required field; `None` if no resource can have it.
 pub(super) fn id_to_remove<T: FromStr>(field: &'static str, value: &str) -> Result<Option<T>> {
     Ok(required(field, value)?.parse().ok())
 }
 
-/// The id in an optional field, where the inner none is an empty field. None where nothing can have it.
+/// The ID in an optional field: `Some(None)` if empty, `None` if no resource can have it.
 pub(super) fn optional_id<T: FromStr>(value: &str) -> Option<Option<T>> {
     match value {
         "" => Some(None),
@@ -47,7 +46,7 @@ pub(super) fn optional_id<T: FromStr>(value: &str) -> Option<Option<T>> {
     }
 }
 
-/// The sizes of a capacity range. CSI: 0 means unset.
+/// A capacity range. CSI: 0 means unset.
 pub(super) fn size_range(range: Option<&CapacityRange>) -> Result<SizeRange> {
     let range = range.copied().unwrap_or_default();
     let bytes = |field: &'static str, value: i64| {
@@ -67,13 +66,12 @@ pub(super) fn size_range(range: Option<&CapacityRange>) -> Result<SizeRange> {
     }
 }
 
-/// The filesystem of this name.
 pub(crate) fn filesystem(field: impl Into<Field>, name: &str) -> Result<Filesystem> {
     let names = || Filesystem::ALL.map(Filesystem::as_str).join(", ");
     name.parse().map_err(|_| Error::value(field, name, names()))
 }
 
-/// A parameter of the filesystem that is refused, in the entry of a map.
+/// An invalid filesystem parameter in an entry of a map.
 pub(crate) fn invalid_tuning(entry: &str, invalid: &InvalidTuning) -> Error {
     let field = format!("{entry} {:?}", invalid.key);
     Error::value(field, &invalid.value, &*invalid.allowed)
@@ -85,7 +83,7 @@ mod tests {
     use crate::model::DiskId;
 
     #[test]
-    fn an_empty_field_is_missing_and_an_odd_id_is_not_found() {
+    fn an_empty_id_is_missing_and_an_invalid_id_is_not_found() {
         let refused = |id| super::id::<DiskId>("volume_id", id).unwrap_err();
         assert_eq!(refused(""), Error::Missing("volume_id".into()));
         let odd = refused("reallyfakevolumeid");
@@ -95,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_below_the_requirement_is_refused_with_both() {
+    fn a_limit_below_the_required_size_is_rejected_with_both() {
         let refused = |required_bytes, limit_bytes| {
             let range = CapacityRange {
                 required_bytes,

@@ -1,6 +1,6 @@
-//! How large the fields of a request may be (CSI, "Size Limits"): a text 128 bytes, a map or a list of texts 4 KiB in all,
-//! a path what Linux allows. Checked before anything is read, so that what a refusal repeats is short. Fields by which
-//! the call is recognized are named in its log lines.
+//! Size limits of request fields (CSI, "Size Limits"): strings 128 bytes, maps and lists of strings 4 KiB in total, paths
+//! `PATH_MAX`. Checked before parsing, so that error messages are short. Fields that identify the resource are recorded in
+//! the span of the call.
 
 use std::collections::HashMap;
 
@@ -9,20 +9,20 @@ use crate::csi::proto::volume_capability::AccessType;
 use crate::csi::proto::volume_content_source::Type;
 use crate::csi::{layer, proto};
 
-/// Longest text, in bytes.
-pub(super) const TEXT: usize = 128;
+/// Maximum bytes of a string.
+pub(super) const MAX_STRING: usize = 128;
 
-/// Largest map, and list of texts, in bytes: keys and values together.
-const WHOLE: usize = 4096;
+/// Maximum bytes of a map or a list of strings: keys and values together.
+const MAX_MAP: usize = 4096;
 
-/// Longest path, in bytes, its end included (Linux, `PATH_MAX`).
-const PATH: usize = 4096;
+/// Maximum bytes of a path, including the terminating null (Linux, `PATH_MAX`).
+const PATH_MAX: usize = 4096;
 
 type Result = std::result::Result<(), TooLarge>;
 
 /// A message whose fields have limits.
 pub(crate) trait Limited {
-    /// Refuses the first field that is too large.
+    /// Rejects the first field that is too large.
     fn check(&self) -> Result;
 }
 
@@ -35,20 +35,20 @@ fn at_most(field: &'static str, size: usize, limit: usize) -> Result {
 }
 
 fn text(field: &'static str, value: &str) -> Result {
-    at_most(field, value.len(), TEXT)
+    at_most(field, value.len(), MAX_STRING)
 }
 
 fn path(field: &'static str, value: &str) -> Result {
-    at_most(field, value.len(), PATH - 1)
+    at_most(field, value.len(), PATH_MAX - 1)
 }
 
 fn map(field: &'static str, value: &HashMap<String, String>) -> Result {
     let sizes = value.iter().map(|(key, value)| key.len() + value.len());
-    at_most(field, sizes.sum(), WHOLE)
+    at_most(field, sizes.sum(), MAX_MAP)
 }
 
 fn list(field: &'static str, value: &[String]) -> Result {
-    at_most(field, value.iter().map(String::len).sum(), WHOLE)
+    at_most(field, value.iter().map(String::len).sum(), MAX_MAP)
 }
 
 fn texts(field: &'static str, value: &[String]) -> Result {
@@ -56,7 +56,6 @@ fn texts(field: &'static str, value: &[String]) -> Result {
     value.iter().try_for_each(|value| text(field, value))
 }
 
-/// A message within the message.
 fn within<T: Limited>(field: &'static str, value: &Option<T>) -> Result {
     value.iter().try_for_each(|value| inner(field, value))
 }
@@ -73,12 +72,12 @@ fn inner(outer: impl std::fmt::Display, value: &impl Limited) -> Result {
     })
 }
 
-/// Fields by which the call is recognized, after the field of the span that they are recorded in.
+/// Fields that identify the resource, with the span field in which they are recorded.
 macro_rules! recorded {
     ($($kind:ident $check:ident $span:literal)*) => { $(
         fn $kind(field: &'static str, value: &str) -> Result {
             $check(field, value)?;
-            layer::about($span, value);
+            layer::record($span, value);
             Ok(())
         }
     )* };
@@ -92,7 +91,7 @@ recorded! {
     snapshot text "snapshot.id"
     group text "group.id"
     node text "node.id"
-    place path "path"
+    recorded_path path "path"
 }
 
 macro_rules! limited {
@@ -106,7 +105,7 @@ macro_rules! limited {
     )* };
 }
 
-// A list goes on at a token: one that is too long is not ours, which has a code of its own.
+// `starting_token` is not limited here: a token that is too long is invalid, with its own code.
 limited! {
     CreateVolumeRequest {
         volume_name name,
@@ -166,31 +165,31 @@ limited! {
     NodeStageVolumeRequest {
         volume volume_id,
         map publish_context,
-        place staging_target_path,
+        recorded_path staging_target_path,
         within volume_capability,
         map secrets,
         map volume_context,
     }
-    NodeUnstageVolumeRequest { volume volume_id, place staging_target_path }
+    NodeUnstageVolumeRequest { volume volume_id, recorded_path staging_target_path }
     NodePublishVolumeRequest {
         volume volume_id,
         map publish_context,
         path staging_target_path,
-        place target_path,
+        recorded_path target_path,
         within volume_capability,
         map secrets,
         map volume_context,
     }
-    NodeUnpublishVolumeRequest { volume volume_id, place target_path }
-    NodeGetVolumeStatsRequest { volume volume_id, place volume_path, path staging_target_path }
+    NodeUnpublishVolumeRequest { volume volume_id, recorded_path target_path }
+    NodeGetVolumeStatsRequest { volume volume_id, recorded_path volume_path, path staging_target_path }
     NodeGetVolumeHealthRequest {
         volume volume_id,
-        place volume_publish_path,
+        recorded_path volume_publish_path,
         path staging_target_path,
     }
     NodeExpandVolumeRequest {
         volume volume_id,
-        place volume_path,
+        recorded_path volume_path,
         path staging_target_path,
         within volume_capability,
         map secrets,
@@ -227,7 +226,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_too_large_is_told_with_its_size_and_the_limit() {
+    fn an_oversized_field_is_reported_with_its_size_and_the_limit() {
         let request = proto::DeleteVolumeRequest {
             volume_id: "d".repeat(129),
             ..proto::DeleteVolumeRequest::default()
@@ -254,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_of_an_inner_message_is_named_by_its_path() {
+    fn a_nested_field_is_named_by_its_path() {
         let topology = proto::Topology {
             segments: [("k".to_owned(), "v".repeat(4096))].into(),
         };
@@ -272,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_may_be_as_long_as_linux_allows() {
+    fn a_path_is_limited_to_path_max() {
         let stage = |length| {
             let request = proto::NodeStageVolumeRequest {
                 volume_id: "d-1".to_owned(),

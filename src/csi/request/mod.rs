@@ -1,5 +1,5 @@
-//! Requests are parsed here, once, before anything is done: from the message of CSI to what the services are asked for,
-//! one function for each RPC. Secrets end here: the driver has no use for them.
+//! Parses CSI requests into the inputs of the services, one function per RPC, before any side effect. Secrets are not
+//! passed on: the driver does not use them.
 
 use tonic::Request;
 
@@ -24,10 +24,10 @@ use crate::base::Deadline;
 
 type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// The caller's deadline, and what it asks for.
+/// The deadline of a call and its parsed request.
 pub(super) type Call<T> = (Deadline, T);
 
-/// Parses a message once every field is known to have a size that CSI allows.
+/// Checks the size limits of a message and parses it.
 pub(super) fn read<M: limits::Limited, T>(
     request: &Request<M>,
     parse: impl FnOnce(&M) -> Result<T>,

@@ -1,4 +1,4 @@
-//! The node's requests. Absent fields are refused before any id is parsed: an id that no disk can have names no volume.
+//! Requests of the Node service. Missing fields are `INVALID_ARGUMENT` even if the volume ID is invalid, which is `NOT_FOUND`.
 
 use std::collections::HashMap;
 
@@ -20,8 +20,8 @@ fn volume(id: &str, publish_context: Option<&Map>) -> Result<Volume> {
     Ok(Volume::new(id, serial.and_then(Serial::new)))
 }
 
-/// Whether the controller attached the disk only to be read.
-fn locked(publish_context: &Map) -> Result<bool> {
+/// Whether the controller attached the disk read-only.
+fn attached_read_only(publish_context: &Map) -> Result<bool> {
     let flag = context::flag("publish_context", publish_context, keys::ATTACHED_READ_ONLY);
     Ok(flag?.unwrap_or(false))
 }
@@ -32,23 +32,23 @@ fn path(field: &'static str, text: &str) -> Result<VolumePath> {
     Ok(path.of(field))
 }
 
-/// Where a volume should be: a path that no volume can be at is one where it is not.
-fn place(text: &str) -> Result<VolumePath> {
+/// The path of a published volume. A path that no volume can have is `NOT_FOUND`.
+fn volume_path(text: &str) -> Result<VolumePath> {
     const FIELD: &str = "volume_path";
     let not_found = |invalid: InvalidPath| Error::NotFound(FIELD.into(), invalid.to_string());
     let path: VolumePath = text.parse().map_err(not_found)?;
     Ok(path.of(FIELD))
 }
 
-/// How the volume is used, and by whom.
-struct Use {
+/// Access type, mode and options of a volume.
+struct VolumeUse {
     access: Access,
     read_only: bool,
     mode: Mode,
     tuning: Tuning,
 }
 
-impl Use {
+impl VolumeUse {
     fn parse(capability: Option<&proto::VolumeCapability>, volume_context: &Map) -> Result<Self> {
         let capability = capability::required(capability)?;
         let flagged = context::flag("volume_context", volume_context, keys::READ_ONLY)?;
@@ -78,8 +78,8 @@ impl Use {
         })
     }
 
-    /// Whether the filesystem takes its options where it is mounted so.
-    fn flags_fit(&self, read_only: Option<bool>) -> Result<()> {
+    /// Checks that the filesystem supports the mount flags.
+    fn check_flags(&self, read_only: Option<bool>) -> Result<()> {
         match &self.access {
             Access::Block => Ok(()),
             Access::Mount { filesystem, flags } => {
@@ -92,12 +92,12 @@ impl Use {
 pub(crate) fn stage(message: &proto::NodeStageVolumeRequest) -> Result<Stage> {
     field::required("volume_id", &message.volume_id)?;
     let staging = field::required("staging_target_path", &message.staging_target_path)?;
-    let used = Use::parse(message.volume_capability.as_ref(), &message.volume_context)?;
-    let locked = locked(&message.publish_context)?;
+    let used = VolumeUse::parse(message.volume_capability.as_ref(), &message.volume_context)?;
+    let locked = attached_read_only(&message.publish_context)?;
     let read_only = used.read_only || locked;
     let volume = volume(&message.volume_id, Some(&message.publish_context))?;
     let staging = path("staging_target_path", staging)?;
-    used.flags_fit(Some(read_only))?;
+    used.check_flags(Some(read_only))?;
     Ok(Stage {
         volume,
         staging,
@@ -111,29 +111,31 @@ pub(crate) fn stage(message: &proto::NodeStageVolumeRequest) -> Result<Stage> {
 pub(crate) fn publish(message: &proto::NodePublishVolumeRequest) -> Result<Publish> {
     field::required("volume_id", &message.volume_id)?;
     let target = field::required("target_path", &message.target_path)?;
-    let used = Use::parse(message.volume_capability.as_ref(), &message.volume_context)?;
+    let used = VolumeUse::parse(message.volume_capability.as_ref(), &message.volume_context)?;
     let staging = field::required("staging_target_path", &message.staging_target_path)?;
-    used.flags_fit(None)?;
+    used.check_flags(None)?;
     Ok(Publish {
         staging: path("staging_target_path", staging)?,
         target: path("target_path", target)?,
         volume: volume(&message.volume_id, Some(&message.publish_context))?,
         access: used.access,
-        read_only: used.read_only || message.readonly || locked(&message.publish_context)?,
+        read_only: used.read_only
+            || message.readonly
+            || attached_read_only(&message.publish_context)?,
         single_target: used.mode == Mode::SingleNodeSingleWriter,
     })
 }
 
 pub(crate) fn unstage(message: &proto::NodeUnstageVolumeRequest) -> Result<Leave> {
     let staging = &message.staging_target_path;
-    leave(&message.volume_id, "staging_target_path", staging)
+    unmount_request(&message.volume_id, "staging_target_path", staging)
 }
 
 pub(crate) fn unpublish(message: &proto::NodeUnpublishVolumeRequest) -> Result<Leave> {
-    leave(&message.volume_id, "target_path", &message.target_path)
+    unmount_request(&message.volume_id, "target_path", &message.target_path)
 }
 
-fn leave(id: &str, field: &'static str, text: &str) -> Result<Leave> {
+fn unmount_request(id: &str, field: &'static str, text: &str) -> Result<Leave> {
     field::required("volume_id", id)?;
     Ok(Leave {
         path: path(field, field::required(field, text)?)?,
@@ -146,21 +148,21 @@ pub(crate) fn stats(message: &proto::NodeGetVolumeStatsRequest) -> Result<Stats>
     let text = field::required("volume_path", &message.volume_path)?;
     Ok(Stats {
         volume: volume(&message.volume_id, None)?,
-        path: place(text)?,
+        path: volume_path(text)?,
     })
 }
 
 pub(crate) fn health(message: &proto::NodeGetVolumeHealthRequest) -> Result<Health> {
     let volume = volume(&message.volume_id, None)?;
-    let places = [
+    let paths = [
         ("volume_publish_path", &message.volume_publish_path),
         ("staging_target_path", &message.staging_target_path),
     ];
-    let given = places.into_iter().filter(|(_, place)| !place.is_empty());
-    let places = given.map(|(field, text)| path(field, text));
+    let given = paths.into_iter().filter(|(_, path)| !path.is_empty());
+    let paths = given.map(|(field, text)| path(field, text));
     Ok(Health {
         volume,
-        places: places.collect::<Result<_>>()?,
+        places: paths.collect::<Result<_>>()?,
     })
 }
 
@@ -171,7 +173,7 @@ pub(crate) fn expand(message: &proto::NodeExpandVolumeRequest) -> Result<Expand>
     let size = field::size_range(message.capacity_range.as_ref())?;
     Ok(Expand {
         volume: volume(&message.volume_id, None)?,
-        path: place(text)?,
+        path: volume_path(text)?,
         required: size.required,
         limit: size.limit,
         block,
@@ -209,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn the_capability_goes_before_the_context_and_that_before_ext4() {
+    fn the_filesystem_comes_from_capability_context_or_default() {
         for (fs_type, context, wanted) in [
             ("xfs", &[("fsType", "btrfs")][..], Filesystem::Xfs),
             ("", &[("fstype", "BTRFS")], Filesystem::Btrfs),
@@ -224,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_class_says_of_filesystems_comes_with_the_context() {
+    fn filesystem_parameters_come_from_the_volume_context() {
         let tuned = [
             ("fsck", "preen"),
             ("blockSize", "1024"),
@@ -238,16 +240,16 @@ mod tests {
         assert_eq!(flags.to_string(), "discard");
         for (fs_type, key, value) in [("btrfs", "blockSize", "1024"), ("ext4", "fsck", "always")] {
             let refused = stage(&stage_request(fs_type, &[(key, value)])).unwrap_err();
-            let told = refused.to_string();
+            let message = refused.to_string();
             assert!(
-                told.starts_with("volume_context") && told.contains(key),
-                "{told}"
+                message.starts_with("volume_context") && message.contains(key),
+                "{message}"
             );
         }
     }
 
     #[test]
-    fn an_option_that_the_filesystem_does_not_take_is_refused_before_anything_is_done() {
+    fn an_unsupported_mount_option_is_rejected() {
         let with = |fs_type: &str, flag: &str, read_only: &str| {
             let mut request = stage_request(fs_type, &[("readOnly", read_only)]);
             let access = request.volume_capability.as_mut().unwrap();
@@ -264,16 +266,16 @@ mod tests {
             ("ext4", "nobarrier"),
             ("ext4", "noload"),
         ] {
-            let told = with(fs_type, flag, "false").unwrap_err();
+            let message = with(fs_type, flag, "false").unwrap_err();
             assert!(
-                told.starts_with("volume_capability.mount.mount_flags: "),
-                "{told}"
+                message.starts_with("volume_capability.mount.mount_flags: "),
+                "{message}"
             );
         }
     }
 
     #[test]
-    fn read_only_comes_from_context_mode_or_flag() {
+    fn read_only_comes_from_context_or_access_mode() {
         assert!(
             !stage(&stage_request("", &[("readOnly", "false")]))
                 .unwrap()
@@ -291,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_that_was_attached_only_to_be_read_is_locked_whatever_the_capability_says() {
+    fn a_disk_that_is_attached_read_only_is_locked_for_any_capability() {
         let mut request = stage_request("", &[]);
         let key = keys::ATTACHED_READ_ONLY.to_owned();
         request.publish_context = HashMap::from([(key.clone(), "true".to_owned())]);
@@ -312,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_field_is_named_even_where_the_id_is_nonsense() {
+    fn a_missing_field_is_reported_before_an_invalid_id() {
         let mut request = stage_request("", &[]);
         request.volume_id = "no-disk".to_owned();
         assert!(matches!(stage(&request), Err(Error::NotFound(..))));
@@ -324,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn every_rpc_names_the_field_that_is_missing() {
+    fn every_rpc_reports_its_missing_field() {
         let id = || "d-bp1".to_owned();
         let texts = [
             stage(&proto::NodeStageVolumeRequest::default()).err(),
@@ -379,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn a_volume_or_place_that_cannot_be_is_not_found() {
+    fn an_invalid_volume_id_or_path_is_not_found() {
         for (id, path) in [("some-id", "some/path"), ("d-bp1", "some/path")] {
             let stats = super::stats(&proto::NodeGetVolumeStatsRequest {
                 volume_id: id.to_owned(),

@@ -1,4 +1,4 @@
-//! Which page of a listing is asked for.
+//! Pagination of list requests.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,16 +8,15 @@ use super::{Result, limits};
 use crate::csi::proto::{ControllerListVolumeHealthRequest, ListVolumesRequest};
 use crate::disk::{Cursor, InvalidCursor};
 
-/// Which page of which listing.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct PageRequest {
-    /// Behind which item it begins; none for the first.
+    /// The page begins after this item; `None` for the first page.
     pub(crate) after: Option<Token>,
-    /// How many entries it has at most; none for as many as fit.
+    /// `None`: as many as fit into a message.
     pub(crate) max_entries: Option<usize>,
 }
 
-/// A `starting_token`: the place of the last item, and the listing that it is of.
+/// A `starting_token`: the cursor of the last item and the number of the cached listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Token {
     pub(crate) cursor: Cursor,
@@ -50,13 +49,13 @@ impl fmt::Display for Token {
     }
 }
 
-/// CSI: `max_entries` 0 is no limit.
+/// CSI: `max_entries` 0 means no limit.
 pub(super) fn page(max_entries: i32, token: &str) -> Result<PageRequest> {
-    let refuse = |_| Error::Negative("max_entries".into(), max_entries.into());
-    let max_entries = usize::try_from(max_entries).map_err(refuse)?;
+    let negative = |_| Error::Negative("max_entries".into(), max_entries.into());
+    let max_entries = usize::try_from(max_entries).map_err(negative)?;
     let after = match token {
         "" => None,
-        token if token.len() > limits::TEXT => {
+        token if token.len() > limits::MAX_STRING => {
             return Err(Error::Token(format!("of {} bytes", token.len())));
         }
         token => Some(token.parse()?),
@@ -80,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_names_its_listing_and_older_ones_name_none() {
+    fn a_token_may_have_the_number_of_its_listing() {
         for text in ["2024-01-01T00:00:00Z/d-1@7", "2024-01-01T00:00:00Z/d-1"] {
             let token: Token = text.parse().unwrap();
             assert_eq!(token.to_string(), text);

@@ -6,11 +6,11 @@ use crate::disk::Publish;
 use crate::model::{DiskId, InstanceId, context as keys};
 
 pub(crate) fn publish(message: &ControllerPublishVolumeRequest) -> Result<Publish> {
-    // Every field is present before either id is parsed: an absent one is INVALID_ARGUMENT whatever else is wrong.
+    // Before the IDs are parsed: a missing field is INVALID_ARGUMENT even if an ID is invalid.
     field::required("volume_id", &message.volume_id)?;
     field::required("node_id", &message.node_id)?;
     let capability = capability::required(message.volume_capability.as_ref())?;
-    // It only saves calls, so that a wrong value does no harm.
+    // Only an optimization, so an invalid value is ignored.
     let shareable = context::flag(
         "volume_context",
         &message.volume_context,
@@ -28,11 +28,11 @@ pub(crate) fn publish(message: &ControllerPublishVolumeRequest) -> Result<Publis
 #[derive(Debug)]
 pub(crate) struct Unpublish {
     pub(crate) disk: DiskId,
-    /// None for all.
+    /// `None`: all nodes.
     pub(crate) node: Option<InstanceId>,
 }
 
-/// None where the ids can be no disk or no instance: nothing is attached.
+/// `None` if no disk or instance can have the IDs: nothing is attached.
 pub(crate) fn unpublish(message: &ControllerUnpublishVolumeRequest) -> Result<Option<Unpublish>> {
     let disk = field::id_to_remove("volume_id", &message.volume_id)?;
     let node = field::optional_id(&message.node_id);

@@ -1,4 +1,4 @@
-//! Requests about snapshots and groups of them.
+//! Requests about snapshots and group snapshots.
 
 use std::collections::BTreeSet;
 
@@ -34,7 +34,7 @@ pub(crate) fn get(message: &GetSnapshotRequest) -> Result<SnapshotId> {
     field::id("snapshot_id", &message.snapshot_id)
 }
 
-/// None where nothing can have the id.
+/// `None` if no snapshot can have the ID.
 pub(crate) fn delete(message: &DeleteSnapshotRequest) -> Result<Option<SnapshotId>> {
     field::id_to_remove("snapshot_id", &message.snapshot_id)
 }
@@ -46,7 +46,7 @@ pub(crate) struct ListSnapshots {
     pub(crate) source: Option<DiskId>,
 }
 
-/// None where a filter can match nothing (CSI: not an error).
+/// `None` if a filter can match nothing (CSI: not an error).
 pub(crate) fn list(message: &ListSnapshotsRequest) -> Result<Option<ListSnapshots>> {
     let page = page(message.max_entries, &message.starting_token)?;
     let filters =
@@ -79,7 +79,7 @@ pub(crate) fn create_group(message: &CreateVolumeGroupSnapshotRequest) -> Result
     })
 }
 
-/// None where nothing can have the group's id.
+/// `None` if no group can have the ID.
 pub(crate) fn delete_group(
     message: &DeleteVolumeGroupSnapshotRequest,
 ) -> Result<Option<(SnapshotGroupId, BTreeSet<SnapshotId>)>> {
@@ -95,7 +95,7 @@ pub(crate) fn get_group(
     Ok((group, members(&message.snapshot_ids)?))
 }
 
-/// What the caller takes for the members. What cannot be a snapshot's id is in no group.
+/// The expected members of a group.
 fn members(ids: &[String]) -> Result<BTreeSet<SnapshotId>> {
     let parse = |id: &String| {
         let id = id.parse();

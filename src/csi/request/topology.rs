@@ -1,4 +1,4 @@
-//! Which zones a volume may go to, and in what order.
+//! Topology requirements: the candidate zones of a volume, in order of preference.
 
 use std::collections::BTreeSet;
 
@@ -8,16 +8,16 @@ use crate::csi::proto::{Topology, TopologyRequirement};
 use crate::disk::Place;
 use crate::model::{Category, InvalidId, RegionId, ZoneId, topology};
 
-/// What the service needs to know of where it runs.
+/// Location of the Controller service.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The region whose disks it handles.
+    /// Region of the disks.
     pub region: RegionId,
-    /// Where disks go when neither topology nor class says so.
+    /// Default zone of disks, if neither topology nor class names one.
     pub zone: Option<ZoneId>,
 }
 
-/// The topologies of a request, preferred ones first, and the field that they are in.
+/// The topologies of a request, preferred ones first, and their field.
 #[derive(Debug)]
 pub(super) struct Terms<'a> {
     field: &'static str,
@@ -33,15 +33,15 @@ impl<'a> Terms<'a> {
         }
     }
 
-    pub(super) fn one(topology: Option<&'a Topology>) -> Self {
+    pub(super) fn of_topology(topology: Option<&'a Topology>) -> Self {
         Self {
             field: "accessible_topology",
             terms: topology.into_iter().collect(),
         }
     }
 
-    /// The places to try: those of the terms, of which only those in the class's `zoneId`, where it has one; without
-    /// terms the class's, else the driver's. Only where the class wants a `regional` category can there be none.
+    /// The candidate zones: those of the topologies, restricted to `zoneId` of the class; without topologies those of the
+    /// class, or else the zone of the driver. The result is empty only if the class has a `regional` category.
     pub(super) fn choose(
         &self,
         class: &[ZoneId],
@@ -60,7 +60,7 @@ impl<'a> Terms<'a> {
                 None if regional => Ok(Vec::new()),
                 None => Err(Error::unsupported(
                     self.field,
-                    "names no zone, and neither zoneId of the StorageClass nor --zone of the driver does",
+                    "names no zone, and neither zoneId of the StorageClass nor --zone of the driver is set",
                 )),
             };
         }
@@ -75,15 +75,15 @@ impl<'a> Terms<'a> {
         }
         let text = |zones: BTreeSet<&str>| zones.into_iter().collect::<Vec<_>>().join(", ");
         let why = format!(
-            "the StorageClass allows zones {}, the volume must be accessible from {}: no zone is both",
+            "the StorageClass allows zones {}, but the volume must be accessible from {}: no common zone",
             text(class.iter().map(ZoneId::as_str).collect()),
             text(wanted.iter().map(|place| place.zone.as_str()).collect())
         );
         Err(Error::NoZone(self.field.into(), why))
     }
 
-    /// Whether volumes made of a snapshot in this region are accessible as required. They are in every zone of the
-    /// region, whose zones all begin with its name; one of the required topologies must be there.
+    /// Checks the requirements of a snapshot. Volumes from it can be created in every zone of the region, so one required
+    /// zone must be in the region. Names of zones begin with the name of their region.
     pub(super) fn admit(&self, region: &RegionId) -> Result<()> {
         let zones = self.terms.iter().filter_map(|term| {
             let place = self.place(term, false).transpose()?;
@@ -95,21 +95,22 @@ impl<'a> Terms<'a> {
             return Ok(());
         }
         let why = format!(
-            "the snapshot must be usable in {}: none of them is in region {region}, and snapshots are usable only in \
-             their region",
+            "the snapshot must be usable in {}, but none of these zones is in region {region} of the snapshot",
             zones.join(", ")
         );
         Err(Error::NoZone(self.field.into(), why))
     }
 
-    /// Whether the nodes of the terms say which categories they take.
-    pub(super) fn nodes_say(&self) -> bool {
-        self.terms.iter().any(|term| taken(term).is_some())
+    /// Whether the topologies contain categories.
+    pub(super) fn nodes_report_categories(&self) -> bool {
+        self.terms
+            .iter()
+            .any(|term| supported_categories(term).is_some())
     }
 
-    /// The place that a term names; none for a term without a zone, which only a regional disk may have.
+    /// The zone of a topology; `None` without a zone, which is allowed only for regional disks.
     fn place(&self, term: &Topology, regional: bool) -> Result<Option<Place>> {
-        let takes = taken(term);
+        let takes = supported_categories(term);
         let field = || format!("{}: segment {:?}", self.field, topology::ZONE_KEY);
         let Some(zone) = term.segments.get(topology::ZONE_KEY) else {
             let category = Category::CloudRegionalDiskAuto;
@@ -125,19 +126,19 @@ impl<'a> Terms<'a> {
     }
 }
 
-/// The categories that the nodes of a term take; none where they do not say.
-fn taken(term: &Topology) -> Option<BTreeSet<Category>> {
+/// The categories that nodes with this topology support; `None` if they do not report any.
+fn supported_categories(term: &Topology) -> Option<BTreeSet<Category>> {
     let mut named = term
         .segments
         .iter()
         .filter_map(|(key, value)| Some((topology::category_of(key)?, value)))
         .peekable();
     named.peek()?;
-    let taken = named.filter(|(_, value)| *value == topology::TAKEN);
-    Some(taken.map(|(category, _)| category).collect())
+    let supported = named.filter(|(_, value)| *value == topology::TAKEN);
+    Some(supported.map(|(category, _)| category).collect())
 }
 
-/// A place outside the class's zones, for regional disks, which are bound to none.
+/// A zone outside `zoneId` of the class, only for regional disks, which are not bound to a zone.
 fn only_regional(place: &Place) -> Option<Place> {
     let category = Category::CloudRegionalDiskAuto;
     place.admits(&category).then(|| Place {
@@ -168,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn preferred_zones_come_first_and_only_those_of_the_class() {
+    fn preferred_zones_come_first_restricted_to_the_class() {
         let requirement = TopologyRequirement {
             requisite: topologies(&["a", "b", "c"]),
             preferred: topologies(&["c", "a"]),
@@ -188,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn without_topology_the_class_decides_and_then_the_driver() {
+    fn without_topology_the_zones_are_those_of_class_or_driver() {
         let own = "own".parse().unwrap();
         assert_eq!(
             Terms::of(None)
@@ -205,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn no_common_zone_makes_the_scheduler_choose_again() {
+    fn no_common_zone_is_an_error_of_its_own() {
         let requirement = TopologyRequirement {
             requisite: topologies(&["a"]),
             preferred: vec![],
@@ -217,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_nodes_of_a_term_take_stays_with_its_zone() {
+    fn categories_of_a_topology_stay_with_its_zone() {
         let mut both = topologies(&["a", "a"]);
         for (term, category) in both.iter_mut().zip(["cloud_essd", "cloud_ssd"]) {
             let key = format!("disk.diskplugin.csi.example/{category}");
@@ -235,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_regional_disk_needs_no_zone_and_no_zone_excludes_it() {
+    fn a_regional_disk_is_accessible_from_any_zone() {
         let requirement = TopologyRequirement {
             requisite: topologies(&["a"]),
             preferred: vec![],

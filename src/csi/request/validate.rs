@@ -1,7 +1,7 @@
-//! ValidateVolumeCapabilities. What is wrong with capabilities and parameters is part of the answer (CSI).
+//! ValidateVolumeCapabilities. Unsupported capabilities and parameters are part of the response, not an error (CSI).
 
 use super::capability::{self, Capability};
-use super::create_volume::mounts_fit;
+use super::create_volume::check_mounts;
 use super::error::Error;
 use super::{Result, context, field};
 use crate::csi::param::{Class, mutable};
@@ -12,17 +12,17 @@ use crate::model::{DiskId, context as keys};
 #[derive(Debug)]
 pub(crate) struct Validate {
     pub(crate) disk: DiskId,
-    pub(crate) asked: Result<Asked>,
-    /// The answer if the disk is what is asked about.
+    pub(crate) requested: Result<Requested>,
+    /// The response if the disk matches.
     pub(crate) confirmed: Confirmed,
 }
 
-/// What the disk should be.
+/// The requested properties of the disk.
 #[derive(Debug)]
-pub(crate) struct Asked {
+pub(crate) struct Requested {
     pub(crate) capabilities: Vec<Capability>,
     pub(crate) class: Class,
-    /// `multiAttach` of `volume_context`.
+    /// `multiAttach` in `volume_context`.
     pub(crate) multi_attach: Option<bool>,
 }
 
@@ -33,7 +33,7 @@ pub(crate) fn validate(message: &ValidateVolumeCapabilitiesRequest) -> Result<Va
     }
     Ok(Validate {
         disk: field::id("volume_id", &message.volume_id)?,
-        asked: asked(message),
+        requested: requested(message),
         confirmed: Confirmed {
             volume_context: message.volume_context.clone(),
             volume_capabilities: message.volume_capabilities.clone(),
@@ -43,17 +43,17 @@ pub(crate) fn validate(message: &ValidateVolumeCapabilitiesRequest) -> Result<Va
     })
 }
 
-fn asked(message: &ValidateVolumeCapabilitiesRequest) -> Result<Asked> {
+fn requested(message: &ValidateVolumeCapabilitiesRequest) -> Result<Requested> {
     let capabilities = capability::all(&message.volume_capabilities)?;
     let change = mutable::read(&message.mutable_parameters)?;
     let mut class = Class::read_with(&message.parameters, &change)?;
     let volume_context = &message.volume_context;
     class.fs_type = context::filesystem(volume_context)?.or(class.fs_type);
-    mounts_fit(&capabilities, &class)?;
+    check_mounts(&capabilities, &class)?;
     let flag = |key| context::flag("volume_context", volume_context, key);
     flag(keys::READ_ONLY)?;
     context::tuning(volume_context)?;
-    Ok(Asked {
+    Ok(Requested {
         capabilities,
         class,
         multi_attach: flag(keys::MULTI_ATTACH)?,

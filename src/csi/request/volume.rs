@@ -1,4 +1,4 @@
-//! Requests about one volume that exists.
+//! Requests about an existing volume.
 
 use super::error::Error;
 use super::{Result, capability, field};
@@ -9,7 +9,7 @@ use crate::csi::proto::{
 };
 use crate::model::{Change, DiskId, SizeRange};
 
-/// None where nothing can have the id.
+/// `None` if no disk can have the ID.
 pub(crate) fn delete(message: &DeleteVolumeRequest) -> Result<Option<DiskId>> {
     field::id_to_remove("volume_id", &message.volume_id)
 }
@@ -26,7 +26,7 @@ pub(crate) fn health(message: &ControllerGetVolumeHealthRequest) -> Result<DiskI
 pub(crate) struct Expand {
     pub(crate) disk: DiskId,
     pub(crate) size: SizeRange,
-    /// Whether it is known to be used as a device, which has no filesystem that would have to grow.
+    /// Block access: the node has no filesystem to expand.
     pub(crate) block: bool,
 }
 

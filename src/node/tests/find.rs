@@ -88,7 +88,7 @@ async fn a_marked_disk_without_serial_is_staged_until_it_leaves() {
     let (fake, node) = world(state);
     let error = chain(&node.stage(stage_request(), soon()).await.unwrap_err());
     assert!(
-        error.contains("`diskplugin mark d-bp1 /dev/vdb`"),
+        error.contains("`diskplugin map d-bp1 /dev/vdb`"),
         "{error}"
     );
     let host = Arc::clone(&fake);

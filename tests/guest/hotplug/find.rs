@@ -131,7 +131,7 @@ async fn a_serial_that_is_cut_is_refused_until_somebody_vouches_for_the_disk() {
     assert_eq!(error.code(), Code::FailedPrecondition, "{error}");
     assert!(error.message().contains("/dev/vda"), "{error}");
     guest
-        .sh(&format!("diskplugin mark {} /dev/vda", volume.id))
+        .sh(&format!("diskplugin map {} /dev/vda", volume.id))
         .await;
     volume.come().await;
     guest
@@ -166,7 +166,7 @@ async fn a_disk_without_serial_is_used_only_where_somebody_vouches_for_it() {
     let bytes = std::fs::read(&disk.image).unwrap();
     assert!(bytes == vec![0; bytes.len()], "it was written to");
     guest
-        .sh(&format!("diskplugin mark {} /dev/vda", volume.id))
+        .sh(&format!("diskplugin map {} /dev/vda", volume.id))
         .await;
     volume.come().await;
     guest

@@ -1,4 +1,4 @@
-//! What the instance types of the cluster's nodes take, from the cloud into the ConfigMap that their pods mount.
+//! Publishes the attachment limits of the instance types of the cluster's nodes in the ConfigMap that node pods mount.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,96 +16,96 @@ use crate::disk::Partly;
 use crate::model::InstanceId;
 use crate::model::instance_types::InstanceTypes;
 
-/// How often it is looked whether all is still there, when nothing happens.
-const PERIOD: Duration = Duration::from_mins(10);
+/// Interval of checks without a change of nodes.
+const CHECK_INTERVAL: Duration = Duration::from_mins(10);
 
-/// How soon it is tried again after a failure, twice as late after each further one, up to [`PERIOD`].
-const AGAIN: Duration = Duration::from_secs(15);
+/// First pause after a failure; it doubles with each further failure, up to [`CHECK_INTERVAL`].
+const RETRY_PAUSE: Duration = Duration::from_secs(15);
 
-/// How long further changes are waited for: nodes come in groups.
-const GATHER: Duration = Duration::from_millis(500);
+/// How long to collect further changes: nodes usually appear in groups.
+const BATCH_WINDOW: Duration = Duration::from_millis(500);
 
-/// How long one question to the cloud may take.
-const PATIENCE: Duration = Duration::from_mins(2);
+/// Timeout of a cloud request.
+const CLOUD_TIMEOUT: Duration = Duration::from_mins(2);
 
-/// How old the answers may be: types hardly ever change, and a restart of the controller asks nothing anew.
-const OLD: SignedDuration = SignedDuration::from_hours(12);
+/// Maximum age of published limits: types rarely change, and a restart of the controller requests nothing.
+const MAX_AGE: SignedDuration = SignedDuration::from_hours(12);
 
-/// Keeps the ConfigMap as it should be, for as long as the process runs.
-pub(super) async fn keep(
+/// Keeps the ConfigMap up to date while the process runs.
+pub(super) async fn publish(
     disks: Arc<DiskServices>,
     clock: Arc<dyn Clock>,
     mut nodes: Nodes,
     facts: Facts,
 ) {
-    let mut asker = Asker {
+    let mut publisher = Publisher {
         disks,
         clock,
-        of: BTreeMap::new(),
+        instance_types: BTreeMap::new(),
         unknown: BTreeMap::new(),
     };
     let mut failures = 0;
     loop {
-        match asker.round(&nodes, &facts).await {
+        match publisher.round(&nodes, &facts).await {
             Ok(()) => {
                 if std::mem::take(&mut failures) > 0 {
-                    tracing::info!("what instance types take is published again");
+                    tracing::info!("attachment limits of instance types are published again");
                 }
             }
             Err(error) => {
                 if failures == 0 {
                     tracing::warn!(
-                        "what instance types take is not published, or not all: {error}; it is tried again"
+                        "attachment limits of some instance types are not published, retrying: {error}"
                     );
                 }
                 failures += 1;
             }
         }
         tokio::select! {
-            // After a failure the same may only fail again.
-            () = nodes.changed() => tokio::time::sleep(if failures > 0 { AGAIN } else { GATHER }).await,
+            // After a failure an immediate retry would probably fail too.
+            () = nodes.changed() => tokio::time::sleep(if failures > 0 { RETRY_PAUSE } else { BATCH_WINDOW }).await,
             () = tokio::time::sleep(pause(failures)) => {}
         }
     }
 }
 
-/// How long to wait after so many failures in a row.
+/// The pause after this number of consecutive failures.
 fn pause(failures: u32) -> Duration {
     match failures {
-        0 => PERIOD,
-        more => PERIOD.min(AGAIN.saturating_mul(2_u32.saturating_pow(more - 1))),
+        0 => CHECK_INTERVAL,
+        more => CHECK_INTERVAL.min(RETRY_PAUSE.saturating_mul(2_u32.saturating_pow(more - 1))),
     }
 }
 
-struct Asker {
+struct Publisher {
     disks: Arc<DiskServices>,
     clock: Arc<dyn Clock>,
-    /// The types of instances whose Node does not say it.
-    of: BTreeMap<InstanceId, String>,
-    /// Types and instances of which the cloud says nothing, or not all, and when it was asked.
+    /// Types of instances whose Node has no instance type label.
+    instance_types: BTreeMap<InstanceId, String>,
+    /// Types and instances without a complete response of the cloud, with the time of the request.
     unknown: BTreeMap<String, Instant>,
 }
 
-impl Asker {
-    /// Asks the cloud for what is not published yet, and for all of it where that is old. What one question gives is published
-    /// also where another fails.
+impl Publisher {
+    /// Requests the limits that are not published, or all of them if they are outdated. The results of successful requests are
+    /// published even if others fail.
     async fn round(&mut self, nodes: &Nodes, facts: &Facts) -> Result<(), String> {
         let mut wanted = nodes.types();
         let untyped = nodes.untyped();
-        let unasked = self.ask_for(&untyped).await;
-        wanted.extend(self.of.values().cloned());
+        let described = self.describe_instances(&untyped).await;
+        wanted.extend(self.instance_types.values().cloned());
         prune(&mut self.unknown, &wanted, &untyped);
         let published = match wanted.is_empty() {
             true => Ok(()),
             false => self.publish(wanted, facts).await,
         };
-        published.and(unasked)
+        published.and(described)
     }
 
     async fn publish(&mut self, wanted: BTreeSet<String>, facts: &Facts) -> Result<(), String> {
         let said = facts.read().await.map_err(|error| chain(&error))?;
-        let old = is_old(&said, self.clock.now());
-        let names = match old {
+        let is_outdated = is_outdated(&said, self.clock.now());
+        let names = match is_outdated {
             true => wanted
                 .into_iter()
                 .chain(said.document.types().0.keys().cloned())
@@ -115,14 +115,14 @@ impl Asker {
         if names.is_empty() {
             return Ok(());
         }
-        let deadline = Deadline::after(PATIENCE);
+        let deadline = Deadline::after(CLOUD_TIMEOUT);
         let Partly {
             found: types,
             failed,
         } = self.disks.instance_types.limits_of(deadline, &names).await;
         self.note_unknown(&names, &types, failed.is_some());
         let failed = failed.map_or(Ok(()), |error| Err(chain(&error)));
-        let now = (old && failed.is_ok()).then(|| self.clock.now());
+        let now = (is_outdated && failed.is_ok()).then(|| self.clock.now());
         if types.0.is_empty() && now.is_none() {
             return failed;
         }
@@ -132,17 +132,19 @@ impl Asker {
             .map_err(|error| chain(&error))?;
         let names: Vec<&str> = types.0.keys().map(String::as_str).collect();
         tracing::info!(
-            asked = names.join(","),
+            requested = names.join(","),
             known = said.document.types().0.len(),
-            "what instance types take is published"
+            "attachment limits of instance types published"
         );
         failed
     }
 
-    /// Asks for the types of instances, for each once.
-    async fn ask_for(&mut self, untyped: &BTreeSet<InstanceId>) -> Result<(), String> {
-        self.of.retain(|id, _| untyped.contains(id));
-        let new = untyped.iter().filter(|id| !self.of.contains_key(*id));
+    /// Requests the types of instances, once for each instance.
+    async fn describe_instances(&mut self, untyped: &BTreeSet<InstanceId>) -> Result<(), String> {
+        self.instance_types.retain(|id, _| untyped.contains(id));
+        let new = untyped
+            .iter()
+            .filter(|id| !self.instance_types.contains_key(*id));
         let new: BTreeSet<InstanceId> =
             new.filter(|id| self.is_due(id.as_str())).cloned().collect();
         if new.is_empty() {
@@ -151,20 +153,21 @@ impl Asker {
         let types = self
             .disks
             .instance_types
-            .of_instances(Deadline::after(PATIENCE), &new)
+            .of_instances(Deadline::after(CLOUD_TIMEOUT), &new)
             .await;
-        self.of.extend(types.found);
+        self.instance_types.extend(types.found);
         if let Some(error) = types.failed {
             return Err(chain(&error));
         }
-        let silent = new.iter().filter(|id| !self.of.contains_key(*id));
+        let missing = new
+            .iter()
+            .filter(|id| !self.instance_types.contains_key(*id));
         let now = Instant::now();
-        self.unknown.extend(silent.map(|id| (id.to_string(), now)));
+        self.unknown.extend(missing.map(|id| (id.to_string(), now)));
         Ok(())
     }
 
-    /// Those that are not published, or not with all that there is to know. What the cloud could not say is asked again
-    /// after a while.
+    /// Types that are not published, or only without categories, and due for a request.
     fn missing(&self, wanted: BTreeSet<String>, published: &InstanceTypes) -> BTreeSet<String> {
         let is_missing = |name: &String| {
             let takes = published.0.get(name);
@@ -175,13 +178,13 @@ impl Asker {
         missing.collect()
     }
 
-    /// Whether it may be asked for; not when the cloud has just had no answer.
-    fn is_due(&self, about: &str) -> bool {
-        let asked = self.unknown.get(about);
-        asked.is_none_or(|asked| asked.elapsed() >= PERIOD)
+    /// Whether a request is due: the last one without a complete response is long enough ago.
+    fn is_due(&self, name: &str) -> bool {
+        let asked = self.unknown.get(name);
+        asked.is_none_or(|asked| asked.elapsed() >= CHECK_INTERVAL)
     }
 
-    /// `failed` says that not all were answered.
+    /// `failed`: some requests had no response.
     fn note_unknown(&mut self, asked: &BTreeSet<String>, types: &InstanceTypes, failed: bool) {
         let now = Instant::now();
         for name in asked {
@@ -196,7 +199,7 @@ impl Asker {
                 None => {
                     tracing::warn!(
                         instance_type = name,
-                        "the cloud does not say how many disks it takes"
+                        "the cloud reports no disk limit for this instance type"
                     );
                     self.unknown.insert(name.clone(), now);
                 }
@@ -205,22 +208,22 @@ impl Asker {
     }
 }
 
-/// Forgets what nobody wants to know any more, or may be asked for again anyway.
+/// Removes entries that are not needed any more or are due again.
 fn prune(
     unknown: &mut BTreeMap<String, Instant>,
     types: &BTreeSet<String>,
     instances: &BTreeSet<InstanceId>,
 ) {
-    unknown.retain(|about, asked| {
-        let is_wanted = types.contains(about) || instances.iter().any(|id| id.as_str() == about);
-        is_wanted && asked.elapsed() < PERIOD
+    unknown.retain(|name, asked| {
+        let is_wanted = types.contains(name) || instances.iter().any(|id| id.as_str() == name);
+        is_wanted && asked.elapsed() < CHECK_INTERVAL
     });
 }
 
-/// Whether the cloud should be asked for all of it again. Times of a clock that was wrong are old too.
-fn is_old(said: &Said, now: Timestamp) -> bool {
+/// Whether all limits must be requested again. Times in the future, of a wrong clock, are outdated too.
+fn is_outdated(said: &Said, now: Timestamp) -> bool {
     let age = said.asked.map(|asked| now.duration_since(asked));
-    age.is_none_or(|age| age >= OLD || age.is_negative())
+    age.is_none_or(|age| age >= MAX_AGE || age.is_negative())
 }
 
 #[cfg(test)]
@@ -229,7 +232,7 @@ mod tests {
     use crate::model::instance_types::Document;
 
     #[tokio::test(start_paused = true)]
-    async fn what_nobody_wants_or_may_be_asked_again_is_forgotten() {
+    async fn entries_that_are_unneeded_or_due_again_are_removed() {
         let now = Instant::now();
         let names = ["ecs.a", "ecs.gone", "i-1", "i-gone"];
         let mut unknown = names.map(|name| (name.to_owned(), now)).into();
@@ -237,19 +240,19 @@ mod tests {
         let instances = BTreeSet::from(["i-1".parse().unwrap()]);
         prune(&mut unknown, &types, &instances);
         assert_eq!(unknown.keys().collect::<Vec<_>>(), ["ecs.a", "i-1"]);
-        tokio::time::advance(PERIOD).await;
+        tokio::time::advance(CHECK_INTERVAL).await;
         prune(&mut unknown, &types, &instances);
         assert!(unknown.is_empty());
     }
 
     #[test]
-    fn the_pause_grows_with_failures_up_to_that_without_any() {
+    fn the_pause_grows_with_failures_up_to_the_check_interval() {
         let seconds = [1, 2, 3, 6, 7, 40, u32::MAX, 0].map(|failures| pause(failures).as_secs());
         assert_eq!(seconds, [15, 30, 60, 480, 600, 600, 600, 600]);
     }
 
     #[test]
-    fn answers_of_half_a_day_ago_or_of_the_future_are_old() {
+    fn limits_older_than_12_hours_or_from_the_future_are_outdated() {
         let now: Timestamp = "2026-11-21T12:00:00Z".parse().unwrap();
         for (asked, old) in [
             (None, true),
@@ -259,7 +262,11 @@ mod tests {
             (Some(now + SignedDuration::from_hours(1)), true),
         ] {
             let document = Document::default();
-            assert_eq!(is_old(&Said { document, asked }, now), old, "{asked:?}");
+            assert_eq!(
+                is_outdated(&Said { document, asked }, now),
+                old,
+                "{asked:?}"
+            );
         }
     }
 }

@@ -1,5 +1,5 @@
-//! What a cluster meets at its installation: a wrong region, key, clock or Secret, and no metadata service. The sidecar,
-//! `/readyz` and the log are told by name what it is, and what to do; nothing ends that a restart would not mend.
+//! Common installation errors: a wrong region, key, clock or Secret, and no metadata service. The sidecar, `/readyz` and the
+//! log get the name of the failure and advice; the process keeps running unless a restart would help.
 
 use std::time::Duration;
 
@@ -8,28 +8,28 @@ use serde_json::{Value, json};
 use tonic::transport::Channel;
 use tonic::{Code, Request, Status};
 
-use super::health::{address, ask};
+use super::health::{address, get};
 use crate::common::csi::{create, endpoint, socket, volume};
 use crate::common::fake::{Fake, KEY, SECRET};
 use crate::common::process::diskplugin;
 
 const REGION: &str = "cn-beijing";
 
-/// What is wrong, and what is said of it.
+/// An installation error and its report.
 #[derive(Debug)]
-struct Trouble {
+struct Misconfiguration {
     what: &'static str,
     region: &'static str,
-    /// In the place of the fake cloud's.
+    /// Instead of the endpoint of the fake cloud.
     endpoint: Option<&'static str>,
-    /// What the cloud is told to do.
+    /// Configuration of the fake cloud.
     cloud: Value,
     code: Code,
     name: &'static str,
     todo: &'static str,
-    /// What else is named: which value it is about.
-    names: &'static str,
-    /// The checks of `/readyz` that are not well then, if it is no matter of one call.
+    /// The value that the message names.
+    value: &'static str,
+    /// The failing checks of `/readyz`; none if the error concerns a single call.
     checks: &'static [&'static str],
 }
 
@@ -42,9 +42,9 @@ fn answers(status: u16, code: &str) -> Value {
 }
 
 #[tokio::test]
-async fn each_is_told_to_the_sidecar_to_readyz_and_in_the_log_with_what_to_do() {
-    let troubles = [
-        Trouble {
+async fn installation_errors_are_reported_to_sidecar_readyz_and_log_with_advice() {
+    let cases = [
+        Misconfiguration {
             what: "a region that the cloud does not know",
             region: "cn-nowhere",
             endpoint: None,
@@ -52,21 +52,21 @@ async fn each_is_told_to_the_sidecar_to_readyz_and_in_the_log_with_what_to_do() 
             code: Code::FailedPrecondition,
             name: "WRONG_REGION",
             todo: "correct --region",
-            names: "cn-nowhere",
+            value: "cn-nowhere",
             checks: &["cloud"],
         },
-        Trouble {
-            what: "a key that is switched off",
+        Misconfiguration {
+            what: "an inactive key",
             region: REGION,
             endpoint: None,
             cloud: json!({"inactive_keys": [KEY]}),
             code: Code::PermissionDenied,
             name: "KEY_SWITCHED_OFF",
             todo: "switch it on",
-            names: "the credentials came from the environment",
+            value: "the credentials came from the environment",
             checks: &["credentials"],
         },
-        Trouble {
+        Misconfiguration {
             what: "a key that was deleted",
             region: REGION,
             endpoint: None,
@@ -74,10 +74,10 @@ async fn each_is_told_to_the_sidecar_to_readyz_and_in_the_log_with_what_to_do() 
             code: Code::PermissionDenied,
             name: "KEY_UNKNOWN",
             todo: "check the access key in the Secret",
-            names: "the credentials came from the environment",
+            value: "the credentials came from the environment",
             checks: &["credentials"],
         },
-        Trouble {
+        Misconfiguration {
             what: "a clock that is wrong",
             region: REGION,
             endpoint: None,
@@ -85,10 +85,10 @@ async fn each_is_told_to_the_sidecar_to_readyz_and_in_the_log_with_what_to_do() 
             code: Code::PermissionDenied,
             name: "CLOCK_WRONG",
             todo: "correct the clock",
-            names: "InvalidTimeStamp.Expired",
+            value: "InvalidTimeStamp.Expired",
             checks: &["credentials"],
         },
-        Trouble {
+        Misconfiguration {
             what: "a key without rights",
             region: REGION,
             endpoint: None,
@@ -96,69 +96,69 @@ async fn each_is_told_to_the_sidecar_to_readyz_and_in_the_log_with_what_to_do() 
             code: Code::PermissionDenied,
             name: "CREDENTIALS_DENIED",
             todo: "RAM policy",
-            names: "CreateDisk",
+            value: "CreateDisk",
             checks: &[],
         },
-        Trouble {
-            what: "nobody at the endpoint",
+        Misconfiguration {
+            what: "no server at the endpoint",
             region: REGION,
             endpoint: Some("http://127.0.0.1:9"),
             cloud: json!({}),
             code: Code::Unavailable,
             name: "CLOUD_UNREACHABLE",
             todo: "check --region and --ecs-endpoint",
-            names: "http://127.0.0.1:9",
+            value: "http://127.0.0.1:9",
             checks: &[],
         },
     ];
-    for trouble in troubles {
-        told(&trouble).await;
+    for case in cases {
+        check(&case).await;
     }
 }
 
-async fn told(trouble: &Trouble) {
-    let what = trouble.what;
+async fn check(case: &Misconfiguration) {
+    let what = case.what;
     let (fake, dir) = (Fake::start(&[]).await, tempfile::tempdir().unwrap());
     let socket = socket(&dir);
-    fake.configure(trouble.cloud.clone()).await;
-    let url = trouble.endpoint.unwrap_or(&fake.url);
+    fake.configure(case.cloud.clone()).await;
+    let url = case.endpoint.unwrap_or(&fake.url);
     let start = diskplugin([
         "controller",
         "--cluster-id=c-test",
         "--zone=cn-beijing-b",
         "--http-address=127.0.0.1:0",
-        &format!("--region={}", trouble.region),
+        &format!("--region={}", case.region),
         &format!("--ecs-endpoint={url}"),
         &endpoint(&socket),
     ]);
     let (controller, channel) = start.keys().ready(&socket).await;
     let refused = refused(&channel).await;
-    assert_eq!(refused.code(), trouble.code, "{what}: {refused:?}");
-    for said in [refused.message(), &controller.stderr()] {
-        for part in [trouble.name, trouble.todo, trouble.names] {
-            assert!(said.contains(part), "{what}: no {part:?} in: {said}");
+    assert_eq!(refused.code(), case.code, "{what}: {refused:?}");
+    for text in [refused.message(), &controller.stderr()] {
+        for part in [case.name, case.todo, case.value] {
+            assert!(text.contains(part), "{what}: no {part:?} in: {text}");
         }
     }
-    let ready = ask(&address(&controller).await, "/readyz").await;
+    let ready = get(&address(&controller).await, "/readyz").await;
     let bad = ["credentials", "cloud"].into_iter();
     let bad: Vec<&str> = bad
         .filter(|check| ready.is_ok(check) == Some(false))
         .collect();
-    assert_eq!(bad, trouble.checks, "{what}: {ready:?}");
+    assert_eq!(bad, case.checks, "{what}: {ready:?}");
     assert_eq!(
         ready.status,
         if bad.is_empty() { 200 } else { 503 },
         "{what}"
     );
     if !bad.is_empty() {
-        assert!(ready.text.contains(trouble.todo), "{what}: {ready:?}");
+        assert!(ready.text.contains(case.todo), "{what}: {ready:?}");
     }
-    // A restart would mend nothing, and so none is asked for.
-    let alive = ask(&address(&controller).await, "/healthz").await;
+    // A restart would not help, so the liveness check succeeds.
+    let alive = get(&address(&controller).await, "/healthz").await;
     assert_eq!(alive.status, 200, "{what}: {alive:?}");
 }
 
-/// The answer of a call that is waited for as long as a person would; a sidecar waits for longer.
+/// The error of a call with a short timeout; sidecars wait longer.
 async fn refused(channel: &Channel) -> Status {
     let mut request = Request::new(volume("pvc-1"));
     request.set_timeout(Duration::from_secs(8));
@@ -167,7 +167,7 @@ async fn refused(channel: &Channel) -> Status {
 }
 
 #[tokio::test]
-async fn a_secret_that_is_not_there_or_has_half_a_key_is_named_and_counts_once_it_is_whole() {
+async fn a_missing_or_incomplete_secret_is_named_and_used_once_complete() {
     let (fake, dir) = (Fake::start(&[]).await, tempfile::tempdir().unwrap());
     let (socket, secret) = (socket(&dir), dir.path().join("secret"));
     let start = fake.controller(&socket).args([
@@ -188,24 +188,24 @@ async fn a_secret_that_is_not_there_or_has_half_a_key_is_named_and_counts_once_i
         }
         let refused = refused(&channel).await;
         assert_eq!(refused.code(), Code::Unauthenticated, "{refused:?}");
-        let ready = ask(&http, "/readyz").await;
+        let ready = get(&http, "/readyz").await;
         assert_eq!(ready.is_ok("credentials"), Some(false), "{ready:?}");
-        for said in [refused.message(), &ready.text, &controller.stderr()] {
+        for text in [refused.message(), &ready.text, &controller.stderr()] {
             for part in [missing, &secret.display().to_string()] {
-                assert!(said.contains(part), "no {part:?} in: {said}");
+                assert!(text.contains(part), "no {part:?} in: {text}");
             }
         }
     }
     std::fs::write(secret.join("access-key-secret"), SECRET).unwrap();
     create(&channel, "pvc-1").await.unwrap();
-    assert_eq!(ask(&http, "/readyz").await.status, 200);
+    assert_eq!(get(&http, "/readyz").await.status, 200);
 }
 
-/// What ends at its start ends with the reason and what to do in the last line, as text and as JSON: that is what
-/// `kubectl describe pod` shows of a container that has ended.
+/// A process that fails to start prints reason and advice in its last line, as text or JSON: `kubectl describe pod` shows
+/// this line of a terminated container.
 #[tokio::test]
-async fn what_does_not_start_says_why_in_its_last_line() {
-    // Nobody listens there.
+async fn the_last_line_of_a_failed_start_has_the_reason() {
+    // No server listens there.
     const NO_METADATA: &str = "--metadata-endpoint=http://127.0.0.1:9";
     let lines: [(&'static [&str], &'static [&str]); 8] = [
         (
@@ -218,7 +218,7 @@ async fn what_does_not_start_says_why_in_its_last_line() {
         ),
         (
             &["controller", "--region=cn-beijing", NO_METADATA],
-            &["--cluster-id is not set: name this cluster"],
+            &["--cluster-id is not set: set an ID that is unique"],
         ),
         (
             &["controller", "--region=CN BEIJING"],
@@ -250,7 +250,7 @@ async fn what_does_not_start_says_why_in_its_last_line() {
             &["/does/not/exist", "--kubelet-dir"],
         ),
     ];
-    // Who asks for its metadata does so for seconds: all of them together.
+    // Started together, because each waits several seconds for its metadata.
     let start = |(line, parts): (&'static [&str], &'static [&str])| {
         ["text", "json"].map(|format| {
             let start = diskplugin(line).env("DISKPLUGIN_LOG_FORMAT", format);
@@ -261,11 +261,11 @@ async fn what_does_not_start_says_why_in_its_last_line() {
     for (line, parts, format, process) in started {
         let ended = process.ended().await;
         assert_eq!(ended.code, Some(64), "{line:?}: {}", ended.stderr);
-        let last = ended.stderr.lines().last().expect("it says why");
+        let last = ended.stderr.lines().last().expect("there is a reason");
         if format == "json" {
             let objects = ended.stderr.lines().map(serde_json::from_str::<Value>);
             assert!(
-                objects.into_iter().all(|one| one.is_ok()),
+                objects.into_iter().all(|object| object.is_ok()),
                 "{}",
                 ended.stderr
             );

@@ -1,49 +1,47 @@
-//! Region, zone and node id: as given, else as the instance metadata service tells.
+//! Region, zone and node ID: from flags, or else from the instance metadata service.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::base::Deadline;
 use crate::base::chain::chain;
-use crate::cli::Place;
+use crate::cli::LocationArgs;
 use crate::cloud::metadata::{Item, Metadata, MetadataError};
 use crate::model::{InstanceId, RegionId, ZoneId};
 use crate::node::info::Types;
 
-/// How long a start waits for a metadata service that does not answer; then its caller starts it
-/// anew.
-const PATIENCE: Duration = Duration::from_secs(6);
+/// How long startup waits for an unresponsive metadata service; then kubelet restarts the container.
+const METADATA_TIMEOUT: Duration = Duration::from_secs(6);
 
-/// Asks the metadata service for what was not given.
+/// Resolves the location of this process, and collects the problems of its settings.
 #[derive(Debug)]
-pub(crate) struct Whereabouts<'a> {
-    place: &'a Place,
-    /// Made when it is first asked: who is told everything needs no HTTP client.
+pub(crate) struct Location<'a> {
+    args: &'a LocationArgs,
+    /// Created on first use: with all flags set, no HTTP client is needed.
     metadata: Option<Metadata>,
-    /// Until when all questions together are asked again.
+    /// Deadline of all requests together, with their retries.
     deadline: Deadline,
     problems: Vec<String>,
 }
 
-impl<'a> Whereabouts<'a> {
-    pub(crate) fn new(place: &'a Place) -> Self {
+impl<'a> Location<'a> {
+    pub(crate) fn new(args: &'a LocationArgs) -> Self {
         Self {
-            place,
+            args,
             metadata: None,
-            deadline: Deadline::after(PATIENCE),
+            deadline: Deadline::after(METADATA_TIMEOUT),
             problems: Vec::new(),
         }
     }
 
     fn metadata(&mut self) -> Result<&Metadata, MetadataError> {
         if self.metadata.is_none() {
-            self.metadata = Some(self.place.metadata()?);
+            self.metadata = Some(self.args.metadata()?);
         }
-        Ok(self.metadata.as_ref().expect("it was made right above"))
+        Ok(self.metadata.as_ref().expect("created above"))
     }
 
-    /// The setting, or what the metadata service has for it; none is a problem, to be reported with
-    /// all others.
+    /// The flag, or else the value from the metadata service. A missing value is noted as a problem.
     async fn item<T: std::str::FromStr<Err = crate::model::InvalidId>>(
         &mut self,
         flag: &str,
@@ -53,24 +51,24 @@ impl<'a> Whereabouts<'a> {
         if given.is_some() {
             return given;
         }
-        let told = match self.ask(item).await {
+        let found = match self.fetch(item).await {
             Ok(text) => text
                 .parse()
                 .map_err(|error: crate::model::InvalidId| error.to_string()),
             Err(error) => Err(chain(&error)),
         };
-        match told {
+        match found {
             Ok(id) => Some(id),
             Err(problem) => {
                 self.problems.push(format!(
-                    "{flag} is not set, and {problem}; set it, or let this process reach the metadata service of its instance"
+                    "{flag} is not set, and {problem}; set it, or allow this process to reach the instance metadata service"
                 ));
                 None
             }
         }
     }
 
-    async fn ask(&mut self, item: Item) -> Result<String, MetadataError> {
+    async fn fetch(&mut self, item: Item) -> Result<String, MetadataError> {
         let deadline = self.deadline;
         self.metadata()?.get(item, deadline).await
     }
@@ -87,17 +85,17 @@ impl<'a> Whereabouts<'a> {
         self.item("--node-id", given, Item::InstanceId).await
     }
 
-    /// Where the node is told what instance types take. Its own type is asked for only where there is
-    /// a use for it, and not knowing it is said and no problem.
+    /// The source of the node's attachment limits. The own instance type is requested only if a file is set; without it, the
+    /// node starts with a warning.
     pub(crate) async fn types(&mut self, own: Option<String>, file: Option<PathBuf>) -> Types {
         let wanted = own.is_none() && file.is_some();
         let own = match wanted {
             false => own,
-            true => match self.ask(Item::InstanceType).await {
+            true => match self.fetch(Item::InstanceType).await {
                 Ok(name) => Some(name),
                 Err(error) => {
                     let error = chain(&error);
-                    tracing::warn!("the instance type is not known: {error}; see --instance-type");
+                    tracing::warn!("unknown instance type: {error}; see --instance-type");
                     None
                 }
             },
@@ -105,30 +103,32 @@ impl<'a> Whereabouts<'a> {
         Types { file, own }
     }
 
-    /// The zone, where it is only a default: not having one is said and no problem, and nothing is
-    /// waited for.
+    /// The default zone of volumes. Without one, the role starts with a log line, and without waiting.
     pub(crate) async fn default_zone(&mut self, given: Option<ZoneId>) -> Option<ZoneId> {
         self.deadline = Deadline::after(Duration::ZERO);
         let before = self.problems.len();
         let zone = self.zone(given).await;
         for problem in self.problems.drain(before..) {
-            tracing::info!("volumes without topology need zoneId in their StorageClass: {problem}");
+            tracing::info!(
+                "volumes without topology require zoneId in their StorageClass: {problem}"
+            );
         }
         zone
     }
 
-    /// The setting; one that is wrong is a problem, to be reported with all others.
-    pub(crate) fn checked<T>(&mut self, setting: Result<T, super::WrongSettings>) -> Option<T> {
-        setting.map_err(|wrong| self.problems.extend(wrong.0)).ok()
+    /// The setting; an invalid one is noted as a problem.
+    pub(crate) fn checked<T>(&mut self, setting: Result<T, super::InvalidSettings>) -> Option<T> {
+        setting
+            .map_err(|invalid| self.problems.extend(invalid.0))
+            .ok()
     }
 
-    /// Notes another problem.
     pub(crate) fn problem(&mut self, text: impl Into<String>) {
         self.problems.push(text.into());
     }
 
-    /// All problems so far, as the one error.
-    pub(crate) fn check(self) -> super::WrongSettings {
-        super::WrongSettings(self.problems)
+    /// All problems in one error.
+    pub(crate) fn into_error(self) -> super::InvalidSettings {
+        super::InvalidSettings(self.problems)
     }
 }

@@ -1,4 +1,4 @@
-//! Each role answers, and finds out by itself what it is not told.
+//! Each role starts, with settings from the instance metadata service where flags are unset.
 
 use crate::common::csi::{create, endpoint, info, list, publish, socket};
 use crate::common::fake::{Fake, NODES, ZONE};
@@ -25,7 +25,7 @@ async fn a_controller_creates_and_attaches_over_signed_http() {
 }
 
 #[tokio::test]
-async fn a_controller_with_signature_v3_signs_every_call_by_it() {
+async fn a_controller_with_signature_v3_uses_it_for_every_call() {
     let (fake, dir) = (Fake::start(&[]).await, tempfile::tempdir().unwrap());
     let socket = socket(&dir);
     let start = fake.controller(&socket).keys().args(["--signature=v3"]);
@@ -39,7 +39,7 @@ async fn a_controller_with_signature_v3_signs_every_call_by_it() {
 }
 
 #[tokio::test]
-async fn a_node_serves_without_credentials_and_calls_no_cloud() {
+async fn a_node_has_no_credentials_and_makes_no_cloud_calls() {
     let (fake, dir) = (Fake::start(&[]).await, tempfile::tempdir().unwrap());
     let socket = socket(&dir);
     let start = diskplugin(["node", &fake.metadata(NODES[1]), &endpoint(&socket)]);
@@ -52,7 +52,7 @@ async fn a_node_serves_without_credentials_and_calls_no_cloud() {
 }
 
 #[tokio::test]
-async fn all_in_one_finds_its_place_where_the_metadata_service_asks_for_a_token() {
+async fn all_in_one_gets_its_location_from_a_metadata_service_that_requires_tokens() {
     let fake = Fake::start(&["--metadata-token-required"]).await;
     let dir = tempfile::tempdir().unwrap();
     let socket = socket(&dir);
@@ -71,7 +71,7 @@ async fn all_in_one_finds_its_place_where_the_metadata_service_asks_for_a_token(
 }
 
 #[tokio::test]
-async fn all_in_one_with_a_cloud_of_its_own_needs_no_setting() {
+async fn all_in_one_with_an_embedded_cloud_needs_no_settings() {
     let dir = tempfile::tempdir().unwrap();
     let socket = socket(&dir);
     let start = diskplugin(["all-in-one", "--cloud=mock", &endpoint(&socket)]);

@@ -1,4 +1,4 @@
-//! Credentials of a RAM role: renewed while calls go on, whatever becomes of who gives them out.
+//! Credentials of a RAM role: renewed during calls, even while the Security Token Service is unavailable.
 
 use std::time::Duration;
 
@@ -13,24 +13,25 @@ use crate::common::oidc::{PROVIDER, ROLE, write_token};
 use crate::common::process::{Ended, diskplugin};
 use crate::common::wait::until;
 
-/// Longer than any renewal takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Longer than any renewal on a busy machine.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-const RENEWED_NOT: &str = "credentials cannot be renewed; the old ones are still valid and in use";
+const RENEWAL_FAILED: &str =
+    "credentials cannot be renewed; the old ones are still valid and in use";
 
-/// Makes calls until there is something to see; each must succeed.
-async fn calls_until(what: &str, channel: &Channel, mut look: impl AsyncFnMut() -> bool) {
-    let end = Instant::now() + PATIENCE;
+/// Makes calls until the condition is true; each call must succeed.
+async fn calls_until(event: &str, channel: &Channel, mut condition: impl AsyncFnMut() -> bool) {
+    let end = Instant::now() + TIMEOUT;
     let mut tick = interval(Duration::from_millis(50));
-    while !look().await {
-        assert!(Instant::now() < end, "not within {PATIENCE:?}: {what}");
+    while !condition().await {
+        assert!(Instant::now() < end, "not within {TIMEOUT:?}: {event}");
         list(channel).await.unwrap();
         tick.tick().await;
     }
 }
 
 #[tokio::test]
-async fn an_oidc_roles_credentials_end_every_few_seconds_and_no_call_fails() {
+async fn short_lived_credentials_of_an_oidc_role_are_renewed_without_failed_calls() {
     let fake = Fake::start(&[r#"--config={"sts": {"life": "6s"}}"#]).await;
     let dir = tempfile::tempdir().unwrap();
     let (socket, token_file) = (socket(&dir), dir.path().join("token"));
@@ -45,29 +46,35 @@ async fn an_oidc_roles_credentials_end_every_few_seconds_and_no_call_fails() {
     let asked = async || fake.count("AssumeRoleWithOIDC").await;
     calls_until("three renewals", &channel, async || asked().await > 3).await;
 
-    // The service goes down with a renewal's time to spare, and comes back before the end.
+    // The service fails when a renewal is due, and recovers before the credentials expire.
     fake.configure(json!({"sts": {"life": "18s"}})).await;
     let before = asked().await;
-    calls_until("the long ones", &channel, async || asked().await > before).await;
+    calls_until("credentials with a longer validity", &channel, async || {
+        asked().await > before
+    })
+    .await;
     fake.configure(json!({"sts": {"unreachable": true}})).await;
     calls_until("the warning", &channel, async || {
-        controller.stderr().contains(RENEWED_NOT)
+        controller.stderr().contains(RENEWAL_FAILED)
     })
     .await;
     let before = asked().await;
     fake.configure(json!({"sts": {"unreachable": false}})).await;
-    calls_until("it is back", &channel, async || asked().await > before).await;
-    calls_until("that it is told", &channel, async || {
+    calls_until("a renewal after the recovery", &channel, async || {
+        asked().await > before
+    })
+    .await;
+    calls_until("the log line about the recovery", &channel, async || {
         controller
             .stderr()
             .contains("credentials are renewed again")
     })
     .await;
-    let told = controller.stderr();
-    assert_eq!(told.matches(RENEWED_NOT).count(), 1, "{told}");
+    let log = controller.stderr();
+    assert_eq!(log.matches(RENEWAL_FAILED).count(), 1, "{log}");
     let source = format!("credentials=\"the OIDC role {ROLE}\"");
-    assert!(told.contains(&source), "{told}");
-    // No call was refused for its credentials, let alone failed.
+    assert!(log.contains(&source), "{log}");
+    // No call was rejected because of its credentials.
     for call in fake.calls().await {
         let code = call["code"].as_str().unwrap_or_default();
         assert!(!code.contains("SecurityToken"), "{call}");
@@ -75,22 +82,19 @@ async fn an_oidc_roles_credentials_end_every_few_seconds_and_no_call_fails() {
 }
 
 #[tokio::test]
-async fn the_instances_role_signs_where_nothing_else_is_configured() {
+async fn the_role_of_the_instance_is_the_default() {
     let fake = Fake::start(&["--metadata-token-required"]).await;
     let dir = tempfile::tempdir().unwrap();
     let socket = socket(&dir);
     let start = fake.controller(&socket).args([fake.metadata(NODES[0])]);
     let (controller, channel) = start.ready(&socket).await;
     create(&channel, "pvc-1").await.unwrap();
-    let told = controller.stderr();
-    assert!(
-        told.contains("credentials=\"the instance's role\""),
-        "{told}"
-    );
+    let log = controller.stderr();
+    assert!(log.contains("credentials=\"the instance's role\""), "{log}");
 }
 
 #[tokio::test]
-async fn a_role_is_assumed_on_top_of_a_key_and_its_settings_may_come_from_the_environment() {
+async fn a_role_is_assumed_with_a_key_and_settings_from_the_environment() {
     let config = r#"--config={"sts": {"external_id": "wanted"}}"#;
     let (fake, dir) = (Fake::start(&[config]).await, tempfile::tempdir().unwrap());
     let socket = socket(&dir);
@@ -117,7 +121,7 @@ async fn a_role_is_assumed_on_top_of_a_key_and_its_settings_may_come_from_the_en
 }
 
 #[tokio::test]
-async fn a_service_that_does_not_answer_delays_no_start_and_calls_are_to_be_repeated() {
+async fn an_unavailable_token_service_does_not_delay_the_start() {
     let fake = Fake::start(&[r#"--config={"sts": {"unreachable": true}}"#]).await;
     let dir = tempfile::tempdir().unwrap();
     let (socket, token_file) = (socket(&dir), dir.path().join("token"));
@@ -132,20 +136,20 @@ async fn a_service_that_does_not_answer_delays_no_start_and_calls_are_to_be_repe
     let mut controller =
         diskplugin::csi::proto::controller_client::ControllerClient::new(channel.clone());
     let refused = controller.create_volume(request).await.unwrap_err();
-    let passing = [Code::Unavailable, Code::DeadlineExceeded, Code::Cancelled];
-    assert!(passing.contains(&refused.code()), "{refused:?}");
+    let retriable = [Code::Unavailable, Code::DeadlineExceeded, Code::Cancelled];
+    assert!(retriable.contains(&refused.code()), "{refused:?}");
     fake.configure(json!({"sts": {"unreachable": false}})).await;
-    until("calls succeed", PATIENCE, async || {
+    until("calls succeed", TIMEOUT, async || {
         create(&channel, "pvc-1").await.ok()
     })
     .await;
 }
 
 #[tokio::test]
-async fn half_of_a_role_and_a_source_without_its_setting_are_refused_at_the_start() {
+async fn incomplete_credential_settings_are_rejected_at_startup() {
     let file = "--oidc-token-file=/var/run/token";
     let provider = format!("--oidc-provider-arn={PROVIDER}");
-    for (flags, told) in [
+    for (flags, reason) in [
         (vec![file], "--oidc-role-arn and --oidc-provider-arn"),
         (vec![file, &provider], "needs --oidc-role-arn too"),
         (vec!["--credentials=directory"], "--credentials-dir"),
@@ -162,12 +166,12 @@ async fn half_of_a_role_and_a_source_without_its_setting_are_refused_at_the_star
         ];
         let ended: Ended = diskplugin(common).args(&flags).ended().await;
         assert_eq!(ended.code, Some(64), "{flags:?}: {}", ended.stderr);
-        assert!(ended.stderr.contains(told), "{flags:?}: {}", ended.stderr);
+        assert!(ended.stderr.contains(reason), "{flags:?}: {}", ended.stderr);
     }
 }
 
 #[tokio::test]
-async fn keys_in_the_environment_come_before_roles() {
+async fn keys_in_the_environment_take_precedence_over_roles() {
     let (fake, dir) = (Fake::start(&[]).await, tempfile::tempdir().unwrap());
     let socket = socket(&dir);
     let start = fake

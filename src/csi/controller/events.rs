@@ -1,4 +1,4 @@
-//! Which failures become events of the cluster. No call waits for it, and none fails by it.
+//! Kubernetes events about failures. No call waits for an event or fails because of it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,11 +12,11 @@ use crate::disk::{DiskServices, Error};
 use crate::model::tag::{CREATED_FOR, LONGEST_VALUE};
 use crate::model::{Disk, DiskId};
 
-/// How long it may take to find out for which claim a disk is.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Timeout of the search for the claim of a disk.
+const CLAIM_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Tells the claim of a volume that could not be made.
-pub(super) fn not_created(service: &Service, claim: Option<Claim>, error: &Error) {
+/// Writes an event on the claim if its volume could not be created for lack of stock.
+pub(super) fn volume_not_created(service: &Service, claim: Option<Claim>, error: &Error) {
     let (Error::OutOfStock { .. }, Some(claim)) = (error, claim) else {
         return;
     };
@@ -27,8 +27,8 @@ pub(super) fn not_created(service: &Service, claim: Option<Claim>, error: &Error
     }
 }
 
-/// Tells of a disk that could not be brought to a node.
-pub(super) fn not_attached(service: &Service, error: &Error) {
+/// Writes an event if the disk is in use elsewhere or the node is full.
+pub(super) fn volume_not_attached(service: &Service, error: &Error) {
     match error {
         Error::InUseElsewhere { disk, node, holder } => {
             let about = format!("{disk} {node}");
@@ -46,7 +46,7 @@ pub(super) fn not_attached(service: &Service, error: &Error) {
             });
         }
         Error::NodeFull { disk, node, .. } => {
-            // Which disk it is makes no difference to the node.
+            // One event per node, whatever the disk.
             let Some(turn) = service.events.turn(reason::NODE_FULL, node.as_str()) else {
                 return;
             };
@@ -65,7 +65,7 @@ pub(super) fn not_attached(service: &Service, error: &Error) {
     }
 }
 
-/// Looks for which claim the disk is, and tells then. Nobody waits for it, not even the end of the process.
+/// Searches the claim of the disk and writes the event in the background. Shutdown does not wait for it.
 fn for_claim(
     service: &Service,
     turn: Turn,
@@ -76,16 +76,16 @@ fn for_claim(
     Tasks::default().start(async move { turn.tell(happening(claim_of(&disks, &disk).await)) });
 }
 
-/// As the disk's tags name it.
+/// The claim that the tags of the disk name.
 async fn claim_of(disks: &DiskServices, disk: &DiskId) -> Option<Claim> {
     let row: Disk = disks
         .inventory
-        .disk(Deadline::after(PATIENCE), disk)
+        .disk(Deadline::after(CLAIM_TIMEOUT), disk)
         .await
         .ok()?;
     let of = |key: &str| {
         let value = row.tags.get(&format!("{CREATED_FOR}{key}"))?;
-        // A longer one was cut off, and may be another's.
+        // A longer value was truncated and may name another object.
         (value.chars().count() < LONGEST_VALUE).then_some(value)
     };
     let (namespace, name, volume) = (of("pvc/namespace")?, of("pvc/name")?, of("pv/name")?);

@@ -1,4 +1,4 @@
-//! The model in CSI's terms.
+//! Converts the model to CSI messages.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,6 @@ use crate::csi::proto::controller_service_capability::{Rpc, Type as Capability};
 use crate::disk::{Ailment, Severity};
 use crate::model::{Disk, DiskId, Snapshot, SnapshotId, tag, topology};
 
-/// Every RPC that is served.
 const CAPABILITIES: &[Type] = &[
     Type::CreateDeleteVolume,
     Type::PublishUnpublishVolume,
@@ -22,7 +21,6 @@ const CAPABILITIES: &[Type] = &[
     Type::ExpandVolume,
     Type::ModifyVolume,
     Type::GetVolume,
-    Type::VolumeCondition,
     Type::GetVolumeHealth,
     Type::ListVolumeHealth,
     Type::SingleNodeMultiWriter,
@@ -43,19 +41,17 @@ pub(super) fn volume(disk: &Disk, context: HashMap<String, String>) -> proto::Vo
         capacity_bytes: disk.size.bytes().to_i64(),
         volume_id: disk.id.to_string(),
         volume_context: context,
-        content_source: origin(disk),
+        content_source: content_source(disk),
         accessible_topology: topology(disk, false),
     }
 }
 
-/// From where a disk can be used: its zone and, where nodes say which categories they take, its
-/// category.
+/// The topology from which a disk is accessible: its zone and, if nodes report their categories, its category.
 ///
-/// A regional disk is bound to no zone. A region's label would be wrong on clusters whose nodes have
-/// none, or another; and the zones of the request may be only that of the first node, to which the
-/// volume would be bound for good. So it names its category where nodes do, which is just where it
-/// can be attached, and otherwise nothing: all nodes of the driver are in its region.
-pub(super) fn topology(disk: &Disk, nodes_say: bool) -> Vec<proto::Topology> {
+/// A regional disk has no zone. The region label of nodes is not reliable, and the requested zones may be only
+/// that of the first node, to which the volume would be bound permanently. So a regional disk has only its
+/// category, or no topology: all nodes of the driver are in its region.
+pub(super) fn topology(disk: &Disk, with_category: bool) -> Vec<proto::Topology> {
     let zone = disk
         .zone
         .iter()
@@ -64,39 +60,26 @@ pub(super) fn topology(disk: &Disk, nodes_say: bool) -> Vec<proto::Topology> {
         topology::category_key(&disk.category),
         topology::TAKEN.to_owned(),
     );
-    let segments: HashMap<_, _> = zone.chain(nodes_say.then_some(category)).collect();
+    let segments: HashMap<_, _> = zone.chain(with_category.then_some(category)).collect();
     if segments.is_empty() {
         return Vec::new();
     }
     vec![proto::Topology { segments }]
 }
 
-/// Whether it is well, for callers that know no more than that.
-pub(super) fn condition(ailments: &[Ailment]) -> proto::VolumeCondition {
-    let messages: Vec<_> = ailments.iter().map(|one| one.message.as_str()).collect();
-    proto::VolumeCondition {
-        abnormal: !ailments.is_empty(),
-        message: if messages.is_empty() {
-            "nothing is known to be wrong".to_owned()
-        } else {
-            messages.join("; ")
-        },
-    }
-}
-
-pub(super) fn health(disk: &DiskId, ailments: &[Ailment]) -> proto::VolumeHealth {
-    let entry = |one: &Ailment| proto::volume_health::VolumeHealthEntry {
-        status: match one.severity {
+pub(super) fn health(disk: &DiskId, issues: &[Ailment]) -> proto::VolumeHealth {
+    let entry = |issue: &Ailment| proto::volume_health::VolumeHealthEntry {
+        status: match issue.severity {
             Severity::Degraded => proto::VolumeHealthErrorType::Degraded,
             Severity::Inaccessible => proto::VolumeHealthErrorType::Inaccessible,
         }
         .into(),
-        reason: one.reason.clone(),
-        message: one.message.clone(),
+        reason: issue.reason.clone(),
+        message: issue.message.clone(),
     };
     proto::VolumeHealth {
         volume_id: disk.to_string(),
-        health_statuses: ailments.iter().map(entry).collect(),
+        health_statuses: issues.iter().map(entry).collect(),
     }
 }
 
@@ -119,13 +102,13 @@ pub(crate) fn snapshot(snapshot: &Snapshot) -> proto::Snapshot {
             .as_ref()
             .map(ToString::to_string)
             .unwrap_or_default(),
-        // None: it is usable from every zone of the region.
+        // Empty: a snapshot is usable from every zone of the region.
         accessible_topology: Vec::new(),
     }
 }
 
-/// What the disk was made from. The snapshot of a clone is gone; the volume behind it is what counts.
-fn origin(disk: &Disk) -> Option<proto::VolumeContentSource> {
+/// The source of the disk. The source of a clone is its volume: the intermediate snapshot has been deleted.
+fn content_source(disk: &Disk) -> Option<proto::VolumeContentSource> {
     use proto::volume_content_source::{Type, VolumeSource};
     match disk.tags.get(tag::CLONE_OF) {
         Some(volume) => Some(proto::VolumeContentSource {

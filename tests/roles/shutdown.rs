@@ -1,4 +1,4 @@
-//! SIGTERM: running calls finish, new ones are refused, the socket goes.
+//! SIGTERM: running calls finish, new calls are rejected, the socket is removed.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::common::wait::until;
 const SOON: Duration = Duration::from_secs(10);
 
 #[tokio::test]
-async fn a_running_call_finishes_and_new_ones_are_refused() {
+async fn a_running_call_finishes_and_new_calls_are_rejected() {
     let fake = Fake::start(&["--create-delay=2s"]).await;
     let dir = tempfile::tempdir().unwrap();
     let socket = socket(&dir);
@@ -25,13 +25,13 @@ async fn a_running_call_finishes_and_new_ones_are_refused() {
         })
         .await;
         controller.signal(Signal::SIGTERM);
-        let refused = until("new calls are refused", SOON, async || {
+        let refused = until("new calls are rejected", SOON, async || {
             list(&channel).await.err()
         });
         let refused = refused.await;
         let other = try_connect(&socket)
             .await
-            .expect("it listens while it drains");
+            .expect("the socket is served while draining");
         let from_other = list(&other).await.unwrap_err();
         [refused, from_other]
     };
@@ -50,7 +50,7 @@ async fn a_running_call_finishes_and_new_ones_are_refused() {
 }
 
 #[tokio::test]
-async fn clients_that_never_hang_up_keep_no_process() {
+async fn idle_clients_do_not_delay_shutdown() {
     let dir = tempfile::tempdir().unwrap();
     let socket = socket(&dir);
     let endpoint = crate::common::csi::endpoint(&socket);
@@ -67,7 +67,7 @@ async fn clients_that_never_hang_up_keep_no_process() {
 }
 
 #[tokio::test]
-async fn a_call_that_does_not_end_is_left_when_the_drain_timeout_is_over() {
+async fn a_call_is_aborted_after_the_drain_timeout() {
     let fake = Fake::start(&["--create-delay=10m"]).await;
     let dir = tempfile::tempdir().unwrap();
     let socket = socket(&dir);
@@ -91,7 +91,7 @@ async fn a_call_that_does_not_end_is_left_when_the_drain_timeout_is_over() {
     assert!(took < Duration::from_secs(4), "{took:?}");
     assert_eq!(ended.code, Some(1));
     assert!(
-        ended.stderr.contains("work was still running 500ms"),
+        ended.stderr.contains("calls were still running 500ms"),
         "{}",
         ended.stderr
     );
@@ -99,7 +99,7 @@ async fn a_call_that_does_not_end_is_left_when_the_drain_timeout_is_over() {
 }
 
 #[tokio::test]
-async fn a_fake_cloud_that_cannot_say_how_to_talk_to_it_ends() {
+async fn a_fake_cloud_that_cannot_print_its_endpoints_exits() {
     let line = "\"$0\" mock-cloud --listen 127.0.0.1:0 > /dev/full";
     let shell = Start::of("sh").args(["-c", line, env!("CARGO_BIN_EXE_diskplugin")]);
     let ended = shell.ended().await;

@@ -1,4 +1,4 @@
-//! CSI calls against the fake cloud, with everything logged that can be.
+//! CSI calls against the fake cloud, with the most verbose logs.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -22,14 +22,14 @@ use crate::common::process::{Process, Start, diskplugin};
 use crate::common::tee::Tee;
 use crate::hidden::{Hidden, ODD, PLAIN, signatures};
 
-/// Long enough for a call that goes well.
+/// Long enough for a successful call.
 const DEADLINE: Duration = Duration::from_millis(1500);
 
-/// What the driver answered, as it would be printed.
+/// The errors that the driver returned, as text.
 #[derive(Debug, Default)]
-pub(crate) struct Heard(pub(crate) String);
+pub(crate) struct Errors(pub(crate) String);
 
-impl Heard {
+impl Errors {
     fn note<T: Default>(&mut self, answer: Result<Response<T>, Status>) -> T {
         match answer {
             Ok(answer) => answer.into_inner(),
@@ -42,8 +42,8 @@ impl Heard {
     }
 }
 
-/// Makes every call that may carry secrets, those that can go well and those that cannot.
-pub(crate) async fn talk(channel: &Channel, hidden: &Hidden, deadline: Duration) -> Heard {
+/// Makes every call that has `secrets`, successful and failing ones.
+pub(crate) async fn make_calls(channel: &Channel, hidden: &Hidden, deadline: Duration) -> Errors {
     let secrets =
         || std::collections::HashMap::from([("key".to_owned(), hidden.marker.to_owned())]);
     fn within<T>(deadline: Duration, message: T) -> Request<T> {
@@ -52,7 +52,7 @@ pub(crate) async fn talk(channel: &Channel, hidden: &Hidden, deadline: Duration)
         request
     }
     let capability = Some(capability());
-    let mut heard = Heard::default();
+    let mut errors = Errors::default();
     let mut controller = ControllerClient::new(channel.clone());
     let mut node = NodeClient::new(channel.clone());
     let create = CreateVolumeRequest {
@@ -60,7 +60,7 @@ pub(crate) async fn talk(channel: &Channel, hidden: &Hidden, deadline: Duration)
         ..volume("pvc-1")
     };
     let created = controller.create_volume(within(deadline, create)).await;
-    let id = heard.note(created).volume.unwrap_or_default().volume_id;
+    let id = errors.note(created).volume.unwrap_or_default().volume_id;
     let id = if id.is_empty() {
         "d-none".to_owned()
     } else {
@@ -71,7 +71,7 @@ pub(crate) async fn talk(channel: &Channel, hidden: &Hidden, deadline: Duration)
         parameters: [("no-such".to_owned(), "parameter".to_owned())].into(),
         ..volume("pvc-2")
     };
-    heard.note(controller.create_volume(within(deadline, wrong)).await);
+    errors.note(controller.create_volume(within(deadline, wrong)).await);
     for disk in [id.as_str(), "d-other"] {
         let publish = ControllerPublishVolumeRequest {
             volume_id: disk.to_owned(),
@@ -80,7 +80,7 @@ pub(crate) async fn talk(channel: &Channel, hidden: &Hidden, deadline: Duration)
             secrets: secrets(),
             ..ControllerPublishVolumeRequest::default()
         };
-        heard.note(
+        errors.note(
             controller
                 .controller_publish_volume(within(deadline, publish))
                 .await,
@@ -92,7 +92,7 @@ pub(crate) async fn talk(channel: &Channel, hidden: &Hidden, deadline: Duration)
         secrets: secrets(),
         ..ValidateVolumeCapabilitiesRequest::default()
     };
-    heard.note(
+    errors.note(
         controller
             .validate_volume_capabilities(within(deadline, validate))
             .await,
@@ -103,14 +103,14 @@ pub(crate) async fn talk(channel: &Channel, hidden: &Hidden, deadline: Duration)
         secrets: secrets(),
         ..CreateSnapshotRequest::default()
     };
-    heard.note(controller.create_snapshot(within(deadline, snapshot)).await);
+    errors.note(controller.create_snapshot(within(deadline, snapshot)).await);
     let expand = ControllerExpandVolumeRequest {
         volume_id: id.clone(),
         capacity_range: volume("").capacity_range,
         secrets: secrets(),
         ..ControllerExpandVolumeRequest::default()
     };
-    heard.note(
+    errors.note(
         controller
             .controller_expand_volume(within(deadline, expand))
             .await,
@@ -122,7 +122,7 @@ pub(crate) async fn talk(channel: &Channel, hidden: &Hidden, deadline: Duration)
         secrets: secrets(),
         ..NodeStageVolumeRequest::default()
     };
-    heard.note(node.node_stage_volume(within(deadline, stage)).await);
+    errors.note(node.node_stage_volume(within(deadline, stage)).await);
     let publish = NodePublishVolumeRequest {
         volume_id: id.clone(),
         staging_target_path: "/nowhere/staging".to_owned(),
@@ -131,20 +131,20 @@ pub(crate) async fn talk(channel: &Channel, hidden: &Hidden, deadline: Duration)
         secrets: secrets(),
         ..NodePublishVolumeRequest::default()
     };
-    heard.note(node.node_publish_volume(within(deadline, publish)).await);
+    errors.note(node.node_publish_volume(within(deadline, publish)).await);
     let expand = NodeExpandVolumeRequest {
         volume_id: id.clone(),
         volume_path: "/nowhere/target".to_owned(),
         secrets: secrets(),
         ..NodeExpandVolumeRequest::default()
     };
-    heard.note(node.node_expand_volume(within(deadline, expand)).await);
+    errors.note(node.node_expand_volume(within(deadline, expand)).await);
     let unpublish = ControllerUnpublishVolumeRequest {
         volume_id: id.clone(),
         node_id: NODES[0].to_owned(),
         secrets: secrets(),
     };
-    heard.note(
+    errors.note(
         controller
             .controller_unpublish_volume(within(deadline, unpublish))
             .await,
@@ -153,12 +153,12 @@ pub(crate) async fn talk(channel: &Channel, hidden: &Hidden, deadline: Duration)
         volume_id: id,
         secrets: secrets(),
     };
-    heard.note(controller.delete_volume(within(deadline, delete)).await);
-    heard
+    errors.note(controller.delete_volume(within(deadline, delete)).await);
+    errors
 }
 
-/// All-in-one on the cloud at this URL, telling all that it can tell.
-pub(crate) fn loud(url: &str, socket: &Path, hidden: &Hidden, flags: &[&str]) -> Start {
+/// All-in-one on the cloud at this URL, with the most verbose logs.
+pub(crate) fn verbose(url: &str, socket: &Path, hidden: &Hidden, flags: &[&str]) -> Start {
     diskplugin([
         "all-in-one",
         "--region=cn-beijing",
@@ -174,14 +174,14 @@ pub(crate) fn loud(url: &str, socket: &Path, hidden: &Hidden, flags: &[&str]) ->
     .env("ACCESS_KEY_SECRET", hidden.secret)
 }
 
-/// Ends the process; everything that it printed.
-pub(crate) async fn all_of(process: Process) -> String {
+/// Stops the process and returns its complete output.
+pub(crate) async fn output_of(process: Process) -> String {
     process.signal(Signal::SIGTERM);
     let ended = process.ended().await;
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     assert!(
         ended.stderr.contains("TRACE"),
-        "it does not tell all: {}",
+        "the log is not verbose: {}",
         ended.stderr
     );
     ended.stdout + &ended.stderr
@@ -196,21 +196,21 @@ async fn against_the_fake(hidden: &Hidden, secret: &str, flags: &[&str]) -> Stri
     let server: SocketAddr = fake.url.trim_start_matches("http://").parse().unwrap();
     let (tee, dir) = (Tee::to(server).await, tempfile::tempdir().unwrap());
     let socket = socket(&dir);
-    let start = loud(&tee.url, &socket, hidden, flags);
+    let start = verbose(&tee.url, &socket, hidden, flags);
     let (driver, channel) = start.ready(&socket).await;
-    let heard = talk(&channel, hidden, DEADLINE).await;
-    let told = all_of(driver).await;
+    let errors = make_calls(&channel, hidden, DEADLINE).await;
+    let output = output_of(driver).await;
     let sent = tee.sent();
     assert!(signatures(&sent).len() > 3, "too few signatures: {sent}");
-    hidden.absent_from(&heard.0, &sent);
-    hidden.absent_from(&told, &sent);
+    hidden.absent_from(&errors.0, &sent);
+    hidden.absent_from(&output, &sent);
     hidden.absent_from(&fake.process.stdout(), &sent);
     hidden.absent_from(&fake.process.stderr(), &sent);
-    heard.0
+    errors.0
 }
 
 #[tokio::test]
-async fn calls_that_succeed_and_fail_tell_nothing() {
+async fn successful_and_failing_calls_print_no_secret() {
     let text = against_the_fake(&ODD, ODD.secret, &["--log-format=text"]);
     let json = against_the_fake(
         &PLAIN,
@@ -221,7 +221,7 @@ async fn calls_that_succeed_and_fail_tell_nothing() {
 }
 
 #[tokio::test]
-async fn a_signature_that_the_cloud_does_not_accept_is_not_told() {
+async fn a_rejected_signature_is_not_printed() {
     let v1 = against_the_fake(&ODD, "another", &["--log-format=json"]);
     let v3 = against_the_fake(&PLAIN, "another", &["--signature=v3"]);
     let (v1, v3) = tokio::join!(v1, v3);
