@@ -5,10 +5,17 @@ use std::path::Path;
 use crate::common::process::{Ended, Start};
 use crate::plane::Plane;
 
-/// The chart of this repository.
-pub(crate) const CHART: &str = "deploy/helm/diskplugin";
-/// The one that users have who upgrade to it.
-pub(crate) const PREVIOUS: &str = "tests/helm/previous";
+/// The path of the chart as a release publishes it; packaged on first use.
+pub(crate) async fn packaged_chart(plane: &Plane) -> String {
+    let directory = plane.directory("chart");
+    let package = directory.join(concat!("diskplugin-", env!("CARGO_PKG_VERSION"), ".tgz"));
+    if !package.exists() {
+        let script = Start::tied(&file("scripts/package-chart"));
+        let Ended { code, stderr, .. } = script.args([directory.display().to_string()]).ended().await;
+        assert_eq!(code, Some(0), "scripts/package-chart: {stderr}");
+    }
+    package.display().to_string()
+}
 
 /// The path of a file of the repository.
 pub(crate) fn file(path: &str) -> String {

@@ -67,7 +67,7 @@ fn main() -> std::process::ExitCode {
     ];
     let alone = suite::scenarios![
         "leader-killed" => disturb::leader_killed,
-        "upgraded" => upgrade::from_the_previous_chart,
+        "upgraded" => upgrade::upgraded_in_use,
         "key-rotated" => disturb::key_rotated,
         // An API server that has just started knows of no rights for a moment.
         "used" => rights::used,

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::api::text;
 use crate::common::fake::{Fake, KEY, SECRET};
-use crate::helm::{CHART, file, helm};
+use crate::helm::{file, helm, packaged_chart};
 use crate::machine::DRIVER;
 use crate::path::{core, grouped};
 use crate::patience::until;
@@ -44,8 +44,7 @@ pub(crate) struct Order<'a> {
     pub(crate) namespace: &'a str,
     /// The driver's name, which the values say as well.
     pub(crate) driver: &'a str,
-    /// The folder of the chart, and the file of values.
-    pub(crate) chart: &'a str,
+    /// The file of values.
     pub(crate) values: &'a str,
 }
 
@@ -54,7 +53,6 @@ pub(crate) const ORDER: Order<'static> = Order {
     name: NAME,
     namespace: NAMESPACE,
     driver: DRIVER,
-    chart: CHART,
     values: "tests/cluster/values.yaml",
 };
 
@@ -72,7 +70,7 @@ impl Release {
         let args = [
             "install",
             order.name,
-            &file(order.chart),
+            &packaged_chart(plane).await,
             "--values",
             &file(order.values),
             "--set",
@@ -92,15 +90,16 @@ impl Release {
         release
     }
 
-    /// Upgrades it to another chart as the guide says; its pods are other ones then.
-    pub(crate) async fn upgrade(&mut self, plane: &Plane, chart: &str) {
+    /// Upgrades it as the guide says, with further arguments, and reads the new pods.
+    pub(crate) async fn upgrade(&mut self, plane: &Plane, more: &[&str]) {
+        let chart = packaged_chart(plane).await;
         let args = [
             "upgrade",
             &self.name,
-            &file(chart),
+            &chart,
             "--reset-then-reuse-values",
         ];
-        helm(plane, &self.namespace, args).await;
+        helm(plane, &self.namespace, [&args[..], more].concat()).await;
         self.look(plane).await;
     }
 

@@ -13,7 +13,7 @@ use crate::scene::Scene;
 /// Where it is said why rights stay that go unused.
 const PAGE: &str = "docs/reference/kubernetes-rights.md";
 /// What the page calls the Role of the namespace.
-const COMMON: &str = "all, in the release's namespace";
+const COMMON: &str = "all (namespace)";
 const RBAC: &str = "rbac.authorization.k8s.io";
 
 /// One verb on one kind of resource.

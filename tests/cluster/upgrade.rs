@@ -1,4 +1,4 @@
-//! A chart that is upgraded under volumes: nothing is made anew that must not be, and nothing is lost.
+//! A release is upgraded while a volume is in use: objects and volumes stay, and new values take effect.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 use crate::api::text;
 use crate::cloud;
 use crate::cluster::Cluster;
-use crate::helm::{CHART, PREVIOUS};
 use crate::machine::{Machine, PLAIN};
 use crate::namespace::Volume;
 use crate::path::{core, storage, whole};
@@ -21,18 +20,15 @@ const CLASS: &str = "upgraded-plain";
 /// Objects by kind and name, with what tells one from another of the same name.
 type Uids = BTreeMap<(String, String), String>;
 
-/// The chart that users have, with a volume in use, becomes the present one beside another release: its objects are the same
-/// ones with other content, the volume stays where it is, and what was asked for in between is done.
-///
-/// The program of both is the present one: also a pod whose chart is older must start it.
-pub(crate) async fn from_the_previous_chart(scene: &Scene<'_>) {
+/// Installs the chart with optional parts disabled next to another release, and enables them by an upgrade while a volume is
+/// in use. Objects keep their UIDs, the volume stays attached, and a claim that was created meanwhile is provisioned.
+pub(crate) async fn upgraded_in_use(scene: &Scene<'_>) {
     let cluster = scene.cluster;
     let plane = &cluster.plane;
     let order = Order {
         name: "upgraded",
         namespace: &scene.name,
         driver: "upgraded.csi.example",
-        chart: PREVIOUS,
         values: "tests/cluster/upgrade.yaml",
     };
     let mut release = Release::install(plane, &cluster.cloud, &order).await;
@@ -48,7 +44,9 @@ pub(crate) async fn from_the_previous_chart(scene: &Scene<'_>) {
     pod.kill().await;
     scene.claim("meanwhile", CLASS, json!({})).await;
     scene.pod("later", &["meanwhile"], json!({})).await;
-    release.upgrade(plane, CHART).await;
+    release
+        .upgrade(plane, &["--set", "instanceTypes.publish=true"])
+        .await;
 
     let (objects_now, users_now) = (made(cluster, &release).await, used(scene, &volume).await);
     assert_eq!(users, users_now, "what uses the volume was made anew");
@@ -154,7 +152,7 @@ async fn exchanged(scene: &Scene<'_>, release: &Release) {
     .await;
 }
 
-/// What the present chart has by default, and the previous did not know, works without having been asked for.
+/// Waits until the part that the upgrade enabled works.
 async fn learnt(scene: &Scene<'_>) {
     let map = scene.path("configmaps", "upgraded-diskplugin-instance-types");
     until("the nodes are told what their type takes", async || {

@@ -223,7 +223,7 @@ pub(crate) async fn block(scene: &Scene<'_>) {
 pub(crate) async fn helm_test(scene: &Scene<'_>) {
     let ended = crate::install::helm(scene.cluster, &["test", crate::install::NAME, "--logs"]);
     let said = crate::command::succeed(ended).await;
-    assert!(said.contains("read back as it was written"), "{said}");
+    assert!(said.contains("read back identical data"), "{said}");
     let claim = format!(
         "persistentvolumeclaims/{}-diskplugin-test",
         crate::install::NAME

@@ -157,10 +157,30 @@ fn list(report: &Report, plan: &Plan) -> String {
         out += &format!("\n### {reason} ({count})\n\n");
         for (what, mut patterns) in specs {
             patterns.sort();
-            out += &format!("* {what}: {}\n", patterns.join("; "));
+            out += &wrap(&format!("* {what}: {}", patterns.join("; ")));
         }
     }
     out
+}
+
+/// Maximum width of a line of the list.
+const WIDTH: usize = 120;
+
+/// Wraps a list item, with its further lines indented.
+fn wrap(item: &str) -> String {
+    let mut lines = vec![String::new()];
+    for word in item.split(' ') {
+        let line = lines.last_mut().expect("there is a line");
+        if line.is_empty() {
+            line.push_str(word);
+        } else if line.len() + 1 + word.len() <= WIDTH {
+            line.push(' ');
+            line.push_str(word);
+        } else {
+            lines.push(format!("  {word}"));
+        }
+    }
+    lines.join("\n") + "\n"
 }
 
 /// Whether the page names all that a whole run has skipped, and no more. `UPDATE=1` writes it anew.

@@ -1,4 +1,4 @@
-//! Classes and CSIDriver: what the driver takes and is.
+//! The driver accepts the parameters of all rendered classes, and the CSIDriver describes it.
 
 use std::collections::HashMap;
 
@@ -18,12 +18,12 @@ fn parameters(object: &Object) -> HashMap<String, String> {
 }
 
 #[test]
-fn every_class_is_one_that_the_driver_accepts() {
+fn the_driver_accepts_every_class() {
     let objects = all();
     let mut kinds = std::collections::BTreeSet::new();
     report(objects.iter().filter_map(|object| {
         let given = parameters(object);
-        let refusal = match object.kind.as_str() {
+        let rejection = match object.kind.as_str() {
             "StorageClass" => Class::read(&given).err(),
             "VolumeSnapshotClass" => SnapshotClass::read(&given).err(),
             "VolumeGroupSnapshotClass" => SnapshotClass::read_of_group(&given).err(),
@@ -31,13 +31,13 @@ fn every_class_is_one_that_the_driver_accepts() {
             _ => return None,
         };
         kinds.insert(object.kind.as_str());
-        Some(format!("{}: {}", object.at(), refusal?))
+        Some(format!("{}: {}", object.at(), rejection?))
     }));
     assert_eq!(kinds.len(), 4, "{kinds:?}");
 }
 
 #[test]
-fn every_class_is_of_the_driver_of_its_release() {
+fn every_class_names_the_driver_of_its_release() {
     let objects = all();
     let driver = |object: &Object| {
         let driver = objects
@@ -54,13 +54,13 @@ fn every_class_is_of_the_driver_of_its_release() {
 }
 
 #[test]
-fn the_cluster_is_told_what_the_driver_can_do() {
-    let objects = variant("least");
+fn csi_driver_object_matches_the_driver() {
+    let objects = variant("minimal");
     let driver = objects
         .iter()
         .find(|object| object.kind == "CSIDriver")
         .unwrap();
-    let wanted = json!({
+    let expected = json!({
         "attachRequired": true,
         "podInfoOnMount": false,
         "fsGroupPolicy": "File",
@@ -70,13 +70,13 @@ fn the_cluster_is_told_what_the_driver_can_do() {
         "requiresRepublish": false,
         "volumeLifecycleModes": ["Persistent"],
     });
-    assert_eq!(driver.body["spec"], wanted);
+    assert_eq!(driver.body["spec"], expected);
     assert_eq!(driver.name, diskplugin::model::driver::DRIVER);
 }
 
 #[test]
-fn a_default_class_is_marked_and_what_is_not_said_is_safe() {
-    let objects = variant("oidc");
+fn default_class_is_annotated_and_omitted_fields_are_safe() {
+    let objects = variant("production");
     let class = objects
         .iter()
         .find(|object| object.kind == "StorageClass")
@@ -86,7 +86,6 @@ fn a_default_class_is_marked_and_what_is_not_said_is_safe() {
         annotations["storageclass.kubernetes.io/is-default-class"],
         json!("true")
     );
-    // Made where the pod will be, and able to grow.
     assert_eq!(
         text(&class.body, "/volumeBindingMode"),
         "WaitForFirstConsumer"

@@ -1,10 +1,11 @@
-//! The chart, as Helm renders it for each variant (`tests/helm/golden`, kept by `tests/helm/run`), is what
-//! driver and cluster need and no more. These tests read files only; Helm is not needed.
+//! Checks the chart's values and renders: flags, permissions, security contexts, names, generated tables. The tests
+//! read the files that `tests/helm/run` writes to `tests/helm/golden`; they do not need Helm.
 #![cfg(feature = "mock-cloud")]
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
-mod beside;
 mod classes;
+mod comparison;
+mod images;
 mod names;
 mod page;
 mod pods;
@@ -12,8 +13,8 @@ mod render;
 mod rights;
 mod values;
 
-/// Fails with one line for each complaint.
-fn report(complaints: impl IntoIterator<Item = String>) {
-    let complaints: Vec<String> = complaints.into_iter().collect();
-    assert!(complaints.is_empty(), "\n{}\n", complaints.join("\n"));
+/// Fails with one line per problem.
+fn report(problems: impl IntoIterator<Item = String>) {
+    let problems: Vec<String> = problems.into_iter().collect();
+    assert!(problems.is_empty(), "\n{}\n", problems.join("\n"));
 }

@@ -1,4 +1,4 @@
-//! Names and labels: two releases side by side, and what may never change.
+//! Names and labels: two releases in one cluster share nothing, and selectors are stable.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::render::{Object, all, list, text, texts, variant};
 use crate::report;
 
-/// Kinds without a namespace.
+/// Cluster-scoped kinds.
 const CLUSTER: [&str; 7] = [
     "CSIDriver",
     "ClusterRole",
@@ -24,14 +24,14 @@ fn two_releases_share_no_object() {
         let objects = variant(name).into_iter();
         objects.map(|object| (object.kind, object.name)).collect()
     };
-    let (first, second) = (names("least"), names("second"));
+    let (first, second) = (names("minimal"), names("ack"));
     let shared: Vec<_> = first.intersection(&second).collect();
     assert!(shared.is_empty(), "{shared:?}");
 }
 
 #[test]
-fn two_releases_share_no_directory_and_no_socket_of_a_machine() {
-    // What all drivers look into, and nobody owns.
+fn two_releases_share_no_host_directory_and_no_socket() {
+    // Shared by all CSI drivers of a node.
     let common = [
         "/dev",
         "/var/lib/kubelet/plugins",
@@ -56,13 +56,13 @@ fn two_releases_share_no_directory_and_no_socket_of_a_machine() {
         let own = paths.filter(|path| !common.contains(&path.as_str()));
         own.chain(sockets).collect()
     };
-    let (first, second) = (own("least"), own("second"));
+    let (first, second) = (own("minimal"), own("ack"));
     assert_eq!(first.len(), 3, "{first:?}");
     assert!(first.is_disjoint(&second), "{first:?} {second:?}");
 }
 
 #[test]
-fn every_object_says_whose_it_is_and_what_has_a_namespace_is_in_the_releases() {
+fn every_object_has_the_standard_labels_and_the_namespace_of_the_release() {
     report(all().iter().flat_map(|object| {
         let labels = &object.body["metadata"]["labels"];
         let standard = [
@@ -81,39 +81,39 @@ fn every_object_says_whose_it_is_and_what_has_a_namespace_is_in_the_releases() {
             .map(|label| format!("{}: no {label}", object.at()))
             .collect();
         let namespace = object.body.pointer("/metadata/namespace");
-        let wanted = json!("storage");
-        let wanted = (!CLUSTER.contains(&object.kind.as_str())).then_some(&wanted);
-        if namespace != wanted {
+        let expected = json!("storage");
+        let expected = (!CLUSTER.contains(&object.kind.as_str())).then_some(&expected);
+        if namespace != expected {
             wrong.push(format!("{}: namespace {namespace:?}", object.at()));
         }
         wrong
     }));
 }
 
-/// Kubernetes refuses another selector: an upgrade would fail.
+/// Selectors are immutable: with another one an upgrade would fail.
 #[test]
-fn a_selector_has_nothing_that_changes_with_a_version() {
-    let mut seen = 0;
+fn selectors_do_not_depend_on_the_version() {
+    let mut count = 0;
     report(all().iter().filter_map(|object| {
         let selector = object.body.pointer("/spec/selector/matchLabels")?;
-        seen += 1;
+        count += 1;
         let keys: Vec<&str> = selector
             .as_object()
             .unwrap()
             .keys()
             .map(String::as_str)
             .collect();
-        let wanted =
+        let expected =
             ["component", "instance", "name"].map(|key| format!("app.kubernetes.io/{key}"));
         let mut sorted = keys.clone();
         sorted.sort_unstable();
-        (sorted != wanted).then(|| format!("{}: {keys:?}", object.at()))
+        (sorted != expected).then(|| format!("{}: {keys:?}", object.at()))
     }));
-    assert!(seen > 10, "only {seen} selectors were seen");
+    assert!(count > 10, "only {count} selectors were found");
 }
 
 #[test]
-fn every_selector_finds_the_pods_that_it_is_for() {
+fn every_selector_matches_the_pods_of_one_object() {
     let objects = all();
     let pods: Vec<(&Object, &Value)> = objects
         .iter()
@@ -132,10 +132,10 @@ fn every_selector_finds_the_pods_that_it_is_for() {
         let selector = pointers
             .iter()
             .find_map(|pointer| object.body.pointer(pointer))?;
-        let wanted = selector.as_object().unwrap();
+        let expected = selector.as_object().unwrap();
         let found = pods.iter().filter(|(owner, labels)| {
             owner.variant == object.variant
-                && wanted
+                && expected
                     .iter()
                     .all(|(key, value)| labels.get(key) == Some(value))
         });
@@ -145,7 +145,7 @@ fn every_selector_finds_the_pods_that_it_is_for() {
 }
 
 #[test]
-fn a_role_that_is_bound_is_there_and_is_bound_to_an_account_that_is_there() {
+fn bindings_refer_to_existing_roles_and_service_accounts() {
     let objects = all();
     let mut known: BTreeMap<&str, BTreeSet<(&str, &str)>> = BTreeMap::new();
     for object in &objects {
@@ -165,10 +165,11 @@ fn a_role_that_is_bound_is_there_and_is_bound_to_an_account_that_is_there() {
         let subjects = list(&binding.body, "/subjects").into_iter();
         let named = subjects.map(|subject| (text(subject, "/kind"), text(subject, "/name")));
         let named: Vec<_> = named.chain([role]).collect();
-        let lost = named
+        let missing = named
             .into_iter()
             .filter(|named| !known[binding.variant.as_str()].contains(named));
-        lost.map(|lost| format!("{}: {lost:?} is not there", binding.at()))
+        missing
+            .map(|missing| format!("{}: {missing:?} does not exist", binding.at()))
             .collect::<Vec<_>>()
     }));
 }

@@ -1,21 +1,19 @@
-//! Tables of the docs that are made from the chart.
+//! Tables of the documentation that are generated from the chart.
 
 use crate::render::{read, root};
 
-/// Holds that what stands between two marks of a page is this. With UPDATE set it is written there.
-pub(crate) fn hold(page: &str, (begin, end): (&str, &str), wanted: &str) {
+/// Asserts that the text between two marks of a page is the expected one, or writes it if UPDATE is set.
+pub(crate) fn assert_generated(page: &str, (begin, end): (&str, &str), expected: &str) {
     let text = read(page);
-    let (head, rest) = text.split_once(begin).expect("the page has the mark");
-    let (found, tail) = rest
-        .split_once(end)
-        .expect("the page has the mark of the end");
+    let (head, rest) = text.split_once(begin).expect("the page has the begin mark");
+    let (found, tail) = rest.split_once(end).expect("the page has the end mark");
     if std::env::var_os("UPDATE").is_some() {
-        let text = format!("{head}{begin}{wanted}{end}{tail}");
+        let text = format!("{head}{begin}{expected}{end}{tail}");
         std::fs::write(root().join(page), text).unwrap();
         return;
     }
     assert!(
-        found == wanted,
-        "{page} is not as the chart; UPDATE=1 cargo test --test helm makes the table\n\n{wanted}\n"
+        found == expected,
+        "{page} differs from the chart; UPDATE=1 cargo test --test helm updates it\n\n{expected}\n"
     );
 }

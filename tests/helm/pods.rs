@@ -1,4 +1,4 @@
-//! What pods are made of: flags that exist, no more rights than needed, no secret on a node.
+//! Pods: valid flags, least privilege, no secrets on nodes.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::render::{Object, all, list, read, text, texts, variant};
 use crate::report;
 
 #[test]
-fn every_flag_of_the_driver_is_one_that_its_role_takes() {
+fn the_driver_accepts_its_flags() {
     let objects = all();
     let mut seen = BTreeSet::new();
     report(
@@ -26,50 +26,50 @@ fn every_flag_of_the_driver_is_one_that_its_role_takes() {
                 let args = texts(container.body, "/args");
                 let command = texts(container.body, "/command");
                 let mut program = match command.as_slice() {
-                    // The image's own.
+                    // The image's entry point.
                     [] => Cli::command(),
                     ["/diskplugin-node"] => NodeCli::command(),
-                    other => return Some(format!("{}: no program {other:?}", container.at())),
+                    other => return Some(format!("{}: unknown program {other:?}", container.at())),
                 };
                 seen.insert((program.get_name().to_owned(), args[0]));
                 let line = ["diskplugin"].into_iter().chain(args);
-                let refusal = program.try_get_matches_from_mut(line).err()?;
-                Some(format!("{}: {refusal}", container.at()))
+                let rejection = program.try_get_matches_from_mut(line).err()?;
+                Some(format!("{}: {rejection}", container.at()))
             }),
     );
     let program = |name: &str, role| (name.to_owned(), role);
-    let wanted = [
+    let expected = [
         program("diskplugin", "controller"),
         program("diskplugin-node", "node"),
     ];
-    assert_eq!(seen, BTreeSet::from(wanted));
+    assert_eq!(seen, BTreeSet::from(expected));
 }
 
 #[test]
-fn no_pod_of_a_node_has_a_secret_a_token_or_a_right() {
+fn node_pods_have_no_secret_token_or_permission() {
     let objects = all();
     let nodes = objects.iter().filter(|object| object.kind == "DaemonSet");
-    let mut complaints = Vec::new();
+    let mut problems = Vec::new();
     for node in nodes {
         let (pod, at) = (node.pod().unwrap(), node.at());
         if pod.pointer("/automountServiceAccountToken") != Some(&json!(false)) {
-            complaints.push(format!("{at}: it is given a token"));
+            problems.push(format!("{at}: mounts a token"));
         }
         for volume in list(pod, "/volumes") {
             let name = text(volume, "/name");
             if volume.get("secret").is_some() || volume.get("projected").is_some() {
-                complaints.push(format!("{at}: volume {name} is a Secret or a token"));
+                problems.push(format!("{at}: volume {name} is a Secret or a token"));
             }
         }
         for container in node.containers() {
             if container.body.get("envFrom").is_some() {
-                complaints.push(format!("{}: envFrom", container.at()));
+                problems.push(format!("{}: envFrom", container.at()));
             }
             for variable in list(container.body, "/env") {
                 let name = text(variable, "/name").to_uppercase();
                 let secret = ["KEY", "SECRET", "TOKEN", "CREDENTIAL", "ROLE"];
                 if variable.get("valueFrom").is_some() || secret.iter().any(|s| name.contains(s)) {
-                    complaints.push(format!("{}: variable {name}", container.at()));
+                    problems.push(format!("{}: variable {name}", container.at()));
                 }
             }
             let args = texts(container.body, "/args");
@@ -78,7 +78,7 @@ fn no_pod_of_a_node_has_a_secret_a_token_or_a_right() {
                     .iter()
                     .any(|s| arg.contains(s))
             });
-            complaints.extend(secret.map(|arg| format!("{}: {arg}", container.at())));
+            problems.extend(secret.map(|arg| format!("{}: {arg}", container.at())));
         }
         let account = text(pod, "/serviceAccountName");
         let bindings = objects.iter().filter(|object| {
@@ -90,17 +90,17 @@ fn no_pod_of_a_node_has_a_secret_a_token_or_a_right() {
                 .iter()
                 .any(|subject| text(subject, "/name") == account)
             {
-                complaints.push(format!("{}: gives {account} rights", binding.at()));
+                problems.push(format!("{}: grants permissions to {account}", binding.at()));
             }
         }
     }
-    report(complaints);
+    report(problems);
 }
 
 #[test]
-fn only_the_node_itself_is_privileged_and_all_else_can_do_nothing_to_its_machine() {
+fn only_the_node_plugin_is_privileged_and_all_others_are_restricted() {
     let objects = all();
-    let wanted = [
+    let expected = [
         ("allowPrivilegeEscalation", json!(false)),
         ("readOnlyRootFilesystem", json!(true)),
         ("capabilities", json!({"drop": ["ALL"]})),
@@ -115,16 +115,16 @@ fn only_the_node_itself_is_privileged_and_all_else_can_do_nothing_to_its_machine
                 let security = &container.body["securityContext"];
                 if container.is_node() {
                     privileged += 1;
-                    let wanted =
+                    let expected =
                         json!({"privileged": true, "runAsUser": 0, "readOnlyRootFilesystem": true});
-                    return Vec::from_iter((*security != wanted).then(|| container.at()));
+                    return Vec::from_iter((*security != expected).then(|| container.at()));
                 }
                 let user = match container.object.kind.as_str() {
-                    // The socket is root's.
+                    // The socket belongs to root.
                     "DaemonSet" => 0,
                     _ => 65532,
                 };
-                let mut wrong: Vec<String> = wanted
+                let mut wrong: Vec<String> = expected
                     .iter()
                     .filter(|(key, value)| security.get(key) != Some(value))
                     .map(|(key, _)| format!("{}: {key} is {}", container.at(), security[key]))
@@ -133,16 +133,16 @@ fn only_the_node_itself_is_privileged_and_all_else_can_do_nothing_to_its_machine
                     wrong.push(format!("{}: {security}", container.at()));
                 }
                 if user != 0 && security["runAsNonRoot"] != json!(true) {
-                    wrong.push(format!("{}: it may be root", container.at()));
+                    wrong.push(format!("{}: may run as root", container.at()));
                 }
                 wrong
             }),
     );
-    assert!(privileged > 4, "only {privileged} nodes were seen");
+    assert!(privileged > 4, "only {privileged} node plugins were found");
 }
 
 #[test]
-fn no_pod_sees_the_processes_of_its_machine_and_its_network_only_if_asked() {
+fn no_pod_shares_host_pid_or_ipc_and_host_network_is_opt_in() {
     report(all().iter().flat_map(|object| {
         let Some(pod) = object.pod() else {
             return Vec::new();
@@ -160,7 +160,7 @@ fn no_pod_sees_the_processes_of_its_machine_and_its_network_only_if_asked() {
 }
 
 #[test]
-fn the_token_of_the_controller_is_only_for_who_calls_the_api_server() {
+fn only_containers_that_call_the_api_server_mount_the_token() {
     let flags = [
         "--instance-types-config-map=",
         "--events",
@@ -182,13 +182,13 @@ fn the_token_of_the_controller_is_only_for_who_calls_the_api_server() {
             let mounts = list(container.body, "/volumeMounts");
             let has = mounts.iter().any(|mount| text(mount, "/name") == "api");
             let args = texts(container.body, "/args");
-            let asks = args
+            let calls = args
                 .iter()
                 .any(|arg| flags.iter().any(|flag| arg.starts_with(flag)));
             if container.name == "diskplugin" {
                 drivers.insert(has);
             }
-            (has != (container.name.starts_with("csi-") || asks)).then(|| container.at())
+            (has != (container.name.starts_with("csi-") || calls)).then(|| container.at())
         });
         wrong.collect::<Vec<_>>()
     }));
@@ -196,7 +196,7 @@ fn the_token_of_the_controller_is_only_for_who_calls_the_api_server() {
 }
 
 #[test]
-fn every_path_of_the_machine_is_in_the_table_of_the_reference() {
+fn reference_lists_every_host_path() {
     let page = read("docs/reference/kubernetes-rights.md");
     let mut kinds = BTreeSet::new();
     for object in all() {
@@ -207,8 +207,8 @@ fn every_path_of_the_machine_is_in_the_table_of_the_reference() {
             };
             assert_eq!(object.kind, "DaemonSet", "{}", object.at());
             let path = path.as_str().unwrap();
-            // As the table has it: with the default of the values.
-            let driver = if object.variant == "second" {
+            // The table has the default of the values.
+            let driver = if object.variant == "ack" {
                 "second.csi.example"
             } else {
                 "diskplugin.csi.example"
@@ -228,7 +228,7 @@ fn every_path_of_the_machine_is_in_the_table_of_the_reference() {
 }
 
 #[test]
-fn an_image_has_a_digest_or_a_tag_that_does_not_move() {
+fn images_have_a_digest_or_a_fixed_tag() {
     let objects = all();
     let mut digests = 0;
     report(
@@ -251,7 +251,7 @@ fn an_image_has_a_digest_or_a_tag_that_does_not_move() {
 }
 
 #[test]
-fn a_node_needs_one_container_and_a_controller_one_beside_its_sidecars() {
+fn default_pods_have_one_driver_container_and_the_required_sidecars() {
     let names = |variant_name: &str, kind: &str| -> Vec<String> {
         let objects = variant(variant_name);
         let object = objects.iter().find(|object| object.kind == kind).unwrap();
@@ -261,20 +261,20 @@ fn a_node_needs_one_container_and_a_controller_one_beside_its_sidecars() {
             .map(|c| c.name.to_owned())
             .collect()
     };
-    assert_eq!(names("least", "DaemonSet"), ["diskplugin"]);
+    assert_eq!(names("minimal", "DaemonSet"), ["diskplugin"]);
     let sidecars = [
         "diskplugin",
         "csi-provisioner",
         "csi-attacher",
         "csi-resizer",
     ];
-    assert_eq!(names("least", "Deployment"), sidecars);
+    assert_eq!(names("minimal", "Deployment"), sidecars);
     let with_snapshots = [sidecars.as_slice(), &["csi-snapshotter"]].concat();
-    assert_eq!(names("snapshots", "Deployment"), with_snapshots);
+    assert_eq!(names("ack", "Deployment"), with_snapshots);
 }
 
 #[test]
-fn a_pod_is_not_killed_before_its_calls_had_their_time() {
+fn grace_period_exceeds_the_drain_timeout() {
     let objects = all();
     let roles = objects.iter().filter(|object| object.kind != "Pod");
     report(roles.flat_map(Object::containers).filter_map(|container| {
@@ -287,16 +287,16 @@ fn a_pod_is_not_killed_before_its_calls_had_their_time() {
         let grace = Duration::from_secs(grace.as_u64().unwrap());
         (grace <= drain).then(|| {
             format!(
-                "{}: {grace:?}, and calls may take {drain:?}",
+                "{}: grace period {grace:?}, drain timeout {drain:?}",
                 container.at()
             )
         })
     }));
 }
 
-/// Else no node could be rid of it where all have joined with it.
+/// Otherwise the taint would remain if all nodes have it.
 #[test]
-fn who_takes_the_startup_taint_off_runs_where_it_is() {
+fn controller_tolerates_the_startup_taint_that_it_removes() {
     let mut seen = 0;
     report(all().iter().filter_map(|object| {
         let containers = object.containers();
@@ -307,13 +307,13 @@ fn who_takes_the_startup_taint_off_runs_where_it_is() {
         let tolerated = tolerated
             .iter()
             .any(|it| **it == json!({"key": key, "operator": "Exists"}));
-        (!tolerated).then(|| format!("{}: it does not tolerate {key}", object.at()))
+        (!tolerated).then(|| format!("{}: does not tolerate {key}", object.at()))
     }));
     assert!(seen > 0, "no variant has a startup taint");
 }
 
 #[test]
-fn what_nodes_are_told_of_instance_types_is_what_they_read() {
+fn node_plugin_parses_the_rendered_instance_types() {
     let objects = variant("full");
     let config = objects
         .iter()
@@ -325,8 +325,8 @@ fn what_nodes_are_told_of_instance_types_is_what_they_read() {
 }
 
 #[test]
-fn the_controller_may_write_what_its_nodes_read_and_no_other_object() {
-    let objects = variant("least");
+fn controller_can_patch_only_the_config_map_that_nodes_mount() {
+    let objects = variant("minimal");
     let find = |kind: &str| objects.iter().find(|object| object.kind == kind).unwrap();
     let controller = find("Deployment").containers();
     let args = texts(controller[0].body, "/args");
@@ -336,7 +336,7 @@ fn the_controller_may_write_what_its_nodes_read_and_no_other_object() {
         .unwrap();
     let map = find("ConfigMap");
     assert_eq!(map.name, name);
-    // What it wrote must outlive an upgrade.
+    // An upgrade must not overwrite the content.
     assert_eq!(map.body.get("data"), None);
     let volumes = list(find("DaemonSet").pod().unwrap(), "/volumes");
     let mounted = volumes.iter().find_map(|volume| volume.get("configMap"));
@@ -350,9 +350,9 @@ fn the_controller_may_write_what_its_nodes_read_and_no_other_object() {
     assert_eq!(texts(rule, "/verbs"), ["get", "patch"]);
 }
 
-/// Without it the reason why a container ends again and again is only in its log.
+/// Otherwise the reason for a restart is only in the log.
 #[test]
-fn a_container_that_ends_shows_its_last_words() {
+fn termination_message_falls_back_to_the_log() {
     let objects = all();
     let containers = objects.iter().flat_map(Object::containers);
     report(containers.filter_map(|container| {
@@ -362,7 +362,7 @@ fn a_container_that_ends_shows_its_last_words() {
 }
 
 #[test]
-fn every_probe_asks_a_port_that_is_there() {
+fn probes_use_declared_ports() {
     let objects = all();
     report(
         objects
@@ -372,12 +372,12 @@ fn every_probe_asks_a_port_that_is_there() {
                 let ports = list(container.body, "/ports");
                 let named: Vec<&str> = ports.iter().map(|port| text(port, "/name")).collect();
                 let probes = ["livenessProbe", "readinessProbe"].into_iter();
-                let asked = probes
+                let probed = probes
                     .filter_map(|probe| container.body.pointer(&format!("/{probe}/httpGet/port")));
-                let asked: Vec<&Value> = asked.collect();
+                let probed: Vec<&Value> = probed.collect();
                 let driver = container.name == "diskplugin";
-                assert!(!driver || asked.len() == 2, "{}", container.at());
-                let missing = asked
+                assert!(!driver || probed.len() == 2, "{}", container.at());
+                let missing = probed
                     .into_iter()
                     .filter(|port| !named.contains(&port.as_str().unwrap()));
                 missing

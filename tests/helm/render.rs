@@ -1,20 +1,18 @@
-//! The goldens, as Kubernetes would read them.
+//! The rendered objects of the goldens.
 
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-/// One object of a render.
+/// A rendered object.
 #[derive(Debug)]
 pub(crate) struct Object {
-    /// The golden that it is in.
     pub(crate) variant: String,
     pub(crate) kind: String,
     pub(crate) name: String,
     pub(crate) body: Value,
 }
 
-/// A container of a pod.
 #[derive(Debug)]
 pub(crate) struct Container<'a> {
     pub(crate) object: &'a Object,
@@ -26,7 +24,7 @@ pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// A file of the repository.
+/// Reads a file of the repository.
 pub(crate) fn read(path: impl AsRef<Path>) -> String {
     let path = root().join(path);
     std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
@@ -45,7 +43,7 @@ pub(crate) fn all() -> Vec<Object> {
         .filter(|path| path.extension().is_some_and(|end| end == "yaml"))
         .collect();
     paths.sort();
-    assert!(paths.len() > 4, "the walk misses goldens: {paths:?}");
+    assert!(paths.len() > 4, "goldens are missing: {paths:?}");
     paths.iter().flat_map(|path| objects(path)).collect()
 }
 
@@ -72,19 +70,19 @@ fn objects(path: &Path) -> Vec<Object> {
     objects
 }
 
-/// A text that must be there.
+/// A required string.
 pub(crate) fn text<'a>(body: &'a Value, pointer: &str) -> &'a str {
     let found = body.pointer(pointer).and_then(Value::as_str);
-    found.unwrap_or_else(|| panic!("no text {pointer} in {body}"))
+    found.unwrap_or_else(|| panic!("no string {pointer} in {body}"))
 }
 
-/// The elements of a list; none where it is not there.
+/// The elements of a list, empty if it is missing.
 pub(crate) fn list<'a>(body: &'a Value, pointer: &str) -> Vec<&'a Value> {
     let found = body.pointer(pointer).and_then(Value::as_array);
     found.into_iter().flatten().collect()
 }
 
-/// The texts of a list.
+/// The strings of a list.
 pub(crate) fn texts<'a>(body: &'a Value, pointer: &str) -> Vec<&'a str> {
     let elements = list(body, pointer).into_iter();
     elements.map(|element| element.as_str().unwrap()).collect()
@@ -96,7 +94,7 @@ impl Object {
         format!("{}: {} {}", self.variant, self.kind, self.name)
     }
 
-    /// The pod that it is, or makes.
+    /// The spec of the pod or of the pod template.
     pub(crate) fn pod(&self) -> Option<&Value> {
         match self.kind.as_str() {
             "Deployment" | "DaemonSet" => self.body.pointer("/spec/template/spec"),
@@ -125,7 +123,7 @@ impl Container<'_> {
         format!("{}, container {}", self.object.at(), self.name)
     }
 
-    /// Whether it is the driver itself, on a node.
+    /// Whether it is the driver of the node plugin.
     pub(crate) fn is_node(&self) -> bool {
         self.object.kind == "DaemonSet" && self.name == "diskplugin"
     }

@@ -1,12 +1,12 @@
-//! The rights of the chart are those of the reference page, and no Secret is among them.
+//! The RBAC rules of the chart match the reference page and do not include Secrets.
 
-use crate::page::hold;
+use crate::page::assert_generated;
 use crate::render::{Object, all, list, texts, variant};
 use crate::report;
 
 pub(crate) const PAGE: &str = "docs/reference/kubernetes-rights.md";
 
-/// What a rule gives: `group/resource` and a verb.
+/// The rules of a role: each resource, as `resource.group`, with its verbs.
 pub(crate) fn rules(role: &Object) -> Vec<(String, Vec<&str>)> {
     let rules = list(&role.body, "/rules").into_iter();
     let rules = rules.flat_map(|rule| {
@@ -30,8 +30,8 @@ pub(crate) fn is_role(object: &Object) -> bool {
 }
 
 #[test]
-fn no_role_gives_secrets_or_everything_or_other_rights() {
-    let refused = [
+fn no_role_grants_secrets_wildcards_or_escalation() {
+    let forbidden = [
         "secrets",
         "*",
         "roles",
@@ -49,7 +49,7 @@ fn no_role_gives_secrets_or_everything_or_other_rights() {
             .flat_map(|role| {
                 let wrong = rules(role).into_iter().filter(|(resource, given)| {
                     let name = resource.split(['.', '/']).next().unwrap_or_default();
-                    refused.contains(&name)
+                    forbidden.contains(&name)
                         || resource.contains('*')
                         || given.iter().any(|verb| verbs.contains(verb))
                 });
@@ -61,7 +61,7 @@ fn no_role_gives_secrets_or_everything_or_other_rights() {
 }
 
 #[test]
-fn nothing_of_a_node_and_no_workload_can_be_changed() {
+fn nodes_workloads_and_classes_are_read_only() {
     let objects = all();
     report(
         objects
@@ -72,19 +72,19 @@ fn nothing_of_a_node_and_no_workload_can_be_changed() {
                     let reads = given
                         .iter()
                         .all(|verb| ["get", "list", "watch"].contains(verb));
-                    let kept = [
+                    let read_only = [
                         "nodes",
                         "pods",
                         "replicasets.apps",
                         "csinodes.storage.k8s.io",
                         "storageclasses.storage.k8s.io",
                     ];
-                    // The one exception: the startup taint, by the controller, where it is asked for.
+                    // The only exception: the controller removes the startup taint.
                     let taint = resource == "nodes"
                         && *given == ["get", "list", "watch", "patch"]
                         && role.name.ends_with("-driver")
-                        && ["full", "oidc"].contains(&role.variant.as_str());
-                    kept.contains(&resource.as_str()) && !reads && !taint
+                        && ["full", "production"].contains(&role.variant.as_str());
+                    read_only.contains(&resource.as_str()) && !reads && !taint
                 });
                 wrong
                     .map(|rule| format!("{}: {rule:?}", role.at()))
@@ -96,7 +96,7 @@ fn nothing_of_a_node_and_no_workload_can_be_changed() {
 /// A row of the table: role, resource and verbs.
 type Row = (String, String, String);
 
-/// All rights of a variant, in its order.
+/// All rules of a variant, in order.
 fn rows(name: &str) -> Vec<Row> {
     let objects = variant(name);
     let roles = objects.iter().filter(|object| is_role(object));
@@ -107,16 +107,16 @@ fn rows(name: &str) -> Vec<Row> {
     rows.collect()
 }
 
-/// The table that the page must have: each right of each role, with all that values can add.
+/// The table of the page: all rules that any values can add.
 fn table() -> String {
-    let (least, full) = (rows("least"), rows("full"));
-    let more: Vec<Row> = least
+    let (minimal, full) = (rows("minimal"), rows("full"));
+    let more: Vec<Row> = minimal
         .iter()
         .filter(|row| !full.contains(row))
         .cloned()
         .collect();
     let mut all = [full, more].concat();
-    // The rights of a role stay together, in the order of the first of each.
+    // Groups the rules by role, in the order of each role's first rule.
     let order: Vec<String> = all.iter().map(|(role, _, _)| role.clone()).collect();
     all.sort_by_key(|(role, _, _)| order.iter().position(|one| one == role));
     let mut lines = vec![
@@ -124,7 +124,7 @@ fn table() -> String {
         "| --- | --- | --- | --- |".to_owned(),
     ];
     for row in all {
-        let condition = condition(&row, &least);
+        let condition = condition(&row, &minimal);
         let (role, resource, verbs) = row;
         let line = format!("| {role} | `{resource}` | {verbs} | {condition} |");
         lines.push(line.replace("|  |", "| |"));
@@ -132,10 +132,10 @@ fn table() -> String {
     lines.join("\n")
 }
 
-/// Which values give the right; empty where all do.
-fn condition(row: &Row, least: &[Row]) -> &'static str {
+/// The values that add the rule, empty if it is always there.
+fn condition(row: &Row, minimal: &[Row]) -> &'static str {
     let (role, resource, verbs) = row;
-    let is_always = least.contains(row);
+    let is_always = minimal.contains(row);
     match (role.as_str(), resource.as_str()) {
         ("driver", "csinodes.storage.k8s.io") => {
             "`instanceTypes.publish`, `events.enabled` or `startupTaint.enabled`"
@@ -143,9 +143,9 @@ fn condition(row: &Row, least: &[Row]) -> &'static str {
         ("driver", "events.events.k8s.io") => "`events.enabled`",
         ("driver", "nodes") if verbs.contains("patch") => "`startupTaint.enabled`",
         ("driver", "nodes") => "`instanceTypes.publish`",
-        (_, "configmaps") => "`instanceTypes.publish`; only the one of instance types, by its name",
+        (_, "configmaps") => "`instanceTypes.publish`; restricted to one name",
         (
-            "all, in the release's namespace",
+            "all (namespace)",
             "csistoragecapacities.storage.k8s.io" | "pods" | "replicasets.apps",
         ) => "`storageCapacity.enabled`",
         _ if is_always => "",
@@ -153,20 +153,20 @@ fn condition(row: &Row, least: &[Row]) -> &'static str {
         (_, name) if name.contains("snapshot") => "`snapshots.mode`",
         (_, "pods") => "`sidecars.resizer.watchPods`",
         (_, "events") => "`snapshots.mode`",
-        (_, other) => panic!("{other}: say which value adds it"),
+        (_, other) => panic!("{other}: add the value that enables it"),
     }
 }
 
-/// Of which sidecar it is, or of the driver; that of the namespace is of all.
+/// The sidecar or driver that a ClusterRole is for; the Role is shared.
 fn short(role: &Object) -> String {
     match role.kind.as_str() {
-        "Role" => "all, in the release's namespace".to_owned(),
+        "Role" => "all (namespace)".to_owned(),
         _ => role.name.rsplit('-').next().unwrap().to_owned(),
     }
 }
 
 #[test]
-fn the_reference_has_every_right() {
+fn reference_lists_every_rule() {
     let marks = ("<!-- rights -->\n\n", "\n\n<!-- end of rights -->");
-    hold(PAGE, marks, &table());
+    assert_generated(PAGE, marks, &table());
 }

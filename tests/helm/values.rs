@@ -1,4 +1,4 @@
-//! Every value has a comment, a rule in the schema and a row in the chart's README.
+//! Every value has a comment, a schema and a row in the chart's README.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,23 +9,26 @@ use crate::report;
 
 const CHART: &str = "deploy/helm/diskplugin";
 
-/// A value as values.yaml has it.
+/// A value of values.yaml.
 #[derive(Debug)]
 struct Row {
-    /// With dots.
+    /// The heading `## ...` that begins a section with this value.
+    heading: Option<String>,
+    /// Dotted.
     path: String,
-    /// Of the lines above it, in one.
+    /// The comment lines above it, joined.
     comment: String,
-    /// None where values are below it.
+    /// None for a section of values.
     default: Option<String>,
 }
 
-/// Reads the file by its lines, because comments are what YAML leaves out. A list or map that is written out is the
-/// default of its key; what is indented by two more is below it, unless the schema takes any keys there.
+/// Reads values.yaml line by line, because YAML parsers drop comments. A list or map in block style is the default of its
+/// key if the schema describes no properties of it.
 fn rows(text: &str, is_leaf: impl Fn(&str) -> bool) -> Vec<Row> {
     let mut rows: Vec<Row> = Vec::new();
     let (mut parents, mut comment): (Vec<String>, Vec<&str>) = (Vec::new(), Vec::new());
     let mut inside: Option<usize> = None;
+    let mut heading = None;
     for line in text.lines() {
         let depth = line.len() - line.trim_start().len();
         if inside.is_some_and(|leaf| depth > leaf && !line.trim().is_empty()) {
@@ -38,8 +41,12 @@ fn rows(text: &str, is_leaf: impl Fn(&str) -> bool) -> Vec<Row> {
         }
         inside = None;
         let line = line.trim();
-        if let Some(said) = line.strip_prefix("# ") {
-            comment.push(said);
+        if let Some(title) = line.strip_prefix("## ") {
+            heading = Some(title.to_owned());
+            continue;
+        }
+        if let Some(text) = line.strip_prefix("# ") {
+            comment.push(text);
             continue;
         }
         let Some((key, default)) = line.split_once(':') else {
@@ -54,6 +61,7 @@ fn rows(text: &str, is_leaf: impl Fn(&str) -> bool) -> Vec<Row> {
         let default = default.trim().to_owned();
         inside = (leaf && default.is_empty()).then_some(depth);
         rows.push(Row {
+            heading: heading.take(),
             comment: std::mem::take(&mut comment).join(" "),
             default: leaf.then_some(default),
             path,
@@ -62,7 +70,7 @@ fn rows(text: &str, is_leaf: impl Fn(&str) -> bool) -> Vec<Row> {
     rows
 }
 
-/// What of the schema is at a path, if it is described there.
+/// The schema at a path.
 fn schema<'a>(schema: &'a Value, path: &str) -> Option<&'a Value> {
     path.split('.')
         .try_fold(schema, |at, key| at.get("properties")?.get(key))
@@ -78,7 +86,7 @@ fn known() -> (Value, Vec<Row>) {
     (rules, rows)
 }
 
-/// The paths of the schema, to the leaves.
+/// Collects the paths of the schema's leaves.
 fn described(rule: &Value, path: &str, found: &mut BTreeSet<String>) {
     let below = rule.get("properties").and_then(Value::as_object);
     match below {
@@ -99,46 +107,46 @@ fn described(rule: &Value, path: &str, found: &mut BTreeSet<String>) {
 }
 
 #[test]
-fn every_value_has_a_comment_and_a_rule_and_every_rule_a_value() {
+fn values_and_schema_match_and_every_value_has_a_comment() {
     let (rules, rows) = known();
     let leaves = rows.iter().filter(|row| row.default.is_some());
-    let there: BTreeSet<String> = leaves.clone().map(|row| row.path.clone()).collect();
-    assert!(there.len() > 80, "the walk misses values: {there:?}");
-    let mut wanted = BTreeSet::new();
-    described(&rules, "", &mut wanted);
-    // Helm's own, for charts within charts.
-    wanted.remove("global");
-    let silent = leaves.filter(|row| row.comment.is_empty());
-    let silent = silent.map(|row| format!("{} has no comment", row.path));
-    let lost = wanted
-        .difference(&there)
+    let present: BTreeSet<String> = leaves.clone().map(|row| row.path.clone()).collect();
+    assert!(present.len() > 80, "values are missing: {present:?}");
+    let mut expected = BTreeSet::new();
+    described(&rules, "", &mut expected);
+    // Reserved by Helm for subcharts.
+    expected.remove("global");
+    let uncommented = leaves.filter(|row| row.comment.is_empty());
+    let uncommented = uncommented.map(|row| format!("{} has no comment", row.path));
+    let unused = expected
+        .difference(&present)
         .map(|path| format!("{path} is only in the schema"));
-    let unruled = there
-        .difference(&wanted)
+    let undescribed = present
+        .difference(&expected)
         .map(|path| format!("{path} is not in the schema"));
-    report(silent.chain(lost).chain(unruled));
+    report(uncommented.chain(unused).chain(undescribed));
 }
 
 #[test]
-fn the_lines_are_read_as_yaml_reads_them() {
+fn line_reader_agrees_with_the_yaml_parser() {
     let (_, rows) = known();
     let values = yaml(&read(format!("{CHART}/values.yaml"))).remove(0);
     report(rows.iter().filter_map(|row| {
         let pointer = format!("/{}", row.path.replace('.', "/"));
-        let Some(there) = values.pointer(&pointer) else {
-            return Some(format!("{} is not there", row.path));
+        let Some(parsed) = values.pointer(&pointer) else {
+            return Some(format!("{} is missing", row.path));
         };
         let default = row.default.as_ref()?;
         let read = yaml(default).into_iter().next().unwrap_or_default();
-        (read != *there).then(|| format!("{} is {there} and not {read}", row.path))
+        (read != *parsed).then(|| format!("{} is {parsed} and not {read}", row.path))
     }));
 }
 
-/// A misspelt name must be an error wherever names are given.
+/// A misspelled value must be an error.
 #[test]
-fn no_object_of_the_schema_takes_unknown_keys_unless_its_keys_are_the_users() {
+fn schema_rejects_unknown_keys_except_in_maps_of_the_user() {
     let (rules, _) = known();
-    // What Kubernetes has a rule for, and checks itself.
+    // Kubernetes validates these.
     let open = [
         "affinity",
         "allowedTopologies",
@@ -148,15 +156,15 @@ fn no_object_of_the_schema_takes_unknown_keys_unless_its_keys_are_the_users() {
     ];
     let mut wrong = Vec::new();
     let mut rest: Vec<(String, &Value)> = vec![(String::new(), &rules)];
-    let mut seen = 0;
+    let mut count = 0;
     while let Some((path, rule)) = rest.pop() {
         if rule.get("type").and_then(Value::as_str) == Some("object") {
-            seen += 1;
+            count += 1;
             let strict = rule
                 .get("additionalProperties")
                 .is_some_and(|more| match more {
-                    Value::Bool(taken) => !taken,
-                    // A map whose values have a rule.
+                    Value::Bool(allowed) => !allowed,
+                    // A map whose values have a schema.
                     Value::Object(rule) => rule.contains_key("type"),
                     _ => false,
                 });
@@ -165,7 +173,7 @@ fn no_object_of_the_schema_takes_unknown_keys_unless_its_keys_are_the_users() {
                     .iter()
                     .any(|name| path.split('.').any(|part| part == *name))
             {
-                wrong.push(format!("{path} takes any key"));
+                wrong.push(format!("{path} accepts any key"));
             }
         }
         let named = rule
@@ -179,22 +187,27 @@ fn no_object_of_the_schema_takes_unknown_keys_unless_its_keys_are_the_users() {
             .filter_map(|key| rule.get(key));
         rest.extend(inner.map(|rule| (path.clone(), rule)));
     }
-    assert!(seen > 40, "only {seen} objects were seen");
+    assert!(count > 40, "only {count} objects were found");
     report(wrong);
 }
 
-/// The README's table.
-fn table(rows: &[Row]) -> String {
+/// The README's tables, one per heading.
+fn tables(rows: &[Row]) -> String {
     let sections: BTreeMap<&str, &str> = rows
         .iter()
         .filter(|row| row.default.is_none())
         .map(|row| (row.path.as_str(), row.comment.as_str()))
         .collect();
-    let mut lines = vec![
-        "| value | meaning | default |".to_owned(),
-        "| --- | --- | --- |".to_owned(),
-    ];
+    let mut lines: Vec<String> = Vec::new();
     for row in rows {
+        if let Some(heading) = &row.heading {
+            if !lines.is_empty() {
+                lines.push(String::new());
+            }
+            lines.extend([format!("### {heading}"), String::new()]);
+            lines.push("| value | meaning | default |".to_owned());
+            lines.push("| --- | --- | --- |".to_owned());
+        }
         let comment = row.comment.replace('|', "\\|");
         let Some(default) = &row.default else {
             if !sections[row.path.as_str()].is_empty() {
@@ -218,18 +231,18 @@ fn table(rows: &[Row]) -> String {
 }
 
 #[test]
-fn the_readme_of_the_chart_has_every_value() {
+fn readme_lists_every_value() {
     let (_, rows) = known();
     let (file, begin) = (format!("{CHART}/README.md"), "<!-- values -->\n\n");
     let page = read(&file);
-    let (head, found) = page.split_once(begin).expect("the page has the mark");
-    let wanted = table(&rows);
+    let (head, found) = page.split_once(begin).expect("the page has the begin mark");
+    let expected = tables(&rows);
     if std::env::var_os("UPDATE").is_some() {
-        std::fs::write(root().join(&file), format!("{head}{begin}{wanted}\n")).unwrap();
+        std::fs::write(root().join(&file), format!("{head}{begin}{expected}\n")).unwrap();
         return;
     }
     assert!(
-        found.trim_end() == wanted,
-        "{file} is not as values.yaml; UPDATE=1 cargo test --test helm makes the table"
+        found.trim_end() == expected,
+        "{file} differs from values.yaml; UPDATE=1 cargo test --test helm updates it"
     );
 }

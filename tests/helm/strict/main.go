@@ -1,6 +1,5 @@
-// Strict reads manifests as the API server would: every object, also those of snapshots, is decoded into its
-// type, and a kind or version that is not there, a field that the type does not have, a value of the wrong
-// kind, or a field given twice is an error. What the values mean is not looked at.
+// Strict decodes every object of the manifests into its API type, including those of snapshots. Unknown kinds,
+// versions and fields, wrong types and duplicate fields are errors. Values are not validated.
 //
 //	strict FILE...
 package main
@@ -62,7 +61,7 @@ func main() {
 			known++
 		}
 	}
-	fmt.Printf("%d objects are what Kubernetes takes, %d are not\n", known, bad)
+	fmt.Printf("%d objects are valid, %d are not\n", known, bad)
 	if bad > 0 || known == 0 {
 		os.Exit(1)
 	}

@@ -1,4 +1,4 @@
-{{/* Names and what several objects have in common. */}}
+{{/* Names and parts that several objects share. */}}
 
 {{- define "diskplugin.name" -}}
 {{- default .Chart.Name .Values.nameOverride | trunc 40 | trimSuffix "-" }}
@@ -15,12 +15,12 @@
 {{- end }}
 {{- end }}
 
-{{/* Of what has no namespace: two releases of one name may be in two namespaces. */}}
+{{/* For cluster-scoped objects: two namespaces can have releases of the same name. */}}
 {{- define "diskplugin.clustername" -}}
 {{- printf "%s-%s" .Release.Namespace (include "diskplugin.fullname" .) }}
 {{- end }}
 
-{{/* What a selector is made of: never changed, for a Deployment's selector cannot be. */}}
+{{/* Selector labels. A Deployment's selector is immutable, so they must never change. */}}
 {{- define "diskplugin.selector" -}}
 app.kubernetes.io/name: {{ include "diskplugin.name" .root }}
 app.kubernetes.io/instance: {{ .root.Release.Name }}
@@ -38,17 +38,22 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- end }}
 {{- end }}
 
-{{/* repository@digest, else repository:tag. */}}
+{{/* Image reference by digest, otherwise by tag: root, image, fallback (tag), key. `imageRegistry` replaces all but the last component. */}}
 {{- define "diskplugin.image" -}}
+{{- $repository := .repository | default .image.repository -}}
+{{- with .root.Values.imageRegistry -}}
+{{- $repository = printf "%s/%s" . (base $repository) -}}
+{{- end -}}
 {{- if .image.digest -}}
-{{ .image.repository }}@{{ .image.digest }}
+{{ $repository }}@{{ .image.digest }}
 {{- else -}}
-{{ .image.repository }}:{{ .image.tag | default .fallback | required (printf "%s.tag or %s.digest must be set" .key .key) }}
+{{ $repository }}:{{ .image.tag | default .fallback | required (printf "%s.tag or %s.digest must be set" .key .key) }}
 {{- end -}}
 {{- end }}
 
 {{- define "diskplugin.driverImage" -}}
-{{- include "diskplugin.image" (dict "image" .Values.image "fallback" .Chart.AppVersion "key" "image") }}
+{{- $repository := .Values.image.repository | default (ternary "diskplugin" "" (ne .Values.imageRegistry "")) | required "imageRegistry or image.repository must be set: no image of the driver is published" -}}
+{{- include "diskplugin.image" (dict "root" . "image" .Values.image "repository" $repository "fallback" .Chart.AppVersion "key" "image") }}
 {{- end }}
 
 {{- define "diskplugin.controllerAccount" -}}
@@ -63,7 +68,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- .Values.credentials.secret.name | default (printf "%s-credentials" (include "diskplugin.fullname" .)) }}
 {{- end }}
 
-{{/* What the schema cannot say: values that contradict each other. */}}
+{{/* Conflicts between values, which the schema cannot express. */}}
 {{- define "diskplugin.checkCredentials" -}}
 {{- $source := .Values.credentials.source -}}
 {{- $secret := .Values.credentials.secret -}}
@@ -71,7 +76,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- $given := or $secret.accessKeyId $secret.accessKeySecret $secret.securityToken -}}
 {{- if ne $source "secret" -}}
 {{- if or $given $secret.name -}}
-{{- fail (printf "credentials.secret is set, and credentials.source is %s: set one of them" $source) -}}
+{{- fail (printf "credentials.secret is set, but credentials.source is %s: remove one of them" $source) -}}
 {{- end -}}
 {{- if and (eq $source "oidc") (not $oidc.roleArn) -}}
 {{- fail "credentials.oidc.roleArn must be set with credentials.source oidc" -}}
@@ -80,15 +85,15 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- fail "credentials.oidc.providerArn must be set with credentials.source oidc" -}}
 {{- end -}}
 {{- else if and $secret.name $given -}}
-{{- fail "credentials.secret has a name and a key: set the name of a Secret that is there, or the key of one that is made" -}}
+{{- fail "credentials.secret has both a name and a key: set the name of an existing Secret, or the key for a Secret that the chart creates" -}}
 {{- else if not (or $secret.name $secret.accessKeyId) -}}
-{{- fail "credentials.secret.name must be set to a Secret with access-key-id and access-key-secret; or credentials.secret.accessKeyId; or another credentials.source" -}}
+{{- fail "credentials.secret.name must be set to a Secret with the keys access-key-id and access-key-secret; otherwise set credentials.secret.accessKeyId or another credentials.source" -}}
 {{- else if not (or $secret.name $secret.accessKeySecret) -}}
 {{- fail "credentials.secret.accessKeySecret must be set with credentials.secret.accessKeyId" -}}
 {{- end -}}
 {{- end }}
 
-{{/* "true" or nothing. */}}
+{{/* "true" if snapshots are enabled, otherwise empty. */}}
 {{- define "diskplugin.snapshots" -}}
 {{- $mode := .Values.snapshots.mode -}}
 {{- if or (eq $mode "enabled") (and (eq $mode "auto") (.Capabilities.APIVersions.Has "snapshot.storage.k8s.io/v1")) -}}
@@ -96,54 +101,54 @@ true
 {{- end -}}
 {{- end }}
 
-{{- define "diskplugin.groups" -}}
+{{- define "diskplugin.groupSnapshots" -}}
 {{- $mode := .Values.snapshots.groups -}}
 {{- if include "diskplugin.snapshots" . -}}
 {{- if or (eq $mode "enabled") (and (eq $mode "auto") (.Capabilities.APIVersions.Has "groupsnapshot.storage.k8s.io/v1")) -}}
 true
 {{- end -}}
 {{- else if eq $mode "enabled" -}}
-{{- fail "snapshots.groups is enabled, and snapshots.mode is not: group snapshots need snapshots" -}}
+{{- fail "snapshots.groups is enabled, but snapshots are not: group snapshots require snapshots.mode" -}}
 {{- end -}}
 {{- end }}
 
-{{/* The ConfigMap of what instance types take: made by the values, or kept by the controller. */}}
-{{- define "diskplugin.typesMap" -}}
+{{/* The ConfigMap of attach limits by instance type: filled from the values, or by the controller. */}}
+{{- define "diskplugin.instanceTypesConfigMap" -}}
 {{ include "diskplugin.fullname" . }}-instance-types
 {{- end }}
 
-{{/* "true" where the controller keeps it. */}}
-{{- define "diskplugin.publishes" -}}
+{{/* "true" if the controller fills it. */}}
+{{- define "diskplugin.publishesInstanceTypes" -}}
 {{- if and .Values.instanceTypes.publish (not .Values.node.instanceTypes) -}}
 true
 {{- end -}}
 {{- end }}
 
-{{/* "true" where nodes are told what instance types take. */}}
-{{- define "diskplugin.types" -}}
+{{/* "true" if nodes mount it. */}}
+{{- define "diskplugin.mountsInstanceTypes" -}}
 {{- if or .Values.node.instanceTypes .Values.instanceTypes.publish -}}
 true
 {{- end -}}
 {{- end }}
 
-{{/* The key of the taint that the controller takes off. */}}
+{{/* The key of the taint that the controller removes. */}}
 {{- define "diskplugin.startupTaint" -}}
 {{ .Values.startupTaint.key | default (printf "%s/agent-not-ready" .Values.driverName) }}
 {{- end }}
 
-{{/* "true" where the driver itself calls the API server, and so needs the token. */}}
-{{- define "diskplugin.callsApi" -}}
-{{- if or (include "diskplugin.publishes" .) .Values.events.enabled .Values.startupTaint.enabled -}}
+{{/* "true" if the driver itself calls the API server and needs a token. */}}
+{{- define "diskplugin.callsApiServer" -}}
+{{- if or (include "diskplugin.publishesInstanceTypes" .) .Values.events.enabled .Values.startupTaint.enabled -}}
 true
 {{- end -}}
 {{- end }}
 
-{{/* Of every container: what it said last, such as why it does not start, is what `kubectl describe pod` shows of its end. */}}
-{{- define "diskplugin.lastWords" -}}
+{{/* Of every container: `kubectl describe pod` shows the end of its log as the termination message. */}}
+{{- define "diskplugin.terminationMessage" -}}
 terminationMessagePolicy: FallbackToLogsOnError
 {{- end }}
 
-{{/* Of a container that needs nothing of the machine. */}}
+{{/* securityContext of a container without host access. */}}
 {{- define "diskplugin.unprivileged" -}}
 allowPrivilegeEscalation: false
 readOnlyRootFilesystem: true
@@ -164,7 +169,7 @@ seccompProfile:
 {{- $gates = append $gates (printf "%s=%t" $name $on) }}
 {{- end -}}
 - name: {{ .binary }}
-  image: {{ include "diskplugin.image" (dict "image" $values.image "fallback" "" "key" (printf "sidecars.%s.image" .key)) }}
+  image: {{ include "diskplugin.image" (dict "root" .root "image" $values.image "fallback" "" "key" (printf "sidecars.%s.image" .key)) }}
   imagePullPolicy: {{ .root.Values.image.pullPolicy }}
   args:
     - --csi-address=/csi/csi.sock
@@ -172,7 +177,7 @@ seccompProfile:
     - --leader-election-namespace={{ .root.Release.Namespace }}
     - --http-endpoint=:{{ $values.httpPort }}
     - --timeout=150s
-    # At 5 a second, which is the default, a hundred workers wait for each other; the API server sees to itself.
+    # The default of 5 requests per second would block a hundred workers; the API server has its own flow control.
     - --kube-api-qps=50
     - --kube-api-burst=100
     {{- range .args }}
@@ -191,7 +196,7 @@ seccompProfile:
   ports:
     - name: {{ .key }}
       containerPort: {{ $values.httpPort }}
-  # Also of one that waits to become the leader; it fails where a leader cannot renew its lease.
+  # Succeeds for followers too; fails if a leader cannot renew its lease.
   livenessProbe:
     httpGet:
       path: /healthz/leader-election
@@ -199,7 +204,7 @@ seccompProfile:
     initialDelaySeconds: 10
     periodSeconds: 20
     timeoutSeconds: 10
-  {{- include "diskplugin.lastWords" . | nindent 2 }}
+  {{- include "diskplugin.terminationMessage" . | nindent 2 }}
   securityContext:
     {{- include "diskplugin.unprivileged" . | nindent 4 }}
   resources:
@@ -212,7 +217,7 @@ seccompProfile:
       readOnly: true
 {{- end }}
 
-{{/* The securityContext of a sidecar of the node: its socket belongs to root, and nothing else does it need. */}}
+{{/* securityContext of a sidecar of the node: root, because the socket belongs to root. */}}
 {{- define "diskplugin.unprivilegedRoot" -}}
 allowPrivilegeEscalation: false
 readOnlyRootFilesystem: true
@@ -223,11 +228,11 @@ seccompProfile:
   type: RuntimeDefault
 {{- end }}
 
-{{/* The livenessprobe of upstream: root, dir and volume of the socket, security. */}}
+{{/* The upstream livenessprobe: root, security (helper name). */}}
 {{- define "diskplugin.livenessContainer" -}}
 {{- $values := .root.Values.sidecars.livenessProbe -}}
 - name: liveness-probe
-  image: {{ include "diskplugin.image" (dict "image" $values.image "fallback" "" "key" "sidecars.livenessProbe.image") }}
+  image: {{ include "diskplugin.image" (dict "root" .root "image" $values.image "fallback" "" "key" "sidecars.livenessProbe.image") }}
   imagePullPolicy: {{ .root.Values.image.pullPolicy }}
   args:
     - --csi-address=/csi/csi.sock
@@ -236,7 +241,7 @@ seccompProfile:
     {{- range $values.extraArgs }}
     - {{ . | quote }}
     {{- end }}
-  {{- include "diskplugin.lastWords" . | nindent 2 }}
+  {{- include "diskplugin.terminationMessage" . | nindent 2 }}
   securityContext:
     {{- include .security . | nindent 4 }}
   resources:
@@ -246,13 +251,13 @@ seccompProfile:
       mountPath: /csi
 {{- end }}
 
-{{/* The ports of the driver's container, and its probes: root, port. */}}
+{{/* Ports and probes of the driver's container: root, port. */}}
 {{- define "diskplugin.probes" -}}
 ports:
   - name: health
     containerPort: {{ .port }}
   {{- if .root.Values.sidecars.livenessProbe.enabled }}
-  # Served by the sidecar.
+  # Served by the livenessprobe sidecar.
   - name: livez
     containerPort: {{ .root.Values.sidecars.livenessProbe.httpPort }}
   {{- end }}
@@ -280,13 +285,11 @@ readinessProbe:
 {{- end }}
 {{- end }}
 
-{{/* What both roles are told of where they are. */}}
-{{- define "diskplugin.whereArgs" -}}
+{{/* Flags of both roles. */}}
+{{- define "diskplugin.commonArgs" -}}
 - --driver-name={{ .Values.driverName }}
 - --log-format={{ .Values.logFormat }}
-{{- with .Values.region }}
-- --region={{ . }}
-{{- end }}
+- --region={{ required "region must be set, for example cn-beijing" .Values.region }}
 {{- with .Values.metadata.endpoint }}
 - --metadata-endpoint={{ . }}
 {{- end }}
