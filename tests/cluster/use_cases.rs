@@ -22,8 +22,8 @@ const PLACE: &str = "default";
 const ZONE: &str = "cn-beijing-c";
 /// Which they have in the place of a disk's id.
 const PLACEHOLDER: &str = "d-2zeexample";
-/// Machines by zone: each takes three volumes.
-const MACHINES: &str = "aaabbbccc";
+/// Machines by zone: each takes three volumes. One zone must have room for all pods whose volumes bind there.
+const MACHINES: &str = "aaaaabbbbbccccc";
 
 /// Each folder is applied as its page says, step by step; then every claim of it has its volume, every volume is where its pod
 /// is, and every snapshot is ready.
