@@ -15,7 +15,7 @@ use nix::sys::signal::Signal;
 use tokio::time::{Instant, timeout};
 
 use common::csi::{info, list};
-use common::machine::{Home, grows_mounted_ext, has_devices};
+use common::machine::{TestDir, can_resize_mounted_ext, has_devices};
 use common::process::{Ended, Start};
 use common::wait::until;
 
@@ -53,10 +53,10 @@ async fn the_whole_life_is_told_step_by_step_and_leaves_nothing() {
     if !has_devices("demo").await {
         return;
     }
-    let home = Home::new();
+    let home = TestDir::new();
     let ended = home.diskplugin(&["demo"]).ended().await;
     told_to_the_end(&ended, &STEPS);
-    assert_eq!(home.left(), [""; 0]);
+    assert_eq!(home.leftovers(), [""; 0]);
 }
 
 #[tokio::test]
@@ -65,11 +65,11 @@ async fn every_filesystem_has_its_story_or_a_clear_reason_why_not() {
         return;
     }
     let told = async |filesystem: &str| {
-        let home = Home::new();
+        let home = TestDir::new();
         let start = home.diskplugin(&["demo", "--fs-type", filesystem]);
         let ended = start.ended().await;
-        assert_eq!(home.left(), [""; 0], "{filesystem}");
-        if filesystem.starts_with("ext") && !grows_mounted_ext() {
+        assert_eq!(home.leftovers(), [""; 0], "{filesystem}");
+        if filesystem.starts_with("ext") && !can_resize_mounted_ext() {
             assert_eq!(ended.code, Some(1), "{}", ended.stderr);
             let why = "step 9 (grow the mounted filesystem) failed";
             for text in [why, "CAP_SYS_RESOURCE"] {
@@ -114,13 +114,13 @@ async fn an_interrupt_in_the_middle_of_a_write_leaves_nothing() {
     if !has_devices("demo under SIGINT while it writes").await {
         return;
     }
-    let home = Home::new();
+    let home = TestDir::new();
     let mut demo = home.diskplugin(&["demo"]).spawn();
     // Writing is next, and keeps the mount busy.
-    demo.says("publish it to a pod").await;
+    demo.wait_for_output("publish it to a pod").await;
     demo.signal(Signal::SIGINT);
     let ended = demo.ended().await;
-    assert_eq!(home.left(), [""; 0]);
+    assert_eq!(home.leftovers(), [""; 0]);
     stopped(&ended);
 }
 
@@ -129,10 +129,10 @@ async fn an_impatient_terminal_leaves_nothing() {
     if !has_devices("demo under many SIGINT").await {
         return;
     }
-    let home = Home::new();
+    let home = TestDir::new();
     let mut demo = home.diskplugin(&["demo"]).spawn();
     // Formatting is next, by a command.
-    demo.says("attach it to node 1").await;
+    demo.wait_for_output("attach it to node 1").await;
     // Ctrl-C again and again, which reaches every process of the terminal's group.
     until("the demo ends", SOON, async || {
         let over = demo.is_over();
@@ -143,7 +143,7 @@ async fn an_impatient_terminal_leaves_nothing() {
     })
     .await;
     let ended = demo.ended().await;
-    assert_eq!(home.left(), [""; 0], "{}", ended.stderr);
+    assert_eq!(home.leftovers(), [""; 0], "{}", ended.stderr);
     stopped(&ended);
 }
 
@@ -152,13 +152,13 @@ async fn a_reader_that_goes_away_leaves_nothing() {
     if !has_devices("demo into a closed pipe").await {
         return;
     }
-    let home = Home::new();
+    let home = TestDir::new();
     let line = "\"$0\" demo | head -n 9";
     let shell = Start::of("sh").args(["-c", line, env!("CARGO_BIN_EXE_diskplugin")]);
     let ended = shell.env("TMPDIR", home.path()).ended().await;
     assert!(ended.stderr.contains("cannot print"), "{}", ended.stderr);
     until("all is taken down", SOON, async || {
-        home.left().is_empty().then_some(())
+        home.leftovers().is_empty().then_some(())
     })
     .await;
 }
@@ -168,9 +168,9 @@ async fn what_is_kept_can_be_talked_to_until_an_interrupt() {
     if !has_devices("demo --keep").await {
         return;
     }
-    let home = Home::new();
+    let home = TestDir::new();
     let mut demo = home.diskplugin(&["demo", "--keep"]).spawn();
-    demo.says("_control/calls").await;
+    demo.wait_for_output("_control/calls").await;
     let told = demo.stdout();
     let place = |name: &str| {
         let line = told.lines().find_map(|line| line.trim().strip_prefix(name));
@@ -192,12 +192,12 @@ async fn what_is_kept_can_be_talked_to_until_an_interrupt() {
     let ended = demo.ended().await;
     assert!(start.elapsed() < SOON);
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
-    assert_eq!(home.left(), [""; 0]);
+    assert_eq!(home.leftovers(), [""; 0]);
 }
 
 #[tokio::test]
 async fn without_root_it_says_what_it_needs_and_shows_the_clouds_half() {
-    let home = Home::new();
+    let home = TestDir::new();
     let ended = if nix::unistd::geteuid().is_root() {
         // Nobody may neither read the build's directory nor write here.
         let program = home.path().join("diskplugin");
@@ -220,7 +220,7 @@ async fn without_root_it_says_what_it_needs_and_shows_the_clouds_half() {
         .filter(|step| !on_the_node.iter().any(|word| step.contains(word)))
         .collect();
     told_to_the_end(&ended, &steps);
-    assert_eq!(home.left(), [""; 0]);
+    assert_eq!(home.leftovers(), [""; 0]);
 }
 
 /// Holds that the demo told these steps, each with its number, and no others.
@@ -249,7 +249,7 @@ fn told_to_the_end(ended: &Ended, steps: &[&str]) {
 
 /// Runs the demo, sends it a signal at this instant, and holds that it ends well and leaves nothing.
 async fn interrupted(at: Duration, signal: Signal) {
-    let home = Home::new();
+    let home = TestDir::new();
     let mut demo = home.diskplugin(&["demo"]).spawn();
     let over = until("the demo runs on", 2 * at, async || {
         demo.is_over().then_some(())
@@ -259,7 +259,12 @@ async fn interrupted(at: Duration, signal: Signal) {
     let start = Instant::now();
     let ended = demo.ended().await;
     let took = start.elapsed();
-    assert_eq!(home.left(), [""; 0], "{signal} at {at:?}: {}", ended.stderr);
+    assert_eq!(
+        home.leftovers(),
+        [""; 0],
+        "{signal} at {at:?}: {}",
+        ended.stderr
+    );
     assert!(took < SOON, "{signal} at {at:?}: took {took:?}");
     stopped(&ended);
 }

@@ -18,7 +18,7 @@ use diskplugin::node::{
     Access, Error, Expand, Health, Leave, Node, Report, Settings, Stage, Stats, Volume, VolumeStats,
 };
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
-use shell::{sh, take_down};
+use shell::{clean_up, sh};
 
 #[path = "common/shell.rs"]
 mod shell;
@@ -148,7 +148,7 @@ impl World {
 
 impl Drop for World {
     fn drop(&mut self) {
-        take_down(self.dir.path());
+        clean_up(self.dir.path());
     }
 }
 

@@ -329,7 +329,7 @@ async fn many_disks_attach_at_once() {
     }
     let lab = Lab::new().await;
     lab.cloud
-        .configure(&serde_json::json!({"rules": {"one_at_a_time": false}}))
+        .configure(&serde_json::json!({"rules": {"serial_attach_detach": false}}))
         .unwrap();
     let mut disks = Vec::new();
     for n in 0..12 {

@@ -372,7 +372,7 @@ impl Row {
         let mut rules = serde_json::json!({"log_length": log_length});
         match self.instances {
             Instances::Tagged => flags.push("--parallel-attach".to_owned()),
-            Instances::Serial => rules["shared_turn"] = true.into(),
+            Instances::Serial => rules["exclusive_attach_detach"] = true.into(),
         }
         let config = serde_json::json!({"rules": rules, "faults": faults});
         flags.push(format!("--config={config}"));

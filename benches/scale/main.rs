@@ -21,10 +21,10 @@ mod floor;
 mod leader;
 mod memory;
 mod outage;
-#[path = "../../tests/common/patient.rs"]
-mod patient;
 mod proof;
 mod reschedule;
+#[path = "../../tests/common/retrying_cloud.rs"]
+mod retrying_cloud;
 mod sidecars;
 mod stage;
 mod times;

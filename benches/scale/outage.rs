@@ -83,14 +83,14 @@ pub(crate) async fn run(fleet: &mut Fleet, volumes: usize) -> Figures {
 fn fail(fleet: &Fleet) {
     let sold_out = json!([format!("{ZONE}/*")]);
     let power = humantime::format_duration(STOPPING).to_string();
-    let outage = json!({"delays": {"power": power}, "sold_out": sold_out});
+    let outage = json!({"delays": {"power": power}, "out_of_stock": sold_out});
     fleet.stage.configure(&outage);
     switch(fleet, false);
 }
 
 fn recover(fleet: &Fleet) {
     let power = humantime::format_duration(STARTING).to_string();
-    let end = json!({"delays": {"power": power}, "sold_out": []});
+    let end = json!({"delays": {"power": power}, "out_of_stock": []});
     fleet.stage.configure(&end);
     switch(fleet, true);
 }
@@ -98,7 +98,7 @@ fn recover(fleet: &Fleet) {
 fn switch(fleet: &Fleet, on: bool) {
     for (node, _) in fleet.stage.nodes.iter().filter(|(_, zone)| zone == ZONE) {
         let node = node.parse().expect("an id of an instance");
-        fleet.stage.cloud.switch_instance(&node, on);
+        fleet.stage.cloud.set_instance_power(&node, on);
     }
 }
 

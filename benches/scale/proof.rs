@@ -12,7 +12,7 @@ use crate::fleet::Fleet;
 /// What must not be: a disk that no caller has, a name with two disks, a volume that is not where it was published.
 pub(crate) async fn compare(fleet: &Fleet) -> Vec<String> {
     let audit = fleet.stage.cloud.audit();
-    let doubles = audit.doubles();
+    let doubles = audit.duplicates();
     let mut wrong: Vec<String> = doubles.iter().map(|made| format!("{made:?}")).collect();
     let mut disks = disks(fleet).await;
     for volume in &fleet.volumes {

@@ -57,7 +57,7 @@ fn number(volume: &Volume) -> usize {
 
 /// The tags for parallel attachments are removed from all instances, and the controller knows it.
 pub(crate) async fn serial(fleet: &mut Fleet) {
-    let rules = json!({"rules": {"one_at_a_time": true}});
+    let rules = json!({"rules": {"serial_attach_detach": true}});
     fleet.stage.configure(&rules);
     fleet.restart().await;
 }

@@ -126,7 +126,7 @@ impl Health {
 
     async fn credentials(&self) -> Option<Check> {
         let cloud = self.cloud.as_ref()?;
-        let todo = Failure::NoCredentials.todo();
+        let todo = Failure::NoCredentials.advice();
         let provided = Deadline::after(TIMEOUT).bound(cloud.provider.provide());
         let outcome = match provided.await {
             Ok(Ok(found)) => match rejection(&cloud.standing.report()) {
@@ -244,11 +244,11 @@ struct Rejection<'a> {
 
 impl Rejection<'_> {
     fn is_wrong_region(&self) -> bool {
-        self.failure == Failure::WrongRegion
+        self.failure == Failure::UnknownRegion
     }
 
     fn message(&self, what: &str) -> String {
-        let (ago, error, todo) = (self.ago.as_secs(), self.error, self.failure.todo());
+        let (ago, error, todo) = (self.ago.as_secs(), self.error, self.failure.advice());
         format!("the cloud rejected {what} {ago} s ago: {error}; {todo}")
     }
 }

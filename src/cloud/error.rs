@@ -146,7 +146,7 @@ impl Error {
 
     /// Whether the cloud does not know the region, which every call has, or sells no disks there.
     pub fn is_of_region(&self) -> bool {
-        self.failure() == Failure::WrongRegion
+        self.failure() == Failure::UnknownRegion
     }
 
     /// Whether the code says that something in the request, other than the region, is wrong.

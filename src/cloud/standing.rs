@@ -148,11 +148,11 @@ impl Standing {
 fn refusal(error: &Error) -> Option<Refusal> {
     let is_of_key = matches!(
         error.condition(),
-        Condition::SignatureRefused
-            | Condition::ClockWrong
+        Condition::SignatureMismatch
+            | Condition::ClockSkew
             | Condition::TokenExpired
             | Condition::TokenRefused
-            | Condition::KeyUnknown
+            | Condition::AccessKeyNotFound
             | Condition::KeyInactive
     );
     (is_of_key || error.is_of_region()).then(|| Refusal {

@@ -129,7 +129,7 @@ impl Transport {
             (Kind::Expired, _) => self.settings.credentials.refused(used),
             // The secret of a key does not change, but a mounted Secret may have been replaced between
             // its reading and the call, and the key been switched off since.
-            (Kind::Denied, Condition::SignatureRefused | Condition::KeyInactive) => {}
+            (Kind::Denied, Condition::SignatureMismatch | Condition::KeyInactive) => {}
             _ if refusal.is_of_region() => {
                 return refusal.with_source(Refused::Region(self.settings.region.clone()));
             }

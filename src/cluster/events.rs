@@ -78,7 +78,7 @@ pub enum Happening {
         claim: Option<Claim>,
     },
     /// A node takes no more disks.
-    NodeFull {
+    AttachLimitExceeded {
         /// The disk that does not fit any more.
         disk: DiskId,
         /// The node.
@@ -97,7 +97,7 @@ impl Happening {
         match self {
             Self::SoldOut { .. } => reason::SOLD_OUT,
             Self::InUseElsewhere { .. } => reason::IN_USE_ELSEWHERE,
-            Self::NodeFull { .. } => reason::NODE_FULL,
+            Self::AttachLimitExceeded { .. } => reason::ATTACH_LIMIT_EXCEEDED,
         }
     }
 }
@@ -109,7 +109,7 @@ pub mod reason {
     /// Another node holds the disk.
     pub const IN_USE_ELSEWHERE: &str = "DiskInUseElsewhere";
     /// The node takes no more disks.
-    pub const NODE_FULL: &str = "NodeTakesNoMoreDisks";
+    pub const ATTACH_LIMIT_EXCEEDED: &str = "NodeTakesNoMoreDisks";
 }
 
 /// Where it is told. Clones share it. The default one tells nobody.

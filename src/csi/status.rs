@@ -10,7 +10,7 @@ use tonic::{Code, Status};
 
 use super::request::error as request;
 use crate::base::chain::chain;
-use crate::model::{Failure, Meaning};
+use crate::model::{Failure, FailureKind};
 use crate::{disk, node};
 
 impl From<disk::Error> for Status {
@@ -38,10 +38,10 @@ impl From<request::Error> for Status {
             | E::Malformed(..)
             | E::Unsupported(..) => Failure::BadRequest,
             E::NotFound(..) => Failure::NoSuchResource,
-            E::Token(_) => Failure::StaleToken,
-            E::NoZone(..) => Failure::NoZoneFits,
+            E::Token(_) => Failure::StalePageToken,
+            E::NoZone(..) => Failure::NoSuitableZone,
         };
-        without_advice(code(failure.meaning()), failure, &error.to_string())
+        without_advice(code(failure.kind()), failure, &error.to_string())
     }
 }
 
@@ -53,15 +53,15 @@ pub(crate) fn for_expansion(error: &disk::Error) -> Status {
 }
 
 fn expansion_code(failure: Failure) -> Code {
-    match code(failure.meaning()) {
-        Code::FailedPrecondition if failure != Failure::OnlyOffline => Code::Internal,
+    match code(failure.kind()) {
+        Code::FailedPrecondition if failure != Failure::OfflineExpansionOnly => Code::Internal,
         code => code,
     }
 }
 
 /// A status with the name, the message and the advice of a failure.
 pub(crate) fn with_advice(failure: Failure, text: &str) -> Status {
-    new_status(code(failure.meaning()), failure, text)
+    new_status(code(failure.kind()), failure, text)
 }
 
 fn new_status(code: Code, failure: Failure, text: &str) -> Status {
@@ -75,7 +75,7 @@ fn without_advice(code: Code, failure: Failure, text: &str) -> Status {
 
 /// The name of the failure, the message and the advice.
 pub(crate) fn message(failure: Failure, text: &str) -> String {
-    format!("{}: {text}; {}", failure.name(), failure.todo())
+    format!("{}: {text}; {}", failure.name(), failure.advice())
 }
 
 /// Metadata key of the failure name, for programs.
@@ -108,14 +108,14 @@ pub(super) fn with_name_of_code(status: &Status) -> Option<Status> {
 const DEFAULT_FAILURES: [(Code, Failure); 12] = [
     (Code::InvalidArgument, Failure::BadRequest),
     (Code::NotFound, Failure::NoSuchResource),
-    (Code::AlreadyExists, Failure::NameTaken),
-    (Code::FailedPrecondition, Failure::StateForbids),
-    (Code::ResourceExhausted, Failure::NoZoneFits),
+    (Code::AlreadyExists, Failure::NameConflict),
+    (Code::FailedPrecondition, Failure::InvalidState),
+    (Code::ResourceExhausted, Failure::NoSuitableZone),
     (Code::OutOfRange, Failure::OutOfRange),
     (Code::Unavailable, Failure::ShuttingDown),
-    (Code::Aborted, Failure::CallRunning),
-    (Code::DeadlineExceeded, Failure::DeadlinePassed),
-    (Code::PermissionDenied, Failure::CredentialsDenied),
+    (Code::Aborted, Failure::OperationPending),
+    (Code::DeadlineExceeded, Failure::TimedOut),
+    (Code::PermissionDenied, Failure::AccessDenied),
     (Code::Unauthenticated, Failure::NoCredentials),
     (Code::Internal, Failure::DriverBug),
 ];
@@ -128,24 +128,24 @@ fn default_failure(code: Code) -> Option<Failure> {
 /// Another call for the same volume or snapshot is pending (CSI: `ABORTED`).
 pub(crate) fn operation_pending(subject: &impl std::fmt::Display) -> Status {
     let text = format!("another call for {subject} is still pending");
-    with_advice(Failure::CallRunning, &text)
+    with_advice(Failure::OperationPending, &text)
 }
 
-pub(super) fn code(meaning: Meaning) -> Code {
+pub(super) fn code(meaning: FailureKind) -> Code {
     match meaning {
-        Meaning::NotFound => Code::NotFound,
-        Meaning::AlreadyExists => Code::AlreadyExists,
-        Meaning::Precondition => Code::FailedPrecondition,
+        FailureKind::NotFound => Code::NotFound,
+        FailureKind::AlreadyExists => Code::AlreadyExists,
+        FailureKind::FailedPrecondition => Code::FailedPrecondition,
         // The scheduler chooses another node.
-        Meaning::Exhausted => Code::ResourceExhausted,
-        Meaning::OutOfRange => Code::OutOfRange,
-        Meaning::Unclear => Code::Unavailable,
-        Meaning::Busy => Code::Aborted,
-        Meaning::Deadline => Code::DeadlineExceeded,
-        Meaning::Denied => Code::PermissionDenied,
-        Meaning::NoCredentials => Code::Unauthenticated,
-        Meaning::Refused => Code::InvalidArgument,
-        Meaning::Failed => Code::Internal,
+        FailureKind::ResourceExhausted => Code::ResourceExhausted,
+        FailureKind::OutOfRange => Code::OutOfRange,
+        FailureKind::Unavailable => Code::Unavailable,
+        FailureKind::Aborted => Code::Aborted,
+        FailureKind::DeadlineExceeded => Code::DeadlineExceeded,
+        FailureKind::PermissionDenied => Code::PermissionDenied,
+        FailureKind::Unauthenticated => Code::Unauthenticated,
+        FailureKind::InvalidArgument => Code::InvalidArgument,
+        FailureKind::Internal => Code::Internal,
     }
 }
 
@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn the_code_of_each_failure_equals_its_documented_code() {
         for failure in Failure::ALL {
-            let camel = format!("{:?}", code(failure.meaning()));
+            let camel = format!("{:?}", code(failure.kind()));
             let snake: String = camel
                 .chars()
                 .enumerate()
@@ -167,7 +167,7 @@ mod tests {
                         .chain([c])
                 })
                 .collect();
-            let name = failure.meaning().code_name();
+            let name = failure.kind().code_name();
             assert_eq!(snake.to_uppercase(), name, "{}", failure.name());
         }
     }
@@ -176,7 +176,12 @@ mod tests {
     fn only_offline_expansion_is_a_failed_precondition_of_expansion() {
         for failure in Failure::ALL {
             let is = expansion_code(*failure) == Code::FailedPrecondition;
-            assert_eq!(is, *failure == Failure::OnlyOffline, "{}", failure.name());
+            assert_eq!(
+                is,
+                *failure == Failure::OfflineExpansionOnly,
+                "{}",
+                failure.name()
+            );
         }
         assert_eq!(expansion_code(Failure::AccountInArrears), Code::Internal);
         assert_eq!(expansion_code(Failure::OutOfRange), Code::OutOfRange);
@@ -200,12 +205,12 @@ mod tests {
             (
                 Error::Token("x".to_owned()),
                 Code::Aborted,
-                Failure::StaleToken,
+                Failure::StalePageToken,
             ),
             (
                 Error::NoZone("zone".into(), "none".to_owned()),
                 Code::ResourceExhausted,
-                Failure::NoZoneFits,
+                Failure::NoSuitableZone,
             ),
         ] {
             let text = format!("{}: {error}", name.name());

@@ -183,7 +183,7 @@ impl<V: Owned> Creator<V> {
         };
         let is_mismatch = refusal.kind() == Kind::TokenMismatch;
         let is_final = is_mismatch || is_final(&refusal);
-        if !is_final && !refusal.failure().meaning().is_final() {
+        if !is_final && !refusal.failure().kind().is_final() {
             return Ok(Err(refusal));
         }
         // The refusal may be the echo of one after which another token has served.
@@ -284,12 +284,12 @@ impl<V: Owned> Creator<V> {
         match error.failure() {
             Failure::NoCredentials
             | Failure::CredentialsExpired
-            | Failure::KeyUnknown
-            | Failure::KeySwitchedOff
-            | Failure::SignatureRefused
-            | Failure::ClockWrong
-            | Failure::RoleUnusable => true,
-            Failure::CredentialsDenied => self.listing.is_empty(),
+            | Failure::AccessKeyNotFound
+            | Failure::AccessKeyInactive
+            | Failure::SignatureMismatch
+            | Failure::ClockSkew
+            | Failure::RoleNotAssumable => true,
+            Failure::AccessDenied => self.listing.is_empty(),
             _ => false,
         }
     }
@@ -320,7 +320,7 @@ impl<V: Owned> Creator<V> {
             // It is known what became of the order.
             Err(error @ Error::Exists { .. }) => Err(error),
             Err(error)
-                if error.meaning().is_final()
+                if error.failure_kind().is_final()
                     && (self.attempts.of(&call.key).is_open()
                         || call.is_refused
                             && !self.is_denied(&error)

@@ -2,7 +2,7 @@
 
 use crate::cloud;
 use crate::cloud::view::WaitError;
-use crate::model::{DiskId, Failure, InstanceId, Meaning, SnapshotId};
+use crate::model::{DiskId, Failure, FailureKind, InstanceId, SnapshotId};
 
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -29,7 +29,7 @@ pub enum Error {
     #[error("no size satisfies the request for {name:?}: {reasons}")]
     OutOfRange { name: String, reasons: String },
     #[error("disk {disk} cannot be attached to node {node}: the node takes no more disks{counts}")]
-    NodeFull {
+    AttachLimitExceeded {
         disk: DiskId,
         node: InstanceId,
         counts: String,
@@ -62,15 +62,15 @@ impl Error {
             Self::NoSuchDisk { .. } => Failure::NoSuchDisk,
             Self::NoSuchSnapshot { .. } => Failure::NoSuchSnapshot,
             Self::InUseElsewhere { .. } => Failure::DiskInUseElsewhere,
-            Self::Exists { .. } => Failure::NameTaken,
+            Self::Exists { .. } => Failure::NameConflict,
             Self::OutOfStock { .. } => Failure::OutOfStock,
             Self::OutOfRange { .. } => Failure::OutOfRange,
-            Self::NodeFull { .. } => Failure::NodeFull,
+            Self::AttachLimitExceeded { .. } => Failure::AttachLimitExceeded,
             Self::NeverAttached { .. } => Failure::NeverAttached,
             Self::CreationUnresolved { .. } => Failure::CreationUnresolved,
             Self::Refused { failure, .. } => *failure,
             Self::Wait { source, .. } => match source {
-                WaitError::Deadline { .. } => Failure::DeadlinePassed,
+                WaitError::Deadline { .. } => Failure::TimedOut,
                 WaitError::Cloud(source) => source.failure(),
                 WaitError::Unproven { .. } => Failure::AbsenceUnproven,
             },
@@ -79,8 +79,8 @@ impl Error {
     }
 
     /// What it means for the caller: that of its name.
-    pub fn meaning(&self) -> Meaning {
-        self.failure().meaning()
+    pub fn failure_kind(&self) -> FailureKind {
+        self.failure().kind()
     }
 }
 
@@ -124,15 +124,19 @@ mod tests {
     #[test]
     fn every_kind_of_refusal_has_its_meaning() {
         for (cloud_code, meaning) in [
-            ("Forbidden.RAM", Meaning::Denied),
-            ("Throttling", Meaning::Unclear),
-            ("InternalError", Meaning::Unclear),
-            ("InvalidOperation.Conflict", Meaning::Busy),
-            ("QuotaExceed.DiskCapacity", Meaning::Exhausted),
-            ("ResourcesNotInSameZone", Meaning::Precondition),
-            ("QuotaExceed.Tags", Meaning::Refused),
+            ("Forbidden.RAM", FailureKind::PermissionDenied),
+            ("Throttling", FailureKind::Unavailable),
+            ("InternalError", FailureKind::Unavailable),
+            ("InvalidOperation.Conflict", FailureKind::Aborted),
+            ("QuotaExceed.DiskCapacity", FailureKind::ResourceExhausted),
+            ("ResourcesNotInSameZone", FailureKind::FailedPrecondition),
+            ("QuotaExceed.Tags", FailureKind::InvalidArgument),
         ] {
-            assert_eq!(forbidden(cloud_code).meaning(), meaning, "{cloud_code}");
+            assert_eq!(
+                forbidden(cloud_code).failure_kind(),
+                meaning,
+                "{cloud_code}"
+            );
         }
     }
 

@@ -23,7 +23,7 @@ mod services;
 mod snapshot;
 mod stale_read;
 
-pub use crate::model::Meaning;
+pub use crate::model::FailureKind;
 pub use attach::{Attacher, Publish, Share};
 pub use error::{Error, Result};
 pub use inventory::{

@@ -179,7 +179,7 @@ impl Modifier {
         let text = format!(
             "the cloud gave up changing disk {disk} (task {task}), which is as it was before"
         );
-        Err(error::refused(Failure::ChangeFailed, text, None))
+        Err(error::refused(Failure::ModifyFailed, text, None))
     }
 
     async fn wait_changed(&self, deadline: Deadline, disk: &DiskId, change: &Change) -> Result<()> {
@@ -246,7 +246,7 @@ fn refused(disk: &DiskId, source: api::Error) -> Error {
         | Condition::SharedDisk
         | Condition::NothingToModify => {
             let text = format!("disk {disk} cannot be changed like this");
-            error::refused(Failure::ChangeRefused, text, source)
+            error::refused(Failure::ModifyRejected, text, source)
         }
         _ if source.kind() == Kind::NotFound => Error::NoSuchDisk { disk },
         _ => cloud(format!("modify disk {disk}"))(source),

@@ -74,7 +74,7 @@ impl Owner {
         let text = format!(
             "{what} is not deleted: its tag {tag} is {owner}, and this driver deletes only what cluster {cluster} created"
         );
-        Err(refused(Failure::NotOurs, text, None))
+        Err(refused(Failure::NotOwned, text, None))
     }
 }
 

@@ -89,7 +89,8 @@ impl Resizer {
     /// The error for a refusal, with the nodes that hold the disk now.
     async fn refused(&self, deadline: Deadline, row: &Disk, source: api::Error) -> Error {
         let disk = &row.id;
-        if ![Condition::OnlyOffline, Condition::NodeStopped].contains(&source.condition()) {
+        if ![Condition::OfflineExpansionOnly, Condition::NodeStopped].contains(&source.condition())
+        {
             return cloud(format!("resize disk {disk}"))(source);
         }
         let now = self.disks.look(&row.id, deadline).await;
@@ -99,9 +100,10 @@ impl Resizer {
             holders => format!("node {holders}"),
         };
         let (failure, why) = match source.condition() {
-            Condition::OnlyOffline => {
-                (Failure::OnlyOffline, format!("it is attached to {holders}"))
-            }
+            Condition::OfflineExpansionOnly => (
+                Failure::OfflineExpansionOnly,
+                format!("it is attached to {holders}"),
+            ),
             _ => (Failure::NodeStopped, format!("{holders} does not run")),
         };
         let text = format!("disk {disk} does not grow while {why}");
@@ -122,7 +124,7 @@ impl Resizer {
                 Condition::DiskStatus if is_free => true,
                 // The category says nothing of who holds the disk; or it is being attached or detached, or the row is from
                 // before it was detached.
-                condition @ (Condition::OnlyOffline | Condition::DiskStatus) => {
+                condition @ (Condition::OfflineExpansionOnly | Condition::DiskStatus) => {
                     match self.is_free_at_rest(deadline, disk).await {
                         Ok(false) if condition == Condition::DiskStatus => {
                             is_free = false;

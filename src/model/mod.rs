@@ -27,7 +27,7 @@ pub use category::{Category, PerformanceLevel, UnknownLevel};
 pub use change::Change;
 pub use disk::{Disk, DiskKind, DiskStatus, Serial};
 pub use driver::{DriverName, InvalidDriverName};
-pub use failure::{Failure, Meaning};
+pub use failure::{Failure, FailureKind};
 pub use filesystem::{Filesystem, UnknownFilesystem};
 pub use health::{DiskHealth, HealthEvent};
 pub use id::{

@@ -10,36 +10,36 @@ impl Error {
     #[must_use]
     pub fn failure(&self) -> Failure {
         match self {
-            Self::Busy { .. } => Failure::CallRunning,
-            Self::NoDevice { .. } => Failure::DeviceMissing,
+            Self::Busy { .. } => Failure::OperationPending,
+            Self::NoDevice { .. } => Failure::DeviceNotFound,
             Self::Ambiguous { .. } => Failure::DeviceAmbiguous,
-            Self::Outside { .. } => Failure::PathOutside,
+            Self::Outside { .. } => Failure::PathNotAllowed,
             Self::InUse { .. } => Failure::DeviceInUse,
             Self::Refused { refusal, .. } => of_refusal(refusal),
             Self::NotHere { .. } => Failure::NoSuchResource,
-            Self::NotGrown { .. } => Failure::DeviceNotGrown,
+            Self::NotGrown { .. } => Failure::DeviceNotResized,
             Self::TooLarge { .. } => Failure::OutOfRange,
             Self::Host { source, .. } => match source {
                 HostError::Late { .. } | HostError::Hangs { .. } | HostError::Silent { .. } => {
-                    Failure::HostSlow
+                    Failure::HostTimeout
                 }
                 HostError::Claimed { .. } => Failure::FormatRunning,
-                HostError::Symlink { .. } => Failure::TargetUnusable,
-                HostError::Io { .. } if is_not_empty(source) => Failure::TargetUnusable,
+                HostError::Symlink { .. } => Failure::TargetConflict,
+                HostError::Io { .. } if is_not_empty(source) => Failure::TargetConflict,
                 HostError::Io { .. }
                 | HostError::Probe { .. }
                 | HostError::Unclear { .. }
                 | HostError::Changed { .. }
-                | HostError::Format { .. } => Failure::HostFailed,
+                | HostError::Format { .. } => Failure::HostError,
             },
-            Self::Setting { .. } => Failure::SettingWrong,
+            Self::Setting { .. } => Failure::InvalidSettingsFile,
             Self::Tool { .. } => Failure::ToolFailed,
             Self::Broken { .. } => Failure::FilesystemDamaged,
-            Self::NoRoom { .. } => Failure::ToolsWaiting,
+            Self::NoRoom { .. } => Failure::ToolQueueTimeout,
             Self::Tuning { .. } => Failure::BadRequest,
             Self::Unclean { .. } => Failure::JournalNotReplayed,
             Self::NoCapability { .. } => Failure::CapabilityMissing,
-            Self::MountOptions { .. } => Failure::MountOptionsRefused,
+            Self::MountOptions { .. } => Failure::MountOptionsRejected,
         }
     }
 }
@@ -51,15 +51,17 @@ fn is_not_empty(error: &HostError) -> bool {
 
 fn of_refusal(refusal: &Refusal) -> Failure {
     match refusal {
-        Refusal::Incompatible { .. } => Failure::StagedOtherwise,
+        Refusal::Incompatible { .. } => Failure::StagingConflict,
         Refusal::WrongFilesystem { .. } | Refusal::ForeignData { .. } => Failure::ForeignData,
-        Refusal::Unfinished { .. } => Failure::FormatCutOff,
+        Refusal::Unfinished { .. } => Failure::FormatInterrupted,
         Refusal::Held { .. } | Refusal::MountedElsewhere { .. } => Failure::DeviceInUse,
-        Refusal::BlankReadOnly { .. } | Refusal::GrowReadOnly { .. } => Failure::ReadOnlyUnfit,
-        Refusal::Occupied { .. } | Refusal::BadTarget { .. } => Failure::TargetUnusable,
+        Refusal::BlankReadOnly { .. } | Refusal::GrowReadOnly { .. } => {
+            Failure::ReadOnlyUnsupported
+        }
+        Refusal::Occupied { .. } | Refusal::BadTarget { .. } => Failure::TargetConflict,
         Refusal::NotStaged { .. } => Failure::NotStaged,
         Refusal::StagedReadOnly { .. }
         | Refusal::SingleTarget { .. }
-        | Refusal::MixedAccess { .. } => Failure::AccessConflict,
+        | Refusal::MixedAccess { .. } => Failure::AccessModeConflict,
     }
 }

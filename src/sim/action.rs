@@ -1,8 +1,7 @@
-//! The actions that the fake cloud knows.
+//! The ECS API actions that the fake cloud implements.
 
 use std::str::FromStr;
 
-/// An action of the ECS API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Action {
     CreateDisk,
@@ -85,7 +84,8 @@ impl Action {
         }
     }
 
-    /// Whether the action only reads: without permission it answers an empty list.
+    /// Whether the action is a read, which returns an empty list instead of an error if RAM denies
+    /// it.
     pub(crate) fn is_list(self) -> bool {
         self.as_str().starts_with("Describe") || self == Self::ListTagResources
     }

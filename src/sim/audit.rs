@@ -1,105 +1,108 @@
-//! What the calls add up to: who made what twice, how many calls a minute there were, and how many
-//! of them the cloud turned away. Kept as calls come in, so that nothing is lost with the log's
-//! older entries.
+//! Totals over all calls: resources created twice under one name, calls per minute, and throttled
+//! calls. They are counted as calls arrive, so that they include calls that the log has dropped.
 
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::reply::{Answer, Reply};
+use super::response::{ApiResponse, ApiResult};
 use super::world::World;
 
 const MINUTE_MS: i64 = 60_000;
 
-/// What all calls since the start, or since they were last forgotten, add up to.
+/// Totals of all calls since the start or since the log was cleared.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Default)]
 pub struct Audit {
-    /// What was made under each name, by action and name. Calls without a name are not counted.
-    pub made: Vec<Made>,
-    /// The calls of each action in each minute of the cloud's clock that had any, by time.
+    /// The resources created under each name, by action and name. Calls without a name are not
+    /// counted.
+    pub created: Vec<CreatedResources>,
+    /// The calls of each action in each minute of the cloud's clock that had any, in time order.
     pub minutes: Vec<Minute>,
 }
 
-/// What one action made under one name. A repeat of a call that is answered by its `ClientToken`
-/// makes nothing.
+/// The resources that one action created under one name. A repeated call that returns the result of
+/// its `ClientToken` creates none.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Made {
-    /// `CreateDisk` or another action that makes something.
+pub struct CreatedResources {
+    /// `CreateDisk` or another create action.
     pub action: String,
-    /// The name that the caller gave (`DiskName`, `SnapshotName`).
+    /// The name in the request (`DiskName`, `SnapshotName`).
     pub name: String,
-    /// All that was made under it, the oldest first; also what is gone again.
+    /// The IDs of all resources created under the name, oldest first, including deleted ones.
     pub ids: Vec<String>,
-    /// How many of these there were at most at the same time. More than one is a double.
-    pub at_once: usize,
+    /// The maximum number of these resources that existed at the same time. More than one is a
+    /// duplicate.
+    pub max_concurrent: usize,
 }
 
 /// The calls of one action in one minute of the cloud's clock.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Minute {
-    /// Its begin.
+    /// The start of the minute.
     pub begin: Timestamp,
-    /// The action.
     pub action: String,
-    /// All calls.
     pub calls: u64,
-    /// Those that were answered by an error whose code begins with `Throttling`.
+    /// Calls that failed with an error code that starts with `Throttling`.
     pub throttled: u64,
-    /// Those that came in after one had been answered so. A window that is spent answers all of
-    /// them in the same way: a client that obeys makes one such call at most, to see whether it
-    /// is over.
-    pub defiant: u64,
+    /// Calls that arrived after the first throttled one. An exhausted window rejects every call in
+    /// the same way, so a well-behaved client sends at most one, as a probe.
+    pub after_throttling: u64,
 }
 
 impl Audit {
-    /// Names under which more than one thing was there at the same time.
+    /// The names under which more than one resource existed at the same time.
     #[must_use]
-    pub fn doubles(&self) -> Vec<&Made> {
-        self.made.iter().filter(|made| made.at_once > 1).collect()
+    pub fn duplicates(&self) -> Vec<&CreatedResources> {
+        self.created
+            .iter()
+            .filter(|created| created.max_concurrent > 1)
+            .collect()
     }
 
-    /// Most calls of an action in one minute of the cloud's clock.
+    /// The maximum number of calls of an action in one minute of the cloud's clock.
     #[must_use]
-    pub fn most_a_minute(&self, action: &str) -> u64 {
+    pub fn max_per_minute(&self, action: &str) -> u64 {
         let of = self.minutes.iter().filter(|m| m.action == action);
         of.map(|minute| minute.calls).max().unwrap_or(0)
     }
 
-    /// Minutes in which an action was answered by throttling more than so many times.
+    /// The minutes in which more than `most` calls of an action were throttled.
     #[must_use]
     pub fn throttled_more_than(&self, most: u64) -> Vec<&Minute> {
         let minutes = self.minutes.iter();
         minutes.filter(|minute| minute.throttled > most).collect()
     }
 
-    /// Minutes in which an action was called more than so many times after throttling had set in.
-    /// A single probe is `1`.
+    /// The minutes in which an action was called more than `most` times after throttling had
+    /// started. A single probe is `1`.
     #[must_use]
-    pub fn defied_more_than(&self, most: u64) -> Vec<&Minute> {
+    pub fn called_after_throttling_more_than(&self, most: u64) -> Vec<&Minute> {
         let minutes = self.minutes.iter();
-        minutes.filter(|minute| minute.defiant > most).collect()
+        minutes
+            .filter(|minute| minute.after_throttling > most)
+            .collect()
     }
 }
 
-/// The tallies behind an [`Audit`].
+/// The counters behind an [`Audit`].
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Tally {
-    made: BTreeMap<(String, String), Makings>,
+    created: BTreeMap<(String, String), NameTally>,
     minutes: BTreeMap<(i64, String), Meter>,
 }
 
 #[derive(Debug, Clone, Default)]
-struct Makings {
+struct NameTally {
     ids: Vec<String>,
-    at_once: usize,
+    max_concurrent: usize,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Meter {
     calls: u64,
     throttled: u64,
-    defiant: u64,
+    after_throttling: u64,
 }
 
 fn minute(at: Timestamp) -> i64 {
@@ -107,74 +110,74 @@ fn minute(at: Timestamp) -> i64 {
 }
 
 impl Tally {
-    /// Counts a call that has come in.
     pub(crate) fn call(&mut self, at: Timestamp, action: &str) {
         let meter = self.minutes.entry((minute(at), action.to_owned()));
         let meter = meter.or_default();
         meter.calls += 1;
         if meter.throttled > 0 {
-            meter.defiant += 1;
+            meter.after_throttling += 1;
         }
     }
 
-    /// Counts a refusal for the minute in which its call came in.
-    pub(crate) fn refusal(&mut self, at: Timestamp, action: &str, code: &str) {
+    /// Counts a failed call in the minute in which it arrived.
+    pub(crate) fn error(&mut self, at: Timestamp, action: &str, code: &str) {
         if code.starts_with("Throttling") {
             let meter = self.minutes.entry((minute(at), action.to_owned()));
             meter.or_default().throttled += 1;
         }
     }
 
-    /// Forgets everything.
     pub(crate) fn clear(&mut self) {
         *self = Self::default();
     }
 
     pub(crate) fn audit(&self) -> Audit {
-        let made = self.made.iter().map(|((action, name), made)| Made {
-            action: action.clone(),
-            name: name.clone(),
-            ids: made.ids.clone(),
-            at_once: made.at_once,
-        });
+        let created = self
+            .created
+            .iter()
+            .map(|((action, name), created)| CreatedResources {
+                action: action.clone(),
+                name: name.clone(),
+                ids: created.ids.clone(),
+                max_concurrent: created.max_concurrent,
+            });
         let minutes = self.minutes.iter().map(|((minute, action), meter)| Minute {
             begin: Timestamp::from_millisecond(minute * MINUTE_MS).unwrap_or(Timestamp::MAX),
             action: action.clone(),
             calls: meter.calls,
             throttled: meter.throttled,
-            defiant: meter.defiant,
+            after_throttling: meter.after_throttling,
         });
         Audit {
-            made: made.collect(),
+            created: created.collect(),
             minutes: minutes.collect(),
         }
     }
 }
 
-impl World {
-    /// Notes what a call has made, which is told even when its answer will be lost. Returns the id
-    /// when it is new: a repeat gets the id of what is there already.
-    pub(crate) fn note_made(
-        &mut self,
-        action: &str,
-        name: Option<&str>,
-        reply: &Reply,
-    ) -> Option<String> {
-        let (Ok(Answer::Disk(id)) | Ok(Answer::Snapshot(id))) = reply else {
-            return None;
-        };
-        if self.tokens.repeated {
-            return None;
-        }
-        if let Some(name) = name {
-            let key = (action.to_owned(), name.to_owned());
-            let mut makings = self.log.tally.made.remove(&key).unwrap_or_default();
-            makings.ids.push(id.clone());
-            let there = |id: &&String| self.disk(id).is_some() || self.snapshot(id).is_some();
-            let at_once = makings.ids.iter().filter(there).count();
-            makings.at_once = makings.at_once.max(at_once);
-            self.log.tally.made.insert(key, makings);
-        }
-        Some(id.clone())
+/// Records the resource that a call created, including calls whose response will be lost. Returns
+/// the ID of a new resource; none for a repeated call, which returns the existing one.
+pub(crate) fn record_created(
+    world: &mut World,
+    action: &str,
+    name: Option<&str>,
+    reply: &ApiResult,
+) -> Option<String> {
+    let (Ok(ApiResponse::Disk(id)) | Ok(ApiResponse::Snapshot(id))) = reply else {
+        return None;
+    };
+    if world.tokens.repeated {
+        return None;
     }
+    if let Some(name) = name {
+        let key = (action.to_owned(), name.to_owned());
+        let mut makings = world.log.tally.created.remove(&key).unwrap_or_default();
+        makings.ids.push(id.clone());
+        let there =
+            |id: &&String| world.disks.get(id).is_some() || world.snapshots.get(id).is_some();
+        let max_concurrent = makings.ids.iter().filter(there).count();
+        makings.max_concurrent = makings.max_concurrent.max(max_concurrent);
+        world.log.tally.created.insert(key, makings);
+    }
+    Some(id.clone())
 }

@@ -1,10 +1,10 @@
-//! A fake cloud that runs: the world, its faces and whatever keeps it going.
+//! A running fake cloud: its state, its front ends and its background tasks.
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use tokio_util::sync::CancellationToken;
 
@@ -14,18 +14,20 @@ use crate::model::{DiskId, InstanceId, SnapshotId, ZoneId};
 
 use super::audit::Audit;
 use super::config::{Config, InvalidConfig};
+use super::detach;
 use super::ecs::SimEcs;
-use super::found::FoundDisk;
-use super::http::{HttpFace, Server};
-use super::instance::NodeSpec;
+use super::existing_disk::{self, ExistingDisk};
+use super::http::{HttpHandler, Server};
+use super::instance::{self, NodeSpec};
 use super::log::{Count, Entry};
-use super::loopdev::{LoopError, Loops};
+use super::loopdev::{LoopDevices, LoopError};
 use super::options::{Backing, Options};
 use super::runner::Runner;
 use super::shared::Shared;
-use super::world::{Genesis, World};
+use super::snapshot;
+use super::world::{InitialState, World};
 
-/// A fake cloud. Clones are handles on the same one.
+/// A fake cloud. Clones are handles to the same one.
 #[derive(Debug, Clone)]
 pub struct Cloud {
     shared: Arc<Shared>,
@@ -33,11 +35,11 @@ pub struct Cloud {
     running: Arc<Running>,
 }
 
-/// What keeps a fake cloud going, and ends with its last handle.
+/// The server, devices and tasks of a fake cloud, which end with its last handle.
 #[derive(Debug, Default)]
 struct Running {
     server: Mutex<Option<Server>>,
-    loops: Option<Arc<Loops>>,
+    loops: Option<Arc<LoopDevices>>,
     tasks: Tasks,
     stop: CancellationToken,
 }
@@ -48,44 +50,39 @@ impl Drop for Running {
     }
 }
 
-/// Devices or files that a fake cloud could not take away.
+/// The fake cloud failed to free devices or to remove files.
 #[derive(Debug, thiserror::Error)]
-#[error("devices of the fake cloud are left behind")]
-pub struct LeftBehind(#[source] LoopError);
+#[error("cannot free the devices of the fake cloud")]
+pub struct CleanupError(#[source] LoopError);
 
-/// A fake cloud that could not be started.
+/// The fake cloud failed to start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The devices cannot be had.
-    #[error("cannot stand loop devices behind the disks")]
+    #[error("cannot attach backing loop devices")]
     Devices(#[source] LoopError),
-    /// The listener cannot be served on.
-    #[error("cannot serve on the listener")]
+    #[error("cannot serve the listener")]
     Listener(#[source] std::io::Error),
 }
 
 /// An instance of the fake cloud.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
-    /// Its id.
     pub id: InstanceId,
-    /// Its zone.
     pub zone: ZoneId,
-    /// Its type.
     pub instance_type: String,
 }
 
 impl Cloud {
-    /// A fake cloud in memory, without a wire and without devices; time passes with the clock.
+    /// A fake cloud in memory, without HTTP and without devices. `clock` is its time.
     #[must_use]
     pub fn in_memory(options: &Options, clock: Arc<dyn Clock>) -> Self {
-        let mut genesis = options.genesis();
-        genesis.backed = false;
-        Self::of(genesis, clock)
+        let mut initial_state = options.initial_state();
+        initial_state.backed = false;
+        Self::of(initial_state, clock)
     }
 
-    fn of(genesis: Genesis, clock: Arc<dyn Clock>) -> Self {
-        let world = World::new(genesis, clock.now());
+    fn of(initial_state: InitialState, clock: Arc<dyn Clock>) -> Self {
+        let world = World::new(initial_state, clock.now());
         Self {
             shared: Arc::new(Shared::new(world, clock)),
             endpoint: None,
@@ -94,21 +91,21 @@ impl Cloud {
     }
 
     /// A fake cloud that serves the API, the metadata of its instances (`/imds/ID/latest/…`) and
-    /// the control path (`/_control/…`) on the listener.
+    /// the control API (`/_control/…`) on the listener.
     ///
-    /// With loop devices behind its disks, commands are run by `exec`; the clock must then run with
-    /// tokio's. End it by [`Cloud::shutdown`], or devices and files stay until the next start in the
-    /// same directory.
+    /// If loop devices back its disks, `exec` runs the commands, and the clock must advance with
+    /// tokio's. Call [`Cloud::shutdown`] at the end; otherwise devices and files remain until the
+    /// next start in the same directory.
     ///
     /// # Errors
-    /// When the directory of the devices cannot be had, or the listener cannot be served on.
+    /// If the device directory is not usable or the listener cannot be served.
     pub async fn start(
         options: &Options,
         clock: Arc<dyn Clock>,
         exec: Arc<dyn Exec>,
         listener: TcpListener,
     ) -> Result<Self, StartError> {
-        let mut cloud = Self::of(options.genesis(), clock);
+        let mut cloud = Self::of(options.initial_state(), clock);
         let loops = match (options.back_with, &options.device_dir) {
             (Backing::Loop, Some(dir)) => Some(open(dir, exec).await?),
             _ => None,
@@ -148,32 +145,32 @@ impl Cloud {
         self.running.tasks.start(runner.run());
     }
 
-    /// Where the API is served: for `--ecs-endpoint`. None in memory.
+    /// The address of the API, for `--ecs-endpoint`. None in memory.
     #[must_use]
     pub fn endpoint(&self) -> Option<&str> {
         self.endpoint.as_deref()
     }
 
-    /// Where an instance finds its metadata: for `--metadata-endpoint`. None in memory.
+    /// The address of an instance's metadata, for `--metadata-endpoint`. None in memory.
     #[must_use]
     pub fn metadata_endpoint(&self, instance: &InstanceId) -> Option<String> {
         let endpoint = self.endpoint.as_deref()?;
         Some(format!("{endpoint}/imds/{instance}"))
     }
 
-    /// Where an instance finds links to its devices: for `--device-dir` of a node. None without
-    /// devices.
+    /// The directory with the links to an instance's devices, for `--device-dir` of a node. None
+    /// without devices.
     #[must_use]
     pub fn device_dir(&self, instance: &InstanceId) -> Option<PathBuf> {
         let loops = self.running.loops.as_ref()?;
         Some(loops.node_dir(instance.as_str()))
     }
 
-    /// Stops serving, frees all devices and removes all files. May be called again, on any clone.
+    /// Stops serving, frees all devices and removes all files. Idempotent, on any clone.
     ///
     /// # Errors
-    /// When devices or files stay behind; the next start in the same directory frees them.
-    pub async fn shutdown(&self) -> Result<(), LeftBehind> {
+    /// If devices or files remain; the next start in the same directory frees them.
+    pub async fn shutdown(&self) -> Result<(), CleanupError> {
         let running = &self.running;
         let server = running
             .server
@@ -184,43 +181,42 @@ impl Cloud {
         running.stop.cancel();
         running.tasks.finish().await;
         match &running.loops {
-            Some(loops) => loops.close().await.map_err(LeftBehind),
+            Some(loops) => loops.close().await.map_err(CleanupError),
             None => Ok(()),
         }
     }
 
-    /// The face in memory.
+    /// The API in memory.
     #[must_use]
     pub fn ecs(&self) -> SimEcs {
         SimEcs::new(Arc::clone(&self.shared))
     }
 
-    /// The face over HTTP without a socket; it takes the key of these options.
+    /// The API over HTTP without a socket. It accepts the access key of these options.
     #[must_use]
-    pub fn http(&self, options: &Options) -> HttpFace {
-        HttpFace::new(Arc::clone(&self.shared), options.keys())
+    pub fn http(&self, options: &Options) -> HttpHandler {
+        HttpHandler::new(Arc::clone(&self.shared), options.keys())
     }
 
-    /// The clock that it counts calls by.
+    /// The clock that determines the minute of a call.
     #[must_use]
     pub fn clock(&self) -> Arc<dyn Clock> {
         self.shared.clock()
     }
 
-    /// Its instances.
     #[must_use]
     pub fn nodes(&self) -> Vec<Node> {
         let world = self.shared.world();
         let rows = world.instances.values();
         rows.map(|row| Node {
-            id: row.id.parse().expect("checked when it was added"),
-            zone: row.zone.parse().expect("checked when it was added"),
+            id: row.id.parse().expect("validated when it was added"),
+            zone: row.zone.parse().expect("validated when it was added"),
             instance_type: row.instance_type.clone(),
         })
         .collect()
     }
 
-    /// All disks, snapshots and instances, as they are now.
+    /// The current state of all disks, snapshots and instances.
     #[must_use]
     pub fn state(&self) -> Value {
         let mut world = self.shared.world();
@@ -228,39 +224,38 @@ impl Cloud {
         world.state()
     }
 
-    /// The calls that the log still holds, the oldest first.
+    /// The calls that are still in the log, oldest first.
     #[must_use]
     pub fn calls(&self) -> Vec<Entry> {
         self.shared.world().log.entries().cloned().collect()
     }
 
-    /// How often each action was called.
+    /// The number of calls of each action.
     #[must_use]
     pub fn counts(&self) -> std::collections::BTreeMap<String, Count> {
         self.shared.world().log.counts().clone()
     }
 
-    /// What all calls add up to: doubles, calls a minute, calls in spite of throttling.
+    /// Totals of all calls: duplicates, calls per minute, calls after throttling.
     #[must_use]
     pub fn audit(&self) -> Audit {
         self.shared.world().log.tally.audit()
     }
 
-    /// Forgets all calls, and what they add up to.
+    /// Clears the call log and its totals.
     pub fn clear_calls(&self) {
         self.shared.world().log.clear();
     }
 
-    /// The configuration.
     #[must_use]
     pub fn config(&self) -> Config {
         self.shared.world().config.clone()
     }
 
-    /// Changes the configuration by a JSON merge patch.
+    /// Changes the configuration with a JSON merge patch.
     ///
     /// # Errors
-    /// When the outcome would not be a configuration; nothing is changed then.
+    /// If the result is not a valid configuration; nothing is changed then.
     pub fn configure(&self, patch: &Value) -> Result<(), InvalidConfig> {
         let now = self.shared.now();
         let mut world = self.shared.world();
@@ -270,76 +265,57 @@ impl Cloud {
         Ok(())
     }
 
-    /// Lets a detach that is stuck on purpose come to its end.
+    /// Completes a detach that an injected fault keeps in `Detaching`.
     pub fn release(&self, disk: &crate::model::DiskId) {
-        self.shared.world().release(disk.as_str());
-        self.shared.ring();
+        detach::release(&mut self.shared.world(), disk.as_str());
+        self.shared.wake();
     }
 
-    /// Starts (`true`) or stops an instance. False when it is not there.
-    pub fn switch_instance(&self, instance: &InstanceId, on: bool) -> bool {
-        let switched = self.shared.world().switch_instance(instance.as_str(), on);
-        self.shared.ring();
+    /// Starts (`true`) or stops an instance. False if it does not exist.
+    pub fn set_instance_power(&self, instance: &InstanceId, on: bool) -> bool {
+        let switched =
+            instance::set_instance_power(&mut self.shared.world(), instance.as_str(), on);
+        self.shared.wake();
         switched
     }
 
-    /// Adds an instance that runs already.
-    pub fn found_instance(&self, spec: NodeSpec) -> InstanceId {
-        let id = self.shared.world().found_instance(spec);
-        id.parse().expect("the world takes ids of instances only")
+    /// Adds a running instance.
+    pub fn add_instance(&self, spec: NodeSpec) -> InstanceId {
+        let id = instance::add_running_instance(&mut self.shared.world(), spec);
+        id.parse().expect("validated when it was added")
     }
 
-    /// Tags an instance. False when it is not there.
+    /// Tags an instance. False if it does not exist.
     pub fn tag_instance(&self, instance: &InstanceId, key: &str, value: &str) -> bool {
         let mut world = self.shared.world();
-        let there = world.instance(instance.as_str()).is_some();
-        world.change_instance(instance.as_str(), |row| {
-            row.tags.insert(key.to_owned(), value.to_owned());
-        });
-        there
+        let Some(row) = world.instances.get_mut(instance.as_str()) else {
+            return false;
+        };
+        row.tags.insert(key.to_owned(), value.to_owned());
+        true
     }
 
-    /// Adds a disk that nobody makes through the API: a system disk, one of a subscription, one that
+    /// Adds a disk that the API does not create: a system disk, a subscription disk, or a disk that
     /// belongs to an instance.
-    pub fn found_disk(&self, found: &FoundDisk) -> DiskId {
-        let id = self.shared.world().found_disk(found);
+    pub fn add_disk(&self, found: &ExistingDisk) -> DiskId {
+        let id = existing_disk::add(&mut self.shared.world(), found);
         super::convert::disk_id(&id)
     }
 
-    /// Makes a snapshot fail, however far it is.
+    /// Makes a snapshot fail, whatever its progress.
     pub fn fail_snapshot(&self, snapshot: &SnapshotId) {
-        self.shared.world().snapshot_failed(snapshot.as_str());
+        snapshot::snapshot_failed(&mut self.shared.world(), snapshot.as_str());
     }
 
-    /// Removes an instance; its disks come off. False when it is not there.
+    /// Removes an instance and detaches its disks. False if it does not exist.
     pub fn remove_instance(&self, instance: &InstanceId) -> bool {
-        let removed = self.shared.world().remove_instance(instance.as_str());
-        self.shared.ring();
+        let removed = instance::remove_instance(&mut self.shared.world(), instance.as_str());
+        self.shared.wake();
         removed
     }
 }
 
-async fn open(dir: &Path, exec: Arc<dyn Exec>) -> Result<Arc<Loops>, StartError> {
-    let loops = Loops::open(dir, exec).await;
+async fn open(dir: &Path, exec: Arc<dyn Exec>) -> Result<Arc<LoopDevices>, StartError> {
+    let loops = LoopDevices::open(dir, exec).await;
     loops.map(Arc::new).map_err(StartError::Devices)
-}
-
-impl World {
-    pub(crate) fn state(&self) -> Value {
-        let disks = self.disks.values().map(|row| {
-            let mut value = json!(row);
-            value["status"] = json!(row.status());
-            value
-        });
-        json!({
-            "now": self.now,
-            "region": self.region,
-            "zones": self.zones,
-            "disks": disks.collect::<Vec<_>>(),
-            "groups": self.groups.values().map(|row| json!(row)).collect::<Vec<_>>(),
-            "snapshots": self.snapshots.values().map(|row| json!(row)).collect::<Vec<_>>(),
-            "tasks": self.tasks.iter().map(|row| json!(row)).collect::<Vec<_>>(),
-            "instances": self.instances.values().map(|row| json!(row)).collect::<Vec<_>>(),
-        })
-    }
 }

@@ -1,172 +1,167 @@
-//! What can be set by flags and changed while the fake cloud runs.
+//! The configuration of the fake cloud, set with flags and changed at run time.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::distribution::DurationDistribution;
+use super::duration_text;
 use super::fault::Fault;
-use super::health::Ailment;
+use super::health::InjectedHealth;
 use super::latency::Latency;
-use super::spread::Spread;
-use super::stock::SoldOut;
-use super::text;
+use super::stock::OutOfStock;
 use super::throttle::Limits;
 
-/// How the fake cloud behaves. In JSON, durations are texts such as `2s`; delays and latencies also `1s..5s` or
-/// `lognormal:60ms,0.6`.
+/// The behavior of the fake cloud. In JSON, durations are strings such as `2s`; delays and
+/// latencies also accept `1s..5s` or `lognormal:60ms,0.6`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// How long operations take.
+    /// Durations of asynchronous operations.
     pub delays: Delays,
-    /// How long calls take.
+    /// Durations of calls.
     pub latency: Latency,
-    /// How old what `DescribeDisks` and `DescribeSnapshots` show is.
+    /// The age of the data that `DescribeDisks` and `DescribeSnapshots` return.
     pub stale: Stale,
-    /// How many calls are allowed.
     pub throttle: Limits,
-    /// What goes wrong, and when.
     pub faults: Vec<Fault>,
-    /// How disks are ill, by id.
-    pub ailing: BTreeMap<String, Ailment>,
-    /// What cannot be bought.
-    pub sold_out: Vec<SoldOut>,
-    /// Actions that RAM denies: writes answer 403 `Forbidden.RAM`, lists an empty page.
+    /// The health of disks, by ID.
+    pub disk_health: BTreeMap<String, InjectedHealth>,
+    pub out_of_stock: Vec<OutOfStock>,
+    /// Actions that RAM denies: writes return 403 `Forbidden.RAM`, lists an empty page.
     pub denied: Vec<String>,
-    /// Access keys that are switched off.
+    /// Disabled access keys.
     pub inactive_keys: Vec<String>,
-    /// The rules that differ between accounts, or that the documents leave open.
+    /// Rules that differ between accounts or that the documents leave open.
     pub rules: Rules,
-    /// Capacity and account limits.
     pub limits: Quotas,
-    /// Keys of the user's, and whether all disks are encrypted.
+    /// KMS keys and encryption by default.
     pub keys: Keys,
-    /// What keeps snapshots from being deleted or used.
+    /// Conditions that prevent deletion or use of snapshots.
     pub holds: Holds,
-    /// The instance metadata service.
     pub metadata: Metadata,
-    /// The Security Token Service.
     pub sts: Sts,
 }
 
-/// How long operations take.
+/// Durations of asynchronous operations.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(default, deny_unknown_fields)]
 pub struct Delays {
     /// `Creating` to `Available`.
-    pub create: Spread,
+    pub create: DurationDistribution,
     /// `Attaching` to `In_use`.
-    pub attach: Spread,
+    pub attach: DurationDistribution,
     /// `Detaching` to `Available`.
-    pub detach: Spread,
-    /// Until a new size shows; another resize meanwhile is `LastOrderProcessing`.
-    pub resize: Spread,
-    /// Until a disk has another category.
-    pub modify: Spread,
-    /// Until the point in time of a snapshot is cut (`CreationTime` is empty until then).
-    pub cut: Spread,
-    /// Until a snapshot is `accomplished`, counted from the call.
-    pub snapshot: Spread,
-    /// Until a deleted disk is gone for good; it is hidden from the call on.
-    pub delete: Spread,
-    /// How long a disk made from a snapshot refuses deletion (`IncorrectDiskStatus.Initializing`).
-    pub load: Spread,
-    /// How long an instance takes to start or stop.
-    pub power: Spread,
-    /// How long after `Running` shows an instance still refuses `AttachDisk`.
-    pub ready: Spread,
+    pub detach: DurationDistribution,
+    /// Until a new size is visible; another resize meanwhile returns `LastOrderProcessing`.
+    pub resize: DurationDistribution,
+    /// Until a change of the category is complete.
+    pub modify: DurationDistribution,
+    /// Until the point in time of a snapshot is captured (`CreationTime` is empty until then).
+    pub cut: DurationDistribution,
+    /// Until a snapshot is `accomplished`, from the call on.
+    pub snapshot: DurationDistribution,
+    /// Until the resources of a deleted disk are released; reads omit it from the call on.
+    pub delete: DurationDistribution,
+    /// How long deletion of a disk created from a snapshot returns
+    /// `IncorrectDiskStatus.Initializing`.
+    pub load: DurationDistribution,
+    /// How long an instance is starting or stopping.
+    pub power: DurationDistribution,
+    /// How long `AttachDisk` still fails after an instance is described as `Running`.
+    pub ready: DurationDistribution,
 }
 
-/// How stale reads are.
+/// The age of reads.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(default, deny_unknown_fields)]
 pub struct Stale {
-    /// The lag of the replica; its longest value unless `jumping`.
-    pub lag: Spread,
-    /// Each call draws its own lag: a new value may be followed by an old one.
+    /// The replication lag; its maximum unless `jumping`.
+    pub lag: DurationDistribution,
+    /// Draws a lag for each call, so that an old value can follow a new one.
     pub jumping: bool,
-    /// How many reads in a hundred are stale; the others are up to date. Unset, all are.
+    /// The percentage of reads that are stale; the others are up to date. Unset, all are stale.
     pub percent: Option<u8>,
-    /// `Status`, `InstanceId` and `Device` of a disk are old while the rest of its row is new, its
-    /// attachments too: they disagree.
+    /// Returns old values of a disk's `Status`, `InstanceId` and `Device` with new values of its
+    /// other fields, including `Attachments`.
     pub torn: bool,
-    /// How much older than the rest the index is by which lists find tags: what was just made or
-    /// tagged is shown by its id and not found by its tags.
-    #[serde(with = "text")]
+    /// The additional lag of the tag index: a list by tags omits new resources and new tags that a
+    /// list by ID returns.
+    #[serde(with = "duration_text")]
     pub tags: Duration,
 }
 
 impl Stale {
-    /// How long old rows are remembered; zero when nobody asks for any.
+    /// How long old rows are kept; zero if no read is stale.
     pub(crate) fn memory(&self) -> Duration {
         self.lag.max().max(self.tags)
     }
 }
 
-/// Rules that are switches.
+/// Rules that can be switched.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Rules {
     /// One attach and one detach at a time per instance, as in the real cloud, unless the instance
-    /// carries `supportConcurrencyAttach` or `supportConcurrencyDetach`.
-    pub one_at_a_time: bool,
-    /// Where it is one at a time, attaching and detaching are one thing: neither begins during the other.
-    pub shared_turn: bool,
-    /// A disk that was never attached cannot be snapshotted (`IncorrectDiskStatus.NeverAttached`).
-    /// Off: CSI's conformance suite takes snapshots of volumes that were never published.
+    /// carries the tag `supportConcurrencyAttach` or `supportConcurrencyDetach`.
+    pub serial_attach_detach: bool,
+    /// With `serial_attach_detach`: no attach during a detach of the same instance, and vice versa.
+    pub exclusive_attach_detach: bool,
+    /// Snapshots of a disk that was never attached fail (`IncorrectDiskStatus.NeverAttached`). Off
+    /// by default: CSI's conformance suite takes snapshots of volumes that were never published.
     pub never_attached: bool,
-    /// Deleting what is not there is 404 instead of success. The documents say both.
+    /// Deletion of a missing resource returns 404 instead of success. The documents describe both.
     pub missing_is_error: bool,
-    /// A snapshot that disks were made from needs `Force`.
+    /// Deletion of a snapshot that disks were created from requires `Force`.
     pub snapshot_in_use: bool,
-    /// Which of two documented alternatives is answered.
+    /// Which one of several documented errors is returned.
     pub alternatives: Alternatives,
-    /// How many in a hundred failed creates burn their `ClientToken`.
+    /// The percentage of failed creates that record their `ClientToken`.
     pub token_burn_percent: u8,
-    /// How long a `ClientToken` is remembered.
-    #[serde(with = "text")]
+    /// How long a `ClientToken` is valid.
+    #[serde(with = "duration_text")]
     pub token_memory: Duration,
-    /// How long after a create a repeat of it is still "in flight".
-    #[serde(with = "text")]
+    /// How long a repeated create returns that the first one is still in progress.
+    #[serde(with = "duration_text")]
     pub token_in_flight: Duration,
-    /// Rows that a list filtered by tags or resource group shows at all, whatever the page.
+    /// Maximum number of rows, over all pages, of a list filtered by tags or resource group.
     pub filtered_rows: usize,
-    /// How long a `NextToken` is good.
-    #[serde(with = "text")]
+    /// How long a `NextToken` is valid.
+    #[serde(with = "duration_text")]
     pub page_memory: Duration,
-    /// How long after a change of its category a disk refuses another (`DiskInCoolingPeriod`).
-    #[serde(with = "text")]
-    pub cooling: Duration,
-    /// Stock answers do not show what is sold out.
-    pub stock_lags: bool,
-    /// How old what stock answers show is.
-    #[serde(with = "text")]
+    /// How long after a change of its category a disk rejects another one (`DiskInCoolingPeriod`).
+    #[serde(with = "duration_text")]
+    pub cooling_period: Duration,
+    /// `DescribeAvailableResource` reports everything as available.
+    pub hide_stockouts: bool,
+    /// The age of the stock that `DescribeAvailableResource` returns.
+    #[serde(with = "duration_text")]
     pub stock_lag: Duration,
-    /// Number of disks an instance takes, the system disk included, whatever its type says.
+    /// The attach limit of every instance, including the system disk, instead of its type's limit.
     pub disk_quantity: Option<u32>,
-    /// How many calls the log keeps.
+    /// Maximum number of calls in the log.
     pub log_length: usize,
 }
 
-/// Which of several documented errors is answered.
+/// Which one of several documented errors is returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "kebab-case")]
 pub enum Alternatives {
     /// Drawn from the seed.
     #[default]
     Seeded,
-    /// Always the one that the documents name first.
+    /// Always the first one in the documents.
     First,
-    /// Always the one that they name last.
+    /// Always the last one in the documents.
     Last,
 }
 
 impl Default for Rules {
     fn default() -> Self {
         Self {
-            one_at_a_time: true,
-            shared_turn: false,
+            serial_attach_detach: true,
+            exclusive_attach_detach: false,
             never_attached: false,
             missing_is_error: false,
             snapshot_in_use: true,
@@ -176,8 +171,8 @@ impl Default for Rules {
             token_in_flight: Duration::ZERO,
             filtered_rows: 1000,
             page_memory: Duration::from_hours(1),
-            cooling: Duration::ZERO,
-            stock_lags: false,
+            cooling_period: Duration::ZERO,
+            hide_stockouts: false,
             stock_lag: Duration::ZERO,
             disk_quantity: None,
             log_length: 10_000,
@@ -185,48 +180,47 @@ impl Default for Rules {
     }
 }
 
-/// Encryption at rest. A key that is in no list is good.
+/// Encryption at rest. A key that is in none of the lists is usable.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(default, deny_unknown_fields)]
 pub struct Keys {
     /// Keys that do not exist (`InvalidParameter.KMSKeyId.NotFound`).
     pub missing: Vec<String>,
-    /// Keys that are switched off (`….CMKNotEnabled`).
+    /// Disabled keys (`….CMKNotEnabled`).
     pub disabled: Vec<String>,
-    /// Keys that the disk service may not use (`….CMKUnauthorized`).
-    pub unauthorised: Vec<String>,
+    /// Keys that the disk service is not authorized to use (`….CMKUnauthorized`).
+    pub unauthorized: Vec<String>,
     /// Keys that are not symmetric (`InvalidKMSKeyId.NotSymmetric`).
     pub asymmetric: Vec<String>,
-    /// Encryption by default.
     pub default_encryption: DefaultEncryption,
 }
 
-/// What becomes of a disk that is not to be encrypted. The documents say both.
+/// The result of creating a disk without `Encrypted`. The documents describe all three.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "kebab-case")]
 pub enum DefaultEncryption {
-    /// It is not.
+    /// The disk is not encrypted.
     #[default]
     Off,
-    /// It is all the same.
+    /// The disk is encrypted anyway.
     Upgrade,
-    /// It is refused (`InvalidEncrypted.NotMatchDiskDefaultEncryption`).
+    /// The request fails (`InvalidEncrypted.NotMatchDiskDefaultEncryption`).
     Refuse,
 }
 
-/// Snapshots, by id, that somebody holds in a way which no call of this fake makes.
+/// Snapshots, by ID, in a state that no implemented action causes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(default, deny_unknown_fields)]
 pub struct Holds {
-    /// An image was made from them: deleting is `SnapshotCreatedImage`, forced or not.
+    /// Source of an image: deletion returns `SnapshotCreatedImage`, also with `Force`.
     pub images: Vec<String>,
-    /// They are locked: deleting is `InvalidOperation.SnapshotIsLocked`.
+    /// Locked: deletion returns `InvalidOperation.SnapshotIsLocked`.
     pub locked: Vec<String>,
-    /// They are in the archive: creating a disk is `InvalidSnapshotId.NotReady`.
+    /// Archived: creating a disk returns `InvalidSnapshotId.NotReady`.
     pub archived: Vec<String>,
 }
 
-/// Limits of the account.
+/// Quotas of the account.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(default, deny_unknown_fields)]
 pub struct Quotas {
@@ -234,30 +228,29 @@ pub struct Quotas {
     pub zone_category_gib: Option<u64>,
     /// GiB of all disks (`QuotaExceeded.PostpaidDataDiskCapacity`).
     pub total_gib: Option<u64>,
-    /// The account has no money (`InvalidAccountStatus.NotEnoughBalance`).
+    /// The account has no balance (`InvalidAccountStatus.NotEnoughBalance`).
     pub no_balance: bool,
 }
 
-/// The instance metadata service.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Metadata {
-    /// Only requests that carry a token are answered (`HttpTokens=required`).
+    /// Requests without a token are rejected (`HttpTokens=required`).
     pub token_required: bool,
-    /// Tokens are not given out (`PUT api/token` is 404): an old machine.
+    /// `PUT api/token` returns 404, as on an old instance.
     pub no_tokens: bool,
-    /// Connections end without an answer.
+    /// Connections end without a response.
     pub unreachable: bool,
-    /// Latency of every answer.
-    #[serde(with = "text")]
+    /// Latency of every response.
+    #[serde(with = "duration_text")]
     pub delay: Duration,
-    /// Requests a second for each instance; more answer 429.
+    /// Requests per second for each instance; above that, the response is 429.
     pub rate: Option<u32>,
-    /// The RAM role of the instances; none answers 404.
+    /// The RAM role of the instances; without one, the response is 404.
     pub role: Option<String>,
-    /// How long role credentials are good; new ones appear at half of that.
-    #[serde(with = "text")]
-    pub credential_life: Duration,
+    /// Lifetime of role credentials; they rotate after half of it.
+    #[serde(with = "duration_text")]
+    pub credential_lifetime: Duration,
 }
 
 impl Default for Metadata {
@@ -269,40 +262,37 @@ impl Default for Metadata {
             delay: Duration::ZERO,
             rate: None,
             role: Some("diskplugin-node".to_owned()),
-            credential_life: Duration::from_hours(6),
+            credential_lifetime: Duration::from_hours(6),
         }
     }
 }
 
-/// The Security Token Service.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Sts {
-    /// Connections end without an answer.
+    /// Connections end without a response.
     pub unreachable: bool,
-    /// What every call is refused with.
-    pub refusal: Option<StsRefusal>,
-    /// Latency of every answer.
-    #[serde(with = "text")]
+    /// The error that every call returns.
+    pub error: Option<StsError>,
+    /// Latency of every response.
+    #[serde(with = "duration_text")]
     pub delay: Duration,
-    /// The roles that may be assumed, `acs:ram::UID:role/NAME`.
+    /// The roles that can be assumed, `acs:ram::UID:role/NAME`.
     pub roles: Vec<String>,
-    /// The identity providers whose tokens are believed, `acs:ram::UID:oidc-provider/NAME`.
+    /// The trusted identity providers, `acs:ram::UID:oidc-provider/NAME`.
     pub oidc_providers: Vec<String>,
-    /// What `AssumeRole` must give as `ExternalId`.
+    /// The `ExternalId` that `AssumeRole` requires.
     pub external_id: Option<String>,
-    /// How long credentials are good, whatever is asked for; nothing leaves it to the caller.
-    #[serde(with = "text")]
-    pub life: Duration,
+    /// Lifetime of credentials whatever the request says; zero applies the request's.
+    #[serde(with = "duration_text")]
+    pub lifetime: Duration,
 }
 
-/// A refusal of the Security Token Service.
+/// An error of the Security Token Service.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct StsRefusal {
-    /// The HTTP status.
+pub struct StsError {
     pub status: u16,
-    /// The code.
     pub code: String,
 }
 
@@ -311,17 +301,17 @@ impl Default for Sts {
         let own = |what: &str| vec![format!("acs:ram::1000000000000001:{what}/diskplugin")];
         Self {
             unreachable: false,
-            refusal: None,
+            error: None,
             delay: Duration::ZERO,
             roles: own("role"),
             oidc_providers: own("oidc-provider"),
             external_id: None,
-            life: Duration::ZERO,
+            lifetime: Duration::ZERO,
         }
     }
 }
 
-/// A change that is no configuration.
+/// The change does not result in a valid configuration.
 #[derive(Debug, thiserror::Error)]
 #[error("the changed configuration is not valid")]
 pub struct InvalidConfig(#[source] serde_json::Error);
@@ -330,7 +320,7 @@ impl Config {
     /// This configuration with the changes of a JSON merge patch (RFC 7396).
     ///
     /// # Errors
-    /// When the outcome has an unknown field or a value that cannot be read.
+    /// If the result has an unknown field or an invalid value.
     pub fn patched(&self, patch: &serde_json::Value) -> Result<Self, InvalidConfig> {
         let mut value = serde_json::to_value(self).map_err(InvalidConfig)?;
         merge(&mut value, patch);
@@ -367,27 +357,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_patch_changes_what_it_names_and_nothing_else() {
+    fn a_patch_changes_only_the_fields_it_contains() {
         let config = Config::default();
         let patch = json!({"delays": {"attach": "1s..5s"}, "rules": {"never_attached": true}});
         let patched = config.patched(&patch).unwrap();
         assert_eq!(patched.delays.attach, "1s..5s".parse().unwrap());
-        assert!(patched.rules.never_attached && patched.rules.one_at_a_time);
+        assert!(patched.rules.never_attached && patched.rules.serial_attach_detach);
         assert_eq!(patched.metadata, config.metadata);
     }
 
     #[test]
-    fn null_puts_a_field_back_to_its_default() {
+    fn null_resets_a_field_to_its_default() {
         let config = Config::default();
-        let changed = config.patched(&json!({"rules": {"one_at_a_time": false}}));
+        let changed = config.patched(&json!({"rules": {"serial_attach_detach": false}}));
         let back = changed
             .unwrap()
-            .patched(&json!({"rules": {"one_at_a_time": null}}));
+            .patched(&json!({"rules": {"serial_attach_detach": null}}));
         assert_eq!(back.unwrap(), config);
     }
 
     #[test]
-    fn an_unknown_field_or_a_bad_duration_is_refused() {
+    fn an_unknown_field_or_an_invalid_duration_is_rejected() {
         let config = Config::default();
         assert!(config.patched(&json!({"delay": {}})).is_err());
         assert!(

@@ -1,4 +1,4 @@
-//! From the world's rows to the project's nouns, for the face in memory.
+//! Conversion of rows to the project's model, for the API in memory.
 
 use jiff::Timestamp;
 
@@ -12,27 +12,28 @@ use crate::model::{
 
 use super::action::Action;
 use super::disk::DiskRow;
-use super::group::{GroupView, Kept};
+use super::group::{GroupView, RemainingMember};
 use super::health::HealthRow;
 use super::instance::InstanceRow;
-use super::machine::MachineType;
-use super::reply::Listing;
-use super::reply::Refusal;
+use super::instance_type::InstanceTypeSpec;
+use super::response::ApiError;
+use super::response::Listing;
 use super::snapshot::SnapshotRow;
-use super::stock::ZoneOffer;
+use super::stock::ZoneAvailability;
 use super::task::TaskRow;
 
-const OWN: &str = "the world makes no other ids, and takes no others";
+const OWN: &str = "the fake cloud creates and accepts valid IDs only";
 
-pub(crate) fn error(action: &'static str, refusal: Refusal, request_id: String) -> Error {
-    Error::answered(action, refusal.status, &refusal.code)
-        .with_message(refusal.message.unwrap_or_default())
+pub(crate) fn error(action: &'static str, error: ApiError, request_id: String) -> Error {
+    Error::answered(action, error.status, &error.code)
+        .with_message(error.message.unwrap_or_default())
         .with_request_id(request_id)
-        .with_wait(refusal.wait)
+        .with_wait(error.wait)
 }
 
 pub(crate) fn wrong(action: Action) -> Error {
-    Error::new(Kind::Ambiguous, action.as_str()).with_message("the answer is of another action")
+    Error::new(Kind::Ambiguous, action.as_str())
+        .with_message("the response belongs to another action")
 }
 
 pub(crate) fn disk_id(id: &str) -> DiskId {
@@ -56,12 +57,12 @@ fn category(name: &str) -> Category {
     category
 }
 
-/// As the wire carries times: without fractions of a second.
+/// Truncates a time to seconds, as the wire format does.
 fn second(at: Timestamp) -> Option<Timestamp> {
     Timestamp::from_second(at.as_second()).ok()
 }
 
-/// A page of disks; what makes no sense is told apart.
+/// A page of disks, with unreadable rows separated.
 pub(crate) fn disks(listing: Listing<DiskRow>) -> Page<Disk> {
     let (lost, rows): (Vec<_>, Vec<_>) = listing.rows.into_iter().partition(|row| row.unreadable);
     let unreadable = lost.into_iter().map(|row| Unreadable {
@@ -79,7 +80,7 @@ fn disk(row: DiskRow) -> Disk {
     let Ok(status) = row.status().parse::<DiskStatus>();
     let held = row.is_held();
     let mut holders: Vec<_> = row.shown().collect();
-    // As over the wire, where `InstanceId` counts when `Attachments` is empty, as in a torn read.
+    // As over HTTP: `InstanceId` counts if `Attachments` is empty, as in a torn read.
     if holders.is_empty() {
         holders.extend(row.holder());
     }
@@ -148,7 +149,7 @@ pub(crate) fn snapshot(row: SnapshotRow) -> Snapshot {
         status,
         created: row.cut.and_then(second),
         encrypted: row.encrypted,
-        // A description names the group only in words, which it does from the start.
+        // The group is set from the start, while a description only mentions it.
         group: row.group.as_deref().map(group_id),
         name: row.name,
         tags: row.tags,
@@ -170,11 +171,11 @@ pub(crate) fn group(view: GroupView) -> SnapshotGroup {
     }
 }
 
-pub(crate) fn kept(kept: Kept) -> KeptMember {
+pub(crate) fn remaining(remaining: RemainingMember) -> KeptMember {
     KeptMember {
-        snapshot: kept.snapshot,
-        code: kept.refusal.code,
-        message: kept.refusal.message.unwrap_or_default(),
+        snapshot: remaining.snapshot,
+        code: remaining.error.code,
+        message: remaining.error.message.unwrap_or_default(),
     }
 }
 
@@ -189,14 +190,14 @@ pub(crate) fn instance(row: InstanceRow) -> Instance {
     }
 }
 
-pub(crate) fn machine(row: MachineType) -> InstanceType {
+pub(crate) fn machine(row: InstanceTypeSpec) -> InstanceType {
     InstanceType {
         name: row.name,
         disk_quantity: row.disk_quantity,
     }
 }
 
-pub(crate) fn stock(row: ZoneOffer) -> ZoneStock {
+pub(crate) fn stock(row: ZoneAvailability) -> ZoneStock {
     let categories = row.offers.into_iter().map(|offer| Stock {
         category: category(offer.category),
         available: offer.available,

@@ -1,16 +1,15 @@
-//! Who may sign: the configured key, and the rotating credentials of the instances' RAM role.
+//! Access keys: the configured one and the rotating credentials of the instances' RAM role.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::ids::Rng;
+use super::distribution::{after, until};
 use super::options::Secret;
-use super::reply::Refusal;
-use super::spread::{after, until};
+use super::response::ApiError;
+use super::rng::Rng;
 use super::sts::Session;
 
-/// The keys that are known.
 #[derive(Debug)]
 pub(crate) struct Keys {
     pub(crate) id: Secret,
@@ -19,12 +18,15 @@ pub(crate) struct Keys {
 }
 
 impl Session {
-    /// The secret that this key signs with, when the token is its own and it has not ended.
+    /// The secret of this key.
+    ///
+    /// # Errors
+    /// If the token does not match or has expired.
     pub(crate) fn secret_for(
         &self,
         token: Option<&str>,
         now: Timestamp,
-    ) -> Result<String, Refusal> {
+    ) -> Result<String, ApiError> {
         check_token(token, &self.token, self.expires, now)?;
         Ok(self.secret.clone())
     }
@@ -35,7 +37,7 @@ fn check_token(
     own: &str,
     expires: Timestamp,
     now: Timestamp,
-) -> Result<(), Refusal> {
+) -> Result<(), ApiError> {
     let code = match token {
         None => "MissingSecurityToken",
         Some(token) if !token.starts_with("CAIS") => "InvalidSecurityToken.Malformed",
@@ -43,11 +45,11 @@ fn check_token(
         Some(_) if expires <= now => "InvalidSecurityToken.Expired",
         Some(_) => return Ok(()),
     };
-    Err(Refusal::new(400, code))
+    Err(ApiError::new(400, code))
 }
 
-/// Temporary credentials, as a role gives them.
-pub(crate) struct Temporary {
+/// Temporary credentials of a role.
+pub(crate) struct TemporaryCredentials {
     pub(crate) id: String,
     pub(crate) secret: String,
     pub(crate) token: String,
@@ -55,37 +57,40 @@ pub(crate) struct Temporary {
     pub(crate) expires: Timestamp,
 }
 
-/// How many periods back an expired credential is still known to have existed.
-const REMEMBERED: i64 = 64;
+/// How many rotations back an expired credential is still recognized as expired.
+const KEPT_PERIODS: i64 = 64;
 
 impl Keys {
-    /// The role's credentials that are handed out now: new ones at half the life of the old.
-    pub(crate) fn role(&self, now: Timestamp, life: Duration) -> Temporary {
-        self.role_of(period(now, life), life)
+    /// The role's current credentials, rotated after half of their lifetime.
+    pub(crate) fn role(&self, now: Timestamp, lifetime: Duration) -> TemporaryCredentials {
+        self.role_credentials_of(period(now, lifetime), lifetime)
     }
 
-    fn role_of(&self, period: i64, life: Duration) -> Temporary {
+    fn role_credentials_of(&self, period: i64, lifetime: Duration) -> TemporaryCredentials {
         let mut rng = Rng::new(self.seed ^ 0x5EC0_0D5E ^ period.unsigned_abs().rotate_left(17));
-        let issued = Timestamp::from_second(period.saturating_mul(half(life)));
+        let issued = Timestamp::from_second(period.saturating_mul(half(lifetime)));
         let issued = issued.unwrap_or(Timestamp::MAX);
-        Temporary {
+        TemporaryCredentials {
             id: format!("STS.{}", rng.word(24)),
             secret: rng.word(44),
             token: format!("CAIS{}", rng.word(120)),
             issued,
-            expires: after(issued, life),
+            expires: after(issued, lifetime),
         }
     }
 
-    /// The secret that this key signs with, when key and token go together and are good.
-    pub(crate) fn secret_of(
+    /// The secret of an access key.
+    ///
+    /// # Errors
+    /// If the key is unknown, or the token does not match or has expired.
+    pub(crate) fn secret_key(
         &self,
         id: &str,
         token: Option<&str>,
         now: Timestamp,
-        life: Duration,
-    ) -> Result<String, Refusal> {
-        let mismatch = || Refusal::new(400, "InvalidSecurityToken.MismatchWithAccessKey");
+        lifetime: Duration,
+    ) -> Result<String, ApiError> {
+        let mismatch = || ApiError::new(400, "InvalidSecurityToken.MismatchWithAccessKey");
         if id == self.id.expose() {
             return match token {
                 None => Ok(self.secret.expose().to_owned()),
@@ -93,27 +98,30 @@ impl Keys {
             };
         }
         let unknown = || {
-            Refusal::new(404, "InvalidAccessKeyId.NotFound")
-                .because("Specified access key is not found.")
+            ApiError::new(404, "InvalidAccessKeyId.NotFound")
+                .with_message("Specified access key is not found.")
         };
         if !id.starts_with("STS.") {
             return Err(unknown());
         }
-        let last = period(now, life);
-        let mut known = (last - REMEMBERED..=last).map(|period| self.role_of(period, life));
+        let last = period(now, lifetime);
+        let mut known =
+            (last - KEPT_PERIODS..=last).map(|period| self.role_credentials_of(period, lifetime));
         let temporary = known.find(|t| t.id == id).ok_or_else(unknown)?;
         check_token(token, &temporary.token, temporary.expires, now)?;
         Ok(temporary.secret)
     }
 }
 
-fn half(life: Duration) -> i64 {
-    i64::try_from(life.as_secs() / 2).unwrap_or(i64::MAX).max(1)
+fn half(lifetime: Duration) -> i64 {
+    i64::try_from(lifetime.as_secs() / 2)
+        .unwrap_or(i64::MAX)
+        .max(1)
 }
 
-fn period(now: Timestamp, life: Duration) -> i64 {
+fn period(now: Timestamp, lifetime: Duration) -> i64 {
     let since = until(Timestamp::UNIX_EPOCH, now).as_secs();
-    i64::try_from(since).unwrap_or(i64::MAX) / half(life)
+    i64::try_from(since).unwrap_or(i64::MAX) / half(lifetime)
 }
 
 #[cfg(test)]
@@ -135,14 +143,14 @@ mod tests {
     }
 
     fn code(keys: &Keys, id: &str, token: Option<&str>, now: Timestamp) -> String {
-        match keys.secret_of(id, token, now, LIFE) {
+        match keys.secret_key(id, token, now, LIFE) {
             Ok(_) => "ok".to_owned(),
-            Err(refusal) => refusal.code,
+            Err(error) => error.code,
         }
     }
 
     #[test]
-    fn role_credentials_rotate_and_the_old_ones_are_good_until_they_expire() {
+    fn role_credentials_rotate_and_old_ones_are_valid_until_they_expire() {
         let keys = keys();
         let old = keys.role(at(0), LIFE);
         let new = keys.role(at(1800), LIFE);
@@ -153,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn key_and_token_must_go_together() {
+    fn key_and_token_must_match() {
         let keys = keys();
         let role = keys.role(at(0), LIFE);
         assert_eq!(code(&keys, &role.id, None, at(0)), "MissingSecurityToken");

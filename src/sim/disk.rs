@@ -1,40 +1,40 @@
-//! A disk as the world knows it.
+//! Disks.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::spread::before;
+use super::history::{History, Retention};
+use super::index::Index;
 use super::world::World;
 
-/// Where a disk is in its life, attachments aside.
+/// The state of a disk apart from its attachments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(crate) enum Phase {
     Creating,
     Ready,
-    /// Deleted, though its resources are not free yet. Nobody sees it.
+    /// Deleted, while its resources are not released yet. Reads omit it.
     Deleting,
 }
 
-/// How far an attachment is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub(crate) enum Link {
+pub(crate) enum AttachmentState {
     Attaching,
     Attached,
     Detaching,
 }
 
-/// An instance that holds a disk, is about to, or is about to let go.
+/// The attachment of a disk to an instance.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Attachment {
     pub(crate) instance: String,
-    pub(crate) link: Link,
+    pub(crate) state: AttachmentState,
     pub(crate) device: String,
     pub(crate) since: Timestamp,
 }
 
-/// A disk.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct DiskRow {
     pub(crate) id: String,
@@ -48,9 +48,8 @@ pub(crate) struct DiskRow {
     pub(crate) phase: Phase,
     pub(crate) attachments: Vec<Attachment>,
     pub(crate) multi_attach: bool,
-    /// The system disk of an instance.
     pub(crate) system: bool,
-    /// Pay-as-you-go, so that it can be moved between instances.
+    /// Pay-as-you-go, which can be moved between instances.
     pub(crate) portable: bool,
     pub(crate) snapshot: Option<String>,
     pub(crate) encrypted: bool,
@@ -59,52 +58,52 @@ pub(crate) struct DiskRow {
     pub(crate) bursting: bool,
     pub(crate) resource_group: Option<String>,
     pub(crate) delete_with_instance: bool,
-    /// The only instance that an elastic ephemeral disk can be attached to, once there was one.
+    /// The only instance that an elastic ephemeral disk can be attached to, once it was attached.
     pub(crate) bound_to: Option<String>,
     pub(crate) tags: BTreeMap<String, String>,
     pub(crate) created: Timestamp,
     pub(crate) attached: Option<Timestamp>,
     pub(crate) detached: Option<Timestamp>,
-    /// Still being filled from its snapshot.
+    /// Its data is still being loaded from the snapshot.
     pub(crate) loading: bool,
-    /// The size it is growing to.
+    /// The target size of a resize in progress.
     pub(crate) growing: Option<u32>,
-    /// When its category was last changed.
+    /// Time of the last change of the category.
     pub(crate) changed: Option<Timestamp>,
-    /// An injected outcome: the next detach never ends.
-    pub(crate) sticks: bool,
-    /// What a torn read shows as status.
+    /// Injected fault: the next detach never completes.
+    pub(crate) detach_stuck: bool,
+    /// The status that a torn read returns.
     #[serde(skip)]
     pub(crate) shown_status: Option<&'static str>,
-    /// What a torn read shows as the instance that holds it.
+    /// The `InstanceId` and `Device` that a torn read returns.
     #[serde(skip)]
     pub(crate) shown_holder: Option<Option<Attachment>>,
-    /// Why it is locked, as far as a read shows it.
+    /// The lock reason that a read returns.
     #[serde(skip)]
     pub(crate) shown_lock: Option<String>,
-    /// A read leaves the status out, so that the row makes no sense.
+    /// A read omits the status, which makes the row unreadable.
     #[serde(skip)]
     pub(crate) unreadable: bool,
 }
 
 impl DiskRow {
-    /// `Status` in the API. A shared disk is `In_use` while anybody holds it.
+    /// `Status` in the API. A shared disk is `In_use` while it is attached to any instance.
     pub(crate) fn status(&self) -> &'static str {
-        let any = |link| self.attachments.iter().any(|a| a.link == link);
+        let any = |state| self.attachments.iter().any(|a| a.state == state);
         if let Some(status) = self.shown_status {
             return status;
         }
         match self.phase {
             Phase::Creating => "Creating",
             Phase::Deleting => "Deleting",
-            Phase::Ready if any(Link::Attached) => "In_use",
-            Phase::Ready if any(Link::Attaching) => "Attaching",
-            Phase::Ready if any(Link::Detaching) => "Detaching",
+            Phase::Ready if any(AttachmentState::Attached) => "In_use",
+            Phase::Ready if any(AttachmentState::Attaching) => "Attaching",
+            Phase::Ready if any(AttachmentState::Detaching) => "Detaching",
             Phase::Ready => "Available",
         }
     }
 
-    /// Who `InstanceId` and `Device` name: nobody where several may hold the disk.
+    /// The attachment in `InstanceId` and `Device`; none for a multi-attach disk.
     pub(crate) fn holder(&self) -> Option<&Attachment> {
         match &self.shown_holder {
             Some(holder) => holder.as_ref(),
@@ -112,34 +111,101 @@ impl DiskRow {
         }
     }
 
-    /// Whether descriptions tell since when it is attached, and not when it was last detached.
+    /// Whether descriptions contain `AttachedTime` instead of `DetachedTime`.
     pub(crate) fn is_held(&self) -> bool {
-        self.attachments.iter().any(|a| a.link == Link::Attached)
+        self.attachments
+            .iter()
+            .any(|a| a.state == AttachmentState::Attached)
     }
 
     pub(crate) fn on(&self, instance: &str) -> Option<&Attachment> {
         self.attachments.iter().find(|a| a.instance == instance)
     }
 
-    /// The attachments that descriptions show: those that are there, or on their way off.
+    /// The attachments in descriptions: attached or detaching.
     pub(crate) fn shown(&self) -> impl Iterator<Item = &Attachment> {
         self.attachments
             .iter()
-            .filter(|a| a.link != Link::Attaching)
+            .filter(|a| a.state != AttachmentState::Attaching)
     }
 }
 
-impl World {
+/// All disks, with the indexes that point to them and their earlier versions.
+#[derive(Debug, Default)]
+pub(crate) struct Disks {
+    rows: BTreeMap<String, DiskRow>,
+    by_instance: Index,
+    by_snapshot: Index,
+    pub(crate) history: History<DiskRow>,
+}
+
+impl Disks {
     /// The disk, unless it is deleted.
-    pub(crate) fn disk(&self, id: &str) -> Option<&DiskRow> {
-        self.disks
-            .get(id)
-            .filter(|row| row.phase != Phase::Deleting)
+    pub(crate) fn get(&self, id: &str) -> Option<&DiskRow> {
+        self.get_any(id).filter(|row| row.phase != Phase::Deleting)
     }
 
-    /// Changes a disk that is there, and lets the replica know.
-    pub(crate) fn change_disk(&mut self, id: &str, change: impl FnOnce(&mut DiskRow)) {
-        let Some(row) = self.disks.get_mut(id) else {
+    /// The disk, including one whose deletion is in progress.
+    pub(crate) fn get_any(&self, id: &str) -> Option<&DiskRow> {
+        self.rows.get(id)
+    }
+
+    /// All rows, including those whose deletion is in progress.
+    pub(crate) fn rows(&self) -> &BTreeMap<String, DiskRow> {
+        &self.rows
+    }
+
+    /// The IDs of the disks that are attached to an instance, or are being attached or detached.
+    pub(crate) fn ids_on(&self, instance: &str) -> impl Iterator<Item = &String> {
+        self.by_instance.of(instance)
+    }
+
+    /// The attachments of an instance in any state.
+    pub(crate) fn attachments_of<'a>(
+        &'a self,
+        instance: &'a str,
+    ) -> impl Iterator<Item = &'a Attachment> {
+        let rows = self.ids_on(instance).filter_map(|id| self.rows.get(id));
+        rows.filter_map(move |row| row.on(instance))
+    }
+
+    /// The IDs of the disks created from a snapshot.
+    pub(crate) fn made_from(&self, snapshot: &str) -> impl Iterator<Item = &String> {
+        self.by_snapshot.of(snapshot)
+    }
+
+    /// The disk as a read at `time` returns it. In a torn read, status and `InstanceId` are of that time while the
+    /// other fields are current.
+    pub(crate) fn as_of(
+        &self,
+        id: &str,
+        time: Option<Timestamp>,
+        torn: bool,
+    ) -> Option<Cow<'_, DiskRow>> {
+        let current = self.get(id);
+        let Some(old) = time.and_then(|time| self.history.at(id, time)) else {
+            return current.map(Cow::Borrowed);
+        };
+        let old = old.filter(|row| row.phase != Phase::Deleting)?;
+        match current {
+            // The attachments are newer than the status: they need not agree.
+            Some(current) if torn => Some(Cow::Owned(DiskRow {
+                shown_status: Some(old.status()),
+                shown_holder: Some(old.holder().cloned()),
+                ..current.clone()
+            })),
+            _ => Some(Cow::Borrowed(old)),
+        }
+    }
+
+    /// Changes a disk if it exists.
+    pub(crate) fn change(
+        &mut self,
+        retention: Retention,
+        id: &str,
+        change: impl FnOnce(&mut DiskRow),
+    ) {
+        let Some(row) = self.rows.get_mut(id) else {
             return;
         };
         let old = row.clone();
@@ -148,58 +214,55 @@ impl World {
             return;
         }
         let new = Some(row.clone()).filter(|row| row.phase != Phase::Deleting);
-        self.note_disk(id, Some(&old), new.as_ref());
+        self.record(retention, id, Some(&old), new.as_ref());
     }
 
-    pub(crate) fn put_disk(&mut self, row: DiskRow) {
-        self.note_disk(&row.id, None, Some(&row));
-        self.disks.insert(row.id.clone(), row);
+    pub(crate) fn insert(&mut self, retention: Retention, row: DiskRow) {
+        self.record(retention, &row.id, None, Some(&row));
+        self.rows.insert(row.id.clone(), row);
     }
 
-    /// Removes a disk at once.
-    pub(crate) fn drop_disk(&mut self, id: &str) {
-        if let Some(old) = self.disks.remove(id)
+    pub(crate) fn remove(&mut self, retention: Retention, id: &str) {
+        if let Some(old) = self.rows.remove(id)
             && old.phase != Phase::Deleting
         {
-            self.note_disk(id, Some(&old), None);
+            self.record(retention, id, Some(&old), None);
         }
     }
 
-    fn index_disk(&mut self, old: Option<&DiskRow>, new: Option<&DiskRow>) {
+    fn record(
+        &mut self,
+        retention: Retention,
+        id: &str,
+        old: Option<&DiskRow>,
+        new: Option<&DiskRow>,
+    ) {
         if let Some(row) = old {
             for attachment in &row.attachments {
-                self.held_by.remove(&attachment.instance, &row.id);
+                self.by_instance.remove(&attachment.instance, &row.id);
             }
             if let Some(snapshot) = &row.snapshot {
-                self.made_from.remove(snapshot, &row.id);
+                self.by_snapshot.remove(snapshot, &row.id);
             }
         }
         if let Some(row) = new {
             for attachment in &row.attachments {
-                self.held_by.add(&attachment.instance, &row.id);
+                self.by_instance.add(&attachment.instance, &row.id);
             }
             if let Some(snapshot) = &row.snapshot {
-                self.made_from.add(snapshot, &row.id);
+                self.by_snapshot.add(snapshot, &row.id);
             }
         }
+        self.history.record(id, old, new, retention);
     }
+}
 
-    fn note_disk(&mut self, id: &str, old: Option<&DiskRow>, new: Option<&DiskRow>) {
-        self.index_disk(old, new);
-        let memory = self.config.stale.memory();
-        if memory.is_zero() {
-            self.old_disks.clear();
-        } else {
-            let horizon = before(self.now, memory);
-            self.old_disks.note(id, old, new, self.now, horizon);
-        }
-    }
-
-    pub(crate) fn disk_created(&mut self, id: &str, success: bool) {
-        if success {
-            self.change_disk(id, |row| row.phase = Phase::Ready);
-        } else {
-            self.drop_disk(id);
-        }
+pub(crate) fn create_finished(world: &mut World, id: &str, success: bool) {
+    if success {
+        world
+            .disks
+            .change(world.retention(), id, |row| row.phase = Phase::Ready);
+    } else {
+        world.disks.remove(world.retention(), id);
     }
 }

@@ -1,6 +1,7 @@
-//! The face in memory: the world behind [`Ecs`], in tokio's time, paused or not.
+//! The API in memory: implements the trait in tokio's time, which may be paused.
 //!
-//! Like the cloud itself it answers each call once: nothing is retried, and errors are raw.
+//! Like the cloud it processes each call once: nothing is retried, and errors are returned
+//! unchanged.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,15 +21,15 @@ use crate::model::{
 };
 
 use super::action::Action;
-use super::ask::{self, id_array, page_size};
 use super::convert;
-use super::gate::Call;
+use super::dispatch::{self, ApiCall};
 use super::log::Via;
 use super::params::Params;
-use super::reply::{Answer, Listing, Mangle};
+use super::response::{ApiResponse, Listing, ResponseFault};
 use super::shared::Shared;
+use super::to_params::{self, id_array, page_size};
 
-/// The fake cloud, called without a wire.
+/// The fake cloud, called without HTTP.
 #[derive(Debug, Clone)]
 pub struct SimEcs {
     shared: Arc<Shared>,
@@ -44,41 +45,43 @@ impl SimEcs {
         deadline: Deadline,
         action: Action,
         params: Params,
-    ) -> cloud::Result<Answer> {
+    ) -> cloud::Result<ApiResponse> {
         let name = action.as_str();
         if deadline.is_over() {
             return Err(Error::new(Kind::Deadline, name));
         }
-        let call = Call {
+        let call = ApiCall {
             action,
             params,
             via: Via::Memory,
             nonce: None,
         };
-        let admission = self.shared.world().admit(self.shared.now(), &call);
+        let admission = dispatch::admit(&mut self.shared.world(), self.shared.now(), &call);
         pause(deadline, admission.delay, name).await?;
-        let served = self
-            .shared
-            .world()
-            .serve(self.shared.now(), &call, admission);
-        self.shared.ring();
-        let delay = match served.mangle {
-            Some(Mangle::Hang) => Duration::MAX,
+        let served = dispatch::serve(
+            &mut self.shared.world(),
+            self.shared.now(),
+            &call,
+            admission,
+        );
+        self.shared.wake();
+        let delay = match served.response_fault {
+            Some(ResponseFault::Hang) => Duration::MAX,
             _ => served.delay + served.drip,
         };
         pause(deadline, delay, name).await?;
-        match served.mangle {
-            Some(Mangle::Reset | Mangle::Truncated | Mangle::Hang) => {
+        match served.response_fault {
+            Some(ResponseFault::Reset | ResponseFault::Truncated | ResponseFault::Hang) => {
                 Err(Error::new(Kind::Ambiguous, name))
             }
-            Some(Mangle::Empty) => {
-                let status = served.reply.map_or_else(|refusal| refusal.status, |_| 200);
+            Some(ResponseFault::Empty) => {
+                let status = served.reply.map_or_else(|error| error.status, |_| 200);
                 Err(Error::answered(name, status, ""))
             }
-            Some(Mangle::Html) => Err(Error::answered(name, 502, "")),
+            Some(ResponseFault::Html) => Err(Error::answered(name, 502, "")),
             None => served
                 .reply
-                .map_err(|refusal| convert::error(name, refusal, served.request_id)),
+                .map_err(|error| convert::error(name, error, served.request_id)),
         }
     }
 
@@ -108,9 +111,9 @@ impl Ecs for SimEcs {
     }
 
     async fn create_disk(&self, deadline: Deadline, request: &CreateDisk) -> cloud::Result<DiskId> {
-        let params = ask::create_disk(self.region(), request);
+        let params = to_params::create_disk(self.region(), request);
         match self.call(deadline, Action::CreateDisk, params).await? {
-            Answer::Disk(id) => Ok(convert::disk_id(&id)),
+            ApiResponse::Disk(id) => Ok(convert::disk_id(&id)),
             _ => Err(convert::wrong(Action::CreateDisk)),
         }
     }
@@ -122,13 +125,13 @@ impl Ecs for SimEcs {
     }
 
     async fn attach_disk(&self, deadline: Deadline, request: &AttachDisk) -> cloud::Result<()> {
-        let params = ask::attach_disk(request);
+        let params = to_params::attach_disk(request);
         self.call(deadline, Action::AttachDisk, params).await?;
         Ok(())
     }
 
     async fn detach_disk(&self, deadline: Deadline, request: &DetachDisk) -> cloud::Result<()> {
-        let params = ask::detach_disk(request);
+        let params = to_params::detach_disk(request);
         self.call(deadline, Action::DetachDisk, params).await?;
         Ok(())
     }
@@ -148,13 +151,13 @@ impl Ecs for SimEcs {
             .with_opt("NextToken", query.next.as_deref())
             .with_tags(&query.tags);
         match self.call(deadline, Action::DescribeDisks, params).await? {
-            Answer::Disks(listing) => Ok(convert::disks(listing)),
+            ApiResponse::Disks(listing) => Ok(convert::disks(listing)),
             _ => Err(convert::wrong(Action::DescribeDisks)),
         }
     }
 
     async fn resize_disk(&self, deadline: Deadline, request: &ResizeDisk) -> cloud::Result<()> {
-        let params = ask::resize_disk(request);
+        let params = to_params::resize_disk(request);
         self.call(deadline, Action::ResizeDisk, params).await?;
         Ok(())
     }
@@ -166,10 +169,10 @@ impl Ecs for SimEcs {
     ) -> cloud::Result<Option<TaskId>> {
         let action = Action::ModifyDiskSpec;
         match self
-            .call(deadline, action, ask::modify_spec(request))
+            .call(deadline, action, to_params::modify_spec(request))
             .await?
         {
-            Answer::Task(task) => Ok(task.map(|id| convert::task_id(&id))),
+            ApiResponse::Task(task) => Ok(task.map(|id| convert::task_id(&id))),
             _ => Err(convert::wrong(action)),
         }
     }
@@ -179,7 +182,7 @@ impl Ecs for SimEcs {
         deadline: Deadline,
         request: &ModifyDiskAttribute,
     ) -> cloud::Result<()> {
-        let params = ask::modify_attribute(self.region(), request);
+        let params = to_params::modify_attribute(self.region(), request);
         self.call(deadline, Action::ModifyDiskAttribute, params)
             .await?;
         Ok(())
@@ -190,9 +193,9 @@ impl Ecs for SimEcs {
         deadline: Deadline,
         query: &DescribeTasks,
     ) -> cloud::Result<Page<Task>> {
-        let params = ask::describe_tasks(self.region(), query);
+        let params = to_params::describe_tasks(self.region(), query);
         match self.call(deadline, Action::DescribeTasks, params).await? {
-            Answer::Tasks(listing) => Ok(page(listing, convert::task)),
+            ApiResponse::Tasks(listing) => Ok(page(listing, convert::task)),
             _ => Err(convert::wrong(Action::DescribeTasks)),
         }
     }
@@ -202,10 +205,10 @@ impl Ecs for SimEcs {
         deadline: Deadline,
         disks: &[DiskId],
     ) -> cloud::Result<Page<DiskHealth>> {
-        let params = ask::describe_health(self.region(), disks);
+        let params = to_params::describe_health(self.region(), disks);
         let action = Action::DescribeDisksFullStatus;
         match self.call(deadline, action, params).await? {
-            Answer::Health(listing) => Ok(page(listing, convert::health)),
+            ApiResponse::Health(listing) => Ok(page(listing, convert::health)),
             _ => Err(convert::wrong(action)),
         }
     }
@@ -215,9 +218,9 @@ impl Ecs for SimEcs {
         deadline: Deadline,
         request: &CreateSnapshot,
     ) -> cloud::Result<SnapshotId> {
-        let params = ask::create_snapshot(request);
+        let params = to_params::create_snapshot(request);
         match self.call(deadline, Action::CreateSnapshot, params).await? {
-            Answer::Snapshot(id) => Ok(convert::snapshot_id(&id)),
+            ApiResponse::Snapshot(id) => Ok(convert::snapshot_id(&id)),
             _ => Err(convert::wrong(Action::CreateSnapshot)),
         }
     }
@@ -227,7 +230,7 @@ impl Ecs for SimEcs {
         deadline: Deadline,
         snapshot: &SnapshotId,
     ) -> cloud::Result<()> {
-        // Forced: CSI lets a snapshot go although volumes were made from it.
+        // Forced: CSI deletes a snapshot even if volumes were created from it.
         let params = Params::default()
             .with("SnapshotId", snapshot.as_str())
             .with("Force", "true");
@@ -253,7 +256,7 @@ impl Ecs for SimEcs {
             .call(deadline, Action::DescribeSnapshots, params)
             .await?
         {
-            Answer::Snapshots(listing) => Ok(page(listing, convert::snapshot)),
+            ApiResponse::Snapshots(listing) => Ok(page(listing, convert::snapshot)),
             _ => Err(convert::wrong(Action::DescribeSnapshots)),
         }
     }
@@ -263,10 +266,10 @@ impl Ecs for SimEcs {
         deadline: Deadline,
         request: &CreateSnapshotGroup,
     ) -> cloud::Result<SnapshotGroupId> {
-        let params = ask::create_snapshot_group(self.region(), request);
+        let params = to_params::create_snapshot_group(self.region(), request);
         let action = Action::CreateSnapshotGroup;
         match self.call(deadline, action, params).await? {
-            Answer::Group(id) => Ok(convert::group_id(&id)),
+            ApiResponse::Group(id) => Ok(convert::group_id(&id)),
             _ => Err(convert::wrong(action)),
         }
     }
@@ -276,10 +279,10 @@ impl Ecs for SimEcs {
         deadline: Deadline,
         query: &DescribeSnapshotGroups,
     ) -> cloud::Result<Page<SnapshotGroup>> {
-        let params = ask::describe_snapshot_groups(self.region(), query);
+        let params = to_params::describe_snapshot_groups(self.region(), query);
         let action = Action::DescribeSnapshotGroups;
         match self.call(deadline, action, params).await? {
-            Answer::Groups(listing) => Ok(page(listing, convert::group)),
+            ApiResponse::Groups(listing) => Ok(page(listing, convert::group)),
             _ => Err(convert::wrong(action)),
         }
     }
@@ -292,13 +295,15 @@ impl Ecs for SimEcs {
         let params = self.region().with("SnapshotGroupId", group.as_str());
         let action = Action::DeleteSnapshotGroup;
         match self.call(deadline, action, params).await? {
-            Answer::GroupDeleted(kept) => Ok(kept.into_iter().map(convert::kept).collect()),
+            ApiResponse::GroupDeleted(remaining) => {
+                Ok(remaining.into_iter().map(convert::remaining).collect())
+            }
             _ => Err(convert::wrong(action)),
         }
     }
 
     async fn tag_resources(&self, deadline: Deadline, request: &TagResources) -> cloud::Result<()> {
-        let params = ask::targets(self.region(), &request.targets).with_tags(&request.tags);
+        let params = to_params::targets(self.region(), &request.targets).with_tags(&request.tags);
         self.call(deadline, Action::TagResources, params).await?;
         Ok(())
     }
@@ -308,7 +313,7 @@ impl Ecs for SimEcs {
         deadline: Deadline,
         request: &UntagResources,
     ) -> cloud::Result<()> {
-        let params = ask::targets(self.region(), &request.targets);
+        let params = to_params::targets(self.region(), &request.targets);
         let params = params.with_list("TagKey", &request.keys);
         self.call(deadline, Action::UntagResources, params).await?;
         Ok(())
@@ -330,7 +335,7 @@ impl Ecs for SimEcs {
             .call(deadline, Action::DescribeInstances, params)
             .await?
         {
-            Answer::Instances(listing) => Ok(page(listing, convert::instance)),
+            ApiResponse::Instances(listing) => Ok(page(listing, convert::instance)),
             _ => Err(convert::wrong(Action::DescribeInstances)),
         }
     }
@@ -346,7 +351,7 @@ impl Ecs for SimEcs {
         }
         let action = Action::DescribeInstanceTypes;
         match self.call(deadline, action, params).await? {
-            Answer::Types(types) => Ok(types.into_iter().map(convert::machine).collect()),
+            ApiResponse::Types(types) => Ok(types.into_iter().map(convert::machine).collect()),
             _ => Err(convert::wrong(action)),
         }
     }
@@ -369,7 +374,7 @@ impl Ecs for SimEcs {
             .with_opt("Scope", query.regional.then_some("region"));
         let action = Action::DescribeAvailableResource;
         match self.call(deadline, action, params).await? {
-            Answer::Stock(zones) => Ok(zones.into_iter().map(convert::stock).collect()),
+            ApiResponse::Stock(zones) => Ok(zones.into_iter().map(convert::stock).collect()),
             _ => Err(convert::wrong(action)),
         }
     }

@@ -1,12 +1,12 @@
-//! What the world wants done outside itself, such as a loop device behind an attached disk. The
-//! state changes only when the end of the work is reported.
+//! Work outside the state machine, such as setting up a loop device for an attached disk. The state
+//! changes only when the work is reported complete.
 
 use std::collections::BTreeMap;
 
-use super::agenda::Due;
-use super::world::World;
+use super::disk::Disks;
+use super::event_queue::Event;
+use super::snapshot::Snapshots;
 
-/// A piece of work outside the world.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Work {
     CreateDisk {
@@ -28,7 +28,7 @@ pub(crate) enum Work {
     Resize {
         serial: String,
         gib: u32,
-        /// Whether a device shows it now; else it needs a new attachment.
+        /// Whether the attached device grows now; otherwise it grows with the next attachment.
         visible: bool,
     },
     Cut {
@@ -40,20 +40,20 @@ pub(crate) enum Work {
     },
 }
 
-/// A piece of work with the number under which its end is reported.
+/// Work with the ID under which its completion is reported.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Effect {
     pub(crate) id: u64,
     pub(crate) work: Work,
 }
 
-/// The work that was begun and has not ended.
+/// Work that was started and is not complete.
 #[derive(Debug)]
 pub(crate) struct Effects {
     backed: bool,
     last: u64,
     outbox: Vec<Effect>,
-    running: BTreeMap<u64, Due>,
+    running: BTreeMap<u64, Event>,
 }
 
 impl Effects {
@@ -70,7 +70,7 @@ impl Effects {
         self.backed
     }
 
-    pub(crate) fn start(&mut self, work: Work, then: Due) {
+    pub(crate) fn start(&mut self, work: Work, then: Event) {
         self.last += 1;
         self.running.insert(self.last, then);
         self.outbox.push(Effect {
@@ -79,67 +79,65 @@ impl Effects {
         });
     }
 
-    /// What is to be done, once.
+    /// The work to perform, each returned once.
     pub(crate) fn take(&mut self) -> Vec<Effect> {
         std::mem::take(&mut self.outbox)
     }
 
-    pub(crate) fn end(&mut self, id: u64) -> Option<Due> {
+    pub(crate) fn end(&mut self, id: u64) -> Option<Event> {
         self.running.remove(&id)
     }
 }
 
-impl World {
-    /// The work that something due needs before it has happened.
-    pub(crate) fn work_of(&self, due: &Due) -> Option<Work> {
-        let serial = |disk: &str| self.disks.get(disk).map(|row| row.serial.clone());
-        Some(match due {
-            Due::Created { disk } => {
-                let row = self.disks.get(disk)?;
-                Work::CreateDisk {
-                    serial: row.serial.clone(),
-                    gib: row.size,
-                    snapshot: row.snapshot.clone(),
-                }
+/// The work that must complete before the event takes effect.
+pub(crate) fn work_of(disks: &Disks, snapshots: &Snapshots, due: &Event) -> Option<Work> {
+    let serial = |disk: &str| disks.get_any(disk).map(|row| row.serial.clone());
+    Some(match due {
+        Event::Created { disk } => {
+            let row = disks.get_any(disk)?;
+            Work::CreateDisk {
+                serial: row.serial.clone(),
+                gib: row.size,
+                snapshot: row.snapshot.clone(),
             }
-            Due::Attached { disk, instance } => Work::Attach {
-                serial: serial(disk)?,
-                instance: instance.clone(),
-            },
-            Due::Detached { disk, instance } => Work::Detach {
-                serial: serial(disk)?,
-                instance: instance.clone(),
-            },
-            Due::Resized {
-                disk,
-                size,
-                visible,
-            } => Work::Resize {
-                serial: serial(disk)?,
-                gib: *size,
-                visible: *visible,
-            },
-            Due::Deleted { serial, .. } => Work::RemoveDisk {
-                serial: serial.clone(),
-            },
-            Due::Cut { snapshot } => {
-                let row = self.snapshots.get(snapshot)?;
-                Work::Cut {
-                    serial: serial(&row.disk)?,
-                    snapshot: snapshot.clone(),
-                }
-            }
-            Due::SnapshotDeleted { snapshot } => Work::RemoveSnapshot {
+        }
+        Event::Attached { disk, instance } => Work::Attach {
+            serial: serial(disk)?,
+            instance: instance.clone(),
+        },
+        Event::Detached { disk, instance } => Work::Detach {
+            serial: serial(disk)?,
+            instance: instance.clone(),
+        },
+        Event::Resized {
+            disk,
+            size,
+            visible,
+        } => Work::Resize {
+            serial: serial(disk)?,
+            gib: *size,
+            visible: *visible,
+        },
+        Event::Deleted { serial, .. } => Work::RemoveDisk {
+            serial: serial.clone(),
+        },
+        Event::Cut { snapshot } => {
+            let row = snapshots.get(snapshot)?;
+            Work::Cut {
+                serial: serial(&row.disk)?,
                 snapshot: snapshot.clone(),
-            },
-            Due::Vanished { .. }
-            | Due::Loaded { .. }
-            | Due::AttachFailed { .. }
-            | Due::Modified { .. }
-            | Due::Accomplished { .. }
-            | Due::SnapshotFailed { .. }
-            | Due::SnapshotExpired { .. }
-            | Due::Power { .. } => return None,
-        })
-    }
+            }
+        }
+        Event::SnapshotDeleted { snapshot } => Work::RemoveSnapshot {
+            snapshot: snapshot.clone(),
+        },
+        Event::Vanished { .. }
+        | Event::Loaded { .. }
+        | Event::AttachFailed { .. }
+        | Event::Modified { .. }
+        | Event::Accomplished { .. }
+        | Event::SnapshotFailed { .. }
+        | Event::SnapshotExpired { .. }
+        | Event::PowerState { .. } => return None,
+    })
 }

@@ -1,5 +1,5 @@
-//! What goes wrong on purpose: at the nth call of an action, or at so many in a hundred, before or
-//! after it took effect.
+//! Fault injection: at the nth call of an action or in a percentage of calls, before or after the
+//! call takes effect.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,82 +8,77 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::action::Action;
-use super::ids::Rng;
-use super::reply::{Mangle, Refusal};
-use super::spread::after;
-use super::text;
+use super::distribution::after;
+use super::duration_text;
+use super::response::{ApiError, ResponseFault};
+use super::rng::Rng;
 
-/// Something that goes wrong.
+/// A fault to inject.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fault {
-    /// The action, or `*` for every one.
+    /// The action, or `*` for all actions.
     pub action: String,
-    /// The first call that it strikes, counted from 1 since the fault was set.
+    /// The first call to affect, counted from 1 since the fault was configured.
     #[serde(default = "one")]
     pub from: u64,
-    /// How many calls in a row it strikes.
+    /// The number of consecutive calls to affect.
     #[serde(default = "one")]
     pub times: u64,
-    /// Instead of `times`: it strikes so many in a hundred of the calls from the first on, drawn
-    /// from the seed.
+    /// Instead of `times`: the percentage of calls to affect from the first one on, drawn from the
+    /// seed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub percent: Option<u8>,
-    /// Instead of `times`, or together with `percent`: it strikes for so long after the fault was
-    /// set, and then no more.
+    /// Instead of `times`, or together with `percent`: the period after configuration in which
+    /// calls are affected.
     #[serde(
         default,
         rename = "for",
-        with = "text::optional",
+        with = "duration_text::optional",
         skip_serializing_if = "Option::is_none"
     )]
     pub lasts: Option<Duration>,
-    /// What happens.
     pub kind: FaultKind,
 }
 
-/// What happens to a call.
+/// The effect of a fault.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FaultKind {
-    /// 500 `InternalError`; nothing took effect.
+    /// 500 `InternalError`; the call has no effect.
     InternalError,
-    /// 503 `ServiceUnavailable`; nothing took effect.
+    /// 503 `ServiceUnavailable`; the call has no effect.
     ServiceUnavailable,
-    /// 500 `InternalError`, though the call took effect.
+    /// 500 `InternalError`, although the call took effect.
     InternalErrorAfter,
     /// The connection ends before the call takes effect.
     ResetBefore,
-    /// The connection ends after the call took effect: the lost answer.
+    /// The connection ends after the call took effect: the response is lost.
     ResetAfter,
-    /// The call took effect; its JSON stops in the middle.
+    /// The call takes effect; the JSON of the response is truncated.
     Truncated,
-    /// The call took effect; its body is empty.
+    /// The call takes effect; the response body is empty.
     Empty,
-    /// The call took effect; a proxy answers 502 with a page of HTML.
+    /// The call takes effect; a proxy returns 502 with an HTML page.
     Html,
-    /// The call takes effect late; over HTTP also when its caller has hung up meanwhile.
-    DelayBefore(#[serde(with = "text")] Duration),
-    /// The call takes effect at once and its answer is late.
-    DelayAfter(#[serde(with = "text")] Duration),
-    /// The call takes effect at once and its answer comes bit by bit, over so long a time.
-    SlowDrip(#[serde(with = "text")] Duration),
-    /// An error answer has no words (`Message` is null).
+    /// The call takes effect late; over HTTP also if its caller has disconnected meanwhile.
+    DelayBefore(#[serde(with = "duration_text")] Duration),
+    /// The call takes effect immediately and its response is late.
+    DelayAfter(#[serde(with = "duration_text")] Duration),
+    /// The call takes effect immediately and the response body is sent in small parts over this
+    /// period.
+    SlowDrip(#[serde(with = "duration_text")] Duration),
+    /// `Message` of an error is null.
     NullMessage,
-    /// This error; nothing took effect.
-    Code {
-        /// The HTTP status.
-        status: u16,
-        /// The code.
-        code: String,
-    },
-    /// The call takes effect and is never answered; the connection stays open until the caller
-    /// closes it.
+    /// This error; the call has no effect.
+    Code { status: u16, code: String },
+    /// The call takes effect without a response; the connection stays open until the caller closes
+    /// it.
     Hang,
-    /// A read returns 200 and no rows, as it does without permission. Writes are not struck.
+    /// A read returns 200 and no rows, as without permission. Writes are not affected.
     NoRows,
-    /// The call is accepted, but the operation fails later: an attach falls back to `Available`, a
-    /// detach never ends, a created disk disappears, a snapshot becomes `failed`, a change of the
+    /// The call succeeds, but the operation fails later: an attach reverts to `Available`, a detach
+    /// never completes, a created disk disappears, a snapshot becomes `failed`, a change of the
     /// category fails.
     FailsLater,
 }
@@ -92,30 +87,30 @@ fn one() -> u64 {
     1
 }
 
-/// What strikes one call.
+/// The faults injected in one call.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Strike {
-    pub(crate) refusal: Option<Refusal>,
-    pub(crate) refusal_after: Option<Refusal>,
-    pub(crate) mangle_before: Option<Mangle>,
-    pub(crate) mangle: Option<Mangle>,
+pub(crate) struct InjectedFaults {
+    pub(crate) error: Option<ApiError>,
+    pub(crate) refusal_after: Option<ApiError>,
+    pub(crate) fault_before: Option<ResponseFault>,
+    pub(crate) response_fault: Option<ResponseFault>,
     pub(crate) delay_before: Duration,
     pub(crate) delay_after: Duration,
     pub(crate) drip: Duration,
-    pub(crate) speechless: bool,
+    pub(crate) without_message: bool,
     pub(crate) fails_later: bool,
     pub(crate) no_rows: bool,
 }
 
-/// Counts calls for each fault.
+/// Counts calls for each fault and injects the faults that apply.
 #[derive(Debug, Clone)]
-pub(crate) struct FaultCounters {
+pub(crate) struct FaultInjector {
     since: Timestamp,
     calls: BTreeMap<usize, u64>,
 }
 
-impl FaultCounters {
-    /// Counts calls and time from now on: the list of faults was set.
+impl FaultInjector {
+    /// Counts calls and time from now on: the list of faults has changed.
     pub(crate) fn starting(now: Timestamp) -> Self {
         Self {
             since: now,
@@ -123,15 +118,15 @@ impl FaultCounters {
         }
     }
 
-    /// Counts the call and returns what strikes it.
-    pub(crate) fn strike(
+    /// Counts the call and returns the faults to inject.
+    pub(crate) fn inject(
         &mut self,
         faults: &[Fault],
         action: Action,
         now: Timestamp,
         rng: &mut Rng,
-    ) -> Strike {
-        let mut strike = Strike::default();
+    ) -> InjectedFaults {
+        let mut injected = InjectedFaults::default();
         for (index, fault) in faults.iter().enumerate() {
             if fault.action != "*" && fault.action != action.as_str() {
                 continue;
@@ -147,36 +142,36 @@ impl FaultCounters {
                 (None, None) => (fault.from..fault.from.saturating_add(fault.times)).contains(nth),
             };
             if struck && !over {
-                strike.add(&fault.kind);
+                injected.add(&fault.kind);
             }
         }
-        strike
+        injected
     }
 }
 
-impl Strike {
+impl InjectedFaults {
     fn add(&mut self, kind: &FaultKind) {
         match kind {
-            FaultKind::InternalError => self.refusal = Some(Refusal::new(500, "InternalError")),
+            FaultKind::InternalError => self.error = Some(ApiError::new(500, "InternalError")),
             FaultKind::ServiceUnavailable => {
-                self.refusal = Some(Refusal::new(503, "ServiceUnavailable"));
+                self.error = Some(ApiError::new(503, "ServiceUnavailable"));
             }
             FaultKind::InternalErrorAfter => {
-                self.refusal_after = Some(Refusal::new(500, "InternalError"));
+                self.refusal_after = Some(ApiError::new(500, "InternalError"));
             }
-            FaultKind::ResetBefore => self.mangle_before = Some(Mangle::Reset),
-            FaultKind::ResetAfter => self.mangle = Some(Mangle::Reset),
-            FaultKind::Truncated => self.mangle = Some(Mangle::Truncated),
-            FaultKind::Empty => self.mangle = Some(Mangle::Empty),
-            FaultKind::Html => self.mangle = Some(Mangle::Html),
+            FaultKind::ResetBefore => self.fault_before = Some(ResponseFault::Reset),
+            FaultKind::ResetAfter => self.response_fault = Some(ResponseFault::Reset),
+            FaultKind::Truncated => self.response_fault = Some(ResponseFault::Truncated),
+            FaultKind::Empty => self.response_fault = Some(ResponseFault::Empty),
+            FaultKind::Html => self.response_fault = Some(ResponseFault::Html),
             FaultKind::DelayBefore(delay) => self.delay_before += *delay,
             FaultKind::DelayAfter(delay) => self.delay_after += *delay,
             FaultKind::SlowDrip(whole) => self.drip += *whole,
-            FaultKind::NullMessage => self.speechless = true,
+            FaultKind::NullMessage => self.without_message = true,
             FaultKind::Code { status, code } => {
-                self.refusal = Some(Refusal::new(*status, code.as_str()));
+                self.error = Some(ApiError::new(*status, code.as_str()));
             }
-            FaultKind::Hang => self.mangle = Some(Mangle::Hang),
+            FaultKind::Hang => self.response_fault = Some(ResponseFault::Hang),
             FaultKind::NoRows => self.no_rows = true,
             FaultKind::FailsLater => self.fails_later = true,
         }
@@ -201,13 +196,13 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_strikes_its_action_from_the_nth_call_so_many_times() {
+    fn a_fault_affects_its_action_from_the_nth_call_on() {
         let faults = [fault("AttachDisk", 2, 2)];
-        let mut counters = FaultCounters::starting(NOW);
+        let mut counters = FaultInjector::starting(NOW);
         let mut rng = Rng::new(1);
         let mut struck = |action| {
-            let strike = counters.strike(&faults, action, NOW, &mut rng);
-            strike.refusal.is_some()
+            let injected = counters.inject(&faults, action, NOW, &mut rng);
+            injected.error.is_some()
         };
         assert!(!struck(Action::AttachDisk));
         assert!(!struck(Action::DetachDisk));
@@ -217,12 +212,12 @@ mod tests {
     }
 
     #[test]
-    fn a_star_strikes_every_action() {
+    fn a_star_affects_every_action() {
         let faults = [fault("*", 1, 2)];
-        let (mut counters, mut rng) = (FaultCounters::starting(NOW), Rng::new(1));
+        let (mut counters, mut rng) = (FaultInjector::starting(NOW), Rng::new(1));
         let mut struck = |action| {
-            let strike = counters.strike(&faults, action, NOW, &mut rng);
-            strike.refusal.is_some()
+            let injected = counters.inject(&faults, action, NOW, &mut rng);
+            injected.error.is_some()
         };
         assert!(struck(Action::CreateDisk));
         assert!(struck(Action::DeleteDisk));
@@ -230,15 +225,15 @@ mod tests {
     }
 
     #[test]
-    fn a_share_strikes_so_many_in_a_hundred_from_the_first_on() {
+    fn a_percentage_affects_that_share_of_calls() {
         let faults = [Fault {
             percent: Some(20),
             ..fault("*", 101, 1)
         }];
-        let (mut counters, mut rng) = (FaultCounters::starting(NOW), Rng::new(1));
+        let (mut counters, mut rng) = (FaultInjector::starting(NOW), Rng::new(1));
         let mut struck = |_: &u32| {
-            let strike = counters.strike(&faults, Action::CreateDisk, NOW, &mut rng);
-            strike.refusal.is_some()
+            let injected = counters.inject(&faults, Action::CreateDisk, NOW, &mut rng);
+            injected.error.is_some()
         };
         assert_eq!((0..100).filter(&mut struck).count(), 0);
         let count = (0..1000).filter(&mut struck).count();
@@ -246,15 +241,15 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_may_last_for_a_time_and_strike_a_share_of_it() {
+    fn a_fault_can_be_limited_in_time_and_to_a_percentage() {
         let text = r#"[{"action":"DescribeDisks","for":"45s","kind":"no-rows"},
             {"action":"DescribeDisks","for":"45s","percent":50,"kind":"hang"}]"#;
         let faults: Vec<Fault> = serde_json::from_str(text).unwrap();
-        let (mut counters, mut rng) = (FaultCounters::starting(NOW), Rng::new(1));
+        let (mut counters, mut rng) = (FaultInjector::starting(NOW), Rng::new(1));
         let mut struck = |second| {
             let now = after(NOW, Duration::from_secs(second));
-            let strike = counters.strike(&faults, Action::DescribeDisks, now, &mut rng);
-            (strike.no_rows, strike.mangle.is_some())
+            let injected = counters.inject(&faults, Action::DescribeDisks, now, &mut rng);
+            (injected.no_rows, injected.response_fault.is_some())
         };
         let outcomes: Vec<_> = (0..45).map(&mut struck).collect();
         assert!(outcomes.iter().all(|(no_rows, _)| *no_rows));
@@ -269,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_is_read_from_json_with_its_defaults() {
+    fn a_fault_in_json_has_defaults() {
         let read: Fault =
             serde_json::from_str(r#"{"action":"CreateDisk","kind":"reset-after"}"#).unwrap();
         assert_eq!((read.from, read.times), (1, 1));

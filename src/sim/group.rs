@@ -1,4 +1,4 @@
-//! Snapshot groups: snapshots of several disks at one instant.
+//! Snapshot groups: snapshots of several disks at one point in time.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,23 +6,28 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::action::Action;
+use super::client_token;
+use super::describe;
+use super::distribution::after;
+use super::history::{History, Retention};
 use super::name;
+use super::page;
 use super::params::Params;
-use super::reply::{Answer, Refusal, Reply};
+use super::response::{ApiError, ApiResponse, ApiResult};
 use super::size;
-use super::snapshot::{SnapshotRow, Stage};
-use super::spread::{after, before};
+use super::snapshot;
+use super::snapshot::{SnapshotRow, Snapshots, Stage};
 use super::tag::{self, carries};
 use super::world::World;
 
-/// Disks of one group.
-const MOST_DISKS: usize = 16;
-/// GiB of all of them.
-const MOST_GIB: u64 = 32 * 1024;
-/// Ids that one description takes.
-const MOST_IDS: usize = 10;
+/// Maximum number of disks in a group.
+const MAX_DISKS: usize = 16;
+/// Maximum total size of the disks.
+const MAX_GIB: u64 = 32 * 1024;
+/// Maximum number of IDs in one describe call.
+const MAX_IDS: usize = 10;
 
-/// A group as the world knows it; its snapshots know that they are its members.
+/// A snapshot group; the snapshots refer to it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct GroupRow {
     pub(crate) id: String,
@@ -34,18 +39,18 @@ pub(crate) struct GroupRow {
     pub(crate) created: Timestamp,
 }
 
-/// A group as a list shows it: with those of its snapshots that the replica knows.
+/// A group as a list returns it, with the snapshots that the replica contains.
 #[derive(Debug, Clone)]
 pub(crate) struct GroupView {
     pub(crate) row: GroupRow,
     pub(crate) members: Vec<SnapshotRow>,
 }
 
-/// A snapshot that the deletion of its group left.
+/// A snapshot that remains after the deletion of its group.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Kept {
+pub(crate) struct RemainingMember {
     pub(crate) snapshot: String,
-    pub(crate) refusal: Refusal,
+    pub(crate) error: ApiError,
 }
 
 impl GroupView {
@@ -61,224 +66,236 @@ impl GroupView {
     }
 }
 
-impl World {
-    pub(crate) fn create_snapshot_group(&mut self, params: &Params, fails_later: bool) -> Reply {
-        if params.required("RegionId")? != self.region {
-            return Err(Refusal::new(404, "InvalidRegionId.NotFound"));
-        }
-        self.once(Action::CreateSnapshotGroup, params, |world| {
-            world.create_group_once(params, fails_later)
-        })
+/// All snapshot groups, with their earlier versions.
+#[derive(Debug, Default)]
+pub(crate) struct SnapshotGroups {
+    rows: BTreeMap<String, GroupRow>,
+    history: History<GroupRow>,
+}
+
+impl SnapshotGroups {
+    pub(crate) fn rows(&self) -> &BTreeMap<String, GroupRow> {
+        &self.rows
     }
 
-    fn create_group_once(&mut self, params: &Params, fails_later: bool) -> Reply {
-        let group_name = params.get("Name").unwrap_or_default();
-        name::check(group_name, "InvalidSnapshotName.Malformed")?;
-        let tags = params.tags()?;
-        tag::check_count(&tags)?;
-        let disks = self.disks_of_group(params)?;
-        self.check_group(&disks)?;
-        let group = format!("ssg-{}", self.rng.body());
-        let row = GroupRow {
-            id: group.clone(),
-            name: group_name.to_owned(),
-            description: params.get("Description").unwrap_or_default().to_owned(),
-            instance: params.get("InstanceId").map(str::to_owned),
-            resource_group: params.get("ResourceGroupId").map(str::to_owned),
-            tags,
-            created: self.now,
-        };
-        self.note_group(&group, None, Some(&row));
-        self.groups.insert(group.clone(), row);
-        // One instant for all of them.
-        let (cut, whole) = self.snapshot_delays();
-        for disk in disks {
-            self.put_member(&group, &disk, cut, whole, fails_later);
-        }
-        Ok(Answer::Group(group))
-    }
-
-    fn put_member(
-        &mut self,
-        group: &str,
-        disk: &str,
-        cut: std::time::Duration,
-        whole: std::time::Duration,
-        fails_later: bool,
-    ) {
-        let Some(source) = self.disk(disk).cloned() else {
-            return;
-        };
-        let made = format!("Created_from_{group}");
-        let row = SnapshotRow {
-            id: format!("s-{}", self.rng.body()),
-            name: format!("{made}_{disk}"),
-            description: made,
-            disk: disk.to_owned(),
-            category: source.category,
-            size: source.size,
-            encrypted: source.encrypted,
-            stage: Stage::Progressing,
-            cut: None,
-            begun: self.now,
-            ends: after(self.now, whole),
-            retention_days: None,
-            resource_group: None,
-            group: Some(group.to_owned()),
-            tags: BTreeMap::new(),
-        };
-        self.put_snapshot(cut, fails_later, row);
-    }
-
-    fn disks_of_group(&self, params: &Params) -> Result<BTreeSet<String>, Refusal> {
-        let own =
-            |ids: Vec<&str>| -> BTreeSet<String> { ids.into_iter().map(str::to_owned).collect() };
-        let named = own(params.list("DiskId"));
-        let excluded = own(params.list("ExcludeDiskId"));
-        if !named.is_empty() && !excluded.is_empty() {
-            return Err(Refusal::new(
-                400,
-                "InvalidParam.ExcludeDiskIdsAndDiskIds.Conflict",
-            ));
-        }
-        if !named.is_empty() {
-            return Ok(named);
-        }
-        let Some(instance) = params.get("InstanceId") else {
-            return Err(Refusal::new(400, "MissingParamter.InstanceId"));
-        };
-        if self.instance(instance).is_none() {
-            return Err(Refusal::new(404, "InvalidInstanceId.NotFound"));
-        }
-        let held: BTreeSet<String> = self.held_by.of(instance).cloned().collect();
-        let disks: BTreeSet<String> = held.difference(&excluded).cloned().collect();
-        if disks.is_empty() {
-            return Err(Refusal::new(403, "InvalidInstance.NoDisk"));
-        }
-        Ok(disks)
-    }
-
-    fn check_group(&mut self, disks: &BTreeSet<String>) -> Result<(), Refusal> {
-        if disks.len() > MOST_DISKS {
-            return Err(Refusal::new(403, "NumberExceed.TooManyDisks"));
-        }
-        let (mut zones, mut gib) = (BTreeSet::new(), 0);
-        for disk in disks {
-            let missing = || Refusal::new(404, "InvalidDiskId.NotFound");
-            let row = self.disk(disk).ok_or_else(missing)?;
-            if row.multi_attach {
-                return Err(Refusal::new(403, "InvalidOperation.MultiAttachDisk"));
-            }
-            if !size::is_essd(&row.category) {
-                return Err(Refusal::new(403, "InvalidDisk.DiskCategoryInconsistent"));
-            }
-            zones.insert(row.zone.clone());
-            gib += u64::from(row.size);
-        }
-        if zones.len() > 1 {
-            return Err(Refusal::new(400, "InvalidDiskIds.NotInSameZone"));
-        }
-        if gib > MOST_GIB {
-            return Err(Refusal::new(403, "CapacityExceed.TooManyDisks"));
-        }
-        disks
-            .iter()
-            .try_for_each(|disk| self.check_snapshot_source(disk))
-    }
-
-    pub(crate) fn delete_snapshot_group(&mut self, params: &Params) -> Reply {
-        params.required("RegionId")?;
-        let id = params.required("SnapshotGroupId")?;
-        if !self.groups.contains_key(id) {
-            return if self.config.rules.missing_is_error {
-                Err(Refusal::new(404, "InvalidSnapshotGroupId.NotFound"))
-            } else {
-                Ok(Answer::GroupDeleted(Vec::new()))
-            };
-        }
-        let mut kept = Vec::new();
-        for snapshot in self.members_of(id) {
-            match self.held(&snapshot) {
-                Some(refusal) => kept.push(Kept { snapshot, refusal }),
-                None => self.drop_snapshot(&snapshot),
-            }
-        }
-        Ok(Answer::GroupDeleted(kept))
-    }
-
-    fn members_of(&self, group: &str) -> Vec<String> {
-        let rows = self.snapshots.values();
-        let members = rows.filter(|row| row.group.as_deref() == Some(group));
-        members.map(|row| row.id.clone()).collect()
-    }
-
-    /// One of its snapshots is gone; with the last one goes the group.
-    pub(super) fn shrink_group(&mut self, group: Option<&str>) {
-        let Some(group) = group else { return };
-        if self.members_of(group).is_empty()
-            && let Some(old) = self.groups.remove(group)
-        {
-            self.note_group(group, Some(&old), None);
-        }
-    }
-
-    pub(crate) fn describe_snapshot_groups(&mut self, params: &Params) -> Reply {
-        self.check_region(params)?;
-        let named = params.list("SnapshotGroupId");
-        if named.len() > MOST_IDS {
-            return Err(Refusal::new(400, "InvalidParameter.SnapshotGroupId"));
-        }
-        let tags = params.tags()?;
-        let wanted = params.list("Status");
-        let time = self.replica_time();
-        let mut ids: BTreeSet<String> = named.into_iter().map(str::to_owned).collect();
-        if ids.is_empty() {
-            ids.extend(self.groups.keys().cloned());
-            if time.is_some() {
-                ids.extend(self.old_groups.ids().cloned());
-            }
-        }
-        let is = |name: &str, value: &str| params.get(name).is_none_or(|want| want == value);
-        let rows = ids.into_iter().filter_map(|id| {
-            let row = match time.and_then(|time| self.old_groups.at(&id, time)) {
-                Some(old) => old,
-                None => self.groups.get(&id),
-            }?;
-            let members = self.known_members(&id, time);
-            let view = GroupView {
-                row: row.clone(),
-                members,
-            };
-            let matches = carries(&row.tags, &tags)
-                && is("Name", &row.name)
-                && is("InstanceId", row.instance.as_deref().unwrap_or_default())
-                && (wanted.is_empty() || wanted.contains(&view.status()));
-            matches.then_some((id, view))
-        });
-        let rows = rows.collect();
-        self.page(params, 1..=100, rows).map(Answer::Groups)
-    }
-
-    fn known_members(&self, group: &str, time: Option<Timestamp>) -> Vec<SnapshotRow> {
-        let mut ids: BTreeSet<&String> = self.snapshots.keys().collect();
+    /// The IDs that a list at `time` can contain.
+    fn ids_as_of(&self, time: Option<Timestamp>) -> BTreeSet<String> {
+        let mut ids: BTreeSet<String> = self.rows.keys().cloned().collect();
         if time.is_some() {
-            ids.extend(self.old_snapshots.ids());
+            ids.extend(self.history.ids().cloned());
         }
-        let rows = ids
-            .into_iter()
-            .filter_map(|id| self.snapshot_as_of(id, time));
-        rows.filter(|row| row.group.as_deref() == Some(group))
-            .cloned()
-            .collect()
+        ids
     }
 
-    fn note_group(&mut self, id: &str, old: Option<&GroupRow>, new: Option<&GroupRow>) {
-        let lag = self.config.stale.lag;
-        if lag.is_zero() {
-            self.old_groups.clear();
-        } else {
-            let horizon = before(self.now, lag.max());
-            self.old_groups.note(id, old, new, self.now, horizon);
+    /// The group as a read at `time` returns it.
+    fn as_of(&self, id: &str, time: Option<Timestamp>) -> Option<&GroupRow> {
+        match time.and_then(|time| self.history.at(id, time)) {
+            Some(old) => old,
+            None => self.rows.get(id),
         }
     }
+
+    fn insert(&mut self, retention: Retention, row: GroupRow) {
+        self.history.record(&row.id, None, Some(&row), retention);
+        self.rows.insert(row.id.clone(), row);
+    }
+
+    fn remove(&mut self, retention: Retention, id: &str) {
+        if let Some(old) = self.rows.remove(id) {
+            self.history.record(id, Some(&old), None, retention);
+        }
+    }
+}
+
+pub(crate) fn create_snapshot_group(
+    world: &mut World,
+    params: &Params,
+    fails_later: bool,
+) -> ApiResult {
+    if params.required("RegionId")? != world.region {
+        return Err(ApiError::new(404, "InvalidRegionId.NotFound"));
+    }
+    client_token::once(world, Action::CreateSnapshotGroup, params, |world| {
+        create_group_once(world, params, fails_later)
+    })
+}
+
+fn create_group_once(world: &mut World, params: &Params, fails_later: bool) -> ApiResult {
+    let group_name = params.get("Name").unwrap_or_default();
+    name::check(group_name, "InvalidSnapshotName.Malformed")?;
+    let tags = params.tags()?;
+    tag::check_count(&tags)?;
+    let disks = disks_of_group(world, params)?;
+    check_group(world, &disks)?;
+    let group = format!("ssg-{}", world.rng.body());
+    let row = GroupRow {
+        id: group.clone(),
+        name: group_name.to_owned(),
+        description: params.get("Description").unwrap_or_default().to_owned(),
+        instance: params.get("InstanceId").map(str::to_owned),
+        resource_group: params.get("ResourceGroupId").map(str::to_owned),
+        tags,
+        created: world.now,
+    };
+    world.groups.insert(world.retention(), row);
+    // One point in time for all of them.
+    let (cut, whole) = snapshot::snapshot_delays(&world.config.delays, &mut world.rng);
+    for disk in disks {
+        add_member(world, &group, &disk, cut, whole, fails_later);
+    }
+    Ok(ApiResponse::Group(group))
+}
+
+fn add_member(
+    world: &mut World,
+    group: &str,
+    disk: &str,
+    cut: std::time::Duration,
+    whole: std::time::Duration,
+    fails_later: bool,
+) {
+    let Some(source) = world.disks.get(disk).cloned() else {
+        return;
+    };
+    let made = format!("Created_from_{group}");
+    let row = SnapshotRow {
+        id: format!("s-{}", world.rng.body()),
+        name: format!("{made}_{disk}"),
+        description: made,
+        disk: disk.to_owned(),
+        category: source.category,
+        size: source.size,
+        encrypted: source.encrypted,
+        stage: Stage::Progressing,
+        cut: None,
+        begun: world.now,
+        ends: after(world.now, whole),
+        retention_days: None,
+        resource_group: None,
+        group: Some(group.to_owned()),
+        tags: BTreeMap::new(),
+    };
+    snapshot::put_snapshot(world, cut, fails_later, row);
+}
+
+fn disks_of_group(world: &World, params: &Params) -> Result<BTreeSet<String>, ApiError> {
+    let own = |ids: Vec<&str>| -> BTreeSet<String> { ids.into_iter().map(str::to_owned).collect() };
+    let named = own(params.list("DiskId"));
+    let excluded = own(params.list("ExcludeDiskId"));
+    if !named.is_empty() && !excluded.is_empty() {
+        return Err(ApiError::new(
+            400,
+            "InvalidParam.ExcludeDiskIdsAndDiskIds.Conflict",
+        ));
+    }
+    if !named.is_empty() {
+        return Ok(named);
+    }
+    let Some(instance) = params.get("InstanceId") else {
+        return Err(ApiError::new(400, "MissingParamter.InstanceId"));
+    };
+    if world.instances.get(instance).is_none() {
+        return Err(ApiError::new(404, "InvalidInstanceId.NotFound"));
+    }
+    let held: BTreeSet<String> = world.disks.ids_on(instance).cloned().collect();
+    let disks: BTreeSet<String> = held.difference(&excluded).cloned().collect();
+    if disks.is_empty() {
+        return Err(ApiError::new(403, "InvalidInstance.NoDisk"));
+    }
+    Ok(disks)
+}
+
+fn check_group(world: &mut World, disks: &BTreeSet<String>) -> Result<(), ApiError> {
+    if disks.len() > MAX_DISKS {
+        return Err(ApiError::new(403, "NumberExceed.TooManyDisks"));
+    }
+    let (mut zones, mut gib) = (BTreeSet::new(), 0);
+    for disk in disks {
+        let missing = || ApiError::new(404, "InvalidDiskId.NotFound");
+        let row = world.disks.get(disk).ok_or_else(missing)?;
+        if row.multi_attach {
+            return Err(ApiError::new(403, "InvalidOperation.MultiAttachDisk"));
+        }
+        if !size::is_essd(&row.category) {
+            return Err(ApiError::new(403, "InvalidDisk.DiskCategoryInconsistent"));
+        }
+        zones.insert(row.zone.clone());
+        gib += u64::from(row.size);
+    }
+    if zones.len() > 1 {
+        return Err(ApiError::new(400, "InvalidDiskIds.NotInSameZone"));
+    }
+    if gib > MAX_GIB {
+        return Err(ApiError::new(403, "CapacityExceed.TooManyDisks"));
+    }
+    disks
+        .iter()
+        .try_for_each(|disk| snapshot::check_snapshot_source(world, disk))
+}
+
+pub(crate) fn delete_snapshot_group(world: &mut World, params: &Params) -> ApiResult {
+    params.required("RegionId")?;
+    let id = params.required("SnapshotGroupId")?;
+    if !world.groups.rows.contains_key(id) {
+        return if world.config.rules.missing_is_error {
+            Err(ApiError::new(404, "InvalidSnapshotGroupId.NotFound"))
+        } else {
+            Ok(ApiResponse::GroupDeleted(Vec::new()))
+        };
+    }
+    let mut remaining = Vec::new();
+    for snapshot in world.snapshots.of_group(id) {
+        match snapshot::held(&world.config.holds, &snapshot) {
+            Some(error) => remaining.push(RemainingMember { snapshot, error }),
+            None => snapshot::drop_snapshot(world, &snapshot),
+        }
+    }
+    Ok(ApiResponse::GroupDeleted(remaining))
+}
+
+/// Deletes the group with its last snapshot.
+pub(super) fn remove_if_empty(world: &mut World, group: Option<&str>) {
+    let Some(group) = group else { return };
+    if world.snapshots.of_group(group).is_empty() {
+        world.groups.remove(world.retention(), group);
+    }
+}
+
+pub(crate) fn describe_snapshot_groups(world: &mut World, params: &Params) -> ApiResult {
+    describe::check_region(&world.region, params)?;
+    let named = params.list("SnapshotGroupId");
+    if named.len() > MAX_IDS {
+        return Err(ApiError::new(400, "InvalidParameter.SnapshotGroupId"));
+    }
+    let tags = params.tags()?;
+    let wanted = params.list("Status");
+    let time = describe::replica_time(&world.config.stale, &mut world.rng, world.now);
+    let mut ids: BTreeSet<String> = named.into_iter().map(str::to_owned).collect();
+    if ids.is_empty() {
+        ids = world.groups.ids_as_of(time);
+    }
+    let is = |name: &str, value: &str| params.get(name).is_none_or(|want| want == value);
+    let rows = ids.into_iter().filter_map(|id| {
+        let row = world.groups.as_of(&id, time)?;
+        let members = members_as_of(&world.snapshots, &id, time);
+        let view = GroupView {
+            row: row.clone(),
+            members,
+        };
+        let matches = carries(&row.tags, &tags)
+            && is("Name", &row.name)
+            && is("InstanceId", row.instance.as_deref().unwrap_or_default())
+            && (wanted.is_empty() || wanted.contains(&view.status()));
+        matches.then_some((id, view))
+    });
+    let rows = rows.collect();
+    page::page(world, params, 1..=100, rows).map(ApiResponse::Groups)
+}
+
+fn members_as_of(snapshots: &Snapshots, group: &str, time: Option<Timestamp>) -> Vec<SnapshotRow> {
+    let ids = snapshots.ids_as_of(time);
+    let rows = ids.iter().filter_map(|id| snapshots.as_of(id, time));
+    rows.filter(|row| row.group.as_deref() == Some(group))
+        .cloned()
+        .collect()
 }

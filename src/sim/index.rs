@@ -1,8 +1,8 @@
-//! Which rows point to a row, so that nobody has to look through all of them.
+//! Reverse index of references between rows.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The ids that point to an id.
+/// The IDs that refer to an ID.
 #[derive(Debug, Default)]
 pub(crate) struct Index(BTreeMap<String, BTreeSet<String>>);
 

@@ -1,4 +1,4 @@
-//! Instances: as the world knows them, and what can be done to them from outside the API.
+//! Instances and the changes made to them outside the API.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -6,13 +6,13 @@ use std::str::FromStr;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::agenda::Due;
-use super::spread::after;
+use super::detach;
+use super::distribution::after;
+use super::event_queue::Event;
 use super::world::World;
 
-/// What an instance does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub(crate) enum Power {
+pub(crate) enum PowerState {
     Pending,
     Starting,
     Running,
@@ -20,7 +20,7 @@ pub(crate) enum Power {
     Stopped,
 }
 
-impl Power {
+impl PowerState {
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Pending => "Pending",
@@ -32,36 +32,34 @@ impl Power {
     }
 }
 
-/// An instance.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct InstanceRow {
     pub(crate) id: String,
     pub(crate) name: String,
     pub(crate) instance_type: String,
     pub(crate) zone: String,
-    pub(crate) power: Power,
-    /// From when on it takes disks.
+    pub(crate) power: PowerState,
+    /// The time from which disks can be attached.
     pub(crate) ready: Timestamp,
     pub(crate) created: Timestamp,
     pub(crate) tags: BTreeMap<String, String>,
 }
 
-/// An instance that shall be there: `ID`, `ID=ZONE`, `ID=TYPE` or `ID=ZONE=TYPE`.
+/// An instance to create: `ID`, `ID=ZONE`, `ID=TYPE` or `ID=ZONE=TYPE`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NodeSpec {
-    /// Its id; none is one drawn from the seed.
+    /// Unset, drawn from the seed.
     pub id: Option<String>,
-    /// Its zone; none is the next one in turn.
+    /// Unset, the zones take turns.
     pub zone: Option<String>,
-    /// Its type; none is the default type.
+    /// Unset, the default type.
     pub instance_type: Option<String>,
-    /// Its tags.
     pub tags: BTreeMap<String, String>,
 }
 
-/// A text that is no [`NodeSpec`].
+/// The text is not a [`NodeSpec`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no node: wanted i-ID, i-ID=ZONE, i-ID=ecs.TYPE or i-ID=ZONE=ecs.TYPE")]
+#[error("{0:?} is not a node: expected i-ID, i-ID=ZONE, i-ID=ecs.TYPE or i-ID=ZONE=ecs.TYPE")]
 pub struct InvalidNode(String);
 
 impl FromStr for NodeSpec {
@@ -91,110 +89,108 @@ impl FromStr for NodeSpec {
     }
 }
 
-/// The type of an instance that does not say.
+/// The default instance type.
 pub(crate) const DEFAULT_TYPE: &str = "ecs.g6.large";
 
-impl World {
-    pub(crate) fn instance(&self, id: &str) -> Option<&InstanceRow> {
-        self.instances.get(id)
+fn change(world: &mut World, id: &str, change: impl FnOnce(&mut InstanceRow)) {
+    if let Some(row) = world.instances.get_mut(id) {
+        change(row);
     }
+}
 
-    pub(crate) fn change_instance(&mut self, id: &str, change: impl FnOnce(&mut InstanceRow)) {
-        if let Some(row) = self.instances.get_mut(id) {
-            change(row);
+/// Adds a running instance and returns its ID.
+pub(crate) fn add_running_instance(world: &mut World, spec: NodeSpec) -> String {
+    let id = spec.id.unwrap_or_else(|| format!("i-{}", world.rng.body()));
+    let turn = world.instances.len() % world.zones.len().max(1);
+    let zone = spec.zone.or_else(|| world.zones.get(turn).cloned());
+    // A zone named here is added.
+    if let Some(zone) = zone.as_ref().filter(|zone| !world.zones.contains(zone)) {
+        world.zones.push(zone.clone());
+    }
+    let row = InstanceRow {
+        id: id.clone(),
+        name: format!("node-{}", world.instances.len() + 1),
+        instance_type: spec
+            .instance_type
+            .unwrap_or_else(|| DEFAULT_TYPE.to_owned()),
+        zone: zone.unwrap_or_default(),
+        power: PowerState::Running,
+        ready: world.now,
+        created: world.now,
+        tags: spec.tags,
+    };
+    world.instances.insert(id.clone(), row);
+    id
+}
+
+/// The instance in descriptions, with the concurrency tags if all instances attach in parallel.
+pub(crate) fn described(world: &World, row: &InstanceRow) -> InstanceRow {
+    let mut row = row.clone();
+    if !world.config.rules.serial_attach_detach {
+        for key in ["supportConcurrencyAttach", "supportConcurrencyDetach"] {
+            row.tags.insert(key.to_owned(), "true".to_owned());
         }
     }
+    row
+}
 
-    /// Adds an instance that runs already. Returns its id.
-    pub(crate) fn found_instance(&mut self, spec: NodeSpec) -> String {
-        let id = spec.id.unwrap_or_else(|| format!("i-{}", self.rng.body()));
-        let turn = self.instances.len() % self.zones.len().max(1);
-        let zone = spec.zone.or_else(|| self.zones.get(turn).cloned());
-        // Who names a zone wants it to be there.
-        if let Some(zone) = zone.as_ref().filter(|zone| !self.zones.contains(zone)) {
-            self.zones.push(zone.clone());
-        }
-        let row = InstanceRow {
-            id: id.clone(),
-            name: format!("node-{}", self.instances.len() + 1),
-            instance_type: spec
-                .instance_type
-                .unwrap_or_else(|| DEFAULT_TYPE.to_owned()),
-            zone: zone.unwrap_or_default(),
-            power: Power::Running,
-            ready: self.now,
-            created: self.now,
-            tags: spec.tags,
-        };
-        self.instances.insert(id.clone(), row);
-        id
+/// Adds an instance that has to start first, and returns its ID.
+pub(crate) fn launch(world: &mut World, spec: NodeSpec) -> String {
+    let id = add_running_instance(world, spec);
+    change(world, &id, |row| row.power = PowerState::Pending);
+    let delay = world.config.delays.power.draw(&mut world.rng);
+    let instance = id.clone();
+    let to = PowerState::Running;
+    world.schedule(delay, Event::PowerState { instance, to });
+    id
+}
+
+/// Starts or stops an instance. False if it does not exist.
+pub(crate) fn set_instance_power(world: &mut World, id: &str, on: bool) -> bool {
+    if world.instances.get(id).is_none() {
+        return false;
     }
+    let (now, then) = if on {
+        (PowerState::Starting, PowerState::Running)
+    } else {
+        (PowerState::Stopping, PowerState::Stopped)
+    };
+    change(world, id, |row| row.power = now);
+    let delay = world.config.delays.power.draw(&mut world.rng);
+    let instance = id.to_owned();
+    world.schedule(delay, Event::PowerState { instance, to: then });
+    true
+}
 
-    /// The instance as it is described: where every instance takes disks side by side, it is tagged so.
-    pub(crate) fn as_tagged(&self, row: &InstanceRow) -> InstanceRow {
-        let mut row = row.clone();
-        if !self.config.rules.one_at_a_time {
-            for key in ["supportConcurrencyAttach", "supportConcurrencyDetach"] {
-                row.tags.insert(key.to_owned(), "true".to_owned());
-            }
+pub(crate) fn power_changed(world: &mut World, id: &str, to: PowerState) {
+    let ready = world.config.delays.ready.draw(&mut world.rng);
+    let ready = after(world.now, ready);
+    change(world, id, |row| {
+        row.power = to;
+        if to == PowerState::Running {
+            row.ready = ready;
         }
-        row
-    }
+    });
+}
 
-    /// Adds an instance that has to be made and started first. Returns its id.
-    pub(crate) fn add_instance(&mut self, spec: NodeSpec) -> String {
-        let id = self.found_instance(spec);
-        self.change_instance(&id, |row| row.power = Power::Pending);
-        let delay = self.config.delays.power.draw(&mut self.rng);
-        let instance = id.clone();
-        let to = Power::Running;
-        self.plan(delay, Due::Power { instance, to });
-        id
+/// Removes an instance and detaches its disks. False if it does not exist.
+pub(crate) fn remove_instance(world: &mut World, id: &str) -> bool {
+    if world.instances.remove(id).is_none() {
+        return false;
     }
-
-    /// Starts or stops an instance. False when it is not there.
-    pub(crate) fn switch_instance(&mut self, id: &str, on: bool) -> bool {
-        if self.instance(id).is_none() {
-            return false;
-        }
-        let (now, then) = if on {
-            (Power::Starting, Power::Running)
+    let held: Vec<String> = world.disks.ids_on(id).cloned().collect();
+    for disk in held {
+        if world
+            .disks
+            .get(&disk)
+            .is_some_and(|row| row.delete_with_instance)
+        {
+            world.disks.remove(world.retention(), &disk);
         } else {
-            (Power::Stopping, Power::Stopped)
-        };
-        self.change_instance(id, |row| row.power = now);
-        let delay = self.config.delays.power.draw(&mut self.rng);
-        let instance = id.to_owned();
-        self.plan(delay, Due::Power { instance, to: then });
-        true
-    }
-
-    pub(crate) fn instance_power(&mut self, id: &str, to: Power) {
-        let ready = self.config.delays.ready.draw(&mut self.rng);
-        let ready = after(self.now, ready);
-        self.change_instance(id, |row| {
-            row.power = to;
-            if to == Power::Running {
-                row.ready = ready;
-            }
-        });
-    }
-
-    /// Removes an instance; its disks come off and stay. False when it is not there.
-    pub(crate) fn remove_instance(&mut self, id: &str) -> bool {
-        if self.instances.remove(id).is_none() {
-            return false;
+            detach::begin_detach(world, &disk, id, false);
         }
-        let held: Vec<String> = self.held_by.of(id).cloned().collect();
-        for disk in held {
-            if self.disk(&disk).is_some_and(|row| row.delete_with_instance) {
-                self.drop_disk(&disk);
-            } else {
-                self.begin_detach(&disk, id, false);
-            }
-        }
-        true
     }
+    true
 }
 
 #[cfg(test)]
@@ -202,7 +198,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_node_may_name_its_zone_and_type() {
+    fn a_node_spec_can_contain_zone_and_type() {
         let spec: NodeSpec = "i-1=cn-beijing-c=ecs.g8i.large".parse().unwrap();
         assert_eq!(spec.zone.as_deref(), Some("cn-beijing-c"));
         assert_eq!(spec.instance_type.as_deref(), Some("ecs.g8i.large"));

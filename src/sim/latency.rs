@@ -1,4 +1,4 @@
-//! How long the network and the gateway take for a call, apart from what the operation then takes.
+//! Latency of calls in the network and the gateway, apart from the duration of the operation.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -7,40 +7,38 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::action::Action;
-use super::ids::Rng;
-use super::spread::Spread;
+use super::distribution::DurationDistribution;
+use super::rng::Rng;
 
-/// The latency of calls.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(default, deny_unknown_fields)]
 pub struct Latency {
-    /// Latency of every action that `actions` does not name.
-    pub all: Spread,
-    /// Latency by action.
-    pub actions: BTreeMap<String, Spread>,
-    /// When a call reads or changes the state.
-    pub effect: Effective,
+    /// Latency of every action that is not in `actions`.
+    pub all: DurationDistribution,
+    pub actions: BTreeMap<String, DurationDistribution>,
+    /// When a call takes effect.
+    pub effect: EffectTime,
 }
 
-/// When during its latency a call reads or changes the state.
+/// When a call reads or changes the state during its latency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "kebab-case")]
-pub enum Effective {
+pub enum EffectTime {
     /// At the start: a response is as old as its latency.
     #[default]
     Arrival,
-    /// At the end: a response is up to date, and the effect of an order comes late.
+    /// At the end: a response is up to date, and the effect is delayed.
     Departure,
 }
 
 impl Latency {
-    /// The latency of one call, before and after its effect.
+    /// Draws the latency of one call, before and after its effect.
     pub(crate) fn draw(&self, action: Action, rng: &mut Rng) -> (Duration, Duration) {
         let spread = self.actions.get(action.as_str()).unwrap_or(&self.all);
         let latency = spread.draw(rng);
         match self.effect {
-            Effective::Arrival => (Duration::ZERO, latency),
-            Effective::Departure => (latency, Duration::ZERO),
+            EffectTime::Arrival => (Duration::ZERO, latency),
+            EffectTime::Departure => (latency, Duration::ZERO),
         }
     }
 }
@@ -48,15 +46,15 @@ impl Latency {
 /// One value of `--latency`: `60ms`, `AttachDisk=0.3s` or `effect=departure`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LatencySetting {
-    /// The latency of every action that is not named.
-    All(Spread),
-    /// The latency of one action.
-    Of(String, Spread),
+    /// The latency of all other actions.
+    All(DurationDistribution),
+    /// The latency of an action.
+    Of(String, DurationDistribution),
     /// When calls take effect.
-    Effect(Effective),
+    Effect(EffectTime),
 }
 
-/// A text that is not a [`LatencySetting`].
+/// The text is not a [`LatencySetting`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{0:?} is not a latency: expected a duration, a range, lognormal:MEDIAN,SIGMA, ACTION=one of \
@@ -69,11 +67,11 @@ impl FromStr for LatencySetting {
 
     fn from_str(text: &str) -> Result<Self, InvalidLatency> {
         let refuse = || InvalidLatency(text.to_owned());
-        let spread = |text: &str| text.parse::<Spread>().map_err(|_| refuse());
+        let spread = |text: &str| text.parse::<DurationDistribution>().map_err(|_| refuse());
         match text.split_once('=') {
             None => spread(text).map(Self::All),
-            Some(("effect", "arrival")) => Ok(Self::Effect(Effective::Arrival)),
-            Some(("effect", "departure")) => Ok(Self::Effect(Effective::Departure)),
+            Some(("effect", "arrival")) => Ok(Self::Effect(EffectTime::Arrival)),
+            Some(("effect", "departure")) => Ok(Self::Effect(EffectTime::Departure)),
             Some((action, text)) => {
                 action.parse::<Action>().map_err(|()| refuse())?;
                 Ok(Self::Of(action.to_owned(), spread(text)?))
@@ -127,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_latency_names_a_known_action() {
+    fn a_latency_requires_a_known_action() {
         assert!("AttachDisc=3s".parse::<LatencySetting>().is_err());
         assert!("effect=later".parse::<LatencySetting>().is_err());
     }

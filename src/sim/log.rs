@@ -1,5 +1,4 @@
-//! The call log: what was asked, by whom signed, and what was decided. Never a key, a signature or
-//! a security token.
+//! The call log. It never contains a key, a signature or a security token.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -8,79 +7,75 @@ use serde::Serialize;
 
 use super::audit::Tally;
 
-/// How a call came in.
+/// The transport and signature of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Via {
-    /// Through the face in memory.
+    /// In memory.
     Memory,
-    /// Over HTTP with signature V1.
+    /// HTTP with signature V1.
     V1,
-    /// Over HTTP with signature V3.
+    /// HTTP with signature V3.
     V3,
-    /// Over HTTP without a signature: a token is believed instead.
+    /// HTTP without a signature, authenticated by an OIDC token.
     Unsigned,
 }
 
-/// One call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Entry {
-    /// Its number, from 1.
+    /// Sequence number, from 1.
     pub seq: u64,
-    /// When it came in, by the world's clock.
+    /// Time of arrival, by the fake cloud's clock.
     pub at: Timestamp,
-    /// The action, as the caller wrote it.
+    /// The action as in the request.
     pub action: String,
-    /// Its parameters, without what belongs to the signature.
+    /// The parameters, without those of the signature.
     pub params: BTreeMap<String, String>,
-    /// How it came in.
     pub via: Via,
-    /// The nonce of its signature.
+    /// The signature nonce.
     pub nonce: Option<String>,
-    /// The status of the answer; none while it is being decided.
+    /// The HTTP status; none while the call is in progress.
     pub status: Option<u16>,
-    /// The code of a refusal.
+    /// The error code.
     pub code: Option<String>,
-    /// Whether the answer was lost or spoilt on purpose.
-    pub spoilt: bool,
-    /// The id of what the call made, also when its answer was lost or an error. None for a repeat,
-    /// which is answered with the id of what is there already.
-    pub made: Option<String>,
-    /// The id of the request.
+    /// Whether a fault made the response lost or corrupted.
+    pub faulted: bool,
+    /// The ID of the resource that the call created, even if the response was lost or an error.
+    /// None for a repeated call, which returns an existing resource.
+    pub created: Option<String>,
     pub request_id: String,
 }
 
-/// How often an action was called.
+/// The number of calls of an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Default)]
 pub struct Count {
-    /// All calls.
     pub calls: u64,
-    /// Those that were refused.
+    /// Calls that returned an error.
     pub refused: u64,
 }
 
-/// The last calls, and how many there were of each action.
+/// The latest calls and the number of calls of each action.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct CallLog {
     entries: VecDeque<Entry>,
-    /// When the calls that are being decided came in, and their actions: an entry may be dropped before.
+    /// Arrival time and action of the calls in progress, whose entries may be dropped earlier.
     open: BTreeMap<u64, (Timestamp, String)>,
     counts: BTreeMap<String, Count>,
     last: u64,
     pub(crate) tally: Tally,
 }
 
-/// How a call ended.
+/// The outcome of a call.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Outcome<'a> {
-    /// Status and code, when it was refused.
-    pub(crate) refusal: Option<(u16, &'a str)>,
-    pub(crate) spoilt: bool,
-    pub(crate) made: Option<String>,
+    /// Status and code of an error.
+    pub(crate) error: Option<(u16, &'a str)>,
+    pub(crate) faulted: bool,
+    pub(crate) created: Option<String>,
 }
 
 impl CallLog {
-    /// Notes a call that has come in and returns its number.
+    /// Adds a call that has arrived and returns its sequence number.
     pub(crate) fn open(&mut self, mut entry: Entry, keep: usize) -> u64 {
         self.last += 1;
         entry.seq = self.last;
@@ -95,14 +90,14 @@ impl CallLog {
         self.last
     }
 
-    /// Notes what was decided.
+    /// Records the outcome of a call.
     pub(crate) fn close(&mut self, seq: u64, outcome: Outcome<'_>) {
         let opened = self.open.remove(&seq);
-        if let (Some((at, action)), Some((_, code))) = (opened, outcome.refusal) {
-            self.tally.refusal(at, &action, code);
+        if let (Some((at, action)), Some((_, code))) = (opened, outcome.error) {
+            self.tally.error(at, &action, code);
             self.counts.entry(action).or_default().refused += 1;
         }
-        // Numbers are dense: the entry's place follows from its number.
+        // Sequence numbers are contiguous: the position of an entry follows from its number.
         let Some(first) = self.entries.front().map(|entry| entry.seq) else {
             return;
         };
@@ -111,11 +106,11 @@ impl CallLog {
         let Some(entry) = self.entries.get_mut(place) else {
             return;
         };
-        let refusal = outcome.refusal;
-        entry.status = Some(refusal.map_or(200, |(status, _)| status));
-        entry.code = refusal.map(|(_, code)| code.to_owned());
-        entry.spoilt = outcome.spoilt;
-        entry.made = outcome.made;
+        let error = outcome.error;
+        entry.status = Some(error.map_or(200, |(status, _)| status));
+        entry.code = error.map(|(_, code)| code.to_owned());
+        entry.faulted = outcome.faulted;
+        entry.created = outcome.created;
     }
 
     pub(crate) fn entries(&self) -> impl Iterator<Item = &Entry> {
@@ -148,8 +143,8 @@ mod tests {
             nonce: None,
             status: None,
             code: None,
-            spoilt: false,
-            made: None,
+            faulted: false,
+            created: None,
             request_id: String::new(),
         }
     }
@@ -160,10 +155,10 @@ mod tests {
         let first = log.open(entry("AttachDisk"), 2);
         log.open(entry("AttachDisk"), 2);
         let last = log.open(entry("AttachDisk"), 2);
-        // The log has dropped the first by now.
+        // The log has dropped the first one by now.
         for call in [first, last] {
             let outcome = Outcome {
-                refusal: Some((403, "IncorrectDiskStatus")),
+                error: Some((403, "IncorrectDiskStatus")),
                 ..Outcome::default()
             };
             log.close(call, outcome);

@@ -1,67 +1,66 @@
-//! The fake cloud: one state machine with two faces, in memory and over HTTP, and loop devices
-//! behind its disks if wanted. Faithful, not nice: states are asynchronous, reads are stale when
-//! asked, paging, tokens, limits and errors are those of the ECS API documents. It shares no code
-//! with what it judges.
+//! The fake cloud: a simulation of the ECS API, in memory and over HTTP, optionally with loop
+//! devices as disks. States are asynchronous, reads can be stale, and paging, tokens, limits and
+//! errors follow the ECS API documents. It shares no code with the client under test.
 
 mod action;
-mod agenda;
-mod ask;
 mod attach;
 pub mod audit;
+mod client_token;
 pub mod cloud;
 pub mod config;
 mod convert;
 mod create;
 mod credential;
 mod delete;
+mod describe;
 mod detach;
 mod disk;
+mod dispatch;
+pub mod distribution;
+mod duration_text;
 pub mod ecs;
 mod effect;
+mod encryption;
+mod event_queue;
+mod existing_disk;
 pub mod fault;
-mod found;
-mod gate;
 mod group;
 pub mod health;
+mod history;
 mod http;
-mod ids;
 mod index;
 pub mod instance;
-mod key;
+mod instance_type;
 pub mod latency;
-mod list;
 pub mod log;
 mod loopdev;
-mod machine;
 mod modify;
 mod name;
 pub mod options;
 mod page;
 mod params;
 pub mod quota;
-mod reply;
 mod resize;
+mod response;
+mod rng;
 mod runner;
 mod shared;
 mod size;
 mod snapshot;
-pub mod spread;
-mod stale;
 pub mod stock;
 mod sts;
 mod tag;
 mod task;
 #[cfg(test)]
 mod tests;
-mod text;
 pub mod throttle;
-mod token;
+mod to_params;
 mod world;
 
 pub use cloud::{Cloud, Node, StartError};
 pub use config::Config;
 pub use ecs::SimEcs;
-pub use found::FoundDisk;
-pub use http::{Exchange, HttpFace, Response};
+pub use existing_disk::ExistingDisk;
+pub use http::{Exchange, HttpHandler, Response};
 pub use loopdev::LoopError;
 pub use options::{Backing, Options};

@@ -1,9 +1,9 @@
 //! Names of disks and snapshots (ECS API, common name rules).
 
-use super::reply::Refusal;
+use super::response::ApiError;
 
-/// Refuses a name that the cloud would not take. An absent name is fine.
-pub(crate) fn check(name: &str, code: &str) -> Result<(), Refusal> {
+/// Checks a name. An absent name is valid.
+pub(crate) fn check(name: &str, code: &str) -> Result<(), ApiError> {
     let length = name.chars().count();
     let starts_well = name.chars().next().is_some_and(char::is_alphabetic);
     let plain = name
@@ -13,7 +13,7 @@ pub(crate) fn check(name: &str, code: &str) -> Result<(), Refusal> {
     if name.is_empty() || (2..=128).contains(&length) && starts_well && plain && !linking {
         Ok(())
     } else {
-        Err(Refusal::new(400, code))
+        Err(ApiError::new(400, code))
     }
 }
 
@@ -22,7 +22,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_starts_with_a_letter_and_has_no_odd_signs() {
+    fn a_name_starts_with_a_letter_and_has_no_special_characters() {
         for name in ["", "pvc-2f1b7c1e", "数据:a_b.c"] {
             assert_eq!(check(name, "X"), Ok(()), "{name}");
         }

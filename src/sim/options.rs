@@ -1,155 +1,157 @@
-//! The command line of the fake cloud.
+//! Command-line options of the fake cloud.
 
 use std::path::PathBuf;
 use std::str::FromStr;
 
 use super::config::{Config, Delays, Metadata, Stale};
 use super::credential::Keys;
+use super::distribution::DurationDistribution;
 use super::instance::NodeSpec;
 use super::latency::LatencySetting;
-use super::spread::Spread;
-use super::stock::SoldOut;
+use super::stock::OutOfStock;
 use super::throttle::Limits;
-use super::world::Genesis;
+use super::world::InitialState;
 use crate::model::ZoneId;
 
-/// The access key where none is given.
+/// The default access key.
 pub const DEFAULT_KEY: &str = "LTAI5tFAKECLOUDKEY000001";
 
-/// The secret where none is given. It protects nothing, so it is shown.
+/// The default secret. It protects nothing and is public.
 pub const DEFAULT_SECRET: &str = "fake-cloud-secret";
 
-/// What a fake cloud is started with. Delays are one duration (`500ms`), a range
-/// (`1s..5s`) or lognormal (`lognormal:60ms,0.6`).
+/// Startup options. Delays are one duration (`500ms`), a range (`1s..5s`) or lognormal
+/// (`lognormal:60ms,0.6`).
 #[derive(Debug, Clone, clap::Args)]
 pub struct Options {
-    /// The region that it plays; a flag of each role's own.
+    /// The simulated region; each role has its own flag for it.
     #[arg(skip = "cn-beijing".to_owned())]
     pub region: String,
 
-    /// Its zones, separated by commas; unset, REGION-a, REGION-b and REGION-c.
+    /// Zones, separated by commas. Default: REGION-a, REGION-b and REGION-c.
     #[arg(long, value_delimiter = ',', value_parser = plain::<ZoneId>)]
     pub zones: Vec<String>,
 
-    /// Its instances: their number, put into the zones in turn, or a list, separated by commas, of
-    /// ID, ID=ZONE, ID=TYPE or ID=ZONE=TYPE. Ids begin with i-, types with ecs.
+    /// Instances: their number, distributed over the zones in turn, or a comma-separated list of
+    /// ID, ID=ZONE, ID=TYPE or ID=ZONE=TYPE. IDs start with i-, types with ecs.
     #[arg(long, default_value = "2")]
     pub nodes: Nodes,
 
-    /// Seed of all that is drawn: ids, durations, choices between documented answers.
+    /// Seed of everything random: IDs, durations, choices between documented errors.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
 
-    /// Access key that signs valid requests.
+    /// Access key ID of valid requests.
     #[arg(long, default_value = DEFAULT_KEY)]
     pub access_key_id: Secret,
 
-    /// Its secret. The default protects nothing.
+    /// Secret of the access key. The default is public.
     #[arg(long, default_value = DEFAULT_SECRET)]
     pub access_key_secret: Secret,
 
-    /// How long a disk is Creating: 2s, or 1s..5s for a time drawn for each.
+    /// How long a disk is Creating: 2s, or 1s..5s to draw a duration for each.
     #[arg(long, default_value = "0s")]
-    pub create_delay: Spread,
+    pub create_delay: DurationDistribution,
 
     /// How long a disk is Attaching.
     #[arg(long, default_value = "0s")]
-    pub attach_delay: Spread,
+    pub attach_delay: DurationDistribution,
 
     /// How long a disk is Detaching.
     #[arg(long, default_value = "0s")]
-    pub detach_delay: Spread,
+    pub detach_delay: DurationDistribution,
 
-    /// How long until a new size shows.
+    /// How long until a new size is visible.
     #[arg(long, default_value = "0s")]
-    pub resize_delay: Spread,
+    pub resize_delay: DurationDistribution,
 
-    /// How long until the point in time of a snapshot is cut.
+    /// How long until the point in time of a snapshot is captured.
     #[arg(long, default_value = "0s")]
-    pub cut_delay: Spread,
+    pub cut_delay: DurationDistribution,
 
     /// How long until a snapshot is accomplished.
     #[arg(long, default_value = "0s")]
-    pub snapshot_delay: Spread,
+    pub snapshot_delay: DurationDistribution,
 
-    /// How long until a deleted disk frees its file and its quota; it is hidden at once.
+    /// How long until a deleted disk releases its file and its quota. Lists omit it immediately.
     #[arg(long, default_value = "0s")]
-    pub delete_delay: Spread,
+    pub delete_delay: DurationDistribution,
 
-    /// How long a disk made from a snapshot refuses deletion.
+    /// How long a disk created from a snapshot rejects deletion.
     #[arg(long, default_value = "0s")]
-    pub load_delay: Spread,
+    pub load_delay: DurationDistribution,
 
-    /// How long a call takes: 60ms, 50ms..500ms or lognormal:MEDIAN,SIGMA; ACTION=60ms for one
-    /// action. Calls read and change the state on arrival, unless effect=departure. May be repeated.
+    /// Latency of calls: 60ms, 50ms..500ms or lognormal:MEDIAN,SIGMA; ACTION=60ms for one action.
+    /// Calls take effect on arrival, or at the end of the latency with effect=departure. Can be
+    /// repeated.
     #[arg(long, alias = "answer-delay", value_name = "LATENCY")]
     pub latency: Vec<LatencySetting>,
 
-    /// How old what lists show is.
+    /// Age of the data in lists.
     #[arg(long, default_value = "0s")]
-    pub stale: Spread,
+    pub stale: DurationDistribution,
 
-    /// Draw an age within --stale for each list: a new value may be followed by an old one.
+    /// Draw an age up to --stale for each list, so that an old value can follow a new one.
     #[arg(long)]
     pub stale_jumping: bool,
 
-    /// How many lists in a hundred are stale; the others are up to date. Unset, all are.
+    /// Percentage of lists that are stale; the others are up to date. Default: all.
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(..=100))]
     pub stale_share: Option<u8>,
 
-    /// Calls allowed, separated by commas: QUOTA for each action, ACTION=QUOTA for one, user=QUOTA for
-    /// all together; a QUOTA is N a minute, or such as 10/1s. mode=window (of the clock, default) or
-    /// mode=bucket, burst=N for buckets, headers=off to answer without x-ratelimit headers.
+    /// Call quotas, separated by commas: QUOTA for each action, ACTION=QUOTA for one action,
+    /// user=QUOTA for all actions together. A QUOTA is N per minute or has a period, such as 10/1s.
+    /// Also mode=window (of the clock, default) or mode=bucket, burst=N for buckets, and
+    /// headers=off to omit the x-ratelimit headers.
     #[arg(long)]
     pub throttle: Option<Limits>,
 
-    /// ZONE/CATEGORY that cannot be bought, separated by commas; either may be *.
+    /// ZONE/CATEGORY that is out of stock, separated by commas; either can be *.
     #[arg(long, value_delimiter = ',')]
-    pub sold_out: Vec<SoldOut>,
+    pub out_of_stock: Vec<OutOfStock>,
 
-    /// How many disks an instance takes, its system disk included, whatever its type says.
+    /// Attach limit of every instance, including the system disk. Default: the limit of its type.
     #[arg(long)]
     pub disk_quantity: Option<u32>,
 
-    /// Refuse snapshots of a disk that was never attached, as the real cloud does.
+    /// Reject snapshots of a disk that was never attached, as the real cloud does.
     #[arg(long)]
     pub never_attached: bool,
 
-    /// Answer the deletion of what is not there with an error instead of success.
+    /// Return an error instead of success for the deletion of a missing resource.
     #[arg(long)]
     pub missing_is_error: bool,
 
-    /// Let attachments and detachments of one instance run side by side.
+    /// Let attach and detach operations of one instance run in parallel.
     #[arg(long)]
     pub parallel_attach: bool,
 
-    /// RAM role whose credentials the instance metadata service hands out.
+    /// RAM role whose credentials the instance metadata service returns.
     #[arg(long, default_value = "diskplugin-node")]
     pub ram_role: String,
 
-    /// Let the metadata service answer only requests that carry a token.
+    /// Reject requests without a token in the instance metadata service.
     #[arg(long)]
     pub metadata_token_required: bool,
 
-    /// What stands behind an attached disk.
+    /// What backs an attached disk.
     #[arg(long, value_enum, default_value_t = Backing::None)]
     pub back_with: Backing,
 
-    /// Directory of the disks' files and of the nodes' links to devices, with --back-with loop.
+    /// Directory for the files of disks and the links to devices, with --back-with loop.
     #[arg(long, required_if_eq("back_with", "loop"))]
     pub device_dir: Option<PathBuf>,
 
-    /// More configuration, as the JSON that the control path shows and takes.
+    /// Additional configuration in JSON, in the format of the control API.
     #[arg(long, value_parser = json)]
     pub config: Option<serde_json::Value>,
 }
 
-/// What stands behind an attached disk.
+/// What backs an attached disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Backing {
-    /// Nothing: disks are facts only.
+    /// No device: disks exist in the API only.
     None,
-    /// A loop device for each attached disk. Needs root.
+    /// A loop device for each attached disk. Requires root.
     Loop,
 }
 
@@ -169,12 +171,11 @@ impl FromStr for Nodes {
     }
 }
 
-/// A secret that does not print.
+/// A secret that `Debug` does not print.
 #[derive(Clone)]
 pub struct Secret(secrecy::SecretString);
 
 impl Secret {
-    /// The text.
     #[must_use]
     pub fn expose(&self) -> &str {
         secrecy::ExposeSecret::expose_secret(&self.0)
@@ -196,7 +197,7 @@ impl std::fmt::Debug for Secret {
 }
 
 impl Options {
-    /// The zones, as given or as the region's.
+    /// The configured zones, or the default zones of the region.
     #[must_use]
     pub fn zones(&self) -> Vec<String> {
         if self.zones.is_empty() {
@@ -220,7 +221,7 @@ fn json(text: &str) -> Result<serde_json::Value, String> {
         .map_err(|error| crate::base::chain::chain(&error))
 }
 
-/// The options that an empty command line gives.
+/// The defaults of the command line.
 impl Default for Options {
     fn default() -> Self {
         Self::from_flags([]).expect("every option has a default")
@@ -234,10 +235,10 @@ struct Line {
 }
 
 impl Options {
-    /// The options of a command line, without the name of a program.
+    /// Parses command-line flags, without a program name.
     ///
     /// # Errors
-    /// When a flag is unknown or its value cannot be read.
+    /// If a flag is unknown or its value is invalid.
     pub fn from_flags<'a>(flags: impl IntoIterator<Item = &'a str>) -> Result<Self, clap::Error> {
         let line = ["mock-cloud"].into_iter().chain(flags);
         <Line as clap::Parser>::try_parse_from(line).map(|line| line.options)
@@ -251,7 +252,7 @@ impl Options {
         }
     }
 
-    pub(crate) fn genesis(&self) -> Genesis {
+    pub(crate) fn initial_state(&self) -> InitialState {
         let mut config = Config {
             delays: Delays {
                 create: self.create_delay,
@@ -272,7 +273,7 @@ impl Options {
                 ..Stale::default()
             },
             throttle: self.throttle.clone().unwrap_or_default(),
-            sold_out: self.sold_out.clone(),
+            out_of_stock: self.out_of_stock.clone(),
             metadata: Metadata {
                 role: Some(self.ram_role.clone()).filter(|role| !role.is_empty()),
                 token_required: self.metadata_token_required,
@@ -283,13 +284,13 @@ impl Options {
         config.rules.disk_quantity = self.disk_quantity;
         config.rules.never_attached = self.never_attached;
         config.rules.missing_is_error = self.missing_is_error;
-        config.rules.one_at_a_time = !self.parallel_attach;
+        config.rules.serial_attach_detach = !self.parallel_attach;
         if let Some(patch) = &self.config {
             config = config
                 .patched(patch)
-                .expect("it was tried when the command line was read");
+                .expect("validated when the command line was parsed");
         }
-        Genesis {
+        InitialState {
             region: self.region.clone(),
             zones: self.zones(),
             nodes: self.nodes.0.clone(),
@@ -312,21 +313,24 @@ mod tests {
             "--throttle=60,user=600",
             "--latency=lognormal:60ms,0.6",
             "--latency=AttachDisk=0.3s",
-            "--sold-out=*/cloud_ssd,cn-beijing-a/*",
+            "--out-of-stock=*/cloud_ssd,cn-beijing-a/*",
             "--nodes=3",
             "--parallel-attach",
             r#"--config={"rules":{"never_attached":true}}"#,
         ]);
-        let genesis = options.unwrap().genesis();
-        assert_eq!(genesis.config.delays.attach.to_string(), "1s..5s");
-        let latency = &genesis.config.latency;
+        let initial_state = options.unwrap().initial_state();
+        assert_eq!(initial_state.config.delays.attach.to_string(), "1s..5s");
+        let latency = &initial_state.config.latency;
         assert_eq!(latency.all.to_string(), "lognormal:60ms,0.6");
         assert_eq!(latency.actions["AttachDisk"].to_string(), "300ms");
-        assert_eq!(genesis.config.throttle.user, Some(Quota::a_minute(600)));
-        assert_eq!(genesis.config.sold_out.len(), 2);
-        assert_eq!(genesis.nodes.len(), 3);
-        assert!(!genesis.config.rules.one_at_a_time);
-        assert!(genesis.config.rules.never_attached);
+        assert_eq!(
+            initial_state.config.throttle.user,
+            Some(Quota::a_minute(600))
+        );
+        assert_eq!(initial_state.config.out_of_stock.len(), 2);
+        assert_eq!(initial_state.nodes.len(), 3);
+        assert!(!initial_state.config.rules.serial_attach_detach);
+        assert!(initial_state.config.rules.never_attached);
     }
 
     #[test]
@@ -336,14 +340,14 @@ mod tests {
     }
 
     #[test]
-    fn neither_key_nor_secret_prints() {
+    fn key_and_secret_are_not_printed() {
         let flags = ["--access-key-id=hush-key", "--access-key-secret=hush-hush"];
         let options = Options::from_flags(flags).unwrap();
         assert!(!format!("{options:?}").contains("hush"));
     }
 
     #[test]
-    fn a_list_of_nodes_names_each() {
+    fn a_list_of_nodes_contains_their_ids() {
         let options = Options::from_flags(["--nodes=i-1=cn-beijing-c,i-2"]).unwrap();
         let ids: Vec<_> = options.nodes.0.iter().map(|n| n.id.as_deref()).collect();
         assert_eq!(ids, [Some("i-1"), Some("i-2")]);

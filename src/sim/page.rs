@@ -1,16 +1,17 @@
-//! Paging: page numbers with a total, or opaque tokens that expire and come with a useless total.
+//! Paging: by page number with a total, or by opaque tokens that expire and come with a meaningless
+//! total.
 
 use std::collections::BTreeMap;
 use std::ops::{Bound, RangeInclusive};
 
 use jiff::Timestamp;
 
+use super::distribution::after;
 use super::params::Params;
-use super::reply::{Listing, Refusal};
-use super::spread::after;
+use super::response::{ApiError, Listing};
 use super::world::World;
 
-/// The cursors behind the tokens that are out.
+/// The cursors of the valid tokens.
 #[derive(Debug, Default)]
 pub(crate) struct Pages {
     cursors: BTreeMap<String, Cursor>,
@@ -18,36 +19,36 @@ pub(crate) struct Pages {
 
 #[derive(Debug)]
 struct Cursor {
-    /// The list goes on after this id, whatever came or went meanwhile.
+    /// The next page starts after this ID, whatever was added or removed meanwhile.
     last: String,
-    /// How many rows the pages before had.
-    given: usize,
-    /// A token is good only for the query that it came from.
+    /// The number of rows on the earlier pages.
+    returned: usize,
+    /// A token is valid only for the query that returned it.
     query: String,
     expires: Timestamp,
 }
 
-/// Most rows of a page by number, of every list.
-const MOST_BY_NUMBER: u64 = 100;
-/// Rows of a page when the caller does not say.
+/// Maximum number of rows of a page by number.
+const MAX_BY_NUMBER: u64 = 100;
+/// Default number of rows of a page.
 const DEFAULT: u64 = 10;
 
-/// How far a list must be walked for one page.
+/// The range of rows that one page needs.
 #[derive(Debug)]
-pub(crate) struct Reach {
-    /// The page goes on after this id.
+pub(crate) struct PageBounds {
+    /// The page starts after this ID.
     after: Option<String>,
-    /// No more rows than these matter.
-    pub(crate) most: usize,
+    /// Maximum number of rows to collect.
+    pub(crate) limit: usize,
 }
 
-impl Reach {
-    pub(crate) fn is_beyond(&self, id: &str) -> bool {
+impl PageBounds {
+    pub(crate) fn is_after_cursor(&self, id: &str) -> bool {
         self.after.as_deref().is_none_or(|after| id > after)
     }
 
-    /// The ids that can be on the page, without a walk over those that cannot.
-    pub(crate) fn beyond<'a, T>(
+    /// The IDs after the cursor.
+    pub(crate) fn ids_after_cursor<'a, T>(
         &self,
         rows: &'a BTreeMap<String, T>,
     ) -> impl Iterator<Item = &'a String> + use<'a, T> {
@@ -60,111 +61,109 @@ impl Reach {
     }
 }
 
-impl World {
-    /// What of a list a call can show. A page by number needs all, for its total.
-    pub(crate) fn reach(
-        &self,
-        params: &Params,
-        sizes: RangeInclusive<u64>,
-    ) -> Result<Reach, Refusal> {
-        let size: Option<u64> = params.parsed("MaxResults")?;
-        let token = params.get("NextToken");
-        if size.is_none() && token.is_none() {
-            let (after, most) = (None, usize::MAX);
-            return Ok(Reach { after, most });
-        }
+/// The range of rows that a call can return. A page by number needs all rows, for its total.
+pub(crate) fn bounds(
+    world: &World,
+    params: &Params,
+    sizes: RangeInclusive<u64>,
+) -> Result<PageBounds, ApiError> {
+    let size: Option<u64> = params.parsed("MaxResults")?;
+    let token = params.get("NextToken");
+    if size.is_none() && token.is_none() {
+        let (after, limit) = (None, usize::MAX);
+        return Ok(PageBounds { after, limit });
+    }
+    let size = size.unwrap_or(DEFAULT).clamp(*sizes.start(), *sizes.end());
+    let cursor = token.and_then(|token| world.pages.cursors.get(token));
+    // One more row shows whether another page follows.
+    let limit = usize::try_from(size).unwrap_or(usize::MAX);
+    Ok(PageBounds {
+        after: cursor.map(|cursor| cursor.last.clone()),
+        limit: limit.saturating_add(1),
+    })
+}
+
+/// Returns one page of the rows, which are sorted by ID.
+pub(crate) fn page<T>(
+    world: &mut World,
+    params: &Params,
+    sizes: RangeInclusive<u64>,
+    mut rows: Vec<(String, T)>,
+) -> Result<Listing<T>, ApiError> {
+    let size: Option<u64> = params.parsed("MaxResults")?;
+    let token = params.get("NextToken");
+    let cursor = token.and_then(|token| world.pages.cursors.get(token));
+    let returned = cursor.map_or(0, |cursor| {
+        rows.retain(|(id, _)| *id > cursor.last);
+        cursor.returned
+    });
+    // The documents limit filtered lists to that many rows.
+    if params.get("Tag.1.Key").is_some() || params.get("ResourceGroupId").is_some() {
+        rows.truncate(world.config.rules.filtered_rows.saturating_sub(returned));
+    }
+    if size.is_some() || token.is_some() {
         let size = size.unwrap_or(DEFAULT).clamp(*sizes.start(), *sizes.end());
-        let cursor = token.and_then(|token| self.pages.cursors.get(token));
-        // One row more tells whether there is another page.
-        let most = usize::try_from(size).unwrap_or(usize::MAX);
-        Ok(Reach {
-            after: cursor.map(|cursor| cursor.last.clone()),
-            most: most.saturating_add(1),
-        })
+        return page_by_token(world, params, token, size, rows);
     }
+    let size = params.parsed("PageSize")?.unwrap_or(DEFAULT);
+    let size = size.clamp(1, MAX_BY_NUMBER);
+    let number = params.parsed("PageNumber")?.unwrap_or(1u64).max(1);
+    let total = u64::try_from(rows.len()).unwrap_or(u64::MAX);
+    let skip = usize::try_from((number - 1).saturating_mul(size)).unwrap_or(usize::MAX);
+    let take = usize::try_from(size).unwrap_or(usize::MAX);
+    let rows = rows.into_iter().map(|(_, row)| row);
+    Ok(Listing {
+        rows: rows.skip(skip).take(take).collect(),
+        next: None,
+        total,
+        page_number: number,
+        page_size: size,
+    })
+}
 
-    /// Cuts one page out of all rows, or of all after its token, which are in the order of their ids.
-    pub(crate) fn page<T>(
-        &mut self,
-        params: &Params,
-        sizes: RangeInclusive<u64>,
-        mut rows: Vec<(String, T)>,
-    ) -> Result<Listing<T>, Refusal> {
-        let size: Option<u64> = params.parsed("MaxResults")?;
-        let token = params.get("NextToken");
-        let cursor = token.and_then(|token| self.pages.cursors.get(token));
-        let given = cursor.map_or(0, |cursor| {
-            rows.retain(|(id, _)| *id > cursor.last);
-            cursor.given
-        });
-        // Beyond that, the documents say, one has to list by other means.
-        if params.get("Tag.1.Key").is_some() || params.get("ResourceGroupId").is_some() {
-            rows.truncate(self.config.rules.filtered_rows.saturating_sub(given));
+fn page_by_token<T>(
+    world: &mut World,
+    params: &Params,
+    token: Option<&str>,
+    size: u64,
+    rows: Vec<(String, T)>,
+) -> Result<Listing<T>, ApiError> {
+    let now = world.now;
+    world.pages.cursors.retain(|_, cursor| cursor.expires > now);
+    let query = query(params);
+    let returned = match token {
+        None => 0,
+        Some(token) => match world.pages.cursors.get(token) {
+            Some(cursor) if cursor.query == query => cursor.returned,
+            _ => return Err(ApiError::invalid("NextToken")),
+        },
+    };
+    let mut rest = rows.into_iter();
+    let take = usize::try_from(size).unwrap_or(usize::MAX);
+    let page: Vec<(String, T)> = rest.by_ref().take(take).collect();
+    let last = page.last().map(|(id, _)| id.clone());
+    let next = match last.filter(|_| rest.next().is_some()) {
+        None => None,
+        Some(last) => {
+            let token = format!("AAAAA{}", world.rng.word(40));
+            let expires = after(now, world.config.rules.page_memory);
+            let cursor = Cursor {
+                last,
+                returned: returned + page.len(),
+                query,
+                expires,
+            };
+            world.pages.cursors.insert(token.clone(), cursor);
+            Some(token)
         }
-        if size.is_some() || token.is_some() {
-            let size = size.unwrap_or(DEFAULT).clamp(*sizes.start(), *sizes.end());
-            return self.page_by_token(params, token, size, rows);
-        }
-        let size = params.parsed("PageSize")?.unwrap_or(DEFAULT);
-        let size = size.clamp(1, MOST_BY_NUMBER);
-        let number = params.parsed("PageNumber")?.unwrap_or(1u64).max(1);
-        let total = u64::try_from(rows.len()).unwrap_or(u64::MAX);
-        let skip = usize::try_from((number - 1).saturating_mul(size)).unwrap_or(usize::MAX);
-        let take = usize::try_from(size).unwrap_or(usize::MAX);
-        let rows = rows.into_iter().map(|(_, row)| row);
-        Ok(Listing {
-            rows: rows.skip(skip).take(take).collect(),
-            next: None,
-            total,
-            page_number: number,
-            page_size: size,
-        })
-    }
-
-    fn page_by_token<T>(
-        &mut self,
-        params: &Params,
-        token: Option<&str>,
-        size: u64,
-        rows: Vec<(String, T)>,
-    ) -> Result<Listing<T>, Refusal> {
-        let now = self.now;
-        self.pages.cursors.retain(|_, cursor| cursor.expires > now);
-        let query = query(params);
-        let given = match token {
-            None => 0,
-            Some(token) => match self.pages.cursors.get(token) {
-                Some(cursor) if cursor.query == query => cursor.given,
-                _ => return Err(Refusal::invalid("NextToken")),
-            },
-        };
-        let mut rest = rows.into_iter();
-        let take = usize::try_from(size).unwrap_or(usize::MAX);
-        let page: Vec<(String, T)> = rest.by_ref().take(take).collect();
-        let last = page.last().map(|(id, _)| id.clone());
-        let next = match last.filter(|_| rest.next().is_some()) {
-            None => None,
-            Some(last) => {
-                let token = format!("AAAAA{}", self.rng.word(40));
-                let expires = after(now, self.config.rules.page_memory);
-                let cursor = Cursor {
-                    last,
-                    given: given + page.len(),
-                    query,
-                    expires,
-                };
-                self.pages.cursors.insert(token.clone(), cursor);
-                Some(token)
-            }
-        };
-        Ok(Listing {
-            rows: page.into_iter().map(|(_, row)| row).collect(),
-            next,
-            total: self.rng.below(1000),
-            page_number: 0,
-            page_size: size,
-        })
-    }
+    };
+    Ok(Listing {
+        rows: page.into_iter().map(|(_, row)| row).collect(),
+        next,
+        total: world.rng.below(1000),
+        page_number: 0,
+        page_size: size,
+    })
 }
 
 fn query(params: &Params) -> String {

@@ -1,9 +1,9 @@
-//! The parameters of a call, flat as on the wire: `DiskId`, `Tag.1.Key`, …
+//! The parameters of a call, flat as in the wire format: `DiskId`, `Tag.1.Key`, …
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
 
-use super::reply::Refusal;
+use super::response::ApiError;
 use super::tag;
 
 /// Parameters by name. An empty value counts as absent, except for tag values.
@@ -53,42 +53,42 @@ impl Params {
             .filter(|v| !v.is_empty())
     }
 
-    /// Whether it was sent, though with nothing in it.
+    /// Whether the parameter is present with an empty value.
     pub(crate) fn is_empty(&self, name: &str) -> bool {
         self.0.get(name).is_some_and(String::is_empty)
     }
 
-    pub(crate) fn required(&self, name: &str) -> Result<&str, Refusal> {
-        self.get(name).ok_or_else(|| Refusal::missing(name))
+    pub(crate) fn required(&self, name: &str) -> Result<&str, ApiError> {
+        self.get(name).ok_or_else(|| ApiError::missing(name))
     }
 
-    /// A value that must be readable when it is there.
-    pub(crate) fn parsed<T: FromStr>(&self, name: &str) -> Result<Option<T>, Refusal> {
+    /// A value that must be valid if present.
+    pub(crate) fn parsed<T: FromStr>(&self, name: &str) -> Result<Option<T>, ApiError> {
         self.get(name)
-            .map(|text| text.parse().map_err(|_| Refusal::invalid(name)))
+            .map(|text| text.parse().map_err(|_| ApiError::invalid(name)))
             .transpose()
     }
 
-    /// `true` or `false`, in any case: the vendor's SDK for Python writes `True`.
-    pub(crate) fn flag(&self, name: &str) -> Result<bool, Refusal> {
+    /// `true` or `false` in any case: the vendor's SDK for Python sends `True`.
+    pub(crate) fn flag(&self, name: &str) -> Result<bool, ApiError> {
         match self.get(name).map(str::to_ascii_lowercase).as_deref() {
             None | Some("false") => Ok(false),
             Some("true") => Ok(true),
-            Some(_) => Err(Refusal::invalid(name)),
+            Some(_) => Err(ApiError::invalid(name)),
         }
     }
 
-    /// A string that holds a JSON array of ids: none when absent.
+    /// A JSON array of IDs; none if absent.
     pub(crate) fn ids(
         &self,
         name: &str,
-        malformed: Refusal,
-    ) -> Result<Option<BTreeSet<String>>, Refusal> {
+        malformed: ApiError,
+    ) -> Result<Option<BTreeSet<String>>, ApiError> {
         let Some(text) = self.get(name) else {
             return Ok(None);
         };
         let ids: Vec<String> = serde_json::from_str(text)
-            .map_err(|_| Refusal::new(400, format!("InvalidParameter.{name}")))?;
+            .map_err(|_| ApiError::new(400, format!("InvalidParameter.{name}")))?;
         if ids.len() > 100 {
             return Err(malformed);
         }
@@ -102,8 +102,8 @@ impl Params {
             .collect()
     }
 
-    /// `Tag.N.Key` and `Tag.N.Value`, checked.
-    pub(crate) fn tags(&self) -> Result<BTreeMap<String, String>, Refusal> {
+    /// `Tag.N.Key` and `Tag.N.Value`, validated.
+    pub(crate) fn tags(&self) -> Result<BTreeMap<String, String>, ApiError> {
         let mut tags = BTreeMap::new();
         for n in 1.. {
             let Some(key) = self.get(&format!("Tag.{n}.Key")) else {
@@ -113,14 +113,14 @@ impl Params {
             let value = value.cloned().unwrap_or_default();
             tag::check(key, &value)?;
             if tags.insert(key.to_owned(), value).is_some() {
-                return Err(Refusal::new(400, "Duplicate.TagKey"));
+                return Err(ApiError::new(400, "Duplicate.TagKey"));
             }
         }
         Ok(tags)
     }
 
-    /// What makes two requests the same for `ClientToken`: everything but the token itself. Tag
-    /// order counts, because the index is part of the name.
+    /// Identifies a request for `ClientToken`: all parameters except the token. The order of tags
+    /// matters, because the index is part of the name.
     pub(crate) fn fingerprint(&self) -> String {
         let parts = self.0.iter().filter(|(name, _)| *name != "ClientToken");
         parts
@@ -162,18 +162,18 @@ mod tests {
 
     #[test]
     fn ids_are_a_json_array_of_at_most_a_hundred() {
-        let refusal = || Refusal::new(403, "InvalidDiskIds.Malformed");
+        let error = || ApiError::new(403, "InvalidDiskIds.Malformed");
         let ids = |text: &str| {
             Params::default()
                 .with("DiskIds", text)
-                .ids("DiskIds", refusal())
+                .ids("DiskIds", error())
         };
         assert_eq!(ids("[]").unwrap().unwrap().len(), 0);
         assert_eq!(ids("oops").unwrap_err().code, "InvalidParameter.DiskIds");
         let many: Vec<String> = (0..101).map(|n| format!("d-{n}")).collect();
         let many = serde_json::to_string(&many).unwrap();
         assert_eq!(ids(&many).unwrap_err().code, "InvalidDiskIds.Malformed");
-        assert_eq!(Params::default().ids("DiskIds", refusal()), Ok(None));
+        assert_eq!(Params::default().ids("DiskIds", error()), Ok(None));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! How many calls a period allows, as Quota Center writes it.
+//! Call quotas in the notation of Quota Center.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,9 +10,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Text", into = "String")]
 pub struct Quota {
-    /// The calls.
     pub calls: u32,
-    /// The period, in whole seconds; not zero.
+    /// Whole seconds, not zero.
     pub period: Duration,
 }
 
@@ -20,12 +19,12 @@ const MINUTE: Duration = Duration::from_mins(1);
 /// Longest period: the counters are in milliseconds.
 const DAY: Duration = Duration::from_hours(24);
 
-/// A text that is not a [`Quota`].
+/// The text is not a [`Quota`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is not a quota: expected calls a minute, or CALLS/PERIOD such as 10/1s")]
+#[error("{0:?} is not a quota: expected calls per minute, or CALLS/PERIOD such as 10/1s")]
 pub struct InvalidQuota(String);
 
-/// A quota in JSON: a number or a text.
+/// A quota in JSON: a number or a string.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Text {
@@ -34,7 +33,7 @@ enum Text {
 }
 
 impl Quota {
-    /// So many calls a minute.
+    /// A quota of `calls` per minute.
     #[must_use]
     pub fn a_minute(calls: u32) -> Self {
         Self {
@@ -43,7 +42,6 @@ impl Quota {
         }
     }
 
-    /// The period in milliseconds.
     pub(crate) fn period_ms(self) -> u32 {
         u32::try_from(self.period.as_millis()).unwrap_or(u32::MAX)
     }
@@ -95,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_quota_is_written_as_quota_center_does() {
+    fn a_quota_has_the_notation_of_quota_center() {
         for (text, calls, seconds) in [("10/1s", 10, 1), ("200/60s", 200, 60), ("7", 7, 60)] {
             let quota: Quota = text.parse().unwrap();
             assert_eq!((quota.calls, quota.period.as_secs()), (calls, seconds));
@@ -107,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quota_in_json_is_a_text_or_calls_a_minute() {
+    fn a_quota_in_json_is_a_string_or_calls_per_minute() {
         let read = |json: &str| serde_json::from_str::<Quota>(json).unwrap();
         assert_eq!(read("3"), Quota::a_minute(3));
         assert_eq!(read("\"5/1s\"").period, Duration::from_secs(1));

@@ -1,57 +1,56 @@
-//! Keeps a world with devices going: lets things happen when they are due, without anybody
-//! calling, and does on devices what the world wants done.
+//! Background task of a fake cloud with devices: processes due events without calls, and performs
+//! the work on devices.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
+use super::distribution::until;
 use super::effect::{Effect, Work};
-use super::loopdev::{Loops, Progress};
+use super::loopdev::{LoopDevices, Progress};
 use super::shared::Shared;
-use super::spread::until;
 use crate::base::Tasks;
 use crate::base::chain::chain;
 
-/// How long a busy device is left alone before it is tried again.
+/// Delay before a busy device is retried.
 const RETRY: Duration = Duration::from_millis(200);
-/// Longest sleep: a clock that was set forward is noticed then.
-const IDLE: Duration = Duration::from_mins(1);
-/// Shortest sleep: timers run in milliseconds.
-const BLINK: Duration = Duration::from_millis(1);
+/// Longest sleep, after which a clock that was set forward is noticed.
+const MAX_SLEEP: Duration = Duration::from_mins(1);
+/// Shortest sleep: the resolution of timers.
+const MIN_SLEEP: Duration = Duration::from_millis(1);
 
-/// What the runner and its workers hold.
 #[derive(Debug, Clone)]
 pub(crate) struct Runner {
     pub(crate) shared: Arc<Shared>,
-    pub(crate) loops: Arc<Loops>,
+    pub(crate) loops: Arc<LoopDevices>,
     pub(crate) tasks: Tasks,
     pub(crate) stop: CancellationToken,
 }
 
 impl Runner {
-    /// Runs until it is stopped. Work that has begun is finished, except for what waits for a busy
+    /// Runs until it is stopped. Work in progress is completed, except for retries of a busy
     /// device.
     pub(crate) async fn run(self) {
         while !self.stop.is_cancelled() {
-            let (effects, sleep) = self.look();
+            let (effects, sleep) = self.poll();
             for effect in effects {
                 self.tasks.start(self.clone().perform(effect));
             }
             tokio::select! {
                 () = self.stop.cancelled() => {}
-                () = self.shared.rung() => {}
+                () = self.shared.woken() => {}
                 () = tokio::time::sleep(sleep) => {}
             }
         }
     }
 
-    fn look(&self) -> (Vec<Effect>, Duration) {
+    fn poll(&self) -> (Vec<Effect>, Duration) {
         let now = self.shared.now();
         let mut world = self.shared.world();
         world.advance(now);
         let due = world.next_due();
-        let sleep = due.map_or(IDLE, |due| until(now, due).clamp(BLINK, IDLE));
+        let sleep = due.map_or(MAX_SLEEP, |due| until(now, due).clamp(MIN_SLEEP, MAX_SLEEP));
         (world.effects.take(), sleep)
     }
 
@@ -63,7 +62,8 @@ impl Runner {
                 Err(error) => {
                     let error = chain(&error);
                     tracing::error!(work = ?effect.work, error, "work on a device failed");
-                    // A detach has no way back: like the real cloud, it is tried until it works.
+                    // A detach cannot be rolled back: as in the real cloud, it is retried until it
+                    // succeeds.
                     if !matches!(effect.work, Work::Detach { .. }) {
                         break false;
                     }
@@ -76,6 +76,6 @@ impl Runner {
         };
         let now = self.shared.now();
         self.shared.world().complete(now, effect.id, success);
-        self.shared.ring();
+        self.shared.wake();
     }
 }

@@ -1,4 +1,4 @@
-//! The world with its lock, its clock and its bell: what both faces and the runner hold.
+//! The state with its lock, clock and wakeup, shared by the front ends and the runner.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -9,12 +9,11 @@ use crate::base::Clock;
 
 use super::world::World;
 
-/// The world, shared.
 #[derive(Debug)]
 pub(crate) struct Shared {
     world: Mutex<World>,
     clock: Arc<dyn Clock>,
-    bell: Notify,
+    wakeup: Notify,
 }
 
 impl Shared {
@@ -22,7 +21,7 @@ impl Shared {
         Self {
             world: Mutex::new(world),
             clock,
-            bell: Notify::new(),
+            wakeup: Notify::new(),
         }
     }
 
@@ -34,17 +33,17 @@ impl Shared {
         self.clock.now()
     }
 
-    /// The world, for the moment. No rule is broken halfway, so a panic elsewhere does not spoil it.
+    /// Locks the state. Methods keep it consistent, so a poisoned lock is usable.
     pub(crate) fn world(&self) -> MutexGuard<'_, World> {
         self.world.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells the runner that something may have become due.
-    pub(crate) fn ring(&self) {
-        self.bell.notify_one();
+    /// Wakes the runner: an event may be due.
+    pub(crate) fn wake(&self) {
+        self.wakeup.notify_one();
     }
 
-    pub(crate) async fn rung(&self) {
-        self.bell.notified().await;
+    pub(crate) async fn woken(&self) {
+        self.wakeup.notified().await;
     }
 }

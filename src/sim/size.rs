@@ -2,7 +2,8 @@
 
 use std::ops::RangeInclusive;
 
-/// Sizes of a category in GiB, at a performance level where it has them. None for an unknown one.
+/// The sizes of a category in GiB, for its performance level where it has them. None for an unknown
+/// category.
 pub(crate) fn sizes(category: &str, level: Option<&str>) -> Option<RangeInclusive<u32>> {
     Some(match (category, level) {
         ("cloud", _) => 5..=2000,
@@ -20,8 +21,8 @@ pub(crate) fn sizes(category: &str, level: Option<&str>) -> Option<RangeInclusiv
     })
 }
 
-/// Most IOPS that can be bought on top of the baseline of a `cloud_auto` disk.
-pub(crate) fn most_provisioned(gib: u32) -> u32 {
+/// Maximum IOPS that can be provisioned on top of the baseline of a `cloud_auto` disk.
+pub(crate) fn max_provisioned_iops(gib: u32) -> u32 {
     let (base, _) = performance("cloud_auto", None, gib);
     match gib {
         ..=3 => 0,
@@ -29,7 +30,7 @@ pub(crate) fn most_provisioned(gib: u32) -> u32 {
     }
 }
 
-/// The ESSD family: its snapshots are usable at once, and ten may be in the making.
+/// The ESSD family: its snapshots are usable immediately, and ten can be in progress.
 pub(crate) fn is_essd(category: &str) -> bool {
     matches!(
         category,
@@ -42,20 +43,20 @@ pub(crate) fn is_essd(category: &str) -> bool {
     )
 }
 
-/// Elastic ephemeral disks: bound to the first instance that they are attached to.
+/// Elastic ephemeral disks, which are bound to the first instance that they are attached to.
 pub(crate) fn is_ephemeral(category: &str) -> bool {
     category.starts_with("elastic_ephemeral_disk_")
 }
 
-/// Whether disks of this category can be shared between instances.
+/// Whether disks of this category support multi-attach.
 pub(crate) fn is_shareable(category: &str) -> bool {
     matches!(category, "cloud_essd" | "cloud_auto")
 }
 
-/// The category that is bound to no zone.
+/// The regional category.
 pub(crate) const REGIONAL: &str = "cloud_regional_disk_auto";
 
-/// The categories that zones sell.
+/// The zonal categories.
 pub(crate) const CATEGORIES: [&str; 10] = [
     "cloud",
     "cloud_efficiency",
@@ -72,7 +73,7 @@ pub(crate) const CATEGORIES: [&str; 10] = [
 /// Baseline IOPS and MB/s of a disk.
 pub(crate) fn performance(category: &str, level: Option<&str>, gib: u32) -> (u32, u32) {
     let iops = |each: u32, most: u32| gib.saturating_mul(each).saturating_add(1800).min(most);
-    // Megabytes grow by hundredths of the size.
+    // Throughput grows by hundredths of the size.
     let rate = |base: u32, percent: u32, most: u32| {
         (gib.saturating_mul(percent) / 100)
             .saturating_add(base)
@@ -88,7 +89,7 @@ pub(crate) fn performance(category: &str, level: Option<&str>, gib: u32) -> (u32
         ("cloud_auto", _) => (iops(50, 50000).max(3000), rate(120, 50, 350).max(125)),
         ("cloud_essd_entry", _) => (iops(8, 6000), rate(100, 15, 150)),
         (REGIONAL, _) => (iops(50, 50000), rate(120, 50, 350)),
-        // Reads; they write less.
+        // Reads; the write limits are lower.
         ("elastic_ephemeral_disk_standard", _) => {
             (gib.saturating_mul(100).min(820_000), rate(0, 80, 4096))
         }

@@ -1,4 +1,4 @@
-//! The Security Token Service: who may assume which role, and the temporary keys that are out.
+//! The Security Token Service: roles and temporary credentials.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,21 +9,20 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::config::Sts;
-use super::ids::Rng;
+use super::distribution::after;
 use super::log::{Entry, Outcome, Via};
-use super::reply::Refusal;
-use super::spread::after;
+use super::response::ApiError;
+use super::rng::Rng;
 use super::world::World;
 
-/// What the service gives at least, at most, and unless asked.
+/// Range of `DurationSeconds`.
 const DURATIONS: std::ops::RangeInclusive<u64> = 900..=43_200;
 const HOUR: u64 = 3600;
-/// The longest token that is taken, and the shortest.
+/// Valid lengths of an OIDC token.
 const TOKEN_LENGTHS: std::ops::RangeInclusive<usize> = 4..=20_000;
-/// How long an expired key is still known to have existed.
-const REMEMBERED: Duration = Duration::from_hours(24);
+/// How long an expired key is still recognized as expired.
+const KEPT_PERIODS: Duration = Duration::from_hours(24);
 
-/// An action of the service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StsAction {
     AssumeRole,
@@ -42,7 +41,7 @@ impl StsAction {
     }
 }
 
-/// A temporary key that is out.
+/// Issued temporary credentials.
 #[derive(Clone)]
 pub(crate) struct Session {
     pub(crate) id: String,
@@ -54,7 +53,7 @@ pub(crate) struct Session {
     pub(crate) name: String,
 }
 
-/// The keys that are out. Debug prints none of them.
+/// Issued credentials. `Debug` prints none of them.
 #[derive(Default)]
 pub(crate) struct Sessions(BTreeMap<String, Session>);
 
@@ -69,19 +68,20 @@ impl Sessions {
         self.0.get(id)
     }
 
-    /// Lets all that are out end now; how many there were.
+    /// Expires all valid credentials and returns their number.
     pub(crate) fn expire(&mut self, now: Timestamp) -> usize {
         let live = self.0.values_mut().filter(|one| one.expires > now);
         live.map(|one| one.expires = now).count()
     }
 
-    fn issue(&mut self, rng: &mut Rng, now: Timestamp, wanted: &Wanted) -> Session {
-        self.0.retain(|_, old| after(old.expires, REMEMBERED) > now);
+    fn issue(&mut self, rng: &mut Rng, now: Timestamp, wanted: &AssumeRequest) -> Session {
+        self.0
+            .retain(|_, old| after(old.expires, KEPT_PERIODS) > now);
         let session = Session {
             id: format!("STS.{}", rng.word(24)),
             secret: rng.word(44),
             token: format!("CAIS{}", rng.word(160)),
-            expires: after(now, wanted.life),
+            expires: after(now, wanted.lifetime),
             role: wanted.role.clone(),
             name: wanted.name.clone(),
         };
@@ -90,111 +90,108 @@ impl Sessions {
     }
 }
 
-/// What is asked for, once it is believed.
-struct Wanted {
+/// A validated request for a role.
+struct AssumeRequest {
     role: String,
     name: String,
-    life: Duration,
+    lifetime: Duration,
 }
 
-/// The parameters of a call.
 pub(crate) type Params = BTreeMap<String, String>;
 
-impl World {
-    /// `AssumeRole`, of a caller whose signature is right.
-    pub(crate) fn assume_role(
-        &mut self,
-        now: Timestamp,
-        params: &Params,
-        sessions: &mut Sessions,
-    ) -> Result<Session, Refusal> {
-        self.advance(now);
-        let config = &self.config.sts;
-        let wanted = wanted(config, params)?;
-        let denied = self.config.denied.iter().any(|d| d == "AssumeRole");
-        let given = params.get("ExternalId");
-        if denied || (config.external_id.is_some() && config.external_id.as_ref() != given) {
-            return Err(Refusal::new(403, "NoPermission").because(
-                "No permission perform sts:AssumeRole on this Role. Maybe you are not authorized to \
-                 perform sts:AssumeRole or the specified role does not trust you.",
-            ));
-        }
-        Ok(sessions.issue(&mut self.rng, self.now, &wanted))
+/// `AssumeRole`, for an authenticated caller.
+pub(crate) fn assume_role(
+    world: &mut World,
+    now: Timestamp,
+    params: &Params,
+    sessions: &mut Sessions,
+) -> Result<Session, ApiError> {
+    world.advance(now);
+    let config = &world.config.sts;
+    let wanted = wanted(config, params)?;
+    let denied = world.config.denied.iter().any(|d| d == "AssumeRole");
+    let given = params.get("ExternalId");
+    if denied || (config.external_id.is_some() && config.external_id.as_ref() != given) {
+        return Err(ApiError::new(403, "NoPermission").with_message(
+            "No permission perform sts:AssumeRole on this Role. Maybe you are not authorized to \
+             perform sts:AssumeRole or the specified role does not trust you.",
+        ));
     }
-
-    /// `AssumeRoleWithOIDC`: not signed, the token is what is believed.
-    pub(crate) fn assume_role_with_oidc(
-        &mut self,
-        now: Timestamp,
-        params: &Params,
-        sessions: &mut Sessions,
-    ) -> Result<(Session, Value), Refusal> {
-        self.advance(now);
-        let config = &self.config.sts;
-        let provider = needed(params, "OIDCProviderArn")?;
-        let token = needed(params, "OIDCToken")?;
-        let wanted = wanted(config, params)?;
-        if !config.oidc_providers.iter().any(|known| known == provider) {
-            return Err(Refusal::new(401, "AuthenticationFail.NoPermission")
-                .because("No such OIDC Provider registered."));
-        }
-        let claims = claims(token)?;
-        let expires = claims["exp"].as_i64().ok_or_else(|| {
-            invalid_token("The Jwt content is invalid that cannot be recognized.")
-        })?;
-        if expires <= now.as_second() {
-            return Err(Refusal::new(401, "AuthenticationFail.OIDCToken.Expired")
-                .because("This JsonWebToken is expired."));
-        }
-        Ok((sessions.issue(&mut self.rng, self.now, &wanted), claims))
-    }
-
-    /// Notes a call of the service in the log, without the token; its request id.
-    pub(crate) fn note_sts(
-        &mut self,
-        now: Timestamp,
-        (action, via, nonce): (&str, Via, Option<String>),
-        params: &Params,
-        refusal: Option<&Refusal>,
-    ) -> String {
-        self.advance(now);
-        let request_id = self.rng.request_id();
-        let mut params = params.clone();
-        params.remove("OIDCToken");
-        let entry = Entry {
-            seq: 0,
-            at: self.now,
-            action: action.to_owned(),
-            params,
-            via,
-            nonce,
-            status: None,
-            code: None,
-            spoilt: false,
-            made: None,
-            request_id: request_id.clone(),
-        };
-        let seq = self.log.open(entry, self.config.rules.log_length);
-        let outcome = Outcome {
-            refusal: refusal.map(|refusal| (refusal.status, refusal.code.as_str())),
-            ..Outcome::default()
-        };
-        self.log.close(seq, outcome);
-        request_id
-    }
+    Ok(sessions.issue(&mut world.rng, world.now, &wanted))
 }
 
-fn needed<'a>(params: &'a Params, name: &str) -> Result<&'a str, Refusal> {
+/// `AssumeRoleWithOIDC`: not signed, authenticated by its token.
+pub(crate) fn assume_role_with_oidc(
+    world: &mut World,
+    now: Timestamp,
+    params: &Params,
+    sessions: &mut Sessions,
+) -> Result<(Session, Value), ApiError> {
+    world.advance(now);
+    let config = &world.config.sts;
+    let provider = needed(params, "OIDCProviderArn")?;
+    let token = needed(params, "OIDCToken")?;
+    let wanted = wanted(config, params)?;
+    if !config.oidc_providers.iter().any(|known| known == provider) {
+        return Err(ApiError::new(401, "AuthenticationFail.NoPermission")
+            .with_message("No such OIDC Provider registered."));
+    }
+    let claims = claims(token)?;
+    let expires = claims["exp"]
+        .as_i64()
+        .ok_or_else(|| invalid_token("The Jwt content is invalid that cannot be recognized."))?;
+    if expires <= now.as_second() {
+        return Err(ApiError::new(401, "AuthenticationFail.OIDCToken.Expired")
+            .with_message("This JsonWebToken is expired."));
+    }
+    Ok((sessions.issue(&mut world.rng, world.now, &wanted), claims))
+}
+
+/// Logs a call without its token and returns the request ID.
+pub(crate) fn log_sts(
+    world: &mut World,
+    now: Timestamp,
+    (action, via, nonce): (&str, Via, Option<String>),
+    params: &Params,
+    error: Option<&ApiError>,
+) -> String {
+    world.advance(now);
+    let request_id = world.rng.request_id();
+    let mut params = params.clone();
+    params.remove("OIDCToken");
+    let entry = Entry {
+        seq: 0,
+        at: world.now,
+        action: action.to_owned(),
+        params,
+        via,
+        nonce,
+        status: None,
+        code: None,
+        faulted: false,
+        created: None,
+        request_id: request_id.clone(),
+    };
+    let seq = world.log.open(entry, world.config.rules.log_length);
+    let outcome = Outcome {
+        error: error.map(|error| (error.status, error.code.as_str())),
+        ..Outcome::default()
+    };
+    world.log.close(seq, outcome);
+    request_id
+}
+
+fn needed<'a>(params: &'a Params, name: &str) -> Result<&'a str, ApiError> {
     let value = params.get(name).filter(|value| !value.is_empty());
     value
         .map(String::as_str)
-        .ok_or_else(|| Refusal::missing(name))
+        .ok_or_else(|| ApiError::missing(name))
 }
 
-fn wanted(config: &Sts, params: &Params) -> Result<Wanted, Refusal> {
+fn wanted(config: &Sts, params: &Params) -> Result<AssumeRequest, ApiError> {
     let wrong = |name: &str| {
-        Refusal::new(400, format!("InvalidParameter.{name}"))
-            .because(format!("The parameter {name} is wrongly formed."))
+        ApiError::new(400, format!("InvalidParameter.{name}"))
+            .with_message(format!("The parameter {name} is wrongly formed."))
     };
     let role = needed(params, "RoleArn")?;
     let name = needed(params, "RoleSessionName")?;
@@ -214,28 +211,27 @@ fn wanted(config: &Sts, params: &Params) -> Result<Wanted, Refusal> {
         }
     };
     if !config.roles.iter().any(|known| known == role) {
-        return Err(
-            Refusal::new(404, "EntityNotExist.Role").because("The specified role does not exist.")
-        );
+        return Err(ApiError::new(404, "EntityNotExist.Role")
+            .with_message("The specified role does not exist."));
     }
-    let life = if config.life.is_zero() {
+    let lifetime = if config.lifetime.is_zero() {
         Duration::from_secs(seconds)
     } else {
-        config.life
+        config.lifetime
     };
-    Ok(Wanted {
+    Ok(AssumeRequest {
         role: role.to_owned(),
         name: name.to_owned(),
-        life,
+        lifetime,
     })
 }
 
-fn invalid_token(why: &str) -> Refusal {
-    Refusal::new(401, "AuthenticationFail.OIDCToken.Invalid").because(why)
+fn invalid_token(why: &str) -> ApiError {
+    ApiError::new(401, "AuthenticationFail.OIDCToken.Invalid").with_message(why)
 }
 
-/// The claims of a token. Its signature is taken for good: there is no provider to ask for a key.
-fn claims(token: &str) -> Result<Value, Refusal> {
+/// The claims of a token. Its signature is not verified, as no provider publishes a key.
+fn claims(token: &str) -> Result<Value, ApiError> {
     let parts: Vec<&str> = token.split('.').collect();
     let [header, payload, _] = parts.as_slice() else {
         return Err(invalid_token(

@@ -1,5 +1,5 @@
-//! Call limits as the ECS throttling page describes them: fixed windows of the clock for each
-//! (region, action). A caller that is denied in a window stays denied until the next.
+//! API throttling as the ECS documents describe it: fixed windows of the clock for each region and
+//! action. A caller that is denied in a window stays denied until the next one.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -9,25 +9,24 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::action::Action;
+use super::distribution::until;
 use super::quota::Quota;
-use super::reply::Refusal;
-use super::spread::until;
+use super::response::ApiError;
 
-/// How many calls are allowed. Nothing set means no limit.
+/// Call quotas. Unset means unlimited.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
     /// Quota of each action.
     pub per_action: Option<Quota>,
-    /// Quotas of these actions, instead.
+    /// Quotas of individual actions, instead of `per_action`.
     pub actions: BTreeMap<String, Quota>,
     /// Quota of all actions together (`Throttling.User`).
     pub user: Option<Quota>,
-    /// Windows or a bucket.
     pub mode: Mode,
-    /// Calls that a full bucket holds; unset, the calls of its quota.
+    /// Capacity of a bucket; unset, the calls of its quota.
     pub burst: Option<u32>,
-    /// Whether a throttled response says how long to wait (`x-ratelimit-user-api`).
+    /// Whether a throttled response contains the time to wait (`x-ratelimit-user-api`).
     pub headers: bool,
 }
 
@@ -48,14 +47,14 @@ impl Default for Limits {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
-    /// In fixed windows of the clock: of `10/1s`, each second is one.
+    /// In fixed windows of the clock: for `10/1s`, each second is a window.
     #[default]
     Window,
-    /// A token bucket that is refilled evenly.
+    /// In a token bucket with a constant refill rate.
     Bucket,
 }
 
-/// A text that is not [`Limits`].
+/// The text is not a list of [`Limits`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{0:?} is not a limit: expected a QUOTA such as 60 (a minute) or 10/1s, ACTION=QUOTA, \
@@ -66,7 +65,7 @@ pub struct InvalidLimits(String);
 impl FromStr for Limits {
     type Err = InvalidLimits;
 
-    /// Reads `60,DescribeDisks=5/1s,user=600,mode=bucket,burst=20,headers=off`.
+    /// Parses `60,DescribeDisks=5/1s,user=600,mode=bucket,burst=20,headers=off`.
     fn from_str(text: &str) -> Result<Self, InvalidLimits> {
         let mut limits = Self::default();
         for part in text.split(',').map(str::trim) {
@@ -90,7 +89,7 @@ impl FromStr for Limits {
     }
 }
 
-/// The calls that count against the limits.
+/// The counters of calls.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Throttle {
     meters: BTreeMap<String, Meter>,
@@ -100,21 +99,24 @@ pub(crate) struct Throttle {
 struct Meter {
     window: i64,
     calls: u32,
-    /// What is left in the bucket, and when that was. One call is as much as the quota's period has
-    /// milliseconds, so that each millisecond refills as much as the quota has calls.
+    /// The content of the bucket at `at_ms`. One call costs the quota's period in milliseconds, and
+    /// each millisecond adds the quota's calls.
     level: u64,
     at_ms: i64,
 }
 
 impl Throttle {
-    /// Counts a call, or refuses it.
+    /// Counts a call.
+    ///
+    /// # Errors
+    /// If the call exceeds its quota.
     pub(crate) fn admit(
         &mut self,
         limits: &Limits,
         region: &str,
         action: Action,
         now: Timestamp,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), ApiError> {
         let name = action.as_str();
         let limit = limits.actions.get(name).copied().or(limits.per_action);
         if let Some(limit) = limit {
@@ -182,11 +184,11 @@ impl Throttle {
     }
 }
 
-fn throttled(status: u16, code: &str, wait: Option<Duration>) -> Refusal {
-    let mut refusal =
-        Refusal::new(status, code).because("Request was denied due to user flow control.");
-    refusal.wait = wait;
-    refusal
+fn throttled(status: u16, code: &str, wait: Option<Duration>) -> ApiError {
+    let mut error =
+        ApiError::new(status, code).with_message("Request was denied due to user flow control.");
+    error.wait = wait;
+    error
 }
 
 #[cfg(test)]
@@ -209,11 +211,11 @@ mod tests {
     ) -> Option<(u16, String)> {
         let limits = limits.parse().unwrap();
         let admitted = throttle.admit(&limits, "cn-beijing", action, at(second));
-        admitted.err().map(|refusal| (refusal.status, refusal.code))
+        admitted.err().map(|error| (error.status, error.code))
     }
 
     #[test]
-    fn who_is_denied_in_a_minute_stays_denied_until_the_next() {
+    fn a_caller_denied_in_a_minute_stays_denied_until_the_next() {
         let mut throttle = Throttle::default();
         let mut ask = |second| code(&mut throttle, "2", Action::AttachDisk, second);
         assert_eq!(ask(10), None);
@@ -225,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn actions_are_counted_apart_and_the_account_as_a_whole() {
+    fn actions_are_counted_separately_and_for_the_account() {
         let mut throttle = Throttle::default();
         let mut ask = |action| code(&mut throttle, "1,user=2", action, 0);
         assert_eq!(ask(Action::AttachDisk), None);
@@ -244,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_denied_caller_is_told_how_long_the_minute_still_runs() {
+    fn a_throttled_error_contains_the_rest_of_the_minute() {
         let mut throttle = Throttle::default();
         let limits = "0".parse().unwrap();
         let refused = throttle.admit(&limits, "r", Action::AttachDisk, at(45));
@@ -267,9 +269,7 @@ mod tests {
         let limits = "60,AttachDisk=2/1s".parse().unwrap();
         let mut ask = |ms| {
             let admitted = throttle.admit(&limits, "r", Action::AttachDisk, at_ms(ms));
-            admitted
-                .err()
-                .map(|refusal| refusal.wait.unwrap().as_millis())
+            admitted.err().map(|error| error.wait.unwrap().as_millis())
         };
         assert_eq!(ask(5_900), None);
         assert_eq!(ask(5_950), None);
@@ -285,9 +285,7 @@ mod tests {
         let limits = "10/1s,mode=bucket,burst=3".parse().unwrap();
         let mut ask = |ms| {
             let admitted = throttle.admit(&limits, "r", Action::AttachDisk, at_ms(ms));
-            admitted
-                .err()
-                .map(|refusal| refusal.wait.unwrap().as_millis())
+            admitted.err().map(|error| error.wait.unwrap().as_millis())
         };
         assert_eq!(
             [ask(0), ask(0), ask(0), ask(0)],
@@ -302,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn without_headers_a_throttled_caller_is_told_no_wait() {
+    fn without_headers_a_throttled_error_has_no_retry_delay() {
         let mut throttle = Throttle::default();
         let limits = "0,user=0,headers=off".parse().unwrap();
         let refused = throttle.admit(&limits, "r", Action::AttachDisk, at(45));
@@ -310,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_names_a_known_action() {
+    fn a_limit_requires_a_known_action() {
         assert!("AttachDisc=3".parse::<Limits>().is_err());
     }
 }

@@ -1,43 +1,44 @@
-//! The state machine of the fake cloud: all facts, and what is still to happen to them. No I/O and
-//! no clock of its own: every entry point is told the time, and first lets happen what is due.
+//! The state of the fake cloud and its future events. It has no I/O and no clock: callers pass the
+//! time, and every entry point first processes the events that are due.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use serde_json::{Value, json};
 
-use super::agenda::{Agenda, Due};
+use super::client_token::Tokens;
 use super::config::{Alternatives, Config};
-use super::disk::DiskRow;
-use super::effect::Effects;
-use super::fault::FaultCounters;
-use super::group::GroupRow;
-use super::ids::Rng;
-use super::index::Index;
-use super::instance::{InstanceRow, NodeSpec};
+use super::disk::{self, Disks};
+use super::distribution::after;
+use super::effect::{self, Effects};
+use super::event_queue::{Event, EventQueue};
+use super::fault::FaultInjector;
+use super::group::SnapshotGroups;
+use super::history::Retention;
+use super::instance::{self, InstanceRow, NodeSpec};
 use super::log::CallLog;
 use super::page::Pages;
-use super::reply::Refusal;
-use super::snapshot::SnapshotRow;
-use super::spread::after;
-use super::stale::History;
-use super::stock::SoldOut;
-use super::task::TaskRow;
+use super::response::ApiError;
+use super::rng::Rng;
+use super::snapshot::{self, Snapshots};
+use super::stock::StockHistory;
+use super::task::{self, TaskRow};
 use super::throttle::Throttle;
-use super::token::Tokens;
+use super::{attach, detach, resize};
 
-/// What a world is made of at its start.
+/// The parameters of a new state.
 #[derive(Debug, Clone)]
-pub(crate) struct Genesis {
+pub(crate) struct InitialState {
     pub(crate) region: String,
     pub(crate) zones: Vec<String>,
     pub(crate) nodes: Vec<NodeSpec>,
     pub(crate) seed: u64,
-    /// Whether something outside performs the effects, such as loop devices.
+    /// Whether effects are performed outside the state machine, as with loop devices.
     pub(crate) backed: bool,
     pub(crate) config: Config,
 }
 
-/// The fake cloud.
+/// The state of the fake cloud.
 #[derive(Debug)]
 pub(crate) struct World {
     pub(crate) region: String,
@@ -45,81 +46,65 @@ pub(crate) struct World {
     pub(crate) config: Config,
     pub(crate) now: Timestamp,
     pub(crate) rng: Rng,
-    pub(crate) disks: BTreeMap<String, DiskRow>,
-    pub(crate) snapshots: BTreeMap<String, SnapshotRow>,
-    pub(crate) groups: BTreeMap<String, GroupRow>,
+    pub(crate) disks: Disks,
+    pub(crate) snapshots: Snapshots,
+    pub(crate) groups: SnapshotGroups,
     pub(crate) instances: BTreeMap<String, InstanceRow>,
-    /// The spec changes, the oldest first.
+    /// Changes of categories, oldest first.
     pub(crate) tasks: Vec<TaskRow>,
-    /// The disks of an instance.
-    pub(crate) held_by: Index,
-    /// The disks made from a snapshot.
-    pub(crate) made_from: Index,
-    /// The snapshots of a disk.
-    pub(crate) cut_from: Index,
-    pub(crate) old_disks: History<DiskRow>,
-    pub(crate) old_snapshots: History<SnapshotRow>,
-    /// What was sold out before, and until when.
-    pub(crate) sold_before: VecDeque<(Timestamp, Vec<SoldOut>)>,
-    pub(crate) old_groups: History<GroupRow>,
+    pub(crate) stock: StockHistory,
     pub(crate) tokens: Tokens,
     pub(crate) pages: Pages,
     pub(crate) throttle: Throttle,
-    pub(crate) faults: FaultCounters,
+    pub(crate) faults: FaultInjector,
     pub(crate) log: CallLog,
-    pub(crate) agenda: Agenda,
+    pub(crate) events: EventQueue,
     pub(crate) effects: Effects,
 }
 
 impl World {
-    pub(crate) fn new(genesis: Genesis, now: Timestamp) -> Self {
+    pub(crate) fn new(initial_state: InitialState, now: Timestamp) -> Self {
         let mut world = Self {
-            region: genesis.region,
-            zones: genesis.zones,
-            config: genesis.config,
+            region: initial_state.region,
+            zones: initial_state.zones,
+            config: initial_state.config,
             now,
-            rng: Rng::new(genesis.seed),
-            disks: BTreeMap::new(),
-            snapshots: BTreeMap::new(),
-            groups: BTreeMap::new(),
+            rng: Rng::new(initial_state.seed),
+            disks: Disks::default(),
+            snapshots: Snapshots::default(),
+            groups: SnapshotGroups::default(),
             instances: BTreeMap::new(),
             tasks: Vec::new(),
-            held_by: Index::default(),
-            made_from: Index::default(),
-            cut_from: Index::default(),
-            old_disks: History::default(),
-            old_snapshots: History::default(),
-            sold_before: VecDeque::new(),
-            old_groups: History::default(),
+            stock: StockHistory::default(),
             tokens: Tokens::default(),
             pages: Pages::default(),
             throttle: Throttle::default(),
-            faults: FaultCounters::starting(now),
+            faults: FaultInjector::starting(now),
             log: CallLog::default(),
-            agenda: Agenda::default(),
-            effects: Effects::new(genesis.backed),
+            events: EventQueue::default(),
+            effects: Effects::new(initial_state.backed),
         };
-        for spec in genesis.nodes {
-            world.found_instance(spec);
+        for spec in initial_state.nodes {
+            instance::add_running_instance(&mut world, spec);
         }
         world
     }
 
-    /// Lets everything happen that is due by now. Time never runs backwards.
+    /// Processes all events that are due. Time never runs backwards.
     pub(crate) fn advance(&mut self, now: Timestamp) {
-        while let Some((at, due)) = self.agenda.pop(now) {
+        while let Some((at, due)) = self.events.pop(now) {
             self.now = self.now.max(at);
             self.begin(due);
         }
         self.now = self.now.max(now);
     }
 
-    /// When something is next to happen.
+    /// The time of the next event.
     pub(crate) fn next_due(&self) -> Option<Timestamp> {
-        self.agenda.next()
+        self.events.next()
     }
 
-    /// Reports the end of an effect.
+    /// Reports that an effect is complete.
     pub(crate) fn complete(&mut self, now: Timestamp, effect: u64, success: bool) {
         self.advance(now);
         if let Some(due) = self.effects.end(effect) {
@@ -127,60 +112,91 @@ impl World {
         }
     }
 
-    /// Replaces the configuration; faults are counted anew when their list has changed.
+    /// Replaces the configuration; a changed list of faults restarts their counters.
     pub(crate) fn configure(&mut self, config: Config) {
         if config.faults != self.config.faults {
-            self.faults = FaultCounters::starting(self.now);
+            self.faults = FaultInjector::starting(self.now);
         }
-        if config.sold_out != self.config.sold_out {
-            let replaced = std::mem::take(&mut self.config.sold_out);
-            self.sold_before.push_back((self.now, replaced));
-            // No more than what a lag can show.
-            if self.sold_before.len() > 1000 {
-                self.sold_before.pop_front();
-            }
+        if config.out_of_stock != self.config.out_of_stock {
+            let replaced = std::mem::take(&mut self.config.out_of_stock);
+            self.stock.record(self.now, replaced);
         }
         self.config = config;
     }
 
-    /// Plans something after a delay; without one, it happens at once.
-    pub(crate) fn plan(&mut self, delay: std::time::Duration, due: Due) {
+    /// Schedules an event after a delay; without a delay it happens immediately.
+    pub(crate) fn schedule(&mut self, delay: std::time::Duration, due: Event) {
         if delay.is_zero() {
             self.begin(due);
         } else {
-            self.agenda.push(after(self.now, delay), due);
+            self.events.push(after(self.now, delay), due);
         }
     }
 
-    fn begin(&mut self, due: Due) {
-        match self.work_of(&due) {
+    fn begin(&mut self, due: Event) {
+        match effect::work_of(&self.disks, &self.snapshots, &due) {
             Some(work) if self.effects.backed() => self.effects.start(work, due),
             _ => self.finish(due, true),
         }
     }
 
-    fn finish(&mut self, due: Due, success: bool) {
+    fn finish(&mut self, due: Event, success: bool) {
         match due {
-            Due::Created { disk } => self.disk_created(&disk, success),
-            Due::Loaded { disk } => self.change_disk(&disk, |row| row.loading = false),
-            Due::Attached { disk, instance } => self.disk_attached(&disk, &instance, success),
-            Due::AttachFailed { disk, instance } => self.disk_attached(&disk, &instance, false),
-            Due::Detached { disk, instance } => self.disk_detached(&disk, &instance),
-            Due::Resized { disk, size, .. } => self.disk_resized(&disk, size, success),
-            Due::Modified { task, success } => self.task_ended(&task, success),
-            Due::Deleted { disk, .. } => self.drop_disk(&disk),
-            Due::Vanished { disk } => self.disk_created(&disk, false),
-            Due::Cut { snapshot } => self.snapshot_cut(&snapshot, success),
-            Due::Accomplished { snapshot } => self.snapshot_accomplished(&snapshot),
-            Due::SnapshotFailed { snapshot } => self.snapshot_failed(&snapshot),
-            Due::SnapshotExpired { snapshot } => self.snapshot_expired(&snapshot),
-            Due::SnapshotDeleted { .. } => {}
-            Due::Power { instance, to } => self.instance_power(&instance, to),
+            Event::Created { disk } => disk::create_finished(self, &disk, success),
+            Event::Loaded { disk } => {
+                self.disks
+                    .change(self.retention(), &disk, |row| row.loading = false);
+            }
+            Event::Attached { disk, instance } => {
+                attach::attach_finished(self, &disk, &instance, success)
+            }
+            Event::AttachFailed { disk, instance } => {
+                attach::attach_finished(self, &disk, &instance, false)
+            }
+            Event::Detached { disk, instance } => detach::detach_finished(self, &disk, &instance),
+            Event::Resized { disk, size, .. } => {
+                resize::resize_finished(self, &disk, size, success)
+            }
+            Event::Modified { task, success } => task::modify_finished(self, &task, success),
+            Event::Deleted { disk, .. } => self.disks.remove(self.retention(), &disk),
+            Event::Vanished { disk } => disk::create_finished(self, &disk, false),
+            Event::Cut { snapshot } => snapshot::snapshot_captured(self, &snapshot, success),
+            Event::Accomplished { snapshot } => snapshot::snapshot_accomplished(self, &snapshot),
+            Event::SnapshotFailed { snapshot } => snapshot::snapshot_failed(self, &snapshot),
+            Event::SnapshotExpired { snapshot } => snapshot::snapshot_expired(self, &snapshot),
+            Event::SnapshotDeleted { .. } => {}
+            Event::PowerState { instance, to } => instance::power_changed(self, &instance, to),
         }
     }
 
-    /// One of several documented answers.
-    pub(crate) fn alternative(&mut self, alternatives: &[(u16, &str)]) -> Refusal {
+    /// The time and the retention of a change that happens now.
+    pub(crate) fn retention(&self) -> Retention {
+        Retention {
+            now: self.now,
+            memory: self.config.stale.memory(),
+        }
+    }
+
+    pub(crate) fn state(&self) -> Value {
+        let disks = self.disks.rows().values().map(|row| {
+            let mut value = json!(row);
+            value["status"] = json!(row.status());
+            value
+        });
+        json!({
+            "now": self.now,
+            "region": self.region,
+            "zones": self.zones,
+            "disks": disks.collect::<Vec<_>>(),
+            "groups": self.groups.rows().values().map(|row| json!(row)).collect::<Vec<_>>(),
+            "snapshots": self.snapshots.rows().values().map(|row| json!(row)).collect::<Vec<_>>(),
+            "tasks": self.tasks.iter().map(|row| json!(row)).collect::<Vec<_>>(),
+            "instances": self.instances.values().map(|row| json!(row)).collect::<Vec<_>>(),
+        })
+    }
+
+    /// One of several documented errors.
+    pub(crate) fn documented_error(&mut self, alternatives: &[(u16, &str)]) -> ApiError {
         let index = match self.config.rules.alternatives {
             Alternatives::Seeded => self.rng.index(alternatives.len()),
             Alternatives::First => 0,
@@ -190,12 +206,12 @@ impl World {
             .get(index)
             .copied()
             .unwrap_or((500, "InternalError"));
-        let refusal = Refusal::new(status, code);
-        // Seen in the wild: this code comes without words.
+        let error = ApiError::new(status, code);
+        // Observed on the real cloud: this code comes without a message.
         if code == "InvalidOperation.Conflict" {
-            refusal.speechless()
+            error.without_message()
         } else {
-            refusal
+            error
         }
     }
 }

@@ -8,9 +8,9 @@ use diskplugin::csi::proto::ListVolumesRequest;
 use diskplugin::csi::proto::list_volumes_response::Entry;
 use jiff::Timestamp;
 
-use crate::facts::Volume;
-use crate::life::Callers;
-use crate::sidecar::is_passing;
+use crate::expected::Volume;
+use crate::lifecycle::Callers;
+use crate::sidecar::is_transient;
 
 /// Between two lists.
 const PERIOD: Duration = Duration::from_secs(3);
@@ -22,7 +22,7 @@ pub(crate) async fn look(callers: &Callers, lag: Duration) {
     let mut tick = tokio::time::interval(PERIOD);
     loop {
         tick.tick().await;
-        let begun = callers.ledger.now();
+        let begun = callers.recorder.now();
         let mut entries = Vec::new();
         let mut request = ListVolumesRequest {
             max_entries: 50,
@@ -38,10 +38,10 @@ pub(crate) async fn look(callers: &Callers, lag: Duration) {
                     }
                 }
                 Err(status) => {
-                    if !is_passing(&status) {
+                    if !is_transient(&status) {
                         callers
-                            .ledger
-                            .wrong(&format!("ListVolumes failed: {status}"));
+                            .recorder
+                            .incorrect(&format!("ListVolumes failed: {status}"));
                     }
                     break false;
                 }
@@ -49,13 +49,13 @@ pub(crate) async fn look(callers: &Callers, lag: Duration) {
         };
         if complete {
             let early = begun - (lag + SLACK);
-            let late = callers.ledger.now();
+            let late = callers.recorder.now();
             let wrong: Vec<String> = {
-                let facts = callers.ledger.facts();
-                compare(facts.volumes.values(), entries, early, late)
+                let expected = callers.recorder.expected();
+                compare(expected.volumes.values(), entries, early, late)
             };
             for wrong in wrong {
-                callers.ledger.wrong(&format!("ListVolumes: {wrong}"));
+                callers.recorder.incorrect(&format!("ListVolumes: {wrong}"));
             }
         }
     }
@@ -80,26 +80,26 @@ fn compare<'a>(
         let Some(id) = &volume.id else { continue };
         let entry = listed.remove(id);
         let name = &volume.name;
-        let must = volume.created.done_before(early) && !volume.deleted.begun_by(late);
+        let must = volume.created.completed_before(early) && !volume.deleted.started_by(late);
         let Some(entry) = entry else {
             if must {
                 wrong.push(format!("{name} ({id}) is there and not told"));
             }
             continue;
         };
-        if volume.deleted.done_before(early) {
+        if volume.deleted.completed_before(early) {
             wrong.push(format!("{name} ({id}) is gone and told"));
         }
         let gib = entry.volume.unwrap_or_default().capacity_bytes >> 30;
         let (small, large) = (i64::from(volume.size), volume.larger.map(i64::from));
-        let small_is_right = gib == small && !volume.expanded.done_before(early);
-        let large_is_right = Some(gib) == large && volume.expanded.begun_by(late);
+        let small_is_right = gib == small && !volume.expanded.completed_before(early);
+        let large_is_right = Some(gib) == large && volume.expanded.started_by(late);
         if !small_is_right && !large_is_right {
             wrong.push(format!("{name} ({id}) is told to have {gib} GiB"));
         }
         let nodes = entry.status.unwrap_or_default().published_node_ids;
-        let held = volume.published.done_before(early) && !volume.unpublished.begun_by(late);
-        let free = !volume.published.begun_by(late) || volume.unpublished.done_before(early);
+        let held = volume.published.completed_before(early) && !volume.unpublished.started_by(late);
+        let free = !volume.published.started_by(late) || volume.unpublished.completed_before(early);
         let own: Vec<String> = volume.node.iter().cloned().collect();
         let right = match nodes.as_slice() {
             [] => !held,

@@ -8,16 +8,16 @@
     reason = "in a helper as in a test, a failure fails the test"
 )]
 
-#[path = "../common/facts.rs"]
-mod facts;
-#[path = "../common/judge.rs"]
-mod judge;
-#[path = "../common/life.rs"]
-mod life;
-#[path = "../common/patient.rs"]
-mod patient;
+#[path = "../common/expected.rs"]
+mod expected;
+#[path = "../common/findings.rs"]
+mod findings;
+#[path = "../common/lifecycle.rs"]
+mod lifecycle;
 #[path = "../common/plan.rs"]
 mod plan;
+#[path = "../common/retrying_cloud.rs"]
+mod retrying_cloud;
 #[expect(dead_code, reason = "another file of tests calls over a socket")]
 #[path = "../common/sidecar.rs"]
 mod sidecar;

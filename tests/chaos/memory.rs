@@ -7,18 +7,18 @@ use diskplugin::base::TokioClock;
 use diskplugin::sim::{Cloud, Options};
 use jiff::Timestamp;
 
-use crate::patient::Patient;
+use crate::retrying_cloud::RetryingCloud;
 use crate::run::{NODES, Outcome, Weather, run};
-use crate::sidecar::Patience;
+use crate::sidecar::RetryPolicy;
 
 const VOLUMES: usize = 200;
 
 /// As the sidecars' charts have it.
-const PATIENCE: Patience = Patience {
+const RETRY_POLICY: RetryPolicy = RetryPolicy {
     timeout: Duration::from_secs(60),
-    first: Duration::from_secs(1),
-    longest: Duration::from_mins(5),
-    whole: Duration::from_hours(1),
+    initial: Duration::from_secs(1),
+    max: Duration::from_mins(5),
+    total: Duration::from_hours(1),
 };
 
 /// A run in this weather. Everything drawn follows from the seed.
@@ -42,8 +42,14 @@ async fn over_memory(seed: u64, weather: Weather) -> Outcome {
     let clock = TokioClock::starting_at(Timestamp::from_second(1_800_000_000).unwrap());
     let options = Options::from_flags(flags).unwrap();
     let cloud = Cloud::in_memory(&options, Arc::new(clock));
-    let ecs = Arc::new(Patient::new(&cloud));
-    run(&cloud, ecs, Arc::new(clock), (VOLUMES, weather, PATIENCE)).await
+    let ecs = Arc::new(RetryingCloud::new(&cloud));
+    run(
+        &cloud,
+        ecs,
+        Arc::new(clock),
+        (VOLUMES, weather, RETRY_POLICY),
+    )
+    .await
 }
 
 /// The first seed of a test.
@@ -61,19 +67,19 @@ async fn holds(weather: Weather, seeds: impl Iterator<Item = u64>) -> Vec<Outcom
     let mut outcomes = Vec::new();
     for seed in seeds {
         let outcome = over_memory(seed, weather).await;
-        let verdict = &outcome.verdict;
+        let findings = &outcome.findings;
         println!(
             "{weather:?}, seed {seed}: {VOLUMES} volumes in {:.1} s, {} cloud calls of which {} were \
              refused; {}\n{}",
             outcome.wall.as_secs_f64(),
             outcome.calls,
             outcome.refused,
-            verdict.counts(),
+            findings.counts(),
             outcome.codes
         );
         assert!(
-            verdict.is_clean(),
-            "{weather:?}, to be run again by CHAOS_SEED={seed} cargo test --test chaos: {verdict:#?}"
+            findings.is_clean(),
+            "{weather:?}, to be run again by CHAOS_SEED={seed} cargo test --test chaos: {findings:#?}"
         );
         outcomes.push(outcome);
     }
@@ -81,7 +87,7 @@ async fn holds(weather: Weather, seeds: impl Iterator<Item = u64>) -> Vec<Outcom
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_hundred_volumes_live_through_faults_in_little_more_than_their_time() {
+async fn faults_slow_two_hundred_volumes_down_by_at_most_30_percent() {
     let calm = holds(Weather::Calm, seeds(1)).await.remove(0).wall;
     for outcome in holds(Weather::Faults, seeds(2)).await {
         let ratio = outcome.wall.as_secs_f64() / calm.as_secs_f64();
@@ -91,11 +97,11 @@ async fn two_hundred_volumes_live_through_faults_in_little_more_than_their_time(
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_hundred_volumes_whose_reads_are_old_lose_double_and_steal_nothing() {
+async fn stale_reads_cause_no_lost_duplicate_or_misplaced_volume() {
     holds(Weather::Stale, seeds(2)).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_hundred_volumes_lose_double_and_steal_nothing_through_faults_and_old_reads() {
+async fn faults_and_stale_reads_cause_no_lost_duplicate_or_misplaced_volume() {
     holds(Weather::Both, seeds(3)).await;
 }

@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::facts::{Facts, Volume};
-use crate::judge::Verdict;
+use crate::expected::{Expected, Volume};
+use crate::findings::Findings;
 
 fn disk(id: &str, holders: &[&str]) -> Value {
-    let held = |node: &&str| json!({"instance": node, "link": "Attached"});
+    let held = |node: &&str| json!({"instance": node, "state": "Attached"});
     let attachments: Vec<_> = holders.iter().map(held).collect();
     json!({
         "id": id, "size": 20, "phase": "Available", "attachments": attachments,
@@ -14,8 +14,8 @@ fn disk(id: &str, holders: &[&str]) -> Value {
     })
 }
 
-fn verdict(wanted: bool, disks: &[Value]) -> Verdict {
-    let mut facts = Facts::default();
+fn findings(wanted: bool, disks: &[Value]) -> Findings {
+    let mut expected = Expected::default();
     if wanted {
         let mut volume = Volume {
             name: "pvc-1".to_owned(),
@@ -23,19 +23,22 @@ fn verdict(wanted: bool, disks: &[Value]) -> Verdict {
             size: 20,
             ..Volume::default()
         };
-        volume.created.asked = Some(jiff::Timestamp::UNIX_EPOCH);
-        volume.created.told = volume.created.asked;
-        facts.volumes.insert("pvc-1".to_owned(), volume);
+        volume.created.started = Some(jiff::Timestamp::UNIX_EPOCH);
+        volume.created.completed = volume.created.started;
+        expected.volumes.insert("pvc-1".to_owned(), volume);
     }
-    Verdict::of(&facts, &json!({"disks": disks, "snapshots": []}), &[])
+    Findings::of(&expected, &json!({"disks": disks, "snapshots": []}), &[])
 }
 
 #[test]
-fn the_judge_finds_a_leak_a_double_a_lost_disk_and_a_holder_that_nobody_wants() {
-    assert!(verdict(true, &[disk("d-1", &[])]).is_clean());
-    assert_eq!(verdict(false, &[disk("d-1", &[])]).leaked.len(), 1);
-    let doubled = verdict(true, &[disk("d-1", &[]), disk("d-2", &[])]);
-    assert_eq!((doubled.doubled.len(), doubled.leaked.len()), (1, 1));
-    assert_eq!(verdict(true, &[]).stolen.len(), 1);
-    assert_eq!(verdict(true, &[disk("d-1", &["i-1"])]).stolen.len(), 1);
+fn leaks_duplicates_lost_disks_and_unwanted_attachments_are_detected() {
+    assert!(findings(true, &[disk("d-1", &[])]).is_clean());
+    assert_eq!(findings(false, &[disk("d-1", &[])]).leaked.len(), 1);
+    let duplicated = findings(true, &[disk("d-1", &[]), disk("d-2", &[])]);
+    assert_eq!(
+        (duplicated.duplicated.len(), duplicated.leaked.len()),
+        (1, 1)
+    );
+    assert_eq!(findings(true, &[]).unexpected.len(), 1);
+    assert_eq!(findings(true, &[disk("d-1", &["i-1"])]).unexpected.len(), 1);
 }

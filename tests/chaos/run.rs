@@ -12,12 +12,12 @@ use diskplugin::sim::Cloud;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::facts::Ledger;
-use crate::judge::{Asked, Verdict};
-use crate::life::{Callers, Truth};
+use crate::expected::Recorder;
+use crate::findings::{CloudCall, Findings};
+use crate::lifecycle::{Callers, StateReader};
 use crate::lists;
 use crate::plan::Plan;
-use crate::sidecar::{Patience, Port, Sidecar};
+use crate::sidecar::{Port, RetryPolicy, Sidecar};
 
 /// The nodes of every run.
 pub(crate) const NODES: usize = 10;
@@ -86,7 +86,7 @@ pub(crate) struct Outcome {
     pub(crate) calls: u64,
     pub(crate) refused: u64,
     pub(crate) codes: String,
-    pub(crate) verdict: Verdict,
+    pub(crate) findings: Findings,
 }
 
 /// Leads so many lives over this cloud.
@@ -94,7 +94,7 @@ pub(crate) async fn run(
     cloud: &Cloud,
     ecs: Arc<dyn Ecs>,
     clock: Arc<dyn Clock>,
-    (volumes, weather, patience): (usize, Weather, Patience),
+    (volumes, weather, patience): (usize, Weather, RetryPolicy),
 ) -> Outcome {
     cloud.configure(&weather.config()).unwrap();
     let tasks = Tasks::default();
@@ -104,16 +104,16 @@ pub(crate) async fn run(
         zone: Some("cn-beijing-a".parse().unwrap()),
     };
     let service = Service::new(Arc::new(disks), settings, tasks.clone());
-    let port = Port::Inside(ControllerServer::new(service));
+    let port = Port::InProcess(ControllerServer::new(service));
     let state = {
         let cloud = cloud.clone();
         move || cloud.state()
     };
-    let truth: Truth = Arc::new(move || Box::pin(std::future::ready(state())));
+    let state_reader: StateReader = Arc::new(move || Box::pin(std::future::ready(state())));
     let callers = Callers {
         sidecar: Sidecar::new(port, patience),
-        ledger: Ledger::new(clock),
-        truth,
+        recorder: Recorder::new(clock),
+        state_reader,
     };
     let nodes: Vec<String> = cloud.nodes().iter().map(|n| n.id.to_string()).collect();
     let plans = (0..volumes)
@@ -132,18 +132,18 @@ pub(crate) async fn run(
     // What was accepted and is under way arrives.
     tokio::time::sleep(weather.lag() + Duration::from_secs(1)).await;
     let counts = cloud.counts();
-    let calls = cloud.calls().into_iter().map(|entry| Asked {
+    let calls = cloud.calls().into_iter().map(|entry| CloudCall {
         at: entry.at,
         action: entry.action,
         params: entry.params,
     });
-    let calls: Vec<Asked> = calls.collect();
-    let verdict = Verdict::of(&callers.ledger.facts(), &cloud.state(), &calls);
+    let calls: Vec<CloudCall> = calls.collect();
+    let findings = Findings::of(&callers.recorder.expected(), &cloud.state(), &calls);
     Outcome {
         wall,
         calls: counts.values().map(|count| count.calls).sum(),
         refused: counts.values().map(|count| count.refused).sum(),
         codes: callers.sidecar.codes(),
-        verdict,
+        findings,
     }
 }

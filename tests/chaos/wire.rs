@@ -14,20 +14,20 @@ use diskplugin::host::Processes;
 use diskplugin::sim::{Cloud, Options};
 
 use crate::run::{NODES, Weather, run};
-use crate::sidecar::Patience;
+use crate::sidecar::RetryPolicy;
 
 const VOLUMES: usize = 40;
 
 /// Real time passes: shorter pauses than the charts', in the same proportions.
-const PATIENCE: Patience = Patience {
+const RETRY_POLICY: RetryPolicy = RetryPolicy {
     timeout: Duration::from_secs(20),
-    first: Duration::from_millis(250),
-    longest: Duration::from_secs(5),
-    whole: Duration::from_mins(2),
+    initial: Duration::from_millis(250),
+    max: Duration::from_secs(5),
+    total: Duration::from_mins(2),
 };
 
 #[tokio::test]
-async fn volumes_live_through_faults_and_old_reads_over_the_real_wire() {
+async fn volumes_survive_faults_and_stale_reads_over_http() {
     let nodes: Vec<_> = (0..NODES).map(|n| format!("i-{n}=cn-beijing-a")).collect();
     let nodes = format!("--nodes={}", nodes.join(","));
     let flags = [
@@ -54,14 +54,14 @@ async fn volumes_live_through_faults_and_old_reads_over_the_real_wire() {
         clock: Arc::clone(&clock),
     });
     let ecs = Arc::new(Client::new(transport.unwrap()));
-    let outcome = run(&cloud, ecs, clock, (VOLUMES, Weather::Both, PATIENCE)).await;
+    let outcome = run(&cloud, ecs, clock, (VOLUMES, Weather::Both, RETRY_POLICY)).await;
     println!(
         "over HTTP: {VOLUMES} volumes in {:.1} s, {} cloud calls; {}\n{}",
         outcome.wall.as_secs_f64(),
         outcome.calls,
-        outcome.verdict.counts(),
+        outcome.findings.counts(),
         outcome.codes
     );
-    assert!(outcome.verdict.is_clean(), "{:#?}", outcome.verdict);
+    assert!(outcome.findings.is_clean(), "{:#?}", outcome.findings);
     cloud.shutdown().await.unwrap();
 }

@@ -11,13 +11,13 @@ const SOLD_OUT: [&str; 1] = ["cn-beijing-c/cloud_efficiency"];
 
 /// Starts one that is as slow as the real one is at its best.
 pub(crate) async fn start() -> Fake {
-    Fake::start_tied(&[
+    Fake::start_with_pdeathsig(&[
         "--create-delay=200ms",
         "--attach-delay=500ms",
         "--detach-delay=300ms",
         "--snapshot-delay=500ms",
         &format!("--disk-quantity={DISKS}"),
-        &format!("--sold-out={}", SOLD_OUT.join(",")),
+        &format!("--out-of-stock={}", SOLD_OUT.join(",")),
     ])
     .await
 }
@@ -25,7 +25,7 @@ pub(crate) async fn start() -> Fake {
 /// Of these, and of what is sold out from the start, nothing can be bought from now on.
 pub(crate) async fn sell_out(cloud: &Fake, more: &[&str]) {
     let all: Vec<&str> = SOLD_OUT.iter().chain(more).copied().collect();
-    cloud.configure(json!({"sold_out": all})).await;
+    cloud.configure(json!({"out_of_stock": all})).await;
 }
 
 /// The disk of this id, as it really is.

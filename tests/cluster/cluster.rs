@@ -34,7 +34,10 @@ impl Cluster {
     pub(crate) async fn start() -> Self {
         let (plane, cloud) = tokio::join!(Plane::start(), cloud::start());
         let release = Release::install(&plane, &cloud, &ORDER).await;
-        let names = Start::tied("unshare").args(["--uts", "true"]).ended().await;
+        let names = Start::with_pdeathsig("unshare")
+            .args(["--uts", "true"])
+            .ended()
+            .await;
         let names = names.code == Some(0);
         let first = release.start(&plane, 0, names).await;
         let types = plane

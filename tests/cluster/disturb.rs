@@ -51,7 +51,7 @@ pub(crate) async fn leader_killed(scene: &Scene<'_>) {
     let volume = scene.bound("data").await;
     until("the attachment is under way", async || {
         let disk = cloud::disk(&cluster.cloud, &volume.disk).await?;
-        (disk["attachments"][0]["link"] == "Attaching").then_some(())
+        (disk["attachments"][0]["state"] == "Attaching").then_some(())
     })
     .await;
     first.kill().await;
@@ -125,7 +125,7 @@ pub(crate) async fn key_rotated(scene: &Scene<'_>) {
     scene.pod("app", &["data"], json!({})).await;
     // The class waits for its pod, which is given a node although nobody may look what is in stock.
     let told = scene
-        .told("data", "ProvisioningFailed", "KEY_SWITCHED_OFF")
+        .told("data", "ProvisioningFailed", "ACCESS_KEY_INACTIVE")
         .await;
     assert!(told.contains("switch it on"), "{told}");
     let changed = json!({"stringData": {
@@ -161,7 +161,7 @@ pub(crate) async fn key_rotated(scene: &Scene<'_>) {
 /// The cloud made one disk for the volume, whatever was repeated.
 async fn made_once(scene: &Scene<'_>, volume: &Volume) {
     let audit = scene.cluster.cloud.control("audit").await;
-    let all = audit["made"].as_array().expect("a list").iter();
+    let all = audit["created"].as_array().expect("a list").iter();
     let made: Vec<_> = all
         .filter(|made| made["action"] == "CreateDisk" && made["name"] == volume.name.as_str())
         .collect();

@@ -58,7 +58,7 @@ pub(crate) async fn modified(scene: &Scene<'_>) {
     })
     .await;
     scene
-        .told("data", "VolumeModifyFailed", "CHANGE_REFUSED")
+        .told("data", "VolumeModifyFailed", "MODIFY_REJECTED")
         .await;
     assert_eq!(iops(&scene.disk(&volume).await), 1000);
     scene.api.change(&path, &named("normal")).await;

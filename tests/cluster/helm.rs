@@ -10,8 +10,9 @@ pub(crate) async fn packaged_chart(plane: &Plane) -> String {
     let directory = plane.directory("chart");
     let package = directory.join(concat!("diskplugin-", env!("CARGO_PKG_VERSION"), ".tgz"));
     if !package.exists() {
-        let script = Start::tied(&file("scripts/package-chart"));
-        let Ended { code, stderr, .. } = script.args([directory.display().to_string()]).ended().await;
+        let script = Start::with_pdeathsig(&file("scripts/package-chart"));
+        let Ended { code, stderr, .. } =
+            script.args([directory.display().to_string()]).ended().await;
         assert_eq!(code, Some(0), "scripts/package-chart: {stderr}");
     }
     package.display().to_string()
@@ -26,7 +27,7 @@ pub(crate) fn file(path: &str) -> String {
 /// Helm on a namespace.
 pub(crate) fn start(plane: &Plane, namespace: &str, args: &[impl AsRef<str>]) -> Start {
     let home = plane.directory("helm");
-    let mut start = Start::tied(&file("tests/helm/bin/helm"));
+    let mut start = Start::with_pdeathsig(&file("tests/helm/bin/helm"));
     for name in [
         "HOME",
         "HELM_CONFIG_HOME",

@@ -49,7 +49,7 @@ impl Machine {
             instance,
             volumes: 0,
         };
-        let (volumes, segments) = machine.says(cluster, release).await;
+        let (volumes, segments) = machine.node_info(cluster, release).await;
         machine.volumes = volumes;
         let driver = release.driver.as_str();
         machine
@@ -59,7 +59,7 @@ impl Machine {
     }
 
     /// What the node's pod of a release says of it: how many volumes it takes, and its topology.
-    pub(crate) async fn says(
+    pub(crate) async fn node_info(
         &self,
         cluster: &Cluster,
         release: &Release,

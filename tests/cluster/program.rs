@@ -24,7 +24,7 @@ pub(crate) fn kube(component: &str) -> Start {
 
 /// Any program.
 pub(crate) fn tied(program: &Path) -> Start {
-    Start::tied(&program.display().to_string())
+    Start::with_pdeathsig(&program.display().to_string())
 }
 
 /// Any program, on a machine of this name: by it the sidecars of two pods tell themselves apart. Needs the right
@@ -32,5 +32,5 @@ pub(crate) fn tied(program: &Path) -> Start {
 pub(crate) fn on_host(host: &str, program: &Path) -> Start {
     const NAME: &str = r#"printf %s "$0" > /proc/sys/kernel/hostname && exec "$@""#;
     let program = program.display().to_string();
-    Start::tied("unshare").args(["--uts", "sh", "-c", NAME, host, &program])
+    Start::with_pdeathsig("unshare").args(["--uts", "sh", "-c", NAME, host, &program])
 }

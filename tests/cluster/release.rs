@@ -93,12 +93,7 @@ impl Release {
     /// Upgrades it as the guide says, with further arguments, and reads the new pods.
     pub(crate) async fn upgrade(&mut self, plane: &Plane, more: &[&str]) {
         let chart = packaged_chart(plane).await;
-        let args = [
-            "upgrade",
-            &self.name,
-            &chart,
-            "--reset-then-reuse-values",
-        ];
+        let args = ["upgrade", &self.name, &chart, "--reset-then-reuse-values"];
         helm(plane, &self.namespace, [&args[..], more].concat()).await;
         self.look(plane).await;
     }

@@ -40,7 +40,7 @@ pub(crate) async fn upgraded_in_use(scene: &Scene<'_>) {
     scene.attached(&volume, &[&machine]).await;
 
     let (objects, users) = (made(cluster, &release).await, used(scene, &volume).await);
-    let told = machine.says(cluster, &release).await;
+    let told = machine.node_info(cluster, &release).await;
     pod.kill().await;
     scene.claim("meanwhile", CLASS, json!({})).await;
     scene.pod("later", &["meanwhile"], json!({})).await;
@@ -58,7 +58,7 @@ pub(crate) async fn upgraded_in_use(scene: &Scene<'_>) {
     holds(cluster, &volume, &machine).await;
     exchanged(scene, &release).await;
     // kubelet asks the new pod, and finds the volume's node in the topology that the volume has.
-    let (_, segments) = machine.says(cluster, &release).await;
+    let (_, segments) = machine.node_info(cluster, &release).await;
     for (key, value) in &told.1 {
         assert_eq!(segments.get(key), Some(value), "{key} of the node");
     }

@@ -1,4 +1,4 @@
-//! CSI calls as the sidecars and kubelet make them.
+//! CSI calls of sidecars and kubelet.
 
 use std::path::{Path, PathBuf};
 
@@ -21,18 +21,18 @@ pub(crate) fn socket(directory: &TempDir) -> PathBuf {
     directory.path().join("csi.sock")
 }
 
-/// `--endpoint` for it.
+/// The flag `--endpoint` for a socket.
 pub(crate) fn endpoint(socket: &Path) -> String {
     format!("--endpoint=unix://{}", socket.display())
 }
 
-/// A new connection, where somebody serves the socket.
+/// A new connection; none if the socket is not served.
 pub(crate) async fn try_connect(socket: &Path) -> Option<Channel> {
     let endpoint = Endpoint::try_from(format!("unix://{}", socket.display()));
     endpoint.expect("an absolute path").connect().await.ok()
 }
 
-/// An ext4 volume for one writer.
+/// ext4, access mode `SINGLE_NODE_WRITER`.
 pub(crate) fn capability() -> VolumeCapability {
     VolumeCapability {
         access_type: Some(AccessType::Mount(MountVolume {
@@ -45,7 +45,6 @@ pub(crate) fn capability() -> VolumeCapability {
     }
 }
 
-/// A request for a volume of this name.
 pub(crate) fn volume(name: &str) -> CreateVolumeRequest {
     CreateVolumeRequest {
         name: name.to_owned(),
@@ -59,7 +58,7 @@ pub(crate) fn volume(name: &str) -> CreateVolumeRequest {
     }
 }
 
-/// Creates a volume of this name; its id.
+/// Creates a volume and returns its ID.
 pub(crate) async fn create(channel: &Channel, name: &str) -> Result<String, Status> {
     let mut controller = ControllerClient::new(channel.clone());
     let created = controller.create_volume(volume(name)).await?;
@@ -67,7 +66,6 @@ pub(crate) async fn create(channel: &Channel, name: &str) -> Result<String, Stat
     Ok(volume.expect("a success has a volume").volume_id)
 }
 
-/// Attaches the volume to the node.
 pub(crate) async fn publish(channel: &Channel, volume: &str, node: &str) -> Result<(), Status> {
     let request = ControllerPublishVolumeRequest {
         volume_id: volume.to_owned(),
@@ -80,7 +78,7 @@ pub(crate) async fn publish(channel: &Channel, volume: &str, node: &str) -> Resu
     Ok(())
 }
 
-/// Lists the volumes.
+/// The number of volumes in `ListVolumes`.
 pub(crate) async fn list(channel: &Channel) -> Result<usize, Status> {
     let mut controller = ControllerClient::new(channel.clone());
     let listed = controller
@@ -89,7 +87,6 @@ pub(crate) async fn list(channel: &Channel) -> Result<usize, Status> {
     Ok(listed.into_inner().entries.len())
 }
 
-/// What the node says of itself.
 pub(crate) async fn info(channel: &Channel) -> Result<NodeGetInfoResponse, Status> {
     let mut node = NodeClient::new(channel.clone());
     let info = node.node_get_info(NodeGetInfoRequest {}).await?;

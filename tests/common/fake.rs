@@ -1,4 +1,4 @@
-//! The fake cloud as a process of its own, and its control path.
+//! The fake cloud as a process, and its control API.
 
 use std::path::Path;
 use std::time::Duration;
@@ -8,13 +8,10 @@ use serde_json::Value;
 use super::csi::endpoint;
 use super::process::{Process, Start, diskplugin};
 
-/// The key that the fake cloud takes.
 pub(crate) const KEY: &str = "LTAI5tFAKECLOUDKEY000001";
-/// Its secret.
 pub(crate) const SECRET: &str = "fake-cloud-secret";
-/// The instances.
 pub(crate) const NODES: [&str; 2] = ["i-one", "i-two"];
-/// The zone of both.
+/// The zone of both instances.
 pub(crate) const ZONE: &str = "cn-beijing-b";
 
 /// A running `diskplugin mock-cloud`.
@@ -26,19 +23,19 @@ pub(crate) struct Fake {
 }
 
 impl Fake {
-    /// Starts one with these further flags, on a port that was free.
+    /// Starts it with additional flags, on a free port.
     pub(crate) async fn start(flags: &[&str]) -> Self {
         Self::of(Self::command(flags)).await
     }
 
-    /// Like `start`, telling all that it can tell.
-    pub(crate) async fn start_loud(flags: &[&str]) -> Self {
+    /// Like `start`, at log level trace.
+    pub(crate) async fn start_verbose(flags: &[&str]) -> Self {
         Self::of(Self::command(flags).env("RUST_LOG", "trace,h2=trace")).await
     }
 
-    /// Starts one without instances, which ends when the thread that starts it ends.
-    pub(crate) async fn start_tied(flags: &[&str]) -> Self {
-        let start = Start::tied(env!("CARGO_BIN_EXE_diskplugin"));
+    /// Starts it without instances; it ends with the current thread.
+    pub(crate) async fn start_with_pdeathsig(flags: &[&str]) -> Self {
+        let start = Start::with_pdeathsig(env!("CARGO_BIN_EXE_diskplugin"));
         let start = start.args(["mock-cloud", "--listen=127.0.0.1:0", "--nodes=0"]);
         Self::of(start.args(flags)).await
     }
@@ -51,13 +48,13 @@ impl Fake {
 
     async fn of(start: Start) -> Self {
         let mut process = start.spawn();
-        process.says("--ecs-endpoint http://").await;
+        process.wait_for_output("--ecs-endpoint http://").await;
         let stdout = process.stdout();
         let url = stdout
             .split("--ecs-endpoint ")
             .nth(1)
             .and_then(|rest| rest.split_whitespace().next())
-            .expect("it was printed")
+            .expect("the endpoint was printed")
             .to_owned();
         let http = reqwest::Client::builder()
             .timeout(Duration::from_secs(10))
@@ -67,12 +64,12 @@ impl Fake {
         Self { process, url, http }
     }
 
-    /// Where this instance finds its metadata.
+    /// The flag `--metadata-endpoint` for an instance.
     pub(crate) fn metadata(&self, node: &str) -> String {
         format!("--metadata-endpoint={}/imds/{node}", self.url)
     }
 
-    /// A controller on it, without credentials.
+    /// A controller that uses it, without credentials.
     pub(crate) fn controller(&self, socket: &Path) -> Start {
         diskplugin([
             "controller",
@@ -84,54 +81,65 @@ impl Fake {
         ])
     }
 
-    /// The answer of the control path.
+    /// The response to `GET /_control/PATH`.
     pub(crate) async fn control(&self, path: &str) -> Value {
         let url = format!("{}/_control/{path}", self.url);
-        let answer = self.http.get(url).send().await.expect("the fake answers");
-        answer.json().await.expect("the fake answers in JSON")
+        let response = self
+            .http
+            .get(url)
+            .send()
+            .await
+            .expect("the fake cloud responds");
+        response.json().await.expect("the response is JSON")
     }
 
-    /// The keys that the metadata service gives an instance for its role.
+    /// The credentials of the instance's role, from the metadata service.
     pub(crate) async fn role_keys(&self, node: &str) -> Value {
         let path = "latest/meta-data/ram/security-credentials/diskplugin-node";
         let url = format!("{}/imds/{node}/{path}", self.url);
-        let answer = self.http.get(url).send().await.expect("the fake answers");
-        answer.json().await.expect("the fake answers in JSON")
+        let response = self
+            .http
+            .get(url)
+            .send()
+            .await
+            .expect("the fake cloud responds");
+        response.json().await.expect("the response is JSON")
     }
 
-    /// Changes the configuration.
     pub(crate) async fn configure(&self, patch: Value) {
         let url = format!("{}/_control/config", self.url);
-        let answer = self.http.patch(url).json(&patch).send().await;
-        let answer = answer.expect("the fake answers");
-        assert!(answer.status().is_success(), "{:?}", answer.text().await);
-    }
-
-    /// Adds, starts, stops or removes an instance, as the control path describes it.
-    pub(crate) async fn instance(&self, order: Value) {
-        let url = format!("{}/_control/instances", self.url);
-        let answer = self.http.post(url).json(&order).send().await;
-        let answer = answer.expect("the fake answers");
+        let response = self.http.patch(url).json(&patch).send().await;
+        let response = response.expect("the fake cloud responds");
         assert!(
-            answer.status().is_success(),
-            "{order}: {:?}",
-            answer.text().await
+            response.status().is_success(),
+            "{:?}",
+            response.text().await
         );
     }
 
-    /// How often the action was called.
+    /// Adds, starts, stops or removes an instance: the body of `POST /_control/instances`.
+    pub(crate) async fn instance(&self, order: Value) {
+        let url = format!("{}/_control/instances", self.url);
+        let response = self.http.post(url).json(&order).send().await;
+        let response = response.expect("the fake cloud responds");
+        assert!(
+            response.status().is_success(),
+            "{order}: {:?}",
+            response.text().await
+        );
+    }
+
+    /// The number of calls of an action.
     pub(crate) async fn count(&self, action: &str) -> u64 {
         let calls = self.control("calls").await;
         calls["counts"][action]["calls"].as_u64().unwrap_or(0)
     }
 
-    /// All calls, each an object.
     pub(crate) async fn calls(&self) -> Vec<Value> {
         let mut calls = self.control("calls").await;
         serde_json::from_value(calls["calls"].take()).expect("a list")
     }
 
-    /// All disks, each an object.
     pub(crate) async fn disks(&self) -> Vec<Value> {
         let mut state = self.control("state").await;
         serde_json::from_value(state["disks"].take()).expect("a list")
@@ -139,7 +147,7 @@ impl Fake {
 }
 
 impl Start {
-    /// With the fake cloud's key, under the project's own names.
+    /// Sets the fake cloud's access key in the driver's environment variables.
     pub(crate) fn keys(self) -> Self {
         self.env("ACCESS_KEY_ID", KEY)
             .env("ACCESS_KEY_SECRET", SECRET)

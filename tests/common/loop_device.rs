@@ -1,17 +1,18 @@
-//! Loop devices that stand for disks.
+//! Loop devices as stand-ins for disks.
 
 use std::path::Path;
 
-/// What a shell runs to put a file into a free loop device, and print which. The device keeps the access that its last user
-/// gave it, which no new disk has.
-pub(crate) fn bring(image: &Path) -> String {
+/// The shell command that sets up a loop device for a file and prints its path. It resets the read-only flag, which a
+/// loop device keeps from its last use.
+pub(crate) fn attach_command(image: &Path) -> String {
     let image = image.display();
     format!("d=$(losetup -f --show {image}); blockdev --setrw $d; echo $d")
 }
 
-/// What a shell runs to take a loop device off and wait until it is: whoever has it open for a moment, such as a test
-/// beside this one that looks who uses what, keeps it, and its file would be behind two devices when it is attached again.
-pub(crate) fn take_off(device: &str) -> String {
+/// The shell command that detaches a loop device and waits until the device is free: a process that has it open for a
+/// moment, such as a test that scans devices in parallel, delays that, and a new attachment would result in two devices
+/// for the file.
+pub(crate) fn detach_command(device: &str) -> String {
     let name = device.trim_start_matches("/dev/");
     format!(
         "losetup -d {device}; for _ in $(seq 300); do

@@ -1,4 +1,4 @@
-//! What a process leaves on the machine, and whether the machine is good for a test.
+//! Leftovers of a process on the machine, and the machine's abilities.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use super::process::{Start, diskplugin};
 
-/// Whether this machine can mount and make loop devices; aloud when it cannot.
+/// Whether this machine can mount filesystems and create loop devices. Prints the reason if it cannot.
 pub(crate) async fn has_devices(test: &str) -> bool {
     let probe = "test $(id -u) = 0 && f=$(mktemp) && truncate -s 1M $f && d=$(losetup -f --show $f) \
          && losetup -d $d && rm $f && command -v mkfs.ext4 mkfs.xfs mkfs.btrfs setpriv";
@@ -16,17 +16,17 @@ pub(crate) async fn has_devices(test: &str) -> bool {
         return true;
     }
     let reason = format!(
-        "root, loop devices and the tools of filesystems are needed: {}",
+        "root, loop devices and filesystem tools are required: {}",
         ended.stderr
     );
     let ci = std::env::var_os("CI").is_some_and(|value| !value.is_empty());
-    assert!(!ci, "nothing is skipped in CI: {reason}");
+    assert!(!ci, "tests are not skipped in CI: {reason}");
     eprintln!("SKIPPED: {test} because {reason}");
     false
 }
 
-/// Whether the kernel lets this machine grow a mounted ext filesystem.
-pub(crate) fn grows_mounted_ext() -> bool {
+/// Whether the process has the capability to grow a mounted ext filesystem.
+pub(crate) fn can_resize_mounted_ext() -> bool {
     const CAP_SYS_RESOURCE: u64 = 1 << 24;
     let status = std::fs::read_to_string("/proc/self/status").expect("proc is mounted");
     let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
@@ -34,17 +34,16 @@ pub(crate) fn grows_mounted_ext() -> bool {
     bits.expect("the kernel writes hex") & CAP_SYS_RESOURCE != 0
 }
 
-/// A directory for everything that a process makes, told to it as TMPDIR. What mentions it belongs
-/// to that process.
+/// A temporary directory passed to a process as TMPDIR. Resources that refer to it belong to that process.
 #[derive(Debug)]
-pub(crate) struct Home {
+pub(crate) struct TestDir {
     directory: TempDir,
 }
 
-impl Home {
+impl TestDir {
     pub(crate) fn new() -> Self {
         Self {
-            directory: tempfile::tempdir().expect("there is a place for temporary files"),
+            directory: tempfile::tempdir().expect("a temporary directory can be created"),
         }
     }
 
@@ -56,13 +55,13 @@ impl Home {
         self.path().to_str().expect("a path of letters")
     }
 
-    /// `diskplugin` at home here.
+    /// `diskplugin` with this TMPDIR.
     pub(crate) fn diskplugin(&self, args: &[&str]) -> Start {
         diskplugin(args).env("TMPDIR", self.path())
     }
 
-    /// All that is left: mounts, loop devices, processes, files; a line each.
-    pub(crate) fn left(&self) -> Vec<String> {
+    /// All remaining mounts, loop devices, processes and files, one line each.
+    pub(crate) fn leftovers(&self) -> Vec<String> {
         let mut left = self.mounts();
         left.extend(self.devices());
         left.extend(self.processes());
@@ -85,7 +84,7 @@ impl Home {
         ours.map(|name| format!("/dev/{name}")).collect()
     }
 
-    /// Processes that have inherited the directory as theirs.
+    /// Processes that have inherited this TMPDIR.
     pub(crate) fn processes(&self) -> Vec<String> {
         let mark = format!("TMPDIR={}\0", self.text());
         let ours = names("/proc".as_ref()).into_iter().filter(|name| {
@@ -96,8 +95,8 @@ impl Home {
     }
 }
 
-impl Drop for Home {
-    /// After a failed test: takes down what the process under test should have.
+impl Drop for TestDir {
+    /// Cleans up after a failed test.
     fn drop(&mut self) {
         for point in self.mounts().iter().rev() {
             // Best effort: the test has failed already.
@@ -112,7 +111,7 @@ impl Drop for Home {
 }
 
 fn names(directory: &Path) -> Vec<String> {
-    let entries = std::fs::read_dir(directory).expect("a directory that is there");
+    let entries = std::fs::read_dir(directory).expect("the directory exists");
     let name = |entry: std::fs::DirEntry| entry.file_name().to_string_lossy().into_owned();
     entries.flatten().map(name).collect()
 }

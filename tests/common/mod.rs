@@ -1,9 +1,9 @@
-//! Whole processes under test: how they are started, watched, spoken to and ended.
+//! Processes under test: start, observe, call and stop them.
 
 pub(crate) mod csi;
 pub(crate) mod fake;
 pub(crate) mod machine;
 pub(crate) mod oidc;
 pub(crate) mod process;
-pub(crate) mod tee;
+pub(crate) mod recording_proxy;
 pub(crate) mod wait;

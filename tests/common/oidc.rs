@@ -1,4 +1,4 @@
-//! What a cluster does for a service account with a role.
+//! OIDC tokens and environment variables of a service account with a RAM role.
 
 use std::path::Path;
 
@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 
 use super::process::Start;
 
-/// The role that the fake cloud lets be assumed.
+/// A role that the fake cloud allows to assume.
 pub(crate) const ROLE: &str = "acs:ram::1000000000000001:role/diskplugin";
-/// The identity provider that it believes.
+/// An identity provider that the fake cloud trusts.
 pub(crate) const PROVIDER: &str = "acs:ram::1000000000000001:oidc-provider/diskplugin";
 
-/// Writes a token that expires so many seconds from now, in one step; the token.
+/// Writes a token with a lifetime in seconds, atomically, and returns it.
 pub(crate) fn write_token(file: &Path, seconds: i64) -> String {
     let part = |value: Value| URL_SAFE_NO_PAD.encode(value.to_string());
     let exp = SystemClock.now().as_second() + seconds;
@@ -23,16 +23,16 @@ pub(crate) fn write_token(file: &Path, seconds: i64) -> String {
         "{}.{}.{}",
         part(json!({"alg": "RS256", "typ": "JWT"})),
         part(claims),
-        URL_SAFE_NO_PAD.encode("no signature, but as long as one would be")
+        URL_SAFE_NO_PAD.encode("a placeholder as long as a real signature")
     );
     let next = file.with_extension("next");
-    std::fs::write(&next, &token).expect("the directory is there");
-    std::fs::rename(&next, file).expect("the directory is there");
+    std::fs::write(&next, &token).expect("the directory exists");
+    std::fs::rename(&next, file).expect("the directory exists");
     token
 }
 
 impl Start {
-    /// With the variables that a cluster sets in the pods of such an account.
+    /// Sets the environment variables that a cluster sets in pods of such an account.
     pub(crate) fn service_account(self, token_file: &Path) -> Self {
         self.env("ALIBABA_CLOUD_ROLE_ARN", ROLE)
             .env("ALIBABA_CLOUD_OIDC_PROVIDER_ARN", PROVIDER)

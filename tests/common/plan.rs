@@ -1,17 +1,16 @@
-//! What one life of a volume has, and how it ends.
+//! Plans for the lifecycle of a volume.
 
-/// What is left of a life in the end.
+/// The final state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
-    /// Nothing.
+    /// Everything is deleted.
     Gone,
-    /// The volume, on no node.
+    /// The volume exists, detached.
     Kept,
-    /// The volume on its node, and its snapshot where it has one.
+    /// The volume is attached, and its snapshot exists if the plan has one.
     InUse,
 }
 
-/// What one life has.
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
     pub(crate) name: String,
@@ -26,7 +25,7 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// The plan of a life by its number: the same in every run.
+    /// The plan with this number, the same in every run.
     pub(crate) fn of(number: usize, nodes: &[String]) -> Self {
         Self {
             name: format!("pvc-{number}"),
@@ -38,7 +37,7 @@ impl Plan {
             clone: number % 6 == 5,
             expand: number.is_multiple_of(3),
             end: match number % 10 {
-                // As many as the nodes can hold.
+                // As many as the nodes' attach limits allow.
                 3 | 4 if number < 20 * nodes.len() => End::InUse,
                 7 => End::Kept,
                 _ => End::Gone,

@@ -1,4 +1,4 @@
-//! The program as a child process.
+//! Programs as child processes.
 
 use std::fs::File;
 use std::path::Path;
@@ -16,24 +16,24 @@ use tonic::transport::Channel;
 use super::csi;
 use super::wait::until;
 
-/// Longer than any start or end takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Timeout of starting and stopping, for a busy machine.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A command line, with an environment that has nothing but what is given here.
+/// A command line with an empty environment except for the variables set here.
 #[derive(Debug)]
 pub(crate) struct Start {
     command: Command,
 }
 
-/// A running child. Dropping it kills it, and nothing else.
+/// A running child. Dropping it kills only this process.
 #[derive(Debug)]
 pub(crate) struct Process {
     child: Child,
     pid: Pid,
-    prints: TempDir,
+    output: TempDir,
 }
 
-/// What a child that has ended said.
+/// Exit code and output of a child.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) code: Option<i32>,
@@ -47,11 +47,10 @@ pub(crate) fn diskplugin<A: AsRef<str>>(args: impl IntoIterator<Item = A>) -> St
 }
 
 impl Start {
-    /// Any program.
     pub(crate) fn of(program: &str) -> Self {
         #[expect(
             clippy::disallowed_methods,
-            reason = "the one place that starts processes under test; each wait for one is bounded"
+            reason = "the only place that starts processes under test; all waits are bounded"
         )]
         let mut command = Command::new(program);
         command.env_clear();
@@ -60,7 +59,7 @@ impl Start {
                 command.env(name, value);
             }
         }
-        // A group of its own: what it starts can be told from everybody else's children.
+        // A separate process group distinguishes its children from others.
         command
             .stdin(Stdio::null())
             .process_group(0)
@@ -68,8 +67,8 @@ impl Start {
         Self { command }
     }
 
-    /// Any program; the kernel ends it when the thread ends that starts it, however that comes about.
-    pub(crate) fn tied(program: &str) -> Self {
+    /// A program that the kernel kills when the current thread ends.
+    pub(crate) fn with_pdeathsig(program: &str) -> Self {
         Self::of("setpriv").args(["--pdeathsig", "KILL", "--", program])
     }
 
@@ -84,37 +83,36 @@ impl Start {
         self
     }
 
-    /// The command itself, whose prints go where this program's go.
+    /// The command, which inherits standard output and error.
     pub(crate) fn command(self) -> Command {
         self.command
     }
 
-    /// Starts it; what it prints goes to files.
+    /// Starts it with its output in files.
     pub(crate) fn spawn(mut self) -> Process {
-        let prints = tempfile::tempdir().expect("there is a place for temporary files");
-        let file = |name| File::create(prints.path().join(name)).expect("a new file");
+        let output = tempfile::tempdir().expect("a temporary directory can be created");
+        let file = |name| File::create(output.path().join(name)).expect("a new file");
         self.command.stdout(file("out")).stderr(file("err"));
         let child = self.command.spawn().expect("the program can be started");
         let pid = child.id().expect("it has not been waited for");
         Process {
             child,
             pid: Pid::from_raw(i32::try_from(pid).expect("a pid is small")),
-            prints,
+            output,
         }
     }
 
-    /// Starts it and waits for its end.
     pub(crate) async fn ended(self) -> Ended {
         self.spawn().ended().await
     }
 
-    /// Starts it, waits for its end, and tells whether it did well. For where nothing can be awaited.
+    /// Runs it to its end without a runtime; true on success.
     pub(crate) fn run_blocking(mut self) -> bool {
         let status = self.command.as_std_mut().status();
         status.is_ok_and(|status| status.success())
     }
 
-    /// Starts it and waits until it answers on the socket.
+    /// Starts it and waits until it is ready.
     pub(crate) async fn ready(self, socket: &Path) -> (Process, Channel) {
         let mut process = self.spawn();
         let channel = process.ready(socket).await;
@@ -132,21 +130,20 @@ impl Process {
     }
 
     fn read(&self, name: &str) -> String {
-        let bytes = std::fs::read(self.prints.path().join(name)).expect("made at the start");
+        let bytes = std::fs::read(self.output.path().join(name)).expect("created at startup");
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    /// Its number, for what the kernel tells about it.
     pub(crate) fn pid(&self) -> Pid {
         self.pid
     }
 
-    /// Sends the signal to the process alone.
+    /// Sends the signal to the process, without its children.
     pub(crate) fn signal(&self, signal: Signal) {
         kill(self.pid, signal).expect("the child has not been waited for");
     }
 
-    /// Sends the signal to the process and what it started, as a terminal does.
+    /// Sends the signal to the process group, as a terminal does.
     pub(crate) fn signal_group(&self, signal: Signal) {
         killpg(self.pid, signal).expect("the child has not been waited for");
     }
@@ -159,10 +156,14 @@ impl Process {
         self.child.try_wait().expect("a child can be waited for")
     }
 
-    /// Waits until it answers on the socket that it is ready.
+    /// Waits until `Probe` reports ready.
     pub(crate) async fn ready(&mut self, socket: &Path) -> Channel {
-        until("the role answers that it is ready", PATIENCE, async || {
-            assert!(!self.is_over(), "it ended at the start: {}", self.stderr());
+        until("Probe reports ready", TIMEOUT, async || {
+            assert!(
+                !self.is_over(),
+                "the process ended at startup: {}",
+                self.stderr()
+            );
             let channel = csi::try_connect(socket).await?;
             let mut identity = IdentityClient::new(channel.clone());
             let probe = identity.probe(ProbeRequest {}).await.ok()?;
@@ -171,24 +172,23 @@ impl Process {
         .await
     }
 
-    /// Waits until its standard output has what is looked for.
-    pub(crate) async fn says(&mut self, text: &str) {
-        until(&format!("it prints {text:?}"), PATIENCE, async || {
-            let said = self.stdout().contains(text);
+    /// Waits until standard output contains the text.
+    pub(crate) async fn wait_for_output(&mut self, text: &str) {
+        until(&format!("it prints {text:?}"), TIMEOUT, async || {
+            let printed = self.stdout().contains(text);
             assert!(
-                said || !self.is_over(),
-                "it ended before it printed {text:?}: {}{}",
+                printed || !self.is_over(),
+                "the process ended before it printed {text:?}: {}{}",
                 self.stdout(),
                 self.stderr()
             );
-            said.then_some(())
+            printed.then_some(())
         })
         .await;
     }
 
-    /// Waits for its end.
     pub(crate) async fn ended(mut self) -> Ended {
-        let status = until("the process ends", PATIENCE, async || self.exited()).await;
+        let status = until("the process ends", TIMEOUT, async || self.exited()).await;
         Ended {
             code: status.code(),
             stdout: self.stdout(),

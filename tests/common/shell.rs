@@ -1,4 +1,4 @@
-//! The machine's shell: what a test does to the machine beside the driver, and whether the machine has what that takes.
+//! Shell commands of tests, and checks for the tools they need.
 
 use std::path::Path;
 use std::time::Duration;
@@ -6,48 +6,46 @@ use std::time::Duration;
 use diskplugin::base::Deadline;
 use diskplugin::host::{Command, Exec, Processes};
 
-/// Longer than any line takes on a busy machine.
-const AMPLE: Duration = Duration::from_secs(300);
+/// Timeout of a command, for a busy machine.
+const TIMEOUT: Duration = Duration::from_secs(300);
 
-/// Runs a line of shell and returns what it printed.
+/// Runs a shell command and returns its standard output.
 pub(crate) async fn sh(line: &str) -> String {
     let command = Command::new("sh").args(["-ec", line]);
-    let output = Processes.run(&command, Deadline::after(AMPLE)).await;
+    let output = Processes.run(&command, Deadline::after(TIMEOUT)).await;
     let output = command.success(output.unwrap()).unwrap();
     output.stdout.trim().to_owned()
 }
 
-/// Whether this machine has root, loop devices and what a line of shell looks for; aloud when it has not, and never so in
-/// CI.
+/// Whether root and loop devices are available and a shell command succeeds. Prints the reason if not; fails in CI.
 pub(crate) async fn can_run(tests: &str, line: &str) -> bool {
     let probe = format!(
         "test $(id -u) = 0 && f=$(mktemp) && truncate -s 1M $f && d=$(losetup -f --show $f) \
          && losetup -d $d && rm $f && {line}"
     );
     let command = Command::new("sh").args(["-ec", &probe]);
-    let reason = match Processes.run(&command, Deadline::after(AMPLE)).await {
+    let reason = match Processes.run(&command, Deadline::after(TIMEOUT)).await {
         Ok(output) if output.code == Some(0) => return true,
         Ok(output) => format!(
-            "root, loop devices and what follows are needed ({line}): {}",
+            "root, loop devices and these tools are required ({line}): {}",
             output.stderr
         ),
         Err(error) => error.to_string(),
     };
     let ci = std::env::var_os("CI").is_some_and(|value| !value.is_empty());
-    assert!(!ci, "nothing is skipped in CI: {reason}");
+    assert!(!ci, "tests are not skipped in CI: {reason}");
     eprintln!("SKIPPED: {tests} because {reason}");
     false
 }
 
-/// Takes off what is mounted below a directory, and the loop devices whose files are there; for destructors, which have no
-/// runtime to await in.
+/// Unmounts everything below a directory and detaches the loop devices of its files, for destructors.
 #[expect(
     clippy::disallowed_methods,
     reason = "a destructor has no runtime to await in"
 )]
-pub(crate) fn take_down(directory: &Path) {
+pub(crate) fn clean_up(directory: &Path) {
     let dir = directory.display();
-    // A device that was torn out has gone with its last mount, and may be somebody else's by now.
+    // A device that was removed is freed with its last mount, and may be in use by another process now.
     let script = format!(
         "for m in $(awk '$5 ~ \"^{dir}/\" {{print $5}}' /proc/self/mountinfo | sort -r); do umount $m; done
          for d in $(losetup -n -l -O NAME,BACK-FILE | awk '$2 ~ \"^{dir}/\" {{print $1}}'); do
@@ -58,6 +56,6 @@ pub(crate) fn take_down(directory: &Path) {
         .args(["-c", &script])
         .status();
     if !status.is_ok_and(|status| status.success()) {
-        eprintln!("cannot take down {dir}");
+        eprintln!("cannot clean up {dir}");
     }
 }

@@ -1,8 +1,8 @@
-//! The unmodified sidecars, as far as a controller can tell them: one call at a time for an object,
-//! each with its timeout, repeated unchanged after a pause that doubles, whatever the code was.
+//! The sidecars from the controller's point of view: one call at a time for an object, each with its timeout, repeated
+//! unchanged with exponential backoff after any error code.
 //!
-//! external-provisioner, -attacher, -resizer and -snapshotter all repeat after every code; what the
-//! code changes is whether the pod is scheduled anew, which no test here has.
+//! external-provisioner, -attacher, -resizer and -snapshotter all retry after any code; the code only decides whether
+//! the pod is rescheduled, which these tests do not cover.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -16,66 +16,62 @@ use diskplugin::csi::proto;
 use diskplugin::csi::proto::controller_client::ControllerClient;
 use diskplugin::csi::proto::controller_server::ControllerServer;
 
-/// Where the controller is.
+/// How the controller is called.
 #[derive(Debug, Clone)]
 pub(crate) enum Port {
-    /// In this process. Whoever gives up drops its handler, as tonic does.
-    Inside(ControllerServer<Service>),
-    /// Behind a socket.
-    Wire(Channel),
+    /// In this process. A timeout drops the handler, as in tonic.
+    InProcess(ControllerServer<Service>),
+    /// Over a socket.
+    Socket(Channel),
 }
 
-/// How patient a sidecar is.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Patience {
-    /// Of one call, as `--timeout`.
+pub(crate) struct RetryPolicy {
+    /// Timeout of a call, as `--timeout`.
     pub(crate) timeout: Duration,
-    /// Before the first repetition, as `--retry-interval-start`.
-    pub(crate) first: Duration,
-    /// Before any repetition, as `--retry-interval-max`.
-    pub(crate) longest: Duration,
-    /// With all repetitions: a test that takes longer has failed.
-    pub(crate) whole: Duration,
+    /// Pause before the first retry, as `--retry-interval-start`.
+    pub(crate) initial: Duration,
+    /// Maximum pause, as `--retry-interval-max`.
+    pub(crate) max: Duration,
+    /// Timeout including all retries, after which the test fails.
+    pub(crate) total: Duration,
 }
 
-/// The sidecars of one controller. Clones share what they count.
+/// The sidecars of one controller. Clones share the counters.
 #[derive(Debug, Clone)]
 pub(crate) struct Sidecar {
     port: Port,
-    patience: Patience,
-    /// How often each code came, by call.
+    retry_policy: RetryPolicy,
+    /// The number of each code, by call.
     codes: Arc<Mutex<BTreeMap<(&'static str, String), u32>>>,
 }
 
-/// A message of a call, and how it is made.
+/// A request message and its call.
 pub(crate) trait Call: Clone + Send + Sync + 'static {
-    /// The RPC.
     const NAME: &'static str;
-    /// What it answers.
-    type Answer: Send;
-    /// Makes the call.
+    type Response: Send;
     fn send(
         port: &Port,
         request: Request<Self>,
-    ) -> impl Future<Output = Result<Response<Self::Answer>, Status>> + Send;
+    ) -> impl Future<Output = Result<Response<Self::Response>, Status>> + Send;
 }
 
 macro_rules! calls {
-    ($($name:literal $method:ident($request:ident) -> $answer:ident;)*) => { $(
+    ($($name:literal $method:ident($request:ident) -> $response:ident;)*) => { $(
         impl Call for proto::$request {
             const NAME: &'static str = $name;
-            type Answer = proto::$answer;
+            type Response = proto::$response;
 
             async fn send(
                 port: &Port,
                 request: Request<Self>,
-            ) -> Result<Response<Self::Answer>, Status> {
+            ) -> Result<Response<Self::Response>, Status> {
                 match port {
-                    Port::Inside(service) => {
+                    Port::InProcess(service) => {
                         ControllerClient::new(service.clone()).$method(request).await
                     }
-                    Port::Wire(channel) => {
-                        // A list of many volumes is larger than the default takes.
+                    Port::Socket(channel) => {
+                        // A list of many volumes exceeds the default limit.
                         let client = ControllerClient::new(channel.clone());
                         client.max_decoding_message_size(64 << 20).$method(request).await
                     }
@@ -103,68 +99,69 @@ calls! {
         -> ControllerGetCapabilitiesResponse;
 }
 
-/// Failures that say nothing about the object: the call may be under way, or was not begun.
-pub(crate) fn is_passing(status: &Status) -> bool {
-    // What has a source was said by no driver: the connection broke.
+/// Whether the failure is transient: the operation may be in progress or may not have started.
+pub(crate) fn is_transient(status: &Status) -> bool {
+    // A status with a source is a broken connection, not a response of the driver.
     let broken = std::error::Error::source(status).is_some();
-    let passing = matches!(
+    let transient = matches!(
         status.code(),
         Code::Unavailable | Code::Aborted | Code::DeadlineExceeded | Code::Cancelled
     );
-    passing || broken
+    transient || broken
 }
 
 impl Sidecar {
-    pub(crate) fn new(port: Port, patience: Patience) -> Self {
+    pub(crate) fn new(port: Port, retry_policy: RetryPolicy) -> Self {
         Self {
             port,
-            patience,
+            retry_policy,
             codes: Arc::default(),
         }
     }
 
-    /// One call, with the timeout.
-    pub(crate) async fn once<C: Call>(&self, message: &C) -> Result<C::Answer, Status> {
+    /// A single call with the timeout.
+    pub(crate) async fn once<C: Call>(&self, message: &C) -> Result<C::Response, Status> {
         let mut request = Request::new(message.clone());
-        request.set_timeout(self.patience.timeout);
-        let answer = tokio::time::timeout(self.patience.timeout, C::send(&self.port, request));
-        let answer = match answer.await {
-            Ok(answer) => answer.map(Response::into_inner),
+        request.set_timeout(self.retry_policy.timeout);
+        let response =
+            tokio::time::timeout(self.retry_policy.timeout, C::send(&self.port, request));
+        let response = match response.await {
+            Ok(response) => response.map(Response::into_inner),
             Err(_) => Err(Status::deadline_exceeded("the caller gave up")),
         };
-        let code = answer.as_ref().map_or_else(Status::code, |_| Code::Ok);
+        let code = response.as_ref().map_or_else(Status::code, |_| Code::Ok);
         let mut codes = self.codes.lock().unwrap();
         *codes.entry((C::NAME, format!("{code:?}"))).or_default() += 1;
-        answer
+        response
     }
 
-    /// The call, repeated until it succeeds. `told` hears of every failure.
-    pub(crate) async fn insist<C: Call>(
+    /// Repeats the call until it succeeds. `on_failure` receives every failure.
+    pub(crate) async fn call_until_success<C: Call>(
         &self,
         message: &C,
-        mut told: impl FnMut(&Status) + Send,
-    ) -> C::Answer {
-        let end = tokio::time::Instant::now() + self.patience.whole;
-        let mut pause = self.patience.first;
+        mut on_failure: impl FnMut(&Status) + Send,
+    ) -> C::Response {
+        let end = tokio::time::Instant::now() + self.retry_policy.total;
+        let mut pause = self.retry_policy.initial;
         loop {
             match self.once(message).await {
-                Ok(answer) => return answer,
+                Ok(response) => return response,
                 Err(status) => {
-                    told(&status);
+                    on_failure(&status);
                     assert!(
                         tokio::time::Instant::now() < end,
-                        "{} was repeated for {:?} in vain: {status}",
+                        "{} did not succeed within {:?}: {status}",
                         C::NAME,
-                        self.patience.whole
+                        self.retry_policy.total
                     );
                 }
             }
             tokio::time::sleep(pause).await;
-            pause = (2 * pause).min(self.patience.longest);
+            pause = (2 * pause).min(self.retry_policy.max);
         }
     }
 
-    /// How often each code came, a line for each call.
+    /// The number of each code, one line per call.
     pub(crate) fn codes(&self) -> String {
         let codes = self.codes.lock().unwrap();
         let mut lines: BTreeMap<&str, Vec<String>> = BTreeMap::new();

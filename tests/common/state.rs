@@ -1,4 +1,4 @@
-//! The words to read the fake cloud's state with, as `GET /_control/state` gives it.
+//! Accessors for the fake cloud's state, `GET /_control/state`.
 
 use serde_json::Value;
 
@@ -12,12 +12,12 @@ pub(crate) fn row<'a>(all: &'a Value, id: &str) -> &'a Value {
     rows(all).find(|row| row["id"] == *id).unwrap_or(&NULL)
 }
 
-/// The disk of this id as it is; null when it is not there.
+/// The disk with this ID; null if it does not exist.
 pub(crate) fn disk<'a>(state: &'a Value, id: &str) -> &'a Value {
     row(&state["disks"], id)
 }
 
-/// Those that carry the CSI name.
+/// The rows tagged with the CSI name.
 pub(crate) fn named<'a>(all: &'a Value, name: &str) -> Vec<&'a Value> {
     rows(all)
         .filter(|row| row["tags"]["diskplugin.csi.example/name"] == *name)
@@ -30,10 +30,10 @@ pub(crate) fn disks_named<'a>(state: &'a Value, name: &str) -> Vec<&'a Value> {
     named
 }
 
-/// Who holds the disk, and how far each attachment is.
-pub(crate) fn links(row: &Value) -> Vec<(String, String)> {
+/// The instance and state of each attachment.
+pub(crate) fn attachments(row: &Value) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     rows(&row["attachments"])
-        .map(|held| (text(&held["instance"]), text(&held["link"])))
+        .map(|held| (text(&held["instance"]), text(&held["state"])))
         .collect()
 }

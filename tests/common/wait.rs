@@ -1,4 +1,4 @@
-//! Waiting for a state, with a bound.
+//! Waiting for a condition with a timeout.
 
 use std::time::Duration;
 
@@ -6,18 +6,21 @@ use tokio::time::{Instant, interval};
 
 const TICK: Duration = Duration::from_millis(10);
 
-/// Looks until there is something to see. Fails when there is nothing within the bound.
+/// Polls until a value is available.
+///
+/// # Panics
+/// If that does not happen within the bound.
 pub(crate) async fn until<T>(
     what: &str,
     bound: Duration,
-    mut look: impl AsyncFnMut() -> Option<T>,
+    mut poll: impl AsyncFnMut() -> Option<T>,
 ) -> T {
     let end = Instant::now() + bound;
     let mut tick = interval(TICK);
     loop {
         tick.tick().await;
-        if let Some(seen) = look().await {
-            return seen;
+        if let Some(value) = poll().await {
+            return value;
         }
         assert!(Instant::now() < end, "not within {bound:?}: {what}");
     }

@@ -1,17 +1,17 @@
-//! The fake cloud on a `wiremock::MockServer`: a test adds a fault beside it as an ordinary mock, which goes before it by
-//! wiremock's default priority. For a fault that ends, such a mock has `up_to_n_times` or a matcher that is switched off: of a server
-//! with mocks of several priorities, wiremock 0.6 takes the wrong one out of scope when a scoped mock is dropped.
+//! The fake cloud on a `wiremock::MockServer`. A test injects a fault as an ordinary mock, which takes precedence by
+//! wiremock's default priority. A temporary fault uses `up_to_n_times` or a matcher that can be switched off: with mocks
+//! of several priorities, wiremock 0.6 removes the wrong one when a scoped mock is dropped.
 
 use std::error::Error;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use diskplugin::sim::{Cloud, Exchange, HttpFace, Options};
+use diskplugin::sim::{Cloud, Exchange, HttpHandler, Options};
 use wiremock::matchers::any;
 use wiremock::{Match, Mock, MockServer, Request, Respond, ResponseTemplate};
 
-/// Longer than any test waits.
+/// Longer than any test.
 const NEVER: Duration = Duration::from_hours(24);
 
 /// The lowest priority but one, and the lowest.
@@ -21,12 +21,12 @@ const RESPONSES: u8 = 255;
 /// The fake cloud as mocks of wiremock.
 #[derive(Debug, Clone)]
 pub(crate) struct WiremockCloud {
-    http: Arc<HttpFace>,
-    /// What became of the last request. The server handles one at a time.
+    http: Arc<HttpHandler>,
+    /// The outcome of the last request. The server handles one request at a time.
     decided: Arc<Mutex<Option<Exchange>>>,
 }
 
-/// Starts a server that answers as the fake cloud does; it takes the key of these options.
+/// Starts a server with the fake cloud, which accepts the access key of these options.
 pub(crate) async fn start(cloud: &Cloud, options: &Options) -> MockServer {
     let server = MockServer::start().await;
     WiremockCloud::new(cloud, options).mount(&server).await;
@@ -41,16 +41,15 @@ impl WiremockCloud {
         }
     }
 
-    /// Puts the fake cloud behind all other mocks of the server.
+    /// Mounts the fake cloud with the lowest priority.
     pub(crate) async fn mount(self, server: &MockServer) {
-        // A `Respond` always has a response: what ends the connection instead is a mock of its own.
+        // A `Respond` always has a response, so a separate mock resets connections.
         let resets = Mock::given(Resets(self.clone())).respond_with_err(|_: &Request| Reset);
         resets.with_priority(RESETS).mount(server).await;
         let responses = Mock::given(any()).respond_with(self);
         responses.with_priority(RESPONSES).mount(server).await;
     }
 
-    /// Lets a request take effect.
     fn decide(&self, request: &Request) -> Exchange {
         let mut whole = http::Request::new(request.body.clone());
         *whole.method_mut() = request.method.clone();
@@ -66,7 +65,7 @@ impl WiremockCloud {
 
 impl Respond for WiremockCloud {
     fn respond(&self, request: &Request) -> ResponseTemplate {
-        // Decided by the mock before this one, unless this one was mounted alone.
+        // Set by the mock with the higher priority.
         let decided = self.decided().take();
         match decided.unwrap_or_else(|| self.decide(request)) {
             Exchange::Response(response) => {
@@ -78,12 +77,12 @@ impl Respond for WiremockCloud {
                 template.set_body_bytes(response.body)
             }
             Exchange::Hang => ResponseTemplate::new(200).set_delay(NEVER),
-            Exchange::Reset => panic!("resets are answered by the mock before this one"),
+            Exchange::Reset => panic!("the mock with the higher priority resets connections"),
         }
     }
 }
 
-/// Matches what the fake cloud answers by ending the connection.
+/// Matches requests whose connection the fake cloud resets.
 struct Resets(WiremockCloud);
 
 impl Match for Resets {
@@ -95,7 +94,6 @@ impl Match for Resets {
     }
 }
 
-/// Why a connection ends.
 #[derive(Debug)]
 struct Reset;
 

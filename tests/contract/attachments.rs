@@ -126,7 +126,7 @@ pub(crate) async fn an_instance_that_is_allowed_to_attaches_side_by_side(
     ecs: &dyn Ecs,
     world: &World,
 ) {
-    world.configure(json!({"rules": {"one_at_a_time": false}, "delays": {"attach": "2s"}}));
+    world.configure(json!({"rules": {"serial_attach_detach": false}, "delays": {"attach": "2s"}}));
     let (one, two) = (made(ecs, "one").await, made(ecs, "two").await);
     ecs.attach_disk(soon(), &onto(&one, "i-one")).await.unwrap();
     ecs.attach_disk(soon(), &onto(&two, "i-one")).await.unwrap();

@@ -18,7 +18,9 @@ pub(crate) async fn a_disk_that_is_ill_is_told_with_what_happens_to_it(
     world: &World,
 ) {
     let (well, ill) = (made(ecs, "well").await, made(ecs, "ill").await);
-    world.configure(json!({"ailing": {ill.as_str(): {"health": "Impaired", "event": "Stalled"}}}));
+    world.configure(
+        json!({"disk_health": {ill.as_str(): {"health": "Impaired", "event": "Stalled"}}}),
+    );
     let both = [well.clone(), ill.clone()];
     let page = ecs.describe_disk_health(soon(), &both).await.unwrap();
     let row = |disk: &DiskId| page.rows.iter().find(|row| row.disk == *disk).unwrap();
@@ -39,14 +41,14 @@ pub(crate) async fn the_health_of_what_is_not_there_is_missing(ecs: &dyn Ecs, _:
 
 pub(crate) async fn a_lock_shows_in_the_row(ecs: &dyn Ecs, world: &World) {
     let disk = made(ecs, "locked").await;
-    world.configure(json!({"ailing": {disk.as_str(): {"lock": "financial"}}}));
+    world.configure(json!({"disk_health": {disk.as_str(): {"lock": "financial"}}}));
     let row = crate::world::seen(ecs, &disk).await.unwrap();
     assert_eq!(row.locks, ["financial"]);
 }
 
 pub(crate) async fn a_row_that_makes_no_sense_is_told_apart(ecs: &dyn Ecs, world: &World) {
     let (good, bad) = (made(ecs, "good").await, made(ecs, "bad").await);
-    world.configure(json!({"ailing": {bad.as_str(): {"unreadable": true}}}));
+    world.configure(json!({"disk_health": {bad.as_str(): {"unreadable": true}}}));
     let page = ecs
         .describe_disks(soon(), &DescribeDisks::default())
         .await

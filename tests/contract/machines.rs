@@ -51,7 +51,7 @@ pub(crate) async fn an_instance_that_is_stopped_says_so(ecs: &dyn Ecs, world: &W
     // The calls of the test bring the world to the present.
     let query = by(&["i-one"]);
     ecs.describe_instances(soon(), &query).await.unwrap();
-    assert!(world.cloud.switch_instance(&node("i-one"), false));
+    assert!(world.cloud.set_instance_power(&node("i-one"), false));
     let page = ecs.describe_instances(soon(), &query).await.unwrap();
     assert_eq!(page.rows[0].status, InstanceStatus::Stopping);
     world.pass(5);

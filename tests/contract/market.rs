@@ -19,7 +19,7 @@ pub(crate) async fn a_sold_out_category_is_out_of_stock_in_every_documented_code
     ecs: &dyn Ecs,
     world: &World,
 ) {
-    world.configure(json!({"sold_out": [format!("{ZONE}/cloud_essd")]}));
+    world.configure(json!({"out_of_stock": [format!("{ZONE}/cloud_essd")]}));
     // Enough to meet each of the three.
     for n in 0..12 {
         let outcome = ecs.create_disk(soon(), &essd(&format!("disk-{n}"))).await;
@@ -33,7 +33,7 @@ pub(crate) async fn a_sold_out_category_is_out_of_stock_in_every_documented_code
 pub(crate) async fn a_sold_out_zone_is_out_of_stock(ecs: &dyn Ecs, world: &World) {
     for alternatives in ["first", "last"] {
         world.configure(json!({
-            "rules": {"alternatives": alternatives}, "sold_out": [format!("{ZONE}/*")]
+            "rules": {"alternatives": alternatives}, "out_of_stock": [format!("{ZONE}/*")]
         }));
         let outcome = ecs.create_disk(soon(), &essd(alternatives)).await;
         refused(outcome, Kind::OutOfStock);
@@ -72,7 +72,7 @@ pub(crate) async fn stock_lists_zones_and_what_they_sell(ecs: &dyn Ecs, _: &Worl
 }
 
 pub(crate) async fn stock_shows_what_is_sold_out(ecs: &dyn Ecs, world: &World) {
-    world.configure(json!({"sold_out": [format!("{ZONE}/cloud_ssd")]}));
+    world.configure(json!({"out_of_stock": [format!("{ZONE}/cloud_ssd")]}));
     let zones = stock(ecs, &DescribeStock::default()).await;
     let has = |zone: &ZoneStock| {
         let mut sold = zone.categories.iter();

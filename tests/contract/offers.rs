@@ -66,7 +66,7 @@ pub(crate) async fn a_regional_disk_is_created_without_a_zone_and_refused_with_o
         ..essd("nowhere")
     };
     assert_eq!(code(ecs, world, &nowhere).await, "MissingParameter");
-    world.configure(json!({"sold_out": ["region/cloud_regional_disk_auto"],
+    world.configure(json!({"out_of_stock": ["region/cloud_regional_disk_auto"],
         "rules": {"alternatives": "last"}}));
     let sold = regional("sold");
     assert_eq!(code(ecs, world, &sold).await, "OperationDenied.NoStock");
@@ -100,7 +100,7 @@ pub(crate) async fn stock_of_the_region_is_asked_apart_from_that_of_its_zones(
     for zone in stock(ecs, &DescribeStock::default()).await {
         assert!(!names(&zone).contains(&"cloud_regional_disk_auto"));
     }
-    world.configure(json!({"sold_out": ["region/*"]}));
+    world.configure(json!({"out_of_stock": ["region/*"]}));
     assert!(!stock(ecs, &query).await[0].categories[0].available);
 }
 
@@ -134,7 +134,7 @@ pub(crate) async fn stock_answers_may_be_old(ecs: &dyn Ecs, world: &World) {
     };
     world.configure(json!({"rules": {"stock_lag": "30s"}}));
     world.pass(60);
-    world.configure(json!({"sold_out": ["*/cloud_ssd"]}));
+    world.configure(json!({"out_of_stock": ["*/cloud_ssd"]}));
     world.pass(29);
     assert!(stock(ecs, &ssd).await[0].categories[0].available);
     let refused = CreateDisk {
@@ -148,7 +148,7 @@ pub(crate) async fn stock_answers_may_be_old(ecs: &dyn Ecs, world: &World) {
 
 pub(crate) async fn a_level_and_sharing_can_be_missing_in_a_zone(ecs: &dyn Ecs, world: &World) {
     let sold = [format!("{ZONE}/PL0"), format!("{ZONE}/multi-attach")];
-    world.configure(json!({"sold_out": sold}));
+    world.configure(json!({"out_of_stock": sold}));
     let level = CreateDisk {
         performance_level: Some(PerformanceLevel::Pl0),
         ..essd("level")
@@ -261,7 +261,7 @@ pub(crate) async fn a_key_must_be_there_enabled_authorised_and_symmetric(
     world: &World,
 ) {
     world.configure(json!({"keys": {"missing": ["k-1"], "disabled": ["k-2"],
-        "unauthorised": ["k-3"], "asymmetric": ["k-4"]}}));
+        "unauthorized": ["k-3"], "asymmetric": ["k-4"]}}));
     for (key, wanted) in [
         ("k-1", "InvalidParameter.KMSKeyId.NotFound"),
         ("k-2", "InvalidParameter.KMSKeyId.CMKNotEnabled"),

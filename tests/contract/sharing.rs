@@ -2,7 +2,7 @@
 
 use diskplugin::cloud::{AttachDisk, Ecs, Error, Result};
 use diskplugin::model::{DiskId, DiskKind, DiskStatus};
-use diskplugin::sim::FoundDisk;
+use diskplugin::sim::ExistingDisk;
 use serde_json::json;
 
 use crate::world::{FAR_ZONE, World, ZONE, essd, made, node, off, onto, seen, soon};
@@ -24,7 +24,7 @@ on_every_face!(
 
 pub(crate) fn nvme(world: &World, id: &str, zone: &str) {
     let spec = format!("{id}={zone}=ecs.g8i.large").parse().unwrap();
-    assert_eq!(world.cloud.found_instance(spec), node(id));
+    assert_eq!(world.cloud.add_instance(spec), node(id));
 }
 
 async fn shared(ecs: &dyn Ecs) -> DiskId {
@@ -34,7 +34,7 @@ async fn shared(ecs: &dyn Ecs) -> DiskId {
 }
 
 fn found(world: &World, category: &str, zone: Option<&str>) -> DiskId {
-    world.cloud.found_disk(&FoundDisk {
+    world.cloud.add_disk(&ExistingDisk {
         category: category.to_owned(),
         zone: zone.map(str::to_owned),
         system: false,
@@ -169,17 +169,17 @@ pub(crate) async fn force_takes_only_a_regional_disk_and_only_from_another_zone(
 }
 
 pub(crate) async fn a_disk_of_a_subscription_is_not_portable(ecs: &dyn Ecs, world: &World) {
-    let subscribed = |instance: Option<&str>| FoundDisk {
+    let subscribed = |instance: Option<&str>| ExistingDisk {
         category: "cloud_essd".to_owned(),
         zone: Some(ZONE.to_owned()),
         system: false,
         portable: false,
         instance: instance.map(str::to_owned),
     };
-    let disk = world.cloud.found_disk(&subscribed(None));
+    let disk = world.cloud.add_disk(&subscribed(None));
     let refused = ecs.attach_disk(soon(), &onto(&disk, "i-one")).await;
     assert_eq!(code(refused), (403, "DiskNotPortable".to_owned()));
-    let disk = world.cloud.found_disk(&subscribed(Some("i-one")));
+    let disk = world.cloud.add_disk(&subscribed(Some("i-one")));
     let refused = ecs.detach_disk(soon(), &off(&disk, "i-one")).await;
     assert_eq!(code(refused), (403, "DiskNotPortable".to_owned()));
 }
@@ -192,7 +192,7 @@ pub(crate) async fn what_belongs_to_an_instance_is_not_attached_to_another_one(
     let refused = ecs.attach_disk(soon(), &onto(&disk, "i-one")).await;
     let refusal = "DiskCategory.OperationNotSupported";
     assert_eq!(code(refused), (400, refusal.to_owned()));
-    let system = world.cloud.found_disk(&FoundDisk {
+    let system = world.cloud.add_disk(&ExistingDisk {
         category: "cloud_essd".to_owned(),
         zone: Some(ZONE.to_owned()),
         system: true,
@@ -242,7 +242,7 @@ pub(crate) async fn attaching_and_detaching_can_be_one_thing(ecs: &dyn Ecs, worl
     let (one, two) = (made(ecs, "one").await, made(ecs, "two").await);
     ecs.attach_disk(soon(), &onto(&one, "i-one")).await.unwrap();
     world.pass(2);
-    world.configure(json!({"rules": {"shared_turn": true}}));
+    world.configure(json!({"rules": {"exclusive_attach_detach": true}}));
     ecs.detach_disk(soon(), &off(&one, "i-one")).await.unwrap();
     let busy = ecs.attach_disk(soon(), &onto(&two, "i-one")).await;
     assert_eq!(code(busy), (403, "InvalidOperation.Conflict".to_owned()));
@@ -298,7 +298,7 @@ pub(crate) async fn an_instance_that_goes_takes_no_disk_with_it(ecs: &dyn Ecs, w
     ecs.attach_disk(soon(), &onto(&disk, "i-one"))
         .await
         .unwrap();
-    assert!(world.cloud.switch_instance(&node("i-one"), false));
+    assert!(world.cloud.set_instance_power(&node("i-one"), false));
     world.pass(1);
     assert!(world.cloud.remove_instance(&node("i-one")));
     let gone = ecs.detach_disk(soon(), &off(&disk, "i-one")).await;

@@ -193,7 +193,7 @@ pub(crate) async fn tasks_are_listed_by_id_and_by_disk_the_newest_first(
 }
 
 pub(crate) async fn a_disk_cools_after_its_category_was_changed(ecs: &dyn Ecs, world: &World) {
-    world.configure(json!({"rules": {"cooling": "10m"}}));
+    world.configure(json!({"rules": {"cooling_period": "10m"}}));
     let disk = made(ecs, "hot").await;
     ecs.modify_disk_spec(soon(), &auto(&disk)).await.unwrap();
     let back = ModifyDiskSpec {
@@ -295,7 +295,7 @@ pub(crate) async fn what_the_instance_does_not_take_or_nobody_sells_is_refused(
     ecs: &dyn Ecs,
     world: &World,
 ) {
-    world.configure(json!({"sold_out": ["*/cloud_auto"]}));
+    world.configure(json!({"out_of_stock": ["*/cloud_auto"]}));
     let disk = made(ecs, "sold").await;
     let refused = ecs.modify_disk_spec(soon(), &auto(&disk)).await;
     assert_eq!(code(refused), "OperationDenied.NoStock");

@@ -114,7 +114,7 @@ impl Teller {
                        "snapshot": "4s", "load": "5s", "modify": "3s", "delete": "2s"},
             "rules": {"missing_is_error": true, "never_attached": true, "disk_quantity": 4},
             "stale": {"lag": "1s", "torn": true},
-            "sold_out": ["cn-beijing-b/cloud_auto"],
+            "out_of_stock": ["cn-beijing-b/cloud_auto"],
         }));
         Self {
             world,

@@ -169,7 +169,7 @@ async fn the_zone_comes_from_topology_else_the_class_else_the_driver() {
 
 #[tokio::test(start_paused = true)]
 async fn the_next_of_several_zones_is_taken_when_the_preferred_one_is_sold_out() {
-    let stage = Stage::new(&["--sold-out=cn-beijing-c/*"]);
+    let stage = Stage::new(&["--out-of-stock=cn-beijing-c/*"]);
     let volume = stage
         .create(request(&[], Some(topology("abc", "cba"))))
         .await
@@ -180,7 +180,7 @@ async fn the_next_of_several_zones_is_taken_when_the_preferred_one_is_sold_out()
 
 #[tokio::test(start_paused = true)]
 async fn a_list_of_types_is_an_order_of_preference_and_names_compare_without_case() {
-    let stage = Stage::new(&["--sold-out=*/cloud_essd"]);
+    let stage = Stage::new(&["--out-of-stock=*/cloud_essd"]);
     let class = [
         ("TYPE", "cloud_essd,cloud_auto"),
         ("zoneid", "cn-beijing-b"),
@@ -218,7 +218,11 @@ async fn an_unknown_key_or_bad_value_is_refused_by_key_value_and_what_is_allowed
     let cases = [
         ("fsTyp", "ext4", "allowed: type, zoneId"),
         ("type", "cloud_sdd", "cloud_efficiency, cloud_ssd"),
-        ("type", "available,cloud_ssd", "available, or a comma-separated list"),
+        (
+            "type",
+            "available,cloud_ssd",
+            "available, or a comma-separated list",
+        ),
         ("zoneId", "", "zone IDs"),
         ("regionId", "cn-hangzhou", "cn-beijing"),
         ("fsType", "ntfs", "ext4, ext3, xfs, btrfs"),

@@ -157,7 +157,7 @@ async fn no_stock_no_room_and_no_such_size_each_have_their_code() {
         Code::OutOfRange,
         &[&snapshot, "20 GiB"],
     );
-    stage.configure(&json!({"sold_out": ["*/*"]}));
+    stage.configure(&json!({"out_of_stock": ["*/*"]}));
     told(
         stage.create(new_volume("pvc-5")).await,
         Code::ResourceExhausted,

@@ -11,11 +11,11 @@ async fn a_growth_is_refused_as_a_precondition_only_for_being_online() {
         (
             "InvalidDiskSize.NotSupportResizeOnline",
             Code::FailedPrecondition,
-            "ONLY_OFFLINE",
+            "OFFLINE_EXPANSION_ONLY",
         ),
         ("DiskInArrears", Code::Internal, "ACCOUNT_IN_ARREARS"),
         ("InstanceLockedForSecurity", Code::Internal, "NODE_LOCKED"),
-        ("UnheardOf", Code::Internal, "STATE_FORBIDS"),
+        ("UnheardOf", Code::Internal, "INVALID_STATE"),
         (
             "InvalidInstanceStatus.NotRunning",
             Code::Aborted,

@@ -22,7 +22,7 @@ use diskplugin::disk::DiskServices;
 use diskplugin::sim::{Cloud, Options};
 use wiremock::MockServer;
 
-use crate::patient::Patient;
+use crate::retrying_cloud::RetryingCloud;
 use crate::wiremock_cloud;
 
 /// The node that volumes are published to unless a test says otherwise.
@@ -190,7 +190,7 @@ impl Stage {
 }
 
 fn process(cloud: &Cloud) -> Service {
-    process_over(Arc::new(Patient::new(cloud)))
+    process_over(Arc::new(RetryingCloud::new(cloud)))
 }
 
 fn process_over(ecs: Arc<dyn Ecs>) -> Service {

@@ -213,7 +213,7 @@ async fn snapshots_and_health_are_read_once_for_all_pages() {
         .iter()
         .map(|id| (id.clone(), json!({"health": "Warning"})));
     let ailing: serde_json::Map<_, _> = ailing.collect();
-    stage.configure(&json!({ "ailing": ailing }));
+    stage.configure(&json!({ "disk_health": ailing }));
     stage.cloud.clear_calls();
     let (mut seen, mut token) = (Vec::new(), String::new());
     loop {

@@ -6,8 +6,8 @@
     reason = "in a helper as in a test, a failure fails the test"
 )]
 
-#[path = "../common/patient.rs"]
-mod patient;
+#[path = "../common/retrying_cloud.rs"]
+mod retrying_cloud;
 #[path = "../common/wiremock_cloud.rs"]
 mod wiremock_cloud;
 

@@ -63,13 +63,13 @@ async fn a_volume_becomes_what_its_class_says_and_codes_tell_infeasible_from_ret
         modify(&stage, "not an id", &wanted).await,
         Err(Code::NotFound)
     );
-    stage.configure(&json!({"rules": {"cooling": "10m"}}));
+    stage.configure(&json!({"rules": {"cooling_period": "10m"}}));
     let back = [("type", "cloud_essd")];
     assert_eq!(
         modify(&stage, &volume, &back).await,
         Err(Code::FailedPrecondition)
     );
-    stage.configure(&json!({"rules": {"cooling": "0s"}, "sold_out": ["*/cloud_essd"]}));
+    stage.configure(&json!({"rules": {"cooling_period": "0s"}, "out_of_stock": ["*/cloud_essd"]}));
     assert_eq!(
         modify(&stage, &volume, &back).await,
         Err(Code::ResourceExhausted)
@@ -81,7 +81,8 @@ async fn a_volume_is_described_with_its_nodes_and_health() {
     let stage = Stage::new(&[]);
     let healthy = stage.volume("pvc-1").await;
     let unhealthy = stage.volume("pvc-2").await;
-    stage.configure(&json!({"ailing": {&unhealthy: {"event": "Stalled", "lock": "security"}}}));
+    stage
+        .configure(&json!({"disk_health": {&unhealthy: {"event": "Stalled", "lock": "security"}}}));
     for (volume, is_unhealthy) in [(&healthy, false), (&unhealthy, true)] {
         let request = ControllerGetVolumeRequest {
             volume_id: volume.clone(),
@@ -120,7 +121,10 @@ async fn a_volume_is_described_with_its_nodes_and_health() {
         .iter()
         .map(|e| e.volume_id.as_str())
         .collect();
-    assert_eq!((ids, listed.next_token.as_str()), (vec![unhealthy.as_str()], ""));
+    assert_eq!(
+        (ids, listed.next_token.as_str()),
+        (vec![unhealthy.as_str()], "")
+    );
     for (id, code) in [("", Code::InvalidArgument), ("d-none", Code::NotFound)] {
         let volume_id = id.to_owned();
         let request = ControllerGetVolumeRequest { volume_id };

@@ -102,7 +102,7 @@ async fn capacity(
 
 #[tokio::test(start_paused = true)]
 async fn capacity_is_that_of_the_class_where_the_topology_says() {
-    let stage = Stage::new(&["--sold-out=cn-beijing-b/cloud_ssd"]);
+    let stage = Stage::new(&["--out-of-stock=cn-beijing-b/cloud_ssd"]);
     let ssd = [("type", "cloud_ssd")];
     let full = (32768, Some(32768), Some(20));
     let nothing = (0, None, None);
@@ -157,7 +157,7 @@ async fn capacity_of_a_wrong_class_is_refused_and_a_failed_look_is_no_zero() {
 
 #[tokio::test(start_paused = true)]
 async fn a_look_that_is_refused_is_not_repeated_for_each_question_and_what_creation_found_counts() {
-    let stage = Stage::new(&["--sold-out=cn-beijing-b/cloud_essd"]);
+    let stage = Stage::new(&["--out-of-stock=cn-beijing-b/cloud_essd"]);
     let refusal = json!({"code": {"status": 403, "code": "Forbidden.RAM"}});
     stage.configure(&json!({"faults": [
         {"action": "DescribeAvailableResource", "times": 1000, "kind": refusal},

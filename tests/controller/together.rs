@@ -82,12 +82,12 @@ async fn the_second_of_two_calls_for_one_volume_is_aborted_and_other_volumes_are
 
 #[tokio::test(start_paused = true)]
 async fn the_volume_is_free_again_after_a_failure_of_any_kind() {
-    let stage = Stage::new(&["--sold-out=*/*"]);
+    let stage = Stage::new(&["--out-of-stock=*/*"]);
     assert_eq!(
         code(stage.create(new_volume("pvc-1")).await),
         Code::ResourceExhausted
     );
-    stage.configure(&json!({"sold_out": [], "delays": {"create": "20s"}}));
+    stage.configure(&json!({"out_of_stock": [], "delays": {"create": "20s"}}));
     let short = within(Duration::from_secs(5), new_volume("pvc-1"));
     let begun = Instant::now();
     let late = stage.service.create_volume(short).await.map(|_| ());

@@ -207,7 +207,7 @@ async fn an_unreachable_token_service_is_not_reported_as_missing_permissions() {
         text.contains("AssumeRoleWithOIDC failed: no answer"),
         "{text}"
     );
-    lab.configure(json!({"sts": {"unreachable": false, "refusal":
+    lab.configure(json!({"sts": {"unreachable": false, "error":
         {"status": 403, "code": "NoPermission"}}}));
     wait_until_renewable().await;
     let error = list(&client).await.unwrap_err();
@@ -262,7 +262,7 @@ async fn an_instance_without_the_role_is_reported() {
 #[tokio::test]
 async fn credentials_of_the_instance_role_rotate_without_failed_calls() {
     let lab = Lab::new().await;
-    lab.configure(json!({"metadata": {"credential_life": "4s"}}));
+    lab.configure(json!({"metadata": {"credential_lifetime": "4s"}}));
     let client = lab.client(cached(lab.instance(None, true)), Scheme::V3);
     let end = tokio::time::Instant::now() + Duration::from_secs(7);
     while tokio::time::Instant::now() < end {

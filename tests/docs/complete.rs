@@ -128,27 +128,26 @@ fn upper(name: &str) -> String {
 }
 
 #[test]
-fn every_call_that_is_served_is_in_the_semantics() {
-    let text = read("docs/semantics.md");
+fn the_reference_describes_every_rpc_that_is_served() {
     let mut calls = 0;
     report(
         [
-            "src/csi/controller/mod.rs",
-            "src/csi/group/mod.rs",
-            "src/csi/node/service.rs",
+            ("src/csi/controller/mod.rs", "controller-rpcs.md"),
+            ("src/csi/group/mod.rs", "controller-rpcs.md"),
+            ("src/csi/node/service.rs", "node-rpcs.md"),
         ]
         .iter()
-        .flat_map(|path| {
-            let source = read(path);
+        .flat_map(|(path, page)| {
+            let (source, text) = (read(path), read(format!("docs/reference/{page}")));
             let implementation = source.split_once("#[tonic::async_trait]").unwrap().1;
             let names = implementation.split("    async fn ").skip(1);
             names
                 .filter_map(|rest| rest.split_once('('))
                 .map(|(name, _)| camel(name))
                 .inspect(|_| calls += 1)
+                .filter(|name| !text.contains(name.as_str()))
                 .collect::<Vec<_>>()
-        })
-        .filter(|name| !text.contains(name.as_str())),
+        }),
     );
     assert!(calls > 15, "only {calls} calls were found");
 }
@@ -189,6 +188,22 @@ fn gather_folders(folder: &Path, folders: &mut Vec<String>) {
             gather_folders(&path, folders);
         }
     }
+}
+
+#[test]
+fn the_supported_versions_include_every_sidecar_version_of_the_chart() {
+    let values = read("deploy/helm/diskplugin/values.yaml");
+    let values: serde_json::Value = serde_saphyr::from_str(&values).unwrap();
+    let page = read("docs/reference/support.md");
+    let sidecars = values["sidecars"].as_object().unwrap();
+    assert!(sidecars.len() > 5, "{sidecars:?}");
+    let tags = sidecars
+        .values()
+        .map(|sidecar| sidecar["image"]["tag"].as_str().unwrap());
+    report(
+        tags.filter(|tag| !page.contains(&format!("| {tag} |")))
+            .map(str::to_owned),
+    );
 }
 
 #[test]

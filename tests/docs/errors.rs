@@ -9,8 +9,8 @@ use diskplugin::model::Failure;
 
 use crate::page::root;
 
-const BEGIN: &str = "<!-- From here on made from src/model/failure/table.rs by UPDATE=1 cargo test --test docs errors -->\n";
-const END: &str = "<!-- As far as here -->";
+const BEGIN: &str = "<!-- Generated from src/model/failure/table.rs by UPDATE=1 cargo test --test docs errors -->\n";
+const END: &str = "<!-- End of the generated table -->";
 
 /// Writes the text, or fails when it is another one.
 fn hold(path: PathBuf, wanted: &str) {
@@ -32,14 +32,14 @@ fn the_page_has_every_failure_with_its_code_its_meaning_and_what_to_do() {
     let (before, rest) = text.split_once(BEGIN).unwrap();
     let (_, after) = rest.split_once(END).unwrap();
     let mut table =
-        "\n| name | code | means | what to do |\n| --- | --- | --- | --- |\n".to_owned();
+        "\n| name | gRPC code | meaning | advice |\n| --- | --- | --- | --- |\n".to_owned();
     for failure in Failure::ALL {
         let row = format!(
             "| `{}` | `{}` | {} | {} |\n",
             failure.name(),
-            failure.meaning().code_name(),
-            failure.means(),
-            failure.todo()
+            failure.kind().code_name(),
+            failure.description(),
+            failure.advice()
         );
         table.push_str(&row);
     }
@@ -59,7 +59,7 @@ fn outcome(action: &'static str, status: u16, code: &str) -> String {
         source,
     };
     let failure = error.failure();
-    let grpc = failure.meaning().code_name();
+    let grpc = failure.kind().code_name();
     format!("{kind:?} {grpc} {}", failure.name())
 }
 

@@ -38,10 +38,7 @@ fn names() -> BTreeSet<&'static str> {
 #[test]
 fn every_error_that_a_guide_names_is_one_that_there_is() {
     let names = names();
-    let codes: BTreeSet<_> = Failure::ALL
-        .iter()
-        .map(|f| f.meaning().code_name())
-        .collect();
+    let codes: BTreeSet<_> = Failure::ALL.iter().map(|f| f.kind().code_name()).collect();
     let mut found = 0;
     report(prose().iter().flat_map(|page| {
         let is_name = |span: &&String| {
@@ -73,7 +70,7 @@ fn troubleshooting_knows_every_error_and_those_of_nodes_where_pods_wait() {
     let section = section.split("\n## ").next().unwrap();
     report(Failure::ALL.iter().filter_map(|failure| {
         let name = failure.name();
-        let is_of_nodes = *failure >= Failure::DeviceMissing;
+        let is_of_nodes = *failure >= Failure::DeviceNotFound;
         if is_of_nodes && !section.contains(&format!("`{name}`")) {
             return Some(format!("{name} is not below FailedMount"));
         }

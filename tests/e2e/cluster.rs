@@ -135,7 +135,7 @@ async fn cloud(directory: &Path) -> Fake {
     let devices = devices(directory);
     std::fs::create_dir_all(devices.parent().expect("it is below kubelet's"))
         .expect("it can be made");
-    let cloud = Fake::start_tied(&[
+    let cloud = Fake::start_with_pdeathsig(&[
         "--create-delay=500ms",
         "--attach-delay=1s",
         "--detach-delay=500ms",

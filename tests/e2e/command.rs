@@ -4,7 +4,7 @@ use crate::common::process::Start;
 
 /// Runs one.
 pub(crate) async fn run(program: &str, args: &[&str]) {
-    succeed(Start::tied(program).args(args)).await;
+    succeed(Start::with_pdeathsig(program).args(args)).await;
 }
 
 /// Waits for its end; what it printed.

@@ -28,7 +28,8 @@ const SIDECARS: [(&str, &str); 4] = [
 pub(crate) async fn pack() -> [PathBuf; 2] {
     let out = target().join("e2e/images.tar");
     let script = root().join("tests/e2e/images.py").display().to_string();
-    let start = Start::tied("python3").args(["-B", &script, &out.display().to_string(), BUSYBOX]);
+    let start =
+        Start::with_pdeathsig("python3").args(["-B", &script, &out.display().to_string(), BUSYBOX]);
     let values = values();
     let named = SIDECARS.iter().map(|(sidecar, program)| {
         let image = &values["sidecars"][sidecar]["image"];
@@ -49,7 +50,8 @@ pub(crate) async fn upstream() -> PathBuf {
     const NAMES: &str = "registry.k8s.io/e2e-test-images";
     let out = target().join("e2e/upstream.tar");
     let script = root().join("tests/e2e/images.py").display().to_string();
-    let start = Start::tied("python3").args(["-B", &script, &out.display().to_string(), BUSYBOX]);
+    let start =
+        Start::with_pdeathsig("python3").args(["-B", &script, &out.display().to_string(), BUSYBOX]);
     let agnhost = built("agnhost");
     succeed(start.args([
         format!("{NAMES}/agnhost:2.63.0+{}", agnhost.display()),

@@ -86,7 +86,7 @@ fn skip(lack: &Lack) -> ExitCode {
 /// Everything of its own: mounts, network, process numbers, name, cgroups stay the machine's.
 fn place(directory: &Path, port: u16) -> Start {
     let own = std::env::current_exe().expect("a program has a path");
-    let mut start = Start::tied("unshare")
+    let mut start = Start::with_pdeathsig("unshare")
         .args([
             "--mount",
             "--net",

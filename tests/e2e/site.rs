@@ -22,10 +22,11 @@ impl Site {
     pub(crate) async fn make(directory: &Path, own: &Path) -> Self {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/e2e/site");
         let paths: [PathBuf; 3] = [script, directory.to_owned(), own.to_owned()];
-        let start = Start::tied("unshare").args(["--mount", "--net", "--propagation=private"]);
+        let start =
+            Start::with_pdeathsig("unshare").args(["--mount", "--net", "--propagation=private"]);
         let start = start.args(paths.map(|path| path.display().to_string()));
         let mut holder = start.args([INSTANCE, SECOND_INSTANCE]).args(HIDDEN).spawn();
-        holder.says("ready").await;
+        holder.wait_for_output("ready").await;
         let site = Self { holder };
         site.connect(&SECOND).await;
         site
@@ -40,7 +41,7 @@ impl Site {
     pub(crate) fn start(&self, program: &str) -> Start {
         let pid = self.holder.pid().to_string();
         let enter = ["--target", &pid, "--mount", "--net", "--", program];
-        Start::tied("nsenter").args(enter)
+        Start::with_pdeathsig("nsenter").args(enter)
     }
 
     /// A cable to the place: by it are the cloud, the API server and kubelet found.

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use tokio::runtime::Builder;
 
 use crate::cluster::Cluster;
-use crate::common::machine::grows_mounted_ext;
+use crate::common::machine::can_resize_mounted_ext;
 use crate::common::process::Start;
 use crate::common::wait::until;
 use crate::images::{self, target};
@@ -54,7 +54,7 @@ impl Plan {
 
     /// What the names of specs have in them that this machine cannot run, and others can.
     pub(crate) fn beyond_this_machine(&self) -> &[String] {
-        if grows_mounted_ext() {
+        if can_resize_mounted_ext() {
             &[]
         } else {
             &self.grow_mounted_ext4

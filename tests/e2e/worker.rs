@@ -329,7 +329,7 @@ state = "/run/containerd"
     fn program(&self, name: &str) -> Start {
         match &self.site {
             Some(site) => site.start(name),
-            None => Start::tied(name),
+            None => Start::with_pdeathsig(name),
         }
     }
 }

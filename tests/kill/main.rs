@@ -15,13 +15,13 @@
 #[path = "../common/mod.rs"]
 mod common;
 #[expect(dead_code, reason = "the lists are looked at by another file of tests")]
-#[path = "../common/facts.rs"]
-mod facts;
-#[path = "../common/judge.rs"]
-mod judge;
+#[path = "../common/expected.rs"]
+mod expected;
+#[path = "../common/findings.rs"]
+mod findings;
 #[expect(dead_code, reason = "a list of plans is led by another file of tests")]
-#[path = "../common/life.rs"]
-mod life;
+#[path = "../common/lifecycle.rs"]
+mod lifecycle;
 #[path = "../common/plan.rs"]
 mod plan;
 #[expect(dead_code, reason = "another file of tests calls in its own process")]
@@ -44,12 +44,12 @@ use tonic::transport::Endpoint;
 
 use common::csi::socket;
 use common::fake::{Fake, NODES};
-use facts::Ledger;
-use judge::{Asked, Verdict};
-use life::{Callers, Truth};
+use expected::Recorder;
+use findings::{CloudCall, Findings};
+use lifecycle::{Callers, StateReader};
 use plan::Plan;
-use sidecar::{Patience, Port, Sidecar};
-use state::links;
+use sidecar::{Port, RetryPolicy, Sidecar};
+use state::attachments;
 
 /// Kills of each of the two controllers that live in fear.
 const KILLS: usize = 100;
@@ -61,11 +61,11 @@ const AT_A_TIME: usize = 12;
 const LONGEST_LIFE: Duration = Duration::from_millis(300);
 
 /// As sidecars, only that they do not wait as long between two calls.
-const PATIENCE: Patience = Patience {
+const RETRY_POLICY: RetryPolicy = RetryPolicy {
     timeout: Duration::from_secs(15),
-    first: Duration::from_millis(50),
-    longest: Duration::from_millis(400),
-    whole: Duration::from_mins(2),
+    initial: Duration::from_millis(50),
+    max: Duration::from_millis(400),
+    total: Duration::from_mins(2),
 };
 
 /// Random instants, the same for the same seed (Knuth's MMIX generator).
@@ -101,7 +101,7 @@ fn things(state: &Value) -> Things {
             row["size"],
             row["category"],
             row["zone"],
-            links(&row)
+            attachments(&row)
         );
         (format!("disk {}", name(&row)), what)
     });
@@ -132,7 +132,7 @@ async fn lane(seed: u64, kills: usize, at_least: usize) -> Things {
     .await;
     let fake = Arc::new(fake);
     let endpoint = Endpoint::try_from(format!("unix://{}", socket.display())).unwrap();
-    let truth: Truth = {
+    let state_reader: StateReader = {
         let fake = Arc::clone(&fake);
         Arc::new(move || {
             let fake = Arc::clone(&fake);
@@ -140,9 +140,9 @@ async fn lane(seed: u64, kills: usize, at_least: usize) -> Things {
         })
     };
     let callers = Callers {
-        sidecar: Sidecar::new(Port::Wire(endpoint.connect_lazy()), PATIENCE),
-        ledger: Ledger::new(Arc::new(SystemClock)),
-        truth,
+        sidecar: Sidecar::new(Port::Socket(endpoint.connect_lazy()), RETRY_POLICY),
+        recorder: Recorder::new(Arc::new(SystemClock)),
+        state_reader,
     };
     let start = Instant::now();
     let (next, enough) = (
@@ -185,23 +185,26 @@ async fn lane(seed: u64, kills: usize, at_least: usize) -> Things {
     let ended = process.ended().await;
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     let state = fake.control("state").await;
-    let calls = fake.calls().await.into_iter().map(|call| Asked {
+    let calls = fake.calls().await.into_iter().map(|call| CloudCall {
         at: call["at"].as_str().unwrap().parse().unwrap(),
         action: call["action"].as_str().unwrap().to_owned(),
         params: serde_json::from_value(call["params"].clone()).unwrap(),
     });
-    let calls: Vec<Asked> = calls.collect();
-    let facts = callers.ledger.facts().clone();
-    let verdict = Verdict::of(&facts, &state, &calls);
+    let calls: Vec<CloudCall> = calls.collect();
+    let expected = callers.recorder.expected().clone();
+    let findings = Findings::of(&expected, &state, &calls);
     println!(
         "seed {seed}: {kills} kills, {} volumes in {:.1} s, {} cloud calls; {}\n{}",
-        facts.volumes.len(),
+        expected.volumes.len(),
         start.elapsed().as_secs_f64(),
         calls.len(),
-        verdict.counts(),
+        findings.counts(),
         callers.sidecar.codes()
     );
-    assert!(verdict.is_clean(), "seed {seed} (KILL_SEED): {verdict:#?}");
+    assert!(
+        findings.is_clean(),
+        "seed {seed} (KILL_SEED): {findings:#?}"
+    );
     things(&state)
 }
 
@@ -218,7 +221,7 @@ fn first(things: &Things) -> Things {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn killed_two_hundred_times_it_leaves_the_disks_of_a_run_without_a_kill() {
+async fn two_hundred_kills_leave_the_same_disks_as_a_run_without() {
     let seed = std::env::var("KILL_SEED").ok();
     let seed = seed.map_or(1, |seed| {
         seed.parse::<u64>().expect("KILL_SEED is a number")

@@ -35,7 +35,7 @@ async fn one_event(kit: &Kit) -> Value {
 
 #[tokio::test]
 async fn a_claim_learns_once_that_disks_are_sold_out() {
-    let kit = Kit::new(&["--sold-out=*/cloud_essd"]).await;
+    let kit = Kit::new(&["--out-of-stock=*/cloud_essd"]).await;
     let (_controller, channel) = kit.ready(&["--events"]).await;
     for _ in 0..3 {
         let refused = claim(&channel, "data", UID).await.unwrap_err();
@@ -107,7 +107,7 @@ async fn a_claim_learns_who_holds_its_disk_and_a_node_that_it_is_full() {
 
 #[tokio::test]
 async fn events_that_cannot_be_written_change_no_answer() {
-    let kit = Kit::new(&["--sold-out=*/cloud_essd"]).await;
+    let kit = Kit::new(&["--out-of-stock=*/cloud_essd"]).await;
     kit.api
         .change(|world| world.forbidden.push("POST".to_owned()));
     let (controller, channel) = kit.ready(&["--events"]).await;

@@ -7,7 +7,7 @@ use crate::source::Source;
 const MOST_LINES: usize = 400;
 
 /// Not part of the repository.
-const NOT_OURS: &[&str] = &[
+const NOT_OWNED: &[&str] = &[
     ".git",
     "target",
     "tests/tools/bin",
@@ -82,7 +82,7 @@ pub(crate) fn under(folder: &Path) -> Vec<PathBuf> {
     for entry in entries {
         let entry = entry.expect("a folder that was opened can be read");
         let kind = entry.file_type().expect("the kind of an entry is known");
-        if NOT_OURS.iter().any(|path| entry.path() == root.join(path)) {
+        if NOT_OWNED.iter().any(|path| entry.path() == root.join(path)) {
             continue;
         }
         if kind.is_dir() {

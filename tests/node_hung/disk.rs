@@ -8,7 +8,7 @@ use std::time::Duration;
 use nix::mount::{MntFlags, umount2};
 use nix::sys::signal::Signal;
 
-use crate::common::machine::Home;
+use crate::common::machine::TestDir;
 use crate::common::process::{Process, Start};
 use crate::common::wait::until;
 
@@ -37,13 +37,13 @@ pub(crate) struct Disk {
 
 impl Disk {
     /// A blank one, whose image is made in that directory.
-    pub(crate) async fn new(home: &Home, directory: &Path, serial: &'static str) -> Self {
+    pub(crate) async fn new(home: &TestDir, directory: &Path, serial: &'static str) -> Self {
         let image = directory.join(format!("{serial}.img"));
         File::create(&image).unwrap().set_len(16 * MIB).unwrap();
         Self::of(home, &image, serial).await
     }
 
-    async fn of(home: &Home, image: &Path, serial: &'static str) -> Self {
+    async fn of(home: &TestDir, image: &Path, serial: &'static str) -> Self {
         let device = sh(&format!("losetup --find --show {}", image.display())).await;
         symlink(&device, home.path().join("devices").join(serial)).unwrap();
         Self {
@@ -81,7 +81,7 @@ pub(crate) struct Frozen {
 }
 
 impl Frozen {
-    pub(crate) async fn new(home: &Home) -> Self {
+    pub(crate) async fn new(home: &TestDir) -> Self {
         let (image, directory) = (home.path().join("base.img"), home.path().join("base"));
         File::create(&image).unwrap().set_len(64 * MIB).unwrap();
         fs::create_dir(&directory).unwrap();
@@ -141,7 +141,7 @@ impl Export {
         false
     }
 
-    pub(crate) async fn new(home: &Home, serial: &'static str) -> Self {
+    pub(crate) async fn new(home: &TestDir, serial: &'static str) -> Self {
         let image = home.path().join("exported.raw");
         File::create(&image).unwrap().set_len(16 * MIB).unwrap();
         let served = home.path().join("disks").join(format!("{serial}.img"));
@@ -165,7 +165,7 @@ impl Export {
         }
     }
 
-    pub(crate) async fn disk(&self, home: &Home) -> Disk {
+    pub(crate) async fn disk(&self, home: &TestDir) -> Disk {
         Disk::of(home, &self.served, self.serial).await
     }
 

@@ -24,7 +24,7 @@ use tonic::transport::Channel;
 use tonic::{Code, Request, Status};
 
 use common::csi::{capability, endpoint};
-use common::machine::{Home, has_devices};
+use common::machine::{TestDir, has_devices};
 use common::process::Process;
 use common::wait::until;
 use disk::{Disk, Export, Frozen};
@@ -43,7 +43,7 @@ struct Plugin {
 }
 
 impl Plugin {
-    async fn start(home: &Home) -> Self {
+    async fn start(home: &TestDir) -> Self {
         let socket = home.path().join("csi.sock");
         let devices = format!("--device-dir={}", home.path().join("devices").display());
         let state = format!("--state-dir={}", home.path().join("state").display());
@@ -156,15 +156,15 @@ fn text(path: &Path) -> String {
     path.to_str().unwrap().to_owned()
 }
 
-fn home() -> Home {
-    let home = Home::new();
+fn home() -> TestDir {
+    let home = TestDir::new();
     for name in ["devices", "disks", "kubelet"] {
         fs::create_dir(home.path().join(name)).unwrap();
     }
     home
 }
 
-fn disks(home: &Home) -> PathBuf {
+fn disks(home: &TestDir) -> PathBuf {
     home.path().join("disks")
 }
 

@@ -149,7 +149,7 @@ impl Kubelet {
                 }
                 Patience::Stuck(most) => {
                     let passing =
-                        [CUT, DOWN, "CALL_RUNNING", "SHUTTING_DOWN"].contains(&name.as_str());
+                        [CUT, DOWN, "OPERATION_PENDING", "SHUTTING_DOWN"].contains(&name.as_str());
                     refused = if passing { 0 } else { refused + 1 };
                     refused >= most
                 }

@@ -229,7 +229,7 @@ impl Life<'_> {
 
     /// Whether the filesystem can grow here while it is in use.
     fn grows_online(&self) -> bool {
-        self.disk.kind != Kind::Ext4 || crate::common::machine::grows_mounted_ext()
+        self.disk.kind != Kind::Ext4 || crate::common::machine::can_resize_mounted_ext()
     }
 
     /// The pod writes what it wants to keep, or finds it.

@@ -30,7 +30,7 @@ use tokio::time::Instant;
 use tonic::transport::Endpoint;
 
 use common::csi::endpoint;
-use common::machine::{Home, has_devices};
+use common::machine::{TestDir, has_devices};
 use common::process::{Process, Start};
 use common::wait::until;
 use dice::Dice;
@@ -62,7 +62,7 @@ fn number(variable: &str, default: u64) -> u64 {
 }
 
 /// The plugin, at home there.
-fn plugin(home: &Home, socket: &Path, death: Death) -> Start {
+fn plugin(home: &TestDir, socket: &Path, death: Death) -> Start {
     let devices = format!("--device-dir={}", home.path().join("devices").display());
     let state = format!("--state-dir={}", home.path().join("state").display());
     let kubelet = format!("--kubelet-dir={}", home.path().display());
@@ -142,7 +142,7 @@ fn records(state: &Path) -> Vec<PathBuf> {
 }
 
 async fn lane(seed: u64, kills: u64, death: Death) {
-    let home = Home::new();
+    let home = TestDir::new();
     for directory in ["disks", "devices", "kubelet"] {
         std::fs::create_dir(home.path().join(directory)).unwrap();
     }
@@ -238,8 +238,12 @@ async fn lane(seed: u64, kills: u64, death: Death) {
         std::fs::remove_dir(home.path().join(directory)).expect("nothing is left in it");
     }
     let end = Instant::now() + AMPLE;
-    while !home.left().is_empty() {
-        assert!(Instant::now() < end, "left of the node: {:#?}", home.left());
+    while !home.leftovers().is_empty() {
+        assert!(
+            Instant::now() < end,
+            "left of the node: {:#?}",
+            home.leftovers()
+        );
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }

@@ -18,9 +18,9 @@ use diskplugin::host::{Exec, Linux, Processes, Roots};
 use diskplugin::node::{Node, Settings};
 use tonic::{Request, Status};
 
-use crate::loop_device::{bring, take_off};
+use crate::loop_device::{attach_command, detach_command};
+use crate::shell::clean_up;
 pub(crate) use crate::shell::sh;
-use crate::shell::take_down;
 
 pub(crate) const MIB: u64 = 1 << 20;
 
@@ -97,7 +97,7 @@ impl World {
 
     /// What the fake cloud does when it attaches.
     pub(crate) async fn attach(&self) -> String {
-        let device = sh(&bring(&self.image())).await;
+        let device = sh(&attach_command(&self.image())).await;
         symlink(&device, self.link()).unwrap();
         device
     }
@@ -135,7 +135,7 @@ impl World {
     }
 
     pub(crate) async fn detach(&self) {
-        sh(&take_off(self.device().to_str().unwrap())).await;
+        sh(&detach_command(self.device().to_str().unwrap())).await;
         fs::remove_file(self.link()).unwrap();
     }
 
@@ -266,7 +266,7 @@ impl World {
 
 impl Drop for World {
     fn drop(&mut self) {
-        take_down(self.dir.path());
+        clean_up(self.dir.path());
     }
 }
 

@@ -204,7 +204,7 @@ async fn half_done_states_are_finished() {
     fs::write(world.path("target"), "data").unwrap();
     let error = world.unpublish("target").await.unwrap_err();
     assert_eq!(error.code(), Code::FailedPrecondition, "{error}");
-    assert!(error.message().contains("TARGET_UNUSABLE"), "{error}");
+    assert!(error.message().contains("TARGET_CONFLICT"), "{error}");
     assert_eq!(fs::read_to_string(world.path("target")).unwrap(), "data");
     // Unmounted by hand, and the directory gone.
     sh(&format!("umount {}", world.text("staging"))).await;

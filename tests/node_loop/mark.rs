@@ -5,11 +5,11 @@ use diskplugin::host::{Command, Exec, Output, Processes};
 use tonic::Code;
 
 use crate::kit::{AMPLE, BRIEF, World, can_run, is_mounted, sh, writer};
-use crate::loop_device::{bring, take_off};
+use crate::loop_device::{attach_command, detach_command};
 
 /// Attaches the disk without the fake cloud's link: nothing tells the node what it is.
 async fn attach_unnamed(world: &World) -> String {
-    sh(&bring(&world.image())).await
+    sh(&attach_command(&world.image())).await
 }
 
 async fn mark(world: &World, args: &[&str]) -> Output {
@@ -41,23 +41,18 @@ async fn a_marked_device_is_its_disk_until_it_leaves() {
     let twin = mark(&world, &["d-another", &device]).await;
     assert_ne!(twin.code, Some(0));
     assert!(twin.stderr.contains(&format!("disk {volume}")), "{twin:?}");
-    assert!(
-        mark(&world, &["--list"])
-            .await
-            .stdout
-            .contains(": valid\n")
-    );
+    assert!(mark(&world, &["--list"]).await.stdout.contains(": valid\n"));
 
     world.unstage().await.unwrap();
     assert!(!is_mounted(&world.path("staging")));
-    sh(&take_off(&device)).await;
+    sh(&detach_command(&device)).await;
     let device = attach_unnamed(&world).await;
     let error = world.stage_within(BRIEF, &capability).await.unwrap_err();
     assert_eq!(error.code(), Code::DeadlineExceeded, "{error}");
     assert!(error.message().contains("which has left since"), "{error}");
     let listed = mark(&world, &["--list"]).await;
     assert!(listed.stdout.contains(": invalid: "), "{listed:?}");
-    sh(&take_off(&device)).await;
+    sh(&detach_command(&device)).await;
 }
 
 #[tokio::test]

@@ -14,7 +14,7 @@ use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use tokio::runtime::Runtime;
 
 use crate::call::{class, was_snatched};
-use crate::loop_device::{bring, take_off};
+use crate::loop_device::{attach_command, detach_command};
 use crate::see::{self, backing_file};
 use crate::world::{Answer, Event, Fs, Layer, PLACES, Under, VOLUMES, World};
 
@@ -188,7 +188,7 @@ impl Machine {
     }
 
     fn attach(&mut self, volume: usize) {
-        let device = self.sh(&bring(&self.image(volume)));
+        let device = self.sh(&attach_command(&self.image(volume)));
         symlink(&device, self.link(volume)).unwrap();
         self.loops[volume] = Some(device.into());
     }
@@ -236,7 +236,7 @@ impl Machine {
             Event::Attach { volume } => self.attach(volume),
             Event::Detach { volume } => {
                 let device = self.loops[volume].as_ref().unwrap();
-                self.sh(&take_off(device.to_str().unwrap()));
+                self.sh(&detach_command(device.to_str().unwrap()));
             }
             Event::TearOut { volume, unlink } => {
                 // It leaves with its last mount.

@@ -1,4 +1,4 @@
-//! What each call must answer and do, as docs/semantics.md says it: written without a look at how the
+//! What each call must answer and do, as docs/reference/node-rpcs.md states: written without a look at how the
 //! driver decides.
 
 use crate::world::{
@@ -401,7 +401,7 @@ fn expand(world: &mut World, volume: usize, place: usize) -> Done {
     };
     refuse_if(!layers.iter().any(writable))?;
     refuse_if(
-        world.volumes[volume].fs == Fs::Ext4 && !crate::common::machine::grows_mounted_ext(),
+        world.volumes[volume].fs == Fs::Ext4 && !crate::common::machine::can_resize_mounted_ext(),
     )?;
     grown(world, volume);
     Ok(())

@@ -13,7 +13,7 @@ const NODE: &str = "--node-id --max-volumes-per-node --instance-type --instance-
 const KUBERNETES: &str = "--instance-types-config-map --events --startup-taint --kubeconfig";
 const FAKE: &str = "--zones --nodes --seed --access-key-id --access-key-secret --create-delay \
     --attach-delay --detach-delay --resize-delay --cut-delay --snapshot-delay --delete-delay \
-    --load-delay --latency --stale --stale-share --stale-jumping --throttle --sold-out --disk-quantity \
+    --load-delay --latency --stale --stale-share --stale-jumping --throttle --out-of-stock --disk-quantity \
     --never-attached --missing-is-error --parallel-attach --ram-role --metadata-token-required \
     --back-with --device-dir --config";
 

@@ -18,12 +18,12 @@ mod leader;
 mod memory;
 #[path = "../../benches/scale/outage.rs"]
 mod outage;
-#[path = "../common/patient.rs"]
-mod patient;
 #[path = "../../benches/scale/proof.rs"]
 mod proof;
 #[path = "../../benches/scale/reschedule.rs"]
 mod reschedule;
+#[path = "../common/retrying_cloud.rs"]
+mod retrying_cloud;
 #[path = "../../benches/scale/sidecars.rs"]
 mod sidecars;
 #[path = "../../benches/scale/stage.rs"]

@@ -63,7 +63,7 @@ class Story:
         rows = answer["Snapshots"]["Snapshot"]
         return rows[0] if rows else None
 
-    def test_a_disk_lives_its_whole_life(self):
+    def test_lifecycle_of_a_disk(self):
         tags = [{"Key": "own er/a&b=c", "Value": "测试 *~+"}, {"Key": "empty", "Value": ""}]
         disk = self.create("whole-life", Tag=tags)
         row = self.status(disk, "Available")
@@ -107,7 +107,7 @@ class Story:
         row = self.snapshot(snapshot)
         return row if row and row["Status"] == "accomplished" else None
 
-    def test_a_repeated_create_is_the_same_disk(self):
+    def test_a_repeated_create_returns_the_same_disk(self):
         order = self.order("repeated")
         first = self.sdk.call("CreateDisk", **order)["DiskId"]
         self.assertEqual(self.sdk.call("CreateDisk", **order)["DiskId"], first)
@@ -133,7 +133,7 @@ class Story:
         self.sdk.call("UntagResources", TagKey=["found-by"], **of_disk)
         self.assertEqual(self.disk(disk)["Tags"]["Tag"], [])
 
-    def test_a_disk_changes_its_category_by_a_task(self):
+    def test_a_task_changes_the_category_of_a_disk(self):
         disk = self.create("changing")
         self.status(disk, "Available")
         self.refused(
@@ -198,7 +198,7 @@ class Story:
         regions = self.sdk.call("DescribeRegions")["Regions"]["Region"]
         self.assertIn(REGION, [region["RegionId"] for region in regions])
 
-    def test_a_refusal_has_code_status_and_request_id(self):
+    def test_an_error_has_code_status_and_request_id(self):
         for action, parameters, status, code in [
             ("DeleteDisk", {"DiskId": "d-nothing"}, 404, "InvalidDiskId.NotFound"),
             ("AttachDisk", {"DiskId": "d-nothing", "InstanceId": NODE}, 404, "InvalidDiskId.NotFound"),
@@ -216,13 +216,13 @@ class Story:
                 last = self.cloud.calls(action)[-1]
                 self.assertEqual((refusal.code, refusal.request_id), (last["code"], last["request_id"]))
 
-    def test_a_throttled_call_is_known_as_such(self):
+    def test_throttling_is_recognized(self):
         limit = {"throttle": {"actions": {"DescribeRegions": 0}}}
         with self.cloud.configured(limit, {"throttle": None}):
             refusal = self.refused(400, "Throttling", lambda: self.sdk.call("DescribeRegions"))
         self.check_throttling(refusal.original)
 
-    def test_the_account_as_a_whole_is_throttled(self):
+    def test_the_account_is_throttled(self):
         with self.cloud.configured({"throttle": {"user": 0}}, {"throttle": None}):
             refusal = self.refused(400, "Throttling.User", lambda: self.sdk.call("DescribeRegions"))
         self.check_throttling(refusal.original)
@@ -230,13 +230,13 @@ class Story:
     def check_throttling(self, error):
         """What the SDK makes of it beyond the code."""
 
-    def test_a_wrong_secret_and_an_unknown_key_are_told_apart(self):
+    def test_a_wrong_secret_and_an_unknown_key_are_distinguished(self):
         wrong = self.Sdk(self.cloud, secret="another")
         self.refused(400, wrong.wrong_secret, lambda: wrong.call("DescribeRegions"))
         stranger = self.Sdk(self.cloud, key="LTAI5tSTRANGER")
         self.refused(404, "InvalidAccessKeyId.NotFound", lambda: stranger.call("DescribeRegions"))
 
-    def test_without_permission_writes_are_refused_and_lists_are_empty(self):
+    def test_without_permission_writes_fail_and_lists_are_empty(self):
         disk = self.create("denied")
         with self.cloud.configured({"denied": ["*"]}, {"denied": []}):
             self.refused(403, "Forbidden.RAM", lambda: self.sdk.call("DeleteDisk", DiskId=disk))
@@ -255,14 +255,14 @@ class Story:
             with self.subTest(kind), self.strike("DescribeRegions", kind, 10):
                 self.refused(status, code, lambda: self.sdk.call("DescribeRegions"))
 
-    def test_an_error_without_words_is_still_read(self):
+    def test_an_error_without_a_message_is_parsed(self):
         with self.strike("DeleteDisk", "null-message"):
             refusal = self.refused(
                 404, "InvalidDiskId.NotFound", lambda: self.sdk.call("DeleteDisk", DiskId="d-no")
             )
         self.assertIsNotNone(refusal.request_id)
 
-    def test_a_lost_answer_is_an_error_and_the_repeat_finds_the_disk(self):
+    def test_a_lost_response_is_an_error_and_the_repeated_call_returns_the_disk(self):
         for kind in ["reset-after", "truncated", "empty", "html"]:
             with self.subTest(kind):
                 order = self.order(f"lost-{kind}")

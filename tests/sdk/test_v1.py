@@ -18,7 +18,7 @@ class OldSdk(Story, unittest.TestCase):
     def check_throttling(self, error):
         self.assertIsInstance(error, ServerException)
 
-    def test_without_a_format_answers_and_errors_are_xml(self):
+    def test_without_a_format_responses_are_xml(self):
         disk = self.create("in-xml", Tag=[{"Key": "a<b", "Value": 'c&"d"'}])
         body = self.sdk.raw("DescribeDisks", RegionId=REGION, DiskName="in-xml")
         root = xml.fromstring(body)
@@ -48,7 +48,7 @@ class OldSdk(Story, unittest.TestCase):
         without = self.Sdk(self.cloud, *keys[:2])
         self.refused(400, "MissingSecurityToken", lambda: without.call("DescribeRegions"))
 
-    def test_what_the_sdk_repeats_by_itself_makes_one_disk(self):
+    def test_automatic_retries_create_one_disk(self):
         # It signs each attempt anew and keeps the ClientToken. (Without one it makes two disks.)
         patient = self.Sdk(self.cloud, retries=True)
         order = self.order("by-itself")

@@ -58,13 +58,13 @@ class NewSdk(Story, unittest.TestCase):
         self.assertGreater(error.retry_after, 0)
         self.assertLessEqual(error.retry_after, 60_000)
 
-    def test_the_callers_fault_is_a_client_exception(self):
+    def test_a_client_error_is_a_client_exception(self):
         refusal = self.refused(
             404, "InvalidDiskId.NotFound", lambda: self.sdk.call("DeleteDisk", DiskId="d-nothing")
         )
         self.assertIsInstance(refusal.original, ClientException)
 
-    def test_every_field_is_known_to_the_sdk_and_has_its_type(self):
+    def test_every_field_is_in_the_sdks_models_with_its_type(self):
         disk = self.create("typed", Tag=[{"Key": "a", "Value": "b"}])
         self.status(disk, "Available")
         self.sdk.call("AttachDisk", InstanceId=NODE, DiskId=disk)

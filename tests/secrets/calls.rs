@@ -19,7 +19,7 @@ use tonic::{Request, Response, Status};
 use crate::common::csi::{capability, endpoint, socket, volume};
 use crate::common::fake::{Fake, NODES, ZONE};
 use crate::common::process::{Process, Start, diskplugin};
-use crate::common::tee::Tee;
+use crate::common::recording_proxy::RecordingProxy;
 use crate::hidden::{Hidden, ODD, PLAIN, signatures};
 
 /// Long enough for a successful call.
@@ -192,9 +192,12 @@ async fn against_the_fake(hidden: &Hidden, secret: &str, flags: &[&str]) -> Stri
         &format!("--access-key-id={}", hidden.key),
         &format!("--access-key-secret={secret}"),
     ];
-    let fake = Fake::start_loud(&keys.map(String::as_str)).await;
+    let fake = Fake::start_verbose(&keys.map(String::as_str)).await;
     let server: SocketAddr = fake.url.trim_start_matches("http://").parse().unwrap();
-    let (tee, dir) = (Tee::to(server).await, tempfile::tempdir().unwrap());
+    let (tee, dir) = (
+        RecordingProxy::to(server).await,
+        tempfile::tempdir().unwrap(),
+    );
     let socket = socket(&dir);
     let start = verbose(&tee.url, &socket, hidden, flags);
     let (driver, channel) = start.ready(&socket).await;

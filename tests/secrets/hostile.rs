@@ -9,7 +9,7 @@ use wiremock::{Match, Mock, MockServer, Request, Respond, ResponseTemplate};
 
 use crate::calls::{make_calls, output_of, verbose};
 use crate::common::csi::socket;
-use crate::common::tee::Tee;
+use crate::common::recording_proxy::RecordingProxy;
 use crate::hidden::{Hidden, ODD, PLAIN, signatures};
 
 /// Long enough for a response, too short for retries.
@@ -128,7 +128,7 @@ async fn against_hostility(hidden: &Hidden, flags: &[&str]) {
         .mount(&server)
         .await;
     let (tee, dir) = (
-        Tee::to(*server.address()).await,
+        RecordingProxy::to(*server.address()).await,
         tempfile::tempdir().unwrap(),
     );
     let socket = socket(&dir);

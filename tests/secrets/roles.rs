@@ -11,7 +11,7 @@ use crate::common::csi::socket;
 use crate::common::fake::{Fake, NODES};
 use crate::common::oidc::{ROLE, write_token};
 use crate::common::process::Start;
-use crate::common::tee::Tee;
+use crate::common::recording_proxy::RecordingProxy;
 use crate::hidden::{Hidden, ODD, signatures};
 
 const DEADLINE: Duration = Duration::from_millis(1500);
@@ -47,9 +47,12 @@ async fn with_role(
     flags: &[&str],
     refusal: serde_json::Value,
 ) -> String {
-    let fake = Fake::start_loud(&[r#"--config={"sts": {"life": "3s"}}"#]).await;
+    let fake = Fake::start_verbose(&[r#"--config={"sts": {"lifetime": "3s"}}"#]).await;
     let server: SocketAddr = fake.url.trim_start_matches("http://").parse().unwrap();
-    let (tee, dir) = (Tee::to(server).await, tempfile::tempdir().unwrap());
+    let (tee, dir) = (
+        RecordingProxy::to(server).await,
+        tempfile::tempdir().unwrap(),
+    );
     let (socket, file) = (socket(&dir), dir.path().join("token"));
     let token = write_token(&file, 600);
     let start = verbose(&tee.url, &socket, &ODD, flags)
@@ -58,7 +61,7 @@ async fn with_role(
     let start = role(start, &file, &tee.url).args([format!("--sts-endpoint={}", tee.url)]);
     let (driver, channel) = start.ready(&socket).await;
     let mut errors = make_calls(&channel, &ODD, DEADLINE).await.0;
-    fake.configure(json!({"sts": {"refusal": refusal}})).await;
+    fake.configure(json!({"sts": {"error": refusal}})).await;
     // Until its credentials have expired.
     tokio::time::sleep(Duration::from_secs(4)).await;
     errors += &make_calls(&channel, &ODD, DEADLINE).await.0;

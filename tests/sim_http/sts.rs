@@ -208,11 +208,11 @@ async fn a_temporary_key_goes_with_its_token_and_ends() {
 async fn the_service_refuses_or_does_not_answer_on_order() {
     let lab = Lab::new(&[]).await;
     let token = jwt(60);
-    let refusal = json!({"sts": {"refusal": {"status": 503, "code": "ServiceUnavailable"}}});
+    let refusal = json!({"sts": {"error": {"status": 503, "code": "ServiceUnavailable"}}});
     lab.cloud.configure(&refusal).unwrap();
     let answer = with_token(&lab, &oidc(&token, &[])).await;
     assert_eq!(code(&answer), "503 ServiceUnavailable");
-    let dead = json!({"sts": {"refusal": null, "unreachable": true}});
+    let dead = json!({"sts": {"error": null, "unreachable": true}});
     lab.cloud.configure(&dead).unwrap();
     let url = lab.url("/?Action=AssumeRoleWithOIDC&Version=2015-04-01");
     assert!(lab.client.post(url).send().await.is_err());

@@ -128,7 +128,7 @@ async fn a_disk_that_was_away_meanwhile_is_left_as_it_is_and_the_error_says_why(
         world.attach().await;
         let before = world.hash().await;
         let error = world.stage(filesystem).await.unwrap_err();
-        let says = format!("FORMAT_CUT_OFF: volume d-cutaway{filesystem}: staging is refused");
+        let says = format!("FORMAT_INTERRUPTED: volume d-cutaway{filesystem}: staging is refused");
         assert!(error.starts_with(&says), "{error}");
         assert!(
             error.contains(&format!("a mkfs.{filesystem} was cut off on it"))
@@ -146,8 +146,8 @@ async fn without_a_record_a_half_made_filesystem_is_nobody_s_to_overwrite() {
     }
     for (filesystem, at, name) in [
         (Ext4, 10, "FOREIGN_DATA"),
-        (Xfs, 20, "FORMAT_CUT_OFF"),
-        (Btrfs, 20, "FORMAT_CUT_OFF"),
+        (Xfs, 20, "FORMAT_INTERRUPTED"),
+        (Btrfs, 20, "FORMAT_INTERRUPTED"),
     ] {
         let world = World::with_disk(&format!("cutlost{filesystem}")).await;
         cut_off(&world, filesystem, at).await;
@@ -268,7 +268,7 @@ async fn a_mkfs_that_found_no_room_is_finished_when_there_is_some() {
     .await;
     let error = world.stage(Ext4).await.unwrap_err();
     assert!(
-        error.starts_with("TOOL_FAILED") || error.starts_with("HOST_FAILED"),
+        error.starts_with("TOOL_FAILED") || error.starts_with("HOST_ERROR"),
         "{error}"
     );
     assert_eq!(world.records(), 1);

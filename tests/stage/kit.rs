@@ -12,9 +12,9 @@ use diskplugin::host::{Exec, Linux, Processes, Roots};
 use diskplugin::model::{Filesystem, MountFlags, Tuning};
 use diskplugin::node::{self, Access, Leave, Node, Settings, Stage, Volume};
 
-use crate::loop_device::{bring, take_off};
+use crate::loop_device::{attach_command, detach_command};
+use crate::shell::clean_up;
 pub(crate) use crate::shell::sh;
-use crate::shell::take_down;
 
 pub(crate) const MIB: u64 = 1 << 20;
 
@@ -75,12 +75,12 @@ impl World {
 
     /// What the fake cloud does when it attaches.
     pub(crate) async fn attach(&self) {
-        let device = sh(&bring(&self.image())).await;
+        let device = sh(&attach_command(&self.image())).await;
         symlink(&device, self.link()).unwrap();
     }
 
     pub(crate) async fn detach(&self) {
-        sh(&take_off(&self.device())).await;
+        sh(&detach_command(&self.device())).await;
         fs::remove_file(self.link()).unwrap();
     }
 
@@ -136,7 +136,7 @@ impl World {
             let request = self.request(filesystem);
             let staged = self.node().stage(request, deadline).await.map_err(told);
             match staged {
-                Err(error) if error.starts_with("HOST_SLOW") && !deadline.is_over() => {}
+                Err(error) if error.starts_with("HOST_TIMEOUT") && !deadline.is_over() => {}
                 answer => return answer,
             }
         }
@@ -174,6 +174,6 @@ pub(crate) fn is_mounted(path: &Path) -> bool {
 
 impl Drop for World {
     fn drop(&mut self) {
-        take_down(self.dir.path());
+        clean_up(self.dir.path());
     }
 }

@@ -283,7 +283,7 @@ async fn is_refused(name: &str, world: &World) {
         Ext4
     };
     let error = world.stage(wanted).await.unwrap_err();
-    let unclear = error.starts_with("HOST_FAILED") && error.contains("is unclear");
+    let unclear = error.starts_with("HOST_ERROR") && error.contains("is unclear");
     assert!(
         error.starts_with("FOREIGN_DATA") || unclear,
         "{name}: {error}"

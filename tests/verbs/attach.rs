@@ -7,7 +7,7 @@ use serde_json::json;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use diskplugin::disk::{Error, Meaning, NewDisk};
+use diskplugin::disk::{Error, FailureKind, NewDisk};
 use diskplugin::model::{DiskId, Failure, InstanceId};
 
 use crate::kit::{LATE, Stage, minutes, one, seconds, text, two, wanted, zone};
@@ -122,7 +122,10 @@ async fn what_another_node_holds_is_refused_naming_the_holder_and_stays_there() 
         let Error::InUseElsewhere { holder, .. } = &refused else {
             panic!("{refused:?}")
         };
-        assert_eq!((holder, refused.meaning()), (&two(), Meaning::Precondition));
+        assert_eq!(
+            (holder, refused.failure_kind()),
+            (&two(), FailureKind::FailedPrecondition)
+        );
         for name in [disk.as_str(), "i-one", "i-two"] {
             assert!(text(&refused).contains(name), "{refused}");
         }
@@ -164,8 +167,11 @@ async fn a_full_node_is_told_with_the_clouds_words_but_not_for_what_it_holds_alr
         .attach(minutes(1), &second, &one())
         .await
         .unwrap_err();
-    assert!(matches!(refused, Error::NodeFull { .. }), "{refused:?}");
-    assert_eq!(refused.meaning(), Meaning::Exhausted);
+    assert!(
+        matches!(refused, Error::AttachLimitExceeded { .. }),
+        "{refused:?}"
+    );
+    assert_eq!(refused.failure_kind(), FailureKind::ResourceExhausted);
     for part in [
         second.as_str(),
         "i-one",
@@ -218,7 +224,7 @@ async fn a_node_in_another_zone_is_refused_for_good_with_the_clouds_code() {
         .attach(minutes(1), &disk, &far)
         .await
         .unwrap_err();
-    assert_eq!(refused.meaning(), Meaning::Precondition);
+    assert_eq!(refused.failure_kind(), FailureKind::FailedPrecondition);
     for part in [
         disk.as_str(),
         "i-far",
@@ -259,7 +265,7 @@ async fn who_waits_for_its_turn_beyond_its_deadline_is_told_disk_and_node() {
     );
     held.unwrap();
     let late = late.unwrap_err();
-    assert_eq!(late.meaning(), Meaning::Deadline);
+    assert_eq!(late.failure_kind(), FailureKind::DeadlineExceeded);
     for part in [second.as_str(), "i-one"] {
         assert!(text(&late).contains(part), "{late}");
     }

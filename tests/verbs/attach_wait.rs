@@ -6,7 +6,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use diskplugin::cloud::{AttachDisk, Ecs};
-use diskplugin::disk::{Error, Meaning};
+use diskplugin::disk::{Error, FailureKind};
 use diskplugin::model::{Failure, InstanceId};
 
 use crate::kit::{Stage, minutes, one, seconds, text, two};
@@ -142,11 +142,11 @@ async fn an_attachment_that_falls_back_is_told_well_before_the_deadline_and_can_
                 .await
                 .unwrap_err();
             assert!(
-                fell.failure() == Failure::AttachFellBack,
+                fell.failure() == Failure::AttachFailed,
                 "{delay} {stale}: {}",
                 text(&fell)
             );
-            assert_eq!(fell.meaning(), Meaning::Failed);
+            assert_eq!(fell.failure_kind(), FailureKind::Internal);
             assert!(
                 text(&fell).contains(disk.as_str()) && text(&fell).contains("i-one"),
                 "{fell}"
@@ -187,7 +187,7 @@ async fn an_attachment_that_falls_back_is_told_with_the_first_look_that_proves_i
         let begun = Instant::now();
         let fell = stage.disks.attacher.attach(minutes(2), &disk, &one()).await;
         assert!(
-            matches!(&fell, Err(error) if error.failure() == Failure::AttachFellBack),
+            matches!(&fell, Err(error) if error.failure() == Failure::AttachFailed),
             "{fell:?}"
         );
         let took = begun.elapsed();
@@ -295,7 +295,7 @@ async fn a_disk_on_its_way_off_another_node_is_waited_for() {
         .detach(seconds(1), &disk, &two())
         .await
         .unwrap_err();
-    assert_eq!(off.meaning(), Meaning::Deadline);
+    assert_eq!(off.failure_kind(), FailureKind::DeadlineExceeded);
     let row = stage.disks.attacher.attach(minutes(1), &disk, &one()).await;
     assert!(row.unwrap().is_in_use_on(&one()));
     assert_eq!(stage.holders(&disk), held(&one()));
@@ -357,7 +357,7 @@ async fn a_node_that_starts_is_waited_for_and_one_that_does_not_get_ready_is_tol
     let stage = Stage::new(&[]);
     let disk = stage.disk("pvc-1").await;
     stage.configure(&json!({"delays": {"power": "5s", "ready": "3s"}}));
-    assert!(stage.cloud.switch_instance(&one(), true));
+    assert!(stage.cloud.set_instance_power(&one(), true));
     assert!(
         stage
             .disks
@@ -367,7 +367,7 @@ async fn a_node_that_starts_is_waited_for_and_one_that_does_not_get_ready_is_tol
             .is_ok()
     );
     stage.configure(&json!({"delays": {"power": "1h"}}));
-    stage.cloud.switch_instance(&two(), false);
+    stage.cloud.set_instance_power(&two(), false);
     let other = stage.disk("pvc-2").await;
     let late = stage
         .disks
@@ -397,8 +397,8 @@ async fn the_deadline_is_told_with_what_was_seen_and_the_repeat_finds_it() {
         .await
         .unwrap_err();
     assert_eq!(
-        (begun.elapsed(), late.meaning()),
-        (Duration::from_secs(10), Meaning::Deadline)
+        (begun.elapsed(), late.failure_kind()),
+        (Duration::from_secs(10), FailureKind::DeadlineExceeded)
     );
     let seen = format!("last seen: disk {disk} is Attaching");
     assert!(text(&late).contains(&seen), "{}", text(&late));
@@ -474,8 +474,12 @@ async fn empty_responses_do_not_make_a_disk_absent() {
             .attacher
             .attach(seconds(30), &disk, &one())
             .await;
-        let meaning = hidden.unwrap_err().meaning();
-        let repeated = [Meaning::Deadline, Meaning::Busy, Meaning::Unclear];
+        let meaning = hidden.unwrap_err().failure_kind();
+        let repeated = [
+            FailureKind::DeadlineExceeded,
+            FailureKind::Aborted,
+            FailureKind::Unavailable,
+        ];
         assert!(repeated.contains(&meaning), "{order}: {meaning:?}");
         assert!(stage.calls("AttachDisk") <= 8, "{order}");
         stage.configure(&json!({"faults": []}));

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use diskplugin::disk::{DiskServices, Error, Meaning, NewDisk};
+use diskplugin::disk::{DiskServices, Error, FailureKind, NewDisk};
 use diskplugin::model::{Category, Disk, DiskId, Snapshot};
 
 use crate::kit::{
@@ -141,7 +141,7 @@ async fn the_clone_of_a_disk_that_was_never_written_to_is_blank() {
         matches!(refused, Error::NeverAttached { .. }),
         "{refused:?}"
     );
-    assert_eq!(refused.meaning(), Meaning::Precondition);
+    assert_eq!(refused.failure_kind(), FailureKind::FailedPrecondition);
 }
 
 #[tokio::test(start_paused = true)]
@@ -226,7 +226,10 @@ async fn an_unknown_source_is_not_found_and_one_deleted_meanwhile_does_no_harm()
         .provisioner
         .create_clone(seconds(10), &wanted("pvc-1"), &source)
         .await;
-    assert_eq!(late.unwrap_err().meaning(), Meaning::Deadline);
+    assert_eq!(
+        late.unwrap_err().failure_kind(),
+        FailureKind::DeadlineExceeded
+    );
     tokio::time::sleep(Duration::from_secs(25)).await;
     stage
         .disks
@@ -281,13 +284,16 @@ async fn nothing_is_left_when_no_disk_can_be_had_and_the_next_call_takes_another
     let stage = Stage::new(&[]);
     let source = used(&stage, "source").await;
     for sold in [json!(["*/*"]), json!(["cn-beijing-a/*"])] {
-        stage.configure(&json!({"sold_out": sold}));
+        stage.configure(&json!({"out_of_stock": sold}));
         let refused = stage
             .disks
             .provisioner
             .create_clone(minutes(1), &wanted("pvc-1"), &source)
             .await;
-        assert_eq!(refused.unwrap_err().meaning(), Meaning::Exhausted);
+        assert_eq!(
+            refused.unwrap_err().failure_kind(),
+            FailureKind::ResourceExhausted
+        );
         assert!(snapshots(&stage).is_empty());
     }
     // The provisioner comes back with another zone.
@@ -312,7 +318,7 @@ async fn the_snapshot_of_an_interrupted_clone_is_deleted_with_the_clone_or_after
             .provisioner
             .create_clone(minutes(1), &wanted("pvc-1"), source)
             .await;
-        assert_eq!(left.unwrap_err().meaning(), Meaning::Unclear);
+        assert_eq!(left.unwrap_err().failure_kind(), FailureKind::Unavailable);
         assert_eq!(snapshots(stage).len(), 1);
         let rows = stage.rows();
         let clone = rows
@@ -385,14 +391,14 @@ async fn the_clone_of_an_encrypted_disk_is_encrypted() {
 async fn the_echo_of_an_old_refusal_does_not_make_the_clone_of_a_disk_with_data_blank() {
     let stage = Stage::new(&["--never-attached"]);
     let source = stage.disk("source").await;
-    stage.configure(&json!({"sold_out": ["*/*"]}));
+    stage.configure(&json!({"out_of_stock": ["*/*"]}));
     let early = stage
         .disks
         .provisioner
         .create_clone(minutes(1), &wanted("pvc-1"), &source)
         .await;
     assert!(early.is_err() && stage.calls("CreateSnapshot") > 0);
-    stage.configure(&json!({"sold_out": []}));
+    stage.configure(&json!({"out_of_stock": []}));
     stage
         .disks
         .attacher

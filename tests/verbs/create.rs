@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::time::Instant;
 
-use diskplugin::disk::{Error, Meaning, NewDisk};
+use diskplugin::disk::{Error, FailureKind, NewDisk};
 use diskplugin::model::Category;
 
 use crate::kit::{LATE, Stage, available, between, gib, minutes, seconds, text, wanted, zone};
@@ -206,10 +206,10 @@ async fn a_repeat_that_asks_for_less_gets_the_disk_that_is_there() {
 
 #[tokio::test(start_paused = true)]
 async fn available_goes_through_the_categories_in_order_until_one_is_in_stock() {
-    let sold = "--sold-out=*/cloud_efficiency,*/cloud_ssd,*/cloud";
+    let sold = "--out-of-stock=*/cloud_efficiency,*/cloud_ssd,*/cloud";
     let stage = Stage::new(&[sold]);
     // The stock that could be asked for is out of date, so that each is tried.
-    stage.configure(&json!({"rules": {"stock_lags": true}}));
+    stage.configure(&json!({"rules": {"hide_stockouts": true}}));
     let disk = stage
         .disks
         .provisioner
@@ -230,7 +230,7 @@ async fn available_goes_through_the_categories_in_order_until_one_is_in_stock() 
 
 #[tokio::test(start_paused = true)]
 async fn the_next_zone_is_taken_when_the_first_has_nothing_of_what_is_wanted() {
-    let stage = Stage::new(&["--sold-out=cn-beijing-b/*"]);
+    let stage = Stage::new(&["--out-of-stock=cn-beijing-b/*"]);
     let new = NewDisk {
         places: vec![zone("b").into(), zone("c").into()],
         ..available("pvc-1")
@@ -247,7 +247,7 @@ async fn the_next_zone_is_taken_when_the_first_has_nothing_of_what_is_wanted() {
 
 #[tokio::test(start_paused = true)]
 async fn when_nothing_is_in_stock_each_pair_is_named_with_its_reason() {
-    let stage = Stage::new(&["--sold-out=*/cloud_ssd,cn-beijing-b/*,cn-beijing-a/cloud_essd"]);
+    let stage = Stage::new(&["--out-of-stock=*/cloud_ssd,cn-beijing-b/*,cn-beijing-a/cloud_essd"]);
     let new = NewDisk {
         categories: vec![Category::CloudSsd, Category::CloudEssd],
         places: vec![zone("a").into(), zone("b").into()],
@@ -260,7 +260,7 @@ async fn when_nothing_is_in_stock_each_pair_is_named_with_its_reason() {
         .await
         .unwrap_err();
     assert!(matches!(refused, Error::OutOfStock { .. }), "{refused:?}");
-    assert_eq!(refused.meaning(), Meaning::Exhausted);
+    assert_eq!(refused.failure_kind(), FailureKind::ResourceExhausted);
     for pair in [
         "ssd in cn-beijing-a",
         "essd in cn-beijing-a",
@@ -301,8 +301,8 @@ async fn a_category_whose_quota_is_used_up_is_passed_over_and_an_empty_account_i
         .await
         .unwrap_err();
     assert_eq!(
-        (refused.meaning(), stage.calls("CreateDisk")),
-        (Meaning::Precondition, 1)
+        (refused.failure_kind(), stage.calls("CreateDisk")),
+        (FailureKind::FailedPrecondition, 1)
     );
     assert!(
         text(&refused).contains("InvalidAccountStatus.NotEnoughBalance"),
@@ -351,7 +351,7 @@ async fn a_deadline_shorter_than_the_creation_is_told_and_the_repeat_returns_the
             .await
             .unwrap_err();
         assert_eq!(begun.elapsed(), Duration::from_secs(10));
-        assert_eq!(late.meaning(), Meaning::Deadline);
+        assert_eq!(late.failure_kind(), FailureKind::DeadlineExceeded);
         let made = stage.only_disk();
         assert!(
             text(&late).contains(&format!("disk {made} is Creating")),

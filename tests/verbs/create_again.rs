@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use diskplugin::base::Deadline;
-use diskplugin::disk::{Error, Meaning, NewDisk};
+use diskplugin::disk::{Error, FailureKind, NewDisk};
 use diskplugin::model::Category;
 
 use crate::kit::{Stage, available, gib, minutes, seconds, text, wanted, zone};
@@ -35,7 +35,11 @@ async fn a_lost_answer_is_unclear_and_the_repeat_ends_with_one_disk() {
                 .create(minutes(1), &new)
                 .await
                 .unwrap_err();
-            assert_eq!(lost.meaning(), Meaning::Unclear, "{loss}: {lost:?}");
+            assert_eq!(
+                lost.failure_kind(),
+                FailureKind::Unavailable,
+                "{loss}: {lost:?}"
+            );
             let disk = stage
                 .disks
                 .provisioner
@@ -64,7 +68,7 @@ async fn a_client_that_repeats_by_itself_hides_every_loss() {
 
 #[tokio::test(start_paused = true)]
 async fn a_lost_answer_is_followed_up_where_it_was_lost_though_a_better_category_is_back() {
-    let stage = Stage::new(&["--stale=2s", "--sold-out=*/cloud_efficiency"]);
+    let stage = Stage::new(&["--stale=2s", "--out-of-stock=*/cloud_efficiency"]);
     stage.faults("CreateDisk", 2, &json!("reset-after"));
     stage.configure(
         &json!({"faults": [{"action": "CreateDisk", "from": 2, "kind": "reset-after"}]}),
@@ -76,7 +80,7 @@ async fn a_lost_answer_is_followed_up_where_it_was_lost_though_a_better_category
         .await
         .unwrap_err();
     let made = stage.only_disk();
-    stage.configure(&json!({"sold_out": []}));
+    stage.configure(&json!({"out_of_stock": []}));
     // At once: the tags do not show it yet.
     let disk = stage
         .disks
@@ -140,7 +144,7 @@ async fn another_request_is_refused_also_while_the_tags_lag() {
 #[tokio::test(start_paused = true)]
 async fn a_token_that_failed_calls_used_up_does_not_stand_in_the_way() {
     for new in [wanted("pvc-1"), available("pvc-1")] {
-        let stage = Stage::new(&["--sold-out=*/*"]);
+        let stage = Stage::new(&["--out-of-stock=*/*"]);
         stage.configure(&json!({"rules": {"token_burn_percent": 100}}));
         for _ in 0..3 {
             let refused = stage
@@ -149,9 +153,13 @@ async fn a_token_that_failed_calls_used_up_does_not_stand_in_the_way() {
                 .create(minutes(1), &new)
                 .await
                 .unwrap_err();
-            assert_eq!(refused.meaning(), Meaning::Exhausted, "{refused:?}");
+            assert_eq!(
+                refused.failure_kind(),
+                FailureKind::ResourceExhausted,
+                "{refused:?}"
+            );
         }
-        stage.configure(&json!({"sold_out": []}));
+        stage.configure(&json!({"out_of_stock": []}));
         // A process that knows nothing of the failures needs a few calls to get past them.
         let fresh = stage.restarted();
         let mut made = None;
@@ -172,7 +180,7 @@ async fn a_token_that_failed_calls_used_up_does_not_stand_in_the_way() {
 #[tokio::test(start_paused = true)]
 async fn a_repeat_of_a_refused_call_succeeds_as_soon_as_there_is_stock() {
     for burned in [0, 100] {
-        let stage = Stage::new(&["--sold-out=*/*"]);
+        let stage = Stage::new(&["--out-of-stock=*/*"]);
         stage.configure(&json!({"rules": {"token_burn_percent": burned}}));
         for _ in 0..4 {
             stage
@@ -182,7 +190,7 @@ async fn a_repeat_of_a_refused_call_succeeds_as_soon_as_there_is_stock() {
                 .await
                 .unwrap_err();
         }
-        stage.configure(&json!({"sold_out": []}));
+        stage.configure(&json!({"out_of_stock": []}));
         let disk = stage
             .disks
             .provisioner
@@ -195,7 +203,7 @@ async fn a_repeat_of_a_refused_call_succeeds_as_soon_as_there_is_stock() {
 
 #[tokio::test(start_paused = true)]
 async fn a_token_that_another_failed_request_used_up_ends_with_one_disk() {
-    let stage = Stage::new(&["--sold-out=*/*"]);
+    let stage = Stage::new(&["--out-of-stock=*/*"]);
     stage.configure(&json!({"rules": {"token_burn_percent": 100}}));
     let larger = NewDisk {
         size: gib(40),
@@ -207,7 +215,7 @@ async fn a_token_that_another_failed_request_used_up_ends_with_one_disk() {
         .create(minutes(1), &larger)
         .await
         .unwrap_err();
-    stage.configure(&json!({"sold_out": []}));
+    stage.configure(&json!({"out_of_stock": []}));
     let disk = stage
         .disks
         .provisioner
@@ -304,7 +312,12 @@ async fn a_vanished_disk_is_made_again_also_by_calls_too_short_to_believe_it_gon
             let soon = Deadline::after(Duration::from_millis(9750));
             match stage.disks.provisioner.create(soon, &wanted("pvc-1")).await {
                 Ok(disk) => break disk.id,
-                Err(error) => assert_eq!(error.meaning(), Meaning::Deadline, "{}", text(&error)),
+                Err(error) => assert_eq!(
+                    error.failure_kind(),
+                    FailureKind::DeadlineExceeded,
+                    "{}",
+                    text(&error)
+                ),
             }
             tries += 1;
             assert!(tries < 6);
@@ -322,7 +335,10 @@ async fn a_disk_that_was_missed_long_ago_is_not_given_up_for_one_look_that_does_
         .provisioner
         .create(seconds(1), &wanted("pvc-1"))
         .await;
-    assert_eq!(late.unwrap_err().meaning(), Meaning::Deadline);
+    assert_eq!(
+        late.unwrap_err().failure_kind(),
+        FailureKind::DeadlineExceeded
+    );
     let made = stage.only_disk();
     tokio::time::sleep(Duration::from_secs(60)).await;
     // The description goes back to before the disk for a moment.
@@ -337,7 +353,7 @@ async fn a_disk_that_was_missed_long_ago_is_not_given_up_for_one_look_that_does_
 
 #[tokio::test(start_paused = true)]
 async fn the_disk_of_a_list_is_known_again_when_the_list_has_shrunk_or_turned() {
-    let stage = Stage::new(&["--sold-out=*/cloud_ssd"]);
+    let stage = Stage::new(&["--out-of-stock=*/cloud_ssd"]);
     let both = NewDisk {
         categories: vec![Category::CloudSsd, Category::CloudEssd],
         places: vec![zone("a").into(), zone("b").into()],
@@ -349,7 +365,7 @@ async fn the_disk_of_a_list_is_known_again_when_the_list_has_shrunk_or_turned() 
         .create(minutes(1), &both)
         .await
         .unwrap();
-    stage.configure(&json!({"sold_out": []}));
+    stage.configure(&json!({"out_of_stock": []}));
     let turned = NewDisk {
         places: vec![zone("b").into(), zone("a").into()],
         ..both

@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use diskplugin::disk::{Error, Meaning, NewDisk};
+use diskplugin::disk::{Error, FailureKind, NewDisk};
 use diskplugin::model::Category;
 
 use crate::kit::{Stage, available, gib, minutes, seconds, text, wanted, zone};
 
 fn is_final(error: &Error) -> bool {
     !matches!(
-        error.meaning(),
-        Meaning::Unclear | Meaning::Busy | Meaning::Deadline
+        error.failure_kind(),
+        FailureKind::Unavailable | FailureKind::Aborted | FailureKind::DeadlineExceeded
     )
 }
 
@@ -136,7 +136,12 @@ async fn a_creation_that_was_cut_off_is_not_given_up_for_a_later_refusal() {
         .create(seconds(9), &wanted("pvc-1"))
         .await;
     let refused = refused.unwrap_err();
-    assert_eq!(refused.meaning(), Meaning::Unclear, "{}", text(&refused));
+    assert_eq!(
+        refused.failure_kind(),
+        FailureKind::Unavailable,
+        "{}",
+        text(&refused)
+    );
     for part in ["CREATION_UNRESOLVED", "Forbidden.RAM", "RequestId"] {
         assert!(text(&refused).contains(part), "{}", text(&refused));
     }
@@ -163,10 +168,10 @@ async fn a_refusal_is_final_again_once_a_listing_proves_that_nothing_was_created
             .provisioner
             .create(seconds(20), &wanted("pvc-1"))
             .await;
-        outcome.unwrap_err().meaning()
+        outcome.unwrap_err().failure_kind()
     };
     for _ in 0..3 {
-        assert_eq!(create().await, Meaning::Unclear);
+        assert_eq!(create().await, FailureKind::Unavailable);
         pass(10).await;
     }
     // As long as lists are empty nothing is proven.
@@ -175,10 +180,10 @@ async fn a_refusal_is_final_again_once_a_listing_proves_that_nothing_was_created
     stage.configure(&json!({"faults": [refused, blind]}));
     for _ in 0..3 {
         pass(25).await;
-        assert_eq!(create().await, Meaning::Unclear);
+        assert_eq!(create().await, FailureKind::Unavailable);
     }
     pass(60).await;
-    assert_eq!(create().await, Meaning::Denied);
+    assert_eq!(create().await, FailureKind::PermissionDenied);
     assert_eq!(stage.rows().len(), 1);
 }
 
@@ -192,7 +197,7 @@ async fn a_lost_response_in_one_zone_is_followed_up_there_although_the_zone_is_o
     };
     stage.fault("CreateDisk", &json!("reset-after"));
     let lost = stage.disks.provisioner.create(seconds(9), &new).await;
-    assert_eq!(lost.unwrap_err().meaning(), Meaning::Unclear);
+    assert_eq!(lost.unwrap_err().failure_kind(), FailureKind::Unavailable);
     let created = stage.only_disk();
     stage.configure(&json!({"faults": [
         {"action": "CreateDisk", "times": 100,
@@ -201,7 +206,12 @@ async fn a_lost_response_in_one_zone_is_followed_up_there_although_the_zone_is_o
     for _ in 0..2 {
         match stage.disks.provisioner.create(seconds(9), &new).await {
             Ok(disk) => assert_eq!(disk.id, created),
-            Err(error) => assert_eq!(error.meaning(), Meaning::Unclear, "{}", text(&error)),
+            Err(error) => assert_eq!(
+                error.failure_kind(),
+                FailureKind::Unavailable,
+                "{}",
+                text(&error)
+            ),
         }
         pass(3).await;
     }
@@ -221,7 +231,7 @@ async fn many_unresolved_names_are_all_remembered() {
     for number in 0..1500 {
         let new = wanted(&format!("pvc-{number}"));
         let lost = stage.disks.provisioner.create(seconds(9), &new).await;
-        assert_eq!(lost.unwrap_err().meaning(), Meaning::Unclear);
+        assert_eq!(lost.unwrap_err().failure_kind(), FailureKind::Unavailable);
     }
     let denied = json!({"code": {"status": 403, "code": "Forbidden.RAM"}});
     stage.faults("CreateDisk", 2000, &denied);
@@ -229,7 +239,11 @@ async fn many_unresolved_names_are_all_remembered() {
     for number in 0..1500 {
         let new = wanted(&format!("pvc-{number}"));
         let refused = stage.disks.provisioner.create(seconds(9), &new).await;
-        assert_eq!(refused.unwrap_err().meaning(), Meaning::Unclear, "{number}");
+        assert_eq!(
+            refused.unwrap_err().failure_kind(),
+            FailureKind::Unavailable,
+            "{number}"
+        );
     }
 }
 
@@ -325,13 +339,15 @@ async fn a_refusal_after_a_restart_is_not_final_while_reads_do_not_show_the_disk
     let stage = Stage::new(&["--stale=1s"]);
     stage.disk("other").await;
     stage.lead().await;
-    stage.configure(&json!({"rules": {"token_burn_percent": 100}, "sold_out": ["*/cloud_essd"]}));
+    stage.configure(
+        &json!({"rules": {"token_burn_percent": 100}, "out_of_stock": ["*/cloud_essd"]}),
+    );
     let new = wanted("pvc-1");
     let create = async |disks: &Arc<diskplugin::disk::DiskServices>| {
         disks.provisioner.create(seconds(9), &new).await
     };
     create(&stage.disks).await.unwrap_err();
-    stage.configure(&json!({"sold_out": []}));
+    stage.configure(&json!({"out_of_stock": []}));
     let made = create(&stage.disks).await.unwrap().id;
     stage.configure(&json!({"stale": {"lag": "8s"}}));
     let restarted = stage.restarted();
@@ -344,7 +360,7 @@ async fn a_refusal_after_a_restart_is_not_final_while_reads_do_not_show_the_disk
 
 #[tokio::test(start_paused = true)]
 async fn a_restarted_process_uses_the_same_later_token_whatever_becomes_of_its_first_call() {
-    let stage = Stage::new(&["--sold-out=*/*", "--stale=1s"]);
+    let stage = Stage::new(&["--out-of-stock=*/*", "--stale=1s"]);
     stage.configure(&json!({"rules": {"token_burn_percent": 100}}));
     let new = NewDisk {
         categories: vec![Category::CloudSsd, Category::CloudEssd],
@@ -356,7 +372,7 @@ async fn a_restarted_process_uses_the_same_later_token_whatever_becomes_of_its_f
         .create(seconds(20), &new)
         .await
         .unwrap_err();
-    stage.configure(&json!({"sold_out": ["*/cloud_ssd"]}));
+    stage.configure(&json!({"out_of_stock": ["*/cloud_ssd"]}));
     let made = stage.disks.provisioner.create(seconds(20), &new).await;
     let made = made.unwrap().id;
     stage.configure(&json!({"stale": {"lag": "60s"}}));
@@ -380,7 +396,10 @@ async fn a_changed_request_after_a_lost_one_is_resolved_where_no_other_disk_can_
         stage.fault("CreateDisk", &json!(loss));
         let new = wanted("pvc-1");
         let lost = stage.disks.provisioner.create(seconds(9), &new);
-        assert_eq!(lost.await.unwrap_err().meaning(), Meaning::Unclear);
+        assert_eq!(
+            lost.await.unwrap_err().failure_kind(),
+            FailureKind::Unavailable
+        );
         let elsewhere = NewDisk {
             places: vec![zone("b").into()],
             categories: vec![Category::CloudSsd],
@@ -441,7 +460,7 @@ async fn refused_credentials_are_reported_as_such_also_by_a_new_process() {
     let refused = refused.unwrap_err();
     assert!(is_final(&refused), "{}", text(&refused));
     assert!(
-        text(&refused).contains("KEY_SWITCHED_OFF"),
+        text(&refused).contains("ACCESS_KEY_INACTIVE"),
         "{}",
         text(&refused)
     );

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use diskplugin::disk::{Error, Meaning, NewDisk};
+use diskplugin::disk::{Error, FailureKind, NewDisk};
 
 use diskplugin::model::Category;
 
@@ -87,7 +87,10 @@ async fn a_snapshot_that_is_not_ready_is_told_and_no_disk_is_bought() {
         .snapshotter
         .create(seconds(5), &new_snapshot("snap", &source))
         .await;
-    assert_eq!(begun.unwrap_err().meaning(), Meaning::Deadline);
+    assert_eq!(
+        begun.unwrap_err().failure_kind(),
+        FailureKind::DeadlineExceeded
+    );
     let id = stage.cloud.state()["snapshots"][0]["id"]
         .as_str()
         .unwrap()
@@ -102,7 +105,7 @@ async fn a_snapshot_that_is_not_ready_is_told_and_no_disk_is_bought() {
         .create(minutes(1), &new)
         .await
         .unwrap_err();
-    assert_eq!(refused.meaning(), Meaning::Precondition);
+    assert_eq!(refused.failure_kind(), FailureKind::FailedPrecondition);
     assert!(text(&refused).contains(&id), "{refused}");
     assert_eq!(stage.only_disk(), source);
 }
@@ -152,7 +155,7 @@ async fn an_unknown_snapshot_is_not_found_by_name() {
         .create(minutes(1), &new)
         .await
         .unwrap_err();
-    assert_eq!(refused.meaning(), Meaning::NotFound);
+    assert_eq!(refused.failure_kind(), FailureKind::NotFound);
     assert!(text(&refused).contains("s-none"), "{refused}");
     assert_eq!(stage.calls("CreateDisk"), 0);
 }

@@ -6,7 +6,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use diskplugin::cloud::{AttachDisk, Ecs};
-use diskplugin::disk::{Meaning, NewDisk};
+use diskplugin::disk::{FailureKind, NewDisk};
 use diskplugin::model::{Failure, Tags, tag};
 
 use crate::kit::{Stage, minutes, one, seconds, text, wanted};
@@ -32,7 +32,7 @@ async fn what_is_attached_is_refused_naming_its_holders_and_is_still_there() {
             refused.failure() == Failure::DiskStillAttached,
             "{refused:?}"
         );
-        assert_eq!(refused.meaning(), Meaning::Precondition);
+        assert_eq!(refused.failure_kind(), FailureKind::FailedPrecondition);
         assert!(text(&refused).contains("i-one"), "{refused}");
         assert_eq!(
             (
@@ -121,7 +121,11 @@ async fn what_carries_no_tag_or_another_clusters_is_refused_and_is_still_there()
             .delete(minutes(1), &disk)
             .await
             .unwrap_err();
-        assert_eq!(refused.meaning(), Meaning::Precondition, "{refused:?}");
+        assert_eq!(
+            refused.failure_kind(),
+            FailureKind::FailedPrecondition,
+            "{refused:?}"
+        );
         for part in [disk.as_str(), owner, tag::CLUSTER, "cluster test"] {
             assert!(text(&refused).contains(part), "{refused}");
         }
@@ -262,7 +266,7 @@ async fn a_disk_that_is_filled_beyond_the_deadline_is_told_with_the_code() {
     ] {
         assert!(text(&late).contains(part), "{}", text(&late));
     }
-    assert_eq!(late.meaning(), Meaning::Busy);
+    assert_eq!(late.failure_kind(), FailureKind::Aborted);
 }
 
 #[tokio::test(start_paused = true)]
@@ -277,7 +281,7 @@ async fn a_lost_answer_is_unclear_and_the_repeat_finds_it_gone() {
             .delete(minutes(1), &disk)
             .await
             .unwrap_err();
-        assert_eq!(lost.meaning(), Meaning::Unclear);
+        assert_eq!(lost.failure_kind(), FailureKind::Unavailable);
         stage
             .disks
             .provisioner
@@ -343,7 +347,11 @@ async fn an_empty_response_does_not_pass_for_a_deleted_disk() {
         for disks in [&stage.disks, &fresh] {
             let refused = disks.provisioner.delete(seconds(9), &disk).await;
             let refused = refused.unwrap_err();
-            assert_eq!(refused.meaning(), Meaning::Unclear, "{refused:?}");
+            assert_eq!(
+                refused.failure_kind(),
+                FailureKind::Unavailable,
+                "{refused:?}"
+            );
             for part in ["ABSENCE_UNPROVEN", "ecs:DescribeDisks", disk.as_str()] {
                 assert!(text(&refused).contains(part), "{}", text(&refused));
             }

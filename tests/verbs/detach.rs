@@ -6,7 +6,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use diskplugin::cloud::{AttachDisk, DetachDisk, Ecs};
-use diskplugin::disk::Meaning;
+use diskplugin::disk::FailureKind;
 use diskplugin::model::DiskId;
 
 use crate::kit::{LATE, Stage, minutes, one, seconds, text, two};
@@ -172,8 +172,8 @@ async fn a_detach_that_never_ends_is_told_at_the_deadline_and_the_repeat_finds_i
                 .await
                 .unwrap_err();
             assert_eq!(
-                (begun.elapsed(), late.meaning()),
-                (Duration::from_secs(20), Meaning::Deadline)
+                (begun.elapsed(), late.failure_kind()),
+                (Duration::from_secs(20), FailureKind::DeadlineExceeded)
             );
             let seen = format!("last seen: disk {disk} is Detaching, attached to i-one");
             for part in ["detach disk", "from node i-one", &seen] {
@@ -280,7 +280,7 @@ async fn a_node_that_stops_is_waited_for_and_one_that_hangs_is_told_with_the_cod
     let stage = Stage::new(&[]);
     let disk = attached(&stage, "pvc-1").await;
     stage.configure(&json!({"delays": {"power": "5s"}}));
-    stage.cloud.switch_instance(&one(), false);
+    stage.cloud.set_instance_power(&one(), false);
     stage
         .disks
         .attacher
@@ -289,7 +289,7 @@ async fn a_node_that_stops_is_waited_for_and_one_that_hangs_is_told_with_the_cod
         .unwrap();
     let disk = attached(&stage, "pvc-2").await;
     stage.configure(&json!({"delays": {"power": "1h"}}));
-    stage.cloud.switch_instance(&one(), false);
+    stage.cloud.set_instance_power(&one(), false);
     let late = stage
         .disks
         .attacher
@@ -341,8 +341,8 @@ async fn empty_responses_do_not_prove_that_a_disk_is_detached() {
         hide(&stage, "10m");
         let early = stage.disks.attacher.detach(seconds(8), &disk, &one()).await;
         let early = early.unwrap_err();
-        let repeated = [Meaning::Deadline, Meaning::Busy];
-        assert!(repeated.contains(&early.meaning()), "{}", text(&early));
+        let repeated = [FailureKind::DeadlineExceeded, FailureKind::Aborted];
+        assert!(repeated.contains(&early.failure_kind()), "{}", text(&early));
         assert_eq!(stage.holders(&disk).len(), 1);
         // The order's code says what no read does. One of three documented alternatives does not.
         let done = stage
@@ -355,7 +355,7 @@ async fn empty_responses_do_not_prove_that_a_disk_is_detached() {
         } else {
             let unproven = done.unwrap_err();
             assert!(
-                repeated.contains(&unproven.meaning()),
+                repeated.contains(&unproven.failure_kind()),
                 "{}",
                 text(&unproven)
             );
@@ -389,9 +389,9 @@ async fn a_detach_that_never_ends_is_never_reported_as_done_while_nothing_can_be
                 .attacher
                 .detach(seconds(30), &disk, &one())
                 .await;
-            let meaning = late.unwrap_err().meaning();
+            let meaning = late.unwrap_err().failure_kind();
             assert!(
-                [Meaning::Deadline, Meaning::Busy].contains(&meaning),
+                [FailureKind::DeadlineExceeded, FailureKind::Aborted].contains(&meaning),
                 "{meaning:?}"
             );
         }
@@ -401,7 +401,12 @@ async fn a_detach_that_never_ends_is_never_reported_as_done_while_nothing_can_be
             .detach_everywhere(seconds(30), &disk)
             .await;
         let unproven = everywhere.unwrap_err();
-        assert_eq!(unproven.meaning(), Meaning::Unclear, "{}", text(&unproven));
+        assert_eq!(
+            unproven.failure_kind(),
+            FailureKind::Unavailable,
+            "{}",
+            text(&unproven)
+        );
         assert_eq!(stage.holders(&disk).len(), 1);
     }
 }
@@ -422,7 +427,12 @@ async fn an_instance_that_does_not_exist_is_no_proof_while_nothing_can_be_read()
         .detach(seconds(20), &disk, &one())
         .await;
     let late = late.unwrap_err();
-    assert_eq!(late.meaning(), Meaning::Deadline, "{}", text(&late));
+    assert_eq!(
+        late.failure_kind(),
+        FailureKind::DeadlineExceeded,
+        "{}",
+        text(&late)
+    );
     assert!(
         text(&late).contains("InvalidInstanceId.NotFound"),
         "{}",

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use diskplugin::disk::{Meaning, NewDisk};
+use diskplugin::disk::{FailureKind, NewDisk};
 use diskplugin::model::{Category, Change, DiskId, Failure, InstanceId};
 
 use crate::kit::{Stage, between, gib, minutes, new_snapshot, text, wanted};
@@ -102,7 +102,7 @@ async fn no_other_disk_is_ever_deleted_with_its_instance() {
         .attacher
         .attach(minutes(5), &disk, &node(0))
         .await;
-    assert_eq!(refused.unwrap_err().failure(), Failure::DiskNotMovable);
+    assert_eq!(refused.unwrap_err().failure(), Failure::DiskNotPortable);
     stage
         .disks
         .attacher
@@ -116,7 +116,7 @@ async fn no_other_disk_is_ever_deleted_with_its_instance() {
         .attacher
         .detach(minutes(5), &disk, &node(0))
         .await;
-    assert_eq!(refused.unwrap_err().failure(), Failure::DiskNotMovable);
+    assert_eq!(refused.unwrap_err().failure(), Failure::DiskNotPortable);
     assert_eq!(stage.calls("DetachDisk"), 1);
 }
 
@@ -147,9 +147,9 @@ async fn an_ephemeral_disk_stays_with_its_first_instance() {
         .attach(minutes(5), &disk, &node(1))
         .await;
     let error = moved.unwrap_err();
-    assert_eq!(error.meaning(), Meaning::Precondition);
+    assert_eq!(error.failure_kind(), FailureKind::FailedPrecondition);
     let told = text(&error);
-    assert!(told.contains("DISK_NOT_MOVABLE"), "{told}");
+    assert!(told.contains("DISK_NOT_PORTABLE"), "{told}");
     assert!(told.contains("stays with the first instance"), "{told}");
     stage
         .disks
@@ -185,7 +185,7 @@ async fn a_cloud_that_never_detaches_the_disk_is_named() {
         .detach(minutes(5), &disk, &node(0))
         .await;
     let error = refused.unwrap_err();
-    assert_eq!(error.failure(), Failure::DiskNotMovable);
+    assert_eq!(error.failure(), Failure::DiskNotPortable);
     assert!(text(&error).contains(code));
     assert_eq!(stage.calls("DetachDisk"), 1);
 }
@@ -211,7 +211,7 @@ async fn an_ephemeral_disk_has_no_snapshots_clones_or_other_category() {
         let refused = stage.disks.snapshotter.create(minutes(5), &wanted).await;
         let error = refused.unwrap_err();
         assert_eq!(error.failure(), Failure::SnapshotUnsupported, "{error:?}");
-        assert_eq!(error.meaning(), Meaning::Precondition);
+        assert_eq!(error.failure_kind(), FailureKind::FailedPrecondition);
     }
     let change = Change {
         category: Some(Category::CloudEssd),
@@ -222,7 +222,7 @@ async fn an_ephemeral_disk_has_no_snapshots_clones_or_other_category() {
         .modifier
         .modify(minutes(5), &disk, &change)
         .await;
-    assert_eq!(refused.unwrap_err().failure(), Failure::ChangeRefused);
+    assert_eq!(refused.unwrap_err().failure(), Failure::ModifyRejected);
     let source = stage.disk("pvc-2").await;
     stage
         .disks

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use diskplugin::disk::Meaning;
+use diskplugin::disk::FailureKind;
 
 use crate::kit::{Stage, minutes, new_snapshot, seconds, wanted};
 
@@ -40,7 +40,7 @@ async fn a_disk_whose_answer_was_lost_a_day_before_a_restart_is_found() {
         .provisioner
         .create(seconds(9), &wanted("pvc-1"))
         .await;
-    assert_eq!(lost.unwrap_err().meaning(), Meaning::Unclear);
+    assert_eq!(lost.unwrap_err().failure_kind(), FailureKind::Unavailable);
     hours(25).await;
     let found = stage
         .restarted()
@@ -64,7 +64,10 @@ async fn where_descriptions_are_denied_for_more_than_a_day_nothing_is_bought() {
                 .provisioner
                 .create(seconds(9), &wanted("pvc-1"))
                 .await;
-            assert_eq!(refused.unwrap_err().meaning(), Meaning::Denied);
+            assert_eq!(
+                refused.unwrap_err().failure_kind(),
+                FailureKind::PermissionDenied
+            );
             hours(1).await;
         }
         assert!(stage.rows().is_empty());

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use diskplugin::cloud::{DescribeSnapshotGroups, Ecs};
-use diskplugin::disk::{DiskServices, Error, Group, Meaning, NewDisk, NewGroup};
+use diskplugin::disk::{DiskServices, Error, FailureKind, Group, NewDisk, NewGroup};
 use diskplugin::model::{Category, DiskId, Failure, Snapshot, SnapshotGroupId, SnapshotId, Tags};
 
 use crate::kit::{Stage, gib, minutes, seconds, text, wanted, zone};
@@ -179,7 +179,7 @@ async fn a_group_in_the_making_is_told_and_can_be_deleted() {
         .create_group(seconds(5), &new)
         .await
         .unwrap_err();
-    assert_eq!(late.meaning(), Meaning::Deadline);
+    assert_eq!(late.failure_kind(), FailureKind::DeadlineExceeded);
     let id: SnapshotGroupId = groups(&stage)[0]["id"].as_str().unwrap().parse().unwrap();
     let early = stage
         .disks
@@ -187,7 +187,12 @@ async fn a_group_in_the_making_is_told_and_can_be_deleted() {
         .group(minutes(1), &id, &BTreeSet::new())
         .await
         .unwrap_err();
-    assert_eq!(early.meaning(), Meaning::Busy, "{}", text(&early));
+    assert_eq!(
+        early.failure_kind(),
+        FailureKind::Aborted,
+        "{}",
+        text(&early)
+    );
     stage
         .disks
         .snapshotter
@@ -211,7 +216,12 @@ async fn a_group_that_fails_is_reported_deleted_and_replaced() {
             .await
             .unwrap_err();
         // Another one is being taken, so that the caller must call again.
-        assert_eq!(failed.meaning(), Meaning::Unclear, "{}", text(&failed));
+        assert_eq!(
+            failed.failure_kind(),
+            FailureKind::Unavailable,
+            "{}",
+            text(&failed)
+        );
         assert!(
             text(&failed).contains(&format!("of disk {one}")),
             "{}",
@@ -244,7 +254,7 @@ async fn a_failed_group_that_nobody_retried_can_be_deleted() {
         .group(minutes(1), &id, &BTreeSet::new())
         .await
         .unwrap_err();
-    assert_eq!(failed.meaning(), Meaning::Failed);
+    assert_eq!(failed.failure_kind(), FailureKind::Internal);
     stage
         .disks
         .snapshotter
@@ -290,8 +300,8 @@ async fn disks_that_cannot_be_cut_together_say_why() {
                 .await
                 .unwrap_err();
             assert_eq!(
-                refused.meaning(),
-                Meaning::Precondition,
+                refused.failure_kind(),
+                FailureKind::FailedPrecondition,
                 "{}",
                 text(&refused)
             );
@@ -348,7 +358,7 @@ async fn never_attached_disks_have_no_group_and_the_text_says_what_to_do() {
         .create_group(minutes(1), &new)
         .await
         .unwrap_err();
-    assert_eq!(refused.meaning(), Meaning::Precondition);
+    assert_eq!(refused.failure_kind(), FailureKind::FailedPrecondition);
     assert!(text(&refused).contains("start a pod"), "{}", text(&refused));
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::time::timeout;
 
-use diskplugin::disk::Meaning;
+use diskplugin::disk::FailureKind;
 use diskplugin::model::Failure;
 
 use crate::group::{group, groups, new_group, snapshots, two_disks};
@@ -127,7 +127,12 @@ async fn a_group_that_reads_hide_is_neither_reported_deleted_nor_missing() {
         .await;
     let read = disks.snapshotter.group(seconds(30), &made.id, &none).await;
     for error in [deleted.unwrap_err(), read.unwrap_err()] {
-        assert_eq!(error.meaning(), Meaning::Unclear, "{}", text(&error));
+        assert_eq!(
+            error.failure_kind(),
+            FailureKind::Unavailable,
+            "{}",
+            text(&error)
+        );
         assert!(
             text(&error).contains("ecs:DescribeSnapshotGroups"),
             "{}",
@@ -139,7 +144,8 @@ async fn a_group_that_reads_hide_is_neither_reported_deleted_nor_missing() {
     let refused = disks.snapshotter.delete(seconds(30), member).await;
     let refused = refused.unwrap_err();
     assert!(
-        refused.failure() == Failure::SnapshotInGroup || refused.meaning() == Meaning::Unclear,
+        refused.failure() == Failure::SnapshotInGroup
+            || refused.failure_kind() == FailureKind::Unavailable,
         "{}",
         text(&refused)
     );

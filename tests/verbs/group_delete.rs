@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use diskplugin::disk::Meaning;
+use diskplugin::disk::FailureKind;
 use diskplugin::model::Failure;
 
 use crate::group::{group, groups, ids, new_group, snapshots, two_disks};
@@ -29,7 +29,7 @@ async fn a_member_goes_only_with_its_group_and_other_members_are_refused() {
         "{}",
         text(&refused)
     );
-    assert_eq!(refused.meaning(), Meaning::Refused);
+    assert_eq!(refused.failure_kind(), FailureKind::InvalidArgument);
     assert!(
         text(&refused).contains(made.id.as_str()),
         "{}",
@@ -53,7 +53,7 @@ async fn a_member_goes_only_with_its_group_and_other_members_are_refused() {
             .unwrap_err();
         for refused in [look, gone] {
             assert!(
-                refused.failure() == Failure::OtherMembers,
+                refused.failure() == Failure::GroupMembersMismatch,
                 "{}",
                 text(&refused)
             );
@@ -100,7 +100,7 @@ async fn a_success_of_the_cloud_that_left_members_is_a_failure_that_names_them()
             .delete_group(minutes(1), &made.id, &ids(&made))
             .await;
         let failed = failed.unwrap_err();
-        assert_eq!(failed.meaning(), Meaning::Precondition);
+        assert_eq!(failed.failure_kind(), FailureKind::FailedPrecondition);
         for part in [kept.as_str(), "SnapshotCreatedImage", "release or delete"] {
             assert!(text(&failed).contains(part), "{}", text(&failed));
         }
@@ -127,7 +127,12 @@ async fn deleting_what_is_not_there_is_success_and_somebody_elses_group_is_refus
         };
         // No group shows that groups are visible at all, unless its snapshots are known to be gone.
         let unproven = delete(BTreeSet::new()).await.unwrap_err();
-        assert_eq!(unproven.meaning(), Meaning::Unclear, "{}", text(&unproven));
+        assert_eq!(
+            unproven.failure_kind(),
+            FailureKind::Unavailable,
+            "{}",
+            text(&unproven)
+        );
         delete(BTreeSet::from(["s-none".parse().unwrap()]))
             .await
             .unwrap();
@@ -140,7 +145,7 @@ async fn deleting_what_is_not_there_is_success_and_somebody_elses_group_is_refus
             .delete_group(minutes(1), &theirs.id, &BTreeSet::new())
             .await;
         assert!(
-            matches!(&refused, Err(error) if error.failure() == Failure::NotOurs),
+            matches!(&refused, Err(error) if error.failure() == Failure::NotOwned),
             "{refused:?}"
         );
         assert_eq!(groups(&stage).len(), 1);

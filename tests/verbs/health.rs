@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use diskplugin::disk::{Meaning, Severity};
+use diskplugin::disk::{FailureKind, Severity};
 
 use diskplugin::model::Disk;
 
@@ -21,7 +21,7 @@ async fn a_disk_tells_what_its_row_and_the_cloud_say_is_wrong() {
         .await
         .unwrap();
     assert_eq!((row.id, ailments), (disk.clone(), vec![]));
-    stage.configure(&json!({"ailing": {disk.as_str(): {
+    stage.configure(&json!({"disk_health": {disk.as_str(): {
         "health": "Impaired", "event": "Stalled", "lock": "financial"}}}));
     let (_, ailments) = stage
         .disks
@@ -48,7 +48,7 @@ async fn a_disk_tells_what_its_row_and_the_cloud_say_is_wrong() {
         .health(minutes(1), &none)
         .await
         .unwrap_err();
-    assert_eq!(missing.meaning(), Meaning::NotFound);
+    assert_eq!(missing.failure_kind(), FailureKind::NotFound);
 }
 
 #[tokio::test(start_paused = true)]
@@ -86,7 +86,7 @@ async fn only_what_is_ill_is_listed_a_hundred_disks_a_call() {
         .iter()
         .map(|id| (id.to_string(), json!({"health": "Warning"})))
         .collect();
-    stage.configure(&json!({ "ailing": ailing }));
+    stage.configure(&json!({ "disk_health": ailing }));
     let listed = stage.disks.inventory.list_ill(minutes(1)).await.unwrap();
     let mut found: Vec<_> = listed.iter().map(|ill| ill.disk.clone()).collect();
     found.sort();
@@ -100,7 +100,7 @@ async fn only_what_is_ill_is_listed_a_hundred_disks_a_call() {
 async fn a_row_that_makes_no_sense_hides_no_other_and_is_never_taken_for_gone() {
     let stage = Stage::new(&[]);
     let (good, bad) = (stage.disk("pvc-1").await, stage.disk("pvc-2").await);
-    stage.configure(&json!({"ailing": {bad.as_str(): {"unreadable": true}}}));
+    stage.configure(&json!({"disk_health": {bad.as_str(): {"unreadable": true}}}));
     // Lists know for a while how it was when it was made.
     tokio::time::sleep(Duration::from_secs(4)).await;
     let listed = stage
@@ -132,13 +132,18 @@ async fn a_row_that_makes_no_sense_hides_no_other_and_is_never_taken_for_gone() 
             .await
             .unwrap_err(),
     ] {
-        assert_eq!(error.meaning(), Meaning::Unclear, "{}", text(&error));
+        assert_eq!(
+            error.failure_kind(),
+            FailureKind::Unavailable,
+            "{}",
+            text(&error)
+        );
         for part in [bad.as_str(), "makes no sense", "no Status"] {
             assert!(text(&error).contains(part), "{}", text(&error));
         }
     }
     assert_eq!(stage.rows().len(), 2);
-    stage.configure(&json!({"ailing": {bad.as_str(): null}}));
+    stage.configure(&json!({"disk_health": {bad.as_str(): null}}));
     stage
         .disks
         .provisioner

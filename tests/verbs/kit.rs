@@ -12,9 +12,9 @@ use diskplugin::disk::{DiskServices, NewDisk, NewSnapshot, Purpose};
 use diskplugin::model::{
     Bytes, Category, ClientToken, DiskId, Gib, InstanceId, SizeRange, SnapshotId, Tags, ZoneId,
 };
-use diskplugin::sim::{Cloud, FoundDisk, Options};
+use diskplugin::sim::{Cloud, ExistingDisk, Options};
 
-use crate::patient::Patient;
+use crate::retrying_cloud::RetryingCloud;
 
 /// By how much the poll that shows the end of an operation may be late if that takes whole seconds.
 pub(crate) const LATE: Duration = Duration::from_millis(125);
@@ -75,7 +75,7 @@ impl Stage {
     /// Calls are repeated as the client repeats them.
     pub(crate) fn patient(flags: &[&str]) -> Self {
         let cloud = cloud(flags);
-        let disks = process(Arc::new(Patient::new(&cloud)), "test");
+        let disks = process(Arc::new(RetryingCloud::new(&cloud)), "test");
         Self { cloud, disks }
     }
 
@@ -83,7 +83,7 @@ impl Stage {
     pub(crate) fn patient_crowd(nodes: usize, flags: &[&str]) -> Self {
         let nodes: Vec<_> = (0..nodes).map(|n| format!("i-{n}=cn-beijing-a")).collect();
         let cloud = cloud_of(&format!("--nodes={}", nodes.join(",")), flags);
-        let disks = process(Arc::new(Patient::new(&cloud)), "test");
+        let disks = process(Arc::new(RetryingCloud::new(&cloud)), "test");
         Self { cloud, disks }
     }
 
@@ -132,7 +132,7 @@ impl Stage {
     /// With the system disk of a node, which every account with nodes has: responses that do not return even that one
     /// prove nothing.
     pub(crate) fn with_system_disk(self) -> Self {
-        self.cloud.found_disk(&FoundDisk {
+        self.cloud.add_disk(&ExistingDisk {
             category: "cloud_essd".to_owned(),
             zone: Some("cn-beijing-a".to_owned()),
             system: true,
@@ -161,7 +161,7 @@ impl Stage {
         let text = |value: &Value| value.as_str().unwrap().to_owned();
         let row = self.row(disk);
         let held = row["attachments"].as_array().into_iter().flatten();
-        held.map(|a| (text(&a["instance"]), text(&a["link"])))
+        held.map(|a| (text(&a["instance"]), text(&a["state"])))
             .collect()
     }
 
@@ -199,7 +199,7 @@ impl Stage {
 
     /// A disk that belongs to no zone.
     pub(crate) fn regional(&self) -> DiskId {
-        self.cloud.found_disk(&FoundDisk {
+        self.cloud.add_disk(&ExistingDisk {
             category: "cloud_regional_disk_auto".to_owned(),
             zone: None,
             system: false,
@@ -337,5 +337,5 @@ pub(crate) fn new_snapshot(name: &str, source: &DiskId) -> NewSnapshot {
 /// The whole text of a failure as its caller gets it: name, causes, what to do.
 pub(crate) fn text(error: &diskplugin::disk::Error) -> String {
     let (failure, chain) = (error.failure(), diskplugin::base::chain::chain(error));
-    format!("{}: {chain}; {}", failure.name(), failure.todo())
+    format!("{}: {chain}; {}", failure.name(), failure.advice())
 }

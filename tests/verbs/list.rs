@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use diskplugin::cloud::{CreateDisk, CreateSnapshot, Ecs};
-use diskplugin::disk::{DiskServices, Meaning};
+use diskplugin::disk::{DiskServices, FailureKind};
 use diskplugin::model::{
     Category, ClientToken, Disk, DiskId, Gib, Snapshot, SnapshotId, Tags, tag,
 };
@@ -181,7 +181,7 @@ async fn an_empty_response_is_no_list_where_something_of_ours_exists() {
     assert!(disks.unwrap().is_empty() && snapshots.unwrap().is_empty());
     let (disks, snapshots) = lists(&stage.disks).await;
     for error in [disks.unwrap_err(), snapshots.unwrap_err()] {
-        assert_eq!(error.meaning(), Meaning::Unclear, "{error}");
+        assert_eq!(error.failure_kind(), FailureKind::Unavailable, "{error}");
     }
     // One that has listed them knows of them as well.
     denied(&[]);

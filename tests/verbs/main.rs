@@ -5,8 +5,8 @@
     reason = "in a helper as in a test, a failure fails the test"
 )]
 
-#[path = "../common/patient.rs"]
-mod patient;
+#[path = "../common/retrying_cloud.rs"]
+mod retrying_cloud;
 
 mod adverse;
 mod attach;

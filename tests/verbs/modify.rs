@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use diskplugin::cloud::{CreateDisk, Ecs};
-use diskplugin::disk::Meaning;
+use diskplugin::disk::FailureKind;
 use diskplugin::model::{
     Category, Change, ClientToken, DiskId, Failure, Gib, PerformanceLevel, Tags,
 };
@@ -174,7 +174,7 @@ async fn a_task_that_outlives_the_call_is_found_by_its_repeat_also_after_a_resta
         .modify(minutes(1), &disk, &everything())
         .await;
     let late = late.unwrap_err();
-    assert_eq!(late.meaning(), Meaning::Deadline);
+    assert_eq!(late.failure_kind(), FailureKind::DeadlineExceeded);
     for part in ["task t-", disk.as_str(), "Processing"] {
         assert!(text(&late).contains(part), "{}", text(&late));
     }
@@ -183,7 +183,10 @@ async fn a_task_that_outlives_the_call_is_found_by_its_repeat_also_after_a_resta
         .modifier
         .modify(minutes(1), &disk, &everything())
         .await;
-    assert_eq!(again.unwrap_err().meaning(), Meaning::Deadline);
+    assert_eq!(
+        again.unwrap_err().failure_kind(),
+        FailureKind::DeadlineExceeded
+    );
     let verbs = stage.restarted();
     verbs
         .modifier
@@ -237,8 +240,8 @@ async fn a_task_that_fails_is_told_and_the_repeat_begins_another() {
         .modify(minutes(1), &disk, &wanted)
         .await;
     let failed = failed.unwrap_err();
-    assert!(failed.failure() == Failure::ChangeFailed, "{failed:?}");
-    assert_eq!(failed.meaning(), Meaning::Failed);
+    assert!(failed.failure() == Failure::ModifyFailed, "{failed:?}");
+    assert_eq!(failed.failure_kind(), FailureKind::Internal);
     assert_eq!(is(&stage, &disk).0, "cloud_essd");
     stage
         .disks
@@ -252,7 +255,7 @@ async fn a_task_that_fails_is_told_and_the_repeat_begins_another() {
 #[tokio::test(start_paused = true)]
 async fn a_disk_that_cools_is_a_precondition_that_says_so_and_nothing_is_half_changed() {
     let stage = Stage::new(&[]);
-    stage.configure(&json!({"rules": {"cooling": "10m"}}));
+    stage.configure(&json!({"rules": {"cooling_period": "10m"}}));
     let disk = stage.disk("pvc-1").await;
     let wanted = to(Category::CloudAuto);
     stage
@@ -267,7 +270,7 @@ async fn a_disk_that_cools_is_a_precondition_that_says_so_and_nothing_is_half_ch
     };
     let refused = stage.disks.modifier.modify(minutes(1), &disk, &back).await;
     let refused = refused.unwrap_err();
-    assert_eq!(refused.meaning(), Meaning::Precondition);
+    assert_eq!(refused.failure_kind(), FailureKind::FailedPrecondition);
     for part in [
         disk.as_str(),
         "not long ago",
@@ -310,7 +313,12 @@ async fn what_can_never_be_is_refused_without_a_write_and_what_is_sold_out_is_ex
             .modify(minutes(1), &disk, &wanted)
             .await;
         let refused = refused.unwrap_err();
-        assert_eq!(refused.meaning(), Meaning::Refused, "{}", text(&refused));
+        assert_eq!(
+            refused.failure_kind(),
+            FailureKind::InvalidArgument,
+            "{}",
+            text(&refused)
+        );
         assert!(refused.to_string().contains(disk.as_str()));
     }
     assert_eq!(stage.calls("ModifyDiskSpec"), 0);
@@ -319,17 +327,23 @@ async fn what_can_never_be_is_refused_without_a_write_and_what_is_sold_out_is_ex
     stage.fault("ModifyDiskSpec", &code);
     let auto = to(Category::CloudAuto);
     let refused = stage.disks.modifier.modify(minutes(1), &disk, &auto);
-    assert_eq!(refused.await.unwrap_err().meaning(), Meaning::Refused);
-    stage.configure(&json!({"sold_out": ["*/cloud_auto"]}));
+    assert_eq!(
+        refused.await.unwrap_err().failure_kind(),
+        FailureKind::InvalidArgument
+    );
+    stage.configure(&json!({"out_of_stock": ["*/cloud_auto"]}));
     let refused = stage.disks.modifier.modify(minutes(1), &disk, &auto);
-    assert_eq!(refused.await.unwrap_err().meaning(), Meaning::Exhausted);
+    assert_eq!(
+        refused.await.unwrap_err().failure_kind(),
+        FailureKind::ResourceExhausted
+    );
     let unknown = "d-none".parse().unwrap();
     let refused = stage
         .disks
         .modifier
         .modify(minutes(1), &unknown, &everything())
         .await;
-    assert_eq!(refused.unwrap_err().meaning(), Meaning::NotFound);
+    assert_eq!(refused.unwrap_err().failure_kind(), FailureKind::NotFound);
 }
 
 #[tokio::test(start_paused = true)]
@@ -353,7 +367,7 @@ async fn a_disk_that_is_busy_is_waited_for_and_told_at_the_deadline() {
         .modify(seconds(3), &disk, &back)
         .await
         .unwrap_err();
-    assert_eq!(busy.meaning(), Meaning::Busy, "{}", text(&busy));
+    assert_eq!(busy.failure_kind(), FailureKind::Aborted, "{}", text(&busy));
     assert!(
         text(&busy).contains("DiskCreatingSnapshot"),
         "{}",
@@ -405,7 +419,7 @@ async fn deletion_waits_until_a_running_change_is_done() {
         .delete(seconds(5), &disk)
         .await
         .unwrap_err();
-    assert_eq!(busy.meaning(), Meaning::Busy, "{}", text(&busy));
+    assert_eq!(busy.failure_kind(), FailureKind::Aborted, "{}", text(&busy));
     stage
         .disks
         .provisioner
@@ -547,7 +561,12 @@ async fn a_disk_that_cannot_be_read_is_not_reported_as_absent() {
         .modify(seconds(20), &disk, &wanted)
         .await;
     let hidden = hidden.unwrap_err();
-    assert_eq!(hidden.meaning(), Meaning::Unclear, "{}", text(&hidden));
+    assert_eq!(
+        hidden.failure_kind(),
+        FailureKind::Unavailable,
+        "{}",
+        text(&hidden)
+    );
     assert!(
         text(&hidden).contains("ecs:DescribeDisks"),
         "{}",

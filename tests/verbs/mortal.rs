@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use diskplugin::base::Deadline;
-use diskplugin::disk::{DiskServices, Error, Meaning};
+use diskplugin::disk::{DiskServices, Error, FailureKind};
 use diskplugin::model::{DiskId, SnapshotId};
 
 use crate::dice::Dice;
@@ -91,8 +91,11 @@ pub(crate) fn disturb(stage: &Stage, dice: &mut Dice, actions: &[&str]) {
 
 pub(crate) fn passes(error: &Error) -> bool {
     matches!(
-        error.meaning(),
-        Meaning::Unclear | Meaning::Busy | Meaning::Deadline | Meaning::Failed
+        error.failure_kind(),
+        FailureKind::Unavailable
+            | FailureKind::Aborted
+            | FailureKind::DeadlineExceeded
+            | FailureKind::Internal
     )
 }
 

@@ -9,7 +9,7 @@
 
 use serde_json::{Value, json};
 
-use diskplugin::disk::{DiskServices, Error, Meaning, Publish, Share};
+use diskplugin::disk::{DiskServices, Error, FailureKind, Publish, Share};
 use diskplugin::model::{Disk, DiskId, Failure, InstanceId, tag};
 
 use crate::kit::{Stage, minutes, one, text, two};
@@ -74,7 +74,7 @@ async fn sixteen_nodes_share_a_disk_and_the_seventeenth_is_told_the_counts() {
         let error = publish(&stage.disks, &shared(&disk, &node(16)))
             .await
             .unwrap_err();
-        assert_eq!(error.meaning(), Meaning::Exhausted);
+        assert_eq!(error.failure_kind(), FailureKind::ResourceExhausted);
         for part in [
             disk.as_str(),
             "i-16",
@@ -118,8 +118,8 @@ async fn a_disk_of_one_node_is_never_tried_on_a_second_one_for_a_shared_use() {
     let error = publish(&stage.disks, &shared(&disk, &node(1)))
         .await
         .unwrap_err();
-    assert_eq!(error.failure(), Failure::DiskNotShared, "{error:?}");
-    assert_eq!(error.meaning(), Meaning::Refused);
+    assert_eq!(error.failure(), Failure::MultiAttachDisabled, "{error:?}");
+    assert_eq!(error.failure_kind(), FailureKind::InvalidArgument);
     assert!(text(&error).contains("multiAttach"), "{}", text(&error));
     assert_eq!(stage.calls("AttachDisk"), 0);
     assert_eq!(stage.holders(&disk).len(), 1);
@@ -171,7 +171,7 @@ async fn of_nodes_with_one_writer_a_second_writer_is_refused_and_readers_are_not
     let error = publish(&restarted, &one_writer(3, false))
         .await
         .unwrap_err();
-    assert_eq!(error.failure(), Failure::SecondWriter, "{error:?}");
+    assert_eq!(error.failure(), Failure::WriterConflict, "{error:?}");
     let holder = format!("node {} may write", node(1));
     assert!(text(&error).contains(&holder), "{}", text(&error));
     assert!(publish(&restarted, &one_writer(1, false)).await.is_ok());
@@ -223,7 +223,11 @@ async fn another_use_on_the_same_node_is_told_from_a_repetition_also_after_a_res
             };
             publish(&stage.disks, &want(first)).await.unwrap();
             let other = publish(&stage.disks, &want(!first)).await.unwrap_err();
-            assert_eq!(other.meaning(), Meaning::AlreadyExists, "{stale} {first}");
+            assert_eq!(
+                other.failure_kind(),
+                FailureKind::AlreadyExists,
+                "{stale} {first}"
+            );
             tokio::time::sleep(std::time::Duration::from_secs(5)).await;
             let restarted = stage.restarted();
             tokio::time::sleep(std::time::Duration::from_secs(5)).await;
@@ -231,7 +235,7 @@ async fn another_use_on_the_same_node_is_told_from_a_repetition_also_after_a_res
             assert!(again.is_ok(), "{stale} {first}: {again:?}");
             let other = publish(&restarted, &want(!first)).await.unwrap_err();
             let failure = other.failure();
-            assert_eq!(failure, Failure::AttachedOtherwise, "{stale} {first}");
+            assert_eq!(failure, Failure::AttachModeConflict, "{stale} {first}");
             assert_eq!(stage.holders(&disk).len(), 1);
         }
     }
@@ -323,7 +327,7 @@ async fn a_full_node_is_told_with_what_it_takes_and_has() {
     let error = publish(&stage.disks, &wanted(&disk, &one()))
         .await
         .unwrap_err();
-    assert_eq!(error.meaning(), Meaning::Exhausted);
+    assert_eq!(error.failure_kind(), FailureKind::ResourceExhausted);
     for part in [
         disk.as_str(),
         "i-one",
@@ -350,7 +354,11 @@ async fn a_type_that_does_not_take_the_disk_is_a_precondition_that_names_both() 
         let error = publish(&stage.disks, &wanted(&disk, &one()))
             .await
             .unwrap_err();
-        assert_eq!(error.meaning(), Meaning::Precondition, "{code}");
+        assert_eq!(
+            error.failure_kind(),
+            FailureKind::FailedPrecondition,
+            "{code}"
+        );
         for part in [
             disk.as_str(),
             "i-one",
@@ -393,7 +401,11 @@ async fn what_belongs_to_one_instance_is_refused_with_the_reason() {
         let error = publish(&stage.disks, &wanted(&disk, &one()))
             .await
             .unwrap_err();
-        assert_eq!(error.meaning(), Meaning::Precondition, "{code}");
+        assert_eq!(
+            error.failure_kind(),
+            FailureKind::FailedPrecondition,
+            "{code}"
+        );
         for part in [disk.as_str(), "i-one", reason, code] {
             assert!(text(&error).contains(part), "{code}: {}", text(&error));
         }
@@ -419,7 +431,7 @@ async fn a_disk_that_somebody_else_made_is_attached_and_detached_but_not_deleted
         .delete(minutes(1), &disk)
         .await
         .unwrap_err();
-    assert!(error.failure() == Failure::NotOurs, "{error:?}");
+    assert!(error.failure() == Failure::NotOwned, "{error:?}");
     // Its owner lets the cluster have it.
     let tags = [(tag::CLUSTER.to_owned(), "test".to_owned())].into();
     let request = diskplugin::cloud::TagResources {

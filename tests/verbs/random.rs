@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::task::{JoinSet, LocalSet};
 
-use diskplugin::disk::{DiskServices, Error, Meaning};
+use diskplugin::disk::{DiskServices, Error, FailureKind};
 use diskplugin::model::{DiskId, Failure, InstanceId};
 
 use crate::dice::Dice;
@@ -107,17 +107,20 @@ async fn retried<T>(
 }
 
 fn passes(error: &Error) -> bool {
-    match error.meaning() {
-        Meaning::Unclear | Meaning::Busy | Meaning::Deadline | Meaning::Failed => true,
+    match error.failure_kind() {
+        FailureKind::Unavailable
+        | FailureKind::Aborted
+        | FailureKind::DeadlineExceeded
+        | FailureKind::Internal => true,
         // Stock comes back.
-        Meaning::Exhausted => true,
-        Meaning::NotFound
-        | Meaning::AlreadyExists
-        | Meaning::Precondition
-        | Meaning::OutOfRange
-        | Meaning::Denied
-        | Meaning::NoCredentials
-        | Meaning::Refused => false,
+        FailureKind::ResourceExhausted => true,
+        FailureKind::NotFound
+        | FailureKind::AlreadyExists
+        | FailureKind::FailedPrecondition
+        | FailureKind::OutOfRange
+        | FailureKind::PermissionDenied
+        | FailureKind::Unauthenticated
+        | FailureKind::InvalidArgument => false,
     }
 }
 
@@ -203,7 +206,7 @@ async fn live(processes: Vec<Arc<DiskServices>>, number: u64, mut dice: Dice) ->
                             continue;
                         }
                         // A category that these nodes do not take.
-                        Err(error) if error.meaning() == Meaning::Precondition => {}
+                        Err(error) if error.failure_kind() == FailureKind::FailedPrecondition => {}
                         Err(error) => panic!("attach of {volume:?}: {}", text(&error)),
                     }
                     break;
@@ -278,7 +281,7 @@ async fn run(seed: u64) {
                 json!(["*/cloud_essd"]),
                 json!(["*/cloud_efficiency"]),
             ]);
-            stage.configure(&json!({"sold_out": sold}));
+            stage.configure(&json!({"out_of_stock": sold}));
             tokio::time::sleep(Duration::from_millis(500 + dice.below(4000))).await;
         }
     };

@@ -24,7 +24,7 @@ fn taken(stage: &Stage) -> BTreeMap<String, String> {
     let calls = stage.cloud.calls().into_iter();
     calls
         .filter(|call| call.action == "CreateSnapshot")
-        .filter_map(|call| Some((call.made?, call.params.get("DiskId")?.clone())))
+        .filter_map(|call| Some((call.created?, call.params.get("DiskId")?.clone())))
         .collect()
 }
 

@@ -9,7 +9,7 @@ use serde_json::json;
 use tokio::time::timeout;
 
 use diskplugin::base::Deadline;
-use diskplugin::disk::{DiskServices, Error, Meaning, NewDisk};
+use diskplugin::disk::{DiskServices, Error, FailureKind, NewDisk};
 use diskplugin::model::{Category, PerformanceLevel};
 
 use crate::dice::Dice;
@@ -47,7 +47,7 @@ fn disturb(stage: &Stage, dice: &mut Dice) {
         json!(["cn-beijing-b/*"]),
         json!(["*/*"]),
     ]);
-    stage.configure(&json!({"sold_out": sold}));
+    stage.configure(&json!({"out_of_stock": sold}));
     let kind = dice.of(&[
         json!("reset-after"),
         json!("internal-error-after"),
@@ -63,8 +63,12 @@ fn disturb(stage: &Stage, dice: &mut Dice) {
 
 fn passes(error: &Error) -> bool {
     matches!(
-        error.meaning(),
-        Meaning::Unclear | Meaning::Busy | Meaning::Deadline | Meaning::Failed | Meaning::Exhausted
+        error.failure_kind(),
+        FailureKind::Unavailable
+            | FailureKind::Aborted
+            | FailureKind::DeadlineExceeded
+            | FailureKind::Internal
+            | FailureKind::ResourceExhausted
     )
 }
 
@@ -102,7 +106,7 @@ async fn run(seed: u64) {
             if tries < 30 {
                 disturb(&stage, &mut dice);
             } else {
-                stage.configure(&json!({"faults": [], "sold_out": []}));
+                stage.configure(&json!({"faults": [], "out_of_stock": []}));
             }
             match attempt(&disks, &new, &mut dice).await {
                 // Killed: another process takes over, which takes longer than reads lag.
@@ -160,7 +164,7 @@ async fn two_processes_that_create_one_name_at_once_end_with_one_disk() {
         let new = shape("pvc-1", &mut dice);
         // One of them remembers what the other does not.
         let sold = dice.of(&[json!([]), json!(["*/cloud_efficiency", "region/*"])]);
-        stage.configure(&json!({"sold_out": sold}));
+        stage.configure(&json!({"out_of_stock": sold}));
         let other = NewDisk {
             name: "other".to_owned(),
             ..new.clone()
@@ -170,7 +174,7 @@ async fn two_processes_that_create_one_name_at_once_end_with_one_disk() {
             .provisioner
             .create(crate::kit::minutes(1), &other)
             .await;
-        stage.configure(&json!({"sold_out": []}));
+        stage.configure(&json!({"out_of_stock": []}));
         let second = stage.restarted();
         let late = Duration::from_millis(dice.below(2500));
         let (one, two) = tokio::join!(

@@ -7,7 +7,7 @@ use serde_json::json;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use diskplugin::disk::Meaning;
+use diskplugin::disk::FailureKind;
 use diskplugin::model::DiskId;
 
 use crate::kit::{Stage, minutes, one, seconds, text, two};
@@ -104,7 +104,12 @@ async fn repeated_calls_with_short_deadlines_keep_the_long_pauses() {
         {
             Ok(_) => break,
             Err(error) => {
-                assert_eq!(error.meaning(), Meaning::Busy, "{}", text(&error));
+                assert_eq!(
+                    error.failure_kind(),
+                    FailureKind::Aborted,
+                    "{}",
+                    text(&error)
+                );
                 for part in [
                     "IncorrectInstanceStatus",
                     "RequestId",
@@ -193,7 +198,10 @@ async fn an_operation_that_does_not_end_holds_up_others_for_half_a_minute_only()
         time(attacher.detach(minutes(5), &other, &node)).await
     };
     let (first, took) = tokio::join!(attacher.detach(minutes(3), &stuck, &node), second);
-    assert_eq!(first.unwrap_err().meaning(), Meaning::Deadline);
+    assert_eq!(
+        first.unwrap_err().failure_kind(),
+        FailureKind::DeadlineExceeded
+    );
     assert!(took <= Duration::from_secs(33), "{took:?}");
 }
 

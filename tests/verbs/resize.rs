@@ -6,7 +6,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use diskplugin::cloud::{AttachDisk, Ecs};
-use diskplugin::disk::{Error, Meaning};
+use diskplugin::disk::{Error, FailureKind};
 use diskplugin::model::{Bytes, SizeRange, Tags};
 
 use crate::kit::{Stage, between, gib, minutes, one, seconds, text};
@@ -144,7 +144,7 @@ async fn a_size_rounds_up_to_the_next_gib_unless_the_limit_forbids_it() {
         .resize(minutes(1), &disk, odd)
         .await
         .unwrap_err();
-    assert_eq!(refused.meaning(), Meaning::OutOfRange);
+    assert_eq!(refused.failure_kind(), FailureKind::OutOfRange);
     let odd = SizeRange { limit: None, ..odd };
     assert_eq!(
         stage
@@ -193,7 +193,7 @@ async fn a_size_that_shows_late_is_waited_for_and_found_by_the_repeat() {
             .resize(seconds(5), &disk, gib(30))
             .await
             .unwrap_err();
-        assert_eq!(late.meaning(), Meaning::Deadline);
+        assert_eq!(late.failure_kind(), FailureKind::DeadlineExceeded);
         let row = stage
             .restarted()
             .resizer
@@ -238,7 +238,7 @@ async fn a_lost_answer_ends_with_the_size_that_was_asked_for() {
             .resize(minutes(1), &disk, gib(30))
             .await
             .unwrap_err();
-        assert_eq!(lost.meaning(), Meaning::Unclear);
+        assert_eq!(lost.failure_kind(), FailureKind::Unavailable);
         let row = stage
             .disks
             .resizer
@@ -297,7 +297,12 @@ async fn a_token_that_a_refused_resize_used_up_does_not_stand_in_the_way() {
         .resize(seconds(1), &disk, gib(30))
         .await
         .unwrap_err();
-    assert_eq!(refused.meaning(), Meaning::Busy, "{}", text(&refused));
+    assert_eq!(
+        refused.failure_kind(),
+        FailureKind::Aborted,
+        "{}",
+        text(&refused)
+    );
     tokio::time::sleep(Duration::from_secs(20)).await;
     let row = verbs.resizer.resize(minutes(1), &disk, gib(30)).await;
     assert_eq!(
@@ -318,7 +323,7 @@ async fn a_node_that_does_not_run_is_told_with_the_clouds_code() {
         .attach(minutes(1), &disk, &one())
         .await
         .unwrap();
-    stage.cloud.switch_instance(&one(), false);
+    stage.cloud.set_instance_power(&one(), false);
     let refused = stage
         .disks
         .resizer
@@ -335,8 +340,8 @@ async fn a_node_that_does_not_run_is_told_with_the_clouds_code() {
         assert!(text(&refused).contains(part), "{}", text(&refused));
     }
     // Not FAILED_PRECONDITION, which external-resizer takes for "only offline".
-    assert_eq!(refused.meaning(), Meaning::Busy);
-    stage.cloud.switch_instance(&one(), true);
+    assert_eq!(refused.failure_kind(), FailureKind::Aborted);
+    stage.cloud.set_instance_power(&one(), true);
     assert!(
         stage
             .disks
@@ -355,7 +360,7 @@ async fn an_unknown_disk_is_not_found() {
         .resizer
         .resize(minutes(1), &"d-none".parse().unwrap(), gib(30))
         .await;
-    assert_eq!(refused.unwrap_err().meaning(), Meaning::NotFound);
+    assert_eq!(refused.unwrap_err().failure_kind(), FailureKind::NotFound);
 }
 
 #[tokio::test(start_paused = true)]
@@ -378,7 +383,11 @@ async fn a_disk_that_grows_offline_only_is_a_precondition_that_names_its_holder(
         let refused = stage.disks.resizer.resize(minutes(1), &disk, gib(30)).await;
         let refused = refused.unwrap_err();
         // FAILED_PRECONDITION: external-resizer waits until nobody has it.
-        assert_eq!(refused.meaning(), Meaning::Precondition, "{code}");
+        assert_eq!(
+            refused.failure_kind(),
+            FailureKind::FailedPrecondition,
+            "{code}"
+        );
         for part in [disk.as_str(), "node i-one", code, "stop the pod"] {
             assert!(text(&refused).contains(part), "{}", text(&refused));
         }
@@ -408,7 +417,7 @@ async fn a_size_that_only_the_cloud_knows_not_to_be_sold_is_out_of_range() {
         );
         let refused = stage.disks.resizer.resize(minutes(1), &disk, gib(30)).await;
         let refused = refused.unwrap_err();
-        assert_eq!(refused.meaning(), Meaning::OutOfRange, "{code}");
+        assert_eq!(refused.failure_kind(), FailureKind::OutOfRange, "{code}");
         assert!(text(&refused).contains(code), "{}", text(&refused));
     }
 }

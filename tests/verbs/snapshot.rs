@@ -8,7 +8,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use diskplugin::base::Deadline;
-use diskplugin::disk::{Error, Meaning, NewDisk, NewSnapshot};
+use diskplugin::disk::{Error, FailureKind, NewDisk, NewSnapshot};
 use diskplugin::model::{Category, Snapshot, SnapshotId, Tags};
 
 use crate::kit::{Stage, minutes, new_snapshot, one, seconds, text, wanted};
@@ -140,7 +140,7 @@ async fn a_lost_answer_is_unclear_and_the_repeat_ends_with_one_snapshot() {
                 .create(minutes(1), &snapshot)
                 .await
                 .unwrap_err();
-            assert_eq!(lost.meaning(), Meaning::Unclear);
+            assert_eq!(lost.failure_kind(), FailureKind::Unavailable);
             let made = stage
                 .restarted()
                 .snapshotter
@@ -177,7 +177,7 @@ async fn a_disk_that_is_being_snapshotted_is_busy_and_a_used_up_token_does_not_m
             .create(seconds(10), &second)
             .await
             .unwrap_err();
-        assert_eq!(busy.meaning(), Meaning::Busy, "{}", text(&busy));
+        assert_eq!(busy.failure_kind(), FailureKind::Aborted, "{}", text(&busy));
         tokio::time::sleep(Duration::from_secs(30)).await;
         let made = stage.disks.snapshotter.create(minutes(1), &second).await;
         let made = made.unwrap_or_else(|error| panic!("{burned} %: {}", text(&error)));
@@ -240,7 +240,12 @@ async fn a_snapshot_that_fails_before_its_cut_is_told_goes_and_is_taken_anew() {
         let new = new_snapshot("snap", &disk);
         let failed = stage.disks.snapshotter.create(minutes(1), &new).await;
         let failed = failed.unwrap_err();
-        assert_eq!(failed.meaning(), Meaning::Failed, "{}", text(&failed));
+        assert_eq!(
+            failed.failure_kind(),
+            FailureKind::Internal,
+            "{}",
+            text(&failed)
+        );
         assert!(text(&failed).contains("it is deleted"), "{}", text(&failed));
         assert!(snapshots(&stage).is_empty());
         let made = stage.disks.snapshotter.create(minutes(1), &new).await;
@@ -262,7 +267,7 @@ async fn a_cut_beyond_the_deadline_is_told_and_the_repeat_finds_it() {
         .create(seconds(10), &snapshot)
         .await
         .unwrap_err();
-    assert_eq!(late.meaning(), Meaning::Deadline);
+    assert_eq!(late.failure_kind(), FailureKind::DeadlineExceeded);
     let id = only_snapshot(&stage);
     assert!(
         text(&late).contains(&format!("last seen: snapshot {id} is progressing")),
@@ -374,7 +379,7 @@ async fn a_disk_that_was_never_attached_says_so_and_what_to_do() {
     let new = new_snapshot("snap", &disk);
     let refused = stage.disks.snapshotter.create(minutes(1), &new).await;
     let refused = refused.unwrap_err();
-    assert_eq!(refused.meaning(), Meaning::Precondition);
+    assert_eq!(refused.failure_kind(), FailureKind::FailedPrecondition);
     let words = text(&refused);
     for part in [
         "never attached",
@@ -433,7 +438,12 @@ async fn a_snapshot_that_is_not_cut_yet_is_in_no_list_and_is_told_by_its_id() {
         .get(minutes(1), &id)
         .await
         .unwrap_err();
-    assert_eq!(early.meaning(), Meaning::Busy, "{}", text(&early));
+    assert_eq!(
+        early.failure_kind(),
+        FailureKind::Aborted,
+        "{}",
+        text(&early)
+    );
     tokio::time::sleep(Duration::from_secs(30)).await;
     assert_eq!(
         stage

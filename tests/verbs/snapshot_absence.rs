@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use diskplugin::disk::{Error, Meaning};
+use diskplugin::disk::{Error, FailureKind};
 use diskplugin::model::{Failure, SnapshotId};
 
 use crate::kit::{Stage, minutes, new_snapshot, seconds, text};
@@ -27,19 +27,24 @@ pub(crate) fn show(stage: &Stage) {
 
 /// The caller must repeat the call.
 pub(crate) fn assert_not_final(error: &Error) {
-    let meaning = error.meaning();
+    let meaning = error.failure_kind();
     assert!(!meaning.is_final(), "{meaning:?}: {}", text(error));
 }
 
 /// `UNAVAILABLE` or `DEADLINE_EXCEEDED`.
 pub(crate) fn assert_unavailable(error: &Error) {
-    let meaning = error.meaning();
-    let codes = [Meaning::Unclear, Meaning::Deadline];
+    let meaning = error.failure_kind();
+    let codes = [FailureKind::Unavailable, FailureKind::DeadlineExceeded];
     assert!(codes.contains(&meaning), "{meaning:?}: {}", text(error));
 }
 
 fn assert_names_permission(error: &Error, action: &str) {
-    assert_eq!(error.meaning(), Meaning::Unclear, "{}", text(error));
+    assert_eq!(
+        error.failure_kind(),
+        FailureKind::Unavailable,
+        "{}",
+        text(error)
+    );
     let permission = format!("ecs:{action}");
     assert!(text(error).contains(&permission), "{}", text(error));
 }
@@ -122,7 +127,7 @@ async fn a_hidden_snapshot_of_another_owner_is_never_deleted() {
         show(&stage);
         let refused = stage.disks.snapshotter.delete(minutes(1), &theirs).await;
         assert!(
-            matches!(&refused, Err(error) if error.failure() == Failure::NotOurs),
+            matches!(&refused, Err(error) if error.failure() == Failure::NotOwned),
             "{refused:?}"
         );
         assert_eq!(snapshots(&stage).len(), 1 + others);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use diskplugin::disk::{DiskServices, Meaning};
+use diskplugin::disk::{DiskServices, FailureKind};
 
 use crate::kit::{Stage, minutes, new_snapshot, seconds, text};
 use crate::snapshot::{only_snapshot, snapshots};
@@ -149,8 +149,8 @@ async fn ambiguity_ends_when_reads_that_show_others_do_not_show_the_snapshot() {
     tokio::time::sleep(Duration::from_secs(120)).await;
     let refused = create(&stage.disks, &stage).await.unwrap_err();
     assert_eq!(
-        refused.meaning(),
-        Meaning::Precondition,
+        refused.failure_kind(),
+        FailureKind::FailedPrecondition,
         "{}",
         text(&refused)
     );

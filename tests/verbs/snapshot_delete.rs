@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use diskplugin::cloud::{CreateSnapshot, Ecs};
-use diskplugin::disk::{Meaning, NewDisk};
+use diskplugin::disk::{FailureKind, NewDisk};
 use diskplugin::model::{ClientToken, Failure, Tags};
 
 use crate::kit::{Stage, minutes, new_snapshot, seconds, text, wanted};
@@ -91,7 +91,7 @@ async fn somebody_elses_snapshot_is_refused_and_is_still_there() {
         .delete(minutes(1), &snapshot)
         .await
         .unwrap_err();
-    assert!(refused.failure() == Failure::NotOurs, "{refused:?}");
+    assert!(refused.failure() == Failure::NotOwned, "{refused:?}");
     assert_eq!(only_snapshot(&stage), snapshot);
 }
 
@@ -115,7 +115,7 @@ async fn a_snapshot_that_somebody_keeps_says_who_and_what_to_do() {
             .delete(minutes(1), &id)
             .await
             .unwrap_err();
-        assert_eq!(kept.meaning(), Meaning::Precondition);
+        assert_eq!(kept.failure_kind(), FailureKind::FailedPrecondition);
         let words = text(&kept);
         assert!(words.contains(code) && words.contains(advice), "{words}");
         assert_eq!(only_snapshot(&stage), id);

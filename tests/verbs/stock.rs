@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use diskplugin::disk::{Error, Meaning, NewDisk};
+use diskplugin::disk::{Error, FailureKind, NewDisk};
 use diskplugin::model::{Category, PerformanceLevel};
 
 use crate::kit::{Stage, available, gib, minutes, text, wanted, zone};
 
-const SOLD: &str = "--sold-out=*/cloud_efficiency,*/cloud_ssd,*/cloud";
+const SOLD: &str = "--out-of-stock=*/cloud_efficiency,*/cloud_ssd,*/cloud";
 
 fn tried(stage: &Stage) -> Vec<String> {
     let calls = stage.cloud.calls();
@@ -83,7 +83,7 @@ async fn what_was_sold_out_is_first_again_after_a_few_minutes() {
         .create(minutes(1), &available("pvc-1"))
         .await
         .unwrap();
-    stage.configure(&json!({"sold_out": []}));
+    stage.configure(&json!({"out_of_stock": []}));
     tokio::time::sleep(Duration::from_secs(200)).await;
     let disk = stage
         .disks
@@ -96,7 +96,7 @@ async fn what_was_sold_out_is_first_again_after_a_few_minutes() {
 
 #[tokio::test(start_paused = true)]
 async fn where_all_is_sold_out_a_repeat_costs_one_probe_and_still_names_every_pair() {
-    let stage = Stage::new(&["--sold-out=*/*"]);
+    let stage = Stage::new(&["--out-of-stock=*/*"]);
     let new = NewDisk {
         places: vec![zone("a").into(), zone("b").into()],
         ..available("pvc-1")
@@ -107,7 +107,7 @@ async fn where_all_is_sold_out_a_repeat_costs_one_probe_and_still_names_every_pa
         .create(minutes(1), &new)
         .await
         .unwrap_err();
-    assert_eq!(refused.meaning(), Meaning::Exhausted);
+    assert_eq!(refused.failure_kind(), FailureKind::ResourceExhausted);
     stage.cloud.clear_calls();
     for _ in 0..3 {
         let refused = stage
@@ -126,7 +126,7 @@ async fn where_all_is_sold_out_a_repeat_costs_one_probe_and_still_names_every_pa
     }
     // Each repeat may have to pass the token that the first one used up.
     assert!(stage.calls("CreateDisk") <= 6, "{:?}", tried(&stage));
-    stage.configure(&json!({"sold_out": []}));
+    stage.configure(&json!({"out_of_stock": []}));
     let disk = stage
         .disks
         .provisioner
@@ -138,7 +138,7 @@ async fn where_all_is_sold_out_a_repeat_costs_one_probe_and_still_names_every_pa
 
 #[tokio::test(start_paused = true)]
 async fn stock_that_comes_back_in_one_pair_only_is_found_within_minutes() {
-    let stage = Stage::new(&["--sold-out=*/*"]);
+    let stage = Stage::new(&["--out-of-stock=*/*"]);
     let new = available("pvc-1");
     stage
         .disks
@@ -146,7 +146,7 @@ async fn stock_that_comes_back_in_one_pair_only_is_found_within_minutes() {
         .create(minutes(1), &new)
         .await
         .unwrap_err();
-    stage.configure(&json!({"sold_out": [
+    stage.configure(&json!({"out_of_stock": [
         "*/cloud_efficiency", "*/cloud_ssd", "*/cloud", "*/cloud_essd", "*/cloud_essd_entry"
     ]}));
     let mut waited = 0;
@@ -177,7 +177,7 @@ async fn a_quota_that_a_large_disk_has_met_does_not_stand_in_the_way_of_a_small_
         .create(minutes(1), &large)
         .await
         .unwrap_err();
-    assert_eq!(refused.meaning(), Meaning::Exhausted);
+    assert_eq!(refused.failure_kind(), FailureKind::ResourceExhausted);
     assert!(
         text(&refused).contains("QuotaExceed.DiskCapacity"),
         "{refused}"
@@ -221,13 +221,13 @@ async fn a_size_that_the_cloud_sells_nowhere_is_out_of_range_though_the_table_ha
         .create(minutes(1), &available("pvc-1"))
         .await
         .unwrap_err();
-    assert_eq!(refused.meaning(), Meaning::OutOfRange, "{refused}");
+    assert_eq!(refused.failure_kind(), FailureKind::OutOfRange, "{refused}");
     assert!(stage.rows().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
 async fn capacity_is_the_largest_size_that_is_in_stock_and_none_where_it_is_sold_out() {
-    let stage = Stage::new(&["--sold-out=cn-beijing-a/cloud_essd,cn-beijing-b/*"]);
+    let stage = Stage::new(&["--out-of-stock=cn-beijing-a/cloud_essd,cn-beijing-b/*"]);
     let at = |letter: &str, categories: &[Category]| NewDisk {
         places: vec![zone(letter).into()],
         categories: categories.to_vec(),
@@ -257,7 +257,7 @@ async fn capacity_is_the_largest_size_that_is_in_stock_and_none_where_it_is_sold
     }
     assert_eq!(stage.calls("DescribeAvailableResource"), 1);
     tokio::time::sleep(Duration::from_secs(61)).await;
-    stage.configure(&json!({"sold_out": []}));
+    stage.configure(&json!({"out_of_stock": []}));
     let essd = at("a", &[Category::CloudEssd]);
     let back = stage
         .disks
@@ -270,8 +270,8 @@ async fn capacity_is_the_largest_size_that_is_in_stock_and_none_where_it_is_sold
 
 #[tokio::test(start_paused = true)]
 async fn capacity_knows_what_creating_has_found_out_where_the_stock_lags() {
-    let stage = Stage::new(&["--sold-out=*/cloud_essd"]);
-    stage.configure(&json!({"rules": {"stock_lags": true}}));
+    let stage = Stage::new(&["--out-of-stock=*/cloud_essd"]);
+    stage.configure(&json!({"rules": {"hide_stockouts": true}}));
     let new = wanted("pvc-1");
     assert!(
         stage
@@ -301,7 +301,7 @@ async fn capacity_knows_what_creating_has_found_out_where_the_stock_lags() {
 
 #[tokio::test(start_paused = true)]
 async fn what_the_types_of_the_regions_machines_take_is_told_in_three_calls() {
-    let stage = Stage::new(&["--disk-quantity=9", "--sold-out=*/cloud_essd"]);
+    let stage = Stage::new(&["--disk-quantity=9", "--out-of-stock=*/cloud_essd"]);
     let types = stage
         .disks
         .instance_types

@@ -9,7 +9,7 @@ use tokio::task::{JoinSet, LocalSet};
 use tokio::time::Instant;
 
 use diskplugin::base::Deadline;
-use diskplugin::disk::{DiskServices, Error, Meaning};
+use diskplugin::disk::{DiskServices, Error, FailureKind};
 use diskplugin::model::{Disk, InstanceId};
 
 use crate::kit::{Stage, minutes, new_snapshot, seconds, text, wanted};
@@ -47,8 +47,8 @@ async fn retried<T>(verb: impl AsyncFn(Deadline) -> Result<T, Error>) -> T {
             Ok(done) => return done,
             Err(error) => {
                 let passes = matches!(
-                    error.meaning(),
-                    Meaning::Unclear | Meaning::Busy | Meaning::Deadline
+                    error.failure_kind(),
+                    FailureKind::Unavailable | FailureKind::Aborted | FailureKind::DeadlineExceeded
                 );
                 assert!(passes, "{}", text(&error));
             }
@@ -230,7 +230,12 @@ async fn a_deadline_within_a_shut_window_fails_at_once_with_the_wait_and_costs_n
         .create(seconds(20), &wanted("pvc-2"))
         .await;
     let late = late.unwrap_err();
-    assert_eq!(late.meaning(), Meaning::Unclear, "{}", text(&late));
+    assert_eq!(
+        late.failure_kind(),
+        FailureKind::Unavailable,
+        "{}",
+        text(&late)
+    );
     for part in ["Throttling", "RequestId", "not sent"] {
         assert!(text(&late).contains(part), "{}", text(&late));
     }

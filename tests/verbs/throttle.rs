@@ -8,7 +8,7 @@ use serde_json::json;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use diskplugin::disk::Meaning;
+use diskplugin::disk::FailureKind;
 use diskplugin::model::InstanceId;
 
 use crate::kit::{Stage, minutes, one, seconds, text, wanted};
@@ -158,7 +158,10 @@ async fn the_deadline_holds_in_a_throttled_window_and_the_error_says_so() {
                 "{patient} {limit}: {text}"
             );
             assert!(
-                matches!(late.meaning(), Meaning::Unclear | Meaning::Deadline),
+                matches!(
+                    late.failure_kind(),
+                    FailureKind::Unavailable | FailureKind::DeadlineExceeded
+                ),
                 "{late:?}"
             );
         }
@@ -227,8 +230,12 @@ async fn what_is_denied_is_told_at_once_with_what_to_check() {
             .unwrap_err(),
     ];
     for error in errors {
-        assert_eq!(error.meaning(), Meaning::Denied, "{error:?}");
-        assert!(error.failure().todo().contains("RAM policy"), "{error:?}");
+        assert_eq!(
+            error.failure_kind(),
+            FailureKind::PermissionDenied,
+            "{error:?}"
+        );
+        assert!(error.failure().advice().contains("RAM policy"), "{error:?}");
         assert!(text(&error).contains("Forbidden.RAM"), "{error:?}");
     }
     // The first snapshot of an account: it is shown empty twice before the refusal is final.
@@ -247,7 +254,7 @@ async fn an_empty_response_is_not_taken_for_a_disk_that_does_not_exist() {
         .attach(minutes(1), &disk, &one())
         .await
         .unwrap_err();
-    assert_eq!(unseen.meaning(), Meaning::Deadline);
+    assert_eq!(unseen.failure_kind(), FailureKind::DeadlineExceeded);
     assert!(text(&unseen).contains("an empty response"), "{unseen}");
     stage.configure(&json!({"denied": []}));
     assert!(

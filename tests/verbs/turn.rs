@@ -130,7 +130,7 @@ async fn an_instance_that_refuses_what_its_tag_promises_is_taken_for_a_narrow_on
 #[tokio::test(start_paused = true)]
 async fn where_the_cloud_does_one_thing_at_a_time_a_detach_goes_before_the_attaches_that_wait() {
     let stage = Stage::crowd(1, &["--attach-delay=4s", "--detach-delay=4s"]);
-    stage.configure(&json!({"rules": {"shared_turn": true}}));
+    stage.configure(&json!({"rules": {"exclusive_attach_detach": true}}));
     let disks = disks(&stage, 5).await;
     all(&stage, &disks[..1], true).await;
     tokio::time::sleep(Duration::from_secs(5)).await;
@@ -305,7 +305,7 @@ async fn lives(volumes: u32, takes: Takes) -> (Duration, f64) {
         "--latency=5ms",
     ];
     let stage = Stage::crowd(10, &flags);
-    stage.configure(&json!({"rules": {"shared_turn": takes == Takes::OneOperation}}));
+    stage.configure(&json!({"rules": {"exclusive_attach_detach": takes == Takes::OneOperation}}));
     for n in (0..10).filter(|_| takes == Takes::Several) {
         let node = format!("i-{n}").parse().unwrap();
         for key in ["supportConcurrencyAttach", "supportConcurrencyDetach"] {

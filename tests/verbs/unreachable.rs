@@ -7,7 +7,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use diskplugin::cloud::{AttachDisk, Ecs};
-use diskplugin::disk::{Error, Meaning};
+use diskplugin::disk::{Error, FailureKind};
 use diskplugin::model::{DiskId, Failure, InstanceId};
 
 use crate::kit::{Stage, minutes, one, seconds, text, two};
@@ -37,7 +37,7 @@ async fn a_disk_comes_off_a_stopped_node_and_goes_to_another_one() {
     for stale in ["--stale=0s", "--stale=2s"] {
         let stage = Stage::new(&[stale]);
         let disk = attached(&stage).await;
-        stage.cloud.switch_instance(&one(), false);
+        stage.cloud.set_instance_power(&one(), false);
         tokio::time::sleep(Duration::from_secs(300)).await;
         // Before the cluster has decided, it is left where it is.
         let early = stage.disks.attacher.attach(minutes(1), &disk, &two()).await;
@@ -93,7 +93,12 @@ async fn a_node_that_is_gone_is_no_proof_while_the_disk_still_shows_it() {
         .detach(seconds(10), &disk, &one())
         .await;
     let early = early.unwrap_err();
-    assert_eq!(early.meaning(), Meaning::Deadline, "{}", text(&early));
+    assert_eq!(
+        early.failure_kind(),
+        FailureKind::DeadlineExceeded,
+        "{}",
+        text(&early)
+    );
     assert_eq!(stage.holders(&disk).len(), 1);
     stage
         .disks
@@ -115,7 +120,7 @@ async fn a_detach_that_hangs_says_what_to_do() {
         .detach(seconds(20), &disk, &one())
         .await
         .unwrap_err();
-    assert!(late.failure() == Failure::StillDetaching, "{late:?}");
+    assert!(late.failure() == Failure::DetachStuck, "{late:?}");
     for part in [disk.as_str(), "i-one", "is Detaching", "stop the instance"] {
         assert!(text(&late).contains(part), "{}", text(&late));
     }
@@ -179,7 +184,7 @@ async fn a_regional_disk_that_hangs_on_a_stopped_node_is_taken_at_once_and_from_
             stage.configure(&json!({"delays": {"detach": "1h"}}));
             assert!(stage.cloud.remove_instance(&one()));
         } else {
-            stage.cloud.switch_instance(&one(), false);
+            stage.cloud.set_instance_power(&one(), false);
             tokio::time::sleep(Duration::from_secs(120)).await;
         }
         let begun = Instant::now();
@@ -197,7 +202,7 @@ async fn a_regional_disk_that_hangs_on_a_stopped_node_is_taken_at_once_and_from_
 async fn a_disk_that_somebody_gets_after_a_refused_attempt_by_force_is_not_taken_from_them() {
     let stage = Stage::new(&["--attach-delay=1s"]);
     let disk = hanging(&stage).await;
-    stage.cloud.switch_instance(&one(), false);
+    stage.cloud.set_instance_power(&one(), false);
     tokio::time::sleep(Duration::from_secs(120)).await;
     stage.cloud.clear_calls();
     let conflict = json!({"code": {"status": 403, "code": "InvalidOperation.Conflict"}});
@@ -255,7 +260,7 @@ async fn one_that_hangs_on_a_living_node_is_given_a_minute_and_one_in_use_is_nev
     );
     assert_eq!(stage.holders(&disk), held(&far()));
     // In use: whether its node lives or not, nobody has said that it should leave.
-    stage.cloud.switch_instance(&far(), false);
+    stage.cloud.set_instance_power(&far(), false);
     tokio::time::sleep(Duration::from_secs(300)).await;
     stage.cloud.clear_calls();
     let refused = stage.disks.attacher.attach(minutes(2), &disk, &one()).await;

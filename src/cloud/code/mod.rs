@@ -47,13 +47,13 @@ const FAMILIES: &[(&str, Condition)] = &[
     ("Forbidden.", Condition::Denied),
     ("NoPermission", Condition::Denied),
     ("InvalidSecurityToken", Condition::TokenRefused),
-    ("InvalidAccessKeyId", Condition::KeyUnknown),
+    ("InvalidAccessKeyId", Condition::AccessKeyNotFound),
     ("AuthenticationFail.", Condition::OidcTokenRefused),
-    ("InvalidRegion", Condition::WrongRegion),
+    ("InvalidRegion", Condition::UnknownRegion),
     ("InvalidAccountStatus", Condition::AccountInArrears),
     ("QuotaExceed", Condition::AccountQuota),
     ("InvalidDataDiskCategory", Condition::OutOfStock),
-    ("InvalidInstanceType.", Condition::NodeTypeUnfit),
+    ("InvalidInstanceType.", Condition::InstanceTypeIncompatible),
     ("InvalidParameterForce.", Condition::ForceUnsupported),
     ("InvalidParameter.KMSKeyId.", Condition::KmsKeyUnusable),
     ("InvalidKMSKeyId.", Condition::KmsKeyUnusable),
@@ -195,12 +195,12 @@ mod tests {
         }
         for (kind, name) in [
             (Kind::Expired, "CREDENTIALS_EXPIRED"),
-            (Kind::Denied, "CREDENTIALS_DENIED"),
+            (Kind::Denied, "ACCESS_DENIED"),
             (Kind::Conflict, "RESOURCE_BUSY"),
             (Kind::NotFound, "NO_SUCH_RESOURCE"),
             (Kind::Quota, "QUOTA_REACHED"),
-            (Kind::Precondition, "STATE_FORBIDS"),
-            (Kind::Invalid, "CLOUD_REFUSES"),
+            (Kind::Precondition, "INVALID_STATE"),
+            (Kind::Invalid, "REQUEST_REJECTED"),
             (Kind::Bug, "DRIVER_BUG"),
         ] {
             assert_eq!(kind.condition().failure().name(), name);

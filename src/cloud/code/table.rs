@@ -38,15 +38,15 @@ macro_rules! conditions {
 conditions! {
     // The call did not get through, or not far.
     Unreachable Unreachable CloudUnreachable "";
-    Ambiguous Ambiguous CloudUnclear
+    Ambiguous Ambiguous OutcomeUnknown
         "InternalError ServiceUnavailable UnknownError CreateSnapshot.Failed";
-    NonceUsed Resign CloudUnclear "SignatureNonceUsed";
-    Deadline Deadline DeadlinePassed "";
+    NonceUsed Resign OutcomeUnknown "SignatureNonceUsed";
+    Deadline Deadline TimedOut "";
     Throttled Throttled Throttled "Throttling Throttling.Api Rejected.Throttling";
     AccountThrottled Throttled Throttled "Throttling.User";
     TooManyOperations Throttled Throttled "Throttling.ConcurrentLimitExceeded";
-    InFlight InFlight CallInFlight "LastTokenProcessing IdempotentProcessing LastOrderProcessing";
-    TokenMismatch TokenMismatch TokenTaken "IdempotentParameterMismatch";
+    InFlight InFlight CloudOperationPending "LastTokenProcessing IdempotentProcessing LastOrderProcessing";
+    TokenMismatch TokenMismatch ClientTokenConflict "IdempotentParameterMismatch";
 
     // Key, signature, permissions and region.
     NoCredentials Credentials NoCredentials "";
@@ -54,14 +54,14 @@ conditions! {
     TokenExpired Expired CredentialsExpired
         "MissingSecurityToken InvalidSecurityToken.Expired InvalidSecurityToken.Malformed
          InvalidSecurityToken.MismatchWithAccessKey";
-    KeyUnknown Expired KeyUnknown "InvalidAccessKeyId.NotFound";
-    Denied Denied CredentialsDenied "Forbidden NoPermission.Tag";
+    AccessKeyNotFound Expired AccessKeyNotFound "InvalidAccessKeyId.NotFound";
+    Denied Denied AccessDenied "Forbidden NoPermission.Tag";
     OidcTokenRefused Denied CredentialsExpired "AuthenticationFail.OIDCToken.Invalid";
     TokenRefused Denied CredentialsExpired "";
-    KeyInactive Denied KeySwitchedOff "InvalidAccessKeyId.Inactive";
-    SignatureRefused Denied SignatureRefused "SignatureDoesNotMatch";
-    ClockWrong Denied ClockWrong "InvalidTimeStamp.Expired";
-    RoleUnusable Denied RoleUnusable "EntityNotExist.Role NoPermission";
+    KeyInactive Denied AccessKeyInactive "InvalidAccessKeyId.Inactive";
+    SignatureMismatch Denied SignatureMismatch "SignatureDoesNotMatch";
+    ClockSkew Denied ClockSkew "InvalidTimeStamp.Expired";
+    RoleNotAssumable Denied RoleNotAssumable "EntityNotExist.Role NoPermission";
     FeatureNotEnabled Denied FeatureNotEnabled "RegionUnauthorized UserNotInTheWhiteList";
 
     // The resource, or its instance, is in another state now; it leaves it by itself.
@@ -109,13 +109,13 @@ conditions! {
 
     Quota Quota QuotaReached "OperationDenied.QuotaExceed";
     AccountQuota Quota QuotaReached "InstanceDiskCategoryLimitExceed";
-    NodeFull Quota NodeFull "InstanceDiskLimitExceeded InvalidOperation.DiskQueueNumberNotEnough";
-    TooManyHolders Quota TooManyHolders "DiskAttachedNumberExceeded";
+    AttachLimitExceeded Quota AttachLimitExceeded "InstanceDiskLimitExceeded InvalidOperation.DiskQueueNumberNotEnough";
+    TooManyAttachments Quota TooManyAttachments "DiskAttachedNumberExceeded";
     GroupTooMany Quota QuotaReached "NumberExceed.TooManyDisks";
     GroupTooLarge Quota QuotaReached "CapacityExceed.TooManyDisks";
 
     // The disk, the node, the snapshot, the key or the account must be changed by somebody.
-    Precondition Precondition StateForbids
+    Precondition Precondition InvalidState
         "DiskError DiskHasFlashSnapshot InvalidDiskId.OperationNotSupported
          InvalidDiskStatus.DeleteProtection InvalidDisk.DetachedSystemDisk
          IncorrectDiskType.NotSupport OperationDenied InvalidResourceId.NotSupported
@@ -125,26 +125,26 @@ conditions! {
          InvalidInstance.ImageCategory InvalidInstance.NoDisk InvalidInstance.NotOriginInstance
          DependencyViolation.WindowsInstance";
     // The zone or category is closed, or not open to this account.
-    PairDenied Precondition StateForbids "";
-    CategoryUnsupported Precondition StateForbids
+    PairDenied Precondition InvalidState "";
+    CategoryUnsupported Precondition InvalidState
         "InvalidDiskCategory.NotSupported InvalidDiskCategory.ValueNotSupported Downgrade.NotSupported";
-    SharedDisk Precondition StateForbids "InvalidOperation.MultiAttachDisk InvalidDisk.ShareVolume";
-    MixedCategories Precondition StateForbids "InvalidDisk.DiskCategoryInconsistent";
+    SharedDisk Precondition InvalidState "InvalidOperation.MultiAttachDisk InvalidDisk.ShareVolume";
+    MixedCategories Precondition InvalidState "InvalidDisk.DiskCategoryInconsistent";
     // Of a disk that a snapshot or group is to be taken of.
     NotSnapshottable Precondition SnapshotUnsupported "";
     CategoryNotSnapshottable Precondition SnapshotUnsupported "";
-    SubscriptionDisk Precondition DiskNotMovable "DiskNotPortable";
-    LocalDisk Precondition StateForbids "DiskCategory.OperationNotSupported DiskId.ValueNotSupported";
+    SubscriptionDisk Precondition DiskNotPortable "DiskNotPortable";
+    LocalDisk Precondition InvalidState "DiskCategory.OperationNotSupported DiskId.ValueNotSupported";
     // Elastic ephemeral disks need a parameter of their own.
-    DeletedWithNode Precondition DiskNotMovable
+    DeletedWithNode Precondition DiskNotPortable
         "InvalidParameter.DeleteWithInstance InvalidOperation.DiskCategoryUnsupported";
-    NotFirstNode Precondition DiskNotMovable "InvalidOperation.OtherInstanceUnsupported";
-    SystemDisk Precondition DiskNotMovable "DiskTypeViolation";
-    NotBootable Precondition StateForbids "InvalidDisk.DiskNotBootable";
-    ForceUnsupported Precondition StateForbids "";
+    NotFirstNode Precondition DiskNotPortable "InvalidOperation.OtherInstanceUnsupported";
+    SystemDisk Precondition DiskNotPortable "DiskTypeViolation";
+    NotBootable Precondition InvalidState "InvalidDisk.DiskNotBootable";
+    ForceUnsupported Precondition InvalidState "";
     NoForceInZone Precondition NotInSameZone "InvalidInstance.ZoneConflict";
     NotInSameZone Precondition NotInSameZone "ResourcesNotInSameZone InvalidDiskIds.NotInSameZone";
-    NodeTypeUnfit Precondition NodeTypeUnfit
+    InstanceTypeIncompatible Precondition InstanceTypeIncompatible
         "InvalidDiskCategory.InstanceTypeUnsupported InvalidOperation.InstanceTypeNotSupport";
     NodeNeedsRestart Precondition NodeNeedsRestart
         "InstanceSpecModification.NotEffective IncorrectInstanceStatus.NotSupportESSD";
@@ -152,7 +152,7 @@ conditions! {
     NeverAttached Precondition NeverAttached
         "IncorrectDiskStatus.NeverAttached IncorrectDiskStatus.NeverUsed";
     Cooling Precondition CoolingPeriod "DiskInCoolingPeriod";
-    OnlyOffline Precondition OnlyOffline
+    OfflineExpansionOnly Precondition OfflineExpansionOnly
         "InvalidDiskSize.NotSupportResizeOnline InvalidOperation.InstanceTypeNotSupportOnlineResize
          InvalidOperation.MultiAttachDiskNotSupportResizeOnline";
     UsedByDisk Precondition SnapshotInUse "SnapshotCreatedDisk";
@@ -160,7 +160,7 @@ conditions! {
     SnapshotLocked Precondition SnapshotLocked "InvalidOperation.SnapshotIsLocked";
     SnapshotShared Precondition SnapshotLocked "InvalidOperation.DeleteSharedSnapshotUnsupported";
     SnapshotManaged Precondition SnapshotLocked "InvalidOperation.ResourceManagedByCloudProduct";
-    SnapshotUnfit Precondition SnapshotUnfit
+    SnapshotIncompatible Precondition SnapshotIncompatible
         "InvalidSnapshot.TooOld InvalidSnapshot.TooLarge InvalidSnapshotId.NotDataDiskSnapshot
          InvalidOperation.CreateFromSnapshotUnsupported OperationDenied.SnapshotNotAllowed
          NotSupportSnapshotEncrypted.RegionId NotSupportSnapshotEncrypted.ShareImage";
@@ -170,9 +170,9 @@ conditions! {
     AccountInArrears Precondition AccountInArrears
         "DiskInArrears InstanceExpiredOrInArrears Account.Arrearage
          InsufficientBalance.AgentAccount InvalidPayMethod OperationDenied.UnfinishedOrder";
-    WrongRegion Precondition WrongRegion "Invalid.RegionId Unavailable.Regions";
-    RegionUnsupported Precondition WrongRegion "InvalidRegion.NotSupport";
-    NeedsTls Precondition WrongEndpoint "InvalidProtocol.NeedSsl";
+    UnknownRegion Precondition UnknownRegion "Invalid.RegionId Unavailable.Regions";
+    RegionUnsupported Precondition UnknownRegion "InvalidRegion.NotSupport";
+    NeedsTls Precondition InvalidCloudEndpoint "InvalidProtocol.NeedSsl";
 
     // Another size, performance level or number of IOPS would do.
     OutOfRange OutOfRange OutOfRange
@@ -185,7 +185,7 @@ conditions! {
          InvalidProvisionedIops.LimitExceed InvalidBurstingEnabled.DiskSizeTooSmall";
 
     // The claim, its class or its tags ask for what there is not.
-    Invalid Invalid CloudRefuses
+    Invalid Invalid RequestRejected
         "InvalidParameter InvalidParameter.Conflict InvalidDiskName.Malformed
          InvalidSnapshotName.Malformed InvalidDescription.Malformed InvalidRetentionDays.Malformed
          ProvisionedIopsForDiskCategoryRequired InvalidParameter.MultiAttach
@@ -198,16 +198,16 @@ conditions! {
          InvalidStorageClusterId.DiskCategoryUnsupported
          Duplicate.TagKey TagKey.Duplication InvalidTagKey.Malformed InvalidTagValue.Malformed
          NumberExceed.Tags";
-    PerformanceUnsupported Invalid CloudRefuses
+    PerformanceUnsupported Invalid RequestRejected
         "InvalidPerformanceLevel.Malformed InvalidPerformanceLevelParam.Mismatch
          ProvisionedIopsForDiskCategoryUnsupported BurstingEnabledForDiskCategoryUnsupported
          BurstingEnabledForMultiAttachDiskUnsupported";
-    WrongZone Invalid WrongZone "InvalidZoneId.NotFound";
+    UnknownZone Invalid UnknownZone "InvalidZoneId.NotFound";
     EncryptionMismatch Invalid EncryptionMismatch
         "InvalidParameter.EncryptedIllegal InvalidKmsKeyId.NotMatchSnapshot EncryptedOption.Conflict";
     EncryptionUnsupported Invalid EncryptionMismatch "InvalidParameter.EncryptedNotSupported";
     TooManyTags Invalid TooManyTags "QuotaExceed.Tags";
-    RoleParameter Invalid RoleUnusable
+    RoleParameter Invalid RoleNotAssumable
         "InvalidParameter.RoleArn InvalidParameter.RoleSessionName InvalidParameter.DurationSeconds
          InvalidParameter.OIDCProviderArn";
 
@@ -235,8 +235,8 @@ conditions! {
     // A dry run tells so that the call would have been accepted.
     DryRunAccepted Bug DriverBug "DryRunOperation";
     NothingToModify Bug DriverBug "NoAttributeToModify";
-    ClockFormat Bug ClockWrong "InvalidTimeStamp.Format IllegalTimestamp";
-    ZoneFilter Bug WrongZone "";
-    WrongEndpoint Bug WrongEndpoint
+    ClockFormat Bug ClockSkew "InvalidTimeStamp.Format IllegalTimestamp";
+    ZoneFilter Bug UnknownZone "";
+    InvalidCloudEndpoint Bug InvalidCloudEndpoint
         "InvalidApi.NotFound InvalidAction.NotFound InvalidVersion NoSuchVersion UnsupportedHTTPMethod";
 }

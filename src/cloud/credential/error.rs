@@ -84,11 +84,11 @@ impl CredentialError {
     pub(super) fn is_about_the_key(&self) -> bool {
         matches!(self, Self::Sts(error) if matches!(
             error.condition(),
-            Condition::KeyUnknown
+            Condition::AccessKeyNotFound
                 | Condition::KeyInactive
                 | Condition::TokenExpired
                 | Condition::TokenRefused
-                | Condition::SignatureRefused
+                | Condition::SignatureMismatch
         ))
     }
 }

@@ -191,7 +191,7 @@ fn events(happening: &Happening, nodes: &Nodes) -> Vec<(Event, ObjectReference)>
                 .into_iter()
                 .collect()
         }
-        Happening::NodeFull {
+        Happening::AttachLimitExceeded {
             node,
             claim,
             reasons,

@@ -45,15 +45,18 @@ pub(super) fn volume_not_attached(service: &Service, error: &Error) {
                 }
             });
         }
-        Error::NodeFull { disk, node, .. } => {
+        Error::AttachLimitExceeded { disk, node, .. } => {
             // One event per node, whatever the disk.
-            let Some(turn) = service.events.turn(reason::NODE_FULL, node.as_str()) else {
+            let Some(turn) = service
+                .events
+                .turn(reason::ATTACH_LIMIT_EXCEEDED, node.as_str())
+            else {
                 return;
             };
             let (disk, node) = (disk.clone(), node.clone());
             let reasons = status::message(error.failure(), &chain(error));
             for_claim(service, turn, disk.clone(), move |claim| {
-                Happening::NodeFull {
+                Happening::AttachLimitExceeded {
                     disk,
                     node,
                     claim,

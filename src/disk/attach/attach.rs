@@ -237,7 +237,7 @@ impl Call<'_> {
             let after = begun.is_some_and(|begun| begun.duration_since(accepted) >= LAG);
             let is_proven = free.holds(UNSEEN) || attaching && after;
             let why = ": the cloud gave up, and the disk is Available again";
-            is_proven.then(|| Err(self.unfit(Failure::AttachFellBack, why, None)))
+            is_proven.then(|| Err(self.unfit(Failure::AttachFailed, why, None)))
         };
         let (disks, operation) = (&self.attacher.disks, view::Operation::Attach);
         let waited = disks.until_done(self.disk, self.deadline, operation, decide);

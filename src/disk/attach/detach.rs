@@ -220,7 +220,7 @@ impl Call<'_> {
     fn still_detaching(self, last: &str) -> Error {
         let step = self.step(Operation::Detach);
         let text = format!("cannot {step}: the deadline passed while waiting; last seen: {last}");
-        refused(Failure::StillDetaching, text, None)
+        refused(Failure::DetachStuck, text, None)
     }
 }
 

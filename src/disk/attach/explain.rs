@@ -40,7 +40,7 @@ impl Call<'_> {
                 ": it is an elastic ephemeral disk, which stays with the first instance that it was attached to"
             }
             Condition::SystemDisk | Condition::NotBootable => ": it is a system disk",
-            Condition::NodeTypeUnfit | Condition::NodeNeedsRestart => {
+            Condition::InstanceTypeIncompatible | Condition::NodeNeedsRestart => {
                 let call = self.briefly();
                 let (row, instance_type) = tokio::join!(call.look(), call.instance_type());
                 let row = row.ok().and_then(Observation::row);
@@ -56,18 +56,18 @@ impl Call<'_> {
             }
             _ => return Err(source),
         };
-        Ok(self.unfit(Failure::DiskNotMovable, why, Some(source)))
+        Ok(self.unfit(Failure::DiskNotPortable, why, Some(source)))
     }
 
     /// The error for a node, or a shared disk, at its limit of attachments.
     pub(super) async fn full(self, row: &Disk, source: cloud::Error) -> Error {
-        if source.condition() == Condition::TooManyHolders {
+        if source.condition() == Condition::TooManyAttachments {
             let holders = row.attachments.len();
             let why = format!(": {holders} nodes hold it, and the maximum is 16");
-            return self.unfit(Failure::TooManyHolders, &why, Some(source));
+            return self.unfit(Failure::TooManyAttachments, &why, Some(source));
         }
         let (disk, node) = self.ids();
-        Error::NodeFull {
+        Error::AttachLimitExceeded {
             disk,
             node,
             counts: self.briefly().counts().await,

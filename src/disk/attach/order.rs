@@ -173,7 +173,7 @@ impl<'a> Order<'a> {
         let text = format!(
             "the deadline passed before it was the turn of disk {disk}: other disks were being {verb} node {node} one by one"
         );
-        error::refused(Failure::QueueTooLong, text, None)
+        error::refused(Failure::AttachQueueTimeout, text, None)
     }
 
     async fn wait_turn(&mut self) -> Result<()> {

@@ -93,7 +93,7 @@ impl Call<'_> {
         if !row.multi_attach {
             let why = " with an access mode for several nodes: it was not created with multi-attach, which cannot \
                        be changed";
-            return Err(self.unfit(Failure::DiskNotShared, why, None));
+            return Err(self.unfit(Failure::MultiAttachDisabled, why, None));
         }
         let mut holders = self.other_holders(row);
         let writer = holders.find(|holder| !is_read_only(row, holder));
@@ -102,7 +102,7 @@ impl Call<'_> {
                 let why = format!(
                     " writable: node {holder} may write to it, and the access mode is for one writer"
                 );
-                Err(self.unfit(Failure::SecondWriter, &why, None))
+                Err(self.unfit(Failure::WriterConflict, &why, None))
             }
             _ => Ok(()),
         }
@@ -144,7 +144,7 @@ impl Call<'_> {
             "disk {disk} is attached to node {node} {found}, not {wanted} as requested (the disk's tag {tag} marks it \
              read-only on that node)"
         );
-        Err(refused(Failure::AttachedOtherwise, text, None))
+        Err(refused(Failure::AttachModeConflict, text, None))
     }
 
     pub(super) async fn set_read_only(self, set: bool) -> Result<()> {

@@ -33,7 +33,7 @@ fn level(row: &Disk) -> Option<PerformanceLevel> {
 pub(super) fn check(row: &Disk, change: &Change) -> Result<()> {
     let refuse = |wanted: &dyn Display, reason: String| {
         let text = format!("disk {} cannot become {wanted}: {reason}", row.id);
-        Err(refused(Failure::ChangeRefused, text, None))
+        Err(refused(Failure::ModifyRejected, text, None))
     };
     let to = change.category.as_ref().unwrap_or(&row.category);
     let (from, size) = (&row.category, row.size);

@@ -43,7 +43,7 @@ impl Provisioner {
                 }
                 Ok(disk)
             }
-            Err(error) if !error.meaning().is_final() => Err(error),
+            Err(error) if !error.failure_kind().is_final() => Err(error),
             Err(error) => {
                 let wanted = image_of(&new, source);
                 // The caller may never come back with this name.

@@ -195,7 +195,7 @@ impl Snapshotter {
             Ok(Ok(id)) => (Some(id), None),
             Ok(Err(refusal))
                 if attempts.of(&call.key).unresolved.is_none()
-                    && refusal.failure().meaning().is_final() =>
+                    && refusal.failure().kind().is_final() =>
             {
                 (None, Some(refusal))
             }

@@ -47,7 +47,7 @@ impl Snapshotter {
                 Ok(kept) => {
                     let kept = words(&kept);
                     let text = format!("snapshot group {id} is not deleted whole: {kept}");
-                    return Err(refused(Failure::GroupHeld, text, None));
+                    return Err(refused(Failure::GroupInUse, text, None));
                 }
                 Err(error) if ConfirmedAbsent::by_error(&error).is_some() => return Ok(()),
                 Err(error) if error.kind() == Kind::Conflict => {
@@ -112,7 +112,7 @@ impl Snapshotter {
             row.id,
             differences.join("; ")
         );
-        Err(refused(Failure::OtherMembers, text, None))
+        Err(refused(Failure::GroupMembersMismatch, text, None))
     }
 }
 

@@ -1,64 +1,62 @@
-//! How calls can fail, each way under a name that does not change: people search for it, alert on
-//! it and write it into runbooks. The table is all there is to know of a name; the reference page is
-//! made from it.
+//! Stable failure names: operators search for them, alert on them and write them into runbooks. The reference page is
+//! generated from the table.
 
 mod table;
 
 pub use table::Failure;
 
-/// What a failure means for the caller.
+/// The kind of a failure. Each maps to the gRPC code of its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Meaning {
-    /// What is named does not exist.
+pub enum FailureKind {
     NotFound,
-    /// The name belongs to something else.
+    /// The name belongs to another resource.
     AlreadyExists,
-    /// Somebody must change a state first.
-    Precondition,
-    /// There is no room, stock or quota.
-    Exhausted,
-    /// No such size.
+    /// A state must be changed before the call can succeed.
+    FailedPrecondition,
+    /// No capacity, stock or quota is left.
+    ResourceExhausted,
     OutOfRange,
-    /// It may have happened, or be under way: repeat.
-    Unclear,
-    /// Something else is being done to it: repeat later.
-    Busy,
-    /// The deadline came first; it may be under way.
-    Deadline,
-    /// The credentials do not permit it.
-    Denied,
-    /// There are no credentials.
-    NoCredentials,
+    /// The operation may have succeeded or be in progress; the caller must retry.
+    Unavailable,
+    /// Another operation is in progress; the caller must retry later.
+    Aborted,
+    /// The operation may be in progress; the caller must retry.
+    DeadlineExceeded,
+    PermissionDenied,
+    Unauthenticated,
     /// The request can never succeed as it is.
-    Refused,
-    /// It was tried and failed.
-    Failed,
+    InvalidArgument,
+    /// The operation was attempted and failed.
+    Internal,
 }
 
-impl Meaning {
-    /// Whether a caller may conclude that the call had no effect. After the others it must repeat the call until one
-    /// succeeds or fails for good (CSI sidecars; promise 11).
+impl FailureKind {
+    /// Whether the caller may conclude that the call had no effect. After any other failure it must repeat the call
+    /// until it succeeds or fails with a final code (CSI sidecars; promise 11).
     #[must_use]
     pub fn is_final(self) -> bool {
-        !matches!(self, Self::Unclear | Self::Busy | Self::Deadline)
+        !matches!(
+            self,
+            Self::Unavailable | Self::Aborted | Self::DeadlineExceeded
+        )
     }
 
-    /// The name of the gRPC code for it.
+    /// The name of the gRPC code.
     #[must_use]
     pub fn code_name(self) -> &'static str {
         match self {
             Self::NotFound => "NOT_FOUND",
             Self::AlreadyExists => "ALREADY_EXISTS",
-            Self::Precondition => "FAILED_PRECONDITION",
-            Self::Exhausted => "RESOURCE_EXHAUSTED",
+            Self::FailedPrecondition => "FAILED_PRECONDITION",
+            Self::ResourceExhausted => "RESOURCE_EXHAUSTED",
             Self::OutOfRange => "OUT_OF_RANGE",
-            Self::Unclear => "UNAVAILABLE",
-            Self::Busy => "ABORTED",
-            Self::Deadline => "DEADLINE_EXCEEDED",
-            Self::Denied => "PERMISSION_DENIED",
-            Self::NoCredentials => "UNAUTHENTICATED",
-            Self::Refused => "INVALID_ARGUMENT",
-            Self::Failed => "INTERNAL",
+            Self::Unavailable => "UNAVAILABLE",
+            Self::Aborted => "ABORTED",
+            Self::DeadlineExceeded => "DEADLINE_EXCEEDED",
+            Self::PermissionDenied => "PERMISSION_DENIED",
+            Self::Unauthenticated => "UNAUTHENTICATED",
+            Self::InvalidArgument => "INVALID_ARGUMENT",
+            Self::Internal => "INTERNAL",
         }
     }
 }
@@ -70,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_name_is_unique_upper_case_and_says_what_to_do() {
+    fn every_name_is_unique_and_has_advice() {
         let mut seen = BTreeSet::new();
         for failure in Failure::ALL {
             let name = failure.name();
@@ -79,9 +77,9 @@ mod tests {
                 name.chars().all(|c| c.is_ascii_uppercase() || c == '_'),
                 "{name}"
             );
-            for text in [failure.means(), failure.todo()] {
+            for text in [failure.description(), failure.advice()] {
                 assert!(!text.is_empty() && !text.ends_with('.'), "{name}: {text}");
-                // They end a sentence in a message, and stand in a table.
+                // They end a sentence of a message, and are cells of a table.
                 assert!(
                     !text.contains('\n') && !text.contains('|'),
                     "{name}: {text}"
@@ -91,15 +89,18 @@ mod tests {
     }
 
     #[test]
-    fn who_is_told_to_wait_is_told_what_to_do_when_that_does_not_help() {
-        let mut waits = 0;
-        for failure in Failure::ALL {
-            let todo = failure.todo();
-            if todo.starts_with("nothing") || todo.starts_with("wait:") {
-                waits += 1;
-                assert!(todo.contains("if it stays, "), "{}: {todo}", failure.name());
-            }
+    fn advice_to_retry_names_the_next_step() {
+        let advice = Failure::ALL
+            .iter()
+            .map(|failure| (failure, failure.advice()));
+        let retried = advice.filter(|(_, advice)| advice.contains("retries automatically"));
+        let retried: Vec<_> = retried.collect();
+        assert!(retried.len() > 15, "{retried:?}");
+        for (failure, advice) in retried {
+            assert!(
+                advice.contains("if the error persists, "),
+                "{failure:?}: {advice}"
+            );
         }
-        assert!(waits > 15, "{waits}");
     }
 }

@@ -1,367 +1,365 @@
 //! The table of failures.
 
-use super::Meaning;
+use super::FailureKind;
 
-/// Each row: the variant, its name, what it means for the caller, in words, and what to do.
+/// Each row: variant, stable name, kind, description, advice.
 macro_rules! failures {
-    ($($variant:ident $name:literal $meaning:ident $means:literal, $todo:literal;)*) => {
-        /// One way to fail, under its stable name.
+    ($($variant:ident $name:literal $kind:ident $description:literal, $advice:literal;)*) => {
+        /// A failure with a stable name.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
         pub enum Failure {
-            $(#[doc = $means] $variant,)*
+            $(#[doc = $description] $variant,)*
         }
 
         impl Failure {
-            /// All, in the order of the table.
+            /// In the order of the table.
             pub const ALL: &[Self] = &[$(Self::$variant,)*];
 
-            /// The stable name, in capitals.
             #[must_use]
             pub fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name,)* }
             }
 
-            /// What it means for the caller.
             #[must_use]
-            pub fn meaning(self) -> Meaning {
-                match self { $(Self::$variant => Meaning::$meaning,)* }
+            pub fn kind(self) -> FailureKind {
+                match self { $(Self::$variant => FailureKind::$kind,)* }
             }
 
-            /// What it means, for people.
+            /// Describes the failure.
             #[must_use]
-            pub fn means(self) -> &'static str {
-                match self { $(Self::$variant => $means,)* }
+            pub fn description(self) -> &'static str {
+                match self { $(Self::$variant => $description,)* }
             }
 
-            /// What to do about it.
+            /// Advises the operator.
             #[must_use]
-            pub fn todo(self) -> &'static str {
-                match self { $(Self::$variant => $todo,)* }
+            pub fn advice(self) -> &'static str {
+                match self { $(Self::$variant => $advice,)* }
             }
         }
     };
 }
 
 failures! {
-    // What is not there.
+    // Not found.
     NoSuchDisk "NO_SUCH_DISK" NotFound
-        "the disk is not in this region, or this account may not see it",
-        "check --region, the account of the access key, and whether the disk was deleted by hand";
+        "the disk does not exist in this region, or the account has no access to it",
+        "check --region, the account of the access key, and whether the disk was deleted manually";
     NoSuchSnapshot "NO_SUCH_SNAPSHOT" NotFound
-        "the snapshot is not in this region, or this account may not see it",
+        "the snapshot does not exist in this region, or the account has no access to it",
         "check --region, the account of the access key, and whether the snapshot was deleted or has expired";
     NoSuchNode "NO_SUCH_NODE" NotFound
-        "the instance is not in this region",
+        "the instance does not exist in this region",
         "check that the node is an instance of this region, and whether it was released";
     NoSuchGroup "NO_SUCH_GROUP" NotFound
-        "the snapshot group is not in this region, or this account may not see it",
-        "check --region, the account of the access key, and whether the group was deleted by hand";
+        "the snapshot group does not exist in this region, or the account has no access to it",
+        "check --region, the account of the access key, and whether the group was deleted manually";
     NoSuchResource "NO_SUCH_RESOURCE" NotFound
-        "what the request names does not exist, or not there",
-        "check the id and the path that the text names";
+        "a resource or path that the request names does not exist",
+        "check the ID and the path in the message";
 
-    // Whose it is, and where it is.
-    NotOurs "NOT_OURS" Precondition
-        "the disk or snapshot was not created by this cluster's driver, so that it is never deleted",
-        "delete it in the console if it is no longer needed, or give it this cluster's tag";
-    NameTaken "NAME_TAKEN" AlreadyExists
-        "a disk or snapshot of this name exists and differs from the request",
-        "delete the old one if it is no longer needed, or use another name";
-    DiskInUseElsewhere "DISK_IN_USE_ELSEWHERE" Precondition
-        "another node holds the disk, and a disk is never taken from a node",
-        "wait until it is unpublished there; delete the pod that uses it, or fence the node if it is dead";
-    DiskStillAttached "DISK_STILL_ATTACHED" Precondition
-        "the disk is attached, and so not deleted",
-        "unpublish it first: delete the pod that uses it; the VolumeAttachment only when no pod uses the volume";
-    AttachedOtherwise "ATTACHED_OTHERWISE" AlreadyExists
-        "the disk is on this node already, but writable instead of read-only, or the other way round",
+    // Ownership and location.
+    NotOwned "NOT_OWNED" FailedPrecondition
+        "the disk or snapshot was not created by this cluster's driver, so it is never deleted",
+        "delete it in the console if it is no longer needed, or add this cluster's tag to it";
+    NameConflict "NAME_CONFLICT" AlreadyExists
+        "a disk or snapshot with this name exists and differs from the request",
+        "delete the existing one if it is no longer needed, or use another name";
+    DiskInUseElsewhere "DISK_IN_USE_ELSEWHERE" FailedPrecondition
+        "the disk is attached to another node, and the driver never detaches it from there",
+        "wait until it is unpublished there; delete the pod that uses it, or fence the node if it has failed";
+    DiskStillAttached "DISK_STILL_ATTACHED" FailedPrecondition
+        "the disk is attached, so it is not deleted",
+        "delete the pod that uses the volume; delete the VolumeAttachment only if no pod uses the volume";
+    AttachModeConflict "ATTACH_MODE_CONFLICT" AlreadyExists
+        "the disk is already attached to this node, but read-only instead of writable or vice versa",
         "unpublish the volume from this node first";
-    TooManyHolders "TOO_MANY_HOLDERS" Exhausted
-        "as many instances as the cloud allows hold the multi-attach disk",
+    TooManyAttachments "TOO_MANY_ATTACHMENTS" ResourceExhausted
+        "the multi-attach disk is attached to the maximum number of instances",
         "unpublish it from a node that no longer needs it";
 
-    // What cannot be had.
-    OutOfStock "OUT_OF_STOCK" Exhausted
-        "no category in no zone that the request admits can be had now",
+    // Exhausted.
+    OutOfStock "OUT_OF_STOCK" ResourceExhausted
+        "no category is in stock in any zone that the request allows",
         "add categories to `type` or zones to `zoneId` of the StorageClass, or wait until there is stock";
-    QuotaReached "QUOTA_REACHED" Exhausted
-        "a quota of the account is used up",
-        "raise the quota in the Quota Center, or free some of it";
-    NodeFull "NODE_FULL" Exhausted
-        "the instance takes no more disks",
-        "let the volume's pod run on another node, or detach a disk; check that CSINode shows the node's true limit";
-    NoZoneFits "NO_ZONE_FITS" Exhausted
-        "no zone satisfies class, topology and node at once",
+    QuotaReached "QUOTA_REACHED" ResourceExhausted
+        "a quota of the account is exhausted",
+        "raise the quota in the Quota Center, or delete unused resources";
+    AttachLimitExceeded "ATTACH_LIMIT_EXCEEDED" ResourceExhausted
+        "the instance has reached its limit of attached disks",
+        "schedule the pod on another node, or detach a disk; check that CSINode reports the node's true limit";
+    NoSuitableZone "NO_SUITABLE_ZONE" ResourceExhausted
+        "no zone satisfies StorageClass, topology and node at once",
         "compare `zoneId` of the StorageClass with the zones of the nodes";
     OutOfRange "OUT_OF_RANGE" OutOfRange
-        "no such size, performance level or number of IOPS is sold",
-        "ask for another size or level, or use another category";
+        "the size, performance level or IOPS value is not available",
+        "request another size or level, or use another category";
 
-    // What somebody must change.
-    StateForbids "STATE_FORBIDS" Precondition
-        "the state or kind of the disk, snapshot or node does not permit it",
-        "look up the cloud's code, and change what it names";
-    AccountInArrears "ACCOUNT_IN_ARREARS" Precondition
-        "the account, or the bill of the resource, does not permit it",
-        "pay what is due, or top the account up";
-    KmsKeyUnusable "KMS_KEY_UNUSABLE" Precondition
-        "the key is missing, disabled, asymmetric, or not given to the disk service",
+    // Preconditions.
+    InvalidState "INVALID_STATE" FailedPrecondition
+        "the state or kind of the disk, snapshot or node does not allow the operation",
+        "look up the cloud's error code and correct what it describes";
+    AccountInArrears "ACCOUNT_IN_ARREARS" FailedPrecondition
+        "the account or the resource has an overdue payment",
+        "pay the amount due, or add balance to the account";
+    KmsKeyUnusable "KMS_KEY_UNUSABLE" FailedPrecondition
+        "the key is missing, disabled, asymmetric, or not granted to the disk service",
         "check `kmsKeyId` of the StorageClass, the key's state in KMS, and the role AliyunECSDiskEncryptDefaultRole";
-    NotInSameZone "NOT_IN_SAME_ZONE" Precondition
+    NotInSameZone "NOT_IN_SAME_ZONE" FailedPrecondition
         "disk and node are in different zones",
-        "schedule the pod to a node in the disk's zone; check the node affinity of the volume";
-    NodeTypeUnfit "NODE_TYPE_UNFIT" Precondition
-        "the node's instance type does not take this kind of disk",
-        "let the volume's pod run on a type that takes the category, or choose another `type` in the StorageClass";
-    NodeNeedsRestart "NODE_NEEDS_RESTART" Precondition
-        "a change of the instance takes effect only with a restart",
+        "schedule the pod on a node in the disk's zone; check the node affinity of the volume";
+    InstanceTypeIncompatible "INSTANCE_TYPE_INCOMPATIBLE" FailedPrecondition
+        "the node's instance type does not support this kind of disk",
+        "schedule the pod on an instance type that supports the category, or choose another `type` in the StorageClass";
+    NodeNeedsRestart "NODE_NEEDS_RESTART" FailedPrecondition
+        "a change of the instance takes effect only after a restart",
         "restart the instance in the console";
-    NodeLocked "NODE_LOCKED" Precondition
-        "the instance is locked for security",
+    NodeLocked "NODE_LOCKED" FailedPrecondition
+        "the instance is locked for security reasons",
         "unlock the instance in the console";
-    DiskNotMovable "DISK_NOT_MOVABLE" Precondition
-        "the disk is a subscription, a system disk or bound to its instance",
+    DiskNotPortable "DISK_NOT_PORTABLE" FailedPrecondition
+        "the disk is a subscription disk, a system disk or bound to its instance",
         "convert a subscription disk to pay-as-you-go in the console; run the pod of an elastic ephemeral disk on the node that first used the volume";
-    SystemDisk "SYSTEM_DISK" Precondition
-        "the disk is the system disk of an instance, and only data disks are volumes",
-        "take a snapshot of the disk and restore that";
-    SecondWriter "SECOND_WRITER" Precondition
-        "another node may write to the shared disk, and the access mode is for one writer",
+    SystemDisk "SYSTEM_DISK" FailedPrecondition
+        "the disk is the system disk of an instance, and only data disks can be volumes",
+        "create a snapshot of the disk and restore it to a volume";
+    WriterConflict "WRITER_CONFLICT" FailedPrecondition
+        "another node may write to the shared disk, but the access mode allows a single writer",
         "publish the volume read-only, or unpublish it from the other node";
-    CoolingPeriod "COOLING_PERIOD" Precondition
-        "the disk was changed a short while ago, and the cloud wants time in between",
-        "wait: it is tried again; if it stays, see whether something else changes the disk";
-    OnlyOffline "ONLY_OFFLINE" Precondition
-        "this disk or instance grows only while the disk is free",
-        "stop the pod that uses the volume; the expansion goes on then";
-    NeverAttached "NEVER_ATTACHED" Precondition
-        "the disk was never attached, and the cloud takes snapshots only of disks that were",
-        "start a pod that uses the volume, then try again";
-    SnapshotUnsupported "SNAPSHOT_UNSUPPORTED" Precondition
-        "the disk's category has no snapshots",
-        "back the data up inside the pod, or use a category that has snapshots";
-    SnapshotNotReady "SNAPSHOT_NOT_READY" Precondition
+    CoolingPeriod "COOLING_PERIOD" FailedPrecondition
+        "the disk was modified recently, and the cloud requires an interval between modifications",
+        "the caller retries automatically; if the error persists, check whether something else modifies the disk";
+    OfflineExpansionOnly "OFFLINE_EXPANSION_ONLY" FailedPrecondition
+        "this disk or instance supports expansion only while the disk is detached",
+        "stop the pod that uses the volume; the expansion then continues";
+    NeverAttached "NEVER_ATTACHED" FailedPrecondition
+        "the disk was never attached, and the cloud creates snapshots only of disks that were",
+        "start a pod that uses the volume, then retry";
+    SnapshotUnsupported "SNAPSHOT_UNSUPPORTED" FailedPrecondition
+        "the disk's category does not support snapshots",
+        "back up the data inside the pod, or use a category that supports snapshots";
+    SnapshotNotReady "SNAPSHOT_NOT_READY" FailedPrecondition
         "the snapshot cannot be used yet",
-        "wait: it is tried again; if it stays, look at the snapshot's progress in the console";
-    SnapshotInUse "SNAPSHOT_IN_USE" Precondition
+        "the caller retries automatically; if the error persists, check the snapshot's progress in the console";
+    SnapshotInUse "SNAPSHOT_IN_USE" FailedPrecondition
         "disks or images were created from the snapshot",
         "delete those disks or images first";
-    SnapshotLocked "SNAPSHOT_LOCKED" Precondition
+    SnapshotLocked "SNAPSHOT_LOCKED" FailedPrecondition
         "the snapshot is locked, shared or managed by another product",
-        "unlock it or end its sharing in the console, or delete it in the product that manages it";
-    NotGroupable "NOT_GROUPABLE" Precondition
-        "the cloud takes no snapshots of these volumes at one instant",
-        "make a group of volumes that go together, or take their snapshots one by one";
-    GroupHeld "GROUP_HELD" Precondition
-        "some snapshots of the group cannot be deleted yet, and the group stays with them",
-        "release or delete what the text names, then delete the group again";
-    SnapshotUnfit "SNAPSHOT_UNFIT" Precondition
-        "the cloud makes no such disk from this snapshot",
+        "unlock it or stop sharing it in the console, or delete it in the product that manages it";
+    NotGroupable "NOT_GROUPABLE" FailedPrecondition
+        "the cloud cannot create snapshots of these volumes at one instant",
+        "create a group of compatible volumes, or create their snapshots individually";
+    GroupInUse "GROUP_IN_USE" FailedPrecondition
+        "some snapshots of the group cannot be deleted yet, so the group remains",
+        "release or delete what the message names, then delete the group again";
+    SnapshotIncompatible "SNAPSHOT_INCOMPATIBLE" FailedPrecondition
+        "the cloud cannot create such a disk from this snapshot",
         "use another snapshot, category or zone";
-    WrongRegion "WRONG_REGION" Precondition
-        "the cloud does not know the region, or not for disks",
+    UnknownRegion "UNKNOWN_REGION" FailedPrecondition
+        "the region does not exist, or has no disks",
         "correct --region (`region` of the chart)";
-    WrongEndpoint "WRONG_ENDPOINT" Precondition
-        "what answers is not the ECS API, or only over HTTPS",
-        "correct --ecs-endpoint; if it is correct, report this text as a mistake of the driver";
+    InvalidCloudEndpoint "INVALID_CLOUD_ENDPOINT" FailedPrecondition
+        "the endpoint is not the ECS API, or accepts only HTTPS",
+        "correct --ecs-endpoint; if it is correct, report this message as a bug";
 
-    // What passes.
-    Throttled "THROTTLED" Unclear
-        "the cloud lets no more calls of this API through in this minute",
-        "nothing at first: it is repeated; if it stays, other programs of this account may use its API quota up, which the Quota Center shows";
-    CloudUnreachable "CLOUD_UNREACHABLE" Unclear
+    // Transient.
+    Throttled "THROTTLED" Unavailable
+        "the API's quota of calls is exhausted",
+        "the caller retries automatically; if the error persists, other programs of the account may use up the API's quota; the Quota Center shows it";
+    CloudUnreachable "CLOUD_UNREACHABLE" Unavailable
         "no connection to the cloud",
-        "check --region and --ecs-endpoint, which the address comes from, and the network of the controller: DNS, proxy, NetworkPolicy";
-    CloudUnclear "CLOUD_UNCLEAR" Unclear
-        "it may or may not have happened: the answer was lost, or the cloud failed",
-        "nothing at first: it is repeated; if it stays, check the network of the controller, and give the RequestId to the vendor's support";
-    EmptyResponse "EMPTY_RESPONSE" Unclear
+        "check --region and --ecs-endpoint, which determine the address, and the network of the controller: DNS, proxy, NetworkPolicy";
+    OutcomeUnknown "OUTCOME_UNKNOWN" Unavailable
+        "the operation may have succeeded: the response was lost, or the cloud failed",
+        "the caller retries automatically; if the error persists, check the network of the controller, and send the RequestId to the vendor's support";
+    EmptyResponse "EMPTY_RESPONSE" Unavailable
         "the cloud returned no rows, although resources of this cluster exist",
         "the caller retries automatically; if the error persists, check that the access key may call the Describe actions (deploy/ram-policies)";
-    AbsenceUnproven "ABSENCE_UNPROVEN" Unclear
+    AbsenceUnproven "ABSENCE_UNPROVEN" Unavailable
         "the cloud does not return the resource, which does not prove that it does not exist",
-        "the caller retries automatically; if the error persists, check that the RAM policy of the controller allows the describe action that the text names, and ModifyDiskSpec or UntagResources";
-    CreationUnresolved "CREATION_UNRESOLVED" Unclear
-        "an earlier attempt to create the resource may have succeeded, and whether it did is not known yet",
-        "the caller retries automatically; if the error persists, fix the cause that the text ends with, or search the console for a disk or snapshot with this name";
-    ShuttingDown "SHUTTING_DOWN" Unclear
-        "the driver is shutting down, or cannot serve now",
-        "nothing at first: it is repeated; if it stays, look why no other process of the driver becomes ready, which /readyz and its log tell";
-    CallRunning "CALL_RUNNING" Busy
-        "another call for this volume or snapshot is still running",
-        "nothing at first: it is repeated; if it stays, look in the log of this process for what the other call waits for";
-    CallInFlight "CALL_IN_FLIGHT" Busy
-        "the cloud still works at an earlier call or order for this disk",
-        "nothing at first: it is repeated; if it stays, look at the disk's tasks in the console";
-    ResourceBusy "RESOURCE_BUSY" Busy
-        "the disk or snapshot is in another state now, or something else is being done to it",
-        "nothing at first: it is repeated; if it stays, look at the disk in the console";
-    NodeBusy "NODE_BUSY" Busy
-        "the instance is busy with another disk, or neither running nor stopped",
-        "nothing at first: it is repeated; if it stays, look at the instance in the console";
-    // Not a precondition: external-resizer would take that for "only offline".
-    NodeStopped "NODE_STOPPED" Busy
-        "the disk grows only while its instance runs",
+        "the caller retries automatically; if the error persists, check that the RAM policy of the controller allows the describe action in the message, and ModifyDiskSpec or UntagResources";
+    CreationUnresolved "CREATION_UNRESOLVED" Unavailable
+        "an earlier attempt to create the resource may have succeeded; its outcome is not known yet",
+        "the caller retries automatically; if the error persists, fix the cause at the end of the message, or search the console for a disk or snapshot with this name";
+    ShuttingDown "SHUTTING_DOWN" Unavailable
+        "the driver is shutting down, or cannot serve yet",
+        "the caller retries automatically; if the error persists, check why no other process of the driver becomes ready: /readyz and the log report it";
+    OperationPending "OPERATION_PENDING" Aborted
+        "another operation for this volume or snapshot is pending",
+        "the caller retries automatically; if the error persists, check the log of this process for what the other operation waits for";
+    CloudOperationPending "CLOUD_OPERATION_PENDING" Aborted
+        "the cloud is still processing an earlier operation on this disk",
+        "the caller retries automatically; if the error persists, check the disk's tasks in the console";
+    ResourceBusy "RESOURCE_BUSY" Aborted
+        "the disk or snapshot is in a transient state, or another operation is in progress",
+        "the caller retries automatically; if the error persists, check the disk in the console";
+    NodeBusy "NODE_BUSY" Aborted
+        "the instance is processing another disk, or is neither running nor stopped",
+        "the caller retries automatically; if the error persists, check the instance in the console";
+    // Not a precondition: external-resizer would treat it as "offline expansion only".
+    NodeStopped "NODE_STOPPED" Aborted
+        "the disk can be expanded only while its instance runs",
         "start the instance, or unpublish the volume";
-    SnapshotNotCut "SNAPSHOT_NOT_CUT" Busy
-        "the point in time of the snapshot or group is not cut yet",
-        "nothing at first: it is repeated; if it stays, look at the snapshot in the console";
-    TokenTaken "TOKEN_TAKEN" Busy
-        "an earlier call of this name asked for something else, and the cloud remembers it",
-        "nothing at first: it is repeated; if it stays, use another name";
-    StaleToken "STALE_TOKEN" Busy
-        "the page of the list is not known any more, or never was",
-        "list again from the start";
-    DeadlinePassed "DEADLINE_PASSED" Deadline
-        "it was not done in time, and may still be under way",
-        "nothing at first: it is repeated; if it stays, look at what the text says was seen last";
-    StillDetaching "STILL_DETACHING" Deadline
-        "the node does not let go of the disk",
-        "nothing at first: the cloud goes on by itself, and it is repeated; if it stays, stop what still uses the disk on the node, or stop the instance";
-    QueueTooLong "QUEUE_TOO_LONG" Deadline
-        "other disks of this node came first",
-        "nothing at first: it is repeated; if it stays, look in the log which other disk of this node does not come or go";
+    SnapshotNotCut "SNAPSHOT_NOT_CUT" Aborted
+        "the snapshot or group is not cut yet",
+        "the caller retries automatically; if the error persists, check the snapshot in the console";
+    ClientTokenConflict "CLIENT_TOKEN_CONFLICT" Aborted
+        "an earlier request with this name had other parameters, and the cloud remembers its client token",
+        "the caller retries automatically; if the error persists, use another name";
+    StalePageToken "STALE_PAGE_TOKEN" Aborted
+        "the page token has expired or is unknown",
+        "list again from the first page";
+    TimedOut "TIMED_OUT" DeadlineExceeded
+        "the operation did not complete before the deadline, and may still be in progress",
+        "the caller retries automatically; if the error persists, check the last observed state in the message";
+    DetachStuck "DETACH_STUCK" DeadlineExceeded
+        "the instance does not release the disk",
+        "the cloud continues the detachment and the caller retries automatically; if the error persists, stop what uses the disk on the node, or stop the instance";
+    AttachQueueTimeout "ATTACH_QUEUE_TIMEOUT" DeadlineExceeded
+        "operations for other disks of this node took until the deadline",
+        "the caller retries automatically; if the error persists, check the log for the disk of this node that does not attach or detach";
 
-    // Who may.
-    CredentialsDenied "CREDENTIALS_DENIED" Denied
-        "the access key is not permitted to do it",
+    // Permissions.
+    AccessDenied "ACCESS_DENIED" PermissionDenied
+        "the access key does not have permission",
         "check the RAM policy of the access key's user or role";
-    CredentialsExpired "CREDENTIALS_EXPIRED" Denied
-        "the security token is expired, missing or of another key",
+    CredentialsExpired "CREDENTIALS_EXPIRED" PermissionDenied
+        "the security token has expired, is missing or belongs to another key",
         "check what renews the credentials: the instance role, the OIDC token file, or the Secret";
-    KeyUnknown "KEY_UNKNOWN" Denied
-        "the cloud does not know the access key",
+    AccessKeyNotFound "ACCESS_KEY_NOT_FOUND" PermissionDenied
+        "the access key does not exist",
         "check the access key in the Secret; it may have been deleted, or belong to another cloud";
-    KeySwitchedOff "KEY_SWITCHED_OFF" Denied
-        "the access key is switched off",
-        "switch it on in the RAM console, or use another one";
-    SignatureRefused "SIGNATURE_REFUSED" Denied
-        "the cloud computes another signature",
-        "check the secret of the access key: it may be that of another key";
-    ClockWrong "CLOCK_WRONG" Denied
-        "the controller's clock is more than 15 minutes off",
+    AccessKeyInactive "ACCESS_KEY_INACTIVE" PermissionDenied
+        "the access key is disabled",
+        "enable it in the RAM console, or use another one";
+    SignatureMismatch "SIGNATURE_MISMATCH" PermissionDenied
+        "the cloud computes a different signature",
+        "check the secret of the access key: it may belong to another key";
+    ClockSkew "CLOCK_SKEW" PermissionDenied
+        "the controller's clock is off by more than 15 minutes",
         "correct the clock of the controller's machine";
-    RoleUnusable "ROLE_UNUSABLE" Denied
-        "the role does not exist, or may not be assumed by this identity",
+    RoleNotAssumable "ROLE_NOT_ASSUMABLE" PermissionDenied
+        "the role does not exist, or this identity may not assume it",
         "check the role's name and its trust policy";
-    FeatureNotEnabled "FEATURE_NOT_ENABLED" Denied
+    FeatureNotEnabled "FEATURE_NOT_ENABLED" PermissionDenied
         "the account may not use this feature or region",
         "ask the vendor to enable it for the account";
-    NoCredentials "NO_CREDENTIALS" NoCredentials
-        "there is no key, half of one, or no credentials of the role can be had",
-        "check the source that the text names";
+    NoCredentials "NO_CREDENTIALS" Unauthenticated
+        "no access key, an incomplete one, or no credentials from the role",
+        "check the source in the message";
 
-    // What is asked for.
-    BadRequest "BAD_REQUEST" Refused
-        "a field of the request, a StorageClass parameter, an access mode or a mount option is wrong",
+    // Invalid requests.
+    BadRequest "BAD_REQUEST" InvalidArgument
+        "a field of the request, a StorageClass parameter, an access mode or a mount option is invalid",
         "correct the StorageClass or the claim";
-    TooManyTags "TOO_MANY_TAGS" Refused
-        "a disk or snapshot takes 20 tags, those of the driver among them",
-        "take tags out of the class, or off the disk in the console";
-    WrongZone "WRONG_ZONE" Refused
-        "the cloud does not know the zone",
+    TooManyTags "TOO_MANY_TAGS" InvalidArgument
+        "a disk or snapshot can have 20 tags, including those of the driver",
+        "remove tags from the class, or from the disk in the console";
+    UnknownZone "UNKNOWN_ZONE" InvalidArgument
+        "the zone does not exist",
         "correct `zoneId` of the StorageClass, or the zone labels of the nodes";
-    EncryptionMismatch "ENCRYPTION_MISMATCH" Refused
-        "the wish for encryption does not fit the snapshot, the key or the account's default",
+    EncryptionMismatch "ENCRYPTION_MISMATCH" InvalidArgument
+        "the encryption parameters do not match the snapshot, the key or the account's default",
         "correct `encrypted` and `kmsKeyId` of the StorageClass";
-    DiskNotShared "DISK_NOT_SHARED" Refused
-        "the access mode is for several nodes, and the disk was not made to be shared",
-        "create the volume with `multiAttach: \"true\"`, or use an access mode for one node";
-    SnapshotInGroup "SNAPSHOT_IN_GROUP" Refused
-        "the snapshot is part of a group, which holds its snapshots together",
+    MultiAttachDisabled "MULTI_ATTACH_DISABLED" InvalidArgument
+        "the access mode is for several nodes, but the disk was created without multi-attach",
+        "create the volume with `multiAttach: \"true\"`, or use an access mode for a single node";
+    SnapshotInGroup "SNAPSHOT_IN_GROUP" InvalidArgument
+        "the snapshot belongs to a group, and cannot be deleted alone",
         "delete the group (DeleteVolumeGroupSnapshot)";
-    OtherMembers "OTHER_MEMBERS" Refused
-        "the group has other members than the request says",
-        "give the snapshots that CreateVolumeGroupSnapshot answered";
-    ChangeRefused "CHANGE_REFUSED" Refused
-        "the disk cannot become what the VolumeAttributesClass asks for",
-        "correct the VolumeAttributesClass by the bound that the text names, or move the data to another volume";
-    CloudRefuses "CLOUD_REFUSES" Refused
-        "the cloud never accepts this request",
-        "look up the cloud's code; correct the StorageClass or the claim";
+    GroupMembersMismatch "GROUP_MEMBERS_MISMATCH" InvalidArgument
+        "the members of the group differ from the request",
+        "pass the snapshots that CreateVolumeGroupSnapshot returned";
+    ModifyRejected "MODIFY_REJECTED" InvalidArgument
+        "the disk cannot be modified as the VolumeAttributesClass specifies",
+        "correct the VolumeAttributesClass to the limit in the message, or move the data to another volume";
+    RequestRejected "REQUEST_REJECTED" InvalidArgument
+        "the cloud rejects this request permanently",
+        "look up the cloud's error code; correct the StorageClass or the claim";
 
-    // What went wrong.
-    AttachFellBack "ATTACH_FELL_BACK" Failed
-        "the cloud accepted the attachment and gave it up",
-        "nothing at first: it is repeated; if it stays, look at the instance's events in the console";
-    ChangeFailed "CHANGE_FAILED" Failed
-        "the cloud began to change the disk and gave it up; the disk is as it was before",
-        "nothing at first: it is repeated; if it stays, look at the task in the console";
-    SnapshotFailed "SNAPSHOT_FAILED" Failed
-        "the cloud began the snapshot and gave it up",
-        "do what the text says; do not restart the instance while a snapshot is being taken";
-    GroupFailed "GROUP_FAILED" Failed
-        "the cloud began the snapshots of a group and gave up, or not all of them came about",
-        "do what the text says; do not restart the instances while their snapshots are being taken";
-    DriverBug "DRIVER_BUG" Failed
-        "the driver sent what the cloud does not understand, or failed by itself",
-        "report this text: it is a mistake of the driver";
+    // Failures.
+    AttachFailed "ATTACH_FAILED" Internal
+        "the cloud accepted the attachment, and then failed to complete it",
+        "the caller retries automatically; if the error persists, check the instance's events in the console";
+    ModifyFailed "MODIFY_FAILED" Internal
+        "the cloud started to modify the disk and failed; the disk is unchanged",
+        "the caller retries automatically; if the error persists, check the task in the console";
+    SnapshotFailed "SNAPSHOT_FAILED" Internal
+        "the cloud started the snapshot and failed",
+        "follow the message; do not restart the instance while a snapshot is being created";
+    GroupFailed "GROUP_FAILED" Internal
+        "the cloud started the snapshots of a group, and not all of them succeeded",
+        "follow the message; do not restart the instances while their snapshots are being created";
+    DriverBug "DRIVER_BUG" Internal
+        "the driver sent a request that the cloud cannot parse, or failed internally",
+        "report this message as a bug";
 
     // On the node.
-    DeviceMissing "DEVICE_MISSING" Deadline
-        "the cloud has attached the disk, but its device has not come",
-        "nothing at first: it is repeated; if it stays, look at the node's kernel log, and whether /dev and /sys are the host's";
-    DeviceAmbiguous "DEVICE_AMBIGUOUS" Precondition
-        "which device is the disk is not certain: two have its serial, a link or a mark says otherwise than the kernel, or the serial is too long for a device",
-        "look at the devices that the text names; remove a wrong mark; restart the node if one of them is a ghost";
-    DeviceNotGrown "DEVICE_NOT_GROWN" Deadline
-        "the disk has grown in the cloud, but not yet on the node",
-        "nothing at first: it is repeated; if it stays, detach the disk and attach it anew, as one that grew offline needs";
-    StagedOtherwise "STAGED_OTHERWISE" AlreadyExists
-        "the volume is staged or published there in another way",
-        "wait until it is unpublished there, or delete the pod that uses it so";
-    ForeignData "FOREIGN_DATA" Precondition
-        "the disk holds something else than the filesystem that is wanted; it is never formatted then",
-        "look what it is; wipe the disk by hand only if nobody needs it, or make the PersistentVolume anew with the right fsType (docs/guides/foreign-data.md)";
-    FormatCutOff "FORMAT_CUT_OFF" Precondition
-        "a mkfs was cut off on the disk, and it is not certain that what is there now is nobody's",
-        "look what it is, and wipe the disk by hand if nobody needs it (docs/guides/foreign-data.md); staging formats it then";
-    FormatRunning "FORMAT_RUNNING" Busy
-        "a mkfs that an earlier run of the node began is still at work on the disk, or another process has locked it",
-        "nothing at first: it is repeated; if it stays, look which process has the device open";
-    DeviceInUse "DEVICE_IN_USE" Precondition
-        "something on the node uses the device or the mount, or has it mounted elsewhere",
-        "end or release what the text names; after that it goes on by itself";
-    TargetUnusable "TARGET_UNUSABLE" Precondition
-        "the path is not what it should be, or something else is mounted there",
-        "clean the path up that the text names";
-    PathOutside "PATH_OUTSIDE" Refused
-        "the path is not below kubelet's directory, and volumes are mounted nowhere else",
-        "set --kubelet-dir to what kubelet has as its --root-dir";
-    NotStaged "NOT_STAGED" Precondition
-        "the volume is not staged, or not in the way that this call needs",
-        "nothing at first: kubelet stages it first; if it stays, delete the pod";
-    AccessConflict "ACCESS_CONFLICT" Precondition
-        "the access mode does not admit a second use, or not this one beside the first",
-        "use an access mode that admits it, or stop the other pod";
-    FilesystemDamaged "FILESYSTEM_DAMAGED" Precondition
-        "the filesystem is damaged beyond what may be repaired unasked",
-        "run the check by hand, best on a disk from a snapshot";
-    JournalNotReplayed "JOURNAL_NOT_REPLAYED" Precondition
-        "the disk was attached only to be read, and its filesystem was not unmounted in order",
-        "mount it writable once, or give the mount flag that leaves the journal alone: noload for ext3 and ext4, norecovery for xfs";
-    ReadOnlyUnfit "READ_ONLY_UNFIT" Precondition
-        "a blank disk, or one that shall grow, cannot be used read-only",
+    DeviceNotFound "DEVICE_NOT_FOUND" DeadlineExceeded
+        "the cloud has attached the disk, but its device has not appeared",
+        "the caller retries automatically; if the error persists, check the node's kernel log, and whether /dev and /sys are the host's";
+    DeviceAmbiguous "DEVICE_AMBIGUOUS" FailedPrecondition
+        "the device of the disk is not unique: two devices have its serial, a link or mapping contradicts the kernel, or the serial is too long",
+        "check the devices in the message; remove a wrong mapping; restart the node if one of the devices is stale";
+    DeviceNotResized "DEVICE_NOT_RESIZED" DeadlineExceeded
+        "the disk was expanded in the cloud, but its device has the old size",
+        "the caller retries automatically; if the error persists, detach the disk and attach it again, as after an offline expansion";
+    StagingConflict "STAGING_CONFLICT" AlreadyExists
+        "the volume is already staged or published with other settings",
+        "wait until it is unpublished there, or delete the pod that uses it";
+    ForeignData "FOREIGN_DATA" FailedPrecondition
+        "the disk contains something other than the requested filesystem; it is never formatted then",
+        "examine its content; wipe the disk manually only if nobody needs it, or recreate the PersistentVolume with the right fsType (docs/guides/foreign-data.md)";
+    FormatInterrupted "FORMAT_INTERRUPTED" FailedPrecondition
+        "mkfs was interrupted, and the driver cannot prove that the content is its own",
+        "examine its content, and wipe the disk manually if nobody needs it (docs/guides/foreign-data.md); staging then formats it";
+    FormatRunning "FORMAT_RUNNING" Aborted
+        "mkfs of an earlier process of the node plugin is still running, or another process has locked the device",
+        "the caller retries automatically; if the error persists, check which process has the device open";
+    DeviceInUse "DEVICE_IN_USE" FailedPrecondition
+        "a process or mount on the node uses the device or the mount",
+        "end or release what the message names; the operation then continues";
+    TargetConflict "TARGET_CONFLICT" FailedPrecondition
+        "the path has the wrong type, or something else is mounted there",
+        "clean up the path in the message";
+    PathNotAllowed "PATH_NOT_ALLOWED" InvalidArgument
+        "the path is outside kubelet's directory, and volumes are mounted nowhere else",
+        "set --kubelet-dir to kubelet's --root-dir";
+    NotStaged "NOT_STAGED" FailedPrecondition
+        "the volume is not staged, or not with the settings that this call requires",
+        "the caller retries automatically after staging; if the error persists, delete the pod";
+    AccessModeConflict "ACCESS_MODE_CONFLICT" FailedPrecondition
+        "the access mode does not allow a second use, or not this combination",
+        "use an access mode that allows it, or stop the other pod";
+    FilesystemDamaged "FILESYSTEM_DAMAGED" FailedPrecondition
+        "the filesystem is damaged beyond automatic repair",
+        "run the filesystem check manually, preferably on a disk that is restored from a snapshot";
+    JournalNotReplayed "JOURNAL_NOT_REPLAYED" FailedPrecondition
+        "the disk is attached read-only, and its filesystem was not unmounted cleanly",
+        "mount it writable once, or set the mount flag that ignores the journal: noload for ext3 and ext4, norecovery for xfs";
+    ReadOnlyUnsupported "READ_ONLY_UNSUPPORTED" FailedPrecondition
+        "a blank disk, or one that must be expanded, cannot be used read-only",
         "use it writable once";
-    CapabilityMissing "CAPABILITY_MISSING" Precondition
-        "the kernel wants more rights than the node's container has",
-        "grant the capability that the text names";
-    MountOptionsRefused "MOUNT_OPTIONS_REFUSED" Refused
-        "the kernel does not take the mount options",
+    CapabilityMissing "CAPABILITY_MISSING" FailedPrecondition
+        "the kernel requires a capability that the node plugin's container does not have",
+        "grant the capability in the message";
+    MountOptionsRejected "MOUNT_OPTIONS_REJECTED" InvalidArgument
+        "the kernel rejects the mount options",
         "correct mountOptions of the StorageClass or the volume";
-    SettingWrong "SETTING_WRONG" Precondition
-        "a file that the node is told to read is not as it must be",
-        "correct the field of the file that the text names, or take the flag away";
-    ToolsWaiting "TOOLS_WAITING" Deadline
-        "the filesystem tools of other volumes have the memory that is set apart for such tools",
-        "nothing at first: it is repeated; if it stays, raise the container's memory limit, and --tool-memory where it is set";
-    ToolFailed "TOOL_FAILED" Failed
+    InvalidSettingsFile "INVALID_SETTINGS_FILE" FailedPrecondition
+        "a settings file of the node plugin is invalid",
+        "correct the field of the file in the message, or remove the flag";
+    ToolQueueTimeout "TOOL_QUEUE_TIMEOUT" DeadlineExceeded
+        "filesystem tools of other volumes use the memory that is reserved for such tools",
+        "the caller retries automatically; if the error persists, raise the container's memory limit, and --tool-memory if it is set";
+    ToolFailed "TOOL_FAILED" Internal
         "a filesystem tool failed",
-        "read its words; look at the node's kernel log";
-    HostFailed "HOST_FAILED" Failed
-        "a system call failed, or the content of the disk cannot be told",
-        "read the text; look at the node's kernel log";
-    HostSlow "HOST_SLOW" Deadline
-        "the node did not do it in time",
-        "nothing at first: it is repeated; if it stays, look at the node's kernel log";
+        "read its output in the message; check the node's kernel log";
+    HostError "HOST_ERROR" Internal
+        "a system call failed, or the content of the disk cannot be determined",
+        "read the message; check the node's kernel log";
+    HostTimeout "HOST_TIMEOUT" DeadlineExceeded
+        "the node did not complete the operation in time",
+        "the caller retries automatically; if the error persists, check the node's kernel log";
 }

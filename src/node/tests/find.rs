@@ -87,10 +87,7 @@ async fn a_marked_disk_without_serial_is_staged_until_it_leaves() {
     };
     let (fake, node) = world(state);
     let error = chain(&node.stage(stage_request(), soon()).await.unwrap_err());
-    assert!(
-        error.contains("`diskplugin map d-bp1 /dev/vdb`"),
-        "{error}"
-    );
+    assert!(error.contains("`diskplugin map d-bp1 /dev/vdb`"), "{error}");
     let host = Arc::clone(&fake);
     let state_dir = fake.state().kept.as_ref().unwrap().path().to_owned();
     let marks = Marks::new(host, state_dir);

@@ -52,7 +52,7 @@ async fn a_half_made_filesystem_of_another_appearance_of_the_disk_is_not_touched
         state.calls.clear();
     }
     let error = node.stage(stage_request(), soon()).await.unwrap_err();
-    assert_eq!(error.failure(), crate::model::Failure::FormatCutOff);
+    assert_eq!(error.failure(), crate::model::Failure::FormatInterrupted);
     assert!(fake.state().calls.is_empty(), "{:?}", fake.state().calls);
 }
 

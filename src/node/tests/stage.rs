@@ -165,7 +165,7 @@ async fn a_failed_mount_takes_back_the_directory_that_this_call_made_and_no_othe
 async fn paths_outside_kubelets_directory_are_refused_by_field_path_and_flag() {
     let (fake, node) = world_below("/var/lib/kubelet", staged());
     let outside = |error: Error, field: &str, path: &str| {
-        assert_eq!(error.failure(), crate::model::Failure::PathOutside);
+        assert_eq!(error.failure(), crate::model::Failure::PathNotAllowed);
         assert_eq!(
             error.to_string(),
             format!(

@@ -1,94 +1,103 @@
-//! The API itself: from a signed request to the world and back.
+//! The ECS API over HTTP: from a signed request to its response.
 
 use std::time::Duration;
 
-use super::doorman::{Doorman, Ticket, VERSION};
-use super::face::Face;
-use super::render::{self, Scene};
-use super::reply::{self, Manner, Wired};
-use super::request::Wire;
+use super::authenticator::{Authenticator, ParsedRequest, VERSION};
+use super::front_end::FrontEnd;
+use super::render::{self, Renderer};
+use super::request::HttpRequest;
+use super::response::{self, Delivery, HttpOutcome};
 use crate::sim::action::Action;
-use crate::sim::gate::{Admission, Call};
+use crate::sim::dispatch::{self, Admission, ApiCall};
 use crate::sim::params::Params;
-use crate::sim::reply::Refusal;
+use crate::sim::response::ApiError;
 
-/// A request, decided or still to take effect.
+/// A request that is complete or has still to take effect.
 pub(super) enum Started {
-    Decided(Wired),
+    Decided(HttpOutcome),
     Admitted(Box<Admitted>),
 }
 
-/// A call that was let in and has not taken effect.
+/// An authenticated call that has not taken effect yet.
 pub(super) struct Admitted {
-    call: Call,
+    call: ApiCall,
     admission: Admission,
     json: bool,
     host: String,
 }
 
 impl Admitted {
-    /// How long it takes before the call has an effect.
+    /// The delay before the call takes effect.
     pub(super) fn delay(&self) -> Duration {
         self.admission.delay
     }
 }
 
-impl Face {
-    pub(super) fn api(&self, wire: &Wire<'_>) -> Started {
-        let ticket = Ticket::of(wire);
-        let action = match self.let_in(wire, &ticket) {
+impl FrontEnd {
+    pub(super) fn api(&self, request: &HttpRequest<'_>) -> Started {
+        let parsed = ParsedRequest::of(request);
+        let action = match self.authenticate(request, &parsed) {
             Ok(action) => action,
-            Err(refusal) => return Started::Decided(self.turn_away(wire, &ticket, &refusal)),
+            Err(error) => return Started::Decided(self.reject(request, &parsed, &error)),
         };
         let mut params = Params::default();
-        for (name, value) in &ticket.params {
+        for (name, value) in &parsed.params {
             params.set(name, value);
         }
-        let call = Call {
+        let call = ApiCall {
             action,
             params,
-            via: ticket.via,
-            nonce: ticket.nonce.clone(),
+            via: parsed.via,
+            nonce: parsed.nonce.clone(),
         };
         let now = self.shared.now();
-        let admission = self.shared.world().admit(now, &call);
+        let admission = dispatch::admit(&mut self.shared.world(), now, &call);
         Started::Admitted(Box::new(Admitted {
             call,
             admission,
-            json: ticket.json,
-            host: host(wire).to_owned(),
+            json: parsed.json,
+            host: host(request).to_owned(),
         }))
     }
 
-    fn turn_away(&self, wire: &Wire<'_>, ticket: &Ticket, refusal: &Refusal) -> Wired {
+    fn reject(
+        &self,
+        request: &HttpRequest<'_>,
+        parsed: &ParsedRequest,
+        error: &ApiError,
+    ) -> HttpOutcome {
         let now = self.shared.now();
-        let nonce = ticket.nonce.clone();
+        let nonce = parsed.nonce.clone();
         let mut world = self.shared.world();
-        let action = ticket.action.as_str();
-        let request_id = world.turn_away(now, action, ticket.via, nonce, refusal);
+        let action = parsed.action.as_str();
+        let request_id = dispatch::reject(&mut world, now, action, parsed.via, nonce, error);
         drop(world);
-        let value = render::refusal(refusal, &request_id, host(wire));
-        let root = (!ticket.json).then_some("Error");
-        reply::finish(refusal.status, &value, root, Manner::default())
+        let value = render::error(error, &request_id, host(request));
+        let root = (!parsed.json).then_some("Error");
+        response::finish(error.status, &value, root, Delivery::default())
     }
 
-    fn let_in(&self, wire: &Wire<'_>, ticket: &Ticket) -> Result<Action, Refusal> {
+    fn authenticate(
+        &self,
+        request: &HttpRequest<'_>,
+        parsed: &ParsedRequest,
+    ) -> Result<Action, ApiError> {
         let config = self.shared.world().config.clone();
-        let doorman = Doorman {
+        let authenticator = Authenticator {
             keys: &self.keys,
             config: &config,
             now: self.shared.now(),
             version: VERSION,
         };
-        doorman.check(wire, ticket, &mut self.memory())?;
-        ticket.action.parse().map_err(|()| {
-            Refusal::new(404, "InvalidAction.NotFound")
-                .because("Specified api is not found, please check your url and method.")
+        authenticator.check(request, parsed, &mut self.state())?;
+        parsed.action.parse().map_err(|()| {
+            ApiError::new(404, "InvalidAction.NotFound")
+                .with_message("Specified api is not found, please check your url and method.")
         })
     }
 
     /// Lets a call take effect.
-    pub(super) fn finish(&self, admitted: Box<Admitted>) -> Wired {
+    pub(super) fn finish(&self, admitted: Box<Admitted>) -> HttpOutcome {
         let Admitted {
             call,
             admission,
@@ -97,36 +106,36 @@ impl Face {
         } = *admitted;
         let now = self.shared.now();
         let mut world = self.shared.world();
-        let served = world.serve(now, &call, admission);
-        let scene = Scene {
+        let served = dispatch::serve(&mut world, now, &call, admission);
+        let renderer = Renderer {
             region: &world.region,
             now: world.now,
         };
-        let manner = Manner {
-            mangle: served.mangle,
+        let delivery = Delivery {
+            response_fault: served.response_fault,
             delay: served.delay,
             drip: served.drip,
         };
-        let outcome = served.reply.map(|answer| scene.answer(answer));
+        let outcome = served.reply.map(|answer| renderer.answer(answer));
         drop(world);
-        self.shared.ring();
+        self.shared.wake();
         match outcome {
             Ok(mut value) => {
                 value["RequestId"] = served.request_id.into();
                 let root = format!("{}Response", call.action.as_str());
                 let root = (!json).then_some(root.as_str());
-                reply::finish(200, &value, root, manner)
+                response::finish(200, &value, root, delivery)
             }
-            Err(refusal) => {
-                let value = render::refusal(&refusal, &served.request_id, &host);
+            Err(error) => {
+                let value = render::error(&error, &served.request_id, &host);
                 let root = (!json).then_some("Error");
-                let wired = reply::finish(refusal.status, &value, root, manner);
-                reply::with_rate_limit(wired, &refusal)
+                let outcome = response::finish(error.status, &value, root, delivery);
+                response::with_rate_limit(outcome, &error)
             }
         }
     }
 }
 
-fn host<'a>(wire: &'a Wire<'_>) -> &'a str {
-    wire.header("host").unwrap_or("ecs.example")
+fn host<'a>(request: &'a HttpRequest<'_>) -> &'a str {
+    request.header("host").unwrap_or("ecs.example")
 }

@@ -9,7 +9,7 @@ use sha1::Sha1;
 
 use super::query::{canonical, encode};
 
-/// What the server would have signed.
+/// The expected signature.
 #[derive(Debug)]
 pub(super) struct Expected {
     pub(super) string_to_sign: String,
@@ -42,7 +42,7 @@ mod tests {
         let mut seen = 0;
         for vector in vectors.iter().filter(|vector| vector["kind"] == "v1") {
             let text = |value: &Value| value.as_str().unwrap().to_owned();
-            // From the wire: the decoding is under test, too.
+            // From the encoded query, to test decoding as well.
             let params = decode(&text(&vector["result"]["final_query"]));
             let method = text(&vector["input"]["method"]);
             let expected = expected(&method, &params, &text(&vector["input"]["secret"]));

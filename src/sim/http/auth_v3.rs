@@ -11,7 +11,6 @@ use super::query::canonical;
 
 pub(super) const ALGORITHM: &str = "ACS3-HMAC-SHA256";
 
-/// The parts of the `Authorization` header.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Authorization<'a> {
     pub(super) key_id: &'a str,
@@ -20,7 +19,7 @@ pub(super) struct Authorization<'a> {
 }
 
 impl<'a> Authorization<'a> {
-    /// Reads the header; none when it is not one of this algorithm with all its parts.
+    /// Parses the header; none if the algorithm differs or a part is missing.
     pub(super) fn parse(header: &'a str) -> Option<Self> {
         let rest = header.strip_prefix(ALGORITHM)?.strip_prefix(' ')?;
         let parts: BTreeMap<&str, &str> = rest
@@ -35,14 +34,14 @@ impl<'a> Authorization<'a> {
     }
 }
 
-/// What the server would have signed.
+/// The expected signature.
 #[derive(Debug)]
 pub(super) struct Expected {
     pub(super) string_to_sign: String,
     pub(super) signature: String,
 }
 
-/// A request, as far as it is signed.
+/// The signed parts of a request.
 #[derive(Debug)]
 pub(super) struct Signed<'a> {
     pub(super) method: &'a str,
@@ -136,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn an_authorization_that_lacks_a_part_is_none() {
+    fn an_incomplete_authorization_is_rejected() {
         for header in [
             "ACS3-RSA-SHA256 Credential=a,SignedHeaders=host,Signature=b",
             "ACS3-HMAC-SHA256 Credential=a,Signature=b",

@@ -1,15 +1,15 @@
-//! The control path, `/_control/…`: what a test or a person reads back and changes while the fake
-//! cloud runs. It asks for no credentials, so it is served only on a loopback address.
+//! The control API, `/_control/…`: tests and operators read and change the fake cloud while it
+//! runs. It requires no credentials, so it is served on loopback addresses only.
 //!
-//! | request | what it does |
+//! | request | effect |
 //! | --- | --- |
-//! | `GET state` | all disks, snapshots and instances, as they really are now |
-//! | `GET calls` | the call log and the count of each action; `DELETE` forgets both |
-//! | `GET audit` | what all calls add up to: what was made under each name, calls a minute |
-//! | `GET config` | the configuration; `PATCH` takes a JSON merge patch |
+//! | `GET state` | the current state of all disks, snapshots and instances |
+//! | `GET calls` | the call log and the number of calls of each action; `DELETE` clears both |
+//! | `GET audit` | totals of all calls: resources created under each name, calls per minute |
+//! | `GET config` | the configuration; `PATCH` applies a JSON merge patch |
 //! | `POST instances` | `{"op": "add"\|"start"\|"stop"\|"remove", "id": …, "zone", "type", "tags"}` |
-//! | `POST sessions` | `{"op": "expire"}` lets all keys of the Security Token Service end now |
-//! | `POST disks` | `{"op": "release", "id": …}` ends a detach that is stuck on purpose |
+//! | `POST sessions` | `{"op": "expire"}` expires all keys of the Security Token Service |
+//! | `POST disks` | `{"op": "release", "id": …}` completes a detach that a fault keeps stuck |
 
 use std::collections::BTreeMap;
 
@@ -17,12 +17,13 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::face::Face;
-use super::reply::{self, Response, Wired};
-use super::request::Wire;
+use super::front_end::FrontEnd;
+use super::request::HttpRequest;
+use super::response::{self, HttpOutcome, Response};
 use crate::base::chain::chain;
 use crate::model::{InstanceId, ZoneId};
-use crate::sim::instance::NodeSpec;
+use crate::sim::detach;
+use crate::sim::instance::{self, NodeSpec};
 use crate::sim::sts::Sessions;
 use crate::sim::world::World;
 
@@ -72,39 +73,39 @@ enum SessionOp {
     Expire,
 }
 
-impl Face {
-    /// `path` is what follows `/_control/`.
-    pub(super) fn control(&self, wire: &Wire<'_>, path: &str) -> Wired {
+impl FrontEnd {
+    /// `path` is the part after `/_control/`.
+    pub(super) fn control(&self, request: &HttpRequest<'_>, path: &str) -> HttpOutcome {
         if !self.loopback {
-            let why = "the control path is served only on a loopback address";
-            return Wired::Respond(failure(403, why));
+            let why = "the control API is served on loopback addresses only";
+            return HttpOutcome::Respond(failure(403, why));
         }
         let now = self.shared.now();
         let mut world = self.shared.world();
         world.advance(now);
-        let response = match (wire.method, path) {
-            ("GET", "state") => reply::json(200, &world.state()),
-            ("GET", "calls") => reply::json(200, &calls(&world)),
-            ("GET", "audit") => reply::json(200, &json!(world.log.tally.audit())),
+        let response = match (request.method, path) {
+            ("GET", "state") => response::json(200, &world.state()),
+            ("GET", "calls") => response::json(200, &calls(&world)),
+            ("GET", "audit") => response::json(200, &json!(world.log.tally.audit())),
             ("DELETE", "calls") => {
                 world.log.clear();
-                reply::json(200, &json!({}))
+                response::json(200, &json!({}))
             }
-            ("GET", "config") => reply::json(200, &json!(world.config)),
-            ("PATCH", "config") => configure(&mut world, wire.body),
-            ("POST", "instances") => instances(&mut world, wire.body),
-            ("POST", "disks") => disks(&mut world, wire.body),
-            ("POST", "sessions") => sessions(wire.body, now, &mut self.memory().issued),
-            _ => failure(404, "no such control"),
+            ("GET", "config") => response::json(200, &json!(world.config)),
+            ("PATCH", "config") => configure(&mut world, request.body),
+            ("POST", "instances") => instances(&mut world, request.body),
+            ("POST", "disks") => disks(&mut world, request.body),
+            ("POST", "sessions") => sessions(request.body, now, &mut self.state().issued),
+            _ => failure(404, "unknown control request"),
         };
         drop(world);
-        self.shared.ring();
-        Wired::Respond(response)
+        self.shared.wake();
+        HttpOutcome::Respond(response)
     }
 }
 
 fn failure(status: u16, why: &str) -> Response {
-    reply::json(status, &json!({"error": why}))
+    response::json(status, &json!({"error": why}))
 }
 
 fn calls(world: &World) -> Value {
@@ -120,7 +121,7 @@ fn configure(world: &mut World, body: &[u8]) -> Response {
     match world.config.patched(&patch) {
         Ok(config) => {
             world.configure(config);
-            reply::json(200, &json!(world.config))
+            response::json(200, &json!(world.config))
         }
         Err(error) => failure(400, &chain(&error)),
     }
@@ -133,27 +134,30 @@ fn instances(world: &mut World, body: &[u8]) -> Response {
     };
     let id = order.id.map(String::from);
     let done = match (order.op, &id) {
-        (InstanceOp::Add, Some(id)) if world.instance(id).is_some() => {
-            return failure(409, "the instance is there already");
+        (InstanceOp::Add, Some(id)) if world.instances.get(id).is_some() => {
+            return failure(409, "the instance already exists");
         }
         (InstanceOp::Add, _) => {
-            let id = world.add_instance(NodeSpec {
-                id,
-                zone: order.zone.map(String::from),
-                instance_type: order.instance_type,
-                tags: order.tags,
-            });
-            return reply::json(200, &json!({"id": id}));
+            let id = instance::launch(
+                world,
+                NodeSpec {
+                    id,
+                    zone: order.zone.map(String::from),
+                    instance_type: order.instance_type,
+                    tags: order.tags,
+                },
+            );
+            return response::json(200, &json!({"id": id}));
         }
-        (_, None) => return failure(400, "which instance?"),
-        (InstanceOp::Start, Some(id)) => world.switch_instance(id, true),
-        (InstanceOp::Stop, Some(id)) => world.switch_instance(id, false),
-        (InstanceOp::Remove, Some(id)) => world.remove_instance(id),
+        (_, None) => return failure(400, "the field id is missing"),
+        (InstanceOp::Start, Some(id)) => instance::set_instance_power(world, id, true),
+        (InstanceOp::Stop, Some(id)) => instance::set_instance_power(world, id, false),
+        (InstanceOp::Remove, Some(id)) => instance::remove_instance(world, id),
     };
     if done {
-        reply::json(200, &json!({"id": id}))
+        response::json(200, &json!({"id": id}))
     } else {
-        failure(404, "no such instance")
+        failure(404, "the instance does not exist")
     }
 }
 
@@ -163,8 +167,8 @@ fn disks(world: &mut World, body: &[u8]) -> Response {
             op: DiskOp::Release,
             id,
         }) => {
-            world.release(&id);
-            reply::json(200, &json!({"id": id}))
+            detach::release(world, &id);
+            response::json(200, &json!({"id": id}))
         }
         Err(error) => failure(400, &error.to_string()),
     }
@@ -174,7 +178,7 @@ fn sessions(body: &[u8], now: Timestamp, issued: &mut Sessions) -> Response {
     match serde_json::from_slice(body) {
         Ok(SessionOrder {
             op: SessionOp::Expire,
-        }) => reply::json(200, &json!({"expired": issued.expire(now)})),
+        }) => response::json(200, &json!({"expired": issued.expire(now)})),
         Err(error) => failure(400, &error.to_string()),
     }
 }

@@ -7,21 +7,21 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::json;
 
-use super::face::Face;
-use super::reply::{self, Response, Wired};
-use super::request::Wire;
-use crate::sim::spread::after;
+use super::front_end::FrontEnd;
+use super::request::HttpRequest;
+use super::response::{self, HttpOutcome, Response};
+use crate::sim::distribution::after;
 use crate::sim::world::World;
 
 const TTL: &str = "x-aliyun-ecs-metadata-token-ttl-seconds";
 const TOKEN: &str = "x-aliyun-ecs-metadata-token";
 
-/// The tokens that are out, and how often each instance asked.
+/// Issued tokens and the request rate of each instance.
 #[derive(Debug, Default)]
 pub(super) struct Sessions {
     /// Instance and expiry by token.
     tokens: BTreeMap<String, (String, Timestamp)>,
-    /// The second and the requests in it, by instance.
+    /// The current second and its number of requests, by instance.
     rates: BTreeMap<String, (i64, u32)>,
 }
 
@@ -43,48 +43,49 @@ impl Sessions {
     }
 }
 
-impl Face {
-    /// `path` is what follows `/imds/`.
-    pub(super) fn imds(&self, wire: &Wire<'_>, path: &str) -> Wired {
+impl FrontEnd {
+    /// `path` is the part after `/imds/`.
+    pub(super) fn imds(&self, request: &HttpRequest<'_>, path: &str) -> HttpOutcome {
         let now = self.shared.now();
         let mut world = self.shared.world();
         world.advance(now);
         let config = world.config.metadata.clone();
         if config.unreachable {
-            return Wired::Reset;
+            return HttpOutcome::Reset;
         }
         let Some((instance, path)) = path.split_once("/latest/") else {
-            return Wired::Respond(reply::text(404, "not found"));
+            return HttpOutcome::Respond(response::text(404, "not found"));
         };
-        let mut memory = self.memory();
-        let sessions = &mut memory.sessions;
+        let mut state = self.state();
+        let sessions = &mut state.sessions;
         let busy = config
             .rate
             .is_some_and(|rate| sessions.is_over(instance, rate, now));
         let response = if busy {
-            reply::text(429, "too many requests")
-        } else if world.instance(instance).is_none() {
-            reply::text(404, "no such instance")
+            response::text(429, "too many requests")
+        } else if world.instances.get(instance).is_none() {
+            response::text(404, "unknown instance")
         } else if path == "api/token" && config.no_tokens {
-            reply::text(404, "not found")
+            response::text(404, "not found")
         } else if path == "api/token" {
-            issue(wire, sessions, &mut world, instance, now)
-        } else if let Some(refused) = refused(wire, sessions, instance, now, config.token_required)
+            issue(request, sessions, &mut world, instance, now)
+        } else if let Some(refused) =
+            refused(request, sessions, instance, now, config.token_required)
         {
             refused
-        } else if wire.method != "GET" {
-            reply::text(405, "only GET")
+        } else if request.method != "GET" {
+            response::text(405, "only GET")
         } else {
             match self.item(&world, instance, path, now) {
-                Some(item) => reply::text(200, item),
-                None => reply::text(404, "not found"),
+                Some(item) => response::text(200, item),
+                None => response::text(404, "not found"),
             }
         };
-        Wired::Respond(response.after(config.delay))
+        HttpOutcome::Respond(response.after(config.delay))
     }
 
     fn item(&self, world: &World, instance: &str, path: &str, now: Timestamp) -> Option<String> {
-        let row = world.instance(instance)?;
+        let row = world.instances.get(instance)?;
         let path = path.trim_end_matches('/');
         let serial = instance.trim_start_matches("i-");
         Some(match path {
@@ -131,7 +132,7 @@ impl Face {
     fn role(&self, world: &World, role: &str, now: Timestamp) -> Option<String> {
         let config = &world.config.metadata;
         config.role.as_deref().filter(|own| *own == role)?;
-        let key = self.keys.role(now, config.credential_life);
+        let key = self.keys.role(now, config.credential_lifetime);
         let document = json!({
             "AccessKeyId": key.id,
             "AccessKeySecret": key.secret,
@@ -148,47 +149,50 @@ fn attached<'a>(
     world: &'a World,
     instance: &'a str,
 ) -> impl Iterator<Item = &'a crate::sim::disk::DiskRow> {
-    let rows = world.held_by.of(instance).filter_map(|id| world.disk(id));
+    let rows = world
+        .disks
+        .ids_on(instance)
+        .filter_map(|id| world.disks.get(id));
     rows.filter(move |row| row.shown().any(|a| a.instance == instance))
 }
 
 fn issue(
-    wire: &Wire<'_>,
+    request: &HttpRequest<'_>,
     sessions: &mut Sessions,
     world: &mut World,
     instance: &str,
     now: Timestamp,
 ) -> Response {
-    if wire.method != "PUT" {
-        return reply::text(405, "only PUT");
+    if request.method != "PUT" {
+        return response::text(405, "only PUT");
     }
-    if wire.header("x-forwarded-for").is_some() {
-        return reply::text(403, "forwarded requests get no token");
+    if request.header("x-forwarded-for").is_some() {
+        return response::text(403, "forwarded requests do not receive a token");
     }
-    let ttl = wire.header(TTL).and_then(|text| text.parse().ok());
+    let ttl = request.header(TTL).and_then(|text| text.parse().ok());
     match ttl {
         Some(seconds @ 1..=21600) => {
             let token = world.rng.word(40);
             let expires = after(now, Duration::from_secs(seconds));
             let owner = (instance.to_owned(), expires);
             sessions.tokens.insert(token.clone(), owner);
-            reply::text(200, token)
+            response::text(200, token)
         }
-        _ => reply::text(400, "the time to live must be 1 to 21600 seconds"),
+        _ => response::text(400, "the time to live must be 1 to 21600 seconds"),
     }
 }
 
 fn refused(
-    wire: &Wire<'_>,
+    request: &HttpRequest<'_>,
     sessions: &mut Sessions,
     instance: &str,
     now: Timestamp,
     required: bool,
 ) -> Option<Response> {
-    match wire.header(TOKEN) {
+    match request.header(TOKEN) {
         Some(token) if sessions.is_good(token, instance, now) => None,
-        Some(_) => Some(reply::text(401, "the token is not valid")),
-        None if required => Some(reply::text(403, "a token is required")),
+        Some(_) => Some(response::text(401, "the token is not valid")),
+        None if required => Some(response::text(403, "a token is required")),
         None => None,
     }
 }

@@ -1,20 +1,20 @@
-//! The face over HTTP: the real wire, with its own reading of signatures and its own JSON.
+//! The fake cloud over HTTP, with its own implementation of signatures and JSON.
 
 mod api;
 mod auth_v1;
 mod auth_v3;
+mod authenticator;
 mod control;
-mod doorman;
-mod exchange;
-mod face;
+mod front_end;
+mod handler;
 mod imds;
 mod query;
 mod render;
-mod reply;
 mod request;
+mod response;
 mod server;
 mod sts;
 mod xml;
 
-pub use exchange::{Exchange, HttpFace, Response};
+pub use handler::{Exchange, HttpHandler, Response};
 pub(crate) use server::Server;

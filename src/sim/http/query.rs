@@ -1,4 +1,4 @@
-//! Names and values as they travel in a query or form, and their one canonical form.
+//! Encoding of parameters in a query or form, and their canonical form.
 
 use std::collections::BTreeMap;
 
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_encoded_is_decoded_again() {
+    fn decoding_reverses_encoding() {
         let text = "a&b=c ~*+/测试";
         let pairs = decode(&format!("{}={}", encode("n~"), encode(text)));
         assert_eq!(pairs["n~"], text);
@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_values_stay_and_names_are_in_byte_order() {
+    fn empty_values_are_kept_and_names_are_in_byte_order() {
         let pairs = decode("Tag.2.Key=b&Tag.10.Key=c&Tag.1.Key=a&SignatureType=&Signature=x");
         assert_eq!(
             canonical(&pairs),

@@ -1,23 +1,23 @@
-//! Answers and refusals in the wire's JSON.
+//! Responses and errors in the JSON of the wire format.
 
 use serde_json::{Value, json};
 
 use crate::sim::disk::DiskRow;
-use crate::sim::group::{GroupView, Kept};
+use crate::sim::group::{GroupView, RemainingMember};
 use crate::sim::health::HealthRow;
 use crate::sim::instance::InstanceRow;
-use crate::sim::machine::MachineType;
-use crate::sim::reply::{Answer, Listing, Refusal};
+use crate::sim::instance_type::InstanceTypeSpec;
+use crate::sim::response::{ApiError, ApiResponse, Listing};
 use crate::sim::size;
 use crate::sim::snapshot::SnapshotRow;
-use crate::sim::stock::ZoneOffer;
+use crate::sim::stock::ZoneAvailability;
 use crate::sim::tag::TaggedRow;
 use crate::sim::task::TaskRow;
 use jiff::Timestamp;
 
-/// Where rows are rendered: the region that they lie in, and the time.
+/// Renders rows of a region at a time.
 #[derive(Debug)]
-pub(super) struct Scene<'a> {
+pub(super) struct Renderer<'a> {
     pub(super) region: &'a str,
     pub(super) now: Timestamp,
 }
@@ -47,7 +47,7 @@ fn listing<T>(page: Listing<T>, list: &str, row: &str, with: impl FnMut(T) -> Va
     value
 }
 
-/// Some lists are paged in one way only.
+/// Removes the paging fields that an action does not have.
 fn without(mut value: Value, fields: &[&str]) -> Value {
     if let Some(all) = value.as_object_mut() {
         all.retain(|name, _| !fields.contains(&name.as_str()));
@@ -55,51 +55,51 @@ fn without(mut value: Value, fields: &[&str]) -> Value {
     value
 }
 
-impl Scene<'_> {
-    pub(super) fn answer(&self, answer: Answer) -> Value {
+impl Renderer<'_> {
+    pub(super) fn answer(&self, answer: ApiResponse) -> Value {
         match answer {
-            Answer::Done => json!({}),
-            Answer::Disk(id) => json!({"DiskId": id}),
-            Answer::Snapshot(id) => json!({"SnapshotId": id}),
-            Answer::Task(None) => json!({}),
-            Answer::Task(Some(id)) => json!({"TaskId": id}),
-            Answer::Tasks(page) => {
+            ApiResponse::Done => json!({}),
+            ApiResponse::Disk(id) => json!({"DiskId": id}),
+            ApiResponse::Snapshot(id) => json!({"SnapshotId": id}),
+            ApiResponse::Task(None) => json!({}),
+            ApiResponse::Task(Some(id)) => json!({"TaskId": id}),
+            ApiResponse::Tasks(page) => {
                 let value = listing(page, "TaskSet", "Task", |row| task(&row));
                 without(value, &["NextToken"])
             }
-            Answer::Health(page) => {
+            ApiResponse::Health(page) => {
                 let (list, row) = ("DiskFullStatusSet", "DiskFullStatusType");
                 without(listing(page, list, row, |row| health(&row)), &["NextToken"])
             }
-            Answer::Tagged(page) => {
+            ApiResponse::Tagged(page) => {
                 let value = listing(page, "TagResources", "TagResource", |row| tagged(&row));
                 without(value, &["PageNumber", "PageSize", "TotalCount"])
             }
-            Answer::Disks(page) => listing(page, "Disks", "Disk", |row| self.disk(&row)),
-            Answer::Snapshots(page) => {
+            ApiResponse::Disks(page) => listing(page, "Disks", "Disk", |row| self.disk(&row)),
+            ApiResponse::Snapshots(page) => {
                 listing(page, "Snapshots", "Snapshot", |row| self.snapshot(&row))
             }
-            Answer::Group(id) => json!({"SnapshotGroupId": id}),
-            Answer::Groups(page) => {
+            ApiResponse::Group(id) => json!({"SnapshotGroupId": id}),
+            ApiResponse::Groups(page) => {
                 let view = |view: GroupView| self.group(&view);
                 listing(page, "SnapshotGroups", "SnapshotGroup", view)
             }
-            Answer::GroupDeleted(kept) => {
-                let kept: Vec<Value> = kept.iter().map(left).collect();
-                json!({"OperationProgressSet": {"OperationProgress": kept}})
+            ApiResponse::GroupDeleted(remaining) => {
+                let remaining: Vec<Value> = remaining.iter().map(left).collect();
+                json!({"OperationProgressSet": {"OperationProgress": remaining}})
             }
-            Answer::Instances(page) => {
+            ApiResponse::Instances(page) => {
                 listing(page, "Instances", "Instance", |row| self.instance(&row))
             }
-            Answer::Types(types) => {
+            ApiResponse::Types(types) => {
                 let types: Vec<Value> = types.iter().map(machine).collect();
                 json!({"InstanceTypes": {"InstanceType": types}, "NextToken": ""})
             }
-            Answer::Stock(zones) => {
+            ApiResponse::Stock(zones) => {
                 let zones: Vec<Value> = zones.iter().map(|zone| self.zone(zone)).collect();
                 json!({"AvailableZones": {"AvailableZone": zones}})
             }
-            Answer::Regions(regions) => {
+            ApiResponse::Regions(regions) => {
                 let regions = regions.iter().map(|region| {
                     json!({"RegionId": region, "LocalName": region, "Status": "available"})
                 });
@@ -140,7 +140,7 @@ impl Scene<'_> {
     }
 
     fn snapshot(&self, row: &SnapshotRow) -> Value {
-        let remaining = crate::sim::spread::until(self.now, row.ends).as_secs();
+        let remaining = crate::sim::distribution::until(self.now, row.ends).as_secs();
         json!({
             "SnapshotId": row.id,
             "SnapshotName": row.name,
@@ -180,7 +180,7 @@ impl Scene<'_> {
                 "Tags": tags(&member.tags),
             })
         });
-        // Unlike everywhere else: without `Tag` before their names.
+        // Unlike in other actions: without `Tag` before their names.
         let named = row.tags.iter().map(|(k, v)| json!({"Key": k, "Value": v}));
         json!({
             "SnapshotGroupId": row.id,
@@ -214,8 +214,8 @@ impl Scene<'_> {
         })
     }
 
-    fn zone(&self, zone: &ZoneOffer) -> Value {
-        let word = |available| if available { "Available" } else { "SoldOut" };
+    fn zone(&self, zone: &ZoneAvailability) -> Value {
+        let word = |available| if available { "Available" } else { "OutOfStock" };
         let stock = |available| {
             if available {
                 "WithStock"
@@ -285,7 +285,7 @@ fn tagged(row: &TaggedRow) -> Value {
     })
 }
 
-/// What drivers rarely look at.
+/// The fields that drivers rarely read.
 fn constant(row: &DiskRow, held: bool, iops: u32, rate: u32) -> Value {
     json!({
             "DeleteAutoSnapshot": true,
@@ -328,7 +328,7 @@ fn merged(mut one: Value, mut other: Value) -> Value {
     one
 }
 
-fn machine(row: &MachineType) -> Value {
+fn machine(row: &InstanceTypeSpec) -> Value {
     let family = row.name.rsplit_once('.').map_or("", |(family, _)| family);
     json!({
         "InstanceTypeId": row.name,
@@ -341,25 +341,25 @@ fn machine(row: &MachineType) -> Value {
     })
 }
 
-/// A snapshot that was left, in the success of its group's deletion.
-fn left(kept: &Kept) -> Value {
+/// A snapshot that remains, in the successful response to its group's deletion.
+fn left(remaining: &RemainingMember) -> Value {
     json!({
         "OperationStatus": "Failed",
-        "ErrorCode": kept.refusal.code,
-        "ErrorMsg": kept.refusal.message,
-        "RelatedItemSet": {"RelatedItem": [{"Name": "SnapshotId", "Value": kept.snapshot}]},
+        "ErrorCode": remaining.error.code,
+        "ErrorMsg": remaining.error.message,
+        "RelatedItemSet": {"RelatedItem": [{"Name": "SnapshotId", "Value": remaining.snapshot}]},
     })
 }
 
-/// The body of a refusal.
-pub(super) fn refusal(refusal: &Refusal, request_id: &str, host: &str) -> Value {
+/// The body of an error.
+pub(super) fn error(error: &ApiError, request_id: &str, host: &str) -> Value {
     json!({
         "RequestId": request_id,
         "HostId": host,
-        "Code": refusal.code,
-        "Message": refusal.message,
+        "Code": error.code,
+        "Message": error.message,
         "Recommend": format!(
-            "https://troubleshoot.example/?q={}&product=Ecs&requestId={request_id}", refusal.code
+            "https://troubleshoot.example/?q={}&product=Ecs&requestId={request_id}", error.code
         ),
     })
 }

@@ -1,4 +1,4 @@
-//! A request, taken apart.
+//! A parsed HTTP request.
 
 use std::collections::BTreeMap;
 
@@ -6,9 +6,8 @@ use hyper::{HeaderMap, Method, Uri};
 
 use super::query;
 
-/// What came over the wire, as the faces of the server read it.
 #[derive(Debug)]
-pub(super) struct Wire<'a> {
+pub(super) struct HttpRequest<'a> {
     pub(super) method: &'a str,
     pub(super) path: &'a str,
     pub(super) query: BTreeMap<String, String>,
@@ -17,7 +16,7 @@ pub(super) struct Wire<'a> {
     pub(super) body: &'a [u8],
 }
 
-impl<'a> Wire<'a> {
+impl<'a> HttpRequest<'a> {
     pub(super) fn new(
         method: &'a Method,
         uri: &'a Uri,
@@ -41,7 +40,7 @@ impl<'a> Wire<'a> {
         self.headers.get(name).map(String::as_str)
     }
 
-    /// The parameters in the body, when it is a form.
+    /// The parameters in the body, if it is a form.
     pub(super) fn form(&self) -> BTreeMap<String, String> {
         let kind = self.header("content-type").unwrap_or_default();
         if kind.starts_with("application/x-www-form-urlencoded") {

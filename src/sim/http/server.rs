@@ -1,4 +1,5 @@
-//! The HTTP server: one thread of its own, where time is real whatever the caller's runtime does.
+//! The HTTP server. It runs in its own thread, so that its time is real even if the caller's
+//! runtime is paused.
 
 use std::fmt;
 use std::io;
@@ -15,17 +16,16 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 
-use super::face::Face;
-use super::reply::{Body, Wired};
-use super::request::Wire;
+use super::front_end::FrontEnd;
+use super::request::HttpRequest;
+use super::response::{Body, HttpOutcome};
 use crate::base::Tasks;
 use crate::sim::credential::Keys;
 use crate::sim::shared::Shared;
 
-/// How long accepting rests when it has failed, as when all file descriptors are taken.
+/// Pause after a failed accept, such as when no file descriptor is free.
 const REST: Duration = Duration::from_millis(10);
 
-/// The fake cloud over HTTP.
 pub(crate) struct Server {
     address: SocketAddr,
     stop: CancellationToken,
@@ -41,7 +41,7 @@ impl fmt::Debug for Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.stop.cancel();
-        // The port is free and nothing is served any more when this has ended.
+        // The port is free once the thread has ended.
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
@@ -49,7 +49,7 @@ impl Drop for Server {
 }
 
 impl Server {
-    /// Serves on the listener until it is dropped.
+    /// Serves the listener until it is dropped.
     pub(crate) fn start(
         listener: TcpListener,
         shared: Arc<Shared>,
@@ -57,7 +57,7 @@ impl Server {
     ) -> io::Result<Self> {
         let address = listener.local_addr()?;
         listener.set_nonblocking(true)?;
-        let face = Arc::new(Face::new(shared, keys, address.ip().is_loopback()));
+        let face = Arc::new(FrontEnd::new(shared, keys, address.ip().is_loopback()));
         let tasks = Tasks::default();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -68,11 +68,11 @@ impl Server {
             let accepting = async {
                 match tokio::net::TcpListener::from_std(listener) {
                     Ok(listener) => accept(&face, &tasks, &listener).await,
-                    // It was made non-blocking above.
+                    // The listener was set to non-blocking above.
                     Err(error) => tracing::error!(%error, "the fake cloud cannot listen"),
                 }
             };
-            // What still runs then goes with the runtime.
+            // Remaining requests end with the runtime.
             runtime.block_on(until.run_until_cancelled(accepting));
         };
         let thread = thread::Builder::new().name("fake-cloud".to_owned());
@@ -83,13 +83,12 @@ impl Server {
         })
     }
 
-    /// `http://ADDRESS`.
     pub(crate) fn uri(&self) -> String {
         format!("http://{}", self.address)
     }
 }
 
-async fn accept(face: &Arc<Face>, tasks: &Tasks, listener: &tokio::net::TcpListener) {
+async fn accept(face: &Arc<FrontEnd>, tasks: &Tasks, listener: &tokio::net::TcpListener) {
     loop {
         match listener.accept().await {
             Ok((stream, _)) => tasks.start(connection(Arc::clone(face), tasks.clone(), stream)),
@@ -98,33 +97,33 @@ async fn accept(face: &Arc<Face>, tasks: &Tasks, listener: &tokio::net::TcpListe
     }
 }
 
-async fn connection(face: Arc<Face>, tasks: Tasks, stream: TcpStream) {
-    // Small answers must not wait for one another.
+async fn connection(face: Arc<FrontEnd>, tasks: Tasks, stream: TcpStream) {
+    // Small responses must not be delayed.
     let _ = stream.set_nodelay(true);
     let service = service_fn(|request| answer(Arc::clone(&face), tasks.clone(), request));
-    // Whatever ends a connection, the caller of an action sees it.
+    // A broken connection is reported to the client only.
     let _ = http1::Builder::new()
         .timer(TokioTimer::new())
         .serve_connection(TokioIo::new(stream), service)
         .await;
 }
 
-/// The answer to a request; an error ends the connection without one.
+/// The response to a request; an error ends the connection without one.
 async fn answer(
-    face: Arc<Face>,
+    face: Arc<FrontEnd>,
     tasks: Tasks,
     request: hyper::Request<Incoming>,
 ) -> io::Result<hyper::Response<Body>> {
     let (head, body) = request.into_parts();
     let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
-    // As in the real cloud, a caller that hangs up stops nothing.
+    // As in the real cloud, a call completes even if its client disconnects.
     let work = async move {
-        let wire = Wire::new(&head.method, &head.uri, &head.headers, &body);
-        face.handle(&wire).await
+        let parsed = HttpRequest::new(&head.method, &head.uri, &head.headers, &body);
+        face.handle(&parsed).await
     };
     match tasks.run(work).await {
-        Wired::Respond(response) => Ok(response.send(&tasks).await),
-        Wired::Hang => std::future::pending().await,
-        Wired::Reset => Err(io::ErrorKind::ConnectionReset.into()),
+        HttpOutcome::Respond(response) => Ok(response.send(&tasks).await),
+        HttpOutcome::Hang => std::future::pending().await,
+        HttpOutcome::Reset => Err(io::ErrorKind::ConnectionReset.into()),
     }
 }

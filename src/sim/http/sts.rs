@@ -1,99 +1,101 @@
-//! The Security Token Service, on the same address: its requests are known by their version.
+//! The Security Token Service, on the same address: its requests have another API version.
 
 use serde_json::{Value, json};
 
-use super::doorman::{Doorman, Ticket};
-use super::face::Face;
+use super::authenticator::{Authenticator, ParsedRequest};
+use super::front_end::FrontEnd;
 use super::render;
-use super::reply::{self, Manner, Wired};
-use super::request::Wire;
+use super::request::HttpRequest;
+use super::response::{self, Delivery, HttpOutcome};
 use crate::sim::log::Via;
-use crate::sim::reply::Refusal;
-use crate::sim::sts::{Session, Sessions, StsAction};
+use crate::sim::response::ApiError;
+use crate::sim::sts::{self, Session, Sessions, StsAction};
 
-/// The version of the service's API.
 pub(super) const VERSION: &str = "2015-04-01";
-/// The account of the fake cloud.
 const ACCOUNT: &str = "1000000000000001";
 
-/// Whether the request is one for this service.
-pub(super) fn is_for(wire: &Wire<'_>) -> bool {
-    let query = wire.query.get("Version").map(String::as_str);
-    let form = wire.form();
+/// Whether the request is for this service.
+pub(super) fn is_for(request: &HttpRequest<'_>) -> bool {
+    let query = request.query.get("Version").map(String::as_str);
+    let form = request.form();
     let form = form.get("Version").map(String::as_str);
-    [wire.header("x-acs-version"), query, form].contains(&Some(VERSION))
+    [request.header("x-acs-version"), query, form].contains(&Some(VERSION))
 }
 
-impl Face {
-    pub(super) fn sts(&self, wire: &Wire<'_>) -> Wired {
+impl FrontEnd {
+    pub(super) fn sts(&self, request: &HttpRequest<'_>) -> HttpOutcome {
         let config = self.shared.world().config.sts.clone();
         if config.unreachable {
-            return Wired::Reset;
+            return HttpOutcome::Reset;
         }
-        let mut ticket = Ticket::of(wire);
-        let action = StsAction::named(&ticket.action);
+        let mut parsed = ParsedRequest::of(request);
+        let action = StsAction::named(&parsed.action);
         if action == Some(StsAction::AssumeRoleWithOidc) {
-            ticket.via = Via::Unsigned;
+            parsed.via = Via::Unsigned;
         }
-        let refusal = config
-            .refusal
-            .map(|told| Refusal::new(told.status, told.code));
-        let outcome = match (refusal, action) {
-            (Some(refusal), _) => Err(refusal),
-            (None, Some(action)) => self.serve_sts(wire, &ticket, action),
-            (None, None) => Err(Refusal::new(404, "InvalidAction.NotFound")),
+        let error = config
+            .error
+            .map(|told| ApiError::new(told.status, told.code));
+        let outcome = match (error, action) {
+            (Some(error), _) => Err(error),
+            (None, Some(action)) => self.serve_sts(request, &parsed, action),
+            (None, None) => Err(ApiError::new(404, "InvalidAction.NotFound")),
         };
-        let noted = (ticket.action.as_str(), ticket.via, ticket.nonce.clone());
-        let request_id = self.shared.world().note_sts(
+        let noted = (parsed.action.as_str(), parsed.via, parsed.nonce.clone());
+        let request_id = sts::log_sts(
+            &mut self.shared.world(),
             self.shared.now(),
             noted,
-            &ticket.params,
+            &parsed.params,
             outcome.as_ref().err(),
         );
-        let manner = Manner {
+        let delivery = Delivery {
             delay: config.delay,
-            ..Manner::default()
+            ..Delivery::default()
         };
         match outcome {
             Ok(mut value) => {
                 value["RequestId"] = request_id.into();
-                let root = format!("{}Response", ticket.action);
-                let root = (!ticket.json).then_some(root.as_str());
-                reply::finish(200, &value, root, manner)
+                let root = format!("{}Response", parsed.action);
+                let root = (!parsed.json).then_some(root.as_str());
+                response::finish(200, &value, root, delivery)
             }
-            Err(refusal) => {
-                let host = wire.header("host").unwrap_or("sts.example");
-                let value = render::refusal(&refusal, &request_id, host);
-                let root = (!ticket.json).then_some("Error");
-                reply::finish(refusal.status, &value, root, manner)
+            Err(error) => {
+                let host = request.header("host").unwrap_or("sts.example");
+                let value = render::error(&error, &request_id, host);
+                let root = (!parsed.json).then_some("Error");
+                response::finish(error.status, &value, root, delivery)
             }
         }
     }
 
     fn serve_sts(
         &self,
-        wire: &Wire<'_>,
-        ticket: &Ticket,
+        request: &HttpRequest<'_>,
+        parsed: &ParsedRequest,
         action: StsAction,
-    ) -> Result<Value, Refusal> {
+    ) -> Result<Value, ApiError> {
         let now = self.shared.now();
         let mut world = self.shared.world();
-        let mut memory = self.memory();
+        let mut state = self.state();
         let config = world.config.clone();
-        let doorman = Doorman {
+        let authenticator = Authenticator {
             keys: &self.keys,
             config: &config,
             now,
             version: VERSION,
         };
         if action != StsAction::AssumeRoleWithOidc {
-            doorman.check(wire, ticket, &mut memory)?;
+            authenticator.check(request, parsed, &mut state)?;
         }
-        let issued = &mut memory.issued;
+        let issued = &mut state.issued;
         Ok(match action {
-            StsAction::AssumeRole => answer(&world.assume_role(now, &ticket.params, issued)?),
+            StsAction::AssumeRole => {
+                answer(&sts::assume_role(&mut world, now, &parsed.params, issued)?)
+            }
             StsAction::AssumeRoleWithOidc => {
-                let (session, claims) = world.assume_role_with_oidc(now, &ticket.params, issued)?;
+                let (session, claims) =
+                    sts::assume_role_with_oidc(&mut world, now, &parsed.params, issued)?;
                 let mut value = answer(&session);
                 value["OIDCTokenInfo"] = json!({
                     "Subject": claims["sub"],
@@ -105,7 +107,7 @@ impl Face {
                 });
                 value
             }
-            StsAction::GetCallerIdentity => identity(wire, issued),
+            StsAction::GetCallerIdentity => identity(request, issued),
         })
     }
 }
@@ -130,9 +132,9 @@ fn answer(session: &Session) -> Value {
     })
 }
 
-/// Whose key signed this request, which has been checked.
-fn identity(wire: &Wire<'_>, issued: &Sessions) -> Value {
-    let key = Ticket::key_of(wire).unwrap_or_default();
+/// The identity of an authenticated caller.
+fn identity(request: &HttpRequest<'_>, issued: &Sessions) -> Value {
+    let key = ParsedRequest::key_of(request).unwrap_or_default();
     match issued.get(&key) {
         Some(session) => json!({
             "IdentityType": "AssumedRoleUser",

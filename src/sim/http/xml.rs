@@ -1,9 +1,8 @@
-//! The XML that a caller gets who did not ask for JSON: the same fields as elements, one element for
-//! each member of a list. What is null is left out.
+//! XML responses, for callers that do not request JSON: the same fields as elements, one element
+//! for each member of a list. Null fields are omitted.
 
 use serde_json::Value;
 
-/// A whole document.
 pub(super) fn document(root: &str, value: &Value) -> String {
     let mut text = "<?xml version='1.0' encoding='UTF-8'?>".to_owned();
     element(root, value, &mut text);
@@ -43,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_become_repeated_elements_and_null_none() {
+    fn lists_become_repeated_elements_and_null_is_omitted() {
         let value = json!({
             "Disks": {"Disk": [{"Size": 20, "Portable": true}, {"DiskName": "a<b&\"c\""}]},
             "Tags": {"Tag": []},

@@ -1,4 +1,4 @@
-//! Loop devices, as sysfs shows them and as `losetup` sets them.
+//! Loop devices, read from sysfs and set up with `losetup`.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::dir::LoopError;
 use crate::base::Deadline;
 use crate::host::{Command, Exec};
 
-/// Longest that one command may take; copying a full disk is the slowest.
+/// Timeout of a command; the slowest one copies a full disk.
 const COMMAND_TIME: Duration = Duration::from_mins(5);
 
 pub(super) async fn run(exec: &Arc<dyn Exec>, command: Command) -> Result<String, LoopError> {
@@ -39,17 +39,17 @@ pub(super) async fn find(accept: impl Fn(&Path) -> bool) -> Result<Vec<PathBuf>,
     Ok(found)
 }
 
-/// The file behind a loop device, by its directory in sysfs; none when it is free.
+/// The backing file of a loop device, by its directory in sysfs; none if it is free.
 async fn backing_file(sys: &Path) -> Option<PathBuf> {
     let text = tokio::fs::read_to_string(sys.join("loop/backing_file")).await;
-    // A device that is free has no such attribute; one that is being freed may answer an error.
+    // A free device has no such attribute; reading it while the device is being freed may fail.
     let text = text.ok()?;
     let text = text.trim_end_matches('\n');
     let text = text.strip_suffix(" (deleted)").unwrap_or(text);
     (!text.is_empty()).then(|| PathBuf::from(text))
 }
 
-/// Sets up a loop device, or returns the one that the file has already.
+/// Sets up a loop device, or returns the existing one of the file.
 pub(super) async fn attach(exec: &Arc<dyn Exec>, file: &Path) -> Result<PathBuf, LoopError> {
     let command = Command::new("losetup")
         .args(["--find", "--show", "--nooverlap"])
@@ -65,7 +65,7 @@ pub(super) async fn attach(exec: &Arc<dyn Exec>, file: &Path) -> Result<PathBuf,
     }
 }
 
-/// Whether something, such as a mount, holds the device for itself.
+/// Whether the device is open exclusively, such as by a mount.
 pub(super) async fn is_busy(device: &Path) -> bool {
     let mut options = tokio::fs::OpenOptions::new();
     let opened = options
@@ -77,14 +77,14 @@ pub(super) async fn is_busy(device: &Path) -> bool {
     opened.is_err_and(|error| error.raw_os_error() == Some(busy))
 }
 
-/// Frees the device. A device that is open is only marked to be freed later, and `losetup` calls
-/// that success: the caller must look whether it is gone.
+/// Frees the device. `losetup` also succeeds if the device is open, which is then freed on last
+/// close: the caller must check.
 pub(super) async fn detach(exec: &Arc<dyn Exec>, device: &Path) -> Result<(), LoopError> {
     let command = Command::new("losetup").arg("--detach").arg(device);
     run(exec, command).await.map(drop)
 }
 
-/// Lets the device see that its file has grown.
+/// Updates the device's size after its file has grown.
 pub(super) async fn grow(exec: &Arc<dyn Exec>, device: &Path) -> Result<(), LoopError> {
     let command = Command::new("losetup").arg("--set-capacity").arg(device);
     run(exec, command).await.map(drop)

@@ -1,4 +1,4 @@
-//! The directory of a fake cloud with devices: taken over at the start, left clean at the end.
+//! The directory of a fake cloud with devices: claimed at the start, cleaned at the end.
 
 use std::fs::File;
 use std::io;
@@ -8,37 +8,26 @@ use nix::fcntl::{Flock, FlockArg};
 
 use crate::host::ExecError;
 
-/// Why something about the devices failed.
+/// A failure of devices or their files.
 #[derive(Debug, thiserror::Error)]
 pub enum LoopError {
-    /// A file or directory.
     #[error("cannot {step} {path}")]
     Io {
-        /// What was tried.
         step: &'static str,
-        /// On what.
         path: PathBuf,
-        /// The cause.
         #[source]
         source: io::Error,
     },
-    /// A command.
     #[error("a command failed")]
     Command(#[source] ExecError),
-    /// The directory holds something else.
-    #[error("{0} is not empty and was not made by a fake cloud: it is left alone")]
+    /// The directory contains other files.
+    #[error("{0} is not empty and was not created by a fake cloud")]
     Foreign(PathBuf),
-    /// Another fake cloud uses the directory.
     #[error("{0} is used by another fake cloud")]
     InUse(PathBuf),
     /// `losetup` printed a device that is not backed by the file.
     #[error("{device} is not backed by {file}")]
-    WrongDevice {
-        /// The device.
-        device: PathBuf,
-        /// The file.
-        file: PathBuf,
-    },
+    WrongDevice { device: PathBuf, file: PathBuf },
 }
 
 impl LoopError {
@@ -51,19 +40,19 @@ impl LoopError {
     }
 }
 
-const MARK: &str = ".fake-cloud";
-const OURS: [&str; 3] = ["disks", "snapshots", "nodes"];
+const MARKER: &str = ".fake-cloud";
+const SUBDIRS: [&str; 3] = ["disks", "snapshots", "nodes"];
 
-/// A directory that this fake cloud holds alone.
+/// A directory that this fake cloud has locked.
 #[derive(Debug)]
 pub(super) struct Dir {
     path: PathBuf,
-    /// Held while the directory is; the kernel lets go of it when the process ends.
+    /// The kernel releases the lock when the process ends.
     _lock: Flock<File>,
 }
 
 impl Dir {
-    /// Takes the directory: a new one, an empty one, or one that a fake cloud left behind.
+    /// Claims the directory: a new one, an empty one, or one with the marker of a fake cloud.
     pub(super) async fn take(path: &Path) -> Result<Self, LoopError> {
         let made = !path.exists();
         let at = |step| move |error| LoopError::io(step, path, error);
@@ -71,7 +60,7 @@ impl Dir {
             .await
             .map_err(at("create"))?;
         let path = tokio::fs::canonicalize(path).await.map_err(at("resolve"))?;
-        let mark = path.join(MARK);
+        let mark = path.join(MARKER);
         if !mark.exists() {
             let mut entries = tokio::fs::read_dir(&path).await.map_err(at("read"))?;
             if entries.next_entry().await.map_err(at("read"))?.is_some() {
@@ -87,10 +76,10 @@ impl Dir {
         Ok(Self { path, _lock: lock })
     }
 
-    /// Makes the subdirectories anew. What a crashed fake cloud left in them is gone then.
-    pub(super) async fn lay_out(&self) -> Result<(), LoopError> {
+    /// Recreates the subdirectories, without the files of a crashed fake cloud.
+    pub(super) async fn recreate(&self) -> Result<(), LoopError> {
         self.clear().await?;
-        for name in OURS {
+        for name in SUBDIRS {
             let path = self.path.join(name);
             let made = tokio::fs::create_dir(&path).await;
             made.map_err(|error| LoopError::io("create", &path, error))?;
@@ -99,28 +88,28 @@ impl Dir {
     }
 
     async fn clear(&self) -> Result<(), LoopError> {
-        for name in OURS {
+        for name in SUBDIRS {
             let path = self.path.join(name);
-            present(tokio::fs::remove_dir_all(&path).await)
+            ignore_missing(tokio::fs::remove_dir_all(&path).await)
                 .map_err(|error| LoopError::io("remove", &path, error))?;
         }
         Ok(())
     }
 
-    /// Removes what this fake cloud made: all of the directory, when it made that, too.
+    /// Removes the files of this fake cloud, and the directory if it created it.
     pub(super) async fn leave(&self) -> Result<(), LoopError> {
         if !self.path.exists() {
             return Ok(());
         }
         self.clear().await?;
-        let mark = self.path.join(MARK);
+        let mark = self.path.join(MARKER);
         let made = tokio::fs::read(&mark)
             .await
             .is_ok_and(|word| word == b"made");
-        present(tokio::fs::remove_file(&mark).await)
+        ignore_missing(tokio::fs::remove_file(&mark).await)
             .map_err(|error| LoopError::io("remove", &mark, error))?;
         if made {
-            present(tokio::fs::remove_dir(&self.path).await)
+            ignore_missing(tokio::fs::remove_dir(&self.path).await)
                 .map_err(|error| LoopError::io("remove", &self.path, error))?;
         }
         Ok(())
@@ -147,8 +136,8 @@ impl Dir {
     }
 }
 
-/// Removing what is not there is fine.
-pub(super) fn present(result: io::Result<()>) -> io::Result<()> {
+/// Ignores that a file to remove does not exist.
+pub(super) fn ignore_missing(result: io::Result<()>) -> io::Result<()> {
     match result {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         other => other,
@@ -160,7 +149,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_directory_with_foreign_files_is_left_alone() {
+    async fn a_directory_with_other_files_is_rejected() {
         let home = tempfile::tempdir().unwrap();
         std::fs::write(home.path().join("precious"), "x").unwrap();
         let refused = Dir::take(home.path()).await;
@@ -169,7 +158,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_directory_is_held_by_one_at_a_time() {
+    async fn a_directory_is_locked_exclusively() {
         let home = tempfile::tempdir().unwrap();
         let first = Dir::take(home.path()).await.unwrap();
         let second = Dir::take(home.path()).await;
@@ -179,14 +168,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_a_directory_that_was_made_is_removed() {
+    async fn only_a_directory_that_was_created_is_removed() {
         let home = tempfile::tempdir().unwrap();
         for (path, there) in [
             (home.path().join("new"), false),
             (home.path().to_owned(), true),
         ] {
             let dir = Dir::take(&path).await.unwrap();
-            dir.lay_out().await.unwrap();
+            dir.recreate().await.unwrap();
             dir.leave().await.unwrap();
             dir.leave().await.unwrap();
             assert_eq!(path.exists(), there, "{path:?}");

@@ -1,4 +1,4 @@
-//! Does on devices what the world has decided.
+//! Performs the work on devices.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -7,36 +7,34 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 
 use super::device;
-use super::dir::{Dir, LoopError, present};
+use super::dir::{Dir, LoopError, ignore_missing};
 use crate::base::Deadline;
 use crate::base::chain::chain;
 use crate::host::{Command, Exec};
 use crate::sim::effect::Work;
 
-/// How far a piece of work got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Progress {
     Done,
-    /// Something holds the device: try again later.
+    /// The device is in use: retry later.
     Busy,
 }
 
-/// The devices of a fake cloud.
 #[derive(Debug)]
-pub(crate) struct Loops {
+pub(crate) struct LoopDevices {
     dir: Dir,
     exec: Arc<dyn Exec>,
-    /// Finding a free device and taking it are two steps.
+    /// Finding a free device and setting it up are two steps.
     finding: Mutex<()>,
 }
 
-/// How long the end waits for devices that are still in use: a mkfs that was begun runs to its end.
+/// How long shutdown waits for devices that are still in use, such as by a running mkfs.
 const PATIENCE: Duration = Duration::from_secs(15);
 const TICK: Duration = Duration::from_millis(100);
 const BYTES_PER_GIB: u64 = 1 << 30;
 
-impl Loops {
-    /// Takes the directory, and frees what a crashed fake cloud left in it.
+impl LoopDevices {
+    /// Claims the directory and frees the devices of a crashed fake cloud.
     pub(crate) async fn open(path: &Path, exec: Arc<dyn Exec>) -> Result<Self, LoopError> {
         let loops = Self {
             dir: Dir::take(path).await?,
@@ -44,16 +42,16 @@ impl Loops {
             finding: Mutex::new(()),
         };
         loops.free_all().await?;
-        loops.dir.lay_out().await?;
+        loops.dir.recreate().await?;
         Ok(loops)
     }
 
-    /// Where an instance finds its links.
+    /// The directory with an instance's links.
     pub(crate) fn node_dir(&self, instance: &str) -> PathBuf {
         self.dir.node(instance)
     }
 
-    /// Frees all devices and removes all files. May be called again.
+    /// Frees all devices and removes all files. Idempotent.
     pub(crate) async fn close(&self) -> Result<(), LoopError> {
         self.free_all().await?;
         self.dir.leave().await
@@ -67,20 +65,26 @@ impl Loops {
                 return Ok(());
             }
             for device in &devices {
-                // At the end even a busy device is let go: the kernel frees it with its last user.
+                // After the timeout even a busy device is detached: the kernel frees it on last
+                // close.
                 if deadline.is_over() {
                     device::detach(&self.exec, device).await?;
                 } else if !device::is_busy(device).await
                     && let Err(error) = device::detach(&self.exec, device).await
                 {
-                    // An interrupt from the terminal may reach a command that is about to leave this process's group.
-                    tracing::warn!(?device, error = chain(&error), "not freed; tried again");
+                    // An interrupt from the terminal may reach a command before it has left this
+                    // process's group.
+                    tracing::warn!(
+                        ?device,
+                        error = chain(&error),
+                        "cannot free a loop device; retrying"
+                    );
                 }
             }
             if deadline.is_over() {
                 tracing::warn!(
                     ?devices,
-                    "devices are still in use; they go with their last user"
+                    "devices are still in use; the kernel frees them on last close"
                 );
                 return Ok(());
             }
@@ -191,6 +195,6 @@ async fn truncate(path: &Path, gib: u32) -> Result<(), LoopError> {
 }
 
 async fn remove(path: &Path) -> Result<(), LoopError> {
-    present(tokio::fs::remove_file(path).await)
+    ignore_missing(tokio::fs::remove_file(path).await)
         .map_err(|error| LoopError::io("remove", path, error))
 }

@@ -1,4 +1,4 @@
-//! What the calls add up to.
+//! Totals of calls.
 
 use serde_json::json;
 
@@ -16,49 +16,52 @@ fn named(name: &str, token: &str) -> Params {
 }
 
 #[test]
-fn a_repeat_makes_nothing_and_another_token_makes_a_double() {
+fn a_repeated_call_creates_nothing_and_another_token_creates_a_duplicate() {
     let mut sandbox = Sandbox::new(&[]);
     let one = sandbox.create(named("pvc-1", "a"));
     assert_eq!(sandbox.create(named("pvc-1", "a")), one);
-    assert_eq!(audit(&sandbox).doubles().len(), 0);
-    let made: Vec<_> = sandbox
+    assert_eq!(audit(&sandbox).duplicates().len(), 0);
+    let created: Vec<_> = sandbox
         .world
         .log
         .entries()
-        .map(|e| e.made.clone())
+        .map(|e| e.created.clone())
         .collect();
-    assert_eq!(made, [Some(one.clone()), None]);
+    assert_eq!(created, [Some(one.clone()), None]);
 
     let two = sandbox.create(named("pvc-1", "b"));
     let audit = audit(&sandbox);
-    let doubles = audit.doubles();
-    assert_eq!(doubles.len(), 1);
-    assert_eq!((doubles[0].name.as_str(), doubles[0].at_once), ("pvc-1", 2));
-    assert_eq!(doubles[0].ids, [one, two]);
+    let duplicates = audit.duplicates();
+    assert_eq!(duplicates.len(), 1);
+    assert_eq!(
+        (duplicates[0].name.as_str(), duplicates[0].max_concurrent),
+        ("pvc-1", 2)
+    );
+    assert_eq!(duplicates[0].ids, [one, two]);
 }
 
 #[test]
-fn a_disk_that_takes_the_place_of_a_deleted_one_is_no_double() {
+fn a_disk_that_replaces_a_deleted_one_is_not_a_duplicate() {
     let mut sandbox = Sandbox::new(&[]);
     let one = sandbox.create(named("pvc-1", "a"));
     assert_eq!(sandbox.delete(&one), "ok");
     let two = sandbox.create(named("pvc-1", "b"));
     let audit = audit(&sandbox);
-    assert_eq!(audit.made[0].ids, [one, two]);
-    assert_eq!(audit.doubles().len(), 0);
+    assert_eq!(audit.created[0].ids, [one, two]);
+    assert_eq!(audit.duplicates().len(), 0);
 }
 
 #[test]
-fn what_a_lost_answer_made_counts() {
+fn resources_of_a_lost_response_are_counted() {
     let mut sandbox = Sandbox::new(&[]);
     let fault = json!({"action": "CreateDisk", "kind": "internal-error-after"});
     sandbox.configure(&json!({"faults": [fault]}));
     let lost = sandbox.outcome(Action::CreateDisk, named("pvc-1", "a"));
     assert_eq!(lost, "500 InternalError");
     let repeat = sandbox.create(named("pvc-1", "a"));
-    assert_eq!(audit(&sandbox).made[0].ids, [repeat]);
+    assert_eq!(audit(&sandbox).created[0].ids, [repeat]);
     sandbox.create(named("pvc-1", "b"));
-    assert_eq!(audit(&sandbox).doubles().len(), 1);
+    assert_eq!(audit(&sandbox).duplicates().len(), 1);
 }
 
 #[test]
@@ -78,25 +81,25 @@ fn calls_are_counted_by_action_and_minute_of_the_clock() {
     let rows: Vec<_> = audit
         .minutes
         .iter()
-        .map(|m| (m.calls, m.throttled, m.defiant))
+        .map(|m| (m.calls, m.throttled, m.after_throttling))
         .collect();
     assert_eq!(rows, [(5, 3, 2), (3, 1, 0), (2, 0, 0)]);
-    assert_eq!(audit.most_a_minute("DescribeDisks"), 5);
-    assert_eq!(audit.most_a_minute("AttachDisk"), 0);
+    assert_eq!(audit.max_per_minute("DescribeDisks"), 5);
+    assert_eq!(audit.max_per_minute("AttachDisk"), 0);
     assert_eq!(audit.throttled_more_than(1).len(), 1);
-    assert_eq!(audit.defied_more_than(1).len(), 1);
-    assert_eq!(audit.defied_more_than(2).len(), 0);
+    assert_eq!(audit.called_after_throttling_more_than(1).len(), 1);
+    assert_eq!(audit.called_after_throttling_more_than(2).len(), 0);
 }
 
 #[test]
-fn nothing_is_lost_with_the_logs_older_entries() {
+fn totals_include_dropped_log_entries() {
     let mut sandbox = Sandbox::new(&[]);
     sandbox.configure(&json!({"rules": {"log_length": 1}}));
     sandbox.create(named("pvc-1", "a"));
     sandbox.create(named("pvc-1", "b"));
     assert_eq!(sandbox.world.log.entries().count(), 1);
-    assert_eq!(audit(&sandbox).doubles().len(), 1);
-    assert_eq!(audit(&sandbox).most_a_minute("CreateDisk"), 2);
+    assert_eq!(audit(&sandbox).duplicates().len(), 1);
+    assert_eq!(audit(&sandbox).max_per_minute("CreateDisk"), 2);
     sandbox.world.log.clear();
     assert_eq!(audit(&sandbox), Audit::default());
 }

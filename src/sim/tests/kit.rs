@@ -1,4 +1,4 @@
-//! A world for tests, driven by hand.
+//! A fake cloud for tests, with a manual clock.
 
 use std::time::Duration;
 
@@ -6,19 +6,19 @@ use jiff::Timestamp;
 
 use crate::sim::action::Action;
 use crate::sim::disk::DiskRow;
-use crate::sim::gate::Call;
+use crate::sim::dispatch::{self, ApiCall};
+use crate::sim::distribution::after;
 use crate::sim::log::Via;
 use crate::sim::options::Options;
 use crate::sim::params::Params;
-use crate::sim::reply::{Answer, Listing, Reply};
-use crate::sim::spread::after;
+use crate::sim::response::{ApiResponse, ApiResult, Listing};
 use crate::sim::world::World;
 
 pub(super) const NODE: &str = "i-one";
 pub(super) const OTHER: &str = "i-two";
 pub(super) const ZONE: &str = "cn-beijing-a";
 
-/// A world whose time the test moves.
+/// A fake cloud whose time the test advances.
 #[derive(Debug)]
 pub(super) struct Sandbox {
     pub(super) world: World,
@@ -26,14 +26,14 @@ pub(super) struct Sandbox {
 }
 
 impl Sandbox {
-    /// Two nodes in one zone, and further flags.
+    /// Two nodes in one zone and one in another, with additional flags.
     pub(super) fn new(flags: &[&str]) -> Self {
         let nodes = "--nodes=i-one=cn-beijing-a,i-two=cn-beijing-a,i-far=cn-beijing-b";
         let flags = std::iter::once(nodes).chain(flags.iter().copied());
         let options = Options::from_flags(flags).unwrap();
         let now = Timestamp::from_second(1_800_000_000).unwrap();
         Self {
-            world: World::new(options.genesis(), now),
+            world: World::new(options.initial_state(), now),
             now,
         }
     }
@@ -48,28 +48,28 @@ impl Sandbox {
         self.world.advance(self.now);
     }
 
-    pub(super) fn call(&mut self, action: Action, params: Params) -> Reply {
-        let call = Call {
+    pub(super) fn call(&mut self, action: Action, params: Params) -> ApiResult {
+        let call = ApiCall {
             action,
             params,
             via: Via::Memory,
             nonce: None,
         };
-        let admission = self.world.admit(self.now, &call);
-        self.world.serve(self.now, &call, admission).reply
+        let admission = dispatch::admit(&mut self.world, self.now, &call);
+        dispatch::serve(&mut self.world, self.now, &call, admission).reply
     }
 
-    /// The status and code of a refusal, or `ok`.
+    /// The status and code of an error, or `ok`.
     pub(super) fn outcome(&mut self, action: Action, params: Params) -> String {
         match self.call(action, params) {
             Ok(_) => "ok".to_owned(),
-            Err(refusal) => format!("{} {}", refusal.status, refusal.code),
+            Err(error) => format!("{} {}", error.status, error.code),
         }
     }
 
     pub(super) fn create(&mut self, params: Params) -> String {
         match self.call(Action::CreateDisk, params) {
-            Ok(Answer::Disk(id)) => id,
+            Ok(ApiResponse::Disk(id)) => id,
             other => panic!("{other:?}"),
         }
     }
@@ -79,7 +79,7 @@ impl Sandbox {
             Action::CreateSnapshot,
             Params::default().with("DiskId", disk),
         ) {
-            Ok(Answer::Snapshot(id)) => id,
+            Ok(ApiResponse::Snapshot(id)) => id,
             other => panic!("{other:?}"),
         }
     }
@@ -106,12 +106,12 @@ impl Sandbox {
 
     pub(super) fn disks(&mut self, params: Params) -> Listing<DiskRow> {
         match self.call(Action::DescribeDisks, params) {
-            Ok(Answer::Disks(listing)) => listing,
+            Ok(ApiResponse::Disks(listing)) => listing,
             other => panic!("{other:?}"),
         }
     }
 
-    /// The status of a disk as lists show it; `gone` when they do not.
+    /// The status of a disk in lists; `gone` if they omit it.
     pub(super) fn status(&mut self, disk: &str) -> String {
         let params = region().with("DiskIds", format!("[{disk:?}]"));
         let rows = self.disks(params).rows;

@@ -1,4 +1,4 @@
-//! What each call answers in each state of a disk, with code and HTTP status.
+//! The result of each call in each state of a disk, with code and HTTP status.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use super::kit::{NODE, OTHER, Sandbox, essd, legacy};
 use crate::sim::action::Action;
 use crate::sim::params::Params;
 
-/// A state, and how a disk gets there.
+/// The states of a disk.
 const STATES: [&str; 8] = [
     "Creating",
     "Available",
@@ -18,7 +18,7 @@ const STATES: [&str; 8] = [
     "gone",
 ];
 
-/// A world with a disk in this state. Everything takes ten seconds.
+/// A fake cloud with a disk in this state. Every operation lasts ten seconds.
 fn reach(state: &str, alternatives: &str) -> (Sandbox, String) {
     let mut sandbox = Sandbox::new(&[]);
     sandbox.configure(&json!({"rules": {
@@ -73,7 +73,7 @@ const STATUS: &str = "403 IncorrectDiskStatus";
 const GONE: &str = "404 InvalidDiskId.NotFound";
 const BUSY: &str = "403 DiskCreatingSnapshot";
 
-/// The table: for each call, the documented answers by state.
+/// For each call, the documented results by state.
 fn table() -> Vec<(&'static str, [Vec<&'static str>; 8])> {
     let ok = || vec!["ok"];
     let status = || vec![STATUS];
@@ -164,7 +164,7 @@ fn table() -> Vec<(&'static str, [Vec<&'static str>; 8])> {
 }
 
 #[test]
-fn every_call_answers_as_documented_in_every_state() {
+fn every_call_returns_the_documented_error_in_every_state() {
     for (call, row) in table() {
         for (state, answers) in STATES.iter().zip(&row) {
             for (alternatives, wanted) in [("first", answers.first()), ("last", answers.last())] {
@@ -177,7 +177,7 @@ fn every_call_answers_as_documented_in_every_state() {
 }
 
 #[test]
-fn the_seed_chooses_between_documented_answers_and_repeats_itself() {
+fn the_seed_determines_the_choice_between_documented_errors() {
     let answers = |seed: &str| -> Vec<String> {
         let mut sandbox = Sandbox::new(&[seed]);
         let disk = sandbox.create(essd());
@@ -192,14 +192,14 @@ fn the_seed_chooses_between_documented_answers_and_repeats_itself() {
 }
 
 #[test]
-fn a_conflict_comes_without_words() {
+fn a_conflict_has_no_message() {
     let (mut sandbox, disk) = reach("Attaching", "last");
     let params = Params::default()
         .with("DiskId", disk)
         .with("InstanceId", NODE);
-    let refusal = sandbox.call(Action::AttachDisk, params).unwrap_err();
+    let error = sandbox.call(Action::AttachDisk, params).unwrap_err();
     assert_eq!(
-        (refusal.code.as_str(), refusal.message),
+        (error.code.as_str(), error.message),
         ("InvalidOperation.Conflict", None)
     );
 }

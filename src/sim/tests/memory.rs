@@ -1,4 +1,4 @@
-//! The face in memory, in tokio's paused time.
+//! The API in memory, in tokio's paused time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -88,7 +88,7 @@ async fn an_error_carries_code_status_and_request_id() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lost_answer_is_ambiguous_and_the_repeat_finds_the_disk() {
+async fn a_lost_response_is_ambiguous_and_the_repeated_call_returns_the_disk() {
     let cloud = cloud(&[]);
     let fault = json!({"action": "CreateDisk", "kind": "reset-after"});
     cloud.configure(&json!({"faults": [fault]})).unwrap();
@@ -102,7 +102,7 @@ async fn a_lost_answer_is_ambiguous_and_the_repeat_finds_the_disk() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_call_goes_on_beyond_its_deadline() {
+async fn calls_end_at_their_deadline() {
     let cloud = cloud(&["--latency=10s"]);
     let ecs = cloud.ecs();
     let deadline = Deadline::after(Duration::from_secs(3));
@@ -116,7 +116,7 @@ async fn no_call_goes_on_beyond_its_deadline() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_delayed_before_its_commit_does_nothing_when_it_is_given_up() {
+async fn a_call_abandoned_before_its_effect_has_none() {
     let cloud = cloud(&[]);
     let fault = json!({"action": "CreateDisk", "kind": {"delay-before": "10s"}});
     cloud.configure(&json!({"faults": [fault]})).unwrap();

@@ -1,8 +1,8 @@
-//! The rules of the world, in virtual time.
+//! Rules of the fake cloud, in virtual time.
 
 mod audit;
 mod kit;
-mod life;
+mod lifecycle;
 mod matrix;
 mod memory;
 mod reads;

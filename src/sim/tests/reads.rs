@@ -1,4 +1,4 @@
-//! Lists: their pages, and reads that are old, torn or of one replica and another.
+//! Lists: paging, stale and torn reads, lagging replicas.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use super::kit::{NODE, Sandbox, essd, region};
 use crate::sim::action::Action;
 
 #[test]
-fn a_page_is_ten_rows_long_unless_asked_and_clamped() {
+fn the_page_size_defaults_to_ten_rows_and_is_clamped() {
     let mut sandbox = Sandbox::new(&[]);
     for _ in 0..30 {
         sandbox.create(essd());
@@ -22,7 +22,7 @@ fn a_page_is_ten_rows_long_unless_asked_and_clamped() {
 }
 
 #[test]
-fn pages_by_token_show_every_row_once_though_rows_come_and_go() {
+fn pages_by_token_contain_every_row_once_while_rows_are_added_and_removed() {
     let mut sandbox = Sandbox::new(&[]);
     let disks: Vec<String> = (0..25).map(|_| sandbox.create(essd())).collect();
     let query = || region().with("MaxResults", "10");
@@ -40,7 +40,7 @@ fn pages_by_token_show_every_row_once_though_rows_come_and_go() {
 }
 
 #[test]
-fn a_page_token_expires_and_fits_only_its_query() {
+fn a_page_token_expires_and_is_valid_only_for_its_query() {
     let mut sandbox = Sandbox::new(&[]);
     for _ in 0..11 {
         sandbox.create(essd());
@@ -63,7 +63,7 @@ fn a_page_token_expires_and_fits_only_its_query() {
 }
 
 #[test]
-fn an_empty_list_of_ids_matches_nothing_and_unknown_ids_are_left_out() {
+fn an_empty_list_of_ids_matches_nothing_and_unknown_ids_are_omitted() {
     let mut sandbox = Sandbox::new(&[]);
     let disk = sandbox.create(essd());
     assert_eq!(sandbox.disks(region().with("DiskIds", "[]")).rows.len(), 0);
@@ -72,7 +72,7 @@ fn an_empty_list_of_ids_matches_nothing_and_unknown_ids_are_left_out() {
 }
 
 #[test]
-fn reads_are_as_old_as_the_replica() {
+fn reads_have_the_age_of_the_replica() {
     let mut sandbox = Sandbox::new(&["--stale=2s"]);
     let disk = sandbox.create(essd());
     assert_eq!(sandbox.status(&disk), "gone");
@@ -91,7 +91,7 @@ fn reads_are_as_old_as_the_replica() {
 }
 
 #[test]
-fn a_torn_read_shows_new_attachments_under_an_old_status() {
+fn a_torn_read_returns_new_attachments_with_an_old_status() {
     let mut sandbox = Sandbox::new(&["--stale=5s"]);
     sandbox.configure(&json!({"stale": {"torn": true}}));
     let disk = sandbox.create(essd());
@@ -105,7 +105,7 @@ fn a_torn_read_shows_new_attachments_under_an_old_status() {
 }
 
 #[test]
-fn a_torn_read_names_another_holder_than_its_attachments() {
+fn a_torn_read_returns_another_instance_id_than_its_attachments() {
     let mut sandbox = Sandbox::new(&["--stale=5s"]);
     sandbox.configure(&json!({"stale": {"torn": true}}));
     let disk = sandbox.create(essd());
@@ -123,7 +123,7 @@ fn a_torn_read_names_another_holder_than_its_attachments() {
 }
 
 #[test]
-fn a_total_beside_a_token_means_nothing() {
+fn the_total_of_a_page_by_token_is_meaningless() {
     let mut sandbox = Sandbox::new(&[]);
     sandbox.create(essd());
     let mut total = |name| sandbox.disks(region().with(name, "10")).total;
@@ -132,7 +132,7 @@ fn a_total_beside_a_token_means_nothing() {
 }
 
 #[test]
-fn a_hundred_thousand_disks_are_made_and_described() {
+fn a_hundred_thousand_disks_are_created_and_described() {
     const MANY: usize = 100_000;
     let mut sandbox = Sandbox::new(&["--create-delay=1s..5s"]);
     let made: Vec<String> = (0..MANY).map(|_| sandbox.create(essd())).collect();
@@ -158,7 +158,7 @@ fn a_hundred_thousand_disks_are_made_and_described() {
 }
 
 #[test]
-fn a_jumping_replica_shows_new_and_old_in_turn() {
+fn a_jumping_replica_returns_old_values_after_new_ones() {
     let mut sandbox = Sandbox::new(&["--stale=0s..10s", "--stale-jumping"]);
     let disk = sandbox.create(essd());
     sandbox.pass(60);

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::kit::{Sandbox, essd, region};
 use crate::sim::action::Action;
 use crate::sim::params::Params;
-use crate::sim::reply::{Answer, Mangle};
+use crate::sim::response::{ApiResponse, ResponseFault};
 
 #[test]
 fn the_same_token_and_request_give_the_same_disk() {
@@ -36,7 +36,7 @@ fn the_same_token_with_another_request_is_a_mismatch() {
 }
 
 #[test]
-fn a_token_is_forgotten_after_its_time() {
+fn a_client_token_expires() {
     let mut sandbox = Sandbox::new(&[]);
     let request = || essd().with("ClientToken", "t");
     let first = sandbox.create(request());
@@ -45,7 +45,7 @@ fn a_token_is_forgotten_after_its_time() {
 }
 
 #[test]
-fn a_repeat_may_find_the_first_still_in_flight() {
+fn a_repeated_call_can_find_the_first_in_progress() {
     let mut sandbox = Sandbox::new(&[]);
     sandbox.configure(&json!({"rules": {"token_in_flight": "5s"}}));
     let request = || essd().with("ClientToken", "t");
@@ -57,7 +57,7 @@ fn a_repeat_may_find_the_first_still_in_flight() {
 }
 
 #[test]
-fn a_failed_create_may_burn_its_token() {
+fn a_failed_create_can_record_its_token() {
     for (percent, again) in [(0, "ok"), (100, "400 IdempotentParameterMismatch")] {
         let mut sandbox = Sandbox::new(&[]);
         sandbox.configure(&json!({"rules": {"token_burn_percent": percent}}));
@@ -116,15 +116,16 @@ fn a_size_out_of_range_is_refused() {
 }
 
 #[test]
-fn what_is_sold_out_cannot_be_created_and_the_stock_says_so() {
-    let mut sandbox = Sandbox::new(&["--sold-out=cn-beijing-a/cloud_essd"]);
+fn out_of_stock_disks_cannot_be_created_and_are_reported_unavailable() {
+    let mut sandbox = Sandbox::new(&["--out-of-stock=cn-beijing-a/cloud_essd"]);
     sandbox.configure(&json!({"rules": {"alternatives": "first"}}));
     let refused = sandbox.outcome(Action::CreateDisk, essd());
     assert_eq!(refused, "400 InvalidDataDiskCategory.NotSupported");
     let elsewhere = essd().with("ZoneId", "cn-beijing-b");
     assert_eq!(sandbox.outcome(Action::CreateDisk, elsewhere), "ok");
     let query = region().with("DestinationResource", "DataDisk");
-    let Ok(Answer::Stock(zones)) = sandbox.call(Action::DescribeAvailableResource, query) else {
+    let Ok(ApiResponse::Stock(zones)) = sandbox.call(Action::DescribeAvailableResource, query)
+    else {
         panic!("no stock");
     };
     let offers = zones
@@ -171,23 +172,23 @@ fn without_permission_writes_are_refused_and_lists_are_empty() {
 }
 
 #[test]
-fn an_answer_lost_after_the_commit_leaves_the_disk() {
+fn a_response_lost_after_the_effect_leaves_the_disk() {
     let mut sandbox = Sandbox::new(&[]);
     sandbox.configure(&json!({"faults": [
         {"action": "CreateDisk", "kind": "reset-before"},
         {"action": "CreateDisk", "from": 2, "kind": "reset-after"},
     ]}));
-    for (mangle, disks) in [(Mangle::Reset, 0), (Mangle::Reset, 1)] {
-        let call = crate::sim::gate::Call {
+    for (response_fault, disks) in [(ResponseFault::Reset, 0), (ResponseFault::Reset, 1)] {
+        let call = crate::sim::dispatch::ApiCall {
             action: Action::CreateDisk,
             params: essd(),
             via: crate::sim::log::Via::Memory,
             nonce: None,
         };
         let now = sandbox.world.now;
-        let admission = sandbox.world.admit(now, &call);
-        let served = sandbox.world.serve(now, &call, admission);
-        assert_eq!(served.mangle, Some(mangle));
+        let admission = crate::sim::dispatch::admit(&mut sandbox.world, now, &call);
+        let served = crate::sim::dispatch::serve(&mut sandbox.world, now, &call, admission);
+        assert_eq!(served.response_fault, Some(response_fault));
         assert_eq!(sandbox.disks(region()).rows.len(), disks);
     }
 }
@@ -216,19 +217,19 @@ fn tags_are_set_on_all_resources_or_on_none() {
 fn instances_and_their_types_are_listed() {
     let mut sandbox = Sandbox::new(&[]);
     let query = region().with("InstanceIds", r#"["i-one","i-none"]"#);
-    let Ok(Answer::Instances(page)) = sandbox.call(Action::DescribeInstances, query) else {
+    let Ok(ApiResponse::Instances(page)) = sandbox.call(Action::DescribeInstances, query) else {
         panic!("no instances");
     };
     assert_eq!(page.rows.len(), 1);
     let query = Params::default().with("InstanceTypes.1", "ecs.g6.large");
-    let Ok(Answer::Types(types)) = sandbox.call(Action::DescribeInstanceTypes, query) else {
+    let Ok(ApiResponse::Types(types)) = sandbox.call(Action::DescribeInstanceTypes, query) else {
         panic!("no types");
     };
     assert_eq!(types[0].disk_quantity, 17);
 }
 
 #[test]
-fn an_empty_level_or_category_is_no_level_or_category() {
+fn an_empty_level_or_category_is_invalid() {
     let mut sandbox = Sandbox::new(&[]);
     let disk = sandbox.create(essd());
     for (name, code) in [

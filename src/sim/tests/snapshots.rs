@@ -1,4 +1,4 @@
-//! The life of a snapshot.
+//! The lifecycle of a snapshot.
 
 use serde_json::json;
 
@@ -7,12 +7,12 @@ use crate::sim::action::Action;
 use crate::sim::params::Params;
 
 #[test]
-fn an_essd_snapshot_is_usable_at_its_cut_and_a_legacy_one_when_complete() {
+fn an_essd_snapshot_is_usable_once_captured_and_a_legacy_one_once_complete() {
     for (disk, usable_at_cut) in [(essd(), true), (legacy(), false)] {
         let mut sandbox = Sandbox::new(&["--cut-delay=2s", "--snapshot-delay=10s"]);
         let disk = sandbox.create(disk);
         let id = sandbox.snapshot(&disk);
-        let row = |sandbox: &Sandbox| sandbox.world.snapshot(&id).unwrap().clone();
+        let row = |sandbox: &Sandbox| sandbox.world.snapshots.get(&id).unwrap().clone();
         assert_eq!(row(&sandbox).cut, None);
         sandbox.pass(2);
         assert!(row(&sandbox).cut.is_some());
@@ -26,7 +26,7 @@ fn an_essd_snapshot_is_usable_at_its_cut_and_a_legacy_one_when_complete() {
 }
 
 #[test]
-fn a_disk_is_made_only_from_a_usable_snapshot_and_not_smaller() {
+fn a_disk_is_created_only_from_a_usable_snapshot_and_not_smaller() {
     let mut sandbox = Sandbox::new(&["--snapshot-delay=10s"]);
     let source = sandbox.create(legacy().with("Size", "40"));
     let snapshot = sandbox.snapshot(&source);
@@ -40,7 +40,7 @@ fn a_disk_is_made_only_from_a_usable_snapshot_and_not_smaller() {
 }
 
 #[test]
-fn a_disk_that_is_still_filled_from_its_snapshot_cannot_be_deleted() {
+fn a_disk_that_is_loading_from_its_snapshot_cannot_be_deleted() {
     let mut sandbox = Sandbox::new(&["--load-delay=10s"]);
     let source = sandbox.create(essd());
     let snapshot = sandbox.snapshot(&source);
@@ -55,7 +55,7 @@ fn a_disk_that_is_still_filled_from_its_snapshot_cannot_be_deleted() {
 }
 
 #[test]
-fn a_snapshot_that_disks_were_made_from_needs_force() {
+fn deleting_the_source_snapshot_of_a_disk_requires_force() {
     let mut sandbox = Sandbox::new(&[]);
     let source = sandbox.create(essd());
     let snapshot = sandbox.snapshot(&source);
@@ -69,7 +69,7 @@ fn a_snapshot_that_disks_were_made_from_needs_force() {
 }
 
 #[test]
-fn ten_snapshots_of_an_essd_may_be_in_the_making() {
+fn ten_snapshots_of_an_essd_can_be_in_progress() {
     let mut sandbox = Sandbox::new(&["--snapshot-delay=10s"]);
     let disk = sandbox.create(essd());
     for _ in 0..10 {
@@ -92,13 +92,13 @@ fn deleting_a_progressing_snapshot_cancels_it() {
 }
 
 #[test]
-fn a_snapshot_may_fail() {
+fn a_snapshot_can_fail() {
     let mut sandbox = Sandbox::new(&["--cut-delay=2s"]);
     sandbox.configure(&json!({"faults": [{"action": "CreateSnapshot", "kind": "fails-later"}]}));
     let disk = sandbox.create(essd());
     let id = sandbox.snapshot(&disk);
     sandbox.pass(2);
-    let row = sandbox.world.snapshot(&id).unwrap();
+    let row = sandbox.world.snapshots.get(&id).unwrap();
     assert_eq!((row.status(), row.available()), ("failed", false));
 }
 
@@ -112,11 +112,11 @@ fn a_snapshot_outlives_its_disk() {
         .with("DiskId", disk)
         .with("SnapshotIds", format!("[{snapshot:?}]"));
     assert_eq!(sandbox.outcome(Action::DescribeSnapshots, query), "ok");
-    assert!(sandbox.world.snapshot(&snapshot).is_some());
+    assert!(sandbox.world.snapshots.get(&snapshot).is_some());
 }
 
 #[test]
-fn a_never_attached_disk_is_refused_by_switch_only() {
+fn snapshots_of_a_never_attached_disk_fail_only_if_configured() {
     let mut sandbox = Sandbox::new(&["--never-attached"]);
     let disk = sandbox.create(essd());
     let params = || Params::default().with("DiskId", &disk);

@@ -80,7 +80,7 @@ async fn ten_calls_for_a_claim_out_of_stock_cost_few_calls() {
             ("one pair", 1, vec!["a"]),
             ("two zones, four categories", 4, vec!["a", "b"]),
         ] {
-            let stage = Stage::new(&["--sold-out=*/*"]);
+            let stage = Stage::new(&["--out-of-stock=*/*"]);
             stage.configure(&json!({"rules": {"token_burn_percent": burn}}));
             pass(30).await;
             let new = NewDisk {

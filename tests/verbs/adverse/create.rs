@@ -132,7 +132,7 @@ async fn a_restart_after_several_refused_calls_uses_no_further_token_before_read
                 .unwrap();
             pass(3600).await;
             stage.configure(&json!({
-                "rules": {"token_burn_percent": 50}, "sold_out": ["*/cloud_essd"], "stale": {"lag": "2900ms"},
+                "rules": {"token_burn_percent": 50}, "out_of_stock": ["*/cloud_essd"], "stale": {"lag": "2900ms"},
             }));
             let new = wanted("pvc-1");
             for _ in 0..refused_before {
@@ -144,7 +144,7 @@ async fn a_restart_after_several_refused_calls_uses_no_further_token_before_read
                     .unwrap_err();
                 pass(20).await;
             }
-            stage.configure(&json!({"sold_out": []}));
+            stage.configure(&json!({"out_of_stock": []}));
             // Killed as soon as the disk is there.
             let made = async {
                 while stage.rows().len() < 3 {

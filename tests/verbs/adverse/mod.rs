@@ -18,7 +18,7 @@ mod twisted;
 use twisted::{Twist, twisted};
 
 fn is_final(error: &Error) -> bool {
-    error.meaning().is_final()
+    error.failure_kind().is_final()
 }
 
 async fn pass(seconds: u64) {

@@ -1,4 +1,4 @@
-//! Durations as text in JSON: `2s`.
+//! Durations as strings in JSON: `2s`.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ pub(crate) fn deserialize<'a, D: Deserializer<'a>>(from: D) -> Result<Duration, 
         .map_err(|error| D::Error::custom(format!("{text:?} is not a duration: {error}")))
 }
 
-/// Durations as text that may be missing.
+/// Optional durations as strings.
 pub(crate) mod optional {
     use std::time::Duration;
 

@@ -1,14 +1,13 @@
-//! Instance types: how many disks they take, and which.
+//! Instance types: attach limits and supported disk categories.
 
 use serde::Serialize;
 
-/// An instance type.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct MachineType {
+pub(crate) struct InstanceTypeSpec {
     pub(crate) name: String,
     pub(crate) cores: u32,
     pub(crate) memory_gib: u32,
-    /// Cloud disks, the system disk included.
+    /// Maximum number of cloud disks, including the system disk.
     pub(crate) disk_quantity: u32,
     /// `required`, `supported` or `unsupported`.
     pub(crate) nvme: &'static str,
@@ -40,8 +39,8 @@ const ENTRY: &[&str] = &[
     "cloud_essd_entry",
 ];
 
-impl MachineType {
-    /// The type of this name; what an unknown one takes follows from its generation.
+impl InstanceTypeSpec {
+    /// The type of this name; the properties of an unknown type follow from its generation.
     pub(crate) fn named(name: &str) -> Self {
         let family = name.strip_prefix("ecs.").unwrap_or(name);
         let family = family.split('.').next().unwrap_or(family);
@@ -71,12 +70,12 @@ impl MachineType {
         }
     }
 
-    pub(crate) fn takes(&self, category: &str) -> bool {
+    pub(crate) fn supports(&self, category: &str) -> bool {
         self.categories.contains(&category)
     }
 }
 
-/// The types that a list without names shows.
+/// The types in a list without names.
 pub(crate) const KNOWN: [&str; 7] = [
     "ecs.e-c1m2.large",
     "ecs.g5.large",
@@ -93,12 +92,15 @@ mod tests {
 
     #[test]
     fn types_differ_in_disks_nvme_and_categories() {
-        let g6 = MachineType::named("ecs.g6.large");
+        let g6 = InstanceTypeSpec::named("ecs.g6.large");
         assert_eq!((g6.disk_quantity, g6.nvme), (17, "unsupported"));
-        assert!(g6.takes("cloud_efficiency") && !g6.takes("cloud"));
-        assert_eq!(MachineType::named("ecs.g7se.16xlarge").disk_quantity, 56);
-        assert!(MachineType::named("ecs.u1-c1m2.large").takes("cloud_essd_entry"));
-        assert!(MachineType::named("ecs.e-c1m2.large").takes("cloud_essd_entry"));
-        assert!(!MachineType::named("ecs.g8i.large").takes("cloud_ssd"));
+        assert!(g6.supports("cloud_efficiency") && !g6.supports("cloud"));
+        assert_eq!(
+            InstanceTypeSpec::named("ecs.g7se.16xlarge").disk_quantity,
+            56
+        );
+        assert!(InstanceTypeSpec::named("ecs.u1-c1m2.large").supports("cloud_essd_entry"));
+        assert!(InstanceTypeSpec::named("ecs.e-c1m2.large").supports("cloud_essd_entry"));
+        assert!(!InstanceTypeSpec::named("ecs.g8i.large").supports("cloud_ssd"));
     }
 }

@@ -1,4 +1,4 @@
-//! The life of a disk: asynchronous states, delays, what can go wrong later.
+//! The lifecycle of a disk: asynchronous states, delays and late failures.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use super::kit::{NODE, OTHER, Sandbox, essd, legacy, region};
 use crate::sim::instance::NodeSpec;
 
 #[test]
-fn every_change_of_state_takes_its_time() {
+fn state_changes_take_the_configured_time() {
     let mut sandbox = Sandbox::new(&[
         "--create-delay=2s",
         "--attach-delay=3s",
@@ -31,7 +31,7 @@ fn every_change_of_state_takes_its_time() {
 }
 
 #[test]
-fn an_attachment_shows_only_once_it_is_there() {
+fn an_attachment_is_listed_only_once_attached() {
     let mut sandbox = Sandbox::new(&["--attach-delay=3s"]);
     let disk = sandbox.create(essd());
     sandbox.attach(&disk, NODE);
@@ -42,7 +42,7 @@ fn an_attachment_shows_only_once_it_is_there() {
 }
 
 #[test]
-fn a_failing_attach_falls_back_to_available() {
+fn a_failing_attach_reverts_to_available() {
     let mut sandbox = Sandbox::new(&["--attach-delay=3s"]);
     sandbox.configure(&json!({"faults": [{"action": "AttachDisk", "kind": "fails-later"}]}));
     let disk = sandbox.create(essd());
@@ -64,12 +64,12 @@ fn a_stuck_detach_lasts_until_it_is_released() {
     sandbox.detach(&disk, NODE);
     sandbox.pass(100_000);
     assert_eq!(sandbox.status(&disk), "Detaching");
-    sandbox.world.release(&disk);
+    crate::sim::detach::release(&mut sandbox.world, &disk);
     assert_eq!(sandbox.status(&disk), "Available");
 }
 
 #[test]
-fn a_created_disk_may_disappear() {
+fn a_created_disk_can_disappear() {
     let mut sandbox = Sandbox::new(&["--create-delay=2s"]);
     sandbox.configure(&json!({"faults": [{"action": "CreateDisk", "kind": "fails-later"}]}));
     let disk = sandbox.create(essd());
@@ -93,7 +93,7 @@ fn one_attach_at_a_time_unless_the_instance_is_tagged() {
     let mut spec: NodeSpec = "i-tagged=cn-beijing-a".parse().unwrap();
     spec.tags
         .insert("supportConcurrencyAttach".to_owned(), "true".to_owned());
-    sandbox.world.found_instance(spec);
+    crate::sim::instance::add_running_instance(&mut sandbox.world, spec);
     for _ in 0..3 {
         let disk = sandbox.create(essd());
         assert_eq!(sandbox.attach(&disk, "i-tagged"), "ok");
@@ -101,12 +101,12 @@ fn one_attach_at_a_time_unless_the_instance_is_tagged() {
 }
 
 #[test]
-fn a_tagged_instance_lets_go_of_five_disks_at_a_time() {
+fn a_tagged_instance_detaches_five_disks_at_a_time() {
     let mut sandbox = Sandbox::new(&["--detach-delay=3s"]);
     let mut spec: NodeSpec = "i-tagged=cn-beijing-a".parse().unwrap();
     spec.tags
         .insert("supportConcurrencyDetach".to_owned(), "true".to_owned());
-    sandbox.world.found_instance(spec);
+    crate::sim::instance::add_running_instance(&mut sandbox.world, spec);
     let disks: Vec<String> = (0..6).map(|_| sandbox.create(essd())).collect();
     let mut attach = |disk: &String| sandbox.attach(disk, "i-tagged");
     assert!(disks.iter().all(|disk| attach(disk) == "ok"));
@@ -122,7 +122,7 @@ fn a_tagged_instance_lets_go_of_five_disks_at_a_time() {
 }
 
 #[test]
-fn the_system_disk_takes_one_of_the_places() {
+fn the_system_disk_counts_towards_the_attach_limit() {
     let mut sandbox = Sandbox::new(&["--disk-quantity=3"]);
     for _ in 0..2 {
         let disk = sandbox.create(essd());
@@ -144,7 +144,7 @@ fn a_disk_attaches_only_in_its_zone() {
 }
 
 #[test]
-fn an_instance_takes_only_what_its_type_takes() {
+fn an_instance_attaches_only_categories_of_its_type() {
     let mut sandbox = Sandbox::new(&[]);
     let disk = sandbox.create(essd().with("DiskCategory", "cloud_essd_entry"));
     let refused = sandbox.attach(&disk, NODE);
@@ -155,12 +155,12 @@ fn an_instance_takes_only_what_its_type_takes() {
 }
 
 #[test]
-fn a_shared_disk_goes_to_sixteen_instances() {
+fn a_shared_disk_attaches_to_sixteen_instances() {
     let mut sandbox = Sandbox::new(&[]);
     let disk = sandbox.create(essd().with("MultiAttach", "Enabled"));
     for n in 0..17 {
         let spec = format!("i-nvme{n}=cn-beijing-a=ecs.g8i.large");
-        sandbox.world.found_instance(spec.parse().unwrap());
+        crate::sim::instance::add_running_instance(&mut sandbox.world, spec.parse().unwrap());
         let wanted = if n < 16 {
             "ok"
         } else {
@@ -173,16 +173,16 @@ fn a_shared_disk_goes_to_sixteen_instances() {
 }
 
 #[test]
-fn an_instance_takes_disks_only_when_it_is_ready() {
+fn an_instance_attaches_disks_only_when_ready() {
     let mut sandbox = Sandbox::new(&[]);
     sandbox.configure(&json!({"delays": {"power": "5s", "ready": "5s"}}));
     let disk = sandbox.create(essd());
-    sandbox.world.switch_instance(NODE, false);
+    crate::sim::instance::set_instance_power(&mut sandbox.world, NODE, false);
     assert_eq!(sandbox.attach(&disk, NODE), "400 IncorrectInstanceStatus");
     sandbox.pass(5);
-    sandbox.world.switch_instance(NODE, true);
+    crate::sim::instance::set_instance_power(&mut sandbox.world, NODE, true);
     sandbox.pass(5);
-    // It runs, and yet is not ready.
+    // It is Running, but not ready.
     assert_eq!(sandbox.attach(&disk, NODE), "400 IncorrectInstanceStatus");
     sandbox.pass(5);
     assert_eq!(sandbox.attach(&disk, NODE), "ok");
@@ -193,24 +193,24 @@ fn an_online_resize_needs_a_running_instance() {
     let mut sandbox = Sandbox::new(&[]);
     let disk = sandbox.create(essd());
     sandbox.attach(&disk, NODE);
-    sandbox.world.switch_instance(NODE, false);
+    crate::sim::instance::set_instance_power(&mut sandbox.world, NODE, false);
     let refused = sandbox.resize(&disk, 40, "online");
     assert_eq!(refused, "403 InvalidInstanceStatus.NotRunning");
     assert_eq!(sandbox.resize(&disk, 40, "offline"), "ok");
 }
 
 #[test]
-fn a_resize_shows_late_and_blocks_the_next() {
+fn a_resize_completes_late_and_blocks_the_next() {
     let mut sandbox = Sandbox::new(&["--resize-delay=5s"]);
     let disk = sandbox.create(essd());
     assert_eq!(sandbox.resize(&disk, 40, "offline"), "ok");
-    assert_eq!(sandbox.world.disk(&disk).unwrap().size, 20);
+    assert_eq!(sandbox.world.disks.get(&disk).unwrap().size, 20);
     assert_eq!(
         sandbox.resize(&disk, 50, "offline"),
         "400 LastOrderProcessing"
     );
     sandbox.pass(5);
-    assert_eq!(sandbox.world.disk(&disk).unwrap().size, 40);
+    assert_eq!(sandbox.world.disks.get(&disk).unwrap().size, 40);
 }
 
 #[test]
@@ -230,16 +230,19 @@ fn a_disk_only_grows_and_within_its_category() {
 }
 
 #[test]
-fn disks_come_off_a_removed_instance_and_stay() {
+fn disks_of_a_removed_instance_are_detached_and_kept() {
     let mut sandbox = Sandbox::new(&[]);
     let disk = sandbox.create(essd());
     sandbox.attach(&disk, NODE);
-    assert!(sandbox.world.remove_instance(NODE));
+    assert!(crate::sim::instance::remove_instance(
+        &mut sandbox.world,
+        NODE
+    ));
     assert_eq!(sandbox.status(&disk), "Available");
 }
 
 #[test]
-fn a_missing_disk_is_deleted_or_not_found_by_switch() {
+fn deleting_a_missing_disk_succeeds_or_fails_as_configured() {
     let mut sandbox = Sandbox::new(&[]);
     assert_eq!(sandbox.delete("d-none"), "ok");
     let mut sandbox = Sandbox::new(&["--missing-is-error"]);

@@ -1,4 +1,4 @@
-//! How long something takes: a fixed duration, a uniform range, or a lognormal distribution.
+//! Distributions of durations: fixed, uniform or lognormal.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,54 +6,49 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::ids::Rng;
+use super::rng::Rng;
 
 /// A distribution of durations: `2s`, `1s..5s` (uniform), or `lognormal:60ms,0.6` (median and sigma).
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub enum Spread {
-    /// Anything from `min` to `max`, in whole milliseconds.
-    Uniform {
-        /// The shortest.
-        min: Duration,
-        /// The longest.
-        max: Duration,
-    },
-    /// `median * exp(sigma * z)` with `z` from the standard normal distribution, cut off at
+pub enum DurationDistribution {
+    /// A duration from `min` to `max`, in milliseconds.
+    Uniform { min: Duration, max: Duration },
+    /// `median * exp(sigma * z)` with `z` from the standard normal distribution, truncated at
     /// [`CUTOFF`].
     Lognormal {
-        /// Half of the draws are shorter.
         median: Duration,
         /// The standard deviation of the logarithm; finite and not negative.
         sigma: f64,
     },
 }
 
-// Sigma is never NaN: `FromStr` refuses it.
-impl Eq for Spread {}
+// Sigma is never NaN: `FromStr` rejects it.
+impl Eq for DurationDistribution {}
 
-impl Default for Spread {
+impl Default for DurationDistribution {
     fn default() -> Self {
         Self::fixed(Duration::ZERO)
     }
 }
 
-/// Most standard deviations that a lognormal draw is from its median: one draw in 16,000 is cut.
+/// Maximum distance of a lognormal draw from its median, in standard deviations: one draw in 16,000
+/// is truncated.
 const CUTOFF: f64 = 4.0;
 
-/// Largest sigma that is accepted: the longest draw is 3,000 times the median.
+/// Largest accepted sigma: the longest draw is 3,000 times the median.
 const MAX_SIGMA: f64 = 2.0;
 
-/// A text that is not a [`Spread`].
+/// A text that is not a [`DurationDistribution`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{0:?} is not a duration: expected one such as 500ms, a range such as 1s..5s, or \
      lognormal:MEDIAN,SIGMA with SIGMA from 0 to 2"
 )]
-pub struct InvalidSpread(String);
+pub struct InvalidDistribution(String);
 
-impl Spread {
-    /// Always this long.
+impl DurationDistribution {
+    /// A fixed duration.
     #[must_use]
     pub fn fixed(duration: Duration) -> Self {
         Self::Uniform {
@@ -62,7 +57,7 @@ impl Spread {
         }
     }
 
-    /// The longest duration that can be drawn.
+    /// The longest possible draw.
     #[must_use]
     pub fn max(self) -> Duration {
         match self {
@@ -91,11 +86,11 @@ impl Spread {
     }
 }
 
-impl FromStr for Spread {
-    type Err = InvalidSpread;
+impl FromStr for DurationDistribution {
+    type Err = InvalidDistribution;
 
-    fn from_str(text: &str) -> Result<Self, InvalidSpread> {
-        let refuse = || InvalidSpread(text.to_owned());
+    fn from_str(text: &str) -> Result<Self, InvalidDistribution> {
+        let refuse = || InvalidDistribution(text.to_owned());
         let parse = |part: &str| humantime::parse_duration(part.trim()).map_err(|_| refuse());
         if let Some(parameters) = text.trim().strip_prefix("lognormal:") {
             let (median, sigma) = parameters.split_once(',').ok_or_else(refuse)?;
@@ -118,21 +113,21 @@ impl FromStr for Spread {
     }
 }
 
-impl TryFrom<String> for Spread {
-    type Error = InvalidSpread;
+impl TryFrom<String> for DurationDistribution {
+    type Error = InvalidDistribution;
 
-    fn try_from(text: String) -> Result<Self, InvalidSpread> {
+    fn try_from(text: String) -> Result<Self, InvalidDistribution> {
         text.parse()
     }
 }
 
-impl From<Spread> for String {
-    fn from(spread: Spread) -> Self {
+impl From<DurationDistribution> for String {
+    fn from(spread: DurationDistribution) -> Self {
         spread.to_string()
     }
 }
 
-impl fmt::Display for Spread {
+impl fmt::Display for DurationDistribution {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Uniform { min, max } if min == max => {
@@ -153,17 +148,15 @@ impl fmt::Display for Spread {
     }
 }
 
-/// The time so long after another.
 pub(crate) fn after(time: Timestamp, duration: Duration) -> Timestamp {
     time.saturating_add(duration).unwrap_or(Timestamp::MAX)
 }
 
-/// The time so long before another.
 pub(crate) fn before(time: Timestamp, duration: Duration) -> Timestamp {
     time.saturating_sub(duration).unwrap_or(Timestamp::MIN)
 }
 
-/// How long until `to`; nothing when it has passed.
+/// The duration until `to`; zero if it is in the past.
 pub(crate) fn until(from: Timestamp, to: Timestamp) -> Duration {
     Duration::try_from(to.duration_since(from)).unwrap_or_default()
 }
@@ -173,18 +166,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_and_ranges_are_read_and_written_alike() {
+    fn distributions_are_parsed_and_printed_alike() {
         for text in ["500ms", "1s..5s", "0s", "lognormal:60ms,0.6"] {
-            assert_eq!(text.parse::<Spread>().unwrap().to_string(), text);
+            assert_eq!(
+                text.parse::<DurationDistribution>().unwrap().to_string(),
+                text
+            );
         }
-        assert_eq!("0.5s".parse::<Spread>().unwrap().to_string(), "500ms");
+        assert_eq!(
+            "0.5s".parse::<DurationDistribution>().unwrap().to_string(),
+            "500ms"
+        );
     }
 
     #[test]
-    fn a_range_that_runs_backwards_and_a_sigma_out_of_range_are_refused() {
-        assert!("5s..1s".parse::<Spread>().is_err());
-        assert!("soon".parse::<Spread>().is_err());
-        assert!("-1s".parse::<Spread>().is_err());
+    fn an_inverted_range_and_a_sigma_out_of_range_are_rejected() {
+        assert!("5s..1s".parse::<DurationDistribution>().is_err());
+        assert!("soon".parse::<DurationDistribution>().is_err());
+        assert!("-1s".parse::<DurationDistribution>().is_err());
         for text in [
             "60ms,x",
             "60ms",
@@ -194,15 +193,17 @@ mod tests {
             "x,0.5",
         ] {
             assert!(
-                format!("lognormal:{text}").parse::<Spread>().is_err(),
+                format!("lognormal:{text}")
+                    .parse::<DurationDistribution>()
+                    .is_err(),
                 "{text}"
             );
         }
     }
 
     #[test]
-    fn what_is_drawn_lies_within_the_range() {
-        let spread: Spread = "1s..2s".parse().unwrap();
+    fn draws_are_within_the_range() {
+        let spread: DurationDistribution = "1s..2s".parse().unwrap();
         let mut rng = Rng::new(3);
         for _ in 0..100 {
             let drawn = spread.draw(&mut rng);
@@ -215,7 +216,7 @@ mod tests {
 
     #[test]
     fn a_lognormal_latency_has_its_median_and_its_tail() {
-        let spread: Spread = "lognormal:60ms,0.6".parse().unwrap();
+        let spread: DurationDistribution = "lognormal:60ms,0.6".parse().unwrap();
         let mut rng = Rng::new(3);
         let mut drawn: Vec<_> = (0..10_001).map(|_| spread.draw(&mut rng)).collect();
         drawn.sort_unstable();

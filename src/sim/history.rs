@@ -1,11 +1,14 @@
-//! The replica that reads are served from: it lags, so it must remember how rows were.
+//! Earlier versions of rows, which stale reads return.
 
 use std::collections::BTreeMap;
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use jiff::Timestamp;
 
-/// The versions of rows by id, each from the time at which it began.
+use super::distribution::before;
+
+/// The versions of rows by ID, each with the time from which it applies.
 #[derive(Debug)]
 pub(crate) struct History<T> {
     versions: BTreeMap<String, VecDeque<(Timestamp, Option<T>)>>,
@@ -19,16 +22,27 @@ impl<T> Default for History<T> {
     }
 }
 
+/// The time of a change, and how long the version before it is kept for stale reads.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Retention {
+    pub(crate) now: Timestamp,
+    pub(crate) memory: Duration,
+}
+
 impl<T: Clone> History<T> {
-    /// Remembers a change at `now` and forgets what nobody reads any more at `horizon`.
-    pub(crate) fn note(
+    /// Records a change and drops the versions that no read returns any more.
+    pub(crate) fn record(
         &mut self,
         id: &str,
         old: Option<&T>,
         new: Option<&T>,
-        now: Timestamp,
-        horizon: Timestamp,
+        Retention { now, memory }: Retention,
     ) {
+        if memory.is_zero() {
+            self.versions.clear();
+            return;
+        }
+        let horizon = before(now, memory);
         let versions = self.versions.entry(id.to_owned()).or_default();
         if versions.is_empty() {
             versions.push_back((Timestamp::MIN, old.cloned()));
@@ -39,19 +53,14 @@ impl<T: Clone> History<T> {
         }
     }
 
-    /// Forgets everything.
-    pub(crate) fn clear(&mut self) {
-        self.versions.clear();
-    }
-
-    /// The row as it was: none when nothing is remembered, `Some(None)` when it was not there.
+    /// The row at a time: none if no version is recorded, `Some(None)` if the row did not exist.
     pub(crate) fn at(&self, id: &str, time: Timestamp) -> Option<Option<&T>> {
         let versions = self.versions.get(id)?;
         let version = versions.iter().rev().find(|(from, _)| *from <= time)?;
         Some(version.1.as_ref())
     }
 
-    /// The ids of which something is remembered.
+    /// The IDs with recorded versions.
     pub(crate) fn ids(&self) -> impl Iterator<Item = &String> {
         self.versions.keys()
     }
@@ -61,15 +70,22 @@ impl<T: Clone> History<T> {
 mod tests {
     use super::*;
 
+    fn at_with_memory(second: i64, memory: u64) -> Retention {
+        Retention {
+            now: at(second),
+            memory: Duration::from_secs(memory),
+        }
+    }
+
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).unwrap()
     }
 
     #[test]
-    fn a_row_is_seen_as_it_was() {
+    fn a_read_returns_the_row_of_its_time() {
         let mut history = History::default();
-        history.note("d", None, Some(&"new"), at(10), at(0));
-        history.note("d", Some(&"new"), Some(&"newer"), at(20), at(0));
+        history.record("d", None, Some(&"new"), at_with_memory(10, 60));
+        history.record("d", Some(&"new"), Some(&"newer"), at_with_memory(20, 60));
         assert_eq!(history.at("d", at(9)), Some(None));
         assert_eq!(history.at("d", at(10)), Some(Some(&"new")));
         assert_eq!(history.at("d", at(25)), Some(Some(&"newer")));
@@ -77,10 +93,10 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_behind_the_horizon_is_forgotten() {
+    fn versions_beyond_the_retention_are_dropped() {
         let mut history = History::default();
         for second in 1..100 {
-            history.note("d", None, Some(&second), at(second), at(second - 5));
+            history.record("d", None, Some(&second), at_with_memory(second, 5));
         }
         assert!(history.versions["d"].len() < 10);
     }

@@ -1,27 +1,26 @@
-//! The face over HTTP without a socket, for a server that somebody else runs.
+//! The HTTP front end without a socket, for servers of tests.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::Request;
 
-use super::face::Face;
-use super::reply::Wired;
-use super::request::Wire;
+use super::front_end::FrontEnd;
+use super::request::HttpRequest;
+use super::response::HttpOutcome;
 use crate::sim::credential::Keys;
 use crate::sim::shared::Shared;
 
-/// Answers HTTP requests as the server of the fake cloud does: API, metadata and control path.
+/// Handles HTTP requests as the server of the fake cloud does: API, metadata and control API.
 ///
-/// A call takes effect at once, also where the fault `delay-before` says otherwise: only its response is
-/// late then. A response that drips comes as a whole, after all of that time.
+/// A call takes effect immediately, also with the fault `delay-before`, which then delays only the
+/// response. The body of a slow response is sent as a whole at the end of its period.
 #[derive(Debug)]
-pub struct HttpFace(Face);
+pub struct HttpHandler(FrontEnd);
 
-/// What becomes of a request.
+/// The result of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Exchange {
-    /// It is answered.
     Response(Response),
     /// The connection ends without a response.
     Reset,
@@ -29,37 +28,34 @@ pub enum Exchange {
     Hang,
 }
 
-/// A response, and when it is due.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Response {
-    /// The HTTP status.
     pub status: u16,
-    /// The headers, lower-case.
+    /// Names are lower-case.
     pub headers: Vec<(&'static str, String)>,
-    /// The body.
     pub body: Vec<u8>,
-    /// How long after the request it is sent.
+    /// The delay after the request.
     pub delay: Duration,
 }
 
-impl HttpFace {
+impl HttpHandler {
     pub(crate) fn new(shared: Arc<Shared>, keys: Keys) -> Self {
-        Self(Face::new(shared, keys, true))
+        Self(FrontEnd::new(shared, keys, true))
     }
 
-    /// Lets a request take effect.
+    /// Handles a request; its effect is immediate.
     #[must_use]
     pub fn answer(&self, request: &Request<Vec<u8>>) -> Exchange {
-        let wire = Wire::new(
+        let parsed = HttpRequest::new(
             request.method(),
             request.uri(),
             request.headers(),
             request.body(),
         );
-        match self.0.handle_now(&wire) {
-            Wired::Reset => Exchange::Reset,
-            Wired::Hang => Exchange::Hang,
-            Wired::Respond(response) => Exchange::Response(Response {
+        match self.0.handle_now(&parsed) {
+            HttpOutcome::Reset => Exchange::Reset,
+            HttpOutcome::Hang => Exchange::Hang,
+            HttpOutcome::Respond(response) => Exchange::Response(Response {
                 status: response.status,
                 headers: response.headers,
                 body: response.body,

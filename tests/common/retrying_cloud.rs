@@ -1,5 +1,5 @@
-//! The fake cloud behind the client's own schedule of repeats: what the verbs stand on in earnest,
-//! without the wire. Which action is repeated how is what `cloud::client` says.
+//! The fake cloud with the client's rate limits and retries, without HTTP. `cloud::client` defines the retries of each
+//! action.
 
 use std::time::Duration;
 
@@ -20,14 +20,14 @@ use diskplugin::model::{
 };
 use diskplugin::sim::{Cloud, SimEcs};
 
-/// A cloud whose calls are paced and repeated as the client does it.
+/// A cloud whose calls are rate-limited and retried as in the client.
 #[derive(Debug)]
-pub(crate) struct Patient {
+pub(crate) struct RetryingCloud {
     ecs: SimEcs,
     limiter: RateLimiter,
 }
 
-impl Patient {
+impl RetryingCloud {
     pub(crate) fn new(cloud: &Cloud) -> Self {
         Self {
             ecs: cloud.ecs(),
@@ -36,7 +36,7 @@ impl Patient {
     }
 }
 
-macro_rules! patient {
+macro_rules! retrying {
     (@class describe_disks $action:literal $request:ident) => {
         Class::of_ids($request.ids.as_ref())
     };
@@ -48,13 +48,13 @@ macro_rules! patient {
     };
     ($($action:literal $method:ident($request:ty) -> $answer:ty;)*) => {
         #[async_trait]
-        impl Ecs for Patient {
+        impl Ecs for RetryingCloud {
             async fn ready(&self, deadline: Deadline, action: &'static str) -> Option<Duration> {
                 self.limiter.ready(action, Class::Poll, deadline).await
             }
 
             $(async fn $method(&self, deadline: Deadline, request: &$request) -> Result<$answer> {
-                let class = patient!(@class $method $action request);
+                let class = retrying!(@class $method $action request);
                 let once = || self.ecs.$method(deadline, request);
                 let attempt = || self.limiter.run($action, class, deadline, once);
                 run($action, deadline, attempt).await
@@ -63,7 +63,7 @@ macro_rules! patient {
     };
 }
 
-patient! {
+retrying! {
     "CreateDisk" create_disk(CreateDisk) -> DiskId;
     "DeleteDisk" delete_disk(DiskId) -> ();
     "AttachDisk" attach_disk(AttachDisk) -> ();

@@ -1,24 +1,23 @@
-//! What the fake cloud answers: in its own terms, before a face gives it a form.
+//! Results of calls, independent of the wire format.
 
 use std::time::Duration;
 
 use super::disk::DiskRow;
-use super::group::{GroupView, Kept};
+use super::group::{GroupView, RemainingMember};
 use super::health::HealthRow;
 use super::instance::InstanceRow;
-use super::machine::MachineType;
+use super::instance_type::InstanceTypeSpec;
 use super::snapshot::SnapshotRow;
-use super::stock::ZoneOffer;
+use super::stock::ZoneAvailability;
 use super::tag::TaggedRow;
 use super::task::TaskRow;
 
-/// A call that succeeded.
 #[derive(Debug, Clone)]
-pub(crate) enum Answer {
+pub(crate) enum ApiResponse {
     Done,
     Disk(String),
     Snapshot(String),
-    /// The task that a change of the category takes.
+    /// The task of a change of the category.
     Task(Option<String>),
     Disks(Listing<DiskRow>),
     Tasks(Listing<TaskRow>),
@@ -27,20 +26,19 @@ pub(crate) enum Answer {
     Snapshots(Listing<SnapshotRow>),
     Group(String),
     Groups(Listing<GroupView>),
-    /// A group was deleted, but for these of its snapshots.
-    GroupDeleted(Vec<Kept>),
+    /// A group was deleted, except for these snapshots.
+    GroupDeleted(Vec<RemainingMember>),
     Instances(Listing<InstanceRow>),
-    Types(Vec<MachineType>),
-    Stock(Vec<ZoneOffer>),
+    Types(Vec<InstanceTypeSpec>),
+    Stock(Vec<ZoneAvailability>),
     Regions(Vec<String>),
 }
 
-/// One page.
 #[derive(Debug, Clone)]
 pub(crate) struct Listing<T> {
     pub(crate) rows: Vec<T>,
     pub(crate) next: Option<String>,
-    /// Meaningless when the caller pages by token, as in the real cloud.
+    /// Meaningless if the caller pages by token, as in the real cloud.
     pub(crate) total: u64,
     pub(crate) page_number: u64,
     pub(crate) page_size: u64,
@@ -68,21 +66,20 @@ impl<T> Listing<T> {
     }
 }
 
-/// A call that was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Refusal {
+pub(crate) struct ApiError {
     pub(crate) status: u16,
     pub(crate) code: String,
-    /// The cloud has no words for some refusals: `Message` is null then.
+    /// `Message` of some errors is null in the real cloud.
     pub(crate) message: Option<String>,
-    /// How long a throttled caller should stay away.
+    /// How long a throttled caller should wait.
     pub(crate) wait: Option<Duration>,
 }
 
-impl Refusal {
+impl ApiError {
     pub(crate) fn new(status: u16, code: impl Into<String>) -> Self {
         let code = code.into();
-        let message = format!("The request was refused by the fake cloud: {code}.");
+        let message = format!("The fake cloud rejected the request: {code}.");
         Self {
             status,
             code,
@@ -91,41 +88,40 @@ impl Refusal {
         }
     }
 
-    pub(crate) fn because(mut self, message: impl Into<String>) -> Self {
+    pub(crate) fn with_message(mut self, message: impl Into<String>) -> Self {
         self.message = Some(message.into());
         self
     }
 
-    pub(crate) fn speechless(mut self) -> Self {
+    pub(crate) fn without_message(mut self) -> Self {
         self.message = None;
         self
     }
 
     pub(crate) fn missing(parameter: &str) -> Self {
-        Self::new(400, "MissingParameter").because(format!(
+        Self::new(400, "MissingParameter").with_message(format!(
             "The input parameter \"{parameter}\" that is mandatory for processing this request is \
              not supplied."
         ))
     }
 
     pub(crate) fn invalid(parameter: &str) -> Self {
-        Self::new(400, "InvalidParameter").because(format!(
+        Self::new(400, "InvalidParameter").with_message(format!(
             "The specified parameter \"{parameter}\" is not valid."
         ))
     }
 }
 
-/// The outcome of a call.
-pub(crate) type Reply = Result<Answer, Refusal>;
+pub(crate) type ApiResult = Result<ApiResponse, ApiError>;
 
-/// A way in which an answer is spoilt on its way back.
+/// Corruption of a response on its way to the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mangle {
-    /// The connection ends without an answer.
+pub(crate) enum ResponseFault {
+    /// The connection ends without a response.
     Reset,
-    /// The JSON stops in the middle.
+    /// The JSON is truncated.
     Truncated,
-    /// A status, and nothing else.
+    /// A status without a body.
     Empty,
     /// A proxy's 502 page.
     Html,

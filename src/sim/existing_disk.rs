@@ -1,37 +1,36 @@
-//! Disks that are there without having been made through the API.
+//! Disks that exist without having been created through the API.
 
-use super::disk::{Attachment, DiskRow, Link, Phase};
+use super::disk::{Attachment, AttachmentState, DiskRow, Phase};
 use super::size;
 use super::world::World;
 
-/// A disk that shall be there, ready.
+/// A disk to add in the state `Available` or `In_use`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FoundDisk {
-    /// Its category, as the API names it.
+pub struct ExistingDisk {
     pub category: String,
-    /// Its zone; none for a disk of the region.
+    /// None for a regional disk.
     pub zone: Option<String>,
-    /// Whether it is the system disk of its instance.
     pub system: bool,
-    /// Whether it is pay-as-you-go; one of a subscription is not.
+    /// Pay-as-you-go; false for a subscription disk.
     pub portable: bool,
-    /// The instance that holds it.
+    /// The instance that it is attached to.
     pub instance: Option<String>,
 }
 
-impl World {
-    /// Adds the disk. Returns its id.
-    pub(crate) fn found_disk(&mut self, found: &FoundDisk) -> String {
-        let serial = self.rng.body();
-        let id = format!("d-{serial}");
-        let now = self.now;
-        let attachments = found.instance.iter().map(|instance| Attachment {
-            instance: instance.clone(),
-            link: Link::Attached,
-            device: "/dev/xvda".to_owned(),
-            since: now,
-        });
-        self.put_disk(DiskRow {
+/// Adds the disk and returns its ID.
+pub(crate) fn add(world: &mut World, found: &ExistingDisk) -> String {
+    let serial = world.rng.body();
+    let id = format!("d-{serial}");
+    let now = world.now;
+    let attachments = found.instance.iter().map(|instance| Attachment {
+        instance: instance.clone(),
+        state: AttachmentState::Attached,
+        device: "/dev/xvda".to_owned(),
+        since: now,
+    });
+    world.disks.insert(
+        world.retention(),
+        DiskRow {
             id: id.clone(),
             serial,
             name: String::new(),
@@ -62,13 +61,13 @@ impl World {
             detached: None,
             loading: false,
             growing: None,
-            sticks: false,
+            detach_stuck: false,
             shown_status: None,
             shown_holder: None,
             changed: None,
             shown_lock: None,
             unreadable: false,
-        });
-        id
-    }
+        },
+    );
+    id
 }

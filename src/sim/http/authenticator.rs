@@ -1,4 +1,4 @@
-//! The gateway in front of every action: who signed, when, and whether the signature is right.
+//! Authentication of API requests: key, timestamp, nonce and signature.
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::time::Duration;
@@ -7,23 +7,22 @@ use jiff::Timestamp;
 
 use super::auth_v1;
 use super::auth_v3::{self, Authorization, Signed};
-use super::face::Memory;
-use super::request::Wire;
+use super::front_end::GatewayState;
+use super::request::HttpRequest;
 use crate::sim::config::Config;
 use crate::sim::credential::Keys;
+use crate::sim::distribution::until;
 use crate::sim::log::Via;
-use crate::sim::reply::Refusal;
-use crate::sim::spread::until;
+use crate::sim::response::ApiError;
 use crate::sim::sts::Sessions;
 
-/// Greatest difference between the client's clock and ours.
+/// Maximum clock skew between client and server.
 const SKEW: Duration = Duration::from_mins(15);
-/// How long a nonce must not be used again.
+/// How long a nonce cannot be reused.
 const NONCE_MEMORY: Duration = Duration::from_mins(31);
 /// The version of the ECS API.
 pub(super) const VERSION: &str = "2014-05-26";
 
-/// The nonces of the last half hour.
 #[derive(Debug, Default)]
 pub(super) struct Nonces {
     used: HashSet<String>,
@@ -31,7 +30,7 @@ pub(super) struct Nonces {
 }
 
 impl Nonces {
-    /// Takes a nonce; false when it was taken before.
+    /// Records a nonce; false if it was used already.
     fn take(&mut self, nonce: &str, now: Timestamp) -> bool {
         while let Some((at, old)) = self.queue.front()
             && until(*at, now) >= NONCE_MEMORY
@@ -47,19 +46,19 @@ impl Nonces {
     }
 }
 
-/// What a request asks for, before and after it is believed.
+/// The parsed parts of a request, not authenticated.
 #[derive(Debug)]
-pub(super) struct Ticket {
+pub(super) struct ParsedRequest {
     pub(super) via: Via,
     pub(super) action: String,
     pub(super) nonce: Option<String>,
-    /// Whether the answer is JSON; else it is XML.
+    /// Whether the response is JSON instead of XML.
     pub(super) json: bool,
-    /// All parameters but those of the signature.
+    /// All parameters except those of the signature.
     pub(super) params: BTreeMap<String, String>,
 }
 
-/// Parameters that belong to the signature and are never logged.
+/// Parameters of the signature, which are never logged.
 const COMMON: [&str; 12] = [
     "Action",
     "Version",
@@ -75,21 +74,21 @@ const COMMON: [&str; 12] = [
     "BearerToken",
 ];
 
-impl Ticket {
-    pub(super) fn of(wire: &Wire<'_>) -> Self {
-        let mut all = wire.query.clone();
-        all.extend(wire.form());
-        let v3 = wire
+impl ParsedRequest {
+    pub(super) fn of(request: &HttpRequest<'_>) -> Self {
+        let mut all = request.query.clone();
+        all.extend(request.form());
+        let v3 = request
             .header("authorization")
             .is_some_and(|header| header.starts_with("ACS3-"));
         let (via, action, nonce, json) = if v3 {
-            let xml = wire
+            let xml = request
                 .header("accept")
                 .is_some_and(|kind| kind.contains("xml"));
             (
                 Via::V3,
-                wire.header("x-acs-action").map(str::to_owned),
-                wire.header("x-acs-signature-nonce").map(str::to_owned),
+                request.header("x-acs-action").map(str::to_owned),
+                request.header("x-acs-signature-nonce").map(str::to_owned),
                 !xml,
             )
         } else {
@@ -110,59 +109,59 @@ impl Ticket {
     }
 }
 
-impl Ticket {
-    /// The key that a request says it is signed with.
-    pub(super) fn key_of(wire: &Wire<'_>) -> Option<String> {
-        if let Some(header) = wire.header("authorization") {
+impl ParsedRequest {
+    /// The access key ID in a request.
+    pub(super) fn key_of(request: &HttpRequest<'_>) -> Option<String> {
+        if let Some(header) = request.header("authorization") {
             return Authorization::parse(header)
                 .map(|authorization| authorization.key_id.to_owned());
         }
-        let mut all = wire.query.clone();
-        all.extend(wire.form());
+        let mut all = request.query.clone();
+        all.extend(request.form());
         all.remove("AccessKeyId")
     }
 }
 
-/// What is needed to judge a request.
+/// Checks the authentication of requests.
 #[derive(Debug)]
-pub(super) struct Doorman<'a> {
+pub(super) struct Authenticator<'a> {
     pub(super) keys: &'a Keys,
     pub(super) config: &'a Config,
     pub(super) now: Timestamp,
-    /// The version of the API that is asked.
+    /// The API version that the request must have.
     pub(super) version: &'static str,
 }
 
-impl Doorman<'_> {
+impl Authenticator<'_> {
     pub(super) fn check(
         &self,
-        wire: &Wire<'_>,
-        ticket: &Ticket,
-        memory: &mut Memory,
-    ) -> Result<(), Refusal> {
-        if !matches!(wire.method, "GET" | "POST") {
-            return Err(Refusal::new(400, "UnsupportedHTTPMethod"));
+        request: &HttpRequest<'_>,
+        parsed: &ParsedRequest,
+        state: &mut GatewayState,
+    ) -> Result<(), ApiError> {
+        if !matches!(request.method, "GET" | "POST") {
+            return Err(ApiError::new(400, "UnsupportedHTTPMethod"));
         }
-        match ticket.via {
-            Via::V3 => self.check_v3(wire, &memory.issued)?,
-            Via::V1 | Via::Memory | Via::Unsigned => self.check_v1(wire, &memory.issued)?,
+        match parsed.via {
+            Via::V3 => self.check_v3(request, &state.issued)?,
+            Via::V1 | Via::Memory | Via::Unsigned => self.check_v1(request, &state.issued)?,
         }
-        let nonce = ticket.nonce.as_deref().unwrap_or_default();
-        if !memory.nonces.take(nonce, self.now) {
-            return Err(Refusal::new(400, "SignatureNonceUsed")
-                .because("Specified signature nonce was used already."));
+        let nonce = parsed.nonce.as_deref().unwrap_or_default();
+        if !state.nonces.take(nonce, self.now) {
+            return Err(ApiError::new(400, "SignatureNonceUsed")
+                .with_message("Specified signature nonce was used already."));
         }
         Ok(())
     }
 
-    fn check_v1(&self, wire: &Wire<'_>, issued: &Sessions) -> Result<(), Refusal> {
-        let mut all = wire.query.clone();
-        all.extend(wire.form());
+    fn check_v1(&self, request: &HttpRequest<'_>, issued: &Sessions) -> Result<(), ApiError> {
+        let mut all = request.query.clone();
+        all.extend(request.form());
         let get = |name: &str| {
             let value = all.get(name).map(String::as_str);
             value
                 .filter(|value| !value.is_empty())
-                .ok_or_else(|| Refusal::missing(name))
+                .ok_or_else(|| ApiError::missing(name))
         };
         get("Action")?;
         let key = get("AccessKeyId")?;
@@ -170,44 +169,44 @@ impl Doorman<'_> {
         get("SignatureNonce")?;
         self.check_version(get("Version")?)?;
         if get("SignatureMethod")? != "HMAC-SHA1" {
-            return Err(Refusal::new(400, "InvalidSignatureMethod"));
+            return Err(ApiError::new(400, "InvalidSignatureMethod"));
         }
         if get("SignatureVersion")? != "1.0" {
-            return Err(Refusal::new(400, "IncompleteSignature"));
+            return Err(ApiError::new(400, "IncompleteSignature"));
         }
         self.check_time(get("Timestamp")?)?;
         let secret = self.secret(key, get("SecurityToken").ok(), issued)?;
-        let expected = auth_v1::expected(wire.method, &all, &secret);
-        judge(signature, &expected.signature, &expected.string_to_sign)
+        let expected = auth_v1::expected(request.method, &all, &secret);
+        compare_signatures(signature, &expected.signature, &expected.string_to_sign)
     }
 
-    fn check_v3(&self, wire: &Wire<'_>, issued: &Sessions) -> Result<(), Refusal> {
+    fn check_v3(&self, request: &HttpRequest<'_>, issued: &Sessions) -> Result<(), ApiError> {
         let get = |name: &str| {
-            let value = wire.header(name).filter(|value| !value.is_empty());
-            value.ok_or_else(|| Refusal::missing(name))
+            let value = request.header(name).filter(|value| !value.is_empty());
+            value.ok_or_else(|| ApiError::missing(name))
         };
         let header = get("authorization")?;
-        let incomplete = || Refusal::new(400, "IncompleteSignature");
+        let incomplete = || ApiError::new(400, "IncompleteSignature");
         let authorization = Authorization::parse(header).ok_or_else(incomplete)?;
         get("x-acs-action")?;
         get("x-acs-signature-nonce")?;
         self.check_version(get("x-acs-version")?)?;
         self.check_time(get("x-acs-date")?)?;
         let must = |name: &str| name == "host" || name.starts_with("x-acs-");
-        let unsigned = wire
+        let unsigned = request
             .headers
             .keys()
             .any(|name| must(name) && !authorization.signed_headers.contains(&name.as_str()));
         if unsigned {
             return Err(incomplete());
         }
-        let token = wire.header("x-acs-security-token");
+        let token = request.header("x-acs-security-token");
         let secret = self.secret(authorization.key_id, token, issued)?;
-        let body_hash = auth_v3::hash(wire.body);
+        let body_hash = auth_v3::hash(request.body);
         let signed = Signed {
-            method: wire.method,
-            query: &wire.query,
-            headers: &wire.headers,
+            method: request.method,
+            query: &request.query,
+            headers: &request.headers,
             body_hash: &body_hash,
         };
         let expected = signed.expected(&authorization.signed_headers, &secret);
@@ -217,52 +216,63 @@ impl Doorman<'_> {
         } else {
             ""
         };
-        judge(authorization.signature, right, &expected.string_to_sign)
+        compare_signatures(authorization.signature, right, &expected.string_to_sign)
     }
 
-    fn check_version(&self, version: &str) -> Result<(), Refusal> {
+    fn check_version(&self, version: &str) -> Result<(), ApiError> {
         if version == self.version {
             return Ok(());
         }
-        Err(Refusal::new(400, "InvalidVersion"))
+        Err(ApiError::new(400, "InvalidVersion"))
     }
 
-    fn check_time(&self, text: &str) -> Result<(), Refusal> {
+    fn check_time(&self, text: &str) -> Result<(), ApiError> {
         let strict = text.len() == "2026-01-15T08:00:00Z".len() && text.ends_with('Z');
         let time: Option<Timestamp> = text.parse().ok().filter(|_| strict);
-        let time = time.ok_or_else(|| Refusal::new(400, "InvalidTimeStamp.Format"))?;
+        let time = time.ok_or_else(|| ApiError::new(400, "InvalidTimeStamp.Format"))?;
         if until(time, self.now).max(until(self.now, time)) > SKEW {
-            return Err(Refusal::new(400, "InvalidTimeStamp.Expired")
-                .because("Specified time stamp or date value is expired."));
+            return Err(ApiError::new(400, "InvalidTimeStamp.Expired")
+                .with_message("Specified time stamp or date value is expired."));
         }
         Ok(())
     }
 
-    fn secret(&self, key: &str, token: Option<&str>, issued: &Sessions) -> Result<String, Refusal> {
+    fn secret(
+        &self,
+        key: &str,
+        token: Option<&str>,
+        issued: &Sessions,
+    ) -> Result<String, ApiError> {
         if self
             .config
             .inactive_keys
             .iter()
             .any(|inactive| inactive == key)
         {
-            return Err(Refusal::new(400, "InvalidAccessKeyId.Inactive"));
+            return Err(ApiError::new(400, "InvalidAccessKeyId.Inactive"));
         }
-        let life = self.config.metadata.credential_life;
+        let lifetime = self.config.metadata.credential_lifetime;
         match issued.get(key) {
             Some(session) => session.secret_for(token, self.now),
-            None => self.keys.secret_of(key, token, self.now, life),
+            None => self.keys.secret_key(key, token, self.now, lifetime),
         }
     }
 }
 
-fn judge(signature: &str, expected: &str, string_to_sign: &str) -> Result<(), Refusal> {
+fn compare_signatures(
+    signature: &str,
+    expected: &str,
+    string_to_sign: &str,
+) -> Result<(), ApiError> {
     if signature == expected {
         return Ok(());
     }
-    Err(Refusal::new(400, "SignatureDoesNotMatch").because(format!(
-        "Specified signature is not matched with our calculation. server string to sign \
+    Err(
+        ApiError::new(400, "SignatureDoesNotMatch").with_message(format!(
+            "Specified signature is not matched with our calculation. server string to sign \
          is:{string_to_sign}"
-    )))
+        )),
+    )
 }
 
 #[cfg(test)]
@@ -270,7 +280,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_nonce_is_good_again_after_31_minutes() {
+    fn a_nonce_can_be_reused_after_31_minutes() {
         let mut nonces = Nonces::default();
         let at = |minute: i64| Timestamp::from_second(minute * 60).unwrap();
         assert!(nonces.take("n", at(0)));

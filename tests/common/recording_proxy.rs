@@ -1,4 +1,4 @@
-//! A wire between client and server that remembers what the client sent.
+//! A TCP proxy that records what clients send.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -9,13 +9,13 @@ use tokio::net::{TcpListener, TcpStream};
 
 /// Forwards every connection to the server.
 #[derive(Debug)]
-pub(crate) struct Tee {
+pub(crate) struct RecordingProxy {
     pub(crate) url: String,
     sent: Arc<Mutex<Vec<u8>>>,
 }
 
-impl Tee {
-    /// A wire to the server at this address; it lasts as long as the test.
+impl RecordingProxy {
+    /// A proxy of the server, which runs until the end of the test.
     pub(crate) async fn to(server: SocketAddr) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let url = format!("http://{}", listener.local_addr().expect("it is bound"));
@@ -25,7 +25,7 @@ impl Tee {
             while let Ok((client, _)) = listener.accept().await {
                 let memory = Arc::clone(&memory);
                 tasks.start(async move {
-                    // A connection that breaks is what some tests are about.
+                    // Some tests break connections on purpose.
                     let _ = forward(client, server, &memory).await;
                 });
             }
@@ -33,7 +33,7 @@ impl Tee {
         Self { url, sent }
     }
 
-    /// Everything that clients sent so far.
+    /// All bytes sent by clients.
     pub(crate) fn sent(&self) -> String {
         let sent = self.sent.lock().expect("nobody panics with it");
         String::from_utf8_lossy(&sent).into_owned()

@@ -1,9 +1,9 @@
-//! Everything random in the fake world, from one seed: the same seed and the same calls give the
-//! same ids, durations and choices.
+//! All randomness of the fake cloud, from one seed: the same seed and calls result in the same IDs,
+//! durations and choices.
 
 const ALPHABET: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
 
-/// A splitmix64 generator: tiny, good enough for choices, and the same on every machine.
+/// A splitmix64 generator: small, sufficient for choices, and identical on every platform.
 #[derive(Debug, Clone)]
 pub(crate) struct Rng(u64);
 
@@ -20,12 +20,12 @@ impl Rng {
         z ^ (z >> 31)
     }
 
-    /// A number below `bound`, which is not zero.
+    /// A number below `bound`, which must not be zero.
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound.max(1)
     }
 
-    /// A draw from the standard normal distribution (Box and Muller's method).
+    /// A draw from the standard normal distribution (Box-Muller).
     pub(crate) fn normal(&mut self) -> f64 {
         let (radius, angle) = (self.unit(), self.unit());
         // `1 - radius` is never zero, whose logarithm is infinite.
@@ -38,32 +38,32 @@ impl Rng {
         f64::from(high) / 4_294_967_296.0
     }
 
-    /// One index of a list that is not empty.
+    /// An index of a list that is not empty.
     pub(crate) fn index(&mut self, len: usize) -> usize {
         let bound = u64::try_from(len).unwrap_or(u64::MAX);
         usize::try_from(self.below(bound)).unwrap_or(0)
     }
 
-    /// True so many times in a hundred.
+    /// True with a probability of `percent`.
     pub(crate) fn percent(&mut self, percent: u8) -> bool {
         percent > 0 && self.below(100) < u64::from(percent)
     }
 
-    /// Twenty letters and digits that start like the body of a real id.
+    /// Twenty letters and digits that start like the body of a real ID.
     pub(crate) fn body(&mut self) -> String {
         let tail = (0..17).map(|_| char::from(ALPHABET[self.index(ALPHABET.len())]));
         let tail: String = tail.collect();
         format!("bp1{tail}")
     }
 
-    /// So many letters and digits.
+    /// `len` letters and digits.
     pub(crate) fn word(&mut self, len: usize) -> String {
         (0..len)
             .map(|_| char::from(ALPHABET[self.index(ALPHABET.len())]))
             .collect()
     }
 
-    /// An upper-case UUID, as the cloud numbers its requests.
+    /// An upper-case UUID, the cloud's format of request IDs.
     pub(crate) fn request_id(&mut self) -> String {
         let (a, b) = (self.next(), self.next());
         let hex = format!("{a:016X}{b:016X}");

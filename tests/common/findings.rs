@@ -1,153 +1,149 @@
-//! The judge: what the cloud has in the end, and what it was asked on the way, against what the
-//! callers wanted and were told.
+//! Compares the final state of the cloud and its calls with the expected state.
 
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::facts::{Facts, Span};
-use crate::state::links;
+use crate::expected::{Expected, Interval};
+use crate::state::attachments;
 
-/// One call of the driver, as the cloud's log has it.
+/// A call in the fake cloud's log.
 #[derive(Debug)]
-pub(crate) struct Asked {
+pub(crate) struct CloudCall {
     pub(crate) at: Timestamp,
     pub(crate) action: String,
     pub(crate) params: BTreeMap<String, String>,
 }
 
-/// What is wrong, by kind.
+/// Deviations from the expected state, by kind.
 #[derive(Debug, Default)]
-pub(crate) struct Verdict {
-    /// There, and nobody wants it.
+pub(crate) struct Findings {
+    /// Exists, but is not expected.
     pub(crate) leaked: Vec<String>,
-    /// Twice, and wanted once.
-    pub(crate) doubled: Vec<String>,
-    /// Taken from a node, put on one, or deleted, and nobody asked for it; or gone.
-    pub(crate) stolen: Vec<String>,
-    /// Told what is not so.
-    pub(crate) false_answers: Vec<String>,
+    /// Exists more than once.
+    pub(crate) duplicated: Vec<String>,
+    /// Attached, detached or deleted without a request, or missing.
+    pub(crate) unexpected: Vec<String>,
+    pub(crate) incorrect_responses: Vec<String>,
 }
 
-impl Verdict {
-    /// Of a run that is over. `own` tells whether an object without a caller is the driver's own
-    /// affair, such as the snapshot behind a clone while it lasts.
-    pub(crate) fn of(facts: &Facts, state: &Value, calls: &[Asked]) -> Self {
-        let mut verdict = Self {
-            false_answers: facts.false_answers.clone(),
+impl Findings {
+    pub(crate) fn of(expected: &Expected, state: &Value, calls: &[CloudCall]) -> Self {
+        let mut findings = Self {
+            incorrect_responses: expected.incorrect_responses.clone(),
             ..Self::default()
         };
-        verdict.look_at_disks(facts, &state["disks"]);
-        verdict.look_at_snapshots(facts, &state["snapshots"]);
-        verdict.look_at_calls(facts, calls);
-        verdict
+        findings.check_disks(expected, &state["disks"]);
+        findings.check_snapshots(expected, &state["snapshots"]);
+        findings.check_calls(expected, calls);
+        findings
     }
 
-    /// Whether nothing at all is wrong.
     pub(crate) fn is_clean(&self) -> bool {
-        self.is_safe() && self.false_answers.is_empty()
+        self.is_safe() && self.incorrect_responses.is_empty()
     }
 
-    /// Whether no disk or snapshot is lost, left behind, doubled or taken.
+    /// Whether no disk or snapshot is lost, left behind, duplicated or taken.
     pub(crate) fn is_safe(&self) -> bool {
-        let wrong = [&self.leaked, &self.doubled, &self.stolen];
+        let wrong = [&self.leaked, &self.duplicated, &self.unexpected];
         wrong.iter().all(|wrong| wrong.is_empty())
     }
 
-    /// The counts, in one line.
     pub(crate) fn counts(&self) -> String {
         format!(
-            "{} leaked, {} doubled, {} stolen, {} wrongly reported",
+            "{} leaked, {} duplicated, {} unexpected, {} incorrect responses",
             self.leaked.len(),
-            self.doubled.len(),
-            self.stolen.len(),
-            self.false_answers.len()
+            self.duplicated.len(),
+            self.unexpected.len(),
+            self.incorrect_responses.len()
         )
     }
 
-    fn look_at_disks(&mut self, facts: &Facts, disks: &Value) {
+    fn check_disks(&mut self, expected: &Expected, disks: &Value) {
         let mut seen: BTreeMap<&str, u32> = BTreeMap::new();
-        for row in there(disks) {
+        for row in existing(disks) {
             let name = name(row);
             *seen.entry(name).or_default() += 1;
-            let wanted = facts.volumes.get(name);
+            let wanted = expected.volumes.get(name);
             let Some((wanted, (size, nodes))) = wanted.and_then(|v| Some((v, v.end()?))) else {
                 self.leaked.push(format!("disk {name}: {row}"));
                 continue;
             };
             if wanted.id.as_deref() != row["id"].as_str() {
-                let told = &wanted.id;
+                let reported = &wanted.id;
                 self.leaked
-                    .push(format!("disk {name}, told as {told:?}: {row}"));
+                    .push(format!("disk {name}, reported as {reported:?}: {row}"));
             }
             if row["size"] != size {
                 let has = &row["size"];
-                let text = format!("disk {name} should have {size} GiB and has {has}");
-                self.false_answers.push(text);
+                let text = format!("disk {name} should have {size} GiB but has {has}");
+                self.incorrect_responses.push(text);
             }
             let nodes: Vec<_> = nodes
                 .into_iter()
                 .map(|node| (node, "Attached".to_owned()))
                 .collect();
-            if links(row) != nodes {
+            if attachments(row) != nodes {
                 let text = format!(
-                    "disk {name} should be on {nodes:?} and is on {:?}",
-                    links(row)
+                    "disk {name} should be attached to {nodes:?} but is attached to {:?}",
+                    attachments(row)
                 );
-                self.stolen.push(text);
+                self.unexpected.push(text);
             }
         }
-        let wanted = facts
+        let wanted = expected
             .volumes
             .values()
             .filter(|volume| volume.end().is_some());
         for volume in wanted {
             match seen.get(volume.name.as_str()) {
-                None => self.stolen.push(format!("disk {} is gone", volume.name)),
+                None => self
+                    .unexpected
+                    .push(format!("disk {} is missing", volume.name)),
                 Some(1) => {}
                 Some(n) => self
-                    .doubled
-                    .push(format!("disk {} is there {n} times", volume.name)),
+                    .duplicated
+                    .push(format!("disk {} exists {n} times", volume.name)),
             }
         }
     }
 
-    fn look_at_snapshots(&mut self, facts: &Facts, snapshots: &Value) {
+    fn check_snapshots(&mut self, expected: &Expected, snapshots: &Value) {
         let mut seen: BTreeMap<&str, u32> = BTreeMap::new();
-        for row in there(snapshots) {
+        for row in existing(snapshots) {
             let name = name(row);
             *seen.entry(name).or_default() += 1;
-            let wanted = facts.snapshots.get(name);
-            let wanted = wanted.filter(|snapshot| snapshot.deleted.told.is_none());
+            let wanted = expected.snapshots.get(name);
+            let wanted = wanted.filter(|snapshot| snapshot.deleted.completed.is_none());
             match wanted {
                 Some(snapshot) if snapshot.id.as_deref() == row["id"].as_str() => {}
                 _ => self.leaked.push(format!("snapshot {name}: {row}")),
             }
         }
-        let wanted = facts.snapshots.values();
-        for snapshot in wanted.filter(|snapshot| snapshot.deleted.told.is_none()) {
+        let wanted = expected.snapshots.values();
+        for snapshot in wanted.filter(|snapshot| snapshot.deleted.completed.is_none()) {
             match seen.get(snapshot.name.as_str()) {
                 None => self
-                    .stolen
-                    .push(format!("snapshot {} is gone", snapshot.name)),
+                    .unexpected
+                    .push(format!("snapshot {} is missing", snapshot.name)),
                 Some(1) => {}
                 Some(n) => {
-                    let text = format!("snapshot {} is there {n} times", snapshot.name);
-                    self.doubled.push(text);
+                    let text = format!("snapshot {} exists {n} times", snapshot.name);
+                    self.duplicated.push(text);
                 }
             }
         }
     }
 
-    /// Nothing is attached, detached or deleted but what was asked for at the time.
-    fn look_at_calls(&mut self, facts: &Facts, calls: &[Asked]) {
-        let volumes: BTreeMap<&str, _> = facts
+    /// Checks that every attach, detach and deletion was requested at its time.
+    fn check_calls(&mut self, expected: &Expected, calls: &[CloudCall]) {
+        let volumes: BTreeMap<&str, _> = expected
             .volumes
             .values()
             .filter_map(|volume| Some((volume.id.as_deref()?, volume)))
             .collect();
-        let snapshots: BTreeMap<&str, Span> = facts
+        let snapshots: BTreeMap<&str, Interval> = expected
             .snapshots
             .values()
             .filter_map(|snapshot| Some((snapshot.id.as_deref()?, snapshot.deleted)))
@@ -167,19 +163,19 @@ impl Verdict {
                 "DeleteDisk" => volume.is_some_and(|v| v.deleted.covers(call.at)),
                 "DeleteSnapshot" => {
                     let deleted = snapshots.get(param("SnapshotId"));
-                    // A snapshot without a caller is one that stood behind a clone.
+                    // A snapshot without a caller is the temporary source of a clone.
                     deleted.is_none_or(|deleted| deleted.covers(call.at))
                 }
                 _ => true,
             };
             if !wanted {
-                self.stolen.push(format!("nobody asked for {call:?}"));
+                self.unexpected.push(format!("not requested: {call:?}"));
             }
         }
     }
 }
 
-fn there(rows: &Value) -> impl Iterator<Item = &Value> {
+fn existing(rows: &Value) -> impl Iterator<Item = &Value> {
     let rows = rows.as_array().into_iter().flatten();
     rows.filter(|row| row["phase"] != "Deleting")
 }

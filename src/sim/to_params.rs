@@ -1,4 +1,4 @@
-//! What the trait asks for, as the parameters of the API, for the face in memory.
+//! Conversion of the trait's requests to API parameters, for the API in memory.
 
 use crate::cloud::{
     AttachDisk, CreateDisk, CreateSnapshot, CreateSnapshotGroup, DescribeSnapshotGroups,
@@ -136,7 +136,6 @@ pub(crate) fn describe_snapshot_groups(region: Params, query: &DescribeSnapshotG
     params
 }
 
-/// What to tag or untag.
 pub(crate) fn targets(region: Params, targets: &TagTarget) -> Params {
     match targets {
         TagTarget::Disks(ids) => region
@@ -148,13 +147,13 @@ pub(crate) fn targets(region: Params, targets: &TagTarget) -> Params {
     }
 }
 
-/// Ids as the API takes them: a JSON array.
+/// IDs as a JSON array.
 pub(crate) fn id_array<T: AsRef<str>>(ids: impl Iterator<Item = T>) -> String {
     let ids: Vec<serde_json::Value> = ids.map(|id| id.as_ref().into()).collect();
     serde_json::Value::from(ids).to_string()
 }
 
-/// Rows a page, when the caller does not say: what the trait promises.
+/// The page size, by default the one that the trait guarantees.
 pub(crate) fn page_size(wanted: Option<u32>) -> String {
     wanted.unwrap_or(100).to_string()
 }

@@ -1,6 +1,5 @@
-//! The lives of volumes as an orchestrator leads them: create, publish, snapshot, restore, expand,
-//! unpublish, delete, in this order, each step insisted on until it succeeds. After each success the
-//! cloud itself is looked at: it must be so.
+//! Lifecycles of volumes: create, publish, snapshot, restore, expand, unpublish, delete, each step repeated until it
+//! succeeds. After each success the state of the cloud is compared with the response.
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -17,26 +16,26 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tonic::Status;
 
-use crate::facts::{Ledger, Volume};
+use crate::expected::{Recorder, Volume};
 use crate::plan::{End, Plan};
-use crate::sidecar::{Call, Sidecar, is_passing};
-use crate::state::{disk, disks_named, links, named, row};
+use crate::sidecar::{Call, Sidecar, is_transient};
+use crate::state::{attachments, disk, disks_named, named, row};
 
-/// Looks at the cloud as it is, past the API: `GET /_control/state`.
-pub(crate) type Truth = Arc<dyn Fn() -> Pin<Box<dyn Future<Output = Value> + Send>> + Send + Sync>;
+/// Reads the state of the cloud, `GET /_control/state`.
+pub(crate) type StateReader =
+    Arc<dyn Fn() -> Pin<Box<dyn Future<Output = Value> + Send>> + Send + Sync>;
 
-/// A snapshot that is not ready is asked for again after this.
+/// Interval between requests for a snapshot that is not ready.
 const NOT_READY: Duration = Duration::from_secs(1);
 
-/// One controller's callers, and what they know.
+/// The callers of a controller.
 #[derive(Clone)]
 pub(crate) struct Callers {
     pub(crate) sidecar: Sidecar,
-    pub(crate) ledger: Ledger,
-    pub(crate) truth: Truth,
+    pub(crate) recorder: Recorder,
+    pub(crate) state_reader: StateReader,
 }
 
-/// Where a volume starts from.
 #[derive(Debug, Clone)]
 enum Source {
     Blank,
@@ -45,24 +44,23 @@ enum Source {
 }
 
 impl Callers {
-    /// Leads so many lives, so many at a time.
-    pub(crate) async fn lives(&self, plans: Vec<Plan>, at_a_time: usize) {
-        let places = Arc::new(Semaphore::new(at_a_time));
-        let mut lives = JoinSet::new();
+    /// Runs all plans, `at_a_time` in parallel.
+    pub(crate) async fn run_all(&self, plans: Vec<Plan>, at_a_time: usize) {
+        let permits = Arc::new(Semaphore::new(at_a_time));
+        let mut runs = JoinSet::new();
         for plan in plans {
-            let (callers, places) = (self.clone(), Arc::clone(&places));
-            lives.spawn(async move {
-                let _place = places.acquire().await.unwrap();
-                callers.live(&plan).await;
+            let (callers, permits) = (self.clone(), Arc::clone(&permits));
+            runs.spawn(async move {
+                let _permit = permits.acquire().await.unwrap();
+                callers.run(&plan).await;
             });
         }
-        while let Some(outcome) = lives.join_next().await {
+        while let Some(outcome) = runs.join_next().await {
             outcome.unwrap();
         }
     }
 
-    /// One life to its end.
-    pub(crate) async fn live(&self, plan: &Plan) {
+    pub(crate) async fn run(&self, plan: &Plan) {
         let volume = self.create(&plan.name, plan, plan.gib, Source::Blank).await;
         self.publish(&plan.name, &volume, &plan.node).await;
         if plan.snapshot {
@@ -97,42 +95,44 @@ impl Callers {
         }
     }
 
-    /// Whether the controller says that it clones volumes.
+    /// Whether the controller has the capability `CLONE_VOLUME`.
     async fn can_clone(&self) -> bool {
         let request = proto::ControllerGetCapabilitiesRequest {};
-        let answer = self.insist("the driver", &request).await;
+        let response = self.call_until_success("the driver", &request).await;
         let clones =
             |rpc: &proto::controller_service_capability::Rpc| rpc.r#type() == Rpc::CloneVolume;
-        let mut told = answer.capabilities.into_iter().filter_map(|one| one.r#type);
-        told.any(|proto::controller_service_capability::Type::Rpc(rpc)| clones(&rpc))
+        let mut types = response
+            .capabilities
+            .into_iter()
+            .filter_map(|one| one.r#type);
+        types.any(|proto::controller_service_capability::Type::Rpc(rpc)| clones(&rpc))
     }
 
-    /// The call, insisted on. Every code that is not about to pass is a false answer: nothing that
-    /// is asked for here can fail for good.
-    async fn insist<C: Call>(&self, about: &str, message: &C) -> C::Answer {
-        let told = |status: &Status| {
-            if !is_passing(status) {
-                self.ledger.wrong(&format!(
-                    "{} of {about} was refused: {:?}: {}",
+    /// Calls until success. Any failure that is not transient is an incorrect response: every request can succeed.
+    async fn call_until_success<C: Call>(&self, about: &str, message: &C) -> C::Response {
+        let on_failure = |status: &Status| {
+            if !is_transient(status) {
+                self.recorder.incorrect(&format!(
+                    "{} of {about} failed: {:?}: {}",
                     C::NAME,
                     status.code(),
                     status.message()
                 ));
             }
         };
-        self.sidecar.insist(message, told).await
+        self.sidecar.call_until_success(message, on_failure).await
     }
 
-    fn hold(&self, so: bool, otherwise: impl FnOnce() -> String) {
-        if !so {
-            self.ledger.wrong(&otherwise());
+    fn check(&self, correct: bool, otherwise: impl FnOnce() -> String) {
+        if !correct {
+            self.recorder.incorrect(&otherwise());
         }
     }
 
     async fn create(&self, name: &str, plan: &Plan, gib: u32, source: Source) -> String {
-        self.ledger.volume(name, |volume, now| {
+        self.recorder.volume(name, |volume, now| {
             volume.size = gib;
-            volume.created.asked = Some(now);
+            volume.created.started = Some(now);
             if let Source::Snapshot(snapshot) = &source {
                 volume.from = Some(snapshot.clone());
             }
@@ -162,56 +162,56 @@ impl Callers {
             volume_content_source: content.clone(),
             ..proto::CreateVolumeRequest::default()
         };
-        let answer = self.insist(name, &request).await;
-        let volume = answer.volume.expect("a success has a volume");
+        let response = self.call_until_success(name, &request).await;
+        let volume = response.volume.expect("a success has a volume");
         let id = volume.volume_id.clone();
-        self.ledger.volume(name, |fact, now| {
-            fact.created.told = Some(now);
+        self.recorder.volume(name, |fact, now| {
+            fact.created.completed = Some(now);
             fact.id = Some(id.clone());
         });
-        let state = (self.truth)().await;
+        let state = (self.state_reader)().await;
         let named = disks_named(&state, name);
-        self.hold(named.len() == 1 && named[0]["id"] == *id, || {
-            format!("{name} was told to be {id}, and the cloud has {named:?}")
+        self.check(named.len() == 1 && named[0]["id"] == *id, || {
+            format!("{name} was reported as {id}, but the cloud has {named:?}")
         });
         let row = disk(&state, &id);
-        self.hold(row["phase"] == "Ready", || {
-            format!("{name} was told to be there, and is {}", row["phase"])
+        self.check(row["phase"] == "Ready", || {
+            format!("{name} was reported as created, but is {}", row["phase"])
         });
         let bytes = row["size"].as_i64().map(|gib| gib << 30);
-        self.hold(bytes == Some(volume.capacity_bytes), || {
-            let told = volume.capacity_bytes;
+        self.check(bytes == Some(volume.capacity_bytes), || {
+            let reported = volume.capacity_bytes;
             format!(
-                "{name} was told to have {told} bytes, and has {}",
+                "{name} was reported with {reported} bytes, but has {}",
                 row["size"]
             )
         });
         let zone = volume.accessible_topology.first();
         let zone = zone.and_then(|zone| zone.segments.get("topology.kubernetes.io/zone"));
-        self.hold(zone.map(String::as_str) == row["zone"].as_str(), || {
-            format!(
-                "{name} was told to be in {zone:?}, and is in {}",
-                row["zone"]
-            )
+        self.check(zone.map(String::as_str) == row["zone"].as_str(), || {
+            format!("{name} was reported in {zone:?}, but is in {}", row["zone"])
         });
-        self.hold(volume.content_source == content, || {
+        self.check(volume.content_source == content, || {
             format!(
-                "{name} was told to be made from {:?}",
+                "{name} was reported as created from {:?}",
                 volume.content_source
             )
         });
         if let Source::Snapshot(snapshot) = &source {
-            self.hold(row["snapshot"] == **snapshot, || {
-                format!("{name} is of {} instead of {snapshot}", row["snapshot"])
+            self.check(row["snapshot"] == **snapshot, || {
+                format!(
+                    "{name} was created from {} instead of {snapshot}",
+                    row["snapshot"]
+                )
             });
         }
         id
     }
 
     async fn publish(&self, name: &str, id: &str, node: &str) {
-        self.ledger.volume(name, |volume, now| {
+        self.recorder.volume(name, |volume, now| {
             volume.node = Some(node.to_owned());
-            volume.published.asked = Some(now);
+            volume.published.started = Some(now);
         });
         let request = proto::ControllerPublishVolumeRequest {
             volume_id: id.to_owned(),
@@ -219,43 +219,46 @@ impl Callers {
             volume_capability: Some(capability()),
             ..proto::ControllerPublishVolumeRequest::default()
         };
-        let answer = self.insist(name, &request).await;
-        self.ledger
-            .volume(name, |volume, now| volume.published.told = Some(now));
-        let state = (self.truth)().await;
+        let response = self.call_until_success(name, &request).await;
+        self.recorder
+            .volume(name, |volume, now| volume.published.completed = Some(now));
+        let state = (self.state_reader)().await;
         let row = disk(&state, id);
-        let links = links(row);
-        self.hold(links == [(node.to_owned(), "Attached".to_owned())], || {
-            format!("{name} ({id}) was told to be on {node}, and is on {links:?}")
-        });
-        let serial = answer.publish_context.get("diskplugin.csi.example/serial");
-        self.hold(serial.map(String::as_str) == row["serial"].as_str(), || {
-            format!("{name} was told to have serial {serial:?}")
+        let attachments = attachments(row);
+        self.check(
+            attachments == [(node.to_owned(), "Attached".to_owned())],
+            || format!("{name} ({id}) was reported on {node}, but is on {attachments:?}"),
+        );
+        let serial = response
+            .publish_context
+            .get("diskplugin.csi.example/serial");
+        self.check(serial.map(String::as_str) == row["serial"].as_str(), || {
+            format!("{name} was reported with serial {serial:?}")
         });
     }
 
     async fn unpublish(&self, name: &str, id: &str, node: &str) {
-        self.ledger
-            .volume(name, |volume, now| volume.unpublished.asked = Some(now));
+        self.recorder
+            .volume(name, |volume, now| volume.unpublished.started = Some(now));
         let request = proto::ControllerUnpublishVolumeRequest {
             volume_id: id.to_owned(),
             node_id: node.to_owned(),
             ..proto::ControllerUnpublishVolumeRequest::default()
         };
-        self.insist(name, &request).await;
-        self.ledger
-            .volume(name, |volume, now| volume.unpublished.told = Some(now));
-        let state = (self.truth)().await;
-        let links = links(disk(&state, id));
-        self.hold(links.is_empty(), || {
-            format!("{name} ({id}) was told to be on no node, and is on {links:?}")
+        self.call_until_success(name, &request).await;
+        self.recorder
+            .volume(name, |volume, now| volume.unpublished.completed = Some(now));
+        let state = (self.state_reader)().await;
+        let attachments = attachments(disk(&state, id));
+        self.check(attachments.is_empty(), || {
+            format!("{name} ({id}) was reported as detached, but is on {attachments:?}")
         });
     }
 
     async fn expand(&self, name: &str, id: &str, gib: u32) {
-        self.ledger.volume(name, |volume, now| {
+        self.recorder.volume(name, |volume, now| {
             volume.larger = Some(gib);
-            volume.expanded.asked = Some(now);
+            volume.expanded.started = Some(now);
         });
         let request = proto::ControllerExpandVolumeRequest {
             volume_id: id.to_owned(),
@@ -263,22 +266,22 @@ impl Callers {
             volume_capability: Some(capability()),
             ..proto::ControllerExpandVolumeRequest::default()
         };
-        let answer = self.insist(name, &request).await;
-        self.ledger
-            .volume(name, |volume, now| volume.expanded.told = Some(now));
-        let state = (self.truth)().await;
+        let response = self.call_until_success(name, &request).await;
+        self.recorder
+            .volume(name, |volume, now| volume.expanded.completed = Some(now));
+        let state = (self.state_reader)().await;
         let size = &disk(&state, id)["size"];
-        let told = answer.capacity_bytes >> 30;
-        self.hold(*size == told && *size == gib, || {
-            format!("{name} ({id}) was told to have {told} GiB of {gib}, and has {size}")
+        let reported = response.capacity_bytes >> 30;
+        self.check(*size == reported && *size == gib, || {
+            format!("{name} ({id}) was reported with {reported} GiB of {gib}, but has {size}")
         });
     }
 
-    /// A snapshot that is ready.
+    /// Creates a snapshot and waits until it is ready.
     async fn snapshot(&self, name: &str, volume: &str) -> String {
-        self.ledger.snapshot(name, |snapshot, now| {
+        self.recorder.snapshot(name, |snapshot, now| {
             volume.clone_into(&mut snapshot.volume);
-            snapshot.created.asked = Some(now);
+            snapshot.created.started = Some(now);
         });
         let request = proto::CreateSnapshotRequest {
             name: name.to_owned(),
@@ -286,24 +289,27 @@ impl Callers {
             ..proto::CreateSnapshotRequest::default()
         };
         loop {
-            let answer = self.insist(name, &request).await;
-            let made = answer.snapshot.expect("a success has a snapshot");
+            let response = self.call_until_success(name, &request).await;
+            let made = response.snapshot.expect("a success has a snapshot");
             let id = made.snapshot_id.clone();
-            self.ledger.snapshot(name, |snapshot, now| {
-                snapshot.created.told = Some(now);
+            self.recorder.snapshot(name, |snapshot, now| {
+                snapshot.created.completed = Some(now);
                 snapshot.id = Some(id.clone());
             });
-            let state = (self.truth)().await;
+            let state = (self.state_reader)().await;
             let named = named(&state["snapshots"], name);
-            self.hold(named.len() == 1 && named[0]["id"] == *id, || {
-                format!("{name} was told to be {id}, and the cloud has {named:?}")
+            self.check(named.len() == 1 && named[0]["id"] == *id, || {
+                format!("{name} was reported as {id}, but the cloud has {named:?}")
             });
             let row = row(&state["snapshots"], &id);
-            self.hold(row["disk"] == *volume && !row["cut"].is_null(), || {
-                format!("{name} was told to be cut from {volume}, and is {row}")
+            self.check(row["disk"] == *volume && !row["cut"].is_null(), || {
+                format!("{name} was reported as a snapshot of {volume}, but is {row}")
             });
-            self.hold(made.source_volume_id == volume, || {
-                format!("{name} was told to be of {}", made.source_volume_id)
+            self.check(made.source_volume_id == volume, || {
+                format!(
+                    "{name} was reported as a snapshot of {}",
+                    made.source_volume_id
+                )
             });
             if made.ready_to_use {
                 return id;
@@ -313,47 +319,47 @@ impl Callers {
     }
 
     async fn delete(&self, name: &str, id: &str) {
-        self.ledger
-            .volume(name, |volume, now| volume.deleted.asked = Some(now));
+        self.recorder
+            .volume(name, |volume, now| volume.deleted.started = Some(now));
         let request = proto::DeleteVolumeRequest {
             volume_id: id.to_owned(),
             ..proto::DeleteVolumeRequest::default()
         };
-        self.insist(name, &request).await;
-        self.ledger
-            .volume(name, |volume, now| volume.deleted.told = Some(now));
-        let state = (self.truth)().await;
+        self.call_until_success(name, &request).await;
+        self.recorder
+            .volume(name, |volume, now| volume.deleted.completed = Some(now));
+        let state = (self.state_reader)().await;
         let left = disks_named(&state, name);
-        self.hold(left.is_empty(), || {
-            format!("{name} ({id}) was told to be gone, and the cloud has {left:?}")
+        self.check(left.is_empty(), || {
+            format!("{name} ({id}) was reported as deleted, but the cloud has {left:?}")
         });
     }
 
     async fn delete_snapshot(&self, name: &str, id: &str) {
-        self.ledger
-            .snapshot(name, |snapshot, now| snapshot.deleted.asked = Some(now));
+        self.recorder
+            .snapshot(name, |snapshot, now| snapshot.deleted.started = Some(now));
         let request = proto::DeleteSnapshotRequest {
             snapshot_id: id.to_owned(),
             ..proto::DeleteSnapshotRequest::default()
         };
-        self.insist(name, &request).await;
-        self.ledger
-            .snapshot(name, |snapshot, now| snapshot.deleted.told = Some(now));
-        let state = (self.truth)().await;
+        self.call_until_success(name, &request).await;
+        self.recorder
+            .snapshot(name, |snapshot, now| snapshot.deleted.completed = Some(now));
+        let state = (self.state_reader)().await;
         let left = named(&state["snapshots"], name);
-        self.hold(left.is_empty(), || {
-            format!("{name} ({id}) was told to be gone, and the cloud has {left:?}")
+        self.check(left.is_empty(), || {
+            format!("{name} ({id}) was reported as deleted, but the cloud has {left:?}")
         });
     }
 }
 
 impl Volume {
-    /// What it must be in the end: its size and who holds it; none when it must be gone.
+    /// The expected final size and nodes; none if the volume must be deleted.
     pub(crate) fn end(&self) -> Option<(u32, Vec<String>)> {
-        if self.deleted.told.is_some() {
+        if self.deleted.completed.is_some() {
             return None;
         }
-        let held = self.published.told.is_some() && self.unpublished.told.is_none();
+        let held = self.published.completed.is_some() && self.unpublished.completed.is_none();
         let node = self.node.clone().filter(|_| held);
         let size = self.larger.unwrap_or(self.size);
         Some((size, node.into_iter().collect()))

@@ -1,4 +1,4 @@
-//! What goes back over the wire.
+//! HTTP responses.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -12,23 +12,22 @@ use tokio_stream::StreamExt;
 use tokio_stream::wrappers::ReceiverStream;
 
 use crate::base::Tasks;
-use crate::sim::reply::{Mangle, Refusal};
+use crate::sim::response::{ApiError, ResponseFault};
 
-/// What hyper sends.
 pub(super) type Body = BoxBody<Bytes, Infallible>;
 
-/// An answer, or none.
+/// The outcome of a request.
 #[derive(Debug)]
-pub(super) enum Wired {
+pub(super) enum HttpOutcome {
     Respond(Response),
-    /// The connection ends without one.
+    /// The connection ends without a response.
     Reset,
-    /// The connection stays open without one.
+    /// The connection stays open without a response.
     Hang,
 }
 
-impl Wired {
-    /// The same answer, later.
+impl HttpOutcome {
+    /// Delays the response.
     pub(super) fn later(self, delay: Duration) -> Self {
         match self {
             Self::Respond(mut response) => {
@@ -40,19 +39,18 @@ impl Wired {
     }
 }
 
-/// An answer: what it says, and how it comes.
 #[derive(Debug, Clone)]
 pub(super) struct Response {
     pub(super) status: u16,
     pub(super) headers: Vec<(&'static str, String)>,
     pub(super) body: Vec<u8>,
-    /// How long nothing is sent.
+    /// The delay before the response is sent.
     pub(super) delay: Duration,
-    /// How long the body then takes to come, bit by bit.
+    /// The duration over which the body is sent.
     pub(super) drip: Duration,
 }
 
-/// In how many bits a body comes that drips.
+/// The number of parts of a slow body.
 const BITS: u32 = 20;
 
 impl Response {
@@ -76,7 +74,7 @@ impl Response {
         self
     }
 
-    /// Waits as long as wanted, and then is what hyper sends.
+    /// Waits for the delay and converts the response for hyper.
     pub(super) async fn send(self, tasks: &Tasks) -> hyper::Response<Body> {
         tokio::time::sleep(self.delay).await;
         let body = if self.drip.is_zero() {
@@ -96,7 +94,7 @@ impl Response {
     }
 }
 
-/// A body whose bits come one after another. It ends when nobody reads it any more.
+/// A body that is sent in parts. It ends when the client disconnects.
 fn drip(body: Vec<u8>, whole: Duration, tasks: &Tasks) -> Body {
     let (sender, receiver) = mpsc::channel(1);
     let size = body
@@ -127,54 +125,59 @@ fn xml(status: u16, text: String) -> Response {
     Response::new(status, "text/xml;charset=utf-8", text.into_bytes())
 }
 
-/// How an answer of an action comes.
+/// Faults and delays of a response.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Manner {
-    pub(super) mangle: Option<Mangle>,
+pub(super) struct Delivery {
+    pub(super) response_fault: Option<ResponseFault>,
     pub(super) delay: Duration,
     pub(super) drip: Duration,
 }
 
-/// An answer of an action, spoilt and late as wanted.
-pub(super) fn finish(status: u16, value: &Value, xml_root: Option<&str>, manner: Manner) -> Wired {
+/// The response of an action, with its faults and delays.
+pub(super) fn finish(
+    status: u16,
+    value: &Value,
+    xml_root: Option<&str>,
+    delivery: Delivery,
+) -> HttpOutcome {
     let whole = match xml_root {
         None => json(status, value),
         Some(root) => xml(status, super::xml::document(root, value)),
     };
-    let mut response = match manner.mangle {
+    let mut response = match delivery.response_fault {
         None => whole,
-        Some(Mangle::Reset) => return Wired::Reset,
-        Some(Mangle::Hang) => return Wired::Hang,
-        Some(Mangle::Empty) => Response::new(status, "application/json", Vec::new()),
-        Some(Mangle::Truncated) => {
+        Some(ResponseFault::Reset) => return HttpOutcome::Reset,
+        Some(ResponseFault::Hang) => return HttpOutcome::Hang,
+        Some(ResponseFault::Empty) => Response::new(status, "application/json", Vec::new()),
+        Some(ResponseFault::Truncated) => {
             let body = value.to_string();
             let half = body.get(..body.len() / 2).unwrap_or("{\"RequestId\":");
             Response::new(status, "application/json", half.as_bytes().to_vec())
         }
-        Some(Mangle::Html) => {
+        Some(ResponseFault::Html) => {
             let page = "<html><head><title>502 Bad Gateway</title></head><body></body></html>";
             Response::new(502, "text/html", page.as_bytes().to_vec())
         }
     };
-    response.delay = manner.delay;
-    response.drip = manner.drip;
-    Wired::Respond(response)
+    response.delay = delivery.delay;
+    response.drip = delivery.drip;
+    HttpOutcome::Respond(response)
 }
 
-/// The headers by which a throttled caller learns how long to stay away, in milliseconds: the one
-/// that the vendor's older SDKs read, and the one that its newer ones read.
-pub(super) fn with_rate_limit(wired: Wired, refusal: &Refusal) -> Wired {
-    let (response, wait) = match (wired, refusal.wait) {
-        (Wired::Respond(response), Some(wait)) => (response, wait),
-        (wired, _) => return wired,
+/// Adds the headers with the time that a throttled caller must wait, in milliseconds: one for the
+/// vendor's older SDKs, one for the newer ones.
+pub(super) fn with_rate_limit(outcome: HttpOutcome, error: &ApiError) -> HttpOutcome {
+    let (response, wait) = match (outcome, error.wait) {
+        (HttpOutcome::Respond(response), Some(wait)) => (response, wait),
+        (outcome, _) => return outcome,
     };
-    let name = match refusal.code.as_str() {
+    let name = match error.code.as_str() {
         "Throttling.User" => "x-ratelimit-user",
         _ => "x-ratelimit-user-api",
     };
-    // Never zero, which would mean nothing.
+    // Never zero, which means no wait.
     let millis = wait.as_millis().max(1);
     let limits = format!("Limit:0,Remain:0,TimeLeft:{millis},Reset:0");
     let response = response.with_header(name, limits);
-    Wired::Respond(response.with_header("x-acs-retry-after", millis.to_string()))
+    HttpOutcome::Respond(response.with_header("x-acs-retry-after", millis.to_string()))
 }

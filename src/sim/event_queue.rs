@@ -1,22 +1,22 @@
-//! What is still to happen, by time.
+//! The queue of future events, by time.
 
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use super::instance::Power;
+use super::instance::PowerState;
 
-/// Something that happens later.
+/// A change of state at a future time.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Due {
+pub(crate) enum Event {
     Created {
         disk: String,
     },
-    /// A created disk disappears: an injected outcome.
+    /// A created disk disappears: an injected fault.
     Vanished {
         disk: String,
     },
-    /// A disk has been filled from its snapshot.
+    /// A disk has been loaded from its snapshot.
     Loaded {
         disk: String,
     },
@@ -24,7 +24,7 @@ pub(crate) enum Due {
         disk: String,
         instance: String,
     },
-    /// An attach falls back: an injected outcome.
+    /// An attach fails after it was accepted: an injected fault.
     AttachFailed {
         disk: String,
         instance: String,
@@ -38,7 +38,7 @@ pub(crate) enum Due {
         size: u32,
         visible: bool,
     },
-    /// A spec change ends, one way or the other.
+    /// A change of the category finishes or fails.
     Modified {
         task: String,
         success: bool,
@@ -53,38 +53,38 @@ pub(crate) enum Due {
     Accomplished {
         snapshot: String,
     },
-    /// A snapshot fails: an injected outcome.
+    /// A snapshot fails: an injected fault.
     SnapshotFailed {
         snapshot: String,
     },
-    /// The days for which a snapshot is kept are over.
+    /// The retention period of a snapshot is over.
     SnapshotExpired {
         snapshot: String,
     },
     SnapshotDeleted {
         snapshot: String,
     },
-    Power {
+    PowerState {
         instance: String,
-        to: Power,
+        to: PowerState,
     },
 }
 
-/// Due things by time; those of the same time in the order in which they were planned.
+/// Events by time; those of the same time in the order in which they were scheduled.
 #[derive(Debug, Default)]
-pub(crate) struct Agenda {
-    planned: BTreeMap<(Timestamp, u64), Due>,
+pub(crate) struct EventQueue {
+    planned: BTreeMap<(Timestamp, u64), Event>,
     last: u64,
 }
 
-impl Agenda {
-    pub(crate) fn push(&mut self, at: Timestamp, due: Due) {
+impl EventQueue {
+    pub(crate) fn push(&mut self, at: Timestamp, due: Event) {
         self.last += 1;
         self.planned.insert((at, self.last), due);
     }
 
-    /// The first thing that is due by now.
-    pub(crate) fn pop(&mut self, now: Timestamp) -> Option<(Timestamp, Due)> {
+    /// Removes the first event that is due.
+    pub(crate) fn pop(&mut self, now: Timestamp) -> Option<(Timestamp, Event)> {
         let first = self.planned.first_entry()?;
         let at = first.key().0;
         (at <= now).then(|| (at, first.remove()))
@@ -94,8 +94,8 @@ impl Agenda {
         self.planned.keys().next().map(|(at, _)| *at)
     }
 
-    /// Strikes out what matches.
-    pub(crate) fn cancel(&mut self, matches: impl Fn(&Due) -> bool) {
+    /// Removes the events that match.
+    pub(crate) fn cancel(&mut self, matches: impl Fn(&Event) -> bool) {
         self.planned.retain(|_, due| !matches(due));
     }
 }

@@ -1,0 +1,249 @@
+//! Processing of a call: throttling, permissions, injected faults, the action itself, the log.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::action::Action;
+use super::attach;
+use super::audit;
+use super::create;
+use super::delete;
+use super::describe;
+use super::detach;
+use super::fault::InjectedFaults;
+use super::group;
+use super::health;
+use super::log::{Entry, Outcome, Via};
+use super::modify;
+use super::params::Params;
+use super::resize;
+use super::response::{ApiError, ApiResponse, ApiResult, Listing, ResponseFault};
+use super::snapshot;
+use super::stock;
+use super::tag;
+use super::task;
+use super::world::World;
+
+#[derive(Debug, Clone)]
+pub(crate) struct ApiCall {
+    pub(crate) action: Action,
+    pub(crate) params: Params,
+    pub(crate) via: Via,
+    pub(crate) nonce: Option<String>,
+}
+
+/// A call before it takes effect.
+#[derive(Debug)]
+pub(crate) struct Admission {
+    /// The delay before the call takes effect.
+    pub(crate) delay: Duration,
+    seq: u64,
+    request_id: String,
+    injected: InjectedFaults,
+    early: Option<ApiResult>,
+    /// The latency after the effect.
+    latency: Duration,
+}
+
+/// The result of a call.
+#[derive(Debug)]
+pub(crate) struct CallResult {
+    pub(crate) reply: ApiResult,
+    /// How the response is corrupted.
+    pub(crate) response_fault: Option<ResponseFault>,
+    /// The delay of the response.
+    pub(crate) delay: Duration,
+    /// The duration over which the response body is sent.
+    pub(crate) drip: Duration,
+    pub(crate) request_id: String,
+}
+
+/// Performs the steps before the action: log entry, throttling, permissions, faults.
+pub(crate) fn admit(world: &mut World, now: Timestamp, call: &ApiCall) -> Admission {
+    world.advance(now);
+    let request_id = world.rng.request_id();
+    let seq = open_log(world, call.action.as_str(), call, &request_id);
+    let region = world.region.clone();
+    let limits = &world.config.throttle;
+    let throttled = world
+        .throttle
+        .admit(limits, &region, call.action, world.now)
+        .err();
+    let name = call.action.as_str();
+    let denied = world.config.denied.iter().any(|d| d == name || d == "*");
+    let injected = match &throttled {
+        Some(_) => InjectedFaults::default(),
+        None => {
+            let rng = &mut world.rng;
+            let faults = &world.config.faults;
+            world.faults.inject(faults, call.action, world.now, rng)
+        }
+    };
+    let early = match throttled {
+        Some(error) => Some(Err(error)),
+        None if denied => Some(denial(call.action)),
+        None if injected.no_rows && call.action.is_list() => Some(Ok(no_rows(call.action))),
+        None => injected.error.clone().map(Err),
+    };
+    let (before, latency) = world.config.latency.draw(call.action, &mut world.rng);
+    Admission {
+        latency,
+        delay: before + injected.delay_before,
+        seq,
+        request_id,
+        injected,
+        early,
+    }
+}
+
+/// Runs the action of an admitted call.
+pub(crate) fn serve(
+    world: &mut World,
+    now: Timestamp,
+    call: &ApiCall,
+    admission: Admission,
+) -> CallResult {
+    world.advance(now);
+    let injected = admission.injected;
+    let mut response_fault = injected.fault_before;
+    let mut created = None;
+    let mut reply = match admission.early {
+        Some(reply) => reply,
+        None if response_fault.is_some() => Err(ApiError::new(500, "InternalError")),
+        None => {
+            response_fault = injected.response_fault;
+            world.tokens.repeated = false;
+            let reply = act(world, call, injected.fails_later);
+            let params = &call.params;
+            let name = params.get("DiskName").or(params.get("SnapshotName"));
+            created = audit::record_created(world, call.action.as_str(), name, &reply);
+            match injected.refusal_after {
+                Some(error) => Err(error),
+                None => reply,
+            }
+        }
+    };
+    if injected.without_message {
+        reply = reply.map_err(ApiError::without_message);
+    }
+    let error = reply.as_ref().err();
+    let error = error.map(|error| (error.status, error.code.as_str()));
+    let outcome = Outcome {
+        error,
+        faulted: response_fault.is_some(),
+        created,
+    };
+    world.log.close(admission.seq, outcome);
+    CallResult {
+        reply,
+        response_fault,
+        delay: admission.latency + injected.delay_after,
+        drip: injected.drip,
+        request_id: admission.request_id,
+    }
+}
+
+fn act(world: &mut World, call: &ApiCall, fails_later: bool) -> ApiResult {
+    let params = &call.params;
+    match call.action {
+        Action::CreateDisk => create::create_disk(world, params, fails_later),
+        Action::DeleteDisk => delete::delete_disk(world, params),
+        Action::AttachDisk => attach::attach_disk(world, params, fails_later),
+        Action::DetachDisk => detach::detach_disk(world, params, fails_later),
+        Action::DescribeDisks => describe::describe_disks(world, params),
+        Action::ResizeDisk => resize::resize_disk(world, params),
+        Action::ModifyDiskSpec => modify::modify_disk_spec(world, params, fails_later),
+        Action::ModifyDiskAttribute => modify::modify_disk_attribute(world, params),
+        Action::DescribeTasks => task::describe_tasks(world, params),
+        Action::DescribeDisksFullStatus => health::describe_health(world, params),
+        Action::CreateSnapshot => snapshot::create_snapshot(world, params, fails_later),
+        Action::DeleteSnapshot => snapshot::delete_snapshot(world, params),
+        Action::DescribeSnapshots => describe::describe_snapshots(world, params),
+        Action::CreateSnapshotGroup => group::create_snapshot_group(world, params, fails_later),
+        Action::DeleteSnapshotGroup => group::delete_snapshot_group(world, params),
+        Action::DescribeSnapshotGroups => group::describe_snapshot_groups(world, params),
+        Action::TagResources => tag::tag_resources(world, params),
+        Action::UntagResources => tag::untag_resources(world, params),
+        Action::ListTagResources => tag::list_tag_resources(world, params),
+        Action::DescribeInstances => describe::describe_instances(world, params),
+        Action::DescribeInstanceTypes => describe::describe_instance_types(world, params),
+        Action::DescribeAvailableResource => stock::describe_stock(world, params),
+        Action::DescribeRegions => describe::describe_regions(world),
+    }
+}
+
+fn open_log(world: &mut World, action: &str, call: &ApiCall, request_id: &str) -> u64 {
+    let entry = Entry {
+        seq: 0,
+        at: world.now,
+        action: action.to_owned(),
+        params: call.params.map().clone(),
+        via: call.via,
+        nonce: call.nonce.clone(),
+        status: None,
+        code: None,
+        faulted: false,
+        created: None,
+        request_id: request_id.to_owned(),
+    };
+    world.log.open(entry, world.config.rules.log_length)
+}
+
+/// Logs a call that was rejected before its action was known.
+pub(crate) fn reject(
+    world: &mut World,
+    now: Timestamp,
+    action: &str,
+    via: Via,
+    nonce: Option<String>,
+    error: &ApiError,
+) -> String {
+    world.advance(now);
+    let request_id = world.rng.request_id();
+    let entry = Entry {
+        seq: 0,
+        at: world.now,
+        action: action.to_owned(),
+        params: std::collections::BTreeMap::new(),
+        via,
+        nonce,
+        status: None,
+        code: None,
+        faulted: false,
+        created: None,
+        request_id: request_id.clone(),
+    };
+    let seq = world.log.open(entry, world.config.rules.log_length);
+    let outcome = Outcome {
+        error: Some((error.status, &error.code)),
+        ..Outcome::default()
+    };
+    world.log.close(seq, outcome);
+    request_id
+}
+
+/// The result without permission: an error for a write, no rows for a list (RAM, resource-level
+/// authorization).
+fn denial(action: Action) -> ApiResult {
+    if !action.is_list() {
+        return Err(ApiError::new(403, "Forbidden.RAM")
+            .with_message("User not authorized to operate on the specified resource."));
+    }
+    Ok(no_rows(action))
+}
+
+fn no_rows(action: Action) -> ApiResponse {
+    match action {
+        Action::DescribeSnapshots => ApiResponse::Snapshots(Listing::empty()),
+        Action::DescribeSnapshotGroups => ApiResponse::Groups(Listing::empty()),
+        Action::DescribeInstances => ApiResponse::Instances(Listing::empty()),
+        Action::DescribeInstanceTypes => ApiResponse::Types(Vec::new()),
+        Action::DescribeAvailableResource => ApiResponse::Stock(Vec::new()),
+        Action::DescribeRegions => ApiResponse::Regions(Vec::new()),
+        Action::DescribeTasks => ApiResponse::Tasks(Listing::empty()),
+        Action::DescribeDisksFullStatus => ApiResponse::Health(Listing::empty()),
+        Action::ListTagResources => ApiResponse::Tagged(Listing::empty()),
+        _ => ApiResponse::Disks(Listing::empty()),
+    }
+}
