@@ -160,7 +160,7 @@ async fn lane(seed: u64, kills: usize, at_least: usize) -> Things {
                     return;
                 }
                 let nodes = NODES.map(str::to_owned);
-                callers.live(&Plan::of(number, &nodes)).await;
+                callers.run(&Plan::of(number, &nodes)).await;
             }
         });
     }
