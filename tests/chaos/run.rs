@@ -121,7 +121,7 @@ pub(crate) async fn run(
         .collect();
     let start = Instant::now();
     let looking = lists::look(&callers, weather.lag());
-    let living = callers.lives(plans, AT_A_TIME);
+    let living = callers.run_all(plans, AT_A_TIME);
     tokio::select! {
         biased;
         () = living => {}
