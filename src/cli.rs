@@ -108,11 +108,6 @@ pub struct Controller {
     #[command(flatten)]
     pub owner: OwnerArgs,
 
-    /// File for the attachment limits of every instance type used in the region, read by nodes with
-    /// --instance-types-file. Written at startup, and every 10 minutes if the limits have changed.
-    #[arg(long, env = "DISKPLUGIN_PUBLISH_INSTANCE_TYPES")]
-    pub publish_instance_types: Option<PathBuf>,
-
     #[command(flatten, next_help_heading = "Options for the Kubernetes API server")]
     pub kubernetes: KubernetesArgs,
 }

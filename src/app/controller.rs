@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::cloud::CloudClient;
 use super::health::Health;
 use super::location::Location;
-use super::{cloud, cluster, http, instance_types_file, signal};
+use super::{cloud, cluster, http, signal};
 use crate::base::Tasks;
 use crate::cli;
 use crate::cloud::Ecs;
@@ -29,9 +29,6 @@ pub(crate) async fn run(args: cli::Controller) -> anyhow::Result<()> {
     let CloudClient { ecs, access } = cloud::client(args.cloud, metadata, &region)?;
     let tasks = Tasks::default();
     let disks = disks(ecs, cluster.clone(), &tasks);
-    if let Some(file) = args.publish_instance_types {
-        instance_types_file::publish(Arc::clone(&disks), file);
-    }
     let events = cluster::start(args.kubernetes, &server.driver_name, &disks).await?;
     let controller = service(disks, region, zone, &cluster, &tasks).with_events(events);
     let services = Services {

@@ -357,7 +357,7 @@ mod tests {
     async fn a_rejection_counts_for_ten_minutes_and_has_advice() {
         for (code, todo) in [
             ("InvalidAccessKeyId.NotFound", "check the access key"),
-            ("InvalidAccessKeyId.Inactive", "switch it on"),
+            ("InvalidAccessKeyId.Inactive", "enable it"),
             ("SignatureDoesNotMatch", "check the secret"),
             ("InvalidTimeStamp.Expired", "correct the clock"),
             ("InvalidRegionId.NotFound", "correct --region"),

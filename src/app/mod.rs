@@ -16,7 +16,6 @@ mod demo;
 mod health;
 mod http;
 mod instance_types_config_map;
-mod instance_types_file;
 mod location;
 mod map;
 #[cfg(feature = "mock-cloud")]

@@ -24,8 +24,8 @@ pub struct NodeArgs {
     #[arg(long, env = "DISKPLUGIN_INSTANCE_TYPE")]
     pub instance_type: Option<String>,
 
-    /// File with the attachment limits of instance types: number and categories of disks, as written by `controller
-    /// --publish-instance-types`. It may appear after the start: every NodeGetInfo reads it, and --state-dir keeps the
+    /// File with the attachment limits of instance types: number and categories of disks, in the format of the
+    /// controller's ConfigMap. It may appear after the start: every NodeGetInfo reads it, and --state-dir keeps the
     /// last content. --max-volumes-per-node and --instance-categories take precedence.
     #[arg(long, env = "DISKPLUGIN_INSTANCE_TYPES_FILE")]
     pub instance_types_file: Option<PathBuf>,

@@ -256,8 +256,8 @@ mod tests {
         assert_eq!(
             status.message(),
             "FOREIGN_DATA: volume d-bp1: staging is refused: /dev/vdb (254:16) is neither blank nor \
-             has it ext4: it holds a gpt partition table; look what it is; wipe the disk by hand only if \
-             nobody needs it, or make the PersistentVolume anew with the right fsType \
+             has it ext4: it holds a gpt partition table; examine its content; wipe the disk manually only if \
+             nobody needs it, or recreate the PersistentVolume with the right fsType \
              (docs/guides/foreign-data.md)"
         );
         let incompatible = refused(node::Refusal::Incompatible {

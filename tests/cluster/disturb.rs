@@ -127,7 +127,7 @@ pub(crate) async fn key_rotated(scene: &Scene<'_>) {
     let told = scene
         .told("data", "ProvisioningFailed", "ACCESS_KEY_INACTIVE")
         .await;
-    assert!(told.contains("switch it on"), "{told}");
+    assert!(told.contains("enable it"), "{told}");
     let changed = json!({"stringData": {
         "access-key-id": text("AccessKeyId"),
         "access-key-secret": text("AccessKeySecret"),

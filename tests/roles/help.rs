@@ -20,10 +20,7 @@ const FAKE: &str = "--zones --nodes --seed --access-key-id --access-key-secret -
 #[tokio::test]
 async fn the_help_of_a_role_documents_exactly_its_flags() {
     let roles: [(&str, &[&str]); 6] = [
-        (
-            "controller",
-            &[SERVE, PLACE, CLOUD, "--publish-instance-types", KUBERNETES],
-        ),
+        ("controller", &[SERVE, PLACE, CLOUD, KUBERNETES]),
         (
             "node",
             &[SERVE, PLACE, NODE, "--device-dir --require-shared-mounts"],

@@ -62,7 +62,7 @@ async fn installation_errors_are_reported_to_sidecar_readyz_and_log_with_advice(
             cloud: json!({"inactive_keys": [KEY]}),
             code: Code::PermissionDenied,
             name: "ACCESS_KEY_INACTIVE",
-            todo: "switch it on",
+            todo: "enable it",
             value: "the credentials came from the environment",
             checks: &["credentials"],
         },
