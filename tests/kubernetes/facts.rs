@@ -149,7 +149,7 @@ async fn what_is_missing_or_forbidden_is_said_with_what_to_do_and_is_made_up_for
         "{}",
         controller.stderr()
     );
-    logged(&controller, "is published again").await;
+    logged(&controller, "are published again").await;
 }
 
 #[tokio::test]
@@ -186,7 +186,7 @@ async fn without_an_api_server_nothing_is_asked_for_and_asking_is_a_wrong_settin
         .ended()
         .await;
     assert_eq!(ended.code, Some(64), "{}", ended.stderr);
-    for part in ["--events: the API server is needed", "set --kubeconfig"] {
+    for part in ["--events: requires the API server", "set --kubeconfig"] {
         assert!(ended.stderr.contains(part), "{}", ended.stderr);
     }
 }
@@ -262,7 +262,7 @@ async fn instances_that_cannot_be_asked_for_keep_no_type_from_being_published() 
     kit.config_map();
     kit.node("silent", None, Some("i-one"));
     let (controller, _) = kit.ready(&[FLAG]).await;
-    logged(&controller, "is not published, or not all").await;
+    logged(&controller, "are not published, retrying").await;
     kit.node("labelled", Some("ecs.g6.large"), None);
     assert_eq!(names(&kit, 1).await, ["ecs.g6.large"]);
 }
@@ -282,5 +282,5 @@ async fn a_group_of_types_that_fails_keeps_no_other_from_being_published() {
     let (controller, _) = kit.ready(&[FLAG]).await;
     assert_eq!(names(&kit, 1).await, ["ecs.g6.large"]);
     assert_eq!(kit.fake.count("DescribeInstanceTypes").await, 2);
-    logged(&controller, "is not published, or not all").await;
+    logged(&controller, "are not published, retrying").await;
 }
