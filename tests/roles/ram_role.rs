@@ -32,7 +32,7 @@ async fn calls_until(event: &str, channel: &Channel, mut condition: impl AsyncFn
 
 #[tokio::test]
 async fn short_lived_credentials_of_an_oidc_role_are_renewed_without_failed_calls() {
-    let fake = Fake::start(&[r#"--config={"sts": {"life": "6s"}}"#]).await;
+    let fake = Fake::start(&[r#"--config={"sts": {"lifetime": "6s"}}"#]).await;
     let dir = tempfile::tempdir().unwrap();
     let (socket, token_file) = (socket(&dir), dir.path().join("token"));
     write_token(&token_file, 600);
@@ -47,7 +47,7 @@ async fn short_lived_credentials_of_an_oidc_role_are_renewed_without_failed_call
     calls_until("three renewals", &channel, async || asked().await > 3).await;
 
     // The service fails when a renewal is due, and recovers before the credentials expire.
-    fake.configure(json!({"sts": {"life": "18s"}})).await;
+    fake.configure(json!({"sts": {"lifetime": "18s"}})).await;
     let before = asked().await;
     calls_until("credentials with a longer validity", &channel, async || {
         asked().await > before
