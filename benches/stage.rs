@@ -17,7 +17,7 @@ use diskplugin::host::{
     Roots,
 };
 use diskplugin::model::{Filesystem, MountFlags, Tuning};
-use diskplugin::node::{Access, Leave, Node, Settings, Stage, Volume};
+use diskplugin::node::{Access, Node, Settings, StageRequest, UnstageRequest, Volume};
 use tokio::time::Instant;
 
 const SIZE: u64 = 20 << 30;
@@ -128,7 +128,7 @@ async fn round(dir: &Path, figures: &mut Figures) -> anyhow::Result<()> {
     records.remove(quick(), "bench", SERIAL).await?;
     figures.record.push(start.elapsed());
 
-    let request = Stage {
+    let request = StageRequest {
         volume: volume.clone(),
         staging: staging_path.parse()?,
         access: Access::Mount {
@@ -136,18 +136,18 @@ async fn round(dir: &Path, figures: &mut Figures) -> anyhow::Result<()> {
             flags: MountFlags::default(),
         },
         read_only: false,
-        locked: false,
+        device_read_only: false,
         tuning: Tuning::default(),
     };
     let start = Instant::now();
     node.stage(request, quick()).await?;
     let total = start.elapsed();
     let mkfs = *exec.0.lock().unwrap_or_else(PoisonError::into_inner);
-    let leave = Leave {
+    let request = UnstageRequest {
         volume,
-        path: staging_path.parse()?,
+        staging: staging_path.parse()?,
     };
-    node.unstage(leave, quick()).await?;
+    node.unstage(request, quick()).await?;
     std::fs::create_dir(&staging)?;
     sh(&format!(
         "mkfs.ext4 -q -m 0 -E nodiscard {}",

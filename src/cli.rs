@@ -27,8 +27,8 @@ use crate::model::{Bytes, Category, ClusterId, DiskId, DriverName, RegionId, Zon
 /// Settings of the CSI server of a role.
 #[derive(Debug, Args)]
 pub struct ServerArgs {
-    /// Name under which the driver is registered. Two drivers in one cluster need different names and
-    /// different cluster IDs.
+    /// Name under which the driver is registered. Two drivers in one cluster need different names
+    /// and different cluster IDs.
     #[arg(long, env = "DISKPLUGIN_DRIVER_NAME", default_value = DRIVER)]
     pub driver_name: DriverName,
 

@@ -15,7 +15,8 @@ use diskplugin::base::Deadline;
 use diskplugin::host::{Device, Exec, Host, HostError, Linux, Mount, Number, Processes, Roots};
 use diskplugin::model::{Bytes, Filesystem, Fsck, MountFlags, Tuning};
 use diskplugin::node::{
-    Access, Error, Expand, Health, Leave, Node, Report, Settings, Stage, Stats, Volume, VolumeStats,
+    Access, Error, ExpandRequest, HealthRequest, Node, Settings, StageRequest, StatsRequest,
+    UnstageRequest, Volume, VolumeStats, VolumeUsage,
 };
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use shell::{clean_up, sh};
@@ -98,7 +99,7 @@ impl World {
     }
 
     async fn stage(&self, filesystem: Filesystem) {
-        let request = Stage {
+        let request = StageRequest {
             volume: self.volume(),
             staging: self.place(),
             access: Access::Mount {
@@ -106,7 +107,7 @@ impl World {
                 flags: MountFlags::default(),
             },
             read_only: false,
-            locked: false,
+            device_read_only: false,
             tuning: Tuning {
                 fsck: Fsck::Preen,
                 ..Tuning::default()
@@ -116,9 +117,9 @@ impl World {
     }
 
     async fn unstage(&self) {
-        let request = Leave {
+        let request = UnstageRequest {
             volume: self.volume(),
-            path: self.place(),
+            staging: self.place(),
         };
         self.node
             .unstage(request, Deadline::after(Duration::from_secs(60)))
@@ -126,8 +127,8 @@ impl World {
             .unwrap();
     }
 
-    async fn stats(&self) -> Report {
-        let request = Stats {
+    async fn stats(&self) -> VolumeStats {
+        let request = StatsRequest {
             volume: self.volume(),
             path: self.place(),
         };
@@ -136,12 +137,12 @@ impl World {
 
     /// What statistics and health tell alike.
     async fn reasons(&self) -> Vec<&'static str> {
-        let request = Health {
+        let request = HealthRequest {
             volume: self.volume(),
-            places: vec![self.place()],
+            paths: vec![self.place()],
         };
         let told = self.node.health(&request, ample()).await.unwrap();
-        assert_eq!(told, self.stats().await.ailments);
+        assert_eq!(told, self.stats().await.health_issues);
         told.iter().map(|one| one.reason()).collect()
     }
 }
@@ -161,7 +162,7 @@ async fn a_filesystem_that_shut_down_is_told_and_its_size_still_is() {
     world.stage(Filesystem::Xfs).await;
     assert!(matches!(
         world.stats().await.usage,
-        Some(VolumeStats::Filesystem(_))
+        Some(VolumeUsage::Filesystem(_))
     ));
     assert!(world.reasons().await.is_empty());
     sh(&format!(
@@ -172,7 +173,7 @@ async fn a_filesystem_that_shut_down_is_told_and_its_size_still_is() {
     assert_eq!(world.reasons().await, ["FilesystemShutDown"]);
     assert_eq!(
         world.stats().await.usage,
-        Some(VolumeStats::Device(Bytes(SIZE)))
+        Some(VolumeUsage::Device(Bytes(SIZE)))
     );
 }
 
@@ -193,7 +194,7 @@ async fn errors_are_told_until_a_check_has_taken_them_back() {
         .to_owned();
     sh(&format!("echo 1 > /sys/fs/ext4/{name}/trigger_fs_error")).await;
     assert_eq!(world.reasons().await, ["FilesystemErrors"]);
-    let told = world.stats().await.ailments[0].to_string();
+    let told = world.stats().await.health_issues[0].to_string();
     assert!(told.contains("1 errors since its last check"), "{told}");
     world.unstage().await;
     world.stage(Filesystem::Ext4).await;
@@ -227,7 +228,7 @@ async fn growth_beyond_the_limit_is_refused_and_less_than_there_is_changes_nothi
     let world = World::new("state0limit").await;
     world.stage(Filesystem::Xfs).await;
     let expand = |required: Option<u64>, limit: Option<u64>| {
-        let request = Expand {
+        let request = ExpandRequest {
             volume: world.volume(),
             path: world.place(),
             required: required.map(Bytes),

@@ -144,7 +144,7 @@ impl Health {
 
     async fn mounts(&self) -> Option<Check> {
         let node = self.node.as_ref().filter(|_| self.require_shared_mounts)?;
-        let shared = Deadline::after(TIMEOUT).bound(node.in_sight()).await;
+        let shared = Deadline::after(TIMEOUT).bound(node.check_mount_propagation()).await;
         let outcome = match shared {
             Ok(Ok(())) => Ok("they propagate to kubelet".to_owned()),
             Ok(Err(message)) => Err(message),
@@ -157,7 +157,7 @@ impl Health {
         let node = self.node.as_ref()?;
         let todo = "the node needs its state after a restart: check whether the disk is full or read-only, and whether the \
                     directory is mounted into the container";
-        let written = Deadline::after(TIMEOUT).bound(node.keeps_records()).await;
+        let written = Deadline::after(TIMEOUT).bound(node.check_state_dir()).await;
         let outcome = match written {
             Ok(Ok(())) => Ok("it is writable".to_owned()),
             Ok(Err(message)) => Err(format!("{message}; {todo}")),

@@ -92,7 +92,7 @@ async fn check_mount_propagation(
     if !required && !kubelet {
         return Ok(());
     }
-    match node.in_sight().await {
+    match node.check_mount_propagation().await {
         Ok(()) => Ok(()),
         Err(problem) if required => Err(InvalidSettings(vec![problem])),
         Err(problem) => {
@@ -133,7 +133,7 @@ pub(crate) fn node(
     tracing::info!(node.id = %settings.id, zone = %settings.zone, "managing the volumes of this node");
     let exec = Arc::new(Processes);
     let host = Arc::new(Linux::new(Arc::clone(&exec) as _, Roots::default()));
-    let node = Node::new(host, exec, settings).of_driver(driver);
+    let node = Node::new(host, exec, settings).with_driver_name(driver);
     let roots = Roots::default();
     let own = |limit: Bytes| Bytes(limit.0.saturating_sub(OWN_MEMORY));
     let memory = tool_memory.or_else(|| memory::limit(&roots.proc, &roots.sys).map(own));

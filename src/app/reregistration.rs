@@ -27,7 +27,7 @@ pub(super) async fn run(node: Arc<Node>, registration: Registration) {
 /// Returns when the node supports categories that it has not reported to kubelet.
 async fn wait_new_categories(node: &Node) {
     // NodeGetInfo responses after the registration update only the number of volumes.
-    let reported = node.told_categories();
+    let reported = node.reported_categories();
     let mut checks = tokio::time::interval(CHECK_INTERVAL);
     loop {
         let mut new = node.categories().await;

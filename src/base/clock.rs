@@ -7,11 +7,9 @@ use tokio::time::Instant;
 
 /// Tells the wall time.
 pub trait Clock: Debug + Send + Sync {
-    /// The time now.
     fn now(&self) -> Timestamp;
 }
 
-/// The machine's clock.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 

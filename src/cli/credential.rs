@@ -26,8 +26,7 @@ pub struct CredentialArgs {
     #[arg(long, env = "DISKPLUGIN_OIDC_ROLE_ARN", value_parser = role_arn)]
     pub oidc_role_arn: Option<String>,
 
-    /// OIDC identity provider of the token: acs:ram::UID:oidc-provider/NAME.
-    /// Default: ALIBABA_CLOUD_OIDC_PROVIDER_ARN.
+    /// OIDC identity provider of the token: acs:ram::UID:oidc-provider/NAME. Default: ALIBABA_CLOUD_OIDC_PROVIDER_ARN.
     #[arg(long, env = "DISKPLUGIN_OIDC_PROVIDER_ARN")]
     pub oidc_provider_arn: Option<String>,
 

@@ -15,7 +15,7 @@ const CATEGORIES: &str = "categories";
 
 /// What one type takes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Takes {
+pub struct AttachLimits {
     /// How many cloud disks, the system disk included (`DiskQuantity`); 1 or more.
     pub disk_quantity: u32,
     /// Disks of which categories; empty where that is not known.
@@ -24,7 +24,7 @@ pub struct Takes {
 
 /// What each type takes, by its name.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct InstanceTypes(pub BTreeMap<String, Takes>);
+pub struct InstanceTypes(pub BTreeMap<String, AttachLimits>);
 
 /// Why a text is no such file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -111,7 +111,7 @@ impl Document {
                 Some(before) if takes.categories.is_empty() => before.categories.clone(),
                 _ => takes.categories.clone(),
             };
-            let takes = Takes {
+            let takes = AttachLimits {
                 disk_quantity: takes.disk_quantity,
                 categories,
             };
@@ -158,7 +158,7 @@ fn wrong<T>(field: impl Into<String>, reason: impl Into<String>) -> Result<T> {
 }
 
 /// Says of a type what it takes. What else is said of it stays, and so do categories that are not known.
-fn fill(row: &mut Map<String, Value>, takes: &Takes) {
+fn fill(row: &mut Map<String, Value>, takes: &AttachLimits) {
     row.insert(QUANTITY.to_owned(), takes.disk_quantity.into());
     let mut names: Vec<Value> = takes
         .categories
@@ -173,7 +173,7 @@ fn fill(row: &mut Map<String, Value>, takes: &Takes) {
     }
 }
 
-fn takes(field: &str, value: &Value, skipped: &mut Vec<String>) -> Result<Takes> {
+fn takes(field: &str, value: &Value, skipped: &mut Vec<String>) -> Result<AttachLimits> {
     let fields = object(field, value.clone())?;
     unknown(field, &fields, &[QUANTITY, CATEGORIES], skipped);
     let quantity = format!("{field}.{QUANTITY}");
@@ -201,7 +201,7 @@ fn takes(field: &str, value: &Value, skipped: &mut Vec<String>) -> Result<Takes>
         }
         Some(other) => return wrong(field, format!("is {other}; wanted is a list")),
     }
-    Ok(Takes {
+    Ok(AttachLimits {
         disk_quantity,
         categories,
     })
@@ -242,7 +242,7 @@ mod tests {
             ("ecs.g6.large", Vec::new()),
             ("ecs.g7.large", Category::KNOWN.to_vec()),
         ] {
-            let takes = Takes {
+            let takes = AttachLimits {
                 disk_quantity: 17,
                 categories,
             };
@@ -315,15 +315,15 @@ mod tests {
         assert_eq!(more.skipped(), [told]);
     }
 
-    fn takes_of(disk_quantity: u32, categories: &[&str]) -> Takes {
+    fn takes_of(disk_quantity: u32, categories: &[&str]) -> AttachLimits {
         let categories = categories.iter().map(|name| name.parse().unwrap());
-        Takes {
+        AttachLimits {
             disk_quantity,
             categories: categories.collect(),
         }
     }
 
-    fn types(rows: &[(&str, Takes)]) -> InstanceTypes {
+    fn types(rows: &[(&str, AttachLimits)]) -> InstanceTypes {
         let rows = rows.iter().cloned();
         InstanceTypes(rows.map(|(name, takes)| (name.to_owned(), takes)).collect())
     }

@@ -1,6 +1,6 @@
 //! What a node tells of a disk that does not come: what is there instead, and what to do.
 
-use super::observe::{Quick, quick};
+use super::observe::{CallContext, quick};
 use super::request::Volume;
 use super::{Node, Result};
 use crate::host::{Device, Entry, Link};
@@ -71,7 +71,7 @@ impl Surroundings {
 
 impl Node {
     /// What is there when the wait for a device is over.
-    pub(super) async fn surroundings(&self, at: Quick<'_>) -> Result<Surroundings> {
+    pub(super) async fn surroundings(&self, at: CallContext<'_>) -> Result<Surroundings> {
         let devices = self.host.devices(quick()).await.map_err(at.failed())?;
         let dangling = self.host.dangling_links(quick()).await;
         let mut around = Surroundings {

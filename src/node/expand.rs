@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::observe::{Quick, mounts_of, quick};
+use super::observe::{CallContext, mounts_of, quick};
 use super::place::not_there;
 use super::plan;
-use super::request::Expand;
-use super::run::Subject;
+use super::request::ExpandRequest;
+use super::run::StepContext;
 use super::{Error, Node, Result};
 use crate::base::Deadline;
 use crate::host::{Device, Entry, Mount};
@@ -20,7 +20,7 @@ impl Node {
     ///
     /// # Errors
     /// When the volume is not at the path, its device keeps its size, or growing fails.
-    pub async fn expand(self: &Arc<Self>, request: Expand, deadline: Deadline) -> Result<Bytes> {
+    pub async fn expand(self: &Arc<Self>, request: ExpandRequest, deadline: Deadline) -> Result<Bytes> {
         let guard = self.lock(&request.volume.id)?;
         let node = Arc::clone(self);
         self.tasks
@@ -31,7 +31,7 @@ impl Node {
             .await
     }
 
-    async fn expand_locked(&self, request: &Expand, deadline: Deadline) -> Result<Bytes> {
+    async fn expand_locked(&self, request: &ExpandRequest, deadline: Deadline) -> Result<Bytes> {
         let volume = &request.volume;
         let device = self.device_at(request).await?;
         let device = self.wait_for_size(request, device, deadline).await?;
@@ -43,7 +43,7 @@ impl Node {
                 limit,
             });
         }
-        let at = Quick::new(volume, VERB);
+        let at = CallContext::new(volume, VERB);
         let mounts = mounts_of(&device, &self.mounts(at).await?, &[]);
         let filesystem = mounts.first().and_then(|mount| mount.kind.parse().ok());
         let Some(filesystem) = filesystem else {
@@ -59,21 +59,21 @@ impl Node {
             verb: VERB,
             refusal,
         })?;
-        let subject = Subject {
+        let context = StepContext {
             volume,
             device: Some(&device),
             proof: None,
             verb: VERB,
             deadline,
         };
-        self.run(subject, &steps).await?;
+        self.run_steps(context, &steps).await?;
         Ok(device.size)
     }
 
     /// The volume's device, if the volume is at the path.
-    async fn device_at(&self, request: &Expand) -> Result<Device> {
+    async fn device_at(&self, request: &ExpandRequest) -> Result<Device> {
         let volume = &request.volume;
-        let at = Quick::new(volume, VERB);
+        let at = CallContext::new(volume, VERB);
         let not_here = |reason: &str| Error::NotHere {
             volume: volume.id.clone(),
             path: request.path.as_path().to_owned(),
@@ -88,12 +88,12 @@ impl Node {
             return Ok(device);
         }
         let mounts = self.mounts(at).await?;
-        let spot = self.spot(&request.path, &mounts, at).await?;
-        let is_mounted = spot
+        let path_state = self.path_state(&request.path, &mounts, at).await?;
+        let is_mounted = path_state
             .mount
             .as_ref()
             .is_some_and(|m: &Mount| m.is_of(&device));
-        if is_mounted || spot.entry == Entry::Block(device.number) {
+        if is_mounted || path_state.entry == Entry::Block(device.number) {
             return Ok(device);
         }
         Err(not_here("it is not mounted there"))
@@ -101,7 +101,7 @@ impl Node {
 
     async fn wait_for_size(
         &self,
-        request: &Expand,
+        request: &ExpandRequest,
         mut device: Device,
         deadline: Deadline,
     ) -> Result<Device> {

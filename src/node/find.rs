@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::mark::{self, Mark};
-use super::observe::{Quick, quick};
+use super::observe::{CallContext, quick};
 use super::request::Volume;
 use super::{Error, Node, Result};
 use crate::base::Deadline;
@@ -237,7 +237,7 @@ impl Node {
                 Sighting::NotYet(notes) => notes,
             };
             if !self.await_change(&mut changes, deadline).await {
-                let around = self.surroundings(Quick::new(volume, VERB)).await?;
+                let around = self.surroundings(CallContext::new(volume, VERB)).await?;
                 return Err(Error::NoDevice {
                     volume: volume.id.clone(),
                     serial: volume.serial.clone(),
@@ -275,7 +275,7 @@ impl Node {
     }
 
     async fn look(&self, volume: &Volume, verb: &'static str) -> Result<Sighting> {
-        let at = Quick::new(volume, verb);
+        let at = CallContext::new(volume, verb);
         let mut clues = Clues {
             serial: volume.serial.clone(),
             name: None,
@@ -317,7 +317,7 @@ impl Node {
     }
 
     /// Whether the marked device has not left since it was marked.
-    async fn counts(&self, mark: &Mark, traces: &Traces, at: Quick<'_>) -> Result<bool> {
+    async fn counts(&self, mark: &Mark, traces: &Traces, at: CallContext<'_>) -> Result<bool> {
         let boot = self.host.boot_id(quick()).await.map_err(at.failed())?;
         let mut devices = traces.devices.iter();
         Ok(devices.any(|device| Appearance::of(&boot, device).as_ref() == Some(&mark.appearance)))
@@ -328,7 +328,7 @@ impl Node {
         &self,
         mark: &Mark,
         volume: &Volume,
-        at: Quick<'_>,
+        at: CallContext<'_>,
     ) -> Result<Option<DiskId>> {
         // One that does not read is no word of anybody's.
         let (marks, _) = mark::all(&self.records).await.map_err(at.failed())?;

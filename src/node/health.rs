@@ -5,10 +5,10 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::observe::{Quick, quick};
+use super::observe::{CallContext, quick};
 use super::place::not_there;
-use super::request::{Health, Volume};
-use super::stats::{Report, VolumeStats};
+use super::request::{HealthRequest, Volume};
+use super::stats::{VolumeStats, VolumeUsage};
 use super::{Error, Node, Result};
 use crate::base::Deadline;
 use crate::host::{Device, Entry, HostError, Mount};
@@ -151,13 +151,13 @@ impl Node {
     ///
     /// # Errors
     /// When the volume is not on this node.
-    pub async fn health(&self, request: &Health, deadline: Deadline) -> Result<Vec<Ailment>> {
+    pub async fn health(&self, request: &HealthRequest, deadline: Deadline) -> Result<Vec<Ailment>> {
         let volume = &request.volume;
-        let at = Quick::new(volume, VERB);
+        let at = CallContext::new(volume, VERB);
         let device = self.present(volume, VERB).await?;
         let mounts = self.mounts(at).await?;
         let mut seen = Vec::new();
-        for place in &request.places {
+        for place in &request.paths {
             let path = self.place(place, at).await.map_err(not_there)?;
             seen.extend(mounts.iter().rfind(|mount| mount.point == path));
         }
@@ -170,13 +170,13 @@ impl Node {
                 .examine(request, device.as_ref(), mount, deadline)
                 .await?;
             if let Some(report) = report {
-                return Ok(report.ailments);
+                return Ok(report.health_issues);
             }
         }
         if device.is_some() {
             return Ok(Vec::new());
         }
-        let place = request.places.first();
+        let place = request.paths.first();
         Err(Error::NotHere {
             volume: volume.id.clone(),
             path: place
@@ -189,30 +189,30 @@ impl Node {
     /// How the volume is that is mounted there; none where the mount is of something else. The log is told what has changed.
     pub(super) async fn examine(
         &self,
-        request: &Health,
+        request: &HealthRequest,
         device: Option<&Device>,
         mount: &Mount,
         deadline: Deadline,
-    ) -> Result<Option<Report>> {
+    ) -> Result<Option<VolumeStats>> {
         let report = self.check_up(request, device, mount, deadline).await?;
         if let Some(report) = &report {
             self.complaints
-                .tell(&request.volume.id, &mount.point, &report.ailments);
+                .tell(&request.volume.id, &mount.point, &report.health_issues);
         }
         Ok(report)
     }
 
     async fn check_up(
         &self,
-        request: &Health,
+        request: &HealthRequest,
         device: Option<&Device>,
         mount: &Mount,
         deadline: Deadline,
-    ) -> Result<Option<Report>> {
+    ) -> Result<Option<VolumeStats>> {
         let volume = &request.volume;
-        let gone = || Report {
+        let gone = || VolumeStats {
             usage: None,
-            ailments: vec![Ailment::DeviceGone {
+            health_issues: vec![Ailment::DeviceGone {
                 path: mount.point.clone(),
             }],
         };
@@ -220,17 +220,17 @@ impl Node {
         let Some(device) = own else {
             return Ok(self.is_orphan(mount, volume).await?.then(gone));
         };
-        if self.has_left(volume, device).await? {
+        if self.has_new_incarnation(volume, device).await? {
             return Ok(Some(gone()));
         }
         if !mount.is_of(device) {
             // The node of the device: nothing of a filesystem is asked, so nothing can hang.
-            let at = Quick::new(volume, VERB);
+            let at = CallContext::new(volume, VERB);
             let entry = self.host.entry(quick(), &mount.point).await;
             let same = entry.map_err(at.failed())? == Entry::Block(device.number);
-            let report = Report {
-                usage: Some(VolumeStats::Device(device.size)),
-                ailments: Vec::new(),
+            let report = VolumeStats {
+                usage: Some(VolumeUsage::Device(device.size)),
+                health_issues: Vec::new(),
             };
             return Ok(Some(if same { report } else { gone() }));
         }
@@ -244,12 +244,12 @@ impl Node {
         device: &Device,
         mount: &Mount,
         deadline: Deadline,
-    ) -> Result<Report> {
-        let at = Quick::new(volume, VERB);
+    ) -> Result<VolumeStats> {
+        let at = CallContext::new(volume, VERB);
         let mounts = self.mounts(at).await?;
-        let mut ailments: Vec<Ailment> = read_only(device, &mounts).into_iter().collect();
-        let shut = |ailments: &mut Vec<Ailment>| {
-            ailments.push(Ailment::ShutDown {
+        let mut health_issues: Vec<Ailment> = read_only(device, &mounts).into_iter().collect();
+        let shut = |health_issues: &mut Vec<Ailment>| {
+            health_issues.push(Ailment::ShutDown {
                 device: device.to_string(),
             });
         };
@@ -265,51 +265,51 @@ impl Node {
                     HostError::Silent { since, .. } => since,
                     _ => PATIENCE,
                 };
-                ailments.push(Ailment::Hangs {
+                health_issues.push(Ailment::Hangs {
                     path: mount.point.clone(),
                     since,
                 });
-                return Ok(Report {
-                    usage: Some(VolumeStats::Device(device.size)),
-                    ailments,
+                return Ok(VolumeStats {
+                    usage: Some(VolumeUsage::Device(device.size)),
+                    health_issues,
                 });
             }
             Err(error) => return Err(at.failed()(error)),
         };
         let usage = match vitals.usage {
-            Ok(usage) => VolumeStats::Filesystem(usage),
+            Ok(usage) => VolumeUsage::Filesystem(usage),
             Err(error) if error.is_dead() => {
-                shut(&mut ailments);
-                VolumeStats::Device(device.size)
+                shut(&mut health_issues);
+                VolumeUsage::Device(device.size)
             }
             Err(error) => return Err(at.failed()(error)),
         };
-        if ailments.is_empty() && has(&mount.super_options, "shutdown") {
-            shut(&mut ailments);
+        if health_issues.is_empty() && has(&mount.super_options, "shutdown") {
+            shut(&mut health_issues);
         }
         if let Some(filesystem) = vitals.size.filter(|size| *size > device.size) {
-            ailments.push(Ailment::DeviceTooSmall {
+            health_issues.push(Ailment::DeviceTooSmall {
                 device: device.to_string(),
                 size: device.size,
                 filesystem,
             });
         }
         if let Some(errors) = vitals.errors {
-            ailments.push(Ailment::Errors {
+            health_issues.push(Ailment::Errors {
                 device: device.to_string(),
                 errors,
             });
         }
-        Ok(Report {
+        Ok(VolumeStats {
             usage: Some(usage),
-            ailments,
+            health_issues,
         })
     }
 
     /// Whether a mount is of a disk that has left: no device has its number, or one that has it is
     /// not what the volume was staged with.
     async fn is_orphan(&self, mount: &Mount, volume: &Volume) -> Result<bool> {
-        let at = Quick::new(volume, VERB);
+        let at = CallContext::new(volume, VERB);
         let devices = self.host.devices(quick()).await.map_err(at.failed())?;
         let heir = if let Some(name) = mount.node_name() {
             devices.iter().find(|device| device.name == name)
@@ -328,7 +328,7 @@ impl Node {
         match heir {
             None => Ok(true),
             // Without a record nothing says that this was ever the volume's.
-            Some(heir) => self.has_left(volume, heir).await,
+            Some(heir) => self.has_new_incarnation(volume, heir).await,
         }
     }
 

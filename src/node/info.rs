@@ -6,7 +6,7 @@ use std::sync::PoisonError;
 use std::time::Duration;
 
 use super::observe::quick;
-use super::staged::Staged;
+use super::staged::StagedRecord;
 use super::{Node, Result};
 use crate::base::chain::chain;
 use crate::host::{Device, HostError, Mount};
@@ -46,7 +46,7 @@ impl Node {
     /// When the file of instance types cannot be read or is not as it must be, and it was never told before what the type
     /// takes. A file that is not there is no error.
     pub async fn info(&self) -> Result<Info> {
-        let takes = self.takes().await?;
+        let takes = self.attach_limits().await?;
         let settings = &self.settings;
         let max_volumes = match (settings.max_volumes, &takes) {
             (Some(most), _) => Some(most),
@@ -57,7 +57,7 @@ impl Node {
             Some(takes) if settings.categories.is_empty() => takes.categories,
             _ => settings.categories.clone(),
         };
-        *self.told.lock().unwrap_or_else(PoisonError::into_inner) = categories.clone();
+        *self.reported_categories.lock().unwrap_or_else(PoisonError::into_inner) = categories.clone();
         Ok(Info {
             id: settings.id.clone(),
             zone: settings.zone.clone(),
@@ -68,15 +68,15 @@ impl Node {
 
     /// The categories that were told when the node was last asked what it is.
     #[must_use]
-    pub fn told_categories(&self) -> Vec<Category> {
-        let told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+    pub fn reported_categories(&self) -> Vec<Category> {
+        let told = self.reported_categories.lock().unwrap_or_else(PoisonError::into_inner);
         told.clone()
     }
 
     /// The categories that the node would tell now; none where nothing is said of its type.
     pub async fn categories(&self) -> Vec<Category> {
         match self.settings.categories.as_slice() {
-            [] => self.said_categories().await,
+            [] => self.listed_categories().await,
             set => set.to_vec(),
         }
     }
@@ -123,7 +123,7 @@ impl Node {
         let mut devices = self.host.devices(quick()).await?;
         devices.retain(is_cloud_disk);
         let mounts = self.host.mounts(quick()).await?;
-        let staged = self.all_staged().await;
+        let staged = self.staged_records().await;
         // kubelet stages below `plugins/kubernetes.io/csi/DRIVER/HASH/globalmount`.
         let staged_at = format!("/{}/", self.driver);
         let mut others = Vec::new();
@@ -152,8 +152,8 @@ enum Whose {
 }
 
 /// Who uses a disk: a volume of this driver is recorded, or staged in its directory.
-fn whose(device: &Device, mounts: &[Mount], staged: &[Staged], staged_at: &str) -> Whose {
-    let is_recorded = |one: &Staged| {
+fn whose(device: &Device, mounts: &[Mount], staged: &[StagedRecord], staged_at: &str) -> Whose {
+    let is_recorded = |one: &StagedRecord| {
         let serial = device.serial.as_ref();
         serial.is_some_and(|serial| serial.as_str() == one.serial)
     };
@@ -207,7 +207,7 @@ mod tests {
         let node = Node::new(Arc::clone(&fake) as _, fake, settings);
         // A volume whose pod is just restarting.
         let volume = super::super::Volume::new("d-recorded".parse().unwrap(), None);
-        node.note_staged(&volume, &disk("vdz", 400, "recorded"))
+        node.put_staged_record(&volume, &disk("vdz", 400, "recorded"))
             .await;
         node.info().await
     }

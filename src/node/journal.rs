@@ -7,7 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::observe::{Quick, quick};
+use super::observe::{CallContext, quick};
 use super::request::Volume;
 use super::{Node, Result};
 use crate::host::{Appearance, Device, HostError};
@@ -46,7 +46,7 @@ impl Node {
         &self,
         volume: &Volume,
         device: &Device,
-        at: Quick<'_>,
+        at: CallContext<'_>,
     ) -> Result<Journal> {
         let record = self.records.get(quick(), KIND, volume.id.as_str()).await;
         let record: Record = match record {
@@ -84,7 +84,7 @@ impl Node {
         volume: &Volume,
         device: &Device,
         filesystem: Filesystem,
-        at: Quick<'_>,
+        at: CallContext<'_>,
     ) -> Result<()> {
         let Some(appearance) = self.appearance(device, at).await? else {
             return Ok(());
@@ -101,12 +101,12 @@ impl Node {
     }
 
     /// Forgets that a mkfs was begun: its filesystem is on the disk, or the disk is about to be used in another way.
-    pub(super) async fn forget_format(&self, volume: &Volume, at: Quick<'_>) -> Result<()> {
+    pub(super) async fn forget_format(&self, volume: &Volume, at: CallContext<'_>) -> Result<()> {
         let removed = self.records.remove(quick(), KIND, volume.id.as_str()).await;
         removed.map_err(at.failed())
     }
 
-    async fn appearance(&self, device: &Device, at: Quick<'_>) -> Result<Option<Appearance>> {
+    async fn appearance(&self, device: &Device, at: CallContext<'_>) -> Result<Option<Appearance>> {
         let boot = self.host.boot_id(quick()).await.map_err(at.failed())?;
         Ok(Appearance::of(&boot, device))
     }

@@ -1,7 +1,7 @@
-//! The node's half: a disk that is attached to this machine becomes a directory or a device in a pod.
+//! The node side: presents a disk that is attached to this machine to pods as a directory or a device.
 //!
-//! Each verb looks (`observe`), decides (`plan`, pure), and only then acts (`run`). Which volume is
-//! mounted where is learned from the mount table and sysfs every time, never remembered.
+//! Each operation reads the state of the host (`observe`), plans (`plan`, pure functions) and then executes the plan
+//! (`run`). Mounts are read from the mount table and sysfs for every call, never cached.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -11,6 +11,7 @@ use crate::host::{Exec, Host, Records};
 use crate::model::{Bytes, Category, DiskId, DriverName, InstanceId, ZoneId};
 
 mod absent;
+mod attach_limits;
 mod budget;
 mod check;
 mod complaint;
@@ -27,17 +28,16 @@ mod observe;
 pub mod path;
 mod place;
 pub mod plan;
+mod prerequisites;
 mod proof;
 pub mod publish;
 mod release;
 pub mod request;
+mod rollback;
 mod run;
-mod sight;
 pub mod stage;
 mod staged;
 pub mod stats;
-mod takes;
-mod undo;
 pub mod unpublish;
 pub mod unstage;
 
@@ -52,35 +52,36 @@ pub use info::Info;
 pub use mark::{MarkError, Marks};
 pub use path::{InvalidPath, VolumePath};
 pub use plan::Refusal;
-pub use request::{Access, Expand, Health, Leave, Publish, Stage, Stats, Volume};
-pub use stats::{Report, VolumeStats};
+pub use request::{
+    Access, ExpandRequest, HealthRequest, PublishRequest, StageRequest, StatsRequest,
+    UnpublishRequest, UnstageRequest, Volume,
+};
+pub use stats::{VolumeStats, VolumeUsage};
 
-// What callers meet in errors and answers.
+// Part of errors and results.
 pub use crate::host::{Amount, HostError, Usage};
 
-/// What the node is told about itself.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The instance this runs on; it is the CSI node id.
+    /// The instance that the plugin runs on. It is the CSI node ID.
     pub id: InstanceId,
-    /// The zone it is in.
     pub zone: ZoneId,
-    /// How many volumes it takes; none leaves that to the cluster.
+    /// The volume limit. Overrides the limit of the instance type.
     pub max_volumes: Option<u32>,
-    /// The categories of disks that its instance type takes; empty where nobody says.
+    /// The disk categories that the instance type supports. Empty if not configured.
     pub categories: Vec<Category>,
-    /// Where limit and categories come from where they are not set.
+    /// The source of the limit and the categories that are not configured.
     pub types: info::Types,
     /// The fake cloud's device directory: `DIR/<serial>` is a symlink to a loop device whose backing
-    /// file is named `<serial>.<anything>`. None on a real machine.
+    /// file is named `<serial>.<anything>`. `None` on real instances.
     pub device_dir: Option<PathBuf>,
-    /// kubelet's directory: volumes are staged and published only below it.
+    /// The root directory of kubelet. Staging and target paths must be below it.
     pub kubelet_dir: PathBuf,
-    /// Where the node keeps what must outlive it.
+    /// The directory of the records that outlive the process.
     pub state_dir: PathBuf,
 }
 
-/// The node.
+/// The operations of the Node service on one host.
 #[derive(Debug)]
 pub struct Node {
     host: Arc<dyn Host>,
@@ -91,14 +92,13 @@ pub struct Node {
     budget: Budget,
     locks: KeyedLocks,
     tasks: Tasks,
-    /// The categories that were told when the node was last asked what it is.
-    told: Mutex<Vec<Category>>,
+    /// The disk categories of the last `NodeGetInfo` response.
+    reported_categories: Mutex<Vec<Category>>,
     news: News,
     complaints: Complaints,
 }
 
 impl Node {
-    /// A node on this host.
     #[must_use]
     pub fn new(host: Arc<dyn Host>, exec: Arc<dyn Exec>, settings: Settings) -> Self {
         Self {
@@ -110,33 +110,36 @@ impl Node {
             budget: Budget::new(budget::DEFAULT),
             locks: KeyedLocks::default(),
             tasks: Tasks::default(),
-            told: Mutex::default(),
+            reported_categories: Mutex::default(),
             news: News::default(),
             complaints: Complaints::default(),
         }
     }
 
-    /// With so much memory for the filesystem tools that run at once.
+    /// Limits the memory of all concurrent filesystem tools.
     #[must_use]
     pub fn with_tool_memory(mut self, memory: Bytes) -> Self {
         self.budget = Budget::new(memory);
         self
     }
 
-    /// Of a driver of this name, in whose directory kubelet stages.
+    /// Sets the driver name, which is part of kubelet's staging paths.
     #[must_use]
-    pub fn of_driver(mut self, driver: DriverName) -> Self {
+    pub fn with_driver_name(mut self, driver: DriverName) -> Self {
         self.driver = driver;
         self
     }
 
-    /// The calls that run now; shutdown waits for them.
+    /// The running calls, for which the shutdown waits.
     #[must_use]
     pub fn tasks(&self) -> &Tasks {
         &self.tasks
     }
 
-    /// One call at a time for each volume.
+    /// Locks the volume for one call.
+    ///
+    /// # Errors
+    /// [`Error::Busy`] if another call holds the lock.
     fn lock(&self, volume: &DiskId) -> Result<Guard> {
         self.locks
             .try_lock(volume.as_str())

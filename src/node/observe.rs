@@ -22,12 +22,12 @@ pub(super) fn quick() -> Deadline {
 
 /// Names the volume and the verb in errors of the host.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Quick<'a> {
+pub(super) struct CallContext<'a> {
     volume: &'a DiskId,
     verb: &'static str,
 }
 
-impl<'a> Quick<'a> {
+impl<'a> CallContext<'a> {
     pub(super) fn new(volume: &'a Volume, verb: &'static str) -> Self {
         Self {
             volume: &volume.id,
@@ -52,7 +52,7 @@ impl<'a> Quick<'a> {
 
 /// A path, what is there, and what is mounted there.
 #[derive(Debug, Clone)]
-pub(super) struct Spot {
+pub(super) struct PathState {
     /// The path as the mount table spells it.
     pub(super) path: PathBuf,
     /// What is there. Under a mount that answers no more it counts as missing.
@@ -65,12 +65,12 @@ pub(super) struct Spot {
 
 impl Node {
     /// Looks at a path, given the mount table.
-    pub(super) async fn spot(
+    pub(super) async fn path_state(
         &self,
         path: &VolumePath,
         mounts: &[Mount],
-        at: Quick<'_>,
-    ) -> Result<Spot> {
+        at: CallContext<'_>,
+    ) -> Result<PathState> {
         let path = self.place(path, at).await?;
         let mount = mounts.iter().rfind(|mount| mount.point == path).cloned();
         let mut dead = false;
@@ -85,7 +85,7 @@ impl Node {
             }
             Err(error) => return Err(at.failed()(error)),
         };
-        Ok(Spot {
+        Ok(PathState {
             path,
             entry,
             mount,
@@ -98,18 +98,18 @@ impl Node {
     pub(super) async fn bystanders(
         &self,
         device: Option<&Device>,
-        spot: &Spot,
-        at: Quick<'_>,
+        path_state: &PathState,
+        at: CallContext<'_>,
     ) -> Result<(Vec<Device>, bool)> {
-        let Some(mount) = &spot.mount else {
+        let Some(mount) = &path_state.mount else {
             return Ok((Vec::new(), true));
         };
-        if device.is_some_and(|device| plan::is_of(device, spot, mount)) {
+        if device.is_some_and(|device| plan::is_of(device, path_state, mount)) {
             return Ok((Vec::new(), true));
         }
         let devices = self.host.devices(quick()).await.map_err(at.failed())?;
         // A bound node does not use its device, and a device that cannot tell may be in use.
-        let claimed = match (plan::behind(&devices, spot, mount), spot.entry) {
+        let claimed = match (plan::behind(&devices, path_state, mount), path_state.entry) {
             (None, _) | (Some(_), Entry::Block(_)) => true,
             (Some(behind), _) => {
                 let flushed = self.host.flush_if_free(quick(), behind).await;
@@ -120,7 +120,7 @@ impl Node {
     }
 
     /// The mount table.
-    pub(super) async fn mounts(&self, at: Quick<'_>) -> Result<Vec<Mount>> {
+    pub(super) async fn mounts(&self, at: CallContext<'_>) -> Result<Vec<Mount>> {
         self.host.mounts(quick()).await.map_err(at.failed())
     }
 }

@@ -1,45 +1,40 @@
-//! Paths that the orchestrator names.
+//! Validated volume paths of CSI requests.
 
 use std::fmt;
 use std::path::{Component, Path, PathBuf};
 use std::str::FromStr;
 
-/// Longest path that the kernel takes.
-const LONGEST: usize = 4095;
+/// `PATH_MAX` without the terminating NUL.
+const MAX_LENGTH: usize = 4095;
 
-/// An absolute path without `..`, and not the root.
+/// An absolute, normalized path without `..` components that is not the root directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VolumePath {
     path: PathBuf,
     field: &'static str,
 }
 
-/// A path that is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("path {path:?} is refused: {reason}")]
+#[error("path {path:?} is invalid: {reason}")]
 pub struct InvalidPath {
-    /// What was given.
     pub path: String,
-    /// What is wrong.
     pub reason: &'static str,
 }
 
 impl VolumePath {
-    /// The path.
     #[must_use]
     pub fn as_path(&self) -> &Path {
         &self.path
     }
 
-    /// The field that it came in.
+    /// The name of the request field, for error messages.
     #[must_use]
     pub fn field(&self) -> &'static str {
         self.field
     }
 
-    /// The path, as it came in this field.
     #[must_use]
-    pub fn of(self, field: &'static str) -> Self {
+    pub fn with_field(self, field: &'static str) -> Self {
         Self { field, ..self }
     }
 }
@@ -52,15 +47,15 @@ impl FromStr for VolumePath {
         let reason = if !path.is_absolute() {
             "it is not absolute"
         } else if text.contains('\0') {
-            "it holds a NUL"
-        } else if text.len() > LONGEST {
+            "it contains a NUL byte"
+        } else if text.len() > MAX_LENGTH {
             "it is longer than 4095 bytes"
         } else if path.components().any(|part| part == Component::ParentDir) {
-            "it holds \"..\""
+            "it contains \"..\""
         } else if path.file_name().is_none() {
-            "it is the root"
+            "it is the root directory"
         } else {
-            // Without doubled and trailing slashes, as the mount table spells paths.
+            // Removes repeated and trailing slashes, as in the mount table.
             return Ok(Self {
                 path: path.components().collect(),
                 field: "path",
@@ -84,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_absolute_paths_below_the_root_without_dots_are_taken() {
+    fn relative_root_and_parent_paths_are_rejected() {
         for text in ["", "a/b", "/", "//", "/a/../b", "/a\0b", "/.."] {
             assert!(text.parse::<VolumePath>().is_err(), "{text:?}");
         }

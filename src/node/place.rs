@@ -3,13 +3,13 @@
 
 use std::path::{Path, PathBuf};
 
-use super::observe::{Quick, quick};
+use super::observe::{CallContext, quick};
 use super::path::VolumePath;
 use super::{Error, Node, Result};
 
 impl Node {
     /// The path as the mount table spells it.
-    pub(super) async fn place(&self, path: &VolumePath, at: Quick<'_>) -> Result<PathBuf> {
+    pub(super) async fn place(&self, path: &VolumePath, at: CallContext<'_>) -> Result<PathBuf> {
         let given = &self.settings.kubelet_dir;
         let real = self.host.real(quick(), given).await.map_err(at.failed())?;
         below(path.as_path(), given, &real).ok_or_else(|| Error::Outside {

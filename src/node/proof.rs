@@ -1,84 +1,82 @@
-//! That a disk is blank, and for how long that is believed. Whoever looks, waits and then writes
-//! overwrites what came in between.
+//! Proof that a device is blank, and how long it is valid. A process that reads a device, waits and then writes
+//! would overwrite data written in between.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::observe::Quick;
+use super::observe::CallContext;
 use super::{Node, Result};
 use crate::base::Deadline;
 use crate::host::{Claim, Content, Device};
 
-/// For how long after a look nobody needs to look again. Planning and the records take a few
-/// milliseconds; a node that is busy, or its disk, makes the look old.
-const FRESH: Duration = Duration::from_millis(50);
+/// How long a proof is valid. Planning and writing records take a few milliseconds. On a busy node or with a slow
+/// disk the proof expires, and the device is read again.
+const VALIDITY: Duration = Duration::from_millis(50);
 
-/// A look that found a device blank while it was claimed: no mkfs of another process ends after it
-/// and before ours. A device can be claimed once, also by the same process.
+/// The device was found blank while this process held it exclusively, so that no mkfs of another process can finish
+/// between the read and the mkfs of this driver. A claim is exclusive within the process too.
 #[derive(Debug)]
-pub(super) struct Proof {
+pub(super) struct BlankProof {
     claim: Claim,
-    at: Instant,
+    read_at: Instant,
 }
 
-impl Proof {
-    /// The device was found blank by a look that began then: its first bytes were read first, and on a slow
-    /// disk the look itself takes a while.
-    pub(super) fn since(claim: Claim, at: Instant) -> Self {
-        Self { claim, at }
+impl BlankProof {
+    /// The device was found blank by a read that began at `read_at`. On a slow disk, reading takes long, and the first
+    /// bytes are the oldest.
+    pub(super) fn new(claim: Claim, read_at: Instant) -> Self {
+        Self { claim, read_at }
     }
 
-    /// The device was found blank now, by a second look, most of which the kernel has in its memory.
-    pub(super) fn now(claim: Claim) -> Self {
-        Self::since(claim, Instant::now())
+    /// The device was found blank by a second read, which is fast because the page cache holds most of the data.
+    pub(super) fn from_second_read(claim: Claim) -> Self {
+        Self::new(claim, Instant::now())
     }
 
-    /// Whether the look still counts.
-    pub(super) fn is_fresh(&self) -> bool {
-        self.at.elapsed() <= FRESH
+    pub(super) fn is_valid(&self) -> bool {
+        self.read_at.elapsed() <= VALIDITY
     }
 
-    /// The claim, which lasts as long as any of its clones.
+    /// The exclusive claim. It lasts as long as any of its clones.
     pub(super) fn claim(&self) -> &Claim {
         &self.claim
     }
 }
 
-/// Hands a proof to the one step that uses it up.
+/// Passes a proof to the step that consumes it.
 #[derive(Debug, Default)]
-pub(super) struct Handed(Mutex<Option<Proof>>);
+pub(super) struct ProofHandoff(Mutex<Option<BlankProof>>);
 
-impl Handed {
-    pub(super) fn new(proof: Option<Proof>) -> Self {
+impl ProofHandoff {
+    pub(super) fn new(proof: Option<BlankProof>) -> Self {
         Self(Mutex::new(proof))
     }
 
-    /// The proof, for the first who asks.
-    pub(super) fn take(&self) -> Option<Proof> {
+    /// Returns the proof on the first call only.
+    pub(super) fn take(&self) -> Option<BlankProof> {
         let mut proof = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         proof.take()
     }
 }
 
 impl Node {
-    /// Looks at a device that nobody uses. There is a proof where it is blank and could be claimed at
-    /// once: udev has a new device for a moment, and skips one that is claimed, so that one with a
-    /// filesystem is not.
-    pub(super) async fn prove(
+    /// Reads the content of an unused device. Returns a proof if the device is blank and could be claimed immediately.
+    /// Only devices that appear blank are claimed: udev probes a new device for a moment and skips claimed ones.
+    pub(super) async fn read_content(
         &self,
         device: &Device,
         deadline: Deadline,
-        at: Quick<'_>,
-    ) -> Result<(Content, Option<Proof>)> {
+        call: CallContext<'_>,
+    ) -> Result<(Content, Option<BlankProof>)> {
         let claim = self.host.claim_if_blank(deadline, device).await;
-        let claim = claim.map_err(at.failed())?;
-        let begin = Instant::now();
+        let claim = claim.map_err(call.failed())?;
+        let read_at = Instant::now();
         let content = self.host.content(deadline, device).await;
-        let content = content.map_err(at.failed())?;
+        let content = content.map_err(call.failed())?;
         let claim = claim.filter(|_| content == Content::Blank);
-        let proof = claim.map(|claim| Proof::since(claim, begin));
+        let proof = claim.map(|claim| BlankProof::new(claim, read_at));
         Ok((content, proof))
     }
 }

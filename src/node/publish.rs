@@ -1,11 +1,11 @@
-//! Publishing: what is staged is shown at a pod's path.
+//! Publish: bind-mounts a staged volume at a pod's target path.
 
 use std::sync::Arc;
 
-use super::observe::{Quick, mounts_of, nodes_of};
+use super::observe::{CallContext, mounts_of, nodes_of};
 use super::plan::{self, PublishSeen, Wanted};
-use super::request::{Access, Publish};
-use super::run::Subject;
+use super::request::{Access, PublishRequest};
+use super::run::StepContext;
 use super::{Error, Node, Result};
 use crate::base::Deadline;
 use crate::host::{Device, Mount};
@@ -13,11 +13,15 @@ use crate::host::{Device, Mount};
 const VERB: &str = "publishing";
 
 impl Node {
-    /// Publishes a staged volume. Repeatable.
+    /// Publishes a staged volume. Idempotent.
     ///
     /// # Errors
-    /// When it is not staged, the target is taken, access does not fit, or a step fails.
-    pub async fn publish(self: &Arc<Self>, request: Publish, deadline: Deadline) -> Result<()> {
+    /// The volume is not staged, the target is in use, the access conflicts, or a step fails.
+    pub async fn publish(
+        self: &Arc<Self>,
+        request: PublishRequest,
+        deadline: Deadline,
+    ) -> Result<()> {
         let guard = self.lock(&request.volume.id)?;
         let node = Arc::clone(self);
         self.tasks
@@ -28,14 +32,14 @@ impl Node {
             .await
     }
 
-    async fn publish_locked(&self, request: &Publish, deadline: Deadline) -> Result<()> {
+    async fn publish_locked(&self, request: &PublishRequest, deadline: Deadline) -> Result<()> {
         let volume = &request.volume;
-        // What is refused whatever comes is not waited for.
+        // Invalid paths are rejected before the wait for the device.
         for path in [&request.staging, &request.target] {
-            self.place(path, Quick::new(volume, VERB)).await?;
+            self.place(path, CallContext::new(volume, VERB)).await?;
         }
         let device = self.find(volume, deadline).await?;
-        let seen = self.look_to_publish(request, device).await?;
+        let seen = self.observe_publish(request, device).await?;
         let wanted = Wanted {
             access: &request.access,
             read_only: request.read_only,
@@ -48,24 +52,28 @@ impl Node {
                 refusal,
             }
         })?;
-        let subject = Subject {
+        let context = StepContext {
             volume,
             device: Some(&seen.device),
             proof: None,
             verb: VERB,
             deadline,
         };
-        self.run(subject, &steps).await
+        self.run_steps(context, &steps).await
     }
 
-    async fn look_to_publish(&self, request: &Publish, device: Device) -> Result<PublishSeen> {
-        let at = Quick::new(&request.volume, VERB);
-        let mounts = self.mounts(at).await?;
-        let staging = self.spot(&request.staging, &mounts, at).await?;
-        let target = self.spot(&request.target, &mounts, at).await?;
+    async fn observe_publish(
+        &self,
+        request: &PublishRequest,
+        device: Device,
+    ) -> Result<PublishSeen> {
+        let call = CallContext::new(&request.volume, VERB);
+        let mounts = self.mounts(call).await?;
+        let staging = self.path_state(&request.staging, &mounts, call).await?;
+        let target = self.path_state(&request.target, &mounts, call).await?;
         let others = match request.access {
             Access::Block => nodes_of(&device, &mounts, &target.path),
-            // A directory of the volume that is mounted somewhere is not a target of ours.
+            // A mounted subdirectory of the volume is not a target of this driver.
             Access::Mount { .. } => mounts_of(&device, &mounts, &[&staging.path, &target.path])
                 .into_iter()
                 .filter(Mount::is_whole)

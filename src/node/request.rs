@@ -1,19 +1,17 @@
-//! What the verbs are asked for, parsed.
+//! Parsed requests of the Node service.
 
 use super::path::VolumePath;
 use crate::model::{Bytes, DiskId, Filesystem, MountFlags, Serial, Tuning};
 
-/// A volume and the serial that its device shows.
+/// A volume and the serial number of its device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Volume {
-    /// The disk.
     pub id: DiskId,
-    /// The serial of its device.
     pub serial: Serial,
 }
 
 impl Volume {
-    /// A volume whose serial the controller passed on; else it is the id without `d-` (ECS API,
+    /// Without a serial from the publish context, the serial is the disk ID without `d-` (ECS API,
     /// `SerialNumber`).
     #[must_use]
     pub fn new(id: DiskId, serial: Option<Serial>) -> Self {
@@ -21,101 +19,91 @@ impl Volume {
         Self { id, serial }
     }
 
-    /// Whether the serial is the one that the id says. Calls that carry only the id find no other one.
+    /// Whether the serial is derived from the ID. Calls that carry only the ID cannot find a volume with another
+    /// serial.
     #[must_use]
     pub fn has_serial_of_id(&self) -> bool {
         self.serial == Serial::of_disk(&self.id)
     }
 }
 
-/// How a volume is used.
+/// The access type of CSI's `VolumeCapability`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Access {
-    /// As a device.
     Block,
-    /// As a directory.
     Mount {
-        /// The filesystem it must have, or be given when it is blank.
+        /// The required filesystem. A blank disk is formatted with it.
         filesystem: Filesystem,
-        /// Options of the mount.
         flags: MountFlags,
     },
 }
 
-/// Make a volume ready on this node.
+/// Parsed `NodeStageVolumeRequest`.
 #[derive(Debug, Clone)]
-pub struct Stage {
-    /// The volume.
+pub struct StageRequest {
     pub volume: Volume,
-    /// Where it is mounted for the node.
     pub staging: VolumePath,
-    /// How it is used.
     pub access: Access,
-    /// Whether nothing may be written.
     pub read_only: bool,
-    /// Whether the kernel itself must not write to the device: it was attached only to be read.
-    pub locked: bool,
-    /// How its filesystem is made and looked after.
+    /// Whether the disk is attached read-only, so that the kernel itself must not write to the device.
+    pub device_read_only: bool,
     pub tuning: Tuning,
 }
 
-/// Show a staged volume to a pod.
+/// Parsed `NodePublishVolumeRequest`.
 #[derive(Debug, Clone)]
-pub struct Publish {
-    /// The volume.
+pub struct PublishRequest {
     pub volume: Volume,
-    /// Where it is staged.
     pub staging: VolumePath,
-    /// Where the pod sees it.
     pub target: VolumePath,
-    /// How it is used.
     pub access: Access,
-    /// Whether the pod may not write.
     pub read_only: bool,
-    /// Whether no other target may have it (access mode `SINGLE_NODE_SINGLE_WRITER`).
+    /// Whether the volume may have only one target (access mode `SINGLE_NODE_SINGLE_WRITER`).
     pub single_target: bool,
 }
 
-/// Undo [`Stage`] or [`Publish`] at a path.
+/// Parsed `NodeUnstageVolumeRequest`.
 #[derive(Debug, Clone)]
-pub struct Leave {
-    /// The volume.
+pub struct UnstageRequest {
     pub volume: Volume,
-    /// Where it is staged or published.
-    pub path: VolumePath,
+    pub staging: VolumePath,
 }
 
-/// Grow a volume's filesystem to its device.
+/// Parsed `NodeUnpublishVolumeRequest`.
 #[derive(Debug, Clone)]
-pub struct Expand {
-    /// The volume.
+pub struct UnpublishRequest {
     pub volume: Volume,
-    /// Where it is staged or published.
+    pub target: VolumePath,
+}
+
+/// Parsed `NodeExpandVolumeRequest`.
+#[derive(Debug, Clone)]
+pub struct ExpandRequest {
+    pub volume: Volume,
+    /// The staging or target path.
     pub path: VolumePath,
-    /// The size that the device must have at least; none takes it as it is.
+    /// The minimum size of the device. Without it, the filesystem grows to the current size.
     pub required: Option<Bytes>,
-    /// The size that the device may have at most; none allows any.
+    /// The maximum size of the device.
     pub limit: Option<Bytes>,
-    /// Whether it is known to be used as a device.
+    /// Whether the request states block access.
     pub block: bool,
 }
 
-/// How full a volume is.
+/// Parsed `NodeGetVolumeStatsRequest`.
 #[derive(Debug, Clone)]
-pub struct Stats {
-    /// The volume.
+pub struct StatsRequest {
     pub volume: Volume,
-    /// Where it is staged or published.
+    /// The staging or target path.
     pub path: VolumePath,
 }
 
-/// What is wrong with a volume.
+/// Parsed `NodeGetVolumeHealthRequest`.
 #[derive(Debug, Clone)]
-pub struct Health {
-    /// The volume.
+pub struct HealthRequest {
     pub volume: Volume,
-    /// Where it is staged or published, as far as the caller says.
-    pub places: Vec<VolumePath>,
+    /// The staging and target paths that the caller specifies.
+    pub paths: Vec<VolumePath>,
 }
 
 #[cfg(test)]
@@ -123,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_serial_is_the_passed_one_else_the_id_without_its_prefix() {
+    fn the_serial_defaults_to_the_id_without_prefix() {
         let id: DiskId = "d-bp1d".parse().unwrap();
         assert_eq!(Volume::new(id.clone(), None).serial.as_str(), "bp1d");
         assert!(Volume::new(id.clone(), None).has_serial_of_id());

@@ -1,72 +1,71 @@
-//! Doing what a plan says, one step after another. Whatever this call has done is undone when a
-//! later step fails; what was there before stays.
+//! Executes the steps of a plan in order. If a step fails, the changes of this call are rolled back; earlier state is
+//! kept.
 
 use std::time::Duration;
 
-use super::observe::{Quick, quick};
+use super::observe::{CallContext, quick};
 use super::plan::Step;
-use super::proof::Handed;
+use super::proof::ProofHandoff;
 use super::request::Volume;
-use super::undo::Undo;
+use super::rollback::Rollback;
 use super::{Error, Node, Result};
 use crate::base::Deadline;
 use crate::host::filesystem;
 use crate::host::{Command, Device, HostError, MountDevice, Output};
 use crate::model::Filesystem;
 
-/// Bound of making, checking and growing. These are never cut off at the caller's deadline: half a
-/// filesystem is worse than a late answer, and the caller's retry is told to wait meanwhile.
-pub(super) const LONG: Duration = Duration::from_secs(3600);
+/// Timeout of filesystem tools and of unmounts. The caller's deadline does not stop them: an interrupted mkfs leaves an
+/// incomplete filesystem. Meanwhile, retries fail with [`Error::Busy`].
+pub(super) const TOOL_TIMEOUT: Duration = Duration::from_secs(3600);
 
-/// What the steps are about.
+/// The volume and the device that the steps apply to.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Subject<'a> {
+pub(super) struct StepContext<'a> {
     pub(super) volume: &'a Volume,
-    /// None where only a path is left.
+    /// `None` if the device no longer exists.
     pub(super) device: Option<&'a Device>,
-    /// That the device is blank.
-    pub(super) proof: Option<&'a Handed>,
+    /// The proof that the device is blank, for mkfs.
+    pub(super) proof: Option<&'a ProofHandoff>,
     pub(super) verb: &'static str,
-    /// How long to wait for what is in use.
+    /// Bounds the wait while the volume is in use.
     pub(super) deadline: Deadline,
 }
 
 impl Node {
-    /// Does the steps.
-    pub(super) async fn run(&self, subject: Subject<'_>, steps: &[Step]) -> Result<()> {
-        let mut undo = Undo::default();
+    pub(super) async fn run_steps(&self, context: StepContext<'_>, steps: &[Step]) -> Result<()> {
+        let mut rollback = Rollback::default();
         for step in steps {
             tracing::info!(
-                disk.id = %subject.volume.id,
-                device = subject.device.map(|device| device.name.as_str()),
-                "{}: {step}", subject.verb,
+                disk.id = %context.volume.id,
+                device = context.device.map(|device| device.name.as_str()),
+                "{}: {step}", context.verb,
             );
-            if let Err(error) = self.step(subject, step).await {
-                self.undo(subject, undo).await;
+            if let Err(error) = self.run_step(context, step).await {
+                self.roll_back(context, rollback).await;
                 return Err(error);
             }
-            undo.note(step);
+            rollback.record(step);
         }
         Ok(())
     }
 
-    async fn step(&self, subject: Subject<'_>, step: &Step) -> Result<()> {
+    async fn run_step(&self, context: StepContext<'_>, step: &Step) -> Result<()> {
         let host = &self.host;
-        let failed = Quick::new(subject.volume, subject.verb).failed();
+        let failed = CallContext::new(context.volume, context.verb).failed();
         match step {
             Step::MakeDirectory(path) => host.make_directory(quick(), path).await,
             Step::MakeFile(path) => host.make_file(quick(), path).await,
             Step::Bind { source, target } => host.bind(quick(), source, target).await,
             Step::RemountReadOnly(path) => host.remount_read_only(quick(), path).await,
             Step::Restrict { target, flags } => host.restrict(quick(), target, flags).await,
-            Step::Unmount(path) => return self.unmount(subject, path).await,
-            Step::Detach(path) => return self.detach(subject, path).await,
+            Step::Unmount(path) => return self.unmount(context, path).await,
+            Step::Detach(path) => return self.unmount_dead(context, path).await,
             Step::Remove(path) => host.remove_empty(quick(), path).await,
             Step::ForgetFormat => {
-                let at = Quick::new(subject.volume, subject.verb);
-                return self.forget_format(subject.volume, at).await;
+                let at = CallContext::new(context.volume, context.verb);
+                return self.forget_format(context.volume, at).await;
             }
-            Step::Flush | Step::Release if self.has_gone(subject).await? => return Ok(()),
+            Step::Flush | Step::Release if self.is_device_removed(context).await? => return Ok(()),
             Step::SetDeviceReadOnly(_)
             | Step::Wipe
             | Step::Format { .. }
@@ -76,55 +75,57 @@ impl Node {
             | Step::BindDevice(_)
             | Step::Flush
             | Step::Release
-            | Step::Mount { .. } => return self.step_on_device(subject, step).await,
+            | Step::Mount { .. } => return self.run_device_step(context, step).await,
         }
         .map_err(failed)
     }
 
-    /// Whether the device has left since the plan was made, as a disk that was torn out does with the last use
-    /// of it. Then there is nothing that could be written to.
-    pub(super) async fn has_gone(&self, subject: Subject<'_>) -> Result<bool> {
-        let Some(device) = subject.device else {
+    /// Whether the device was removed after the plan was made. The device of a disk that was detached while in use
+    /// disappears with its last user. Its data can no longer be written.
+    pub(super) async fn is_device_removed(&self, context: StepContext<'_>) -> Result<bool> {
+        let Some(device) = context.device else {
             return Ok(true);
         };
         let now = self.host.device(quick(), &device.name).await;
-        let now = now.map_err(Quick::new(subject.volume, subject.verb).failed())?;
+        let now = now.map_err(CallContext::new(context.volume, context.verb).failed())?;
         let same = |now: Device| {
             now.number == device.number
                 && now.sequence == device.sequence
                 && now.backing_file == device.backing_file
         };
-        let gone = !now.is_some_and(same);
-        if gone {
-            tracing::warn!(disk.id = %subject.volume.id, %device, "the device is gone, and with it what was not written");
+        let removed = !now.is_some_and(same);
+        if removed {
+            tracing::warn!(disk.id = %context.volume.id, %device, "the device was removed; unwritten data is lost");
         }
-        Ok(gone)
+        Ok(removed)
     }
 
-    /// A step on the device, which must still be the one that the plan was made for.
-    async fn step_on_device(&self, subject: Subject<'_>, step: &Step) -> Result<()> {
-        let device = self.same_device(subject).await?;
-        let failed = Quick::new(subject.volume, subject.verb).failed();
+    /// Runs a step on the device after verifying that it is still the device of the plan.
+    async fn run_device_step(&self, context: StepContext<'_>, step: &Step) -> Result<()> {
+        let device = self.verify_device(context).await?;
+        let failed = CallContext::new(context.volume, context.verb).failed();
         match step {
             Step::SetDeviceReadOnly(read_only) => {
                 let flag = if *read_only { "--setro" } else { "--setrw" };
                 let command = Command::new("blockdev").arg(flag).arg(&device.path);
-                self.tool(subject, "set the device's access", &command)
+                self.run_tool(context, "set the read-only flag of the device", &command)
                     .await
             }
-            Step::Wipe => self.wipe(subject, device).await,
+            Step::Wipe => self.wipe(context, device).await,
             Step::Format { filesystem, tuning } => {
-                self.format(subject, device, *filesystem, tuning).await
+                self.format(context, device, *filesystem, tuning).await
             }
-            Step::Check(filesystem, fsck) => self.check(subject, *filesystem, *fsck, device).await,
-            Step::GrowUnmounted(_, fsck) => self.grow_unmounted(subject, *fsck, device).await,
+            Step::Check(filesystem, fsck) => self.check(context, *filesystem, *fsck, device).await,
+            Step::GrowUnmounted(_, fsck) => self.grow_unmounted(context, *fsck, device).await,
             Step::GrowMounted { filesystem, at } => {
                 let command = filesystem::grow_mounted(*filesystem, &device.path, at);
-                let grown = self.tool(subject, "grow the filesystem", &command).await;
-                self.explain_growth(subject, *filesystem, grown).await
+                let grown = self
+                    .run_tool(context, "grow the filesystem", &command)
+                    .await;
+                self.explain_grow_failure(context, *filesystem, grown).await
             }
-            Step::Flush => self.flush(subject, device).await,
-            Step::Release => self.released(subject, device).await,
+            Step::Flush => self.flush(context, device).await,
+            Step::Release => self.wait_released(context, device).await,
             Step::BindDevice(target) => {
                 let bound = self.host.bind_device(quick(), device, target).await;
                 bound.map_err(failed)
@@ -142,8 +143,11 @@ impl Node {
                     flags: flags.clone(),
                     read_only: *read_only,
                 };
-                let mounted = self.host.mount(Deadline::after(LONG), &request).await;
-                mounted.map_err(|error| explain_mount(subject, &request, error))
+                let mounted = self
+                    .host
+                    .mount(Deadline::after(TOOL_TIMEOUT), &request)
+                    .await;
+                mounted.map_err(|error| explain_mount_failure(context, &request, error))
             }
             Step::MakeDirectory(_)
             | Step::MakeFile(_)
@@ -157,11 +161,12 @@ impl Node {
         }
     }
 
-    pub(super) async fn same_device<'a>(&self, subject: Subject<'a>) -> Result<&'a Device> {
-        let device = subject
+    /// Returns the device if its name still refers to the device of the plan.
+    pub(super) async fn verify_device<'a>(&self, context: StepContext<'a>) -> Result<&'a Device> {
+        let device = context
             .device
-            .expect("steps on a device are planned with one");
-        let failed = Quick::new(subject.volume, subject.verb).failed();
+            .expect("a plan with device steps has a device");
+        let failed = CallContext::new(context.volume, context.verb).failed();
         let now = match self.host.device(quick(), &device.name).await {
             Ok(now) => now,
             Err(error) => return Err(failed(error)),
@@ -169,7 +174,7 @@ impl Node {
         let reason = match now {
             Some(now) if now.is_same(device) => return Ok(device),
             Some(now) => format!("it is now {now} with {}", now.identity()),
-            None => "it is gone".to_owned(),
+            None => "it was removed".to_owned(),
         };
         Err(failed(HostError::Changed {
             device: device.path.clone(),
@@ -177,11 +182,10 @@ impl Node {
         }))
     }
 
-    /// A mounted ext filesystem grows only for the privileged, and resize2fs tells that no better
-    /// than any other refusal.
-    async fn explain_growth(
+    /// Online resize of ext filesystems requires `CAP_SYS_RESOURCE`. The error of resize2fs does not say so.
+    async fn explain_grow_failure(
         &self,
-        subject: Subject<'_>,
+        context: StepContext<'_>,
         filesystem: Filesystem,
         grown: Result<()>,
     ) -> Result<()> {
@@ -189,50 +193,53 @@ impl Node {
             let may = self.host.may_grow_mounted_ext(quick()).await;
             if matches!(may, Ok(false)) {
                 return Err(Error::NoCapability {
-                    volume: subject.volume.id.clone(),
+                    volume: context.volume.id.clone(),
                 });
             }
         }
         grown
     }
 
-    pub(super) async fn tool(
+    pub(super) async fn run_tool(
         &self,
-        subject: Subject<'_>,
+        context: StepContext<'_>,
         step: &'static str,
         command: &Command,
     ) -> Result<()> {
-        let output = self.command(subject, step, command).await?;
+        let output = self.run_command(context, step, command).await?;
         match command.success(output) {
             Ok(_) => Ok(()),
             Err(source) => Err(Error::Tool {
-                volume: subject.volume.id.clone(),
+                volume: context.volume.id.clone(),
                 step,
                 source,
             }),
         }
     }
 
-    pub(super) async fn command(
+    pub(super) async fn run_command(
         &self,
-        subject: Subject<'_>,
+        context: StepContext<'_>,
         step: &'static str,
         command: &Command,
     ) -> Result<Output> {
-        let output = self.exec.run(command, Deadline::after(LONG)).await;
+        let output = self.exec.run(command, Deadline::after(TOOL_TIMEOUT)).await;
         output.map_err(|source| Error::Tool {
-            volume: subject.volume.id.clone(),
+            volume: context.volume.id.clone(),
             step,
             source,
         })
     }
 }
 
-/// EINVAL is the kernel's answer to an option that it does not know, among other things.
-fn explain_mount(subject: Subject<'_>, request: &MountDevice, error: HostError) -> Error {
-    let volume = || subject.volume.id.clone();
-    // The kernel refuses to mount a device that it must not write to, read-only or not, while there is a
-    // journal to replay.
+/// Maps the error of mount(2). EINVAL can mean an unsupported mount option.
+fn explain_mount_failure(
+    context: StepContext<'_>,
+    request: &MountDevice,
+    error: HostError,
+) -> Error {
+    let volume = || context.volume.id.clone();
+    // The kernel cannot mount a filesystem with a dirty journal from a read-only device, not even read-only.
     if request.read_only && error.io_kind() == Some(std::io::ErrorKind::ReadOnlyFilesystem) {
         return Error::Unclean {
             volume: volume(),
@@ -245,7 +252,7 @@ fn explain_mount(subject: Subject<'_>, request: &MountDevice, error: HostError) 
             volume: volume(),
             device: request.device.to_string(),
             why: format!(
-                "the kernel cannot mount it, or replay its journal ({}); run `{}` by hand",
+                "the kernel cannot mount it, or replay its journal ({}); run `{}` manually",
                 crate::base::chain::chain(&error),
                 filesystem::repair_by_hand(request.filesystem, device)
             ),
@@ -258,5 +265,5 @@ fn explain_mount(subject: Subject<'_>, request: &MountDevice, error: HostError) 
             source: error,
         };
     }
-    Quick::new(subject.volume, subject.verb).failed()(error)
+    CallContext::new(context.volume, context.verb).failed()(error)
 }

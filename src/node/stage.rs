@@ -1,13 +1,13 @@
-//! Staging: the attached disk becomes a mounted filesystem, or is found ready as a device.
+//! Stage: formats an attached disk and mounts its filesystem, or verifies that its block device is ready.
 
 use std::sync::Arc;
 
 use super::journal::Journal;
-use super::observe::{Quick, Spot, mounts_of, nodes_of, quick};
+use super::observe::{CallContext, PathState, mounts_of, nodes_of, quick};
 use super::plan::{self, StageSeen, Step, Wanted};
-use super::proof::{Handed, Proof};
-use super::request::{Access, Stage};
-use super::run::Subject;
+use super::proof::{BlankProof, ProofHandoff};
+use super::request::{Access, StageRequest};
+use super::run::StepContext;
 use super::{Error, Node, Result};
 use crate::base::Deadline;
 use crate::host::Device;
@@ -16,11 +16,11 @@ use crate::model::Bytes;
 const VERB: &str = "staging";
 
 impl Node {
-    /// Stages a volume. Repeatable; the deadline bounds the wait for its device.
+    /// Stages a volume. Idempotent. The deadline bounds the wait for the device.
     ///
     /// # Errors
-    /// When the device does not come, is not certain, is refused, or a step fails.
-    pub async fn stage(self: &Arc<Self>, request: Stage, deadline: Deadline) -> Result<()> {
+    /// The device does not appear, is ambiguous or unsuitable, or a step fails.
+    pub async fn stage(self: &Arc<Self>, request: StageRequest, deadline: Deadline) -> Result<()> {
         let guard = self.lock(&request.volume.id)?;
         let node = Arc::clone(self);
         self.tasks
@@ -31,25 +31,25 @@ impl Node {
             .await
     }
 
-    async fn stage_locked(&self, request: &Stage, deadline: Deadline) -> Result<()> {
+    async fn stage_locked(&self, request: &StageRequest, deadline: Deadline) -> Result<()> {
         let volume = &request.volume;
-        // What is refused whatever comes is not waited for.
-        self.place(&request.staging, Quick::new(volume, VERB))
+        // Invalid paths are rejected before the wait for the device.
+        self.place(&request.staging, CallContext::new(volume, VERB))
             .await?;
         if !volume.has_serial_of_id() {
             tracing::warn!(
                 disk.id = %volume.id,
                 serial = %volume.serial,
                 "the disk's serial is not its id without \"d-\": it can be staged and published, but must be \
-                 unmounted by hand; move the data to a new disk"
+                 unmounted manually; move the data to a new disk"
             );
         }
         let device = self.find(volume, deadline).await?;
-        let (seen, proof) = self.look_to_stage(request, device, deadline).await?;
+        let (seen, proof) = self.observe_stage(request, device, deadline).await?;
         let wanted = Wanted {
             access: &request.access,
             read_only: request.read_only,
-            locked: request.locked,
+            locked: request.device_read_only,
         };
         let steps =
             plan::stage(wanted, &request.tuning, &seen).map_err(|refusal| Error::Refused {
@@ -57,14 +57,14 @@ impl Node {
                 verb: VERB,
                 refusal,
             })?;
-        // What is mounted already was noted when it was mounted.
+        // A volume that is already mounted was recorded before its mount.
         if steps.iter().any(|step| matches!(step, Step::Mount { .. }))
             || matches!(request.access, Access::Block)
         {
-            self.note_staged(volume, &seen.device).await;
+            self.put_staged_record(volume, &seen.device).await;
         }
-        let proof = Handed::new(proof);
-        let subject = Subject {
+        let proof = ProofHandoff::new(proof);
+        let context = StepContext {
             volume,
             device: Some(&seen.device),
             proof: Some(&proof),
@@ -75,25 +75,25 @@ impl Node {
         let _room = match self.budget.room_now(size, &steps) {
             Some(room) => room,
             None => {
-                // The look will be old then, and nobody is kept from the disk meanwhile.
+                // The proof would expire during the wait. Release the device until then.
                 drop(proof.take());
                 self.budget.room(volume, size, &steps, deadline).await?
             }
         };
-        self.run(subject, &steps).await
+        self.run_steps(context, &steps).await
     }
 
-    async fn look_to_stage(
+    async fn observe_stage(
         &self,
-        request: &Stage,
+        request: &StageRequest,
         device: Device,
         deadline: Deadline,
-    ) -> Result<(StageSeen, Option<Proof>)> {
-        let at = Quick::new(&request.volume, VERB);
-        let mounts = self.mounts(at).await?;
-        let staging = self.spot(&request.staging, &mounts, at).await?;
+    ) -> Result<(StageSeen, Option<BlankProof>)> {
+        let call = CallContext::new(&request.volume, VERB);
+        let mounts = self.mounts(call).await?;
+        let staging = self.path_state(&request.staging, &mounts, call).await?;
         let mut elsewhere = mounts_of(&device, &mounts, &[&staging.path]);
-        // Who has the device as it is may write to it at any time, and blank proves nothing then.
+        // A process with access to the raw device can write at any time, so a blank read proves nothing.
         if let Access::Mount { .. } = request.access {
             elsewhere.extend(nodes_of(&device, &mounts, &staging.path));
         }
@@ -104,24 +104,24 @@ impl Node {
         let journal = if in_use {
             Journal::Nothing
         } else {
-            self.journal(&request.volume, &device, at).await?
+            self.journal(&request.volume, &device, call).await?
         };
         if journal == Journal::Ours {
-            // The mkfs may still run, where this process is not the one that began it.
+            // A mkfs that an earlier process started may still run.
             let free = self.host.claim(deadline, &device).await;
-            drop(free.map_err(at.failed())?);
+            drop(free.map_err(call.failed())?);
         }
         let (content, proof) = match request.access {
             Access::Mount { .. } if !in_use => {
-                let (content, proof) = self.prove(&device, deadline, at).await?;
+                let (content, proof) = self.read_content(&device, deadline, call).await?;
                 (Some(content), proof)
             }
             Access::Mount { .. } | Access::Block => (None, None),
         };
-        let mounted_size = self.mounted_size(request, &device, &staging, at).await?;
+        let mounted_size = self.mounted_size(request, &device, &staging, call).await?;
         let ext_grows_mounted = self.host.may_grow_mounted_ext(quick()).await;
         let seen = StageSeen {
-            ext_grows_mounted: ext_grows_mounted.map_err(at.failed())?,
+            ext_grows_mounted: ext_grows_mounted.map_err(call.failed())?,
             device,
             staging,
             elsewhere,
@@ -134,17 +134,17 @@ impl Node {
 
     async fn mounted_size(
         &self,
-        request: &Stage,
+        request: &StageRequest,
         device: &Device,
-        staging: &Spot,
-        at: Quick<'_>,
+        staging: &PathState,
+        call: CallContext<'_>,
     ) -> Result<Option<Bytes>> {
         match (&request.access, &staging.mount) {
             (Access::Mount { filesystem, .. }, Some(mount)) if mount.is_of(device) => self
                 .host
                 .filesystem_size(quick(), device, *filesystem)
                 .await
-                .map_err(at.failed()),
+                .map_err(call.failed()),
             _ => Ok(None),
         }
     }

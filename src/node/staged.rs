@@ -1,106 +1,110 @@
-//! What the node remembers of a staged volume, for what nothing else tells: that an attached disk is a
-//! volume also while no pod uses it, and in which appearance of its device it was mounted. What is
-//! mounted where is never read from here.
+//! Records of staged volumes. They identify attached disks as volumes of this driver while no pod uses them, and store
+//! the incarnation of the device at the time of the mount. Mounts are never derived from these records.
 
 use serde::{Deserialize, Serialize};
 
-use super::observe::{Quick, quick};
+use super::observe::{CallContext, quick};
 use super::request::Volume;
 use super::{Node, Result};
 use crate::base::chain::chain;
 use crate::host::{Appearance, Device};
 
-/// The kind of these records; their key is the volume's id.
+/// The kind of these records. Their key is the volume ID.
 const KIND: &str = "volume";
 
-/// A staged volume.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Staged {
-    /// The serial of its device.
+pub(super) struct StagedRecord {
     pub(super) serial: String,
-    /// The appearance of its device; none on kernels that do not count them.
+    /// `None` on kernels without `diskseq` (before 5.15).
     pub(super) appearance: Option<Appearance>,
 }
 
 impl Node {
-    /// Notes that a volume is about to be staged. A node that cannot keep this stages all the same.
-    pub(super) async fn note_staged(&self, volume: &Volume, device: &Device) {
-        let record = Staged {
+    /// Records that a volume is about to be staged. A failure is logged, and staging continues.
+    pub(super) async fn put_staged_record(&self, volume: &Volume, device: &Device) {
+        let record = StagedRecord {
             serial: volume.serial.to_string(),
-            appearance: self.appears_as(device).await,
+            appearance: self.incarnation(device).await,
         };
         let key = volume.id.as_str();
         if let Err(error) = self.records.put(quick(), KIND, key, &record).await {
             let error = chain(&error);
-            tracing::warn!(disk.id = %volume.id, error, "the volume is staged without a record");
+            tracing::warn!(disk.id = %volume.id, error, "cannot write the staging record");
         }
     }
 
-    /// Forgets a volume that is not staged any more.
-    pub(super) async fn forget_staged(&self, volume: &Volume) {
+    /// Removes the record of an unstaged volume. A failure is logged.
+    pub(super) async fn remove_staged_record(&self, volume: &Volume) {
         if let Err(error) = self.records.remove(quick(), KIND, volume.id.as_str()).await {
             let error = chain(&error);
-            tracing::warn!(disk.id = %volume.id, error, "the record of the volume stays");
+            tracing::warn!(disk.id = %volume.id, error, "cannot remove the staging record");
         }
     }
 
-    /// The record of a volume; one that cannot be read says nothing.
-    pub(super) async fn staged(&self, volume: &str) -> Option<Staged> {
+    /// Returns `None` if the record does not exist or cannot be read.
+    pub(super) async fn staged_record(&self, volume: &str) -> Option<StagedRecord> {
         match self.records.get(quick(), KIND, volume).await {
             Ok(record) => record,
             Err(error) => {
                 tracing::warn!(
                     disk.id = volume,
                     error = chain(&error),
-                    "no record can be read"
+                    "cannot read the staging record"
                 );
                 None
             }
         }
     }
 
-    /// The records of all volumes.
-    pub(super) async fn all_staged(&self) -> Vec<Staged> {
+    pub(super) async fn staged_records(&self) -> Vec<StagedRecord> {
         let keys = self.records.keys(quick(), KIND).await;
         let keys = keys.unwrap_or_else(|error| {
-            tracing::warn!(error = chain(&error), "the records cannot be listed");
+            tracing::warn!(error = chain(&error), "cannot list the staging records");
             Vec::new()
         });
         let mut all = Vec::with_capacity(keys.len());
         for key in keys {
-            all.extend(self.staged(&key).await);
+            all.extend(self.staged_record(&key).await);
         }
         all
     }
 
-    /// Whether the device has left and come again, or another has come, since the volume was staged:
-    /// what was mounted then is dead, under whatever name and number.
-    pub(super) async fn has_left(&self, volume: &Volume, device: &Device) -> Result<bool> {
-        let staged = self.staged(volume.id.as_str()).await;
+    /// Whether the device was removed or replaced after the volume was staged. If so, the mounts of that time no longer
+    /// work, even if the name and number of the device are the same.
+    pub(super) async fn has_new_incarnation(
+        &self,
+        volume: &Volume,
+        device: &Device,
+    ) -> Result<bool> {
+        let staged = self.staged_record(volume.id.as_str()).await;
         let then = staged.and_then(|staged| staged.appearance);
-        let now = self.appears_as(device).await;
+        let now = self.incarnation(device).await;
         Ok(then.zip(now).is_some_and(|(then, now)| then != now))
     }
 
-    /// The device that the volume was staged on, if it has not left since and is not known to be another
-    /// disk.
-    pub(super) async fn staged_on(&self, volume: &Volume, at: Quick<'_>) -> Result<Option<Device>> {
-        let Some(staged) = self.staged(volume.id.as_str()).await else {
+    /// The device on which the volume was staged, if it still is the same incarnation and does not report another
+    /// serial.
+    pub(super) async fn staged_device(
+        &self,
+        volume: &Volume,
+        call: CallContext<'_>,
+    ) -> Result<Option<Device>> {
+        let Some(staged) = self.staged_record(volume.id.as_str()).await else {
             return Ok(None);
         };
-        let boot = self.host.boot_id(quick()).await.map_err(at.failed())?;
-        let devices = self.host.devices(quick()).await.map_err(at.failed())?;
-        let is_it = |device: &Device| {
+        let boot = self.host.boot_id(quick()).await.map_err(call.failed())?;
+        let devices = self.host.devices(quick()).await.map_err(call.failed())?;
+        let is_same = |device: &Device| {
             let now = Appearance::of(&boot, device);
-            let told = device.serial.as_ref();
+            let serial = device.serial.as_ref();
             now.is_some()
                 && now == staged.appearance
-                && told.is_none_or(|serial| serial.as_str() == staged.serial)
+                && serial.is_none_or(|serial| serial.as_str() == staged.serial)
         };
-        Ok(devices.into_iter().find(is_it))
+        Ok(devices.into_iter().find(is_same))
     }
 
-    async fn appears_as(&self, device: &Device) -> Option<Appearance> {
+    async fn incarnation(&self, device: &Device) -> Option<Appearance> {
         let boot = self.host.boot_id(quick()).await.ok()?;
         Appearance::of(&boot, device)
     }

@@ -1,9 +1,9 @@
-//! Statistics of a volume in use.
+//! Usage and health issues of a volume (`NodeGetVolumeStats`).
 
 use super::health::Ailment;
-use super::observe::Quick;
+use super::observe::CallContext;
 use super::place::not_there;
-use super::request::{Health, Stats};
+use super::request::{HealthRequest, StatsRequest};
 use super::{Error, Node, Result};
 use crate::base::Deadline;
 use crate::host::Usage;
@@ -11,40 +11,37 @@ use crate::model::Bytes;
 
 pub(super) const VERB: &str = "taking statistics";
 
-/// How full a volume is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum VolumeStats {
-    /// Of its filesystem.
+pub enum VolumeUsage {
     Filesystem(Usage),
-    /// Of a device only the capacity is known, and of a filesystem that does not answer.
+    /// Only the capacity is known: a block volume, or a filesystem that does not respond.
     Device(Bytes),
 }
 
-/// How a volume is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Report {
-    /// How full; none where its device is gone.
-    pub usage: Option<VolumeStats>,
-    /// What is wrong; nothing when nothing shows.
-    pub ailments: Vec<Ailment>,
+pub struct VolumeStats {
+    /// `None` if the device was removed.
+    pub usage: Option<VolumeUsage>,
+    /// Empty if no issue is detected.
+    pub health_issues: Vec<Ailment>,
 }
 
 impl Node {
-    /// How full the volume at a path is, and what is wrong with it. It answers within seconds, also of
-    /// a volume whose device answers no more.
+    /// The usage and the health issues of the volume at a path. Returns within seconds, even if the device no longer
+    /// responds.
     ///
     /// # Errors
-    /// When the volume is not at the path, or the host cannot be looked at.
-    pub async fn stats(&self, request: &Stats, deadline: Deadline) -> Result<Report> {
+    /// The volume is not at the path, or the state of the host cannot be read.
+    pub async fn stats(&self, request: &StatsRequest, deadline: Deadline) -> Result<VolumeStats> {
         let volume = &request.volume;
-        let at = Quick::new(volume, VERB);
-        let health = Health {
+        let call = CallContext::new(volume, VERB);
+        let health = HealthRequest {
             volume: volume.clone(),
-            places: vec![request.path.clone()],
+            paths: vec![request.path.clone()],
         };
         let device = self.present(volume, VERB).await?;
-        let mounts = self.mounts(at).await?;
-        let path = self.place(&request.path, at).await.map_err(not_there)?;
+        let mounts = self.mounts(call).await?;
+        let path = self.place(&request.path, call).await.map_err(not_there)?;
         let Some(mount) = mounts.iter().rfind(|mount| mount.point == path) else {
             return Err(Error::NotHere {
                 volume: volume.id.clone(),

@@ -1,5 +1,4 @@
-//! The verbs on a host of plain values: what is done in which order, and what is left when a step
-//! fails.
+//! Tests of the operations on a fake host: the order of the steps, and the state after a failed step.
 
 use std::time::Duration;
 
@@ -16,8 +15,8 @@ mod expand;
 mod find;
 mod format;
 mod health;
-mod leave;
 mod stage;
+mod unmount;
 
 fn world(state: State) -> (Arc<Fake>, Arc<Node>) {
     world_below("/", state)
@@ -72,19 +71,19 @@ fn access() -> Access {
     }
 }
 
-fn stage_request() -> Stage {
-    Stage {
+fn stage_request() -> StageRequest {
+    StageRequest {
         volume: volume(),
         staging: "/staging".parse().unwrap(),
         access: access(),
         read_only: false,
-        locked: false,
+        device_read_only: false,
         tuning: Tuning::default(),
     }
 }
 
-fn publish_request(read_only: bool) -> Publish {
-    Publish {
+fn publish_request(read_only: bool) -> PublishRequest {
+    PublishRequest {
         volume: volume(),
         staging: "/staging".parse().unwrap(),
         target: "/target".parse().unwrap(),
@@ -94,10 +93,17 @@ fn publish_request(read_only: bool) -> Publish {
     }
 }
 
-fn leave(path: &str) -> Leave {
-    Leave {
+fn unstage_request() -> UnstageRequest {
+    UnstageRequest {
         volume: volume(),
-        path: path.parse().unwrap(),
+        staging: "/staging".parse().unwrap(),
+    }
+}
+
+fn unpublish_request() -> UnpublishRequest {
+    UnpublishRequest {
+        volume: volume(),
+        target: "/target".parse().unwrap(),
     }
 }
 

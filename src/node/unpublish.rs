@@ -1,53 +1,57 @@
-//! Unpublishing: the pod's path goes, the staged volume stays.
+//! Unpublish: unmounts and removes a target path. The volume stays staged.
 
 use std::sync::Arc;
 
-use super::observe::{Quick, nodes_of};
+use super::observe::{CallContext, nodes_of};
 use super::plan::{self, LeaveSeen, Step};
-use super::request::Leave;
-use super::run::Subject;
+use super::request::UnpublishRequest;
+use super::run::StepContext;
 use super::{Error, Node, Result};
 use crate::base::Deadline;
 
 const VERB: &str = "unpublishing";
 
 impl Node {
-    /// Unpublishes a volume. Repeatable; a path that is not there is fine.
+    /// Unpublishes a volume. Idempotent: a missing path is not an error.
     ///
     /// # Errors
-    /// When the path holds something else, is not empty, or a step fails.
-    pub async fn unpublish(self: &Arc<Self>, request: Leave, deadline: Deadline) -> Result<()> {
+    /// Another volume is mounted at the path, the path is not empty, or a step fails.
+    pub async fn unpublish(
+        self: &Arc<Self>,
+        request: UnpublishRequest,
+        deadline: Deadline,
+    ) -> Result<()> {
         let guard = self.lock(&request.volume.id)?;
         let node = Arc::clone(self);
         self.tasks
             .run(async move {
                 let _guard = guard;
-                // Mounts may lie on top of each other: each round takes one off.
+                // Mounts may be stacked. Each iteration removes one.
                 while node.unpublish_once(&request, deadline).await? {}
                 Ok(())
             })
             .await
     }
 
-    /// Whether there may be more to do.
-    async fn unpublish_once(&self, request: &Leave, deadline: Deadline) -> Result<bool> {
+    /// Removes one mount. Returns whether more mounts are stacked at the path.
+    async fn unpublish_once(&self, request: &UnpublishRequest, deadline: Deadline) -> Result<bool> {
         let volume = &request.volume;
-        let at = Quick::new(volume, VERB);
+        let call = CallContext::new(volume, VERB);
         let device = self.present(volume, VERB).await?;
-        let mounts = self.mounts(at).await?;
-        let spot = self.spot(&request.path, &mounts, at).await?;
+        let mounts = self.mounts(call).await?;
+        let path_state = self.path_state(&request.target, &mounts, call).await?;
         let others = match &device {
-            Some(device) => nodes_of(device, &mounts, &spot.path),
+            Some(device) => nodes_of(device, &mounts, &path_state.path),
             None => Vec::new(),
         };
-        let stacked = mounts.iter().filter(|m| m.point == spot.path).count() > 1;
-        let (devices, claimed) = self.bystanders(device.as_ref(), &spot, at).await?;
+        let stacked = mounts.iter().filter(|m| m.point == path_state.path).count() > 1;
+        let (devices, claimed) = self.bystanders(device.as_ref(), &path_state, call).await?;
         let seen = LeaveSeen {
             devices,
             claimed,
             serial: volume.serial.clone(),
             device,
-            spot,
+            path_state,
             others,
         };
         let mut steps = plan::unpublish(&seen).map_err(|refusal| Error::Refused {
@@ -58,14 +62,14 @@ impl Node {
         if stacked {
             steps.retain(|step| !matches!(step, Step::Remove(_)));
         }
-        let subject = Subject {
+        let context = StepContext {
             volume,
             device: seen.device.as_ref(),
             proof: None,
             verb: VERB,
             deadline,
         };
-        self.run(subject, &steps).await?;
+        self.run_steps(context, &steps).await?;
         Ok(stacked)
     }
 }

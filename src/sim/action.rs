@@ -84,8 +84,7 @@ impl Action {
         }
     }
 
-    /// Whether the action is a read, which returns an empty list instead of an error if RAM denies
-    /// it.
+    /// Whether the action is a read, which returns an empty list instead of an error if RAM denies it.
     pub(crate) fn is_list(self) -> bool {
         self.as_str().starts_with("Describe") || self == Self::ListTagResources
     }

@@ -14,8 +14,7 @@ const MINUTE_MS: i64 = 60_000;
 /// Totals of all calls since the start or since the log was cleared.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Default)]
 pub struct Audit {
-    /// The resources created under each name, by action and name. Calls without a name are not
-    /// counted.
+    /// The resources created under each name, by action and name. Calls without a name are not counted.
     pub created: Vec<CreatedResources>,
     /// The calls of each action in each minute of the cloud's clock that had any, in time order.
     pub minutes: Vec<Minute>,
@@ -31,8 +30,7 @@ pub struct CreatedResources {
     pub name: String,
     /// The IDs of all resources created under the name, oldest first, including deleted ones.
     pub ids: Vec<String>,
-    /// The maximum number of these resources that existed at the same time. More than one is a
-    /// duplicate.
+    /// The maximum number of these resources that existed at the same time. More than one is a duplicate.
     pub max_concurrent: usize,
 }
 

@@ -158,8 +158,7 @@ impl Cloud {
         Some(format!("{endpoint}/imds/{instance}"))
     }
 
-    /// The directory with the links to an instance's devices, for `--device-dir` of a node. None
-    /// without devices.
+    /// The directory with the links to an instance's devices, for `--device-dir` of a node. None without devices.
     #[must_use]
     pub fn device_dir(&self, instance: &InstanceId) -> Option<PathBuf> {
         let loops = self.running.loops.as_ref()?;

@@ -20,7 +20,6 @@ use super::throttle::Limits;
 pub struct Config {
     /// Durations of asynchronous operations.
     pub delays: Delays,
-    /// Durations of calls.
     pub latency: Latency,
     /// The age of the data that `DescribeDisks` and `DescribeSnapshots` return.
     pub stale: Stale,
@@ -31,7 +30,6 @@ pub struct Config {
     pub out_of_stock: Vec<OutOfStock>,
     /// Actions that RAM denies: writes return 403 `Forbidden.RAM`, lists an empty page.
     pub denied: Vec<String>,
-    /// Disabled access keys.
     pub inactive_keys: Vec<String>,
     /// Rules that differ between accounts or that the documents leave open.
     pub rules: Rules,
@@ -64,8 +62,7 @@ pub struct Delays {
     pub snapshot: DurationDistribution,
     /// Until the resources of a deleted disk are released; reads omit it from the call on.
     pub delete: DurationDistribution,
-    /// How long deletion of a disk created from a snapshot returns
-    /// `IncorrectDiskStatus.Initializing`.
+    /// How long deletion of a disk created from a snapshot returns `IncorrectDiskStatus.Initializing`.
     pub load: DurationDistribution,
     /// How long an instance is starting or stopping.
     pub power: DurationDistribution,

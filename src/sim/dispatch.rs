@@ -223,8 +223,7 @@ pub(crate) fn reject(
     request_id
 }
 
-/// The result without permission: an error for a write, no rows for a list (RAM, resource-level
-/// authorization).
+/// The result without permission: an error for a write, no rows for a list (RAM, resource-level authorization).
 fn denial(action: Action) -> ApiResult {
     if !action.is_list() {
         return Err(ApiError::new(403, "Forbidden.RAM")

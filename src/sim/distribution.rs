@@ -32,8 +32,7 @@ impl Default for DurationDistribution {
     }
 }
 
-/// Maximum distance of a lognormal draw from its median, in standard deviations: one draw in 16,000
-/// is truncated.
+/// Maximum distance of a lognormal draw from its median, in standard deviations: one draw in 16,000 is truncated.
 const CUTOFF: f64 = 4.0;
 
 /// Largest accepted sigma: the longest draw is 3,000 times the median.
@@ -48,7 +47,6 @@ const MAX_SIGMA: f64 = 2.0;
 pub struct InvalidDistribution(String);
 
 impl DurationDistribution {
-    /// A fixed duration.
     #[must_use]
     pub fn fixed(duration: Duration) -> Self {
         Self::Uniform {

@@ -25,12 +25,10 @@ pub struct Fault {
     /// The number of consecutive calls to affect.
     #[serde(default = "one")]
     pub times: u64,
-    /// Instead of `times`: the percentage of calls to affect from the first one on, drawn from the
-    /// seed.
+    /// Instead of `times`: the percentage of calls to affect from the first one on, drawn from the seed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub percent: Option<u8>,
-    /// Instead of `times`, or together with `percent`: the period after configuration in which
-    /// calls are affected.
+    /// Instead of `times`, or together with `percent`: the period after configuration in which calls are affected.
     #[serde(
         default,
         rename = "for",
@@ -65,21 +63,18 @@ pub enum FaultKind {
     DelayBefore(#[serde(with = "duration_text")] Duration),
     /// The call takes effect immediately and its response is late.
     DelayAfter(#[serde(with = "duration_text")] Duration),
-    /// The call takes effect immediately and the response body is sent in small parts over this
-    /// period.
+    /// The call takes effect immediately and the response body is sent in small parts over this period.
     SlowDrip(#[serde(with = "duration_text")] Duration),
     /// `Message` of an error is null.
     NullMessage,
     /// This error; the call has no effect.
     Code { status: u16, code: String },
-    /// The call takes effect without a response; the connection stays open until the caller closes
-    /// it.
+    /// The call takes effect without a response; the connection stays open until the caller closes it.
     Hang,
     /// A read returns 200 and no rows, as without permission. Writes are not affected.
     NoRows,
-    /// The call succeeds, but the operation fails later: an attach reverts to `Available`, a detach
-    /// never completes, a created disk disappears, a snapshot becomes `failed`, a change of the
-    /// category fails.
+    /// The call succeeds, but the operation fails later: an attach reverts to `Available`, a detach never
+    /// completes, a created disk disappears, a snapshot becomes `failed`, a change of the category fails.
     FailsLater,
 }
 

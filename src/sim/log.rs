@@ -32,11 +32,9 @@ pub struct Entry {
     /// The parameters, without those of the signature.
     pub params: BTreeMap<String, String>,
     pub via: Via,
-    /// The signature nonce.
     pub nonce: Option<String>,
     /// The HTTP status; none while the call is in progress.
     pub status: Option<u16>,
-    /// The error code.
     pub code: Option<String>,
     /// Whether a fault made the response lost or corrupted.
     pub faulted: bool,

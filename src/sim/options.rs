@@ -19,8 +19,7 @@ pub const DEFAULT_KEY: &str = "LTAI5tFAKECLOUDKEY000001";
 /// The default secret. It protects nothing and is public.
 pub const DEFAULT_SECRET: &str = "fake-cloud-secret";
 
-/// Startup options. Delays are one duration (`500ms`), a range (`1s..5s`) or lognormal
-/// (`lognormal:60ms,0.6`).
+/// Startup options. Delays are one duration (`500ms`), a range (`1s..5s`) or lognormal (`lognormal:60ms,0.6`).
 #[derive(Debug, Clone, clap::Args)]
 pub struct Options {
     /// The simulated region; each role has its own flag for it.
@@ -80,9 +79,8 @@ pub struct Options {
     #[arg(long, default_value = "0s")]
     pub load_delay: DurationDistribution,
 
-    /// Latency of calls: 60ms, 50ms..500ms or lognormal:MEDIAN,SIGMA; ACTION=60ms for one action.
-    /// Calls take effect on arrival, or at the end of the latency with effect=departure. Can be
-    /// repeated.
+    /// Latency of calls: 60ms, 50ms..500ms or lognormal:MEDIAN,SIGMA; ACTION=60ms for one action. Calls
+    /// take effect on arrival, or at the end of the latency with effect=departure. Can be repeated.
     #[arg(long, alias = "answer-delay", value_name = "LATENCY")]
     pub latency: Vec<LatencySetting>,
 

@@ -29,8 +29,7 @@ pub(crate) struct Runner {
 }
 
 impl Runner {
-    /// Runs until it is stopped. Work in progress is completed, except for retries of a busy
-    /// device.
+    /// Runs until it is stopped. Work in progress is completed, except for retries of a busy device.
     pub(crate) async fn run(self) {
         while !self.stop.is_cancelled() {
             let (effects, sleep) = self.poll();

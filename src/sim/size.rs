@@ -2,8 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-/// The sizes of a category in GiB, for its performance level where it has them. None for an unknown
-/// category.
+/// The sizes of a category in GiB, for its performance level where it has them. None for an unknown category.
 pub(crate) fn sizes(category: &str, level: Option<&str>) -> Option<RangeInclusive<u32>> {
     Some(match (category, level) {
         ("cloud", _) => 5..=2000,
@@ -53,10 +52,7 @@ pub(crate) fn is_shareable(category: &str) -> bool {
     matches!(category, "cloud_essd" | "cloud_auto")
 }
 
-/// The regional category.
 pub(crate) const REGIONAL: &str = "cloud_regional_disk_auto";
-
-/// The zonal categories.
 pub(crate) const CATEGORIES: [&str; 10] = [
     "cloud",
     "cloud_efficiency",

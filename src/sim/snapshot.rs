@@ -65,8 +65,7 @@ impl SnapshotRow {
         }
     }
 
-    /// Whether disks can be created from it: immediately in the ESSD family, otherwise when it is
-    /// complete.
+    /// Whether disks can be created from it: immediately in the ESSD family, otherwise when it is complete.
     pub(crate) fn available(&self) -> bool {
         match self.stage {
             Stage::Progressing => self.cut.is_some() && size::is_essd(&self.category),

@@ -18,7 +18,6 @@ use super::world::World;
 /// place of a zone, the regional category.
 const STOCK_KEYS: [&str; 6] = ["PL0", "PL1", "PL2", "PL3", MULTI_ATTACH, size::REGIONAL];
 
-/// Multi-attach disks.
 pub(crate) const MULTI_ATTACH: &str = "multi-attach";
 
 /// The zone name of regional disks.

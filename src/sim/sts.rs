@@ -41,7 +41,6 @@ impl StsAction {
     }
 }
 
-/// Issued temporary credentials.
 #[derive(Clone)]
 pub(crate) struct Session {
     pub(crate) id: String,

@@ -1,4 +1,4 @@
-//! Elastic ephemeral disks, and the disks of the finance cloud.
+//! Elastic ephemeral disks, and the categories of the finance cloud.
 
 use diskplugin::cloud::{
     AttachDisk, CreateDisk, CreateSnapshot, DetachDisk, Ecs, Kind, ModifyDiskSpec, ResizeDisk,
@@ -7,16 +7,16 @@ use diskplugin::cloud::{
 use diskplugin::model::{Category, ClientToken, DiskId, Gib, Tags};
 use serde_json::json;
 
-use crate::sharing::{code, nvme};
-use crate::world::{World, ZONE, essd, node, off, onto, refused, seen, soon};
+use crate::multi_attach::{code, nvme};
+use crate::world::{World, ZONE, essd, node, detach_from, attach_to, expect_error, described, deadline};
 
-on_every_face!(
+on_every_implementation!(
     an_ephemeral_disk_comes_and_goes_with_delete_with_instance_only,
     an_ephemeral_disk_returns_to_its_first_instance_only,
     an_ephemeral_disk_is_deleted_with_its_instance,
     an_ephemeral_disk_has_no_snapshots_and_is_made_from_none,
-    an_ephemeral_disk_grows_and_is_never_converted,
-    each_category_refuses_other_sizes,
+    an_ephemeral_disk_can_be_resized_but_not_converted,
+    each_category_rejects_sizes_out_of_range,
 );
 
 fn of(category: Category, size: u32) -> CreateDisk {
@@ -27,25 +27,25 @@ fn of(category: Category, size: u32) -> CreateDisk {
     }
 }
 
-/// An ephemeral disk, and two instances that take it.
+/// An ephemeral disk, and two instances that support it.
 async fn ephemeral(ecs: &dyn Ecs, world: &World) -> DiskId {
     nvme(world, "i-a", ZONE);
     nvme(world, "i-b", ZONE);
     let request = of(Category::EphemeralPremium, 64);
-    ecs.create_disk(soon(), &request).await.unwrap()
+    ecs.create_disk(deadline(), &request).await.unwrap()
 }
 
-fn bound_onto(disk: &DiskId, instance: &str) -> AttachDisk {
+fn ephemeral_attach(disk: &DiskId, instance: &str) -> AttachDisk {
     AttachDisk {
         delete_with_instance: true,
-        ..onto(disk, instance)
+        ..attach_to(disk, instance)
     }
 }
 
-fn bound_off(disk: &DiskId, instance: &str) -> DetachDisk {
+fn ephemeral_detach(disk: &DiskId, instance: &str) -> DetachDisk {
     DetachDisk {
         delete_with_instance: true,
-        ..off(disk, instance)
+        ..detach_from(disk, instance)
     }
 }
 
@@ -55,21 +55,21 @@ pub(crate) async fn an_ephemeral_disk_comes_and_goes_with_delete_with_instance_o
 ) {
     let needs = || (403, "InvalidParameter.DeleteWithInstance".to_owned());
     let disk = ephemeral(ecs, world).await;
-    let row = seen(ecs, &disk).await.unwrap();
+    let row = described(ecs, &disk).await.unwrap();
     assert_eq!(row.category, Category::EphemeralPremium);
-    let lacking = ecs.attach_disk(soon(), &onto(&disk, "i-a")).await;
+    let lacking = ecs.attach_disk(deadline(), &attach_to(&disk, "i-a")).await;
     assert_eq!(code(lacking), needs());
-    ecs.attach_disk(soon(), &bound_onto(&disk, "i-a"))
+    ecs.attach_disk(deadline(), &ephemeral_attach(&disk, "i-a"))
         .await
         .unwrap();
-    let row = seen(ecs, &disk).await.unwrap();
+    let row = described(ecs, &disk).await.unwrap();
     assert!(row.is_in_use_on(&node("i-a")));
-    let lacking = ecs.detach_disk(soon(), &off(&disk, "i-a")).await;
+    let lacking = ecs.detach_disk(deadline(), &detach_from(&disk, "i-a")).await;
     assert_eq!(code(lacking), needs());
-    ecs.detach_disk(soon(), &bound_off(&disk, "i-a"))
+    ecs.detach_disk(deadline(), &ephemeral_detach(&disk, "i-a"))
         .await
         .unwrap();
-    assert!(seen(ecs, &disk).await.unwrap().is_free());
+    assert!(described(ecs, &disk).await.unwrap().is_free());
 }
 
 pub(crate) async fn an_ephemeral_disk_returns_to_its_first_instance_only(
@@ -78,25 +78,25 @@ pub(crate) async fn an_ephemeral_disk_returns_to_its_first_instance_only(
 ) {
     let disk = ephemeral(ecs, world).await;
     for _ in 0..2 {
-        ecs.attach_disk(soon(), &bound_onto(&disk, "i-a"))
+        ecs.attach_disk(deadline(), &ephemeral_attach(&disk, "i-a"))
             .await
             .unwrap();
-        ecs.detach_disk(soon(), &bound_off(&disk, "i-a"))
+        ecs.detach_disk(deadline(), &ephemeral_detach(&disk, "i-a"))
             .await
             .unwrap();
     }
-    let other = ecs.attach_disk(soon(), &bound_onto(&disk, "i-b")).await;
+    let other = ecs.attach_disk(deadline(), &ephemeral_attach(&disk, "i-b")).await;
     let refusal = "InvalidOperation.OtherInstanceUnsupported";
     assert_eq!(code(other), (403, refusal.to_owned()));
 }
 
 pub(crate) async fn an_ephemeral_disk_is_deleted_with_its_instance(ecs: &dyn Ecs, world: &World) {
     let disk = ephemeral(ecs, world).await;
-    ecs.attach_disk(soon(), &bound_onto(&disk, "i-a"))
+    ecs.attach_disk(deadline(), &ephemeral_attach(&disk, "i-a"))
         .await
         .unwrap();
     assert!(world.cloud.remove_instance(&node("i-a")));
-    assert_eq!(seen(ecs, &disk).await, None);
+    assert_eq!(described(ecs, &disk).await, None);
 }
 
 pub(crate) async fn an_ephemeral_disk_has_no_snapshots_and_is_made_from_none(
@@ -112,31 +112,31 @@ pub(crate) async fn an_ephemeral_disk_has_no_snapshots_and_is_made_from_none(
         token: ClientToken::derive("CreateSnapshot", [disk.as_str()]),
     };
     let disk = ephemeral(ecs, world).await;
-    ecs.attach_disk(soon(), &bound_onto(&disk, "i-a"))
+    ecs.attach_disk(deadline(), &ephemeral_attach(&disk, "i-a"))
         .await
         .unwrap();
     for alternatives in ["first", "last"] {
         world.configure(json!({"rules": {"alternatives": alternatives}}));
-        let outcome = ecs.create_snapshot(soon(), &snapshot(&disk)).await;
-        refused(outcome, Kind::Precondition);
+        let outcome = ecs.create_snapshot(deadline(), &snapshot(&disk)).await;
+        expect_error(outcome, Kind::Precondition);
     }
     assert_eq!(world.snapshots(), 0);
-    let source = ecs.create_disk(soon(), &essd("source")).await.unwrap();
-    ecs.attach_disk(soon(), &onto(&source, "i-b"))
+    let source = ecs.create_disk(deadline(), &essd("source")).await.unwrap();
+    ecs.attach_disk(deadline(), &attach_to(&source, "i-b"))
         .await
         .unwrap();
-    let snapshot = ecs.create_snapshot(soon(), &snapshot(&source)).await;
+    let snapshot = ecs.create_snapshot(deadline(), &snapshot(&source)).await;
     let restored = CreateDisk {
         snapshot: Some(snapshot.unwrap()),
         token: ClientToken::derive("test", ["restored"]),
         ..of(Category::EphemeralStandard, 64)
     };
-    let outcome = ecs.create_disk(soon(), &restored).await;
+    let outcome = ecs.create_disk(deadline(), &restored).await;
     let refusal = "InvalidOperation.CreateFromSnapshotUnsupported";
     assert_eq!(code(outcome), (403, refusal.to_owned()));
 }
 
-pub(crate) async fn an_ephemeral_disk_grows_and_is_never_converted(ecs: &dyn Ecs, world: &World) {
+pub(crate) async fn an_ephemeral_disk_can_be_resized_but_not_converted(ecs: &dyn Ecs, world: &World) {
     let disk = ephemeral(ecs, world).await;
     let to = |size: u32| ResizeDisk {
         disk: disk.clone(),
@@ -144,9 +144,9 @@ pub(crate) async fn an_ephemeral_disk_grows_and_is_never_converted(ecs: &dyn Ecs
         mode: ResizeMode::Offline,
         token: ClientToken::derive("ResizeDisk", [size.to_string().as_str()]),
     };
-    refused(ecs.resize_disk(soon(), &to(8193)).await, Kind::OutOfRange);
-    ecs.resize_disk(soon(), &to(8192)).await.unwrap();
-    assert_eq!(seen(ecs, &disk).await.unwrap().size, Gib(8192));
+    expect_error(ecs.resize_disk(deadline(), &to(8193)).await, Kind::OutOfRange);
+    ecs.resize_disk(deadline(), &to(8192)).await.unwrap();
+    assert_eq!(described(ecs, &disk).await.unwrap().size, Gib(8192));
     let other = ModifyDiskSpec {
         disk: disk.clone(),
         category: Some(Category::CloudEssd),
@@ -154,14 +154,14 @@ pub(crate) async fn an_ephemeral_disk_grows_and_is_never_converted(ecs: &dyn Ecs
         provisioned_iops: None,
         dry_run: true,
     };
-    let outcome = ecs.modify_disk_spec(soon(), &other).await;
+    let outcome = ecs.modify_disk_spec(deadline(), &other).await;
     assert_eq!(
         code(outcome),
         (403, "InvalidDiskCategory.NotSupported".to_owned())
     );
 }
 
-pub(crate) async fn each_category_refuses_other_sizes(ecs: &dyn Ecs, world: &World) {
+pub(crate) async fn each_category_rejects_sizes_out_of_range(ecs: &dyn Ecs, world: &World) {
     for category in Category::KNOWN {
         let sizes = category.sizes().unwrap();
         let (least, most) = (sizes.start().0, sizes.end().0);
@@ -173,15 +173,15 @@ pub(crate) async fn each_category_refuses_other_sizes(ecs: &dyn Ecs, world: &Wor
         };
         let before = world.disks();
         for size in [least - 1, most + 1] {
-            let outcome = ecs.create_disk(soon(), &sized(size)).await;
-            // The wire carries no size of 0.
+            let outcome = ecs.create_disk(deadline(), &sized(size)).await;
+            // A size of 0 is not sent.
             let kinds = [Kind::OutOfRange, Kind::Bug];
             let kind = outcome.unwrap_err().kind();
             assert!(kinds.contains(&kind), "{category} {size}: {kind:?}");
         }
         assert_eq!(world.disks(), before, "{category}");
         for size in [least, most] {
-            ecs.create_disk(soon(), &sized(size)).await.unwrap();
+            ecs.create_disk(deadline(), &sized(size)).await.unwrap();
         }
         assert_eq!(world.disks(), before + 2, "{category}");
     }

@@ -1,4 +1,4 @@
-//! What a refusal tells.
+//! Details of errors.
 
 use std::time::Duration;
 
@@ -6,17 +6,17 @@ use diskplugin::base::Deadline;
 use diskplugin::cloud::{DescribeDisks, Ecs, Kind};
 use serde_json::json;
 
-use crate::world::{World, essd, made, node, onto, refused, seen, soon};
+use crate::world::{World, essd, create_essd, node, attach_to, expect_error, described, deadline};
 
-on_every_face!(
+on_every_implementation!(
     an_error_tells_action_code_status_words_and_request_id,
-    a_refusal_without_words_is_still_an_error,
+    an_error_without_message_is_still_an_error,
     a_write_without_permission_is_denied_and_a_list_is_empty,
-    a_throttled_caller_is_told_how_long_to_wait,
-    a_lost_answer_to_an_attach_is_ambiguous,
-    a_spoilt_answer_to_an_attach_is_ambiguous,
-    a_spoilt_refusal_of_an_attach_is_ambiguous,
-    after_its_deadline_no_call_is_made,
+    a_throttling_error_has_the_time_to_wait,
+    a_lost_attach_response_has_an_unknown_outcome,
+    an_unreadable_attach_response_has_an_unknown_outcome,
+    an_unreadable_attach_error_has_an_unknown_outcome,
+    no_call_is_made_after_the_deadline,
     a_read_may_return_no_rows_for_a_while_and_a_write_is_not_struck,
     a_call_that_hangs_takes_effect_and_lasts_until_its_deadline,
 );
@@ -26,12 +26,12 @@ pub(crate) async fn an_error_tells_action_code_status_words_and_request_id(
     world: &World,
 ) {
     let disk = "d-unknown".parse().unwrap();
-    let outcome = ecs.attach_disk(soon(), &onto(&disk, "i-one")).await;
-    let error = refused(outcome, Kind::NotFound);
+    let outcome = ecs.attach_disk(deadline(), &attach_to(&disk, "i-one")).await;
+    let error = expect_error(outcome, Kind::NotFound);
     assert_eq!(error.action(), "AttachDisk");
     assert_eq!(error.code(), Some("InvalidDiskId.NotFound"));
     assert_eq!(error.status(), Some(404));
-    assert!(error.message().is_some_and(|words| !words.is_empty()));
+    assert!(error.message().is_some_and(|outcome_text| !outcome_text.is_empty()));
     let calls = world.cloud.calls();
     assert_eq!(error.request_id(), Some(calls[0].request_id.as_str()));
     assert!(!error.to_string().contains("attempts"), "{error}");
@@ -41,11 +41,11 @@ pub(crate) async fn an_error_tells_action_code_status_words_and_request_id(
     }
 }
 
-pub(crate) async fn a_refusal_without_words_is_still_an_error(ecs: &dyn Ecs, world: &World) {
+pub(crate) async fn an_error_without_message_is_still_an_error(ecs: &dyn Ecs, world: &World) {
     world.configure(json!({"faults": [{"action": "AttachDisk", "kind": "null-message"}]}));
     let disk = "d-unknown".parse().unwrap();
-    let outcome = ecs.attach_disk(soon(), &onto(&disk, "i-one")).await;
-    let error = refused(outcome, Kind::NotFound);
+    let outcome = ecs.attach_disk(deadline(), &attach_to(&disk, "i-one")).await;
+    let error = expect_error(outcome, Kind::NotFound);
     assert_eq!(error.message(), None);
     assert!(error.request_id().is_some());
 }
@@ -54,58 +54,58 @@ pub(crate) async fn a_write_without_permission_is_denied_and_a_list_is_empty(
     ecs: &dyn Ecs,
     world: &World,
 ) {
-    made(ecs, "there").await;
+    create_essd(ecs, "there").await;
     world.configure(json!({"denied": ["CreateDisk", "DescribeDisks"]}));
-    let error = refused(ecs.create_disk(soon(), &essd("no")).await, Kind::Denied);
+    let error = expect_error(ecs.create_disk(deadline(), &essd("no")).await, Kind::Denied);
     assert_eq!(error.code(), Some("Forbidden.RAM"));
     let all = DescribeDisks::default();
-    let page = ecs.describe_disks(soon(), &all).await.unwrap();
+    let page = ecs.describe_disks(deadline(), &all).await.unwrap();
     assert_eq!((page.rows, page.next), (vec![], None));
 }
 
-pub(crate) async fn a_throttled_caller_is_told_how_long_to_wait(ecs: &dyn Ecs, world: &World) {
+pub(crate) async fn a_throttling_error_has_the_time_to_wait(ecs: &dyn Ecs, world: &World) {
     world.configure(json!({"throttle": {"actions": {"DescribeDisks": 0}}}));
-    // Shorter than the wait, which would be kept else.
+    // A deadline before the end of the wait, so that the error is returned.
     let deadline = Deadline::after(Duration::from_secs(5));
     let all = DescribeDisks::default();
-    let error = refused(ecs.describe_disks(deadline, &all).await, Kind::Throttled);
+    let error = expect_error(ecs.describe_disks(deadline, &all).await, Kind::Throttled);
     assert_eq!(error.wait(), Some(Duration::from_millis(59_750)));
     assert_eq!(world.calls("DescribeDisks"), 1);
 }
 
-async fn spoilt(ecs: &dyn Ecs, world: &World, fault: &str) {
-    let disk = made(ecs, fault).await;
+async fn call_with_fault(ecs: &dyn Ecs, world: &World, fault: &str) {
+    let disk = create_essd(ecs, fault).await;
     world.configure(json!({"faults": [{"action": "AttachDisk", "kind": fault}]}));
     world.cloud.clear_calls();
-    let outcome = ecs.attach_disk(soon(), &onto(&disk, "i-one")).await;
-    assert_eq!(refused(outcome, Kind::Ambiguous).action(), "AttachDisk");
+    let outcome = ecs.attach_disk(deadline(), &attach_to(&disk, "i-one")).await;
+    assert_eq!(expect_error(outcome, Kind::Ambiguous).action(), "AttachDisk");
     assert_eq!(world.calls("AttachDisk"), 1, "{fault} is not repeated");
-    let row = seen(ecs, &disk).await.unwrap();
+    let row = described(ecs, &disk).await.unwrap();
     assert!(row.is_in_use_on(&node("i-one")), "{row}");
 }
 
-pub(crate) async fn a_lost_answer_to_an_attach_is_ambiguous(ecs: &dyn Ecs, world: &World) {
-    spoilt(ecs, world, "reset-after").await;
+pub(crate) async fn a_lost_attach_response_has_an_unknown_outcome(ecs: &dyn Ecs, world: &World) {
+    call_with_fault(ecs, world, "reset-after").await;
 }
 
-pub(crate) async fn a_spoilt_answer_to_an_attach_is_ambiguous(ecs: &dyn Ecs, world: &World) {
+pub(crate) async fn an_unreadable_attach_response_has_an_unknown_outcome(ecs: &dyn Ecs, world: &World) {
     for fault in ["truncated", "empty", "html"] {
-        spoilt(ecs, world, fault).await;
+        call_with_fault(ecs, world, fault).await;
     }
 }
 
-pub(crate) async fn a_spoilt_refusal_of_an_attach_is_ambiguous(ecs: &dyn Ecs, world: &World) {
+pub(crate) async fn an_unreadable_attach_error_has_an_unknown_outcome(ecs: &dyn Ecs, world: &World) {
     let disk = "d-unknown".parse().unwrap();
     for fault in ["truncated", "html"] {
         world.configure(json!({"faults": [{"action": "AttachDisk", "kind": fault}]}));
-        let outcome = ecs.attach_disk(soon(), &onto(&disk, "i-one")).await;
-        refused(outcome, Kind::Ambiguous);
+        let outcome = ecs.attach_disk(deadline(), &attach_to(&disk, "i-one")).await;
+        expect_error(outcome, Kind::Ambiguous);
     }
 }
 
-pub(crate) async fn after_its_deadline_no_call_is_made(ecs: &dyn Ecs, world: &World) {
+pub(crate) async fn no_call_is_made_after_the_deadline(ecs: &dyn Ecs, world: &World) {
     let over = Deadline::after(Duration::ZERO);
-    let error = refused(ecs.create_disk(over, &essd("late")).await, Kind::Deadline);
+    let error = expect_error(ecs.create_disk(over, &essd("late")).await, Kind::Deadline);
     assert_eq!(error.action(), "CreateDisk");
     assert_eq!(world.calls("CreateDisk"), 0);
 }
@@ -114,15 +114,15 @@ pub(crate) async fn a_read_may_return_no_rows_for_a_while_and_a_write_is_not_str
     ecs: &dyn Ecs,
     world: &World,
 ) {
-    let disk = made(ecs, "there").await;
+    let disk = create_essd(ecs, "there").await;
     world.configure(json!({"faults": [{"action": "*", "for": "45s", "kind": "no-rows"}]}));
-    assert_eq!(seen(ecs, &disk).await, None);
-    let other = made(ecs, "other").await;
+    assert_eq!(described(ecs, &disk).await, None);
+    let other = create_essd(ecs, "other").await;
     world.pass(44);
-    assert_eq!(seen(ecs, &other).await, None);
+    assert_eq!(described(ecs, &other).await, None);
     world.pass(1);
-    assert!(seen(ecs, &disk).await.is_some());
-    assert!(seen(ecs, &other).await.is_some());
+    assert!(described(ecs, &disk).await.is_some());
+    assert!(described(ecs, &other).await.is_some());
 }
 
 pub(crate) async fn a_call_that_hangs_takes_effect_and_lasts_until_its_deadline(
@@ -133,7 +133,7 @@ pub(crate) async fn a_call_that_hangs_takes_effect_and_lasts_until_its_deadline(
     let time = Duration::from_millis(300);
     let start = tokio::time::Instant::now();
     let outcome = ecs.create_disk(Deadline::after(time), &essd("hung")).await;
-    refused(outcome, Kind::Deadline);
+    expect_error(outcome, Kind::Deadline);
     assert!(start.elapsed() >= time);
     assert_eq!(world.disks(), 1);
 }

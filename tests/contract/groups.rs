@@ -1,4 +1,4 @@
-//! Snapshot groups are cut at one instant, and go as one.
+//! Snapshot groups have one point in time and are deleted as a unit.
 
 use std::collections::BTreeSet;
 
@@ -11,22 +11,22 @@ use diskplugin::model::{
 };
 use serde_json::json;
 
-use crate::world::{FAR_ZONE, World, cut, essd, made, refused, seen_snapshot, soon, tags, zone};
+use crate::world::{FAR_ZONE, World, snapshot_of, essd, create_essd, expect_error, described_snapshot, deadline, tags, zone};
 
-on_every_face!(
+on_every_implementation!(
     a_group_is_cut_at_one_instant_and_described_as_it_was_wanted,
     the_snapshots_of_a_group_name_it_and_carry_none_of_its_tags,
     a_repeated_group_is_the_same_and_its_token_of_other_disks_is_a_mismatch,
-    what_cannot_be_cut_together_is_refused,
-    a_group_is_found_by_its_tags_and_by_its_id,
-    a_deleted_group_takes_its_snapshots_along,
+    disks_that_cannot_form_a_group_are_rejected,
+    a_group_is_listed_by_tags_and_by_id,
+    deleting_a_group_deletes_its_snapshots,
     a_deletion_that_leaves_snapshots_says_so_in_its_success,
-    a_group_goes_with_the_last_of_its_snapshots,
+    a_group_is_deleted_with_its_last_snapshot,
     deleting_an_unknown_group_is_success_or_not_found,
     a_list_by_tags_ends_early_and_one_without_them_does_not,
-    a_snapshot_is_kept_for_its_days,
+    a_snapshot_expires_after_its_retention_days,
     somebody_elses_hold_on_a_snapshot_is_refused_by_its_code,
-    a_disk_has_so_many_snapshots_and_so_many_at_once,
+    snapshots_per_disk_and_in_progress_are_limited,
 );
 
 fn group_of(disks: &[&DiskId], name: &str) -> CreateSnapshotGroup {
@@ -39,12 +39,12 @@ fn group_of(disks: &[&DiskId], name: &str) -> CreateSnapshotGroup {
     }
 }
 
-async fn seen(ecs: &dyn Ecs, id: &SnapshotGroupId) -> Option<SnapshotGroup> {
+async fn described(ecs: &dyn Ecs, id: &SnapshotGroupId) -> Option<SnapshotGroup> {
     let query = DescribeSnapshotGroups {
         ids: Some(vec![id.clone()]),
         ..DescribeSnapshotGroups::default()
     };
-    let page = ecs.describe_snapshot_groups(soon(), &query).await.unwrap();
+    let page = ecs.describe_snapshot_groups(deadline(), &query).await.unwrap();
     assert!(page.rows.len() <= 1 && page.next.is_none(), "{page:?}");
     page.rows.into_iter().next()
 }
@@ -54,11 +54,11 @@ pub(crate) async fn a_group_is_cut_at_one_instant_and_described_as_it_was_wanted
     world: &World,
 ) {
     world.configure(json!({"delays": {"cut": "1s..3s", "snapshot": "5s"}}));
-    let (one, two) = (made(ecs, "one").await, made(ecs, "two").await);
+    let (one, two) = (create_essd(ecs, "one").await, create_essd(ecs, "two").await);
     let mut wanted = group_of(&[&one, &two], "group");
     wanted.tags = tags(&[("k", "v")]);
-    let id = ecs.create_snapshot_group(soon(), &wanted).await.unwrap();
-    let row = seen(ecs, &id).await.unwrap();
+    let id = ecs.create_snapshot_group(deadline(), &wanted).await.unwrap();
+    let row = described(ecs, &id).await.unwrap();
     assert_eq!(row.tags, wanted.tags);
     assert_eq!(row.status, SnapshotStatus::Progressing);
     let sources: BTreeSet<_> = row
@@ -70,7 +70,7 @@ pub(crate) async fn a_group_is_cut_at_one_instant_and_described_as_it_was_wanted
     world.pass(3);
     let mut times = BTreeSet::new();
     for member in &row.members {
-        let snapshot = seen_snapshot(ecs, &member.snapshot).await.unwrap();
+        let snapshot = described_snapshot(ecs, &member.snapshot).await.unwrap();
         assert_eq!(
             (snapshot.group.as_ref(), snapshot.available),
             (Some(&id), true)
@@ -79,7 +79,7 @@ pub(crate) async fn a_group_is_cut_at_one_instant_and_described_as_it_was_wanted
     }
     assert!(times.len() == 1 && !times.contains(&None), "{times:?}");
     world.pass(2);
-    let row = seen(ecs, &id).await.unwrap();
+    let row = described(ecs, &id).await.unwrap();
     assert_eq!(row.status, SnapshotStatus::Accomplished);
 }
 
@@ -87,19 +87,19 @@ pub(crate) async fn the_snapshots_of_a_group_name_it_and_carry_none_of_its_tags(
     ecs: &dyn Ecs,
     _: &World,
 ) {
-    let disk = made(ecs, "one").await;
+    let disk = create_essd(ecs, "one").await;
     let mut wanted = group_of(&[&disk], "group");
     wanted.tags = tags(&[("k", "v")]);
-    let id = ecs.create_snapshot_group(soon(), &wanted).await.unwrap();
-    let member = seen(ecs, &id).await.unwrap().members.remove(0);
-    let row = seen_snapshot(ecs, &member.snapshot).await.unwrap();
+    let id = ecs.create_snapshot_group(deadline(), &wanted).await.unwrap();
+    let member = described(ecs, &id).await.unwrap().members.remove(0);
+    let row = described_snapshot(ecs, &member.snapshot).await.unwrap();
     assert_eq!((row.group, row.tags), (Some(id), Tags::new()));
     let request = TagResources {
         targets: TagTarget::Snapshots(vec![member.snapshot.clone()]),
         tags: wanted.tags.clone(),
     };
-    ecs.tag_resources(soon(), &request).await.unwrap();
-    let row = seen_snapshot(ecs, &member.snapshot).await.unwrap();
+    ecs.tag_resources(deadline(), &request).await.unwrap();
+    let row = described_snapshot(ecs, &member.snapshot).await.unwrap();
     assert_eq!(row.tags, wanted.tags);
 }
 
@@ -107,34 +107,34 @@ pub(crate) async fn a_repeated_group_is_the_same_and_its_token_of_other_disks_is
     ecs: &dyn Ecs,
     world: &World,
 ) {
-    let (one, two) = (made(ecs, "one").await, made(ecs, "two").await);
+    let (one, two) = (create_essd(ecs, "one").await, create_essd(ecs, "two").await);
     let wanted = group_of(&[&one, &two], "group");
-    let first = ecs.create_snapshot_group(soon(), &wanted).await.unwrap();
+    let first = ecs.create_snapshot_group(deadline(), &wanted).await.unwrap();
     world.pass(60);
-    let second = ecs.create_snapshot_group(soon(), &wanted).await.unwrap();
+    let second = ecs.create_snapshot_group(deadline(), &wanted).await.unwrap();
     assert_eq!(first, second);
     let other = group_of(&[&one], "group");
-    refused(
-        ecs.create_snapshot_group(soon(), &other).await,
+    expect_error(
+        ecs.create_snapshot_group(deadline(), &other).await,
         Kind::TokenMismatch,
     );
     assert_eq!(world.snapshots(), 2);
 }
 
-pub(crate) async fn what_cannot_be_cut_together_is_refused(ecs: &dyn Ecs, world: &World) {
-    let near = made(ecs, "near").await;
+pub(crate) async fn disks_that_cannot_form_a_group_are_rejected(ecs: &dyn Ecs, world: &World) {
+    let near = create_essd(ecs, "near").await;
     let mut other = essd("far");
     other.zone = Some(zone(FAR_ZONE));
-    let far = ecs.create_disk(soon(), &other).await.unwrap();
+    let far = ecs.create_disk(deadline(), &other).await.unwrap();
     let mut other = essd("old");
     other.category = Category::CloudSsd;
-    let old = ecs.create_disk(soon(), &other).await.unwrap();
+    let old = ecs.create_disk(deadline(), &other).await.unwrap();
     let mut other = essd("shared");
     other.multi_attach = true;
-    let shared = ecs.create_disk(soon(), &other).await.unwrap();
+    let shared = ecs.create_disk(deadline(), &other).await.unwrap();
     let mut other = essd("huge");
     other.size = Gib(32 * 1024);
-    let huge = ecs.create_disk(soon(), &other).await.unwrap();
+    let huge = ecs.create_disk(deadline(), &other).await.unwrap();
     let none: DiskId = "d-none".parse().unwrap();
     for (disk, code) in [
         (&far, "InvalidDiskIds.NotInSameZone"),
@@ -145,13 +145,13 @@ pub(crate) async fn what_cannot_be_cut_together_is_refused(ecs: &dyn Ecs, world:
     ] {
         let wanted = group_of(&[&near, disk], code);
         let error = ecs
-            .create_snapshot_group(soon(), &wanted)
+            .create_snapshot_group(deadline(), &wanted)
             .await
             .unwrap_err();
         assert_eq!(error.code(), Some(code));
     }
     let error = ecs
-        .create_snapshot_group(soon(), &group_of(&[], "none"))
+        .create_snapshot_group(deadline(), &group_of(&[], "none"))
         .await;
     assert_eq!(
         error.unwrap_err().code(),
@@ -159,16 +159,16 @@ pub(crate) async fn what_cannot_be_cut_together_is_refused(ecs: &dyn Ecs, world:
     );
     let mut many = Vec::new();
     for n in 0..17 {
-        many.push(made(ecs, &format!("many-{n}")).await);
+        many.push(create_essd(ecs, &format!("many-{n}")).await);
     }
     let all: Vec<_> = many.iter().collect();
     let error = ecs
-        .create_snapshot_group(soon(), &group_of(&all, "many"))
+        .create_snapshot_group(deadline(), &group_of(&all, "many"))
         .await;
     assert_eq!(error.unwrap_err().code(), Some("NumberExceed.TooManyDisks"));
     world.configure(json!({"rules": {"never_attached": true}}));
     let error = ecs
-        .create_snapshot_group(soon(), &group_of(&[&near], "unused"))
+        .create_snapshot_group(deadline(), &group_of(&[&near], "unused"))
         .await;
     assert_eq!(
         error.unwrap_err().code(),
@@ -177,13 +177,13 @@ pub(crate) async fn what_cannot_be_cut_together_is_refused(ecs: &dyn Ecs, world:
     assert_eq!(world.snapshots(), 0);
 }
 
-pub(crate) async fn a_group_is_found_by_its_tags_and_by_its_id(ecs: &dyn Ecs, _: &World) {
-    let disk = made(ecs, "one").await;
+pub(crate) async fn a_group_is_listed_by_tags_and_by_id(ecs: &dyn Ecs, _: &World) {
+    let disk = create_essd(ecs, "one").await;
     let mut ids = Vec::new();
     for name in ["aa", "bb"] {
         let mut wanted = group_of(&[&disk], name);
         wanted.tags = tags(&[("name", name), ("k", "v")]);
-        ids.push(ecs.create_snapshot_group(soon(), &wanted).await.unwrap());
+        ids.push(ecs.create_snapshot_group(deadline(), &wanted).await.unwrap());
     }
     let by = |pairs: &[(&str, &str)]| DescribeSnapshotGroups {
         tags: tags(pairs),
@@ -195,22 +195,22 @@ pub(crate) async fn a_group_is_found_by_its_tags_and_by_its_id(ecs: &dyn Ecs, _:
         (by(&[("k", "other")]), 0),
         (DescribeSnapshotGroups::default(), 2),
     ] {
-        let page = ecs.describe_snapshot_groups(soon(), &query).await.unwrap();
+        let page = ecs.describe_snapshot_groups(deadline(), &query).await.unwrap();
         assert_eq!(page.rows.len(), found, "{query:?}");
     }
-    assert_eq!(seen(ecs, &ids[1]).await.unwrap().id, ids[1]);
-    assert_eq!(seen(ecs, &"ssg-none".parse().unwrap()).await, None);
+    assert_eq!(described(ecs, &ids[1]).await.unwrap().id, ids[1]);
+    assert_eq!(described(ecs, &"ssg-none".parse().unwrap()).await, None);
 }
 
-pub(crate) async fn a_deleted_group_takes_its_snapshots_along(ecs: &dyn Ecs, world: &World) {
+pub(crate) async fn deleting_a_group_deletes_its_snapshots(ecs: &dyn Ecs, world: &World) {
     world.configure(json!({"delays": {"cut": "1s", "snapshot": "60s"}}));
-    let (one, two) = (made(ecs, "one").await, made(ecs, "two").await);
+    let (one, two) = (create_essd(ecs, "one").await, create_essd(ecs, "two").await);
     for wait in [0, 5] {
         let wanted = group_of(&[&one, &two], &format!("group-{wait}"));
-        let id = ecs.create_snapshot_group(soon(), &wanted).await.unwrap();
+        let id = ecs.create_snapshot_group(deadline(), &wanted).await.unwrap();
         world.pass(wait);
-        assert_eq!(ecs.delete_snapshot_group(soon(), &id).await.unwrap(), []);
-        assert_eq!((seen(ecs, &id).await, world.snapshots()), (None, 0));
+        assert_eq!(ecs.delete_snapshot_group(deadline(), &id).await.unwrap(), []);
+        assert_eq!((described(ecs, &id).await, world.snapshots()), (None, 0));
     }
 }
 
@@ -218,36 +218,36 @@ pub(crate) async fn a_deletion_that_leaves_snapshots_says_so_in_its_success(
     ecs: &dyn Ecs,
     world: &World,
 ) {
-    let (one, two) = (made(ecs, "one").await, made(ecs, "two").await);
+    let (one, two) = (create_essd(ecs, "one").await, create_essd(ecs, "two").await);
     let wanted = group_of(&[&one, &two], "group");
-    let id = ecs.create_snapshot_group(soon(), &wanted).await.unwrap();
-    let member = seen(ecs, &id).await.unwrap().members[0].snapshot.clone();
+    let id = ecs.create_snapshot_group(deadline(), &wanted).await.unwrap();
+    let member = described(ecs, &id).await.unwrap().members[0].snapshot.clone();
     world.configure(json!({"holds": {"images": [member.as_str()]}}));
-    let kept = ecs.delete_snapshot_group(soon(), &id).await.unwrap();
+    let kept = ecs.delete_snapshot_group(deadline(), &id).await.unwrap();
     assert_eq!(kept.len(), 1);
     assert_eq!(
         (kept[0].snapshot.as_str(), kept[0].code.as_str()),
         (member.as_str(), "SnapshotCreatedImage")
     );
-    assert_eq!(seen(ecs, &id).await.unwrap().members.len(), 1);
+    assert_eq!(described(ecs, &id).await.unwrap().members.len(), 1);
     world.configure(json!({"holds": {"images": []}}));
-    assert_eq!(ecs.delete_snapshot_group(soon(), &id).await.unwrap(), []);
+    assert_eq!(ecs.delete_snapshot_group(deadline(), &id).await.unwrap(), []);
     assert_eq!(world.snapshots(), 0);
 }
 
-pub(crate) async fn a_group_goes_with_the_last_of_its_snapshots(ecs: &dyn Ecs, _: &World) {
-    let (one, two) = (made(ecs, "one").await, made(ecs, "two").await);
+pub(crate) async fn a_group_is_deleted_with_its_last_snapshot(ecs: &dyn Ecs, _: &World) {
+    let (one, two) = (create_essd(ecs, "one").await, create_essd(ecs, "two").await);
     let wanted = group_of(&[&one, &two], "group");
-    let id = ecs.create_snapshot_group(soon(), &wanted).await.unwrap();
-    let members = seen(ecs, &id).await.unwrap().members;
-    ecs.delete_snapshot(soon(), &members[0].snapshot)
+    let id = ecs.create_snapshot_group(deadline(), &wanted).await.unwrap();
+    let members = described(ecs, &id).await.unwrap().members;
+    ecs.delete_snapshot(deadline(), &members[0].snapshot)
         .await
         .unwrap();
-    assert_eq!(seen(ecs, &id).await.unwrap().members.len(), 1);
-    ecs.delete_snapshot(soon(), &members[1].snapshot)
+    assert_eq!(described(ecs, &id).await.unwrap().members.len(), 1);
+    ecs.delete_snapshot(deadline(), &members[1].snapshot)
         .await
         .unwrap();
-    assert_eq!(seen(ecs, &id).await, None);
+    assert_eq!(described(ecs, &id).await, None);
 }
 
 pub(crate) async fn deleting_an_unknown_group_is_success_or_not_found(
@@ -255,9 +255,9 @@ pub(crate) async fn deleting_an_unknown_group_is_success_or_not_found(
     world: &World,
 ) {
     let id = "ssg-unknown".parse().unwrap();
-    assert_eq!(ecs.delete_snapshot_group(soon(), &id).await.unwrap(), []);
+    assert_eq!(ecs.delete_snapshot_group(deadline(), &id).await.unwrap(), []);
     world.configure(json!({"rules": {"missing_is_error": true}}));
-    let error = ecs.delete_snapshot_group(soon(), &id).await.unwrap_err();
+    let error = ecs.delete_snapshot_group(deadline(), &id).await.unwrap_err();
     assert_eq!(error.code(), Some("InvalidSnapshotGroupId.NotFound"));
 }
 
@@ -266,14 +266,14 @@ pub(crate) async fn a_list_by_tags_ends_early_and_one_without_them_does_not(
     world: &World,
 ) {
     world.configure(json!({"rules": {"filtered_rows": 15}}));
-    let disk = made(ecs, "source").await;
+    let disk = create_essd(ecs, "source").await;
     for n in 0..20 {
         let mut request = essd(&format!("disk-{n}"));
         request.tags = tags(&[("k", "v")]);
-        ecs.create_disk(soon(), &request).await.unwrap();
-        let mut request = cut(&disk, &format!("cut-{n}"));
+        ecs.create_disk(deadline(), &request).await.unwrap();
+        let mut request = snapshot_of(&disk, &format!("cut-{n}"));
         request.tags = tags(&[("k", "v")]);
-        ecs.create_snapshot(soon(), &request).await.unwrap();
+        ecs.create_snapshot(deadline(), &request).await.unwrap();
     }
     for (filter, disks, snapshots) in [(tags(&[("k", "v")]), 15, 15), (Tags::new(), 21, 20)] {
         let mut query = DescribeDisks {
@@ -283,7 +283,7 @@ pub(crate) async fn a_list_by_tags_ends_early_and_one_without_them_does_not(
         };
         let mut found = 0;
         loop {
-            let page = ecs.describe_disks(soon(), &query).await.unwrap();
+            let page = ecs.describe_disks(deadline(), &query).await.unwrap();
             found += page.rows.len();
             query.next = page.next;
             if query.next.is_none() {
@@ -294,7 +294,7 @@ pub(crate) async fn a_list_by_tags_ends_early_and_one_without_them_does_not(
             tags: filter,
             ..DescribeSnapshots::default()
         };
-        let page = ecs.describe_snapshots(soon(), &query).await.unwrap();
+        let page = ecs.describe_snapshots(deadline(), &query).await.unwrap();
         assert_eq!(
             (found, page.rows.len(), page.next),
             (disks, snapshots, None)
@@ -302,19 +302,19 @@ pub(crate) async fn a_list_by_tags_ends_early_and_one_without_them_does_not(
     }
 }
 
-pub(crate) async fn a_snapshot_is_kept_for_its_days(ecs: &dyn Ecs, world: &World) {
-    let disk = made(ecs, "source").await;
-    let mut request = cut(&disk, "kept");
+pub(crate) async fn a_snapshot_expires_after_its_retention_days(ecs: &dyn Ecs, world: &World) {
+    let disk = create_essd(ecs, "source").await;
+    let mut request = snapshot_of(&disk, "kept");
     request.retention_days = Some(1);
-    let id = ecs.create_snapshot(soon(), &request).await.unwrap();
+    let id = ecs.create_snapshot(deadline(), &request).await.unwrap();
     world.pass(24 * 3600 - 1);
-    assert!(seen_snapshot(ecs, &id).await.is_some());
+    assert!(described_snapshot(ecs, &id).await.is_some());
     world.pass(1);
-    assert_eq!(seen_snapshot(ecs, &id).await, None);
+    assert_eq!(described_snapshot(ecs, &id).await, None);
     for days in [0, 65537] {
         request.retention_days = Some(days);
         request.token = ClientToken::derive("CreateSnapshot", [days.to_string().as_str()]);
-        let error = ecs.create_snapshot(soon(), &request).await.unwrap_err();
+        let error = ecs.create_snapshot(deadline(), &request).await.unwrap_err();
         assert_eq!(error.code(), Some("InvalidRetentionDays.Malformed"));
     }
 }
@@ -323,9 +323,9 @@ pub(crate) async fn somebody_elses_hold_on_a_snapshot_is_refused_by_its_code(
     ecs: &dyn Ecs,
     world: &World,
 ) {
-    let disk = made(ecs, "source").await;
+    let disk = create_essd(ecs, "source").await;
     let id = ecs
-        .create_snapshot(soon(), &cut(&disk, "one"))
+        .create_snapshot(deadline(), &snapshot_of(&disk, "one"))
         .await
         .unwrap();
     for (hold, code) in [
@@ -333,23 +333,23 @@ pub(crate) async fn somebody_elses_hold_on_a_snapshot_is_refused_by_its_code(
         ("locked", "InvalidOperation.SnapshotIsLocked"),
     ] {
         world.configure(json!({"holds": {hold: [id.as_str()]}}));
-        let error = ecs.delete_snapshot(soon(), &id).await.unwrap_err();
+        let error = ecs.delete_snapshot(deadline(), &id).await.unwrap_err();
         assert_eq!(error.code(), Some(code));
         world.configure(json!({"holds": null}));
     }
     world.configure(json!({"holds": {"archived": [id.as_str()]}}));
     let mut restored = essd("restored");
     restored.snapshot = Some(id.clone());
-    let error = ecs.create_disk(soon(), &restored).await.unwrap_err();
+    let error = ecs.create_disk(deadline(), &restored).await.unwrap_err();
     assert_eq!(error.code(), Some("InvalidSnapshotId.NotReady"));
-    ecs.delete_snapshot(soon(), &id).await.unwrap();
+    ecs.delete_snapshot(deadline(), &id).await.unwrap();
 }
 
-pub(crate) async fn a_disk_has_so_many_snapshots_and_so_many_at_once(ecs: &dyn Ecs, world: &World) {
+pub(crate) async fn snapshots_per_disk_and_in_progress_are_limited(ecs: &dyn Ecs, world: &World) {
     world.configure(json!({"delays": {"snapshot": "60s"}, "rules": {"alternatives": "first"}}));
-    let disk = made(ecs, "source").await;
+    let disk = create_essd(ecs, "source").await;
     let take = async |n: usize| {
-        ecs.create_snapshot(soon(), &cut(&disk, &format!("cut-{n}")))
+        ecs.create_snapshot(deadline(), &snapshot_of(&disk, &format!("cut-{n}")))
             .await
     };
     for n in 0..10 {

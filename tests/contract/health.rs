@@ -1,28 +1,28 @@
-//! How disks are, and rows that make no sense.
+//! Disk health, and unreadable rows.
 
 use diskplugin::cloud::{DescribeDisks, Ecs};
 use diskplugin::model::DiskId;
 use serde_json::json;
 
-use crate::world::{World, made, soon};
+use crate::world::{World, create_essd, deadline};
 
-on_every_face!(
+on_every_implementation!(
     a_disk_that_is_ill_is_told_with_what_happens_to_it,
-    the_health_of_what_is_not_there_is_missing,
-    a_lock_shows_in_the_row,
-    a_row_that_makes_no_sense_is_told_apart,
+    the_health_of_a_missing_disk_is_omitted,
+    a_lock_is_described,
+    an_unreadable_row_is_reported_separately,
 );
 
 pub(crate) async fn a_disk_that_is_ill_is_told_with_what_happens_to_it(
     ecs: &dyn Ecs,
     world: &World,
 ) {
-    let (well, ill) = (made(ecs, "well").await, made(ecs, "ill").await);
+    let (well, ill) = (create_essd(ecs, "well").await, create_essd(ecs, "ill").await);
     world.configure(
         json!({"disk_health": {ill.as_str(): {"health": "Impaired", "event": "Stalled"}}}),
     );
     let both = [well.clone(), ill.clone()];
-    let page = ecs.describe_disk_health(soon(), &both).await.unwrap();
+    let page = ecs.describe_disk_health(deadline(), &both).await.unwrap();
     let row = |disk: &DiskId| page.rows.iter().find(|row| row.disk == *disk).unwrap();
     assert_eq!(page.rows.len(), 2);
     assert_eq!(row(&well).to_string(), format!("disk {well} is Ok"));
@@ -33,24 +33,24 @@ pub(crate) async fn a_disk_that_is_ill_is_told_with_what_happens_to_it(
     assert_eq!(row(&ill).events[0].kind, "Stalled");
 }
 
-pub(crate) async fn the_health_of_what_is_not_there_is_missing(ecs: &dyn Ecs, _: &World) {
+pub(crate) async fn the_health_of_a_missing_disk_is_omitted(ecs: &dyn Ecs, _: &World) {
     let unknown = ["d-unknown".parse().unwrap()];
-    let page = ecs.describe_disk_health(soon(), &unknown).await.unwrap();
+    let page = ecs.describe_disk_health(deadline(), &unknown).await.unwrap();
     assert!(page.rows.is_empty() && page.unreadable.is_empty());
 }
 
-pub(crate) async fn a_lock_shows_in_the_row(ecs: &dyn Ecs, world: &World) {
-    let disk = made(ecs, "locked").await;
+pub(crate) async fn a_lock_is_described(ecs: &dyn Ecs, world: &World) {
+    let disk = create_essd(ecs, "locked").await;
     world.configure(json!({"disk_health": {disk.as_str(): {"lock": "financial"}}}));
-    let row = crate::world::seen(ecs, &disk).await.unwrap();
+    let row = crate::world::described(ecs, &disk).await.unwrap();
     assert_eq!(row.locks, ["financial"]);
 }
 
-pub(crate) async fn a_row_that_makes_no_sense_is_told_apart(ecs: &dyn Ecs, world: &World) {
-    let (good, bad) = (made(ecs, "good").await, made(ecs, "bad").await);
+pub(crate) async fn an_unreadable_row_is_reported_separately(ecs: &dyn Ecs, world: &World) {
+    let (good, bad) = (create_essd(ecs, "good").await, create_essd(ecs, "bad").await);
     world.configure(json!({"disk_health": {bad.as_str(): {"unreadable": true}}}));
     let page = ecs
-        .describe_disks(soon(), &DescribeDisks::default())
+        .describe_disks(deadline(), &DescribeDisks::default())
         .await
         .unwrap();
     assert_eq!((page.rows.len(), page.rows[0].id.clone()), (1, good));

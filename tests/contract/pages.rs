@@ -1,4 +1,4 @@
-//! Lists come in pages.
+//! Paged lists.
 
 use std::collections::BTreeSet;
 
@@ -6,13 +6,13 @@ use diskplugin::cloud::{DescribeDisks, DescribeSnapshots, Ecs, Kind};
 use diskplugin::model::DiskId;
 use serde_json::json;
 
-use crate::world::{World, cut, essd, made, refused, soon, tags};
+use crate::world::{World, snapshot_of, essd, create_essd, expect_error, deadline, tags};
 
-on_every_face!(
-    pages_show_every_disk_once,
-    a_page_has_a_hundred_rows_where_nobody_says,
-    a_page_size_is_kept_within_its_bounds,
-    snapshots_come_in_smaller_pages,
+on_every_implementation!(
+    pages_list_every_disk_once,
+    the_default_page_has_a_hundred_rows,
+    a_page_size_is_clamped,
+    snapshot_pages_are_smaller,
     a_page_token_is_good_only_for_its_query_and_its_time,
     what_comes_and_goes_between_pages_neither_repeats_nor_hides_others,
 );
@@ -20,7 +20,7 @@ on_every_face!(
 async fn disks(ecs: &dyn Ecs, count: usize) -> BTreeSet<DiskId> {
     let mut ids = BTreeSet::new();
     for n in 0..count {
-        ids.insert(made(ecs, &format!("disk-{n}")).await);
+        ids.insert(create_essd(ecs, &format!("disk-{n}")).await);
     }
     ids
 }
@@ -32,11 +32,11 @@ fn by(page_size: u32) -> DescribeDisks {
     }
 }
 
-/// The ids of all pages, and how many each page had.
+/// The IDs on all pages, and the number on each page.
 async fn walk(ecs: &dyn Ecs, mut query: DescribeDisks) -> (Vec<DiskId>, Vec<usize>) {
     let (mut ids, mut sizes) = (Vec::new(), Vec::new());
     loop {
-        let page = ecs.describe_disks(soon(), &query).await.unwrap();
+        let page = ecs.describe_disks(deadline(), &query).await.unwrap();
         sizes.push(page.rows.len());
         ids.extend(page.rows.into_iter().map(|row| row.id));
         if page.next.is_none() {
@@ -47,46 +47,46 @@ async fn walk(ecs: &dyn Ecs, mut query: DescribeDisks) -> (Vec<DiskId>, Vec<usiz
     }
 }
 
-pub(crate) async fn pages_show_every_disk_once(ecs: &dyn Ecs, _: &World) {
+pub(crate) async fn pages_list_every_disk_once(ecs: &dyn Ecs, _: &World) {
     let wanted = disks(ecs, 25).await;
     let (ids, sizes) = walk(ecs, by(10)).await;
     assert_eq!(sizes, [10, 10, 5]);
     assert_eq!(ids.into_iter().collect::<BTreeSet<_>>(), wanted);
 }
 
-pub(crate) async fn a_page_has_a_hundred_rows_where_nobody_says(ecs: &dyn Ecs, _: &World) {
+pub(crate) async fn the_default_page_has_a_hundred_rows(ecs: &dyn Ecs, _: &World) {
     disks(ecs, 101).await;
     let (_, sizes) = walk(ecs, DescribeDisks::default()).await;
     assert_eq!(sizes, [100, 1]);
 }
 
-pub(crate) async fn a_page_size_is_kept_within_its_bounds(ecs: &dyn Ecs, _: &World) {
+pub(crate) async fn a_page_size_is_clamped(ecs: &dyn Ecs, _: &World) {
     disks(ecs, 12).await;
     assert_eq!(walk(ecs, by(1)).await.1, [10, 2]);
     assert_eq!(walk(ecs, by(501)).await.1, [12]);
 }
 
-pub(crate) async fn snapshots_come_in_smaller_pages(ecs: &dyn Ecs, _: &World) {
-    let disk = made(ecs, "source").await;
+pub(crate) async fn snapshot_pages_are_smaller(ecs: &dyn Ecs, _: &World) {
+    let disk = create_essd(ecs, "source").await;
     for n in 0..101 {
-        let request = cut(&disk, &format!("cut-{n}"));
-        ecs.create_snapshot(soon(), &request).await.unwrap();
+        let request = snapshot_of(&disk, &format!("cut-{n}"));
+        ecs.create_snapshot(deadline(), &request).await.unwrap();
     }
     let mut query = DescribeSnapshots {
         page_size: Some(500),
         ..DescribeSnapshots::default()
     };
-    let page = ecs.describe_snapshots(soon(), &query).await.unwrap();
+    let page = ecs.describe_snapshots(deadline(), &query).await.unwrap();
     assert_eq!(page.rows.len(), 100);
     query.next = page.next;
     assert!(query.next.is_some());
-    let last = ecs.describe_snapshots(soon(), &query).await.unwrap();
+    let last = ecs.describe_snapshots(deadline(), &query).await.unwrap();
     assert_eq!((last.rows.len(), last.next), (1, None));
     query = DescribeSnapshots {
         page_size: Some(1),
         ..DescribeSnapshots::default()
     };
-    let page = ecs.describe_snapshots(soon(), &query).await.unwrap();
+    let page = ecs.describe_snapshots(deadline(), &query).await.unwrap();
     assert_eq!(page.rows.len(), 10);
 }
 
@@ -97,23 +97,23 @@ pub(crate) async fn a_page_token_is_good_only_for_its_query_and_its_time(
     world.configure(json!({"rules": {"page_memory": "1h"}}));
     let mut request = essd("tagged");
     request.tags = tags(&[("k", "v")]);
-    ecs.create_disk(soon(), &request).await.unwrap();
+    ecs.create_disk(deadline(), &request).await.unwrap();
     disks(ecs, 11).await;
-    let first = ecs.describe_disks(soon(), &by(10)).await.unwrap();
+    let first = ecs.describe_disks(deadline(), &by(10)).await.unwrap();
     let other = DescribeDisks {
         tags: tags(&[("k", "v")]),
         next: first.next.clone(),
         ..by(10)
     };
-    refused(ecs.describe_disks(soon(), &other).await, Kind::Invalid);
+    expect_error(ecs.describe_disks(deadline(), &other).await, Kind::Invalid);
     let same = DescribeDisks {
         next: first.next,
         ..by(10)
     };
-    let last = ecs.describe_disks(soon(), &same).await.unwrap();
+    let last = ecs.describe_disks(deadline(), &same).await.unwrap();
     assert_eq!((last.rows.len(), last.next), (2, None));
     world.pass(3601);
-    refused(ecs.describe_disks(soon(), &same).await, Kind::Invalid);
+    expect_error(ecs.describe_disks(deadline(), &same).await, Kind::Invalid);
 }
 
 pub(crate) async fn what_comes_and_goes_between_pages_neither_repeats_nor_hides_others(
@@ -121,11 +121,11 @@ pub(crate) async fn what_comes_and_goes_between_pages_neither_repeats_nor_hides_
     _: &World,
 ) {
     let before = disks(ecs, 25).await;
-    let first = ecs.describe_disks(soon(), &by(10)).await.unwrap();
+    let first = ecs.describe_disks(deadline(), &by(10)).await.unwrap();
     let mut ids: Vec<DiskId> = first.rows.into_iter().map(|row| row.id).collect();
     let gone = ids[0].clone();
-    ecs.delete_disk(soon(), &gone).await.unwrap();
-    made(ecs, "late").await;
+    ecs.delete_disk(deadline(), &gone).await.unwrap();
+    create_essd(ecs, "late").await;
     let rest = DescribeDisks {
         next: first.next,
         ..by(10)

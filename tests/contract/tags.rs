@@ -5,13 +5,13 @@ use diskplugin::cloud::{
 };
 use diskplugin::model::{DiskId, Tags};
 
-use crate::world::{World, cut, essd, made, refused, seen, seen_snapshot, soon, tags};
+use crate::world::{World, snapshot_of, essd, create_essd, expect_error, described, described_snapshot, deadline, tags};
 
-on_every_face!(
-    a_disk_is_found_only_by_all_its_tags,
-    a_snapshot_is_found_by_its_tags,
+on_every_implementation!(
+    a_tag_filter_requires_all_its_tags,
+    a_snapshot_is_listed_by_its_tags,
     tagging_adds_and_overwrites,
-    snapshots_are_tagged_too,
+    snapshots_can_be_tagged,
     tagging_what_is_not_there_is_not_found_and_changes_nothing,
     too_many_tags_are_invalid,
     untagging_removes_the_named_keys_and_no_others,
@@ -22,7 +22,7 @@ async fn found(ecs: &dyn Ecs, wanted: &[(&str, &str)]) -> Vec<DiskId> {
         tags: tags(wanted),
         ..DescribeDisks::default()
     };
-    let page = ecs.describe_disks(soon(), &query).await.unwrap();
+    let page = ecs.describe_disks(deadline(), &query).await.unwrap();
     page.rows.into_iter().map(|row| row.id).collect()
 }
 
@@ -33,11 +33,11 @@ fn disks(ids: &[&DiskId], set: &[(&str, &str)]) -> TagResources {
     }
 }
 
-pub(crate) async fn a_disk_is_found_only_by_all_its_tags(ecs: &dyn Ecs, _: &World) {
+pub(crate) async fn a_tag_filter_requires_all_its_tags(ecs: &dyn Ecs, _: &World) {
     let mut request = essd("tagged");
     request.tags = tags(&[("a", "1"), ("b", ""), ("c/d", "x y&z")]);
-    let disk = ecs.create_disk(soon(), &request).await.unwrap();
-    made(ecs, "plain").await;
+    let disk = ecs.create_disk(deadline(), &request).await.unwrap();
+    create_essd(ecs, "plain").await;
     assert_eq!(found(ecs, &[("a", "1")]).await, std::slice::from_ref(&disk));
     let all = [("a", "1"), ("b", ""), ("c/d", "x y&z")];
     assert_eq!(found(ecs, &all).await, [disk]);
@@ -45,19 +45,19 @@ pub(crate) async fn a_disk_is_found_only_by_all_its_tags(ecs: &dyn Ecs, _: &Worl
     assert_eq!(found(ecs, &[("A", "1")]).await, []);
 }
 
-pub(crate) async fn a_snapshot_is_found_by_its_tags(ecs: &dyn Ecs, _: &World) {
-    let disk = made(ecs, "source").await;
-    let mut request = cut(&disk, "tagged");
+pub(crate) async fn a_snapshot_is_listed_by_its_tags(ecs: &dyn Ecs, _: &World) {
+    let disk = create_essd(ecs, "source").await;
+    let mut request = snapshot_of(&disk, "tagged");
     request.tags = tags(&[("a", "1")]);
-    let id = ecs.create_snapshot(soon(), &request).await.unwrap();
-    ecs.create_snapshot(soon(), &cut(&disk, "plain"))
+    let id = ecs.create_snapshot(deadline(), &request).await.unwrap();
+    ecs.create_snapshot(deadline(), &snapshot_of(&disk, "plain"))
         .await
         .unwrap();
     let query = DescribeSnapshots {
         tags: request.tags,
         ..DescribeSnapshots::default()
     };
-    let page = ecs.describe_snapshots(soon(), &query).await.unwrap();
+    let page = ecs.describe_snapshots(deadline(), &query).await.unwrap();
     let ids: Vec<_> = page.rows.into_iter().map(|row| row.id).collect();
     assert_eq!(ids, [id]);
 }
@@ -65,58 +65,58 @@ pub(crate) async fn a_snapshot_is_found_by_its_tags(ecs: &dyn Ecs, _: &World) {
 pub(crate) async fn tagging_adds_and_overwrites(ecs: &dyn Ecs, _: &World) {
     let mut request = essd("tagged");
     request.tags = tags(&[("a", "1"), ("b", "1")]);
-    let one = ecs.create_disk(soon(), &request).await.unwrap();
-    let two = made(ecs, "plain").await;
+    let one = ecs.create_disk(deadline(), &request).await.unwrap();
+    let two = create_essd(ecs, "plain").await;
     let change = disks(&[&one, &two], &[("b", "2"), ("c", "2")]);
-    ecs.tag_resources(soon(), &change).await.unwrap();
-    let row = seen(ecs, &one).await.unwrap();
+    ecs.tag_resources(deadline(), &change).await.unwrap();
+    let row = described(ecs, &one).await.unwrap();
     assert_eq!(row.tags, tags(&[("a", "1"), ("b", "2"), ("c", "2")]));
-    let row = seen(ecs, &two).await.unwrap();
+    let row = described(ecs, &two).await.unwrap();
     assert_eq!(row.tags, tags(&[("b", "2"), ("c", "2")]));
 }
 
-pub(crate) async fn snapshots_are_tagged_too(ecs: &dyn Ecs, _: &World) {
-    let disk = made(ecs, "source").await;
-    let id = ecs.create_snapshot(soon(), &cut(&disk, "one")).await;
+pub(crate) async fn snapshots_can_be_tagged(ecs: &dyn Ecs, _: &World) {
+    let disk = create_essd(ecs, "source").await;
+    let id = ecs.create_snapshot(deadline(), &snapshot_of(&disk, "one")).await;
     let id = id.unwrap();
     let change = TagResources {
         targets: TagTarget::Snapshots(vec![id.clone()]),
         tags: tags(&[("k", "v")]),
     };
-    ecs.tag_resources(soon(), &change).await.unwrap();
-    assert_eq!(seen_snapshot(ecs, &id).await.unwrap().tags, change.tags);
+    ecs.tag_resources(deadline(), &change).await.unwrap();
+    assert_eq!(described_snapshot(ecs, &id).await.unwrap().tags, change.tags);
 }
 
 pub(crate) async fn tagging_what_is_not_there_is_not_found_and_changes_nothing(
     ecs: &dyn Ecs,
     _: &World,
 ) {
-    let disk = made(ecs, "there").await;
+    let disk = create_essd(ecs, "there").await;
     let unknown = "d-unknown".parse().unwrap();
     let change = disks(&[&disk, &unknown], &[("k", "v")]);
-    refused(ecs.tag_resources(soon(), &change).await, Kind::NotFound);
-    assert_eq!(seen(ecs, &disk).await.unwrap().tags, Tags::new());
+    expect_error(ecs.tag_resources(deadline(), &change).await, Kind::NotFound);
+    assert_eq!(described(ecs, &disk).await.unwrap().tags, Tags::new());
 }
 
 pub(crate) async fn too_many_tags_are_invalid(ecs: &dyn Ecs, world: &World) {
     let mut request = essd("tagged");
     request.tags = (0..21).map(|n| (format!("k{n}"), String::new())).collect();
-    refused(ecs.create_disk(soon(), &request).await, Kind::Invalid);
+    expect_error(ecs.create_disk(deadline(), &request).await, Kind::Invalid);
     assert_eq!(world.disks(), 0);
 }
 
 pub(crate) async fn untagging_removes_the_named_keys_and_no_others(ecs: &dyn Ecs, _: &World) {
     let mut request = essd("tagged");
     request.tags = tags(&[("a", "1"), ("b", "2")]);
-    let disk = ecs.create_disk(soon(), &request).await.unwrap();
+    let disk = ecs.create_disk(deadline(), &request).await.unwrap();
     let untag = |disk: &DiskId| UntagResources {
         targets: TagTarget::Disks(vec![disk.clone()]),
         keys: vec!["a".to_owned(), "unknown".to_owned()],
     };
     for _ in 0..2 {
-        ecs.untag_resources(soon(), &untag(&disk)).await.unwrap();
-        assert_eq!(seen(ecs, &disk).await.unwrap().tags, tags(&[("b", "2")]));
+        ecs.untag_resources(deadline(), &untag(&disk)).await.unwrap();
+        assert_eq!(described(ecs, &disk).await.unwrap().tags, tags(&[("b", "2")]));
     }
     let unknown = untag(&"d-unknown".parse().unwrap());
-    refused(ecs.untag_resources(soon(), &unknown).await, Kind::NotFound);
+    expect_error(ecs.untag_resources(deadline(), &unknown).await, Kind::NotFound);
 }

@@ -1,4 +1,4 @@
-//! A fake cloud whose time the test moves, and one way to call it.
+//! A fake cloud whose clock the test controls, and an implementation of the ECS API that calls it.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -26,17 +26,17 @@ pub(crate) const FAR_ZONE: &str = "cn-beijing-b";
 
 /// An implementation of the contract.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Face {
+pub(crate) enum Implementation {
     Memory,
     Http(Scheme),
 }
 
-impl Face {
+impl Implementation {
     pub(crate) const HTTP_V1: Self = Self::Http(Scheme::V1);
     pub(crate) const HTTP_V3: Self = Self::Http(Scheme::V3);
 }
 
-/// The time of a fake cloud and of the client that signs for it.
+/// The clock of a fake cloud and of its client.
 #[derive(Debug)]
 struct Time(Mutex<Timestamp>);
 
@@ -46,29 +46,29 @@ impl Clock for Time {
     }
 }
 
-/// A fake cloud with two instances in one zone and a third one in another, of a type that takes ESSDs
-/// and AutoPL disks only.
+/// A fake cloud with two instances in one zone and a third one in another, of a type that supports only ESSDs and AutoPL
+/// disks.
 #[derive(Debug)]
 pub(crate) struct World {
     pub(crate) ecs: Arc<dyn Ecs>,
     pub(crate) cloud: Cloud,
-    /// Where mocks are added beside the fake cloud; none in memory.
+    /// Server for additional mocks; `None` in memory.
     pub(crate) server: Option<MockServer>,
     time: Arc<Time>,
 }
 
 impl World {
-    pub(crate) async fn open(face: Face) -> Self {
+    pub(crate) async fn open(implementation: Implementation) -> Self {
         let nodes = format!("--nodes=i-one={ZONE},i-two={ZONE},i-far={FAR_ZONE}=ecs.g7.large");
         let options = Options::from_flags([nodes.as_str()]).unwrap();
-        // Not a whole second: the wire carries no fractions.
+        // Not a whole second: responses have no fractions.
         let start = "2026-01-15T08:00:00.25Z".parse().unwrap();
         let time = Arc::new(Time(Mutex::new(start)));
         let clock: Arc<dyn Clock> = Arc::clone(&time) as _;
         let cloud = Cloud::in_memory(&options, Arc::clone(&clock));
-        let (server, ecs) = match face {
-            Face::Memory => (None, Arc::new(cloud.ecs()) as Arc<dyn Ecs>),
-            Face::Http(scheme) => {
+        let (server, ecs) = match implementation {
+            Implementation::Memory => (None, Arc::new(cloud.ecs()) as Arc<dyn Ecs>),
+            Implementation::Http(scheme) => {
                 let server = wiremock_cloud::start(&cloud, &options).await;
                 let ecs = client(&server.uri(), scheme, clock, &options);
                 (Some(server), ecs)
@@ -82,7 +82,7 @@ impl World {
         }
     }
 
-    /// Lets time pass.
+    /// Advances the clock.
     pub(crate) fn pass(&self, seconds: u64) {
         *self.time.0.lock().unwrap() += Duration::from_secs(seconds);
     }
@@ -96,17 +96,17 @@ impl World {
         self.cloud.configure(&patch).unwrap();
     }
 
-    /// How many disks there really are.
+    /// The number of disks, without lag.
     pub(crate) fn disks(&self) -> usize {
         self.cloud.state()["disks"].as_array().unwrap().len()
     }
 
-    /// How many snapshots there really are.
+    /// The number of snapshots, without lag.
     pub(crate) fn snapshots(&self) -> usize {
         self.cloud.state()["snapshots"].as_array().unwrap().len()
     }
 
-    /// How often an action was called.
+    /// The number of calls of an action.
     pub(crate) fn calls(&self, action: &str) -> u64 {
         self.cloud
             .counts()
@@ -136,7 +136,7 @@ pub(crate) fn client(
     Arc::new(Client::new(transport.unwrap()))
 }
 
-pub(crate) fn soon() -> Deadline {
+pub(crate) fn deadline() -> Deadline {
     Deadline::after(Duration::from_secs(20))
 }
 
@@ -153,7 +153,7 @@ pub(crate) fn tags(pairs: &[(&str, &str)]) -> Tags {
     pairs.iter().map(own).collect()
 }
 
-/// A 20 GiB ESSD of this name; the name makes the token.
+/// A request for a 20 GiB ESSD; the name determines the token.
 pub(crate) fn essd(name: &str) -> CreateDisk {
     CreateDisk {
         zone: Some(zone(ZONE)),
@@ -173,7 +173,7 @@ pub(crate) fn essd(name: &str) -> CreateDisk {
     }
 }
 
-pub(crate) fn cut(disk: &DiskId, name: &str) -> CreateSnapshot {
+pub(crate) fn snapshot_of(disk: &DiskId, name: &str) -> CreateSnapshot {
     CreateSnapshot {
         disk: disk.clone(),
         name: name.to_owned(),
@@ -184,7 +184,7 @@ pub(crate) fn cut(disk: &DiskId, name: &str) -> CreateSnapshot {
     }
 }
 
-pub(crate) fn onto(disk: &DiskId, instance: &str) -> AttachDisk {
+pub(crate) fn attach_to(disk: &DiskId, instance: &str) -> AttachDisk {
     AttachDisk {
         disk: disk.clone(),
         instance: node(instance),
@@ -193,7 +193,7 @@ pub(crate) fn onto(disk: &DiskId, instance: &str) -> AttachDisk {
     }
 }
 
-pub(crate) fn off(disk: &DiskId, instance: &str) -> DetachDisk {
+pub(crate) fn detach_from(disk: &DiskId, instance: &str) -> DetachDisk {
     DetachDisk {
         disk: disk.clone(),
         instance: node(instance),
@@ -202,35 +202,35 @@ pub(crate) fn off(disk: &DiskId, instance: &str) -> DetachDisk {
 }
 
 /// A new 20 GiB ESSD.
-pub(crate) async fn made(ecs: &dyn Ecs, name: &str) -> DiskId {
-    ecs.create_disk(soon(), &essd(name)).await.unwrap()
+pub(crate) async fn create_essd(ecs: &dyn Ecs, name: &str) -> DiskId {
+    ecs.create_disk(deadline(), &essd(name)).await.unwrap()
 }
 
-/// The disk as it is described; none when no row comes.
-pub(crate) async fn seen(ecs: &dyn Ecs, disk: &DiskId) -> Option<Disk> {
+/// The described disk, if any.
+pub(crate) async fn described(ecs: &dyn Ecs, disk: &DiskId) -> Option<Disk> {
     let query = DescribeDisks {
         ids: Some(vec![disk.clone()]),
         ..DescribeDisks::default()
     };
-    let page = ecs.describe_disks(soon(), &query).await.unwrap();
+    let page = ecs.describe_disks(deadline(), &query).await.unwrap();
     assert!(page.rows.len() <= 1 && page.next.is_none(), "{page:?}");
     page.rows.into_iter().next()
 }
 
-/// The snapshot as it is described; none when no row comes.
-pub(crate) async fn seen_snapshot(ecs: &dyn Ecs, snapshot: &SnapshotId) -> Option<Snapshot> {
+/// The described snapshot, if any.
+pub(crate) async fn described_snapshot(ecs: &dyn Ecs, snapshot: &SnapshotId) -> Option<Snapshot> {
     let query = DescribeSnapshots {
         ids: Some(vec![snapshot.clone()]),
         ..DescribeSnapshots::default()
     };
-    let page = ecs.describe_snapshots(soon(), &query).await.unwrap();
+    let page = ecs.describe_snapshots(deadline(), &query).await.unwrap();
     assert!(page.rows.len() <= 1 && page.next.is_none(), "{page:?}");
     page.rows.into_iter().next()
 }
 
-/// The refusal, which must be of this kind.
+/// The error, which must be of this kind.
 #[track_caller]
-pub(crate) fn refused<T: std::fmt::Debug>(outcome: Result<T>, kind: Kind) -> Error {
+pub(crate) fn expect_error<T: std::fmt::Debug>(outcome: Result<T>, kind: Kind) -> Error {
     let error = outcome.unwrap_err();
     assert_eq!(error.kind(), kind, "{error}");
     error

@@ -1,4 +1,4 @@
-//! Access types and modes, and what the service says it can do.
+//! Access types, access modes and capabilities.
 
 use tonic::{Code, Request};
 
@@ -51,7 +51,7 @@ async fn validate(
 }
 
 #[tokio::test(start_paused = true)]
-async fn single_node_modes_of_mount_and_block_are_taken_and_nothing_else_by_every_call() {
+async fn every_call_accepts_only_single_node_modes_for_mount_and_block() {
     let stage = Stage::new(&[]);
     let volume = stage.volume("pvc-1").await;
     for access in accesses() {
@@ -87,7 +87,7 @@ async fn single_node_modes_of_mount_and_block_are_taken_and_nothing_else_by_ever
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_mode_for_several_nodes_is_refused_for_a_filesystem_and_for_a_disk_of_one_node() {
+async fn multi_node_modes_are_rejected_for_filesystems_and_single_node_disks() {
     let stage = Stage::new(&[]);
     let volume = stage.volume("pvc-1").await;
     for mode in [
@@ -122,7 +122,7 @@ async fn a_mode_for_several_nodes_is_refused_for_a_filesystem_and_for_a_disk_of_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_read_only_publication_tells_the_node_and_another_one_there_exists_already() {
+async fn a_read_only_publish_is_passed_to_the_node_and_conflicts_with_a_writable_one() {
     for stale in ["--stale=0s", "--stale=2s"] {
         let stage = Stage::new(&[stale]);
         for (first, name) in [(false, "pvc-1"), (true, "pvc-2")] {
@@ -157,7 +157,7 @@ async fn a_read_only_publication_tells_the_node_and_another_one_there_exists_alr
 }
 
 #[tokio::test(start_paused = true)]
-async fn validation_confirms_what_it_was_asked_and_says_why_it_does_not() {
+async fn validation_confirms_capabilities_or_returns_the_reason() {
     let stage = Stage::new(&[]);
     let volume = stage.volume("pvc-1").await;
     let mut request = ValidateVolumeCapabilitiesRequest {
@@ -199,7 +199,7 @@ async fn validation_confirms_what_it_was_asked_and_says_why_it_does_not() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn exactly_the_calls_that_are_served_are_advertised() {
+async fn the_advertised_capabilities_are_exactly_the_implemented_rpcs() {
     let stage = Stage::new(&[]);
     let request = Request::new(ControllerGetCapabilitiesRequest {});
     let answer = stage

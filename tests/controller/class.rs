@@ -1,4 +1,4 @@
-//! What a StorageClass and a topology make of a volume.
+//! StorageClass parameters and topology in CreateVolume.
 
 use tonic::Code;
 
@@ -7,7 +7,7 @@ use diskplugin::csi::proto::{CreateVolumeRequest, TopologyRequirement};
 
 use crate::kit::{Stage, new_volume, parameters, range, topology};
 
-/// The class that is in use in the field, as written.
+/// A StorageClass as used in production clusters.
 const IN_USE: [(&str, &str); 5] = [
     ("type", "available"),
     ("zoneId", "cn-beijing-c"),
@@ -28,7 +28,7 @@ fn request(
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_class_in_use_works_with_and_without_topology() {
+async fn a_production_class_works_with_and_without_topology() {
     // Immediate binding without and with topology; WaitForFirstConsumer with the node's zone first.
     let requirements = [
         None,
@@ -43,7 +43,7 @@ async fn the_class_in_use_works_with_and_without_topology() {
             .await
             .unwrap();
         assert_eq!(
-            stage.bought(),
+            stage.zone_and_category(),
             ("cn-beijing-c".to_owned(), "cloud_efficiency".to_owned())
         );
         assert_eq!(volume.accessible_topology, topology("c", "").requisite);
@@ -53,7 +53,7 @@ async fn the_class_in_use_works_with_and_without_topology() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_said_of_filesystems_is_checked_and_goes_to_the_node() {
+async fn filesystem_parameters_are_validated_and_passed_to_the_node() {
     let stage = Stage::new(&[]);
     let tuned = [
         ("fsType", "ext4"),
@@ -106,7 +106,7 @@ async fn what_is_said_of_filesystems_is_checked_and_goes_to_the_node() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn mount_options_that_the_node_would_refuse_are_refused_at_once() {
+async fn mount_options_that_the_node_would_reject_are_rejected_by_create_volume() {
     let stage = Stage::new(&[]);
     for (fs_type, flag, part) in [
         ("ext4", "nobarrier", "without barriers"),
@@ -127,7 +127,7 @@ async fn mount_options_that_the_node_would_refuse_are_refused_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_outside_the_classes_zones_is_given_back_to_the_scheduler() {
+async fn a_node_outside_the_zones_of_the_class_is_resource_exhausted() {
     let stage = Stage::new(&[]);
     let refused = stage
         .create(request(&IN_USE, Some(topology("ab", "a"))))
@@ -141,7 +141,7 @@ async fn a_node_outside_the_classes_zones_is_given_back_to_the_scheduler() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_zone_comes_from_topology_else_the_class_else_the_driver() {
+async fn the_zone_comes_from_topology_then_class_then_driver() {
     let list = [("zoneId", "cn-beijing-b,cn-beijing-c")];
     let none: &[(&str, &str)] = &[];
     let cases = [
@@ -158,9 +158,9 @@ async fn the_zone_comes_from_topology_else_the_class_else_the_driver() {
             .create(request(class, requirement.clone()))
             .await
             .unwrap();
-        let bought = stage.bought().0;
+        let zone_and_category = stage.zone_and_category().0;
         assert_eq!(
-            bought,
+            zone_and_category,
             format!("cn-beijing-{zone}"),
             "{class:?} {requirement:?}"
         );
@@ -168,18 +168,18 @@ async fn the_zone_comes_from_topology_else_the_class_else_the_driver() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_next_of_several_zones_is_taken_when_the_preferred_one_is_sold_out() {
+async fn the_next_zone_is_used_if_the_preferred_one_is_out_of_stock() {
     let stage = Stage::new(&["--out-of-stock=cn-beijing-c/*"]);
     let volume = stage
         .create(request(&[], Some(topology("abc", "cba"))))
         .await
         .unwrap();
-    assert_eq!(stage.bought().0, "cn-beijing-b");
+    assert_eq!(stage.zone_and_category().0, "cn-beijing-b");
     assert_eq!(volume.accessible_topology, topology("b", "").requisite);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_of_types_is_an_order_of_preference_and_names_compare_without_case() {
+async fn a_list_of_types_is_ordered_by_preference_and_case_insensitive() {
     let stage = Stage::new(&["--out-of-stock=*/cloud_essd"]);
     let class = [
         ("TYPE", "cloud_essd,cloud_auto"),
@@ -187,13 +187,13 @@ async fn a_list_of_types_is_an_order_of_preference_and_names_compare_without_cas
     ];
     stage.create(request(&class, None)).await.unwrap();
     assert_eq!(
-        stage.bought(),
+        stage.zone_and_category(),
         ("cn-beijing-b".to_owned(), "cloud_auto".to_owned())
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_sidecars_add_is_taken_and_encryption_is_passed_on() {
+async fn parameters_of_the_sidecars_are_accepted_and_encryption_is_passed_on() {
     let stage = Stage::new(&[]);
     let class = [
         ("csi.storage.k8s.io/pvc/name", "data"),
@@ -214,7 +214,7 @@ async fn what_the_sidecars_add_is_taken_and_encryption_is_passed_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_unknown_key_or_bad_value_is_refused_by_key_value_and_what_is_allowed() {
+async fn an_unknown_key_or_invalid_value_is_rejected_with_the_allowed_values() {
     let cases = [
         ("fsTyp", "ext4", "allowed: type, zoneId"),
         ("type", "cloud_sdd", "cloud_efficiency, cloud_ssd"),
@@ -249,7 +249,7 @@ async fn an_unknown_key_or_bad_value_is_refused_by_key_value_and_what_is_allowed
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_topology_without_the_zone_key_and_a_zone_that_the_region_has_not_are_refused() {
+async fn a_topology_without_zone_key_and_an_unknown_zone_are_rejected() {
     let stage = Stage::new(&[]);
     let mut odd = topology("a", "");
     odd.requisite[0].segments = parameters(&[("example.com/rack", "7")]);
@@ -271,7 +271,7 @@ async fn a_topology_without_the_zone_key_and_a_zone_that_the_region_has_not_are_
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_a_size_the_smallest_that_is_sold_is_bought() {
+async fn without_a_size_the_minimum_of_the_category_is_created() {
     let stage = Stage::new(&[]);
     let mut small = new_volume("pvc-1");
     small.capacity_range = None;

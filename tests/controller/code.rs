@@ -1,4 +1,4 @@
-//! The code of each outcome, and that its message tells what a person needs.
+//! gRPC codes and messages of every outcome.
 
 use serde_json::json;
 use tonic::{Code, Request, Status};
@@ -11,9 +11,9 @@ use crate::kit::{
     NODE, OTHER, Stage, block, code, from_snapshot, new_volume, parameters, range, soon,
 };
 
-/// The failure has this code and tells all of this.
+/// Asserts the code, and that the message contains all parts.
 #[track_caller]
-fn told<T: std::fmt::Debug>(answer: Result<T, Status>, code: Code, parts: &[&str]) {
+fn assert_error<T: std::fmt::Debug>(answer: Result<T, Status>, code: Code, parts: &[&str]) {
     let status = answer.unwrap_err();
     assert_eq!(status.code(), code, "{status}");
     for part in parts {
@@ -26,7 +26,7 @@ fn told<T: std::fmt::Debug>(answer: Result<T, Status>, code: Code, parts: &[&str
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_whole_life_of_a_volume_is_repeatable_at_each_step() {
+async fn every_call_of_a_volume_life_cycle_is_idempotent() {
     let stage = Stage::new(&[
         "--create-delay=1s",
         "--attach-delay=1s",
@@ -81,7 +81,7 @@ async fn the_whole_life_of_a_volume_is_repeatable_at_each_step() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_used_name_is_already_exists_with_the_differences() {
+async fn a_name_in_use_is_already_exists_and_lists_the_differences() {
     let stage = Stage::new(&[]);
     let volume = stage.volume("pvc-1").await;
     for (other, difference) in [
@@ -107,7 +107,7 @@ async fn a_used_name_is_already_exists_with_the_differences() {
             "wanted cn-beijing-b",
         ),
     ] {
-        told(
+        assert_error(
             stage.create(other).await,
             Code::AlreadyExists,
             &[&volume, difference],
@@ -115,7 +115,7 @@ async fn a_used_name_is_already_exists_with_the_differences() {
     }
     stage.snapshot("snap", &volume).await.unwrap();
     let other = stage.volume("pvc-2").await;
-    told(
+    assert_error(
         stage.snapshot("snap", &other).await,
         Code::AlreadyExists,
         &[&volume, &other],
@@ -123,11 +123,11 @@ async fn a_used_name_is_already_exists_with_the_differences() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_stock_no_room_and_no_such_size_each_have_their_code() {
+async fn out_of_stock_quota_and_invalid_size_have_distinct_codes() {
     let stage = Stage::new(&["--disk-quantity=2"]);
     let (first, second) = (stage.volume("pvc-1").await, stage.volume("pvc-2").await);
     stage.publish(&first, NODE).await.unwrap();
-    told(
+    assert_error(
         stage.publish(&second, NODE).await,
         Code::ResourceExhausted,
         &[&second, NODE, "InstanceDiskLimitExceeded"],
@@ -136,12 +136,12 @@ async fn no_stock_no_room_and_no_such_size_each_have_their_code() {
         capacity_range: Some(range(70_000, 0)),
         ..new_volume("pvc-3")
     };
-    told(
+    assert_error(
         stage.create(large).await,
         Code::OutOfRange,
         &["cloud_essd", "65536 GiB"],
     );
-    told(
+    assert_error(
         stage.expand(&first, 70_000).await,
         Code::OutOfRange,
         &[&first],
@@ -152,13 +152,13 @@ async fn no_stock_no_room_and_no_such_size_each_have_their_code() {
         volume_content_source: Some(from_snapshot(&snapshot)),
         ..new_volume("pvc-4")
     };
-    told(
+    assert_error(
         stage.create(tight).await,
         Code::OutOfRange,
         &[&snapshot, "20 GiB"],
     );
     stage.configure(&json!({"out_of_stock": ["*/*"]}));
-    told(
+    assert_error(
         stage.create(new_volume("pvc-5")).await,
         Code::ResourceExhausted,
         &["cloud_essd in cn-beijing-a", "RequestId", "zoneId"],
@@ -166,22 +166,22 @@ async fn no_stock_no_room_and_no_such_size_each_have_their_code() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_somebody_must_change_first_is_a_failed_precondition() {
+async fn states_that_an_operator_must_change_are_failed_preconditions() {
     let stage = Stage::new(&["--cut-delay=10m"]);
     let volume = stage.volume("pvc-1").await;
     stage.publish(&volume, OTHER).await.unwrap();
-    told(
+    assert_error(
         stage.publish(&volume, NODE).await,
         Code::FailedPrecondition,
         &[&volume, NODE, OTHER],
     );
-    told(
+    assert_error(
         stage.delete(&volume).await,
         Code::FailedPrecondition,
         &[&volume, OTHER],
     );
     assert_eq!(stage.disks(), [&*volume]);
-    // A snapshot that is not cut yet.
+    // A snapshot whose point in time is not captured yet.
     assert_eq!(
         code(stage.snapshot("snap", &volume).await),
         Code::DeadlineExceeded
@@ -194,7 +194,7 @@ async fn what_somebody_must_change_first_is_a_failed_precondition() {
         volume_content_source: Some(from_snapshot(&snapshot)),
         ..new_volume("pvc-2")
     };
-    told(
+    assert_error(
         stage.create(restore).await,
         Code::FailedPrecondition,
         &[&snapshot],
@@ -202,23 +202,23 @@ async fn what_somebody_must_change_first_is_a_failed_precondition() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_not_there_is_not_found_or_gone() {
+async fn missing_resources_are_not_found_or_deleted() {
     let stage = Stage::new(&[]);
     let volume = stage.volume("pvc-1").await;
     for odd in ["d-none", "no id at all", "../d-1"] {
-        told(stage.publish(odd, NODE).await, Code::NotFound, &[odd]);
-        told(
+        assert_error(stage.publish(odd, NODE).await, Code::NotFound, &[odd]);
+        assert_error(
             stage.publish(&volume, &odd.replace("d-", "i-")).await,
             Code::NotFound,
             &[],
         );
-        told(stage.expand(odd, 30).await, Code::NotFound, &[odd]);
-        told(stage.snapshot("snap", odd).await, Code::NotFound, &[odd]);
+        assert_error(stage.expand(odd, 30).await, Code::NotFound, &[odd]);
+        assert_error(stage.snapshot("snap", odd).await, Code::NotFound, &[odd]);
         let restore = CreateVolumeRequest {
             volume_content_source: Some(from_snapshot(odd)),
             ..new_volume("pvc-2")
         };
-        told(stage.create(restore).await, Code::NotFound, &[odd]);
+        assert_error(stage.create(restore).await, Code::NotFound, &[odd]);
         stage.delete(odd).await.unwrap();
         stage.delete_snapshot(odd).await.unwrap();
         stage.unpublish(odd, NODE).await.unwrap();
@@ -228,33 +228,33 @@ async fn what_is_not_there_is_not_found_or_gone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_cloud_denies_refuses_or_breaks_each_has_its_code() {
+async fn denied_rejected_and_failed_cloud_calls_have_distinct_codes() {
     let stage = Stage::new(&["--attach-delay=2s"]);
     let volume = stage.volume("pvc-1").await;
-    told(
+    assert_error(
         stage.publish(&volume, "i-far").await,
         Code::FailedPrecondition,
         &["ResourcesNotInSameZone", "RequestId"],
     );
     stage.fault("AttachDisk", &json!("fails-later"));
-    told(
+    assert_error(
         stage.publish(&volume, NODE).await,
         Code::Internal,
         &[&volume, NODE],
     );
     stage.configure(&json!({"throttle": {"actions": {"AttachDisk": 0}}}));
-    told(
+    assert_error(
         stage.publish(&volume, NODE).await,
         Code::Unavailable,
         &["Throttling", "quota"],
     );
     stage.configure(&json!({"throttle": {"actions": null}, "denied": ["*"]}));
-    told(
+    assert_error(
         stage.publish(&volume, NODE).await,
         Code::PermissionDenied,
         &["Forbidden.RAM", "RAM policy"],
     );
-    told(
+    assert_error(
         stage.create(new_volume("pvc-2")).await,
         Code::PermissionDenied,
         &["Forbidden.RAM", "RAM policy"],
@@ -263,7 +263,7 @@ async fn what_the_cloud_denies_refuses_or_breaks_each_has_its_code() {
         .service
         .list_volumes(Request::new(ListVolumesRequest::default()))
         .await;
-    told(
+    assert_error(
         listed.map(|answer| answer.into_inner()),
         Code::Unavailable,
         &["EMPTY_RESPONSE", "disks of this cluster exist"],
@@ -276,7 +276,7 @@ async fn what_the_cloud_denies_refuses_or_breaks_each_has_its_code() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_not_ours_is_not_deleted() {
+async fn foreign_disks_and_snapshots_are_not_deleted() {
     let stage = Stage::new(&[]);
     let volume = stage.volume("pvc-1").await;
     let theirs = diskplugin::cloud::TagResources {
@@ -291,7 +291,7 @@ async fn what_is_not_ours_is_not_deleted() {
         .tag_resources(soon(), &theirs)
         .await
         .unwrap();
-    told(
+    assert_error(
         stage.delete(&volume).await,
         Code::FailedPrecondition,
         &[&volume, "other"],
@@ -300,7 +300,7 @@ async fn what_is_not_ours_is_not_deleted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_block_volume_needs_no_expansion_on_the_node() {
+async fn a_block_volume_does_not_require_node_expansion() {
     let stage = Stage::new(&[]);
     let volume = stage.volume("pvc-1").await;
     let request = diskplugin::csi::proto::ControllerExpandVolumeRequest {
@@ -318,7 +318,7 @@ async fn a_block_volume_needs_no_expansion_on_the_node() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn volumes_and_snapshots_are_listed_with_who_has_them() {
+async fn listed_volumes_and_snapshots_have_their_published_nodes() {
     let stage = Stage::new(&[]);
     let (first, second) = (stage.volume("pvc-1").await, stage.volume("pvc-2").await);
     stage.publish(&second, NODE).await.unwrap();
@@ -350,7 +350,7 @@ async fn volumes_and_snapshots_are_listed_with_who_has_them() {
     wanted.sort();
     assert_eq!(seen, wanted);
     request.starting_token = "not-ours".to_owned();
-    told(
+    assert_error(
         stage.service.list_volumes(Request::new(request)).await,
         Code::Aborted,
         &["not-ours"],

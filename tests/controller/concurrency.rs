@@ -1,4 +1,4 @@
-//! Which calls for one volume run beside each other, and which of them the second is aborted.
+//! Which calls for one volume run in parallel, and which are aborted.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,7 @@ use crate::kit::{
 
 const SHARERS: [&str; 4] = ["i-0", "i-1", "i-2", "i-3"];
 
-/// A cloud with four nodes that take shared disks, and a volume for them.
+/// A cloud with four nodes that support shared disks, and a shared volume.
 async fn shared(flags: &[&str]) -> (Stage, String) {
     let nodes = SHARERS.map(|node| format!("{node}=cn-beijing-a=ecs.g8i.large"));
     let nodes = format!("--nodes={}", nodes.join(","));
@@ -69,7 +69,7 @@ async fn modify(stage: &Stage, volume: &str) -> Answer<()> {
     answer.map(|_| ())
 }
 
-/// Publishes to all four nodes at once.
+/// Publishes to all four nodes in parallel.
 async fn publish_to_all(
     stage: &Stage,
     request: impl Fn(&str) -> ControllerPublishVolumeRequest,
@@ -83,7 +83,7 @@ async fn publish_to_all(
     .into()
 }
 
-/// The nodes that hold the only disk, and those that only read it by its tags.
+/// The nodes to which the only disk is attached, and those with read-only access according to its tags.
 fn holders(stage: &Stage) -> (Vec<String>, Vec<String>) {
     let state = stage.cloud.state();
     let row = &state["disks"][0];
@@ -101,7 +101,7 @@ fn holders(stage: &Stage) -> (Vec<String>, Vec<String>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_shared_volume_is_published_to_four_nodes_at_once_and_unpublished_from_them() {
+async fn a_shared_volume_is_published_to_and_unpublished_from_four_nodes_in_parallel() {
     for flags in [
         &["--attach-delay=3s", "--detach-delay=3s"][..],
         &["--attach-delay=3s", "--detach-delay=3s", "--stale=2s"],
@@ -128,7 +128,7 @@ async fn a_shared_volume_is_published_to_four_nodes_at_once_and_unpublished_from
 }
 
 #[tokio::test(start_paused = true)]
-async fn readers_that_come_at_once_are_all_marked_and_a_writer_beside_them_is_not() {
+async fn concurrent_read_only_publishes_are_all_tagged_and_a_writable_one_is_not() {
     for stale in ["--stale=0s", "--stale=2s"] {
         let (stage, volume) = shared(&["--attach-delay=2s", stale]).await;
         let request = |node: &str| {
@@ -144,14 +144,14 @@ async fn readers_that_come_at_once_are_all_marked_and_a_writer_beside_them_is_no
             (SHARERS.map(str::to_owned).to_vec(), readers),
             "{stale}"
         );
-        // A reader leaves while others stay: only its own mark goes.
+        // Unpublishing one reader removes only its own tag.
         stage.unpublish(&volume, SHARERS[0]).await.unwrap();
         assert_eq!(holders(&stage).1, ["i-1", "i-3"], "{stale}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_writers_that_come_at_once_where_one_may_write_exactly_one_is_admitted() {
+async fn only_one_of_concurrent_writers_is_published_in_single_writer_mode() {
     for stale in ["--stale=0s", "--stale=2s", "--stale=8s"] {
         let (stage, volume) = shared(&["--attach-delay=2s", stale]).await;
         let request = |node: &str| share(&volume, node, Mode::MultiNodeSingleWriter, false);
@@ -175,7 +175,7 @@ async fn of_writers_that_come_at_once_where_one_may_write_exactly_one_is_admitte
                 "{stale}: {refused}"
             );
         }
-        // Until the writer has left its node, nobody else is admitted.
+        // Until the writer is unpublished, no other node is published.
         let (left, early) = tokio::join!(
             stage.unpublish(&volume, &writer[0]),
             publish(
@@ -192,8 +192,8 @@ async fn of_writers_that_come_at_once_where_one_may_write_exactly_one_is_admitte
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_volume_for_one_node_that_two_want_at_once_is_on_one_of_them() {
-    // With and without the driver's own word that several nodes could hold the disk.
+async fn a_single_node_volume_published_to_two_nodes_concurrently_is_attached_to_one() {
+    // With and without multi-attach in the volume context.
     for context in [&[("multiAttach", "true")][..], &[]] {
         let (stage, volume) = shared(&["--attach-delay=2s", "--stale=2s"]).await;
         let request = |node: &str| ControllerPublishVolumeRequest {
@@ -223,7 +223,7 @@ async fn a_volume_is_attached_and_detached_while_it_is_modified_and_expanded() {
     let (modified, took) = tokio::join!(modify(&stage, &volume), moved);
     modified.unwrap();
     assert!(took < Duration::from_secs(20), "{took:?}");
-    assert_eq!(stage.bought().1, "cloud_auto");
+    assert_eq!(stage.zone_and_category().1, "cloud_auto");
 
     stage.configure(&json!({"delays": {"resize": "60s"}}));
     let moved = async {
@@ -239,7 +239,7 @@ async fn a_volume_is_attached_and_detached_while_it_is_modified_and_expanded() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn deletion_and_detachment_from_every_node_run_beside_no_attachment() {
+async fn deletion_and_detach_from_all_nodes_exclude_attach() {
     let stage = Stage::new(&["--attach-delay=2s", "--detach-delay=2s"]);
     let volume = stage.volume("pvc-1").await;
     let (published, deleted, everywhere) = tokio::join!(

@@ -1,4 +1,4 @@
-//! Fields that are missing, too long or make no sense: refused by name, and nothing is done.
+//! Missing, too long and invalid fields are rejected by name without a cloud call.
 
 use tonic::{Code, Request, Status};
 
@@ -23,7 +23,7 @@ fn names<T: std::fmt::Debug>(answer: Result<T, Status>, field: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_required_field_that_is_missing_is_named_and_no_call_is_made() {
+async fn a_missing_required_field_is_named_and_makes_no_cloud_call() {
     let stage = Stage::new(&[]);
     names(stage.create(new_volume("")).await, "name");
     let bare = CreateVolumeRequest {
@@ -69,7 +69,7 @@ async fn a_required_field_that_is_missing_is_named_and_no_call_is_made() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_size_that_makes_no_sense_is_refused_with_its_number() {
+async fn an_invalid_size_is_rejected_with_its_value() {
     let stage = Stage::new(&[]);
     for (wrong, part) in [
         (
@@ -112,7 +112,7 @@ async fn a_size_that_makes_no_sense_is_refused_with_its_number() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_name_may_be_any_text_of_128_bytes_and_no_more() {
+async fn a_name_is_any_text_of_at_most_128_bytes() {
     let stage = Stage::new(&[]);
     for name in [
         "x",
@@ -142,7 +142,7 @@ async fn a_name_may_be_any_text_of_128_bytes_and_no_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_not_supported_is_refused_by_name() {
+async fn unsupported_fields_are_rejected_by_name() {
     let stage = Stage::new(&[]);
     let request = CreateVolumeRequest {
         volume_content_source: Some(VolumeContentSource { r#type: None }),

@@ -1,4 +1,4 @@
-//! The GroupController service, and what the Controller says of groups.
+//! The GroupController service, and groups in the Controller service.
 
 use tonic::{Code, Request};
 
@@ -57,7 +57,7 @@ async fn delete(stage: &Stage, id: &str, members: &[&str]) -> Answer<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_group_lives_and_its_snapshots_name_it_in_every_answer() {
+async fn every_response_about_a_member_snapshot_names_its_group() {
     let stage = Stage::new(&["--cut-delay=1s", "--snapshot-delay=1m"]);
     let (one, two) = (stage.volume("pvc-1").await, stage.volume("pvc-2").await);
     let made = create(&stage, wanted("group", &[&one, &two]))
@@ -108,7 +108,7 @@ async fn a_group_lives_and_its_snapshots_name_it_in_every_answer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_wrong_with_a_request_is_told_before_the_cloud_is_asked() {
+async fn an_invalid_group_request_is_rejected_without_a_cloud_call() {
     let stage = Stage::new(&[]);
     let (one, two) = (stage.volume("pvc-1").await, stage.volume("pvc-2").await);
     stage.cloud.clear_calls();
@@ -145,7 +145,7 @@ async fn what_is_wrong_with_a_request_is_told_before_the_cloud_is_asked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_second_call_for_a_group_meanwhile_is_aborted() {
+async fn a_concurrent_call_for_the_same_group_is_aborted() {
     let stage = Stage::new(&["--cut-delay=5s"]);
     let (one, two) = (stage.volume("pvc-1").await, stage.volume("pvc-2").await);
     let both = tokio::join!(
@@ -159,7 +159,7 @@ async fn a_second_call_for_a_group_meanwhile_is_aborted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_snapshot_is_usable_in_every_zone_of_its_region_and_in_no_other() {
+async fn a_snapshot_is_usable_in_every_zone_of_its_region_only() {
     let stage = Stage::new(&[]);
     let volume = stage.volume("pvc-1").await;
     let in_zones = |zones: &[&str]| TopologyRequirement {
@@ -193,7 +193,7 @@ async fn a_snapshot_is_usable_in_every_zone_of_its_region_and_in_no_other() {
         preferred: Vec::new(),
     };
     assert_eq!(code(take("odd", odd).await), Code::InvalidArgument);
-    // And so it can be restored in another zone.
+    // It can be restored in another zone.
     let request = proto::CreateVolumeRequest {
         volume_content_source: Some(crate::kit::from_snapshot(&made.snapshot_id)),
         accessibility_requirements: Some(in_zones(&["cn-beijing-c"])),
@@ -203,7 +203,7 @@ async fn a_snapshot_is_usable_in_every_zone_of_its_region_and_in_no_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_clone_names_its_source_volume_in_every_answer() {
+async fn every_response_about_a_clone_names_its_source_volume() {
     use diskplugin::csi::proto::volume_content_source::{Type, VolumeSource};
     let stage = Stage::new(&[]);
     let source = stage.volume("source").await;

@@ -1,4 +1,4 @@
-//! A cloud, a Controller service over it, and requests that are right unless a test spoils them.
+//! A fake cloud with a Controller service, and valid requests for tests to modify.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,15 +25,15 @@ use wiremock::MockServer;
 use crate::retrying_cloud::RetryingCloud;
 use crate::wiremock_cloud;
 
-/// The node that volumes are published to unless a test says otherwise.
+/// The default node of publish requests.
 pub(crate) const NODE: &str = "i-one";
-/// Another one in the same zone.
+/// Another node in the same zone.
 pub(crate) const OTHER: &str = "i-two";
 
 /// The outcome of an RPC.
 pub(crate) type Answer<T> = Result<T, Status>;
 
-/// A cloud and the service of one process over it.
+/// A fake cloud and the service of one controller process.
 #[derive(Debug)]
 pub(crate) struct Stage {
     pub(crate) cloud: Cloud,
@@ -50,7 +50,7 @@ impl Stage {
         Self { cloud, service }
     }
 
-    /// The same with the real client, on a server to which a test adds mocks that go before the fake cloud. Time must be real.
+    /// The same with the real HTTP client, on a server to which a test adds mocks that precede the fake cloud. Requires real time.
     pub(crate) async fn over_http(flags: &[&str]) -> (Self, MockServer) {
         let nodes = "--nodes=i-one=cn-beijing-a,i-two=cn-beijing-a,i-far=cn-beijing-b";
         let options = Options::from_flags([nodes].into_iter().chain(flags.iter().copied()));
@@ -72,7 +72,7 @@ impl Stage {
         (Self { cloud, service }, server)
     }
 
-    /// The same cloud after the driver was killed and started again.
+    /// A new controller process on the same cloud, as after a restart.
     pub(crate) fn restarted(&self) -> Service {
         process(&self.cloud)
     }
@@ -81,7 +81,7 @@ impl Stage {
         self.cloud.configure(patch).unwrap();
     }
 
-    /// The next call of the action goes wrong like this.
+    /// Injects a fault into the next call of the action.
     pub(crate) fn fault(&self, action: &str, kind: &Value) {
         self.configure(&json!({"faults": []}));
         self.configure(&json!({"faults": [{"action": action, "kind": kind}]}));
@@ -94,7 +94,7 @@ impl Stage {
             .map_or(0, |count| count.calls)
     }
 
-    /// The ids of all disks.
+    /// The IDs of all disks.
     pub(crate) fn disks(&self) -> Vec<String> {
         let state = self.cloud.state();
         let rows = state["disks"].as_array().unwrap();
@@ -104,7 +104,7 @@ impl Stage {
     }
 
     /// The zone and category of the only disk.
-    pub(crate) fn bought(&self) -> (String, String) {
+    pub(crate) fn zone_and_category(&self) -> (String, String) {
         let state = self.cloud.state();
         let rows = state["disks"].as_array().unwrap();
         assert_eq!(rows.len(), 1, "{rows:#?}");
@@ -119,7 +119,7 @@ impl Stage {
         create(&self.service, request).await
     }
 
-    /// A volume that is there.
+    /// Creates a volume and returns its ID.
     pub(crate) async fn volume(&self, name: &str) -> String {
         self.create(new_volume(name)).await.unwrap().volume_id
     }
@@ -215,7 +215,7 @@ fn done<T>(answer: Result<Response<T>, Status>) -> Answer<()> {
     answer.map(|_| ())
 }
 
-/// The same request with so long a deadline as the caller's `grpc-timeout` says.
+/// A request with this `grpc-timeout`.
 pub(crate) fn within<T>(time: Duration, message: T) -> Request<T> {
     let mut request = Request::new(message);
     let value = format!("{}m", time.as_millis());
@@ -233,7 +233,7 @@ pub(crate) fn soon() -> Deadline {
     Deadline::after(Duration::from_secs(60))
 }
 
-/// Bytes of so many GiB; 0 is unset.
+/// A range in bytes from GiB; 0 is unset.
 pub(crate) fn range(required: i64, limit: i64) -> proto::CapacityRange {
     proto::CapacityRange {
         required_bytes: required << 30,
@@ -258,7 +258,7 @@ pub(crate) fn block() -> VolumeCapability {
     capability(Mode::SingleNodeWriter, Some(access))
 }
 
-/// 20 GiB of whatever is in stock, in the driver's own zone.
+/// 20 GiB of any category in stock, in the driver's zone.
 pub(crate) fn new_volume(name: &str) -> proto::CreateVolumeRequest {
     proto::CreateVolumeRequest {
         name: name.to_owned(),
@@ -291,7 +291,7 @@ pub(crate) fn parameters(pairs: &[(&str, &str)]) -> HashMap<String, String> {
     pairs.iter().map(own).collect()
 }
 
-/// Zones by the last letter of their names.
+/// A topology of zones by the last letter of their names.
 pub(crate) fn topology(requisite: &str, preferred: &str) -> TopologyRequirement {
     let zones = |letters: &str| -> Vec<Topology> {
         let zone = |letter: char| {

@@ -18,7 +18,7 @@ use diskplugin::model::{Category, ClientToken, DiskId, Gib, Tags, tag};
 
 use crate::kit::{Stage, soon};
 
-/// So many disks of this cluster, made a second apart or all at once.
+/// Creates disks of this cluster, `apart` from each other.
 async fn disks(stage: &Stage, count: usize, apart: Duration) -> Vec<String> {
     stage.configure(&json!({"rules": {"disk_quantity": 100_000}}));
     let ecs = stage.cloud.ecs();
@@ -71,7 +71,7 @@ fn ids(page: &ListVolumesResponse) -> Vec<String> {
         .collect()
 }
 
-/// The ids of all pages, and how many there were.
+/// The IDs on all pages, and the number of pages.
 async fn all(service: &Service, max_entries: i32) -> (Vec<String>, usize) {
     let (mut seen, mut token, mut pages) = (Vec::new(), String::new(), 0);
     loop {
@@ -91,7 +91,7 @@ async fn all(service: &Service, max_entries: i32) -> (Vec<String>, usize) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn sixty_thousand_volumes_come_in_messages_of_three_mib_and_each_is_read_once() {
+async fn sixty_thousand_volumes_are_listed_in_messages_of_three_mib_and_read_once() {
     let stage = Stage::new(&[]);
     let made = disks(&stage, 60_000, Duration::ZERO).await;
     let service = stage.restarted();
@@ -103,7 +103,7 @@ async fn sixty_thousand_volumes_come_in_messages_of_three_mib_and_each_is_read_o
         seen.into_iter().collect::<BTreeSet<_>>(),
         made.into_iter().collect()
     );
-    // Two calls show that there are too many to filter by tags.
+    // After two calls the listing by tags is known to be truncated.
     assert_eq!(stage.calls("DescribeDisks"), 2 + 120);
     stage.cloud.clear_calls();
     let (seen, pages) = all(&service, 1000).await;
@@ -112,7 +112,7 @@ async fn sixty_thousand_volumes_come_in_messages_of_three_mib_and_each_is_read_o
 }
 
 #[tokio::test(start_paused = true)]
-async fn pages_of_ten_show_each_disk_once_also_when_all_are_of_one_second() {
+async fn pages_list_each_disk_once_even_if_created_in_the_same_second() {
     for apart in [Duration::ZERO, Duration::from_secs(1)] {
         let stage = Stage::new(&[]);
         let made = disks(&stage, 35, apart).await;
@@ -128,18 +128,18 @@ async fn pages_of_ten_show_each_disk_once_also_when_all_are_of_one_second() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_stays_is_shown_once_while_others_come_and_go_and_processes_restart() {
+async fn unchanged_volumes_are_listed_once_despite_concurrent_changes_and_restarts() {
     let stage = Stage::new(&[]);
     let made = disks(&stage, 30, Duration::from_secs(1)).await;
     let first = page(&stage.service, "", 10).await;
     assert_eq!(ids(&first), made[..10]);
-    // The last of the page, one before it and the first after it.
+    // The last item of the page, one before it and the first one after it.
     for n in [9, 3, 10] {
         delete(&stage, &made[n]).await;
     }
     let late = stage.volume("late").await;
     tokio::time::sleep(Duration::from_secs(10)).await;
-    // The process that began it shows what it has read; another one, what is there now.
+    // The process that started the listing returns what it has read; another process returns the current state.
     let second = page(&stage.service, &first.next_token, 10).await;
     assert_eq!(ids(&second), made[10..20]);
     let service = stage.restarted();
@@ -149,13 +149,13 @@ async fn what_stays_is_shown_once_while_others_come_and_go_and_processes_restart
     assert_eq!(ids(&third)[..9], made[21..]);
     assert_eq!(ids(&third)[9..], [late]);
     assert_eq!(third.next_token, "");
-    // A page that is asked for again is the same, after the end of the listing too.
+    // A repeated page is identical, even after the end of the listing.
     let again = page(&service, &second.next_token, 100).await;
     assert_eq!(ids(&again), ids(&third));
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_clients_list_at_once_and_a_listing_left_for_long_is_read_again() {
+async fn two_clients_list_concurrently_and_an_expired_listing_is_read_again() {
     let stage = Stage::new(&[]);
     let made = disks(&stage, 40, Duration::from_secs(1)).await;
     let service = &stage.service;
@@ -238,7 +238,7 @@ async fn snapshots_and_health_are_read_once_for_all_pages() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_empty_response_does_not_tell_that_volumes_are_gone() {
+async fn an_empty_listing_does_not_prove_that_volumes_are_deleted() {
     let stage = Stage::new(&[]);
     let volume = stage.volume("pvc-1").await;
     tokio::time::sleep(Duration::from_secs(10)).await;

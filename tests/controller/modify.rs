@@ -28,7 +28,7 @@ async fn modify(stage: &Stage, volume: &str, parameters: &[(&str, &str)]) -> Res
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_volume_becomes_what_its_class_says_and_codes_tell_infeasible_from_retry() {
+async fn modify_applies_the_class_and_distinguishes_infeasible_from_retryable() {
     let stage = Stage::new(&[]);
     let volume = stage.volume("pvc-1").await;
     let wanted = [("type", "cloud_auto"), ("diskTags/team", "blue")];
@@ -77,7 +77,7 @@ async fn a_volume_becomes_what_its_class_says_and_codes_tell_infeasible_from_ret
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_volume_is_described_with_its_nodes_and_health() {
+async fn get_volume_returns_published_nodes_and_health() {
     let stage = Stage::new(&[]);
     let healthy = stage.volume("pvc-1").await;
     let unhealthy = stage.volume("pvc-2").await;

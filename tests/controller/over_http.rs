@@ -1,5 +1,5 @@
-//! The service with its real client on a `wiremock::MockServer`, on which the fake cloud is mounted: faults are mocks of
-//! wiremock beside it. Time is real here.
+//! The service with its real HTTP client on a `wiremock::MockServer` that serves the fake cloud; faults are further mocks.
+//! Uses real time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +15,7 @@ use diskplugin::csi::proto::DeleteVolumeRequest;
 use diskplugin::csi::proto::controller_server::Controller;
 
 #[tokio::test]
-async fn a_volume_lives_its_life_over_http() {
+async fn a_volume_life_cycle_works_over_http() {
     let flags = ["--create-delay=100ms", "--attach-delay=200ms"];
     let (stage, _server) = Stage::over_http(&flags).await;
     let volume = stage.volume("pvc-1").await;
@@ -27,7 +27,7 @@ async fn a_volume_lives_its_life_over_http() {
 }
 
 #[tokio::test]
-async fn a_gateway_that_fails_for_a_moment_is_asked_again() {
+async fn a_temporarily_failing_gateway_is_retried() {
     let (stage, server) = Stage::over_http(&[]).await;
     for action in ["CreateDisk", "DeleteDisk"] {
         let page = "<html><title>502 Bad Gateway</title></html>";
@@ -44,7 +44,7 @@ async fn a_gateway_that_fails_for_a_moment_is_asked_again() {
 }
 
 #[tokio::test]
-async fn a_create_without_permission_to_describe_makes_one_disk_at_most() {
+async fn create_without_describe_permission_creates_at_most_one_disk() {
     let (stage, server) = Stage::over_http(&[]).await;
     let nothing = json!({
         "RequestId": "540CFF28-407A-40B5-B6A5-74B000000000",
@@ -72,7 +72,7 @@ async fn a_create_without_permission_to_describe_makes_one_disk_at_most() {
 }
 
 #[tokio::test]
-async fn an_answer_that_names_a_code_is_no_success_whatever_its_status() {
+async fn a_response_with_an_error_code_is_a_failure_whatever_its_status() {
     for body in [
         json!({"Code": "Throttling", "Message": "x", "RequestId": "R"}),
         json!({}),

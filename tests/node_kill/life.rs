@@ -14,7 +14,7 @@ use diskplugin::csi::proto::{
     NodeUnpublishVolumeRequest, NodeUnstageVolumeRequest, VolumeCapability,
 };
 
-use crate::dice::Dice;
+use crate::rng::Rng;
 use crate::disk::{Disk, Kind, MIB, sh};
 use crate::judge::{Ledger, mounts};
 use crate::kubelet::{Ask, Kubelet, Outcome, Patience};
@@ -79,7 +79,7 @@ enum Went {
 struct Life<'a> {
     lane: &'a Lane,
     disk: Disk,
-    dice: Dice,
+    rng: Rng,
     /// What a pod has written; none before the first pod.
     written: Option<Vec<u8>>,
     /// A pod was deleted before its volume was there.
@@ -94,7 +94,7 @@ impl Lane {
         let mut life = Life {
             lane: self,
             disk: Disk::make(&self.home, serial, kind).await,
-            dice: Dice(seed << 32 | number),
+            rng: Rng(seed << 32 | number),
             written: None,
             abandoned: false,
         };
@@ -161,9 +161,9 @@ impl Life<'_> {
             self.disk.grow().await;
         }
         self.disk.attach().await;
-        let patience = match self.dice.below(6) {
+        let patience = match self.rng.below(6) {
             // The pod is deleted before its volume is there.
-            0 if round < 2 => Patience::Times(1 + u32::try_from(self.dice.below(4)).unwrap()),
+            0 if round < 2 => Patience::Times(1 + u32::try_from(self.rng.below(4)).unwrap()),
             _ => Patience::Stuck(STUCK),
         };
         match kubelet.call(&self.stage(), patience).await {
@@ -189,7 +189,7 @@ impl Life<'_> {
         kubelet.done(&self.publish("a", false)).await;
         self.use_it("a");
         self.lane.ledger.note(&self.disk);
-        for _ in 0..self.dice.below(4) {
+        for _ in 0..self.rng.below(4) {
             self.second_pod().await;
         }
         if round == 2 {
@@ -217,10 +217,10 @@ impl Life<'_> {
     async fn second_pod(&mut self) {
         let kubelet = &self.lane.kubelet.clone();
         // A device is read-only for all or for none.
-        let read_only = self.dice.below(2) == 0 && self.disk.kind != Kind::Block;
+        let read_only = self.rng.below(2) == 0 && self.disk.kind != Kind::Block;
         self.twice(&self.publish("b", read_only)).await;
         self.use_it("b");
-        if self.dice.below(2) == 0 {
+        if self.rng.below(2) == 0 {
             kubelet.done(&self.unpublish("a")).await;
             kubelet.done(&self.publish("a", false)).await;
         }
@@ -245,7 +245,7 @@ impl Life<'_> {
             return;
         }
         let bytes: Vec<u8> = (0..16384u64)
-            .flat_map(|_| self.dice.below(u64::MAX).to_le_bytes())
+            .flat_map(|_| self.rng.below(u64::MAX).to_le_bytes())
             .collect();
         let mut file = OpenOptions::new()
             .write(true)

@@ -10,9 +10,9 @@
     reason = "each file of tests uses its own part of the harness"
 )]
 mod common;
-#[path = "../verbs/dice.rs"]
+#[path = "../verbs/rng.rs"]
 #[expect(dead_code, reason = "not every throw is made here")]
-mod dice;
+mod rng;
 mod disk;
 mod judge;
 mod kubelet;
@@ -33,7 +33,7 @@ use common::csi::endpoint;
 use common::machine::{TestDir, has_devices};
 use common::process::{Process, Start};
 use common::wait::until;
-use dice::Dice;
+use rng::Rng;
 use judge::{Ledger, wrongs};
 use kubelet::{Answers, CUT, Kubelet};
 use life::{Lane, Tally};
@@ -107,17 +107,17 @@ async fn victim(process: &Process, death: Death) -> Pid {
 /// machine that is busy with other things, the next ones live longer and longer until one does.
 #[derive(Debug)]
 struct Lives {
-    dice: Dice,
+    rng: Rng,
     stretch: u32,
 }
 
 impl Lives {
     fn next(&mut self) -> Duration {
-        let most = match self.dice.below(3) {
+        let most = match self.rng.below(3) {
             0 => 400,
             _ => 150,
         };
-        let life = Duration::from_micros(5000 + self.dice.below(1000 * most));
+        let life = Duration::from_micros(5000 + self.rng.below(1000 * most));
         LONGEST_LIFE.min(life * self.stretch)
     }
 
@@ -172,7 +172,7 @@ async fn lane(seed: u64, kills: u64, death: Death) {
         });
     }
     let mut lives = Lives {
-        dice: Dice(seed),
+        rng: Rng(seed),
         stretch: 1,
     };
     let (mut formats, mut orphans) = (0, 0);
@@ -181,7 +181,7 @@ async fn lane(seed: u64, kills: u64, death: Death) {
         let mut process = plugin(&home, &socket, death).spawn();
         let victim = victim(&process, death).await;
         // Now and then it dies before it serves.
-        if lives.dice.below(12) > 0 {
+        if lives.rng.below(12) > 0 {
             process.ready(&socket).await;
         }
         // The instant itself is what is drawn: there is no state to wait for.

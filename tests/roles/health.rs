@@ -229,7 +229,7 @@ async fn a_node_without_the_required_shared_mounts_does_not_start() {
     let ended = start(&kubelet).ended().await;
     assert_eq!(ended.code, Some(64), "{}", ended.stderr);
     assert!(
-        ended.stderr.contains("is no directory here"),
+        ended.stderr.contains("is not a directory"),
         "{}",
         ended.stderr
     );

@@ -10,7 +10,7 @@ use diskplugin::base::Deadline;
 use diskplugin::base::chain::chain;
 use diskplugin::host::{Exec, Linux, Processes, Roots};
 use diskplugin::model::{Filesystem, MountFlags, Tuning};
-use diskplugin::node::{self, Access, Leave, Node, Settings, Stage, Volume};
+use diskplugin::node::{self, Access, Node, Settings, StageRequest, UnstageRequest, Volume};
 
 use crate::loop_device::{attach_command, detach_command};
 use crate::shell::clean_up;
@@ -114,8 +114,8 @@ impl World {
         Volume::new(format!("d-{}", self.serial).parse().unwrap(), None)
     }
 
-    pub(crate) fn request(&self, filesystem: Filesystem) -> Stage {
-        Stage {
+    pub(crate) fn request(&self, filesystem: Filesystem) -> StageRequest {
+        StageRequest {
             volume: self.volume(),
             staging: self.path("staging").to_str().unwrap().parse().unwrap(),
             access: Access::Mount {
@@ -123,7 +123,7 @@ impl World {
                 flags: MountFlags::default(),
             },
             read_only: false,
-            locked: false,
+            device_read_only: false,
             tuning: Tuning::default(),
         }
     }
@@ -143,12 +143,12 @@ impl World {
     }
 
     pub(crate) async fn unstage(&self) {
-        let leave = Leave {
+        let request = UnstageRequest {
             volume: self.volume(),
-            path: self.path("staging").to_str().unwrap().parse().unwrap(),
+            staging: self.path("staging").to_str().unwrap().parse().unwrap(),
         };
         let deadline = Deadline::after(AMPLE);
-        self.node().unstage(leave, deadline).await.unwrap();
+        self.node().unstage(request, deadline).await.unwrap();
     }
 
     /// The records of mkfs that are kept.

@@ -9,11 +9,11 @@ use diskplugin::disk::{DiskServices, Error, FailureKind, NewDisk};
 use diskplugin::model::{Category, Disk, DiskId, Snapshot};
 
 use crate::kit::{
-    Stage, available, between, gib, minutes, new_snapshot, one, seconds, text, wanted, zone,
+    Setup, available, between, gib, minutes, new_snapshot, node_one, seconds, text, new_disk, zone,
 };
 
-fn snapshots(stage: &Stage) -> Vec<Value> {
-    stage.cloud.state()["snapshots"].as_array().unwrap().clone()
+fn snapshots(setup: &Setup) -> Vec<Value> {
+    setup.cloud.state()["snapshots"].as_array().unwrap().clone()
 }
 
 async fn cloned(disks: &Arc<DiskServices>, new: &NewDisk, source: &DiskId) -> Disk {
@@ -25,63 +25,58 @@ async fn cloned(disks: &Arc<DiskServices>, new: &NewDisk, source: &DiskId) -> Di
 }
 
 /// A disk that was attached once, as all that are worth cloning.
-async fn used(stage: &Stage, name: &str) -> DiskId {
-    let disk = stage.disk(name).await;
-    stage
-        .disks
-        .attacher
-        .attach(minutes(1), &disk, &one())
-        .await
-        .unwrap();
+async fn used(setup: &Setup, name: &str) -> DiskId {
+    let disk = setup.disk(name).await;
+    setup.attach(&disk, &node_one()).await;
     disk
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_clone_is_made_from_a_snapshot_that_is_gone_afterwards() {
     for stale in ["--stale=0s", "--stale=2s"] {
-        let stage = Stage::new(&[
+        let setup = Setup::new(&[
             "--cut-delay=2s",
             "--create-delay=3s",
             "--never-attached",
             stale,
         ]);
-        let source = used(&stage, "source").await;
-        let disk = cloned(&stage.disks, &wanted("pvc-1"), &source).await;
+        let source = used(&setup, "source").await;
+        let disk = cloned(&setup.disks, &new_disk("pvc-1"), &source).await;
         assert_ne!(disk.id, source);
         assert!(disk.source_snapshot.is_some());
-        assert!(snapshots(&stage).is_empty(), "{stale}");
+        assert!(snapshots(&setup).is_empty(), "{stale}");
         // A repeated call takes no second one, before and after a restart.
-        for disks in [Arc::clone(&stage.disks), stage.restarted()] {
+        for disks in [Arc::clone(&setup.disks), setup.restarted()] {
             tokio::time::sleep(Duration::from_secs(2)).await;
-            let again = cloned(&disks, &wanted("pvc-1"), &source).await;
-            assert_eq!((again.id, snapshots(&stage).len()), (disk.id.clone(), 0));
+            let again = cloned(&disks, &new_disk("pvc-1"), &source).await;
+            assert_eq!((again.id, snapshots(&setup).len()), (disk.id.clone(), 0));
         }
-        assert_eq!((stage.calls("CreateSnapshot"), stage.rows().len()), (1, 2));
+        assert_eq!((setup.calls("CreateSnapshot"), setup.rows().len()), (1, 2));
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_clone_may_be_larger_elsewhere_and_of_another_category_but_never_smaller() {
-    let stage = Stage::new(&[]);
-    let source = used(&stage, "source").await;
+    let setup = Setup::new(&[]);
+    let source = used(&setup, "source").await;
     let new = NewDisk {
         places: vec![zone("b").into()],
         categories: vec![Category::CloudSsd],
         size: gib(30),
-        ..wanted("pvc-1")
+        ..new_disk("pvc-1")
     };
-    let disk = cloned(&stage.disks, &new, &source).await;
+    let disk = cloned(&setup.disks, &new, &source).await;
     assert_eq!((disk.zone, disk.size.0), (Some(zone("b")), 30));
     let new = NewDisk {
         size: gib(1),
-        ..wanted("pvc-2")
+        ..new_disk("pvc-2")
     };
-    assert_eq!(cloned(&stage.disks, &new, &source).await.size.0, 20);
+    assert_eq!(cloned(&setup.disks, &new, &source).await.size.0, 20);
     let new = NewDisk {
         size: between(1, 19),
-        ..wanted("pvc-3")
+        ..new_disk("pvc-3")
     };
-    let refused = stage
+    let refused = setup
         .disks
         .provisioner
         .create_clone(minutes(1), &new, &source)
@@ -95,46 +90,36 @@ async fn a_clone_may_be_larger_elsewhere_and_of_another_category_but_never_small
     );
     // It was found out before a snapshot was taken.
     assert_eq!(
-        (stage.calls("CreateSnapshot"), snapshots(&stage).len()),
+        (setup.calls("CreateSnapshot"), snapshots(&setup).len()),
         (2, 0)
     );
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_clone_of_a_disk_that_was_never_written_to_is_blank() {
-    let stage = Stage::new(&["--never-attached"]);
-    let source = stage.disk("source").await;
+    let setup = Setup::new(&["--never-attached"]);
+    let source = setup.disk("source").await;
     let new = NewDisk {
         size: gib(1),
-        ..wanted("pvc-1")
+        ..new_disk("pvc-1")
     };
-    let disk = cloned(&stage.disks, &new, &source).await;
+    let disk = cloned(&setup.disks, &new, &source).await;
     assert_eq!((disk.source_snapshot.clone(), disk.size.0), (None, 20));
-    let again = cloned(&stage.restarted(), &new, &source).await;
+    let again = cloned(&setup.restarted(), &new, &source).await;
     assert_eq!(again.id, disk.id);
     // One that was made from a snapshot is not blank, though nobody attached it.
-    stage
-        .disks
-        .attacher
-        .attach(minutes(1), &source, &one())
-        .await
-        .unwrap();
-    let snapshot = stage.snapshot("snap", &source).await;
+    setup.attach(&source, &node_one()).await;
+    let snapshot = setup.snapshot("snap", &source).await;
     let restored = NewDisk {
         snapshot: Some(snapshot),
-        ..wanted("restored")
+        ..new_disk("restored")
     };
-    let restored = stage
-        .disks
-        .provisioner
-        .create(minutes(1), &restored)
-        .await
-        .unwrap()
+    let restored = setup.create(&restored).await
         .id;
-    let refused = stage
+    let refused = setup
         .disks
         .provisioner
-        .create_clone(minutes(1), &wanted("pvc-2"), &restored)
+        .create_clone(minutes(1), &new_disk("pvc-2"), &restored)
         .await;
     let refused = refused.unwrap_err();
     assert!(
@@ -146,10 +131,10 @@ async fn the_clone_of_a_disk_that_was_never_written_to_is_blank() {
 
 #[tokio::test(start_paused = true)]
 async fn a_name_of_another_source_is_refused_and_a_blank_disk_is_no_clone() {
-    let stage = Stage::patient(&["--stale=1s"]);
-    let (source, other) = (used(&stage, "source").await, used(&stage, "other").await);
-    let disk = cloned(&stage.disks, &wanted("pvc-1"), &source).await;
-    let blank = stage.disk("pvc-2").await;
+    let setup = Setup::with_retries(&["--stale=1s"]);
+    let (source, other) = (used(&setup, "source").await, used(&setup, "other").await);
+    let disk = cloned(&setup.disks, &new_disk("pvc-1"), &source).await;
+    let blank = setup.disk("pvc-2").await;
     tokio::time::sleep(Duration::from_secs(2)).await;
     for (name, from, parts) in [
         (
@@ -170,17 +155,17 @@ async fn a_name_of_another_source_is_refused_and_a_blank_disk_is_no_clone() {
     ] {
         let refused = match from {
             Some(from) => {
-                stage
+                setup
                     .disks
                     .provisioner
-                    .create_clone(minutes(1), &wanted(name), from)
+                    .create_clone(minutes(1), &new_disk(name), from)
                     .await
             }
             None => {
-                stage
+                setup
                     .disks
                     .provisioner
-                    .create(minutes(1), &wanted(name))
+                    .create(minutes(1), &new_disk(name))
                     .await
             }
         };
@@ -194,17 +179,17 @@ async fn a_name_of_another_source_is_refused_and_a_blank_disk_is_no_clone() {
             assert!(text(&refused).contains(part), "{part}: {}", text(&refused));
         }
     }
-    assert!(snapshots(&stage).is_empty());
+    assert!(snapshots(&setup).is_empty());
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_unknown_source_is_not_found_and_one_deleted_meanwhile_does_no_harm() {
-    let stage = Stage::new(&["--snapshot-delay=30s"]);
+    let setup = Setup::new(&["--snapshot-delay=30s"]);
     let none = "d-none".parse().unwrap();
-    let refused = stage
+    let refused = setup
         .disks
         .provisioner
-        .create_clone(minutes(1), &wanted("pvc-1"), &none)
+        .create_clone(minutes(1), &new_disk("pvc-1"), &none)
         .await;
     assert!(
         matches!(refused, Err(Error::NoSuchDisk { .. })),
@@ -212,33 +197,23 @@ async fn an_unknown_source_is_not_found_and_one_deleted_meanwhile_does_no_harm()
     );
     let slow = NewDisk {
         categories: vec![Category::CloudEfficiency],
-        ..wanted("source")
+        ..new_disk("source")
     };
-    let source = stage
-        .disks
-        .provisioner
-        .create(minutes(1), &slow)
-        .await
-        .unwrap()
+    let source = setup.create(&slow).await
         .id;
-    let late = stage
+    let late = setup
         .disks
         .provisioner
-        .create_clone(seconds(10), &wanted("pvc-1"), &source)
+        .create_clone(seconds(10), &new_disk("pvc-1"), &source)
         .await;
     assert_eq!(
         late.unwrap_err().failure_kind(),
         FailureKind::DeadlineExceeded
     );
     tokio::time::sleep(Duration::from_secs(25)).await;
-    stage
-        .disks
-        .provisioner
-        .delete(minutes(1), &source)
-        .await
-        .unwrap();
-    let disk = cloned(&stage.restarted(), &wanted("pvc-1"), &source).await;
-    assert_eq!((stage.only_disk(), snapshots(&stage).len()), (disk.id, 0));
+    setup.delete(&source).await;
+    let disk = cloned(&setup.restarted(), &new_disk("pvc-1"), &source).await;
+    assert_eq!((setup.only_disk(), snapshots(&setup).len()), (disk.id, 0));
 }
 
 #[tokio::test(start_paused = true)]
@@ -257,19 +232,19 @@ async fn a_lost_answer_at_any_call_ends_with_one_clone_and_no_snapshot_after_a_r
             "internal-error-after",
         ] {
             for nth in 1..3 {
-                let stage = Stage::new(&["--cut-delay=1s", "--create-delay=1s", "--stale=1s"]);
-                let source = used(&stage, "source").await;
-                stage.configure(&json!({"faults": []}));
+                let setup = Setup::new(&["--cut-delay=1s", "--create-delay=1s", "--stale=1s"]);
+                let source = used(&setup, "source").await;
+                setup.configure(&json!({"faults": []}));
                 let fault = json!({"action": action, "from": nth, "kind": loss});
-                stage.configure(&json!({"faults": [fault]}));
-                for disks in [Arc::clone(&stage.disks), stage.restarted()] {
+                setup.configure(&json!({"faults": [fault]}));
+                for disks in [Arc::clone(&setup.disks), setup.restarted()] {
                     let new = available("pvc-1");
                     let provisioner = &disks.provisioner;
                     let _ = provisioner.create_clone(minutes(1), &new, &source).await;
                 }
-                let disk = cloned(&stage.restarted(), &available("pvc-1"), &source).await;
+                let disk = cloned(&setup.restarted(), &available("pvc-1"), &source).await;
                 assert_eq!(
-                    (stage.rows().len(), snapshots(&stage).len()),
+                    (setup.rows().len(), snapshots(&setup).len()),
                     (2, 0),
                     "{action} {loss} {nth}"
                 );
@@ -281,84 +256,79 @@ async fn a_lost_answer_at_any_call_ends_with_one_clone_and_no_snapshot_after_a_r
 
 #[tokio::test(start_paused = true)]
 async fn nothing_is_left_when_no_disk_can_be_had_and_the_next_call_takes_another() {
-    let stage = Stage::new(&[]);
-    let source = used(&stage, "source").await;
+    let setup = Setup::new(&[]);
+    let source = used(&setup, "source").await;
     for sold in [json!(["*/*"]), json!(["cn-beijing-a/*"])] {
-        stage.configure(&json!({"out_of_stock": sold}));
-        let refused = stage
+        setup.configure(&json!({"out_of_stock": sold}));
+        let refused = setup
             .disks
             .provisioner
-            .create_clone(minutes(1), &wanted("pvc-1"), &source)
+            .create_clone(minutes(1), &new_disk("pvc-1"), &source)
             .await;
         assert_eq!(
             refused.unwrap_err().failure_kind(),
             FailureKind::ResourceExhausted
         );
-        assert!(snapshots(&stage).is_empty());
+        assert!(snapshots(&setup).is_empty());
     }
     // The provisioner comes back with another zone.
     let new = NewDisk {
         places: vec![zone("b").into()],
-        ..wanted("pvc-1")
+        ..new_disk("pvc-1")
     };
-    let disk = cloned(&stage.disks, &new, &source).await;
-    assert_eq!((disk.zone, snapshots(&stage).len()), (Some(zone("b")), 0));
+    let disk = cloned(&setup.disks, &new, &source).await;
+    assert_eq!((disk.zone, snapshots(&setup).len()), (Some(zone("b")), 0));
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_snapshot_of_an_interrupted_clone_is_deleted_with_the_clone_or_after_a_day() {
-    let leave = async |stage: &Stage, source: &DiskId| {
+    let leave = async |setup: &Setup, source: &DiskId| {
         // The answer of the deletion is an error, and nobody repeats the call.
-        stage.fault(
+        setup.fault(
             "DeleteSnapshot",
             &json!({"code": {"status": 500, "code": "InternalError"}}),
         );
-        let left = stage
+        let left = setup
             .disks
             .provisioner
-            .create_clone(minutes(1), &wanted("pvc-1"), source)
+            .create_clone(minutes(1), &new_disk("pvc-1"), source)
             .await;
         assert_eq!(left.unwrap_err().failure_kind(), FailureKind::Unavailable);
-        assert_eq!(snapshots(stage).len(), 1);
-        let rows = stage.rows();
+        assert_eq!(snapshots(setup).len(), 1);
+        let rows = setup.rows();
         let clone = rows
             .iter()
             .find(|row| row["id"] != source.as_str())
             .unwrap();
         clone["id"].as_str().unwrap().parse::<DiskId>().unwrap()
     };
-    let stage = Stage::new(&[]);
-    let source = used(&stage, "source").await;
-    let clone = leave(&stage, &source).await;
+    let setup = Setup::new(&[]);
+    let source = used(&setup, "source").await;
+    let clone = leave(&setup, &source).await;
     // It is nobody's snapshot.
-    let listed = stage
+    let listed = setup
         .disks
         .inventory
         .list_snapshots(minutes(1), None, None, Snapshot::clone);
     assert!(listed.await.unwrap().is_empty());
-    stage
-        .disks
-        .provisioner
-        .delete(minutes(1), &clone)
-        .await
-        .unwrap();
-    assert!(snapshots(&stage).is_empty());
+    setup.delete(&clone).await;
+    assert!(snapshots(&setup).is_empty());
 
-    let stage = Stage::new(&[]);
-    let source = used(&stage, "source").await;
-    leave(&stage, &source).await;
+    let setup = Setup::new(&[]);
+    let source = used(&setup, "source").await;
+    leave(&setup, &source).await;
     tokio::time::sleep(Duration::from_secs(24 * 3600)).await;
-    assert!(snapshots(&stage).is_empty());
+    assert!(snapshots(&setup).is_empty());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_snapshot_of_the_same_name_as_the_volume_is_another_one() {
-    let stage = Stage::new(&["--cut-delay=1s"]);
-    let source = used(&stage, "source").await;
-    let asked = stage.snapshot("same", &source).await;
-    cloned(&stage.disks, &wanted("same"), &source).await;
-    assert_eq!(snapshots(&stage)[0]["id"], asked.as_str());
-    let again = stage
+    let setup = Setup::new(&["--cut-delay=1s"]);
+    let source = used(&setup, "source").await;
+    let asked = setup.snapshot("same", &source).await;
+    cloned(&setup.disks, &new_disk("same"), &source).await;
+    assert_eq!(snapshots(&setup)[0]["id"], asked.as_str());
+    let again = setup
         .disks
         .snapshotter
         .create(minutes(1), &new_snapshot("same", &source))
@@ -368,20 +338,15 @@ async fn a_snapshot_of_the_same_name_as_the_volume_is_another_one() {
 
 #[tokio::test(start_paused = true)]
 async fn the_clone_of_an_encrypted_disk_is_encrypted() {
-    let stage = Stage::new(&[]);
+    let setup = Setup::new(&[]);
     let secret = NewDisk {
         encrypted: true,
-        ..wanted("source")
+        ..new_disk("source")
     };
-    let source = stage
-        .disks
-        .provisioner
-        .create(minutes(1), &secret)
-        .await
-        .unwrap()
+    let source = setup.create(&secret).await
         .id;
     assert!(
-        cloned(&stage.disks, &wanted("pvc-1"), &source)
+        cloned(&setup.disks, &new_disk("pvc-1"), &source)
             .await
             .encrypted
     );
@@ -389,22 +354,17 @@ async fn the_clone_of_an_encrypted_disk_is_encrypted() {
 
 #[tokio::test(start_paused = true)]
 async fn the_echo_of_an_old_refusal_does_not_make_the_clone_of_a_disk_with_data_blank() {
-    let stage = Stage::new(&["--never-attached"]);
-    let source = stage.disk("source").await;
-    stage.configure(&json!({"out_of_stock": ["*/*"]}));
-    let early = stage
+    let setup = Setup::new(&["--never-attached"]);
+    let source = setup.disk("source").await;
+    setup.configure(&json!({"out_of_stock": ["*/*"]}));
+    let early = setup
         .disks
         .provisioner
-        .create_clone(minutes(1), &wanted("pvc-1"), &source)
+        .create_clone(minutes(1), &new_disk("pvc-1"), &source)
         .await;
-    assert!(early.is_err() && stage.calls("CreateSnapshot") > 0);
-    stage.configure(&json!({"out_of_stock": []}));
-    stage
-        .disks
-        .attacher
-        .attach(minutes(1), &source, &one())
-        .await
-        .unwrap();
-    let disk = cloned(&stage.restarted(), &wanted("pvc-1"), &source).await;
+    assert!(early.is_err() && setup.calls("CreateSnapshot") > 0);
+    setup.configure(&json!({"out_of_stock": []}));
+    setup.attach(&source, &node_one()).await;
+    let disk = cloned(&setup.restarted(), &new_disk("pvc-1"), &source).await;
     assert!(disk.source_snapshot.is_some());
 }

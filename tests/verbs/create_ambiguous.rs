@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use diskplugin::disk::{Error, FailureKind, NewDisk};
 use diskplugin::model::Category;
 
-use crate::kit::{Stage, available, gib, minutes, seconds, text, wanted, zone};
+use crate::kit::{Setup, available, gib, minutes, seconds, text, new_disk, zone};
 
 fn is_final(error: &Error) -> bool {
     !matches!(
@@ -36,22 +36,20 @@ async fn pass(seconds: u64) {
 }
 
 /// `DescribeDisks` returns 200 and no rows.
-fn blind(stage: &Stage, seconds: u64) {
+fn blind(setup: &Setup, seconds: u64) {
     let fault = json!({"action": "DescribeDisks", "for": format!("{seconds}s"), "kind": "no-rows"});
-    stage.configure(&json!({"faults": [fault]}));
+    setup.configure(&json!({"faults": [fault]}));
 }
 
 #[tokio::test(start_paused = true)]
 async fn empty_responses_create_no_second_disk() {
-    for new in [wanted("pvc-1"), available("pvc-1")] {
+    for new in [new_disk("pvc-1"), available("pvc-1")] {
         for others in [0, 1] {
-            let stage = Stage::new(&["--create-delay=1s"]);
-            for number in 0..others {
-                stage.disk(&format!("other-{number}")).await;
-            }
-            blind(&stage, 100);
+            let setup = Setup::new(&["--create-delay=1s"]);
+            setup.other_disks(others).await;
+            blind(&setup, 100);
             for _ in 0..2 {
-                let refused = stage.disks.provisioner.create(seconds(45), &new).await;
+                let refused = setup.disks.provisioner.create(seconds(45), &new).await;
                 let refused = refused.unwrap_err();
                 assert!(!is_final(&refused), "{}", text(&refused));
                 assert!(
@@ -59,35 +57,35 @@ async fn empty_responses_create_no_second_disk() {
                     "{}",
                     text(&refused)
                 );
-                assert_eq!(stage.rows().len(), others + 1);
+                assert_eq!(setup.rows().len(), others + 1);
             }
             pass(60).await;
-            let disk = stage.disks.provisioner.create(minutes(1), &new).await;
+            let disk = setup.disks.provisioner.create(minutes(1), &new).await;
             let disk = disk.unwrap_or_else(|error| panic!("{}", text(&error)));
-            assert_eq!(stage.rows().len(), others + 1);
-            assert_eq!(stage.row(&disk.id)["status"], "Available");
+            assert_eq!(setup.rows().len(), others + 1);
+            assert_eq!(setup.row(&disk.id)["status"], "Available");
         }
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_refusal_after_a_lost_response_is_not_final_and_the_disk_is_found() {
-    for new in [wanted("pvc-1"), available("pvc-1")] {
+    for new in [new_disk("pvc-1"), available("pvc-1")] {
         for refusal in refusals() {
             // Tags are indexed late, so that the first lookups do not find it.
-            let stage = Stage::new(&["--create-delay=1s", "--stale=2s"]);
+            let setup = Setup::new(&["--create-delay=1s", "--stale=2s"]);
             let lost = json!({"action": "CreateDisk", "kind": "reset-after"});
             let refused = json!({"action": "CreateDisk", "from": 2, "times": 100, "kind": refusal});
-            stage.configure(&json!({"faults": [lost, refused]}));
+            setup.configure(&json!({"faults": [lost, refused]}));
             for attempt in 0..3 {
-                match stage.disks.provisioner.create(seconds(20), &new).await {
-                    Ok(disk) => assert_eq!(stage.only_disk(), disk.id),
+                match setup.disks.provisioner.create(seconds(20), &new).await {
+                    Ok(disk) => assert_eq!(setup.only_disk(), disk.id),
                     Err(error) => {
                         assert!(!is_final(&error), "{refusal}: {}", text(&error));
                         assert!(attempt < 2, "{refusal}: {}", text(&error));
                     }
                 }
-                assert_eq!(stage.rows().len(), 1);
+                assert_eq!(setup.rows().len(), 1);
                 pass(3).await;
             }
         }
@@ -97,43 +95,43 @@ async fn a_refusal_after_a_lost_response_is_not_final_and_the_disk_is_found() {
 #[tokio::test(start_paused = true)]
 async fn a_client_whose_own_retry_is_refused_does_not_pass_the_refusal_on() {
     for refusal in refusals() {
-        let stage = Stage::patient(&["--create-delay=1s", "--stale=2s"]);
+        let setup = Setup::with_retries(&["--create-delay=1s", "--stale=2s"]);
         let lost = json!({"action": "CreateDisk", "kind": "internal-error-after"});
         let refused = json!({"action": "CreateDisk", "from": 2, "times": 100, "kind": refusal});
-        stage.configure(&json!({"faults": [lost, refused]}));
-        let first = stage
+        setup.configure(&json!({"faults": [lost, refused]}));
+        let first = setup
             .disks
             .provisioner
-            .create(seconds(1), &wanted("pvc-1"))
+            .create(seconds(1), &new_disk("pvc-1"))
             .await;
         if let Err(error) = first {
             assert!(!is_final(&error), "{refusal}: {}", text(&error));
         }
         pass(5).await;
-        let disk = stage
+        let disk = setup
             .disks
             .provisioner
-            .create(seconds(20), &wanted("pvc-1"))
+            .create(seconds(20), &new_disk("pvc-1"))
             .await;
         let disk = disk.unwrap_or_else(|error| panic!("{refusal}: {}", text(&error)));
-        assert_eq!(stage.only_disk(), disk.id);
+        assert_eq!(setup.only_disk(), disk.id);
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_creation_that_was_cut_off_is_not_given_up_for_a_later_refusal() {
-    let stage = Stage::new(&["--create-delay=1s", "--stale=4s"]);
-    stage.fault("CreateDisk", &json!({"delay-after": "5s"}));
-    let new = wanted("pvc-1");
-    let call = stage.disks.provisioner.create(minutes(1), &new);
+    let setup = Setup::new(&["--create-delay=1s", "--stale=4s"]);
+    setup.fault("CreateDisk", &json!({"delay-after": "5s"}));
+    let new = new_disk("pvc-1");
+    let call = setup.disks.provisioner.create(minutes(1), &new);
     let cut = tokio::time::timeout(Duration::from_secs(2), call).await;
     assert!(cut.is_err());
     let denied = json!({"code": {"status": 403, "code": "Forbidden.RAM"}});
-    stage.faults("CreateDisk", 100, &denied);
-    let refused = stage
+    setup.faults("CreateDisk", 100, &denied);
+    let refused = setup
         .disks
         .provisioner
-        .create(seconds(9), &wanted("pvc-1"))
+        .create(seconds(9), &new_disk("pvc-1"))
         .await;
     let refused = refused.unwrap_err();
     assert_eq!(
@@ -146,27 +144,27 @@ async fn a_creation_that_was_cut_off_is_not_given_up_for_a_later_refusal() {
         assert!(text(&refused).contains(part), "{}", text(&refused));
     }
     pass(5).await;
-    let disk = stage
+    let disk = setup
         .disks
         .provisioner
-        .create(seconds(20), &wanted("pvc-1"))
+        .create(seconds(20), &new_disk("pvc-1"))
         .await;
-    assert_eq!(disk.unwrap().id, stage.only_disk());
+    assert_eq!(disk.unwrap().id, setup.only_disk());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_refusal_is_final_again_once_a_listing_proves_that_nothing_was_created() {
-    let stage = Stage::new(&[]);
-    stage.disk("other").await;
+    let setup = Setup::new(&[]);
+    setup.disk("other").await;
     let lost = json!({"action": "CreateDisk", "kind": "reset-before"});
     let denied = json!({"code": {"status": 403, "code": "Forbidden.RAM"}});
     let refused = json!({"action": "CreateDisk", "from": 2, "times": 100, "kind": denied});
-    stage.configure(&json!({"faults": [lost, refused]}));
+    setup.configure(&json!({"faults": [lost, refused]}));
     let create = async || {
-        let outcome = stage
+        let outcome = setup
             .disks
             .provisioner
-            .create(seconds(20), &wanted("pvc-1"))
+            .create(seconds(20), &new_disk("pvc-1"))
             .await;
         outcome.unwrap_err().failure_kind()
     };
@@ -177,34 +175,34 @@ async fn a_refusal_is_final_again_once_a_listing_proves_that_nothing_was_created
     // As long as lists are empty nothing is proven.
     let blind = json!({"action": "DescribeDisks", "for": "100s", "kind": "no-rows"});
     let refused = json!({"action": "CreateDisk", "times": 100, "kind": denied});
-    stage.configure(&json!({"faults": [refused, blind]}));
+    setup.configure(&json!({"faults": [refused, blind]}));
     for _ in 0..3 {
         pass(25).await;
         assert_eq!(create().await, FailureKind::Unavailable);
     }
     pass(60).await;
     assert_eq!(create().await, FailureKind::PermissionDenied);
-    assert_eq!(stage.rows().len(), 1);
+    assert_eq!(setup.rows().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_lost_response_in_one_zone_is_followed_up_there_although_the_zone_is_out_of_stock_now() {
-    let stage = Stage::new(&["--stale=2s"]);
+    let setup = Setup::new(&["--stale=2s"]);
     let new = NewDisk {
         categories: vec![Category::CloudSsd, Category::CloudEssd],
         places: vec![zone("a").into(), zone("b").into()],
-        ..wanted("pvc-1")
+        ..new_disk("pvc-1")
     };
-    stage.fault("CreateDisk", &json!("reset-after"));
-    let lost = stage.disks.provisioner.create(seconds(9), &new).await;
+    setup.fault("CreateDisk", &json!("reset-after"));
+    let lost = setup.disks.provisioner.create(seconds(9), &new).await;
     assert_eq!(lost.unwrap_err().failure_kind(), FailureKind::Unavailable);
-    let created = stage.only_disk();
-    stage.configure(&json!({"faults": [
+    let created = setup.only_disk();
+    setup.configure(&json!({"faults": [
         {"action": "CreateDisk", "times": 100,
          "kind": {"code": {"status": 403, "code": "OperationDenied.NoStock"}}}
     ]}));
     for _ in 0..2 {
-        match stage.disks.provisioner.create(seconds(9), &new).await {
+        match setup.disks.provisioner.create(seconds(9), &new).await {
             Ok(disk) => assert_eq!(disk.id, created),
             Err(error) => assert_eq!(
                 error.failure_kind(),
@@ -215,30 +213,30 @@ async fn a_lost_response_in_one_zone_is_followed_up_there_although_the_zone_is_o
         }
         pass(3).await;
     }
-    let disk = stage
+    let disk = setup
         .disks
         .provisioner
         .create(seconds(9), &new)
         .await
         .unwrap();
-    assert_eq!((disk.id, stage.only_disk()), (created.clone(), created));
+    assert_eq!((disk.id, setup.only_disk()), (created.clone(), created));
 }
 
 #[tokio::test(start_paused = true)]
 async fn many_unresolved_names_are_all_remembered() {
-    let stage = Stage::new(&["--stale=4s"]);
-    stage.faults("CreateDisk", 1500, &json!("reset-after"));
+    let setup = Setup::new(&["--stale=4s"]);
+    setup.faults("CreateDisk", 1500, &json!("reset-after"));
     for number in 0..1500 {
-        let new = wanted(&format!("pvc-{number}"));
-        let lost = stage.disks.provisioner.create(seconds(9), &new).await;
+        let new = new_disk(&format!("pvc-{number}"));
+        let lost = setup.disks.provisioner.create(seconds(9), &new).await;
         assert_eq!(lost.unwrap_err().failure_kind(), FailureKind::Unavailable);
     }
     let denied = json!({"code": {"status": 403, "code": "Forbidden.RAM"}});
-    stage.faults("CreateDisk", 2000, &denied);
-    stage.configure(&json!({"stale": {"lag": "1000s"}}));
+    setup.faults("CreateDisk", 2000, &denied);
+    setup.configure(&json!({"stale": {"lag": "1000s"}}));
     for number in 0..1500 {
-        let new = wanted(&format!("pvc-{number}"));
-        let refused = stage.disks.provisioner.create(seconds(9), &new).await;
+        let new = new_disk(&format!("pvc-{number}"));
+        let refused = setup.disks.provisioner.create(seconds(9), &new).await;
         assert_eq!(
             refused.unwrap_err().failure_kind(),
             FailureKind::Unavailable,
@@ -249,53 +247,53 @@ async fn many_unresolved_names_are_all_remembered() {
 
 #[tokio::test(start_paused = true)]
 async fn creations_in_a_fresh_process_share_one_listing() {
-    let stage = Stage::new(&[]);
+    let setup = Setup::new(&[]);
     for number in 0..3 {
-        stage.disk(&format!("old-{number}")).await;
+        setup.disk(&format!("old-{number}")).await;
     }
-    let fresh = stage.restarted();
-    stage.cloud.clear_calls();
+    let fresh = setup.restarted();
+    setup.cloud.clear_calls();
     let mut all = tokio::task::JoinSet::new();
     for number in 0..60 {
         let (fresh, new) = (Arc::clone(&fresh), available(&format!("pvc-{number}")));
         all.spawn(async move { fresh.provisioner.create(minutes(1), &new).await.map(|_| ()) });
     }
     assert!(all.join_all().await.iter().all(Result::is_ok));
-    let calls = stage.cloud.calls();
+    let calls = setup.cloud.calls();
     let lists = calls
         .iter()
         .filter(|call| call.action == "DescribeDisks" && !call.params.contains_key("DiskIds"));
     assert_eq!(lists.count(), 1);
-    assert_eq!(stage.calls("CreateDisk"), 60);
+    assert_eq!(setup.calls("CreateDisk"), 60);
     // Names from before are known by it.
     for number in 0..3 {
-        let new = wanted(&format!("old-{number}"));
+        let new = new_disk(&format!("old-{number}"));
         fresh.provisioner.create(minutes(1), &new).await.unwrap();
     }
-    assert_eq!((stage.calls("CreateDisk"), stage.rows().len()), (60, 63));
+    assert_eq!((setup.calls("CreateDisk"), setup.rows().len()), (60, 63));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_volume_in_a_fresh_process_takes_ten_calls() {
-    let stage = Stage::new(&[
+    let setup = Setup::new(&[
         "--create-delay=500ms",
         "--attach-delay=2s",
         "--detach-delay=2s",
     ]);
-    let disks = &stage.disks;
-    let disk = stage.disk("pvc-1").await;
+    let disks = &setup.disks;
+    let disk = setup.disk("pvc-1").await;
     disks
         .attacher
-        .attach(minutes(1), &disk, &crate::kit::one())
+        .attach(minutes(1), &disk, &crate::kit::node_one())
         .await
         .unwrap();
     disks
         .attacher
-        .detach(minutes(1), &disk, &crate::kit::one())
+        .detach(minutes(1), &disk, &crate::kit::node_one())
         .await
         .unwrap();
     disks.provisioner.delete(minutes(1), &disk).await.unwrap();
-    let calls = stage.cloud.calls();
+    let calls = setup.cloud.calls();
     let actions: Vec<_> = calls.iter().map(|call| call.action.as_str()).collect();
     assert!(actions.len() <= 16, "{actions:?}");
     // The detachment's last observation suffices for the deletion.
@@ -313,78 +311,78 @@ async fn a_volume_in_a_fresh_process_takes_ten_calls() {
 
 #[tokio::test(start_paused = true)]
 async fn a_token_that_another_process_used_is_not_replaced_while_responses_are_empty() {
-    let stage = Stage::new(&["--create-delay=1s"]);
-    let new = wanted("pvc-1");
-    let first = stage.disks.provisioner.create(minutes(1), &new).await;
+    let setup = Setup::new(&["--create-delay=1s"]);
+    let new = new_disk("pvc-1");
+    let first = setup.disks.provisioner.create(minutes(1), &new).await;
     let first = first.unwrap();
     let larger = NewDisk {
         size: gib(40),
         ..new
     };
-    let restarted = stage.restarted();
-    blind(&stage, 60);
+    let restarted = setup.restarted();
+    blind(&setup, 60);
     let refused = restarted.provisioner.create(seconds(45), &larger).await;
     let refused = refused.unwrap_err();
     assert!(!is_final(&refused), "{}", text(&refused));
-    assert_eq!(stage.only_disk(), first.id);
+    assert_eq!(setup.only_disk(), first.id);
     pass(60).await;
     let differs = restarted.provisioner.create(minutes(1), &larger).await;
     assert!(matches!(differs, Err(Error::Exists { .. })), "{differs:?}");
-    assert_eq!(stage.only_disk(), first.id);
+    assert_eq!(setup.only_disk(), first.id);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_refusal_after_a_restart_is_not_final_while_reads_do_not_show_the_disk_of_a_later_token()
 {
-    let stage = Stage::new(&["--stale=1s"]);
-    stage.disk("other").await;
-    stage.lead().await;
-    stage.configure(
+    let setup = Setup::new(&["--stale=1s"]);
+    setup.disk("other").await;
+    setup.become_leader().await;
+    setup.configure(
         &json!({"rules": {"token_burn_percent": 100}, "out_of_stock": ["*/cloud_essd"]}),
     );
-    let new = wanted("pvc-1");
+    let new = new_disk("pvc-1");
     let create = async |disks: &Arc<diskplugin::disk::DiskServices>| {
         disks.provisioner.create(seconds(9), &new).await
     };
-    create(&stage.disks).await.unwrap_err();
-    stage.configure(&json!({"out_of_stock": []}));
-    let made = create(&stage.disks).await.unwrap().id;
-    stage.configure(&json!({"stale": {"lag": "8s"}}));
-    let restarted = stage.restarted();
+    create(&setup.disks).await.unwrap_err();
+    setup.configure(&json!({"out_of_stock": []}));
+    let made = create(&setup.disks).await.unwrap().id;
+    setup.configure(&json!({"stale": {"lag": "8s"}}));
+    let restarted = setup.restarted();
     let refused = create(&restarted).await.unwrap_err();
     assert!(!is_final(&refused), "{}", text(&refused));
     pass(60).await;
     assert_eq!(create(&restarted).await.unwrap().id, made);
-    assert_eq!(stage.rows().len(), 2);
+    assert_eq!(setup.rows().len(), 2);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_restarted_process_uses_the_same_later_token_whatever_becomes_of_its_first_call() {
-    let stage = Stage::new(&["--out-of-stock=*/*", "--stale=1s"]);
-    stage.configure(&json!({"rules": {"token_burn_percent": 100}}));
+    let setup = Setup::new(&["--out-of-stock=*/*", "--stale=1s"]);
+    setup.configure(&json!({"rules": {"token_burn_percent": 100}}));
     let new = NewDisk {
         categories: vec![Category::CloudSsd, Category::CloudEssd],
-        ..wanted("pvc-1")
+        ..new_disk("pvc-1")
     };
-    stage
+    setup
         .disks
         .provisioner
         .create(seconds(20), &new)
         .await
         .unwrap_err();
-    stage.configure(&json!({"out_of_stock": ["*/cloud_ssd"]}));
-    let made = stage.disks.provisioner.create(seconds(20), &new).await;
+    setup.configure(&json!({"out_of_stock": ["*/cloud_ssd"]}));
+    let made = setup.disks.provisioner.create(seconds(20), &new).await;
     let made = made.unwrap().id;
-    stage.configure(&json!({"stale": {"lag": "60s"}}));
-    let restarted = stage.restarted();
+    setup.configure(&json!({"stale": {"lag": "60s"}}));
+    let restarted = setup.restarted();
     let throttled = json!({"code": {"status": 400, "code": "Throttling"}});
     let throttled = json!({"action": "CreateDisk", "from": 2, "times": 1, "kind": throttled});
-    stage.configure(&json!({"faults": [throttled]}));
+    setup.configure(&json!({"faults": [throttled]}));
     let first = restarted.provisioner.create(seconds(20), &new).await;
     first.unwrap_err();
     let second = restarted.provisioner.create(minutes(2), &new).await;
     assert_eq!(
-        (second.unwrap().id, stage.only_disk()),
+        (second.unwrap().id, setup.only_disk()),
         (made.clone(), made)
     );
 }
@@ -392,10 +390,10 @@ async fn a_restarted_process_uses_the_same_later_token_whatever_becomes_of_its_f
 #[tokio::test(start_paused = true)]
 async fn a_changed_request_after_a_lost_one_is_resolved_where_no_other_disk_can_prove_anything() {
     for (loss, has_effect) in [("reset-before", false), ("reset-after", true)] {
-        let stage = Stage::new(&[]);
-        stage.fault("CreateDisk", &json!(loss));
-        let new = wanted("pvc-1");
-        let lost = stage.disks.provisioner.create(seconds(9), &new);
+        let setup = Setup::new(&[]);
+        setup.fault("CreateDisk", &json!(loss));
+        let new = new_disk("pvc-1");
+        let lost = setup.disks.provisioner.create(seconds(9), &new);
         assert_eq!(
             lost.await.unwrap_err().failure_kind(),
             FailureKind::Unavailable
@@ -405,35 +403,35 @@ async fn a_changed_request_after_a_lost_one_is_resolved_where_no_other_disk_can_
             categories: vec![Category::CloudSsd],
             ..new.clone()
         };
-        let outcome = stage.disks.provisioner.create(minutes(1), &elsewhere).await;
+        let outcome = setup.disks.provisioner.create(minutes(1), &elsewhere).await;
         if has_effect {
             assert!(matches!(outcome, Err(Error::Exists { .. })), "{outcome:?}");
         } else {
-            assert_eq!(outcome.unwrap().id, stage.only_disk());
+            assert_eq!(outcome.unwrap().id, setup.only_disk());
         }
-        assert_eq!(stage.rows().len(), 1);
+        assert_eq!(setup.rows().len(), 1);
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_missing_snapshot_is_not_final_while_empty_responses_may_hide_the_disk_made_from_it() {
-    let stage = Stage::new(&[]);
-    let source = stage.disk("source").await;
-    let snapshot = stage.snapshot("snap", &source).await;
-    let other_process = stage.restarted();
-    let other = wanted("other");
+    let setup = Setup::new(&[]);
+    let source = setup.disk("source").await;
+    let snapshot = setup.snapshot("snap", &source).await;
+    let other_process = setup.restarted();
+    let other = new_disk("other");
     let other = other_process.provisioner.create(minutes(1), &other);
     other.await.unwrap();
     let new = NewDisk {
         snapshot: Some(snapshot.clone()),
-        ..wanted("pvc-1")
+        ..new_disk("pvc-1")
     };
-    stage.fault("CreateDisk", &json!("reset-after"));
-    let lost = stage.disks.provisioner.create(minutes(1), &new).await;
+    setup.fault("CreateDisk", &json!("reset-after"));
+    let lost = setup.disks.provisioner.create(minutes(1), &new).await;
     lost.unwrap_err();
-    let deleted = stage.disks.snapshotter.delete(minutes(1), &snapshot);
+    let deleted = setup.disks.snapshotter.delete(minutes(1), &snapshot);
     deleted.await.unwrap();
-    blind(&stage, 150);
+    blind(&setup, 150);
     for _ in 0..2 {
         let refused = other_process.provisioner.create(seconds(30), &new).await;
         let refused = refused.unwrap_err();
@@ -443,19 +441,19 @@ async fn a_missing_snapshot_is_not_final_while_empty_responses_may_hide_the_disk
     pass(60).await;
     let disk = other_process.provisioner.create(minutes(1), &new).await;
     assert_eq!(disk.unwrap().source_snapshot, Some(snapshot));
-    assert_eq!(stage.rows().len(), 3);
+    assert_eq!(setup.rows().len(), 3);
 }
 
 #[tokio::test(start_paused = true)]
 async fn refused_credentials_are_reported_as_such_also_by_a_new_process() {
-    let stage = Stage::new(&[]);
-    stage.disk("other").await;
-    let restarted = stage.restarted();
+    let setup = Setup::new(&[]);
+    setup.disk("other").await;
+    let restarted = setup.restarted();
     let kind = json!({"code": {"status": 403, "code": "InvalidAccessKeyId.Inactive"}});
     let fails = ["CreateDisk", "DescribeDisks"]
         .map(|action| json!({"action": action, "times": 100, "kind": kind}));
-    stage.configure(&json!({"faults": fails}));
-    let new = wanted("pvc-1");
+    setup.configure(&json!({"faults": fails}));
+    let new = new_disk("pvc-1");
     let refused = restarted.provisioner.create(minutes(1), &new).await;
     let refused = refused.unwrap_err();
     assert!(is_final(&refused), "{}", text(&refused));

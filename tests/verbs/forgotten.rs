@@ -6,63 +6,63 @@ use serde_json::json;
 
 use diskplugin::disk::FailureKind;
 
-use crate::kit::{Stage, minutes, new_snapshot, seconds, wanted};
+use crate::kit::{Setup, minutes, new_snapshot, seconds, new_disk};
 
 async fn hours(hours: u64) {
     tokio::time::sleep(Duration::from_secs(3600 * hours)).await;
 }
 
-async fn stage() -> Stage {
-    let stage = Stage::settled(&[]).await;
-    stage.configure(&json!({"rules": {"token_memory": "24h"}}));
-    stage
+async fn setup() -> Setup {
+    let setup = Setup::long_running(&[]).await;
+    setup.configure(&json!({"rules": {"token_memory": "24h"}}));
+    setup
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_name_that_comes_back_after_a_day_has_its_disk() {
-    let stage = stage().await;
-    let disk = stage.disk("pvc-1").await;
+    let setup = setup().await;
+    let disk = setup.disk("pvc-1").await;
     hours(25).await;
-    let again = stage
+    let again = setup
         .disks
         .provisioner
-        .create(minutes(1), &wanted("pvc-1"))
+        .create(minutes(1), &new_disk("pvc-1"))
         .await;
-    assert_eq!((again.unwrap().id, stage.only_disk()), (disk.clone(), disk));
+    assert_eq!((again.unwrap().id, setup.only_disk()), (disk.clone(), disk));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_disk_whose_answer_was_lost_a_day_before_a_restart_is_found() {
-    let stage = stage().await;
-    stage.fault("CreateDisk", &json!("reset-after"));
-    let lost = stage
+    let setup = setup().await;
+    setup.fault("CreateDisk", &json!("reset-after"));
+    let lost = setup
         .disks
         .provisioner
-        .create(seconds(9), &wanted("pvc-1"))
+        .create(seconds(9), &new_disk("pvc-1"))
         .await;
     assert_eq!(lost.unwrap_err().failure_kind(), FailureKind::Unavailable);
     hours(25).await;
-    let found = stage
+    let found = setup
         .restarted()
         .provisioner
-        .create(minutes(1), &wanted("pvc-1"))
+        .create(minutes(1), &new_disk("pvc-1"))
         .await;
-    assert_eq!(found.unwrap().id, stage.only_disk());
+    assert_eq!(found.unwrap().id, setup.only_disk());
 }
 
 #[tokio::test(start_paused = true)]
 async fn where_descriptions_are_denied_for_more_than_a_day_nothing_is_bought() {
     for settled in [true, false] {
-        let stage = Stage::new(&[]);
+        let setup = Setup::new(&[]);
         hours(if settled { 2 } else { 0 }).await;
-        stage.configure(&json!({"rules": {"token_memory": "24h"}}));
+        setup.configure(&json!({"rules": {"token_memory": "24h"}}));
         let denied = json!({"code": {"status": 403, "code": "Forbidden.RAM"}});
-        stage.faults("DescribeDisks", 1_000_000, &denied);
+        setup.faults("DescribeDisks", 1_000_000, &denied);
         for _ in 0..30 {
-            let refused = stage
+            let refused = setup
                 .disks
                 .provisioner
-                .create(seconds(9), &wanted("pvc-1"))
+                .create(seconds(9), &new_disk("pvc-1"))
                 .await;
             assert_eq!(
                 refused.unwrap_err().failure_kind(),
@@ -70,19 +70,19 @@ async fn where_descriptions_are_denied_for_more_than_a_day_nothing_is_bought() {
             );
             hours(1).await;
         }
-        assert!(stage.rows().is_empty());
+        assert!(setup.rows().is_empty());
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_snapshot_is_taken_once_also_when_its_name_comes_back_after_a_day() {
-    let stage = stage().await;
-    let disk = stage.disk("pvc-1").await;
-    let first = stage.snapshot("snap", &disk).await;
+    let setup = setup().await;
+    let disk = setup.disk("pvc-1").await;
+    let first = setup.snapshot("snap", &disk).await;
     hours(25).await;
-    assert_eq!(stage.snapshot("snap", &disk).await, first);
+    assert_eq!(setup.snapshot("snap", &disk).await, first);
     hours(25).await;
     let new = new_snapshot("snap", &disk);
-    let again = stage.restarted().snapshotter.create(minutes(1), &new).await;
+    let again = setup.restarted().snapshotter.create(minutes(1), &new).await;
     assert_eq!(again.unwrap().id, first);
 }

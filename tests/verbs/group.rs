@@ -10,14 +10,14 @@ use diskplugin::cloud::{DescribeSnapshotGroups, Ecs};
 use diskplugin::disk::{DiskServices, Error, FailureKind, Group, NewDisk, NewGroup};
 use diskplugin::model::{Category, DiskId, Failure, Snapshot, SnapshotGroupId, SnapshotId, Tags};
 
-use crate::kit::{Stage, gib, minutes, seconds, text, wanted, zone};
+use crate::kit::{Setup, gib, minutes, seconds, text, new_disk, zone};
 
-pub(crate) fn groups(stage: &Stage) -> Vec<Value> {
-    stage.cloud.state()["groups"].as_array().unwrap().clone()
+pub(crate) fn groups(setup: &Setup) -> Vec<Value> {
+    setup.cloud.state()["groups"].as_array().unwrap().clone()
 }
 
-pub(crate) fn snapshots(stage: &Stage) -> Vec<Value> {
-    stage.cloud.state()["snapshots"].as_array().unwrap().clone()
+pub(crate) fn snapshots(setup: &Setup) -> Vec<Value> {
+    setup.cloud.state()["snapshots"].as_array().unwrap().clone()
 }
 
 pub(crate) fn new_group(name: &str, sources: &[&DiskId]) -> NewGroup {
@@ -33,8 +33,8 @@ pub(crate) fn ids(group: &Group) -> BTreeSet<SnapshotId> {
     group.snapshots.iter().map(|row| row.id.clone()).collect()
 }
 
-pub(crate) async fn two_disks(stage: &Stage) -> (DiskId, DiskId) {
-    (stage.disk("pvc-1").await, stage.disk("pvc-2").await)
+pub(crate) async fn two_disks(setup: &Setup) -> (DiskId, DiskId) {
+    (setup.disk("pvc-1").await, setup.disk("pvc-2").await)
 }
 
 pub(crate) async fn group(disks: &Arc<DiskServices>, new: &NewGroup) -> Group {
@@ -45,14 +45,14 @@ pub(crate) async fn group(disks: &Arc<DiskServices>, new: &NewGroup) -> Group {
 #[tokio::test(start_paused = true)]
 async fn the_answer_comes_when_all_are_cut_at_one_instant_and_every_answer_names_the_group() {
     for stale in ["--stale=0s", "--stale=2s"] {
-        let stage = Stage::new(&["--cut-delay=4s", "--snapshot-delay=10m", stale]);
-        let (one, two) = two_disks(&stage).await;
+        let setup = Setup::new(&["--cut-delay=4s", "--snapshot-delay=10m", stale]);
+        let (one, two) = two_disks(&setup).await;
         let new = NewGroup {
             tags: Tags::from([("team".to_owned(), "blue".to_owned())]),
             resource_group: Some("rg-1".to_owned()),
             ..new_group("group", &[&one, &two])
         };
-        let made = group(&stage.disks, &new).await;
+        let made = group(&setup.disks, &new).await;
         let times: BTreeSet<_> = made.snapshots.iter().map(|row| row.created).collect();
         assert_eq!(
             (made.snapshots.len(), times),
@@ -64,10 +64,10 @@ async fn the_answer_comes_when_all_are_cut_at_one_instant_and_every_answer_names
             .filter_map(|s| s.source_disk.clone())
             .collect();
         assert_eq!(sources, new.sources);
-        assert_eq!(groups(&stage)[0]["resource_group"], "rg-1");
+        assert_eq!(groups(&setup)[0]["resource_group"], "rg-1");
         tokio::time::sleep(Duration::from_secs(3)).await;
         // In the list, by itself and in the group alike.
-        let listed = stage
+        let listed = setup
             .disks
             .inventory
             .list_snapshots(minutes(1), None, None, Snapshot::clone);
@@ -76,7 +76,7 @@ async fn the_answer_comes_when_all_are_cut_at_one_instant_and_every_answer_names
         for row in &listed {
             assert_eq!(row.group, Some(made.id.clone()));
             assert_eq!(row.tags["team"], "blue");
-            let alone = stage
+            let alone = setup
                 .disks
                 .snapshotter
                 .get(minutes(1), &row.id)
@@ -84,7 +84,7 @@ async fn the_answer_comes_when_all_are_cut_at_one_instant_and_every_answer_names
                 .unwrap();
             assert_eq!(alone.group, Some(made.id.clone()));
         }
-        let seen = stage
+        let seen = setup
             .disks
             .snapshotter
             .group(minutes(1), &made.id, &ids(&made))
@@ -97,18 +97,18 @@ async fn the_answer_comes_when_all_are_cut_at_one_instant_and_every_answer_names
 #[tokio::test(start_paused = true)]
 async fn the_same_name_is_the_same_group_and_other_volumes_are_refused_with_what_differs() {
     for stale in ["--stale=0s", "--stale=2s"] {
-        let stage = Stage::patient(&["--cut-delay=1s", stale]);
-        let (one, two) = two_disks(&stage).await;
-        let three = stage.disk("pvc-3").await;
+        let setup = Setup::with_retries(&["--cut-delay=1s", stale]);
+        let (one, two) = two_disks(&setup).await;
+        let three = setup.disk("pvc-3").await;
         let new = new_group("group", &[&one, &two]);
-        let first = group(&stage.disks, &new).await;
+        let first = group(&setup.disks, &new).await;
         tokio::time::sleep(Duration::from_secs(2)).await;
-        stage.cloud.clear_calls();
-        assert_eq!(group(&stage.disks, &new).await.id, first.id);
+        setup.cloud.clear_calls();
+        assert_eq!(group(&setup.disks, &new).await.id, first.id);
         // Tags that are there are not set again.
-        assert_eq!(stage.calls("TagResources"), 0);
-        assert_eq!(group(&stage.restarted(), &new).await.id, first.id);
-        for disks in [Arc::clone(&stage.disks), stage.restarted()] {
+        assert_eq!(setup.calls("TagResources"), 0);
+        assert_eq!(group(&setup.restarted(), &new).await.id, first.id);
+        for disks in [Arc::clone(&setup.disks), setup.restarted()] {
             let other = new_group("group", &[&one, &three]);
             let refused = disks
                 .snapshotter
@@ -128,7 +128,7 @@ async fn the_same_name_is_the_same_group_and_other_volumes_are_refused_with_what
                 assert!(text(&refused).contains(part), "{}", text(&refused));
             }
         }
-        assert_eq!((groups(&stage).len(), snapshots(&stage).len()), (1, 2));
+        assert_eq!((groups(&setup).len(), snapshots(&setup).len()), (1, 2));
     }
 }
 
@@ -146,19 +146,19 @@ async fn a_lost_answer_at_any_call_ends_with_one_group_after_a_restart() {
             "truncated",
             "internal-error-after",
         ] {
-            let stage = Stage::new(&["--cut-delay=2s", "--stale=2s"]);
-            let (one, two) = two_disks(&stage).await;
+            let setup = Setup::new(&["--cut-delay=2s", "--stale=2s"]);
+            let (one, two) = two_disks(&setup).await;
             let new = new_group("group", &[&one, &two]);
-            stage.fault(action, &json!(loss));
+            setup.fault(action, &json!(loss));
             // Some of these do not even reach the caller.
-            let _ = stage.disks.snapshotter.create_group(minutes(1), &new).await;
-            let made = group(&stage.restarted(), &new).await;
+            let _ = setup.disks.snapshotter.create_group(minutes(1), &new).await;
+            let made = group(&setup.restarted(), &new).await;
             assert_eq!(
-                (groups(&stage).len(), snapshots(&stage).len()),
+                (groups(&setup).len(), snapshots(&setup).len()),
                 (1, 2),
                 "{action} {loss}"
             );
-            for row in snapshots(&stage) {
+            for row in snapshots(&setup) {
                 assert_eq!(
                     row["tags"]["diskplugin.csi.example/snapshot-group"],
                     made.id.as_str()
@@ -170,18 +170,18 @@ async fn a_lost_answer_at_any_call_ends_with_one_group_after_a_restart() {
 
 #[tokio::test(start_paused = true)]
 async fn a_group_in_the_making_is_told_and_can_be_deleted() {
-    let stage = Stage::new(&["--cut-delay=30s"]);
-    let (one, two) = two_disks(&stage).await;
+    let setup = Setup::new(&["--cut-delay=30s"]);
+    let (one, two) = two_disks(&setup).await;
     let new = new_group("group", &[&one, &two]);
-    let late = stage
+    let late = setup
         .disks
         .snapshotter
         .create_group(seconds(5), &new)
         .await
         .unwrap_err();
     assert_eq!(late.failure_kind(), FailureKind::DeadlineExceeded);
-    let id: SnapshotGroupId = groups(&stage)[0]["id"].as_str().unwrap().parse().unwrap();
-    let early = stage
+    let id: SnapshotGroupId = groups(&setup)[0]["id"].as_str().unwrap().parse().unwrap();
+    let early = setup
         .disks
         .snapshotter
         .group(minutes(1), &id, &BTreeSet::new())
@@ -193,23 +193,23 @@ async fn a_group_in_the_making_is_told_and_can_be_deleted() {
         "{}",
         text(&early)
     );
-    stage
+    setup
         .disks
         .snapshotter
         .delete_group(minutes(1), &id, &BTreeSet::new())
         .await
         .unwrap();
-    assert!(groups(&stage).is_empty() && snapshots(&stage).is_empty());
+    assert!(groups(&setup).is_empty() && snapshots(&setup).is_empty());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_group_that_fails_is_reported_deleted_and_replaced() {
     for stale in ["--stale=0s", "--stale=2s"] {
-        let stage = Stage::new(&["--cut-delay=2s", stale]);
-        let (one, two) = two_disks(&stage).await;
+        let setup = Setup::new(&["--cut-delay=2s", stale]);
+        let (one, two) = two_disks(&setup).await;
         let new = new_group("group", &[&one, &two]);
-        stage.fault("CreateSnapshotGroup", &json!("fails-later"));
-        let failed = stage
+        setup.fault("CreateSnapshotGroup", &json!("fails-later"));
+        let failed = setup
             .disks
             .snapshotter
             .create_group(minutes(1), &new)
@@ -227,54 +227,54 @@ async fn a_group_that_fails_is_reported_deleted_and_replaced() {
             "{}",
             text(&failed)
         );
-        assert_eq!((groups(&stage).len(), snapshots(&stage).len()), (1, 2));
-        let replaced = group(&stage.disks, &new).await;
-        assert_eq!((groups(&stage).len(), snapshots(&stage).len()), (1, 2));
-        assert_eq!(group(&stage.restarted(), &new).await.id, replaced.id);
+        assert_eq!((groups(&setup).len(), snapshots(&setup).len()), (1, 2));
+        let replaced = group(&setup.disks, &new).await;
+        assert_eq!((groups(&setup).len(), snapshots(&setup).len()), (1, 2));
+        assert_eq!(group(&setup.restarted(), &new).await.id, replaced.id);
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_failed_group_that_nobody_retried_can_be_deleted() {
-    let stage = Stage::new(&["--cut-delay=10s"]);
-    let (one, two) = two_disks(&stage).await;
-    stage.fault("CreateSnapshotGroup", &json!("fails-later"));
+    let setup = Setup::new(&["--cut-delay=10s"]);
+    let (one, two) = two_disks(&setup).await;
+    setup.fault("CreateSnapshotGroup", &json!("fails-later"));
     let new = new_group("group", &[&one, &two]);
-    stage
+    setup
         .disks
         .snapshotter
         .create_group(seconds(5), &new)
         .await
         .unwrap_err();
     tokio::time::sleep(Duration::from_secs(10)).await;
-    let id: SnapshotGroupId = groups(&stage)[0]["id"].as_str().unwrap().parse().unwrap();
-    let failed = stage
+    let id: SnapshotGroupId = groups(&setup)[0]["id"].as_str().unwrap().parse().unwrap();
+    let failed = setup
         .disks
         .snapshotter
         .group(minutes(1), &id, &BTreeSet::new())
         .await
         .unwrap_err();
     assert_eq!(failed.failure_kind(), FailureKind::Internal);
-    stage
+    setup
         .disks
         .snapshotter
         .delete_group(minutes(1), &id, &BTreeSet::new())
         .await
         .unwrap();
-    assert!(groups(&stage).is_empty() && snapshots(&stage).is_empty());
+    assert!(groups(&setup).is_empty() && snapshots(&setup).is_empty());
 }
 
 #[tokio::test(start_paused = true)]
 async fn disks_that_cannot_be_cut_together_say_why() {
-    let stage = Stage::new(&[]);
+    let setup = Setup::new(&[]);
     let make = async |name: &str, letter: &str, category: Category, size: u32| {
         let new = NewDisk {
             places: vec![zone(letter).into()],
             categories: vec![category],
             size: gib(size),
-            ..wanted(name)
+            ..new_disk(name)
         };
-        stage
+        setup
             .disks
             .provisioner
             .create(minutes(1), &new)
@@ -293,7 +293,7 @@ async fn disks_that_cannot_be_cut_together_say_why() {
     ] {
         let new = new_group(name, &[&near, other]);
         for _ in 0..2 {
-            let refused = stage
+            let refused = setup
                 .disks
                 .snapshotter
                 .create_group(minutes(1), &new)
@@ -312,9 +312,9 @@ async fn disks_that_cannot_be_cut_together_say_why() {
     for n in 0..17 {
         many.push(make(&format!("many-{n}"), "a", Category::CloudEssd, 20).await);
     }
-    stage.cloud.clear_calls();
+    setup.cloud.clear_calls();
     let new = new_group("many", &many.iter().collect::<Vec<_>>());
-    let refused = stage
+    let refused = setup
         .disks
         .snapshotter
         .create_group(minutes(1), &new)
@@ -325,10 +325,10 @@ async fn disks_that_cannot_be_cut_together_say_why() {
         "{}",
         text(&refused)
     );
-    assert_eq!(stage.calls("CreateSnapshotGroup"), 0);
+    assert_eq!(setup.calls("CreateSnapshotGroup"), 0);
     let none: DiskId = "d-none".parse().unwrap();
     let new = new_group("none", &[&near, &none]);
-    let refused = stage
+    let refused = setup
         .disks
         .snapshotter
         .create_group(minutes(1), &new)
@@ -338,10 +338,10 @@ async fn disks_that_cannot_be_cut_together_say_why() {
         matches!(&refused, Error::NoSuchDisk { disk } if *disk == none),
         "{refused:?}"
     );
-    assert!(groups(&stage).is_empty());
+    assert!(groups(&setup).is_empty());
     // Sixteen are fine.
     group(
-        &stage.disks,
+        &setup.disks,
         &new_group("fit", &many[..16].iter().collect::<Vec<_>>()),
     )
     .await;
@@ -349,10 +349,10 @@ async fn disks_that_cannot_be_cut_together_say_why() {
 
 #[tokio::test(start_paused = true)]
 async fn never_attached_disks_have_no_group_and_the_text_says_what_to_do() {
-    let stage = Stage::new(&["--never-attached"]);
-    let (one, two) = two_disks(&stage).await;
+    let setup = Setup::new(&["--never-attached"]);
+    let (one, two) = two_disks(&setup).await;
     let new = new_group("group", &[&one, &two]);
-    let refused = stage
+    let refused = setup
         .disks
         .snapshotter
         .create_group(minutes(1), &new)
@@ -364,27 +364,27 @@ async fn never_attached_disks_have_no_group_and_the_text_says_what_to_do() {
 
 #[tokio::test(start_paused = true)]
 async fn many_at_once_are_all_right_and_share_their_looks() {
-    let stage = Stage::new(&["--cut-delay=5s"]);
+    let setup = Setup::new(&["--cut-delay=5s"]);
     let mut calls = tokio::task::JoinSet::new();
     for n in 0..30 {
         let (one, two) = (
-            stage.disk(&format!("a-{n}")).await,
-            stage.disk(&format!("b-{n}")).await,
+            setup.disk(&format!("a-{n}")).await,
+            setup.disk(&format!("b-{n}")).await,
         );
-        let disks = Arc::clone(&stage.disks);
+        let disks = Arc::clone(&setup.disks);
         calls.spawn(async move {
             let new = new_group(&format!("group-{n}"), &[&one, &two]);
             group(&disks, &new).await.id
         });
     }
-    stage.cloud.clear_calls();
+    setup.cloud.clear_calls();
     let made: BTreeSet<_> = calls.join_all().await.into_iter().collect();
     assert_eq!(made.len(), 30);
     // Sixty snapshots in one description a tick, and not one for each.
-    let looks = stage.calls("DescribeSnapshots");
+    let looks = setup.calls("DescribeSnapshots");
     assert!(looks < 20, "{looks}");
     let query = DescribeSnapshotGroups::default();
-    let page = stage
+    let page = setup
         .cloud
         .ecs()
         .describe_snapshot_groups(minutes(1), &query)
@@ -394,12 +394,12 @@ async fn many_at_once_are_all_right_and_share_their_looks() {
 
 #[tokio::test(start_paused = true)]
 async fn a_group_that_was_told_stays_when_one_of_its_snapshots_fails_later() {
-    let stage = Stage::new(&["--snapshot-delay=10m"]);
-    let (one, two) = two_disks(&stage).await;
+    let setup = Setup::new(&["--snapshot-delay=10m"]);
+    let (one, two) = two_disks(&setup).await;
     let new = new_group("group", &[&one, &two]);
-    let made = group(&stage.disks, &new).await;
-    stage.cloud.fail_snapshot(&made.snapshots[0].id);
-    for disks in [Arc::clone(&stage.disks), stage.restarted()] {
+    let made = group(&setup.disks, &new).await;
+    setup.cloud.fail_snapshot(&made.snapshots[0].id);
+    for disks in [Arc::clone(&setup.disks), setup.restarted()] {
         let failed = disks
             .snapshotter
             .create_group(minutes(1), &new)
@@ -411,6 +411,6 @@ async fn a_group_that_was_told_stays_when_one_of_its_snapshots_fails_later() {
             text(&failed)
         );
         assert!(text(&failed).contains("delete it"), "{}", text(&failed));
-        assert_eq!((groups(&stage).len(), snapshots(&stage).len()), (1, 2));
+        assert_eq!((groups(&setup).len(), snapshots(&setup).len()), (1, 2));
     }
 }

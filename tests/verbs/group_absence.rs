@@ -10,7 +10,7 @@ use diskplugin::disk::FailureKind;
 use diskplugin::model::Failure;
 
 use crate::group::{group, groups, new_group, snapshots, two_disks};
-use crate::kit::{Stage, minutes, seconds, text};
+use crate::kit::{Setup, minutes, seconds, text};
 use crate::snapshot_absence::{assert_not_final, assert_unavailable, hide, show};
 use crate::snapshot_ambiguity::{REFUSALS, lose, recover};
 
@@ -22,19 +22,19 @@ async fn empty_responses_during_two_creations_take_one_group_that_is_returned_af
         &["DescribeSnapshotGroups", "DescribeSnapshots"],
     ] {
         for others in [0, 1] {
-            let stage = Stage::new(&["--cut-delay=2s"]);
-            let (one, two) = two_disks(&stage).await;
+            let setup = Setup::new(&["--cut-delay=2s"]);
+            let (one, two) = two_disks(&setup).await;
             for other in 0..others {
                 group(
-                    &stage.disks,
+                    &setup.disks,
                     &new_group(&format!("other-{other}"), &[&one, &two]),
                 )
                 .await;
             }
             let new = new_group("group", &[&one, &two]);
-            hide(&stage, hidden);
+            hide(&setup, hidden);
             for _ in 0..2 {
-                let blind = stage
+                let blind = setup
                     .disks
                     .snapshotter
                     .create_group(seconds(45), &new)
@@ -44,17 +44,17 @@ async fn empty_responses_during_two_creations_take_one_group_that_is_returned_af
             }
             let many = others + 1;
             assert_eq!(
-                (groups(&stage).len(), snapshots(&stage).len()),
+                (groups(&setup).len(), snapshots(&setup).len()),
                 (many, 2 * many)
             );
-            show(&stage);
-            let made = group(&stage.disks, &new).await;
+            show(&setup);
+            let made = group(&setup.disks, &new).await;
             assert_eq!(
-                (groups(&stage).len(), snapshots(&stage).len()),
+                (groups(&setup).len(), snapshots(&setup).len()),
                 (many, 2 * many)
             );
             assert!(
-                groups(&stage)
+                groups(&setup)
                     .iter()
                     .any(|row| row["id"] == made.id.as_str())
             );
@@ -65,16 +65,16 @@ async fn empty_responses_during_two_creations_take_one_group_that_is_returned_af
 #[tokio::test(start_paused = true)]
 async fn a_lost_answer_and_later_refusals_are_never_final_and_the_group_is_found() {
     for refusal in REFUSALS {
-        for stage in [
-            Stage::new(&["--cut-delay=1s"]),
-            Stage::patient(&["--cut-delay=1s"]),
+        for setup in [
+            Setup::new(&["--cut-delay=1s"]),
+            Setup::with_retries(&["--cut-delay=1s"]),
         ] {
-            let (one, two) = two_disks(&stage).await;
+            let (one, two) = two_disks(&setup).await;
             let new = new_group("group", &[&one, &two]);
             let (create, read) = ("CreateSnapshotGroup", "DescribeSnapshotGroups");
-            lose(&stage, create, read, &json!("reset-after"), refusal);
+            lose(&setup, create, read, &json!("reset-after"), refusal);
             for _ in 0..3 {
-                let unclear = stage
+                let unclear = setup
                     .disks
                     .snapshotter
                     .create_group(seconds(20), &new)
@@ -82,10 +82,10 @@ async fn a_lost_answer_and_later_refusals_are_never_final_and_the_group_is_found
                 assert_not_final(&unclear.unwrap_err());
                 tokio::time::sleep(Duration::from_secs(60)).await;
             }
-            recover(&stage, create, refusal);
-            group(&stage.disks, &new).await;
+            recover(&setup, create, refusal);
+            group(&setup.disks, &new).await;
             assert_eq!(
-                (groups(&stage).len(), snapshots(&stage).len()),
+                (groups(&setup).len(), snapshots(&setup).len()),
                 (1, 2),
                 "{refusal:?}"
             );
@@ -95,31 +95,31 @@ async fn a_lost_answer_and_later_refusals_are_never_final_and_the_group_is_found
 
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_creation_of_a_group_is_ambiguous_too() {
-    let stage = Stage::new(&["--cut-delay=1s"]);
-    let (one, two) = two_disks(&stage).await;
+    let setup = Setup::new(&["--cut-delay=1s"]);
+    let (one, two) = two_disks(&setup).await;
     let new = new_group("group", &[&one, &two]);
     let (create, read) = ("CreateSnapshotGroup", "DescribeSnapshotGroups");
-    lose(&stage, create, read, &json!("hang"), REFUSALS[1]);
-    let call = stage.disks.snapshotter.create_group(minutes(1), &new);
+    lose(&setup, create, read, &json!("hang"), REFUSALS[1]);
+    let call = setup.disks.snapshotter.create_group(minutes(1), &new);
     assert!(timeout(Duration::from_secs(5), call).await.is_err());
-    let unclear = stage
+    let unclear = setup
         .disks
         .snapshotter
         .create_group(seconds(20), &new)
         .await;
     assert_not_final(&unclear.unwrap_err());
-    recover(&stage, create, REFUSALS[1]);
-    group(&stage.disks, &new).await;
-    assert_eq!(groups(&stage).len(), 1);
+    recover(&setup, create, REFUSALS[1]);
+    group(&setup.disks, &new).await;
+    assert_eq!(groups(&setup).len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_group_that_reads_hide_is_neither_reported_deleted_nor_missing() {
-    let stage = Stage::new(&[]);
-    let (one, two) = two_disks(&stage).await;
-    let made = group(&stage.disks, &new_group("group", &[&one, &two])).await;
-    let disks = stage.restarted();
-    hide(&stage, &["DescribeSnapshotGroups"]);
+    let setup = Setup::new(&[]);
+    let (one, two) = two_disks(&setup).await;
+    let made = group(&setup.disks, &new_group("group", &[&one, &two])).await;
+    let disks = setup.restarted();
+    hide(&setup, &["DescribeSnapshotGroups"]);
     let none = BTreeSet::new();
     let deleted = disks
         .snapshotter
@@ -149,7 +149,7 @@ async fn a_group_that_reads_hide_is_neither_reported_deleted_nor_missing() {
         "{}",
         text(&refused)
     );
-    hide(&stage, &["DescribeSnapshots"]);
+    hide(&setup, &["DescribeSnapshots"]);
     assert_not_final(
         &disks
             .snapshotter
@@ -157,12 +157,12 @@ async fn a_group_that_reads_hide_is_neither_reported_deleted_nor_missing() {
             .await
             .unwrap_err(),
     );
-    assert_eq!((groups(&stage).len(), snapshots(&stage).len()), (1, 2));
-    show(&stage);
+    assert_eq!((groups(&setup).len(), snapshots(&setup).len()), (1, 2));
+    show(&setup);
     disks
         .snapshotter
         .delete_group(minutes(1), &made.id, &none)
         .await
         .unwrap();
-    assert!(groups(&stage).is_empty() && snapshots(&stage).is_empty());
+    assert!(groups(&setup).is_empty() && snapshots(&setup).is_empty());
 }

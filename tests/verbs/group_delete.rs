@@ -9,16 +9,16 @@ use diskplugin::disk::FailureKind;
 use diskplugin::model::Failure;
 
 use crate::group::{group, groups, ids, new_group, snapshots, two_disks};
-use crate::kit::{Stage, minutes, text};
+use crate::kit::{Setup, minutes, text};
 
 #[tokio::test(start_paused = true)]
 async fn a_member_goes_only_with_its_group_and_other_members_are_refused() {
-    let stage = Stage::new(&["--stale=1s"]);
-    let (one, two) = two_disks(&stage).await;
-    let alone = stage.snapshot("alone", &one).await;
-    let made = group(&stage.disks, &new_group("group", &[&one, &two])).await;
+    let setup = Setup::new(&["--stale=1s"]);
+    let (one, two) = two_disks(&setup).await;
+    let alone = setup.snapshot("alone", &one).await;
+    let made = group(&setup.disks, &new_group("group", &[&one, &two])).await;
     let member = &made.snapshots[0].id;
-    let refused = stage
+    let refused = setup
         .disks
         .snapshotter
         .delete(minutes(1), member)
@@ -39,13 +39,13 @@ async fn a_member_goes_only_with_its_group_and_other_members_are_refused() {
     let mut one_more = ids(&made);
     one_more.insert(alone.clone());
     for other in [&one_of_two, &one_more] {
-        let look = stage
+        let look = setup
             .disks
             .snapshotter
             .group(minutes(1), &made.id, other)
             .await
             .unwrap_err();
-        let gone = stage
+        let gone = setup
             .disks
             .snapshotter
             .delete_group(minutes(1), &made.id, other)
@@ -59,25 +59,25 @@ async fn a_member_goes_only_with_its_group_and_other_members_are_refused() {
             );
         }
     }
-    assert_eq!(snapshots(&stage).len(), 3);
+    assert_eq!(snapshots(&setup).len(), 3);
     for _ in 0..2 {
-        stage
+        setup
             .disks
             .snapshotter
             .delete_group(minutes(1), &made.id, &ids(&made))
             .await
             .unwrap();
     }
-    assert_eq!((groups(&stage).len(), snapshots(&stage).len()), (0, 1));
+    assert_eq!((groups(&setup).len(), snapshots(&setup).len()), (0, 1));
     tokio::time::sleep(Duration::from_secs(1)).await;
     // What is left of a group that is gone is nobody's but its own.
-    stage
+    setup
         .disks
         .snapshotter
         .delete(minutes(1), member)
         .await
         .unwrap();
-    let gone = stage
+    let gone = setup
         .disks
         .snapshotter
         .group(minutes(1), &made.id, &BTreeSet::new())
@@ -88,13 +88,13 @@ async fn a_member_goes_only_with_its_group_and_other_members_are_refused() {
 
 #[tokio::test(start_paused = true)]
 async fn a_success_of_the_cloud_that_left_members_is_a_failure_that_names_them() {
-    let stage = Stage::new(&[]);
-    let (one, two) = two_disks(&stage).await;
-    let made = group(&stage.disks, &new_group("group", &[&one, &two])).await;
+    let setup = Setup::new(&[]);
+    let (one, two) = two_disks(&setup).await;
+    let made = group(&setup.disks, &new_group("group", &[&one, &two])).await;
     let kept = made.snapshots[1].id.to_string();
-    stage.configure(&json!({"holds": {"images": [kept]}}));
+    setup.configure(&json!({"holds": {"images": [kept]}}));
     for _ in 0..2 {
-        let failed = stage
+        let failed = setup
             .disks
             .snapshotter
             .delete_group(minutes(1), &made.id, &ids(&made))
@@ -104,25 +104,25 @@ async fn a_success_of_the_cloud_that_left_members_is_a_failure_that_names_them()
         for part in [kept.as_str(), "SnapshotCreatedImage", "release or delete"] {
             assert!(text(&failed).contains(part), "{}", text(&failed));
         }
-        assert_eq!((groups(&stage).len(), snapshots(&stage).len()), (1, 1));
+        assert_eq!((groups(&setup).len(), snapshots(&setup).len()), (1, 1));
     }
-    stage.configure(&json!({"holds": {"images": []}}));
-    stage
+    setup.configure(&json!({"holds": {"images": []}}));
+    setup
         .disks
         .snapshotter
         .delete_group(minutes(1), &made.id, &ids(&made))
         .await
         .unwrap();
-    assert!(groups(&stage).is_empty() && snapshots(&stage).is_empty());
+    assert!(groups(&setup).is_empty() && snapshots(&setup).is_empty());
 }
 
 #[tokio::test(start_paused = true)]
 async fn deleting_what_is_not_there_is_success_and_somebody_elses_group_is_refused() {
     for flags in [&[][..], &["--missing-is-error"]] {
-        let stage = Stage::new(flags);
+        let setup = Setup::new(flags);
         let none = "ssg-none".parse().unwrap();
         let delete = async |members: BTreeSet<_>| {
-            let service = &stage.disks.snapshotter;
+            let service = &setup.disks.snapshotter;
             service.delete_group(minutes(1), &none, &members).await
         };
         // No group shows that groups are visible at all, unless its snapshots are known to be gone.
@@ -136,10 +136,10 @@ async fn deleting_what_is_not_there_is_success_and_somebody_elses_group_is_refus
         delete(BTreeSet::from(["s-none".parse().unwrap()]))
             .await
             .unwrap();
-        let (one, two) = two_disks(&stage).await;
-        let theirs = group(&stage.neighbour(), &new_group("group", &[&one, &two])).await;
+        let (one, two) = two_disks(&setup).await;
+        let theirs = group(&setup.other_cluster(), &new_group("group", &[&one, &two])).await;
         delete(BTreeSet::new()).await.unwrap();
-        let refused = stage
+        let refused = setup
             .disks
             .snapshotter
             .delete_group(minutes(1), &theirs.id, &BTreeSet::new())
@@ -148,6 +148,6 @@ async fn deleting_what_is_not_there_is_success_and_somebody_elses_group_is_refus
             matches!(&refused, Err(error) if error.failure() == Failure::NotOwned),
             "{refused:?}"
         );
-        assert_eq!(groups(&stage).len(), 1);
+        assert_eq!(groups(&setup).len(), 1);
     }
 }

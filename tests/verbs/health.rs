@@ -8,22 +8,22 @@ use diskplugin::disk::{FailureKind, Severity};
 
 use diskplugin::model::Disk;
 
-use crate::kit::{Stage, minutes, text, wanted};
+use crate::kit::{Setup, minutes, text, new_disk};
 
 #[tokio::test(start_paused = true)]
 async fn a_disk_tells_what_its_row_and_the_cloud_say_is_wrong() {
-    let stage = Stage::new(&[]);
-    let disk = stage.disk("pvc-1").await;
-    let (row, ailments) = stage
+    let setup = Setup::new(&[]);
+    let disk = setup.disk("pvc-1").await;
+    let (row, ailments) = setup
         .disks
         .inventory
         .health(minutes(1), &disk)
         .await
         .unwrap();
     assert_eq!((row.id, ailments), (disk.clone(), vec![]));
-    stage.configure(&json!({"disk_health": {disk.as_str(): {
+    setup.configure(&json!({"disk_health": {disk.as_str(): {
         "health": "Impaired", "event": "Stalled", "lock": "financial"}}}));
-    let (_, ailments) = stage
+    let (_, ailments) = setup
         .disks
         .inventory
         .health(minutes(1), &disk)
@@ -42,7 +42,7 @@ async fn a_disk_tells_what_its_row_and_the_cloud_say_is_wrong() {
     );
     assert!(ailments.iter().all(|a| a.message.contains(disk.as_str())));
     let none = "d-none".parse().unwrap();
-    let missing = stage
+    let missing = setup
         .disks
         .inventory
         .health(minutes(1), &none)
@@ -53,57 +53,57 @@ async fn a_disk_tells_what_its_row_and_the_cloud_say_is_wrong() {
 
 #[tokio::test(start_paused = true)]
 async fn looks_at_the_health_of_many_disks_are_one_call() {
-    let stage = Stage::new(&[]);
+    let setup = Setup::new(&[]);
     let mut ids = Vec::new();
     for n in 0..40 {
-        ids.push(stage.disk(&format!("pvc-{n}")).await);
+        ids.push(setup.disk(&format!("pvc-{n}")).await);
     }
-    stage.cloud.clear_calls();
+    setup.cloud.clear_calls();
     let mut looks = tokio::task::JoinSet::new();
     for id in ids {
-        let disks = std::sync::Arc::clone(&stage.disks);
+        let disks = std::sync::Arc::clone(&setup.disks);
         looks.spawn(async move { disks.inventory.health(minutes(1), &id).await.is_ok() });
     }
     assert!(looks.join_all().await.into_iter().all(|ok| ok));
-    let calls = ["DescribeDisks", "DescribeDisksFullStatus"].map(|action| stage.calls(action));
+    let calls = ["DescribeDisks", "DescribeDisksFullStatus"].map(|action| setup.calls(action));
     assert_eq!(calls, [1, 1]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn only_what_is_ill_is_listed_a_hundred_disks_a_call() {
-    let stage = Stage::new(&[]);
+    let setup = Setup::new(&[]);
     let mut ids = Vec::new();
     for n in 0..120 {
-        ids.push(stage.disk(&format!("pvc-{n}")).await);
+        ids.push(setup.disk(&format!("pvc-{n}")).await);
     }
-    let theirs = stage
-        .neighbour()
+    let theirs = setup
+        .other_cluster()
         .provisioner
-        .create(minutes(1), &wanted("pvc-1"))
+        .create(minutes(1), &new_disk("pvc-1"))
         .await;
     let ill = [&ids[3], &ids[70], &ids[110], &theirs.unwrap().id];
     let ailing: serde_json::Map<_, _> = ill
         .iter()
         .map(|id| (id.to_string(), json!({"health": "Warning"})))
         .collect();
-    stage.configure(&json!({ "disk_health": ailing }));
-    let listed = stage.disks.inventory.list_ill(minutes(1)).await.unwrap();
+    setup.configure(&json!({ "disk_health": ailing }));
+    let listed = setup.disks.inventory.list_ill(minutes(1)).await.unwrap();
     let mut found: Vec<_> = listed.iter().map(|ill| ill.disk.clone()).collect();
     found.sort();
     let mut wanted: Vec<_> = ill[..3].iter().map(|id| (*id).clone()).collect();
     wanted.sort();
     assert_eq!(found, wanted);
-    assert_eq!(stage.calls("DescribeDisksFullStatus"), 2);
+    assert_eq!(setup.calls("DescribeDisksFullStatus"), 2);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_row_that_makes_no_sense_hides_no_other_and_is_never_taken_for_gone() {
-    let stage = Stage::new(&[]);
-    let (good, bad) = (stage.disk("pvc-1").await, stage.disk("pvc-2").await);
-    stage.configure(&json!({"disk_health": {bad.as_str(): {"unreadable": true}}}));
+    let setup = Setup::new(&[]);
+    let (good, bad) = (setup.disk("pvc-1").await, setup.disk("pvc-2").await);
+    setup.configure(&json!({"disk_health": {bad.as_str(): {"unreadable": true}}}));
     // Lists know for a while how it was when it was made.
     tokio::time::sleep(Duration::from_secs(4)).await;
-    let listed = stage
+    let listed = setup
         .disks
         .inventory
         .list(minutes(1), Disk::clone)
@@ -111,24 +111,24 @@ async fn a_row_that_makes_no_sense_hides_no_other_and_is_never_taken_for_gone() 
         .unwrap();
     let ids: Vec<_> = listed.into_iter().map(|row| row.id).collect();
     assert_eq!(ids, std::slice::from_ref(&good));
-    assert!(stage.disks.inventory.disk(minutes(1), &good).await.is_ok());
+    assert!(setup.disks.inventory.disk(minutes(1), &good).await.is_ok());
     for error in [
-        stage
+        setup
             .disks
             .inventory
             .disk(minutes(1), &bad)
             .await
             .unwrap_err(),
-        stage
+        setup
             .disks
             .provisioner
             .delete(minutes(1), &bad)
             .await
             .unwrap_err(),
-        stage
+        setup
             .restarted()
             .provisioner
-            .create(minutes(1), &wanted("pvc-2"))
+            .create(minutes(1), &new_disk("pvc-2"))
             .await
             .unwrap_err(),
     ] {
@@ -142,9 +142,9 @@ async fn a_row_that_makes_no_sense_hides_no_other_and_is_never_taken_for_gone() 
             assert!(text(&error).contains(part), "{}", text(&error));
         }
     }
-    assert_eq!(stage.rows().len(), 2);
-    stage.configure(&json!({"disk_health": {bad.as_str(): null}}));
-    stage
+    assert_eq!(setup.rows().len(), 2);
+    setup.configure(&json!({"disk_health": {bad.as_str(): null}}));
+    setup
         .disks
         .provisioner
         .delete(minutes(1), &bad)

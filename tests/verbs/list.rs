@@ -9,11 +9,11 @@ use diskplugin::model::{
     Category, ClientToken, Disk, DiskId, Gib, Snapshot, SnapshotId, Tags, tag,
 };
 
-use crate::kit::{Stage, minutes, one, wanted, zone};
+use crate::kit::{Setup, minutes, node_one, new_disk, zone};
 
 /// So many disks of this cluster, made a second apart or all at once.
-async fn many(stage: &Stage, count: usize, apart: Duration) -> Vec<String> {
-    let ecs = stage.cloud.ecs();
+async fn many(setup: &Setup, count: usize, apart: Duration) -> Vec<String> {
+    let ecs = setup.cloud.ecs();
     let mut ids = Vec::new();
     for n in 0..count {
         let request = CreateDisk {
@@ -45,17 +45,17 @@ async fn many(stage: &Stage, count: usize, apart: Duration) -> Vec<String> {
 
 #[tokio::test(start_paused = true)]
 async fn twelve_hundred_disks_are_listed_whole_through_the_clouds_pages() {
-    let stage = Stage::new(&[]);
-    let made = many(&stage, 1200, Duration::ZERO).await;
-    stage
-        .neighbour()
+    let setup = Setup::new(&[]);
+    let made = many(&setup, 1200, Duration::ZERO).await;
+    setup
+        .other_cluster()
         .provisioner
-        .create(minutes(1), &wanted("pvc-1"))
+        .create(minutes(1), &new_disk("pvc-1"))
         .await
         .unwrap();
-    stage.foreign(Tags::new()).await;
-    stage.cloud.clear_calls();
-    let listed = stage
+    setup.unmanaged_disk(Tags::new()).await;
+    setup.cloud.clear_calls();
+    let listed = setup
         .disks
         .inventory
         .list(minutes(1), Disk::clone)
@@ -65,27 +65,27 @@ async fn twelve_hundred_disks_are_listed_whole_through_the_clouds_pages() {
     assert_eq!((ids.len(), listed.len()), (1200, 1200));
     assert_eq!(ids, made.into_iter().collect());
     // A thousand by their tag, at which the cloud ends such a list; then all without it.
-    assert_eq!(stage.calls("DescribeDisks"), 2 + 3);
-    stage.cloud.clear_calls();
-    stage
+    assert_eq!(setup.calls("DescribeDisks"), 2 + 3);
+    setup.cloud.clear_calls();
+    setup
         .disks
         .inventory
         .list(minutes(1), Disk::clone)
         .await
         .unwrap();
-    assert_eq!(stage.calls("DescribeDisks"), 3);
+    assert_eq!(setup.calls("DescribeDisks"), 3);
 }
 
 #[tokio::test(start_paused = true)]
 async fn snapshots_are_listed_by_id_and_by_source() {
-    let stage = Stage::new(&["--cut-delay=1s"]);
-    let (disk, other) = (stage.disk("pvc-1").await, stage.disk("pvc-2").await);
+    let setup = Setup::new(&["--cut-delay=1s"]);
+    let (disk, other) = (setup.disk("pvc-1").await, setup.disk("pvc-2").await);
     let mut made = Vec::new();
     for n in 0..25 {
-        made.push(stage.snapshot(&format!("snap-{n}"), &disk).await);
+        made.push(setup.snapshot(&format!("snap-{n}"), &disk).await);
     }
-    let theirs = stage.snapshot("snap-other", &other).await;
-    let disks = &stage.disks;
+    let theirs = setup.snapshot("snap-other", &other).await;
+    let disks = &setup.disks;
     let by_id = disks
         .inventory
         .list_snapshots(minutes(1), Some(&theirs), None, Snapshot::clone)
@@ -110,8 +110,8 @@ async fn snapshots_are_listed_by_id_and_by_source() {
         .await
         .unwrap();
     assert_eq!(all.len(), 26);
-    let none = stage
-        .neighbour()
+    let none = setup
+        .other_cluster()
         .inventory
         .list_snapshots(minutes(1), None, None, Snapshot::clone)
         .await;
@@ -120,14 +120,14 @@ async fn snapshots_are_listed_by_id_and_by_source() {
 
 #[tokio::test(start_paused = true)]
 async fn twelve_hundred_snapshots_are_listed_whole_and_few_again_by_their_tag() {
-    let stage = Stage::new(&[]);
-    let ecs = stage.cloud.ecs();
+    let setup = Setup::new(&[]);
+    let ecs = setup.cloud.ecs();
     let mut made = BTreeSet::new();
     for n in 0..1200 {
         if n % 200 == 0 {
-            stage.disk(&format!("pvc-{n}")).await;
+            setup.disk(&format!("pvc-{n}")).await;
         }
-        let disk = stage.disk(&format!("pvc-{}", n / 200 * 200)).await;
+        let disk = setup.disk(&format!("pvc-{}", n / 200 * 200)).await;
         let request = CreateSnapshot {
             disk,
             name: format!("snap-{n}"),
@@ -139,14 +139,14 @@ async fn twelve_hundred_snapshots_are_listed_whole_and_few_again_by_their_tag() 
         made.insert(ecs.create_snapshot(minutes(60), &request).await.unwrap());
     }
     let list = async || {
-        stage.cloud.clear_calls();
-        let listed = stage
+        setup.cloud.clear_calls();
+        let listed = setup
             .disks
             .inventory
             .list_snapshots(minutes(1), None, None, Snapshot::clone);
         let items = listed.await.unwrap().into_iter();
         let ids: BTreeSet<_> = items.map(|row| row.id).collect();
-        (ids, stage.calls("DescribeSnapshots"))
+        (ids, setup.calls("DescribeSnapshots"))
     };
     assert_eq!(list().await, (made.clone(), 10 + 12));
     assert_eq!(list().await, (made.clone(), 12));
@@ -160,12 +160,12 @@ async fn twelve_hundred_snapshots_are_listed_whole_and_few_again_by_their_tag() 
 
 #[tokio::test(start_paused = true)]
 async fn an_empty_response_is_no_list_where_something_of_ours_exists() {
-    let stage = Stage::new(&[]);
-    let disk = stage.disk("pvc-1").await;
-    let snapshot = stage.snapshot("snap-1", &disk).await;
+    let setup = Setup::new(&[]);
+    let disk = setup.disk("pvc-1").await;
+    let snapshot = setup.snapshot("snap-1", &disk).await;
     // What was just made is known without asking.
     tokio::time::sleep(Duration::from_secs(4)).await;
-    let denied = |actions: &[&str]| stage.configure(&serde_json::json!({"denied": actions}));
+    let denied = |actions: &[&str]| setup.configure(&serde_json::json!({"denied": actions}));
     let lists = async |disks: &DiskServices| {
         (
             disks.inventory.list(minutes(1), Disk::clone).await,
@@ -177,44 +177,44 @@ async fn an_empty_response_is_no_list_where_something_of_ours_exists() {
     };
     denied(&["DescribeDisks", "DescribeSnapshots"]);
     // A process that knows of nothing has nothing to hold against it.
-    let (disks, snapshots) = lists(&stage.restarted()).await;
+    let (disks, snapshots) = lists(&setup.restarted()).await;
     assert!(disks.unwrap().is_empty() && snapshots.unwrap().is_empty());
-    let (disks, snapshots) = lists(&stage.disks).await;
+    let (disks, snapshots) = lists(&setup.disks).await;
     for error in [disks.unwrap_err(), snapshots.unwrap_err()] {
         assert_eq!(error.failure_kind(), FailureKind::Unavailable, "{error}");
     }
     // One that has listed them knows of them as well.
     denied(&[]);
-    let other = stage.restarted();
+    let other = setup.restarted();
     assert!(lists(&other).await.0.unwrap().len() == 1);
     denied(&["DescribeDisks"]);
     assert!(lists(&other).await.0.is_err());
     denied(&[]);
-    stage
+    setup
         .disks
         .snapshotter
         .delete(minutes(1), &snapshot)
         .await
         .unwrap();
-    stage
+    setup
         .disks
         .provisioner
         .delete(minutes(1), &disk)
         .await
         .unwrap();
     tokio::time::sleep(Duration::from_secs(4)).await;
-    let (disks, snapshots) = lists(&stage.disks).await;
+    let (disks, snapshots) = lists(&setup.disks).await;
     assert!(disks.unwrap().is_empty() && snapshots.unwrap().is_empty());
     // Rows of others prove that the response is no lack of permission.
     assert!(lists(&other).await.0.is_err());
-    stage.foreign(Tags::new()).await;
+    setup.unmanaged_disk(Tags::new()).await;
     assert!(lists(&other).await.0.unwrap().is_empty());
 }
 
 /// What is listed: the disks, and the snapshots of this disk or of all.
-async fn listed(stage: &Stage, source: Option<&DiskId>) -> (Vec<DiskId>, Vec<SnapshotId>) {
-    let disks = stage.disks.inventory.list(minutes(1), Disk::clone).await;
-    let snapshots = stage
+async fn listed(setup: &Setup, source: Option<&DiskId>) -> (Vec<DiskId>, Vec<SnapshotId>) {
+    let disks = setup.disks.inventory.list(minutes(1), Disk::clone).await;
+    let snapshots = setup
         .disks
         .inventory
         .list_snapshots(minutes(1), None, source, Snapshot::clone);
@@ -231,62 +231,62 @@ async fn listed(stage: &Stage, source: Option<&DiskId>) -> (Vec<DiskId>, Vec<Sna
 
 #[tokio::test(start_paused = true)]
 async fn old_reads_neither_hide_what_was_just_made_nor_show_what_was_just_deleted() {
-    let stage = Stage::new(&["--stale=2s"]);
-    let disk = stage.disk("pvc-1").await;
-    assert_eq!(listed(&stage, None).await, (vec![disk.clone()], vec![]));
-    let snapshot = stage.snapshot("snap-1", &disk).await;
+    let setup = Setup::new(&["--stale=2s"]);
+    let disk = setup.disk("pvc-1").await;
+    assert_eq!(listed(&setup, None).await, (vec![disk.clone()], vec![]));
+    let snapshot = setup.snapshot("snap-1", &disk).await;
     let all = (vec![disk.clone()], vec![snapshot.clone()]);
-    assert_eq!(listed(&stage, None).await, all);
-    assert_eq!(listed(&stage, Some(&disk)).await, all);
+    assert_eq!(listed(&setup, None).await, all);
+    assert_eq!(listed(&setup, Some(&disk)).await, all);
     let other: DiskId = "d-other".parse().unwrap();
-    assert_eq!(listed(&stage, Some(&other)).await.1, []);
+    assert_eq!(listed(&setup, Some(&other)).await.1, []);
     tokio::time::sleep(Duration::from_secs(10)).await;
-    assert_eq!(listed(&stage, None).await, all);
-    let deleted = stage.disks.snapshotter.delete(minutes(1), &snapshot).await;
+    assert_eq!(listed(&setup, None).await, all);
+    let deleted = setup.disks.snapshotter.delete(minutes(1), &snapshot).await;
     deleted.unwrap();
-    assert_eq!(listed(&stage, None).await, (vec![disk.clone()], vec![]));
+    assert_eq!(listed(&setup, None).await, (vec![disk.clone()], vec![]));
     let by_id =
-        stage
+        setup
             .disks
             .inventory
             .list_snapshots(minutes(1), Some(&snapshot), None, Snapshot::clone);
     assert_eq!(by_id.await.unwrap(), []);
-    stage
+    setup
         .disks
         .provisioner
         .delete(minutes(1), &disk)
         .await
         .unwrap();
-    assert_eq!(listed(&stage, None).await, (vec![], vec![]));
+    assert_eq!(listed(&setup, None).await, (vec![], vec![]));
     tokio::time::sleep(Duration::from_secs(10)).await;
-    assert_eq!(listed(&stage, None).await, (vec![], vec![]));
+    assert_eq!(listed(&setup, None).await, (vec![], vec![]));
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_was_made_and_deleted_by_others_is_listed_no_longer_than_reads_lag() {
-    let stage = Stage::new(&[]);
-    let disk = stage.disk("pvc-1").await;
+    let setup = Setup::new(&[]);
+    let disk = setup.disk("pvc-1").await;
     // What shows that the account has no other disks because it may see them.
-    stage.foreign(Tags::new()).await;
-    let ecs = stage.cloud.ecs();
+    setup.unmanaged_disk(Tags::new()).await;
+    let ecs = setup.cloud.ecs();
     ecs.delete_disk(minutes(1), &disk).await.unwrap();
     tokio::time::sleep(Duration::from_secs(4)).await;
-    assert_eq!(listed(&stage, None).await, (vec![], vec![]));
+    assert_eq!(listed(&setup, None).await, (vec![], vec![]));
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_old_read_does_not_list_a_disk_on_the_node_that_it_has_left() {
-    let stage = Stage::new(&["--stale=2s"]);
-    let disk = stage.disk("pvc-1").await;
-    stage
+    let setup = Setup::new(&["--stale=2s"]);
+    let disk = setup.disk("pvc-1").await;
+    setup
         .disks
         .attacher
-        .attach(minutes(1), &disk, &one())
+        .attach(minutes(1), &disk, &node_one())
         .await
         .unwrap();
     tokio::time::sleep(Duration::from_secs(10)).await;
     let holders = async || {
-        let listed = stage
+        let listed = setup
             .disks
             .inventory
             .list(minutes(1), Disk::clone)
@@ -294,11 +294,11 @@ async fn an_old_read_does_not_list_a_disk_on_the_node_that_it_has_left() {
             .unwrap();
         listed[0].attachments.clone()
     };
-    assert_eq!(holders().await, [one()]);
-    stage
+    assert_eq!(holders().await, [node_one()]);
+    setup
         .disks
         .attacher
-        .detach(minutes(1), &disk, &one())
+        .detach(minutes(1), &disk, &node_one())
         .await
         .unwrap();
     assert_eq!(holders().await, []);
@@ -308,20 +308,20 @@ async fn an_old_read_does_not_list_a_disk_on_the_node_that_it_has_left() {
 async fn a_name_that_was_just_deleted_is_not_answered_with_what_it_had() {
     for seed in 0..20 {
         let seed = format!("--seed={seed}");
-        let stage = Stage::new(&["--stale=0s..2s", "--stale-jumping", &seed]);
-        let first = stage.disk("pvc-1").await;
-        stage
+        let setup = Setup::new(&["--stale=0s..2s", "--stale-jumping", &seed]);
+        let first = setup.disk("pvc-1").await;
+        setup
             .disks
             .provisioner
             .delete(minutes(1), &first)
             .await
             .unwrap();
-        let next = stage.disk("pvc-1").await;
+        let next = setup.disk("pvc-1").await;
         assert_ne!(first, next, "{seed}");
-        assert_eq!(stage.only_disk(), next, "{seed}");
-        let first = stage.snapshot("snap-1", &next).await;
-        let deleted = stage.disks.snapshotter.delete(minutes(1), &first).await;
+        assert_eq!(setup.only_disk(), next, "{seed}");
+        let first = setup.snapshot("snap-1", &next).await;
+        let deleted = setup.disks.snapshotter.delete(minutes(1), &first).await;
         deleted.unwrap();
-        assert_ne!(stage.snapshot("snap-1", &next).await, first, "{seed}");
+        assert_ne!(setup.snapshot("snap-1", &next).await, first, "{seed}");
     }
 }

@@ -1,8 +1,8 @@
-//! The disk verbs against the fake cloud in memory, in virtual time.
+//! Tests of the disk services against the in-memory fake cloud, in virtual time.
 #![cfg(feature = "mock-cloud")]
 #![expect(
     clippy::unwrap_used,
-    reason = "in a helper as in a test, a failure fails the test"
+    reason = "a failed helper fails its test"
 )]
 
 #[path = "../common/retrying_cloud.rs"]
@@ -18,7 +18,6 @@ mod create_ambiguous;
 mod create_restore;
 mod delete;
 mod detach;
-mod dice;
 mod ephemeral;
 mod forgotten;
 mod group;
@@ -38,6 +37,7 @@ mod random_snapshot;
 mod refused;
 mod resize;
 mod rights;
+mod rng;
 mod snapshot;
 mod snapshot_absence;
 mod snapshot_ambiguity;

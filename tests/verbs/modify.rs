@@ -11,7 +11,7 @@ use diskplugin::model::{
     Category, Change, ClientToken, DiskId, Failure, Gib, PerformanceLevel, Tags,
 };
 
-use crate::kit::{Stage, minutes, one, seconds, text, zone};
+use crate::kit::{Setup, minutes, node_one, seconds, text, zone};
 
 fn to(category: Category) -> Change {
     Change {
@@ -37,8 +37,8 @@ fn everything() -> Change {
 }
 
 /// What the disk really is: category, level, IOPS, bursting.
-fn is(stage: &Stage, disk: &DiskId) -> (String, Value, u64, bool) {
-    let row = stage.row(disk);
+fn is(setup: &Setup, disk: &DiskId) -> (String, Value, u64, bool) {
+    let row = setup.row(disk);
     (
         row["category"].as_str().unwrap().to_owned(),
         row["level"].clone(),
@@ -51,7 +51,7 @@ fn wholly() -> (String, Value, u64, bool) {
     ("cloud_auto".to_owned(), Value::Null, 1000, true)
 }
 
-async fn sized(stage: &Stage, category: Category, size: u32) -> DiskId {
+async fn sized(setup: &Setup, category: Category, size: u32) -> DiskId {
     let request = CreateDisk {
         zone: Some(zone("a")),
         category,
@@ -68,7 +68,7 @@ async fn sized(stage: &Stage, category: Category, size: u32) -> DiskId {
         tags: Tags::new(),
         token: ClientToken::derive("test", ["by-hand"]),
     };
-    stage
+    setup
         .cloud
         .ecs()
         .create_disk(minutes(1), &request)
@@ -76,68 +76,68 @@ async fn sized(stage: &Stage, category: Category, size: u32) -> DiskId {
         .unwrap()
 }
 
-fn writes(stage: &Stage) -> u64 {
-    let dry = stage.cloud.calls().into_iter();
+fn writes(setup: &Setup) -> u64 {
+    let dry = setup.cloud.calls().into_iter();
     let dry = dry
         .filter(|call| call.params.contains_key("DryRun"))
         .count();
-    stage.calls("ModifyDiskSpec") - u64::try_from(dry).unwrap()
-        + stage.calls("ModifyDiskAttribute")
-        + stage.calls("TagResources")
+    setup.calls("ModifyDiskSpec") - u64::try_from(dry).unwrap()
+        + setup.calls("ModifyDiskAttribute")
+        + setup.calls("TagResources")
 }
 
 #[tokio::test(start_paused = true)]
 async fn everything_that_is_wanted_is_had_and_a_repeat_writes_nothing() {
-    let stage = Stage::new(&[]);
-    stage.configure(&json!({"delays": {"modify": "30s"}}));
-    let disk = stage.disk("pvc-1").await;
+    let setup = Setup::new(&[]);
+    setup.configure(&json!({"delays": {"modify": "30s"}}));
+    let disk = setup.disk("pvc-1").await;
     let begun = Instant::now();
-    let verbs = &stage.disks;
+    let verbs = &setup.disks;
     verbs
         .modifier
         .modify(minutes(2), &disk, &everything())
         .await
         .unwrap();
     assert!(begun.elapsed() >= Duration::from_secs(30));
-    assert_eq!(is(&stage, &disk), wholly());
-    assert_eq!(stage.row(&disk)["tags"]["team"], "blue");
-    assert_eq!(writes(&stage), 3);
+    assert_eq!(is(&setup, &disk), wholly());
+    assert_eq!(setup.row(&disk)["tags"]["team"], "blue");
+    assert_eq!(writes(&setup), 3);
     // Longer than a read may be old.
     tokio::time::sleep(Duration::from_secs(5)).await;
-    stage.cloud.clear_calls();
+    setup.cloud.clear_calls();
     verbs
         .modifier
         .modify(minutes(2), &disk, &everything())
         .await
         .unwrap();
-    let calls: Vec<_> = stage.cloud.calls().into_iter().map(|c| c.action).collect();
+    let calls: Vec<_> = setup.cloud.calls().into_iter().map(|c| c.action).collect();
     assert_eq!(calls, ["DescribeDisks"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn another_level_or_number_of_iops_is_had_at_once() {
-    let stage = Stage::new(&["--stale=2s"]);
-    let disk = sized(&stage, Category::CloudEssd, 500).await;
+    let setup = Setup::new(&["--stale=2s"]);
+    let disk = sized(&setup, Category::CloudEssd, 500).await;
     let level = Change {
         level: Some(PerformanceLevel::Pl2),
         ..Change::default()
     };
-    stage
+    setup
         .disks
         .modifier
         .modify(minutes(1), &disk, &level)
         .await
         .unwrap();
-    assert_eq!(stage.row(&disk)["level"], "PL2");
-    assert_eq!(stage.calls("DescribeTasks"), 0);
+    assert_eq!(setup.row(&disk)["level"], "PL2");
+    assert_eq!(setup.calls("DescribeTasks"), 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn changing_back_at_once_is_no_less_a_change_however_old_the_reads() {
     for seed in 0..20 {
         let seed = format!("--seed={seed}");
-        let stage = Stage::new(&["--stale=0s..2s", "--stale-jumping", &seed]);
-        let disk = sized(&stage, Category::CloudAuto, 20).await;
+        let setup = Setup::new(&["--stale=0s..2s", "--stale-jumping", &seed]);
+        let disk = sized(&setup, Category::CloudAuto, 20).await;
         tokio::time::sleep(Duration::from_secs(5)).await;
         for (bursting, iops, team) in [(true, 500, "a"), (false, 0, "b"), (true, 500, "a")] {
             let wanted = Change {
@@ -146,29 +146,29 @@ async fn changing_back_at_once_is_no_less_a_change_however_old_the_reads() {
                 tags: tags(&[("team", team)]),
                 ..Change::default()
             };
-            stage
+            setup
                 .disks
                 .modifier
                 .modify(minutes(1), &disk, &wanted)
                 .await
                 .unwrap();
-            let (_, _, has, bursts) = is(&stage, &disk);
+            let (_, _, has, bursts) = is(&setup, &disk);
             assert_eq!(
                 (has, bursts),
                 (u64::from(wanted.provisioned_iops.unwrap()), bursting),
                 "{seed}"
             );
-            assert_eq!(stage.row(&disk)["tags"]["team"], team, "{seed}");
+            assert_eq!(setup.row(&disk)["tags"]["team"], team, "{seed}");
         }
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_task_that_outlives_the_call_is_found_by_its_repeat_also_after_a_restart() {
-    let stage = Stage::new(&[]);
-    stage.configure(&json!({"delays": {"modify": "10m"}}));
-    let disk = stage.disk("pvc-1").await;
-    let late = stage
+    let setup = Setup::new(&[]);
+    setup.configure(&json!({"delays": {"modify": "10m"}}));
+    let disk = setup.disk("pvc-1").await;
+    let late = setup
         .disks
         .modifier
         .modify(minutes(1), &disk, &everything())
@@ -178,7 +178,7 @@ async fn a_task_that_outlives_the_call_is_found_by_its_repeat_also_after_a_resta
     for part in ["task t-", disk.as_str(), "Processing"] {
         assert!(text(&late).contains(part), "{}", text(&late));
     }
-    let again = stage
+    let again = setup
         .disks
         .modifier
         .modify(minutes(1), &disk, &everything())
@@ -187,27 +187,27 @@ async fn a_task_that_outlives_the_call_is_found_by_its_repeat_also_after_a_resta
         again.unwrap_err().failure_kind(),
         FailureKind::DeadlineExceeded
     );
-    let verbs = stage.restarted();
+    let verbs = setup.restarted();
     verbs
         .modifier
         .modify(minutes(20), &disk, &everything())
         .await
         .unwrap();
-    assert_eq!(is(&stage, &disk), wholly());
-    assert_eq!(stage.cloud.state()["tasks"].as_array().unwrap().len(), 1);
+    assert_eq!(is(&setup, &disk), wholly());
+    assert_eq!(setup.cloud.state()["tasks"].as_array().unwrap().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn any_number_of_tasks_is_polled_for_by_few_calls() {
-    let stage = Stage::new(&[]);
-    stage.configure(&json!({"delays": {"modify": "60s"}}));
+    let setup = Setup::new(&[]);
+    setup.configure(&json!({"delays": {"modify": "60s"}}));
     let mut ids = Vec::new();
     for n in 0..30 {
-        ids.push(stage.disk(&format!("pvc-{n}")).await);
+        ids.push(setup.disk(&format!("pvc-{n}")).await);
     }
     let mut changes = tokio::task::JoinSet::new();
     for disk in ids {
-        let disks = std::sync::Arc::clone(&stage.disks);
+        let disks = std::sync::Arc::clone(&setup.disks);
         let wanted = to(Category::CloudAuto);
         changes.spawn(async move {
             disks
@@ -220,21 +220,21 @@ async fn any_number_of_tasks_is_polled_for_by_few_calls() {
     assert!(changes.join_all().await.into_iter().all(|ok| ok));
     // Every five to ten seconds.
     assert!(
-        stage.calls("DescribeTasks") <= 14,
+        setup.calls("DescribeTasks") <= 14,
         "{}",
-        stage.calls("DescribeTasks")
+        setup.calls("DescribeTasks")
     );
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_task_that_fails_is_told_and_the_repeat_begins_another() {
-    let stage = Stage::new(&[]);
-    let disk = stage.disk("pvc-1").await;
+    let setup = Setup::new(&[]);
+    let disk = setup.disk("pvc-1").await;
     // The rehearsal is the first call.
-    stage.configure(&json!({"faults": [
+    setup.configure(&json!({"faults": [
         {"action": "ModifyDiskSpec", "from": 2, "kind": "fails-later"}]}));
     let wanted = to(Category::CloudAuto);
-    let failed = stage
+    let failed = setup
         .disks
         .modifier
         .modify(minutes(1), &disk, &wanted)
@@ -242,23 +242,23 @@ async fn a_task_that_fails_is_told_and_the_repeat_begins_another() {
     let failed = failed.unwrap_err();
     assert!(failed.failure() == Failure::ModifyFailed, "{failed:?}");
     assert_eq!(failed.failure_kind(), FailureKind::Internal);
-    assert_eq!(is(&stage, &disk).0, "cloud_essd");
-    stage
+    assert_eq!(is(&setup, &disk).0, "cloud_essd");
+    setup
         .disks
         .modifier
         .modify(minutes(1), &disk, &wanted)
         .await
         .unwrap();
-    assert_eq!(is(&stage, &disk).0, "cloud_auto");
+    assert_eq!(is(&setup, &disk).0, "cloud_auto");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_disk_that_cools_is_a_precondition_that_says_so_and_nothing_is_half_changed() {
-    let stage = Stage::new(&[]);
-    stage.configure(&json!({"rules": {"cooling_period": "10m"}}));
-    let disk = stage.disk("pvc-1").await;
+    let setup = Setup::new(&[]);
+    setup.configure(&json!({"rules": {"cooling_period": "10m"}}));
+    let disk = setup.disk("pvc-1").await;
     let wanted = to(Category::CloudAuto);
-    stage
+    setup
         .disks
         .modifier
         .modify(minutes(1), &disk, &wanted)
@@ -268,7 +268,7 @@ async fn a_disk_that_cools_is_a_precondition_that_says_so_and_nothing_is_half_ch
         tags: tags(&[("team", "red")]),
         ..to(Category::CloudEssd)
     };
-    let refused = stage.disks.modifier.modify(minutes(1), &disk, &back).await;
+    let refused = setup.disks.modifier.modify(minutes(1), &disk, &back).await;
     let refused = refused.unwrap_err();
     assert_eq!(refused.failure_kind(), FailureKind::FailedPrecondition);
     for part in [
@@ -279,9 +279,9 @@ async fn a_disk_that_cools_is_a_precondition_that_says_so_and_nothing_is_half_ch
     ] {
         assert!(text(&refused).contains(part), "{}", text(&refused));
     }
-    assert_eq!(stage.row(&disk)["tags"]["team"], Value::Null);
+    assert_eq!(setup.row(&disk)["tags"]["team"], Value::Null);
     tokio::time::sleep(Duration::from_secs(600)).await;
-    stage
+    setup
         .disks
         .modifier
         .modify(minutes(1), &disk, &back)
@@ -291,8 +291,8 @@ async fn a_disk_that_cools_is_a_precondition_that_says_so_and_nothing_is_half_ch
 
 #[tokio::test(start_paused = true)]
 async fn what_can_never_be_is_refused_without_a_write_and_what_is_sold_out_is_exhausted() {
-    let stage = Stage::new(&[]);
-    let disk = stage.disk("pvc-1").await;
+    let setup = Setup::new(&[]);
+    let disk = setup.disk("pvc-1").await;
     let level = |level| Change {
         level: Some(level),
         ..Change::default()
@@ -307,7 +307,7 @@ async fn what_can_never_be_is_refused_without_a_write_and_what_is_sold_out_is_ex
         iops,
         to(Category::Cloud),
     ] {
-        let refused = stage
+        let refused = setup
             .disks
             .modifier
             .modify(minutes(1), &disk, &wanted)
@@ -321,24 +321,24 @@ async fn what_can_never_be_is_refused_without_a_write_and_what_is_sold_out_is_ex
         );
         assert!(refused.to_string().contains(disk.as_str()));
     }
-    assert_eq!(stage.calls("ModifyDiskSpec"), 0);
+    assert_eq!(setup.calls("ModifyDiskSpec"), 0);
     // What only the cloud knows.
     let code = json!({"code": {"status": 403, "code": "InvalidDiskCategory.NotSupported"}});
-    stage.fault("ModifyDiskSpec", &code);
+    setup.fault("ModifyDiskSpec", &code);
     let auto = to(Category::CloudAuto);
-    let refused = stage.disks.modifier.modify(minutes(1), &disk, &auto);
+    let refused = setup.disks.modifier.modify(minutes(1), &disk, &auto);
     assert_eq!(
         refused.await.unwrap_err().failure_kind(),
         FailureKind::InvalidArgument
     );
-    stage.configure(&json!({"out_of_stock": ["*/cloud_auto"]}));
-    let refused = stage.disks.modifier.modify(minutes(1), &disk, &auto);
+    setup.configure(&json!({"out_of_stock": ["*/cloud_auto"]}));
+    let refused = setup.disks.modifier.modify(minutes(1), &disk, &auto);
     assert_eq!(
         refused.await.unwrap_err().failure_kind(),
         FailureKind::ResourceExhausted
     );
     let unknown = "d-none".parse().unwrap();
-    let refused = stage
+    let refused = setup
         .disks
         .modifier
         .modify(minutes(1), &unknown, &everything())
@@ -348,20 +348,20 @@ async fn what_can_never_be_is_refused_without_a_write_and_what_is_sold_out_is_ex
 
 #[tokio::test(start_paused = true)]
 async fn a_disk_that_is_busy_is_waited_for_and_told_at_the_deadline() {
-    let stage = Stage::new(&["--attach-delay=5s", "--cut-delay=20s"]);
-    let disk = stage.disk("pvc-1").await;
-    let (node, wanted) = (one(), to(Category::CloudAuto));
+    let setup = Setup::new(&["--attach-delay=5s", "--cut-delay=20s"]);
+    let disk = setup.disk("pvc-1").await;
+    let (node, wanted) = (node_one(), to(Category::CloudAuto));
     let (attached, changed) = tokio::join!(
-        stage.disks.attacher.attach(minutes(1), &disk, &node),
-        stage.disks.modifier.modify(minutes(1), &disk, &wanted)
+        setup.disks.attacher.attach(minutes(1), &disk, &node),
+        setup.disks.modifier.modify(minutes(1), &disk, &wanted)
     );
     assert!(attached.is_ok());
     changed.unwrap_or_else(|error| panic!("{}", text(&error)));
     let snapshot = crate::kit::new_snapshot("snap", &disk);
-    let cutting = stage.disks.snapshotter.create(seconds(1), &snapshot).await;
+    let cutting = setup.disks.snapshotter.create(seconds(1), &snapshot).await;
     cutting.unwrap_err();
     let back = to(Category::CloudEssd);
-    let busy = stage
+    let busy = setup
         .disks
         .modifier
         .modify(seconds(3), &disk, &back)
@@ -373,7 +373,7 @@ async fn a_disk_that_is_busy_is_waited_for_and_told_at_the_deadline() {
         "{}",
         text(&busy)
     );
-    stage
+    setup
         .disks
         .modifier
         .modify(minutes(1), &disk, &back)
@@ -383,50 +383,50 @@ async fn a_disk_that_is_busy_is_waited_for_and_told_at_the_deadline() {
 
 #[tokio::test(start_paused = true)]
 async fn bursting_waits_until_a_running_change_is_done() {
-    let stage = Stage::new(&[]);
-    let disk = sized(&stage, Category::CloudAuto, 20).await;
+    let setup = Setup::new(&[]);
+    let disk = sized(&setup, Category::CloudAuto, 20).await;
     let code = "BurstingEnabledForModifyingDiskUnsupported";
     let busy = json!({"code": {"status": 400, "code": code}});
-    stage.faults("ModifyDiskAttribute", 3, &busy);
+    setup.faults("ModifyDiskAttribute", 3, &busy);
     let wanted = Change {
         bursting: Some(true),
         ..Change::default()
     };
-    stage
+    setup
         .disks
         .modifier
         .modify(minutes(1), &disk, &wanted)
         .await
         .unwrap();
-    assert!(is(&stage, &disk).3);
-    assert_eq!(stage.calls("ModifyDiskAttribute"), 4);
+    assert!(is(&setup, &disk).3);
+    assert_eq!(setup.calls("ModifyDiskAttribute"), 4);
 }
 
 #[tokio::test(start_paused = true)]
 async fn deletion_waits_until_a_running_change_is_done() {
-    let stage = Stage::new(&[]);
-    stage.configure(&json!({"delays": {"modify": "30s"}}));
-    let disk = stage.disk("pvc-1").await;
-    let late = stage
+    let setup = Setup::new(&[]);
+    setup.configure(&json!({"delays": {"modify": "30s"}}));
+    let disk = setup.disk("pvc-1").await;
+    let late = setup
         .disks
         .modifier
         .modify(seconds(2), &disk, &everything())
         .await;
     late.unwrap_err();
-    let busy = stage
+    let busy = setup
         .disks
         .provisioner
         .delete(seconds(5), &disk)
         .await
         .unwrap_err();
     assert_eq!(busy.failure_kind(), FailureKind::Aborted, "{}", text(&busy));
-    stage
+    setup
         .disks
         .provisioner
         .delete(minutes(2), &disk)
         .await
         .unwrap();
-    assert!(stage.row(&disk).is_null());
+    assert!(setup.row(&disk).is_null());
 }
 
 #[tokio::test(start_paused = true)]
@@ -457,8 +457,8 @@ async fn whatever_is_lost_and_whenever_the_driver_dies_the_repeats_end_in_the_wa
             ["--stale=0s", "--stale=2s", "--stale=0s..2s"][usize::try_from(seed % 3).unwrap()];
         let mut flags = vec![stale, seed_flag.as_str(), "--resize-delay=1s..5s"];
         flags.extend((seed % 3 == 2).then_some("--stale-jumping"));
-        let stage = Stage::new(&flags);
-        let disk = stage.disk("pvc-1").await;
+        let setup = Setup::new(&flags);
+        let disk = setup.disk("pvc-1").await;
         let faults: Vec<Value> = (0..12)
             .map(|n| {
                 let pick = seed * 31 + n * 17;
@@ -467,8 +467,8 @@ async fn whatever_is_lost_and_whenever_the_driver_dies_the_repeats_end_in_the_wa
                 json!({"action": action, "from": 1 + pick % 5, "kind": kind})
             })
             .collect();
-        stage.configure(&json!({"faults": faults, "delays": {"modify": "1s..40s"}}));
-        let (mut verbs, mut changed, mut grown) = (stage.restarted(), false, false);
+        setup.configure(&json!({"faults": faults, "delays": {"modify": "1s..40s"}}));
+        let (mut verbs, mut changed, mut grown) = (setup.restarted(), false, false);
         for attempt in 0..100 {
             // The call is cut off at any instant, and the driver with it.
             let patience = Duration::from_millis(200 + (seed * 977 + attempt * 379) % 20_000);
@@ -489,73 +489,73 @@ async fn whatever_is_lost_and_whenever_the_driver_dies_the_repeats_end_in_the_wa
             if changed && grown {
                 break;
             }
-            verbs = stage.restarted();
+            verbs = setup.restarted();
             tokio::time::sleep(Duration::from_millis(attempt % 7 * 300)).await;
         }
         assert!(changed && grown, "seed {seed}: a hundred attempts in vain");
         tokio::time::sleep(Duration::from_secs(60)).await;
-        assert_eq!(is(&stage, &disk), wholly(), "seed {seed}");
-        assert_eq!(stage.row(&disk)["size"], 30, "seed {seed}");
-        assert_eq!(stage.row(&disk)["tags"]["team"], "blue", "seed {seed}");
-        let tasks = stage.cloud.state()["tasks"].as_array().unwrap().len();
+        assert_eq!(is(&setup, &disk), wholly(), "seed {seed}");
+        assert_eq!(setup.row(&disk)["size"], 30, "seed {seed}");
+        assert_eq!(setup.row(&disk)["tags"]["team"], "blue", "seed {seed}");
+        let tasks = setup.cloud.state()["tasks"].as_array().unwrap().len();
         assert_eq!(tasks, 1, "seed {seed}: one change, one task");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_disk_is_attached_and_detached_while_the_cloud_changes_it() {
-    let stage = Stage::new(&["--attach-delay=2s", "--detach-delay=2s"]);
-    stage.configure(&json!({"delays": {"modify": "3m"}}));
-    let disk = stage.disk("pvc-1").await;
-    let node = one();
+    let setup = Setup::new(&["--attach-delay=2s", "--detach-delay=2s"]);
+    setup.configure(&json!({"delays": {"modify": "3m"}}));
+    let disk = setup.disk("pvc-1").await;
+    let node = node_one();
     let life = async {
         tokio::time::sleep(Duration::from_secs(1)).await;
         let begun = Instant::now();
-        let attacher = &stage.disks.attacher;
+        let attacher = &setup.disks.attacher;
         attacher.attach(minutes(1), &disk, &node).await.unwrap();
         attacher.detach(minutes(1), &disk, &node).await.unwrap();
         begun.elapsed()
     };
     let wanted = to(Category::CloudAuto);
-    let modify = stage.disks.modifier.modify(minutes(5), &disk, &wanted);
+    let modify = setup.disks.modifier.modify(minutes(5), &disk, &wanted);
     let (changed, took) = tokio::join!(modify, life);
     changed.unwrap();
     assert!(took <= Duration::from_secs(5), "{took:?}");
     assert!(
-        stage.calls("DescribeTasks") <= 32,
+        setup.calls("DescribeTasks") <= 32,
         "{:?}",
-        stage.cloud.counts()
+        setup.cloud.counts()
     );
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_busy_disk_is_modified_after_few_attempts() {
-    let stage = Stage::new(&[]);
-    let disk = stage.disk("pvc-1").await;
-    stage.cloud.clear_calls();
+    let setup = Setup::new(&[]);
+    let disk = setup.disk("pvc-1").await;
+    setup.cloud.clear_calls();
     let busy = json!({"code": {"status": 403, "code": "IncorrectDiskStatus"}});
     let fault = json!({"action": "ModifyDiskSpec", "for": "30s", "kind": busy});
-    stage.configure(&json!({"faults": [fault]}));
+    setup.configure(&json!({"faults": [fault]}));
     let wanted = to(Category::CloudAuto);
-    stage
+    setup
         .disks
         .modifier
         .modify(minutes(2), &disk, &wanted)
         .await
         .unwrap();
-    let (orders, reads) = (stage.calls("ModifyDiskSpec"), stage.calls("DescribeDisks"));
+    let (orders, reads) = (setup.calls("ModifyDiskSpec"), setup.calls("DescribeDisks"));
     assert!(orders <= 9, "{orders}");
     assert!(reads <= 10, "{reads}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_disk_that_cannot_be_read_is_not_reported_as_absent() {
-    let stage = Stage::new(&[]);
-    let disk = stage.disk("pvc-1").await;
+    let setup = Setup::new(&[]);
+    let disk = setup.disk("pvc-1").await;
     let fault = json!({"action": "DescribeDisks", "for": "1m", "kind": "no-rows"});
-    stage.configure(&json!({"faults": [fault]}));
+    setup.configure(&json!({"faults": [fault]}));
     let wanted = to(Category::CloudAuto);
-    let hidden = stage
+    let hidden = setup
         .disks
         .modifier
         .modify(seconds(20), &disk, &wanted)
@@ -572,5 +572,5 @@ async fn a_disk_that_cannot_be_read_is_not_reported_as_absent() {
         "{}",
         text(&hidden)
     );
-    assert_eq!(writes(&stage), 0);
+    assert_eq!(writes(&setup), 0);
 }

@@ -11,16 +11,16 @@ use diskplugin::base::Deadline;
 use diskplugin::disk::{DiskServices, Error, FailureKind};
 use diskplugin::model::{DiskId, SnapshotId};
 
-use crate::dice::Dice;
-use crate::kit::{Stage, minutes, one, text};
+use crate::rng::Rng;
+use crate::kit::{Setup, minutes, node_one, text};
 
 /// The tag with the name that was asked for.
 pub(crate) const CSI_NAME: &str = diskplugin::model::tag::CSI_NAME;
 /// Seeds of each test.
 pub(crate) const RUNS: u64 = 50;
 
-pub(crate) fn rows(stage: &Stage, what: &str) -> Vec<Value> {
-    stage.cloud.state()[what].as_array().unwrap().clone()
+pub(crate) fn rows(setup: &Setup, what: &str) -> Vec<Value> {
+    setup.cloud.state()[what].as_array().unwrap().clone()
 }
 
 /// The ids of all rows.
@@ -34,9 +34,9 @@ pub(crate) fn ids(rows: &[Value]) -> BTreeSet<String> {
         .collect()
 }
 
-pub(crate) fn stage(seed: u64, dice: &mut Dice) -> Stage {
-    let stale = dice.of(&["--stale=0s", "--stale=2s", "--stale=0s..2s"]);
-    let missing = dice.of(&["--missing-is-error", "--never-attached"]);
+pub(crate) fn setup(seed: u64, rng: &mut Rng) -> Setup {
+    let stale = rng.choose(&["--stale=0s", "--stale=2s", "--stale=0s..2s"]);
+    let missing = rng.choose(&["--missing-is-error", "--never-attached"]);
     let seed = format!("--seed={seed}");
     let slow = [
         "--create-delay=0s..3s",
@@ -46,25 +46,25 @@ pub(crate) fn stage(seed: u64, dice: &mut Dice) -> Stage {
     ];
     let mut flags = vec![stale, missing, &seed];
     flags.extend(slow);
-    if stale.contains("..") && dice.below(2) == 0 {
+    if stale.contains("..") && rng.below(2) == 0 {
         flags.push("--stale-jumping");
     }
-    let stage = Stage::new(&flags).with_system_disk();
-    let memory = dice.of(&["10m", "24h"]);
-    let rules = json!({"token_burn_percent": dice.below(101), "token_memory": memory});
-    stage.configure(&json!({"rules": rules}));
-    stage
+    let setup = Setup::new(&flags).with_system_disk();
+    let memory = rng.choose(&["10m", "24h"]);
+    let rules = json!({"token_burn_percent": rng.below(101), "token_memory": memory});
+    setup.configure(&json!({"rules": rules}));
+    setup
 }
 
 /// DiskServices that were attached once, as all that are worth keeping.
-pub(crate) async fn used(stage: &Stage, count: usize) -> Vec<DiskId> {
+pub(crate) async fn used(setup: &Setup, count: usize) -> Vec<DiskId> {
     let mut disks = Vec::new();
     for number in 0..count {
-        let disk = stage.disk(&format!("source-{number}")).await;
-        stage
+        let disk = setup.disk(&format!("source-{number}")).await;
+        setup
             .disks
             .attacher
-            .attach(minutes(1), &disk, &one())
+            .attach(minutes(1), &disk, &node_one())
             .await
             .unwrap();
         disks.push(disk);
@@ -73,7 +73,7 @@ pub(crate) async fn used(stage: &Stage, count: usize) -> Vec<DiskId> {
 }
 
 /// What goes wrong next.
-pub(crate) fn disturb(stage: &Stage, dice: &mut Dice, actions: &[&str]) {
+pub(crate) fn disturb(setup: &Setup, rng: &mut Rng, actions: &[&str]) {
     let kinds = [
         json!("reset-after"),
         json!("internal-error-after"),
@@ -85,8 +85,8 @@ pub(crate) fn disturb(stage: &Stage, dice: &mut Dice, actions: &[&str]) {
         json!("fails-later"),
         json!({"code": {"status": 400, "code": "Throttling.User"}}),
     ];
-    let (action, kind) = (dice.of(actions), dice.of(&kinds));
-    stage.faults(action, 1 + dice.below(2), &kind);
+    let (action, kind) = (rng.choose(actions), rng.choose(&kinds));
+    setup.faults(action, 1 + rng.below(2), &kind);
 }
 
 pub(crate) fn passes(error: &Error) -> bool {
@@ -102,33 +102,33 @@ pub(crate) fn passes(error: &Error) -> bool {
 /// Repeats the call, as a sidecar does, through processes that die in the middle of it. None when it
 /// was given up after so many attempts.
 pub(crate) async fn attempts<T>(
-    stage: &Stage,
-    dice: &mut Dice,
+    setup: &Setup,
+    rng: &mut Rng,
     actions: &[&str],
     most: usize,
     verb: impl AsyncFn(Arc<DiskServices>, Deadline) -> Result<T, Error>,
 ) -> Option<T> {
-    let mut disks = stage.restarted();
+    let mut disks = setup.restarted();
     for attempt in 0..most {
         if attempt < 25 {
-            disturb(stage, dice, actions);
+            disturb(setup, rng, actions);
         } else {
-            stage.configure(&json!({"faults": []}));
+            setup.configure(&json!({"faults": []}));
         }
         // What an old token still answers with, and nothing shows, is believed to be gone after ten
         // seconds without a break: in the end a process lives longer than that.
-        let longest = dice.of(&[500, 5_000, if attempt < 50 { 25_000 } else { 90_000 }]);
-        let patience = Duration::from_millis(1 + dice.below(longest.max(25_000)));
-        let life = Duration::from_millis(dice.below(longest));
+        let longest = rng.choose(&[500, 5_000, if attempt < 50 { 25_000 } else { 90_000 }]);
+        let patience = Duration::from_millis(1 + rng.below(longest.max(25_000)));
+        let life = Duration::from_millis(rng.below(longest));
         match timeout(life, verb(Arc::clone(&disks), Deadline::after(patience))).await {
             Ok(Ok(made)) => return Some(made),
             Ok(Err(error)) if passes(&error) => {
-                tokio::time::sleep(Duration::from_millis(dice.below(3000))).await;
+                tokio::time::sleep(Duration::from_millis(rng.below(3000))).await;
             }
             Ok(Err(error)) => panic!("{}", text(&error)),
             // Killed: another process takes over, which takes longer than reads lag.
             Err(_) => {
-                disks = stage.restarted();
+                disks = setup.restarted();
                 tokio::time::sleep(Duration::from_secs(3)).await;
             }
         }
@@ -137,17 +137,17 @@ pub(crate) async fn attempts<T>(
 }
 
 pub(crate) async fn to_the_end<T>(
-    stage: &Stage,
-    dice: &mut Dice,
+    setup: &Setup,
+    rng: &mut Rng,
     actions: &[&str],
     verb: impl AsyncFn(Arc<DiskServices>, Deadline) -> Result<T, Error>,
 ) -> T {
-    let done = attempts(stage, dice, actions, 200, verb).await;
+    let done = attempts(setup, rng, actions, 200, verb).await;
     done.expect("two hundred attempts suffice")
 }
 
 /// Faults end, and reads show what is.
-pub(crate) async fn calm(stage: &Stage, after: u64) {
-    stage.configure(&json!({"faults": [], "stale": {"lag": "0s"}}));
+pub(crate) async fn calm(setup: &Setup, after: u64) {
+    setup.configure(&json!({"faults": [], "stale": {"lag": "0s"}}));
     tokio::time::sleep(Duration::from_secs(after)).await;
 }

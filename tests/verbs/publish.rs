@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use diskplugin::disk::{DiskServices, Error, FailureKind, Publish, Share};
 use diskplugin::model::{Disk, DiskId, Failure, InstanceId, tag};
 
-use crate::kit::{Stage, minutes, one, text, two};
+use crate::kit::{Setup, minutes, node_one, text, node_two};
 
 fn node(n: usize) -> InstanceId {
     format!("i-{n}").parse().unwrap()
@@ -40,13 +40,13 @@ async fn publish(disks: &DiskServices, wanted: &Publish) -> Result<Disk, Error> 
     disks.attacher.publish(minutes(1), wanted).await
 }
 
-fn refused(stage: &Stage, code: &str, status: u16) {
+fn refused(setup: &Setup, code: &str, status: u16) {
     let kind = json!({"code": {"status": status, "code": code}});
-    stage.fault("AttachDisk", &kind);
+    setup.fault("AttachDisk", &kind);
 }
 
-fn marks(stage: &Stage, disk: &DiskId) -> Vec<String> {
-    let row = stage.row(disk);
+fn marks(setup: &Setup, disk: &DiskId) -> Vec<String> {
+    let row = setup.row(disk);
     let tags = row["tags"].as_object().unwrap().iter();
     tags.filter(|(key, value)| key.starts_with(tag::READ_ONLY_ON) && *value == "true")
         .map(|(key, _)| key.trim_start_matches(tag::READ_ONLY_ON).to_owned())
@@ -56,13 +56,13 @@ fn marks(stage: &Stage, disk: &DiskId) -> Vec<String> {
 #[tokio::test(start_paused = true)]
 async fn sixteen_nodes_share_a_disk_and_the_seventeenth_is_told_the_counts() {
     for stale in ["--stale=0s", "--stale=2s"] {
-        let stage = Stage::sharers(17, &["--attach-delay=2s", stale]);
-        let disk = stage.shared().await;
+        let setup = Setup::with_multi_attach_nodes(17, &["--attach-delay=2s", stale]);
+        let disk = setup.multi_attach_disk().await;
         for n in 0..16 {
-            let row = publish(&stage.disks, &shared(&disk, &node(n))).await;
+            let row = publish(&setup.disks, &shared(&disk, &node(n))).await;
             let row = row.unwrap_or_else(|error| panic!("{n} {stale}: {}", text(&error)));
             assert!(row.is_in_use_on(&node(n)));
-            let holders = stage.holders(&disk);
+            let holders = setup.attachments(&disk);
             assert_eq!(holders.len(), n + 1, "{stale}");
             assert!(
                 holders.iter().all(|(_, link)| link == "Attached"),
@@ -71,7 +71,7 @@ async fn sixteen_nodes_share_a_disk_and_the_seventeenth_is_told_the_counts() {
         }
         // As old as the reads may be, the count in the text is of the disk as it was described.
         tokio::time::sleep(std::time::Duration::from_secs(3)).await;
-        let error = publish(&stage.disks, &shared(&disk, &node(16)))
+        let error = publish(&setup.disks, &shared(&disk, &node(16)))
             .await
             .unwrap_err();
         assert_eq!(error.failure_kind(), FailureKind::ResourceExhausted);
@@ -83,91 +83,91 @@ async fn sixteen_nodes_share_a_disk_and_the_seventeenth_is_told_the_counts() {
         ] {
             assert!(text(&error).contains(part), "{}", text(&error));
         }
-        stage
+        setup
             .disks
             .attacher
             .detach(minutes(1), &disk, &node(3))
             .await
             .unwrap();
-        let holders = stage.holders(&disk);
+        let holders = setup.attachments(&disk);
         assert_eq!(holders.len(), 15, "{stale}");
         assert!(holders.iter().all(|(holder, _)| holder != "i-3"));
         assert!(
-            publish(&stage.disks, &shared(&disk, &node(16)))
+            publish(&setup.disks, &shared(&disk, &node(16)))
                 .await
                 .is_ok()
         );
-        stage
+        setup
             .disks
             .attacher
             .detach_everywhere(minutes(5), &disk)
             .await
             .unwrap();
-        assert!(stage.holders(&disk).is_empty(), "{stale}");
+        assert!(setup.attachments(&disk).is_empty(), "{stale}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_disk_of_one_node_is_never_tried_on_a_second_one_for_a_shared_use() {
-    let stage = Stage::sharers(2, &[]);
-    let disk = stage.disk("pvc-1").await;
-    publish(&stage.disks, &wanted(&disk, &node(0)))
+    let setup = Setup::with_multi_attach_nodes(2, &[]);
+    let disk = setup.disk("pvc-1").await;
+    publish(&setup.disks, &wanted(&disk, &node(0)))
         .await
         .unwrap();
-    stage.cloud.clear_calls();
-    let error = publish(&stage.disks, &shared(&disk, &node(1)))
+    setup.cloud.clear_calls();
+    let error = publish(&setup.disks, &shared(&disk, &node(1)))
         .await
         .unwrap_err();
     assert_eq!(error.failure(), Failure::MultiAttachDisabled, "{error:?}");
     assert_eq!(error.failure_kind(), FailureKind::InvalidArgument);
     assert!(text(&error).contains("multiAttach"), "{}", text(&error));
-    assert_eq!(stage.calls("AttachDisk"), 0);
-    assert_eq!(stage.holders(&disk).len(), 1);
+    assert_eq!(setup.calls("AttachDisk"), 0);
+    assert_eq!(setup.attachments(&disk).len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_shared_disk_that_one_node_uses_alone_is_not_given_to_a_second_one() {
     for shareable in [true, false] {
-        let stage = Stage::sharers(2, &["--attach-delay=1s"]);
-        let disk = stage.shared().await;
-        publish(&stage.disks, &wanted(&disk, &node(0)))
+        let setup = Setup::with_multi_attach_nodes(2, &["--attach-delay=1s"]);
+        let disk = setup.multi_attach_disk().await;
+        publish(&setup.disks, &wanted(&disk, &node(0)))
             .await
             .unwrap();
         let second = Publish {
             shareable,
             ..wanted(&disk, &node(1))
         };
-        let error = publish(&stage.disks, &second).await.unwrap_err();
+        let error = publish(&setup.disks, &second).await.unwrap_err();
         let Error::InUseElsewhere { holder, .. } = &error else {
             panic!("{error:?}")
         };
         assert_eq!(holder, &node(0));
         let held = [("i-0".to_owned(), "Attached".to_owned())];
         assert_eq!(
-            stage.holders(&disk),
+            setup.attachments(&disk),
             held,
             "known to be shareable: {shareable}"
         );
         // Who knows beforehand does not even try.
-        assert_eq!(stage.calls("AttachDisk"), if shareable { 1 } else { 2 });
-        assert!(publish(&stage.disks, &second).await.is_err());
+        assert_eq!(setup.calls("AttachDisk"), if shareable { 1 } else { 2 });
+        assert!(publish(&setup.disks, &second).await.is_err());
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn of_nodes_with_one_writer_a_second_writer_is_refused_and_readers_are_not() {
-    let stage = Stage::sharers(4, &[]);
-    let disk = stage.shared().await;
+    let setup = Setup::with_multi_attach_nodes(4, &[]);
+    let disk = setup.multi_attach_disk().await;
     let one_writer = |n, read_only| Publish {
         share: Share::OneWriter,
         read_only,
         ..shared(&disk, &node(n))
     };
-    publish(&stage.disks, &one_writer(0, true)).await.unwrap();
-    publish(&stage.disks, &one_writer(1, false)).await.unwrap();
-    publish(&stage.disks, &one_writer(2, true)).await.unwrap();
+    publish(&setup.disks, &one_writer(0, true)).await.unwrap();
+    publish(&setup.disks, &one_writer(1, false)).await.unwrap();
+    publish(&setup.disks, &one_writer(2, true)).await.unwrap();
     // Also after a restart: which nodes only read is written on the disk.
-    let restarted = stage.restarted();
+    let restarted = setup.restarted();
     let error = publish(&restarted, &one_writer(3, false))
         .await
         .unwrap_err();
@@ -176,67 +176,67 @@ async fn of_nodes_with_one_writer_a_second_writer_is_refused_and_readers_are_not
     assert!(text(&error).contains(&holder), "{}", text(&error));
     assert!(publish(&restarted, &one_writer(1, false)).await.is_ok());
     assert!(publish(&restarted, &one_writer(3, true)).await.is_ok());
-    assert_eq!(stage.holders(&disk).len(), 4);
+    assert_eq!(setup.attachments(&disk).len(), 4);
 }
 
 #[tokio::test(start_paused = true)]
 async fn who_only_reads_is_written_on_the_disk_before_it_is_attached_and_taken_off_after() {
-    let stage = Stage::new(&[]);
-    let disk = stage.disk("pvc-1").await;
-    stage.cloud.clear_calls();
+    let setup = Setup::new(&[]);
+    let disk = setup.disk("pvc-1").await;
+    setup.cloud.clear_calls();
     let reader = Publish {
         read_only: true,
-        ..wanted(&disk, &one())
+        ..wanted(&disk, &node_one())
     };
-    publish(&stage.disks, &reader).await.unwrap();
-    let calls = stage.cloud.calls();
+    publish(&setup.disks, &reader).await.unwrap();
+    let calls = setup.cloud.calls();
     let writes: Vec<_> = calls.iter().map(|call| call.action.as_str()).collect();
     let at = |action| writes.iter().position(|one| *one == action).unwrap();
     assert!(at("TagResources") < at("AttachDisk"), "{writes:?}");
-    assert_eq!(marks(&stage, &disk), ["i-one"]);
-    stage
+    assert_eq!(marks(&setup, &disk), ["i-one"]);
+    setup
         .disks
         .attacher
-        .detach(minutes(1), &disk, &one())
+        .detach(minutes(1), &disk, &node_one())
         .await
         .unwrap();
-    assert!(marks(&stage, &disk).is_empty());
+    assert!(marks(&setup, &disk).is_empty());
     // Who writes costs no call more than before.
-    stage.cloud.clear_calls();
-    publish(&stage.disks, &wanted(&disk, &one())).await.unwrap();
+    setup.cloud.clear_calls();
+    publish(&setup.disks, &wanted(&disk, &node_one())).await.unwrap();
     assert_eq!(
-        (stage.calls("AttachDisk"), stage.calls("TagResources")),
+        (setup.calls("AttachDisk"), setup.calls("TagResources")),
         (1, 0)
     );
-    assert_eq!(stage.cloud.calls()[0].action, "AttachDisk");
+    assert_eq!(setup.cloud.calls()[0].action, "AttachDisk");
 }
 
 #[tokio::test(start_paused = true)]
 async fn another_use_on_the_same_node_is_told_from_a_repetition_also_after_a_restart() {
     for stale in ["--stale=0s", "--stale=2s"] {
         for first in [false, true] {
-            let stage = Stage::new(&[stale]);
-            let disk = stage.disk("pvc-1").await;
+            let setup = Setup::new(&[stale]);
+            let disk = setup.disk("pvc-1").await;
             let want = |read_only| Publish {
                 read_only,
-                ..wanted(&disk, &one())
+                ..wanted(&disk, &node_one())
             };
-            publish(&stage.disks, &want(first)).await.unwrap();
-            let other = publish(&stage.disks, &want(!first)).await.unwrap_err();
+            publish(&setup.disks, &want(first)).await.unwrap();
+            let other = publish(&setup.disks, &want(!first)).await.unwrap_err();
             assert_eq!(
                 other.failure_kind(),
                 FailureKind::AlreadyExists,
                 "{stale} {first}"
             );
             tokio::time::sleep(std::time::Duration::from_secs(5)).await;
-            let restarted = stage.restarted();
+            let restarted = setup.restarted();
             tokio::time::sleep(std::time::Duration::from_secs(5)).await;
             let again = publish(&restarted, &want(first)).await;
             assert!(again.is_ok(), "{stale} {first}: {again:?}");
             let other = publish(&restarted, &want(!first)).await.unwrap_err();
             let failure = other.failure();
             assert_eq!(failure, Failure::AttachModeConflict, "{stale} {first}");
-            assert_eq!(stage.holders(&disk).len(), 1);
+            assert_eq!(setup.attachments(&disk).len(), 1);
         }
     }
 }
@@ -245,86 +245,86 @@ async fn another_use_on_the_same_node_is_told_from_a_repetition_also_after_a_res
 async fn a_lost_answer_to_any_call_of_a_read_only_publication_is_made_good_by_the_repeat() {
     for action in ["TagResources", "AttachDisk"] {
         for loss in ["reset-before", "reset-after", "internal-error-after"] {
-            let stage = Stage::new(&[]);
-            let disk = stage.disk("pvc-1").await;
-            stage.fault(action, &json!(loss));
+            let setup = Setup::new(&[]);
+            let disk = setup.disk("pvc-1").await;
+            setup.fault(action, &json!(loss));
             let reader = Publish {
                 read_only: true,
-                ..wanted(&disk, &one())
+                ..wanted(&disk, &node_one())
             };
-            let _ = publish(&stage.disks, &reader).await;
-            let again = publish(&stage.restarted(), &reader).await;
+            let _ = publish(&setup.disks, &reader).await;
+            let again = publish(&setup.restarted(), &reader).await;
             assert!(again.is_ok(), "{action} {loss}: {again:?}");
-            assert_eq!(marks(&stage, &disk), ["i-one"], "{action} {loss}");
+            assert_eq!(marks(&setup, &disk), ["i-one"], "{action} {loss}");
             // And one that never came about does not make a writer a reader.
-            stage
+            setup
                 .disks
                 .attacher
-                .detach(minutes(1), &disk, &one())
+                .detach(minutes(1), &disk, &node_one())
                 .await
                 .unwrap();
             let full = json!({"code": {"status": 403, "code": "InstanceDiskLimitExceeded"}});
-            stage.fault("AttachDisk", &full);
-            assert!(publish(&stage.disks, &reader).await.is_err());
-            publish(&stage.disks, &wanted(&disk, &one())).await.unwrap();
-            assert!(marks(&stage, &disk).is_empty(), "{action} {loss}");
-            assert!(publish(&stage.disks, &wanted(&disk, &one())).await.is_ok());
+            setup.fault("AttachDisk", &full);
+            assert!(publish(&setup.disks, &reader).await.is_err());
+            publish(&setup.disks, &wanted(&disk, &node_one())).await.unwrap();
+            assert!(marks(&setup, &disk).is_empty(), "{action} {loss}");
+            assert!(publish(&setup.disks, &wanted(&disk, &node_one())).await.is_ok());
         }
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_mark_that_stays_fails_the_unpublication_and_one_left_over_goes_before_a_writer_comes() {
-    let stage = Stage::new(&[]);
-    let disk = stage.disk("pvc-1").await;
+    let setup = Setup::new(&[]);
+    let disk = setup.disk("pvc-1").await;
     let reader = Publish {
         read_only: true,
-        ..wanted(&disk, &one())
+        ..wanted(&disk, &node_one())
     };
-    publish(&stage.disks, &reader).await.unwrap();
-    stage.fault("UntagResources", &json!("internal-error"));
-    let off = stage.disks.attacher.detach(minutes(1), &disk, &one()).await;
-    assert!(off.is_err() && stage.holders(&disk).is_empty());
-    stage
+    publish(&setup.disks, &reader).await.unwrap();
+    setup.fault("UntagResources", &json!("internal-error"));
+    let off = setup.disks.attacher.detach(minutes(1), &disk, &node_one()).await;
+    assert!(off.is_err() && setup.attachments(&disk).is_empty());
+    setup
         .disks
         .attacher
-        .detach(minutes(1), &disk, &one())
+        .detach(minutes(1), &disk, &node_one())
         .await
         .unwrap();
-    assert!(marks(&stage, &disk).is_empty());
-    refused(&stage, "InstanceDiskLimitExceeded", 403);
-    publish(&stage.disks, &reader).await.unwrap_err();
-    assert_eq!(marks(&stage, &disk), ["i-one"]);
-    stage.cloud.clear_calls();
+    assert!(marks(&setup, &disk).is_empty());
+    refused(&setup, "InstanceDiskLimitExceeded", 403);
+    publish(&setup.disks, &reader).await.unwrap_err();
+    assert_eq!(marks(&setup, &disk), ["i-one"]);
+    setup.cloud.clear_calls();
     let writer = Publish {
         shareable: true,
-        ..wanted(&disk, &one())
+        ..wanted(&disk, &node_one())
     };
-    publish(&stage.disks, &writer).await.unwrap();
-    let calls = stage.cloud.calls();
+    publish(&setup.disks, &writer).await.unwrap();
+    let calls = setup.cloud.calls();
     let at = |action| calls.iter().position(|call| call.action == action).unwrap();
     assert!(at("UntagResources") < at("AttachDisk"));
-    assert!(marks(&stage, &disk).is_empty());
+    assert!(marks(&setup, &disk).is_empty());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_full_node_is_told_with_what_it_takes_and_has() {
-    let stage = Stage::new(&["--disk-quantity=3"]);
+    let setup = Setup::new(&["--disk-quantity=3"]);
     for name in ["pvc-1", "pvc-2"] {
-        let disk = stage.disk(name).await;
-        publish(&stage.disks, &wanted(&disk, &one())).await.unwrap();
+        let disk = setup.disk(name).await;
+        publish(&setup.disks, &wanted(&disk, &node_one())).await.unwrap();
     }
-    let disk = stage.disk("pvc-3").await;
-    stage.cloud.clear_calls();
-    publish(&stage.disks, &wanted(&disk, &two())).await.unwrap();
-    assert_eq!(stage.calls("DescribeInstanceTypes"), 0);
-    stage
+    let disk = setup.disk("pvc-3").await;
+    setup.cloud.clear_calls();
+    publish(&setup.disks, &wanted(&disk, &node_two())).await.unwrap();
+    assert_eq!(setup.calls("DescribeInstanceTypes"), 0);
+    setup
         .disks
         .attacher
-        .detach(minutes(1), &disk, &two())
+        .detach(minutes(1), &disk, &node_two())
         .await
         .unwrap();
-    let error = publish(&stage.disks, &wanted(&disk, &one()))
+    let error = publish(&setup.disks, &wanted(&disk, &node_one()))
         .await
         .unwrap_err();
     assert_eq!(error.failure_kind(), FailureKind::ResourceExhausted);
@@ -342,16 +342,16 @@ async fn a_full_node_is_told_with_what_it_takes_and_has() {
 
 #[tokio::test(start_paused = true)]
 async fn a_type_that_does_not_take_the_disk_is_a_precondition_that_names_both() {
-    let stage = Stage::new(&[]);
-    let disk = stage.disk("pvc-1").await;
+    let setup = Setup::new(&[]);
+    let disk = setup.disk("pvc-1").await;
     for (code, status) in [
         ("InvalidInstanceType.NotSupportDiskCategory", 403),
         ("InvalidInstanceType.NvmeUnsupported", 403),
         ("InvalidInstanceType.NotSupportMultiAttachDisk", 403),
         ("InvalidOperation.InstanceTypeNotSupport", 400),
     ] {
-        refused(&stage, code, status);
-        let error = publish(&stage.disks, &wanted(&disk, &one()))
+        refused(&setup, code, status);
+        let error = publish(&setup.disks, &wanted(&disk, &node_one()))
             .await
             .unwrap_err();
         assert_eq!(
@@ -371,9 +371,9 @@ async fn a_type_that_does_not_take_the_disk_is_a_precondition_that_names_both() 
         }
     }
     // An explanation that cannot be had keeps nobody from the refusal.
-    stage.configure(&json!({"denied": ["DescribeInstances"]}));
-    refused(&stage, "InvalidInstanceType.NotSupportDiskCategory", 403);
-    let error = publish(&stage.disks, &wanted(&disk, &one()))
+    setup.configure(&json!({"denied": ["DescribeInstances"]}));
+    refused(&setup, "InvalidInstanceType.NotSupportDiskCategory", 403);
+    let error = publish(&setup.disks, &wanted(&disk, &node_one()))
         .await
         .unwrap_err();
     assert!(text(&error).contains("of type unknown"), "{}", text(&error));
@@ -381,8 +381,8 @@ async fn a_type_that_does_not_take_the_disk_is_a_precondition_that_names_both() 
 
 #[tokio::test(start_paused = true)]
 async fn what_belongs_to_one_instance_is_refused_with_the_reason() {
-    let stage = Stage::new(&[]);
-    let disk = stage.disk("pvc-1").await;
+    let setup = Setup::new(&[]);
+    let disk = setup.disk("pvc-1").await;
     for (code, status, reason) in [
         ("DiskNotPortable", 403, "subscription"),
         (
@@ -397,8 +397,8 @@ async fn what_belongs_to_one_instance_is_refused_with_the_reason() {
         ),
         ("DiskTypeViolation", 403, "system disk"),
     ] {
-        refused(&stage, code, status);
-        let error = publish(&stage.disks, &wanted(&disk, &one()))
+        refused(&setup, code, status);
+        let error = publish(&setup.disks, &wanted(&disk, &node_one()))
             .await
             .unwrap_err();
         assert_eq!(
@@ -410,22 +410,22 @@ async fn what_belongs_to_one_instance_is_refused_with_the_reason() {
             assert!(text(&error).contains(part), "{code}: {}", text(&error));
         }
     }
-    assert_eq!(stage.row(&disk)["attachments"], Value::Array(vec![]));
+    assert_eq!(setup.row(&disk)["attachments"], Value::Array(vec![]));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_disk_that_somebody_else_made_is_attached_and_detached_but_not_deleted() {
-    let stage = Stage::new(&[]);
-    let disk = stage.foreign(diskplugin::model::Tags::new()).await;
+    let setup = Setup::new(&[]);
+    let disk = setup.unmanaged_disk(diskplugin::model::Tags::new()).await;
     tokio::time::sleep(std::time::Duration::from_secs(10)).await;
-    publish(&stage.disks, &wanted(&disk, &one())).await.unwrap();
-    stage
+    publish(&setup.disks, &wanted(&disk, &node_one())).await.unwrap();
+    setup
         .disks
         .attacher
-        .detach(minutes(1), &disk, &one())
+        .detach(minutes(1), &disk, &node_one())
         .await
         .unwrap();
-    let error = stage
+    let error = setup
         .disks
         .provisioner
         .delete(minutes(1), &disk)
@@ -438,9 +438,9 @@ async fn a_disk_that_somebody_else_made_is_attached_and_detached_but_not_deleted
         targets: diskplugin::cloud::TagTarget::Disks(vec![disk.clone()]),
         tags,
     };
-    let ecs: &dyn diskplugin::cloud::Ecs = &stage.cloud.ecs();
+    let ecs: &dyn diskplugin::cloud::Ecs = &setup.cloud.ecs();
     ecs.tag_resources(minutes(1), &request).await.unwrap();
-    stage
+    setup
         .disks
         .provisioner
         .delete(minutes(1), &disk)

@@ -11,8 +11,8 @@ use tokio::task::{JoinSet, LocalSet};
 use diskplugin::disk::{DiskServices, Error, FailureKind};
 use diskplugin::model::{DiskId, Failure, InstanceId};
 
-use crate::dice::Dice;
-use crate::kit::{Stage, available, minutes, one, text, two, wanted};
+use crate::rng::Rng;
+use crate::kit::{Setup, available, minutes, node_one, text, node_two, new_disk};
 
 /// Runs of so many volumes, each of so many steps.
 const RUNS: u64 = 50;
@@ -27,7 +27,7 @@ struct Volume {
 }
 
 /// Faults at random calls of the four writes and of the reads.
-fn faults(dice: &mut Dice) -> Value {
+fn faults(rng: &mut Rng) -> Value {
     let kinds = [
         json!("internal-error"),
         json!("internal-error-after"),
@@ -48,27 +48,27 @@ fn faults(dice: &mut Dice) -> Value {
         "DescribeDisks",
     ];
     let fault = |_| {
-        let action = dice.of(&actions);
-        let kind = dice.of(&kinds);
-        json!({"action": action, "from": 1 + dice.below(20), "times": 1 + dice.below(3), "kind": kind})
+        let action = rng.choose(&actions);
+        let kind = rng.choose(&kinds);
+        json!({"action": action, "from": 1 + rng.below(20), "times": 1 + rng.below(3), "kind": kind})
     };
     let mut faults: Vec<Value> = (0..25).map(fault).collect();
     // An attachment that is accepted and falls back, and a disk that is lost while it is made.
     for action in ["AttachDisk", "CreateDisk"] {
-        faults.push(json!({"action": action, "from": 1 + dice.below(10), "kind": "fails-later"}));
+        faults.push(json!({"action": action, "from": 1 + rng.below(10), "kind": "fails-later"}));
     }
     faults.into()
 }
 
-fn stage(seed: u64, dice: &mut Dice) -> Stage {
-    let stale = dice.of(&["--stale=0s", "--stale=1s", "--stale=2s", "--stale=0s..2s"]);
+fn setup(seed: u64, rng: &mut Rng) -> Setup {
+    let stale = rng.choose(&["--stale=0s", "--stale=1s", "--stale=2s", "--stale=0s..2s"]);
     let mut flags = vec![
         stale,
         "--create-delay=0s..3s",
         "--attach-delay=100ms..4s",
         "--detach-delay=1s..5s",
     ];
-    flags.push(dice.of(&[
+    flags.push(rng.choose(&[
         "--missing-is-error",
         "--parallel-attach",
         "--delete-delay=1s",
@@ -77,27 +77,27 @@ fn stage(seed: u64, dice: &mut Dice) -> Stage {
     flags.extend(jumping.then_some("--stale-jumping"));
     let seed = format!("--seed={seed}");
     flags.push(&seed);
-    let stage = Stage::new(&flags).with_system_disk();
-    stage.configure(
-        &json!({"faults": faults(dice), "rules": {"token_burn_percent": dice.below(101)}}),
+    let setup = Setup::new(&flags).with_system_disk();
+    setup.configure(
+        &json!({"faults": faults(rng), "rules": {"token_burn_percent": rng.below(101)}}),
     );
-    stage
+    setup
 }
 
 /// Repeats a verb as a sidecar does, until it succeeds or the answer is for good.
 async fn retried<T>(
-    dice: &mut Dice,
+    rng: &mut Rng,
     mut verb: impl AsyncFnMut(diskplugin::base::Deadline) -> Result<T, Error>,
 ) -> Result<T, Error> {
     let mut last = String::new();
     for attempt in 0..100 {
-        let patience = Duration::from_secs(3 + dice.below(40));
+        let patience = Duration::from_secs(3 + rng.below(40));
         let outcome = verb(diskplugin::base::Deadline::after(patience)).await;
         match outcome {
             Err(error) if passes(&error) => {
                 last = text(&error);
                 // The pauses grow: what may have been created is known for certain only after a minute.
-                let pause = dice.below(1500 + 50 * attempt);
+                let pause = rng.below(1500 + 50 * attempt);
                 tokio::time::sleep(Duration::from_millis(pause)).await;
             }
             outcome => return outcome,
@@ -126,11 +126,11 @@ fn passes(error: &Error) -> bool {
 
 /// One volume's life: steps that the orchestrator would ask for in this order, each retried to its
 /// end. Returns what it must be.
-async fn live(processes: Vec<Arc<DiskServices>>, number: u64, mut dice: Dice) -> Volume {
+async fn live(processes: Vec<Arc<DiskServices>>, number: u64, mut rng: Rng) -> Volume {
     let mut volume = Volume::default();
     let (mut generation, mut process) = (0, 0);
     for _ in 0..STEPS {
-        if dice.below(3) == 0 {
+        if rng.below(3) == 0 {
             // The driver is restarted, which takes longer than reads lag.
             process = (process + 1) % processes.len();
             tokio::time::sleep(Duration::from_secs(3)).await;
@@ -139,12 +139,12 @@ async fn live(processes: Vec<Arc<DiskServices>>, number: u64, mut dice: Dice) ->
         let Some(disk) = volume.disk.clone() else {
             generation += 1;
             let name = format!("pvc-{number}-{generation}");
-            let new = if dice.below(2) == 0 {
-                wanted(&name)
+            let new = if rng.below(2) == 0 {
+                new_disk(&name)
             } else {
                 available(&name)
             };
-            let made = retried(&mut dice, async |soon| {
+            let made = retried(&mut rng, async |soon| {
                 disks.provisioner.create(soon, &new).await
             })
             .await;
@@ -154,8 +154,8 @@ async fn live(processes: Vec<Arc<DiskServices>>, number: u64, mut dice: Dice) ->
             );
             continue;
         };
-        let target = dice.of(&[one(), two()]);
-        match (dice.below(4), &volume.node) {
+        let target = rng.choose(&[node_one(), node_two()]);
+        match (rng.below(4), &volume.node) {
             (0, Some(_)) => {
                 let refused = async |soon| match disks.provisioner.delete(soon, &disk).await {
                     // There was time for a look of before it was attached only, and for the cloud's own
@@ -165,7 +165,7 @@ async fn live(processes: Vec<Arc<DiskServices>>, number: u64, mut dice: Dice) ->
                 };
                 let mut kept = Ok(false);
                 for _ in 0..10 {
-                    kept = retried(&mut dice, refused).await;
+                    kept = retried(&mut rng, refused).await;
                     if !matches!(kept, Ok(false)) {
                         break;
                     }
@@ -184,7 +184,7 @@ async fn live(processes: Vec<Arc<DiskServices>>, number: u64, mut dice: Dice) ->
                     outcome => outcome.map(|()| true),
                 };
                 for _ in 0..10 {
-                    if retried(&mut dice, gone).await.unwrap() {
+                    if retried(&mut rng, gone).await.unwrap() {
                         volume = Volume::default();
                         break;
                     }
@@ -199,7 +199,7 @@ async fn live(processes: Vec<Arc<DiskServices>>, number: u64, mut dice: Dice) ->
                     outcome => outcome.map(|_| true),
                 };
                 for _ in 0..10 {
-                    match retried(&mut dice, attach).await {
+                    match retried(&mut rng, attach).await {
                         Ok(true) => volume.node = Some(target.clone()),
                         Ok(false) => {
                             tokio::time::sleep(Duration::from_secs(1)).await;
@@ -213,7 +213,7 @@ async fn live(processes: Vec<Arc<DiskServices>>, number: u64, mut dice: Dice) ->
                 }
             }
             (1 | 2, Some(node)) => {
-                let made = retried(&mut dice, async |soon| {
+                let made = retried(&mut rng, async |soon| {
                     disks.attacher.attach(soon, &disk, &target).await
                 })
                 .await;
@@ -225,7 +225,7 @@ async fn live(processes: Vec<Arc<DiskServices>>, number: u64, mut dice: Dice) ->
             }
             (_, node) => {
                 let node = node.clone().unwrap_or(target);
-                let off = retried(&mut dice, async |soon| {
+                let off = retried(&mut rng, async |soon| {
                     disks.attacher.detach(soon, &disk, &node).await
                 })
                 .await;
@@ -238,16 +238,16 @@ async fn live(processes: Vec<Arc<DiskServices>>, number: u64, mut dice: Dice) ->
 }
 
 /// The disks as the cloud has them, and who holds each.
-fn found(stage: &Stage) -> BTreeMap<String, Vec<String>> {
-    let rows = stage.rows();
+fn found(setup: &Setup) -> BTreeMap<String, Vec<String>> {
+    let rows = setup.rows();
     let rows = rows.iter().filter(|row| row["status"] != "Deleting");
     rows.map(|row| {
         let id = row["id"].as_str().unwrap().to_owned();
         let disk: DiskId = id.parse().unwrap();
         (
             id,
-            stage
-                .holders(&disk)
+            setup
+                .attachments(&disk)
                 .into_iter()
                 .map(|(node, _)| node)
                 .collect(),
@@ -261,28 +261,28 @@ fn found(stage: &Stage) -> BTreeMap<String, Vec<String>> {
     reason = "the lives of one run share the test's thread"
 )]
 async fn run(seed: u64) {
-    let mut dice = Dice(seed);
-    let stage = stage(seed, &mut dice);
+    let mut rng = Rng(seed);
+    let setup = setup(seed, &mut rng);
     let processes = vec![
-        Arc::clone(&stage.disks),
-        stage.restarted(),
-        stage.restarted(),
+        Arc::clone(&setup.disks),
+        setup.restarted(),
+        setup.restarted(),
     ];
     let (local, mut lives) = (LocalSet::new(), JoinSet::new());
     for number in 0..VOLUMES {
-        let dice = Dice(dice.below(u64::MAX));
-        lives.spawn_local_on(live(processes.clone(), number, dice), &local);
+        let rng = Rng(rng.below(u64::MAX));
+        lives.spawn_local_on(live(processes.clone(), number, rng), &local);
     }
     let stock = async {
         // What is sold out changes all the time.
         loop {
-            let sold = dice.of(&[
+            let sold = rng.choose(&[
                 json!([]),
                 json!(["*/cloud_essd"]),
                 json!(["*/cloud_efficiency"]),
             ]);
-            stage.configure(&json!({"out_of_stock": sold}));
-            tokio::time::sleep(Duration::from_millis(500 + dice.below(4000))).await;
+            setup.configure(&json!({"out_of_stock": sold}));
+            tokio::time::sleep(Duration::from_millis(500 + rng.below(4000))).await;
         }
     };
     let all = local.run_until(lives.join_all());
@@ -300,25 +300,25 @@ async fn run(seed: u64) {
             Some((volume.disk?.to_string(), node.into_iter().collect()))
         })
         .collect();
-    assert_eq!(found(&stage), expected, "seed {seed}");
+    assert_eq!(found(&setup), expected, "seed {seed}");
     // Nothing is left that could not be taken down.
     for disk in expected.keys() {
         let disk: DiskId = disk.parse().unwrap();
-        stage.configure(&json!({"faults": [], "stale": {"lag": "0s"}}));
-        stage
+        setup.configure(&json!({"faults": [], "stale": {"lag": "0s"}}));
+        setup
             .disks
             .attacher
             .detach_everywhere(minutes(1), &disk)
             .await
             .unwrap();
-        stage
+        setup
             .disks
             .provisioner
             .delete(minutes(1), &disk)
             .await
             .unwrap();
     }
-    assert!(found(&stage).is_empty(), "seed {seed}");
+    assert!(found(&setup).is_empty(), "seed {seed}");
 }
 
 #[tokio::test(start_paused = true)]

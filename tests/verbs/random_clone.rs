@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use diskplugin::disk::DiskServices;
 
-use crate::dice::Dice;
-use crate::kit::{Stage, available, wanted};
-use crate::mortal::{CSI_NAME, RUNS, attempts, calm, ids, rows, stage, to_the_end, used};
+use crate::rng::Rng;
+use crate::kit::{Setup, available, new_disk};
+use crate::mortal::{CSI_NAME, RUNS, attempts, calm, ids, rows, setup, to_the_end, used};
 
 const CLONE_CALLS: [&str; 6] = [
     "CreateSnapshot",
@@ -20,8 +20,8 @@ const CLONE_CALLS: [&str; 6] = [
 ];
 
 /// Of which disk each snapshot was taken that ever was there.
-fn taken(stage: &Stage) -> BTreeMap<String, String> {
-    let calls = stage.cloud.calls().into_iter();
+fn taken(setup: &Setup) -> BTreeMap<String, String> {
+    let calls = setup.cloud.calls().into_iter();
     calls
         .filter(|call| call.action == "CreateSnapshot")
         .filter_map(|call| Some((call.created?, call.params.get("DiskId")?.clone())))
@@ -29,39 +29,39 @@ fn taken(stage: &Stage) -> BTreeMap<String, String> {
 }
 
 async fn clones(seed: u64) {
-    let mut dice = Dice(4000 + seed);
-    let stage = stage(seed, &mut dice);
-    let sources = used(&stage, 2).await;
+    let mut rng = Rng(4000 + seed);
+    let setup = setup(seed, &mut rng);
+    let sources = used(&setup, 2).await;
     let mut told = BTreeMap::new();
     for number in 0..3 {
         let name = format!("clone-{number}");
-        let source = dice.of(&sources);
-        let new = if dice.below(2) == 0 {
-            wanted(&name)
+        let source = rng.choose(&sources);
+        let new = if rng.below(2) == 0 {
+            new_disk(&name)
         } else {
             available(&name)
         };
         let clone = async |disks: Arc<DiskServices>, soon| {
             disks.provisioner.create_clone(soon, &new, &source).await
         };
-        if dice.below(4) == 0 {
+        if rng.below(4) == 0 {
             // Nobody comes back for this one, unless it was told.
-            let few = 1 + usize::try_from(dice.below(4)).unwrap();
-            if attempts(&stage, &mut dice, &CLONE_CALLS, few, clone)
+            let few = 1 + usize::try_from(rng.below(4)).unwrap();
+            if attempts(&setup, &mut rng, &CLONE_CALLS, few, clone)
                 .await
                 .is_none()
             {
                 continue;
             }
         }
-        let made = to_the_end(&stage, &mut dice, &CLONE_CALLS, clone).await;
-        tokio::time::sleep(Duration::from_secs(dice.of(&[10, 1200, 90_000]))).await;
-        let again = to_the_end(&stage, &mut dice, &CLONE_CALLS, clone).await;
+        let made = to_the_end(&setup, &mut rng, &CLONE_CALLS, clone).await;
+        tokio::time::sleep(Duration::from_secs(rng.choose(&[10, 1200, 90_000]))).await;
+        let again = to_the_end(&setup, &mut rng, &CLONE_CALLS, clone).await;
         assert_eq!(again.id, made.id, "seed {seed}: {name}");
         let image = made
             .source_snapshot
             .expect("a clone is made from a snapshot");
-        let of = taken(&stage);
+        let of = taken(&setup);
         assert_eq!(
             of.get(image.as_str()),
             Some(&source.to_string()),
@@ -69,14 +69,14 @@ async fn clones(seed: u64) {
         );
         // Done is done: nothing is left of it, whoever asked last.
         tokio::time::sleep(Duration::from_secs(5)).await;
-        for row in rows(&stage, "snapshots") {
+        for row in rows(&setup, "snapshots") {
             let owner = &row["tags"]["diskplugin.csi.example/clone-for"];
             assert_ne!(*owner, name.as_str(), "seed {seed}: {row:#}");
         }
         told.insert(made.id, name);
     }
     // One disk for each name, also for those that nobody came back for.
-    let names: Vec<_> = stage
+    let names: Vec<_> = setup
         .rows()
         .iter()
         .map(|row| row["tags"][CSI_NAME].to_string())
@@ -90,15 +90,15 @@ async fn clones(seed: u64) {
         "DescribeSnapshots",
     ];
     for id in told.keys() {
-        to_the_end(&stage, &mut dice, &disks, async |disks, soon| {
+        to_the_end(&setup, &mut rng, &disks, async |disks, soon| {
             disks.provisioner.delete(soon, id).await
         })
         .await;
     }
     // What was given up goes by itself within a day, or a while after.
-    calm(&stage, 90_000).await;
-    assert!(rows(&stage, "snapshots").is_empty(), "seed {seed}");
-    let left = ids(&stage.rows());
+    calm(&setup, 90_000).await;
+    assert!(rows(&setup, "snapshots").is_empty(), "seed {seed}");
+    let left = ids(&setup.rows());
     assert!(
         told.keys().all(|id| !left.contains(id.as_str())),
         "seed {seed}"

@@ -12,16 +12,16 @@ use diskplugin::base::Deadline;
 use diskplugin::disk::{DiskServices, Error, FailureKind, NewDisk};
 use diskplugin::model::{Category, PerformanceLevel};
 
-use crate::dice::Dice;
-use crate::kit::{Stage, available, gib, text, wanted, zone};
+use crate::rng::Rng;
+use crate::kit::{Setup, available, gib, text, new_disk, zone};
 
 const RUNS: u64 = 60;
 const NAMES: u64 = 4;
 
-fn shape(name: &str, dice: &mut Dice) -> NewDisk {
+fn shape(name: &str, rng: &mut Rng) -> NewDisk {
     let anywhere = vec![zone("b").into(), zone("a").into()];
-    match dice.below(4) {
-        0 => wanted(name),
+    match rng.below(4) {
+        0 => new_disk(name),
         1 => NewDisk {
             places: anywhere,
             ..available(name)
@@ -30,25 +30,25 @@ fn shape(name: &str, dice: &mut Dice) -> NewDisk {
             size: gib(500),
             levels: vec![PerformanceLevel::Pl2, PerformanceLevel::Pl1],
             places: anywhere,
-            ..wanted(name)
+            ..new_disk(name)
         },
         _ => NewDisk {
             categories: vec![Category::CloudRegionalDiskAuto, Category::CloudSsd],
-            ..wanted(name)
+            ..new_disk(name)
         },
     }
 }
 
-fn disturb(stage: &Stage, dice: &mut Dice) {
-    let sold = dice.of(&[
+fn disturb(setup: &Setup, rng: &mut Rng) {
+    let sold = rng.choose(&[
         json!([]),
         json!(["*/cloud_essd", "region/*"]),
         json!(["*/cloud_efficiency", "cn-beijing-b/PL2"]),
         json!(["cn-beijing-b/*"]),
         json!(["*/*"]),
     ]);
-    stage.configure(&json!({"out_of_stock": sold}));
-    let kind = dice.of(&[
+    setup.configure(&json!({"out_of_stock": sold}));
+    let kind = rng.choose(&[
         json!("reset-after"),
         json!("internal-error-after"),
         json!("reset-before"),
@@ -57,8 +57,8 @@ fn disturb(stage: &Stage, dice: &mut Dice) {
         json!({"delay-after": "2s"}),
         json!("fails-later"),
     ]);
-    let action = dice.of(&["CreateDisk", "CreateDisk", "DescribeDisks"]);
-    stage.faults(action, 1 + dice.below(2), &kind);
+    let action = rng.choose(&["CreateDisk", "CreateDisk", "DescribeDisks"]);
+    setup.faults(action, 1 + rng.below(2), &kind);
 }
 
 fn passes(error: &Error) -> bool {
@@ -76,56 +76,56 @@ fn passes(error: &Error) -> bool {
 async fn attempt(
     disks: &DiskServices,
     new: &NewDisk,
-    dice: &mut Dice,
+    rng: &mut Rng,
 ) -> Option<Result<String, Error>> {
-    let patience = Duration::from_millis(1 + dice.below(20_000));
-    let life = Duration::from_millis(dice.below(15_000));
+    let patience = Duration::from_millis(1 + rng.below(20_000));
+    let life = Duration::from_millis(rng.below(15_000));
     let call = disks.provisioner.create(Deadline::after(patience), new);
     let outcome = timeout(life, call).await.ok()?;
     Some(outcome.map(|disk| disk.id.to_string()))
 }
 
 async fn run(seed: u64) {
-    let mut dice = Dice(seed);
-    let stale = dice.of(&["--stale=0s", "--stale=2s", "--stale=0s..2s"]);
+    let mut rng = Rng(seed);
+    let stale = rng.choose(&["--stale=0s", "--stale=2s", "--stale=0s..2s"]);
     let seed_flag = format!("--seed={seed}");
-    let stage = Stage::new(&[stale, "--create-delay=0s..3s", &seed_flag]).with_system_disk();
-    let memory = dice.of(&["10m", "24h"]);
-    stage.configure(&json!({"rules": {
-        "token_burn_percent": dice.below(101), "token_memory": memory,
-        "stock_lag": dice.of(&["0s", "30s"])
+    let setup = Setup::new(&[stale, "--create-delay=0s..3s", &seed_flag]).with_system_disk();
+    let memory = rng.choose(&["10m", "24h"]);
+    setup.configure(&json!({"rules": {
+        "token_burn_percent": rng.below(101), "token_memory": memory,
+        "stock_lag": rng.choose(&["0s", "30s"])
     }}));
     let mut names = BTreeSet::new();
     for number in 0..NAMES {
-        let new = shape(&format!("pvc-{number}"), &mut dice);
-        let mut disks = Arc::clone(&stage.disks);
+        let new = shape(&format!("pvc-{number}"), &mut rng);
+        let mut disks = Arc::clone(&setup.disks);
         let mut tries = 0;
         let id = loop {
             tries += 1;
             assert!(tries < 200, "seed {seed}: {new:?}");
             if tries < 30 {
-                disturb(&stage, &mut dice);
+                disturb(&setup, &mut rng);
             } else {
-                stage.configure(&json!({"faults": [], "out_of_stock": []}));
+                setup.configure(&json!({"faults": [], "out_of_stock": []}));
             }
-            match attempt(&disks, &new, &mut dice).await {
+            match attempt(&disks, &new, &mut rng).await {
                 // Killed: another process takes over, which takes longer than reads lag.
                 None => {
-                    disks = stage.restarted();
+                    disks = setup.restarted();
                     tokio::time::sleep(Duration::from_secs(3)).await;
                 }
                 Some(Ok(id)) => break id,
                 Some(Err(error)) if passes(&error) => {
-                    tokio::time::sleep(Duration::from_millis(dice.below(3000))).await;
+                    tokio::time::sleep(Duration::from_millis(rng.below(3000))).await;
                 }
                 Some(Err(error)) => panic!("seed {seed}: {}", text(&error)),
             }
         };
         assert!(names.insert(id.clone()), "seed {seed}");
         // The answer was lost, and its token with it; much later somebody asks again.
-        tokio::time::sleep(Duration::from_secs(dice.of(&[10, 1200, 90_000]))).await;
-        stage.configure(&json!({"faults": [], "stale": {"lag": "0s"}}));
-        let again = stage
+        tokio::time::sleep(Duration::from_secs(rng.choose(&[10, 1200, 90_000]))).await;
+        setup.configure(&json!({"faults": [], "stale": {"lag": "0s"}}));
+        let again = setup
             .restarted()
             .provisioner
             .create(crate::kit::minutes(5), &new)
@@ -134,7 +134,7 @@ async fn run(seed: u64) {
         assert_eq!(again.id.to_string(), id, "seed {seed}: {new:?}");
     }
     tokio::time::sleep(Duration::from_secs(10)).await;
-    let rows = stage.rows();
+    let rows = setup.rows();
     let found: BTreeSet<_> = rows
         .iter()
         .map(|row| row["id"].as_str().unwrap().to_owned())
@@ -152,33 +152,33 @@ async fn whatever_dies_and_whatever_is_sold_out_each_name_has_one_disk() {
 #[tokio::test(start_paused = true)]
 async fn two_processes_that_create_one_name_at_once_end_with_one_disk() {
     for seed in 0..RUNS {
-        let mut dice = Dice(1000 + seed);
-        let stale = dice.of(&["--stale=0s", "--stale=2s"]);
+        let mut rng = Rng(1000 + seed);
+        let stale = rng.choose(&["--stale=0s", "--stale=2s"]);
         let seed_flag = format!("--seed={seed}");
-        let stage = Stage::new(&[
+        let setup = Setup::new(&[
             stale,
             "--create-delay=0s..3s",
             "--latency=0s..1s",
             &seed_flag,
         ]);
-        let new = shape("pvc-1", &mut dice);
+        let new = shape("pvc-1", &mut rng);
         // One of them remembers what the other does not.
-        let sold = dice.of(&[json!([]), json!(["*/cloud_efficiency", "region/*"])]);
-        stage.configure(&json!({"out_of_stock": sold}));
+        let sold = rng.choose(&[json!([]), json!(["*/cloud_efficiency", "region/*"])]);
+        setup.configure(&json!({"out_of_stock": sold}));
         let other = NewDisk {
             name: "other".to_owned(),
             ..new.clone()
         };
-        let _ = stage
+        let _ = setup
             .disks
             .provisioner
             .create(crate::kit::minutes(1), &other)
             .await;
-        stage.configure(&json!({"out_of_stock": []}));
-        let second = stage.restarted();
-        let late = Duration::from_millis(dice.below(2500));
+        setup.configure(&json!({"out_of_stock": []}));
+        let second = setup.restarted();
+        let late = Duration::from_millis(rng.below(2500));
         let (one, two) = tokio::join!(
-            stage.disks.provisioner.create(crate::kit::minutes(1), &new),
+            setup.disks.provisioner.create(crate::kit::minutes(1), &new),
             async {
                 tokio::time::sleep(late).await;
                 second
@@ -190,6 +190,6 @@ async fn two_processes_that_create_one_name_at_once_end_with_one_disk() {
         let one = one.unwrap_or_else(|error| panic!("seed {seed}: {}", text(&error)));
         let two = two.unwrap_or_else(|error| panic!("seed {seed}: {}", text(&error)));
         assert_eq!(one.id, two.id, "seed {seed}");
-        assert_eq!(stage.rows().len(), 2, "seed {seed}");
+        assert_eq!(setup.rows().len(), 2, "seed {seed}");
     }
 }

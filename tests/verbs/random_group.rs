@@ -9,9 +9,9 @@ use serde_json::json;
 use diskplugin::disk::NewGroup;
 use diskplugin::model::{Snapshot, SnapshotGroupId, Tags};
 
-use crate::dice::Dice;
-use crate::kit::{Stage, minutes, text};
-use crate::mortal::{RUNS, calm, ids, parsed, rows, stage, to_the_end, used};
+use crate::rng::Rng;
+use crate::kit::{Setup, minutes, text};
+use crate::mortal::{RUNS, calm, ids, parsed, rows, setup, to_the_end, used};
 
 const GROUP_CALLS: [&str; 5] = [
     "CreateSnapshotGroup",
@@ -22,8 +22,8 @@ const GROUP_CALLS: [&str; 5] = [
 ];
 
 async fn delete_group(
-    stage: &Stage,
-    dice: &mut Dice,
+    setup: &Setup,
+    rng: &mut Rng,
     id: &SnapshotGroupId,
     members: &BTreeSet<String>,
 ) {
@@ -32,7 +32,7 @@ async fn delete_group(
         "DeleteSnapshotGroup",
         "DescribeSnapshotGroups",
     ];
-    to_the_end(stage, dice, &actions, async |disks, soon| {
+    to_the_end(setup, rng, &actions, async |disks, soon| {
         disks
             .snapshotter
             .delete_group(soon, id, &parsed(members))
@@ -42,24 +42,24 @@ async fn delete_group(
 }
 
 async fn groups(seed: u64) {
-    let mut dice = Dice(2000 + seed);
-    let stage = stage(seed, &mut dice);
-    let sources = used(&stage, 3).await;
+    let mut rng = Rng(2000 + seed);
+    let setup = setup(seed, &mut rng);
+    let sources = used(&setup, 3).await;
     let mut told = Vec::new();
     for number in 0..2 {
-        let most = 2 + usize::try_from(dice.below(2)).unwrap();
+        let most = 2 + usize::try_from(rng.below(2)).unwrap();
         let new = NewGroup {
             name: format!("group-{number}"),
             sources: sources.iter().take(most).cloned().collect(),
             resource_group: None,
             tags: Tags::new(),
         };
-        let made = to_the_end(&stage, &mut dice, &GROUP_CALLS, async |disks, soon| {
+        let made = to_the_end(&setup, &mut rng, &GROUP_CALLS, async |disks, soon| {
             disks.snapshotter.create_group(soon, &new).await
         });
         let made = made.await;
-        tokio::time::sleep(Duration::from_secs(dice.of(&[10, 1200, 90_000]))).await;
-        let again = to_the_end(&stage, &mut dice, &GROUP_CALLS, async |disks, soon| {
+        tokio::time::sleep(Duration::from_secs(rng.choose(&[10, 1200, 90_000]))).await;
+        let again = to_the_end(&setup, &mut rng, &GROUP_CALLS, async |disks, soon| {
             disks.snapshotter.create_group(soon, &new).await
         });
         assert_eq!(again.await.id, made.id, "seed {seed}: {new:?}");
@@ -80,12 +80,12 @@ async fn groups(seed: u64) {
     };
     let all: BTreeSet<_> = members(0).union(&members(1)).cloned().collect();
     let known: BTreeSet<_> = told.iter().map(|group| group.id.to_string()).collect();
-    assert_eq!(ids(&rows(&stage, "groups")), known, "seed {seed}");
-    assert_eq!(ids(&rows(&stage, "snapshots")), all, "seed {seed}");
+    assert_eq!(ids(&rows(&setup, "groups")), known, "seed {seed}");
+    assert_eq!(ids(&rows(&setup, "snapshots")), all, "seed {seed}");
     // Whoever tagged them, a new process lists them as ours, each with its group.
     tokio::time::sleep(Duration::from_secs(3)).await;
-    stage.configure(&json!({"faults": []}));
-    let listed = stage.restarted();
+    setup.configure(&json!({"faults": []}));
+    let listed = setup.restarted();
     let listed = listed
         .inventory
         .list_snapshots(minutes(1), None, None, Snapshot::clone)
@@ -105,10 +105,10 @@ async fn groups(seed: u64) {
         }
     }
     for (index, group) in told.iter().enumerate() {
-        delete_group(&stage, &mut dice, &group.id, &members(index)).await;
+        delete_group(&setup, &mut rng, &group.id, &members(index)).await;
     }
-    calm(&stage, 5).await;
-    let left = (rows(&stage, "groups"), rows(&stage, "snapshots"));
+    calm(&setup, 5).await;
+    let left = (rows(&setup, "groups"), rows(&setup, "snapshots"));
     assert_eq!(left, (vec![], vec![]), "seed {seed}");
 }
 
@@ -122,9 +122,9 @@ async fn whatever_dies_each_name_has_one_group_that_is_listed_and_goes_as_a_whol
 #[tokio::test(start_paused = true)]
 async fn a_group_whose_members_were_never_tagged_is_shown_and_deleted_whole() {
     for seed in 0..RUNS {
-        let mut dice = Dice(3000 + seed);
-        let stage = stage(seed, &mut dice);
-        let sources = used(&stage, 2).await;
+        let mut rng = Rng(3000 + seed);
+        let setup = setup(seed, &mut rng);
+        let sources = used(&setup, 2).await;
         let new = NewGroup {
             name: "group".to_owned(),
             sources: sources.iter().cloned().collect(),
@@ -133,28 +133,28 @@ async fn a_group_whose_members_were_never_tagged_is_shown_and_deleted_whole() {
         };
         // Nobody may tag, and then the driver dies for good.
         let denied = json!({"code": {"status": 500, "code": "InternalError"}});
-        stage.faults("TagResources", 1000, &denied);
-        let never = stage.disks.snapshotter.create_group(minutes(1), &new).await;
+        setup.faults("TagResources", 1000, &denied);
+        let never = setup.disks.snapshotter.create_group(minutes(1), &new).await;
         assert!(never.is_err(), "seed {seed}");
         tokio::time::sleep(Duration::from_secs(30)).await;
-        stage.configure(&json!({"faults": []}));
-        let members = ids(&rows(&stage, "snapshots"));
+        setup.configure(&json!({"faults": []}));
+        let members = ids(&rows(&setup, "snapshots"));
         assert_eq!(members.len(), 2, "seed {seed}");
-        let id = rows(&stage, "groups")[0]["id"]
+        let id = rows(&setup, "groups")[0]["id"]
             .as_str()
             .unwrap()
             .parse()
             .unwrap();
-        let shown = stage
+        let shown = setup
             .restarted()
             .snapshotter
             .group(minutes(1), &id, &parsed(&members))
             .await;
         let shown = shown.unwrap_or_else(|error| panic!("seed {seed}: {}", text(&error)));
         assert_eq!((shown.snapshots.len(), shown.is_ready()), (2, true));
-        delete_group(&stage, &mut dice, &id, &members).await;
-        calm(&stage, 5).await;
-        let left = (rows(&stage, "groups"), rows(&stage, "snapshots"));
+        delete_group(&setup, &mut rng, &id, &members).await;
+        calm(&setup, 5).await;
+        let left = (rows(&setup, "groups"), rows(&setup, "snapshots"));
         assert_eq!(left, (vec![], vec![]), "seed {seed}");
     }
 }

@@ -4,32 +4,32 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::dice::Dice;
+use crate::rng::Rng;
 use crate::kit::new_snapshot;
-use crate::mortal::{RUNS, calm, rows, stage, to_the_end, used};
+use crate::mortal::{RUNS, calm, rows, setup, to_the_end, used};
 
 async fn snapshots(seed: u64) {
-    let mut dice = Dice(seed);
-    let stage = stage(seed, &mut dice);
-    let sources = used(&stage, 2).await;
+    let mut rng = Rng(seed);
+    let setup = setup(seed, &mut rng);
+    let sources = used(&setup, 2).await;
     let mut told = BTreeMap::new();
     for number in 0..3 {
-        let new = new_snapshot(&format!("snap-{number}"), &dice.of(&sources));
+        let new = new_snapshot(&format!("snap-{number}"), &rng.choose(&sources));
         let take = ["CreateSnapshot", "CreateSnapshot", "DescribeSnapshots"];
-        let made = to_the_end(&stage, &mut dice, &take, async |disks, soon| {
+        let made = to_the_end(&setup, &mut rng, &take, async |disks, soon| {
             disks.snapshotter.create(soon, &new).await
         });
         let made = made.await;
         assert!(made.created.is_some(), "seed {seed}: {made:?}");
         // Much later somebody asks again: its token is forgotten, its tags are not.
-        tokio::time::sleep(Duration::from_secs(dice.of(&[10, 1200, 90_000]))).await;
-        let again = to_the_end(&stage, &mut dice, &take, async |disks, soon| {
+        tokio::time::sleep(Duration::from_secs(rng.choose(&[10, 1200, 90_000]))).await;
+        let again = to_the_end(&setup, &mut rng, &take, async |disks, soon| {
             disks.snapshotter.create(soon, &new).await
         });
         assert_eq!(again.await.id, made.id, "seed {seed}: {new:?}");
         told.insert(made.id, new.source);
     }
-    let found: BTreeMap<_, _> = rows(&stage, "snapshots")
+    let found: BTreeMap<_, _> = rows(&setup, "snapshots")
         .iter()
         .map(|row| {
             let text = |field: &str| row[field].as_str().unwrap().to_owned();
@@ -42,13 +42,13 @@ async fn snapshots(seed: u64) {
     assert_eq!(found, expected.collect(), "seed {seed}");
     let take = ["DeleteSnapshot", "DeleteSnapshot", "DescribeSnapshots"];
     for id in told.keys() {
-        to_the_end(&stage, &mut dice, &take, async |disks, soon| {
+        to_the_end(&setup, &mut rng, &take, async |disks, soon| {
             disks.snapshotter.delete(soon, id).await
         })
         .await;
     }
-    calm(&stage, 5).await;
-    assert!(rows(&stage, "snapshots").is_empty(), "seed {seed}");
+    calm(&setup, 5).await;
+    assert!(rows(&setup, "snapshots").is_empty(), "seed {seed}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -10,19 +10,19 @@ use tokio::time::Instant;
 use diskplugin::disk::FailureKind;
 use diskplugin::model::DiskId;
 
-use crate::kit::{Stage, minutes, one, seconds, text, two};
+use crate::kit::{Setup, minutes, node_one, seconds, text, node_two};
 
 /// The instance of the fake cloud refuses the action like this for so long.
-fn refuse(stage: &Stage, action: &str, code: &str, lasts: &str) {
+fn refuse(setup: &Setup, action: &str, code: &str, lasts: &str) {
     let kind = json!({"code": {"status": 403, "code": code}});
     let fault = json!({"action": action, "for": lasts, "kind": kind});
-    stage.configure(&json!({"faults": [fault]}));
+    setup.configure(&json!({"faults": [fault]}));
 }
 
-async fn attached(stage: &Stage, name: &str) -> DiskId {
-    let disk = stage.disk(name).await;
-    let attacher = &stage.disks.attacher;
-    attacher.attach(minutes(5), &disk, &one()).await.unwrap();
+async fn attached(setup: &Setup, name: &str) -> DiskId {
+    let disk = setup.disk(name).await;
+    let attacher = &setup.disks.attacher;
+    attacher.attach(minutes(5), &disk, &node_one()).await.unwrap();
     disk
 }
 
@@ -41,21 +41,21 @@ async fn half_a_minute_of_refusals_costs_few_calls() {
     ];
     for (action, codes) in [("AttachDisk", attach_codes), ("DetachDisk", attach_codes)] {
         for code in codes {
-            let stage = Stage::new(&["--attach-delay=2s", "--detach-delay=2s"]);
+            let setup = Setup::new(&["--attach-delay=2s", "--detach-delay=2s"]);
             let disk = if action == "AttachDisk" {
-                stage.disk("pvc-1").await
+                setup.disk("pvc-1").await
             } else {
-                attached(&stage, "pvc-1").await
+                attached(&setup, "pvc-1").await
             };
-            stage.cloud.clear_calls();
-            refuse(&stage, action, code, "30s");
-            let (attacher, node) = (&stage.disks.attacher, one());
+            setup.cloud.clear_calls();
+            refuse(&setup, action, code, "30s");
+            let (attacher, node) = (&setup.disks.attacher, node_one());
             let took = if action == "AttachDisk" {
                 time(attacher.attach(minutes(2), &disk, &node)).await
             } else {
                 time(attacher.detach(minutes(2), &disk, &node)).await
             };
-            let (orders, reads) = (stage.calls(action), stage.calls("DescribeDisks"));
+            let (orders, reads) = (setup.calls(action), setup.calls("DescribeDisks"));
             assert!(orders <= 8, "{action} {code}: {orders}");
             assert!(reads <= 40, "{action} {code}: {reads}");
             assert!(took <= Duration::from_secs(42), "{action} {code}: {took:?}");
@@ -65,41 +65,41 @@ async fn half_a_minute_of_refusals_costs_few_calls() {
 
 #[tokio::test(start_paused = true)]
 async fn all_disks_of_an_instance_that_refuses_share_their_attempts() {
-    let stage = Stage::new(&["--attach-delay=1s"]);
+    let setup = Setup::new(&["--attach-delay=1s"]);
     let mut calls = JoinSet::new();
     let mut disks = Vec::new();
     for n in 0..6 {
-        disks.push(stage.disk(&format!("pvc-{n}")).await);
+        disks.push(setup.disk(&format!("pvc-{n}")).await);
     }
-    stage.cloud.clear_calls();
-    refuse(&stage, "AttachDisk", "IncorrectInstanceStatus", "30s");
+    setup.cloud.clear_calls();
+    refuse(&setup, "AttachDisk", "IncorrectInstanceStatus", "30s");
     for disk in disks {
-        let services = Arc::clone(&stage.disks);
-        calls.spawn(async move { services.attacher.attach(minutes(2), &disk, &one()).await });
+        let services = Arc::clone(&setup.disks);
+        calls.spawn(async move { services.attacher.attach(minutes(2), &disk, &node_one()).await });
     }
     assert!(calls.join_all().await.iter().all(Result::is_ok));
-    let count = &stage.cloud.counts()["AttachDisk"];
+    let count = &setup.cloud.counts()["AttachDisk"];
     assert!(count.refused <= 8, "{count:?}");
     assert!(
-        stage.calls("DescribeDisks") <= 60,
+        setup.calls("DescribeDisks") <= 60,
         "{:?}",
-        stage.cloud.counts()
+        setup.cloud.counts()
     );
 }
 
 #[tokio::test(start_paused = true)]
 async fn repeated_calls_with_short_deadlines_keep_the_long_pauses() {
-    let stage = Stage::new(&["--attach-delay=1s"]);
-    let disk = stage.disk("pvc-1").await;
-    stage.cloud.clear_calls();
-    refuse(&stage, "AttachDisk", "IncorrectInstanceStatus", "30s");
+    let setup = Setup::new(&["--attach-delay=1s"]);
+    let disk = setup.disk("pvc-1").await;
+    setup.cloud.clear_calls();
+    refuse(&setup, "AttachDisk", "IncorrectInstanceStatus", "30s");
     let mut calls = 0;
     loop {
         calls += 1;
-        match stage
+        match setup
             .disks
             .attacher
-            .attach(seconds(15), &disk, &one())
+            .attach(seconds(15), &disk, &node_one())
             .await
         {
             Ok(_) => break,
@@ -124,21 +124,21 @@ async fn repeated_calls_with_short_deadlines_keep_the_long_pauses() {
     }
     assert!(calls >= 3);
     assert!(
-        stage.calls("AttachDisk") <= 10,
+        setup.calls("AttachDisk") <= 10,
         "{}",
-        stage.calls("AttachDisk")
+        setup.calls("AttachDisk")
     );
 }
 
 #[tokio::test(start_paused = true)]
 async fn other_disks_are_attached_and_detached_between_the_attempts() {
-    let stage = Stage::new(&["--attach-delay=2s", "--detach-delay=2s"]);
-    let held = attached(&stage, "pvc-1").await;
-    let (first, second) = (stage.disk("pvc-2").await, stage.disk("pvc-3").await);
+    let setup = Setup::new(&["--attach-delay=2s", "--detach-delay=2s"]);
+    let held = attached(&setup, "pvc-1").await;
+    let (first, second) = (setup.disk("pvc-2").await, setup.disk("pvc-3").await);
     let kind = json!({"code": {"status": 403, "code": "IncorrectInstanceStatus"}});
     // At 0, 0.5, 1.5, 3.5 and 7.5 seconds; the next attempt is at 15.5.
-    stage.faults("AttachDisk", 5, &kind);
-    let (attacher, node) = (&stage.disks.attacher, one());
+    setup.faults("AttachDisk", 5, &kind);
+    let (attacher, node) = (&setup.disks.attacher, node_one());
     let others = async {
         tokio::time::sleep(Duration::from_secs(5)).await;
         let detach = time(attacher.detach(minutes(1), &held, &node)).await;
@@ -158,12 +158,12 @@ async fn other_disks_are_attached_and_detached_between_the_attempts() {
 
 #[tokio::test(start_paused = true)]
 async fn a_disk_that_is_not_ready_holds_up_no_other_disk_of_the_node() {
-    let stage = Stage::new(&["--create-delay=60s", "--attach-delay=2s"]);
-    let slow = stage.foreign(diskplugin::model::Tags::new()).await;
-    stage.configure(&json!({"delays": {"create": "0s"}}));
-    let quick = stage.disk("pvc-1").await;
-    stage.cloud.clear_calls();
-    let (attacher, node) = (&stage.disks.attacher, one());
+    let setup = Setup::new(&["--create-delay=60s", "--attach-delay=2s"]);
+    let slow = setup.unmanaged_disk(diskplugin::model::Tags::new()).await;
+    setup.configure(&json!({"delays": {"create": "0s"}}));
+    let quick = setup.disk("pvc-1").await;
+    setup.cloud.clear_calls();
+    let (attacher, node) = (&setup.disks.attacher, node_one());
     let second = async {
         tokio::time::sleep(Duration::from_secs(3)).await;
         time(attacher.attach(minutes(1), &quick, &node)).await
@@ -171,28 +171,28 @@ async fn a_disk_that_is_not_ready_holds_up_no_other_disk_of_the_node() {
     let (_, took) = tokio::join!(time(attacher.attach(minutes(2), &slow, &node)), second);
     assert!(took <= Duration::from_millis(2500), "{took:?}");
     assert!(
-        stage.calls("AttachDisk") <= 4,
+        setup.calls("AttachDisk") <= 4,
         "{}",
-        stage.calls("AttachDisk")
+        setup.calls("AttachDisk")
     );
     assert!(
-        stage.calls("DescribeDisks") <= 60,
+        setup.calls("DescribeDisks") <= 60,
         "{}",
-        stage.calls("DescribeDisks")
+        setup.calls("DescribeDisks")
     );
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_operation_that_does_not_end_holds_up_others_for_half_a_minute_only() {
-    let stage = Stage::new(&["--parallel-attach", "--detach-delay=2s"]);
+    let setup = Setup::new(&["--parallel-attach", "--detach-delay=2s"]);
     let (stuck, other) = (
-        attached(&stage, "pvc-1").await,
-        attached(&stage, "pvc-2").await,
+        attached(&setup, "pvc-1").await,
+        attached(&setup, "pvc-2").await,
     );
-    stage.fault("DetachDisk", &json!("fails-later"));
+    setup.fault("DetachDisk", &json!("fails-later"));
     // That it takes several at a time is not known.
-    stage.configure(&json!({"denied": ["DescribeInstances"]}));
-    let (attacher, node) = (&stage.disks.attacher, one());
+    setup.configure(&json!({"denied": ["DescribeInstances"]}));
+    let (attacher, node) = (&setup.disks.attacher, node_one());
     let second = async {
         tokio::time::sleep(Duration::from_secs(1)).await;
         time(attacher.detach(minutes(5), &other, &node)).await
@@ -207,26 +207,26 @@ async fn an_operation_that_does_not_end_holds_up_others_for_half_a_minute_only()
 
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_call_releases_its_permit_wherever_it_is() {
-    let stage = Stage::new(&["--attach-delay=20s"]);
-    let (first, second) = (stage.disk("pvc-1").await, stage.disk("pvc-2").await);
-    let third = stage.disk("pvc-3").await;
+    let setup = Setup::new(&["--attach-delay=20s"]);
+    let (first, second) = (setup.disk("pvc-1").await, setup.disk("pvc-2").await);
+    let third = setup.disk("pvc-3").await;
     let mut calls = JoinSet::new();
-    let services = Arc::clone(&stage.disks);
+    let services = Arc::clone(&setup.disks);
     // Under way, in the queue, and between two attempts.
-    calls.spawn(async move { services.attacher.attach(minutes(5), &first, &one()).await });
-    let services = Arc::clone(&stage.disks);
+    calls.spawn(async move { services.attacher.attach(minutes(5), &first, &node_one()).await });
+    let services = Arc::clone(&setup.disks);
     let queued = second.clone();
-    calls.spawn(async move { services.attacher.attach(minutes(5), &queued, &one()).await });
+    calls.spawn(async move { services.attacher.attach(minutes(5), &queued, &node_one()).await });
     tokio::time::sleep(Duration::from_secs(1)).await;
-    refuse(&stage, "AttachDisk", "IncorrectInstanceStatus", "3s");
-    let services = Arc::clone(&stage.disks);
+    refuse(&setup, "AttachDisk", "IncorrectInstanceStatus", "3s");
+    let services = Arc::clone(&setup.disks);
     let refused = third.clone();
-    calls.spawn(async move { services.attacher.attach(minutes(5), &refused, &two()).await });
+    calls.spawn(async move { services.attacher.attach(minutes(5), &refused, &node_two()).await });
     tokio::time::sleep(Duration::from_secs(2)).await;
     calls.shutdown().await;
     tokio::time::sleep(Duration::from_secs(20)).await;
-    let attacher = &stage.disks.attacher;
-    for (disk, node) in [(second, one()), (third, two())] {
+    let attacher = &setup.disks.attacher;
+    for (disk, node) in [(second, node_one()), (third, node_two())] {
         let took = time(attacher.attach(minutes(1), &disk, &node)).await;
         assert!(took <= Duration::from_secs(22), "{took:?}");
     }
@@ -234,10 +234,10 @@ async fn a_cancelled_call_releases_its_permit_wherever_it_is() {
 
 #[tokio::test(start_paused = true)]
 async fn the_end_of_a_long_operation_ends_the_pause_of_the_next_order() {
-    let stage = Stage::new(&["--attach-delay=40s"]);
-    let (first, second) = (stage.disk("pvc-1").await, stage.disk("pvc-2").await);
-    stage.cloud.clear_calls();
-    let (attacher, node) = (&stage.disks.attacher, one());
+    let setup = Setup::new(&["--attach-delay=40s"]);
+    let (first, second) = (setup.disk("pvc-1").await, setup.disk("pvc-2").await);
+    setup.cloud.clear_calls();
+    let (attacher, node) = (&setup.disks.attacher, node_one());
     let both = async {
         tokio::join!(
             time(attacher.attach(minutes(5), &first, &node)),
@@ -246,6 +246,6 @@ async fn the_end_of_a_long_operation_ends_the_pause_of_the_next_order() {
     };
     let (_, second) = both.await;
     assert!(second <= Duration::from_secs(83), "{second:?}");
-    let orders = stage.calls("AttachDisk");
+    let orders = setup.calls("AttachDisk");
     assert!(orders <= 8, "{orders}");
 }

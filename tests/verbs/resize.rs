@@ -9,41 +9,41 @@ use diskplugin::cloud::{AttachDisk, Ecs};
 use diskplugin::disk::{Error, FailureKind};
 use diskplugin::model::{Bytes, SizeRange, Tags};
 
-use crate::kit::{Stage, between, gib, minutes, one, seconds, text};
+use crate::kit::{Setup, between, gib, minutes, node_one, seconds, text};
 
 #[tokio::test(start_paused = true)]
 async fn a_free_disk_grows_offline_and_an_attached_one_online() {
     for (attach, mode) in [(false, "offline"), (true, "online")] {
-        let stage = Stage::new(&["--resize-delay=3s"]);
-        let disk = stage.disk("pvc-1").await;
+        let setup = Setup::new(&["--resize-delay=3s"]);
+        let disk = setup.disk("pvc-1").await;
         if attach {
-            stage
+            setup
                 .disks
                 .attacher
-                .attach(minutes(1), &disk, &one())
+                .attach(minutes(1), &disk, &node_one())
                 .await
                 .unwrap();
         }
         let begun = Instant::now();
-        let row = stage
+        let row = setup
             .disks
             .resizer
             .resize(minutes(1), &disk, gib(30))
             .await
             .unwrap();
         assert_eq!(
-            (row.size.0, stage.row(&disk)["size"].as_u64()),
+            (row.size.0, setup.row(&disk)["size"].as_u64()),
             (30, Some(30))
         );
         // A look before, then the size shows late.
         assert!(begun.elapsed() >= Duration::from_secs(3));
-        assert_eq!(accepted(&stage), [mode]);
+        assert_eq!(accepted(&setup), [mode]);
     }
 }
 
 /// How the disks were grown, as far as the cloud took it.
-fn accepted(stage: &Stage) -> Vec<String> {
-    let calls = stage.cloud.calls().into_iter();
+fn accepted(setup: &Setup) -> Vec<String> {
+    let calls = setup.cloud.calls().into_iter();
     let grown = calls.filter(|call| call.action == "ResizeDisk" && call.code.is_none());
     grown.map(|call| call.params["Type"].clone()).collect()
 }
@@ -53,61 +53,61 @@ async fn an_attached_disk_never_grows_offline_however_old_the_reads() {
     for seed in 0..40 {
         for online in [true, false] {
             let seed = format!("--seed={seed}");
-            let stage = Stage::new(&["--stale=0s..2s", "--stale-jumping", &seed]);
-            let disk = stage.disk("pvc-1").await;
+            let setup = Setup::new(&["--stale=0s..2s", "--stale-jumping", &seed]);
+            let disk = setup.disk("pvc-1").await;
             let attach = AttachDisk {
                 disk: disk.clone(),
-                instance: one(),
+                instance: node_one(),
                 force: false,
                 delete_with_instance: false,
             };
-            let ecs = stage.cloud.ecs();
+            let ecs = setup.cloud.ecs();
             ecs.attach_disk(minutes(1), &attach).await.unwrap();
             if !online {
                 let code = "InvalidDiskSize.NotSupportResizeOnline";
-                stage.fault(
+                setup.fault(
                     "ResizeDisk",
                     &json!({"code": {"status": 403, "code": code}}),
                 );
             }
-            let grown = stage.disks.resizer.resize(minutes(1), &disk, gib(30)).await;
+            let grown = setup.disks.resizer.resize(minutes(1), &disk, gib(30)).await;
             assert_eq!(grown.is_ok(), online, "{seed}");
-            assert_eq!(accepted(&stage), vec!["online"; usize::from(online)]);
+            assert_eq!(accepted(&setup), vec!["online"; usize::from(online)]);
         }
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_disk_that_is_on_its_way_grows_where_it_arrives() {
-    let stage = Stage::new(&["--attach-delay=5s", "--detach-delay=5s"]);
-    let (disk, node) = (stage.disk("pvc-1").await, one());
+    let setup = Setup::new(&["--attach-delay=5s", "--detach-delay=5s"]);
+    let (disk, node) = (setup.disk("pvc-1").await, node_one());
     let (attached, grown) = tokio::join!(
-        stage.disks.attacher.attach(minutes(1), &disk, &node),
-        stage.disks.resizer.resize(minutes(1), &disk, gib(30))
+        setup.disks.attacher.attach(minutes(1), &disk, &node),
+        setup.disks.resizer.resize(minutes(1), &disk, gib(30))
     );
     assert_eq!((attached.is_ok(), grown.unwrap().size.0), (true, 30));
     let (off, grown) = tokio::join!(
-        stage.disks.attacher.detach(minutes(1), &disk, &node),
-        stage.disks.resizer.resize(minutes(1), &disk, gib(40))
+        setup.disks.attacher.detach(minutes(1), &disk, &node),
+        setup.disks.resizer.resize(minutes(1), &disk, gib(40))
     );
     assert_eq!((off.is_ok(), grown.unwrap().size.0), (true, 40));
-    assert_eq!(accepted(&stage), ["online", "offline"]);
+    assert_eq!(accepted(&setup), ["online", "offline"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_disk_of_a_moment_ago_is_found_though_reads_do_not_show_it_yet() {
-    let stage = Stage::new(&["--stale=2s"]);
-    let disk = stage.foreign(Tags::new()).await;
-    let grown = stage.disks.resizer.resize(minutes(1), &disk, gib(30)).await;
+    let setup = Setup::new(&["--stale=2s"]);
+    let disk = setup.unmanaged_disk(Tags::new()).await;
+    let grown = setup.disks.resizer.resize(minutes(1), &disk, gib(30)).await;
     assert_eq!(grown.unwrap().size.0, 30);
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_is_large_enough_is_left_as_it_is_without_a_call() {
-    let stage = Stage::new(&[]);
-    let disk = stage.disk("pvc-1").await;
+    let setup = Setup::new(&[]);
+    let disk = setup.disk("pvc-1").await;
     for range in [gib(20), gib(5), between(10, 25), SizeRange::default()] {
-        let row = stage
+        let row = setup
             .disks
             .resizer
             .resize(minutes(1), &disk, range)
@@ -115,30 +115,30 @@ async fn what_is_large_enough_is_left_as_it_is_without_a_call() {
             .unwrap();
         assert_eq!(row.size.0, 20);
     }
-    stage
+    setup
         .disks
         .resizer
         .resize(minutes(1), &disk, gib(30))
         .await
         .unwrap();
-    stage
+    setup
         .disks
         .resizer
         .resize(minutes(1), &disk, gib(30))
         .await
         .unwrap();
-    assert_eq!(accepted(&stage), ["offline"]);
+    assert_eq!(accepted(&setup), ["offline"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_size_rounds_up_to_the_next_gib_unless_the_limit_forbids_it() {
-    let stage = Stage::new(&[]);
-    let disk = stage.disk("pvc-1").await;
+    let setup = Setup::new(&[]);
+    let disk = setup.disk("pvc-1").await;
     let odd = SizeRange {
         required: Some(Bytes((30 << 30) + 1)),
         limit: Some(Bytes((31 << 30) - 1)),
     };
-    let refused = stage
+    let refused = setup
         .disks
         .resizer
         .resize(minutes(1), &disk, odd)
@@ -147,7 +147,7 @@ async fn a_size_rounds_up_to_the_next_gib_unless_the_limit_forbids_it() {
     assert_eq!(refused.failure_kind(), FailureKind::OutOfRange);
     let odd = SizeRange { limit: None, ..odd };
     assert_eq!(
-        stage
+        setup
             .disks
             .resizer
             .resize(minutes(1), &disk, odd)
@@ -161,13 +161,13 @@ async fn a_size_rounds_up_to_the_next_gib_unless_the_limit_forbids_it() {
 
 #[tokio::test(start_paused = true)]
 async fn a_limit_below_the_size_and_a_size_beyond_the_category_are_out_of_range() {
-    let stage = Stage::new(&[]);
-    let disk = stage.disk("pvc-1").await;
+    let setup = Setup::new(&[]);
+    let disk = setup.disk("pvc-1").await;
     for (range, part) in [
         (between(1, 19), "no disk shrinks"),
         (gib(70_000), "65536 GiB"),
     ] {
-        let refused = stage
+        let refused = setup
             .disks
             .resizer
             .resize(minutes(1), &disk, range)
@@ -179,29 +179,29 @@ async fn a_limit_below_the_size_and_a_size_beyond_the_category_are_out_of_range(
             "{refused}"
         );
     }
-    assert_eq!(stage.calls("ResizeDisk"), 0);
+    assert_eq!(setup.calls("ResizeDisk"), 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_size_that_shows_late_is_waited_for_and_found_by_the_repeat() {
     for stale in ["--stale=0s", "--stale=2s"] {
-        let stage = Stage::new(&["--resize-delay=10s", stale]);
-        let disk = stage.disk("pvc-1").await;
-        let late = stage
+        let setup = Setup::new(&["--resize-delay=10s", stale]);
+        let disk = setup.disk("pvc-1").await;
+        let late = setup
             .disks
             .resizer
             .resize(seconds(5), &disk, gib(30))
             .await
             .unwrap_err();
         assert_eq!(late.failure_kind(), FailureKind::DeadlineExceeded);
-        let row = stage
+        let row = setup
             .restarted()
             .resizer
             .resize(minutes(1), &disk, gib(30))
             .await
             .unwrap();
         assert_eq!(
-            (row.size.0, stage.row(&disk)["size"].as_u64()),
+            (row.size.0, setup.row(&disk)["size"].as_u64()),
             (30, Some(30))
         );
     }
@@ -209,15 +209,15 @@ async fn a_size_that_shows_late_is_waited_for_and_found_by_the_repeat() {
 
 #[tokio::test(start_paused = true)]
 async fn an_order_that_is_still_processed_is_waited_out() {
-    let stage = Stage::patient(&["--resize-delay=8s"]);
-    let disk = stage.disk("pvc-1").await;
-    stage
+    let setup = Setup::with_retries(&["--resize-delay=8s"]);
+    let disk = setup.disk("pvc-1").await;
+    setup
         .disks
         .resizer
         .resize(seconds(2), &disk, gib(30))
         .await
         .unwrap_err();
-    let row = stage
+    let row = setup
         .disks
         .resizer
         .resize(minutes(1), &disk, gib(40))
@@ -229,17 +229,17 @@ async fn an_order_that_is_still_processed_is_waited_out() {
 #[tokio::test(start_paused = true)]
 async fn a_lost_answer_ends_with_the_size_that_was_asked_for() {
     for loss in ["reset-before", "reset-after", "internal-error-after"] {
-        let stage = Stage::new(&["--resize-delay=2s"]);
-        let disk = stage.disk("pvc-1").await;
-        stage.fault("ResizeDisk", &json!(loss));
-        let lost = stage
+        let setup = Setup::new(&["--resize-delay=2s"]);
+        let disk = setup.disk("pvc-1").await;
+        setup.fault("ResizeDisk", &json!(loss));
+        let lost = setup
             .disks
             .resizer
             .resize(minutes(1), &disk, gib(30))
             .await
             .unwrap_err();
         assert_eq!(lost.failure_kind(), FailureKind::Unavailable);
-        let row = stage
+        let row = setup
             .disks
             .resizer
             .resize(minutes(1), &disk, gib(30))
@@ -252,18 +252,18 @@ async fn a_lost_answer_ends_with_the_size_that_was_asked_for() {
 #[tokio::test(start_paused = true)]
 async fn somebody_elses_growth_in_between_is_success() {
     // Old reads still show the old size; the cloud refuses to grow to what it is.
-    let stage = Stage::new(&["--stale=2s"]);
-    let disk = stage.disk("pvc-1").await;
+    let setup = Setup::new(&["--stale=2s"]);
+    let disk = setup.disk("pvc-1").await;
     tokio::time::sleep(Duration::from_secs(3)).await;
-    stage.fault(
+    setup.fault(
         "ResizeDisk",
         &json!({"code": {"status": 403, "code": "InvalidDiskSize.TooSmall"}}),
     );
     let (ours, theirs) = tokio::join!(
-        stage.disks.resizer.resize(minutes(1), &disk, gib(30)),
+        setup.disks.resizer.resize(minutes(1), &disk, gib(30)),
         async {
             tokio::time::sleep(Duration::from_millis(100)).await;
-            stage
+            setup
                 .restarted()
                 .resizer
                 .resize(minutes(1), &disk, gib(30))
@@ -282,10 +282,10 @@ async fn somebody_elses_growth_in_between_is_success() {
 
 #[tokio::test(start_paused = true)]
 async fn a_token_that_a_refused_resize_used_up_does_not_stand_in_the_way() {
-    let stage = Stage::new(&["--cut-delay=10s"]);
-    stage.configure(&json!({"rules": {"token_burn_percent": 100}}));
-    let disk = stage.disk("pvc-1").await;
-    let verbs = &stage.disks;
+    let setup = Setup::new(&["--cut-delay=10s"]);
+    setup.configure(&json!({"rules": {"token_burn_percent": 100}}));
+    let disk = setup.disk("pvc-1").await;
+    let verbs = &setup.disks;
     let snapshot = crate::kit::new_snapshot("snap", &disk);
     verbs
         .snapshotter
@@ -315,16 +315,16 @@ async fn a_token_that_a_refused_resize_used_up_does_not_stand_in_the_way() {
 
 #[tokio::test(start_paused = true)]
 async fn a_node_that_does_not_run_is_told_with_the_clouds_code() {
-    let stage = Stage::new(&[]);
-    let disk = stage.disk("pvc-1").await;
-    stage
+    let setup = Setup::new(&[]);
+    let disk = setup.disk("pvc-1").await;
+    setup
         .disks
         .attacher
-        .attach(minutes(1), &disk, &one())
+        .attach(minutes(1), &disk, &node_one())
         .await
         .unwrap();
-    stage.cloud.set_instance_power(&one(), false);
-    let refused = stage
+    setup.cloud.set_instance_power(&node_one(), false);
+    let refused = setup
         .disks
         .resizer
         .resize(minutes(1), &disk, gib(30))
@@ -341,9 +341,9 @@ async fn a_node_that_does_not_run_is_told_with_the_clouds_code() {
     }
     // Not FAILED_PRECONDITION, which external-resizer takes for "only offline".
     assert_eq!(refused.failure_kind(), FailureKind::Aborted);
-    stage.cloud.set_instance_power(&one(), true);
+    setup.cloud.set_instance_power(&node_one(), true);
     assert!(
-        stage
+        setup
             .disks
             .resizer
             .resize(minutes(1), &disk, gib(30))
@@ -354,8 +354,8 @@ async fn a_node_that_does_not_run_is_told_with_the_clouds_code() {
 
 #[tokio::test(start_paused = true)]
 async fn an_unknown_disk_is_not_found() {
-    let stage = Stage::new(&[]);
-    let refused = stage
+    let setup = Setup::new(&[]);
+    let refused = setup
         .disks
         .resizer
         .resize(minutes(1), &"d-none".parse().unwrap(), gib(30))
@@ -370,17 +370,17 @@ async fn a_disk_that_grows_offline_only_is_a_precondition_that_names_its_holder(
         "InvalidOperation.MultiAttachDiskNotSupportResizeOnline",
         "InvalidOperation.InstanceTypeNotSupportOnlineResize",
     ] {
-        let stage = Stage::new(&[]);
-        let disk = stage.disk("pvc-1").await;
-        stage
+        let setup = Setup::new(&[]);
+        let disk = setup.disk("pvc-1").await;
+        setup
             .disks
             .attacher
-            .attach(minutes(1), &disk, &one())
+            .attach(minutes(1), &disk, &node_one())
             .await
             .unwrap();
         let kind = json!({"code": {"status": 403, "code": code}});
-        stage.faults("ResizeDisk", 1, &kind);
-        let refused = stage.disks.resizer.resize(minutes(1), &disk, gib(30)).await;
+        setup.faults("ResizeDisk", 1, &kind);
+        let refused = setup.disks.resizer.resize(minutes(1), &disk, gib(30)).await;
         let refused = refused.unwrap_err();
         // FAILED_PRECONDITION: external-resizer waits until nobody has it.
         assert_eq!(
@@ -391,14 +391,14 @@ async fn a_disk_that_grows_offline_only_is_a_precondition_that_names_its_holder(
         for part in [disk.as_str(), "node i-one", code, "stop the pod"] {
             assert!(text(&refused).contains(part), "{}", text(&refused));
         }
-        stage
+        setup
             .disks
             .attacher
-            .detach(minutes(1), &disk, &one())
+            .detach(minutes(1), &disk, &node_one())
             .await
             .unwrap();
-        stage.faults("ResizeDisk", 1, &kind);
-        let grown = stage.disks.resizer.resize(minutes(1), &disk, gib(30)).await;
+        setup.faults("ResizeDisk", 1, &kind);
+        let grown = setup.disks.resizer.resize(minutes(1), &disk, gib(30)).await;
         assert_eq!(grown.unwrap().size.0, 30, "{code}");
     }
 }
@@ -409,13 +409,13 @@ async fn a_size_that_only_the_cloud_knows_not_to_be_sold_is_out_of_range() {
         "InvalidDiskSize.TooLarge",
         "InvalidDataDiskSize.ValueNotSupported",
     ] {
-        let stage = Stage::new(&[]);
-        let disk = stage.disk("pvc-1").await;
-        stage.fault(
+        let setup = Setup::new(&[]);
+        let disk = setup.disk("pvc-1").await;
+        setup.fault(
             "ResizeDisk",
             &json!({"code": {"status": 403, "code": code}}),
         );
-        let refused = stage.disks.resizer.resize(minutes(1), &disk, gib(30)).await;
+        let refused = setup.disks.resizer.resize(minutes(1), &disk, gib(30)).await;
         let refused = refused.unwrap_err();
         assert_eq!(refused.failure_kind(), FailureKind::OutOfRange, "{code}");
         assert!(text(&refused).contains(code), "{}", text(&refused));
@@ -424,36 +424,36 @@ async fn a_size_that_only_the_cloud_knows_not_to_be_sold_is_out_of_range() {
 
 #[tokio::test(start_paused = true)]
 async fn growing_a_disk_in_use_costs_one_order_and_a_look_before_and_after() {
-    let stage = Stage::new(&[]);
-    let disk = stage.disk("pvc-1").await;
-    stage
+    let setup = Setup::new(&[]);
+    let disk = setup.disk("pvc-1").await;
+    setup
         .disks
         .attacher
-        .attach(minutes(1), &disk, &one())
+        .attach(minutes(1), &disk, &node_one())
         .await
         .unwrap();
-    stage.cloud.clear_calls();
-    stage
+    setup.cloud.clear_calls();
+    setup
         .disks
         .resizer
         .resize(minutes(1), &disk, gib(30))
         .await
         .unwrap();
-    let calls: Vec<_> = stage.cloud.calls().into_iter().map(|c| c.action).collect();
+    let calls: Vec<_> = setup.cloud.calls().into_iter().map(|c| c.action).collect();
     assert_eq!(calls, ["DescribeDisks", "ResizeDisk", "DescribeDisks"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn many_disks_that_grow_together_share_their_looks() {
-    let stage = Stage::new(&["--resize-delay=2s"]);
+    let setup = Setup::new(&["--resize-delay=2s"]);
     let mut ids = Vec::new();
     for n in 0..60 {
-        ids.push(stage.disk(&format!("pvc-{n}")).await);
+        ids.push(setup.disk(&format!("pvc-{n}")).await);
     }
-    stage.cloud.clear_calls();
+    setup.cloud.clear_calls();
     let mut growths = tokio::task::JoinSet::new();
     for disk in ids {
-        let disks = std::sync::Arc::clone(&stage.disks);
+        let disks = std::sync::Arc::clone(&setup.disks);
         growths.spawn(async move {
             disks
                 .resizer
@@ -464,6 +464,6 @@ async fn many_disks_that_grow_together_share_their_looks() {
     }
     assert!(growths.join_all().await.into_iter().all(|ok| ok));
     // One before, and several while the duration is unknown.
-    let looks = stage.calls("DescribeDisks");
+    let looks = setup.calls("DescribeDisks");
     assert!(looks <= 15, "{looks} looks at 60 disks");
 }

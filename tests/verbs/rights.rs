@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::kit::{Stage, gib, minutes, one, two, wanted};
+use crate::kit::{Setup, gib, minutes, node_one, node_two, new_disk};
 
 /// The actions that a policy allows.
 fn allowed(text: &str) -> BTreeSet<String> {
@@ -16,17 +16,17 @@ fn allowed(text: &str) -> BTreeSet<String> {
 
 #[tokio::test(start_paused = true)]
 async fn a_volume_lives_and_dies_with_the_rights_for_volumes_only() {
-    let stage = Stage::settled(&[]).await;
-    let disks = &stage.disks;
+    let setup = Setup::long_running(&[]).await;
+    let disks = &setup.disks;
     let disk = disks
         .provisioner
-        .create(minutes(5), &wanted("pvc-1"))
+        .create(minutes(5), &new_disk("pvc-1"))
         .await
         .unwrap()
         .id;
     disks
         .attacher
-        .attach(minutes(1), &disk, &one())
+        .attach(minutes(1), &disk, &node_one())
         .await
         .unwrap();
     disks
@@ -37,25 +37,25 @@ async fn a_volume_lives_and_dies_with_the_rights_for_volumes_only() {
     disks.inventory.health(minutes(1), &disk).await.unwrap();
     disks
         .attacher
-        .detach(minutes(1), &disk, &one())
+        .detach(minutes(1), &disk, &node_one())
         .await
         .unwrap();
     disks
         .attacher
-        .attach(minutes(1), &disk, &two())
+        .attach(minutes(1), &disk, &node_two())
         .await
         .unwrap();
     disks
         .attacher
-        .detach(minutes(1), &disk, &two())
+        .detach(minutes(1), &disk, &node_two())
         .await
         .unwrap();
     disks
         .provisioner
-        .capacity(minutes(1), &wanted("pvc-2"))
+        .capacity(minutes(1), &new_disk("pvc-2"))
         .await
         .unwrap();
-    let nodes = BTreeSet::from([one(), two()]);
+    let nodes = BTreeSet::from([node_one(), node_two()]);
     let types = disks
         .instance_types
         .of_instances(minutes(1), &nodes)
@@ -65,10 +65,10 @@ async fn a_volume_lives_and_dies_with_the_rights_for_volumes_only() {
     assert_eq!(types.len(), 2);
     disks.instance_types.in_region(minutes(1)).await.unwrap();
     disks.provisioner.delete(minutes(1), &disk).await.unwrap();
-    let called: BTreeSet<String> = stage.cloud.counts().keys().cloned().collect();
+    let called: BTreeSet<String> = setup.cloud.counts().keys().cloned().collect();
     assert!(called.len() > 6, "{called:?}");
     let fewer = allowed(include_str!("../../deploy/ram-policies/volumes-only.json"));
     let beyond: Vec<_> = called.difference(&fewer).collect();
     assert!(beyond.is_empty(), "{beyond:?}");
-    assert!(stage.rows().is_empty());
+    assert!(setup.rows().is_empty());
 }

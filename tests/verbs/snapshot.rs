@@ -11,14 +11,14 @@ use diskplugin::base::Deadline;
 use diskplugin::disk::{Error, FailureKind, NewDisk, NewSnapshot};
 use diskplugin::model::{Category, Snapshot, SnapshotId, Tags};
 
-use crate::kit::{Stage, minutes, new_snapshot, one, seconds, text, wanted};
+use crate::kit::{Setup, minutes, new_snapshot, node_one, seconds, text, new_disk};
 
-pub(crate) fn snapshots(stage: &Stage) -> Vec<Value> {
-    stage.cloud.state()["snapshots"].as_array().unwrap().clone()
+pub(crate) fn snapshots(setup: &Setup) -> Vec<Value> {
+    setup.cloud.state()["snapshots"].as_array().unwrap().clone()
 }
 
-pub(crate) fn only_snapshot(stage: &Stage) -> SnapshotId {
-    let rows = snapshots(stage);
+pub(crate) fn only_snapshot(setup: &Setup) -> SnapshotId {
+    let rows = snapshots(setup);
     assert_eq!(rows.len(), 1, "{rows:#?}");
     rows[0]["id"].as_str().unwrap().parse().unwrap()
 }
@@ -26,10 +26,10 @@ pub(crate) fn only_snapshot(stage: &Stage) -> SnapshotId {
 #[tokio::test(start_paused = true)]
 async fn the_answer_comes_when_the_point_in_time_is_cut_and_not_when_all_is_copied() {
     for stale in ["--stale=0s", "--stale=2s"] {
-        let stage = Stage::new(&["--cut-delay=4s", "--snapshot-delay=10m", stale]);
-        let disk = stage.disk("pvc-1").await;
+        let setup = Setup::new(&["--cut-delay=4s", "--snapshot-delay=10m", stale]);
+        let disk = setup.disk("pvc-1").await;
         let begun = Instant::now();
-        let made = stage
+        let made = setup
             .disks
             .snapshotter
             .create(minutes(1), &new_snapshot("snap", &disk))
@@ -52,12 +52,12 @@ async fn only_the_essd_family_is_ready_before_it_is_complete() {
         (Category::CloudEssd, true),
         (Category::CloudEfficiency, false),
     ] {
-        let stage = Stage::new(&["--snapshot-delay=10m"]);
+        let setup = Setup::new(&["--snapshot-delay=10m"]);
         let new = NewDisk {
             categories: vec![category],
-            ..wanted("pvc-1")
+            ..new_disk("pvc-1")
         };
-        let disk = stage
+        let disk = setup
             .disks
             .provisioner
             .create(minutes(1), &new)
@@ -65,7 +65,7 @@ async fn only_the_essd_family_is_ready_before_it_is_complete() {
             .unwrap()
             .id;
         let snapshot = new_snapshot("snap", &disk);
-        let made = stage
+        let made = setup
             .disks
             .snapshotter
             .create(minutes(1), &snapshot)
@@ -73,7 +73,7 @@ async fn only_the_essd_family_is_ready_before_it_is_complete() {
             .unwrap();
         assert_eq!(made.available, ready);
         tokio::time::sleep(Duration::from_secs(600)).await;
-        let later = stage
+        let later = setup
             .disks
             .snapshotter
             .create(minutes(1), &snapshot)
@@ -86,16 +86,16 @@ async fn only_the_essd_family_is_ready_before_it_is_complete() {
 #[tokio::test(start_paused = true)]
 async fn the_same_name_is_the_same_snapshot_and_another_source_is_refused() {
     for stale in ["--stale=0s", "--stale=2s"] {
-        let stage = Stage::patient(&["--cut-delay=1s", stale]);
-        let (disk, other) = (stage.disk("pvc-1").await, stage.disk("pvc-2").await);
-        let first = stage.snapshot("snap", &disk).await;
-        let again = stage
+        let setup = Setup::with_retries(&["--cut-delay=1s", stale]);
+        let (disk, other) = (setup.disk("pvc-1").await, setup.disk("pvc-2").await);
+        let first = setup.snapshot("snap", &disk).await;
+        let again = setup
             .restarted()
             .snapshotter
             .create(minutes(1), &new_snapshot("snap", &disk))
             .await;
         assert_eq!(again.unwrap().id, first);
-        let refused = stage
+        let refused = setup
             .disks
             .snapshotter
             .create(minutes(1), &new_snapshot("snap", &other))
@@ -107,7 +107,7 @@ async fn the_same_name_is_the_same_snapshot_and_another_source_is_refused() {
             text(&refused).contains(&both) && text(&refused).contains(first.as_str()),
             "{refused}"
         );
-        assert_eq!(only_snapshot(&stage), first);
+        assert_eq!(only_snapshot(&setup), first);
     }
 }
 
@@ -120,34 +120,34 @@ async fn a_lost_answer_is_unclear_and_the_repeat_ends_with_one_snapshot() {
         "internal-error-after",
     ] {
         for category in [Category::CloudEssd, Category::CloudEfficiency] {
-            let stage = Stage::new(&["--cut-delay=2s", "--snapshot-delay=1m", "--stale=2s"]);
+            let setup = Setup::new(&["--cut-delay=2s", "--snapshot-delay=1m", "--stale=2s"]);
             let new = NewDisk {
                 categories: vec![category],
-                ..wanted("pvc-1")
+                ..new_disk("pvc-1")
             };
-            let disk = stage
+            let disk = setup
                 .disks
                 .provisioner
                 .create(minutes(1), &new)
                 .await
                 .unwrap()
                 .id;
-            stage.fault("CreateSnapshot", &json!(loss));
+            setup.fault("CreateSnapshot", &json!(loss));
             let snapshot = new_snapshot("snap", &disk);
-            let lost = stage
+            let lost = setup
                 .disks
                 .snapshotter
                 .create(minutes(1), &snapshot)
                 .await
                 .unwrap_err();
             assert_eq!(lost.failure_kind(), FailureKind::Unavailable);
-            let made = stage
+            let made = setup
                 .restarted()
                 .snapshotter
                 .create(minutes(1), &snapshot)
                 .await;
             let made = made.unwrap_or_else(|error| panic!("{loss}: {}", text(&error)));
-            assert_eq!(only_snapshot(&stage), made.id);
+            assert_eq!(only_snapshot(&setup), made.id);
         }
     }
 }
@@ -156,22 +156,22 @@ async fn a_lost_answer_is_unclear_and_the_repeat_ends_with_one_snapshot() {
 async fn a_disk_that_is_being_snapshotted_is_busy_and_a_used_up_token_does_not_make_it_so_for_ever()
 {
     for burned in [0, 100] {
-        let stage = Stage::new(&["--snapshot-delay=30s"]);
-        stage.configure(&json!({"rules": {"token_burn_percent": burned}}));
+        let setup = Setup::new(&["--snapshot-delay=30s"]);
+        setup.configure(&json!({"rules": {"token_burn_percent": burned}}));
         let new = NewDisk {
             categories: vec![Category::CloudEfficiency],
-            ..wanted("pvc-1")
+            ..new_disk("pvc-1")
         };
-        let disk = stage
+        let disk = setup
             .disks
             .provisioner
             .create(minutes(1), &new)
             .await
             .unwrap()
             .id;
-        stage.snapshot("snap-1", &disk).await;
+        setup.snapshot("snap-1", &disk).await;
         let second = new_snapshot("snap-2", &disk);
-        let busy = stage
+        let busy = setup
             .disks
             .snapshotter
             .create(seconds(10), &second)
@@ -179,16 +179,16 @@ async fn a_disk_that_is_being_snapshotted_is_busy_and_a_used_up_token_does_not_m
             .unwrap_err();
         assert_eq!(busy.failure_kind(), FailureKind::Aborted, "{}", text(&busy));
         tokio::time::sleep(Duration::from_secs(30)).await;
-        let made = stage.disks.snapshotter.create(minutes(1), &second).await;
+        let made = setup.disks.snapshotter.create(minutes(1), &second).await;
         let made = made.unwrap_or_else(|error| panic!("{burned} %: {}", text(&error)));
-        let again = stage
+        let again = setup
             .restarted()
             .snapshotter
             .create(minutes(1), &second)
             .await
             .unwrap();
         assert_eq!(
-            (again.id, snapshots(&stage).len()),
+            (again.id, snapshots(&setup).len()),
             (made.id, 2),
             "{burned} %"
         );
@@ -197,12 +197,12 @@ async fn a_disk_that_is_being_snapshotted_is_busy_and_a_used_up_token_does_not_m
 
 #[tokio::test(start_paused = true)]
 async fn a_name_whose_snapshot_was_deleted_gets_a_new_one() {
-    let stage = Stage::new(&[]);
-    let disk = stage.disk("pvc-1").await;
+    let setup = Setup::new(&[]);
+    let disk = setup.disk("pvc-1").await;
     for _ in 0..3 {
-        let made = stage.snapshot("snap", &disk).await;
-        assert_eq!(only_snapshot(&stage), made);
-        stage
+        let made = setup.snapshot("snap", &disk).await;
+        assert_eq!(only_snapshot(&setup), made);
+        setup
             .disks
             .snapshotter
             .delete(minutes(1), &made)
@@ -213,32 +213,32 @@ async fn a_name_whose_snapshot_was_deleted_gets_a_new_one() {
 
 #[tokio::test(start_paused = true)]
 async fn a_deleted_snapshot_is_taken_anew_also_by_calls_too_short_to_believe_it_gone() {
-    let stage = Stage::new(&[]);
-    let disk = stage.disk("pvc-1").await;
-    let first = stage.snapshot("snap", &disk).await;
-    let deleted = stage.disks.snapshotter.delete(minutes(1), &first).await;
+    let setup = Setup::new(&[]);
+    let disk = setup.disk("pvc-1").await;
+    let first = setup.snapshot("snap", &disk).await;
+    let deleted = setup.disks.snapshotter.delete(minutes(1), &first).await;
     deleted.unwrap();
     let mut tries = 0;
     let made = loop {
         let soon = Deadline::after(Duration::from_millis(9750));
         let new = new_snapshot("snap", &disk);
-        if let Ok(made) = stage.disks.snapshotter.create(soon, &new).await {
+        if let Ok(made) = setup.disks.snapshotter.create(soon, &new).await {
             break made.id;
         }
         tries += 1;
         assert!(tries < 3);
     };
-    assert_eq!(only_snapshot(&stage), made);
+    assert_eq!(only_snapshot(&setup), made);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_snapshot_that_fails_before_its_cut_is_told_goes_and_is_taken_anew() {
     for stale in ["--stale=0s", "--stale=2s"] {
-        let stage = Stage::new(&["--cut-delay=2s", stale]);
-        let disk = stage.disk("pvc-1").await;
-        stage.fault("CreateSnapshot", &json!("fails-later"));
+        let setup = Setup::new(&["--cut-delay=2s", stale]);
+        let disk = setup.disk("pvc-1").await;
+        setup.fault("CreateSnapshot", &json!("fails-later"));
         let new = new_snapshot("snap", &disk);
-        let failed = stage.disks.snapshotter.create(minutes(1), &new).await;
+        let failed = setup.disks.snapshotter.create(minutes(1), &new).await;
         let failed = failed.unwrap_err();
         assert_eq!(
             failed.failure_kind(),
@@ -247,47 +247,47 @@ async fn a_snapshot_that_fails_before_its_cut_is_told_goes_and_is_taken_anew() {
             text(&failed)
         );
         assert!(text(&failed).contains("it is deleted"), "{}", text(&failed));
-        assert!(snapshots(&stage).is_empty());
-        let made = stage.disks.snapshotter.create(minutes(1), &new).await;
+        assert!(snapshots(&setup).is_empty());
+        let made = setup.disks.snapshotter.create(minutes(1), &new).await;
         let made = made.unwrap_or_else(|error| panic!("{stale}: {}", text(&error)));
-        assert_eq!(only_snapshot(&stage), made.id);
-        let again = stage.restarted().snapshotter.create(minutes(1), &new).await;
+        assert_eq!(only_snapshot(&setup), made.id);
+        let again = setup.restarted().snapshotter.create(minutes(1), &new).await;
         assert_eq!(again.unwrap().id, made.id);
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_cut_beyond_the_deadline_is_told_and_the_repeat_finds_it() {
-    let stage = Stage::new(&["--cut-delay=30s"]);
-    let disk = stage.disk("pvc-1").await;
+    let setup = Setup::new(&["--cut-delay=30s"]);
+    let disk = setup.disk("pvc-1").await;
     let snapshot = new_snapshot("snap", &disk);
-    let late = stage
+    let late = setup
         .disks
         .snapshotter
         .create(seconds(10), &snapshot)
         .await
         .unwrap_err();
     assert_eq!(late.failure_kind(), FailureKind::DeadlineExceeded);
-    let id = only_snapshot(&stage);
+    let id = only_snapshot(&setup);
     assert!(
         text(&late).contains(&format!("last seen: snapshot {id} is progressing")),
         "{}",
         text(&late)
     );
-    let made = stage
+    let made = setup
         .restarted()
         .snapshotter
         .create(minutes(1), &snapshot)
         .await
         .unwrap();
-    assert_eq!((made.id, snapshots(&stage).len()), (id, 1));
+    assert_eq!((made.id, snapshots(&setup).len()), (id, 1));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_snapshot_of_an_unknown_disk_is_not_found() {
-    let stage = Stage::new(&[]);
+    let setup = Setup::new(&[]);
     let snapshot = new_snapshot("snap", &"d-none".parse().unwrap());
-    let refused = stage
+    let refused = setup
         .disks
         .snapshotter
         .create(minutes(1), &snapshot)
@@ -298,16 +298,16 @@ async fn a_snapshot_of_an_unknown_disk_is_not_found() {
 
 #[tokio::test(start_paused = true)]
 async fn many_looks_at_snapshots_by_id_cost_one_description_for_a_hundred() {
-    let stage = Stage::new(&[]);
+    let setup = Setup::new(&[]);
     let mut ids = Vec::new();
     for n in 0..150 {
-        let disk = stage.disk(&format!("pvc-{n}")).await;
-        ids.push(stage.snapshot(&format!("snap-{n}"), &disk).await);
+        let disk = setup.disk(&format!("pvc-{n}")).await;
+        ids.push(setup.snapshot(&format!("snap-{n}"), &disk).await);
     }
-    stage.cloud.clear_calls();
+    setup.cloud.clear_calls();
     let mut looks = JoinSet::new();
     for (n, id) in ids.into_iter().enumerate() {
-        let disks = Arc::clone(&stage.disks);
+        let disks = Arc::clone(&setup.disks);
         looks.spawn(async move {
             if n % 2 == 0 {
                 return disks.snapshotter.get(minutes(1), &id).await.unwrap().id == id;
@@ -320,26 +320,26 @@ async fn many_looks_at_snapshots_by_id_cost_one_description_for_a_hundred() {
         });
     }
     assert!(looks.join_all().await.into_iter().all(|found| found));
-    assert_eq!(stage.calls("DescribeSnapshots"), 2);
+    assert_eq!(setup.calls("DescribeSnapshots"), 2);
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_the_class_wants_of_a_snapshot_is_ordered_and_a_retained_one_ends() {
-    let stage = Stage::new(&[]);
-    let disk = stage.disk("pvc-1").await;
+    let setup = Setup::new(&[]);
+    let disk = setup.disk("pvc-1").await;
     let new = NewSnapshot {
         retention_days: Some(2),
         resource_group: Some("rg-1".to_owned()),
         tags: Tags::from([("team".to_owned(), "blue".to_owned())]),
         ..new_snapshot("snap", &disk)
     };
-    let made = stage
+    let made = setup
         .disks
         .snapshotter
         .create(minutes(1), &new)
         .await
         .unwrap();
-    let row = &snapshots(&stage)[0];
+    let row = &snapshots(&setup)[0];
     assert_eq!(
         (&row["retention_days"], &row["resource_group"]),
         (&json!(2), &json!("rg-1"))
@@ -349,21 +349,21 @@ async fn what_the_class_wants_of_a_snapshot_is_ordered_and_a_retained_one_ends()
         (Some("blue"), 3)
     );
     tokio::time::sleep(Duration::from_secs(2 * 24 * 3600)).await;
-    let gone = stage
+    let gone = setup
         .disks
         .snapshotter
         .get(minutes(1), &made.id)
         .await
         .unwrap_err();
     assert!(matches!(gone, Error::NoSuchSnapshot { .. }), "{gone:?}");
-    stage
+    setup
         .disks
         .snapshotter
         .delete(minutes(1), &made.id)
         .await
         .unwrap();
     // The name is free again.
-    let again = stage
+    let again = setup
         .disks
         .snapshotter
         .create(minutes(1), &new)
@@ -374,10 +374,10 @@ async fn what_the_class_wants_of_a_snapshot_is_ordered_and_a_retained_one_ends()
 
 #[tokio::test(start_paused = true)]
 async fn a_disk_that_was_never_attached_says_so_and_what_to_do() {
-    let stage = Stage::new(&["--never-attached"]);
-    let disk = stage.disk("pvc-1").await;
+    let setup = Setup::new(&["--never-attached"]);
+    let disk = setup.disk("pvc-1").await;
     let new = new_snapshot("snap", &disk);
-    let refused = stage.disks.snapshotter.create(minutes(1), &new).await;
+    let refused = setup.disks.snapshotter.create(minutes(1), &new).await;
     let refused = refused.unwrap_err();
     assert_eq!(refused.failure_kind(), FailureKind::FailedPrecondition);
     let words = text(&refused);
@@ -391,22 +391,22 @@ async fn a_disk_that_was_never_attached_says_so_and_what_to_do() {
     }
     // Once it was attached, the same call succeeds, although its token may be used up.
     for burned in [0, 100] {
-        stage.configure(&json!({"rules": {"token_burn_percent": burned}}));
-        let disk = stage.disk(&format!("pvc-{burned}")).await;
+        setup.configure(&json!({"rules": {"token_burn_percent": burned}}));
+        let disk = setup.disk(&format!("pvc-{burned}")).await;
         let new = new_snapshot(&format!("snap-{burned}"), &disk);
-        stage
+        setup
             .disks
             .snapshotter
             .create(minutes(1), &new)
             .await
             .unwrap_err();
-        stage
+        setup
             .disks
             .attacher
-            .attach(minutes(1), &disk, &one())
+            .attach(minutes(1), &disk, &node_one())
             .await
             .unwrap();
-        stage
+        setup
             .disks
             .snapshotter
             .create(minutes(1), &new)
@@ -417,22 +417,22 @@ async fn a_disk_that_was_never_attached_says_so_and_what_to_do() {
 
 #[tokio::test(start_paused = true)]
 async fn a_snapshot_that_is_not_cut_yet_is_in_no_list_and_is_told_by_its_id() {
-    let stage = Stage::new(&["--cut-delay=30s"]);
-    let disk = stage.disk("pvc-1").await;
+    let setup = Setup::new(&["--cut-delay=30s"]);
+    let disk = setup.disk("pvc-1").await;
     let new = new_snapshot("snap", &disk);
-    stage
+    setup
         .disks
         .snapshotter
         .create(seconds(5), &new)
         .await
         .unwrap_err();
-    let id = only_snapshot(&stage);
-    let listed = stage
+    let id = only_snapshot(&setup);
+    let listed = setup
         .disks
         .inventory
         .list_snapshots(minutes(1), None, None, Snapshot::clone);
     assert!(listed.await.unwrap().is_empty());
-    let early = stage
+    let early = setup
         .disks
         .snapshotter
         .get(minutes(1), &id)
@@ -446,7 +446,7 @@ async fn a_snapshot_that_is_not_cut_yet_is_in_no_list_and_is_told_by_its_id() {
     );
     tokio::time::sleep(Duration::from_secs(30)).await;
     assert_eq!(
-        stage
+        setup
             .disks
             .snapshotter
             .get(minutes(1), &id)

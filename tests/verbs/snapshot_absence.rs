@@ -8,21 +8,21 @@ use serde_json::json;
 use diskplugin::disk::{Error, FailureKind};
 use diskplugin::model::{Failure, SnapshotId};
 
-use crate::kit::{Stage, minutes, new_snapshot, seconds, text};
+use crate::kit::{Setup, minutes, new_snapshot, seconds, text};
 use crate::snapshot::{only_snapshot, snapshots};
 
 const FLAGS: [&str; 2] = ["--cut-delay=2s", "--stale=0s..2s"];
 
 /// From now on these actions return 200 and no rows.
-pub(crate) fn hide(stage: &Stage, actions: &[&str]) {
+pub(crate) fn hide(setup: &Setup, actions: &[&str]) {
     let fault = |action: &&str| json!({"action": action, "for": "24h", "kind": "no-rows"});
     let faults: Vec<_> = actions.iter().map(fault).collect();
-    stage.configure(&json!({"faults": []}));
-    stage.configure(&json!({"faults": faults}));
+    setup.configure(&json!({"faults": []}));
+    setup.configure(&json!({"faults": faults}));
 }
 
-pub(crate) fn show(stage: &Stage) {
-    stage.configure(&json!({"faults": []}));
+pub(crate) fn show(setup: &Setup) {
+    setup.configure(&json!({"faults": []}));
 }
 
 /// The caller must repeat the call.
@@ -53,30 +53,30 @@ fn assert_names_permission(error: &Error, action: &str) {
 async fn empty_responses_during_two_creations_take_one_snapshot_that_is_returned_afterwards() {
     for settled in [false, true] {
         for others in [0, 1] {
-            let stage = match settled {
-                true => Stage::settled(&FLAGS).await,
-                false => Stage::new(&FLAGS),
+            let setup = match settled {
+                true => Setup::long_running(&FLAGS).await,
+                false => Setup::new(&FLAGS),
             };
-            let disk = stage.disk("pvc-1").await;
+            let disk = setup.disk("pvc-1").await;
             for other in 0..others {
-                stage.snapshot(&format!("other-{other}"), &disk).await;
+                setup.snapshot(&format!("other-{other}"), &disk).await;
             }
             let new = new_snapshot("snap", &disk);
-            hide(&stage, &["DescribeSnapshots"]);
+            hide(&setup, &["DescribeSnapshots"]);
             for _ in 0..2 {
                 let begun = tokio::time::Instant::now();
-                let blind = stage.disks.snapshotter.create(seconds(45), &new).await;
+                let blind = setup.disks.snapshotter.create(seconds(45), &new).await;
                 assert_unavailable(&blind.unwrap_err());
                 tokio::time::sleep_until(begun + Duration::from_secs(45)).await;
             }
-            assert_eq!(snapshots(&stage).len(), others + 1);
-            show(&stage);
-            let made = stage.disks.snapshotter.create(minutes(1), &new).await;
+            assert_eq!(snapshots(&setup).len(), others + 1);
+            show(&setup);
+            let made = setup.disks.snapshotter.create(minutes(1), &new).await;
             let made = made.unwrap_or_else(|error| panic!("{}", text(&error)));
             assert_eq!(made.source_disk.as_ref(), Some(&disk));
-            assert_eq!(snapshots(&stage).len(), others + 1);
+            assert_eq!(snapshots(&setup).len(), others + 1);
             assert!(
-                snapshots(&stage)
+                snapshots(&setup)
                     .iter()
                     .any(|row| row["id"] == made.id.as_str())
             );
@@ -86,20 +86,20 @@ async fn empty_responses_during_two_creations_take_one_snapshot_that_is_returned
 
 #[tokio::test(start_paused = true)]
 async fn a_snapshot_that_reads_hide_is_neither_reported_deleted_nor_missing() {
-    let stage = Stage::new(&FLAGS);
-    let disk = stage.disk("pvc-1").await;
-    let id = stage.snapshot("snap", &disk).await;
+    let setup = Setup::new(&FLAGS);
+    let disk = setup.disk("pvc-1").await;
+    let id = setup.snapshot("snap", &disk).await;
     // A new process, which has created nothing itself.
-    let disks = stage.restarted();
-    hide(&stage, &["DescribeSnapshots"]);
+    let disks = setup.restarted();
+    hide(&setup, &["DescribeSnapshots"]);
     let deleted = disks.snapshotter.delete(seconds(30), &id).await;
     assert_names_permission(&deleted.unwrap_err(), "DescribeSnapshots");
     let read = disks.snapshotter.get(seconds(30), &id).await;
     assert_names_permission(&read.unwrap_err(), "DescribeSnapshots");
-    assert_eq!(only_snapshot(&stage), id);
-    show(&stage);
+    assert_eq!(only_snapshot(&setup), id);
+    show(&setup);
     disks.snapshotter.delete(minutes(1), &id).await.unwrap();
-    assert!(snapshots(&stage).is_empty());
+    assert!(snapshots(&setup).is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -110,40 +110,40 @@ async fn a_hidden_snapshot_of_another_owner_is_never_deleted() {
         } else {
             &[]
         };
-        let stage = Stage::new(flags);
-        let disk = stage.disk("pvc-1").await;
-        let neighbour = stage.neighbour();
+        let setup = Setup::new(flags);
+        let disk = setup.disk("pvc-1").await;
+        let neighbour = setup.other_cluster();
         let theirs = neighbour
             .snapshotter
             .create(minutes(1), &new_snapshot("theirs", &disk))
             .await;
         let theirs = theirs.unwrap().id;
         for other in 0..others {
-            stage.snapshot(&format!("other-{other}"), &disk).await;
+            setup.snapshot(&format!("other-{other}"), &disk).await;
         }
-        hide(&stage, &["DescribeSnapshots"]);
-        let refused = stage.disks.snapshotter.delete(seconds(30), &theirs).await;
+        hide(&setup, &["DescribeSnapshots"]);
+        let refused = setup.disks.snapshotter.delete(seconds(30), &theirs).await;
         assert_names_permission(&refused.unwrap_err(), "DescribeSnapshots");
-        show(&stage);
-        let refused = stage.disks.snapshotter.delete(minutes(1), &theirs).await;
+        show(&setup);
+        let refused = setup.disks.snapshotter.delete(minutes(1), &theirs).await;
         assert!(
             matches!(&refused, Err(error) if error.failure() == Failure::NotOwned),
             "{refused:?}"
         );
-        assert_eq!(snapshots(&stage).len(), 1 + others);
+        assert_eq!(snapshots(&setup).len(), 1 + others);
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_snapshot_that_is_gone_is_deleted_again_also_where_no_snapshot_is_left() {
     for others in [0, 1] {
-        let stage = Stage::new(&["--stale=2s"]);
-        let disk = stage.disk("pvc-1").await;
+        let setup = Setup::new(&["--stale=2s"]);
+        let disk = setup.disk("pvc-1").await;
         for other in 0..others {
-            stage.snapshot(&format!("other-{other}"), &disk).await;
+            setup.snapshot(&format!("other-{other}"), &disk).await;
         }
-        let id = stage.snapshot("snap", &disk).await;
-        for disks in [Arc::clone(&stage.disks), stage.restarted()] {
+        let id = setup.snapshot("snap", &disk).await;
+        for disks in [Arc::clone(&setup.disks), setup.restarted()] {
             disks.snapshotter.delete(minutes(1), &id).await.unwrap();
             tokio::time::sleep(Duration::from_secs(3)).await;
             // In vain as well: the cloud itself says that there is no such snapshot.
@@ -156,7 +156,7 @@ async fn a_snapshot_that_is_gone_is_deleted_again_also_where_no_snapshot_is_left
             );
         }
         let never: SnapshotId = "s-none".parse().unwrap();
-        stage
+        setup
             .disks
             .snapshotter
             .delete(minutes(1), &never)
@@ -167,12 +167,12 @@ async fn a_snapshot_that_is_gone_is_deleted_again_also_where_no_snapshot_is_left
 
 #[tokio::test(start_paused = true)]
 async fn a_snapshot_that_another_process_deleted_is_taken_again_where_no_snapshot_is_left() {
-    let stage = Stage::new(&FLAGS);
-    let disk = stage.disk("pvc-1").await;
+    let setup = Setup::new(&FLAGS);
+    let disk = setup.disk("pvc-1").await;
     let new = new_snapshot("snap", &disk);
-    let first = stage.disks.snapshotter.create(minutes(1), &new).await;
+    let first = setup.disks.snapshotter.create(minutes(1), &new).await;
     let first = first.unwrap().id;
-    stage
+    setup
         .restarted()
         .snapshotter
         .delete(minutes(1), &first)
@@ -180,10 +180,10 @@ async fn a_snapshot_that_another_process_deleted_is_taken_again_where_no_snapsho
         .unwrap();
     tokio::time::sleep(Duration::from_secs(3)).await;
     // Its token is still answered with the deleted one.
-    let second = stage.restarted().snapshotter.create(minutes(1), &new).await;
+    let second = setup.restarted().snapshotter.create(minutes(1), &new).await;
     let second = second.unwrap_or_else(|error| panic!("{}", text(&error)));
     assert_eq!(
-        (only_snapshot(&stage), second.id == first),
+        (only_snapshot(&setup), second.id == first),
         (second.id, false)
     );
 }

@@ -8,7 +8,7 @@ use tokio::time::timeout;
 
 use diskplugin::disk::{DiskServices, FailureKind};
 
-use crate::kit::{Stage, minutes, new_snapshot, seconds, text};
+use crate::kit::{Setup, minutes, new_snapshot, seconds, text};
 use crate::snapshot::{only_snapshot, snapshots};
 use crate::snapshot_absence::assert_not_final;
 
@@ -25,10 +25,10 @@ pub(crate) const REFUSALS: [(u16, &str); 8] = [
 ];
 
 /// The first call of the action is lost after it took effect, and later ones are refused. Reads show nothing.
-pub(crate) fn lose(stage: &Stage, action: &str, read: &str, loss: &Value, refusal: (u16, &str)) {
+pub(crate) fn lose(setup: &Setup, action: &str, read: &str, loss: &Value, refusal: (u16, &str)) {
     let (status, code) = refusal;
-    stage.configure(&json!({"faults": []}));
-    stage.configure(&json!({"faults": [
+    setup.configure(&json!({"faults": []}));
+    setup.configure(&json!({"faults": [
         {"action": action, "kind": loss},
         {"action": action, "from": 2, "times": 10_000, "kind": {"code": {"status": status, "code": code}}},
         {"action": read, "for": "24h", "kind": "no-rows"},
@@ -36,21 +36,21 @@ pub(crate) fn lose(stage: &Stage, action: &str, read: &str, loss: &Value, refusa
 }
 
 /// Only the refusals stay: reads show what is.
-pub(crate) fn recover(stage: &Stage, action: &str, refusal: (u16, &str)) {
+pub(crate) fn recover(setup: &Setup, action: &str, refusal: (u16, &str)) {
     let (status, code) = refusal;
-    stage.configure(&json!({"faults": []}));
-    stage.configure(&json!({"faults": [
+    setup.configure(&json!({"faults": []}));
+    setup.configure(&json!({"faults": [
         {"action": action, "times": 10_000, "kind": {"code": {"status": status, "code": code}}},
     ]}));
 }
 
-async fn create(disks: &Arc<DiskServices>, stage: &Stage) -> Result<(), diskplugin::disk::Error> {
-    let source = stage.only_disk();
+async fn create(disks: &Arc<DiskServices>, setup: &Setup) -> Result<(), diskplugin::disk::Error> {
+    let source = setup.only_disk();
     let made = disks
         .snapshotter
         .create(seconds(20), &new_snapshot("snap", &source))
         .await;
-    made.map(|made| assert_eq!(made.id, only_snapshot(stage)))
+    made.map(|made| assert_eq!(made.id, only_snapshot(setup)))
 }
 
 #[tokio::test(start_paused = true)]
@@ -62,16 +62,16 @@ async fn a_lost_answer_and_later_refusals_are_never_final_and_the_snapshot_is_fo
     ] {
         for first in REFUSALS {
             // Each call is repeated by the client, or the caller repeats it.
-            for stage in [
-                Stage::new(&["--cut-delay=1s"]),
-                Stage::patient(&["--cut-delay=1s"]),
+            for setup in [
+                Setup::new(&["--cut-delay=1s"]),
+                Setup::with_retries(&["--cut-delay=1s"]),
             ] {
-                stage.disk("pvc-1").await;
+                setup.disk("pvc-1").await;
                 for refusal in [first, REFUSALS[0], REFUSALS[3]] {
-                    let lost = snapshots(&stage).is_empty();
+                    let lost = snapshots(&setup).is_empty();
                     if lost {
                         lose(
-                            &stage,
+                            &setup,
                             "CreateSnapshot",
                             "DescribeSnapshots",
                             &loss,
@@ -80,7 +80,7 @@ async fn a_lost_answer_and_later_refusals_are_never_final_and_the_snapshot_is_fo
                     } else {
                         let none = json!("reset-before");
                         lose(
-                            &stage,
+                            &setup,
                             "CreateSnapshot",
                             "DescribeSnapshots",
                             &none,
@@ -88,21 +88,21 @@ async fn a_lost_answer_and_later_refusals_are_never_final_and_the_snapshot_is_fo
                         );
                     }
                     for _ in 0..3 {
-                        let unclear = create(&stage.disks, &stage).await.unwrap_err();
+                        let unclear = create(&setup.disks, &setup).await.unwrap_err();
                         assert_not_final(&unclear);
                         tokio::time::sleep(Duration::from_secs(30)).await;
                     }
-                    assert_eq!(snapshots(&stage).len(), 1, "{loss} {first:?}");
+                    assert_eq!(snapshots(&setup).len(), 1, "{loss} {first:?}");
                 }
-                recover(&stage, "CreateSnapshot", first);
-                let new = new_snapshot("snap", &stage.only_disk());
+                recover(&setup, "CreateSnapshot", first);
+                let new = new_snapshot("snap", &setup.only_disk());
                 // The rate limiter may be cautious after so many throttled calls.
-                let found = stage.disks.snapshotter.create(minutes(5), &new).await;
+                let found = setup.disks.snapshotter.create(minutes(5), &new).await;
                 let found =
                     found.unwrap_or_else(|error| panic!("{loss} {first:?}: {}", text(&error)));
-                assert_eq!(found.id, only_snapshot(&stage));
+                assert_eq!(found.id, only_snapshot(&setup));
                 // A repeated call is not refused either.
-                let again = stage.disks.snapshotter.create(minutes(5), &new).await;
+                let again = setup.disks.snapshotter.create(minutes(5), &new).await;
                 assert_eq!(again.unwrap().id, found.id, "{loss} {first:?}");
             }
         }
@@ -111,55 +111,55 @@ async fn a_lost_answer_and_later_refusals_are_never_final_and_the_snapshot_is_fo
 
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_call_is_ambiguous_too() {
-    let stage = Stage::new(&["--cut-delay=1s"]);
-    stage.disk("pvc-1").await;
+    let setup = Setup::new(&["--cut-delay=1s"]);
+    setup.disk("pvc-1").await;
     lose(
-        &stage,
+        &setup,
         "CreateSnapshot",
         "DescribeSnapshots",
         &json!("hang"),
         REFUSALS[1],
     );
-    let cancelled = timeout(Duration::from_secs(5), create(&stage.disks, &stage)).await;
+    let cancelled = timeout(Duration::from_secs(5), create(&setup.disks, &setup)).await;
     assert!(cancelled.is_err());
-    assert_eq!(snapshots(&stage).len(), 1);
+    assert_eq!(snapshots(&setup).len(), 1);
     for _ in 0..3 {
-        assert_not_final(&create(&stage.disks, &stage).await.unwrap_err());
+        assert_not_final(&create(&setup.disks, &setup).await.unwrap_err());
         tokio::time::sleep(Duration::from_secs(60)).await;
     }
-    recover(&stage, "CreateSnapshot", REFUSALS[1]);
-    create(&stage.disks, &stage).await.unwrap();
+    recover(&setup, "CreateSnapshot", REFUSALS[1]);
+    create(&setup.disks, &setup).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
 async fn ambiguity_ends_when_reads_that_show_others_do_not_show_the_snapshot() {
-    let stage = Stage::new(&["--cut-delay=1s", "--stale=2s"]);
-    let disk = stage.disk("pvc-1").await;
-    stage.snapshot("other", &disk).await;
+    let setup = Setup::new(&["--cut-delay=1s", "--stale=2s"]);
+    let disk = setup.disk("pvc-1").await;
+    setup.snapshot("other", &disk).await;
     // Lost before it took effect.
     lose(
-        &stage,
+        &setup,
         "CreateSnapshot",
         "DescribeTasks",
         &json!("reset-before"),
         REFUSALS[1],
     );
-    assert_not_final(&create(&stage.disks, &stage).await.unwrap_err());
-    assert_not_final(&create(&stage.disks, &stage).await.unwrap_err());
+    assert_not_final(&create(&setup.disks, &setup).await.unwrap_err());
+    assert_not_final(&create(&setup.disks, &setup).await.unwrap_err());
     tokio::time::sleep(Duration::from_secs(120)).await;
-    let refused = create(&stage.disks, &stage).await.unwrap_err();
+    let refused = create(&setup.disks, &setup).await.unwrap_err();
     assert_eq!(
         refused.failure_kind(),
         FailureKind::FailedPrecondition,
         "{}",
         text(&refused)
     );
-    stage.configure(&json!({"faults": []}));
-    let made = stage
+    setup.configure(&json!({"faults": []}));
+    let made = setup
         .disks
         .snapshotter
         .create(minutes(1), &new_snapshot("snap", &disk))
         .await;
     assert!(made.is_ok());
-    assert_eq!(snapshots(&stage).len(), 2);
+    assert_eq!(snapshots(&setup).len(), 2);
 }

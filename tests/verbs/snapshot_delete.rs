@@ -6,7 +6,7 @@ use diskplugin::cloud::{CreateSnapshot, Ecs};
 use diskplugin::disk::{FailureKind, NewDisk};
 use diskplugin::model::{ClientToken, Failure, Tags};
 
-use crate::kit::{Stage, minutes, new_snapshot, seconds, text, wanted};
+use crate::kit::{Setup, minutes, new_snapshot, seconds, text, new_disk};
 use crate::snapshot::{only_snapshot, snapshots};
 
 #[tokio::test(start_paused = true)]
@@ -16,61 +16,61 @@ async fn deleting_twice_and_what_is_not_there_is_success_and_disks_made_from_it_
         &["--missing-is-error"],
         &["--stale=2s", "--missing-is-error"],
     ] {
-        let stage = Stage::new(flags);
-        let disk = stage.disk("pvc-1").await;
-        let snapshot = stage.snapshot("snap", &disk).await;
+        let setup = Setup::new(flags);
+        let disk = setup.disk("pvc-1").await;
+        let snapshot = setup.snapshot("snap", &disk).await;
         let new = NewDisk {
             snapshot: Some(snapshot.clone()),
-            ..wanted("pvc-2")
+            ..new_disk("pvc-2")
         };
-        stage
+        setup
             .disks
             .provisioner
             .create(minutes(1), &new)
             .await
             .unwrap();
         for _ in 0..2 {
-            stage
+            setup
                 .disks
                 .snapshotter
                 .delete(minutes(1), &snapshot)
                 .await
                 .unwrap();
         }
-        stage
+        setup
             .disks
             .snapshotter
             .delete(minutes(1), &"s-none".parse().unwrap())
             .await
             .unwrap();
-        assert_eq!((snapshots(&stage).len(), stage.rows().len()), (0, 2));
+        assert_eq!((snapshots(&setup).len(), setup.rows().len()), (0, 2));
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_new_snapshot_that_reads_do_not_show_yet_is_deleted_all_the_same() {
-    let stage = Stage::new(&["--stale=2s"]);
-    let disk = stage.disk("pvc-1").await;
-    stage
+    let setup = Setup::new(&["--stale=2s"]);
+    let disk = setup.disk("pvc-1").await;
+    setup
         .disks
         .snapshotter
         .create(seconds(1), &new_snapshot("snap", &disk))
         .await
         .unwrap_err();
-    let id = only_snapshot(&stage);
-    stage
+    let id = only_snapshot(&setup);
+    setup
         .disks
         .snapshotter
         .delete(minutes(1), &id)
         .await
         .unwrap();
-    assert!(snapshots(&stage).is_empty());
+    assert!(snapshots(&setup).is_empty());
 }
 
 #[tokio::test(start_paused = true)]
 async fn somebody_elses_snapshot_is_refused_and_is_still_there() {
-    let stage = Stage::new(&[]);
-    let disk = stage.disk("pvc-1").await;
+    let setup = Setup::new(&[]);
+    let disk = setup.disk("pvc-1").await;
     let request = CreateSnapshot {
         disk,
         name: "by-hand".to_owned(),
@@ -79,20 +79,20 @@ async fn somebody_elses_snapshot_is_refused_and_is_still_there() {
         tags: Tags::new(),
         token: ClientToken::derive("test", ["by-hand"]),
     };
-    let snapshot = stage
+    let snapshot = setup
         .cloud
         .ecs()
         .create_snapshot(minutes(1), &request)
         .await
         .unwrap();
-    let refused = stage
+    let refused = setup
         .disks
         .snapshotter
         .delete(minutes(1), &snapshot)
         .await
         .unwrap_err();
     assert!(refused.failure() == Failure::NotOwned, "{refused:?}");
-    assert_eq!(only_snapshot(&stage), snapshot);
+    assert_eq!(only_snapshot(&setup), snapshot);
 }
 
 #[tokio::test(start_paused = true)]
@@ -105,11 +105,11 @@ async fn a_snapshot_that_somebody_keeps_says_who_and_what_to_do() {
             "delete those disks or images",
         ),
     ] {
-        let stage = Stage::new(&[]);
-        let disk = stage.disk("pvc-1").await;
-        let id = stage.snapshot("snap", &disk).await;
-        stage.configure(&json!({"holds": {hold: [id.as_str()]}}));
-        let kept = stage
+        let setup = Setup::new(&[]);
+        let disk = setup.disk("pvc-1").await;
+        let id = setup.snapshot("snap", &disk).await;
+        setup.configure(&json!({"holds": {hold: [id.as_str()]}}));
+        let kept = setup
             .disks
             .snapshotter
             .delete(minutes(1), &id)
@@ -118,9 +118,9 @@ async fn a_snapshot_that_somebody_keeps_says_who_and_what_to_do() {
         assert_eq!(kept.failure_kind(), FailureKind::FailedPrecondition);
         let words = text(&kept);
         assert!(words.contains(code) && words.contains(advice), "{words}");
-        assert_eq!(only_snapshot(&stage), id);
-        stage.configure(&json!({"holds": {hold: []}}));
-        stage
+        assert_eq!(only_snapshot(&setup), id);
+        setup.configure(&json!({"holds": {hold: []}}));
+        setup
             .disks
             .snapshotter
             .delete(minutes(1), &id)
@@ -131,29 +131,29 @@ async fn a_snapshot_that_somebody_keeps_says_who_and_what_to_do() {
 
 #[tokio::test(start_paused = true)]
 async fn a_snapshot_is_deleted_while_it_is_taken_and_after_its_disk() {
-    let stage = Stage::new(&["--snapshot-delay=10m"]);
-    let disk = stage.disk("pvc-1").await;
-    let id = stage.snapshot("snap", &disk).await;
-    stage
+    let setup = Setup::new(&["--snapshot-delay=10m"]);
+    let disk = setup.disk("pvc-1").await;
+    let id = setup.snapshot("snap", &disk).await;
+    setup
         .disks
         .snapshotter
         .delete(minutes(1), &id)
         .await
         .unwrap();
-    let id = stage.snapshot("other", &disk).await;
-    stage
+    let id = setup.snapshot("other", &disk).await;
+    setup
         .disks
         .provisioner
         .delete(minutes(1), &disk)
         .await
         .unwrap();
-    let row = stage.disks.snapshotter.get(minutes(1), &id).await.unwrap();
+    let row = setup.disks.snapshotter.get(minutes(1), &id).await.unwrap();
     assert_eq!((row.source_disk, row.available), (Some(disk), true));
-    stage
+    setup
         .disks
         .snapshotter
         .delete(minutes(1), &id)
         .await
         .unwrap();
-    assert!(snapshots(&stage).is_empty());
+    assert!(snapshots(&setup).is_empty());
 }

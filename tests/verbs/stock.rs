@@ -7,12 +7,12 @@ use serde_json::json;
 use diskplugin::disk::{Error, FailureKind, NewDisk};
 use diskplugin::model::{Category, PerformanceLevel};
 
-use crate::kit::{Stage, available, gib, minutes, text, wanted, zone};
+use crate::kit::{Setup, available, gib, minutes, text, new_disk, zone};
 
 const SOLD: &str = "--out-of-stock=*/cloud_efficiency,*/cloud_ssd,*/cloud";
 
-fn tried(stage: &Stage) -> Vec<String> {
-    let calls = stage.cloud.calls();
+fn tried(setup: &Setup) -> Vec<String> {
+    let calls = setup.cloud.calls();
     let tried = calls.iter().filter(|call| call.action == "CreateDisk");
     tried
         .map(|call| call.params["DiskCategory"].clone())
@@ -21,26 +21,26 @@ fn tried(stage: &Stage) -> Vec<String> {
 
 #[tokio::test(start_paused = true)]
 async fn the_happy_path_does_not_look_at_the_stock() {
-    let stage = Stage::new(&[]);
+    let setup = Setup::new(&[]);
     for n in 0..3 {
         let new = available(&format!("pvc-{n}"));
-        stage
+        setup
             .disks
             .provisioner
             .create(minutes(1), &new)
             .await
             .unwrap();
     }
-    assert_eq!(stage.calls("DescribeAvailableResource"), 0);
-    assert_eq!(stage.calls("CreateDisk"), 3);
+    assert_eq!(setup.calls("DescribeAvailableResource"), 0);
+    assert_eq!(setup.calls("CreateDisk"), 3);
 }
 
 #[tokio::test(start_paused = true)]
 async fn after_one_refusal_one_look_at_the_stock_spares_all_the_others() {
-    let stage = Stage::new(&[SOLD]);
+    let setup = Setup::new(&[SOLD]);
     for n in 0..5 {
         let new = available(&format!("pvc-{n}"));
-        let disk = stage
+        let disk = setup
             .disks
             .provisioner
             .create(minutes(1), &new)
@@ -48,20 +48,20 @@ async fn after_one_refusal_one_look_at_the_stock_spares_all_the_others() {
             .unwrap();
         assert_eq!(disk.category, Category::CloudEssd);
     }
-    assert_eq!(tried(&stage)[..2], ["cloud_efficiency", "cloud_essd"]);
-    assert_eq!(stage.calls("CreateDisk"), 6);
-    assert_eq!(stage.calls("DescribeAvailableResource"), 1);
+    assert_eq!(tried(&setup)[..2], ["cloud_efficiency", "cloud_essd"]);
+    assert_eq!(setup.calls("CreateDisk"), 6);
+    assert_eq!(setup.calls("DescribeAvailableResource"), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn without_the_stock_each_is_refused_once_and_then_remembered() {
-    let stage = Stage::new(&[SOLD]);
-    stage.configure(&json!({"denied": ["DescribeAvailableResource"]}));
+    let setup = Setup::new(&[SOLD]);
+    setup.configure(&json!({"denied": ["DescribeAvailableResource"]}));
     let denied = json!({"code": {"status": 403, "code": "Forbidden.RAM"}});
-    stage.faults("DescribeAvailableResource", 1000, &denied);
+    setup.faults("DescribeAvailableResource", 1000, &denied);
     for n in 0..5 {
         let new = available(&format!("pvc-{n}"));
-        let disk = stage
+        let disk = setup
             .disks
             .provisioner
             .create(minutes(1), &new)
@@ -69,23 +69,23 @@ async fn without_the_stock_each_is_refused_once_and_then_remembered() {
             .unwrap();
         assert_eq!(disk.category, Category::CloudEssd);
     }
-    assert_eq!(stage.calls("CreateDisk"), 3 + 5);
+    assert_eq!(setup.calls("CreateDisk"), 3 + 5);
     // Having got no answer is remembered as well.
-    assert_eq!(stage.calls("DescribeAvailableResource"), 1);
+    assert_eq!(setup.calls("DescribeAvailableResource"), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_was_sold_out_is_first_again_after_a_few_minutes() {
-    let stage = Stage::new(&[SOLD]);
-    stage
+    let setup = Setup::new(&[SOLD]);
+    setup
         .disks
         .provisioner
         .create(minutes(1), &available("pvc-1"))
         .await
         .unwrap();
-    stage.configure(&json!({"out_of_stock": []}));
+    setup.configure(&json!({"out_of_stock": []}));
     tokio::time::sleep(Duration::from_secs(200)).await;
-    let disk = stage
+    let disk = setup
         .disks
         .provisioner
         .create(minutes(1), &available("pvc-2"))
@@ -96,21 +96,21 @@ async fn what_was_sold_out_is_first_again_after_a_few_minutes() {
 
 #[tokio::test(start_paused = true)]
 async fn where_all_is_sold_out_a_repeat_costs_one_probe_and_still_names_every_pair() {
-    let stage = Stage::new(&["--out-of-stock=*/*"]);
+    let setup = Setup::new(&["--out-of-stock=*/*"]);
     let new = NewDisk {
         places: vec![zone("a").into(), zone("b").into()],
         ..available("pvc-1")
     };
-    let refused = stage
+    let refused = setup
         .disks
         .provisioner
         .create(minutes(1), &new)
         .await
         .unwrap_err();
     assert_eq!(refused.failure_kind(), FailureKind::ResourceExhausted);
-    stage.cloud.clear_calls();
+    setup.cloud.clear_calls();
     for _ in 0..3 {
-        let refused = stage
+        let refused = setup
             .disks
             .provisioner
             .create(minutes(1), &new)
@@ -125,33 +125,33 @@ async fn where_all_is_sold_out_a_repeat_costs_one_probe_and_still_names_every_pa
         }
     }
     // Each repeat may have to pass the token that the first one used up.
-    assert!(stage.calls("CreateDisk") <= 6, "{:?}", tried(&stage));
-    stage.configure(&json!({"out_of_stock": []}));
-    let disk = stage
+    assert!(setup.calls("CreateDisk") <= 6, "{:?}", tried(&setup));
+    setup.configure(&json!({"out_of_stock": []}));
+    let disk = setup
         .disks
         .provisioner
         .create(minutes(1), &new)
         .await
         .unwrap();
-    assert_eq!(stage.only_disk(), disk.id);
+    assert_eq!(setup.only_disk(), disk.id);
 }
 
 #[tokio::test(start_paused = true)]
 async fn stock_that_comes_back_in_one_pair_only_is_found_within_minutes() {
-    let stage = Stage::new(&["--out-of-stock=*/*"]);
+    let setup = Setup::new(&["--out-of-stock=*/*"]);
     let new = available("pvc-1");
-    stage
+    setup
         .disks
         .provisioner
         .create(minutes(1), &new)
         .await
         .unwrap_err();
-    stage.configure(&json!({"out_of_stock": [
+    setup.configure(&json!({"out_of_stock": [
         "*/cloud_efficiency", "*/cloud_ssd", "*/cloud", "*/cloud_essd", "*/cloud_essd_entry"
     ]}));
     let mut waited = 0;
     let disk = loop {
-        match stage.disks.provisioner.create(minutes(1), &new).await {
+        match setup.disks.provisioner.create(minutes(1), &new).await {
             Ok(disk) => break disk,
             Err(error) => assert!(matches!(error, Error::OutOfStock { .. }), "{error}"),
         }
@@ -160,18 +160,18 @@ async fn stock_that_comes_back_in_one_pair_only_is_found_within_minutes() {
         assert!(waited <= 90);
     };
     assert_eq!(disk.category, Category::CloudAuto);
-    assert_eq!(stage.only_disk(), disk.id);
+    assert_eq!(setup.only_disk(), disk.id);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_quota_that_a_large_disk_has_met_does_not_stand_in_the_way_of_a_small_one() {
-    let stage = Stage::new(&[]);
-    stage.configure(&json!({"limits": {"zone_category_gib": 100}}));
+    let setup = Setup::new(&[]);
+    setup.configure(&json!({"limits": {"zone_category_gib": 100}}));
     let large = NewDisk {
         size: gib(500),
-        ..wanted("large")
+        ..new_disk("large")
     };
-    let refused = stage
+    let refused = setup
         .disks
         .provisioner
         .create(minutes(1), &large)
@@ -182,26 +182,26 @@ async fn a_quota_that_a_large_disk_has_met_does_not_stand_in_the_way_of_a_small_
         text(&refused).contains("QuotaExceed.DiskCapacity"),
         "{refused}"
     );
-    let small = stage
+    let small = setup
         .disks
         .provisioner
-        .create(minutes(1), &wanted("small"))
+        .create(minutes(1), &new_disk("small"))
         .await;
     assert_eq!(small.unwrap().category, Category::CloudEssd);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_level_that_a_zone_does_not_sell_is_passed_over() {
-    let stage = Stage::new(&[]);
+    let setup = Setup::new(&[]);
     let code =
         json!({"code": {"status": 400, "code": "InvalidPerformanceLevel.ValueNotSupported"}});
-    stage.fault("CreateDisk", &code);
+    setup.fault("CreateDisk", &code);
     let new = NewDisk {
         size: gib(500),
         levels: vec![PerformanceLevel::Pl0, PerformanceLevel::Pl1],
-        ..wanted("pvc-1")
+        ..new_disk("pvc-1")
     };
-    let disk = stage
+    let disk = setup
         .disks
         .provisioner
         .create(minutes(1), &new)
@@ -212,27 +212,27 @@ async fn a_level_that_a_zone_does_not_sell_is_passed_over() {
 
 #[tokio::test(start_paused = true)]
 async fn a_size_that_the_cloud_sells_nowhere_is_out_of_range_though_the_table_has_it() {
-    let stage = Stage::new(&[]);
+    let setup = Setup::new(&[]);
     let code = json!({"code": {"status": 403, "code": "InvalidDataDiskSize.ValueNotSupported"}});
-    stage.faults("CreateDisk", 10, &code);
-    let refused = stage
+    setup.faults("CreateDisk", 10, &code);
+    let refused = setup
         .disks
         .provisioner
         .create(minutes(1), &available("pvc-1"))
         .await
         .unwrap_err();
     assert_eq!(refused.failure_kind(), FailureKind::OutOfRange, "{refused}");
-    assert!(stage.rows().is_empty());
+    assert!(setup.rows().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
 async fn capacity_is_the_largest_size_that_is_in_stock_and_none_where_it_is_sold_out() {
-    let stage = Stage::new(&["--out-of-stock=cn-beijing-a/cloud_essd,cn-beijing-b/*"]);
+    let setup = Setup::new(&["--out-of-stock=cn-beijing-a/cloud_essd,cn-beijing-b/*"]);
     let at = |letter: &str, categories: &[Category]| NewDisk {
         places: vec![zone(letter).into()],
         categories: categories.to_vec(),
         size: diskplugin::model::SizeRange::default(),
-        ..wanted("")
+        ..new_disk("")
     };
     for (new, sizes) in [
         (at("a", &[Category::CloudEssd]), None),
@@ -246,7 +246,7 @@ async fn capacity_is_the_largest_size_that_is_in_stock_and_none_where_it_is_sold
             Some((1, 65536)),
         ),
     ] {
-        let sizes_found = stage
+        let sizes_found = setup
             .disks
             .provisioner
             .capacity(minutes(1), &new)
@@ -255,11 +255,11 @@ async fn capacity_is_the_largest_size_that_is_in_stock_and_none_where_it_is_sold
         let found = sizes_found.map(|sizes| (sizes.start().0, sizes.end().0));
         assert_eq!(found, sizes, "{new:?}");
     }
-    assert_eq!(stage.calls("DescribeAvailableResource"), 1);
+    assert_eq!(setup.calls("DescribeAvailableResource"), 1);
     tokio::time::sleep(Duration::from_secs(61)).await;
-    stage.configure(&json!({"out_of_stock": []}));
+    setup.configure(&json!({"out_of_stock": []}));
     let essd = at("a", &[Category::CloudEssd]);
-    let back = stage
+    let back = setup
         .disks
         .provisioner
         .capacity(minutes(1), &essd)
@@ -270,11 +270,11 @@ async fn capacity_is_the_largest_size_that_is_in_stock_and_none_where_it_is_sold
 
 #[tokio::test(start_paused = true)]
 async fn capacity_knows_what_creating_has_found_out_where_the_stock_lags() {
-    let stage = Stage::new(&["--out-of-stock=*/cloud_essd"]);
-    stage.configure(&json!({"rules": {"hide_stockouts": true}}));
-    let new = wanted("pvc-1");
+    let setup = Setup::new(&["--out-of-stock=*/cloud_essd"]);
+    setup.configure(&json!({"rules": {"hide_stockouts": true}}));
+    let new = new_disk("pvc-1");
     assert!(
-        stage
+        setup
             .disks
             .provisioner
             .capacity(minutes(1), &new)
@@ -282,14 +282,14 @@ async fn capacity_knows_what_creating_has_found_out_where_the_stock_lags() {
             .unwrap()
             .is_some()
     );
-    stage
+    setup
         .disks
         .provisioner
         .create(minutes(1), &new)
         .await
         .unwrap_err();
     assert_eq!(
-        stage
+        setup
             .disks
             .provisioner
             .capacity(minutes(1), &new)
@@ -301,8 +301,8 @@ async fn capacity_knows_what_creating_has_found_out_where_the_stock_lags() {
 
 #[tokio::test(start_paused = true)]
 async fn what_the_types_of_the_regions_machines_take_is_told_in_three_calls() {
-    let stage = Stage::new(&["--disk-quantity=9", "--out-of-stock=*/cloud_essd"]);
-    let types = stage
+    let setup = Setup::new(&["--disk-quantity=9", "--out-of-stock=*/cloud_essd"]);
+    let types = setup
         .disks
         .instance_types
         .in_region(minutes(1))
@@ -318,6 +318,6 @@ async fn what_the_types_of_the_regions_machines_take_is_told_in_three_calls() {
         "DescribeInstanceTypes",
         "DescribeAvailableResource",
     ] {
-        assert_eq!(stage.calls(action), 1, "{action}");
+        assert_eq!(setup.calls(action), 1, "{action}");
     }
 }

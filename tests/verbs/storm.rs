@@ -12,15 +12,15 @@ use diskplugin::base::Deadline;
 use diskplugin::disk::{DiskServices, Error, FailureKind};
 use diskplugin::model::{Disk, InstanceId};
 
-use crate::kit::{Stage, minutes, new_snapshot, seconds, text, wanted};
+use crate::kit::{Setup, minutes, new_snapshot, seconds, text, new_disk};
 
 const VOLUMES: usize = 100;
 const NODES: usize = 20;
 
 /// How many calls of each API the cloud refused in each minute of its clock by throttling.
-fn throttled(stage: &Stage) -> BTreeMap<(String, i64), u32> {
+fn throttled(setup: &Setup) -> BTreeMap<(String, i64), u32> {
     let mut refused = BTreeMap::new();
-    for call in stage.cloud.calls() {
+    for call in setup.cloud.calls() {
         if call.code.is_some_and(|code| code.contains("Throttling")) {
             let minute = call.at.as_second().div_euclid(60);
             *refused.entry((call.action, minute)).or_default() += 1;
@@ -31,9 +31,9 @@ fn throttled(stage: &Stage) -> BTreeMap<(String, i64), u32> {
 
 /// The calls in flight when a quota is met first are refused; after that single calls at most.
 #[track_caller]
-fn learned_once(stage: &Stage) {
+fn learned_once(setup: &Setup) {
     let mut known = BTreeSet::new();
-    for ((action, minute), refused) in throttled(stage) {
+    for ((action, minute), refused) in throttled(setup) {
         let most = if known.insert(action.clone()) { 48 } else { 2 };
         assert!(refused <= most, "{refused} of {action} in minute {minute}");
     }
@@ -63,7 +63,7 @@ async fn retried<T>(verb: impl AsyncFn(Deadline) -> Result<T, Error>) -> T {
 async fn live(disks: Arc<DiskServices>, number: usize) {
     let name = format!("pvc-{number}");
     let node: InstanceId = format!("i-{}", number % NODES).parse().unwrap();
-    let disk = retried(async |soon| disks.provisioner.create(soon, &wanted(&name)).await).await;
+    let disk = retried(async |soon| disks.provisioner.create(soon, &new_disk(&name)).await).await;
     let disk = &disk.id;
     retried(async |soon| disks.attacher.attach(soon, disk, &node).await).await;
     let snapshot = new_snapshot(&format!("snap-{number}"), disk);
@@ -88,14 +88,14 @@ async fn a_load_at_sixty_calls_a_minute_learns_each_quota_once() {
             "--detach-delay=1s",
             &format!("--latency={latency}"),
         ];
-        let stage = Stage::patient_crowd(NODES, &flags);
+        let setup = Setup::with_nodes_and_retries(NODES, &flags);
         let begun = Instant::now();
         let (local, mut lives) = (LocalSet::new(), JoinSet::new());
         for number in 0..VOLUMES {
-            lives.spawn_local_on(live(Arc::clone(&stage.disks), number), &local);
+            lives.spawn_local_on(live(Arc::clone(&setup.disks), number), &local);
         }
         let mut lists = JoinSet::new();
-        let lister = Arc::clone(&stage.disks);
+        let lister = Arc::clone(&setup.disks);
         lists.spawn(async move {
             loop {
                 // Its page may have to wait for the next minute.
@@ -106,14 +106,14 @@ async fn a_load_at_sixty_calls_a_minute_learns_each_quota_once() {
         local.run_until(lives.join_all()).await;
         lists.shutdown().await;
         let took = begun.elapsed();
-        assert_eq!(stage.rows(), Vec::<serde_json::Value>::new());
-        let counts = stage.cloud.counts();
+        assert_eq!(setup.rows(), Vec::<serde_json::Value>::new());
+        let counts = setup.cloud.counts();
         println!(
             "latency {latency}: {VOLUMES} volumes in {} s",
             took.as_secs()
         );
         for (action, count) in &counts {
-            let refused = throttled(&stage);
+            let refused = throttled(&setup);
             let refused = refused.iter().filter(|((of, _), _)| of == action);
             println!(
                 "  {action}: {} calls, {} throttled",
@@ -121,7 +121,7 @@ async fn a_load_at_sixty_calls_a_minute_learns_each_quota_once() {
                 refused.count()
             );
         }
-        learned_once(&stage);
+        learned_once(&setup);
         assert!(took <= Duration::from_secs(20 * 60), "{took:?}");
     }
 }
@@ -134,11 +134,11 @@ async fn however_much_is_listed_attaching_and_detaching_come_through() {
         "--detach-delay=1s",
         "--latency=50ms",
     ];
-    let stage = Stage::patient_crowd(1, &flags);
-    let disk = stage.disk("pvc-1").await;
+    let setup = Setup::with_nodes_and_retries(1, &flags);
+    let disk = setup.disk("pvc-1").await;
     let mut lists = JoinSet::new();
     for _ in 0..50 {
-        let disks = Arc::clone(&stage.disks);
+        let disks = Arc::clone(&setup.disks);
         lists.spawn(async move {
             loop {
                 // Refusals are what this is about; the next one comes at once.
@@ -152,42 +152,42 @@ async fn however_much_is_listed_attaching_and_detaching_come_through() {
     let node: InstanceId = "i-0".parse().unwrap();
     for round in 0..20 {
         let begun = Instant::now();
-        let attached = stage.disks.attacher.attach(minutes(1), &disk, &node).await;
+        let attached = setup.disks.attacher.attach(minutes(1), &disk, &node).await;
         assert!(attached.is_ok(), "round {round}: {attached:?}");
         let attach = begun.elapsed();
-        let detached = stage.disks.attacher.detach(minutes(1), &disk, &node).await;
+        let detached = setup.disks.attacher.detach(minutes(1), &disk, &node).await;
         assert!(detached.is_ok(), "round {round}: {detached:?}");
         let both = begun.elapsed();
         assert!(both <= Duration::from_secs(25), "{attach:?} {both:?}");
         tokio::time::sleep(Duration::from_secs(3)).await;
     }
     lists.shutdown().await;
-    learned_once(&stage);
+    learned_once(&setup);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_call_that_is_cancelled_makes_no_further_call_and_the_next_one_finds_what_it_began() {
     let flags = ["--create-delay=30s", "--throttle=60"];
-    let stage = Stage::patient_crowd(1, &flags);
-    let (disks, new) = (Arc::clone(&stage.disks), wanted("pvc-1"));
+    let setup = Setup::with_nodes_and_retries(1, &flags);
+    let (disks, new) = (Arc::clone(&setup.disks), new_disk("pvc-1"));
     let mut call = JoinSet::new();
     call.spawn(async move { disks.provisioner.create(minutes(5), &new).await });
     tokio::time::sleep(Duration::from_secs(3)).await;
     call.shutdown().await;
-    let begun = stage.only_disk();
-    let before = stage.cloud.calls().len();
+    let begun = setup.only_disk();
+    let before = setup.cloud.calls().len();
     tokio::time::sleep(Duration::from_secs(300)).await;
-    assert_eq!(stage.cloud.calls().len(), before);
-    assert_eq!(stage.disk("pvc-1").await, begun);
-    assert_eq!(stage.rows().len(), 1);
+    assert_eq!(setup.cloud.calls().len(), before);
+    assert_eq!(setup.disk("pvc-1").await, begun);
+    assert_eq!(setup.rows().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_wait_that_all_have_left_while_the_window_is_shut_asks_nothing_more() {
     let flags = ["--attach-delay=300s", "--throttle=DescribeDisks=10"];
-    let stage = Stage::patient_crowd(1, &flags);
-    let disk = stage.disk("pvc-1").await;
-    let disks = Arc::clone(&stage.disks);
+    let setup = Setup::with_nodes_and_retries(1, &flags);
+    let disk = setup.disk("pvc-1").await;
+    let disks = Arc::clone(&setup.disks);
     let mut call = JoinSet::new();
     let waiting = disk.clone();
     call.spawn(async move {
@@ -195,39 +195,39 @@ async fn a_wait_that_all_have_left_while_the_window_is_shut_asks_nothing_more() 
         disks.attacher.attach(minutes(30), &waiting, &node).await
     });
     tokio::time::sleep(Duration::from_secs(20)).await;
-    assert!(!throttled(&stage).is_empty(), "the window is not shut");
-    let before = stage.calls("DescribeDisks");
+    assert!(!throttled(&setup).is_empty(), "the window is not shut");
+    let before = setup.calls("DescribeDisks");
     call.shutdown().await;
     tokio::time::sleep(Duration::from_secs(300)).await;
-    assert_eq!(stage.calls("DescribeDisks"), before);
+    assert_eq!(setup.calls("DescribeDisks"), before);
     let node = "i-0".parse().unwrap();
     assert!(
-        stage
+        setup
             .disks
             .attacher
             .attach(minutes(10), &disk, &node)
             .await
             .is_ok()
     );
-    assert_eq!(stage.calls("AttachDisk"), 2);
+    assert_eq!(setup.calls("AttachDisk"), 2);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_deadline_within_a_shut_window_fails_at_once_with_the_wait_and_costs_no_call() {
-    let stage = Stage::patient_crowd(1, &["--throttle=CreateDisk=1"]);
-    stage.disk("pvc-1").await;
-    let refused = stage
+    let setup = Setup::with_nodes_and_retries(1, &["--throttle=CreateDisk=1"]);
+    setup.disk("pvc-1").await;
+    let refused = setup
         .disks
         .provisioner
-        .create(seconds(20), &wanted("pvc-2"))
+        .create(seconds(20), &new_disk("pvc-2"))
         .await;
     assert!(text(&refused.unwrap_err()).contains("Throttling"));
-    let calls = stage.calls("CreateDisk");
+    let calls = setup.calls("CreateDisk");
     let begun = Instant::now();
-    let late = stage
+    let late = setup
         .disks
         .provisioner
-        .create(seconds(20), &wanted("pvc-2"))
+        .create(seconds(20), &new_disk("pvc-2"))
         .await;
     let late = late.unwrap_err();
     assert_eq!(
@@ -240,5 +240,5 @@ async fn a_deadline_within_a_shut_window_fails_at_once_with_the_wait_and_costs_n
         assert!(text(&late).contains(part), "{}", text(&late));
     }
     assert!(begun.elapsed() <= Duration::from_secs(1));
-    assert_eq!(stage.calls("CreateDisk"), calls);
+    assert_eq!(setup.calls("CreateDisk"), calls);
 }

@@ -9,28 +9,28 @@ use tokio::time::Instant;
 
 use diskplugin::model::{DiskId, InstanceId};
 
-use crate::kit::{LATE, Stage, minutes, one, seconds, two};
+use crate::kit::{POLL_TOLERANCE, Setup, minutes, node_one, seconds, node_two};
 
 fn first() -> InstanceId {
     "i-0".parse().unwrap()
 }
 
-async fn disks(stage: &Stage, count: usize) -> Vec<DiskId> {
+async fn disks(setup: &Setup, count: usize) -> Vec<DiskId> {
     let mut disks = Vec::new();
     for n in 0..count {
-        disks.push(stage.disk(&format!("pvc-{n}")).await);
+        disks.push(setup.disk(&format!("pvc-{n}")).await);
     }
-    stage.cloud.clear_calls();
+    setup.cloud.clear_calls();
     disks
 }
 
 /// Attaches or detaches all at once; how long it took.
-async fn all(stage: &Stage, disks: &[DiskId], on: bool) -> Duration {
+async fn all(setup: &Setup, disks: &[DiskId], on: bool) -> Duration {
     let begun = Instant::now();
     let mut running = JoinSet::new();
     for disk in disks {
         let disk = disk.clone();
-        let verbs = Arc::clone(&stage.disks);
+        let verbs = Arc::clone(&setup.disks);
         running.spawn(async move {
             if on {
                 verbs
@@ -51,26 +51,26 @@ async fn all(stage: &Stage, disks: &[DiskId], on: bool) -> Duration {
 
 #[tokio::test(start_paused = true)]
 async fn an_instance_that_takes_disks_side_by_side_gets_them_so_and_is_asked_about_once() {
-    let stage = Stage::crowd(1, &["--attach-delay=2s", "--detach-delay=2s"]);
+    let setup = Setup::with_nodes(1, &["--attach-delay=2s", "--detach-delay=2s"]);
     let tags = ["supportConcurrencyAttach", "supportConcurrencyDetach"];
     for key in tags {
-        assert!(stage.cloud.tag_instance(&first(), key, "true"));
+        assert!(setup.cloud.tag_instance(&first(), key, "true"));
     }
-    let disks = disks(&stage, 10).await;
-    let took = all(&stage, &disks, true).await;
+    let disks = disks(&setup, 10).await;
+    let took = all(&setup, &disks, true).await;
     assert!(took <= Duration::from_millis(3000), "{took:?}");
-    let took = all(&stage, &disks, false).await;
+    let took = all(&setup, &disks, false).await;
     // Five at a time is what the cloud takes off.
     assert!(took <= Duration::from_millis(6000), "{took:?}");
-    let refused: u64 = stage
+    let refused: u64 = setup
         .cloud
         .counts()
         .values()
         .map(|count| count.refused)
         .sum();
-    assert_eq!((refused, stage.calls("DescribeInstances")), (0, 1));
+    assert_eq!((refused, setup.calls("DescribeInstances")), (0, 1));
     assert_eq!(
-        (stage.calls("AttachDisk"), stage.calls("DetachDisk")),
+        (setup.calls("AttachDisk"), setup.calls("DetachDisk")),
         (10, 10)
     );
 }
@@ -78,37 +78,37 @@ async fn an_instance_that_takes_disks_side_by_side_gets_them_so_and_is_asked_abo
 #[tokio::test(start_paused = true)]
 async fn an_instance_that_takes_one_at_a_time_gets_one_and_refuses_none() {
     for denied in [json!([]), json!(["DescribeInstances"])] {
-        let stage = Stage::crowd(1, &["--attach-delay=2s"]);
-        stage.configure(&json!({"denied": denied}));
-        let disks = disks(&stage, 4).await;
-        let took = all(&stage, &disks, true).await;
-        assert!(took <= (Duration::from_secs(2) + LATE) * 4, "{took:?}");
-        assert_eq!(stage.calls("AttachDisk"), 4);
+        let setup = Setup::with_nodes(1, &["--attach-delay=2s"]);
+        setup.configure(&json!({"denied": denied}));
+        let disks = disks(&setup, 4).await;
+        let took = all(&setup, &disks, true).await;
+        assert!(took <= (Duration::from_secs(2) + POLL_TOLERANCE) * 4, "{took:?}");
+        assert_eq!(setup.calls("AttachDisk"), 4);
         // Without permission, again after one second, two and four more.
         let most = if denied == json!([]) { 1 } else { 4 };
-        let reads = stage.calls("DescribeInstances");
+        let reads = setup.calls("DescribeInstances");
         assert!(reads <= most, "{reads}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_single_disk_costs_no_look_at_its_instance() {
-    let stage = Stage::crowd(1, &[]);
-    let disks = disks(&stage, 1).await;
-    all(&stage, &disks, true).await;
-    all(&stage, &disks, false).await;
-    assert_eq!(stage.calls("DescribeInstances"), 0);
+    let setup = Setup::with_nodes(1, &[]);
+    let disks = disks(&setup, 1).await;
+    all(&setup, &disks, true).await;
+    all(&setup, &disks, false).await;
+    assert_eq!(setup.calls("DescribeInstances"), 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_instance_that_refuses_what_its_tag_promises_is_taken_for_a_narrow_one() {
     for alternatives in ["first", "last"] {
-        let stage = Stage::crowd(1, &["--attach-delay=2s"]);
-        stage.configure(&json!({"rules": {"alternatives": alternatives}}));
-        stage
+        let setup = Setup::with_nodes(1, &["--attach-delay=2s"]);
+        setup.configure(&json!({"rules": {"alternatives": alternatives}}));
+        setup
             .cloud
             .tag_instance(&first(), "supportConcurrencyAttach", "true");
-        let disks = disks(&stage, 5).await;
+        let disks = disks(&setup, 5).await;
         // The tag is read, and does not help.
         let code = if alternatives == "first" {
             json!({"code": {"status": 403, "code": "InvalidOperation.Conflict"}})
@@ -117,9 +117,9 @@ async fn an_instance_that_refuses_what_its_tag_promises_is_taken_for_a_narrow_on
             json!({"code": {"status": 400, "code": code}})
         };
         let fault = json!({"action": "AttachDisk", "from": 2, "times": 4, "kind": code});
-        stage.configure(&json!({"faults": [fault]}));
-        all(&stage, &disks, true).await;
-        let refused = stage.cloud.counts()["AttachDisk"].refused;
+        setup.configure(&json!({"faults": [fault]}));
+        all(&setup, &disks, true).await;
+        let refused = setup.cloud.counts()["AttachDisk"].refused;
         assert_eq!(
             refused, 4,
             "{alternatives}: each was refused once, none twice"
@@ -129,16 +129,16 @@ async fn an_instance_that_refuses_what_its_tag_promises_is_taken_for_a_narrow_on
 
 #[tokio::test(start_paused = true)]
 async fn where_the_cloud_does_one_thing_at_a_time_a_detach_goes_before_the_attaches_that_wait() {
-    let stage = Stage::crowd(1, &["--attach-delay=4s", "--detach-delay=4s"]);
-    stage.configure(&json!({"rules": {"exclusive_attach_detach": true}}));
-    let disks = disks(&stage, 5).await;
-    all(&stage, &disks[..1], true).await;
+    let setup = Setup::with_nodes(1, &["--attach-delay=4s", "--detach-delay=4s"]);
+    setup.configure(&json!({"rules": {"exclusive_attach_detach": true}}));
+    let disks = disks(&setup, 5).await;
+    all(&setup, &disks[..1], true).await;
     tokio::time::sleep(Duration::from_secs(5)).await;
-    let attaching = all(&stage, &disks[1..], true);
+    let attaching = all(&setup, &disks[1..], true);
     let detaching = async {
         tokio::time::sleep(Duration::from_secs(1)).await;
         let begun = Instant::now();
-        stage
+        setup
             .disks
             .attacher
             .detach(minutes(5), &disks[0], &first())
@@ -149,7 +149,7 @@ async fn where_the_cloud_does_one_thing_at_a_time_a_detach_goes_before_the_attac
     let (_, waited) = tokio::join!(attaching, detaching);
     // The attach that runs, and its own time; not the three that wait.
     assert!(waited <= Duration::from_secs(9), "{waited:?}");
-    let refused: u64 = stage
+    let refused: u64 = setup
         .cloud
         .counts()
         .values()
@@ -164,31 +164,16 @@ async fn where_the_cloud_does_one_thing_at_a_time_a_detach_goes_before_the_attac
 #[tokio::test(start_paused = true)]
 async fn a_disk_that_just_left_a_node_comes_back_there_without_a_pause() {
     for stale in ["--stale=0s", "--stale=1s"] {
-        let stage = Stage::new(&["--attach-delay=1s", "--detach-delay=2s", stale]);
-        let disk = stage.disk("pvc-1").await;
-        stage
-            .disks
-            .attacher
-            .attach(minutes(1), &disk, &one())
-            .await
-            .unwrap();
-        stage
-            .disks
-            .attacher
-            .detach(minutes(1), &disk, &one())
-            .await
-            .unwrap();
+        let setup = Setup::new(&["--attach-delay=1s", "--detach-delay=2s", stale]);
+        let disk = setup.disk("pvc-1").await;
+        setup.attach(&disk, &node_one()).await;
+        setup.detach(&disk, &node_one()).await;
         let begun = Instant::now();
-        stage
-            .disks
-            .attacher
-            .attach(minutes(1), &disk, &one())
-            .await
-            .unwrap();
+        setup.attach(&disk, &node_one()).await;
         let took = begun.elapsed();
         let most = if stale == "--stale=0s" { 1 } else { 2 };
         assert!(
-            took <= Duration::from_secs(most) + LATE,
+            took <= Duration::from_secs(most) + POLL_TOLERANCE,
             "{stale}: {took:?}"
         );
     }
@@ -196,52 +181,37 @@ async fn a_disk_that_just_left_a_node_comes_back_there_without_a_pause() {
 
 #[tokio::test(start_paused = true)]
 async fn taking_a_disk_off_whoever_holds_it_is_over_when_it_is_off() {
-    let stage = Stage::new(&["--attach-delay=1s", "--detach-delay=2s"]);
-    let disk = stage.disk("pvc-1").await;
-    stage
-        .disks
-        .attacher
-        .attach(minutes(1), &disk, &one())
-        .await
-        .unwrap();
+    let setup = Setup::new(&["--attach-delay=1s", "--detach-delay=2s"]);
+    let disk = setup.disk("pvc-1").await;
+    setup.attach(&disk, &node_one()).await;
     let begun = Instant::now();
-    stage
+    setup
         .disks
         .attacher
         .detach_everywhere(minutes(1), &disk)
         .await
         .unwrap();
     let took = begun.elapsed();
-    assert!(stage.holders(&disk).is_empty());
-    assert!(took <= Duration::from_millis(2500) + LATE * 2, "{took:?}");
+    assert!(setup.attachments(&disk).is_empty());
+    assert!(took <= Duration::from_millis(2500) + POLL_TOLERANCE * 2, "{took:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_disk_that_is_still_on_its_way_off_elsewhere_holds_up_no_other_disk_of_the_node() {
-    let stage = Stage::new(&["--attach-delay=1s", "--detach-delay=40s"]);
-    let (slow, quick) = (stage.disk("pvc-1").await, stage.disk("pvc-2").await);
-    stage
-        .disks
-        .attacher
-        .attach(minutes(1), &slow, &two())
-        .await
-        .unwrap();
-    let early = stage.disks.attacher.detach(seconds(1), &slow, &two()).await;
+    let setup = Setup::new(&["--attach-delay=1s", "--detach-delay=40s"]);
+    let (slow, quick) = (setup.disk("pvc-1").await, setup.disk("pvc-2").await);
+    setup.attach(&slow, &node_two()).await;
+    let early = setup.disks.attacher.detach(seconds(1), &slow, &node_two()).await;
     early.unwrap_err();
-    let node = one();
+    let node = node_one();
     let second = async {
         tokio::time::sleep(Duration::from_secs(5)).await;
         let begun = Instant::now();
-        stage
-            .disks
-            .attacher
-            .attach(minutes(1), &quick, &node)
-            .await
-            .unwrap();
+        setup.attach(&quick, &node).await;
         begun.elapsed()
     };
     let (first, took) = tokio::join!(
-        stage.disks.attacher.attach(minutes(2), &slow, &node),
+        setup.disks.attacher.attach(minutes(2), &slow, &node),
         second
     );
     first.unwrap();
@@ -249,9 +219,9 @@ async fn a_disk_that_is_still_on_its_way_off_elsewhere_holds_up_no_other_disk_of
 }
 
 /// The instance takes disks in parallel, if that can be read.
-fn parallel(stage: &Stage) {
+fn parallel(setup: &Setup) {
     for key in ["supportConcurrencyAttach", "supportConcurrencyDetach"] {
-        assert!(stage.cloud.tag_instance(&first(), key, "true"));
+        assert!(setup.cloud.tag_instance(&first(), key, "true"));
     }
 }
 
@@ -262,27 +232,27 @@ async fn a_failed_or_empty_read_of_the_instance_is_repeated_soon() {
         json!("internal-error"),
         json!({"code": {"status": 403, "code": "Forbidden.RAM"}}),
     ] {
-        let stage = Stage::crowd(1, &["--attach-delay=2s"]);
-        parallel(&stage);
-        let disks = disks(&stage, 12).await;
-        stage.fault("DescribeInstances", &kind);
-        let took = all(&stage, &disks, true).await;
+        let setup = Setup::with_nodes(1, &["--attach-delay=2s"]);
+        parallel(&setup);
+        let disks = disks(&setup, 12).await;
+        setup.fault("DescribeInstances", &kind);
+        let took = all(&setup, &disks, true).await;
         assert!(took <= Duration::from_secs(5), "{kind}: {took:?}");
-        let count = &stage.cloud.counts()["DescribeInstances"];
+        let count = &setup.cloud.counts()["DescribeInstances"];
         assert!(count.calls <= 2, "{kind}: {count:?}");
-        assert_eq!(stage.cloud.counts()["AttachDisk"].refused, 0, "{kind}");
+        assert_eq!(setup.cloud.counts()["AttachDisk"].refused, 0, "{kind}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_slow_read_of_the_instance_leaves_no_permit_unused() {
     for kind in [json!({"delay-after": "4s"}), json!("hang")] {
-        let stage = Stage::crowd(1, &["--attach-delay=2s"]);
-        let disks = disks(&stage, 4).await;
-        stage.faults("DescribeInstances", 9, &kind);
-        let took = all(&stage, &disks, true).await;
+        let setup = Setup::with_nodes(1, &["--attach-delay=2s"]);
+        let disks = disks(&setup, 4).await;
+        setup.faults("DescribeInstances", 9, &kind);
+        let took = all(&setup, &disks, true).await;
         assert!(
-            took <= (Duration::from_secs(2) + LATE) * 4,
+            took <= (Duration::from_secs(2) + POLL_TOLERANCE) * 4,
             "{kind}: {took:?}"
         );
     }
@@ -304,23 +274,23 @@ async fn lives(volumes: u32, takes: Takes) -> (Duration, f64) {
         "--detach-delay=2s",
         "--latency=5ms",
     ];
-    let stage = Stage::crowd(10, &flags);
-    stage.configure(&json!({"rules": {"exclusive_attach_detach": takes == Takes::OneOperation}}));
+    let setup = Setup::with_nodes(10, &flags);
+    setup.configure(&json!({"rules": {"exclusive_attach_detach": takes == Takes::OneOperation}}));
     for n in (0..10).filter(|_| takes == Takes::Several) {
         let node = format!("i-{n}").parse().unwrap();
         for key in ["supportConcurrencyAttach", "supportConcurrencyDetach"] {
-            assert!(stage.cloud.tag_instance(&node, key, "true"));
+            assert!(setup.cloud.tag_instance(&node, key, "true"));
         }
     }
     let begun = Instant::now();
     let running = Arc::new(tokio::sync::Semaphore::new(50));
     let mut all = JoinSet::new();
     for n in 0..volumes {
-        let (services, running) = (Arc::clone(&stage.disks), Arc::clone(&running));
+        let (services, running) = (Arc::clone(&setup.disks), Arc::clone(&running));
         all.spawn(async move {
             let _permit = running.acquire().await;
             let node: InstanceId = format!("i-{}", n % 10).parse().unwrap();
-            let new = crate::kit::wanted(&format!("pvc-{n}"));
+            let new = crate::kit::new_disk(&format!("pvc-{n}"));
             let row = services.provisioner.create(minutes(9), &new).await;
             let disk = row.unwrap().id;
             let attacher = &services.attacher;
@@ -331,12 +301,12 @@ async fn lives(volumes: u32, takes: Takes) -> (Duration, f64) {
         });
     }
     all.join_all().await;
-    let counts = stage.cloud.counts();
+    let counts = setup.cloud.counts();
     let refused: u64 = counts.values().map(|count| count.refused).sum();
     // That attach and detach exclude each other is learned once for each instance.
     let most = if takes == Takes::OneOperation { 20 } else { 0 };
     assert!(refused <= most, "{refused} of {counts:?}");
-    let calls = u32::try_from(stage.cloud.calls().len()).unwrap();
+    let calls = u32::try_from(setup.cloud.calls().len()).unwrap();
     let calls = f64::from(calls) / f64::from(volumes);
     println!(
         "{volumes} {takes:?}: {:?}, {calls} calls, {counts:?}",

@@ -10,22 +10,18 @@ use diskplugin::cloud::{AttachDisk, Ecs};
 use diskplugin::disk::{Error, FailureKind};
 use diskplugin::model::{DiskId, Failure, InstanceId};
 
-use crate::kit::{Stage, minutes, one, seconds, text, two};
+use crate::kit::{attached_to, Setup, minutes, node_one, seconds, text, node_two};
 
 fn far() -> InstanceId {
     "i-far".parse().unwrap()
 }
 
-fn held(node: &InstanceId) -> Vec<(String, String)> {
-    vec![(node.to_string(), "Attached".to_owned())]
-}
-
-async fn attached(stage: &Stage) -> DiskId {
-    let disk = stage.disk("pvc-1").await;
-    stage
+async fn attached(setup: &Setup) -> DiskId {
+    let disk = setup.disk("pvc-1").await;
+    setup
         .disks
         .attacher
-        .attach(minutes(5), &disk, &one())
+        .attach(minutes(5), &disk, &node_one())
         .await
         .unwrap();
     tokio::time::sleep(Duration::from_secs(5)).await;
@@ -35,62 +31,52 @@ async fn attached(stage: &Stage) -> DiskId {
 #[tokio::test(start_paused = true)]
 async fn a_disk_comes_off_a_stopped_node_and_goes_to_another_one() {
     for stale in ["--stale=0s", "--stale=2s"] {
-        let stage = Stage::new(&[stale]);
-        let disk = attached(&stage).await;
-        stage.cloud.set_instance_power(&one(), false);
+        let setup = Setup::new(&[stale]);
+        let disk = attached(&setup).await;
+        setup.cloud.set_instance_power(&node_one(), false);
         tokio::time::sleep(Duration::from_secs(300)).await;
         // Before the cluster has decided, it is left where it is.
-        let early = stage.disks.attacher.attach(minutes(1), &disk, &two()).await;
+        let early = setup.disks.attacher.attach(minutes(1), &disk, &node_two()).await;
         assert!(
             matches!(early, Err(Error::InUseElsewhere { .. })),
             "{early:?}"
         );
-        stage
-            .disks
-            .attacher
-            .detach(minutes(1), &disk, &one())
-            .await
-            .unwrap();
-        assert!(stage.holders(&disk).is_empty(), "{stale}");
-        stage
-            .disks
-            .attacher
-            .attach(minutes(1), &disk, &two())
-            .await
-            .unwrap();
-        assert_eq!(stage.holders(&disk), held(&two()));
+        setup.detach(&disk, &node_one()).await;
+        assert!(setup.attachments(&disk).is_empty(), "{stale}");
+        setup.attach(&disk, &node_two()).await;
+        assert_eq!(setup.attachments(&disk), attached_to(&node_two()));
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_node_that_disappears_in_the_middle_of_a_detach_counts_when_the_disk_is_off() {
     for alternatives in ["first", "last"] {
-        let stage = Stage::new(&["--detach-delay=20s"]);
-        stage.configure(&json!({"rules": {"alternatives": alternatives}}));
-        let disk = attached(&stage).await;
+        let setup = Setup::new(&["--detach-delay=20s"]);
+        setup.configure(&json!({"rules": {"alternatives": alternatives}}));
+        let disk = attached(&setup).await;
         let removed = async {
             tokio::time::sleep(Duration::from_secs(3)).await;
-            assert!(stage.cloud.remove_instance(&one()));
+            assert!(setup.cloud.remove_instance(&node_one()));
         };
-        let node = one();
+        let node = node_one();
         let (off, ()) = tokio::join!(
-            stage.disks.attacher.detach(minutes(2), &disk, &node),
+            setup.disks.attacher.detach(minutes(2), &disk, &node),
             removed
         );
         off.unwrap();
-        assert!(stage.holders(&disk).is_empty());
+        assert!(setup.attachments(&disk).is_empty());
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_node_that_is_gone_is_no_proof_while_the_disk_still_shows_it() {
-    let stage = Stage::new(&["--detach-delay=30s"]);
-    let disk = attached(&stage).await;
-    assert!(stage.cloud.remove_instance(&one()));
-    let early = stage
+    let setup = Setup::new(&["--detach-delay=30s"]);
+    let disk = attached(&setup).await;
+    assert!(setup.cloud.remove_instance(&node_one()));
+    let early = setup
         .disks
         .attacher
-        .detach(seconds(10), &disk, &one())
+        .detach(seconds(10), &disk, &node_one())
         .await;
     let early = early.unwrap_err();
     assert_eq!(
@@ -99,25 +85,20 @@ async fn a_node_that_is_gone_is_no_proof_while_the_disk_still_shows_it() {
         "{}",
         text(&early)
     );
-    assert_eq!(stage.holders(&disk).len(), 1);
-    stage
-        .disks
-        .attacher
-        .detach(minutes(1), &disk, &one())
-        .await
-        .unwrap();
-    assert!(stage.holders(&disk).is_empty());
+    assert_eq!(setup.attachments(&disk).len(), 1);
+    setup.detach(&disk, &node_one()).await;
+    assert!(setup.attachments(&disk).is_empty());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_detach_that_hangs_says_what_to_do() {
-    let stage = Stage::new(&[]);
-    let disk = attached(&stage).await;
-    stage.fault("DetachDisk", &json!("fails-later"));
-    let late = stage
+    let setup = Setup::new(&[]);
+    let disk = attached(&setup).await;
+    setup.fault("DetachDisk", &json!("fails-later"));
+    let late = setup
         .disks
         .attacher
-        .detach(seconds(20), &disk, &one())
+        .detach(seconds(20), &disk, &node_one())
         .await
         .unwrap_err();
     assert!(late.failure() == Failure::DetachStuck, "{late:?}");
@@ -136,39 +117,24 @@ async fn an_answer_comes_only_when_the_disk_is_off_however_soon_after_it_was_att
             "--attach-delay=1s",
             "--detach-delay=4s",
         ];
-        let stage = Stage::new(&[flags[0], flags[1], flags[2], flags[3], &seed]);
-        let disk = stage.disk("pvc-1").await;
-        stage
-            .disks
-            .attacher
-            .attach(minutes(1), &disk, &one())
-            .await
-            .unwrap();
-        stage
-            .disks
-            .attacher
-            .detach(minutes(1), &disk, &one())
-            .await
-            .unwrap();
-        assert!(stage.holders(&disk).is_empty(), "{seed}");
+        let setup = Setup::new(&[flags[0], flags[1], flags[2], flags[3], &seed]);
+        let disk = setup.disk("pvc-1").await;
+        setup.attach(&disk, &node_one()).await;
+        setup.detach(&disk, &node_one()).await;
+        assert!(setup.attachments(&disk).is_empty(), "{seed}");
     }
 }
 
 /// A regional disk that hangs on its way off a node of zone a.
-async fn hanging(stage: &Stage) -> DiskId {
-    let disk = stage.regional();
-    stage
-        .disks
-        .attacher
-        .attach(minutes(1), &disk, &one())
-        .await
-        .unwrap();
+async fn hanging(setup: &Setup) -> DiskId {
+    let disk = setup.regional_disk();
+    setup.attach(&disk, &node_one()).await;
     tokio::time::sleep(Duration::from_secs(5)).await;
-    stage.fault("DetachDisk", &json!("fails-later"));
-    stage
+    setup.fault("DetachDisk", &json!("fails-later"));
+    setup
         .disks
         .attacher
-        .detach(seconds(5), &disk, &one())
+        .detach(seconds(5), &disk, &node_one())
         .await
         .unwrap_err();
     disk
@@ -178,19 +144,19 @@ async fn hanging(stage: &Stage) -> DiskId {
 async fn a_regional_disk_that_hangs_on_a_stopped_node_is_taken_at_once_and_from_one_not_described_after_a_minute()
  {
     for gone in [false, true] {
-        let stage = Stage::new(&["--attach-delay=1s"]);
-        let disk = hanging(&stage).await;
+        let setup = Setup::new(&["--attach-delay=1s"]);
+        let disk = hanging(&setup).await;
         if gone {
-            stage.configure(&json!({"delays": {"detach": "1h"}}));
-            assert!(stage.cloud.remove_instance(&one()));
+            setup.configure(&json!({"delays": {"detach": "1h"}}));
+            assert!(setup.cloud.remove_instance(&node_one()));
         } else {
-            stage.cloud.set_instance_power(&one(), false);
+            setup.cloud.set_instance_power(&node_one(), false);
             tokio::time::sleep(Duration::from_secs(120)).await;
         }
         let begun = Instant::now();
-        let row = stage.disks.attacher.attach(minutes(2), &disk, &far()).await;
+        let row = setup.disks.attacher.attach(minutes(2), &disk, &far()).await;
         row.unwrap_or_else(|error| panic!("gone: {gone}: {}", text(&error)));
-        assert_eq!(stage.holders(&disk), held(&far()));
+        assert_eq!(setup.attachments(&disk), attached_to(&far()));
         let took = begun.elapsed();
         let at_once = took < Duration::from_secs(10);
         let after_a_minute = took >= Duration::from_secs(60);
@@ -200,41 +166,41 @@ async fn a_regional_disk_that_hangs_on_a_stopped_node_is_taken_at_once_and_from_
 
 #[tokio::test(start_paused = true)]
 async fn a_disk_that_somebody_gets_after_a_refused_attempt_by_force_is_not_taken_from_them() {
-    let stage = Stage::new(&["--attach-delay=1s"]);
-    let disk = hanging(&stage).await;
-    stage.cloud.set_instance_power(&one(), false);
+    let setup = Setup::new(&["--attach-delay=1s"]);
+    let disk = hanging(&setup).await;
+    setup.cloud.set_instance_power(&node_one(), false);
     tokio::time::sleep(Duration::from_secs(120)).await;
-    stage.cloud.clear_calls();
+    setup.cloud.clear_calls();
     let conflict = json!({"code": {"status": 403, "code": "InvalidOperation.Conflict"}});
     let second = json!({"action": "AttachDisk", "from": 2, "times": 1, "kind": conflict});
-    stage.configure(&json!({"faults": [second]}));
+    setup.configure(&json!({"faults": [second]}));
     let meanwhile = async {
-        while stage.calls("AttachDisk") < 2 {
+        while setup.calls("AttachDisk") < 2 {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        stage.cloud.release(&disk);
+        setup.cloud.release(&disk);
         let theirs = AttachDisk {
             disk: disk.clone(),
-            instance: two(),
+            instance: node_two(),
             force: false,
             delete_with_instance: false,
         };
-        let ecs = stage.cloud.ecs();
+        let ecs = setup.cloud.ecs();
         while ecs.attach_disk(minutes(1), &theirs).await.is_err() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
     let node = far();
     let (refused, ()) = tokio::join!(
-        stage.disks.attacher.attach(minutes(2), &disk, &node),
+        setup.disks.attacher.attach(minutes(2), &disk, &node),
         meanwhile
     );
     assert!(
-        matches!(&refused, Err(Error::InUseElsewhere { holder, .. }) if *holder == two()),
+        matches!(&refused, Err(Error::InUseElsewhere { holder, .. }) if *holder == node_two()),
         "{refused:?}"
     );
-    assert_eq!(stage.holders(&disk), held(&two()));
-    let calls = stage.cloud.calls();
+    assert_eq!(setup.attachments(&disk), attached_to(&node_two()));
+    let calls = setup.cloud.calls();
     let force = |v: &String| v == "true";
     let forced = calls
         .iter()
@@ -244,10 +210,10 @@ async fn a_disk_that_somebody_gets_after_a_refused_attempt_by_force_is_not_taken
 
 #[tokio::test(start_paused = true)]
 async fn one_that_hangs_on_a_living_node_is_given_a_minute_and_one_in_use_is_never_taken() {
-    let stage = Stage::new(&["--attach-delay=1s"]);
-    let disk = hanging(&stage).await;
+    let setup = Setup::new(&["--attach-delay=1s"]);
+    let disk = hanging(&setup).await;
     let begun = Instant::now();
-    stage
+    setup
         .disks
         .attacher
         .attach(minutes(2), &disk, &far())
@@ -258,17 +224,17 @@ async fn one_that_hangs_on_a_living_node_is_given_a_minute_and_one_in_use_is_nev
         "{:?}",
         begun.elapsed()
     );
-    assert_eq!(stage.holders(&disk), held(&far()));
+    assert_eq!(setup.attachments(&disk), attached_to(&far()));
     // In use: whether its node lives or not, nobody has said that it should leave.
-    stage.cloud.set_instance_power(&far(), false);
+    setup.cloud.set_instance_power(&far(), false);
     tokio::time::sleep(Duration::from_secs(300)).await;
-    stage.cloud.clear_calls();
-    let refused = stage.disks.attacher.attach(minutes(2), &disk, &one()).await;
+    setup.cloud.clear_calls();
+    let refused = setup.disks.attacher.attach(minutes(2), &disk, &node_one()).await;
     assert!(
         matches!(refused, Err(Error::InUseElsewhere { .. })),
         "{refused:?}"
     );
-    let calls = stage.cloud.calls();
+    let calls = setup.cloud.calls();
     assert!(
         calls
             .iter()
@@ -278,43 +244,38 @@ async fn one_that_hangs_on_a_living_node_is_given_a_minute_and_one_in_use_is_nev
 
 #[tokio::test(start_paused = true)]
 async fn a_disk_that_hangs_and_cannot_be_taken_by_force_is_waited_for() {
-    let stage = Stage::new(&["--attach-delay=1s"]);
-    let disk = hanging(&stage).await;
+    let setup = Setup::new(&["--attach-delay=1s"]);
+    let disk = hanging(&setup).await;
     // Force works between zones only.
-    let late = stage
+    let late = setup
         .disks
         .attacher
-        .attach(seconds(90), &disk, &two())
+        .attach(seconds(90), &disk, &node_two())
         .await
         .unwrap_err();
     assert!(text(&late).contains(disk.as_str()), "{}", text(&late));
-    stage.cloud.release(&disk);
-    stage
-        .disks
-        .attacher
-        .attach(minutes(1), &disk, &two())
-        .await
-        .unwrap();
-    assert_eq!(stage.holders(&disk), held(&two()));
+    setup.cloud.release(&disk);
+    setup.attach(&disk, &node_two()).await;
+    assert_eq!(setup.attachments(&disk), attached_to(&node_two()));
 }
 
 #[tokio::test(start_paused = true)]
 async fn force_is_no_word_of_an_ordinary_attachment() {
-    let stage = Stage::new(&[]);
-    let disk = attached(&stage).await;
+    let setup = Setup::new(&[]);
+    let disk = attached(&setup).await;
     let steal = AttachDisk {
         disk: disk.clone(),
-        instance: two(),
+        instance: node_two(),
         force: true,
         delete_with_instance: false,
     };
     assert!(
-        stage
+        setup
             .cloud
             .ecs()
             .attach_disk(minutes(1), &steal)
             .await
             .is_err()
     );
-    assert_eq!(stage.holders(&disk), held(&one()));
+    assert_eq!(setup.attachments(&disk), attached_to(&node_one()));
 }

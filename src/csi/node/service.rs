@@ -13,7 +13,7 @@ use crate::csi::proto::{self, node_server};
 use crate::csi::request::{node as request, read};
 use crate::model::topology::{TAKEN, ZONE_KEY, category_key};
 use crate::node::health::Ailment;
-use crate::node::{Amount, Node, VolumeStats};
+use crate::node::{Amount, Node, VolumeUsage};
 
 const CAPABILITIES: [rpc::Type; 6] = [
     rpc::Type::StageUnstageVolume,
@@ -84,12 +84,12 @@ impl node_server::Node for Service {
         let report = self.node.stats(&wanted, deadline).await?;
         let usage = match report.usage {
             None => Vec::new(),
-            Some(VolumeStats::Filesystem(usage)) => vec![
+            Some(VolumeUsage::Filesystem(usage)) => vec![
                 amount(usage.bytes, Unit::Bytes),
                 amount(usage.inodes, Unit::Inodes),
             ],
             // Also of a filesystem that does not respond: kubelet discards a response without usage.
-            Some(VolumeStats::Device(size)) => vec![proto::VolumeUsage {
+            Some(VolumeUsage::Device(size)) => vec![proto::VolumeUsage {
                 total: size.to_i64(),
                 unit: Unit::Bytes.into(),
                 ..proto::VolumeUsage::default()

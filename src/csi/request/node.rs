@@ -9,7 +9,8 @@ use crate::csi::proto;
 use crate::csi::proto::volume_capability::access_mode::Mode;
 use crate::model::{DiskId, Serial, Tuning, context as keys};
 use crate::node::{
-    Access, Expand, Health, InvalidPath, Leave, Publish, Stage, Stats, Volume, VolumePath,
+    Access, ExpandRequest, HealthRequest, InvalidPath, PublishRequest, StageRequest, StatsRequest,
+    UnpublishRequest, UnstageRequest, Volume, VolumePath,
 };
 
 type Map = HashMap<String, String>;
@@ -29,7 +30,7 @@ fn attached_read_only(publish_context: &Map) -> Result<bool> {
 fn path(field: &'static str, text: &str) -> Result<VolumePath> {
     let path = text.parse::<VolumePath>();
     let path = path.map_err(|invalid| Error::malformed(field, &invalid))?;
-    Ok(path.of(field))
+    Ok(path.with_field(field))
 }
 
 /// The path of a published volume. A path that no volume can have is `NOT_FOUND`.
@@ -37,7 +38,7 @@ fn volume_path(text: &str) -> Result<VolumePath> {
     const FIELD: &str = "volume_path";
     let not_found = |invalid: InvalidPath| Error::NotFound(FIELD.into(), invalid.to_string());
     let path: VolumePath = text.parse().map_err(not_found)?;
-    Ok(path.of(FIELD))
+    Ok(path.with_field(FIELD))
 }
 
 /// Access type, mode and options of a volume.
@@ -89,32 +90,32 @@ impl VolumeUse {
     }
 }
 
-pub(crate) fn stage(message: &proto::NodeStageVolumeRequest) -> Result<Stage> {
+pub(crate) fn stage(message: &proto::NodeStageVolumeRequest) -> Result<StageRequest> {
     field::required("volume_id", &message.volume_id)?;
     let staging = field::required("staging_target_path", &message.staging_target_path)?;
     let used = VolumeUse::parse(message.volume_capability.as_ref(), &message.volume_context)?;
-    let locked = attached_read_only(&message.publish_context)?;
-    let read_only = used.read_only || locked;
+    let device_read_only = attached_read_only(&message.publish_context)?;
+    let read_only = used.read_only || device_read_only;
     let volume = volume(&message.volume_id, Some(&message.publish_context))?;
     let staging = path("staging_target_path", staging)?;
     used.check_flags(Some(read_only))?;
-    Ok(Stage {
+    Ok(StageRequest {
         volume,
         staging,
         access: used.access,
         read_only,
-        locked,
+        device_read_only,
         tuning: used.tuning,
     })
 }
 
-pub(crate) fn publish(message: &proto::NodePublishVolumeRequest) -> Result<Publish> {
+pub(crate) fn publish(message: &proto::NodePublishVolumeRequest) -> Result<PublishRequest> {
     field::required("volume_id", &message.volume_id)?;
     let target = field::required("target_path", &message.target_path)?;
     let used = VolumeUse::parse(message.volume_capability.as_ref(), &message.volume_context)?;
     let staging = field::required("staging_target_path", &message.staging_target_path)?;
     used.check_flags(None)?;
-    Ok(Publish {
+    Ok(PublishRequest {
         staging: path("staging_target_path", staging)?,
         target: path("target_path", target)?,
         volume: volume(&message.volume_id, Some(&message.publish_context))?,
@@ -126,33 +127,34 @@ pub(crate) fn publish(message: &proto::NodePublishVolumeRequest) -> Result<Publi
     })
 }
 
-pub(crate) fn unstage(message: &proto::NodeUnstageVolumeRequest) -> Result<Leave> {
-    let staging = &message.staging_target_path;
-    unmount_request(&message.volume_id, "staging_target_path", staging)
-}
-
-pub(crate) fn unpublish(message: &proto::NodeUnpublishVolumeRequest) -> Result<Leave> {
-    unmount_request(&message.volume_id, "target_path", &message.target_path)
-}
-
-fn unmount_request(id: &str, field: &'static str, text: &str) -> Result<Leave> {
-    field::required("volume_id", id)?;
-    Ok(Leave {
-        path: path(field, field::required(field, text)?)?,
-        volume: volume(id, None)?,
+pub(crate) fn unstage(message: &proto::NodeUnstageVolumeRequest) -> Result<UnstageRequest> {
+    const FIELD: &str = "staging_target_path";
+    field::required("volume_id", &message.volume_id)?;
+    Ok(UnstageRequest {
+        staging: path(FIELD, field::required(FIELD, &message.staging_target_path)?)?,
+        volume: volume(&message.volume_id, None)?,
     })
 }
 
-pub(crate) fn stats(message: &proto::NodeGetVolumeStatsRequest) -> Result<Stats> {
+pub(crate) fn unpublish(message: &proto::NodeUnpublishVolumeRequest) -> Result<UnpublishRequest> {
+    const FIELD: &str = "target_path";
+    field::required("volume_id", &message.volume_id)?;
+    Ok(UnpublishRequest {
+        target: path(FIELD, field::required(FIELD, &message.target_path)?)?,
+        volume: volume(&message.volume_id, None)?,
+    })
+}
+
+pub(crate) fn stats(message: &proto::NodeGetVolumeStatsRequest) -> Result<StatsRequest> {
     field::required("volume_id", &message.volume_id)?;
     let text = field::required("volume_path", &message.volume_path)?;
-    Ok(Stats {
+    Ok(StatsRequest {
         volume: volume(&message.volume_id, None)?,
         path: volume_path(text)?,
     })
 }
 
-pub(crate) fn health(message: &proto::NodeGetVolumeHealthRequest) -> Result<Health> {
+pub(crate) fn health(message: &proto::NodeGetVolumeHealthRequest) -> Result<HealthRequest> {
     let volume = volume(&message.volume_id, None)?;
     let paths = [
         ("volume_publish_path", &message.volume_publish_path),
@@ -160,18 +162,18 @@ pub(crate) fn health(message: &proto::NodeGetVolumeHealthRequest) -> Result<Heal
     ];
     let given = paths.into_iter().filter(|(_, path)| !path.is_empty());
     let paths = given.map(|(field, text)| path(field, text));
-    Ok(Health {
+    Ok(HealthRequest {
         volume,
-        places: paths.collect::<Result<_>>()?,
+        paths: paths.collect::<Result<_>>()?,
     })
 }
 
-pub(crate) fn expand(message: &proto::NodeExpandVolumeRequest) -> Result<Expand> {
+pub(crate) fn expand(message: &proto::NodeExpandVolumeRequest) -> Result<ExpandRequest> {
     field::required("volume_id", &message.volume_id)?;
     let text = field::required("volume_path", &message.volume_path)?;
     let block = capability::is_block(message.volume_capability.as_ref())?;
     let size = field::size_range(message.capacity_range.as_ref())?;
-    Ok(Expand {
+    Ok(ExpandRequest {
         volume: volume(&message.volume_id, None)?,
         path: volume_path(text)?,
         required: size.required,
@@ -293,12 +295,12 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_that_is_attached_read_only_is_locked_for_any_capability() {
+    fn a_disk_that_is_attached_read_only_is_staged_read_only_for_any_capability() {
         let mut request = stage_request("", &[]);
         let key = keys::ATTACHED_READ_ONLY.to_owned();
         request.publish_context = HashMap::from([(key.clone(), "true".to_owned())]);
         let staged = stage(&request).unwrap();
-        assert!(staged.read_only && staged.locked);
+        assert!(staged.read_only && staged.device_read_only);
         let published = publish(&proto::NodePublishVolumeRequest {
             volume_id: "d-bp1".to_owned(),
             staging_target_path: "/staging".to_owned(),

@@ -8,7 +8,7 @@ use crate::base::chain::chain;
 use crate::cloud::{DescribeInstances, DescribeStock, Ecs};
 use crate::disk::error::cloud;
 use crate::disk::{Error, Result};
-use crate::model::instance_types::{InstanceTypes, Takes};
+use crate::model::instance_types::{AttachLimits, InstanceTypes};
 use crate::model::{Category, InstanceId};
 
 /// How many types one call takes (`DescribeInstanceTypes`).
@@ -73,7 +73,7 @@ impl InstanceTypeCatalog {
             for row in rows.filter(|row| row.disk_quantity > 0) {
                 let (disk_quantity, name) = (row.disk_quantity, row.name);
                 let categories = self.categories_of(deadline, &name).await;
-                let takes = Takes {
+                let takes = AttachLimits {
                     disk_quantity,
                     categories,
                 };

@@ -1,6 +1,6 @@
 //! Judgements and words that several plans share.
 
-use super::{Plan, Refusal, Spot, Step};
+use super::{Plan, Refusal, PathState, Step};
 use crate::host::filesystem::SLACK;
 use crate::host::{Device, Entry, Mount};
 use crate::model::{Bytes, Filesystem};
@@ -10,17 +10,17 @@ pub(super) fn is_small(stated: Option<Bytes>, device: &Device) -> bool {
     stated.is_some_and(|size| device.size.0.saturating_sub(size.0) > SLACK.0)
 }
 
-pub(super) fn directory(spot: &Spot) -> Plan {
-    match spot.entry {
+pub(super) fn directory(path_state: &PathState) -> Plan {
+    match path_state.entry {
         Entry::Directory => Ok(Vec::new()),
-        Entry::Missing => Ok(vec![Step::MakeDirectory(spot.path.clone())]),
-        other => Err(bad(spot, other, "a directory")),
+        Entry::Missing => Ok(vec![Step::MakeDirectory(path_state.path.clone())]),
+        other => Err(bad(path_state, other, "a directory")),
     }
 }
 
-pub(super) fn bad(spot: &Spot, entry: Entry, wanted: &'static str) -> Refusal {
+pub(super) fn bad(path_state: &PathState, entry: Entry, wanted: &'static str) -> Refusal {
     Refusal::BadTarget {
-        path: spot.path.clone(),
+        path: path_state.path.clone(),
         found: match entry {
             Entry::Missing => "missing",
             Entry::Directory => "a directory",
@@ -33,25 +33,25 @@ pub(super) fn bad(spot: &Spot, entry: Entry, wanted: &'static str) -> Refusal {
     }
 }
 
-pub(super) fn incompatible(spot: &Spot, found: String, wanted: &str) -> Refusal {
+pub(super) fn incompatible(path_state: &PathState, found: String, wanted: &str) -> Refusal {
     Refusal::Incompatible {
-        path: spot.path.clone(),
+        path: path_state.path.clone(),
         found,
         wanted: wanted.to_owned(),
     }
 }
 
-pub(super) fn occupied(spot: &Spot, mount: &Mount) -> Refusal {
+pub(super) fn occupied(path_state: &PathState, mount: &Mount) -> Refusal {
     Refusal::Occupied {
-        path: spot.path.clone(),
+        path: path_state.path.clone(),
         source_name: format!("{} ({})", mount.source.display(), mount.kind),
     }
 }
 
 /// Something else is mounted there, and it is known from what.
-pub(super) fn occupied_by(spot: &Spot, mount: &Mount, device: &Device) -> Refusal {
+pub(super) fn occupied_by(path_state: &PathState, mount: &Mount, device: &Device) -> Refusal {
     Refusal::Occupied {
-        path: spot.path.clone(),
+        path: path_state.path.clone(),
         source_name: format!(
             "{} ({}), which is of {device} with {},",
             mount.source.display(),

@@ -1,7 +1,7 @@
 //! Unstaging and unpublishing.
 
 use super::common::{bad, occupied, occupied_by, places};
-use super::{Plan, Refusal, Spot, Step};
+use super::{Plan, Refusal, PathState, Step};
 use crate::host::{Device, Entry, Mount};
 use crate::model::Serial;
 
@@ -17,7 +17,7 @@ pub(in crate::node) struct LeaveSeen {
     /// Whether the device that seems to be behind such a mount is in use by the kernel: a mounted
     /// filesystem uses its device.
     pub(in crate::node) claimed: bool,
-    pub(in crate::node) spot: Spot,
+    pub(in crate::node) path_state: PathState,
     /// Where else it is mounted; staging goes last.
     pub(in crate::node) others: Vec<Mount>,
 }
@@ -44,7 +44,7 @@ pub(in crate::node) fn unstage(seen: &LeaveSeen) -> Plan {
 /// Unpublishing.
 pub(in crate::node) fn unpublish(seen: &LeaveSeen) -> Plan {
     let mut steps = leave(seen)?;
-    let Entry::Block(number) = seen.spot.entry else {
+    let Entry::Block(number) = seen.path_state.entry else {
         return Ok(steps);
     };
     if let Some(device) = seen.device.as_ref().filter(|d| d.number == number) {
@@ -59,23 +59,23 @@ pub(in crate::node) fn unpublish(seen: &LeaveSeen) -> Plan {
 }
 
 fn leave(seen: &LeaveSeen) -> Plan {
-    let spot = &seen.spot;
-    let path = spot.path.clone();
-    let Some(mount) = &spot.mount else {
-        return match spot.entry {
+    let path_state = &seen.path_state;
+    let path = path_state.path.clone();
+    let Some(mount) = &path_state.mount else {
+        return match path_state.entry {
             Entry::Missing => Ok(Vec::new()),
             Entry::Directory | Entry::File => Ok(vec![Step::Remove(path)]),
-            other => Err(bad(spot, other, "a directory or a file")),
+            other => Err(bad(path_state, other, "a directory or a file")),
         };
     };
     match whose(seen, mount) {
-        Whose::Ours if is_shut_down(spot, mount) => {
+        Whose::Ours if is_shut_down(path_state, mount) => {
             Ok(vec![Step::Detach(path.clone()), Step::Remove(path)])
         }
         Whose::Ours => Ok(vec![Step::Unmount(path.clone()), Step::Remove(path)]),
         Whose::Gone => Ok(vec![Step::Detach(path.clone()), Step::Remove(path)]),
-        Whose::Foreign => Err(occupied(spot, mount)),
-        Whose::Of(device) => Err(occupied_by(spot, mount, device)),
+        Whose::Foreign => Err(occupied(path_state, mount)),
+        Whose::Of(device) => Err(occupied_by(path_state, mount, device)),
     }
 }
 
@@ -91,8 +91,8 @@ enum Whose<'a> {
 }
 
 /// Whether the mount is of this device, as far as numbers and names tell.
-pub(in crate::node) fn is_of(device: &Device, spot: &Spot, mount: &Mount) -> bool {
-    match spot.entry {
+pub(in crate::node) fn is_of(device: &Device, path_state: &PathState, mount: &Mount) -> bool {
+    match path_state.entry {
         Entry::Block(number) => number == device.number,
         Entry::Missing | Entry::Directory | Entry::File | Entry::Symlink | Entry::Other => {
             mount.is_of(device)
@@ -102,30 +102,30 @@ pub(in crate::node) fn is_of(device: &Device, spot: &Spot, mount: &Mount) -> boo
 
 /// Whether the filesystem has stopped for good: it answers nothing, not even of its root, which is always
 /// in memory (xfs), or says so (ext4). What it had not written is lost already.
-fn is_shut_down(spot: &Spot, mount: &Mount) -> bool {
-    spot.dead && mount.kind == "xfs" || mount.super_options.split(',').any(|o| o == "shutdown")
+fn is_shut_down(path_state: &PathState, mount: &Mount) -> bool {
+    path_state.dead && mount.kind == "xfs" || mount.super_options.split(',').any(|o| o == "shutdown")
 }
 
 /// The device of the volume may have another name and number by now, or be gone, and a mount that its
 /// former appearance left must come off all the same; but what is mounted from a device that is there
 /// is that device's.
 fn whose<'a>(seen: &'a LeaveSeen, mount: &Mount) -> Whose<'a> {
-    let spot = &seen.spot;
-    if seen.device.as_ref().is_some_and(|d| is_of(d, spot, mount)) {
+    let path_state = &seen.path_state;
+    if seen.device.as_ref().is_some_and(|d| is_of(d, path_state, mount)) {
         return Whose::Ours;
     }
     // The node of a device that is removed from /dev serves nobody, whatever has its number now.
-    if matches!(spot.entry, Entry::Block(_)) && mount.is_removed_node() {
+    if matches!(path_state.entry, Entry::Block(_)) && mount.is_removed_node() {
         return Whose::Gone;
     }
-    let Some(name) = source_name(spot.entry, mount) else {
+    let Some(name) = source_name(path_state.entry, mount) else {
         return Whose::Foreign;
     };
-    match behind(&seen.devices, spot, mount) {
+    match behind(&seen.devices, path_state, mount) {
         None => Whose::Gone,
         Some(device) if is_empty_loop(device) => Whose::Gone,
         Some(device) if is_the_volume_s(device, name, seen) => Whose::Ours,
-        Some(_) if !seen.claimed && !matches!(spot.entry, Entry::Block(_)) => Whose::Gone,
+        Some(_) if !seen.claimed && !matches!(path_state.entry, Entry::Block(_)) => Whose::Gone,
         Some(device) => Whose::Of(device),
     }
 }
@@ -133,11 +133,11 @@ fn whose<'a>(seen: &'a LeaveSeen, mount: &Mount) -> Whose<'a> {
 /// The device that a mount is of, or of a partition of it, by its number or name.
 pub(in crate::node) fn behind<'a>(
     devices: &'a [Device],
-    spot: &Spot,
+    path_state: &PathState,
     mount: &Mount,
 ) -> Option<&'a Device> {
-    let name = source_name(spot.entry, mount)?;
-    let number = match spot.entry {
+    let name = source_name(path_state.entry, mount)?;
+    let number = match path_state.entry {
         Entry::Block(number) => Some(number),
         _ if mount.kind == "btrfs" => None,
         _ => Some(mount.number),

@@ -1,7 +1,7 @@
 //! From what is seen to what is done: pure functions, so that every promise about data is one line
 //! of a table of tests.
 
-use super::observe::Spot;
+use super::observe::PathState;
 use super::request::Access;
 
 mod common;

@@ -3,7 +3,7 @@
 //! filesystem are the same wherever it is mounted, and kubelet passes all of them to both calls.
 
 use super::common::incompatible;
-use super::{Refusal, Spot};
+use super::{Refusal, PathState};
 use crate::host::Mount;
 use crate::model::MountFlags;
 
@@ -27,7 +27,7 @@ const CONTEXTS: [&str; 4] = ["context", "fscontext", "defcontext", "rootcontext"
 pub(super) fn missing(
     flags: &MountFlags,
     mount: &Mount,
-    spot: &Spot,
+    path_state: &PathState,
 ) -> Result<MountFlags, Refusal> {
     let mut missing = Vec::new();
     for (strict, lax) in STRICT {
@@ -36,7 +36,7 @@ pub(super) fn missing(
         match last {
             Some(flag) if flag == strict && !has => missing.push(strict.to_owned()),
             Some(flag) if flag == lax && has => {
-                return Err(incompatible(spot, strict.to_owned(), lax));
+                return Err(incompatible(path_state, strict.to_owned(), lax));
             }
             Some(_) | None => {}
         }
@@ -45,7 +45,7 @@ pub(super) fn missing(
 }
 
 /// That the filesystem has the SELinux labels that are asked for; no label asks for nothing.
-pub(super) fn same_labels(flags: &MountFlags, mount: &Mount, spot: &Spot) -> Result<(), Refusal> {
+pub(super) fn same_labels(flags: &MountFlags, mount: &Mount, path_state: &PathState) -> Result<(), Refusal> {
     for option in CONTEXTS {
         let value = |text: &str| {
             let value = text.strip_prefix(option)?.strip_prefix('=')?;
@@ -60,7 +60,7 @@ pub(super) fn same_labels(flags: &MountFlags, mount: &Mount, spot: &Spot) -> Res
                 || format!("without {option}"),
                 |found| format!("with {option}=\"{found}\""),
             );
-            return Err(incompatible(spot, found, &format!("{option}=\"{wanted}\"")));
+            return Err(incompatible(path_state, found, &format!("{option}=\"{wanted}\"")));
         }
     }
     Ok(())
@@ -87,8 +87,8 @@ mod tests {
         MountFlags::new(list.iter().map(|&flag| flag.to_owned())).unwrap()
     }
 
-    fn at(mount: &Mount) -> Spot {
-        Spot {
+    fn at(mount: &Mount) -> PathState {
+        PathState {
             path: "/staging".into(),
             entry: Entry::Directory,
             mount: Some(mount.clone()),

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::common::{bad, directory, incompatible, occupied, places, word};
 use super::option::{missing, same_labels};
-use super::{Access, Plan, Refusal, Spot, Step, Wanted};
+use super::{Access, Plan, Refusal, PathState, Step, Wanted};
 use crate::host::{Device, Entry, Mount};
 use crate::model::{Filesystem, MountFlags};
 
@@ -12,8 +12,8 @@ use crate::model::{Filesystem, MountFlags};
 #[derive(Debug)]
 pub(in crate::node) struct PublishSeen {
     pub(in crate::node) device: Device,
-    pub(in crate::node) staging: Spot,
-    pub(in crate::node) target: Spot,
+    pub(in crate::node) staging: PathState,
+    pub(in crate::node) target: PathState,
     /// Where the filesystem on it is mounted, if it is wanted as a device.
     pub(in crate::node) staged: Vec<Mount>,
     /// Other targets that the volume is published at.
@@ -136,10 +136,10 @@ fn publish_block(read_only: bool, seen: &PublishSeen) -> Plan {
 
 /// It is at the target. An earlier read-only call may have ended before its last step, and making
 /// the mount read-only is safe; the other way round is another wish.
-fn there_already(spot: &Spot, mount: &Mount, read_only: bool) -> Plan {
+fn there_already(path_state: &PathState, mount: &Mount, read_only: bool) -> Plan {
     match (mount.is_read_only(), read_only) {
         (true, true) | (false, false) => Ok(Vec::new()),
-        (false, true) => Ok(vec![Step::RemountReadOnly(spot.path.clone())]),
-        (true, false) => Err(incompatible(spot, word(true).to_owned(), word(false))),
+        (false, true) => Ok(vec![Step::RemountReadOnly(path_state.path.clone())]),
+        (true, false) => Err(incompatible(path_state, word(true).to_owned(), word(false))),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::common::{directory, foreign, incompatible, is_small, occupied, places, word};
 use super::option::same_labels;
-use super::{Access, Plan, Refusal, Spot, Step, Wanted};
+use super::{Access, Plan, Refusal, PathState, Step, Wanted};
 use crate::host::filesystem::{grows_unmounted, is_checked};
 use crate::host::{Content, Device, Mount};
 use crate::model::{Bytes, Filesystem, Fsck, MountFlags, Tuning};
@@ -12,7 +12,7 @@ use crate::node::journal::Journal;
 #[derive(Debug)]
 pub(in crate::node) struct StageSeen {
     pub(in crate::node) device: Device,
-    pub(in crate::node) staging: Spot,
+    pub(in crate::node) staging: PathState,
     /// Mounts of the device's filesystem at other places.
     pub(in crate::node) elsewhere: Vec<Mount>,
     /// Looked at only where nobody uses the device.

@@ -18,8 +18,8 @@ fn stage(wanted: Wanted<'_>, seen: &StageSeen) -> Plan {
     super::stage(wanted, &Tuning::default(), seen)
 }
 
-fn spot(path: &str, entry: Entry, mount: Option<Mount>) -> Spot {
-    Spot {
+fn path_state(path: &str, entry: Entry, mount: Option<Mount>) -> PathState {
+    PathState {
         path: path.into(),
         entry,
         mount,
@@ -41,7 +41,7 @@ fn mounted(filesystem: Filesystem) -> Access {
 fn seen(content: Content) -> StageSeen {
     StageSeen {
         device: disk("vdb", 16, "bp1"),
-        staging: spot("/staging", Entry::Directory, None),
+        staging: path_state("/staging", Entry::Directory, None),
         elsewhere: Vec::new(),
         content: Some(content),
         journal: Journal::Nothing,
@@ -97,10 +97,10 @@ fn names(steps: &[Step]) -> Vec<&'static str> {
         .collect()
 }
 
-fn published(target: Spot, staged: Option<&str>) -> PublishSeen {
+fn published(target: PathState, staged: Option<&str>) -> PublishSeen {
     let device = disk("vdb", 16, "bp1");
     PublishSeen {
-        staging: spot(
+        staging: path_state(
             "/staging",
             Entry::Directory,
             staged.map(|options| mount_of(&device, "/staging", options)),

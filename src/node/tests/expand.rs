@@ -1,9 +1,9 @@
-//! Growing.
+//! Tests of volume expansion.
 
 use super::*;
 
-fn expand_request(required: u64) -> Expand {
-    Expand {
+fn expand_request(required: u64) -> ExpandRequest {
+    ExpandRequest {
         volume: volume(),
         path: "/staging".parse().unwrap(),
         required: Some(Bytes(required)),
@@ -13,7 +13,7 @@ fn expand_request(required: u64) -> Expand {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_missing_capability_is_named_where_growing_fails_for_it() {
+async fn online_resize_without_cap_sys_resource_names_the_capability() {
     let (fake, node) = world(State {
         stated_size: Some(Bytes(1 << 29)),
         ..staged()
@@ -30,7 +30,7 @@ async fn a_missing_capability_is_named_where_growing_fails_for_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn growing_waits_for_the_device() {
+async fn expand_waits_for_the_device_size() {
     let (fake, node) = world(State {
         stated_size: Some(Bytes(1 << 30)),
         ..staged()
@@ -51,10 +51,10 @@ async fn growing_waits_for_the_device() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn another_volume_at_the_path_is_not_this_one() {
+async fn stats_rejects_a_path_of_another_volume() {
     let (fake, node) = world(staged());
     fake.state().devices.push(disk("vdc", 32, "bp2"));
-    let request = Stats {
+    let request = StatsRequest {
         volume: Volume::new("d-bp2".parse().unwrap(), None),
         path: "/staging".parse().unwrap(),
     };
@@ -66,9 +66,9 @@ async fn another_volume_at_the_path_is_not_this_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_device_that_grows_is_waited_for_by_what_is_told() {
+async fn expand_waits_for_a_uevent() {
     let (fake, node) = world(staged());
-    let request = Expand {
+    let request = ExpandRequest {
         volume: volume(),
         path: "/staging".parse().unwrap(),
         required: Some(Bytes(2 << 30)),
@@ -77,8 +77,8 @@ async fn a_device_that_grows_is_waited_for_by_what_is_told() {
     };
     let grows = async {
         tokio::time::sleep(Duration::from_millis(1900)).await;
-        let looks = fake.state().searches;
-        assert_eq!(looks, 2);
+        let searches = fake.state().searches;
+        assert_eq!(searches, 2);
         fake.state().devices[0].size = Bytes(2 << 30);
         fake.announce();
         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -89,9 +89,9 @@ async fn a_device_that_grows_is_waited_for_by_what_is_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn more_than_the_limit_is_out_of_range() {
+async fn a_device_above_the_limit_is_out_of_range() {
     let (fake, node) = world(staged());
-    let request = Expand {
+    let request = ExpandRequest {
         limit: Some(Bytes(1 << 29)),
         ..expand_request(0)
     };

@@ -1,9 +1,9 @@
-//! Waiting for a device.
+//! Tests of the wait for a device.
 
 use super::*;
 
 #[tokio::test(start_paused = true)]
-async fn a_device_that_comes_late_is_waited_for() {
+async fn stage_waits_for_a_late_device() {
     let (fake, node) = world(State {
         devices: Vec::new(),
         ..with_disk(Content::Blank)
@@ -17,7 +17,7 @@ async fn a_device_that_comes_late_is_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_device_that_does_not_come_is_told_by_the_deadline() {
+async fn a_missing_device_is_reported_before_the_deadline() {
     let (_, node) = world(State {
         devices: vec![disk("vda", 0, "system")],
         ..State::default()
@@ -33,7 +33,7 @@ async fn a_device_that_does_not_come_is_told_by_the_deadline() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_disk_is_looked_for_when_something_is_told_and_not_by_the_clock() {
+async fn uevents_trigger_the_search_for_a_device() {
     let (fake, node) = world(State {
         content: Some(Content::Blank),
         ..State::default()
@@ -41,13 +41,13 @@ async fn a_disk_is_looked_for_when_something_is_told_and_not_by_the_clock() {
     let call = tokio::time::timeout(Duration::from_secs(60), {
         node.stage(stage_request(), Deadline::after(Duration::from_secs(60)))
     });
-    let told = async {
-        // Before waiting, and again when nothing can be missed any more.
+    let events = async {
+        // Before the wait, and again after the subscription, so that no event is missed.
         tokio::time::sleep(Duration::from_millis(1)).await;
         assert_eq!(fake.state().searches, 2);
         tokio::time::sleep(Duration::from_millis(1900)).await;
         assert_eq!(fake.state().searches, 2);
-        // Of another device: one look, and one for a serial that is late.
+        // An event of another device triggers one search, and a second for a late serial.
         fake.announce();
         tokio::time::sleep(Duration::from_millis(1900)).await;
         assert_eq!(fake.state().searches, 4);
@@ -56,26 +56,26 @@ async fn a_disk_is_looked_for_when_something_is_told_and_not_by_the_clock() {
         tokio::time::sleep(Duration::from_millis(1)).await;
         assert_eq!(fake.state().searches, 5);
     };
-    let (staged, ()) = tokio::join!(call, told);
+    let (staged, ()) = tokio::join!(call, events);
     staged.unwrap().unwrap();
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_disk_of_which_nothing_is_told_is_found_all_the_same() {
+async fn a_device_without_a_uevent_is_found_by_polling() {
     let (fake, node) = world(State {
         content: Some(Content::Blank),
         ..State::default()
     });
-    let comes = async {
+    let appears = async {
         tokio::time::sleep(Duration::from_secs(1)).await;
         fake.state().devices = vec![disk("vdb", 16, "bp1")];
     };
-    let (staged, ()) = tokio::join!(node.stage(stage_request(), soon()), comes);
+    let (staged, ()) = tokio::join!(node.stage(stage_request(), soon()), appears);
     staged.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_marked_disk_without_serial_is_staged_until_it_leaves() {
+async fn a_mapped_device_without_serial_is_staged_until_it_is_removed() {
     let bare = crate::host::Device {
         serial: None,
         ..disk("vdb", 16, "x")
@@ -94,7 +94,7 @@ async fn a_marked_disk_without_serial_is_staged_until_it_leaves() {
     marks.put(&volume().id, "/dev/vdb".as_ref()).await.unwrap();
     node.stage(stage_request(), soon()).await.unwrap();
     assert!(fake.state().calls.contains(&"mount /staging".to_owned()));
-    // Another one of the name.
+    // Another device with the same name.
     fake.state().mounts.clear();
     fake.state().devices[0].sequence = Some(99);
     let error = chain(&node.stage(stage_request(), soon()).await.unwrap_err());

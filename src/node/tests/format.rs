@@ -1,9 +1,9 @@
-//! Making a filesystem: only on what is blank, and finished where it was cut off.
+//! Tests of formatting: only blank devices are formatted, and an interrupted mkfs is repeated.
 
 use super::*;
 use crate::host::{Command, Exec, Processes};
 
-/// The records of mkfs that are kept.
+/// The number of mkfs records.
 fn records(fake: &Fake) -> usize {
     let state = fake.state();
     let kept = state.kept.as_ref().unwrap().path().join("format");
@@ -11,7 +11,7 @@ fn records(fake: &Fake) -> usize {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_mkfs_that_fails_leaves_a_record_and_the_next_stage_finishes_it() {
+async fn a_failed_mkfs_is_repeated_by_the_next_stage() {
     let (fake, node) = world(State {
         exit_codes: std::collections::HashMap::from([("mkfs.ext4", 1)]),
         ..with_disk(Content::Blank)
@@ -39,7 +39,7 @@ async fn a_mkfs_that_fails_leaves_a_record_and_the_next_stage_finishes_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_half_made_filesystem_of_another_appearance_of_the_disk_is_not_touched() {
+async fn an_incomplete_filesystem_of_another_device_incarnation_is_kept() {
     let (fake, node) = world(State {
         exit_codes: std::collections::HashMap::from([("mkfs.ext4", 1)]),
         ..with_disk(Content::Blank)
@@ -57,7 +57,7 @@ async fn a_half_made_filesystem_of_another_appearance_of_the_disk_is_not_touched
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_device_that_another_mkfs_has_is_not_formatted() {
+async fn a_device_claimed_by_another_mkfs_is_not_formatted() {
     let (fake, node) = world(with_disk(Content::Blank));
     fake.state().fails = Some("claim");
     let error = node.stage(stage_request(), soon()).await.unwrap_err();
@@ -65,7 +65,7 @@ async fn a_device_that_another_mkfs_has_is_not_formatted() {
     assert!(fake.state().calls.is_empty(), "{:?}", fake.state().calls);
 }
 
-fn blank_at_first() -> State {
+fn blank_on_first_read() -> State {
     State {
         next_content: Some(Content::Foreign {
             what: "a gpt partition table".to_owned(),
@@ -74,7 +74,7 @@ fn blank_at_first() -> State {
     }
 }
 
-async fn is_not_formatted_over(fake: &Fake, node: &Arc<Node>) {
+async fn assert_not_formatted(fake: &Fake, node: &Arc<Node>) {
     let error = node.stage(stage_request(), soon()).await.unwrap_err();
     assert_eq!(
         chain(&error),
@@ -85,47 +85,47 @@ async fn is_not_formatted_over(fake: &Fake, node: &Arc<Node>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_comes_onto_a_blank_disk_while_somebody_else_has_it_is_not_formatted_over() {
+async fn data_written_while_the_device_is_claimed_is_not_overwritten() {
     let (fake, node) = world(State {
         claimed_until: Some(Instant::now() + Duration::from_millis(100)),
-        ..blank_at_first()
+        ..blank_on_first_read()
     });
-    is_not_formatted_over(&fake, &node).await;
+    assert_not_formatted(&fake, &node).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_comes_onto_a_blank_disk_while_there_is_no_room_for_mkfs_is_not_formatted_over() {
-    let (fake, node) = world(blank_at_first());
+async fn data_written_while_mkfs_waits_for_memory_is_not_overwritten() {
+    let (fake, node) = world(blank_on_first_read());
     let check = [plan::Step::Check(Filesystem::Ext4, Fsck::Preen)];
     let (one, all) = (volume(), Bytes(1 << 50));
     let all = node.budget.room(&one, all, &check, soon()).await.unwrap();
-    let ends = async move {
+    let release = async move {
         tokio::time::sleep(Duration::from_millis(60)).await;
         drop(all);
     };
-    tokio::join!(is_not_formatted_over(&fake, &node), ends);
+    tokio::join!(assert_not_formatted(&fake, &node), release);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_comes_onto_a_blank_disk_during_a_slow_look_is_not_formatted_over() {
+async fn data_written_during_a_slow_read_is_not_overwritten() {
     let (fake, node) = world(State {
         look_takes: Duration::from_millis(200),
-        ..blank_at_first()
+        ..blank_on_first_read()
     });
-    is_not_formatted_over(&fake, &node).await;
+    assert_not_formatted(&fake, &node).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_blank_disk_that_is_claimed_at_once_is_looked_at_once() {
+async fn an_unclaimed_blank_disk_is_read_once() {
     let (fake, node) = world(with_disk(Content::Blank));
     node.stage(stage_request(), soon()).await.unwrap();
     assert_eq!(fake.state().looks, 1);
 }
 
-/// In real time: the record is written through a pipe, which takes it only when somebody reads.
+/// In real time: the record is written to a pipe, which blocks until it is read.
 #[tokio::test]
-async fn what_comes_onto_a_blank_disk_while_the_record_is_slow_is_not_formatted_over() {
-    let (fake, node) = world(blank_at_first());
+async fn data_written_while_the_record_is_written_is_not_overwritten() {
+    let (fake, node) = world(blank_on_first_read());
     let dir = fake.state().kept.as_ref().unwrap().path().join("format");
     std::fs::create_dir(&dir).unwrap();
     let pipe = dir.join("d-bp1.json.new");
@@ -135,7 +135,7 @@ async fn what_comes_onto_a_blank_disk_while_the_record_is_slow_is_not_formatted_
         tokio::time::sleep(Duration::from_millis(100)).await;
         tokio::fs::read(pipe).await.unwrap()
     };
-    let ((), read) = tokio::join!(is_not_formatted_over(&fake, &node), reads);
+    let ((), read) = tokio::join!(assert_not_formatted(&fake, &node), reads);
     assert!(!read.is_empty());
     assert_eq!((records(&fake), fake.state().looks), (0, 2));
 }

@@ -1,25 +1,25 @@
-//! What is told of a volume: its condition, its statistics.
+//! Tests of volume health and statistics.
 
 use super::*;
 
-fn health(places: &[&str]) -> Health {
-    Health {
+fn health(paths: &[&str]) -> HealthRequest {
+    HealthRequest {
         volume: volume(),
-        places: places.iter().map(|path| path.parse().unwrap()).collect(),
+        paths: paths.iter().map(|path| path.parse().unwrap()).collect(),
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_volume_that_is_well_tells_nothing_with_or_without_its_path() {
+async fn a_healthy_volume_reports_no_issue_with_or_without_a_path() {
     let (_, node) = world(staged());
-    for places in [&[][..], &["/staging"]] {
-        assert_eq!(node.health(&health(places), soon()).await.unwrap(), []);
+    for paths in [&[][..], &["/staging"]] {
+        assert_eq!(node.health(&health(paths), soon()).await.unwrap(), []);
     }
     assert_eq!(node.storage_health().await, None);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_mount_whose_device_is_gone_is_told_and_a_volume_elsewhere_is_not_here() {
+async fn a_removed_device_is_reported_and_a_missing_volume_is_not_found() {
     let state = State {
         devices: Vec::new(),
         ..staged()
@@ -36,7 +36,7 @@ async fn a_mount_whose_device_is_gone_is_told_and_a_volume_elsewhere_is_not_here
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_filesystem_that_the_kernel_made_read_only_is_told() {
+async fn a_filesystem_remounted_read_only_by_the_kernel_is_reported() {
     let mut mount = mount_of(&disk("vdb", 16, "bp1"), "/staging", "rw,relatime");
     mount.super_options = "ro,errors=remount-ro".to_owned();
     let state = State {
@@ -48,54 +48,54 @@ async fn a_filesystem_that_the_kernel_made_read_only_is_told() {
     assert_eq!(found[0].reason(), "RemountedReadOnly");
 }
 
-fn stats_request() -> Stats {
-    Stats {
+fn stats_request() -> StatsRequest {
+    StatsRequest {
         volume: volume(),
         path: "/staging".parse().unwrap(),
     }
 }
 
-async fn told(state: State) -> (Option<VolumeStats>, Vec<&'static str>) {
+async fn stats(state: State) -> (Option<VolumeUsage>, Vec<&'static str>) {
     let (_, node) = world(state);
     let report = node.stats(&stats_request(), soon()).await.unwrap();
-    let reasons = report.ailments.iter().map(|one| one.reason());
+    let reasons = report.health_issues.iter().map(|issue| issue.reason());
     (report.usage, reasons.collect())
 }
 
 #[tokio::test(start_paused = true)]
-async fn statistics_answer_with_what_is_wrong_rather_than_with_an_error() {
-    let device = Some(VolumeStats::Device(Bytes(1 << 30)));
+async fn stats_report_health_issues_instead_of_an_error() {
+    let device = Some(VolumeUsage::Device(Bytes(1 << 30)));
     let hangs = State {
         hangs: true,
         ..staged()
     };
-    assert_eq!(told(hangs).await, (device, vec!["FilesystemHangs"]));
+    assert_eq!(stats(hangs).await, (device, vec!["FilesystemHangs"]));
     const EIO: i32 = 5;
     let shut = State {
         errno: Some(EIO),
         ..staged()
     };
-    assert_eq!(told(shut).await, (device, vec!["FilesystemShutDown"]));
+    assert_eq!(stats(shut).await, (device, vec!["FilesystemShutDown"]));
     let gone = State {
         devices: Vec::new(),
         ..staged()
     };
-    assert_eq!(told(gone).await, (None, vec!["DeviceGone"]));
+    assert_eq!(stats(gone).await, (None, vec!["DeviceGone"]));
     let state = State {
         stated_size: Some(Bytes(2 << 30)),
         errors: Some("3 errors".to_owned()),
         ..staged()
     };
-    let (_, reasons) = told(state).await;
+    let (_, reasons) = stats(state).await;
     assert_eq!(reasons, ["DeviceTooSmall", "FilesystemErrors"]);
     let mut locked = staged();
     locked.devices[0].read_only = true;
-    assert_eq!(told(locked).await.1, ["DeviceReadOnly"]);
-    assert!(told(staged()).await.1.is_empty());
+    assert_eq!(stats(locked).await.1, ["DeviceReadOnly"]);
+    assert!(stats(staged()).await.1.is_empty());
 }
 
 #[tokio::test]
-async fn a_disk_that_left_and_came_again_under_its_name_is_told_as_gone() {
+async fn a_reattached_disk_with_the_same_name_is_reported_as_gone() {
     let dir = tempfile::tempdir().unwrap();
     let fake = Arc::new(Fake::new(with_disk(Content::Blank)));
     let settings = Settings {
@@ -109,14 +109,14 @@ async fn a_disk_that_left_and_came_again_under_its_name_is_told_as_gone() {
     ));
     node.stage(stage_request(), soon()).await.unwrap();
     let report = node.stats(&stats_request(), soon()).await.unwrap();
-    assert_eq!(report.ailments, []);
+    assert_eq!(report.health_issues, []);
     fake.state().devices[0].sequence = Some(99);
-    // Staging again finds it mounted, and changes nothing.
+    // A repeated stage finds the mount and changes nothing.
     node.stage(stage_request(), soon()).await.unwrap();
     for _ in 0..2 {
         let report = node.stats(&stats_request(), soon()).await.unwrap();
-        assert_eq!(report.ailments[0].reason(), "DeviceGone");
-        // Another disk may have the name by now.
+        assert_eq!(report.health_issues[0].reason(), "DeviceGone");
+        // The name now belongs to another disk.
         fake.state().devices[0].serial = crate::model::Serial::new("bp2");
     }
 }

@@ -1,4 +1,4 @@
-//! Staging.
+//! Tests of stage.
 
 use super::*;
 
@@ -20,7 +20,7 @@ async fn a_blank_disk_is_formatted_and_mounted_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_disk_that_is_published_as_a_device_is_not_formatted() {
+async fn a_disk_published_as_block_device_is_not_formatted() {
     let device = disk("vdb", 16, "bp1");
     let mut raw = mount_of(&device, "/raw", "rw");
     raw.kind = "devtmpfs".to_owned();
@@ -36,7 +36,7 @@ async fn a_disk_that_is_published_as_a_device_is_not_formatted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_probe_that_fails_is_an_error_and_nothing_is_done() {
+async fn a_failed_probe_fails_stage_without_changes() {
     let (fake, node) = world(State {
         content: None,
         ..with_disk(Content::Blank)
@@ -50,7 +50,7 @@ async fn a_probe_that_fails_is_an_error_and_nothing_is_done() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_name_that_another_disk_has_by_now_is_neither_formatted_nor_mounted() {
+async fn a_device_replaced_under_its_name_is_neither_formatted_nor_mounted() {
     let filesystem = Content::Filesystem {
         filesystem: Filesystem::Ext4,
         size: None,
@@ -89,7 +89,7 @@ async fn a_damaged_filesystem_is_not_mounted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn unless_the_class_asks_a_filesystem_with_errors_is_neither_repaired_nor_mounted() {
+async fn a_filesystem_with_errors_is_repaired_only_with_fsck_preen() {
     let content = Content::Filesystem {
         filesystem: Filesystem::Ext4,
         size: Some(Bytes(1 << 30)),
@@ -120,7 +120,7 @@ async fn unless_the_class_asks_a_filesystem_with_errors_is_neither_repaired_nor_
 }
 
 #[tokio::test(start_paused = true)]
-async fn growing_unmounted_repairs_nothing_unless_the_class_asks() {
+async fn offline_resize_does_not_repair_by_default() {
     let content = Content::Filesystem {
         filesystem: Filesystem::Ext4,
         size: Some(Bytes(1 << 29)),
@@ -144,7 +144,7 @@ async fn growing_unmounted_repairs_nothing_unless_the_class_asks() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failed_mount_takes_back_the_directory_that_this_call_made_and_no_other() {
+async fn a_failed_mount_removes_only_a_directory_that_the_call_created() {
     let (fake, node) = world(with_disk(Content::Blank));
     fake.state().fails = Some("mount");
     node.stage(stage_request(), soon()).await.unwrap_err();
@@ -162,7 +162,7 @@ async fn a_failed_mount_takes_back_the_directory_that_this_call_made_and_no_othe
 }
 
 #[tokio::test(start_paused = true)]
-async fn paths_outside_kubelets_directory_are_refused_by_field_path_and_flag() {
+async fn paths_outside_the_kubelet_directory_are_rejected() {
     let (fake, node) = world_below("/var/lib/kubelet", staged());
     let outside = |error: Error, field: &str, path: &str| {
         assert_eq!(error.failure(), crate::model::Failure::PathNotAllowed);
@@ -177,14 +177,17 @@ async fn paths_outside_kubelets_directory_are_refused_by_field_path_and_flag() {
     outside(error, "path", "/staging");
     let mut request = publish_request(false);
     request.staging = "/var/lib/kubelet/plugins/x".parse().unwrap();
-    request.target = request.target.of("target_path");
+    request.target = request.target.with_field("target_path");
     let error = node.publish(request, soon()).await.unwrap_err();
     outside(error, "target_path", "/target");
-    let error = node.unpublish(leave("/target"), soon()).await.unwrap_err();
+    let error = node
+        .unpublish(unpublish_request(), soon())
+        .await
+        .unwrap_err();
     outside(error, "path", "/target");
-    let error = node.unstage(leave("/staging"), soon()).await.unwrap_err();
+    let error = node.unstage(unstage_request(), soon()).await.unwrap_err();
     outside(error, "path", "/staging");
-    let stats = Stats {
+    let stats = StatsRequest {
         volume: volume(),
         path: "/staging".parse().unwrap(),
     };
@@ -195,7 +198,7 @@ async fn paths_outside_kubelets_directory_are_refused_by_field_path_and_flag() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_second_call_for_a_volume_is_told_to_come_again_and_the_first_goes_on() {
+async fn a_concurrent_call_for_a_volume_fails_with_busy() {
     let (fake, node) = world(State {
         devices: Vec::new(),
         ..with_disk(Content::Blank)
@@ -210,9 +213,9 @@ async fn a_second_call_for_a_volume_is_told_to_come_again_and_the_first_goes_on(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_disk_that_is_divided_or_held_is_no_filesystem_of_ours_but_may_be_a_device() {
+async fn a_partitioned_or_held_disk_is_only_staged_as_block_device() {
     let whole = disk("vdb", 16, "bp1");
-    let divided = crate::host::Device {
+    let partitioned = crate::host::Device {
         partitions: vec!["vdb1".to_owned(), "vdb2".to_owned()],
         ..whole.clone()
     };
@@ -220,7 +223,7 @@ async fn a_disk_that_is_divided_or_held_is_no_filesystem_of_ours_but_may_be_a_de
         holders: vec!["dm-0".to_owned()],
         ..whole
     };
-    for (device, users) in [(divided, "vdb1, vdb2"), (held, "dm-0")] {
+    for (device, users) in [(partitioned, "vdb1, vdb2"), (held, "dm-0")] {
         let (fake, node) = world(State {
             devices: vec![device],
             ..with_disk(Content::Blank)
@@ -228,7 +231,7 @@ async fn a_disk_that_is_divided_or_held_is_no_filesystem_of_ours_but_may_be_a_de
         let error = chain(&node.stage(stage_request(), soon()).await.unwrap_err());
         assert!(error.contains(users), "{error}");
         assert!(fake.state().calls.is_empty(), "{:?}", fake.state().calls);
-        let request = Stage {
+        let request = StageRequest {
             access: Access::Block,
             ..stage_request()
         };

@@ -9,7 +9,6 @@ use sha1::Sha1;
 
 use super::query::{canonical, encode};
 
-/// The expected signature.
 #[derive(Debug)]
 pub(super) struct Expected {
     pub(super) string_to_sign: String,

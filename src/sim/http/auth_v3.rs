@@ -34,7 +34,6 @@ impl<'a> Authorization<'a> {
     }
 }
 
-/// The expected signature.
 #[derive(Debug)]
 pub(super) struct Expected {
     pub(super) string_to_sign: String,

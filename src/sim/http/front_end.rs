@@ -54,8 +54,7 @@ impl FrontEnd {
         }
     }
 
-    /// Processes a request without waiting. A call takes effect immediately, and the delay is added
-    /// to its response.
+    /// Processes a request without waiting. A call takes effect immediately, and the delay is added to its response.
     pub(super) fn handle_now(&self, request: &HttpRequest<'_>) -> HttpOutcome {
         match self.start(request) {
             Started::Decided(outcome) => outcome,

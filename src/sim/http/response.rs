@@ -27,7 +27,6 @@ pub(super) enum HttpOutcome {
 }
 
 impl HttpOutcome {
-    /// Delays the response.
     pub(super) fn later(self, delay: Duration) -> Self {
         match self {
             Self::Respond(mut response) => {

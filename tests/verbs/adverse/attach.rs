@@ -11,50 +11,40 @@ use diskplugin::base::Deadline;
 use diskplugin::cloud::{AttachDisk, Ecs};
 
 use super::{code, pass};
-use crate::kit::{Stage, minutes, one, seconds, text, two};
+use crate::kit::{Setup, minutes, node_one, seconds, text, node_two};
 
 #[tokio::test(start_paused = true)]
 async fn after_a_restart_a_stale_row_is_no_attachment() {
-    let stage = Stage::new(&["--attach-delay=1s", "--detach-delay=500ms"]);
-    let disk = stage.disk("pvc-1").await;
-    stage
-        .disks
-        .attacher
-        .attach(minutes(1), &disk, &one())
-        .await
-        .unwrap();
+    let setup = Setup::new(&["--attach-delay=1s", "--detach-delay=500ms"]);
+    let disk = setup.disk("pvc-1").await;
+    setup.attach(&disk, &node_one()).await;
     pass(60).await;
-    stage
-        .disks
-        .attacher
-        .detach(minutes(1), &disk, &one())
-        .await
-        .unwrap();
-    stage.configure(&json!({"stale": {"lag": "2s"}}));
+    setup.detach(&disk, &node_one()).await;
+    setup.configure(&json!({"stale": {"lag": "2s"}}));
     // Published to the same node again, by another process; the node is busy with somebody else's operation.
-    let restarted = stage.restarted();
-    stage.faults("AttachDisk", 1, &code(403, "InvalidOperation.Conflict"));
-    let row = restarted.attacher.attach(seconds(60), &disk, &one()).await;
+    let restarted = setup.restarted();
+    setup.faults("AttachDisk", 1, &code(403, "InvalidOperation.Conflict"));
+    let row = restarted.attacher.attach(seconds(60), &disk, &node_one()).await;
     assert!(
-        row.is_err() || stage.holders(&disk).iter().any(|(node, _)| node == "i-one"),
+        row.is_err() || setup.attachments(&disk).iter().any(|(node, _)| node == "i-one"),
         "OK, and the disk is attached to {:?}",
-        stage.holders(&disk)
+        setup.attachments(&disk)
     );
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_standby_that_takes_over_reports_no_detachment_from_a_row_of_before_the_attachment() {
-    let stage = Stage::new(&[
+    let setup = Setup::new(&[
         "--attach-delay=500ms",
         "--detach-delay=20s",
         "--stale=2500ms",
     ]);
-    let disk = stage.disk("pvc-1").await;
+    let disk = setup.disk("pvc-1").await;
     pass(10).await;
-    let standby = stage.restarted();
+    let standby = setup.restarted();
     pass(3600).await;
-    let node = one();
-    let attach = stage.disks.attacher.attach(seconds(60), &disk, &node);
+    let node = node_one();
+    let attach = setup.disks.attacher.attach(seconds(60), &disk, &node);
     // The old leader dies in the middle.
     assert!(
         tokio::time::timeout(Duration::from_millis(700), attach)
@@ -63,95 +53,95 @@ async fn a_standby_that_takes_over_reports_no_detachment_from_a_row_of_before_th
     );
     standby
         .attacher
-        .detach(seconds(60), &disk, &one())
+        .detach(seconds(60), &disk, &node_one())
         .await
         .unwrap();
-    assert_eq!(stage.holders(&disk), [], "OK, and the disk is still held");
+    assert_eq!(setup.attachments(&disk), [], "OK, and the disk is still held");
 }
 
 #[tokio::test(start_paused = true)]
 async fn after_a_restart_no_detachment_is_reported_from_a_row_of_before_the_attachment() {
-    let stage = Stage::new(&[
+    let setup = Setup::new(&[
         "--attach-delay=500ms",
         "--detach-delay=20s",
         "--stale=2500ms",
     ]);
-    let disk = stage.disk("pvc-1").await;
+    let disk = setup.disk("pvc-1").await;
     pass(10).await;
-    let node = one();
-    let attach = stage.disks.attacher.attach(seconds(60), &disk, &node);
+    let node = node_one();
+    let attach = setup.disks.attacher.attach(seconds(60), &disk, &node);
     assert!(
         tokio::time::timeout(Duration::from_millis(700), attach)
             .await
             .is_err()
     );
-    let restarted = stage.restarted();
+    let restarted = setup.restarted();
     restarted
         .attacher
-        .detach(seconds(60), &disk, &one())
+        .detach(seconds(60), &disk, &node_one())
         .await
         .unwrap();
-    assert_eq!(stage.holders(&disk), [], "OK, and the disk is still held");
+    assert_eq!(setup.attachments(&disk), [], "OK, and the disk is still held");
 }
 
 /// An order whose request is slow on its way: it takes effect late, though its caller has given up.
 #[tokio::test(start_paused = true)]
 async fn an_attachment_that_takes_effect_late_is_not_left_behind_by_unpublish() {
-    let stage = Stage::new(&["--attach-delay=500ms", "--detach-delay=500ms"]);
-    let disk = stage.disk("pvc-1").await;
+    let setup = Setup::new(&["--attach-delay=500ms", "--detach-delay=500ms"]);
+    let disk = setup.disk("pvc-1").await;
     pass(10).await;
-    stage.fault("AttachDisk", &json!({"delay-before": "3s"}));
+    setup.fault("AttachDisk", &json!({"delay-before": "3s"}));
     let request = AttachDisk {
         disk: disk.clone(),
-        instance: one(),
+        instance: node_one(),
         force: false,
         delete_with_instance: false,
     };
     // What the cloud does with the request of the call below, which hangs up.
-    let (ecs, late) = (stage.cloud.ecs(), request.clone());
+    let (ecs, late) = (setup.cloud.ecs(), request.clone());
     let mut effect = JoinSet::new();
     effect.spawn(async move { ecs.attach_disk(minutes(1), &late).await });
     tokio::task::yield_now().await;
-    stage.configure(&json!({"faults": []}));
-    stage.fault("AttachDisk", &json!("reset-before"));
-    let lost = stage
+    setup.configure(&json!({"faults": []}));
+    setup.fault("AttachDisk", &json!("reset-before"));
+    let lost = setup
         .disks
         .attacher
-        .attach(Deadline::after(Duration::from_millis(400)), &disk, &one())
+        .attach(Deadline::after(Duration::from_millis(400)), &disk, &node_one())
         .await;
     lost.unwrap_err();
-    stage
+    setup
         .disks
         .attacher
-        .detach(seconds(60), &disk, &one())
+        .detach(seconds(60), &disk, &node_one())
         .await
         .unwrap();
     effect.join_next().await.unwrap().unwrap().unwrap();
     pass(5).await;
-    let elsewhere = stage
+    let elsewhere = setup
         .disks
         .attacher
-        .attach(seconds(60), &disk, &two())
+        .attach(seconds(60), &disk, &node_two())
         .await;
     assert!(elsewhere.is_ok(), "{}", text(&elsewhere.unwrap_err()));
 }
 
 #[tokio::test(start_paused = true)]
 async fn one_refused_order_leaves_a_parallel_node_parallel() {
-    let stage = Stage::crowd(1, &["--attach-delay=2s"]);
+    let setup = Setup::with_nodes(1, &["--attach-delay=2s"]);
     let node = "i-0".parse().unwrap();
     assert!(
-        stage
+        setup
             .cloud
             .tag_instance(&node, "supportConcurrencyAttach", "true")
     );
     let mut disks = Vec::new();
     for n in 0..15 {
-        disks.push(stage.disk(&format!("pvc-{n}")).await);
+        disks.push(setup.disk(&format!("pvc-{n}")).await);
     }
     // Somebody else's operation keeps the instance busy for a moment.
     let busy = json!({"action": "AttachDisk", "from": 10, "times": 1, "kind": code(403, "InvalidOperation.Conflict")});
-    stage.configure(&json!({"faults": [busy]}));
+    setup.configure(&json!({"faults": [busy]}));
     let last = disks.split_off(10);
     let later = disks.split_off(5);
     let mut took = Vec::new();
@@ -159,7 +149,7 @@ async fn one_refused_order_leaves_a_parallel_node_parallel() {
         let start = Instant::now();
         let mut calls = JoinSet::new();
         for disk in disks {
-            let (services, node) = (Arc::clone(&stage.disks), node.clone());
+            let (services, node) = (Arc::clone(&setup.disks), node.clone());
             calls.spawn(async move {
                 services
                     .attacher

@@ -11,7 +11,7 @@ use diskplugin::disk::NewDisk;
 use diskplugin::model::Category;
 
 use super::pass;
-use crate::kit::{Stage, minutes, one, seconds, wanted, zone};
+use crate::kit::{Setup, minutes, node_one, seconds, new_disk, zone};
 
 #[tokio::test(start_paused = true)]
 async fn hung_and_failed_reads_delay_few() {
@@ -22,7 +22,7 @@ async fn hung_and_failed_reads_delay_few() {
         (30, json!("internal-error")),
         (10, json!({"delay-after": "30s"})),
     ] {
-        let stage = Stage::patient_crowd(
+        let setup = Setup::with_nodes_and_retries(
             60,
             &[
                 "--create-delay=500ms",
@@ -30,18 +30,18 @@ async fn hung_and_failed_reads_delay_few() {
                 "--detach-delay=2s",
             ],
         );
-        stage.configure(&json!({"rules": {"disk_quantity": 100_000}}));
-        stage.configure(
+        setup.configure(&json!({"rules": {"disk_quantity": 100_000}}));
+        setup.configure(
             &json!({"faults": [{"action": "DescribeDisks", "percent": percent, "kind": kind}]}),
         );
         let mut lives = JoinSet::new();
         for n in 0..300 {
-            let disks = Arc::clone(&stage.disks);
+            let disks = Arc::clone(&setup.disks);
             lives.spawn(async move {
                 let start = Instant::now();
                 let made = disks
                     .provisioner
-                    .create(minutes(5), &wanted(&format!("pvc-{n}")))
+                    .create(minutes(5), &new_disk(&format!("pvc-{n}")))
                     .await
                     .unwrap();
                 let created = start.elapsed();
@@ -58,7 +58,7 @@ async fn hung_and_failed_reads_delay_few() {
         took.sort_by_key(|(_, all)| *all);
         let (median, last) = (took[150].1, took[299].1);
         let slow = took.iter().map(|(created, _)| *created).max().unwrap();
-        let describes = stage.calls("DescribeDisks");
+        let describes = setup.calls("DescribeDisks");
         let bound = Duration::from_millis;
         // Of three faults in ten, several may hit the same waiter in a row.
         let (longest, most) = if percent > 10 {
@@ -80,8 +80,8 @@ async fn ten_calls_for_a_claim_out_of_stock_cost_few_calls() {
             ("one pair", 1, vec!["a"]),
             ("two zones, four categories", 4, vec!["a", "b"]),
         ] {
-            let stage = Stage::new(&["--out-of-stock=*/*"]);
-            stage.configure(&json!({"rules": {"token_burn_percent": burn}}));
+            let setup = Setup::new(&["--out-of-stock=*/*"]);
+            setup.configure(&json!({"rules": {"token_burn_percent": burn}}));
             pass(30).await;
             let new = NewDisk {
                 categories: Category::CREATABLE
@@ -90,18 +90,18 @@ async fn ten_calls_for_a_claim_out_of_stock_cost_few_calls() {
                     .cloned()
                     .collect(),
                 places: places.iter().map(|letter| zone(letter).into()).collect(),
-                ..wanted("pvc-1")
+                ..new_disk("pvc-1")
             };
-            stage.cloud.clear_calls();
+            setup.cloud.clear_calls();
             for _ in 0..10 {
-                let _ = stage.disks.provisioner.create(seconds(10), &new).await;
+                let _ = setup.disks.provisioner.create(seconds(10), &new).await;
                 pass(60).await;
             }
-            let calls: u64 = stage.cloud.counts().values().map(|count| count.calls).sum();
+            let calls: u64 = setup.cloud.counts().values().map(|count| count.calls).sum();
             assert!(
                 calls <= 70,
                 "{name}, burn {burn}: {:?}",
-                stage.cloud.counts()
+                setup.cloud.counts()
             );
         }
     }
@@ -110,40 +110,40 @@ async fn ten_calls_for_a_claim_out_of_stock_cost_few_calls() {
 #[tokio::test(start_paused = true)]
 async fn an_operation_that_takes_far_longer_than_ever_is_not_noticed_late() {
     for (learned, then) in [("1s", 20), ("1s", 45), ("1s", 200), ("200ms", 10)] {
-        let stage = Stage::new(&[&format!("--attach-delay={learned}"), "--detach-delay=1s"]);
-        let disk = stage.disk("pvc-1").await;
+        let setup = Setup::new(&[&format!("--attach-delay={learned}"), "--detach-delay=1s"]);
+        let disk = setup.disk("pvc-1").await;
         for _ in 0..40 {
-            stage
+            setup
                 .disks
                 .attacher
-                .attach(minutes(5), &disk, &one())
+                .attach(minutes(5), &disk, &node_one())
                 .await
                 .unwrap();
-            stage
+            setup
                 .disks
                 .attacher
-                .detach(minutes(5), &disk, &one())
+                .detach(minutes(5), &disk, &node_one())
                 .await
                 .unwrap();
         }
-        stage.configure(&json!({"delays": {"attach": format!("{then}s")}}));
+        setup.configure(&json!({"delays": {"attach": format!("{then}s")}}));
         let mut late = Vec::new();
         for _ in 0..5 {
-            let (start, before) = (Instant::now(), stage.calls("DescribeDisks"));
-            stage
+            let (start, before) = (Instant::now(), setup.calls("DescribeDisks"));
+            setup
                 .disks
                 .attacher
-                .attach(minutes(9), &disk, &one())
+                .attach(minutes(9), &disk, &node_one())
                 .await
                 .unwrap();
             late.push((
                 start.elapsed() - Duration::from_secs(then),
-                stage.calls("DescribeDisks") - before,
+                setup.calls("DescribeDisks") - before,
             ));
-            stage
+            setup
                 .disks
                 .attacher
-                .detach(minutes(5), &disk, &one())
+                .detach(minutes(5), &disk, &node_one())
                 .await
                 .unwrap();
         }

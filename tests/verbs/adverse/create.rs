@@ -7,22 +7,22 @@ use serde_json::json;
 use diskplugin::base::Deadline;
 
 use super::{code, is_final, pass};
-use crate::kit::{Stage, minutes, seconds, text, wanted};
+use crate::kit::{Setup, minutes, seconds, text, new_disk};
 
 #[tokio::test(start_paused = true)]
 async fn a_creation_cut_off_in_a_late_attempt_is_unresolved_from_that_attempt_on() {
-    let stage = Stage::patient(&["--stale=8s"]);
-    stage.disk("other").await;
+    let setup = Setup::with_retries(&["--stale=8s"]);
+    setup.disk("other").await;
     pass(30).await;
-    stage.configure(&json!({"faults": [
+    setup.configure(&json!({"faults": [
         {"action": "CreateDisk", "for": "70s", "kind": "internal-error"},
         {"action": "CreateDisk", "times": 1000, "kind": {"delay-after": "5s"}},
     ]}));
-    let new = wanted("pvc-1");
+    let new = new_disk("pvc-1");
     {
-        let call = stage.disks.provisioner.create(minutes(5), &new);
+        let call = setup.disks.provisioner.create(minutes(5), &new);
         let made = async {
-            while stage.rows().len() < 2 {
+            while setup.rows().len() < 2 {
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
         };
@@ -33,8 +33,8 @@ async fn a_creation_cut_off_in_a_late_attempt_is_unresolved_from_that_attempt_on
     }
     // The caller has given up. The disk exists, and reads lag.
     let refused = code(403, "OperationDenied.NoStock");
-    stage.faults("CreateDisk", 1000, &refused);
-    let outcome = stage.disks.provisioner.create(seconds(5), &new).await;
+    setup.faults("CreateDisk", 1000, &refused);
+    let outcome = setup.disks.provisioner.create(seconds(5), &new).await;
     if let Err(error) = outcome {
         assert!(!is_final(&error), "{}", text(&error));
     }
@@ -42,58 +42,56 @@ async fn a_creation_cut_off_in_a_late_attempt_is_unresolved_from_that_attempt_on
 
 #[tokio::test(start_paused = true)]
 async fn a_standby_that_takes_over_withholds_refusals_while_the_old_leaders_disk_may_exist() {
-    let stage = Stage::new(&["--stale=2s"]);
-    stage.disk("other").await;
+    let setup = Setup::new(&["--stale=2s"]);
+    setup.disk("other").await;
     pass(5).await;
-    let standby = stage.restarted();
+    let standby = setup.restarted();
     standby.provisioner.list_owned();
     pass(3600).await;
     standby
         .provisioner
-        .create(minutes(1), &wanted("warm"))
+        .create(minutes(1), &new_disk("warm"))
         .await
         .unwrap();
     pass(60).await;
-    let new = wanted("pvc-1");
+    let new = new_disk("pvc-1");
     let lost = json!({"action": "CreateDisk", "kind": "reset-after"});
     let no_stock = code(403, "OperationDenied.NoStock");
     let refused = json!({"action": "CreateDisk", "from": 2, "times": 100, "kind": no_stock});
-    stage.configure(&json!({"faults": [lost, refused]}));
+    setup.configure(&json!({"faults": [lost, refused]}));
     let soon = Deadline::after(Duration::from_millis(100));
-    stage
+    setup
         .disks
         .provisioner
         .create(soon, &new)
         .await
         .unwrap_err();
     let outcome = standby.provisioner.create(seconds(1), &new).await;
-    assert_eq!(stage.rows().len(), 3);
+    assert_eq!(setup.rows().len(), 3);
     if let Err(error) = outcome {
         assert!(!is_final(&error), "{}", text(&error));
     }
 }
 
 async fn restart_then(refusal: &str, others: usize) {
-    let stage = Stage::new(&["--stale=2s"]);
-    for n in 0..others {
-        stage.disk(&format!("other-{n}")).await;
-    }
+    let setup = Setup::new(&["--stale=2s"]);
+    setup.other_disks(others).await;
     pass(5).await;
     let lost = json!({"action": "CreateDisk", "kind": "reset-after"});
     let refused =
         json!({"action": "CreateDisk", "from": 2, "times": 100, "kind": code(403, refusal)});
-    stage.configure(&json!({"faults": [lost, refused]}));
-    let new = wanted("pvc-1");
-    let old = stage
+    setup.configure(&json!({"faults": [lost, refused]}));
+    let new = new_disk("pvc-1");
+    let old = setup
         .disks
         .provisioner
         .create(Deadline::after(Duration::from_millis(100)), &new)
         .await;
     old.unwrap_err();
-    let restarted = stage.restarted();
+    let restarted = setup.restarted();
     restarted.provisioner.list_owned();
     let outcome = restarted.provisioner.create(seconds(1), &new).await;
-    assert_eq!(stage.rows().len(), others + 1);
+    assert_eq!(setup.rows().len(), others + 1);
     if let Err(error) = outcome {
         assert!(!is_final(&error), "{refusal}: {}", text(&error));
     }
@@ -121,22 +119,22 @@ async fn a_restart_after_several_refused_calls_uses_no_further_token_before_read
     for (refused_before, seed) in (0..45).map(|n| (1 + n % 3, n / 3)) {
         for standby in [false, true] {
             let flag = format!("--seed={seed}");
-            let stage = Stage::new(&[&flag]);
-            stage.disk("other").await;
+            let setup = Setup::new(&[&flag]);
+            setup.disk("other").await;
             pass(60).await;
-            let waiting = stage.restarted();
+            let waiting = setup.restarted();
             waiting
                 .provisioner
-                .create(seconds(20), &wanted("warm"))
+                .create(seconds(20), &new_disk("warm"))
                 .await
                 .unwrap();
             pass(3600).await;
-            stage.configure(&json!({
+            setup.configure(&json!({
                 "rules": {"token_burn_percent": 50}, "out_of_stock": ["*/cloud_essd"], "stale": {"lag": "2900ms"},
             }));
-            let new = wanted("pvc-1");
+            let new = new_disk("pvc-1");
             for _ in 0..refused_before {
-                stage
+                setup
                     .disks
                     .provisioner
                     .create(seconds(20), &new)
@@ -144,19 +142,19 @@ async fn a_restart_after_several_refused_calls_uses_no_further_token_before_read
                     .unwrap_err();
                 pass(20).await;
             }
-            stage.configure(&json!({"out_of_stock": []}));
+            setup.configure(&json!({"out_of_stock": []}));
             // Killed as soon as the disk is there.
             let made = async {
-                while stage.rows().len() < 3 {
+                while setup.rows().len() < 3 {
                     tokio::time::sleep(Duration::from_millis(10)).await;
                 }
             };
             tokio::select! {
                 biased;
                 () = made => {}
-                _ = stage.disks.provisioner.create(seconds(20), &new) => panic!("ended"),
+                _ = setup.disks.provisioner.create(seconds(20), &new) => panic!("ended"),
             }
-            let next = if standby { waiting } else { stage.restarted() };
+            let next = if standby { waiting } else { setup.restarted() };
             for _ in 0..8 {
                 if next.provisioner.create(seconds(20), &new).await.is_ok() {
                     break;
@@ -165,7 +163,7 @@ async fn a_restart_after_several_refused_calls_uses_no_further_token_before_read
             }
             pass(30).await;
             assert_eq!(
-                stage.rows().len(),
+                setup.rows().len(),
                 3,
                 "after {refused_before} refused calls, standby: {standby}, seed {seed}"
             );
@@ -176,30 +174,30 @@ async fn a_restart_after_several_refused_calls_uses_no_further_token_before_read
 /// One empty response to the listing of a fresh process: it proves nothing, least of all that the cluster has no disk.
 #[tokio::test(start_paused = true)]
 async fn an_empty_first_listing_makes_no_refusal_final() {
-    let stage = Stage::new(&["--stale=2s"]);
+    let setup = Setup::new(&["--stale=2s"]);
     for n in 0..3 {
-        stage.disk(&format!("other-{n}")).await;
+        setup.disk(&format!("other-{n}")).await;
     }
     pass(60).await;
-    stage.configure(&json!({"faults": [
+    setup.configure(&json!({"faults": [
         {"action": "CreateDisk", "kind": "reset-after"},
         {"action": "CreateDisk", "from": 2, "times": 100, "kind": code(403, "OperationDenied.NoStock")},
     ]}));
-    let new = wanted("pvc-1");
-    let old = stage
+    let new = new_disk("pvc-1");
+    let old = setup
         .disks
         .provisioner
         .create(Deadline::after(Duration::from_millis(100)), &new)
         .await;
     old.unwrap_err();
-    stage.configure(&json!({"faults": [
+    setup.configure(&json!({"faults": [
         {"action": "CreateDisk", "times": 100, "kind": code(403, "OperationDenied.NoStock")},
         {"action": "DescribeDisks", "times": 2, "kind": "no-rows"},
     ]}));
-    let restarted = stage.restarted();
+    let restarted = setup.restarted();
     restarted.provisioner.list_owned();
     let outcome = restarted.provisioner.create(seconds(1), &new).await;
-    assert_eq!(stage.rows().len(), 4);
+    assert_eq!(setup.rows().len(), 4);
     if let Err(error) = outcome {
         assert!(!is_final(&error), "{}", text(&error));
     }

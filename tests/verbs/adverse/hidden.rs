@@ -9,73 +9,73 @@ use diskplugin::disk::NewDisk;
 use diskplugin::model::DiskId;
 
 use super::{Twist, code, pass, twisted};
-use crate::kit::{Stage, minutes, one, seconds, text, wanted};
+use crate::kit::{Setup, minutes, node_one, seconds, text, new_disk};
 
 #[tokio::test(start_paused = true)]
 async fn an_account_that_sees_only_disks_of_others_creates_no_second_disk() {
-    let stage = Stage::new(&[]).with_system_disk();
-    let blind = twisted(&stage, Twist::HidesOurs);
+    let setup = Setup::new(&[]).with_system_disk();
+    let blind = twisted(&setup, Twist::HidesOurs);
     for _ in 0..2 {
         let outcome = blind
             .provisioner
-            .create(seconds(45), &wanted("pvc-1"))
+            .create(seconds(45), &new_disk("pvc-1"))
             .await;
         drop(outcome);
     }
-    assert_eq!(stage.rows().len(), 1, "{:#?}", stage.rows());
+    assert_eq!(setup.rows().len(), 1, "{:#?}", setup.rows());
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_account_that_sees_only_disks_of_others_deletes_with_proof_only() {
-    let stage = Stage::new(&[]).with_system_disk();
-    let disk = stage.disk("pvc-1").await;
-    let blind = twisted(&stage, Twist::HidesOurs);
+    let setup = Setup::new(&[]).with_system_disk();
+    let disk = setup.disk("pvc-1").await;
+    let blind = twisted(&setup, Twist::HidesOurs);
     let outcome = blind.provisioner.delete(seconds(45), &disk).await;
     assert!(
-        outcome.is_err() || stage.rows().is_empty(),
+        outcome.is_err() || setup.rows().is_empty(),
         "OK, and the disk is there"
     );
 }
 
 #[tokio::test(start_paused = true)]
 async fn rows_that_were_not_asked_for_prove_no_absence() {
-    let stage = Stage::new(&[]);
-    let disk = stage.disk("pvc-1").await;
-    stage.disk("other").await;
+    let setup = Setup::new(&[]);
+    let disk = setup.disk("pvc-1").await;
+    setup.disk("other").await;
     pass(5).await;
-    let odd = twisted(&stage, Twist::ReturnsOthers);
+    let odd = twisted(&setup, Twist::ReturnsOthers);
     let outcome = odd.provisioner.delete(seconds(45), &disk).await;
     assert!(
-        outcome.is_err() || stage.rows().len() == 1,
+        outcome.is_err() || setup.rows().len() == 1,
         "OK, and the disk is there"
     );
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_page_that_ends_early_proves_no_absence() {
-    let stage = Stage::new(&[]);
-    let other = stage.disk("other").await;
+    let setup = Setup::new(&[]);
+    let other = setup.disk("other").await;
     pass(5).await;
-    let disk = stage.disk("pvc-1").await;
+    let disk = setup.disk("pvc-1").await;
     pass(5).await;
-    let odd = twisted(&stage, Twist::ShortPages);
+    let odd = twisted(&setup, Twist::ShortPages);
     odd.inventory.disk(seconds(9), &other).await.unwrap();
     let outcome = odd.provisioner.delete(seconds(45), &disk).await;
     assert!(
-        outcome.is_err() || stage.rows().len() == 1,
+        outcome.is_err() || setup.rows().len() == 1,
         "OK, and the disk is there"
     );
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_list_that_ignores_tags_gives_no_name_another_disk() {
-    let stage = Stage::new(&[]);
-    let other = stage.disk("other").await;
+    let setup = Setup::new(&[]);
+    let other = setup.disk("other").await;
     pass(5).await;
-    let odd = twisted(&stage, Twist::IgnoresTags);
-    stage.faults("CreateDisk", 1, &code(403, "OperationDenied.NoStock"));
+    let odd = twisted(&setup, Twist::IgnoresTags);
+    setup.faults("CreateDisk", 1, &code(403, "OperationDenied.NoStock"));
     for _ in 0..2 {
-        if let Ok(disk) = odd.provisioner.create(seconds(30), &wanted("pvc-1")).await {
+        if let Ok(disk) = odd.provisioner.create(seconds(30), &new_disk("pvc-1")).await {
             assert_ne!(disk.id, other, "pvc-1 was given the disk of \"other\"");
         }
     }
@@ -83,26 +83,26 @@ async fn a_list_that_ignores_tags_gives_no_name_another_disk() {
 
 #[tokio::test(start_paused = true)]
 async fn a_list_that_ignores_tags_has_no_foreign_snapshot_deleted() {
-    let stage = Stage::new(&[]);
-    let source = stage.disk("source").await;
-    let attacher = &stage.disks.attacher;
-    attacher.attach(minutes(1), &source, &one()).await.unwrap();
-    let kept = stage.snapshot("kept", &source).await;
+    let setup = Setup::new(&[]);
+    let source = setup.disk("source").await;
+    let attacher = &setup.disks.attacher;
+    attacher.attach(minutes(1), &source, &node_one()).await.unwrap();
+    let kept = setup.snapshot("kept", &source).await;
     pass(60).await;
     let clone = NewDisk {
         clone_of: Some(source.clone()),
-        ..wanted("clone")
+        ..new_disk("clone")
     };
-    let made = stage
+    let made = setup
         .disks
         .provisioner
         .create_clone(minutes(5), &clone, &source)
         .await
         .unwrap();
     pass(60).await;
-    let odd = twisted(&stage, Twist::IgnoresTags);
+    let odd = twisted(&setup, Twist::IgnoresTags);
     let _ = odd.provisioner.delete(seconds(45), &made.id).await;
-    let left = stage.cloud.state()["snapshots"].as_array().unwrap().clone();
+    let left = setup.cloud.state()["snapshots"].as_array().unwrap().clone();
     assert!(
         left.iter().any(|row| row["id"] == kept.as_str()),
         "the user's snapshot is deleted: {left:#?}"
@@ -111,23 +111,18 @@ async fn a_list_that_ignores_tags_has_no_foreign_snapshot_deleted() {
 
 #[tokio::test(start_paused = true)]
 async fn a_fresh_process_reports_no_empty_list_from_an_empty_response() {
-    let stage = Stage::new(&[]);
-    let disk = stage.disk("pvc-1").await;
-    stage
-        .disks
-        .attacher
-        .attach(minutes(1), &disk, &one())
-        .await
-        .unwrap();
-    let restarted = stage.restarted();
+    let setup = Setup::new(&[]);
+    let disk = setup.disk("pvc-1").await;
+    setup.attach(&disk, &node_one()).await;
+    let restarted = setup.restarted();
     restarted.inventory.disk(seconds(9), &disk).await.unwrap();
     restarted
         .attacher
-        .attach(minutes(1), &disk, &one())
+        .attach(minutes(1), &disk, &node_one())
         .await
         .unwrap();
     pass(60).await;
-    stage.configure(
+    setup.configure(
         &json!({"faults": [{"action": "DescribeDisks", "for": "100s", "kind": "no-rows"}]}),
     );
     let listed = restarted
@@ -143,14 +138,14 @@ async fn a_fresh_process_reports_no_empty_list_from_an_empty_response() {
 #[tokio::test(start_paused = true)]
 async fn several_malformed_ids_fail_nobody_else() {
     for bad in [1, 2, 3, 4, 6] {
-        let stage = Stage::new(&[]);
+        let setup = Setup::new(&[]);
         let mut good = Vec::new();
         for n in 0..60 {
-            good.push(stage.disk(&format!("pvc-{n}")).await);
+            good.push(setup.disk(&format!("pvc-{n}")).await);
         }
         good.sort();
         pass(5).await;
-        let odd = twisted(&stage, Twist::Malformed("malformed"));
+        let odd = twisted(&setup, Twist::Malformed("malformed"));
         let mut looks = JoinSet::new();
         // Spread among the others in the order of ids.
         for n in 0..bad {
@@ -190,12 +185,12 @@ async fn a_code_about_another_resource_is_no_proof_of_a_deletion() {
         "InvalidSnapshotGroupId.NotFound",
         "InvalidDisk.AlreadyDetached",
     ] {
-        let stage = Stage::new(&[]);
-        let disk = stage.disk("pvc-1").await;
-        stage.faults("DeleteDisk", 1000, &code(404, about));
-        let outcome = stage.disks.provisioner.delete(seconds(20), &disk).await;
+        let setup = Setup::new(&[]);
+        let disk = setup.disk("pvc-1").await;
+        setup.faults("DeleteDisk", 1000, &code(404, about));
+        let outcome = setup.disks.provisioner.delete(seconds(20), &disk).await;
         assert!(
-            outcome.is_err() || stage.rows().is_empty(),
+            outcome.is_err() || setup.rows().is_empty(),
             "{about}: OK, and the disk is there"
         );
     }

@@ -9,30 +9,30 @@ use serde_json::{Value, json};
 use diskplugin::model::InstanceId;
 
 use super::{code, is_final, pass};
-use crate::kit::{Stage, minutes, seconds, wanted};
+use crate::kit::{Setup, minutes, seconds, new_disk};
 
 #[tokio::test(start_paused = true)]
 async fn two_processes_that_create_and_delete_at_once_leave_nothing() {
     for seed in 0..40 {
         let flag = format!("--seed={seed}");
-        let stage = Stage::new(&[&flag, "--create-delay=1s"]);
-        stage.disk("other").await;
+        let setup = Setup::new(&[&flag, "--create-delay=1s"]);
+        setup.disk("other").await;
         pass(60).await;
-        stage.configure(&json!({"stale": {"lag": "0s..2s", "jumping": true, "tags": "2s"}}));
-        let standby = stage.restarted();
-        let new = wanted("pvc-1");
-        let (one, two) = tokio::join!(stage.disks.provisioner.create(minutes(1), &new), async {
+        setup.configure(&json!({"stale": {"lag": "0s..2s", "jumping": true, "tags": "2s"}}));
+        let standby = setup.restarted();
+        let new = new_disk("pvc-1");
+        let (one, two) = tokio::join!(setup.disks.provisioner.create(minutes(1), &new), async {
             tokio::time::sleep(Duration::from_millis(seed * 37)).await;
             standby.provisioner.create(minutes(1), &new).await
         },);
         let (one, two) = (one.unwrap(), two.unwrap());
         assert_eq!(one.id, two.id, "{seed}");
         let (_, _) = tokio::join!(
-            stage.disks.provisioner.delete(minutes(1), &one.id),
+            setup.disks.provisioner.delete(minutes(1), &one.id),
             standby.provisioner.delete(minutes(1), &one.id),
         );
         pass(10).await;
-        assert_eq!(stage.rows().len(), 1, "{seed}");
+        assert_eq!(setup.rows().len(), 1, "{seed}");
     }
 }
 
@@ -51,7 +51,7 @@ async fn lives(change: Change) {
     let mut wrong = BTreeMap::<String, Vec<u64>>::new();
     for seed in 0..60_u64 {
         let flag = format!("--seed={seed}");
-        let stage = Stage::crowd(
+        let setup = Setup::with_nodes(
             4,
             &[
                 &flag,
@@ -60,19 +60,14 @@ async fn lives(change: Change) {
                 "--detach-delay=1s",
             ],
         );
-        stage.disk("other").await;
+        setup.disk("other").await;
         // A replica that loses its lease does not get it back within a minute.
-        let replicas: Vec<_> = (0..64).map(|_| stage.restarted()).collect();
+        let replicas: Vec<_> = (0..64).map(|_| setup.restarted()).collect();
         pass(3600).await;
-        stage
-            .disks
-            .provisioner
-            .create(minutes(1), &wanted("warm"))
-            .await
-            .unwrap();
+        setup.create(&new_disk("warm")).await;
         pass(60).await;
         let percent = |action: &str, percent: u8, kind: Value| json!({"action": action, "percent": percent, "kind": kind});
-        stage.configure(&json!({
+        setup.configure(&json!({
             "stale": {"lag": "0s..2s", "jumping": true, "tags": "1s"},
             "rules": {"token_burn_percent": 20},
             "faults": [
@@ -89,20 +84,20 @@ async fn lives(change: Change) {
         let term = |n: u64| Duration::from_millis(1300 + (seed * 7919 + n * 104_729) % 5000);
         let mut turn = 0_u64;
         let next = |turn: u64| match change {
-            Change::None => Arc::clone(&stage.disks),
-            Change::Restart => stage.restarted(),
+            Change::None => Arc::clone(&setup.disks),
+            Change::Restart => setup.restarted(),
             Change::Standby => Arc::clone(&replicas[usize::try_from(turn % 64).unwrap()]),
         };
         for n in 0..6 {
             let name = format!("pvc-{n}");
             let of_name = || {
-                stage
+                setup
                     .rows()
                     .into_iter()
                     .filter(|row| row["name"] == name.as_str())
                     .count()
             };
-            let new = wanted(&name);
+            let new = new_disk(&name);
             let made = loop {
                 turn += 1;
                 let leader = next(turn);
@@ -137,8 +132,8 @@ async fn lives(change: Change) {
                         break;
                     }
                 }
-                if !stage
-                    .holders(&made)
+                if !setup
+                    .attachments(&made)
                     .iter()
                     .any(|(holder, _)| *holder == node.as_str())
                 {
@@ -156,8 +151,8 @@ async fn lives(change: Change) {
                         break;
                     }
                 }
-                if stage
-                    .holders(&made)
+                if setup
+                    .attachments(&made)
                     .iter()
                     .any(|(holder, _)| *holder == node.as_str())
                 {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use diskplugin::disk::NewDisk;
 
 use super::{code, is_final, pass};
-use crate::kit::{Stage, seconds, text, wanted, zone};
+use crate::kit::{Setup, seconds, text, new_disk, zone};
 
 /// One process. Whatever is lost, cut off, hidden or refused: no final code while a disk of the name exists, and one disk in the end.
 #[tokio::test(start_paused = true)]
@@ -17,18 +17,18 @@ async fn no_final_code_while_the_disk_exists_whatever_happens_to_calls() {
         for patient in [false, true] {
             let flag = format!("--seed={seed}");
             let flags = [flag.as_str(), "--create-delay=1s"];
-            let stage = if patient {
-                Stage::patient(&flags)
+            let setup = if patient {
+                Setup::with_retries(&flags)
             } else {
-                Stage::new(&flags)
+                Setup::new(&flags)
             };
             if seed % 3 != 0 {
-                stage.disk("other").await;
+                setup.disk("other").await;
             }
-            let others = stage.rows().len();
+            let others = setup.rows().len();
             pass(20).await;
             let percent = |action: &str, percent: u8, kind: Value| json!({"action": action, "percent": percent, "kind": kind});
-            stage.configure(&json!({
+            setup.configure(&json!({
                 "stale": {"lag": "0s..2s", "jumping": true, "tags": "2s"},
                 "rules": {"token_burn_percent": 40},
                 "faults": [
@@ -42,18 +42,18 @@ async fn no_final_code_while_the_disk_exists_whatever_happens_to_calls() {
                 ],
             }));
             let new = if seed % 2 == 0 {
-                wanted("pvc-1")
+                new_disk("pvc-1")
             } else {
                 NewDisk {
                     places: vec![zone("a").into(), zone("b").into()],
-                    ..wanted("pvc-1")
+                    ..new_disk("pvc-1")
                 }
             };
             for round in 0..12_u64 {
                 let cut = Duration::from_millis(((seed * 7919 + round * 104_729) % 60) * 100 + 50);
-                let call = stage.disks.provisioner.create(seconds(10), &new);
+                let call = setup.disks.provisioner.create(seconds(10), &new);
                 let outcome = tokio::time::timeout(cut, call).await;
-                let exists = stage.rows().len() > others;
+                let exists = setup.rows().len() > others;
                 if let Ok(Err(error)) = &outcome
                     && exists
                     && is_final(error)
@@ -66,11 +66,11 @@ async fn no_final_code_while_the_disk_exists_whatever_happens_to_calls() {
                 tokio::time::sleep(Duration::from_millis((seed * 31 + round * 17) % 30 * 100))
                     .await;
             }
-            stage.configure(&json!({"faults": [], "rules": {"token_burn_percent": 0}}));
+            setup.configure(&json!({"faults": [], "rules": {"token_burn_percent": 0}}));
             pass(120).await;
             let mut made = None;
             for _ in 0..6 {
-                match stage.disks.provisioner.create(seconds(60), &new).await {
+                match setup.disks.provisioner.create(seconds(60), &new).await {
                     Ok(disk) => {
                         made = Some(disk);
                         break;
@@ -78,10 +78,10 @@ async fn no_final_code_while_the_disk_exists_whatever_happens_to_calls() {
                     Err(_) => pass(30).await,
                 }
             }
-            if made.is_none() || stage.rows().len() != others + 1 {
+            if made.is_none() || setup.rows().len() != others + 1 {
                 wrong.push(format!(
                     "seed {seed}, patient {patient}: {} disks, found {made:?}",
-                    stage.rows().len() - others
+                    setup.rows().len() - others
                 ));
             }
         }

@@ -18,7 +18,7 @@ use diskplugin::model::{
 };
 use diskplugin::sim::SimEcs;
 
-use crate::kit::{Stage, process};
+use crate::kit::{Setup, disk_services};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Twist {
@@ -116,7 +116,7 @@ same! {
 }
 
 /// The same cloud, by a process that sees it through the twist.
-pub(super) fn twisted(stage: &Stage, twist: Twist) -> Arc<DiskServices> {
-    let ecs = stage.cloud.ecs();
-    process(Arc::new(Twisted { ecs, twist }), "test")
+pub(super) fn twisted(setup: &Setup, twist: Twist) -> Arc<DiskServices> {
+    let ecs = setup.cloud.ecs();
+    disk_services(Arc::new(Twisted { ecs, twist }), "test")
 }

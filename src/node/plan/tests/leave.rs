@@ -8,7 +8,7 @@ fn leaving(entry: Entry, mount: Option<Mount>) -> LeaveSeen {
         serial: Serial::new("bp1").unwrap(),
         devices: Vec::new(),
         claimed: true,
-        spot: spot("/target", entry, mount),
+        path_state: path_state("/target", entry, mount),
         others: Vec::new(),
     }
 }
@@ -203,7 +203,7 @@ fn what_is_still_published_is_not_unstaged() {
         Err(Refusal::MountedElsewhere { .. })
     ));
     // Nor where the staging path itself was cleared already.
-    seen.spot.mount = None;
+    seen.path_state.mount = None;
     assert!(unstage(&seen).is_err());
 }
 
@@ -230,7 +230,7 @@ fn what_a_former_appearance_of_the_disk_left_comes_off() {
     seen.claimed = false;
     assert_eq!(names(&unpublish(&seen).unwrap()), ["detach", "remove"]);
     // The path is clear already, but the device has not been waited for.
-    seen.spot = spot("/target", Entry::Missing, None);
+    seen.path_state = path_state("/target", Entry::Missing, None);
     assert_eq!(names(&unstage(&seen).unwrap()), ["release"]);
 }
 
@@ -267,7 +267,7 @@ fn only_a_filesystem_that_has_stopped_for_good_is_detached_from_a_device_that_is
         mount.kind = kind.to_owned();
         mount.super_options = options.to_owned();
         let mut seen = leaving(Entry::Missing, Some(mount));
-        seen.spot.dead = dead;
+        seen.path_state.dead = dead;
         assert_eq!(
             names(&unpublish(&seen).unwrap()),
             [step, "remove"],

@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn a_device_is_not_published_while_its_filesystem_is_mounted() {
-    let mut seen = published(spot("/target", Entry::Missing, None), None);
+    let mut seen = published(path_state("/target", Entry::Missing, None), None);
     let wanted = Wanted {
         access: &Access::Block,
         read_only: true,
@@ -21,7 +21,7 @@ fn a_device_is_not_published_while_its_filesystem_is_mounted() {
 
 #[test]
 fn a_target_is_made_bound_and_made_read_only_where_asked() {
-    let seen = published(spot("/target", Entry::Missing, None), Some("rw"));
+    let seen = published(path_state("/target", Entry::Missing, None), Some("rw"));
     let plan = |read_only| publish(wanted(&ext4(), read_only), false, &seen).unwrap();
     assert_eq!(names(&plan(false)), ["mkdir", "bind"]);
     assert_eq!(names(&plan(true)), ["mkdir", "bind", "remount-ro"]);
@@ -29,7 +29,7 @@ fn a_target_is_made_bound_and_made_read_only_where_asked() {
 
 #[test]
 fn publishing_what_is_not_staged_so_is_refused() {
-    let target = || spot("/target", Entry::Missing, None);
+    let target = || path_state("/target", Entry::Missing, None);
     let not_staged = publish(wanted(&ext4(), false), false, &published(target(), None));
     assert!(matches!(not_staged, Err(Refusal::NotStaged { .. })));
     let staged_ro = published(target(), Some("ro"));
@@ -43,7 +43,7 @@ fn a_read_only_target_that_was_left_writable_half_way_is_made_read_only() {
     let device = disk("vdb", 16, "bp1");
     let at = |options| {
         let mount = mount_of(&device, "/target", options);
-        published(spot("/target", Entry::Directory, Some(mount)), Some("rw"))
+        published(path_state("/target", Entry::Directory, Some(mount)), Some("rw"))
     };
     let plan = |options, read_only| publish(wanted(&ext4(), read_only), false, &at(options));
     assert_eq!(names(&plan("rw", true).unwrap()), ["remount-ro"]);
@@ -57,7 +57,7 @@ fn a_read_only_target_that_was_left_writable_half_way_is_made_read_only() {
 
 #[test]
 fn a_device_is_published_one_way_at_a_time() {
-    let target = spot("/target", Entry::Missing, None);
+    let target = path_state("/target", Entry::Missing, None);
     let mut seen = published(target, None);
     let plan = |seen: &PublishSeen, ro| publish(wanted(&Access::Block, ro), false, seen);
     assert_eq!(
@@ -79,7 +79,7 @@ fn a_device_is_published_one_way_at_a_time() {
 /// kubelet binds the target to a place of its own, and its mount(8) leaves "ro" out there.
 #[test]
 fn a_read_only_device_is_published_again_and_elsewhere_however_others_have_bound_it() {
-    let mut seen = published(spot("/target", Entry::Missing, None), None);
+    let mut seen = published(path_state("/target", Entry::Missing, None), None);
     seen.device.read_only = true;
     seen.others = vec![
         mount_of(&seen.device, "/publish/one", "ro"),
@@ -96,7 +96,7 @@ fn a_read_only_device_is_published_again_and_elsewhere_however_others_have_bound
         "the device is published read-only at /publish/one, and a device is one or the other as a whole"
     );
     let mount = mount_of(&seen.device, "/target", "ro");
-    seen.target = spot("/target", Entry::Block(seen.device.number), Some(mount));
+    seen.target = path_state("/target", Entry::Block(seen.device.number), Some(mount));
     assert_eq!(plan(&seen, true), Ok(Vec::new()));
 }
 
@@ -107,10 +107,10 @@ fn a_target_gets_the_flags_that_staging_has_not() {
         flags: MountFlags::new(["noexec", "nodev"].map(str::to_owned)).unwrap(),
     };
     let plan = |seen: &PublishSeen| publish(wanted(&access, false), false, seen);
-    let seen = published(spot("/target", Entry::Directory, None), None);
+    let seen = published(path_state("/target", Entry::Directory, None), None);
     let mut staged = mount_of(&seen.device, "/staging", "rw,noexec");
     let mut seen = PublishSeen {
-        staging: spot("/staging", Entry::Directory, Some(staged.clone())),
+        staging: path_state("/staging", Entry::Directory, Some(staged.clone())),
         ..seen
     };
     let steps = plan(&seen).unwrap();

@@ -166,7 +166,7 @@ fn a_disk_that_somebody_uses_is_refused_whatever_is_on_it() {
 fn staging_again_does_nothing_where_it_fits_and_is_refused_where_not() {
     let device = disk("vdb", 16, "bp1");
     let staged = |options: &str| StageSeen {
-        staging: spot(
+        staging: path_state(
             "/staging",
             Entry::Directory,
             Some(mount_of(&device, "/staging", options)),
@@ -205,7 +205,7 @@ fn a_growth_that_an_earlier_call_did_not_reach_is_made_up_for() {
     let mut mount = mount_of(&device, "/staging", "rw");
     mount.kind = "xfs".to_owned();
     let seen = StageSeen {
-        staging: spot("/staging", Entry::Directory, Some(mount)),
+        staging: path_state("/staging", Entry::Directory, Some(mount)),
         content: None,
         mounted_size: Some(Bytes(GIB / 2)),
         ..seen(Content::Blank)
@@ -224,7 +224,7 @@ fn ext_grows_once_it_is_mounted_where_the_kernel_lets_it() {
     let planned = stage(wanted(&ext4(), false), &grows).unwrap();
     assert_eq!(names(&planned), ["check", "mount", "grow-mounted"]);
     let again = StageSeen {
-        staging: spot(
+        staging: path_state(
             "/staging",
             Entry::Directory,
             Some(mount_of(&device, "/staging", "rw")),
@@ -241,7 +241,7 @@ fn ext_grows_once_it_is_mounted_where_the_kernel_lets_it() {
 fn a_staging_path_that_is_no_directory_is_refused() {
     for entry in [Entry::Symlink, Entry::File, Entry::Other] {
         let seen = StageSeen {
-            staging: spot("/staging", entry, None),
+            staging: path_state("/staging", entry, None),
             ..seen(Content::Blank)
         };
         let refused = stage(wanted(&ext4(), false), &seen).unwrap_err();

@@ -1,30 +1,30 @@
-//! What a disk can be: levels, IOPS, sharing, encryption, regional disks, and stock that lags.
+//! Disk features: performance levels, IOPS, multi-attach, encryption, regional disks, and stale stock.
 
 use diskplugin::cloud::{CreateDisk, DescribeStock, Ecs};
 use diskplugin::model::{Category, Gib, PerformanceLevel, ZoneStock};
 use serde_json::json;
 
-use crate::world::{World, ZONE, essd, made, seen, soon, zone};
+use crate::world::{World, ZONE, essd, create_essd, described, deadline, zone};
 
-on_every_face!(
+on_every_implementation!(
     a_regional_disk_is_created_without_a_zone_and_refused_with_one,
     stock_of_the_region_is_asked_apart_from_that_of_its_zones,
-    stock_is_asked_for_what_an_instance_type_takes,
-    stock_answers_may_be_old,
-    a_level_and_sharing_can_be_missing_in_a_zone,
+    stock_can_be_queried_for_an_instance_type,
+    stock_can_be_stale,
+    a_level_and_multi_attach_can_be_out_of_stock_in_a_zone,
     sizes_and_iops_beyond_the_matrix_are_refused_in_the_documented_codes,
     a_shared_disk_is_of_a_shareable_category_and_does_not_burst,
     a_key_must_be_there_enabled_authorised_and_symmetric,
-    encryption_by_default_upgrades_or_refuses,
-    what_is_not_asked_for_is_filled_in,
+    default_encryption_encrypts_or_rejects,
+    unset_fields_get_defaults,
 );
 
-/// The code of the refusal, and that nothing came of it.
+/// The error code of the rejected request, which must not have created a disk.
 async fn code(ecs: &dyn Ecs, world: &World, request: &CreateDisk) -> String {
     let before = world.disks();
-    let refused = ecs.create_disk(soon(), request).await.unwrap_err();
+    let expect_error = ecs.create_disk(deadline(), request).await.unwrap_err();
     assert_eq!(world.disks(), before);
-    refused.code().unwrap().to_owned()
+    expect_error.code().unwrap().to_owned()
 }
 
 fn regional(name: &str) -> CreateDisk {
@@ -56,10 +56,10 @@ pub(crate) async fn a_regional_disk_is_created_without_a_zone_and_refused_with_o
         "InvalidZoneId.DiskCategoryUnsupported"
     );
     let id = ecs
-        .create_disk(soon(), &regional("regional"))
+        .create_disk(deadline(), &regional("regional"))
         .await
         .unwrap();
-    let disk = seen(ecs, &id).await.unwrap();
+    let disk = described(ecs, &id).await.unwrap();
     assert_eq!((disk.zone, disk.category.is_regional()), (None, true));
     let nowhere = CreateDisk {
         zone: None,
@@ -73,7 +73,7 @@ pub(crate) async fn a_regional_disk_is_created_without_a_zone_and_refused_with_o
 }
 
 async fn stock(ecs: &dyn Ecs, query: &DescribeStock) -> Vec<ZoneStock> {
-    let answer = ecs.describe_available_resource(soon(), query).await;
+    let answer = ecs.describe_available_resource(deadline(), query).await;
     answer.unwrap()
 }
 
@@ -104,7 +104,7 @@ pub(crate) async fn stock_of_the_region_is_asked_apart_from_that_of_its_zones(
     assert!(!stock(ecs, &query).await[0].categories[0].available);
 }
 
-pub(crate) async fn stock_is_asked_for_what_an_instance_type_takes(ecs: &dyn Ecs, _: &World) {
+pub(crate) async fn stock_can_be_queried_for_an_instance_type(ecs: &dyn Ecs, _: &World) {
     let of = |instance_type: &str| DescribeStock {
         zone: Some(zone(ZONE)),
         instance_type: Some(instance_type.to_owned()),
@@ -126,7 +126,7 @@ pub(crate) async fn stock_is_asked_for_what_an_instance_type_takes(ecs: &dyn Ecs
     assert!(names(&old[0]).contains(&"cloud"));
 }
 
-pub(crate) async fn stock_answers_may_be_old(ecs: &dyn Ecs, world: &World) {
+pub(crate) async fn stock_can_be_stale(ecs: &dyn Ecs, world: &World) {
     let ssd = DescribeStock {
         zone: Some(zone(ZONE)),
         category: Some(Category::CloudSsd),
@@ -137,16 +137,16 @@ pub(crate) async fn stock_answers_may_be_old(ecs: &dyn Ecs, world: &World) {
     world.configure(json!({"out_of_stock": ["*/cloud_ssd"]}));
     world.pass(29);
     assert!(stock(ecs, &ssd).await[0].categories[0].available);
-    let refused = CreateDisk {
+    let expect_error = CreateDisk {
         category: Category::CloudSsd,
         ..essd("refused")
     };
-    assert!(ecs.create_disk(soon(), &refused).await.is_err());
+    assert!(ecs.create_disk(deadline(), &expect_error).await.is_err());
     world.pass(1);
     assert!(!stock(ecs, &ssd).await[0].categories[0].available);
 }
 
-pub(crate) async fn a_level_and_sharing_can_be_missing_in_a_zone(ecs: &dyn Ecs, world: &World) {
+pub(crate) async fn a_level_and_multi_attach_can_be_out_of_stock_in_a_zone(ecs: &dyn Ecs, world: &World) {
     let sold = [format!("{ZONE}/PL0"), format!("{ZONE}/multi-attach")];
     world.configure(json!({"out_of_stock": sold}));
     let level = CreateDisk {
@@ -165,7 +165,7 @@ pub(crate) async fn a_level_and_sharing_can_be_missing_in_a_zone(ecs: &dyn Ecs, 
         code(ecs, world, &shared).await,
         "OperationDenied.ZoneNotSupportMultiAttachDisk"
     );
-    made(ecs, "plain").await;
+    create_essd(ecs, "plain").await;
 }
 
 pub(crate) async fn sizes_and_iops_beyond_the_matrix_are_refused_in_the_documented_codes(
@@ -212,10 +212,10 @@ pub(crate) async fn sizes_and_iops_beyond_the_matrix_are_refused_in_the_document
         assert_eq!(code(ecs, world, &request).await, wanted, "{request:?}");
     }
     let id = ecs
-        .create_disk(soon(), &iops("most", 10, 7000))
+        .create_disk(deadline(), &iops("most", 10, 7000))
         .await
         .unwrap();
-    assert_eq!(seen(ecs, &id).await.unwrap().provisioned_iops, 7000);
+    assert_eq!(described(ecs, &id).await.unwrap().provisioned_iops, 7000);
 }
 
 pub(crate) async fn a_shared_disk_is_of_a_shareable_category_and_does_not_burst(
@@ -244,8 +244,8 @@ pub(crate) async fn a_shared_disk_is_of_a_shareable_category_and_does_not_burst(
         multi_attach: true,
         ..essd("shared")
     };
-    let id = ecs.create_disk(soon(), &shared).await.unwrap();
-    assert!(seen(ecs, &id).await.unwrap().multi_attach);
+    let id = ecs.create_disk(deadline(), &shared).await.unwrap();
+    assert!(described(ecs, &id).await.unwrap().multi_attach);
 }
 
 fn encrypted(name: &str, key: Option<&str>) -> CreateDisk {
@@ -271,36 +271,36 @@ pub(crate) async fn a_key_must_be_there_enabled_authorised_and_symmetric(
         assert_eq!(code(ecs, world, &encrypted(key, Some(key))).await, wanted);
     }
     let id = ecs
-        .create_disk(soon(), &encrypted("good", Some("k-5")))
+        .create_disk(deadline(), &encrypted("good", Some("k-5")))
         .await;
-    let disk = seen(ecs, &id.unwrap()).await.unwrap();
+    let disk = described(ecs, &id.unwrap()).await.unwrap();
     assert_eq!(
         (disk.encrypted, disk.kms_key.as_deref()),
         (true, Some("k-5"))
     );
 }
 
-pub(crate) async fn encryption_by_default_upgrades_or_refuses(ecs: &dyn Ecs, world: &World) {
+pub(crate) async fn default_encryption_encrypts_or_rejects(ecs: &dyn Ecs, world: &World) {
     world.configure(json!({"keys": {"default_encryption": "refuse"}}));
     assert_eq!(
         code(ecs, world, &essd("plain")).await,
         "InvalidEncrypted.NotMatchDiskDefaultEncryption"
     );
-    ecs.create_disk(soon(), &encrypted("asked", None))
+    ecs.create_disk(deadline(), &encrypted("asked", None))
         .await
         .unwrap();
     world.configure(json!({"keys": {"default_encryption": "upgrade"}}));
-    let id = made(ecs, "upgraded").await;
-    let disk = seen(ecs, &id).await.unwrap();
+    let id = create_essd(ecs, "upgraded").await;
+    let disk = described(ecs, &id).await.unwrap();
     assert!(disk.encrypted && disk.kms_key.is_some());
 }
 
-pub(crate) async fn what_is_not_asked_for_is_filled_in(ecs: &dyn Ecs, _: &World) {
+pub(crate) async fn unset_fields_get_defaults(ecs: &dyn Ecs, _: &World) {
     let id = ecs
-        .create_disk(soon(), &encrypted("asked", None))
+        .create_disk(deadline(), &encrypted("asked", None))
         .await
         .unwrap();
-    let disk = seen(ecs, &id).await.unwrap();
+    let disk = described(ecs, &id).await.unwrap();
     assert!(disk.kms_key.is_some(), "the id of the service key");
     assert!(disk.resource_group.is_some(), "the default group");
     assert_eq!(disk.performance_level.as_deref(), Some("PL1"));
@@ -308,7 +308,7 @@ pub(crate) async fn what_is_not_asked_for_is_filled_in(ecs: &dyn Ecs, _: &World)
         resource_group: Some("rg-1".to_owned()),
         ..essd("grouped")
     };
-    let id = ecs.create_disk(soon(), &grouped).await.unwrap();
-    let group = seen(ecs, &id).await.unwrap().resource_group;
+    let id = ecs.create_disk(deadline(), &grouped).await.unwrap();
+    let group = described(ecs, &id).await.unwrap().resource_group;
     assert_eq!(group.as_deref(), Some("rg-1"));
 }

@@ -1,18 +1,18 @@
-//! What can be bought, and what cannot.
+//! Stock and quotas.
 
 use diskplugin::cloud::{DescribeStock, Ecs, Kind};
 use diskplugin::model::{Category, ZoneStock};
 use serde_json::json;
 
-use crate::world::{FAR_ZONE, World, ZONE, essd, made, refused, soon, zone};
+use crate::world::{FAR_ZONE, World, ZONE, essd, create_essd, expect_error, deadline, zone};
 
-on_every_face!(
+on_every_implementation!(
     a_sold_out_category_is_out_of_stock_in_every_documented_code,
-    a_sold_out_zone_is_out_of_stock,
-    a_spent_quota_is_a_quota,
-    stock_lists_zones_and_what_they_sell,
-    stock_shows_what_is_sold_out,
-    stock_is_asked_for_one_zone_and_category,
+    a_zone_without_stock_is_out_of_stock,
+    an_exhausted_quota_is_a_quota_error,
+    stock_lists_zones_and_their_categories,
+    stock_reports_categories_that_are_out_of_stock,
+    stock_can_be_queried_for_one_zone_and_category,
 );
 
 pub(crate) async fn a_sold_out_category_is_out_of_stock_in_every_documented_code(
@@ -20,28 +20,28 @@ pub(crate) async fn a_sold_out_category_is_out_of_stock_in_every_documented_code
     world: &World,
 ) {
     world.configure(json!({"out_of_stock": [format!("{ZONE}/cloud_essd")]}));
-    // Enough to meet each of the three.
+    // Enough calls to get each of the three codes.
     for n in 0..12 {
-        let outcome = ecs.create_disk(soon(), &essd(&format!("disk-{n}"))).await;
-        refused(outcome, Kind::OutOfStock);
+        let outcome = ecs.create_disk(deadline(), &essd(&format!("disk-{n}"))).await;
+        expect_error(outcome, Kind::OutOfStock);
     }
     let mut elsewhere = essd("elsewhere");
     elsewhere.zone = Some(zone(FAR_ZONE));
-    ecs.create_disk(soon(), &elsewhere).await.unwrap();
+    ecs.create_disk(deadline(), &elsewhere).await.unwrap();
 }
 
-pub(crate) async fn a_sold_out_zone_is_out_of_stock(ecs: &dyn Ecs, world: &World) {
+pub(crate) async fn a_zone_without_stock_is_out_of_stock(ecs: &dyn Ecs, world: &World) {
     for alternatives in ["first", "last"] {
         world.configure(json!({
             "rules": {"alternatives": alternatives}, "out_of_stock": [format!("{ZONE}/*")]
         }));
-        let outcome = ecs.create_disk(soon(), &essd(alternatives)).await;
-        refused(outcome, Kind::OutOfStock);
+        let outcome = ecs.create_disk(deadline(), &essd(alternatives)).await;
+        expect_error(outcome, Kind::OutOfStock);
     }
 }
 
-pub(crate) async fn a_spent_quota_is_a_quota(ecs: &dyn Ecs, world: &World) {
-    made(ecs, "first").await;
+pub(crate) async fn an_exhausted_quota_is_a_quota_error(ecs: &dyn Ecs, world: &World) {
+    create_essd(ecs, "first").await;
     for (limit, kind) in [
         (json!({"zone_category_gib": 39}), Kind::Quota),
         (json!({"total_gib": 39}), Kind::Quota),
@@ -49,19 +49,19 @@ pub(crate) async fn a_spent_quota_is_a_quota(ecs: &dyn Ecs, world: &World) {
     ] {
         world.configure(json!({"limits": null}));
         world.configure(json!({"limits": limit}));
-        let outcome = ecs.create_disk(soon(), &essd("one-too-many")).await;
-        refused(outcome, kind);
+        let outcome = ecs.create_disk(deadline(), &essd("one-too-many")).await;
+        expect_error(outcome, kind);
     }
     assert_eq!(world.disks(), 1);
 }
 
 async fn stock(ecs: &dyn Ecs, query: &DescribeStock) -> Vec<ZoneStock> {
-    ecs.describe_available_resource(soon(), query)
+    ecs.describe_available_resource(deadline(), query)
         .await
         .unwrap()
 }
 
-pub(crate) async fn stock_lists_zones_and_what_they_sell(ecs: &dyn Ecs, _: &World) {
+pub(crate) async fn stock_lists_zones_and_their_categories(ecs: &dyn Ecs, _: &World) {
     let zones = stock(ecs, &DescribeStock::default()).await;
     let names: Vec<_> = zones.iter().filter_map(|z| z.zone.clone()).collect();
     assert_eq!(names, [zone(ZONE), zone(FAR_ZONE), zone("cn-beijing-c")]);
@@ -71,7 +71,7 @@ pub(crate) async fn stock_lists_zones_and_what_they_sell(ecs: &dyn Ecs, _: &Worl
     }
 }
 
-pub(crate) async fn stock_shows_what_is_sold_out(ecs: &dyn Ecs, world: &World) {
+pub(crate) async fn stock_reports_categories_that_are_out_of_stock(ecs: &dyn Ecs, world: &World) {
     world.configure(json!({"out_of_stock": [format!("{ZONE}/cloud_ssd")]}));
     let zones = stock(ecs, &DescribeStock::default()).await;
     let has = |zone: &ZoneStock| {
@@ -84,7 +84,7 @@ pub(crate) async fn stock_shows_what_is_sold_out(ecs: &dyn Ecs, world: &World) {
     );
 }
 
-pub(crate) async fn stock_is_asked_for_one_zone_and_category(ecs: &dyn Ecs, _: &World) {
+pub(crate) async fn stock_can_be_queried_for_one_zone_and_category(ecs: &dyn Ecs, _: &World) {
     let query = DescribeStock {
         zone: Some(zone(FAR_ZONE)),
         category: Some(Category::CloudAuto),

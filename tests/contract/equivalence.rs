@@ -1,5 +1,5 @@
-//! All faces tell the same story: the same calls, drawn at random, at the same times give the same
-//! answers to the last field, the ids drawn from the seed and the ids of the requests included.
+//! All implementations agree: the same random calls at the same times return identical responses, including the IDs of
+//! resources and requests.
 
 use diskplugin::cloud::{
     DescribeDisks, DescribeInstances, DescribeSnapshots, DescribeStock, DescribeTasks, Ecs,
@@ -12,9 +12,9 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::json;
 
-use crate::world::{FAR_ZONE, Face, World, ZONE, cut, essd, node, off, onto, soon, tags, zone};
+use crate::world::{FAR_ZONE, Implementation, World, ZONE, snapshot_of, essd, node, detach_from, attach_to, deadline, tags, zone};
 
-/// One thing that happens. Numbers choose among what is there, or by remainder among what is known.
+/// One random call. Numbers select an existing resource, by remainder.
 #[derive(Debug, Clone)]
 enum Step {
     Pass(u64),
@@ -94,9 +94,9 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A teller, who knows the ids that came up so far.
+/// One implementation, with the IDs returned so far.
 #[derive(Debug)]
-struct Teller {
+struct Replay {
     world: World,
     disks: Vec<DiskId>,
     snapshots: Vec<SnapshotId>,
@@ -105,10 +105,10 @@ struct Teller {
 
 const NODES: [&str; 4] = ["i-one", "i-two", "i-far", "i-unknown"];
 
-impl Teller {
-    async fn open(face: Face) -> Self {
-        let world = World::open(face).await;
-        // A resize takes no time: a second one meanwhile is repeated by the client alone.
+impl Replay {
+    async fn open(implementation: Implementation) -> Self {
+        let world = World::open(implementation).await;
+        // A resize is immediate: only the HTTP client would retry a second one meanwhile.
         world.configure(json!({
             "delays": {"create": "2s", "attach": "3s", "detach": "3s", "cut": "1s",
                        "snapshot": "4s", "load": "5s", "modify": "3s", "delete": "2s"},
@@ -132,15 +132,15 @@ impl Teller {
         self.snapshots[usize::from(number) % self.snapshots.len()].clone()
     }
 
-    /// Whether the disk's category or performance is being changed.
+    /// Whether a change of the disk's category or performance is in progress.
     fn is_changing(&self, disk: &DiskId) -> bool {
         let state = self.world.cloud.state();
         let mut tasks = state["tasks"].as_array().unwrap().iter();
         tasks.any(|task| task["disk"] == disk.as_str() && task["stage"] == "Processing")
     }
 
-    /// What comes of a step, in words.
-    async fn tell(&mut self, step: &Step) -> String {
+    /// Runs a step and formats its outcome.
+    async fn run_step(&mut self, step: &Step) -> String {
         let ecs = std::sync::Arc::clone(&self.world.ecs);
         match *step {
             Step::Pass(seconds) => {
@@ -153,14 +153,14 @@ impl Teller {
                 size,
                 from,
             } => self.create(&*ecs, name, what, size, from).await,
-            Step::Delete(disk) => words(ecs.delete_disk(soon(), &self.disk(disk)).await),
+            Step::Delete(disk) => outcome_text(ecs.delete_disk(deadline(), &self.disk(disk)).await),
             Step::Attach(disk, to) => {
-                let request = onto(&self.disk(disk), NODES[usize::from(to) % 4]);
-                words(ecs.attach_disk(soon(), &request).await)
+                let request = attach_to(&self.disk(disk), NODES[usize::from(to) % 4]);
+                outcome_text(ecs.attach_disk(deadline(), &request).await)
             }
             Step::Detach(disk, from) => {
-                let request = off(&self.disk(disk), NODES[usize::from(from) % 4]);
-                words(ecs.detach_disk(soon(), &request).await)
+                let request = detach_from(&self.disk(disk), NODES[usize::from(from) % 4]);
+                outcome_text(ecs.detach_disk(deadline(), &request).await)
             }
             Step::Resize { disk, size, online } => {
                 let mode = if online {
@@ -169,7 +169,7 @@ impl Teller {
                     ResizeMode::Offline
                 };
                 let disk = self.disk(disk);
-                // The client alone repeats what is refused because of an order under way, and here no time
+                // The client alone repeats what is expect_error because of an order under way, and here no time
                 // passes meanwhile.
                 if self.is_changing(&disk) {
                     return "not sent".to_owned();
@@ -181,18 +181,18 @@ impl Teller {
                     mode,
                     token,
                 };
-                words(ecs.resize_disk(soon(), &request).await)
+                outcome_text(ecs.resize_disk(deadline(), &request).await)
             }
             Step::Cut { disk, name } => {
-                let mut request = cut(&self.disk(disk), &format!("cut-{name}"));
+                let mut request = snapshot_of(&self.disk(disk), &format!("cut-{name}"));
                 request.retention_days = (name > 5).then_some(u32::from(name));
                 request.tags = tags(&[("k", "cut")]);
-                let outcome = ecs.create_snapshot(soon(), &request).await;
+                let outcome = ecs.create_snapshot(deadline(), &request).await;
                 self.snapshots.extend(outcome.as_ref().ok().cloned());
-                words(outcome)
+                outcome_text(outcome)
             }
             Step::DeleteSnapshot(snapshot) => {
-                words(ecs.delete_snapshot(soon(), &self.snapshot(snapshot)).await)
+                outcome_text(ecs.delete_snapshot(deadline(), &self.snapshot(snapshot)).await)
             }
             Step::Tag {
                 disk,
@@ -206,14 +206,14 @@ impl Teller {
                 };
                 let tags = tags(&[(&format!("k{}", value % 30), "v")]);
                 let request = TagResources { targets, tags };
-                words(ecs.tag_resources(soon(), &request).await)
+                outcome_text(ecs.tag_resources(deadline(), &request).await)
             }
             Step::Untag(disk, key) => {
                 let request = UntagResources {
                     targets: TagTarget::Disks(vec![self.disk(disk)]),
                     keys: vec![format!("k{}", key % 30)],
                 };
-                words(ecs.untag_resources(soon(), &request).await)
+                outcome_text(ecs.untag_resources(deadline(), &request).await)
             }
             Step::Modify {
                 disk,
@@ -223,26 +223,26 @@ impl Teller {
             Step::Burst(disk, bursting) => {
                 let disk = self.disk(disk);
                 let request = ModifyDiskAttribute { disk, bursting };
-                words(ecs.modify_disk_attribute(soon(), &request).await)
+                outcome_text(ecs.modify_disk_attribute(deadline(), &request).await)
             }
             Step::Tasks(disk) => {
                 let query = DescribeTasks::Of(self.disk(disk));
-                words(ecs.describe_tasks(soon(), &query).await)
+                outcome_text(ecs.describe_tasks(deadline(), &query).await)
             }
             Step::Health(disk) => {
                 let both = [self.disk(disk), self.disk(0)];
-                words(ecs.describe_disk_health(soon(), &both).await)
+                outcome_text(ecs.describe_disk_health(deadline(), &both).await)
             }
             Step::Disks { filter, page_size } => self.disks(&*ecs, filter, page_size).await,
             Step::Snapshots { filter } => self.snapshots(&*ecs, filter).await,
             Step::Instances => {
                 let query = DescribeInstances::default();
-                words(ecs.describe_instances(soon(), &query).await)
+                outcome_text(ecs.describe_instances(deadline(), &query).await)
             }
             Step::Types(count) => {
                 let names = (0..count % 12).map(|n| format!("ecs.g{n}.large"));
                 let names: Vec<String> = names.collect();
-                words(ecs.describe_instance_types(soon(), &names).await)
+                outcome_text(ecs.describe_instance_types(deadline(), &names).await)
             }
             Step::Stock(filter) => {
                 let query = DescribeStock {
@@ -251,7 +251,7 @@ impl Teller {
                     regional: filter.is_multiple_of(5),
                     instance_type: (filter.is_multiple_of(7)).then(|| "ecs.g6.large".to_owned()),
                 };
-                words(ecs.describe_available_resource(soon(), &query).await)
+                outcome_text(ecs.describe_available_resource(deadline(), &query).await)
             }
         }
     }
@@ -281,9 +281,9 @@ impl Teller {
         request.kms_key = (what.is_multiple_of(4)).then(|| "key".to_owned());
         request.snapshot = from.map(|number| self.snapshot(number));
         request.tags = tags(&[("name", "ö /&=+%~*"), ("none", "")]);
-        let outcome = ecs.create_disk(soon(), &request).await;
+        let outcome = ecs.create_disk(deadline(), &request).await;
         self.disks.extend(outcome.as_ref().ok().cloned());
-        words(outcome)
+        outcome_text(outcome)
     }
 
     async fn modify(&self, ecs: &dyn Ecs, disk: u8, what: u8, dry_run: bool) -> String {
@@ -299,7 +299,7 @@ impl Teller {
             provisioned_iops: (what.is_multiple_of(3)).then_some(u32::from(what) * 200),
             dry_run,
         };
-        words(ecs.modify_disk_spec(soon(), &request).await)
+        outcome_text(ecs.modify_disk_spec(deadline(), &request).await)
     }
 
     async fn disks(&mut self, ecs: &dyn Ecs, filter: u8, page_size: u32) -> String {
@@ -315,9 +315,9 @@ impl Teller {
             page_size: (filter.is_multiple_of(2)).then_some(page_size),
             next: self.page.take(),
         };
-        let outcome = ecs.describe_disks(soon(), &query).await;
+        let outcome = ecs.describe_disks(deadline(), &query).await;
         self.page = outcome.as_ref().ok().and_then(|page| page.next.clone());
-        words(outcome)
+        outcome_text(outcome)
     }
 
     async fn snapshots(&mut self, ecs: &dyn Ecs, filter: u8) -> String {
@@ -333,12 +333,12 @@ impl Teller {
             page_size: (filter.is_multiple_of(2)).then_some(u32::from(filter)),
             next: None,
         };
-        words(ecs.describe_snapshots(soon(), &query).await)
+        outcome_text(ecs.describe_snapshots(deadline(), &query).await)
     }
 }
 
-/// All that an answer or an error says; how long it took apart.
-fn words<T: std::fmt::Debug>(outcome: Result<T>) -> String {
+/// A response or an error as text, without durations.
+fn outcome_text<T: std::fmt::Debug>(outcome: Result<T>) -> String {
     match outcome {
         Ok(answer) => format!("{answer:?}"),
         Err(error) => format!("{:?}: {error}", error.kind()),
@@ -346,7 +346,7 @@ fn words<T: std::fmt::Debug>(outcome: Result<T>) -> String {
 }
 
 #[test]
-fn the_same_calls_get_the_same_answers_on_every_face() {
+fn the_same_calls_return_the_same_responses_on_every_implementation() {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -359,13 +359,13 @@ fn the_same_calls_get_the_same_answers_on_every_face() {
     });
     let outcome = runner.run(&vec(step(), 1..80), |steps| {
         runtime.block_on(async {
-            let mut memory = Teller::open(Face::Memory).await;
-            let mut v1 = Teller::open(Face::HTTP_V1).await;
-            let mut v3 = Teller::open(Face::HTTP_V3).await;
+            let mut memory = Replay::open(Implementation::Memory).await;
+            let mut v1 = Replay::open(Implementation::HTTP_V1).await;
+            let mut v3 = Replay::open(Implementation::HTTP_V3).await;
             for step in &steps {
-                let told = memory.tell(step).await;
-                prop_assert_eq!(&told, &v1.tell(step).await, "in memory and V1: {:?}", step);
-                prop_assert_eq!(&told, &v3.tell(step).await, "in memory and V3: {:?}", step);
+                let told = memory.run_step(step).await;
+                prop_assert_eq!(&told, &v1.run_step(step).await, "in memory and V1: {:?}", step);
+                prop_assert_eq!(&told, &v3.run_step(step).await, "in memory and V3: {:?}", step);
             }
             Ok(())
         })

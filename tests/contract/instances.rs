@@ -4,14 +4,14 @@ use diskplugin::cloud::{DescribeInstances, Ecs, Kind};
 use diskplugin::model::InstanceStatus;
 use serde_json::json;
 
-use crate::world::{FAR_ZONE, World, ZONE, node, refused, soon, zone};
+use crate::world::{FAR_ZONE, World, ZONE, node, expect_error, deadline, zone};
 
-on_every_face!(
+on_every_implementation!(
     instances_are_listed_with_type_zone_and_status,
     instances_are_found_by_id_and_unknown_ones_are_missing,
-    an_instance_that_is_stopped_says_so,
-    a_type_tells_how_many_disks_it_takes,
-    more_than_ten_types_are_refused,
+    a_stopped_instance_is_described_as_stopped,
+    a_type_has_its_disk_quantity,
+    more_than_ten_types_are_rejected,
 );
 
 fn by(ids: &[&str]) -> DescribeInstances {
@@ -23,7 +23,7 @@ fn by(ids: &[&str]) -> DescribeInstances {
 
 pub(crate) async fn instances_are_listed_with_type_zone_and_status(ecs: &dyn Ecs, _: &World) {
     let all = DescribeInstances::default();
-    let page = ecs.describe_instances(soon(), &all).await.unwrap();
+    let page = ecs.describe_instances(deadline(), &all).await.unwrap();
     assert_eq!((page.rows.len(), page.next), (3, None));
     for row in page.rows {
         let far = row.id == node("i-far");
@@ -39,36 +39,36 @@ pub(crate) async fn instances_are_found_by_id_and_unknown_ones_are_missing(
     _: &World,
 ) {
     let query = by(&["i-two", "i-unknown"]);
-    let page = ecs.describe_instances(soon(), &query).await.unwrap();
+    let page = ecs.describe_instances(deadline(), &query).await.unwrap();
     let ids: Vec<_> = page.rows.into_iter().map(|row| row.id).collect();
     assert_eq!(ids, [node("i-two")]);
-    let page = ecs.describe_instances(soon(), &by(&[])).await.unwrap();
+    let page = ecs.describe_instances(deadline(), &by(&[])).await.unwrap();
     assert_eq!(page.rows, []);
 }
 
-pub(crate) async fn an_instance_that_is_stopped_says_so(ecs: &dyn Ecs, world: &World) {
+pub(crate) async fn a_stopped_instance_is_described_as_stopped(ecs: &dyn Ecs, world: &World) {
     world.configure(json!({"delays": {"power": "5s"}}));
-    // The calls of the test bring the world to the present.
+    // The calls of the test advance the fake cloud to the current time.
     let query = by(&["i-one"]);
-    ecs.describe_instances(soon(), &query).await.unwrap();
+    ecs.describe_instances(deadline(), &query).await.unwrap();
     assert!(world.cloud.set_instance_power(&node("i-one"), false));
-    let page = ecs.describe_instances(soon(), &query).await.unwrap();
+    let page = ecs.describe_instances(deadline(), &query).await.unwrap();
     assert_eq!(page.rows[0].status, InstanceStatus::Stopping);
     world.pass(5);
-    let page = ecs.describe_instances(soon(), &query).await.unwrap();
+    let page = ecs.describe_instances(deadline(), &query).await.unwrap();
     assert_eq!(page.rows[0].status, InstanceStatus::Stopped);
 }
 
-pub(crate) async fn a_type_tells_how_many_disks_it_takes(ecs: &dyn Ecs, _: &World) {
+pub(crate) async fn a_type_has_its_disk_quantity(ecs: &dyn Ecs, _: &World) {
     let names = ["ecs.g6.large".to_owned()];
-    let types = ecs.describe_instance_types(soon(), &names).await.unwrap();
+    let types = ecs.describe_instance_types(deadline(), &names).await.unwrap();
     assert_eq!(types.len(), 1);
     assert_eq!(types[0].name, names[0]);
     assert!(types[0].disk_quantity > 1);
 }
 
-pub(crate) async fn more_than_ten_types_are_refused(ecs: &dyn Ecs, _: &World) {
+pub(crate) async fn more_than_ten_types_are_rejected(ecs: &dyn Ecs, _: &World) {
     let names: Vec<String> = (0..11).map(|n| format!("ecs.g{n}.large")).collect();
-    let outcome = ecs.describe_instance_types(soon(), &names).await;
-    refused(outcome, Kind::Invalid);
+    let outcome = ecs.describe_instance_types(deadline(), &names).await;
+    expect_error(outcome, Kind::Invalid);
 }

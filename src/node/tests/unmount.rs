@@ -1,9 +1,9 @@
-//! Unstaging and unpublishing, and what a failed publish takes back.
+//! Tests of unstage and unpublish, and of the rollback of a failed publish.
 
 use super::*;
 
 #[tokio::test(start_paused = true)]
-async fn a_read_only_publish_that_fails_leaves_no_writable_mount() {
+async fn a_failed_read_only_publish_leaves_no_writable_mount() {
     let (fake, node) = world(staged());
     fake.state().fails = Some("remount-ro");
     node.publish(publish_request(true), soon())
@@ -26,13 +26,13 @@ async fn a_read_only_publish_that_fails_leaves_no_writable_mount() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn mounts_on_top_of_each_other_come_off_before_the_directory_goes() {
+async fn stacked_mounts_are_removed_before_the_directory() {
     let (fake, node) = world(staged());
     node.publish(publish_request(false), soon()).await.unwrap();
     let copy = fake.state().mounts.last().cloned();
     fake.state().mounts.extend(copy);
     fake.state().calls.clear();
-    node.unpublish(leave("/target"), soon()).await.unwrap();
+    node.unpublish(unpublish_request(), soon()).await.unwrap();
     assert_eq!(
         fake.state().calls,
         ["unmount /target", "unmount /target", "remove /target"]
@@ -40,7 +40,7 @@ async fn mounts_on_top_of_each_other_come_off_before_the_directory_goes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_in_use_is_waited_for_and_then_told_with_who_uses_it() {
+async fn unstage_waits_for_a_busy_volume_and_then_names_the_holder() {
     for (busy, free_after) in [
         (true, None),
         (true, Some(9)),
@@ -55,27 +55,27 @@ async fn what_is_in_use_is_waited_for_and_then_told_with_who_uses_it() {
             fake.state().claimed = true;
         }
         let deadline = soon();
-        let unstaged = node.unstage(leave("/staging"), deadline).await;
+        let unstaged = node.unstage(unstage_request(), deadline).await;
         assert!(!deadline.is_over());
         match (free_after, unstaged) {
-            (Some(_), done) => {
-                done.unwrap();
+            (Some(_), result) => {
+                result.unwrap();
                 let calls = fake.state().calls.clone();
                 assert_eq!(
                     calls,
                     ["unmount /staging", "flush /dev/vdb", "remove /staging"]
                 );
             }
-            (None, done) => {
-                let told = chain(&done.unwrap_err());
-                let what = if busy {
+            (None, result) => {
+                let error = chain(&result.unwrap_err());
+                let held = if busy {
                     "the mount at /staging"
                 } else {
                     "/dev/vdb (254:16)"
                 };
                 assert_eq!(
-                    told,
-                    format!("volume d-bp1: unstaging is refused: {what} is in use by device dm-7")
+                    error,
+                    format!("volume d-bp1: unstaging is refused: {held} is in use by device dm-7")
                 );
             }
         }
@@ -83,15 +83,15 @@ async fn what_is_in_use_is_waited_for_and_then_told_with_who_uses_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_unmounted_but_not_released_is_not_said_to_be_unstaged_the_next_time() {
+async fn unstage_fails_while_an_unmounted_device_is_in_use() {
     let (fake, node) = world(with_disk(Content::Blank));
     fake.state().claimed = true;
-    let error = node.unstage(leave("/staging"), soon()).await.unwrap_err();
+    let error = node.unstage(unstage_request(), soon()).await.unwrap_err();
     assert!(matches!(error, Error::InUse { .. }), "{error:?}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_disk_that_does_not_tell_its_serial_is_not_absent_when_its_volume_is_unstaged() {
+async fn unstage_finds_a_device_that_lost_its_serial() {
     let (fake, node) = world(with_disk(Content::Blank));
     node.stage(stage_request(), soon()).await.unwrap();
     {
@@ -100,32 +100,32 @@ async fn a_disk_that_does_not_tell_its_serial_is_not_absent_when_its_volume_is_u
         state.devices[0].serial = None;
         state.claimed = true;
     }
-    let error = node.unstage(leave("/staging"), soon()).await.unwrap_err();
+    let error = node.unstage(unstage_request(), soon()).await.unwrap_err();
     assert!(matches!(error, Error::InUse { .. }), "{error:?}");
     fake.state().claimed = false;
-    node.unstage(leave("/staging"), soon()).await.unwrap();
+    node.unstage(unstage_request(), soon()).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_mount_without_a_device_is_detached_where_it_is_in_use() {
+async fn a_busy_mount_of_a_removed_device_is_detached() {
     let (fake, node) = world(State {
         devices: Vec::new(),
         ..staged()
     });
     fake.state().busy.insert("/staging".into());
-    node.unstage(leave("/staging"), soon()).await.unwrap();
+    node.unstage(unstage_request(), soon()).await.unwrap();
     assert_eq!(fake.state().calls, ["detach /staging", "remove /staging"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_device_whose_node_is_missing_is_not_taken_for_one_that_is_gone() {
+async fn a_device_without_a_node_is_not_treated_as_removed() {
     let (fake, node) = world(State {
         lacks_nodes: true,
         ..staged()
     });
-    let unstaged = node.unstage(leave("/staging"), soon()).await;
+    let unstaged = node.unstage(unstage_request(), soon()).await;
     let error = chain(&unstaged.unwrap_err());
-    assert!(error.contains("the kernel still has it"), "{error}");
+    assert!(error.contains("still exists in sysfs"), "{error}");
     fake.state().devices.clear();
-    node.unstage(leave("/staging"), soon()).await.unwrap();
+    node.unstage(unstage_request(), soon()).await.unwrap();
 }

@@ -1,4 +1,4 @@
-//! Where a volume goes by what the nodes take, and what it says of that; GetCapacity.
+//! Placement by the categories that nodes support, the resulting topology, and GetCapacity.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ const SSD: &str = "disk.diskplugin.csi.example/cloud_ssd";
 const REGIONAL: &str = "disk.diskplugin.csi.example/cloud_regional_disk_auto";
 const ZONE: &str = "topology.kubernetes.io/zone";
 
-/// A zone of these letters whose nodes take what the keys say.
+/// A topology term of a zone whose nodes support these categories.
 fn term(letter: &str, takes: &[&str]) -> Topology {
     let zone = format!("cn-beijing-{letter}");
     let mut pairs = vec![(ZONE, zone.as_str())];
@@ -41,7 +41,7 @@ fn request(
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_what_the_selected_node_takes_is_bought_and_the_volume_says_zone_and_category() {
+async fn only_categories_of_the_selected_node_are_created_and_topology_has_zone_and_category() {
     let stage = Stage::new(&[]);
     let requirement = request(
         &[("type", "cloud_ssd,cloud_essd")],
@@ -49,12 +49,12 @@ async fn only_what_the_selected_node_takes_is_bought_and_the_volume_says_zone_an
         vec![term("a", &[ESSD])],
     );
     let volume = stage.create(requirement).await.unwrap();
-    assert_eq!(stage.bought().1, "cloud_essd");
+    assert_eq!(stage.zone_and_category().1, "cloud_essd");
     assert_eq!(volume.accessible_topology, [term("a", &[ESSD])]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_no_node_takes_makes_the_scheduler_choose_again() {
+async fn a_category_that_no_node_supports_is_resource_exhausted() {
     let stage = Stage::new(&[]);
     let refused = stage.create(request(
         &[("type", "cloud_ssd")],
@@ -72,7 +72,7 @@ async fn what_no_node_takes_makes_the_scheduler_choose_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_nodes_say_nothing_of_categories_a_volume_says_nothing_of_them_either() {
+async fn without_category_topology_on_nodes_volumes_have_none() {
     let stage = Stage::new(&[]);
     let volume = stage
         .create(request(&[], vec![term("b", &[])], Vec::new()))
@@ -101,7 +101,7 @@ async fn capacity(
 }
 
 #[tokio::test(start_paused = true)]
-async fn capacity_is_that_of_the_class_where_the_topology_says() {
+async fn capacity_is_that_of_the_class_in_the_topology() {
     let stage = Stage::new(&["--out-of-stock=cn-beijing-b/cloud_ssd"]);
     let ssd = [("type", "cloud_ssd")];
     let full = (32768, Some(32768), Some(20));
@@ -123,7 +123,7 @@ async fn capacity_is_that_of_the_class_where_the_topology_says() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn capacity_of_a_wrong_class_is_refused_and_a_failed_look_is_no_zero() {
+async fn capacity_rejects_an_invalid_class_and_a_failed_query_is_an_error() {
     let stage = Stage::new(&[]);
     let ask = |class: &[(&str, &str)]| proto::GetCapacityRequest {
         parameters: parameters(class),
@@ -138,7 +138,7 @@ async fn capacity_of_a_wrong_class_is_refused_and_a_failed_look_is_no_zero() {
     ]}));
     let failed = stage.service.get_capacity(Request::new(ask(&[])));
     assert_eq!(code(failed.await), Code::Unavailable);
-    // What no repetition changes would leave the scheduler without any capacity: creating is to say it on the claim.
+    // Permanent failures must not hide the capacity from the scheduler: CreateVolume reports them on the claim.
     for refusal in [
         "Forbidden.RAM",
         "InvalidAccessKeyId.Inactive",
@@ -150,13 +150,13 @@ async fn capacity_of_a_wrong_class_is_refused_and_a_failed_look_is_no_zero() {
         ]}));
         let essd = capacity(&stage, &[("type", "cloud_essd")], Some(term("a", &[])));
         assert_eq!(essd.await, (65536, Some(65536), Some(20)), "{refusal}");
-        // What was good or bad a minute ago is asked anew.
+        // After a minute the stock is queried again.
         tokio::time::advance(Duration::from_secs(61)).await;
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_look_that_is_refused_is_not_repeated_for_each_question_and_what_creation_found_counts() {
+async fn a_rejected_stock_query_is_cached_and_stockouts_of_create_volume_count() {
     let stage = Stage::new(&["--out-of-stock=cn-beijing-b/cloud_essd"]);
     let refusal = json!({"code": {"status": 403, "code": "Forbidden.RAM"}});
     stage.configure(&json!({"faults": [
@@ -175,7 +175,7 @@ async fn a_look_that_is_refused_is_not_repeated_for_each_question_and_what_creat
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_regional_disk_is_bound_to_no_zone_and_says_its_category_where_nodes_do() {
+async fn a_regional_disk_has_no_zone_and_has_category_topology_if_nodes_do() {
     let class = [("type", "cloud_regional_disk_auto")];
     for (place, says) in [
         (term("a", &[]), Vec::new()),
@@ -204,7 +204,7 @@ async fn a_regional_disk_is_bound_to_no_zone_and_says_its_category_where_nodes_d
 }
 
 #[tokio::test(start_paused = true)]
-async fn mutable_parameters_override_the_class_and_are_part_of_what_a_name_means() {
+async fn mutable_parameters_override_the_class_and_are_compared_for_idempotency() {
     let stage = Stage::new(&[]);
     let with = |level: &str, tag: &str| proto::CreateVolumeRequest {
         parameters: parameters(&[("type", "cloud_essd"), ("performanceLevel", "PL1")]),
@@ -231,35 +231,35 @@ async fn mutable_parameters_override_the_class_and_are_part_of_what_a_name_means
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_provisioner_says_of_the_claim_becomes_tags_and_makes_no_other_volume() {
+async fn metadata_of_the_provisioner_becomes_tags_and_does_not_affect_idempotency() {
     let stage = Stage::new(&[]);
-    let mut told = new_volume("pvc-1");
+    let mut assert_error = new_volume("pvc-1");
     for (name, value) in [
         ("pvc/name", "data"),
         ("pvc/namespace", "prod"),
         ("pv/name", "pvc-1"),
     ] {
-        told.parameters
+        assert_error.parameters
             .insert(format!("csi.storage.k8s.io/{name}"), value.to_owned());
     }
-    told.parameters
+    assert_error.parameters
         .insert("diskTags".to_owned(), "team:blue".to_owned());
-    let volume = stage.create(told.clone()).await.unwrap();
+    let volume = stage.create(assert_error.clone()).await.unwrap();
     let state = stage.cloud.state();
     let tags = &state["disks"][0]["tags"].to_string();
     for part in ["kubernetes.io/created-for/pvc/name", "prod", "team", "blue"] {
         assert!(tags.contains(part), "{tags}");
     }
-    // The provisioner is started without --extra-create-metadata from now on.
-    told.parameters
+    // Then the provisioner runs without --extra-create-metadata.
+    assert_error.parameters
         .retain(|key, _| !key.starts_with("csi.storage"));
-    let again = stage.restarted().create_volume(Request::new(told)).await;
+    let again = stage.restarted().create_volume(Request::new(assert_error)).await;
     let again = again.unwrap().into_inner().volume.unwrap();
     assert_eq!(again.volume_id, volume.volume_id);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_cloud_fills_in_is_no_difference_when_a_call_is_repeated() {
+async fn defaults_of_the_cloud_do_not_conflict_in_a_repeated_call() {
     for (class, patch) in [
         (vec![("type", "cloud_essd")], json!({})),
         (

@@ -1,25 +1,25 @@
-//! Disks that several instances hold, that belong to the region, or that cannot be moved at all.
+//! Multi-attach disks, regional disks, and disks that are not portable.
 
 use diskplugin::cloud::{AttachDisk, Ecs, Error, Result};
 use diskplugin::model::{DiskId, DiskKind, DiskStatus};
 use diskplugin::sim::ExistingDisk;
 use serde_json::json;
 
-use crate::world::{FAR_ZONE, World, ZONE, essd, made, node, off, onto, seen, soon};
+use crate::world::{FAR_ZONE, World, ZONE, essd, create_essd, node, detach_from, attach_to, described, deadline};
 
-on_every_face!(
+on_every_implementation!(
     a_shared_disk_is_in_use_until_the_last_instance_lets_go,
-    sixteen_instances_share_a_disk_at_most,
+    at_most_sixteen_instances_share_a_disk,
     a_shared_disk_takes_an_instance_that_speaks_nvme_in_its_zone,
-    a_disk_of_the_region_goes_to_every_zone,
+    a_regional_disk_attaches_in_every_zone,
     force_takes_only_a_regional_disk_and_only_from_another_zone,
-    a_disk_of_a_subscription_is_not_portable,
+    a_subscription_disk_is_not_portable,
     what_belongs_to_an_instance_is_not_attached_to_another_one,
     an_instance_that_is_tagged_attaches_side_by_side_and_detaches_five,
-    attaching_and_detaching_can_be_one_thing,
+    attach_and_detach_can_exclude_each_other,
     a_description_says_when_a_disk_was_attached_or_else_detached,
-    a_disk_that_is_being_attached_is_not_deleted,
-    an_instance_that_goes_takes_no_disk_with_it,
+    an_attaching_disk_cannot_be_deleted,
+    removing_an_instance_deletes_none_of_its_disks,
 );
 
 pub(crate) fn nvme(world: &World, id: &str, zone: &str) {
@@ -30,7 +30,7 @@ pub(crate) fn nvme(world: &World, id: &str, zone: &str) {
 async fn shared(ecs: &dyn Ecs) -> DiskId {
     let mut request = essd("shared");
     request.multi_attach = true;
-    ecs.create_disk(soon(), &request).await.unwrap()
+    ecs.create_disk(deadline(), &request).await.unwrap()
 }
 
 fn found(world: &World, category: &str, zone: Option<&str>) -> DiskId {
@@ -46,7 +46,7 @@ fn found(world: &World, category: &str, zone: Option<&str>) -> DiskId {
 fn by_force(disk: &DiskId, instance: &str) -> AttachDisk {
     AttachDisk {
         force: true,
-        ..onto(disk, instance)
+        ..attach_to(disk, instance)
     }
 }
 
@@ -65,44 +65,44 @@ pub(crate) async fn a_shared_disk_is_in_use_until_the_last_instance_lets_go(
     nvme(world, "i-b", ZONE);
     world.configure(json!({"delays": {"attach": "2s", "detach": "2s"}}));
     let disk = shared(ecs).await;
-    ecs.attach_disk(soon(), &onto(&disk, "i-a")).await.unwrap();
+    ecs.attach_disk(deadline(), &attach_to(&disk, "i-a")).await.unwrap();
     world.pass(2);
-    ecs.attach_disk(soon(), &onto(&disk, "i-b")).await.unwrap();
-    let row = seen(ecs, &disk).await.unwrap();
+    ecs.attach_disk(deadline(), &attach_to(&disk, "i-b")).await.unwrap();
+    let row = described(ecs, &disk).await.unwrap();
     assert!(row.multi_attach && row.status == DiskStatus::InUse);
     assert_eq!(row.attachments, [node("i-a")]);
     world.pass(2);
-    let row = seen(ecs, &disk).await.unwrap();
+    let row = described(ecs, &disk).await.unwrap();
     assert_eq!(row.attachments, [node("i-a"), node("i-b")]);
-    ecs.detach_disk(soon(), &off(&disk, "i-a")).await.unwrap();
+    ecs.detach_disk(deadline(), &detach_from(&disk, "i-a")).await.unwrap();
     world.pass(2);
-    let row = seen(ecs, &disk).await.unwrap();
+    let row = described(ecs, &disk).await.unwrap();
     assert_eq!(
         (row.status, row.attachments),
         (DiskStatus::InUse, vec![node("i-b")])
     );
-    let gone = ecs.detach_disk(soon(), &off(&disk, "i-a")).await;
+    let gone = ecs.detach_disk(deadline(), &detach_from(&disk, "i-a")).await;
     assert_eq!(code(gone), (403, "DependencyViolation".to_owned()));
-    ecs.detach_disk(soon(), &off(&disk, "i-b")).await.unwrap();
+    ecs.detach_disk(deadline(), &detach_from(&disk, "i-b")).await.unwrap();
     world.pass(2);
-    assert!(seen(ecs, &disk).await.unwrap().is_free());
+    assert!(described(ecs, &disk).await.unwrap().is_free());
 }
 
-pub(crate) async fn sixteen_instances_share_a_disk_at_most(ecs: &dyn Ecs, world: &World) {
+pub(crate) async fn at_most_sixteen_instances_share_a_disk(ecs: &dyn Ecs, world: &World) {
     let disk = shared(ecs).await;
     for n in 0..16 {
         let id = format!("i-{n}");
         nvme(world, &id, ZONE);
-        ecs.attach_disk(soon(), &onto(&disk, &id)).await.unwrap();
+        ecs.attach_disk(deadline(), &attach_to(&disk, &id)).await.unwrap();
     }
     nvme(world, "i-more", ZONE);
-    let refused = ecs.attach_disk(soon(), &onto(&disk, "i-more")).await;
+    let expect_error = ecs.attach_disk(deadline(), &attach_to(&disk, "i-more")).await;
     assert_eq!(
-        code(refused),
+        code(expect_error),
         (403, "DiskAttachedNumberExceeded".to_owned())
     );
-    ecs.detach_disk(soon(), &off(&disk, "i-7")).await.unwrap();
-    ecs.attach_disk(soon(), &onto(&disk, "i-more"))
+    ecs.detach_disk(deadline(), &detach_from(&disk, "i-7")).await.unwrap();
+    ecs.attach_disk(deadline(), &attach_to(&disk, "i-more"))
         .await
         .unwrap();
 }
@@ -113,26 +113,26 @@ pub(crate) async fn a_shared_disk_takes_an_instance_that_speaks_nvme_in_its_zone
 ) {
     nvme(world, "i-b", FAR_ZONE);
     let disk = shared(ecs).await;
-    let old = ecs.attach_disk(soon(), &onto(&disk, "i-one")).await;
+    let old = ecs.attach_disk(deadline(), &attach_to(&disk, "i-one")).await;
     let unsupported = "InvalidInstanceType.NvmeUnsupported";
     assert_eq!(code(old), (403, unsupported.to_owned()));
-    let far = ecs.attach_disk(soon(), &onto(&disk, "i-b")).await;
+    let far = ecs.attach_disk(deadline(), &attach_to(&disk, "i-b")).await;
     assert_eq!(code(far), (403, "ResourcesNotInSameZone".to_owned()));
     let efficiency = found(world, "cloud_efficiency", Some(FAR_ZONE));
-    let category = ecs.attach_disk(soon(), &onto(&efficiency, "i-b")).await;
+    let category = ecs.attach_disk(deadline(), &attach_to(&efficiency, "i-b")).await;
     let unsupported = "InvalidInstanceType.NotSupportDiskCategory";
     assert_eq!(code(category), (403, unsupported.to_owned()));
 }
 
-pub(crate) async fn a_disk_of_the_region_goes_to_every_zone(ecs: &dyn Ecs, world: &World) {
+pub(crate) async fn a_regional_disk_attaches_in_every_zone(ecs: &dyn Ecs, world: &World) {
     let disk = found(world, "cloud_regional_disk_auto", None);
-    let row = seen(ecs, &disk).await.unwrap();
+    let row = described(ecs, &disk).await.unwrap();
     assert_eq!((row.zone, row.category.is_regional()), (None, true));
     for instance in ["i-one", "i-far"] {
-        ecs.attach_disk(soon(), &onto(&disk, instance))
+        ecs.attach_disk(deadline(), &attach_to(&disk, instance))
             .await
             .unwrap();
-        ecs.detach_disk(soon(), &off(&disk, instance))
+        ecs.detach_disk(deadline(), &detach_from(&disk, instance))
             .await
             .unwrap();
     }
@@ -142,33 +142,33 @@ pub(crate) async fn force_takes_only_a_regional_disk_and_only_from_another_zone(
     ecs: &dyn Ecs,
     world: &World,
 ) {
-    let zonal = made(ecs, "zonal").await;
-    let refused = ecs.attach_disk(soon(), &by_force(&zonal, "i-one")).await;
+    let zonal = create_essd(ecs, "zonal").await;
+    let expect_error = ecs.attach_disk(deadline(), &by_force(&zonal, "i-one")).await;
     let unsupported = "InvalidParameterForce.DiskCategoryNotSupported";
-    assert_eq!(code(refused), (400, unsupported.to_owned()));
+    assert_eq!(code(expect_error), (400, unsupported.to_owned()));
     let disk = found(world, "cloud_regional_disk_auto", None);
-    ecs.attach_disk(soon(), &onto(&disk, "i-one"))
+    ecs.attach_disk(deadline(), &attach_to(&disk, "i-one"))
         .await
         .unwrap();
     world.configure(json!({"faults": [{"action": "DetachDisk", "kind": "fails-later"}]}));
-    ecs.detach_disk(soon(), &off(&disk, "i-one")).await.unwrap();
+    ecs.detach_disk(deadline(), &detach_from(&disk, "i-one")).await.unwrap();
     world.pass(3600);
-    let row = seen(ecs, &disk).await.unwrap();
+    let row = described(ecs, &disk).await.unwrap();
     assert_eq!(row.status, DiskStatus::Detaching);
     for instance in ["i-one", "i-two"] {
-        let plain = ecs.attach_disk(soon(), &onto(&disk, instance)).await;
+        let plain = ecs.attach_disk(deadline(), &attach_to(&disk, instance)).await;
         assert_eq!(code(plain), (403, "IncorrectDiskStatus".to_owned()));
-        let near = ecs.attach_disk(soon(), &by_force(&disk, instance)).await;
+        let near = ecs.attach_disk(deadline(), &by_force(&disk, instance)).await;
         assert_eq!(code(near), (403, "InvalidInstance.ZoneConflict".to_owned()));
     }
-    ecs.attach_disk(soon(), &by_force(&disk, "i-far"))
+    ecs.attach_disk(deadline(), &by_force(&disk, "i-far"))
         .await
         .unwrap();
-    let row = seen(ecs, &disk).await.unwrap();
+    let row = described(ecs, &disk).await.unwrap();
     assert_eq!(row.attachments, [node("i-far")]);
 }
 
-pub(crate) async fn a_disk_of_a_subscription_is_not_portable(ecs: &dyn Ecs, world: &World) {
+pub(crate) async fn a_subscription_disk_is_not_portable(ecs: &dyn Ecs, world: &World) {
     let subscribed = |instance: Option<&str>| ExistingDisk {
         category: "cloud_essd".to_owned(),
         zone: Some(ZONE.to_owned()),
@@ -177,11 +177,11 @@ pub(crate) async fn a_disk_of_a_subscription_is_not_portable(ecs: &dyn Ecs, worl
         instance: instance.map(str::to_owned),
     };
     let disk = world.cloud.add_disk(&subscribed(None));
-    let refused = ecs.attach_disk(soon(), &onto(&disk, "i-one")).await;
-    assert_eq!(code(refused), (403, "DiskNotPortable".to_owned()));
+    let expect_error = ecs.attach_disk(deadline(), &attach_to(&disk, "i-one")).await;
+    assert_eq!(code(expect_error), (403, "DiskNotPortable".to_owned()));
     let disk = world.cloud.add_disk(&subscribed(Some("i-one")));
-    let refused = ecs.detach_disk(soon(), &off(&disk, "i-one")).await;
-    assert_eq!(code(refused), (403, "DiskNotPortable".to_owned()));
+    let expect_error = ecs.detach_disk(deadline(), &detach_from(&disk, "i-one")).await;
+    assert_eq!(code(expect_error), (403, "DiskNotPortable".to_owned()));
 }
 
 pub(crate) async fn what_belongs_to_an_instance_is_not_attached_to_another_one(
@@ -189,9 +189,9 @@ pub(crate) async fn what_belongs_to_an_instance_is_not_attached_to_another_one(
     world: &World,
 ) {
     let disk = found(world, "local_ssd_pro", Some(ZONE));
-    let refused = ecs.attach_disk(soon(), &onto(&disk, "i-one")).await;
+    let expect_error = ecs.attach_disk(deadline(), &attach_to(&disk, "i-one")).await;
     let refusal = "DiskCategory.OperationNotSupported";
-    assert_eq!(code(refused), (400, refusal.to_owned()));
+    assert_eq!(code(expect_error), (400, refusal.to_owned()));
     let system = world.cloud.add_disk(&ExistingDisk {
         category: "cloud_essd".to_owned(),
         zone: Some(ZONE.to_owned()),
@@ -199,10 +199,10 @@ pub(crate) async fn what_belongs_to_an_instance_is_not_attached_to_another_one(
         portable: true,
         instance: Some("i-one".to_owned()),
     });
-    let row = seen(ecs, &system).await.unwrap();
+    let row = described(ecs, &system).await.unwrap();
     assert_eq!(row.kind, DiskKind::System);
-    let refused = ecs.detach_disk(soon(), &off(&system, "i-one")).await;
-    assert_eq!(code(refused), (403, "DiskTypeViolation".to_owned()));
+    let expect_error = ecs.detach_disk(deadline(), &detach_from(&system, "i-one")).await;
+    assert_eq!(code(expect_error), (403, "DiskTypeViolation".to_owned()));
 }
 
 pub(crate) async fn an_instance_that_is_tagged_attaches_side_by_side_and_detaches_five(
@@ -214,40 +214,40 @@ pub(crate) async fn an_instance_that_is_tagged_attaches_side_by_side_and_detache
     }));
     let mut disks = Vec::new();
     for n in 0..6 {
-        disks.push(made(ecs, &format!("disk-{n}")).await);
+        disks.push(create_essd(ecs, &format!("disk-{n}")).await);
     }
-    ecs.attach_disk(soon(), &onto(&disks[0], "i-one"))
+    ecs.attach_disk(deadline(), &attach_to(&disks[0], "i-one"))
         .await
         .unwrap();
-    let second = ecs.attach_disk(soon(), &onto(&disks[1], "i-one")).await;
+    let second = ecs.attach_disk(deadline(), &attach_to(&disks[1], "i-one")).await;
     let parallel = "OperationConflict.DisksAttachingParallellyExceed";
     assert_eq!(code(second), (400, parallel.to_owned()));
     for key in ["supportConcurrencyAttach", "supportConcurrencyDetach"] {
         assert!(world.cloud.tag_instance(&node("i-one"), key, "true"));
     }
     for disk in &disks[1..] {
-        ecs.attach_disk(soon(), &onto(disk, "i-one")).await.unwrap();
+        ecs.attach_disk(deadline(), &attach_to(disk, "i-one")).await.unwrap();
     }
     world.pass(2);
     for disk in &disks[..5] {
-        ecs.detach_disk(soon(), &off(disk, "i-one")).await.unwrap();
+        ecs.detach_disk(deadline(), &detach_from(disk, "i-one")).await.unwrap();
     }
-    let sixth = ecs.detach_disk(soon(), &off(&disks[5], "i-one")).await;
+    let sixth = ecs.detach_disk(deadline(), &detach_from(&disks[5], "i-one")).await;
     assert_eq!(code(sixth), (400, "DisksDetachingOnEcsExceeded".to_owned()));
 }
 
-pub(crate) async fn attaching_and_detaching_can_be_one_thing(ecs: &dyn Ecs, world: &World) {
+pub(crate) async fn attach_and_detach_can_exclude_each_other(ecs: &dyn Ecs, world: &World) {
     let delays = json!({"attach": "2s", "detach": "2s"});
     world.configure(json!({"delays": delays, "rules": {"alternatives": "first"}}));
-    let (one, two) = (made(ecs, "one").await, made(ecs, "two").await);
-    ecs.attach_disk(soon(), &onto(&one, "i-one")).await.unwrap();
+    let (one, two) = (create_essd(ecs, "one").await, create_essd(ecs, "two").await);
+    ecs.attach_disk(deadline(), &attach_to(&one, "i-one")).await.unwrap();
     world.pass(2);
     world.configure(json!({"rules": {"exclusive_attach_detach": true}}));
-    ecs.detach_disk(soon(), &off(&one, "i-one")).await.unwrap();
-    let busy = ecs.attach_disk(soon(), &onto(&two, "i-one")).await;
+    ecs.detach_disk(deadline(), &detach_from(&one, "i-one")).await.unwrap();
+    let busy = ecs.attach_disk(deadline(), &attach_to(&two, "i-one")).await;
     assert_eq!(code(busy), (403, "InvalidOperation.Conflict".to_owned()));
     world.pass(2);
-    ecs.attach_disk(soon(), &onto(&two, "i-one")).await.unwrap();
+    ecs.attach_disk(deadline(), &attach_to(&two, "i-one")).await.unwrap();
 }
 
 pub(crate) async fn a_description_says_when_a_disk_was_attached_or_else_detached(
@@ -255,56 +255,56 @@ pub(crate) async fn a_description_says_when_a_disk_was_attached_or_else_detached
     world: &World,
 ) {
     world.configure(json!({"delays": {"attach": "2s", "detach": "3s"}}));
-    let disk = made(ecs, "timed").await;
+    let disk = create_essd(ecs, "timed").await;
     let times = async || {
-        let row = seen(ecs, &disk).await.unwrap();
+        let row = described(ecs, &disk).await.unwrap();
         (row.attached, row.detached)
     };
     assert_eq!(times().await, (None, None));
-    ecs.attach_disk(soon(), &onto(&disk, "i-one"))
+    ecs.attach_disk(deadline(), &attach_to(&disk, "i-one"))
         .await
         .unwrap();
     world.pass(2);
     let second = |at: jiff::Timestamp| jiff::Timestamp::from_second(at.as_second()).ok();
     assert_eq!(times().await, (second(world.now()), None));
-    ecs.detach_disk(soon(), &off(&disk, "i-one")).await.unwrap();
+    ecs.detach_disk(deadline(), &detach_from(&disk, "i-one")).await.unwrap();
     world.pass(3);
     assert_eq!(times().await, (None, second(world.now())));
 }
 
-pub(crate) async fn a_disk_that_is_being_attached_is_not_deleted(ecs: &dyn Ecs, world: &World) {
+pub(crate) async fn an_attaching_disk_cannot_be_deleted(ecs: &dyn Ecs, world: &World) {
     world.configure(json!({"delays": {"attach": "2s", "delete": "2s"}}));
-    let (first, second) = (made(ecs, "first").await, made(ecs, "second").await);
-    ecs.attach_disk(soon(), &onto(&first, "i-one"))
+    let (first, second) = (create_essd(ecs, "first").await, create_essd(ecs, "second").await);
+    ecs.attach_disk(deadline(), &attach_to(&first, "i-one"))
         .await
         .unwrap();
-    let late = ecs.delete_disk(soon(), &first).await;
+    let late = ecs.delete_disk(deadline(), &first).await;
     assert_eq!(code(late), (403, "IncorrectDiskStatus".to_owned()));
     world.pass(2);
     assert!(
-        seen(ecs, &first)
+        described(ecs, &first)
             .await
             .unwrap()
             .is_in_use_on(&node("i-one"))
     );
-    ecs.delete_disk(soon(), &second).await.unwrap();
-    let late = ecs.attach_disk(soon(), &onto(&second, "i-one")).await;
+    ecs.delete_disk(deadline(), &second).await.unwrap();
+    let late = ecs.attach_disk(deadline(), &attach_to(&second, "i-one")).await;
     assert_eq!(code(late), (404, "InvalidDiskId.NotFound".to_owned()));
 }
 
-pub(crate) async fn an_instance_that_goes_takes_no_disk_with_it(ecs: &dyn Ecs, world: &World) {
+pub(crate) async fn removing_an_instance_deletes_none_of_its_disks(ecs: &dyn Ecs, world: &World) {
     world.configure(json!({"delays": {"detach": "5s", "power": "1s"}}));
-    let disk = made(ecs, "left").await;
-    ecs.attach_disk(soon(), &onto(&disk, "i-one"))
+    let disk = create_essd(ecs, "left").await;
+    ecs.attach_disk(deadline(), &attach_to(&disk, "i-one"))
         .await
         .unwrap();
     assert!(world.cloud.set_instance_power(&node("i-one"), false));
     world.pass(1);
     assert!(world.cloud.remove_instance(&node("i-one")));
-    let gone = ecs.detach_disk(soon(), &off(&disk, "i-one")).await;
+    let gone = ecs.detach_disk(deadline(), &detach_from(&disk, "i-one")).await;
     assert_eq!(code(gone), (404, "InvalidInstanceId.NotFound".to_owned()));
-    let row = seen(ecs, &disk).await.unwrap();
+    let row = described(ecs, &disk).await.unwrap();
     assert!(row.is_attached_to(&node("i-one")) && row.status == DiskStatus::Detaching);
     world.pass(5);
-    assert!(seen(ecs, &disk).await.unwrap().is_free());
+    assert!(described(ecs, &disk).await.unwrap().is_free());
 }

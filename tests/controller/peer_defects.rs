@@ -17,7 +17,7 @@ use crate::kit::{
     NODE, OTHER, Stage, code, create, mount, new_volume, parameters, publication, range, within,
 };
 
-/// Who holds the volume, as it is.
+/// The nodes to which the volume is attached in the cloud.
 fn holders(stage: &Stage, volume: &str) -> Vec<String> {
     let state = stage.cloud.state();
     let rows = state["disks"].as_array().unwrap();
@@ -28,7 +28,7 @@ fn holders(stage: &Stage, volume: &str) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_changed_while_a_call_waited_for_its_turn_counts() {
+async fn a_queued_call_uses_the_state_after_its_wait() {
     let stage = Stage::new(&["--attach-delay=20s"]);
     let (first, second) = (stage.volume("pvc-1").await, stage.volume("pvc-2").await);
     let other = stage.restarted();
@@ -39,7 +39,7 @@ async fn what_changed_while_a_call_waited_for_its_turn_counts() {
             stage.publish(&second, NODE).await
         },
         async {
-            // Its turn has not come; another process gives the disk to another node.
+            // While it is queued, another process attaches the disk to another node.
             tokio::time::sleep(Duration::from_secs(5)).await;
             let request = Request::new(publication(&second, OTHER));
             other.controller_publish_volume(request).await
@@ -55,7 +55,7 @@ async fn what_changed_while_a_call_waited_for_its_turn_counts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_token_that_nobody_gave_out_is_aborted_and_an_old_one_goes_on() {
+async fn an_unknown_page_token_is_aborted_and_an_old_one_remains_valid() {
     let stage = Stage::new(&[]);
     let mut volumes = Vec::new();
     for number in 0..4 {
@@ -97,7 +97,7 @@ async fn a_token_that_nobody_gave_out_is_aborted_and_an_old_one_goes_on() {
         assert_eq!(code(volumes), Code::Aborted, "{token:?}");
         assert_eq!(code(snapshots), Code::Aborted, "{token:?}");
     }
-    // A token outlives the item that it stands behind, and all the items before it.
+    // A token outlives the item that it refers to, and all items before it.
     let (page, snapshots) = lists("", 2).await;
     let (after, after_snapshots) = (page.unwrap().next_token, snapshots.unwrap().next_token);
     for (volume, snapshot) in &volumes[..3] {
@@ -112,7 +112,7 @@ async fn a_token_that_nobody_gave_out_is_aborted_and_an_old_one_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_one_process_began_another_one_ends() {
+async fn a_new_process_completes_the_operations_of_the_previous_one() {
     let stage = Stage::new(&[
         "--attach-delay=20s",
         "--detach-delay=20s",
@@ -189,7 +189,7 @@ async fn what_one_process_began_another_one_ends() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_passes_is_never_the_callers_fault_and_the_repeat_succeeds() {
+async fn temporary_failures_are_retryable_and_the_retry_succeeds() {
     let kinds = [
         json!({"code": {"status": 500, "code": "InternalError"}}),
         json!({"code": {"status": 503, "code": "ServiceUnavailable"}}),
@@ -215,7 +215,7 @@ async fn what_passes_is_never_the_callers_fault_and_the_repeat_succeeds() {
             .map(|action| json!({"action": action, "from": 1, "times": 100_000, "kind": kind}))
             .collect();
         let soon = Duration::from_secs(4);
-        let told = |step: &str, failure: Option<tonic::Status>| {
+        let assert_error = |step: &str, failure: Option<tonic::Status>| {
             let status = failure.unwrap_or_else(|| panic!("{step} succeeded under {kind}"));
             let passing = [
                 Code::Unavailable,
@@ -239,13 +239,13 @@ async fn what_passes_is_never_the_callers_fault_and_the_repeat_succeeds() {
             .service
             .create_volume(within(soon, new_volume("pvc-1")))
             .await;
-        told("create", failed.err());
+        assert_error("create", failed.err());
         mend().await;
         let volume = stage.volume("pvc-1").await;
 
         stage.configure(&broken);
         let request = within(soon, publication(&volume, NODE));
-        told(
+        assert_error(
             "publish",
             stage.service.controller_publish_volume(request).await.err(),
         );
@@ -258,7 +258,7 @@ async fn what_passes_is_never_the_callers_fault_and_the_repeat_succeeds() {
             source_volume_id: volume.clone(),
             ..Default::default()
         };
-        told(
+        assert_error(
             "snapshot",
             stage
                 .service
@@ -275,13 +275,13 @@ async fn what_passes_is_never_the_callers_fault_and_the_repeat_succeeds() {
             .service
             .validate_volume_capabilities(within(soon, validate))
             .await;
-        told("validate", validated.err());
+        assert_error("validate", validated.err());
         let expand = ControllerExpandVolumeRequest {
             volume_id: volume.clone(),
             capacity_range: Some(range(30, 0)),
             ..Default::default()
         };
-        told(
+        assert_error(
             "expand",
             stage
                 .service
@@ -297,7 +297,7 @@ async fn what_passes_is_never_the_callers_fault_and_the_repeat_succeeds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn sizes_are_those_that_are_there_and_limits_hold() {
+async fn returned_sizes_are_actual_and_limits_are_enforced() {
     let stage = Stage::new(&[]);
     let ask = |name: &str, required: i64, limit: i64| CreateVolumeRequest {
         capacity_range: Some(range(required, limit)),
@@ -305,7 +305,7 @@ async fn sizes_are_those_that_are_there_and_limits_hold() {
     };
     let made = stage.create(ask("pvc-1", 30, 40)).await.unwrap();
     assert_eq!(made.capacity_bytes, 30 << 30);
-    // What is there fits, and is what is told.
+    // What is there fits, and is what is assert_error.
     let again = stage.create(ask("pvc-1", 25, 40)).await.unwrap();
     assert_eq!(
         (again.volume_id, again.capacity_bytes),
@@ -341,7 +341,7 @@ async fn sizes_are_those_that_are_there_and_limits_hold() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_node_takes_a_volume_off_whichever_has_it() {
+async fn a_volume_is_never_detached_from_another_node() {
     let stage = Stage::new(&["--detach-delay=2s", "--stale=2s"]);
     let volume = stage.volume("pvc-1").await;
     for node in [NODE, OTHER] {
@@ -354,7 +354,7 @@ async fn no_node_takes_a_volume_off_whichever_has_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_that_is_full_or_of_a_wrong_type_has_its_code_by_every_name_of_the_refusal() {
+async fn every_error_code_of_attach_limit_and_instance_type_is_mapped() {
     let stage = Stage::new(&[]);
     let volume = stage.volume("pvc-1").await;
     for (status, name, expected) in [
@@ -385,7 +385,7 @@ async fn a_node_that_is_full_or_of_a_wrong_type_has_its_code_by_every_name_of_th
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_look_that_is_throttled_fails_none_of_the_hundred_that_wait() {
+async fn a_throttled_poll_fails_none_of_a_hundred_waiting_calls() {
     let stage = Stage::new(&["--create-delay=20s"]);
     stage.configure(&json!({"rules": {"disk_quantity": 1000}}));
     let service = std::sync::Arc::new(stage.restarted());
@@ -411,7 +411,7 @@ async fn a_look_that_is_throttled_fails_none_of_the_hundred_that_wait() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn yes_and_no_have_the_same_words_in_both_classes_and_spaces_do_not_count() {
+async fn booleans_have_the_same_values_in_both_classes_and_ignore_spaces() {
     let words = [
         ("true", true),
         (" TRUE ", true),
@@ -482,7 +482,7 @@ async fn yes_and_no_have_the_same_words_in_both_classes_and_spaces_do_not_count(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hundred_calls_at_once_share_their_descriptions() {
+async fn a_hundred_concurrent_calls_share_describe_calls() {
     let stage = Stage::new(&[]);
     stage.configure(&json!({"rules": {"disk_quantity": 1000}}));
     let mut volumes = Vec::new();
@@ -543,7 +543,7 @@ async fn a_hundred_calls_at_once_share_their_descriptions() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn throttling_by_any_name_and_what_breaks_on_the_way_is_waited_out() {
+async fn every_throttling_code_and_lost_responses_are_retried() {
     let mut kinds = vec![
         json!("reset-before"),
         json!("service-unavailable"),
@@ -585,7 +585,7 @@ async fn throttling_by_any_name_and_what_breaks_on_the_way_is_waited_out() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn sizes_and_iops_out_of_bounds_are_refused_before_anything_is_bought() {
+async fn sizes_and_iops_out_of_range_are_rejected_before_any_cloud_call() {
     let stage = Stage::new(&[]);
     for (class, gib, expected, part) in [
         (

@@ -1,10 +1,11 @@
-//! Chance that repeats itself.
+//! A seeded pseudorandom number generator.
 
-/// SplitMix64: the same numbers for the same seed on every machine.
+/// SplitMix64. The same seed yields the same numbers on every machine.
 #[derive(Debug)]
-pub(crate) struct Dice(pub(crate) u64);
+pub(crate) struct Rng(pub(crate) u64);
 
-impl Dice {
+impl Rng {
+    /// A number less than `bound`.
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
@@ -13,7 +14,7 @@ impl Dice {
         (z ^ (z >> 31)) % bound
     }
 
-    pub(crate) fn of<T: Clone>(&mut self, items: &[T]) -> T {
+    pub(crate) fn choose<T: Clone>(&mut self, items: &[T]) -> T {
         let index = usize::try_from(self.below(u64::try_from(items.len()).unwrap())).unwrap();
         items[index].clone()
     }

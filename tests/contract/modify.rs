@@ -1,4 +1,4 @@
-//! Disks change their category, level, IOPS and bursting.
+//! Modifying category, performance level, IOPS and bursting.
 
 use diskplugin::cloud::{
     CreateDisk, DescribeTasks, Ecs, Error, Kind, ModifyDiskAttribute, ModifyDiskSpec, ResizeDisk,
@@ -7,22 +7,22 @@ use diskplugin::cloud::{
 use diskplugin::model::{Category, ClientToken, DiskId, Gib, PerformanceLevel, Task, TaskStatus};
 use serde_json::json;
 
-use crate::world::{FAR_ZONE, World, cut, essd, made, onto, seen, soon, zone};
+use crate::world::{FAR_ZONE, World, snapshot_of, essd, create_essd, attach_to, described, deadline, zone};
 
-on_every_face!(
+on_every_implementation!(
     a_dry_run_changes_nothing_and_tells_what_would_be_taken,
-    another_level_is_had_at_once,
-    another_category_takes_a_task_that_finishes,
-    a_task_that_fails_leaves_the_disk_as_it_was,
-    while_a_task_runs_the_disk_takes_no_other_order,
+    a_new_performance_level_applies_immediately,
+    a_new_category_requires_a_task,
+    a_failed_task_leaves_the_disk_unchanged,
+    a_disk_with_a_running_task_rejects_other_changes,
     tasks_are_listed_by_id_and_by_disk_the_newest_first,
-    a_disk_cools_after_its_category_was_changed,
+    a_change_of_category_starts_a_cooling_period,
     what_fits_neither_disk_nor_category_is_refused_by_name,
     a_disk_that_grows_or_is_snapshotted_does_not_change,
     what_the_instance_does_not_take_or_nobody_sells_is_refused,
     bursting_is_switched_for_auto_disks_and_not_while_they_change,
-    what_is_not_there_does_not_change,
-    an_internal_error_may_come_as_404,
+    modifying_a_missing_disk_is_not_found,
+    an_internal_error_can_have_status_404,
 );
 
 pub(crate) fn to(disk: &DiskId) -> ModifyDiskSpec {
@@ -48,7 +48,7 @@ async fn disk(ecs: &dyn Ecs, name: &str, category: Category, size: u32) -> DiskI
         size: Gib(size),
         ..essd(name)
     };
-    ecs.create_disk(soon(), &request).await.unwrap()
+    ecs.create_disk(deadline(), &request).await.unwrap()
 }
 
 #[track_caller]
@@ -58,7 +58,7 @@ fn code<T: std::fmt::Debug>(outcome: Result<T, Error>) -> String {
 
 async fn task(ecs: &dyn Ecs, of: &DiskId) -> Task {
     let query = DescribeTasks::Of(of.clone());
-    let page = ecs.describe_tasks(soon(), &query).await.unwrap();
+    let page = ecs.describe_tasks(deadline(), &query).await.unwrap();
     page.rows.into_iter().next().unwrap()
 }
 
@@ -66,17 +66,17 @@ pub(crate) async fn a_dry_run_changes_nothing_and_tells_what_would_be_taken(
     ecs: &dyn Ecs,
     _: &World,
 ) {
-    let disk = made(ecs, "dry").await;
+    let disk = create_essd(ecs, "dry").await;
     let dry = ModifyDiskSpec {
         dry_run: true,
         ..auto(&disk)
     };
     assert_eq!(
-        code(ecs.modify_disk_spec(soon(), &dry).await),
+        code(ecs.modify_disk_spec(deadline(), &dry).await),
         "DryRunOperation"
     );
     assert_eq!(
-        seen(ecs, &disk).await.unwrap().category,
+        described(ecs, &disk).await.unwrap().category,
         Category::CloudEssd
     );
     let same = ModifyDiskSpec {
@@ -86,31 +86,31 @@ pub(crate) async fn a_dry_run_changes_nothing_and_tells_what_would_be_taken(
         ..to(&disk)
     };
     assert_eq!(
-        code(ecs.modify_disk_spec(soon(), &same).await),
+        code(ecs.modify_disk_spec(deadline(), &same).await),
         "NoChangeInDiskCategoryAndPerformanceLevel"
     );
 }
 
-pub(crate) async fn another_level_is_had_at_once(ecs: &dyn Ecs, _: &World) {
+pub(crate) async fn a_new_performance_level_applies_immediately(ecs: &dyn Ecs, _: &World) {
     let disk = disk(ecs, "level", Category::CloudEssd, 500).await;
     let request = ModifyDiskSpec {
         performance_level: Some(PerformanceLevel::Pl2),
         ..to(&disk)
     };
-    let task = ecs.modify_disk_spec(soon(), &request).await.unwrap();
+    let task = ecs.modify_disk_spec(deadline(), &request).await.unwrap();
     assert_eq!(task, None);
-    let row = seen(ecs, &disk).await.unwrap();
+    let row = described(ecs, &disk).await.unwrap();
     assert_eq!(row.performance_level.as_deref(), Some("PL2"));
 }
 
-pub(crate) async fn another_category_takes_a_task_that_finishes(ecs: &dyn Ecs, world: &World) {
+pub(crate) async fn a_new_category_requires_a_task(ecs: &dyn Ecs, world: &World) {
     world.configure(json!({"delays": {"modify": "60s"}}));
-    let disk = made(ecs, "auto").await;
+    let disk = create_essd(ecs, "auto").await;
     let request = ModifyDiskSpec {
         provisioned_iops: Some(1000),
         ..auto(&disk)
     };
-    let id = ecs.modify_disk_spec(soon(), &request).await.unwrap();
+    let id = ecs.modify_disk_spec(deadline(), &request).await.unwrap();
     let running = task(ecs, &disk).await;
     assert_eq!(
         (Some(running.id), running.status),
@@ -118,12 +118,12 @@ pub(crate) async fn another_category_takes_a_task_that_finishes(ecs: &dyn Ecs, w
     );
     assert_eq!(running.resource, disk.as_str());
     assert_eq!(
-        seen(ecs, &disk).await.unwrap().category,
+        described(ecs, &disk).await.unwrap().category,
         Category::CloudEssd
     );
     world.pass(60);
     assert_eq!(task(ecs, &disk).await.status, TaskStatus::Finished);
-    let row = seen(ecs, &disk).await.unwrap();
+    let row = described(ecs, &disk).await.unwrap();
     assert_eq!(
         (row.category, row.provisioned_iops),
         (Category::CloudAuto, 1000)
@@ -131,41 +131,41 @@ pub(crate) async fn another_category_takes_a_task_that_finishes(ecs: &dyn Ecs, w
     assert_eq!(row.performance_level, None);
 }
 
-pub(crate) async fn a_task_that_fails_leaves_the_disk_as_it_was(ecs: &dyn Ecs, world: &World) {
+pub(crate) async fn a_failed_task_leaves_the_disk_unchanged(ecs: &dyn Ecs, world: &World) {
     world.configure(json!({"faults": [{"action": "ModifyDiskSpec", "kind": "fails-later"}]}));
-    let disk = made(ecs, "failing").await;
-    let id = ecs.modify_disk_spec(soon(), &auto(&disk)).await.unwrap();
+    let disk = create_essd(ecs, "failing").await;
+    let id = ecs.modify_disk_spec(deadline(), &auto(&disk)).await.unwrap();
     let ended = task(ecs, &disk).await;
     assert_eq!((Some(ended.id), ended.status), (id, TaskStatus::Failed));
     assert_eq!(
-        seen(ecs, &disk).await.unwrap().category,
+        described(ecs, &disk).await.unwrap().category,
         Category::CloudEssd
     );
 }
 
-pub(crate) async fn while_a_task_runs_the_disk_takes_no_other_order(ecs: &dyn Ecs, world: &World) {
+pub(crate) async fn a_disk_with_a_running_task_rejects_other_changes(ecs: &dyn Ecs, world: &World) {
     world.configure(json!({"delays": {"modify": "60s"}}));
-    let disk = made(ecs, "busy").await;
-    ecs.modify_disk_spec(soon(), &auto(&disk)).await.unwrap();
+    let disk = create_essd(ecs, "busy").await;
+    ecs.modify_disk_spec(deadline(), &auto(&disk)).await.unwrap();
     for (alternatives, wanted) in [
         ("first", "InvalidStatus.DiskNotReady"),
         ("last", "IncorrectDiskStatus"),
     ] {
         world.configure(json!({"rules": {"alternatives": alternatives}}));
-        let again = ecs.modify_disk_spec(soon(), &auto(&disk)).await;
+        let again = ecs.modify_disk_spec(deadline(), &auto(&disk)).await;
         assert_eq!(code(again), wanted);
     }
-    let gone = ecs.delete_disk(soon(), &disk).await;
+    let gone = ecs.delete_disk(deadline(), &disk).await;
     assert_eq!(code(gone), "IncorrectDiskStatus");
     world.pass(60);
-    ecs.delete_disk(soon(), &disk).await.unwrap();
+    ecs.delete_disk(deadline(), &disk).await.unwrap();
 }
 
 pub(crate) async fn tasks_are_listed_by_id_and_by_disk_the_newest_first(
     ecs: &dyn Ecs,
     world: &World,
 ) {
-    let (one, two) = (made(ecs, "one").await, made(ecs, "two").await);
+    let (one, two) = (create_essd(ecs, "one").await, create_essd(ecs, "two").await);
     let mut ids = Vec::new();
     for (disk, category) in [
         (&one, Category::CloudAuto),
@@ -176,34 +176,34 @@ pub(crate) async fn tasks_are_listed_by_id_and_by_disk_the_newest_first(
             category: Some(category),
             ..to(disk)
         };
-        let id = ecs.modify_disk_spec(soon(), &request).await.unwrap();
+        let id = ecs.modify_disk_spec(deadline(), &request).await.unwrap();
         ids.push(id.unwrap());
         world.pass(1);
     }
     let query = DescribeTasks::Of(one.clone());
-    let page = ecs.describe_tasks(soon(), &query).await.unwrap();
+    let page = ecs.describe_tasks(deadline(), &query).await.unwrap();
     let of_one: Vec<_> = page.rows.into_iter().map(|row| row.id).collect();
     assert_eq!(of_one, [ids[2].clone(), ids[0].clone()]);
     let query = DescribeTasks::These(vec![ids[1].clone(), "t-unknown".parse().unwrap()]);
-    let page = ecs.describe_tasks(soon(), &query).await.unwrap();
+    let page = ecs.describe_tasks(deadline(), &query).await.unwrap();
     assert_eq!(
         (page.rows.len(), page.rows[0].id.clone()),
         (1, ids[1].clone())
     );
 }
 
-pub(crate) async fn a_disk_cools_after_its_category_was_changed(ecs: &dyn Ecs, world: &World) {
+pub(crate) async fn a_change_of_category_starts_a_cooling_period(ecs: &dyn Ecs, world: &World) {
     world.configure(json!({"rules": {"cooling_period": "10m"}}));
-    let disk = made(ecs, "hot").await;
-    ecs.modify_disk_spec(soon(), &auto(&disk)).await.unwrap();
+    let disk = create_essd(ecs, "hot").await;
+    ecs.modify_disk_spec(deadline(), &auto(&disk)).await.unwrap();
     let back = ModifyDiskSpec {
         category: Some(Category::CloudEssd),
         ..to(&disk)
     };
-    let refused = ecs.modify_disk_spec(soon(), &back).await;
-    assert_eq!(code(refused), "DiskInCoolingPeriod");
+    let expect_error = ecs.modify_disk_spec(deadline(), &back).await;
+    assert_eq!(code(expect_error), "DiskInCoolingPeriod");
     world.pass(600);
-    assert!(ecs.modify_disk_spec(soon(), &back).await.is_ok());
+    assert!(ecs.modify_disk_spec(deadline(), &back).await.is_ok());
 }
 
 pub(crate) async fn what_fits_neither_disk_nor_category_is_refused_by_name(
@@ -211,7 +211,7 @@ pub(crate) async fn what_fits_neither_disk_nor_category_is_refused_by_name(
     world: &World,
 ) {
     world.configure(json!({"rules": {"alternatives": "first"}}));
-    let essd = made(ecs, "essd").await;
+    let essd = create_essd(ecs, "essd").await;
     let auto_disk = disk(ecs, "auto", Category::CloudAuto, 20).await;
     let level = |disk: &DiskId, level| ModifyDiskSpec {
         performance_level: Some(level),
@@ -256,14 +256,14 @@ pub(crate) async fn what_fits_neither_disk_nor_category_is_refused_by_name(
             "InvalidDiskCategory.ValueNotSupported",
         ),
     ] {
-        let refused = ecs.modify_disk_spec(soon(), &request).await;
-        assert_eq!(code(refused), wanted, "{request:?}");
+        let expect_error = ecs.modify_disk_spec(deadline(), &request).await;
+        assert_eq!(code(expect_error), wanted, "{request:?}");
     }
     let most = iops(&auto_disk, 17_000);
-    assert_eq!(ecs.modify_disk_spec(soon(), &most).await.unwrap(), None);
+    assert_eq!(ecs.modify_disk_spec(deadline(), &most).await.unwrap(), None);
     let basic = disk(ecs, "basic", Category::Cloud, 20).await;
-    let refused = ecs.modify_disk_spec(soon(), &auto(&basic)).await;
-    assert_eq!(code(refused), "InvalidDiskCategory.NotSupported");
+    let expect_error = ecs.modify_disk_spec(deadline(), &auto(&basic)).await;
+    assert_eq!(code(expect_error), "InvalidDiskCategory.NotSupported");
 }
 
 pub(crate) async fn a_disk_that_grows_or_is_snapshotted_does_not_change(
@@ -271,24 +271,24 @@ pub(crate) async fn a_disk_that_grows_or_is_snapshotted_does_not_change(
     world: &World,
 ) {
     world.configure(json!({"delays": {"resize": "10s", "cut": "10s"}}));
-    let growing = made(ecs, "growing").await;
+    let growing = create_essd(ecs, "growing").await;
     let request = ResizeDisk {
         disk: growing.clone(),
         size: Gib(30),
         mode: ResizeMode::Offline,
         token: ClientToken::derive("ResizeDisk", ["growing"]),
     };
-    ecs.resize_disk(soon(), &request).await.unwrap();
-    let refused = ecs.modify_disk_spec(soon(), &auto(&growing)).await;
-    assert_eq!(code(refused), "OperationDenied.DiskExpansionUnfinished");
-    let cutting = made(ecs, "cutting").await;
-    ecs.create_snapshot(soon(), &cut(&cutting, "snap"))
+    ecs.resize_disk(deadline(), &request).await.unwrap();
+    let expect_error = ecs.modify_disk_spec(deadline(), &auto(&growing)).await;
+    assert_eq!(code(expect_error), "OperationDenied.DiskExpansionUnfinished");
+    let cutting = create_essd(ecs, "cutting").await;
+    ecs.create_snapshot(deadline(), &snapshot_of(&cutting, "snap"))
         .await
         .unwrap();
-    let refused = ecs.modify_disk_spec(soon(), &auto(&cutting)).await;
-    assert_eq!(code(refused), "DiskCreatingSnapshot");
+    let expect_error = ecs.modify_disk_spec(deadline(), &auto(&cutting)).await;
+    assert_eq!(code(expect_error), "DiskCreatingSnapshot");
     world.pass(10);
-    assert!(ecs.modify_disk_spec(soon(), &auto(&growing)).await.is_ok());
+    assert!(ecs.modify_disk_spec(deadline(), &auto(&growing)).await.is_ok());
 }
 
 pub(crate) async fn what_the_instance_does_not_take_or_nobody_sells_is_refused(
@@ -296,25 +296,25 @@ pub(crate) async fn what_the_instance_does_not_take_or_nobody_sells_is_refused(
     world: &World,
 ) {
     world.configure(json!({"out_of_stock": ["*/cloud_auto"]}));
-    let disk = made(ecs, "sold").await;
-    let refused = ecs.modify_disk_spec(soon(), &auto(&disk)).await;
-    assert_eq!(code(refused), "OperationDenied.NoStock");
+    let disk = create_essd(ecs, "sold").await;
+    let expect_error = ecs.modify_disk_spec(deadline(), &auto(&disk)).await;
+    assert_eq!(code(expect_error), "OperationDenied.NoStock");
     let request = CreateDisk {
         zone: Some(zone(FAR_ZONE)),
         ..essd("far")
     };
-    let disk = ecs.create_disk(soon(), &request).await.unwrap();
-    ecs.attach_disk(soon(), &onto(&disk, "i-far"))
+    let disk = ecs.create_disk(deadline(), &request).await.unwrap();
+    ecs.attach_disk(deadline(), &attach_to(&disk, "i-far"))
         .await
         .unwrap();
     let to_ssd = ModifyDiskSpec {
         category: Some(Category::CloudSsd),
         ..to(&disk)
     };
-    let refused = ecs.modify_disk_spec(soon(), &to_ssd).await;
+    let expect_error = ecs.modify_disk_spec(deadline(), &to_ssd).await;
     assert!(
         matches!(
-            &*code(refused),
+            &*code(expect_error),
             "InvalidInstanceType.NotSupportDiskCategory"
                 | "InvalidDiskCategory.InstanceTypeUnsupported"
         ),
@@ -330,48 +330,48 @@ pub(crate) async fn bursting_is_switched_for_auto_disks_and_not_while_they_chang
         disk: disk.clone(),
         bursting,
     };
-    let essd = made(ecs, "essd").await;
-    let refused = ecs.modify_disk_attribute(soon(), &burst(&essd, true)).await;
-    assert_eq!(code(refused), "BurstingEnabledForDiskCategoryUnsupported");
+    let essd = create_essd(ecs, "essd").await;
+    let expect_error = ecs.modify_disk_attribute(deadline(), &burst(&essd, true)).await;
+    assert_eq!(code(expect_error), "BurstingEnabledForDiskCategoryUnsupported");
     let small = disk(ecs, "small", Category::CloudAuto, 3).await;
-    let refused = ecs
-        .modify_disk_attribute(soon(), &burst(&small, true))
+    let expect_error = ecs
+        .modify_disk_attribute(deadline(), &burst(&small, true))
         .await;
-    assert_eq!(code(refused), "InvalidBurstingEnabled.DiskSizeTooSmall");
+    assert_eq!(code(expect_error), "InvalidBurstingEnabled.DiskSizeTooSmall");
     let disk = disk(ecs, "auto", Category::CloudAuto, 20).await;
     for on in [true, false] {
-        ecs.modify_disk_attribute(soon(), &burst(&disk, on))
+        ecs.modify_disk_attribute(deadline(), &burst(&disk, on))
             .await
             .unwrap();
-        assert_eq!(seen(ecs, &disk).await.unwrap().bursting, on);
+        assert_eq!(described(ecs, &disk).await.unwrap().bursting, on);
     }
     world.configure(json!({"delays": {"modify": "60s"}}));
     let back = ModifyDiskSpec {
         category: Some(Category::CloudEssd),
         ..to(&disk)
     };
-    ecs.modify_disk_spec(soon(), &back).await.unwrap();
-    let refused = ecs.modify_disk_attribute(soon(), &burst(&disk, true)).await;
-    assert_eq!(code(refused), "BurstingEnabledForModifyingDiskUnsupported");
+    ecs.modify_disk_spec(deadline(), &back).await.unwrap();
+    let expect_error = ecs.modify_disk_attribute(deadline(), &burst(&disk, true)).await;
+    assert_eq!(code(expect_error), "BurstingEnabledForModifyingDiskUnsupported");
 }
 
-pub(crate) async fn what_is_not_there_does_not_change(ecs: &dyn Ecs, _: &World) {
+pub(crate) async fn modifying_a_missing_disk_is_not_found(ecs: &dyn Ecs, _: &World) {
     let unknown: DiskId = "d-unknown".parse().unwrap();
-    let refused = ecs.modify_disk_spec(soon(), &auto(&unknown)).await;
-    assert_eq!(code(refused), "InvalidDiskId.NotFound");
+    let expect_error = ecs.modify_disk_spec(deadline(), &auto(&unknown)).await;
+    assert_eq!(code(expect_error), "InvalidDiskId.NotFound");
     let burst = ModifyDiskAttribute {
         disk: unknown.clone(),
         bursting: true,
     };
-    let refused = ecs.modify_disk_attribute(soon(), &burst).await;
-    assert_eq!(code(refused), "InvalidDiskId.NotFound");
+    let expect_error = ecs.modify_disk_attribute(deadline(), &burst).await;
+    assert_eq!(code(expect_error), "InvalidDiskId.NotFound");
     let query = DescribeTasks::Of(unknown);
-    let page = ecs.describe_tasks(soon(), &query).await.unwrap();
+    let page = ecs.describe_tasks(deadline(), &query).await.unwrap();
     assert!(page.rows.is_empty());
 }
 
-pub(crate) async fn an_internal_error_may_come_as_404(ecs: &dyn Ecs, world: &World) {
-    let disk = made(ecs, "error").await;
+pub(crate) async fn an_internal_error_can_have_status_404(ecs: &dyn Ecs, world: &World) {
+    let disk = create_essd(ecs, "error").await;
     world.configure(
         json!({"faults": [{"action": "ModifyDiskSpec", "times": 1000,
         "kind": {"code": {"status": 404, "code": "InternalError"}}}]}),

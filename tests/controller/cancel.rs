@@ -1,4 +1,4 @@
-//! Calls that are given up, that meet each other, and that come again after a failure.
+//! Cancelled, concurrent and repeated calls.
 
 use std::time::Duration;
 
@@ -12,15 +12,15 @@ use diskplugin::csi::proto::controller_server::Controller;
 use crate::kit::{NODE, OTHER, Stage, code, create, new_volume, publication, range, within};
 
 #[tokio::test(start_paused = true)]
-async fn a_create_whose_caller_gives_up_midway_costs_no_more_calls_and_the_repeat_returns_its_disk()
+async fn a_cancelled_create_makes_no_further_calls_and_the_retry_returns_its_disk()
 {
-    // Before the call has its effect, while the disk is made, and while its answer is on its way.
+    // Before the call takes effect, while the disk is created, and while the response is in flight.
     for given_up_after in [0, 300, 700, 1500, 2400] {
         let stage = Stage::new(&["--create-delay=2s", "--latency=500ms"]);
         let waited = Duration::from_millis(given_up_after);
         let call = stage.create(new_volume("pvc-1"));
         assert!(tokio::time::timeout(waited, call).await.is_err());
-        // What is on its way at that moment arrives; nothing is sent after it.
+        // The request in flight arrives; no further request is sent.
         tokio::time::sleep(Duration::from_millis(600)).await;
         let calls = stage.cloud.calls().len();
         tokio::time::sleep(Duration::from_secs(60)).await;
@@ -36,7 +36,7 @@ async fn a_create_whose_caller_gives_up_midway_costs_no_more_calls_and_the_repea
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_publish_whose_caller_gives_up_costs_no_more_calls_and_the_repeat_finds_it_attached() {
+async fn a_cancelled_publish_makes_no_further_calls_and_the_retry_finds_it_attached() {
     let stage = Stage::new(&["--attach-delay=3s"]);
     let volume = stage.volume("pvc-1").await;
     let call = stage.publish(&volume, NODE);
@@ -55,7 +55,7 @@ async fn a_publish_whose_caller_gives_up_costs_no_more_calls_and_the_repeat_find
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_second_of_two_calls_for_one_volume_is_aborted_and_other_volumes_are_not() {
+async fn a_concurrent_call_for_the_same_volume_is_aborted() {
     let stage = Stage::new(&["--create-delay=2s", "--attach-delay=2s"]);
     let (first, second, other) = tokio::join!(
         stage.create(new_volume("pvc-1")),
@@ -81,7 +81,7 @@ async fn the_second_of_two_calls_for_one_volume_is_aborted_and_other_volumes_are
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_volume_is_free_again_after_a_failure_of_any_kind() {
+async fn the_volume_lock_is_released_after_every_failure() {
     let stage = Stage::new(&["--out-of-stock=*/*"]);
     assert_eq!(
         code(stage.create(new_volume("pvc-1")).await),
@@ -92,7 +92,7 @@ async fn the_volume_is_free_again_after_a_failure_of_any_kind() {
     let begun = Instant::now();
     let late = stage.service.create_volume(short).await.map(|_| ());
     assert_eq!(code(late), Code::DeadlineExceeded);
-    // The answer arrives before the caller gives up.
+    // The response arrives before the caller cancels.
     assert!(begun.elapsed() < Duration::from_secs(5));
     let volume = stage.volume("pvc-1").await;
     stage.configure(&json!({"denied": ["AttachDisk"]}));
@@ -108,7 +108,7 @@ async fn the_volume_is_free_again_after_a_failure_of_any_kind() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_late_answer_is_told_with_what_was_seen_and_a_new_process_ends_the_work() {
+async fn a_deadline_error_has_the_last_state_and_a_new_process_completes_the_work() {
     let stage = Stage::new(&["--create-delay=30s", "--attach-delay=30s"]);
     let short = within(Duration::from_secs(10), new_volume("pvc-1"));
     let late = stage.service.create_volume(short).await.unwrap_err();
@@ -136,7 +136,7 @@ async fn a_late_answer_is_told_with_what_was_seen_and_a_new_process_ends_the_wor
 }
 
 #[tokio::test(start_paused = true)]
-async fn thirty_volumes_at_once_live_and_go_without_a_trace() {
+async fn thirty_concurrent_volume_life_cycles_leave_no_resources() {
     let delays = [
         "--create-delay=500ms",
         "--attach-delay=2s",

@@ -1,4 +1,4 @@
-//! What external-resizer makes of a growth that the cloud refuses.
+//! gRPC codes of rejected expansions, as external-resizer interprets them.
 
 use serde_json::json;
 use tonic::Code;
@@ -6,7 +6,7 @@ use tonic::Code;
 use crate::kit::{NODE, Stage};
 
 #[tokio::test(start_paused = true)]
-async fn a_growth_is_refused_as_a_precondition_only_for_being_online() {
+async fn only_an_expansion_rejected_because_online_is_a_failed_precondition() {
     for (code, grpc, name) in [
         (
             "InvalidDiskSize.NotSupportResizeOnline",

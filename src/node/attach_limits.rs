@@ -1,0 +1,287 @@
+//! The attachment limits of the node's instance type, from a file that the controller publishes in a ConfigMap. The
+//! node records the last limits, so that a restarted node reports them while the file is missing. Without a limit, the
+//! scheduler would place pods on a full node.
+
+use serde::{Deserialize, Serialize};
+
+use super::info::Types;
+use super::observe::quick;
+use super::{Error, Node, Result};
+use crate::base::chain::chain;
+use crate::model::Category;
+use crate::model::instance_types::{AttachLimits, Document};
+
+/// The kind of these records. Their key is the instance type.
+const KIND: &str = "instance-type";
+
+/// The subject of log messages about the source of the limits. kubelet calls `NodeGetInfo` every minute, so each message
+/// is logged once.
+const TYPE: &str = "type";
+
+/// The last known limits of an instance type.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Record {
+    disk_quantity: u32,
+    categories: Vec<String>,
+}
+
+impl Node {
+    /// The limits of the node's instance type, from the file or from the record. `None` if neither contains the type.
+    ///
+    /// # Errors
+    /// The file cannot be read or is invalid, and no limits are recorded.
+    pub(super) async fn attach_limits(&self) -> Result<Option<AttachLimits>> {
+        let Types { file, own } = &self.settings.types;
+        if file.is_none() {
+            return Ok(None);
+        }
+        let Some(own) = own.as_deref() else {
+            // Records are stored by type, and the type of this node is unknown.
+            if self.news.is_new(TYPE, "unknown") {
+                tracing::warn!(
+                    "the instance type is unknown: no limit and no disk categories are reported; see --instance-type"
+                );
+            }
+            return Ok(None);
+        };
+        let listed = self.listed_limits(own).await;
+        let recorded = self.recorded_limits(own).await;
+        match (listed, recorded) {
+            (Ok(Some(limits)), recorded) => {
+                self.news.is_new(TYPE, "");
+                if recorded.as_ref() != Some(&limits) {
+                    self.record_limits(own, &limits).await;
+                }
+                Ok(Some(limits))
+            }
+            (Ok(None), Some(limits)) => {
+                if self.news.is_new(TYPE, "recorded") {
+                    tracing::info!(
+                        instance_type = own,
+                        "the instance types file does not contain the type; the recorded limits are used"
+                    );
+                }
+                Ok(Some(limits))
+            }
+            (Ok(None), None) => {
+                if self.news.is_new(TYPE, "missing") {
+                    tracing::warn!(
+                        instance_type = own,
+                        "the instance types file does not contain the type: no limit and no disk categories are reported"
+                    );
+                }
+                Ok(None)
+            }
+            (Err(error), Some(limits)) => {
+                let error = chain(&error);
+                if self.news.is_new(TYPE, &error) {
+                    tracing::warn!(
+                        instance_type = own,
+                        error,
+                        "cannot read the instance types file; the recorded limits are used"
+                    );
+                }
+                Ok(Some(limits))
+            }
+            (Err(error), None) => Err(error),
+        }
+    }
+
+    /// The disk categories in the file. Empty if the file is missing or does not contain the type.
+    pub(super) async fn listed_categories(&self) -> Vec<Category> {
+        let Some(own) = self.settings.types.own.as_deref() else {
+            return Vec::new();
+        };
+        // `attach_limits` reports errors of the file.
+        let limits = self.listed_limits(own).await.ok().flatten();
+        limits.map(|limits| limits.categories).unwrap_or_default()
+    }
+
+    /// The limits in the file. `None` if the file is missing or does not contain the type.
+    async fn listed_limits(&self, own: &str) -> Result<Option<AttachLimits>> {
+        let Some(file) = &self.settings.types.file else {
+            return Ok(None);
+        };
+        let invalid = |reason: String| Error::Setting {
+            file: file.clone(),
+            reason,
+        };
+        let text = self.host.text(quick(), file).await;
+        let Some(text) = text.map_err(|error| invalid(chain(&error)))? else {
+            return Ok(None);
+        };
+        let document = Document::read(&text).map_err(|error| invalid(error.to_string()))?;
+        let skipped = document.skipped().join("; ");
+        if self.news.is_new("skipped", &skipped) {
+            let file = file.display();
+            tracing::warn!(%file, "entries of the instance types file are ignored: {skipped}");
+        }
+        Ok(document.types().0.get(own).cloned())
+    }
+
+    /// The recorded limits. `None` if the record is missing or cannot be read.
+    async fn recorded_limits(&self, own: &str) -> Option<AttachLimits> {
+        if !is_key(own) {
+            return None;
+        }
+        let record: Record = match self.records.get(quick(), KIND, own).await {
+            Ok(record) => record?,
+            Err(error) => {
+                tracing::warn!(
+                    error = chain(&error),
+                    "cannot read the recorded attachment limits"
+                );
+                return None;
+            }
+        };
+        let names = record.categories.iter();
+        Some(AttachLimits {
+            disk_quantity: record.disk_quantity,
+            categories: names.filter_map(|name| name.parse().ok()).collect(),
+        })
+    }
+
+    /// A failure is logged, and the limits are reported without a record.
+    async fn record_limits(&self, own: &str, limits: &AttachLimits) {
+        let names = limits.categories.iter().map(Category::to_string);
+        let record = Record {
+            disk_quantity: limits.disk_quantity,
+            categories: names.collect(),
+        };
+        if !is_key(own) {
+            return;
+        }
+        if let Err(error) = self.records.put(quick(), KIND, own, &record).await {
+            let error = chain(&error);
+            tracing::warn!(error, "cannot record the attachment limits");
+        }
+    }
+}
+
+/// Whether the instance type is a safe file name. It comes from the metadata service or from a flag.
+fn is_key(own: &str) -> bool {
+    !own.is_empty() && !own.starts_with('.') && !own.contains('/')
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::{Path, PathBuf};
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::base::heard::Heard;
+    use crate::host::fake::{Fake, State};
+    use crate::model::instance_types::InstanceTypes;
+    use crate::node::Settings;
+
+    const FILE: &str = "/config/types.json";
+
+    /// A new node with this file and the records of an earlier one.
+    fn node(state_dir: &Path, text: Option<&str>) -> Node {
+        let settings = Settings {
+            id: "i-1".parse().unwrap(),
+            zone: "z-a".parse().unwrap(),
+            max_volumes: None,
+            categories: Vec::new(),
+            types: Types {
+                file: Some(FILE.into()),
+                own: Some("ecs.small".to_owned()),
+            },
+            device_dir: None,
+            kubelet_dir: state_dir.to_owned(),
+            state_dir: state_dir.to_owned(),
+        };
+        let file = text.map(|text| (PathBuf::from(FILE), text.to_owned()));
+        let fake = Arc::new(Fake::new(State {
+            files: file.into_iter().collect(),
+            ..State::default()
+        }));
+        Node::new(Arc::clone(&fake) as _, fake, settings)
+    }
+
+    fn text(name: &str, quantity: u32) -> String {
+        let limits = AttachLimits {
+            disk_quantity: quantity,
+            categories: vec!["cloud_essd".parse().unwrap()],
+        };
+        InstanceTypes([(name.to_owned(), limits)].into()).text()
+    }
+
+    #[tokio::test]
+    async fn a_restarted_node_uses_the_recorded_limits_until_the_file_changes() {
+        let state_dir = tempfile::tempdir().unwrap();
+        let quantity = async |text: Option<String>| {
+            let limits = node(state_dir.path(), text.as_deref())
+                .attach_limits()
+                .await
+                .unwrap();
+            limits.map(|limits| (limits.disk_quantity, limits.categories.len()))
+        };
+        assert_eq!(quantity(None).await, None);
+        assert_eq!(quantity(Some(text("ecs.small", 9))).await, Some((9, 1)));
+        // The file is missing, does not contain the type, or is invalid.
+        for text in [None, Some(text("ecs.other", 5)), Some("{".to_owned())] {
+            assert_eq!(quantity(text).await, Some((9, 1)));
+        }
+        assert_eq!(quantity(Some(text("ecs.small", 17))).await, Some((17, 1)));
+        assert_eq!(quantity(None).await, Some((17, 1)));
+    }
+
+    #[tokio::test]
+    async fn unknown_fields_of_a_newer_file_are_ignored() {
+        let state_dir = tempfile::tempdir().unwrap();
+        let text = r#"{"format": 2, "instanceTypes": {
+            "ecs.small": {"diskQuantity": 9, "slots": 1, "categories": ["cloud_next", "cloud_essd"]},
+            "ecs.other": {"quantity": 4}}}"#;
+        let limits = node(state_dir.path(), Some(text))
+            .attach_limits()
+            .await
+            .unwrap();
+        let limits = limits.unwrap();
+        assert_eq!((limits.disk_quantity, limits.categories.len()), (9, 1));
+    }
+
+    #[tokio::test]
+    async fn only_changes_are_logged() {
+        let (log, _guard) = Heard::listen();
+        let state_dir = tempfile::tempdir().unwrap();
+        let logged = async |text: Option<&str>, own: Option<&str>| {
+            let mut node = node(state_dir.path(), text);
+            node.settings.types.own = own.map(str::to_owned);
+            node.info().await.unwrap();
+            let first = log.lines().len();
+            for _ in 0..3 {
+                node.info().await.unwrap();
+            }
+            (first, log.lines().len())
+        };
+        let odd = r#"{"instanceTypes": {"ecs.small": {"diskQuantity": 9, "slots": 1}}}"#;
+        for (text, own) in [
+            (None, None),
+            (None, Some("ecs.small")),
+            // Logs the ignored entry and the limit.
+            (Some(odd), Some("ecs.small")),
+            // Uses the recorded limits.
+            (None, Some("ecs.small")),
+            (Some("{"), Some("ecs.small")),
+        ] {
+            let (first, more) = logged(text, own).await;
+            assert!((1..=2).contains(&first), "{text:?} {own:?}: {first}");
+            assert_eq!(more, 0, "{text:?} {own:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn an_unsafe_instance_type_is_reported_but_not_recorded() {
+        let state_dir = tempfile::tempdir().unwrap();
+        for own in ["../escape", ".hidden", ""] {
+            let mut node = node(state_dir.path(), Some(&text(own, 9)));
+            node.settings.types.own = Some(own.to_owned());
+            assert_eq!(
+                node.attach_limits().await.unwrap().unwrap().disk_quantity,
+                9
+            );
+        }
+        assert_eq!(std::fs::read_dir(state_dir.path()).unwrap().count(), 0);
+    }
+}
