@@ -144,7 +144,9 @@ impl Health {
 
     async fn mounts(&self) -> Option<Check> {
         let node = self.node.as_ref().filter(|_| self.require_shared_mounts)?;
-        let shared = Deadline::after(TIMEOUT).bound(node.check_mount_propagation()).await;
+        let shared = Deadline::after(TIMEOUT)
+            .bound(node.check_mount_propagation())
+            .await;
         let outcome = match shared {
             Ok(Ok(())) => Ok("they propagate to kubelet".to_owned()),
             Ok(Err(message)) => Err(message),

@@ -62,7 +62,9 @@ impl Node {
             self.mend(context, device, &filesystem::replay(path))
                 .await?;
             let look = filesystem::look(path);
-            let output = self.run_command(context, "check the filesystem", &look).await?;
+            let output = self
+                .run_command(context, "check the filesystem", &look)
+                .await?;
             if output.code != Some(0) {
                 let said = output.stdout.trim();
                 let why = format!(
@@ -80,7 +82,12 @@ impl Node {
     }
 
     /// Runs a check that mends what is safe to mend.
-    async fn mend(&self, context: StepContext<'_>, device: &Device, command: &Command) -> Result<()> {
+    async fn mend(
+        &self,
+        context: StepContext<'_>,
+        device: &Device,
+        command: &Command,
+    ) -> Result<()> {
         let output = self
             .run_command(context, "check the filesystem", command)
             .await?;

@@ -20,7 +20,11 @@ impl Node {
     ///
     /// # Errors
     /// When the volume is not at the path, its device keeps its size, or growing fails.
-    pub async fn expand(self: &Arc<Self>, request: ExpandRequest, deadline: Deadline) -> Result<Bytes> {
+    pub async fn expand(
+        self: &Arc<Self>,
+        request: ExpandRequest,
+        deadline: Deadline,
+    ) -> Result<Bytes> {
         let guard = self.lock(&request.volume.id)?;
         let node = Arc::clone(self);
         self.tasks

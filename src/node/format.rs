@@ -2,7 +2,7 @@
 
 use super::journal::Journal;
 use super::observe::{CallContext, quick};
-use super::proof::{ProofHandoff, BlankProof};
+use super::proof::{BlankProof, ProofHandoff};
 use super::run::{StepContext, TOOL_TIMEOUT};
 use super::{Error, Node, Result};
 use crate::base::Deadline;
@@ -57,8 +57,12 @@ impl Node {
             };
         }
         let command = filesystem::make(filesystem, &arguments, &device.path).holding(proof.claim());
-        self.run_tool(context, "make the filesystem", &command).await?;
-        let flushed = self.host.flush_device(Deadline::after(TOOL_TIMEOUT), device).await;
+        self.run_tool(context, "make the filesystem", &command)
+            .await?;
+        let flushed = self
+            .host
+            .flush_device(Deadline::after(TOOL_TIMEOUT), device)
+            .await;
         flushed.map_err(at.failed())?;
         self.forget_format(context.volume, at).await
     }

@@ -151,7 +151,11 @@ impl Node {
     ///
     /// # Errors
     /// When the volume is not on this node.
-    pub async fn health(&self, request: &HealthRequest, deadline: Deadline) -> Result<Vec<Ailment>> {
+    pub async fn health(
+        &self,
+        request: &HealthRequest,
+        deadline: Deadline,
+    ) -> Result<Vec<Ailment>> {
         let volume = &request.volume;
         let at = CallContext::new(volume, VERB);
         let device = self.present(volume, VERB).await?;

@@ -57,7 +57,10 @@ impl Node {
             Some(takes) if settings.categories.is_empty() => takes.categories,
             _ => settings.categories.clone(),
         };
-        *self.reported_categories.lock().unwrap_or_else(PoisonError::into_inner) = categories.clone();
+        *self
+            .reported_categories
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = categories.clone();
         Ok(Info {
             id: settings.id.clone(),
             zone: settings.zone.clone(),
@@ -69,7 +72,10 @@ impl Node {
     /// The categories that were told when the node was last asked what it is.
     #[must_use]
     pub fn reported_categories(&self) -> Vec<Category> {
-        let told = self.reported_categories.lock().unwrap_or_else(PoisonError::into_inner);
+        let told = self
+            .reported_categories
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         told.clone()
     }
 

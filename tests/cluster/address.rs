@@ -1,4 +1,4 @@
-//! A loopback address that no other run has: what the kernel gives out on it stays free until it is used.
+//! A loopback address per run, so that ports assigned by the kernel stay free until they are used.
 
 use std::collections::HashSet;
 use std::net::{Ipv4Addr, TcpListener};
@@ -6,11 +6,11 @@ use std::sync::Mutex;
 
 use uuid::Uuid;
 
-/// Whoever listens here has the address.
+/// The process that listens on this port owns the address.
 const CLAIM: u16 = 15_999;
 const TRIES: usize = 100;
 
-/// An address of 127.0.0.0/8, which is this machine as a whole, held until it is dropped.
+/// An address of 127.0.0.0/8, owned until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Address {
     ip: Ipv4Addr,
@@ -19,11 +19,11 @@ pub(crate) struct Address {
 }
 
 impl Address {
-    /// One that was free.
+    /// Claims a free address.
     pub(crate) fn claim() -> Self {
         let claimed = (0..TRIES).find_map(|_| {
             let [a, b, c, ..] = *Uuid::new_v4().as_bytes();
-            // Neither 127.0.0.1, which everybody uses, nor an end of a block.
+            // Neither 127.0.0.1, which others use, nor the first or last address of a block.
             let ip = Ipv4Addr::new(127, a.clamp(1, 254), b, c.clamp(1, 254));
             let claim = TcpListener::bind((ip, CLAIM)).ok()?;
             Some(Self {
@@ -39,7 +39,7 @@ impl Address {
         self.ip
     }
 
-    /// A port that was not given before. Nobody else takes it: who connects does so from 127.0.0.1.
+    /// A new port. No other process gets it: clients connect from 127.0.0.1.
     pub(crate) fn port(&self) -> u16 {
         let mut given = self.given.lock().unwrap();
         loop {
@@ -51,7 +51,7 @@ impl Address {
         }
     }
 
-    /// `ADDRESS:PORT` with such a port.
+    /// `ADDRESS:PORT` with a new port.
     pub(crate) fn listen(&self) -> String {
         format!("{}:{}", self.ip, self.port())
     }

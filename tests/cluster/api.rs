@@ -1,4 +1,4 @@
-//! The API server, spoken to directly: a look costs milliseconds, a start of kubectl a good part of a second.
+//! A client of the API server: a request costs milliseconds, a start of kubectl a large part of a second.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,14 +7,14 @@ use reqwest::{Certificate, Client, Method, StatusCode};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-/// How long one call may take.
+/// Timeout of a call.
 const CALL: Duration = Duration::from_secs(60);
-/// How long an API server may be away.
+/// How long to retry while the API server is unavailable.
 const AWAY: Duration = Duration::from_secs(120);
-/// Between two tries.
+/// Pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// The API server as one user sees it.
+/// The API server, with the token of one user.
 #[derive(Debug, Clone)]
 pub(crate) struct Api {
     server: String,
@@ -22,7 +22,7 @@ pub(crate) struct Api {
     http: Client,
 }
 
-/// An answer that is no success.
+/// An error response.
 struct Refused {
     status: StatusCode,
     message: String,
@@ -35,7 +35,7 @@ impl fmt::Debug for Refused {
 }
 
 impl Api {
-    /// With the authority's certificate and the user's token.
+    /// A client with the CA certificate and the user's token.
     pub(crate) fn new(server: &str, authority: &str, token: &str) -> Self {
         let authority = Certificate::from_pem(authority.as_bytes()).expect("it was just made");
         let http = Client::builder()
@@ -58,7 +58,7 @@ impl Api {
         answer.is_ok_and(|answer| answer.status().is_success())
     }
 
-    /// An object; none where it is not there.
+    /// An object, if it exists.
     pub(crate) async fn get(&self, path: &str) -> Option<Value> {
         match self.send(&Method::GET, path, None).await {
             Ok(object) => Some(object),
@@ -73,7 +73,7 @@ impl Api {
         serde_json::from_value(list["items"].take()).expect("a list has items")
     }
 
-    /// Makes an object of a collection. One that is there already was made by a try whose answer was lost.
+    /// Creates an object of a collection. If it exists already, an attempt with a lost response created it.
     pub(crate) async fn create(&self, path: &str, object: &Value) -> Value {
         match self.send(&Method::POST, path, Some(object)).await {
             Ok(object) => object,
@@ -82,18 +82,18 @@ impl Api {
         }
     }
 
-    /// Asks something by an object that is not kept.
+    /// Posts an object that is not stored, such as a review.
     pub(crate) async fn ask(&self, path: &str, object: &Value) -> Value {
         self.must(&Method::POST, path, Some(object)).await
     }
 
-    /// Changes an object by a merge patch.
+    /// Changes an object with a merge patch.
     pub(crate) async fn change(&self, path: &str, patch: &Value) -> Value {
         self.must(&Method::PATCH, path, Some(patch)).await
     }
 
-    /// The same, if it is there.
-    pub(crate) async fn change_if_there(&self, path: &str, patch: &Value) {
+    /// Changes an object with a merge patch if it exists.
+    pub(crate) async fn change_if_exists(&self, path: &str, patch: &Value) {
         match self.send(&Method::PATCH, path, Some(patch)).await {
             Err(refused) if refused.status != StatusCode::NOT_FOUND => {
                 panic!("PATCH {path}: {refused:?}");
@@ -102,12 +102,12 @@ impl Api {
         }
     }
 
-    /// Deletes an object, if it is there.
+    /// Deletes an object if it exists.
     pub(crate) async fn delete(&self, path: &str) {
         self.delete_with(path, &json!({})).await;
     }
 
-    /// As an operator does for a pod whose kubelet is gone.
+    /// Deletes without grace period, as an operator does if kubelet is unavailable.
     pub(crate) async fn delete_by_force(&self, path: &str) {
         self.delete_with(path, &json!({"gracePeriodSeconds": 0}))
             .await;
@@ -127,7 +127,7 @@ impl Api {
         answer.unwrap_or_else(|refused| panic!("{method} {path}: {refused:?}"))
     }
 
-    /// One call, again while there is no API server, or it asks for that.
+    /// One call, retried while the API server is unavailable or requests it.
     async fn send(
         &self,
         method: &Method,
@@ -137,7 +137,7 @@ impl Api {
         let end = Instant::now() + AWAY;
         loop {
             let failure = match self.once(method, path, body).await {
-                Ok(Err(refused)) if is_passing(refused.status) => format!("{refused:?}"),
+                Ok(Err(refused)) if is_temporary(refused.status) => format!("{refused:?}"),
                 Ok(answer) => return answer,
                 Err(error) => format!("{error:?}"),
             };
@@ -180,11 +180,11 @@ impl Api {
     }
 }
 
-fn is_passing(status: StatusCode) -> bool {
+fn is_temporary(status: StatusCode) -> bool {
     status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error()
 }
 
-/// A text that must be there.
+/// A required string field.
 pub(crate) fn text<'v>(object: &'v Value, pointer: &str) -> &'v str {
     let found = object.pointer(pointer).and_then(Value::as_str);
     found.unwrap_or_else(|| panic!("no text {pointer} in {object}"))

@@ -1,12 +1,12 @@
-//! Which machines a volume is on, and how many volumes a machine takes.
+//! Attaching volumes to machines, and volume limits.
 
 use serde_json::json;
 
 use crate::machine::SHARING;
-use crate::patience::until;
 use crate::scene::Scene;
+use crate::wait::until;
 
-/// A volume for one node goes to another node only when the first has let go of it.
+/// A ReadWriteOnce volume is attached to another node only after it was detached from the first one.
 pub(crate) async fn moved(scene: &Scene<'_>) {
     let (one, two) = (
         scene.machine("one", "a").await,
@@ -22,7 +22,7 @@ pub(crate) async fn moved(scene: &Scene<'_>) {
     scene.attached(&volume, &[&one]).await;
     scene.pod("second", &["data"], at(&two.name)).await;
     scene
-        .told("second", "FailedAttachVolume", "Multi-Attach error")
+        .wait_for_event("second", "FailedAttachVolume", "Multi-Attach error")
         .await;
     scene.attached(&volume, &[&one]).await;
     scene.end("first").await;
@@ -30,7 +30,7 @@ pub(crate) async fn moved(scene: &Scene<'_>) {
     scene.close(&["second"], &["data"], &[&volume]).await;
 }
 
-/// A disk that was made for several nodes is on each that has a pod with it.
+/// A multi-attach disk is attached to each node with a pod that uses it.
 pub(crate) async fn shared(scene: &Scene<'_>) {
     let one = scene.machine_of("one", "b", SHARING).await;
     let two = scene.machine_of("two", "b", SHARING).await;
@@ -53,7 +53,7 @@ pub(crate) async fn shared(scene: &Scene<'_>) {
     scene.close(&["second"], &["data"], &[&volume]).await;
 }
 
-/// The scheduler puts no pod on a machine that takes no more volumes, and does when one has left.
+/// The scheduler places no pod on a machine at its volume limit until a volume is detached.
 pub(crate) async fn limit(scene: &Scene<'_>) {
     let machine = scene.machine("one", "c").await;
     assert!(machine.volumes > 0, "{machine:?} tells no limit");
@@ -99,7 +99,7 @@ pub(crate) async fn limit(scene: &Scene<'_>) {
         .await;
 }
 
-/// A volume of a node that is deleted, with its instance, comes to another node.
+/// A volume of a deleted node and instance is attached to another node.
 pub(crate) async fn node_deleted(scene: &Scene<'_>) {
     let (one, two) = (
         scene.machine("one", "a").await,
@@ -113,8 +113,8 @@ pub(crate) async fn node_deleted(scene: &Scene<'_>) {
     scene.pod("first", &["data"], at(&one.name)).await;
     let volume = scene.bound("data").await;
     scene.attached(&volume, &[&one]).await;
-    // What kubelet says of volumes that are mounted holds a detachment up for six minutes; nothing is mounted
-    // here. It is heard with the next change of the node that comes after the attachment.
+    // Volumes that kubelet reports as in use delay a detach for six minutes; nothing is mounted here. The controller
+    // reads the report with the next change of the Node after the attach.
     until("the node has the volume", async || {
         let node = scene.api.get(&one.path()).await?;
         node["status"]["volumesAttached"]

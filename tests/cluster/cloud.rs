@@ -1,15 +1,15 @@
-//! The fake cloud, and the scenarios' words for what is in it.
+//! The fake cloud, and helpers to query it.
 
 use serde_json::{Value, json};
 
 use crate::common::fake::Fake;
 
-/// How many disks an instance takes, its system disk included; `values.yaml` says the same to the driver.
+/// Attach limit of an instance, including the system disk; `values.yaml` configures the same for the driver.
 pub(crate) const DISKS: u64 = 4;
-/// What cannot be bought from the start: which of them are, no scenario may change.
+/// Categories that are out of stock from the start; no scenario may change them.
 const SOLD_OUT: [&str; 1] = ["cn-beijing-c/cloud_efficiency"];
 
-/// Starts one that is as slow as the real one is at its best.
+/// Starts a fake cloud with the shortest delays of the real cloud.
 pub(crate) async fn start() -> Fake {
     Fake::start_with_pdeathsig(&[
         "--create-delay=200ms",
@@ -22,19 +22,19 @@ pub(crate) async fn start() -> Fake {
     .await
 }
 
-/// Of these, and of what is sold out from the start, nothing can be bought from now on.
-pub(crate) async fn sell_out(cloud: &Fake, more: &[&str]) {
+/// Sets these categories out of stock, in addition to those from the start.
+pub(crate) async fn set_out_of_stock(cloud: &Fake, more: &[&str]) {
     let all: Vec<&str> = SOLD_OUT.iter().chain(more).copied().collect();
     cloud.configure(json!({"out_of_stock": all})).await;
 }
 
-/// The disk of this id, as it really is.
+/// The current state of the disk.
 pub(crate) async fn disk(cloud: &Fake, id: &str) -> Option<Value> {
     let disks = cloud.disks().await;
     disks.into_iter().find(|disk| disk["id"] == id)
 }
 
-/// The ids of the instances that have it, also of those that are about to, or are letting go.
+/// The IDs of the instances to which the disk is attached, attaching or detaching.
 pub(crate) fn holders(disk: &Value) -> Vec<String> {
     let held = disk["attachments"]
         .as_array()

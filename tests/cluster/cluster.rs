@@ -1,36 +1,36 @@
-//! All of it together: control plane, fake cloud, release, and the controller's first pod.
+//! The cluster_scoped cluster: control plane, fake cloud, release, and the controller's first pod.
 
 use std::path::PathBuf;
 
 use tokio::sync::Mutex;
 
-use crate::chosen::chosen;
 use crate::cloud;
 use crate::common::fake::Fake;
 use crate::common::process::Start;
+use crate::log_lines::select_lines;
 use crate::machine::{Machine, PLAIN, SHARING};
 use crate::path::{core, grouped};
-use crate::patience::until;
 use crate::plane::{NAMESPACE, Plane};
 use crate::release::{NAME as RELEASE, ORDER, Release};
 use crate::replica::Replica;
+use crate::wait::until;
 
-/// A cluster with the driver in it. Dropping it ends everything.
+/// A cluster with the driver. Dropping it terminates everything.
 #[derive(Debug)]
 pub(crate) struct Cluster {
     pub(crate) plane: Plane,
     pub(crate) cloud: Fake,
     pub(crate) release: Release,
-    /// The pod of the controller that works.
+    /// The running pod of the controller.
     pub(crate) replica: Mutex<Option<Replica>>,
-    /// Whether pods have hosts' names of their own, for which a right is needed.
+    /// Whether pods have their own host names, which requires root.
     pub(crate) names: bool,
-    /// What instance types take, as it is mounted into the nodes' pods.
+    /// The file of instance types that is mounted into the pods of nodes.
     pub(crate) types: PathBuf,
 }
 
 impl Cluster {
-    /// Starts one, and waits until the sidecars work.
+    /// Starts a cluster, and waits until the sidecars are leaders.
     pub(crate) async fn start() -> Self {
         let (plane, cloud) = tokio::join!(Plane::start(), cloud::start());
         let release = Release::install(&plane, &cloud, &ORDER).await;
@@ -55,13 +55,13 @@ impl Cluster {
             let what = format!("there is a leader of {lease}");
             until(&what, async || cluster.leader(lease).await).await;
         }
-        cluster.learn().await;
+        cluster.wait_for_instance_types().await;
         cluster
     }
 
-    /// Waits until the controller has learnt of the first machines what their types take, and has it written where
-    /// kubelet mounts it into the pods of all later ones.
-    async fn learn(&self) {
+    /// Waits until the controller has published the attachment limits of the first machines, and writes them where kubelet
+    /// mounts them into the pods of all later ones.
+    async fn wait_for_instance_types(&self) {
         let mut first = Vec::new();
         for (name, kind) in [("first-plain", PLAIN), ("first-sharing", SHARING)] {
             first.push(Machine::join((self, &self.release), "none", name, ("a", kind)).await);
@@ -85,7 +85,7 @@ impl Cluster {
         }
     }
 
-    /// Who leads one of the sidecars; none where nobody does.
+    /// The leader of a sidecar, if any.
     pub(crate) async fn leader(&self, lease: &str) -> Option<String> {
         let path = grouped("coordination.k8s.io", NAMESPACE, &format!("leases/{lease}"));
         let lease = self.plane.api.get(&path).await?;
@@ -93,21 +93,21 @@ impl Cluster {
         (!holder.is_empty()).then(|| holder.to_owned())
     }
 
-    /// What the parts said that work on volumes, each with the lines that have one of the words, and its last ones.
-    pub(crate) async fn said(&self, words: &[String]) -> String {
-        let mut all = self.plane.said().await;
+    /// The logs of all components, reduced to the lines that contain one of the words, and their last lines.
+    pub(crate) async fn logs(&self, words: &[String]) -> String {
+        let mut all = self.plane.logs().await;
         if let Some(replica) = self.replica.lock().await.as_ref() {
             let containers = replica.containers.iter();
             all.extend(containers.map(|c| {
                 (
                     format!("{}/{} (ended {} times)", replica.name, c.name, c.ends()),
-                    c.said(),
+                    c.logs(),
                 )
             }));
         }
         let parts = all
             .iter()
-            .map(|(name, text)| format!("=== {name}\n{}\n", chosen(text, words)));
+            .map(|(name, text)| format!("=== {name}\n{}\n", select_lines(text, words)));
         parts.collect()
     }
 }

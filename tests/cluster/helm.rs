@@ -1,4 +1,4 @@
-//! Helm, with nothing of the machine's own.
+//! Helm, without the configuration of the machine.
 
 use std::path::Path;
 
@@ -42,7 +42,7 @@ pub(crate) fn start(plane: &Plane, namespace: &str, args: &[impl AsRef<str>]) ->
         .args(["--namespace", namespace, "--kubeconfig", &kubeconfig])
 }
 
-/// Has Helm do something well in a namespace; what it prints.
+/// Runs Helm in a namespace, which must succeed, and returns its output.
 pub(crate) async fn helm<A: AsRef<str>>(
     plane: &Plane,
     namespace: &str,

@@ -1,5 +1,5 @@
-//! Who is who in a cluster: the certificate of the API server, the key of ServiceAccounts' tokens, and the
-//! tokens of those that are no ServiceAccount.
+//! Identities of a cluster: the certificate of the API server, the key of ServiceAccount tokens, and static tokens of
+//! other users.
 
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
@@ -10,14 +10,14 @@ use uuid::Uuid;
 
 use crate::plane::NAMESPACE;
 
-/// The kubelet of the one node that has one.
+/// The user of the kubelet of the first node.
 pub(crate) const WORKER: &str = "system:node:worker";
-/// That of a second one.
+/// The user of the second kubelet.
 pub(crate) const SECOND_WORKER: &str = "system:node:second";
-/// Where pods find the API server: the first address of the services' range.
+/// The service address of the API server: the first one of the service range.
 pub(crate) const SERVICE: Ipv4Addr = Ipv4Addr::new(10, 96, 0, 1);
 
-/// Users that the API server knows by a token, and the group that gives them their rights.
+/// Users with static tokens, and the group of their permissions.
 const USERS: [(&str, &str); 5] = [
     ("admin", "system:masters"),
     (WORKER, "system:nodes"),
@@ -26,17 +26,17 @@ const USERS: [(&str, &str); 5] = [
     ("system:kube-scheduler", ""),
 ];
 
-/// What was made, as files of one directory.
+/// The files of keys and certificates, in one directory.
 #[derive(Debug)]
 pub(crate) struct Keys {
     directory: PathBuf,
-    /// The certificate that all must trust, as PEM.
+    /// The CA certificate as PEM.
     pub(crate) authority: String,
     tokens: Vec<(&'static str, String)>,
 }
 
 impl Keys {
-    /// Makes all of it for a server at this address.
+    /// Creates all files for a server at this address.
     pub(crate) fn make(directory: &Path, ip: Ipv4Addr) -> Self {
         let (authority, server) = certificates(ip);
         let keys = Self {
@@ -70,12 +70,12 @@ impl Keys {
         &found.expect("a user of the list").1
     }
 
-    /// Writes a kubeconfig with this token; its path. Who has it is in the release's namespace, as its pods are.
+    /// Writes a kubeconfig with this token and the release's namespace, and returns its path.
     pub(crate) fn kubeconfig(&self, name: &str, server: &str, token: &str) -> String {
         self.kubeconfig_in(NAMESPACE, name, server, token)
     }
 
-    /// The same for somebody in another namespace.
+    /// Writes a kubeconfig with another namespace, and returns its path.
     pub(crate) fn kubeconfig_in(
         &self,
         namespace: &str,
@@ -105,7 +105,7 @@ fn random() -> String {
     Uuid::new_v4().simple().to_string()
 }
 
-/// An authority, and with its signature the server's certificate and key, all as PEM.
+/// A CA certificate, and the server's certificate and key signed by it, as PEM.
 fn certificates(ip: Ipv4Addr) -> (String, (String, String)) {
     let fine = "a certificate can be made";
     let key = KeyPair::generate().expect(fine);

@@ -1,5 +1,5 @@
-//! Nodes without kubelet: an instance of the cloud, what `diskplugin node` says of it, and the objects that kubelet
-//! would make of that.
+//! Nodes without kubelet: an instance of the cloud, the NodeGetInfo response of `diskplugin node`, and the objects that
+//! kubelet would create from it.
 
 use std::path::Path;
 
@@ -10,30 +10,30 @@ use crate::api::text;
 use crate::cluster::Cluster;
 use crate::common::csi::{endpoint, info};
 use crate::common::process::Start;
-use crate::path::{storage, whole};
+use crate::path::{cluster_scoped, storage};
 use crate::program::tied;
 use crate::release::Release;
 
-/// The driver's name; the chart's default.
+/// The driver name, the chart's default.
 pub(crate) const DRIVER: &str = "diskplugin.csi.example";
-/// The label that keeps the pods of a scenario on its own machines.
+/// The label that binds the pods of a scenario to its machines.
 pub(crate) const OF: &str = "example.com/scenario";
-/// The type of machines, and one whose disks can be shared.
+/// The default instance type, and one that supports multi-attach disks.
 pub(crate) const PLAIN: &str = "ecs.g6.large";
 pub(crate) const SHARING: &str = "ecs.g8i.large";
 
-/// A node, and the instance that it is.
+/// A node and its instance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Machine {
     pub(crate) name: String,
     pub(crate) instance: String,
-    /// How many volumes the driver says it takes.
+    /// The volume limit that the driver reports.
     pub(crate) volumes: i64,
 }
 
 impl Machine {
-    /// Makes an instance of this type in a zone of this letter, and lets it join the cluster for one scenario, with the
-    /// node's pod of a release on it.
+    /// Creates an instance of this type in a zone and joins it to the cluster for one scenario, with the node plugin of a
+    /// release.
     pub(crate) async fn join(
         (cluster, release): (&Cluster, &Release),
         scenario: &str,
@@ -58,7 +58,7 @@ impl Machine {
         machine
     }
 
-    /// What the node's pod of a release says of it: how many volumes it takes, and its topology.
+    /// The volume limit and topology that the node plugin of a release reports.
     pub(crate) async fn node_info(
         &self,
         cluster: &Cluster,
@@ -76,7 +76,7 @@ impl Machine {
         (info.max_volumes_per_node, segments.collect())
     }
 
-    /// Makes the objects that kubelet makes.
+    /// Creates the objects that kubelet creates.
     async fn register(
         &self,
         cluster: &Cluster,
@@ -94,10 +94,10 @@ impl Machine {
             "labels": labels,
             "annotations": {"volumes.kubernetes.io/controller-managed-attach-detach": "true"},
         },
-        // The release's own pods are to stay what they are: with the machine they would go, and come anew.
+        // Keeps the release's own pods away: they would be recreated after the machine is deleted.
         "spec": {"taints": [{"key": OF, "value": scenario, "effect": "NoSchedule"}]},
         });
-        let node = api.create(&whole("nodes"), &node).await;
+        let node = api.create(&cluster_scoped("nodes"), &node).await;
         let mut driver = json!({
             "name": driver,
             "nodeID": self.instance,
@@ -106,7 +106,7 @@ impl Machine {
         if self.volumes > 0 {
             driver["allocatable"] = json!({"count": self.volumes});
         }
-        // An owner, as kubelet says: without its node it goes.
+        // The owner reference that kubelet sets: the CSINode is deleted with its Node.
         let csi = json!({
             "metadata": {"name": self.name, "ownerReferences": [{
                 "apiVersion": "v1", "kind": "Node", "name": self.name, "uid": text(&node, "/metadata/uid"),
@@ -120,30 +120,34 @@ impl Machine {
             "allocatable": room,
             "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady"}],
         }});
-        api.change(&whole(&format!("nodes/{}/status", self.name)), &status)
-            .await;
+        api.change(
+            &cluster_scoped(&format!("nodes/{}/status", self.name)),
+            &status,
+        )
+        .await;
     }
 
-    /// Takes Node and instance away.
+    /// Deletes Node and instance.
     pub(crate) async fn leave(&self, cluster: &Cluster) {
         cluster.plane.api.delete(&self.path()).await;
         let order = json!({"op": "remove", "id": self.instance});
         cluster.cloud.instance(order).await;
     }
 
-    /// Says that it is there, if its Node is.
-    pub(crate) async fn beat(&self, api: &Api, number: u64) {
-        let beat = json!({"metadata": {"annotations": {"example.com/beat": number.to_string()}}});
-        api.change_if_there(&self.path(), &beat).await;
+    /// Updates the heartbeat, if the Node exists.
+    pub(crate) async fn heartbeat(&self, api: &Api, number: u64) {
+        let heartbeat =
+            json!({"metadata": {"annotations": {"example.com/beat": number.to_string()}}});
+        api.change_if_exists(&self.path(), &heartbeat).await;
     }
 
-    /// The path of its Node.
+    /// The API path of its Node.
     pub(crate) fn path(&self) -> String {
-        whole(&format!("nodes/{}", self.name))
+        cluster_scoped(&format!("nodes/{}", self.name))
     }
 }
 
-/// The container of the DaemonSet, where its paths are below a directory.
+/// The container of the DaemonSet as a process, with its paths below a directory.
 fn node(cluster: &Cluster, template: &Value, directory: &Path, instance: &str) -> Start {
     let spec = &template["spec"]["containers"][0];
     let args = spec["args"]
@@ -155,9 +159,9 @@ fn node(cluster: &Cluster, template: &Value, directory: &Path, instance: &str) -
         let arg = arg.as_str().expect("an argument is a text");
         let (flag, _) = arg.split_once('=').unwrap_or((arg, ""));
         match flag {
-            // The socket has to be found, registration has nobody to talk to, probes are tested elsewhere.
+            // The socket is below the directory; there is no kubelet for registration; other tests cover the probes.
             "--endpoint" | "--registration-dir" | "--kubelet-socket" | "--http-address" => None,
-            // Nothing is mounted here, and this machine may share no mounts.
+            // Nothing is mounted here, and the machine's mounts may be private.
             "--require-shared-mounts" => None,
             "--kubelet-dir" | "--state-dir" => Some(below(arg, "/var/")),
             "--instance-types-file" => Some(format!("{flag}={}", cluster.types.display())),

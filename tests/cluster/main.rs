@@ -1,8 +1,8 @@
-//! The driver in a real Kubernetes, as far as that goes without kubelet: control plane and sidecars on loopback, the
-//! chart installed by Helm, `diskplugin controller` on the fake cloud, nodes that are objects only.
+//! The driver in a real Kubernetes without kubelet: control plane and sidecars on loopback, the chart installed by Helm,
+//! `diskplugin controller` on the fake cloud, and nodes that are API objects only.
 //!
-//! All scenarios share one cluster. Those that disturb others come after the others, one at a time; at last it is
-//! looked at which rights were used. Needs what `scripts/setup test` builds, and that needs Go.
+//! All scenarios share one cluster. Disruptive scenarios run after the others, one at a time; the last one checks which
+//! permissions were used. Requires the programs that `scripts/setup test` builds with Go.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -12,15 +12,14 @@ mod common;
 
 mod address;
 mod api;
-mod chosen;
 mod cloud;
 mod cluster;
 mod helm;
 mod keys;
+mod log_lines;
 mod machine;
 mod namespace;
 mod path;
-mod patience;
 mod plane;
 mod program;
 mod release;
@@ -28,13 +27,14 @@ mod replica;
 mod scene;
 mod secret;
 mod suite;
+mod wait;
 
 mod attach;
-mod disturb;
-mod grow;
-mod keep;
+mod failures;
 mod manifests;
+mod modify;
 mod provision;
+mod retain;
 mod rights;
 mod snapshot;
 mod stock;
@@ -43,15 +43,15 @@ mod use_cases;
 
 fn main() -> std::process::ExitCode {
     let together = suite::scenarios![
-        // It takes the longest.
+        // The longest scenario starts first.
         "examples" => use_cases::work,
         "immediate" => provision::immediate,
         "first-consumer" => provision::first_consumer,
         "three-zones" => provision::three_zones,
         "elsewhere" => stock::elsewhere,
         "fallback" => stock::fallback,
-        "retained" => keep::retained,
-        "by-id" => keep::by_id,
+        "retained" => retain::retained,
+        "by-id" => retain::by_id,
         "moved" => attach::moved,
         "shared" => attach::shared,
         "limit" => attach::limit,
@@ -59,19 +59,19 @@ fn main() -> std::process::ExitCode {
         "restored" => snapshot::restored,
         "group" => snapshot::group,
         "clone" => snapshot::clone,
-        "expanded" => grow::expanded,
-        "modified" => grow::modified,
+        "expanded" => modify::expanded,
+        "modified" => modify::modified,
         "renders" => manifests::renders,
         "probes" => manifests::probes,
         "secrets" => rights::secrets,
     ];
     let alone = suite::scenarios![
-        "leader-killed" => disturb::leader_killed,
+        "leader-killed" => failures::leader_killed,
         "upgraded" => upgrade::upgraded_in_use,
-        "key-rotated" => disturb::key_rotated,
-        // An API server that has just started knows of no rights for a moment.
+        "key-rotated" => failures::key_rotated,
+        // An API server that has just started denies requests until its RBAC cache is filled.
         "used" => rights::used,
-        "apiserver-restarted" => disturb::apiserver_restarted,
+        "apiserver-restarted" => failures::apiserver_restarted,
     ];
     suite::run(vec![together, alone])
 }

@@ -1,15 +1,15 @@
-//! Every manifest of the repository, as this API server reads it.
+//! Every manifest of the repository is accepted by this API server.
 
 use std::path::{Path, PathBuf};
 
 use crate::scene::Scene;
 
-/// What the chart renders for each variant of values.
+/// Manifests of the chart for each variant of values.
 pub(crate) async fn renders(scene: &Scene<'_>) {
     accepted(scene, "tests/helm/golden", 5).await;
 }
 
-/// What the examples tell to apply.
+/// Manifests of the examples.
 pub(crate) async fn examples(scene: &Scene<'_>) {
     accepted(scene, "examples", 14).await;
 }
@@ -20,7 +20,7 @@ async fn accepted(scene: &Scene<'_>, folder: &str, least: usize) {
     let mut wrong = Vec::new();
     for file in &files {
         let file = file.display().to_string();
-        let said = scene.cluster.plane.kubectl([
+        let logs = scene.cluster.plane.kubectl([
             "apply",
             "--server-side",
             "--dry-run=server",
@@ -29,9 +29,9 @@ async fn accepted(scene: &Scene<'_>, folder: &str, least: usize) {
             "--filename",
             &file,
         ]);
-        let said = said.await;
-        if said.code != Some(0) {
-            wrong.push(format!("{file}: {}", said.stderr));
+        let logs = logs.await;
+        if logs.code != Some(0) {
+            wrong.push(format!("{file}: {}", logs.stderr));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -53,7 +53,7 @@ fn manifests(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Each container of the controller answers its liveness probe where the chart says.
+/// Each container of the controller responds to the liveness probe of the chart.
 pub(crate) async fn probes(scene: &Scene<'_>) {
     let replica = scene.cluster.replica.lock().await;
     let replica = replica.as_ref().expect("a pod runs");
@@ -70,7 +70,7 @@ pub(crate) async fn probes(scene: &Scene<'_>) {
                 "http://{}{probe}",
                 container.health.as_ref().expect("a probe has a port")
             );
-            crate::patience::until(&format!("{} answers {probe}", container.name), async || {
+            crate::wait::until(&format!("{} answers {probe}", container.name), async || {
                 let answer = http.get(&url).send().await.ok()?;
                 answer.status().is_success().then_some(())
             })
@@ -85,7 +85,7 @@ pub(crate) async fn probes(scene: &Scene<'_>) {
             container.health.as_ref().expect("a sidecar has a port")
         );
         let what = format!("{} tells what the page of metrics says", container.name);
-        crate::patience::until(&what, async || {
+        crate::wait::until(&what, async || {
             let answer = http.get(&url).send().await.ok()?.text().await.ok()?;
             answer
                 .lines()
@@ -100,7 +100,7 @@ pub(crate) async fn probes(scene: &Scene<'_>) {
     );
 }
 
-/// The metric that the reference says each sidecar has, and its labels.
+/// The metric of each sidecar and its labels, as documented in the reference.
 fn metric() -> Vec<String> {
     const PAGE: &str = "docs/reference/health.md";
     let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE));

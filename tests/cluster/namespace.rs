@@ -1,33 +1,33 @@
-//! A namespace of the scenario's own, and what both clusters' scenarios do in one: claims, their volumes, and events.
+//! The namespace of a scenario: claims, volumes and events. Shared by the tests on both kinds of clusters.
 
 use std::sync::Mutex;
 
 use serde_json::{Value, json};
 
 use crate::api::{Api, text};
-use crate::path::{core, whole};
-use crate::patience::until;
+use crate::path::{cluster_scoped, core};
+use crate::wait::until;
 
-/// Where a scenario has its objects.
+/// The namespace of a scenario.
 #[derive(Debug)]
 pub(crate) struct Namespace<'a> {
     pub(crate) api: &'a Api,
     pub(crate) name: String,
-    /// Its volumes and disks, for whoever reads the logs.
+    /// Its volumes and disks, to select log lines.
     pub(crate) words: Mutex<Vec<String>>,
 }
 
-/// A volume that a claim is bound to.
+/// A bound volume.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Volume {
-    /// Of the PersistentVolume.
+    /// Name of the PersistentVolume.
     pub(crate) name: String,
     /// The disk's id.
     pub(crate) disk: String,
 }
 
 impl<'a> Namespace<'a> {
-    /// Makes it, and waits until pods can be in it.
+    /// Creates it, and waits until pods can be created in it.
     pub(crate) async fn open(api: &'a Api, name: &str) -> Self {
         let object = json!({"metadata": {"name": name}});
         api.create("/api/v1/namespaces", &object).await;
@@ -41,12 +41,12 @@ impl<'a> Namespace<'a> {
         }
     }
 
-    /// The path of an object of the core group in it.
+    /// The path of an object of the core group in this namespace.
     pub(crate) fn path(&self, kind: &str, name: &str) -> String {
         core(&self.name, &format!("{kind}/{name}"))
     }
 
-    /// Waits until the claim has its volume.
+    /// Waits until the claim is bound.
     pub(crate) async fn bound(&self, claim: &str) -> Volume {
         let path = self.path("persistentvolumeclaims", claim);
         let name = until(&format!("{}/{claim} is bound", self.name), async || {
@@ -55,7 +55,7 @@ impl<'a> Namespace<'a> {
             bound.then(|| text(&claim, "/spec/volumeName").to_owned())
         })
         .await;
-        let path = whole(&format!("persistentvolumes/{name}"));
+        let path = cluster_scoped(&format!("persistentvolumes/{name}"));
         let volume = self.api.get(&path).await;
         let volume = volume.expect("a claim is bound to what is there");
         let disk = text(&volume, "/spec/csi/volumeHandle").to_owned();
@@ -65,7 +65,7 @@ impl<'a> Namespace<'a> {
         Volume { name, disk }
     }
 
-    /// The messages of the events about an object with this reason.
+    /// The messages of the events of an object with this reason.
     pub(crate) async fn events(&self, object: &str, reason: &str) -> Vec<String> {
         let events = self.api.list(&core(&self.name, "events")).await;
         let of = events
@@ -75,8 +75,8 @@ impl<'a> Namespace<'a> {
             .collect()
     }
 
-    /// Waits for an event about an object with this reason, whose message has these words.
-    pub(crate) async fn told(&self, object: &str, reason: &str, words: &str) -> String {
+    /// Waits for an event of an object with this reason whose message contains the text.
+    pub(crate) async fn wait_for_event(&self, object: &str, reason: &str, words: &str) -> String {
         let what = format!("{}: {object} is told {reason} with {words:?}", self.name);
         until(&what, async || {
             let told = self.events(object, reason).await;
@@ -86,7 +86,7 @@ impl<'a> Namespace<'a> {
     }
 }
 
-/// A claim of this class, for one node, as large as a disk is at least.
+/// A ReadWriteOnce claim of this class with the minimum size of a disk.
 pub(crate) fn claim(name: &str, class: &str) -> Value {
     json!({
         "apiVersion": "v1",
@@ -100,7 +100,7 @@ pub(crate) fn claim(name: &str, class: &str) -> Value {
     })
 }
 
-/// Puts claims into a pod that has none yet and one container, each in the root by its name.
+/// Adds claims to a pod with one container, each mounted at `/NAME`.
 pub(crate) fn mount(pod: &mut Value, claims: &[&str]) {
     let volume =
         |claim: &&str| json!({"name": claim, "persistentVolumeClaim": {"claimName": claim}});

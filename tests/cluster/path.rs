@@ -1,26 +1,26 @@
-//! Where objects are in the API.
+//! API paths of objects.
 
-/// Of the core group, in a namespace.
+/// Core group, in a namespace.
 pub(crate) fn core(namespace: &str, kind: &str) -> String {
     format!("/api/v1/namespaces/{namespace}/{kind}")
 }
 
-/// Of the core group, of the whole cluster.
-pub(crate) fn whole(kind: &str) -> String {
+/// Core group, cluster-scoped.
+pub(crate) fn cluster_scoped(kind: &str) -> String {
     format!("/api/v1/{kind}")
 }
 
-/// Of `storage.k8s.io`.
+/// Group `storage.k8s.io`, cluster-scoped.
 pub(crate) fn storage(kind: &str) -> String {
     format!("/apis/storage.k8s.io/v1/{kind}")
 }
 
-/// Of another group, of the whole cluster.
+/// Of another group, of the cluster_scoped cluster.
 pub(crate) fn group(group: &str, kind: &str) -> String {
     format!("/apis/{group}/v1/{kind}")
 }
 
-/// Of another group, in a namespace.
+/// Another group, in a namespace.
 pub(crate) fn grouped(group: &str, namespace: &str, kind: &str) -> String {
     format!("/apis/{group}/v1/namespaces/{namespace}/{kind}")
 }

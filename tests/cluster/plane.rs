@@ -1,5 +1,4 @@
-//! The control plane: etcd, the API server, the controllers, the scheduler, and the controller of snapshots, which
-//! belongs to a cluster and not to a driver.
+//! The control plane: etcd, the API server, the controller manager, the scheduler, and the snapshot controller.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -15,14 +14,14 @@ use crate::common::process::{Ended, Process, Start};
 use crate::keys::Keys;
 use crate::program::{built, kube, tied};
 
-/// Whose calls are logged: all ServiceAccounts of this namespace.
+/// The audit log has the calls of all ServiceAccounts of this namespace.
 pub(crate) const NAMESPACE: &str = "storage";
-/// The user that may do everything.
+/// The user with all permissions.
 const ADMIN: &str = "admin";
-/// A slow machine that does other things too.
+/// Timeout of a start on a busy machine.
 const START: Duration = Duration::from_secs(240);
 
-/// A running control plane. Dropping it ends its programs.
+/// A running control plane. Dropping it terminates its processes.
 #[derive(Debug)]
 pub(crate) struct Plane {
     pub(crate) address: Address,
@@ -36,7 +35,7 @@ pub(crate) struct Plane {
 }
 
 impl Plane {
-    /// Starts one, and waits until it serves.
+    /// Starts a control plane, and waits until the API server is ready.
     pub(crate) async fn start() -> Self {
         let (address, directory) = (Address::claim(), directory());
         let keys = Keys::make(directory.path(), address.ip());
@@ -63,16 +62,16 @@ impl Plane {
         plane
     }
 
-    /// Waits until the API server serves.
+    /// Waits until the API server is ready.
     async fn ready(&self) {
         let end = Instant::now() + START;
         while !self.api.is_ready().await {
             let mut apiserver = self.apiserver.lock().await;
-            let said = || apiserver_end(&apiserver);
+            let logs = || apiserver_end(&apiserver);
             assert!(
                 Instant::now() < end,
                 "no API server after {START:?}: {}",
-                said()
+                logs()
             );
             assert!(
                 !apiserver.is_over(),
@@ -84,7 +83,7 @@ impl Plane {
         }
     }
 
-    /// Starts what works on the objects.
+    /// Starts controller manager and scheduler.
     async fn control(&self) {
         let user = |name: &str| {
             self.keys
@@ -93,10 +92,10 @@ impl Plane {
         let controllers = kube("kube-controller-manager").args([
             "--leader-elect=false",
             "--secure-port=0",
-            // Pods and nodes have no network here, and no cloud of Kubernetes' own.
+            // Pods and nodes have no network and no cloud provider.
             "--controllers=*,-nodeipam,-route,-service,-cloud-node-lifecycle",
             "--use-service-account-credentials",
-            // Nodes have no kubelet that would say that it lives.
+            // Nodes have no kubelet that sends heartbeats.
             "--node-monitor-grace-period=24h",
             "--kube-api-qps=200",
             "--kube-api-burst=400",
@@ -120,7 +119,7 @@ impl Plane {
         ]);
     }
 
-    /// Brings the custom resources of snapshots, and starts what works on them.
+    /// Creates the snapshot CRDs and starts the snapshot controller.
     async fn snapshots(&self) {
         let crds = built("crd").display().to_string();
         self.apply(&["--filename", &crds]).await;
@@ -188,7 +187,7 @@ impl Plane {
     }
 
     /// The last lines of each program that ended, and of those that work on volumes.
-    pub(crate) async fn said(&self) -> Vec<(String, String)> {
+    pub(crate) async fn logs(&self) -> Vec<(String, String)> {
         let mut all = Vec::new();
         for (name, process) in self.others.lock().await.iter_mut() {
             let ended = if process.is_over() { " (ended)" } else { "" };
@@ -267,7 +266,7 @@ fn serve(server: &str, etcd: &str, keys: &Keys, directory: &Path) -> Start {
         "--allow-privileged",
         &format!("--audit-policy-file={}", file.display()),
         &format!("--audit-log-path={}", directory.join("audit.log").display()),
-        // Each test looks at what was logged before.
+        // Each test polls at what was logged before.
         "--audit-log-mode=blocking-strict",
     ])
 }

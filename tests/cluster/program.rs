@@ -22,13 +22,13 @@ pub(crate) fn kube(component: &str) -> Start {
     tied(&built(binary)).args([component])
 }
 
-/// Any program.
+/// A program that ends with the current thread.
 pub(crate) fn tied(program: &Path) -> Start {
     Start::with_pdeathsig(&program.display().to_string())
 }
 
-/// Any program, on a machine of this name: by it the sidecars of two pods tell themselves apart. Needs the right
-/// to make namespaces.
+/// A program with its own host name, by which the sidecars of two pods distinguish themselves. Requires permission to create
+/// namespaces.
 pub(crate) fn on_host(host: &str, program: &Path) -> Start {
     const NAME: &str = r#"printf %s "$0" > /proc/sys/kernel/hostname && exec "$@""#;
     let program = program.display().to_string();

@@ -1,11 +1,11 @@
-//! From a claim to a disk in the right zone, and to the machine of the pod.
+//! Provisioning in the right zone, and attaching to the machine of the pod.
 
 use serde_json::json;
 
-use crate::path::whole;
+use crate::path::cluster_scoped;
 use crate::scene::Scene;
 
-/// A claim of a class that binds at once has its disk before there is any pod, and loses it with the claim.
+/// A claim with immediate binding gets its disk before any pod exists, and the disk is deleted with the claim.
 pub(crate) async fn immediate(scene: &Scene<'_>) {
     scene.machine("one", "a").await;
     let at_once = json!({"volumeBindingMode": "Immediate"});
@@ -23,13 +23,13 @@ pub(crate) async fn immediate(scene: &Scene<'_>) {
     scene.close(&[], &["data"], &[&volume]).await;
 }
 
-/// A claim of the chart's own class waits for its pod; the disk is made in the zone of the pod's machine, is
-/// attached there, and carries the names of claim and cluster.
+/// A claim of the chart's class waits for its pod; the disk is created in the zone of the pod's machine, attached there, and
+/// tagged with the names of claim and cluster.
 pub(crate) async fn first_consumer(scene: &Scene<'_>) {
     let machine = scene.machine("one", "b").await;
     scene.claim("data", "plain", json!({})).await;
     scene
-        .told("data", "WaitForFirstConsumer", "waiting for first consumer")
+        .wait_for_event("data", "WaitForFirstConsumer", "waiting for first consumer")
         .await;
     scene.pod("app", &["data"], json!({})).await;
     let volume = scene.bound("data").await;
@@ -43,7 +43,7 @@ pub(crate) async fn first_consumer(scene: &Scene<'_>) {
     scene.close(&["app"], &["data"], &[&volume]).await;
 }
 
-/// Pods that must be in different zones get their disks there, and a volume goes nowhere else.
+/// Pods in different zones get disks in their zones.
 pub(crate) async fn three_zones(scene: &Scene<'_>) {
     let class = scene
         .class("zonal", json!({"type": "cloud_essd"}), json!({}))
@@ -61,7 +61,7 @@ pub(crate) async fn three_zones(scene: &Scene<'_>) {
         let volume = scene.bound(letter).await;
         scene.attached(&volume, &[&machine]).await;
         assert_eq!(scene.disk(&volume).await["zone"], *zone);
-        let path = whole(&format!("persistentvolumes/{}", volume.name));
+        let path = cluster_scoped(&format!("persistentvolumes/{}", volume.name));
         let bound = scene.api.get(&path).await.unwrap();
         let terms = bound["spec"]["nodeAffinity"].to_string();
         assert!(terms.contains(&zone), "{terms}");

@@ -1,4 +1,4 @@
-//! A chart, installed by Helm into the cluster as a user would do it, and the pods that come of it.
+//! A chart, installed by Helm as a user would do it, and its pods.
 
 use std::path::Path;
 
@@ -9,16 +9,16 @@ use crate::common::fake::{Fake, KEY, SECRET};
 use crate::helm::{file, helm, packaged_chart};
 use crate::machine::DRIVER;
 use crate::path::{core, grouped};
-use crate::patience::until;
 use crate::plane::{NAMESPACE, Plane};
 use crate::replica::{Place, Replica};
 use crate::secret;
+use crate::wait::until;
 
-/// What the release of all scenarios is called: not as in the goldens, whose objects are to find their names free.
+/// Name of the release of all scenarios. It differs from the goldens, whose objects are created too.
 pub(crate) const NAME: &str = "tier1";
-/// The Secret that a release takes its key from; its values say so too.
+/// The credentials Secret, as in the values.
 pub(crate) const KEYS: &str = "disk-key";
-/// What its ServiceAccounts are called, and the pods' own objects.
+/// Names of its ServiceAccounts and objects.
 pub(crate) const CONTROLLER: &str = "tier1-diskplugin-controller";
 pub(crate) const NODE: &str = "tier1-diskplugin-node";
 
@@ -27,22 +27,22 @@ pub(crate) const NODE: &str = "tier1-diskplugin-node";
 pub(crate) struct Release {
     name: String,
     pub(crate) namespace: String,
-    /// The driver's name.
+    /// The driver name.
     pub(crate) driver: String,
-    /// The controller's pods, as the Deployment made them.
+    /// The controller's pods, as created by the Deployment.
     pods: Vec<Value>,
-    /// Of a pod of the DaemonSet, before anything is filled in.
+    /// The spec of a pod of the DaemonSet.
     pub(crate) node: Value,
     kubeconfig: String,
 }
 
-/// What is to be installed.
+/// What to install.
 #[derive(Debug)]
 pub(crate) struct Order<'a> {
     /// The release's name.
     pub(crate) name: &'a str,
     pub(crate) namespace: &'a str,
-    /// The driver's name, which the values say as well.
+    /// The driver name, as in the values.
     pub(crate) driver: &'a str,
     /// The file of values.
     pub(crate) values: &'a str,
@@ -57,7 +57,7 @@ pub(crate) const ORDER: Order<'static> = Order {
 };
 
 impl Release {
-    /// Makes the namespace and the Secret, and installs the chart.
+    /// Creates the namespace and the Secret, and installs the chart.
     pub(crate) async fn install(plane: &Plane, cloud: &Fake, order: &Order<'_>) -> Self {
         let api = &plane.api;
         let namespace = json!({"metadata": {"name": order.namespace}});
@@ -90,7 +90,7 @@ impl Release {
         release
     }
 
-    /// Upgrades it as the guide says, with further arguments, and reads the new pods.
+    /// Upgrades the release as in the guide, with further arguments, and reads the new pods.
     pub(crate) async fn upgrade(&mut self, plane: &Plane, more: &[&str]) {
         let chart = packaged_chart(plane).await;
         let args = ["upgrade", &self.name, &chart, "--reset-then-reuse-values"];
@@ -98,7 +98,7 @@ impl Release {
         self.look(plane).await;
     }
 
-    /// Takes it away, and waits until nothing that Helm made of the chart is left.
+    /// Uninstalls the release, and waits until all its objects are deleted.
     pub(crate) async fn uninstall(&self, plane: &Plane) {
         let file = self.manifest(plane).await;
         helm(plane, &self.namespace, ["uninstall", &self.name]).await;
@@ -110,24 +110,24 @@ impl Release {
             &file,
         ];
         until("nothing is left of the release", async || {
-            let said = plane.kubectl(look).await;
-            assert_eq!(said.code, Some(0), "{}", said.stderr);
-            said.stdout.trim().is_empty().then_some(())
+            let logs = plane.kubectl(look).await;
+            assert_eq!(logs.code, Some(0), "{}", logs.stderr);
+            logs.stdout.trim().is_empty().then_some(())
         })
         .await;
     }
 
-    /// All objects that Helm made of the chart, as they are in the cluster.
+    /// The release's objects in the cluster.
     pub(crate) async fn objects(&self, plane: &Plane) -> Vec<Value> {
         let file = self.manifest(plane).await;
         let look = ["get", "--output=json", "--filename", &file];
-        let said = plane.kubectl(look).await;
-        assert_eq!(said.code, Some(0), "an object is gone: {}", said.stderr);
-        let mut list: Value = serde_json::from_str(&said.stdout).expect("kubectl writes JSON");
+        let logs = plane.kubectl(look).await;
+        assert_eq!(logs.code, Some(0), "an object is gone: {}", logs.stderr);
+        let mut list: Value = serde_json::from_str(&logs.stdout).expect("kubectl writes JSON");
         serde_json::from_value(list["items"].take()).expect("a list has items")
     }
 
-    /// A file with what Helm made of the chart.
+    /// A file with the manifest of the release.
     async fn manifest(&self, plane: &Plane) -> String {
         let manifest = helm(plane, &self.namespace, ["get", "manifest", &self.name]).await;
         let path = plane.directory("helm").join(format!("{}.yaml", self.name));
@@ -135,8 +135,8 @@ impl Release {
         path.display().to_string()
     }
 
-    /// Reads what its workloads are now, and waits for the pods that the Deployment wants in the place of those before:
-    /// what is in them is the API server's word, with all defaults.
+    /// Reads the workloads, and waits for the new pods of the Deployment. Pods are read from the API server, which adds
+    /// defaults.
     async fn look(&mut self, plane: &Plane) {
         let daemon = format!("daemonsets/{}-diskplugin-node", self.name);
         let daemon = grouped("apps", &self.namespace, &daemon);
@@ -155,13 +155,13 @@ impl Release {
                 return Some(pods);
             }
             if !before.is_empty() {
-                // Nobody but us says that they are ready, and before that the old ones stay.
+                // The test marks the pods as ready; until then the old ones remain.
                 for pod in pods.iter().filter(|pod| is_new(pod)) {
                     let path = format!("pods/{}/status", text(pod, "/metadata/name"));
                     let ready =
                         json!({"status": {"conditions": [{"type": "Ready", "status": "True"}]}});
                     let path = core(&self.namespace, &path);
-                    plane.api.change_if_there(&path, &ready).await;
+                    plane.api.change_if_exists(&path, &ready).await;
                 }
             }
             None
@@ -169,7 +169,7 @@ impl Release {
         .await;
     }
 
-    /// Starts the pod of this number.
+    /// Starts the pod with this number.
     pub(crate) async fn start(&self, plane: &Plane, number: usize, own_name: bool) -> Replica {
         let pod = &self.pods[number];
         let place = Place {
@@ -182,7 +182,7 @@ impl Release {
         Replica::start(pod, &place)
     }
 
-    /// Brings the Secret into a pod, also anew when it has changed.
+    /// Writes the Secret into the pod's volume, also after a change.
     pub(crate) async fn mount(&self, plane: &Plane, volume: &Path) {
         let path = core(&self.namespace, &format!("secrets/{KEYS}"));
         let keys = plane.api.get(&path).await.expect("it was made");
@@ -190,7 +190,7 @@ impl Release {
     }
 }
 
-/// A kubeconfig with a token of the ServiceAccount, which has no rights but what the chart gives it.
+/// A kubeconfig with a token of the ServiceAccount, which has only the permissions that the chart grants.
 async fn kubeconfig(plane: &Plane, namespace: &str, account: &str) -> String {
     let token = token(plane, namespace, account).await;
     plane
@@ -198,7 +198,7 @@ async fn kubeconfig(plane: &Plane, namespace: &str, account: &str) -> String {
         .kubeconfig_in(namespace, account, &plane.server, &token)
 }
 
-/// A token of the ServiceAccount, as kubelet would get it for a pod.
+/// A token of the ServiceAccount, as kubelet requests it for a pod.
 pub(crate) async fn token(plane: &Plane, namespace: &str, account: &str) -> String {
     let path = core(namespace, &format!("serviceaccounts/{account}/token"));
     let wanted = json!({

@@ -1,4 +1,4 @@
-//! A pod of the controller without kubelet: each container of its spec as a process, started again when it ends.
+//! A pod of the controller without kubelet: each container of its spec is a process, which is restarted when it ends.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::api::text;
 use crate::common::process::{Process, Start};
 use crate::program::{built, on_host, tied};
 
-/// Before a container that ended is started again.
+/// Pause before a container is restarted.
 const AGAIN: Duration = Duration::from_secs(1);
 const TICK: Duration = Duration::from_millis(100);
 
@@ -22,7 +22,7 @@ const TICK: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub(crate) struct Replica {
     pub(crate) name: String,
-    /// Its volumes, each a directory.
+    /// The directories of its volumes.
     pub(crate) volumes: PathBuf,
     pub(crate) containers: Vec<Arc<Container>>,
     tasks: JoinSet<()>,
@@ -46,18 +46,18 @@ pub(crate) struct Container {
 #[derive(Debug, Default)]
 struct Life {
     running: Option<Process>,
-    /// What each process before said.
+    /// What each process before logs.
     before: Vec<String>,
 }
 
-/// What a pod's spec leaves open.
+/// The environment of a pod.
 #[derive(Debug)]
 pub(crate) struct Place<'a> {
     pub(crate) address: &'a Address,
-    /// Where its volumes are to be.
+    /// Directory of its volumes.
     pub(crate) volumes: PathBuf,
     pub(crate) kubeconfig: &'a str,
-    /// Whether it has a host's name of its own, as pods have.
+    /// Whether the pod has its own host name.
     pub(crate) own_name: bool,
 }
 
@@ -84,7 +84,7 @@ impl Replica {
         }
     }
 
-    /// Where the driver serves CSI.
+    /// The CSI socket of the driver.
     pub(crate) fn socket(&self) -> PathBuf {
         self.volumes.join("socket/csi.sock")
     }
@@ -97,7 +97,7 @@ impl Replica {
         found.unwrap_or_else(|| panic!("no container {name} in {}", self.name))
     }
 
-    /// Kills all of it at once, as when its machine loses power.
+    /// Kills all processes, as when the machine loses power.
     pub(crate) async fn kill(mut self) {
         self.tasks.shutdown().await;
         for container in &self.containers {
@@ -129,7 +129,7 @@ impl Container {
                 built(sidecar)
             }
         };
-        // In the place of the token that is mounted.
+        // Instead of the mounted token.
         if list(spec, "volumeMounts").any(|mount| mount["name"] == "api") {
             args.push(format!("--kubeconfig={}", place.kubeconfig));
         }
@@ -154,7 +154,7 @@ impl Container {
         }
     }
 
-    /// Runs it, again and again.
+    /// Runs the container and restarts it when it ends.
     async fn keep(self: Arc<Self>) {
         loop {
             self.life().running = Some(self.command().spawn());
@@ -185,13 +185,13 @@ impl Container {
         over
     }
 
-    /// How often it ended by itself.
+    /// The number of restarts.
     pub(crate) fn ends(&self) -> usize {
         self.life().before.len()
     }
 
-    /// What it said, also before it was started again.
-    pub(crate) fn said(&self) -> String {
+    /// What it logs, also before it was started again.
+    pub(crate) fn logs(&self) -> String {
         let life = self.life();
         let now = life.running.as_ref().map(Process::stderr);
         let all = life.before.iter().cloned().chain(now);
@@ -203,7 +203,7 @@ impl Container {
     }
 }
 
-/// Where the container sees each of its volumes, and where it is; the longest path first.
+/// Mount path and directory of each volume, the longest path first.
 fn volumes(spec: &Value, directory: &Path) -> Vec<(String, String)> {
     let mounts = list(spec, "volumeMounts").map(|mount| {
         let place = directory.join(text(mount, "/name"));
@@ -218,7 +218,7 @@ fn volumes(spec: &Value, directory: &Path) -> Vec<(String, String)> {
     mounts
 }
 
-/// The argument, with the path of a volume where it has one.
+/// The argument, with mount paths replaced by directories.
 fn at(arg: &str, volumes: &[(String, String)]) -> String {
     let found = volumes.iter().find(|(path, _)| arg.contains(path.as_str()));
     found.map_or_else(
@@ -227,7 +227,7 @@ fn at(arg: &str, volumes: &[(String, String)]) -> String {
     )
 }
 
-/// The value of an environment variable, also one that is a field of the pod.
+/// The value of an environment variable, including pod fields.
 fn value(env: &Value, pod: &Value) -> String {
     if let Some(value) = env["value"].as_str() {
         return value.to_owned();

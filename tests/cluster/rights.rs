@@ -1,4 +1,4 @@
-//! Rights: what each sidecar really did, held against the role that it has, and what nobody may do.
+//! RBAC: compares the API calls of each sidecar with its role, and checks what must be denied.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -10,16 +10,16 @@ use crate::plane::NAMESPACE;
 use crate::release::{CONTROLLER, KEYS, NODE, token};
 use crate::scene::Scene;
 
-/// Where it is said why rights stay that go unused.
+/// Where it is logs why rights stay that go unused.
 const PAGE: &str = "docs/reference/kubernetes-rights.md";
-/// What the page calls the Role of the namespace.
+/// The page's name of the Role in the namespace.
 const COMMON: &str = "all (namespace)";
 const RBAC: &str = "rbac.authorization.k8s.io";
 
-/// One verb on one kind of resource.
+/// One verb on one resource.
 type Right = (String, String);
 
-/// No ServiceAccount of the chart can read a Secret, and the node's can do nothing with volumes either.
+/// No ServiceAccount of the chart can read Secrets, and the one of the node cannot access volumes either.
 pub(crate) async fn secrets(scene: &Scene<'_>) {
     let mut asked = vec![
         (NODE, "get", "nodes"),
@@ -32,49 +32,49 @@ pub(crate) async fn secrets(scene: &Scene<'_>) {
     for (account, verb, resource) in asked {
         let who = format!("--as=system:serviceaccount:{NAMESPACE}:{account}");
         for place in ["--all-namespaces", &format!("--namespace={NAMESPACE}")] {
-            let said = scene
+            let logs = scene
                 .cluster
                 .plane
                 .kubectl(["auth", "can-i", verb, resource, place, &who])
                 .await;
             assert_eq!(
-                (said.stdout.trim(), said.code),
+                (logs.stdout.trim(), logs.code),
                 ("no", Some(1)),
-                "{account}: {verb} {resource}: {said:?}"
+                "{account}: {verb} {resource}: {logs:?}"
             );
         }
     }
-    // Whoever got hold of their tokens is refused as well, by the Secret's name and without.
+    // Requests with their tokens are denied, with and without the Secret's name.
     for account in [NODE, CONTROLLER] {
         let token = token(&scene.cluster.plane, NAMESPACE, account).await;
         for wanted in [&["get", "secrets"][..], &["get", "secret", KEYS]] {
             let place = ["--namespace", NAMESPACE, "--token", &token];
-            let said = scene.cluster.plane.kubectl(wanted.iter().chain(&place));
-            let said = said.await;
+            let logs = scene.cluster.plane.kubectl(wanted.iter().chain(&place));
+            let logs = logs.await;
             let who = format!("system:serviceaccount:{NAMESPACE}:{account}");
-            let refused = said.stderr.contains("Forbidden") && said.stderr.contains(&who);
+            let refused = logs.stderr.contains("Forbidden") && logs.stderr.contains(&who);
             assert!(
-                said.code == Some(1) && refused,
-                "{account}: {wanted:?}: {said:?}"
+                logs.code == Some(1) && refused,
+                "{account}: {wanted:?}: {logs:?}"
             );
         }
     }
-    // And it can tell: what they may do is not "no".
+    // The review distinguishes: permitted requests are not denied.
     let who = format!("--as=system:serviceaccount:{NAMESPACE}:{CONTROLLER}");
-    let said = scene
+    let logs = scene
         .cluster
         .plane
         .kubectl(["auth", "can-i", "patch", "volumeattachments", &who])
         .await;
     assert_eq!(
-        (said.stdout.trim(), said.code),
+        (logs.stdout.trim(), logs.code),
         ("yes", Some(0)),
-        "{said:?}"
+        "{logs:?}"
     );
 }
 
-/// Nothing that was asked for was denied, and each sidecar kept to its own role. What no scenario made use of is
-/// printed: the reference says what it is for.
+/// No API call was denied, and each sidecar used only its own role. Unused permissions are printed and must be explained in
+/// the reference.
 pub(crate) async fn used(scene: &Scene<'_>) {
     let common = rules(
         scene,
@@ -136,7 +136,7 @@ pub(crate) async fn used(scene: &Scene<'_>) {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Why a right stays that goes unused.
+/// The reason for an unused permission.
 struct Reason {
     who: String,
     verbs: String,
@@ -185,12 +185,12 @@ struct Call {
 
 fn calls(log: &str) -> Vec<Call> {
     let lines = log.lines().filter_map(|line| {
-        // The last line may be half written when the server was killed.
+        // The last line may be incomplete if the server was killed.
         let event: Value = serde_json::from_str(line).ok()?;
         let object = event.get("objectRef")?;
         let part = |name: &str| object[name].as_str().unwrap_or_default().to_owned();
         let agent = event["userAgent"].as_str().unwrap_or_default();
-        // What a scenario tries with their tokens.
+        // Requests of a scenario with their tokens.
         if agent.starts_with("kubectl/") {
             return None;
         }
@@ -204,7 +204,7 @@ fn calls(log: &str) -> Vec<Call> {
             &part("apiGroup"),
         );
         Some(Call {
-            // The driver gives no name.
+            // Requests of the driver without a user agent.
             by: agent
                 .split('/')
                 .next()
@@ -219,7 +219,7 @@ fn calls(log: &str) -> Vec<Call> {
     lines.collect()
 }
 
-/// What a role gives.
+/// The permissions of a role.
 async fn rules(scene: &Scene<'_>, path: &str) -> BTreeSet<Right> {
     let role = scene
         .api
@@ -249,7 +249,7 @@ async fn rules(scene: &Scene<'_>, path: &str) -> BTreeSet<Right> {
     rights.collect()
 }
 
-/// `resource.group`, as the reference writes it.
+/// `resource.group`, as in the reference.
 fn named(resource: &str, group: &str) -> String {
     match group {
         "" => resource.to_owned(),

@@ -1,4 +1,4 @@
-//! What a scenario has for itself: a namespace, machines, classes, claims, pods; and the words to look at them.
+//! The objects of a scenario: a namespace, machines, classes, claims and pods.
 
 use std::ops::Deref;
 use std::sync::Mutex;
@@ -10,20 +10,20 @@ use crate::cloud;
 use crate::cluster::Cluster;
 use crate::machine::{DRIVER, Machine, OF, PLAIN};
 use crate::namespace::{self, Namespace, Volume};
-use crate::path::{core, storage, whole};
-use crate::patience::until;
+use crate::path::{cluster_scoped, core, storage};
 use crate::release::Release;
+use crate::wait::until;
 
-/// After how many looks a machine says that it is there.
+/// Number of polls between two heartbeats of a machine.
 const BEAT: u64 = 10;
 
-/// One scenario's part of the cluster.
+/// The scenario's part of the cluster.
 #[derive(Debug)]
 pub(crate) struct Scene<'a> {
     pub(crate) cluster: &'a Cluster,
-    /// Its name is the beginning of all names of the scenario.
+    /// The namespace, whose name is the prefix of all cluster-scoped names.
     namespace: Namespace<'a>,
-    /// Its machines, which are still there or not.
+    /// Its machines, including deleted ones.
     machines: Mutex<Vec<Machine>>,
 }
 
@@ -44,18 +44,18 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// A machine of its own in the zone of this letter.
+    /// Adds a machine in the zone of this letter.
     pub(crate) async fn machine(&self, name: &str, letter: &str) -> Machine {
         self.machine_of(name, letter, PLAIN).await
     }
 
-    /// A machine of this type.
+    /// Adds a machine of this type.
     pub(crate) async fn machine_of(&self, name: &str, letter: &str, kind: &str) -> Machine {
         self.machine_for(&self.cluster.release, name, (letter, kind))
             .await
     }
 
-    /// A machine with the node's pod of another release.
+    /// Adds a machine with the node plugin of another release.
     pub(crate) async fn machine_for(
         &self,
         release: &Release,
@@ -68,7 +68,7 @@ impl<'a> Scene<'a> {
         machine
     }
 
-    /// A StorageClass with these parameters, bound to the first pod unless `more` says otherwise; its name.
+    /// Creates a StorageClass with these parameters and returns its name; `more` overrides fields.
     pub(crate) async fn class(&self, name: &str, parameters: Value, more: Value) -> String {
         let name = format!("{}-{name}", self.name);
         let class = json!({
@@ -85,14 +85,14 @@ impl<'a> Scene<'a> {
         name
     }
 
-    /// A claim of 20 GiB for one node; `more` counts before that.
+    /// Creates a ReadWriteOnce claim of 20 GiB; `more` overrides fields.
     pub(crate) async fn claim(&self, name: &str, class: &str, more: Value) {
         let claim = namespace::claim(name, class);
         let path = core(&self.name, "persistentvolumeclaims");
         self.api.create(&path, &with(claim, more)).await;
     }
 
-    /// A pod on one of the scenario's machines that uses these claims; `more` counts before that.
+    /// Creates a pod on one of the scenario's machines that uses these claims; `more` overrides fields.
     pub(crate) async fn pod(&self, name: &str, claims: &[&str], more: Value) {
         let mut pod = json!({
             "metadata": {"name": name},
@@ -109,12 +109,12 @@ impl<'a> Scene<'a> {
             .await;
     }
 
-    /// Takes a pod away at once: there is no kubelet that would end it.
+    /// Deletes a pod immediately: there is no kubelet to terminate it.
     pub(crate) async fn end(&self, pod: &str) {
         self.api.delete_by_force(&self.path("pods", pod)).await;
     }
 
-    /// The nodes that Kubernetes believes the volume to be attached to.
+    /// The nodes to which the volume is attached according to Kubernetes.
     pub(crate) async fn nodes_of(&self, volume: &Volume) -> Vec<String> {
         let all = self.api.list(&storage("volumeattachments")).await;
         let of = all
@@ -126,16 +126,16 @@ impl<'a> Scene<'a> {
             .collect()
     }
 
-    /// Waits until the volume is attached to exactly these machines, for Kubernetes and in the cloud.
+    /// Waits until the volume is attached to exactly these machines, in Kubernetes and in the cloud.
     pub(crate) async fn attached(&self, volume: &Volume, machines: &[&Machine]) {
         let mut nodes: Vec<_> = machines.iter().map(|m| m.name.clone()).collect();
         let mut instances: Vec<_> = machines.iter().map(|m| m.instance.clone()).collect();
         nodes.sort();
         instances.sort();
         let what = format!("{} ({}) is attached to {nodes:?}", volume.name, volume.disk);
-        let mut looks = 0;
+        let mut polls = 0;
         until(&what, async || {
-            self.beat(&mut looks).await;
+            self.heartbeat(&mut polls).await;
             let mut believed = self.nodes_of(volume).await;
             believed.sort();
             let disk = cloud::disk(&self.cluster.cloud, &volume.disk).await?;
@@ -146,13 +146,13 @@ impl<'a> Scene<'a> {
         .await;
     }
 
-    /// The disk of a volume, as the cloud has it.
+    /// The disk of a volume in the cloud.
     pub(crate) async fn disk(&self, volume: &Volume) -> Value {
         let disk = cloud::disk(&self.cluster.cloud, &volume.disk).await;
         disk.unwrap_or_else(|| panic!("{volume:?} has no disk"))
     }
 
-    /// Deletes pods and claims, and waits until nothing of the volumes is left, in the cluster or in the cloud.
+    /// Deletes pods and claims, and waits until the volumes are deleted in the cluster and in the cloud.
     pub(crate) async fn close(&self, pods: &[&str], claims: &[&str], volumes: &[&Volume]) {
         for pod in pods {
             self.end(pod).await;
@@ -167,13 +167,13 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Waits until nothing of the volume is left, in the cluster or in the cloud.
+    /// Waits until the volume is deleted in the cluster and in the cloud.
     pub(crate) async fn gone(&self, volume: &Volume) {
-        let path = whole(&format!("persistentvolumes/{}", volume.name));
+        let path = cluster_scoped(&format!("persistentvolumes/{}", volume.name));
         let what = format!("{} and its disk {} are gone", volume.name, volume.disk);
-        let mut looks = 0;
+        let mut polls = 0;
         until(&what, async || {
-            self.beat(&mut looks).await;
+            self.heartbeat(&mut polls).await;
             let there = cloud::disk(&self.cluster.cloud, &volume.disk)
                 .await
                 .is_some();
@@ -182,21 +182,21 @@ impl<'a> Scene<'a> {
         .await;
     }
 
-    /// What kubelet tells now and then: that the machine is there, and that it has mounted nothing. Until Kubernetes
-    /// has heard it after an attachment, it lets no volume go for six minutes.
-    async fn beat(&self, looks: &mut u64) {
-        *looks += 1;
-        if !looks.is_multiple_of(BEAT) {
+    /// Sends kubelet's periodic status: a heartbeat, and that no volume is in use. Without it after an attach, Kubernetes
+    /// delays a detach for six minutes.
+    async fn heartbeat(&self, polls: &mut u64) {
+        *polls += 1;
+        if !polls.is_multiple_of(BEAT) {
             return;
         }
         let machines = self.machines.lock().unwrap().clone();
         for machine in machines {
-            machine.beat(self.api, *looks).await;
+            machine.heartbeat(self.api, *polls).await;
         }
     }
 }
 
-/// The object, where what `more` says counts first; objects in it are merged, all else is replaced.
+/// The object with the fields of `more`: objects are merged, other values replaced.
 pub(crate) fn with(object: Value, more: Value) -> Value {
     match (object, more) {
         (Value::Object(mut object), Value::Object(more)) => {

@@ -1,4 +1,4 @@
-//! A Secret in a pod, as kubelet keeps it: a directory that changes in one step.
+//! A Secret volume as kubelet writes it: a directory that is replaced atomically.
 
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use uuid::Uuid;
 
-/// Brings the Secret's content into the directory of its volume.
+/// Writes the Secret's content into the directory of its volume.
 pub(crate) fn publish(secret: &Value, volume: &Path) {
     let version = format!("..{}", Uuid::new_v4().simple());
     let files = volume.join(&version);

@@ -1,18 +1,18 @@
-//! Snapshots, snapshots of groups, and what is made from them.
+//! Snapshots, group snapshots, restores and clones.
 
 use serde_json::{Value, json};
 
 use crate::api::text;
 use crate::path::grouped;
-use crate::patience::until;
 use crate::scene::Scene;
+use crate::wait::until;
 
 const SNAPSHOTS: &str = "snapshot.storage.k8s.io";
 const GROUPS: &str = "groupsnapshot.storage.k8s.io";
-/// The class that the chart makes of either kind.
+/// The snapshot class of the chart, of both kinds.
 const CLASS: &str = "plain";
 
-/// A snapshot is taken of a volume in use, a larger volume is made from it, and it goes when it is deleted.
+/// A snapshot of a volume in use is restored into a larger volume, and deleted in the cloud.
 pub(crate) async fn restored(scene: &Scene<'_>) {
     let machine = scene.machine("one", "a").await;
     let class = scene
@@ -65,7 +65,7 @@ pub(crate) async fn restored(scene: &Scene<'_>) {
     scene.close(&["app"], &["data"], &[&volume]).await;
 }
 
-/// A group's snapshots are taken together, each can be restored, and all go with the group.
+/// The snapshots of a group are created together, can be restored, and are deleted with the group.
 pub(crate) async fn group(scene: &Scene<'_>) {
     let machine = scene.machine("one", "b").await;
     let class = scene
@@ -126,7 +126,7 @@ pub(crate) async fn group(scene: &Scene<'_>) {
         .await;
 }
 
-/// A volume is made as a copy of another one, and nothing stays behind of how.
+/// A clone is created, and its temporary snapshot is deleted.
 pub(crate) async fn clone(scene: &Scene<'_>) {
     let machine = scene.machine("one", "c").await;
     let class = scene
@@ -154,7 +154,7 @@ pub(crate) async fn clone(scene: &Scene<'_>) {
         .await;
 }
 
-/// A claim for a volume that starts as something else.
+/// A claim with a data source.
 async fn from(scene: &Scene<'_>, name: &str, class: &str, size: &str, source: &Value) {
     let more =
         json!({"spec": {"dataSource": source, "resources": {"requests": {"storage": size}}}});

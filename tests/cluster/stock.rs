@@ -1,21 +1,21 @@
-//! What cannot be bought, and what is bought instead.
+//! Categories that are out of stock, and fallbacks.
 
 use serde_json::json;
 
-use crate::cloud::sell_out;
+use crate::cloud::set_out_of_stock;
 use crate::path::grouped;
-use crate::patience::until;
 use crate::plane::NAMESPACE;
 use crate::scene::Scene;
+use crate::wait::until;
 
-/// A pod that would rather be in a zone where its disk is sold out goes to the other zone.
+/// A pod that prefers a zone where its category is out of stock is scheduled in the other zone.
 pub(crate) async fn elsewhere(scene: &Scene<'_>) {
     scene.machine("one", "a").await;
     let other = scene.machine("two", "b").await;
     let class = scene
         .class("rare", json!({"type": "cloud_ssd"}), json!({}))
         .await;
-    // The scheduler still believes that there are some, as it does when the last one was just sold.
+    // The capacity that the scheduler uses is stale, as after a recent stock-out.
     let path = grouped("storage.k8s.io", NAMESPACE, "csistoragecapacities");
     until(
         "the scheduler is told where the class can be had",
@@ -28,7 +28,7 @@ pub(crate) async fn elsewhere(scene: &Scene<'_>) {
         },
     )
     .await;
-    sell_out(&scene.cluster.cloud, &["cn-beijing-a/cloud_ssd"]).await;
+    set_out_of_stock(&scene.cluster.cloud, &["cn-beijing-a/cloud_ssd"]).await;
     scene.claim("data", &class, json!({})).await;
     let rather = json!({"spec": {"affinity": {"nodeAffinity": {
         "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "preference": {
@@ -44,7 +44,7 @@ pub(crate) async fn elsewhere(scene: &Scene<'_>) {
     scene.close(&["app"], &["data"], &[&volume]).await;
 }
 
-/// Where the first category of `available` is sold out, the disk is of the next one.
+/// If the first category of `available` is out of stock, the next one is used.
 pub(crate) async fn fallback(scene: &Scene<'_>) {
     let machine = scene.machine("one", "c").await;
     let class = scene

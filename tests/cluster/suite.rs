@@ -1,4 +1,4 @@
-//! How the scenarios are run: libtest knows nothing that is started once, shared, and ended at the end.
+//! Runs the scenarios: libtest has no setup and teardown of shared state.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,7 +14,7 @@ use crate::cluster::Cluster;
 use crate::program::built;
 use crate::scene::Scene;
 
-/// How many run at once. They wait for the most part.
+/// Number of parallel scenarios, which mostly wait.
 const AT_ONCE: usize = 6;
 
 /// A test on the cluster.
@@ -40,13 +40,13 @@ macro_rules! scenarios {
 }
 pub(crate) use scenarios;
 
-/// What the scenarios share: the cluster is there once one of them wants it.
+/// The shared cluster, started by the first scenario.
 struct Shared {
     runtime: Runtime,
     cluster: OnceLock<Cluster>,
 }
 
-/// Runs the scenarios of each step after those of the step before; within the first, some at once.
+/// Runs the steps one after the other; the scenarios of the first one run in parallel.
 pub(crate) fn run(steps: Vec<Vec<Scenario>>) -> ExitCode {
     let args = Arguments::from_args();
     let all = || steps.iter().flatten();
@@ -68,7 +68,7 @@ pub(crate) fn run(steps: Vec<Vec<Scenario>>) -> ExitCode {
             .iter()
             .any(|scenario| is_wanted(&args, scenario.name));
         if wanted && !args.list {
-            // On the main thread, which lasts: what it starts ends with it.
+            // On the main thread: the processes end with the thread that started them.
             shared.cluster();
         }
         let trials = scenarios
@@ -79,7 +79,7 @@ pub(crate) fn run(steps: Vec<Vec<Scenario>>) -> ExitCode {
         args.test_threads = args.test_threads.or(Some(at_once));
         failed |= libtest_mimic::run(&args, trials.collect()).has_failed();
     }
-    // Not by exit, which would leave the cluster's directory behind.
+    // No exit here, so that the cluster's directory is removed.
     drop(shared);
     if failed {
         ExitCode::FAILURE
@@ -88,7 +88,7 @@ pub(crate) fn run(steps: Vec<Vec<Scenario>>) -> ExitCode {
     }
 }
 
-/// As libtest-mimic chooses; only to know whether a cluster is needed.
+/// Selects like libtest-mimic, to decide whether a cluster is required.
 fn is_wanted(args: &Arguments, name: &str) -> bool {
     let fits = |part: &String| {
         if args.exact {
@@ -119,14 +119,14 @@ impl Shared {
             return Ok(());
         };
         let words = scene.words.lock().unwrap().clone();
-        let said = self.runtime.block_on(cluster.said(&words));
-        Err(format!("{}\n{said}", message(panic.as_ref())).into())
+        let logs = self.runtime.block_on(cluster.logs(&words));
+        Err(format!("{}\n{logs}", message(panic.as_ref())).into())
     }
 }
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        // Children are reaped by the runtime.
+        // The runtime reaps the children.
         let _guard = self.runtime.enter();
         self.cluster.take();
     }
@@ -138,7 +138,7 @@ fn message(panic: &(dyn Any + Send)) -> &str {
         .unwrap_or("it panicked")
 }
 
-/// What of the programs is not there.
+/// The missing program, if any.
 fn missing() -> Option<String> {
     let helm = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/helm/bin/helm");
     let wanted = [built("kube"), built("csi-provisioner"), built("crd"), helm];

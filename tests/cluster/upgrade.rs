@@ -9,15 +9,15 @@ use crate::cloud;
 use crate::cluster::Cluster;
 use crate::machine::{Machine, PLAIN};
 use crate::namespace::Volume;
-use crate::path::{core, storage, whole};
-use crate::patience::until;
+use crate::path::{cluster_scoped, core, storage};
 use crate::release::{Order, Release};
 use crate::scene::Scene;
+use crate::wait::until;
 
 /// The StorageClass of its values.
 const CLASS: &str = "upgraded-plain";
 
-/// Objects by kind and name, with what tells one from another of the same name.
+/// UIDs of objects by kind and name.
 type Uids = BTreeMap<(String, String), String>;
 
 /// Installs the chart with optional parts disabled next to another release, and enables them by an upgrade while a volume is
@@ -66,7 +66,7 @@ pub(crate) async fn upgraded_in_use(scene: &Scene<'_>) {
     let pod = release.start(plane, 0, false).await;
     let second = scene.bound("meanwhile").await;
     scene.attached(&second, &[&machine]).await;
-    learnt(scene).await;
+    wait_until_published(scene).await;
     holds(cluster, &volume, &machine).await;
     scene
         .close(
@@ -79,7 +79,7 @@ pub(crate) async fn upgraded_in_use(scene: &Scene<'_>) {
     release.uninstall(plane).await;
 }
 
-/// What Helm made.
+/// The UIDs of the release's objects.
 async fn made(cluster: &Cluster, release: &Release) -> Uids {
     let objects = release.objects(&cluster.plane).await;
     assert!(objects.len() > 20, "only {} objects", objects.len());
@@ -96,7 +96,7 @@ async fn made(cluster: &Cluster, release: &Release) -> Uids {
         .collect()
 }
 
-/// What uses the volume.
+/// The UIDs of the objects that use the volume.
 async fn used(scene: &Scene<'_>, volume: &Volume) -> Uids {
     let attachments = scene.api.list(&storage("volumeattachments")).await;
     let attachment = attachments
@@ -105,7 +105,7 @@ async fn used(scene: &Scene<'_>, volume: &Volume) -> Uids {
     let attachment = text(attachment.expect("it is attached"), "/metadata/name");
     let paths = [
         storage(&format!("volumeattachments/{attachment}")),
-        whole(&format!("persistentvolumes/{}", volume.name)),
+        cluster_scoped(&format!("persistentvolumes/{}", volume.name)),
         scene.path("persistentvolumeclaims", "data"),
         scene.path("pods", "app"),
     ];
@@ -121,7 +121,7 @@ async fn used(scene: &Scene<'_>, volume: &Volume) -> Uids {
     uids
 }
 
-/// The cloud has the volume's disk at the machine.
+/// Asserts that the disk is attached to the machine in the cloud.
 async fn holds(cluster: &Cluster, volume: &Volume, machine: &Machine) {
     let disk = cloud::disk(&cluster.cloud, &volume.disk).await;
     let disk = disk.expect("the disk is there");
@@ -129,7 +129,7 @@ async fn holds(cluster: &Cluster, volume: &Volume, machine: &Machine) {
     assert_eq!(held, std::slice::from_ref(&machine.instance), "{disk}");
 }
 
-/// Waits until the DaemonSet has its new pod on the machine. There is no kubelet that would end the old one.
+/// Waits until the DaemonSet has a new pod on the machine. There is no kubelet to terminate the old one.
 async fn exchanged(scene: &Scene<'_>, release: &Release) {
     let labels = "app.kubernetes.io%2Fcomponent%3Dnode";
     let pods = core(&scene.name, &format!("pods?labelSelector={labels}"));
@@ -152,8 +152,8 @@ async fn exchanged(scene: &Scene<'_>, release: &Release) {
     .await;
 }
 
-/// Waits until the part that the upgrade enabled works.
-async fn learnt(scene: &Scene<'_>) {
+/// Waits until the feature that the upgrade enabled works.
+async fn wait_until_published(scene: &Scene<'_>) {
     let map = scene.path("configmaps", "upgraded-diskplugin-instance-types");
     until("the nodes are told what their type takes", async || {
         let map = scene.api.get(&map).await?;

@@ -1,4 +1,4 @@
-//! The examples as they are told to be applied: all of them work, beside each other.
+//! All examples work in one cluster, applied as their pages describe.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,23 +12,23 @@ use crate::cloud;
 use crate::common::csi::{try_connect, volume};
 use crate::machine::{OF, SHARING};
 use crate::manifests;
-use crate::path::{core, grouped, storage, whole};
-use crate::patience::until;
+use crate::path::{cluster_scoped, core, grouped, storage};
 use crate::scene::Scene;
+use crate::wait::until;
 
-/// Where `kubectl apply -f` puts what names no namespace; the volumes that are there already say so.
+/// The default namespace of `kubectl apply -f`, as in the static volumes of the examples.
 const PLACE: &str = "default";
-/// The zone of those.
+/// The zone of the static volumes.
 const ZONE: &str = "cn-beijing-c";
-/// Which they have in the place of a disk's id.
+/// The placeholder of a disk ID in the examples.
 const PLACEHOLDER: &str = "d-2zeexample";
-/// Machines by zone: each takes three volumes. One zone must have room for all pods whose volumes bind there.
+/// Machines by zone; each has a limit of three volumes. One zone must hold all pods whose volumes bind there.
 const MACHINES: &str = "aaaaabbbbbccccc";
 
-/// Each folder is applied as its page says, step by step; then every claim of it has its volume, every volume is where its pod
+/// Applies each folder as its page describes, step by step; then every claim is bound, every volume is attached where its pod
 /// is, and every snapshot is ready.
 pub(crate) async fn work(scene: &Scene<'_>) {
-    // What is there already cannot be applied with another disk.
+    // Existing volumes cannot be applied with another disk.
     manifests::examples(scene).await;
     let mut machines = Vec::new();
     for (number, zone) in MACHINES.chars().enumerate() {
@@ -36,7 +36,7 @@ pub(crate) async fn work(scene: &Scene<'_>) {
         let machine = scene.machine_of(&name, &zone.to_string(), SHARING).await;
         machines.push(machine.path());
     }
-    // Their pods tolerate nothing; those of other scenarios have machines of their own.
+    // Their pods have no tolerations; other scenarios use their own machines.
     open_to_all(scene, &machines, true).await;
     let steps = steps(scene).await;
     let most = steps.values().map(Vec::len).max().unwrap_or_default();
@@ -63,7 +63,7 @@ pub(crate) async fn work(scene: &Scene<'_>) {
     assert!(bound.len() > 17, "only {} claims", bound.len());
 }
 
-/// Types what the page of a folder tells to do to its claim, and waits until the disk is so.
+/// Runs the command of a folder's page that changes its claim, and waits until the disk has changed.
 async fn changed(scene: &Scene<'_>, folder: &str, key: &str, wanted: u64) {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("examples/{folder}/README.md"));
     let page = std::fs::read_to_string(page).expect("each folder has a page");
@@ -80,11 +80,11 @@ async fn changed(scene: &Scene<'_>, folder: &str, key: &str, wanted: u64) {
         .split_once("'\n")
         .expect("the patch ends with its line");
     let args = ["patch", "pvc", folder, "-p", patch, "--namespace", PLACE];
-    let said = scene.cluster.plane.kubectl(args).await;
-    assert_eq!(said.code, Some(0), "{args:?}: {}", said.stderr);
+    let logs = scene.cluster.plane.kubectl(args).await;
+    assert_eq!(logs.code, Some(0), "{args:?}: {}", logs.stderr);
     let claims = core(PLACE, &format!("persistentvolumeclaims/{folder}"));
     let claim = scene.api.get(&claims).await.expect("it was applied");
-    let volume = whole(&format!(
+    let volume = cluster_scoped(&format!(
         "persistentvolumes/{}",
         text(&claim, "/spec/volumeName")
     ));
@@ -97,7 +97,7 @@ async fn changed(scene: &Scene<'_>, folder: &str, key: &str, wanted: u64) {
     .await;
 }
 
-/// Lets any pod come to these machines, or no more.
+/// Adds or removes the taint that keeps other pods away from these machines.
 async fn open_to_all(scene: &Scene<'_>, machines: &[String], open: bool) {
     let closed = json!([{"key": OF, "value": scene.name, "effect": "NoSchedule"}]);
     let taints = if open { Value::Null } else { closed };
@@ -107,7 +107,7 @@ async fn open_to_all(scene: &Scene<'_>, machines: &[String], open: bool) {
     }
 }
 
-/// The files of each folder in the order in which they are applied, with ids of disks that are there.
+/// The files of each folder in the order of application, with IDs of existing disks.
 async fn steps(scene: &Scene<'_>) -> BTreeMap<String, Vec<String>> {
     let folders = std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("examples"));
     let folders = folders
@@ -141,7 +141,7 @@ async fn steps(scene: &Scene<'_>) -> BTreeMap<String, Vec<String>> {
     all
 }
 
-/// A disk as somebody has made it who is not this cluster.
+/// A disk without the tags of this cluster.
 async fn disk(scene: &Scene<'_>, name: &str) -> String {
     let running = scene.cluster.replica.lock().await;
     let socket = running.as_ref().expect("a pod runs").socket();
@@ -160,7 +160,7 @@ async fn disk(scene: &Scene<'_>, name: &str) -> String {
     made.volume.expect("a volume was made").volume_id
 }
 
-/// Whether all that is there by now works. Pods are said to be ready when their volumes are there: a StatefulSet waits for that.
+/// Whether all that is there by now works. Pods are logs to be ready when their volumes are there: a StatefulSet waits for that.
 async fn work_now(scene: &Scene<'_>) -> bool {
     let claims = scene.api.list(&core(PLACE, "persistentvolumeclaims")).await;
     let volume_of: BTreeMap<&str, &str> = claims
@@ -202,10 +202,10 @@ async fn work_now(scene: &Scene<'_>) -> bool {
             works = false;
         }
     }
-    works && sets_are_whole(scene).await && snapshots_are_ready(scene).await
+    works && sets_are_complete(scene).await && snapshots_are_ready(scene).await
 }
 
-/// What kubelet would say.
+/// Marks the pod as ready, as kubelet does.
 async fn ready(scene: &Scene<'_>, pod: &Value) {
     let conditions = pod["status"]["conditions"].as_array();
     let is_ready = |one: &Value| one["type"] == "Ready" && one["status"] == "True";
@@ -220,20 +220,20 @@ async fn ready(scene: &Scene<'_>, pod: &Value) {
         "phase": "Running",
         "conditions": [{"type": "Ready", "status": "True"}],
     }});
-    scene.api.change_if_there(&path, &ready).await;
+    scene.api.change_if_exists(&path, &ready).await;
 }
 
 /// Whether StatefulSets and Deployments have all their pods.
-async fn sets_are_whole(scene: &Scene<'_>) -> bool {
-    let mut whole = true;
+async fn sets_are_complete(scene: &Scene<'_>) -> bool {
+    let mut cluster_scoped = true;
     for kind in ["statefulsets", "deployments"] {
         let path = grouped("apps", PLACE, kind);
         let sets = scene.api.list(&path).await;
-        whole &= sets
+        cluster_scoped &= sets
             .iter()
             .all(|set| set["status"]["readyReplicas"] == set["spec"]["replicas"]);
     }
-    whole
+    cluster_scoped
 }
 
 async fn snapshots_are_ready(scene: &Scene<'_>) -> bool {

@@ -4,7 +4,10 @@ use diskplugin::cloud::{DescribeDisks, Ecs, Kind};
 use diskplugin::model::DiskStatus;
 use serde_json::json;
 
-use crate::world::{FAR_ZONE, World, essd, create_essd, node, detach_from, attach_to, expect_error, described, deadline, zone};
+use crate::world::{
+    FAR_ZONE, World, attach_to, create_essd, deadline, described, detach_from, essd, expect_error,
+    node, zone,
+};
 
 on_every_implementation!(
     an_attached_disk_has_its_instance,
@@ -43,7 +46,9 @@ pub(crate) async fn a_disk_is_detaching_until_it_is_available(ecs: &dyn Ecs, wor
     ecs.attach_disk(deadline(), &attach_to(&disk, "i-one"))
         .await
         .unwrap();
-    ecs.detach_disk(deadline(), &detach_from(&disk, "i-one")).await.unwrap();
+    ecs.detach_disk(deadline(), &detach_from(&disk, "i-one"))
+        .await
+        .unwrap();
     let row = described(ecs, &disk).await.unwrap();
     assert_eq!(row.status, DiskStatus::Detaching);
     assert!(row.is_attached_to(&node("i-one")));
@@ -77,9 +82,13 @@ pub(crate) async fn a_disk_in_use_elsewhere_is_a_conflict(ecs: &dyn Ecs, world: 
         .unwrap();
     for alternatives in ["first", "last"] {
         world.configure(json!({"rules": {"alternatives": alternatives}}));
-        let outcome = ecs.attach_disk(deadline(), &attach_to(&disk, "i-two")).await;
+        let outcome = ecs
+            .attach_disk(deadline(), &attach_to(&disk, "i-two"))
+            .await;
         expect_error(outcome, Kind::Conflict);
-        let outcome = ecs.detach_disk(deadline(), &detach_from(&disk, "i-two")).await;
+        let outcome = ecs
+            .detach_disk(deadline(), &detach_from(&disk, "i-two"))
+            .await;
         expect_error(outcome, Kind::Conflict);
     }
     let row = described(ecs, &disk).await.unwrap();
@@ -107,17 +116,27 @@ pub(crate) async fn one_instance_runs_one_attach_or_detach_at_a_time(ecs: &dyn E
         }));
         let one = create_essd(ecs, &format!("one-{alternatives}")).await;
         let two = create_essd(ecs, &format!("two-{alternatives}")).await;
-        ecs.attach_disk(deadline(), &attach_to(&one, "i-one")).await.unwrap();
+        ecs.attach_disk(deadline(), &attach_to(&one, "i-one"))
+            .await
+            .unwrap();
         let outcome = ecs.attach_disk(deadline(), &attach_to(&two, "i-one")).await;
         expect_error(outcome, Kind::Conflict);
         world.pass(2);
-        ecs.attach_disk(deadline(), &attach_to(&two, "i-one")).await.unwrap();
+        ecs.attach_disk(deadline(), &attach_to(&two, "i-one"))
+            .await
+            .unwrap();
         world.pass(2);
-        ecs.detach_disk(deadline(), &detach_from(&one, "i-one")).await.unwrap();
-        let outcome = ecs.detach_disk(deadline(), &detach_from(&two, "i-one")).await;
+        ecs.detach_disk(deadline(), &detach_from(&one, "i-one"))
+            .await
+            .unwrap();
+        let outcome = ecs
+            .detach_disk(deadline(), &detach_from(&two, "i-one"))
+            .await;
         expect_error(outcome, Kind::Conflict);
         world.pass(2);
-        ecs.detach_disk(deadline(), &detach_from(&two, "i-one")).await.unwrap();
+        ecs.detach_disk(deadline(), &detach_from(&two, "i-one"))
+            .await
+            .unwrap();
         world.pass(2);
     }
 }
@@ -128,11 +147,20 @@ pub(crate) async fn an_instance_that_is_allowed_to_attaches_side_by_side(
 ) {
     world.configure(json!({"rules": {"serial_attach_detach": false}, "delays": {"attach": "2s"}}));
     let (one, two) = (create_essd(ecs, "one").await, create_essd(ecs, "two").await);
-    ecs.attach_disk(deadline(), &attach_to(&one, "i-one")).await.unwrap();
-    ecs.attach_disk(deadline(), &attach_to(&two, "i-one")).await.unwrap();
+    ecs.attach_disk(deadline(), &attach_to(&one, "i-one"))
+        .await
+        .unwrap();
+    ecs.attach_disk(deadline(), &attach_to(&two, "i-one"))
+        .await
+        .unwrap();
     world.pass(2);
     for disk in [one, two] {
-        assert!(described(ecs, &disk).await.unwrap().is_in_use_on(&node("i-one")));
+        assert!(
+            described(ecs, &disk)
+                .await
+                .unwrap()
+                .is_in_use_on(&node("i-one"))
+        );
     }
 }
 
@@ -143,7 +171,9 @@ pub(crate) async fn detaching_what_is_free_is_a_conflict_or_not_found(
     let disk = create_essd(ecs, "free").await;
     for seed in 0..8 {
         world.configure(json!({"rules": {"alternatives": "seeded"}}));
-        let error = ecs.detach_disk(deadline(), &detach_from(&disk, "i-one")).await;
+        let error = ecs
+            .detach_disk(deadline(), &detach_from(&disk, "i-one"))
+            .await;
         let kind = error.unwrap_err().kind();
         assert!(
             matches!(kind, Kind::Conflict | Kind::NotFound),
@@ -159,9 +189,13 @@ pub(crate) async fn unknown_disks_and_instances_are_distinguished(ecs: &dyn Ecs,
         (&nothing, "i-one", "InvalidDiskId.NotFound"),
         (&disk, "i-unknown", "InvalidInstanceId.NotFound"),
     ] {
-        let outcome = ecs.attach_disk(deadline(), &attach_to(disk, instance)).await;
+        let outcome = ecs
+            .attach_disk(deadline(), &attach_to(disk, instance))
+            .await;
         assert_eq!(expect_error(outcome, Kind::NotFound).code(), Some(code));
-        let outcome = ecs.detach_disk(deadline(), &detach_from(disk, instance)).await;
+        let outcome = ecs
+            .detach_disk(deadline(), &detach_from(disk, instance))
+            .await;
         assert_eq!(expect_error(outcome, Kind::NotFound).code(), Some(code));
     }
 }
@@ -170,7 +204,9 @@ pub(crate) async fn a_disk_of_another_zone_is_rejected(ecs: &dyn Ecs, _: &World)
     let mut far = essd("far");
     far.zone = Some(zone(FAR_ZONE));
     let disk = ecs.create_disk(deadline(), &far).await.unwrap();
-    let outcome = ecs.attach_disk(deadline(), &attach_to(&disk, "i-one")).await;
+    let outcome = ecs
+        .attach_disk(deadline(), &attach_to(&disk, "i-one"))
+        .await;
     let error = expect_error(outcome, Kind::Precondition);
     assert_eq!(error.code(), Some("ResourcesNotInSameZone"));
     ecs.attach_disk(deadline(), &attach_to(&disk, "i-far"))
@@ -182,7 +218,9 @@ pub(crate) async fn an_instance_at_its_attach_limit_is_a_quota_error(ecs: &dyn E
     // The system disk counts too.
     world.configure(json!({"rules": {"disk_quantity": 2}}));
     let (one, two) = (create_essd(ecs, "one").await, create_essd(ecs, "two").await);
-    ecs.attach_disk(deadline(), &attach_to(&one, "i-one")).await.unwrap();
+    ecs.attach_disk(deadline(), &attach_to(&one, "i-one"))
+        .await
+        .unwrap();
     let outcome = ecs.attach_disk(deadline(), &attach_to(&two, "i-one")).await;
     let error = expect_error(outcome, Kind::Quota);
     assert_eq!(error.code(), Some("InstanceDiskLimitExceeded"));

@@ -16,7 +16,10 @@ use tokio::time::Instant;
 use wiremock::matchers::{any, query_param};
 use wiremock::{Mock, MockServer, Request, ResponseTemplate};
 
-use crate::world::{Implementation, World, client, snapshot_of, essd, create_essd, detach_from, attach_to, expect_error, described, deadline};
+use crate::world::{
+    Implementation, World, attach_to, client, create_essd, deadline, described, detach_from, essd,
+    expect_error, snapshot_of,
+};
 
 /// Faults after which the call has taken effect, but the caller cannot know it.
 const LOST: [&str; 5] = [
@@ -123,7 +126,11 @@ async fn a_snapshot_with_a_lost_response_is_retried_and_created_once() {
     for (index, fault) in LOST.iter().enumerate() {
         world.configure(json!({"faults": [{"action": "CreateSnapshot", "kind": fault}]}));
         let request = snapshot_of(&disk, fault);
-        world.ecs.create_snapshot(deadline(), &request).await.unwrap();
+        world
+            .ecs
+            .create_snapshot(deadline(), &request)
+            .await
+            .unwrap();
         assert_eq!(world.snapshots(), index + 1, "{fault}");
         one_token(&world, "CreateSnapshot");
     }
@@ -180,15 +187,27 @@ async fn attach_and_detach_are_not_retried_after_a_lost_response() {
         world.configure(json!({"faults": [
             {"action": "AttachDisk", "kind": fault}, {"action": "DetachDisk", "kind": fault}
         ]}));
-        let outcome = world.ecs.attach_disk(deadline(), &attach_to(&disk, "i-one")).await;
+        let outcome = world
+            .ecs
+            .attach_disk(deadline(), &attach_to(&disk, "i-one"))
+            .await;
         expect_error(outcome, Kind::Ambiguous);
         assert_eq!(world.calls("AttachDisk"), 1, "{fault}");
         // The disk is attached now, so that the detach can take effect.
-        let _ = world.ecs.attach_disk(deadline(), &attach_to(&disk, "i-one")).await;
-        let outcome = world.ecs.detach_disk(deadline(), &detach_from(&disk, "i-one")).await;
+        let _ = world
+            .ecs
+            .attach_disk(deadline(), &attach_to(&disk, "i-one"))
+            .await;
+        let outcome = world
+            .ecs
+            .detach_disk(deadline(), &detach_from(&disk, "i-one"))
+            .await;
         expect_error(outcome, Kind::Ambiguous);
         assert_eq!(world.calls("DetachDisk"), 1, "{fault}");
-        let _ = world.ecs.detach_disk(deadline(), &detach_from(&disk, "i-one")).await;
+        let _ = world
+            .ecs
+            .detach_disk(deadline(), &detach_from(&disk, "i-one"))
+            .await;
         assert!(described(&*world.ecs, &disk).await.unwrap().is_free());
     }
 }
@@ -256,7 +275,10 @@ async fn no_error_contains_key_secret_or_signature() {
     let disk = create_essd(&*world.ecs, "shy").await;
     for fault in LOST.iter().chain(&["reset-before"]) {
         world.configure(json!({"faults": [{"action": "AttachDisk", "kind": fault}]}));
-        let outcome = world.ecs.attach_disk(deadline(), &attach_to(&disk, "i-one")).await;
+        let outcome = world
+            .ecs
+            .attach_disk(deadline(), &attach_to(&disk, "i-one"))
+            .await;
         let error = outcome.unwrap_err();
         let text = format!("{} {error:?}", chain(&error));
         for secret in [

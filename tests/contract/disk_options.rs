@@ -4,7 +4,7 @@ use diskplugin::cloud::{CreateDisk, DescribeStock, Ecs};
 use diskplugin::model::{Category, Gib, PerformanceLevel, ZoneStock};
 use serde_json::json;
 
-use crate::world::{World, ZONE, essd, create_essd, described, deadline, zone};
+use crate::world::{World, ZONE, create_essd, deadline, described, essd, zone};
 
 on_every_implementation!(
     a_regional_disk_is_created_without_a_zone_and_refused_with_one,
@@ -146,7 +146,10 @@ pub(crate) async fn stock_can_be_stale(ecs: &dyn Ecs, world: &World) {
     assert!(!stock(ecs, &ssd).await[0].categories[0].available);
 }
 
-pub(crate) async fn a_level_and_multi_attach_can_be_out_of_stock_in_a_zone(ecs: &dyn Ecs, world: &World) {
+pub(crate) async fn a_level_and_multi_attach_can_be_out_of_stock_in_a_zone(
+    ecs: &dyn Ecs,
+    world: &World,
+) {
     let sold = [format!("{ZONE}/PL0"), format!("{ZONE}/multi-attach")];
     world.configure(json!({"out_of_stock": sold}));
     let level = CreateDisk {

@@ -4,7 +4,9 @@ use diskplugin::cloud::{DescribeDisks, Ecs, Kind};
 use diskplugin::model::{Category, DiskKind, DiskStatus, Gib, PerformanceLevel};
 use serde_json::json;
 
-use crate::world::{World, essd, create_essd, detach_from, attach_to, expect_error, described, deadline, tags, zone};
+use crate::world::{
+    World, attach_to, create_essd, deadline, described, detach_from, essd, expect_error, tags, zone,
+};
 
 on_every_implementation!(
     a_new_disk_becomes_available_after_its_delay,
@@ -23,7 +25,10 @@ on_every_implementation!(
 pub(crate) async fn a_new_disk_becomes_available_after_its_delay(ecs: &dyn Ecs, world: &World) {
     world.configure(json!({"delays": {"create": "3s"}}));
     let disk = create_essd(ecs, "new").await;
-    assert_eq!(described(ecs, &disk).await.unwrap().status, DiskStatus::Creating);
+    assert_eq!(
+        described(ecs, &disk).await.unwrap().status,
+        DiskStatus::Creating
+    );
     world.pass(3);
     assert!(described(ecs, &disk).await.unwrap().is_free());
 }
@@ -80,7 +85,10 @@ pub(crate) async fn a_token_of_a_different_request_is_a_mismatch(ecs: &dyn Ecs, 
     let disk = create_essd(ecs, "first").await;
     let mut other = essd("first");
     other.size = Gib(21);
-    let error = expect_error(ecs.create_disk(deadline(), &other).await, Kind::TokenMismatch);
+    let error = expect_error(
+        ecs.create_disk(deadline(), &other).await,
+        Kind::TokenMismatch,
+    );
     assert_eq!(error.code(), Some("IdempotentParameterMismatch"));
     assert_eq!(described(ecs, &disk).await.unwrap().size, Gib(20));
     assert_eq!(world.disks(), 1);
@@ -115,7 +123,8 @@ pub(crate) async fn a_deleted_disk_is_no_longer_described(ecs: &dyn Ecs, world: 
     world.pass(9);
     assert_eq!(described(ecs, &disk).await, None);
     let error = expect_error(
-        ecs.attach_disk(deadline(), &attach_to(&disk, "i-one")).await,
+        ecs.attach_disk(deadline(), &attach_to(&disk, "i-one"))
+            .await,
         Kind::NotFound,
     );
     assert_eq!(error.code(), Some("InvalidDiskId.NotFound"));
@@ -142,7 +151,9 @@ pub(crate) async fn an_attached_or_creating_disk_cannot_be_deleted(ecs: &dyn Ecs
         let held = attach_to(&disk, "i-one");
         ecs.attach_disk(deadline(), &held).await.unwrap();
         expect_error(ecs.delete_disk(deadline(), &disk).await, Kind::Conflict);
-        ecs.detach_disk(deadline(), &detach_from(&disk, "i-one")).await.unwrap();
+        ecs.detach_disk(deadline(), &detach_from(&disk, "i-one"))
+            .await
+            .unwrap();
         ecs.delete_disk(deadline(), &disk).await.unwrap();
     }
 }

@@ -8,7 +8,9 @@ use diskplugin::model::{Category, ClientToken, DiskId, Gib, Tags};
 use serde_json::json;
 
 use crate::multi_attach::{code, nvme};
-use crate::world::{World, ZONE, essd, node, detach_from, attach_to, expect_error, described, deadline};
+use crate::world::{
+    World, ZONE, attach_to, deadline, described, detach_from, essd, expect_error, node,
+};
 
 on_every_implementation!(
     an_ephemeral_disk_comes_and_goes_with_delete_with_instance_only,
@@ -64,7 +66,9 @@ pub(crate) async fn an_ephemeral_disk_comes_and_goes_with_delete_with_instance_o
         .unwrap();
     let row = described(ecs, &disk).await.unwrap();
     assert!(row.is_in_use_on(&node("i-a")));
-    let lacking = ecs.detach_disk(deadline(), &detach_from(&disk, "i-a")).await;
+    let lacking = ecs
+        .detach_disk(deadline(), &detach_from(&disk, "i-a"))
+        .await;
     assert_eq!(code(lacking), needs());
     ecs.detach_disk(deadline(), &ephemeral_detach(&disk, "i-a"))
         .await
@@ -85,7 +89,9 @@ pub(crate) async fn an_ephemeral_disk_returns_to_its_first_instance_only(
             .await
             .unwrap();
     }
-    let other = ecs.attach_disk(deadline(), &ephemeral_attach(&disk, "i-b")).await;
+    let other = ecs
+        .attach_disk(deadline(), &ephemeral_attach(&disk, "i-b"))
+        .await;
     let refusal = "InvalidOperation.OtherInstanceUnsupported";
     assert_eq!(code(other), (403, refusal.to_owned()));
 }
@@ -136,7 +142,10 @@ pub(crate) async fn an_ephemeral_disk_has_no_snapshots_and_is_made_from_none(
     assert_eq!(code(outcome), (403, refusal.to_owned()));
 }
 
-pub(crate) async fn an_ephemeral_disk_can_be_resized_but_not_converted(ecs: &dyn Ecs, world: &World) {
+pub(crate) async fn an_ephemeral_disk_can_be_resized_but_not_converted(
+    ecs: &dyn Ecs,
+    world: &World,
+) {
     let disk = ephemeral(ecs, world).await;
     let to = |size: u32| ResizeDisk {
         disk: disk.clone(),
@@ -144,7 +153,10 @@ pub(crate) async fn an_ephemeral_disk_can_be_resized_but_not_converted(ecs: &dyn
         mode: ResizeMode::Offline,
         token: ClientToken::derive("ResizeDisk", [size.to_string().as_str()]),
     };
-    expect_error(ecs.resize_disk(deadline(), &to(8193)).await, Kind::OutOfRange);
+    expect_error(
+        ecs.resize_disk(deadline(), &to(8193)).await,
+        Kind::OutOfRange,
+    );
     ecs.resize_disk(deadline(), &to(8192)).await.unwrap();
     assert_eq!(described(ecs, &disk).await.unwrap().size, Gib(8192));
     let other = ModifyDiskSpec {

@@ -12,7 +12,10 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::json;
 
-use crate::world::{FAR_ZONE, Implementation, World, ZONE, snapshot_of, essd, node, detach_from, attach_to, deadline, tags, zone};
+use crate::world::{
+    FAR_ZONE, Implementation, World, ZONE, attach_to, deadline, detach_from, essd, node,
+    snapshot_of, tags, zone,
+};
 
 /// One random call. Numbers select an existing resource, by remainder.
 #[derive(Debug, Clone)]
@@ -191,9 +194,10 @@ impl Replay {
                 self.snapshots.extend(outcome.as_ref().ok().cloned());
                 outcome_text(outcome)
             }
-            Step::DeleteSnapshot(snapshot) => {
-                outcome_text(ecs.delete_snapshot(deadline(), &self.snapshot(snapshot)).await)
-            }
+            Step::DeleteSnapshot(snapshot) => outcome_text(
+                ecs.delete_snapshot(deadline(), &self.snapshot(snapshot))
+                    .await,
+            ),
             Step::Tag {
                 disk,
                 snapshot,
@@ -364,8 +368,18 @@ fn the_same_calls_return_the_same_responses_on_every_implementation() {
             let mut v3 = Replay::open(Implementation::HTTP_V3).await;
             for step in &steps {
                 let told = memory.run_step(step).await;
-                prop_assert_eq!(&told, &v1.run_step(step).await, "in memory and V1: {:?}", step);
-                prop_assert_eq!(&told, &v3.run_step(step).await, "in memory and V3: {:?}", step);
+                prop_assert_eq!(
+                    &told,
+                    &v1.run_step(step).await,
+                    "in memory and V1: {:?}",
+                    step
+                );
+                prop_assert_eq!(
+                    &told,
+                    &v3.run_step(step).await,
+                    "in memory and V3: {:?}",
+                    step
+                );
             }
             Ok(())
         })

@@ -6,7 +6,7 @@ use diskplugin::base::Deadline;
 use diskplugin::cloud::{DescribeDisks, Ecs, Kind};
 use serde_json::json;
 
-use crate::world::{World, essd, create_essd, node, attach_to, expect_error, described, deadline};
+use crate::world::{World, attach_to, create_essd, deadline, described, essd, expect_error, node};
 
 on_every_implementation!(
     an_error_tells_action_code_status_words_and_request_id,
@@ -26,12 +26,18 @@ pub(crate) async fn an_error_tells_action_code_status_words_and_request_id(
     world: &World,
 ) {
     let disk = "d-unknown".parse().unwrap();
-    let outcome = ecs.attach_disk(deadline(), &attach_to(&disk, "i-one")).await;
+    let outcome = ecs
+        .attach_disk(deadline(), &attach_to(&disk, "i-one"))
+        .await;
     let error = expect_error(outcome, Kind::NotFound);
     assert_eq!(error.action(), "AttachDisk");
     assert_eq!(error.code(), Some("InvalidDiskId.NotFound"));
     assert_eq!(error.status(), Some(404));
-    assert!(error.message().is_some_and(|outcome_text| !outcome_text.is_empty()));
+    assert!(
+        error
+            .message()
+            .is_some_and(|outcome_text| !outcome_text.is_empty())
+    );
     let calls = world.cloud.calls();
     assert_eq!(error.request_id(), Some(calls[0].request_id.as_str()));
     assert!(!error.to_string().contains("attempts"), "{error}");
@@ -44,7 +50,9 @@ pub(crate) async fn an_error_tells_action_code_status_words_and_request_id(
 pub(crate) async fn an_error_without_message_is_still_an_error(ecs: &dyn Ecs, world: &World) {
     world.configure(json!({"faults": [{"action": "AttachDisk", "kind": "null-message"}]}));
     let disk = "d-unknown".parse().unwrap();
-    let outcome = ecs.attach_disk(deadline(), &attach_to(&disk, "i-one")).await;
+    let outcome = ecs
+        .attach_disk(deadline(), &attach_to(&disk, "i-one"))
+        .await;
     let error = expect_error(outcome, Kind::NotFound);
     assert_eq!(error.message(), None);
     assert!(error.request_id().is_some());
@@ -77,8 +85,13 @@ async fn call_with_fault(ecs: &dyn Ecs, world: &World, fault: &str) {
     let disk = create_essd(ecs, fault).await;
     world.configure(json!({"faults": [{"action": "AttachDisk", "kind": fault}]}));
     world.cloud.clear_calls();
-    let outcome = ecs.attach_disk(deadline(), &attach_to(&disk, "i-one")).await;
-    assert_eq!(expect_error(outcome, Kind::Ambiguous).action(), "AttachDisk");
+    let outcome = ecs
+        .attach_disk(deadline(), &attach_to(&disk, "i-one"))
+        .await;
+    assert_eq!(
+        expect_error(outcome, Kind::Ambiguous).action(),
+        "AttachDisk"
+    );
     assert_eq!(world.calls("AttachDisk"), 1, "{fault} is not repeated");
     let row = described(ecs, &disk).await.unwrap();
     assert!(row.is_in_use_on(&node("i-one")), "{row}");
@@ -88,17 +101,25 @@ pub(crate) async fn a_lost_attach_response_has_an_unknown_outcome(ecs: &dyn Ecs,
     call_with_fault(ecs, world, "reset-after").await;
 }
 
-pub(crate) async fn an_unreadable_attach_response_has_an_unknown_outcome(ecs: &dyn Ecs, world: &World) {
+pub(crate) async fn an_unreadable_attach_response_has_an_unknown_outcome(
+    ecs: &dyn Ecs,
+    world: &World,
+) {
     for fault in ["truncated", "empty", "html"] {
         call_with_fault(ecs, world, fault).await;
     }
 }
 
-pub(crate) async fn an_unreadable_attach_error_has_an_unknown_outcome(ecs: &dyn Ecs, world: &World) {
+pub(crate) async fn an_unreadable_attach_error_has_an_unknown_outcome(
+    ecs: &dyn Ecs,
+    world: &World,
+) {
     let disk = "d-unknown".parse().unwrap();
     for fault in ["truncated", "html"] {
         world.configure(json!({"faults": [{"action": "AttachDisk", "kind": fault}]}));
-        let outcome = ecs.attach_disk(deadline(), &attach_to(&disk, "i-one")).await;
+        let outcome = ecs
+            .attach_disk(deadline(), &attach_to(&disk, "i-one"))
+            .await;
         expect_error(outcome, Kind::Ambiguous);
     }
 }

@@ -3,7 +3,7 @@
 use diskplugin::cloud::{DescribeDisks, Ecs, Kind};
 use serde_json::json;
 
-use crate::world::{World, create_essd, described, deadline};
+use crate::world::{World, create_essd, deadline, described};
 
 on_every_implementation!(
     a_share_of_the_reads_is_stale_and_the_others_are_not,
@@ -43,7 +43,10 @@ pub(crate) async fn a_percentage_of_the_calls_fails(ecs: &dyn Ecs, world: &World
     ]}));
     let mut failed = 0;
     for _ in 0..CALLS {
-        match ecs.describe_disks(deadline(), &DescribeDisks::default()).await {
+        match ecs
+            .describe_disks(deadline(), &DescribeDisks::default())
+            .await
+        {
             Ok(_) => {}
             Err(error) => {
                 assert_eq!(error.kind(), Kind::Denied);

@@ -11,7 +11,10 @@ use diskplugin::model::{
 };
 use serde_json::json;
 
-use crate::world::{FAR_ZONE, World, snapshot_of, essd, create_essd, expect_error, described_snapshot, deadline, tags, zone};
+use crate::world::{
+    FAR_ZONE, World, create_essd, deadline, described_snapshot, essd, expect_error, snapshot_of,
+    tags, zone,
+};
 
 on_every_implementation!(
     a_group_is_cut_at_one_instant_and_described_as_it_was_wanted,
@@ -44,7 +47,10 @@ async fn described(ecs: &dyn Ecs, id: &SnapshotGroupId) -> Option<SnapshotGroup>
         ids: Some(vec![id.clone()]),
         ..DescribeSnapshotGroups::default()
     };
-    let page = ecs.describe_snapshot_groups(deadline(), &query).await.unwrap();
+    let page = ecs
+        .describe_snapshot_groups(deadline(), &query)
+        .await
+        .unwrap();
     assert!(page.rows.len() <= 1 && page.next.is_none(), "{page:?}");
     page.rows.into_iter().next()
 }
@@ -57,7 +63,10 @@ pub(crate) async fn a_group_is_cut_at_one_instant_and_described_as_it_was_wanted
     let (one, two) = (create_essd(ecs, "one").await, create_essd(ecs, "two").await);
     let mut wanted = group_of(&[&one, &two], "group");
     wanted.tags = tags(&[("k", "v")]);
-    let id = ecs.create_snapshot_group(deadline(), &wanted).await.unwrap();
+    let id = ecs
+        .create_snapshot_group(deadline(), &wanted)
+        .await
+        .unwrap();
     let row = described(ecs, &id).await.unwrap();
     assert_eq!(row.tags, wanted.tags);
     assert_eq!(row.status, SnapshotStatus::Progressing);
@@ -90,7 +99,10 @@ pub(crate) async fn the_snapshots_of_a_group_name_it_and_carry_none_of_its_tags(
     let disk = create_essd(ecs, "one").await;
     let mut wanted = group_of(&[&disk], "group");
     wanted.tags = tags(&[("k", "v")]);
-    let id = ecs.create_snapshot_group(deadline(), &wanted).await.unwrap();
+    let id = ecs
+        .create_snapshot_group(deadline(), &wanted)
+        .await
+        .unwrap();
     let member = described(ecs, &id).await.unwrap().members.remove(0);
     let row = described_snapshot(ecs, &member.snapshot).await.unwrap();
     assert_eq!((row.group, row.tags), (Some(id), Tags::new()));
@@ -109,9 +121,15 @@ pub(crate) async fn a_repeated_group_is_the_same_and_its_token_of_other_disks_is
 ) {
     let (one, two) = (create_essd(ecs, "one").await, create_essd(ecs, "two").await);
     let wanted = group_of(&[&one, &two], "group");
-    let first = ecs.create_snapshot_group(deadline(), &wanted).await.unwrap();
+    let first = ecs
+        .create_snapshot_group(deadline(), &wanted)
+        .await
+        .unwrap();
     world.pass(60);
-    let second = ecs.create_snapshot_group(deadline(), &wanted).await.unwrap();
+    let second = ecs
+        .create_snapshot_group(deadline(), &wanted)
+        .await
+        .unwrap();
     assert_eq!(first, second);
     let other = group_of(&[&one], "group");
     expect_error(
@@ -183,7 +201,11 @@ pub(crate) async fn a_group_is_listed_by_tags_and_by_id(ecs: &dyn Ecs, _: &World
     for name in ["aa", "bb"] {
         let mut wanted = group_of(&[&disk], name);
         wanted.tags = tags(&[("name", name), ("k", "v")]);
-        ids.push(ecs.create_snapshot_group(deadline(), &wanted).await.unwrap());
+        ids.push(
+            ecs.create_snapshot_group(deadline(), &wanted)
+                .await
+                .unwrap(),
+        );
     }
     let by = |pairs: &[(&str, &str)]| DescribeSnapshotGroups {
         tags: tags(pairs),
@@ -195,7 +217,10 @@ pub(crate) async fn a_group_is_listed_by_tags_and_by_id(ecs: &dyn Ecs, _: &World
         (by(&[("k", "other")]), 0),
         (DescribeSnapshotGroups::default(), 2),
     ] {
-        let page = ecs.describe_snapshot_groups(deadline(), &query).await.unwrap();
+        let page = ecs
+            .describe_snapshot_groups(deadline(), &query)
+            .await
+            .unwrap();
         assert_eq!(page.rows.len(), found, "{query:?}");
     }
     assert_eq!(described(ecs, &ids[1]).await.unwrap().id, ids[1]);
@@ -207,9 +232,15 @@ pub(crate) async fn deleting_a_group_deletes_its_snapshots(ecs: &dyn Ecs, world:
     let (one, two) = (create_essd(ecs, "one").await, create_essd(ecs, "two").await);
     for wait in [0, 5] {
         let wanted = group_of(&[&one, &two], &format!("group-{wait}"));
-        let id = ecs.create_snapshot_group(deadline(), &wanted).await.unwrap();
+        let id = ecs
+            .create_snapshot_group(deadline(), &wanted)
+            .await
+            .unwrap();
         world.pass(wait);
-        assert_eq!(ecs.delete_snapshot_group(deadline(), &id).await.unwrap(), []);
+        assert_eq!(
+            ecs.delete_snapshot_group(deadline(), &id).await.unwrap(),
+            []
+        );
         assert_eq!((described(ecs, &id).await, world.snapshots()), (None, 0));
     }
 }
@@ -220,8 +251,13 @@ pub(crate) async fn a_deletion_that_leaves_snapshots_says_so_in_its_success(
 ) {
     let (one, two) = (create_essd(ecs, "one").await, create_essd(ecs, "two").await);
     let wanted = group_of(&[&one, &two], "group");
-    let id = ecs.create_snapshot_group(deadline(), &wanted).await.unwrap();
-    let member = described(ecs, &id).await.unwrap().members[0].snapshot.clone();
+    let id = ecs
+        .create_snapshot_group(deadline(), &wanted)
+        .await
+        .unwrap();
+    let member = described(ecs, &id).await.unwrap().members[0]
+        .snapshot
+        .clone();
     world.configure(json!({"holds": {"images": [member.as_str()]}}));
     let kept = ecs.delete_snapshot_group(deadline(), &id).await.unwrap();
     assert_eq!(kept.len(), 1);
@@ -231,14 +267,20 @@ pub(crate) async fn a_deletion_that_leaves_snapshots_says_so_in_its_success(
     );
     assert_eq!(described(ecs, &id).await.unwrap().members.len(), 1);
     world.configure(json!({"holds": {"images": []}}));
-    assert_eq!(ecs.delete_snapshot_group(deadline(), &id).await.unwrap(), []);
+    assert_eq!(
+        ecs.delete_snapshot_group(deadline(), &id).await.unwrap(),
+        []
+    );
     assert_eq!(world.snapshots(), 0);
 }
 
 pub(crate) async fn a_group_is_deleted_with_its_last_snapshot(ecs: &dyn Ecs, _: &World) {
     let (one, two) = (create_essd(ecs, "one").await, create_essd(ecs, "two").await);
     let wanted = group_of(&[&one, &two], "group");
-    let id = ecs.create_snapshot_group(deadline(), &wanted).await.unwrap();
+    let id = ecs
+        .create_snapshot_group(deadline(), &wanted)
+        .await
+        .unwrap();
     let members = described(ecs, &id).await.unwrap().members;
     ecs.delete_snapshot(deadline(), &members[0].snapshot)
         .await
@@ -255,9 +297,15 @@ pub(crate) async fn deleting_an_unknown_group_is_success_or_not_found(
     world: &World,
 ) {
     let id = "ssg-unknown".parse().unwrap();
-    assert_eq!(ecs.delete_snapshot_group(deadline(), &id).await.unwrap(), []);
+    assert_eq!(
+        ecs.delete_snapshot_group(deadline(), &id).await.unwrap(),
+        []
+    );
     world.configure(json!({"rules": {"missing_is_error": true}}));
-    let error = ecs.delete_snapshot_group(deadline(), &id).await.unwrap_err();
+    let error = ecs
+        .delete_snapshot_group(deadline(), &id)
+        .await
+        .unwrap_err();
     assert_eq!(error.code(), Some("InvalidSnapshotGroupId.NotFound"));
 }
 

@@ -17,7 +17,10 @@ pub(crate) async fn a_disk_that_is_ill_is_told_with_what_happens_to_it(
     ecs: &dyn Ecs,
     world: &World,
 ) {
-    let (well, ill) = (create_essd(ecs, "well").await, create_essd(ecs, "ill").await);
+    let (well, ill) = (
+        create_essd(ecs, "well").await,
+        create_essd(ecs, "ill").await,
+    );
     world.configure(
         json!({"disk_health": {ill.as_str(): {"health": "Impaired", "event": "Stalled"}}}),
     );
@@ -35,7 +38,10 @@ pub(crate) async fn a_disk_that_is_ill_is_told_with_what_happens_to_it(
 
 pub(crate) async fn the_health_of_a_missing_disk_is_omitted(ecs: &dyn Ecs, _: &World) {
     let unknown = ["d-unknown".parse().unwrap()];
-    let page = ecs.describe_disk_health(deadline(), &unknown).await.unwrap();
+    let page = ecs
+        .describe_disk_health(deadline(), &unknown)
+        .await
+        .unwrap();
     assert!(page.rows.is_empty() && page.unreadable.is_empty());
 }
 
@@ -47,7 +53,10 @@ pub(crate) async fn a_lock_is_described(ecs: &dyn Ecs, world: &World) {
 }
 
 pub(crate) async fn an_unreadable_row_is_reported_separately(ecs: &dyn Ecs, world: &World) {
-    let (good, bad) = (create_essd(ecs, "good").await, create_essd(ecs, "bad").await);
+    let (good, bad) = (
+        create_essd(ecs, "good").await,
+        create_essd(ecs, "bad").await,
+    );
     world.configure(json!({"disk_health": {bad.as_str(): {"unreadable": true}}}));
     let page = ecs
         .describe_disks(deadline(), &DescribeDisks::default())

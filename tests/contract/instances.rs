@@ -4,7 +4,7 @@ use diskplugin::cloud::{DescribeInstances, Ecs, Kind};
 use diskplugin::model::InstanceStatus;
 use serde_json::json;
 
-use crate::world::{FAR_ZONE, World, ZONE, node, expect_error, deadline, zone};
+use crate::world::{FAR_ZONE, World, ZONE, deadline, expect_error, node, zone};
 
 on_every_implementation!(
     instances_are_listed_with_type_zone_and_status,
@@ -61,7 +61,10 @@ pub(crate) async fn a_stopped_instance_is_described_as_stopped(ecs: &dyn Ecs, wo
 
 pub(crate) async fn a_type_has_its_disk_quantity(ecs: &dyn Ecs, _: &World) {
     let names = ["ecs.g6.large".to_owned()];
-    let types = ecs.describe_instance_types(deadline(), &names).await.unwrap();
+    let types = ecs
+        .describe_instance_types(deadline(), &names)
+        .await
+        .unwrap();
     assert_eq!(types.len(), 1);
     assert_eq!(types[0].name, names[0]);
     assert!(types[0].disk_quantity > 1);

@@ -4,7 +4,10 @@ use diskplugin::cloud::{DescribeDisks, DescribeSnapshots, Ecs, TagResources, Tag
 use diskplugin::model::DiskStatus;
 use serde_json::json;
 
-use crate::world::{World, snapshot_of, essd, create_essd, node, detach_from, attach_to, described, described_snapshot, deadline, tags};
+use crate::world::{
+    World, attach_to, create_essd, deadline, described, described_snapshot, detach_from, essd,
+    node, snapshot_of, tags,
+};
 
 on_every_implementation!(
     a_new_disk_and_a_new_snapshot_are_missing_for_a_moment,
@@ -22,14 +25,19 @@ pub(crate) async fn a_new_disk_and_a_new_snapshot_are_missing_for_a_moment(
     assert_eq!(described(ecs, &disk).await, None);
     world.pass(3);
     assert!(described(ecs, &disk).await.is_some());
-    let snapshot = ecs.create_snapshot(deadline(), &snapshot_of(&disk, "new")).await;
+    let snapshot = ecs
+        .create_snapshot(deadline(), &snapshot_of(&disk, "new"))
+        .await;
     let snapshot = snapshot.unwrap();
     assert_eq!(described_snapshot(ecs, &snapshot).await, None);
     world.pass(3);
     assert!(described_snapshot(ecs, &snapshot).await.is_some());
 }
 
-pub(crate) async fn an_attached_disk_is_described_as_available_during_lag(ecs: &dyn Ecs, world: &World) {
+pub(crate) async fn an_attached_disk_is_described_as_available_during_lag(
+    ecs: &dyn Ecs,
+    world: &World,
+) {
     world.configure(json!({"stale": {"lag": "2s"}, "delays": {"attach": "3s"}}));
     let disk = create_essd(ecs, "lagging").await;
     world.pass(3);
@@ -60,7 +68,9 @@ pub(crate) async fn a_torn_read_of_a_disk_that_has_just_left_still_names_its_nod
         .await
         .unwrap();
     world.pass(10);
-    ecs.detach_disk(deadline(), &detach_from(&disk, "i-one")).await.unwrap();
+    ecs.detach_disk(deadline(), &detach_from(&disk, "i-one"))
+        .await
+        .unwrap();
     world.pass(1);
     let row = described(ecs, &disk).await.unwrap();
     assert_eq!(row.attachments, [node("i-one")]);
@@ -89,7 +99,11 @@ pub(crate) async fn what_was_just_tagged_is_shown_by_its_id_and_not_found_by_its
             tags: tags(&[(key, "pvc-1")]),
             ..DescribeSnapshots::default()
         };
-        let snapshots = ecs.describe_snapshots(deadline(), &query).await.unwrap().rows;
+        let snapshots = ecs
+            .describe_snapshots(deadline(), &query)
+            .await
+            .unwrap()
+            .rows;
         (disks.len(), snapshots.len())
     };
     assert_eq!(described(ecs, &disk).await.unwrap().tags.len(), 1);

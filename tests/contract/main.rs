@@ -33,22 +33,22 @@ macro_rules! on_every_implementation {
 
 mod attachments;
 mod attempts;
+mod disk_options;
 mod disks;
 mod ephemeral;
+mod equivalence;
 mod errors;
+mod fault_percentage;
 mod groups;
 mod health;
-mod lag;
 mod instances;
-mod stock;
-mod disk_options;
-mod pages;
-mod fault_percentage;
+mod lag;
+mod modify;
 mod multi_attach;
+mod pages;
 mod resize;
 mod snapshots;
-mod modify;
-mod equivalence;
+mod stock;
 mod tags;
 #[path = "../common/wiremock_cloud.rs"]
 mod wiremock_cloud;

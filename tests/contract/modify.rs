@@ -7,7 +7,9 @@ use diskplugin::cloud::{
 use diskplugin::model::{Category, ClientToken, DiskId, Gib, PerformanceLevel, Task, TaskStatus};
 use serde_json::json;
 
-use crate::world::{FAR_ZONE, World, snapshot_of, essd, create_essd, attach_to, described, deadline, zone};
+use crate::world::{
+    FAR_ZONE, World, attach_to, create_essd, deadline, described, essd, snapshot_of, zone,
+};
 
 on_every_implementation!(
     a_dry_run_changes_nothing_and_tells_what_would_be_taken,
@@ -134,7 +136,10 @@ pub(crate) async fn a_new_category_requires_a_task(ecs: &dyn Ecs, world: &World)
 pub(crate) async fn a_failed_task_leaves_the_disk_unchanged(ecs: &dyn Ecs, world: &World) {
     world.configure(json!({"faults": [{"action": "ModifyDiskSpec", "kind": "fails-later"}]}));
     let disk = create_essd(ecs, "failing").await;
-    let id = ecs.modify_disk_spec(deadline(), &auto(&disk)).await.unwrap();
+    let id = ecs
+        .modify_disk_spec(deadline(), &auto(&disk))
+        .await
+        .unwrap();
     let ended = task(ecs, &disk).await;
     assert_eq!((Some(ended.id), ended.status), (id, TaskStatus::Failed));
     assert_eq!(
@@ -146,7 +151,9 @@ pub(crate) async fn a_failed_task_leaves_the_disk_unchanged(ecs: &dyn Ecs, world
 pub(crate) async fn a_disk_with_a_running_task_rejects_other_changes(ecs: &dyn Ecs, world: &World) {
     world.configure(json!({"delays": {"modify": "60s"}}));
     let disk = create_essd(ecs, "busy").await;
-    ecs.modify_disk_spec(deadline(), &auto(&disk)).await.unwrap();
+    ecs.modify_disk_spec(deadline(), &auto(&disk))
+        .await
+        .unwrap();
     for (alternatives, wanted) in [
         ("first", "InvalidStatus.DiskNotReady"),
         ("last", "IncorrectDiskStatus"),
@@ -195,7 +202,9 @@ pub(crate) async fn tasks_are_listed_by_id_and_by_disk_the_newest_first(
 pub(crate) async fn a_change_of_category_starts_a_cooling_period(ecs: &dyn Ecs, world: &World) {
     world.configure(json!({"rules": {"cooling_period": "10m"}}));
     let disk = create_essd(ecs, "hot").await;
-    ecs.modify_disk_spec(deadline(), &auto(&disk)).await.unwrap();
+    ecs.modify_disk_spec(deadline(), &auto(&disk))
+        .await
+        .unwrap();
     let back = ModifyDiskSpec {
         category: Some(Category::CloudEssd),
         ..to(&disk)
@@ -280,7 +289,10 @@ pub(crate) async fn a_disk_that_grows_or_is_snapshotted_does_not_change(
     };
     ecs.resize_disk(deadline(), &request).await.unwrap();
     let expect_error = ecs.modify_disk_spec(deadline(), &auto(&growing)).await;
-    assert_eq!(code(expect_error), "OperationDenied.DiskExpansionUnfinished");
+    assert_eq!(
+        code(expect_error),
+        "OperationDenied.DiskExpansionUnfinished"
+    );
     let cutting = create_essd(ecs, "cutting").await;
     ecs.create_snapshot(deadline(), &snapshot_of(&cutting, "snap"))
         .await
@@ -288,7 +300,11 @@ pub(crate) async fn a_disk_that_grows_or_is_snapshotted_does_not_change(
     let expect_error = ecs.modify_disk_spec(deadline(), &auto(&cutting)).await;
     assert_eq!(code(expect_error), "DiskCreatingSnapshot");
     world.pass(10);
-    assert!(ecs.modify_disk_spec(deadline(), &auto(&growing)).await.is_ok());
+    assert!(
+        ecs.modify_disk_spec(deadline(), &auto(&growing))
+            .await
+            .is_ok()
+    );
 }
 
 pub(crate) async fn what_the_instance_does_not_take_or_nobody_sells_is_refused(
@@ -331,13 +347,21 @@ pub(crate) async fn bursting_is_switched_for_auto_disks_and_not_while_they_chang
         bursting,
     };
     let essd = create_essd(ecs, "essd").await;
-    let expect_error = ecs.modify_disk_attribute(deadline(), &burst(&essd, true)).await;
-    assert_eq!(code(expect_error), "BurstingEnabledForDiskCategoryUnsupported");
+    let expect_error = ecs
+        .modify_disk_attribute(deadline(), &burst(&essd, true))
+        .await;
+    assert_eq!(
+        code(expect_error),
+        "BurstingEnabledForDiskCategoryUnsupported"
+    );
     let small = disk(ecs, "small", Category::CloudAuto, 3).await;
     let expect_error = ecs
         .modify_disk_attribute(deadline(), &burst(&small, true))
         .await;
-    assert_eq!(code(expect_error), "InvalidBurstingEnabled.DiskSizeTooSmall");
+    assert_eq!(
+        code(expect_error),
+        "InvalidBurstingEnabled.DiskSizeTooSmall"
+    );
     let disk = disk(ecs, "auto", Category::CloudAuto, 20).await;
     for on in [true, false] {
         ecs.modify_disk_attribute(deadline(), &burst(&disk, on))
@@ -351,8 +375,13 @@ pub(crate) async fn bursting_is_switched_for_auto_disks_and_not_while_they_chang
         ..to(&disk)
     };
     ecs.modify_disk_spec(deadline(), &back).await.unwrap();
-    let expect_error = ecs.modify_disk_attribute(deadline(), &burst(&disk, true)).await;
-    assert_eq!(code(expect_error), "BurstingEnabledForModifyingDiskUnsupported");
+    let expect_error = ecs
+        .modify_disk_attribute(deadline(), &burst(&disk, true))
+        .await;
+    assert_eq!(
+        code(expect_error),
+        "BurstingEnabledForModifyingDiskUnsupported"
+    );
 }
 
 pub(crate) async fn modifying_a_missing_disk_is_not_found(ecs: &dyn Ecs, _: &World) {

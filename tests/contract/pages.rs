@@ -6,7 +6,7 @@ use diskplugin::cloud::{DescribeDisks, DescribeSnapshots, Ecs, Kind};
 use diskplugin::model::DiskId;
 use serde_json::json;
 
-use crate::world::{World, snapshot_of, essd, create_essd, expect_error, deadline, tags};
+use crate::world::{World, create_essd, deadline, essd, expect_error, snapshot_of, tags};
 
 on_every_implementation!(
     pages_list_every_disk_once,

@@ -4,7 +4,7 @@ use diskplugin::cloud::{Ecs, Kind, ResizeDisk, ResizeMode};
 use diskplugin::model::{ClientToken, DiskId, Gib};
 use serde_json::json;
 
-use crate::world::{World, create_essd, attach_to, expect_error, described, deadline};
+use crate::world::{World, attach_to, create_essd, deadline, described, expect_error};
 
 on_every_implementation!(
     an_available_disk_is_resized_offline,
@@ -63,7 +63,10 @@ pub(crate) async fn a_resize_token_of_a_different_size_is_a_mismatch(ecs: &dyn E
         size: Gib(40),
         ..request
     };
-    expect_error(ecs.resize_disk(deadline(), &other).await, Kind::TokenMismatch);
+    expect_error(
+        ecs.resize_disk(deadline(), &other).await,
+        Kind::TokenMismatch,
+    );
     assert_eq!(described(ecs, &disk).await.unwrap().size, Gib(30));
 }
 
@@ -76,7 +79,10 @@ pub(crate) async fn a_disk_neither_shrinks_nor_grows_beyond_its_category(
         world.configure(json!({"rules": {"alternatives": alternatives}}));
         for size in [19, 20, 65537] {
             let request = to(&disk, size, ResizeMode::Offline);
-            expect_error(ecs.resize_disk(deadline(), &request).await, Kind::OutOfRange);
+            expect_error(
+                ecs.resize_disk(deadline(), &request).await,
+                Kind::OutOfRange,
+            );
         }
     }
     assert_eq!(described(ecs, &disk).await.unwrap().size, Gib(20));
@@ -100,7 +106,10 @@ pub(crate) async fn the_resize_mode_must_match_the_state(ecs: &dyn Ecs, world: &
     expect_error(ecs.resize_disk(deadline(), &request).await, Kind::Conflict);
 }
 
-pub(crate) async fn a_resize_is_rejected_while_another_one_is_processed(ecs: &dyn Ecs, world: &World) {
+pub(crate) async fn a_resize_is_rejected_while_another_one_is_processed(
+    ecs: &dyn Ecs,
+    world: &World,
+) {
     world.configure(json!({"delays": {"resize": "30s"}}));
     let disk = create_essd(ecs, "twice").await;
     let request = to(&disk, 30, ResizeMode::Offline);

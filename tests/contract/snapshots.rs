@@ -4,7 +4,10 @@ use diskplugin::cloud::{DescribeSnapshots, Ecs, Kind};
 use diskplugin::model::{Category, Gib, SnapshotStatus};
 use serde_json::json;
 
-use crate::world::{World, snapshot_of, essd, create_essd, expect_error, described, described_snapshot, deadline, tags};
+use crate::world::{
+    World, create_essd, deadline, described, described_snapshot, essd, expect_error, snapshot_of,
+    tags,
+};
 
 on_every_implementation!(
     a_snapshot_is_captured_then_complete,
@@ -25,7 +28,9 @@ on_every_implementation!(
 pub(crate) async fn a_snapshot_is_captured_then_complete(ecs: &dyn Ecs, world: &World) {
     world.configure(json!({"delays": {"cut": "1s", "snapshot": "5s"}}));
     let disk = create_essd(ecs, "source").await;
-    let id = ecs.create_snapshot(deadline(), &snapshot_of(&disk, "one")).await;
+    let id = ecs
+        .create_snapshot(deadline(), &snapshot_of(&disk, "one"))
+        .await;
     let id = id.unwrap();
     let row = described_snapshot(ecs, &id).await.unwrap();
     assert_eq!(row.status, SnapshotStatus::Progressing);
@@ -44,12 +49,17 @@ pub(crate) async fn a_snapshot_is_captured_then_complete(ecs: &dyn Ecs, world: &
     assert_eq!(row.status, SnapshotStatus::Accomplished);
 }
 
-pub(crate) async fn a_snapshot_of_an_older_category_is_usable_when_complete(ecs: &dyn Ecs, world: &World) {
+pub(crate) async fn a_snapshot_of_an_older_category_is_usable_when_complete(
+    ecs: &dyn Ecs,
+    world: &World,
+) {
     world.configure(json!({"delays": {"cut": "1s", "snapshot": "5s"}}));
     let mut legacy = essd("legacy");
     legacy.category = Category::CloudSsd;
     let disk = ecs.create_disk(deadline(), &legacy).await.unwrap();
-    let id = ecs.create_snapshot(deadline(), &snapshot_of(&disk, "one")).await;
+    let id = ecs
+        .create_snapshot(deadline(), &snapshot_of(&disk, "one"))
+        .await;
     let id = id.unwrap();
     world.pass(4);
     assert!(!described_snapshot(ecs, &id).await.unwrap().available);
@@ -71,7 +81,9 @@ pub(crate) async fn a_snapshot_is_described_as_requested(ecs: &dyn Ecs, _: &Worl
 
 pub(crate) async fn a_disk_from_a_snapshot_has_its_source(ecs: &dyn Ecs, _: &World) {
     let disk = create_essd(ecs, "source").await;
-    let snapshot = ecs.create_snapshot(deadline(), &snapshot_of(&disk, "one")).await;
+    let snapshot = ecs
+        .create_snapshot(deadline(), &snapshot_of(&disk, "one"))
+        .await;
     let mut restored = essd("restored");
     restored.snapshot = Some(snapshot.unwrap());
     restored.size = Gib(40);
@@ -87,10 +99,15 @@ pub(crate) async fn a_disk_from_a_snapshot_is_not_smaller(ecs: &dyn Ecs, _: &Wor
     let mut large = essd("large");
     large.size = Gib(40);
     let disk = ecs.create_disk(deadline(), &large).await.unwrap();
-    let snapshot = ecs.create_snapshot(deadline(), &snapshot_of(&disk, "one")).await;
+    let snapshot = ecs
+        .create_snapshot(deadline(), &snapshot_of(&disk, "one"))
+        .await;
     let mut restored = essd("restored");
     restored.snapshot = Some(snapshot.unwrap());
-    let error = expect_error(ecs.create_disk(deadline(), &restored).await, Kind::OutOfRange);
+    let error = expect_error(
+        ecs.create_disk(deadline(), &restored).await,
+        Kind::OutOfRange,
+    );
     assert_eq!(error.code(), Some("InvalidDiskSize.TooSmall"));
 }
 
@@ -100,7 +117,9 @@ pub(crate) async fn a_disk_from_an_unfinished_or_unknown_snapshot_is_refused(
 ) {
     world.configure(json!({"delays": {"cut": "1s", "snapshot": "5s"}}));
     let disk = create_essd(ecs, "source").await;
-    let snapshot = ecs.create_snapshot(deadline(), &snapshot_of(&disk, "one")).await;
+    let snapshot = ecs
+        .create_snapshot(deadline(), &snapshot_of(&disk, "one"))
+        .await;
     let mut restored = essd("restored");
     restored.snapshot = Some(snapshot.unwrap());
     let error = ecs.create_disk(deadline(), &restored).await.unwrap_err();
@@ -112,29 +131,44 @@ pub(crate) async fn a_disk_from_an_unfinished_or_unknown_snapshot_is_refused(
 
 pub(crate) async fn a_repeated_create_returns_the_same_snapshot(ecs: &dyn Ecs, world: &World) {
     let disk = create_essd(ecs, "source").await;
-    let first = ecs.create_snapshot(deadline(), &snapshot_of(&disk, "one")).await;
+    let first = ecs
+        .create_snapshot(deadline(), &snapshot_of(&disk, "one"))
+        .await;
     world.pass(60);
-    let second = ecs.create_snapshot(deadline(), &snapshot_of(&disk, "one")).await;
+    let second = ecs
+        .create_snapshot(deadline(), &snapshot_of(&disk, "one"))
+        .await;
     assert_eq!(first.unwrap(), second.unwrap());
     assert_eq!(world.snapshots(), 1);
 }
 
-pub(crate) async fn a_snapshot_token_of_a_different_request_is_a_mismatch(ecs: &dyn Ecs, world: &World) {
+pub(crate) async fn a_snapshot_token_of_a_different_request_is_a_mismatch(
+    ecs: &dyn Ecs,
+    world: &World,
+) {
     let (one, two) = (create_essd(ecs, "one").await, create_essd(ecs, "two").await);
     let request = snapshot_of(&one, "name");
     ecs.create_snapshot(deadline(), &request).await.unwrap();
-    let outcome = ecs.create_snapshot(deadline(), &snapshot_of(&two, "name")).await;
+    let outcome = ecs
+        .create_snapshot(deadline(), &snapshot_of(&two, "name"))
+        .await;
     expect_error(outcome, Kind::TokenMismatch);
     assert_eq!(world.snapshots(), 1);
 }
 
 pub(crate) async fn a_snapshot_of_a_missing_disk_is_not_found(ecs: &dyn Ecs, _: &World) {
     let request = snapshot_of(&"d-unknown".parse().unwrap(), "one");
-    let error = expect_error(ecs.create_snapshot(deadline(), &request).await, Kind::NotFound);
+    let error = expect_error(
+        ecs.create_snapshot(deadline(), &request).await,
+        Kind::NotFound,
+    );
     assert_eq!(error.code(), Some("InvalidDiskId.NotFound"));
 }
 
-pub(crate) async fn a_disk_of_an_older_category_has_one_snapshot_in_progress(ecs: &dyn Ecs, world: &World) {
+pub(crate) async fn a_disk_of_an_older_category_has_one_snapshot_in_progress(
+    ecs: &dyn Ecs,
+    world: &World,
+) {
     for alternatives in ["first", "last"] {
         world.configure(json!({
             "rules": {"alternatives": alternatives}, "delays": {"snapshot": "5s"}
@@ -153,7 +187,9 @@ pub(crate) async fn a_disk_of_an_older_category_has_one_snapshot_in_progress(ecs
 
 pub(crate) async fn snapshots_are_listed_by_disk_and_by_id(ecs: &dyn Ecs, _: &World) {
     let (one, two) = (create_essd(ecs, "one").await, create_essd(ecs, "two").await);
-    let of_one = ecs.create_snapshot(deadline(), &snapshot_of(&one, "of-one")).await;
+    let of_one = ecs
+        .create_snapshot(deadline(), &snapshot_of(&one, "of-one"))
+        .await;
     ecs.create_snapshot(deadline(), &snapshot_of(&two, "of-two"))
         .await
         .unwrap();
@@ -179,7 +215,9 @@ pub(crate) async fn a_deleted_snapshot_is_gone_though_disks_were_made_from_it(
     _: &World,
 ) {
     let disk = create_essd(ecs, "source").await;
-    let id = ecs.create_snapshot(deadline(), &snapshot_of(&disk, "one")).await;
+    let id = ecs
+        .create_snapshot(deadline(), &snapshot_of(&disk, "one"))
+        .await;
     let id = id.unwrap();
     let mut restored = essd("restored");
     restored.snapshot = Some(id.clone());

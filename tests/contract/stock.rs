@@ -4,7 +4,7 @@ use diskplugin::cloud::{DescribeStock, Ecs, Kind};
 use diskplugin::model::{Category, ZoneStock};
 use serde_json::json;
 
-use crate::world::{FAR_ZONE, World, ZONE, essd, create_essd, expect_error, deadline, zone};
+use crate::world::{FAR_ZONE, World, ZONE, create_essd, deadline, essd, expect_error, zone};
 
 on_every_implementation!(
     a_sold_out_category_is_out_of_stock_in_every_documented_code,
@@ -22,7 +22,9 @@ pub(crate) async fn a_sold_out_category_is_out_of_stock_in_every_documented_code
     world.configure(json!({"out_of_stock": [format!("{ZONE}/cloud_essd")]}));
     // Enough calls to get each of the three codes.
     for n in 0..12 {
-        let outcome = ecs.create_disk(deadline(), &essd(&format!("disk-{n}"))).await;
+        let outcome = ecs
+            .create_disk(deadline(), &essd(&format!("disk-{n}")))
+            .await;
         expect_error(outcome, Kind::OutOfStock);
     }
     let mut elsewhere = essd("elsewhere");

@@ -5,7 +5,10 @@ use diskplugin::cloud::{
 };
 use diskplugin::model::{DiskId, Tags};
 
-use crate::world::{World, snapshot_of, essd, create_essd, expect_error, described, described_snapshot, deadline, tags};
+use crate::world::{
+    World, create_essd, deadline, described, described_snapshot, essd, expect_error, snapshot_of,
+    tags,
+};
 
 on_every_implementation!(
     a_tag_filter_requires_all_its_tags,
@@ -77,14 +80,19 @@ pub(crate) async fn tagging_adds_and_overwrites(ecs: &dyn Ecs, _: &World) {
 
 pub(crate) async fn snapshots_can_be_tagged(ecs: &dyn Ecs, _: &World) {
     let disk = create_essd(ecs, "source").await;
-    let id = ecs.create_snapshot(deadline(), &snapshot_of(&disk, "one")).await;
+    let id = ecs
+        .create_snapshot(deadline(), &snapshot_of(&disk, "one"))
+        .await;
     let id = id.unwrap();
     let change = TagResources {
         targets: TagTarget::Snapshots(vec![id.clone()]),
         tags: tags(&[("k", "v")]),
     };
     ecs.tag_resources(deadline(), &change).await.unwrap();
-    assert_eq!(described_snapshot(ecs, &id).await.unwrap().tags, change.tags);
+    assert_eq!(
+        described_snapshot(ecs, &id).await.unwrap().tags,
+        change.tags
+    );
 }
 
 pub(crate) async fn tagging_what_is_not_there_is_not_found_and_changes_nothing(
@@ -114,9 +122,17 @@ pub(crate) async fn untagging_removes_the_named_keys_and_no_others(ecs: &dyn Ecs
         keys: vec!["a".to_owned(), "unknown".to_owned()],
     };
     for _ in 0..2 {
-        ecs.untag_resources(deadline(), &untag(&disk)).await.unwrap();
-        assert_eq!(described(ecs, &disk).await.unwrap().tags, tags(&[("b", "2")]));
+        ecs.untag_resources(deadline(), &untag(&disk))
+            .await
+            .unwrap();
+        assert_eq!(
+            described(ecs, &disk).await.unwrap().tags,
+            tags(&[("b", "2")])
+        );
     }
     let unknown = untag(&"d-unknown".parse().unwrap());
-    expect_error(ecs.untag_resources(deadline(), &unknown).await, Kind::NotFound);
+    expect_error(
+        ecs.untag_resources(deadline(), &unknown).await,
+        Kind::NotFound,
+    );
 }

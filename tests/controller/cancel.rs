@@ -12,8 +12,7 @@ use diskplugin::csi::proto::controller_server::Controller;
 use crate::kit::{NODE, OTHER, Stage, code, create, new_volume, publication, range, within};
 
 #[tokio::test(start_paused = true)]
-async fn a_cancelled_create_makes_no_further_calls_and_the_retry_returns_its_disk()
-{
+async fn a_cancelled_create_makes_no_further_calls_and_the_retry_returns_its_disk() {
     // Before the call takes effect, while the disk is created, and while the response is in flight.
     for given_up_after in [0, 300, 700, 1500, 2400] {
         let stage = Stage::new(&["--create-delay=2s", "--latency=500ms"]);

@@ -11,17 +11,17 @@ mod retrying_cloud;
 #[path = "../common/wiremock_cloud.rs"]
 mod wiremock_cloud;
 
+mod cancel;
 mod capability;
 mod class;
 mod code;
 mod concurrency;
-mod peer_defects;
+mod expand;
 mod field;
 mod group;
-mod expand;
 mod kit;
 mod listing;
 mod modify;
 mod over_http;
+mod peer_defects;
 mod placement;
-mod cancel;

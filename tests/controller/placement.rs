@@ -239,10 +239,12 @@ async fn metadata_of_the_provisioner_becomes_tags_and_does_not_affect_idempotenc
         ("pvc/namespace", "prod"),
         ("pv/name", "pvc-1"),
     ] {
-        assert_error.parameters
+        assert_error
+            .parameters
             .insert(format!("csi.storage.k8s.io/{name}"), value.to_owned());
     }
-    assert_error.parameters
+    assert_error
+        .parameters
         .insert("diskTags".to_owned(), "team:blue".to_owned());
     let volume = stage.create(assert_error.clone()).await.unwrap();
     let state = stage.cloud.state();
@@ -251,9 +253,13 @@ async fn metadata_of_the_provisioner_becomes_tags_and_does_not_affect_idempotenc
         assert!(tags.contains(part), "{tags}");
     }
     // Then the provisioner runs without --extra-create-metadata.
-    assert_error.parameters
+    assert_error
+        .parameters
         .retain(|key, _| !key.starts_with("csi.storage"));
-    let again = stage.restarted().create_volume(Request::new(assert_error)).await;
+    let again = stage
+        .restarted()
+        .create_volume(Request::new(assert_error))
+        .await;
     let again = again.unwrap().into_inner().volume.unwrap();
     assert_eq!(again.volume_id, volume.volume_id);
 }

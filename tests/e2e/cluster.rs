@@ -7,12 +7,12 @@ use serde_json::json;
 use tokio::sync::OnceCell;
 use tokio::task::JoinSet;
 
-use crate::chosen::chosen;
 use crate::common::fake::Fake;
 use crate::door::{Door, Rename, Room};
 use crate::images;
 use crate::install;
 use crate::keys::SERVICE;
+use crate::log_lines::select_lines;
 use crate::network::{self, CLOUD};
 use crate::outside::{self, SOCKET};
 use crate::plane::Plane;
@@ -108,15 +108,15 @@ impl Cluster {
     }
 
     /// What the parts said that work on volumes.
-    pub(crate) async fn said(&self, words: &[String]) -> String {
-        let mut all = self.plane.said().await;
+    pub(crate) async fn logs(&self, words: &[String]) -> String {
+        let mut all = self.plane.logs().await;
         for worker in self.workers() {
-            all.extend(worker.said().await);
+            all.extend(worker.logs().await);
         }
-        all.extend(install::said(self).await);
+        all.extend(install::logs(self).await);
         let parts = all
             .iter()
-            .map(|(name, text)| format!("=== {name}\n{}\n", chosen(text, words)));
+            .map(|(name, text)| format!("=== {name}\n{}\n", select_lines(text, words)));
         parts.collect()
     }
 }

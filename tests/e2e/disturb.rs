@@ -13,9 +13,9 @@ use crate::command::succeed;
 use crate::common::process::Ended;
 use crate::install::{self, DRIVER, NAME, NODE};
 use crate::path::{core, grouped, storage};
-use crate::patience::{PATIENCE, until};
 use crate::plane::NAMESPACE;
 use crate::scene::Scene;
+use crate::wait::{PATIENCE, until};
 use crate::worker::Worker;
 
 /// What a pod runs that writes all the time, and how one sees that nothing was lost.

@@ -13,9 +13,9 @@ use crate::cluster::Cluster;
 use crate::images;
 use crate::install::{CONTROLLER, NODE};
 use crate::namespace::Volume;
-use crate::patience::until;
 use crate::plane::NAMESPACE;
 use crate::scene::Scene;
+use crate::wait::until;
 
 /// The argument that asks for it.
 pub(crate) const WORD: &str = "figure";

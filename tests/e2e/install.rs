@@ -12,8 +12,8 @@ use crate::common::process::Start;
 use crate::helm;
 use crate::network::CLOUD;
 use crate::path::{core, grouped, storage};
-use crate::patience::until;
 use crate::plane::NAMESPACE;
+use crate::wait::until;
 
 /// What the release is called.
 pub(crate) const NAME: &str = "e2e";
@@ -114,7 +114,7 @@ pub(crate) async fn registered(cluster: &Cluster, node: &str) -> Value {
 }
 
 /// What the release's containers log, and what happened to its pods.
-pub(crate) async fn said(cluster: &Cluster) -> Vec<(String, String)> {
+pub(crate) async fn logs(cluster: &Cluster) -> Vec<(String, String)> {
     let mut all = Vec::new();
     for component in ["controller", "node"] {
         let selector = format!("--selector=app.kubernetes.io/component={component}");

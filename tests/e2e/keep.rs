@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use crate::api::text;
 use crate::namespace::claim;
 use crate::path::{core, grouped};
-use crate::patience::until;
 use crate::scene::Scene;
+use crate::wait::until;
 
 /// What the StatefulSet claims.
 pub(crate) const CLAIM: &str = "data-db-0";

@@ -17,8 +17,6 @@ mod address;
 #[path = "../cluster/api.rs"]
 #[expect(dead_code, reason = "tests/cluster uses the rest")]
 mod api;
-#[path = "../cluster/chosen.rs"]
-mod chosen;
 #[path = "../cluster/cloud.rs"]
 #[expect(dead_code, reason = "tests/cluster uses the rest")]
 mod cloud;
@@ -27,13 +25,13 @@ mod cloud;
 mod helm;
 #[path = "../cluster/keys.rs"]
 mod keys;
+#[path = "../cluster/log_lines.rs"]
+mod log_lines;
 #[path = "../cluster/namespace.rs"]
 mod namespace;
 #[path = "../cluster/path.rs"]
 #[expect(dead_code, reason = "tests/cluster uses the rest")]
 mod path;
-#[path = "../cluster/patience.rs"]
-mod patience;
 #[path = "../cluster/plane.rs"]
 #[expect(dead_code, reason = "tests/cluster uses the rest")]
 mod plane;
@@ -42,6 +40,8 @@ mod plane;
 mod program;
 #[path = "../cluster/suite.rs"]
 mod suite;
+#[path = "../cluster/wait.rs"]
+mod wait;
 
 // The tutorial is read as tests/docs reads pages.
 #[path = "../docs/page.rs"]
@@ -94,7 +94,7 @@ fn main() -> std::process::ExitCode {
     let alone = suite::scenarios![
         // Its pod is in the release's namespace, which the tutorial shows.
         "helm-test" => keep::helm_test,
-        "upstream" => upstream::chosen,
+        "upstream" => upstream::run_selected,
         "kubelet" => disturb::kubelet_restarted,
         "upgraded" => disturb::upgraded,
         "killed" => disturb::killed_in_mid_stage,

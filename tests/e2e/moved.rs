@@ -6,8 +6,8 @@ use crate::cloud;
 use crate::cluster::{INSTANCE, SECOND_INSTANCE};
 use crate::keep::{self, CLAIM};
 use crate::path::grouped;
-use crate::patience::until;
 use crate::scene::Scene;
+use crate::wait::until;
 
 /// By what a pod says where it wants to be.
 const HOST: &str = "kubernetes.io/hostname";

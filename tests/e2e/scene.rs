@@ -9,8 +9,8 @@ use crate::cluster::{Cluster, INSTANCE, SECOND_INSTANCE};
 use crate::common::process::Ended;
 use crate::images::SHELL;
 use crate::namespace::{self, Namespace, Volume};
-use crate::path::{core, storage, whole};
-use crate::patience::until;
+use crate::path::{cluster_scoped, core, storage};
+use crate::wait::until;
 
 /// What a pod runs that waits for commands, and ends when it is told to.
 const WAIT: &str = "trap 'exit 0' TERM; sleep 2147483647 & wait";
@@ -154,7 +154,7 @@ impl<'a> Scene<'a> {
 
     /// Waits until nothing of the volume is left.
     pub(crate) async fn gone(&self, volume: &Volume) {
-        let path = whole(&format!("persistentvolumes/{}", volume.name));
+        let path = cluster_scoped(&format!("persistentvolumes/{}", volume.name));
         let what = format!("{} and its disk {} are gone", volume.name, volume.disk);
         until(&what, async || {
             let disk = cloud::disk(&self.cluster.cloud, &volume.disk).await;

@@ -75,7 +75,7 @@ pub(crate) async fn once(scene: &Scene<'_>) {
     scene.sh("one", "echo from one > /data/file && sync").await;
     scene.make("pods", &Scene::shell("two", &["data"])).await;
     scene
-        .told("two", "FailedScheduling", "ReadWriteOncePod")
+        .wait_for_event("two", "FailedScheduling", "ReadWriteOncePod")
         .await;
     scene.end("one").await;
     scene.running("two").await;

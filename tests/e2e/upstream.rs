@@ -112,7 +112,7 @@ pub(crate) fn run() -> ExitCode {
 }
 
 /// The specs that are run with all other scenarios pass, and none of them is skipped.
-pub(crate) async fn chosen(scene: &Scene<'_>) {
+pub(crate) async fn run_selected(scene: &Scene<'_>) {
     let cluster = scene.cluster;
     let plan = Plan::read();
     let names: Vec<String> = plan.chosen.iter().map(|text| literal(text)).collect();

@@ -11,10 +11,10 @@ use crate::command::{run, succeed};
 use crate::common::process::{Process, Start};
 use crate::keys::{SECOND_WORKER, SERVICE, WORKER};
 use crate::network::{self, Network};
-use crate::patience::until;
 use crate::plane::Plane;
 use crate::program::built;
 use crate::site::Site;
+use crate::wait::until;
 use crate::{images, path};
 
 /// Where containerd answers. /run is the place's own.
@@ -97,7 +97,7 @@ impl Worker {
 
     /// Waits until the node is ready for pods.
     pub(crate) async fn ready(&self, plane: &Plane) {
-        let node = path::whole(&format!("nodes/{}", self.name));
+        let node = path::cluster_scoped(&format!("nodes/{}", self.name));
         until("the node is ready", async || {
             for (what, process) in [("containerd", &self.containerd), ("kubelet", &self.kubelet)] {
                 let mut process = process.lock().await;
@@ -150,7 +150,7 @@ impl Worker {
     }
 
     /// The lines of kubelet's log.
-    pub(crate) async fn said(&self) -> Vec<(String, String)> {
+    pub(crate) async fn logs(&self) -> Vec<(String, String)> {
         vec![
             (
                 format!("kubelet of {}", self.name),

@@ -14,10 +14,10 @@ use diskplugin::csi::proto::{
     NodeUnpublishVolumeRequest, NodeUnstageVolumeRequest, VolumeCapability,
 };
 
-use crate::rng::Rng;
 use crate::disk::{Disk, Kind, MIB, sh};
 use crate::judge::{Ledger, mounts};
 use crate::kubelet::{Ask, Kubelet, Outcome, Patience};
+use crate::rng::Rng;
 
 /// So often in a row a call must fail by itself before it counts as failing for ever. A tool that
 /// outlives its plugin may hold the disk meanwhile.

@@ -10,13 +10,13 @@
     reason = "each file of tests uses its own part of the harness"
 )]
 mod common;
-#[path = "../verbs/rng.rs"]
-#[expect(dead_code, reason = "not every throw is made here")]
-mod rng;
 mod disk;
 mod judge;
 mod kubelet;
 mod life;
+#[path = "../verbs/rng.rs"]
+#[expect(dead_code, reason = "not every throw is made here")]
+mod rng;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -33,10 +33,10 @@ use common::csi::endpoint;
 use common::machine::{TestDir, has_devices};
 use common::process::{Process, Start};
 use common::wait::until;
-use rng::Rng;
 use judge::{Ledger, wrongs};
 use kubelet::{Answers, CUT, Kubelet};
 use life::{Lane, Tally};
+use rng::Rng;
 
 /// Kills in all.
 const KILLS: u64 = 1000;

@@ -1,18 +1,18 @@
-//! Attaching while reads are old, answers are lost and others are at the disk or the node.
+//! Attaching with stale reads, lost responses and concurrent operations on the disk or the node.
 
 use std::time::Duration;
 
 use serde_json::json;
 use tokio::time::Instant;
 
-use diskplugin::cloud::{AttachDisk, Ecs};
+use diskplugin::cloud::Ecs;
 use diskplugin::disk::{Error, FailureKind};
-use diskplugin::model::{Failure, InstanceId};
+use diskplugin::model::Failure;
 
-use crate::kit::{attached_to, Setup, minutes, node_one, seconds, text, node_two};
+use crate::kit::{Setup, attached_to, minutes, node_one, node_two, seconds, text};
 
 #[tokio::test(start_paused = true)]
-async fn old_reads_delay_the_answer_and_do_not_change_it() {
+async fn stale_reads_delay_an_attachment_without_changing_its_result() {
     let modes: [&[&str]; 3] = [
         &["--stale=2s"],
         &["--stale=0s..2s", "--stale-jumping"],
@@ -33,10 +33,18 @@ async fn old_reads_delay_the_answer_and_do_not_change_it() {
             let setup = Setup::new(&flags);
             let disk = setup.disk("pvc-1").await;
             let begun = Instant::now();
-            let row = setup.disks.attacher.attach(minutes(1), &disk, &node_one()).await;
+            let row = setup
+                .disks
+                .attacher
+                .attach(minutes(1), &disk, &node_one())
+                .await;
             let row = row.unwrap_or_else(|error| panic!("{flags:?}: {}", text(&error)));
             assert!(row.is_in_use_on(&node_one()));
-            assert_eq!(setup.attachments(&disk), attached_to(&node_one()), "{flags:?}");
+            assert_eq!(
+                setup.attachments(&disk),
+                attached_to(&node_one()),
+                "{flags:?}"
+            );
             assert!(begun.elapsed() <= Duration::from_millis(3500), "{flags:?}");
             assert_eq!(setup.calls("AttachDisk"), 1);
         }
@@ -44,7 +52,7 @@ async fn old_reads_delay_the_answer_and_do_not_change_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_read_of_the_attachment_before_is_not_taken_for_the_new_one() {
+async fn a_stale_read_of_an_earlier_attachment_does_not_complete_a_new_one() {
     for seed in 0..60 {
         let seed = format!("--seed={seed}");
         let jumping = ["--stale=0s..2s", "--stale-jumping"];
@@ -63,7 +71,7 @@ async fn a_read_of_the_attachment_before_is_not_taken_for_the_new_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_read_of_before_a_detachment_without_an_answer_is_not_taken_for_the_new_attachment() {
+async fn a_stale_read_does_not_complete_an_attachment_after_a_detachment_with_a_lost_response() {
     let setup = Setup::new(&["--stale=2s"]);
     let disk = setup.disk("pvc-1").await;
     setup.attach(&disk, &node_one()).await;
@@ -75,8 +83,8 @@ async fn a_read_of_before_a_detachment_without_an_answer_is_not_taken_for_the_ne
 }
 
 #[tokio::test(start_paused = true)]
-async fn available_right_after_the_call_is_no_failure() {
-    // The replica shows Available for two seconds, then Attaching for six.
+async fn status_available_right_after_the_call_is_not_a_failure() {
+    // Stale reads return Available for two seconds, then Attaching for six.
     let setup = Setup::new(&["--stale=2s", "--attach-delay=6s"]);
     let disk = setup.disk("pvc-1").await;
     let begun = Instant::now();
@@ -94,28 +102,28 @@ async fn available_right_after_the_call_is_no_failure() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_attachment_that_falls_back_is_told_well_before_the_deadline_and_can_be_repeated() {
+async fn a_failed_attachment_is_reported_before_the_deadline_and_can_be_retried() {
     for delay in ["2s", "100ms"] {
         for stale in ["--stale=0s", "--stale=2s"] {
             let setup = Setup::new(&[&format!("--attach-delay={delay}"), stale]);
             let disk = setup.disk("pvc-1").await;
             setup.fault("AttachDisk", &json!("fails-later"));
             let begun = Instant::now();
-            let fell = setup
+            let failed = setup
                 .disks
                 .attacher
                 .attach(minutes(2), &disk, &node_one())
                 .await
                 .unwrap_err();
             assert!(
-                fell.failure() == Failure::AttachFailed,
+                failed.failure() == Failure::AttachFailed,
                 "{delay} {stale}: {}",
-                text(&fell)
+                text(&failed)
             );
-            assert_eq!(fell.failure_kind(), FailureKind::Internal);
+            assert_eq!(failed.failure_kind(), FailureKind::Internal);
             assert!(
-                text(&fell).contains(disk.as_str()) && text(&fell).contains("i-one"),
-                "{fell}"
+                text(&failed).contains(disk.as_str()) && text(&failed).contains("i-one"),
+                "{failed}"
             );
             assert!(
                 begun.elapsed() <= Duration::from_secs(20),
@@ -135,9 +143,9 @@ async fn an_attachment_that_falls_back_is_told_well_before_the_deadline_and_can_
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_attachment_that_falls_back_is_told_with_the_first_look_that_proves_it() {
-    // When it fails after being accepted, how old reads are, and until when that is told.
-    for (fails, stale, told) in [
+async fn a_failed_attachment_is_reported_with_the_first_poll_that_proves_it() {
+    // Time of the failure, lag of reads, and latest report in milliseconds.
+    for (fails, stale, reported) in [
         ("2s", "0s", 5000),
         ("2s", "2s", 5500),
         ("20s", "0s", 22_000),
@@ -151,18 +159,25 @@ async fn an_attachment_that_falls_back_is_told_with_the_first_look_that_proves_i
         let disk = setup.disk("pvc-1").await;
         setup.fault("AttachDisk", &json!("fails-later"));
         let begun = Instant::now();
-        let fell = setup.disks.attacher.attach(minutes(2), &disk, &node_one()).await;
+        let failed = setup
+            .disks
+            .attacher
+            .attach(minutes(2), &disk, &node_one())
+            .await;
         assert!(
-            matches!(&fell, Err(error) if error.failure() == Failure::AttachFailed),
-            "{fell:?}"
+            matches!(&failed, Err(error) if error.failure() == Failure::AttachFailed),
+            "{failed:?}"
         );
         let took = begun.elapsed();
-        assert!(took <= Duration::from_millis(told), "{flags:?}: {took:?}");
+        assert!(
+            took <= Duration::from_millis(reported),
+            "{flags:?}: {took:?}"
+        );
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_attachment_that_takes_long_is_not_taken_for_one_that_fell_back_however_reads_jump() {
+async fn a_slow_attachment_is_not_reported_as_failed_with_jumping_reads() {
     for seed in 0..60 {
         let seed = format!("--seed={seed}");
         let flags = [
@@ -173,14 +188,18 @@ async fn an_attachment_that_takes_long_is_not_taken_for_one_that_fell_back_howev
         ];
         let setup = Setup::new(&flags);
         let disk = setup.disk("pvc-1").await;
-        let row = setup.disks.attacher.attach(minutes(1), &disk, &node_one()).await;
+        let row = setup
+            .disks
+            .attacher
+            .attach(minutes(1), &disk, &node_one())
+            .await;
         row.unwrap_or_else(|error| panic!("{seed}: {}", text(&error)));
         assert_eq!(setup.attachments(&disk), attached_to(&node_one()), "{seed}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lost_answer_is_looked_after_and_ends_attached() {
+async fn attach_succeeds_after_a_lost_response() {
     for loss in [
         "reset-before",
         "reset-after",
@@ -192,7 +211,11 @@ async fn a_lost_answer_is_looked_after_and_ends_attached() {
             let setup = Setup::new(&["--attach-delay=3s", stale]);
             let disk = setup.disk("pvc-1").await;
             setup.fault("AttachDisk", &json!(loss));
-            let row = setup.disks.attacher.attach(minutes(1), &disk, &node_one()).await;
+            let row = setup
+                .disks
+                .attacher
+                .attach(minutes(1), &disk, &node_one())
+                .await;
             let row = row.unwrap_or_else(|error| panic!("{loss} {stale}: {}", text(&error)));
             assert!(row.is_in_use_on(&node_one()));
             assert_eq!(setup.attachments(&disk), attached_to(&node_one()));
@@ -201,29 +224,18 @@ async fn a_lost_answer_is_looked_after_and_ends_attached() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn somebody_elses_attach_on_the_node_is_waited_out() {
+async fn attach_waits_for_an_external_attachment_on_the_node() {
     for alternatives in ["first", "last"] {
         let setup = Setup::new(&["--attach-delay=4s"]);
         setup.configure(&json!({"rules": {"alternatives": alternatives}}));
-        let (ours, theirs) = (setup.disk("pvc-1").await, setup.disk("pvc-2").await);
-        let foreign = AttachDisk {
-            disk: theirs.clone(),
-            instance: node_one(),
-            force: false,
-            delete_with_instance: false,
-        };
-        setup
-            .cloud
-            .ecs()
-            .attach_disk(minutes(1), &foreign)
-            .await
-            .unwrap();
+        let (disk, other) = (setup.disk("pvc-1").await, setup.disk("pvc-2").await);
+        setup.attach_externally(&other, &node_one()).await;
         let begun = Instant::now();
         assert!(
             setup
                 .disks
                 .attacher
-                .attach(minutes(1), &ours, &node_one())
+                .attach(minutes(1), &disk, &node_one())
                 .await
                 .is_ok()
         );
@@ -233,10 +245,10 @@ async fn somebody_elses_attach_on_the_node_is_waited_out() {
             begun.elapsed()
         );
         assert_eq!(
-            (setup.attachments(&ours), setup.attachments(&theirs)),
+            (setup.attachments(&disk), setup.attachments(&other)),
             (attached_to(&node_one()), attached_to(&node_one()))
         );
-        // One is of the other; ours was ordered at 0, 0.5, 1.5, 3.5 and 7.5 seconds.
+        // One external call, and calls of the driver at 0, 0.5, 1.5, 3.5 and 7.5 seconds.
         assert!(
             setup.calls("AttachDisk") <= 6,
             "{}",
@@ -246,7 +258,7 @@ async fn somebody_elses_attach_on_the_node_is_waited_out() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_disk_on_its_way_off_another_node_is_waited_for() {
+async fn attach_waits_while_the_disk_is_detaching_from_another_node() {
     let setup = Setup::new(&["--detach-delay=10s", "--attach-delay=1s"]);
     let disk = setup.disk("pvc-1").await;
     setup.attach(&disk, &node_two()).await;
@@ -257,13 +269,17 @@ async fn a_disk_on_its_way_off_another_node_is_waited_for() {
         .await
         .unwrap_err();
     assert_eq!(off.failure_kind(), FailureKind::DeadlineExceeded);
-    let row = setup.disks.attacher.attach(minutes(1), &disk, &node_one()).await;
+    let row = setup
+        .disks
+        .attacher
+        .attach(minutes(1), &disk, &node_one())
+        .await;
     assert!(row.unwrap().is_in_use_on(&node_one()));
     assert_eq!(setup.attachments(&disk), attached_to(&node_one()));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_disk_that_old_reads_still_show_elsewhere_is_refused_at_worst_and_never_taken() {
+async fn a_disk_that_stale_reads_show_on_another_node_is_not_detached_from_there() {
     let setup = Setup::new(&["--detach-delay=3s", "--attach-delay=1s", "--stale=2s"]);
     let disk = setup.disk("pvc-1").await;
     setup.attach(&disk, &node_two()).await;
@@ -273,7 +289,11 @@ async fn a_disk_that_old_reads_still_show_elsewhere_is_refused_at_worst_and_neve
         .detach(seconds(1), &disk, &node_two())
         .await
         .unwrap_err();
-    let early = setup.disks.attacher.attach(minutes(1), &disk, &node_one()).await;
+    let early = setup
+        .disks
+        .attacher
+        .attach(minutes(1), &disk, &node_one())
+        .await;
     assert!(
         matches!(early, Ok(_) | Err(Error::InUseElsewhere { .. })),
         "{early:?}"
@@ -291,7 +311,7 @@ async fn a_disk_that_old_reads_still_show_elsewhere_is_refused_at_worst_and_neve
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_disk_that_is_still_being_made_is_waited_for() {
+async fn attach_waits_for_a_disk_in_creation() {
     let setup = Setup::new(&["--create-delay=5s"]);
     let disk = setup.unmanaged_disk(diskplugin::model::Tags::new()).await;
     let row = setup.attach(&disk, &node_one()).await;
@@ -299,7 +319,7 @@ async fn a_disk_that_is_still_being_made_is_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_that_starts_is_waited_for_and_one_that_does_not_get_ready_is_told_with_the_code() {
+async fn attach_waits_for_a_starting_node_and_reports_the_cloud_code_at_the_deadline() {
     let setup = Setup::new(&[]);
     let disk = setup.disk("pvc-1").await;
     setup.configure(&json!({"delays": {"power": "5s", "ready": "3s"}}));
@@ -332,7 +352,7 @@ async fn a_node_that_starts_is_waited_for_and_one_that_does_not_get_ready_is_tol
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_deadline_is_told_with_what_was_seen_and_the_repeat_finds_it() {
+async fn deadline_exceeded_reports_the_last_observed_status_and_the_retry_succeeds() {
     let setup = Setup::new(&["--attach-delay=30s"]);
     let disk = setup.disk("pvc-1").await;
     let begun = Instant::now();
@@ -361,7 +381,7 @@ async fn the_deadline_is_told_with_what_was_seen_and_the_repeat_finds_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_disk_that_disappears_meanwhile_is_not_found() {
+async fn attach_of_a_disk_deleted_meanwhile_is_not_found() {
     let setup = Setup::new(&[]);
     let disk = setup.disk("pvc-1").await;
     setup.fault("AttachDisk", &json!("reset-before"));
@@ -381,7 +401,7 @@ async fn a_disk_that_disappears_meanwhile_is_not_found() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_disk_that_came_by_a_lost_answer_is_off_only_when_reads_of_before_cannot_be_meant() {
+async fn detach_after_an_attachment_with_a_lost_response_ignores_stale_reads() {
     let setup = Setup::long_running(&["--attach-delay=0s", "--detach-delay=5s"]).await;
     let disk = setup.disk("pvc").await;
     tokio::time::sleep(Duration::from_secs(5)).await;
@@ -393,9 +413,9 @@ async fn a_disk_that_came_by_a_lost_answer_is_off_only_when_reads_of_before_cann
 }
 
 #[tokio::test(start_paused = true)]
-async fn empty_responses_do_not_make_a_disk_absent() {
+async fn empty_responses_do_not_prove_a_disk_absent() {
     let no_rows = json!({"action": "DescribeDisks", "for": "10m", "kind": "no-rows"});
-    // Accepted, lost after it took effect, and refused.
+    // Accepted, response lost after the call took effect, and rejected.
     let refusal = json!({"code": {"status": 403, "code": "IncorrectDiskStatus"}});
     for order in [json!(null), json!("reset-after"), refusal] {
         let setup = Setup::new(&["--attach-delay=2s"]);
@@ -410,22 +430,26 @@ async fn empty_responses_do_not_make_a_disk_absent() {
             .attacher
             .attach(seconds(30), &disk, &node_one())
             .await;
-        let meaning = hidden.unwrap_err().failure_kind();
-        let repeated = [
+        let kind = hidden.unwrap_err().failure_kind();
+        let retried = [
             FailureKind::DeadlineExceeded,
             FailureKind::Aborted,
             FailureKind::Unavailable,
         ];
-        assert!(repeated.contains(&meaning), "{order}: {meaning:?}");
+        assert!(retried.contains(&kind), "{order}: {kind:?}");
         assert!(setup.calls("AttachDisk") <= 8, "{order}");
         setup.configure(&json!({"faults": []}));
-        let row = setup.disks.attacher.attach(minutes(1), &disk, &node_one()).await;
+        let row = setup
+            .disks
+            .attacher
+            .attach(minutes(1), &disk, &node_one())
+            .await;
         assert!(row.unwrap().is_in_use_on(&node_one()), "{order}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cancelled_attach_is_known_to_the_detach_that_follows() {
+async fn detach_accounts_for_a_canceled_attach() {
     for seed in 0..40 {
         let seed = format!("--seed={seed}");
         let flags = [
@@ -435,10 +459,11 @@ async fn a_cancelled_attach_is_known_to_the_detach_that_follows() {
             &seed,
         ];
         let setup =
-            Setup::long_running(&[flags[0], flags[1], flags[2], flags[3], "--detach-delay=4s"]).await;
+            Setup::long_running(&[flags[0], flags[1], flags[2], flags[3], "--detach-delay=4s"])
+                .await;
         let disk = setup.disk("pvc-1").await;
         tokio::time::sleep(Duration::from_secs(5)).await;
-        // The call takes effect, and is cancelled before its response.
+        // The call takes effect and is canceled before its response.
         setup.fault("AttachDisk", &json!({"delay-after": "30s"}));
         setup
             .disks

@@ -1,4 +1,4 @@
-//! Cloning a disk, over a snapshot that nobody sees afterwards.
+//! Cloning disks through a temporary snapshot.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use diskplugin::disk::{DiskServices, Error, FailureKind, NewDisk};
 use diskplugin::model::{Category, Disk, DiskId, Snapshot};
 
 use crate::kit::{
-    Setup, available, between, gib, minutes, new_snapshot, node_one, seconds, text, new_disk, zone,
+    Setup, available, between, gib, minutes, new_disk, new_snapshot, node_one, seconds, text, zone,
 };
 
 fn snapshots(setup: &Setup) -> Vec<Value> {
@@ -17,22 +17,22 @@ fn snapshots(setup: &Setup) -> Vec<Value> {
 }
 
 async fn cloned(disks: &Arc<DiskServices>, new: &NewDisk, source: &DiskId) -> Disk {
-    let made = disks
+    let created = disks
         .provisioner
         .create_clone(minutes(5), new, source)
         .await;
-    made.unwrap_or_else(|error| panic!("{}", text(&error)))
+    created.unwrap_or_else(|error| panic!("{}", text(&error)))
 }
 
-/// A disk that was attached once, as all that are worth cloning.
-async fn used(setup: &Setup, name: &str) -> DiskId {
+/// Creates a disk that was attached once, so that it may contain data.
+async fn used_disk(setup: &Setup, name: &str) -> DiskId {
     let disk = setup.disk(name).await;
     setup.attach(&disk, &node_one()).await;
     disk
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_clone_is_made_from_a_snapshot_that_is_gone_afterwards() {
+async fn a_clone_is_created_from_a_snapshot_that_is_deleted_afterwards() {
     for stale in ["--stale=0s", "--stale=2s"] {
         let setup = Setup::new(&[
             "--cut-delay=2s",
@@ -40,12 +40,12 @@ async fn a_clone_is_made_from_a_snapshot_that_is_gone_afterwards() {
             "--never-attached",
             stale,
         ]);
-        let source = used(&setup, "source").await;
+        let source = used_disk(&setup, "source").await;
         let disk = cloned(&setup.disks, &new_disk("pvc-1"), &source).await;
         assert_ne!(disk.id, source);
         assert!(disk.source_snapshot.is_some());
         assert!(snapshots(&setup).is_empty(), "{stale}");
-        // A repeated call takes no second one, before and after a restart.
+        // A repeated call creates no second snapshot, before or after a restart.
         for disks in [Arc::clone(&setup.disks), setup.restarted()] {
             tokio::time::sleep(Duration::from_secs(2)).await;
             let again = cloned(&disks, &new_disk("pvc-1"), &source).await;
@@ -56,9 +56,9 @@ async fn a_clone_is_made_from_a_snapshot_that_is_gone_afterwards() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_clone_may_be_larger_elsewhere_and_of_another_category_but_never_smaller() {
+async fn a_clone_can_differ_in_zone_and_category_and_be_larger_but_not_smaller() {
     let setup = Setup::new(&[]);
-    let source = used(&setup, "source").await;
+    let source = used_disk(&setup, "source").await;
     let new = NewDisk {
         places: vec![zone("b").into()],
         categories: vec![Category::CloudSsd],
@@ -76,19 +76,19 @@ async fn a_clone_may_be_larger_elsewhere_and_of_another_category_but_never_small
         size: between(1, 19),
         ..new_disk("pvc-3")
     };
-    let refused = setup
+    let rejected = setup
         .disks
         .provisioner
         .create_clone(minutes(1), &new, &source)
         .await;
-    let refused = refused.unwrap_err();
-    assert!(matches!(refused, Error::OutOfRange { .. }), "{refused:?}");
+    let rejected = rejected.unwrap_err();
+    assert!(matches!(rejected, Error::OutOfRange { .. }), "{rejected:?}");
     assert!(
-        text(&refused).contains(source.as_str()),
+        text(&rejected).contains(source.as_str()),
         "{}",
-        text(&refused)
+        text(&rejected)
     );
-    // It was found out before a snapshot was taken.
+    // The error is detected before a snapshot is created.
     assert_eq!(
         (setup.calls("CreateSnapshot"), snapshots(&setup).len()),
         (2, 0)
@@ -96,7 +96,7 @@ async fn a_clone_may_be_larger_elsewhere_and_of_another_category_but_never_small
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_clone_of_a_disk_that_was_never_written_to_is_blank() {
+async fn the_clone_of_a_never_attached_disk_is_blank() {
     let setup = Setup::new(&["--never-attached"]);
     let source = setup.disk("source").await;
     let new = NewDisk {
@@ -107,32 +107,34 @@ async fn the_clone_of_a_disk_that_was_never_written_to_is_blank() {
     assert_eq!((disk.source_snapshot.clone(), disk.size.0), (None, 20));
     let again = cloned(&setup.restarted(), &new, &source).await;
     assert_eq!(again.id, disk.id);
-    // One that was made from a snapshot is not blank, though nobody attached it.
+    // A disk restored from a snapshot is not blank, although it was never attached.
     setup.attach(&source, &node_one()).await;
     let snapshot = setup.snapshot("snap", &source).await;
     let restored = NewDisk {
         snapshot: Some(snapshot),
         ..new_disk("restored")
     };
-    let restored = setup.create(&restored).await
-        .id;
-    let refused = setup
+    let restored = setup.create(&restored).await.id;
+    let rejected = setup
         .disks
         .provisioner
         .create_clone(minutes(1), &new_disk("pvc-2"), &restored)
         .await;
-    let refused = refused.unwrap_err();
+    let rejected = rejected.unwrap_err();
     assert!(
-        matches!(refused, Error::NeverAttached { .. }),
-        "{refused:?}"
+        matches!(rejected, Error::NeverAttached { .. }),
+        "{rejected:?}"
     );
-    assert_eq!(refused.failure_kind(), FailureKind::FailedPrecondition);
+    assert_eq!(rejected.failure_kind(), FailureKind::FailedPrecondition);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_name_of_another_source_is_refused_and_a_blank_disk_is_no_clone() {
+async fn a_used_name_with_another_source_fails() {
     let setup = Setup::with_retries(&["--stale=1s"]);
-    let (source, other) = (used(&setup, "source").await, used(&setup, "other").await);
+    let (source, other) = (
+        used_disk(&setup, "source").await,
+        used_disk(&setup, "other").await,
+    );
     let disk = cloned(&setup.disks, &new_disk("pvc-1"), &source).await;
     let blank = setup.disk("pvc-2").await;
     tokio::time::sleep(Duration::from_secs(2)).await;
@@ -153,7 +155,7 @@ async fn a_name_of_another_source_is_refused_and_a_blank_disk_is_no_clone() {
             [disk.id.as_str(), source.as_str(), "wanted none"],
         ),
     ] {
-        let refused = match from {
+        let rejected = match from {
             Some(from) => {
                 setup
                     .disks
@@ -169,38 +171,41 @@ async fn a_name_of_another_source_is_refused_and_a_blank_disk_is_no_clone() {
                     .await
             }
         };
-        let refused = refused.unwrap_err();
+        let rejected = rejected.unwrap_err();
         assert!(
-            matches!(refused, Error::Exists { .. }),
+            matches!(rejected, Error::Exists { .. }),
             "{}",
-            text(&refused)
+            text(&rejected)
         );
         for part in parts {
-            assert!(text(&refused).contains(part), "{part}: {}", text(&refused));
+            assert!(
+                text(&rejected).contains(part),
+                "{part}: {}",
+                text(&rejected)
+            );
         }
     }
     assert!(snapshots(&setup).is_empty());
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_unknown_source_is_not_found_and_one_deleted_meanwhile_does_no_harm() {
+async fn an_unknown_source_is_not_found_and_a_source_deleted_meanwhile_can_be_cloned() {
     let setup = Setup::new(&["--snapshot-delay=30s"]);
     let none = "d-none".parse().unwrap();
-    let refused = setup
+    let rejected = setup
         .disks
         .provisioner
         .create_clone(minutes(1), &new_disk("pvc-1"), &none)
         .await;
     assert!(
-        matches!(refused, Err(Error::NoSuchDisk { .. })),
-        "{refused:?}"
+        matches!(rejected, Err(Error::NoSuchDisk { .. })),
+        "{rejected:?}"
     );
     let slow = NewDisk {
         categories: vec![Category::CloudEfficiency],
         ..new_disk("source")
     };
-    let source = setup.create(&slow).await
-        .id;
+    let source = setup.create(&slow).await.id;
     let late = setup
         .disks
         .provisioner
@@ -217,7 +222,7 @@ async fn an_unknown_source_is_not_found_and_one_deleted_meanwhile_does_no_harm()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lost_answer_at_any_call_ends_with_one_clone_and_no_snapshot_after_a_restart() {
+async fn a_lost_response_of_any_call_leaves_one_clone_and_no_snapshot_after_a_restart() {
     for action in [
         "CreateSnapshot",
         "DescribeSnapshots",
@@ -233,7 +238,7 @@ async fn a_lost_answer_at_any_call_ends_with_one_clone_and_no_snapshot_after_a_r
         ] {
             for nth in 1..3 {
                 let setup = Setup::new(&["--cut-delay=1s", "--create-delay=1s", "--stale=1s"]);
-                let source = used(&setup, "source").await;
+                let source = used_disk(&setup, "source").await;
                 setup.configure(&json!({"faults": []}));
                 let fault = json!({"action": action, "from": nth, "kind": loss});
                 setup.configure(&json!({"faults": [fault]}));
@@ -255,23 +260,23 @@ async fn a_lost_answer_at_any_call_ends_with_one_clone_and_no_snapshot_after_a_r
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_left_when_no_disk_can_be_had_and_the_next_call_takes_another() {
+async fn an_out_of_stock_clone_leaves_no_snapshot_and_a_retry_in_another_zone_succeeds() {
     let setup = Setup::new(&[]);
-    let source = used(&setup, "source").await;
-    for sold in [json!(["*/*"]), json!(["cn-beijing-a/*"])] {
-        setup.configure(&json!({"out_of_stock": sold}));
-        let refused = setup
+    let source = used_disk(&setup, "source").await;
+    for out_of_stock in [json!(["*/*"]), json!(["cn-beijing-a/*"])] {
+        setup.configure(&json!({"out_of_stock": out_of_stock}));
+        let rejected = setup
             .disks
             .provisioner
             .create_clone(minutes(1), &new_disk("pvc-1"), &source)
             .await;
         assert_eq!(
-            refused.unwrap_err().failure_kind(),
+            rejected.unwrap_err().failure_kind(),
             FailureKind::ResourceExhausted
         );
         assert!(snapshots(&setup).is_empty());
     }
-    // The provisioner comes back with another zone.
+    // The external provisioner retries with another zone.
     let new = NewDisk {
         places: vec![zone("b").into()],
         ..new_disk("pvc-1")
@@ -282,18 +287,18 @@ async fn nothing_is_left_when_no_disk_can_be_had_and_the_next_call_takes_another
 
 #[tokio::test(start_paused = true)]
 async fn the_snapshot_of_an_interrupted_clone_is_deleted_with_the_clone_or_after_a_day() {
-    let leave = async |setup: &Setup, source: &DiskId| {
-        // The answer of the deletion is an error, and nobody repeats the call.
+    let interrupt = async |setup: &Setup, source: &DiskId| {
+        // The deletion fails, and the call is not retried.
         setup.fault(
             "DeleteSnapshot",
             &json!({"code": {"status": 500, "code": "InternalError"}}),
         );
-        let left = setup
+        let failed = setup
             .disks
             .provisioner
             .create_clone(minutes(1), &new_disk("pvc-1"), source)
             .await;
-        assert_eq!(left.unwrap_err().failure_kind(), FailureKind::Unavailable);
+        assert_eq!(failed.unwrap_err().failure_kind(), FailureKind::Unavailable);
         assert_eq!(snapshots(setup).len(), 1);
         let rows = setup.rows();
         let clone = rows
@@ -303,9 +308,9 @@ async fn the_snapshot_of_an_interrupted_clone_is_deleted_with_the_clone_or_after
         clone["id"].as_str().unwrap().parse::<DiskId>().unwrap()
     };
     let setup = Setup::new(&[]);
-    let source = used(&setup, "source").await;
-    let clone = leave(&setup, &source).await;
-    // It is nobody's snapshot.
+    let source = used_disk(&setup, "source").await;
+    let clone = interrupt(&setup, &source).await;
+    // ListSnapshots does not return the temporary snapshot.
     let listed = setup
         .disks
         .inventory
@@ -315,36 +320,35 @@ async fn the_snapshot_of_an_interrupted_clone_is_deleted_with_the_clone_or_after
     assert!(snapshots(&setup).is_empty());
 
     let setup = Setup::new(&[]);
-    let source = used(&setup, "source").await;
-    leave(&setup, &source).await;
+    let source = used_disk(&setup, "source").await;
+    interrupt(&setup, &source).await;
     tokio::time::sleep(Duration::from_secs(24 * 3600)).await;
     assert!(snapshots(&setup).is_empty());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_snapshot_of_the_same_name_as_the_volume_is_another_one() {
+async fn a_user_snapshot_with_the_name_of_the_clone_is_kept() {
     let setup = Setup::new(&["--cut-delay=1s"]);
-    let source = used(&setup, "source").await;
-    let asked = setup.snapshot("same", &source).await;
+    let source = used_disk(&setup, "source").await;
+    let requested = setup.snapshot("same", &source).await;
     cloned(&setup.disks, &new_disk("same"), &source).await;
-    assert_eq!(snapshots(&setup)[0]["id"], asked.as_str());
+    assert_eq!(snapshots(&setup)[0]["id"], requested.as_str());
     let again = setup
         .disks
         .snapshotter
         .create(minutes(1), &new_snapshot("same", &source))
         .await;
-    assert_eq!(again.unwrap().id, asked);
+    assert_eq!(again.unwrap().id, requested);
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_clone_of_an_encrypted_disk_is_encrypted() {
     let setup = Setup::new(&[]);
-    let secret = NewDisk {
+    let encrypted = NewDisk {
         encrypted: true,
         ..new_disk("source")
     };
-    let source = setup.create(&secret).await
-        .id;
+    let source = setup.create(&encrypted).await.id;
     assert!(
         cloned(&setup.disks, &new_disk("pvc-1"), &source)
             .await
@@ -353,7 +357,7 @@ async fn the_clone_of_an_encrypted_disk_is_encrypted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_echo_of_an_old_refusal_does_not_make_the_clone_of_a_disk_with_data_blank() {
+async fn a_replayed_never_attached_error_does_not_make_the_clone_of_a_used_disk_blank() {
     let setup = Setup::new(&["--never-attached"]);
     let source = setup.disk("source").await;
     setup.configure(&json!({"out_of_stock": ["*/*"]}));

@@ -1,4 +1,4 @@
-//! Creating: when it answers, what it chooses, what it refuses.
+//! Creating disks: completion, choice of zone and category, and errors.
 
 use std::time::Duration;
 
@@ -8,23 +8,25 @@ use tokio::time::Instant;
 use diskplugin::disk::{Error, FailureKind, NewDisk};
 use diskplugin::model::Category;
 
-use crate::kit::{POLL_TOLERANCE, Setup, available, between, gib, minutes, seconds, text, new_disk, zone};
+use crate::kit::{
+    POLL_TOLERANCE, Setup, available, between, gib, minutes, new_disk, seconds, text, zone,
+};
 
 #[tokio::test(start_paused = true)]
-async fn the_answer_comes_when_the_disk_is_available_and_costs_few_looks() {
+async fn create_returns_when_the_disk_is_available_and_polls_rarely() {
     let setup = Setup::long_running(&["--create-delay=3s"]).await;
     let begun = Instant::now();
     let disk = setup.create(&new_disk("pvc-1")).await;
     assert!(begun.elapsed() <= Duration::from_secs(3) + POLL_TOLERANCE);
     assert_eq!(setup.row(&disk.id)["status"], "Available");
-    // After the one listing of a process.
+    // The first call is the listing of a new process.
     assert_eq!(setup.cloud.calls()[1].action, "CreateDisk");
     assert_eq!(setup.calls("CreateDisk"), 1);
     assert!(setup.calls("DescribeDisks") <= 5);
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_same_name_is_the_same_disk_now_and_after_a_restart() {
+async fn a_repeated_create_returns_the_same_disk_before_and_after_a_restart() {
     for new in [new_disk("pvc-1"), available("pvc-1")] {
         let setup = Setup::new(&["--create-delay=1s"]);
         let first = setup.create(&new).await;
@@ -41,22 +43,22 @@ async fn the_same_name_is_the_same_disk_now_and_after_a_restart() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn another_cluster_may_use_the_same_name_for_its_own_disk() {
+async fn two_clusters_can_use_the_same_volume_name() {
     for new in [new_disk("pvc-1"), available("pvc-1")] {
         let setup = Setup::new(&[]);
         let ours = setup.create(&new).await;
-        let theirs = setup
+        let foreign = setup
             .other_cluster()
             .provisioner
             .create(minutes(1), &new)
             .await
             .unwrap();
-        assert_ne!(ours.id, theirs.id);
+        assert_ne!(ours.id, foreign.id);
     }
 }
 
-/// A request for the name that differs from the first, and how the difference reads.
-fn others(first: &NewDisk) -> Vec<(NewDisk, &'static str)> {
+/// Requests with the same name that differ from the first, each with the expected difference in the error message.
+fn incompatible_requests(first: &NewDisk) -> Vec<(NewDisk, &'static str)> {
     let base = first.clone();
     vec![
         (
@@ -106,22 +108,22 @@ fn others(first: &NewDisk) -> Vec<(NewDisk, &'static str)> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn another_request_under_a_used_name_is_refused_with_both_sides_and_buys_nothing() {
+async fn an_incompatible_request_fails_with_both_values_and_creates_no_disk() {
     for first in [new_disk("pvc-1"), available("pvc-1")] {
-        for (other, difference) in others(&first) {
+        for (other, difference) in incompatible_requests(&first) {
             let setup = Setup::new(&["--create-delay=1s"]);
             let disk = setup.create(&first).await;
-            let refused = setup
+            let rejected = setup
                 .restarted()
                 .provisioner
                 .create(minutes(1), &other)
                 .await
                 .unwrap_err();
             assert!(
-                matches!(refused, Error::Exists { .. }),
-                "{other:?}: {refused:?}"
+                matches!(rejected, Error::Exists { .. }),
+                "{other:?}: {rejected:?}"
             );
-            let text = text(&refused);
+            let text = text(&rejected);
             assert!(
                 text.contains(disk.id.as_str()) && text.contains(difference),
                 "{text}"
@@ -132,7 +134,7 @@ async fn another_request_under_a_used_name_is_refused_with_both_sides_and_buys_n
 }
 
 #[tokio::test(start_paused = true)]
-async fn another_source_under_a_used_name_is_refused_with_both_sides() {
+async fn a_request_with_another_source_fails_with_both_sources() {
     let setup = Setup::new(&[]);
     let source = setup.disk("source").await;
     let snapshot = setup.snapshot("snap", &source).await;
@@ -141,7 +143,7 @@ async fn another_source_under_a_used_name_is_refused_with_both_sides() {
         snapshot: Some(snapshot.clone()),
         ..new_disk("pvc-1")
     };
-    let refused = text(
+    let rejected = text(
         &setup
             .disks
             .provisioner
@@ -149,31 +151,31 @@ async fn another_source_under_a_used_name_is_refused_with_both_sides() {
             .await
             .unwrap_err(),
     );
-    assert!(refused.contains(disk.as_str()), "{refused}");
+    assert!(rejected.contains(disk.as_str()), "{rejected}");
     assert!(
-        refused.contains(&format!("source snapshot is none, wanted {snapshot}")),
-        "{refused}"
+        rejected.contains(&format!("source snapshot is none, wanted {snapshot}")),
+        "{rejected}"
     );
     assert_eq!(setup.rows().len(), 2);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_repeat_that_asks_for_less_gets_the_disk_that_is_there() {
+async fn a_repeated_create_with_a_smaller_size_returns_the_existing_disk() {
     let setup = Setup::new(&[]);
     let first = NewDisk {
         size: gib(40),
         ..new_disk("pvc-1")
     };
     let disk = setup.create(&first).await;
-    let less = setup.create(&new_disk("pvc-1")).await;
-    assert_eq!((less.id, setup.rows().len()), (disk.id, 1));
+    let smaller = setup.create(&new_disk("pvc-1")).await;
+    assert_eq!((smaller.id, setup.rows().len()), (disk.id, 1));
 }
 
 #[tokio::test(start_paused = true)]
-async fn available_goes_through_the_categories_in_order_until_one_is_in_stock() {
-    let sold = "--out-of-stock=*/cloud_efficiency,*/cloud_ssd,*/cloud";
-    let setup = Setup::new(&[sold]);
-    // The stock that could be asked for is out of date, so that each is tried.
+async fn type_available_tries_categories_in_order_until_one_is_in_stock() {
+    let out_of_stock = "--out-of-stock=*/cloud_efficiency,*/cloud_ssd,*/cloud";
+    let setup = Setup::new(&[out_of_stock]);
+    // DescribeAvailableResource still lists the categories, so that each is tried.
     setup.configure(&json!({"rules": {"hide_stockouts": true}}));
     let disk = setup.create(&available("pvc-1")).await;
     assert_eq!(disk.category, Category::CloudEssd);
@@ -189,7 +191,7 @@ async fn available_goes_through_the_categories_in_order_until_one_is_in_stock() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_next_zone_is_taken_when_the_first_has_nothing_of_what_is_wanted() {
+async fn create_uses_the_next_zone_when_the_first_is_out_of_stock() {
     let setup = Setup::new(&["--out-of-stock=cn-beijing-b/*"]);
     let new = NewDisk {
         places: vec![zone("b").into(), zone("c").into()],
@@ -201,37 +203,37 @@ async fn the_next_zone_is_taken_when_the_first_has_nothing_of_what_is_wanted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn when_nothing_is_in_stock_each_pair_is_named_with_its_reason() {
+async fn out_of_stock_lists_each_zone_and_category_with_its_error() {
     let setup = Setup::new(&["--out-of-stock=*/cloud_ssd,cn-beijing-b/*,cn-beijing-a/cloud_essd"]);
     let new = NewDisk {
         categories: vec![Category::CloudSsd, Category::CloudEssd],
         places: vec![zone("a").into(), zone("b").into()],
         ..new_disk("pvc-1")
     };
-    let refused = setup
+    let rejected = setup
         .disks
         .provisioner
         .create(minutes(1), &new)
         .await
         .unwrap_err();
-    assert!(matches!(refused, Error::OutOfStock { .. }), "{refused:?}");
-    assert_eq!(refused.failure_kind(), FailureKind::ResourceExhausted);
+    assert!(matches!(rejected, Error::OutOfStock { .. }), "{rejected:?}");
+    assert_eq!(rejected.failure_kind(), FailureKind::ResourceExhausted);
     for pair in [
         "ssd in cn-beijing-a",
         "essd in cn-beijing-a",
         "ssd in cn-beijing-b",
     ] {
         assert!(
-            text(&refused).contains(&format!("cloud_{pair}: CreateDisk failed with ")),
-            "{refused}"
+            text(&rejected).contains(&format!("cloud_{pair}: CreateDisk failed with ")),
+            "{rejected}"
         );
     }
-    assert!(text(&refused).contains("RequestId"), "{refused}");
+    assert!(text(&rejected).contains("RequestId"), "{rejected}");
     assert!(setup.rows().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_category_whose_quota_is_used_up_is_passed_over_and_an_empty_account_is_not() {
+async fn create_skips_a_category_without_quota_but_fails_without_balance() {
     let setup = Setup::new(&[]);
     setup.configure(&json!({"limits": {"zone_category_gib": 30}}));
     let first = setup.create(&available("pvc-1")).await;
@@ -239,48 +241,48 @@ async fn a_category_whose_quota_is_used_up_is_passed_over_and_an_empty_account_i
     assert_ne!(first.category, second.category);
     setup.configure(&json!({"limits": {"no_balance": true}}));
     setup.cloud.clear_calls();
-    let refused = setup
+    let rejected = setup
         .disks
         .provisioner
         .create(minutes(1), &available("pvc-3"))
         .await
         .unwrap_err();
     assert_eq!(
-        (refused.failure_kind(), setup.calls("CreateDisk")),
+        (rejected.failure_kind(), setup.calls("CreateDisk")),
         (FailureKind::FailedPrecondition, 1)
     );
     assert!(
-        text(&refused).contains("InvalidAccountStatus.NotEnoughBalance"),
-        "{refused}"
+        text(&rejected).contains("InvalidAccountStatus.NotEnoughBalance"),
+        "{rejected}"
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_category_gets_the_smallest_size_that_it_sells_and_a_limit_below_it_passes_it_over() {
+async fn create_uses_the_minimum_size_of_a_category_and_skips_categories_above_the_limit() {
     let setup = Setup::new(&[]);
     let new = NewDisk {
         size: between(1, 8),
         ..available("pvc-1")
     };
     let disk = setup.create(&new).await;
-    // The first that sells less than 20 GiB.
+    // The first category whose minimum is below 20 GiB.
     assert_eq!((disk.category, disk.size.0), (Category::Cloud, 5));
     let none = NewDisk {
         size: between(1, 8),
         ..new_disk("pvc-2")
     };
-    let refused = setup
+    let rejected = setup
         .disks
         .provisioner
         .create(minutes(1), &none)
         .await
         .unwrap_err();
-    assert!(matches!(refused, Error::OutOfRange { .. }), "{refused:?}");
+    assert!(matches!(rejected, Error::OutOfRange { .. }), "{rejected:?}");
     assert_eq!(setup.rows().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deadline_shorter_than_the_creation_is_told_and_the_repeat_returns_the_same_disk() {
+async fn create_past_its_deadline_reports_the_disk_and_the_retry_returns_it() {
     for new in [new_disk("pvc-1"), available("pvc-1")] {
         let setup = Setup::new(&["--create-delay=30s"]);
         let begun = Instant::now();
@@ -292,9 +294,9 @@ async fn a_deadline_shorter_than_the_creation_is_told_and_the_repeat_returns_the
             .unwrap_err();
         assert_eq!(begun.elapsed(), Duration::from_secs(10));
         assert_eq!(late.failure_kind(), FailureKind::DeadlineExceeded);
-        let made = setup.only_disk();
+        let created = setup.only_disk();
         assert!(
-            text(&late).contains(&format!("disk {made} is Creating")),
+            text(&late).contains(&format!("disk {created} is Creating")),
             "{}",
             text(&late)
         );
@@ -304,7 +306,7 @@ async fn a_deadline_shorter_than_the_creation_is_told_and_the_repeat_returns_the
             .create(minutes(1), &new)
             .await
             .unwrap();
-        assert_eq!((&disk.id, setup.only_disk()), (&made, made.clone()));
-        assert_eq!(setup.row(&made)["status"], "Available");
+        assert_eq!((&disk.id, setup.only_disk()), (&created, created.clone()));
+        assert_eq!(setup.row(&created)["status"], "Available");
     }
 }

@@ -1,4 +1,4 @@
-//! Creating when answers are lost, tokens are used up and reads are old: always one disk in the end.
+//! Repeated creations with lost responses, consumed client tokens and stale reads: exactly one disk results.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use diskplugin::base::Deadline;
 use diskplugin::disk::{Error, FailureKind, NewDisk};
 use diskplugin::model::Category;
 
-use crate::kit::{Setup, available, gib, minutes, seconds, text, new_disk, zone};
+use crate::kit::{Setup, available, gib, minutes, new_disk, seconds, text, zone};
 
 fn losses() -> Vec<Value> {
     vec![
@@ -24,7 +24,7 @@ fn losses() -> Vec<Value> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lost_answer_is_unclear_and_the_repeat_ends_with_one_disk() {
+async fn a_lost_create_response_is_unavailable_and_the_retry_returns_the_disk() {
     for new in [new_disk("pvc-1"), available("pvc-1")] {
         for loss in losses() {
             let setup = Setup::new(&["--create-delay=1s", "--stale=2s"]);
@@ -47,7 +47,7 @@ async fn a_lost_answer_is_unclear_and_the_repeat_ends_with_one_disk() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_repeats_by_itself_hides_every_loss() {
+async fn client_retries_hide_lost_responses() {
     for loss in losses() {
         let setup = Setup::with_retries(&["--create-delay=1s"]);
         setup.faults("CreateDisk", 3, &loss);
@@ -57,7 +57,7 @@ async fn a_client_that_repeats_by_itself_hides_every_loss() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lost_answer_is_followed_up_where_it_was_lost_though_a_better_category_is_back() {
+async fn a_retry_returns_the_disk_of_a_lost_response_after_a_preferred_category_is_back_in_stock() {
     let setup = Setup::new(&["--stale=2s", "--out-of-stock=*/cloud_efficiency"]);
     setup.faults("CreateDisk", 2, &json!("reset-after"));
     setup.configure(
@@ -69,15 +69,15 @@ async fn a_lost_answer_is_followed_up_where_it_was_lost_though_a_better_category
         .create(minutes(1), &available("pvc-1"))
         .await
         .unwrap_err();
-    let made = setup.only_disk();
+    let created = setup.only_disk();
     setup.configure(&json!({"out_of_stock": []}));
-    // At once: the tags do not show it yet.
+    // Immediately, before the tag index contains the disk.
     let disk = setup.create(&available("pvc-1")).await;
-    assert_eq!((disk.id, setup.only_disk()), (made.clone(), made));
+    assert_eq!((disk.id, setup.only_disk()), (created.clone(), created));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_new_disk_that_old_reads_do_not_show_is_waited_for() {
+async fn create_waits_for_a_new_disk_missing_from_stale_reads() {
     for new in [new_disk("pvc-1"), available("pvc-1")] {
         for flags in [
             ["--stale=2s", "--create-delay=0s"],
@@ -97,7 +97,7 @@ async fn a_new_disk_that_old_reads_do_not_show_is_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn another_request_is_refused_also_while_the_tags_lag() {
+async fn an_incompatible_request_fails_while_the_tag_index_lags() {
     let setup = Setup::new(&["--stale=2s"]);
     setup.fault("CreateDisk", &json!("reset-after"));
     setup
@@ -106,59 +106,59 @@ async fn another_request_is_refused_also_while_the_tags_lag() {
         .create(minutes(1), &new_disk("pvc-1"))
         .await
         .unwrap_err();
-    let made = setup.only_disk();
+    let created = setup.only_disk();
     let other = NewDisk {
         size: gib(40),
         ..new_disk("pvc-1")
     };
-    let refused = setup
+    let rejected = setup
         .disks
         .provisioner
         .create(minutes(1), &other)
         .await
         .unwrap_err();
-    assert!(matches!(refused, Error::Exists { .. }), "{refused:?}");
-    assert_eq!(setup.only_disk(), made);
+    assert!(matches!(rejected, Error::Exists { .. }), "{rejected:?}");
+    assert_eq!(setup.only_disk(), created);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_token_that_failed_calls_used_up_does_not_stand_in_the_way() {
+async fn a_token_consumed_by_failed_calls_does_not_block_creation() {
     for new in [new_disk("pvc-1"), available("pvc-1")] {
         let setup = Setup::new(&["--out-of-stock=*/*"]);
         setup.configure(&json!({"rules": {"token_burn_percent": 100}}));
         for _ in 0..3 {
-            let refused = setup
+            let rejected = setup
                 .disks
                 .provisioner
                 .create(minutes(1), &new)
                 .await
                 .unwrap_err();
             assert_eq!(
-                refused.failure_kind(),
+                rejected.failure_kind(),
                 FailureKind::ResourceExhausted,
-                "{refused:?}"
+                "{rejected:?}"
             );
         }
         setup.configure(&json!({"out_of_stock": []}));
-        // A process that knows nothing of the failures needs a few calls to get past them.
-        let fresh = setup.restarted();
-        let mut made = None;
+        // A new process has no record of the failures and needs a few calls.
+        let restarted = setup.restarted();
+        let mut created = None;
         for _ in 0..5 {
-            made = made.or(fresh.provisioner.create(minutes(1), &new).await.ok());
+            created = created.or(restarted.provisioner.create(minutes(1), &new).await.ok());
         }
-        let made = made.expect("there is stock");
-        for disks in [&setup.disks, &fresh, &setup.restarted()] {
+        let created = created.expect("disks are in stock");
+        for disks in [&setup.disks, &restarted, &setup.restarted()] {
             assert_eq!(
                 disks.provisioner.create(minutes(1), &new).await.unwrap().id,
-                made.id
+                created.id
             );
         }
-        assert_eq!(setup.only_disk(), made.id);
+        assert_eq!(setup.only_disk(), created.id);
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_repeat_of_a_refused_call_succeeds_as_soon_as_there_is_stock() {
+async fn a_retry_succeeds_as_soon_as_stock_is_available() {
     for burned in [0, 100] {
         let setup = Setup::new(&["--out-of-stock=*/*"]);
         setup.configure(&json!({"rules": {"token_burn_percent": burned}}));
@@ -177,7 +177,7 @@ async fn a_repeat_of_a_refused_call_succeeds_as_soon_as_there_is_stock() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_token_that_another_failed_request_used_up_ends_with_one_disk() {
+async fn a_token_consumed_by_a_different_request_results_in_one_disk() {
     let setup = Setup::new(&["--out-of-stock=*/*"]);
     setup.configure(&json!({"rules": {"token_burn_percent": 100}}));
     let larger = NewDisk {
@@ -202,7 +202,7 @@ async fn a_token_that_another_failed_request_used_up_ends_with_one_disk() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_first_call_in_flight_is_repeated_until_it_is_over() {
+async fn create_retries_while_the_first_call_is_in_flight() {
     let setup = Setup::with_retries(&[]);
     setup.configure(&json!({"rules": {"token_in_flight": "3s"}}));
     setup.fault("CreateDisk", &json!("reset-after"));
@@ -211,7 +211,7 @@ async fn a_first_call_in_flight_is_repeated_until_it_is_over() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_disk_that_the_cloud_loses_while_it_is_made_is_made_again() {
+async fn a_disk_lost_during_creation_is_created_again() {
     for new in [new_disk("pvc-1"), available("pvc-1")] {
         for stale in ["--stale=0s", "--stale=2s"] {
             let setup = Setup::new(&["--create-delay=2s", stale]);
@@ -230,7 +230,7 @@ async fn a_disk_that_the_cloud_loses_while_it_is_made_is_made_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_name_whose_disk_was_deleted_gets_a_new_disk_each_time() {
+async fn create_after_delete_creates_a_new_disk() {
     for new in [new_disk("pvc-1"), available("pvc-1")] {
         let setup = Setup::new(&[]);
         for _ in 0..3 {
@@ -243,7 +243,7 @@ async fn a_name_whose_disk_was_deleted_gets_a_new_disk_each_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_vanished_disk_is_made_again_also_by_calls_too_short_to_believe_it_gone() {
+async fn a_missing_disk_is_created_again_by_calls_with_short_deadlines() {
     for deleted in [true, false] {
         let setup = Setup::new(&["--create-delay=12s"]);
         if deleted {
@@ -252,10 +252,15 @@ async fn a_vanished_disk_is_made_again_also_by_calls_too_short_to_believe_it_gon
         } else {
             setup.fault("CreateDisk", &json!("fails-later"));
         }
-        let mut tries = 0;
+        let mut attempts = 0;
         let disk = loop {
             let soon = Deadline::after(Duration::from_millis(9750));
-            match setup.disks.provisioner.create(soon, &new_disk("pvc-1")).await {
+            match setup
+                .disks
+                .provisioner
+                .create(soon, &new_disk("pvc-1"))
+                .await
+            {
                 Ok(disk) => break disk.id,
                 Err(error) => assert_eq!(
                     error.failure_kind(),
@@ -264,8 +269,8 @@ async fn a_vanished_disk_is_made_again_also_by_calls_too_short_to_believe_it_gon
                     text(&error)
                 ),
             }
-            tries += 1;
-            assert!(tries < 6);
+            attempts += 1;
+            assert!(attempts < 6);
             tokio::time::sleep(Duration::from_secs(1)).await;
         };
         assert_eq!(setup.only_disk(), disk);
@@ -273,7 +278,7 @@ async fn a_vanished_disk_is_made_again_also_by_calls_too_short_to_believe_it_gon
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_disk_that_was_missed_long_ago_is_not_given_up_for_one_look_that_does_not_show_it() {
+async fn one_stale_read_does_not_prove_absent_a_disk_created_a_minute_ago() {
     let setup = Setup::new(&["--stale=2s"]);
     let late = setup
         .disks
@@ -284,20 +289,23 @@ async fn a_disk_that_was_missed_long_ago_is_not_given_up_for_one_look_that_does_
         late.unwrap_err().failure_kind(),
         FailureKind::DeadlineExceeded
     );
-    let made = setup.only_disk();
+    let created = setup.only_disk();
     tokio::time::sleep(Duration::from_secs(60)).await;
-    // The description goes back to before the disk for a moment.
+    // Reads briefly return the state before the creation.
     setup.configure(&json!({"stale": {"lag": "70s"}}));
     let new = new_disk("pvc-1");
     let (found, ()) = tokio::join!(setup.disks.provisioner.create(minutes(1), &new), async {
         tokio::time::sleep(Duration::from_secs(2)).await;
         setup.configure(&json!({"stale": {"lag": "0s"}}));
     });
-    assert_eq!((found.unwrap().id, setup.only_disk()), (made.clone(), made));
+    assert_eq!(
+        (found.unwrap().id, setup.only_disk()),
+        (created.clone(), created)
+    );
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_disk_of_a_list_is_known_again_when_the_list_has_shrunk_or_turned() {
+async fn a_repeated_create_with_reordered_or_fewer_zones_and_categories_returns_the_same_disk() {
     let setup = Setup::new(&["--out-of-stock=*/cloud_ssd"]);
     let both = NewDisk {
         categories: vec![Category::CloudSsd, Category::CloudEssd],
@@ -306,11 +314,11 @@ async fn the_disk_of_a_list_is_known_again_when_the_list_has_shrunk_or_turned() 
     };
     let disk = setup.create(&both).await;
     setup.configure(&json!({"out_of_stock": []}));
-    let turned = NewDisk {
+    let reordered = NewDisk {
         places: vec![zone("b").into(), zone("a").into()],
         ..both
     };
-    for new in [turned, new_disk("pvc-1")] {
+    for new in [reordered, new_disk("pvc-1")] {
         let found = setup.restarted().provisioner.create(minutes(1), &new).await;
         let found = found.unwrap_or_else(|error| panic!("{}", text(&error)));
         assert_eq!(found.id, disk.id);

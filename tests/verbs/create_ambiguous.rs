@@ -1,5 +1,4 @@
-//! Creating when responses are lost or empty: no final error while a disk may exist that no caller has, and never a
-//! second disk.
+//! Creating with lost or empty responses: no final error while an unreported disk may exist, and never a second disk.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +8,7 @@ use serde_json::{Value, json};
 use diskplugin::disk::{Error, FailureKind, NewDisk};
 use diskplugin::model::Category;
 
-use crate::kit::{Setup, available, gib, minutes, seconds, text, new_disk, zone};
+use crate::kit::{Setup, available, gib, minutes, new_disk, node_one, seconds, text, zone};
 
 fn is_final(error: &Error) -> bool {
     !matches!(
@@ -18,8 +17,8 @@ fn is_final(error: &Error) -> bool {
     )
 }
 
-/// How the cloud refuses a creation, whatever became of the one before.
-fn refusals() -> Vec<Value> {
+/// Errors with which the cloud rejects a creation, independent of the outcome of an earlier call.
+fn rejections() -> Vec<Value> {
     let code = |status: u16, code: &str| json!({"code": {"status": status, "code": code}});
     vec![
         code(403, "Forbidden.RAM"),
@@ -31,14 +30,8 @@ fn refusals() -> Vec<Value> {
     ]
 }
 
-async fn pass(seconds: u64) {
+async fn sleep(seconds: u64) {
     tokio::time::sleep(Duration::from_secs(seconds)).await;
-}
-
-/// `DescribeDisks` returns 200 and no rows.
-fn blind(setup: &Setup, seconds: u64) {
-    let fault = json!({"action": "DescribeDisks", "for": format!("{seconds}s"), "kind": "no-rows"});
-    setup.configure(&json!({"faults": [fault]}));
 }
 
 #[tokio::test(start_paused = true)]
@@ -47,19 +40,19 @@ async fn empty_responses_create_no_second_disk() {
         for others in [0, 1] {
             let setup = Setup::new(&["--create-delay=1s"]);
             setup.other_disks(others).await;
-            blind(&setup, 100);
+            setup.hide_disks(100);
             for _ in 0..2 {
-                let refused = setup.disks.provisioner.create(seconds(45), &new).await;
-                let refused = refused.unwrap_err();
-                assert!(!is_final(&refused), "{}", text(&refused));
+                let rejected = setup.disks.provisioner.create(seconds(45), &new).await;
+                let rejected = rejected.unwrap_err();
+                assert!(!is_final(&rejected), "{}", text(&rejected));
                 assert!(
-                    text(&refused).contains("ecs:DescribeDisks"),
+                    text(&rejected).contains("ecs:DescribeDisks"),
                     "{}",
-                    text(&refused)
+                    text(&rejected)
                 );
                 assert_eq!(setup.rows().len(), others + 1);
             }
-            pass(60).await;
+            sleep(60).await;
             let disk = setup.disks.provisioner.create(minutes(1), &new).await;
             let disk = disk.unwrap_or_else(|error| panic!("{}", text(&error)));
             assert_eq!(setup.rows().len(), others + 1);
@@ -69,57 +62,58 @@ async fn empty_responses_create_no_second_disk() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_after_a_lost_response_is_not_final_and_the_disk_is_found() {
+async fn a_rejection_after_a_lost_response_is_not_final_and_the_disk_is_found() {
     for new in [new_disk("pvc-1"), available("pvc-1")] {
-        for refusal in refusals() {
-            // Tags are indexed late, so that the first lookups do not find it.
+        for rejection in rejections() {
+            // The tag index lags, so that the first lookups do not return the disk.
             let setup = Setup::new(&["--create-delay=1s", "--stale=2s"]);
             let lost = json!({"action": "CreateDisk", "kind": "reset-after"});
-            let refused = json!({"action": "CreateDisk", "from": 2, "times": 100, "kind": refusal});
-            setup.configure(&json!({"faults": [lost, refused]}));
+            let rejected =
+                json!({"action": "CreateDisk", "from": 2, "times": 100, "kind": rejection});
+            setup.configure(&json!({"faults": [lost, rejected]}));
             for attempt in 0..3 {
                 match setup.disks.provisioner.create(seconds(20), &new).await {
                     Ok(disk) => assert_eq!(setup.only_disk(), disk.id),
                     Err(error) => {
-                        assert!(!is_final(&error), "{refusal}: {}", text(&error));
-                        assert!(attempt < 2, "{refusal}: {}", text(&error));
+                        assert!(!is_final(&error), "{rejection}: {}", text(&error));
+                        assert!(attempt < 2, "{rejection}: {}", text(&error));
                     }
                 }
                 assert_eq!(setup.rows().len(), 1);
-                pass(3).await;
+                sleep(3).await;
             }
         }
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_whose_own_retry_is_refused_does_not_pass_the_refusal_on() {
-    for refusal in refusals() {
+async fn a_rejected_client_retry_is_not_a_final_error() {
+    for rejection in rejections() {
         let setup = Setup::with_retries(&["--create-delay=1s", "--stale=2s"]);
         let lost = json!({"action": "CreateDisk", "kind": "internal-error-after"});
-        let refused = json!({"action": "CreateDisk", "from": 2, "times": 100, "kind": refusal});
-        setup.configure(&json!({"faults": [lost, refused]}));
+        let rejected = json!({"action": "CreateDisk", "from": 2, "times": 100, "kind": rejection});
+        setup.configure(&json!({"faults": [lost, rejected]}));
         let first = setup
             .disks
             .provisioner
             .create(seconds(1), &new_disk("pvc-1"))
             .await;
         if let Err(error) = first {
-            assert!(!is_final(&error), "{refusal}: {}", text(&error));
+            assert!(!is_final(&error), "{rejection}: {}", text(&error));
         }
-        pass(5).await;
+        sleep(5).await;
         let disk = setup
             .disks
             .provisioner
             .create(seconds(20), &new_disk("pvc-1"))
             .await;
-        let disk = disk.unwrap_or_else(|error| panic!("{refusal}: {}", text(&error)));
+        let disk = disk.unwrap_or_else(|error| panic!("{rejection}: {}", text(&error)));
         assert_eq!(setup.only_disk(), disk.id);
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_creation_that_was_cut_off_is_not_given_up_for_a_later_refusal() {
+async fn a_rejection_after_a_canceled_creation_is_not_final() {
     let setup = Setup::new(&["--create-delay=1s", "--stale=4s"]);
     setup.fault("CreateDisk", &json!({"delay-after": "5s"}));
     let new = new_disk("pvc-1");
@@ -128,22 +122,22 @@ async fn a_creation_that_was_cut_off_is_not_given_up_for_a_later_refusal() {
     assert!(cut.is_err());
     let denied = json!({"code": {"status": 403, "code": "Forbidden.RAM"}});
     setup.faults("CreateDisk", 100, &denied);
-    let refused = setup
+    let rejected = setup
         .disks
         .provisioner
         .create(seconds(9), &new_disk("pvc-1"))
         .await;
-    let refused = refused.unwrap_err();
+    let rejected = rejected.unwrap_err();
     assert_eq!(
-        refused.failure_kind(),
+        rejected.failure_kind(),
         FailureKind::Unavailable,
         "{}",
-        text(&refused)
+        text(&rejected)
     );
     for part in ["CREATION_UNRESOLVED", "Forbidden.RAM", "RequestId"] {
-        assert!(text(&refused).contains(part), "{}", text(&refused));
+        assert!(text(&rejected).contains(part), "{}", text(&rejected));
     }
-    pass(5).await;
+    sleep(5).await;
     let disk = setup
         .disks
         .provisioner
@@ -153,13 +147,13 @@ async fn a_creation_that_was_cut_off_is_not_given_up_for_a_later_refusal() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_is_final_again_once_a_listing_proves_that_nothing_was_created() {
+async fn a_rejection_is_final_once_a_listing_proves_that_no_disk_was_created() {
     let setup = Setup::new(&[]);
     setup.disk("other").await;
     let lost = json!({"action": "CreateDisk", "kind": "reset-before"});
     let denied = json!({"code": {"status": 403, "code": "Forbidden.RAM"}});
-    let refused = json!({"action": "CreateDisk", "from": 2, "times": 100, "kind": denied});
-    setup.configure(&json!({"faults": [lost, refused]}));
+    let rejected = json!({"action": "CreateDisk", "from": 2, "times": 100, "kind": denied});
+    setup.configure(&json!({"faults": [lost, rejected]}));
     let create = async || {
         let outcome = setup
             .disks
@@ -170,23 +164,23 @@ async fn a_refusal_is_final_again_once_a_listing_proves_that_nothing_was_created
     };
     for _ in 0..3 {
         assert_eq!(create().await, FailureKind::Unavailable);
-        pass(10).await;
+        sleep(10).await;
     }
-    // As long as lists are empty nothing is proven.
-    let blind = json!({"action": "DescribeDisks", "for": "100s", "kind": "no-rows"});
-    let refused = json!({"action": "CreateDisk", "times": 100, "kind": denied});
-    setup.configure(&json!({"faults": [refused, blind]}));
+    // An empty listing does not prove that no disk was created.
+    let hidden = json!({"action": "DescribeDisks", "for": "100s", "kind": "no-rows"});
+    let rejected = json!({"action": "CreateDisk", "times": 100, "kind": denied});
+    setup.configure(&json!({"faults": [rejected, hidden]}));
     for _ in 0..3 {
-        pass(25).await;
+        sleep(25).await;
         assert_eq!(create().await, FailureKind::Unavailable);
     }
-    pass(60).await;
+    sleep(60).await;
     assert_eq!(create().await, FailureKind::PermissionDenied);
     assert_eq!(setup.rows().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lost_response_in_one_zone_is_followed_up_there_although_the_zone_is_out_of_stock_now() {
+async fn a_disk_of_a_lost_response_is_found_although_its_zone_is_now_out_of_stock() {
     let setup = Setup::new(&["--stale=2s"]);
     let new = NewDisk {
         categories: vec![Category::CloudSsd, Category::CloudEssd],
@@ -211,7 +205,7 @@ async fn a_lost_response_in_one_zone_is_followed_up_there_although_the_zone_is_o
                 text(&error)
             ),
         }
-        pass(3).await;
+        sleep(3).await;
     }
     let disk = setup
         .disks
@@ -223,7 +217,7 @@ async fn a_lost_response_in_one_zone_is_followed_up_there_although_the_zone_is_o
 }
 
 #[tokio::test(start_paused = true)]
-async fn many_unresolved_names_are_all_remembered() {
+async fn all_of_many_unresolved_names_are_remembered() {
     let setup = Setup::new(&["--stale=4s"]);
     setup.faults("CreateDisk", 1500, &json!("reset-after"));
     for number in 0..1500 {
@@ -236,9 +230,9 @@ async fn many_unresolved_names_are_all_remembered() {
     setup.configure(&json!({"stale": {"lag": "1000s"}}));
     for number in 0..1500 {
         let new = new_disk(&format!("pvc-{number}"));
-        let refused = setup.disks.provisioner.create(seconds(9), &new).await;
+        let rejected = setup.disks.provisioner.create(seconds(9), &new).await;
         assert_eq!(
-            refused.unwrap_err().failure_kind(),
+            rejected.unwrap_err().failure_kind(),
             FailureKind::Unavailable,
             "{number}"
         );
@@ -246,53 +240,54 @@ async fn many_unresolved_names_are_all_remembered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn creations_in_a_fresh_process_share_one_listing() {
+async fn creations_in_a_new_process_share_one_listing() {
     let setup = Setup::new(&[]);
     for number in 0..3 {
         setup.disk(&format!("old-{number}")).await;
     }
-    let fresh = setup.restarted();
+    let restarted = setup.restarted();
     setup.cloud.clear_calls();
-    let mut all = tokio::task::JoinSet::new();
+    let mut creations = tokio::task::JoinSet::new();
     for number in 0..60 {
-        let (fresh, new) = (Arc::clone(&fresh), available(&format!("pvc-{number}")));
-        all.spawn(async move { fresh.provisioner.create(minutes(1), &new).await.map(|_| ()) });
+        let (restarted, new) = (Arc::clone(&restarted), available(&format!("pvc-{number}")));
+        creations.spawn(async move {
+            restarted
+                .provisioner
+                .create(minutes(1), &new)
+                .await
+                .map(|_| ())
+        });
     }
-    assert!(all.join_all().await.iter().all(Result::is_ok));
+    assert!(creations.join_all().await.iter().all(Result::is_ok));
     let calls = setup.cloud.calls();
     let lists = calls
         .iter()
         .filter(|call| call.action == "DescribeDisks" && !call.params.contains_key("DiskIds"));
     assert_eq!(lists.count(), 1);
     assert_eq!(setup.calls("CreateDisk"), 60);
-    // Names from before are known by it.
+    // The listing contains disks created before.
     for number in 0..3 {
         let new = new_disk(&format!("old-{number}"));
-        fresh.provisioner.create(minutes(1), &new).await.unwrap();
+        restarted
+            .provisioner
+            .create(minutes(1), &new)
+            .await
+            .unwrap();
     }
     assert_eq!((setup.calls("CreateDisk"), setup.rows().len()), (60, 63));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_volume_in_a_fresh_process_takes_ten_calls() {
+async fn the_lifecycle_of_a_volume_costs_at_most_sixteen_calls() {
     let setup = Setup::new(&[
         "--create-delay=500ms",
         "--attach-delay=2s",
         "--detach-delay=2s",
     ]);
-    let disks = &setup.disks;
     let disk = setup.disk("pvc-1").await;
-    disks
-        .attacher
-        .attach(minutes(1), &disk, &crate::kit::node_one())
-        .await
-        .unwrap();
-    disks
-        .attacher
-        .detach(minutes(1), &disk, &crate::kit::node_one())
-        .await
-        .unwrap();
-    disks.provisioner.delete(minutes(1), &disk).await.unwrap();
+    setup.attach(&disk, &node_one()).await;
+    setup.detach(&disk, &node_one()).await;
+    setup.delete(&disk).await;
     let calls = setup.cloud.calls();
     let actions: Vec<_> = calls.iter().map(|call| call.action.as_str()).collect();
     assert!(actions.len() <= 16, "{actions:?}");
@@ -310,7 +305,7 @@ async fn a_volume_in_a_fresh_process_takes_ten_calls() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_token_that_another_process_used_is_not_replaced_while_responses_are_empty() {
+async fn a_token_used_by_another_process_is_not_replaced_while_responses_are_empty() {
     let setup = Setup::new(&["--create-delay=1s"]);
     let new = new_disk("pvc-1");
     let first = setup.disks.provisioner.create(minutes(1), &new).await;
@@ -320,19 +315,19 @@ async fn a_token_that_another_process_used_is_not_replaced_while_responses_are_e
         ..new
     };
     let restarted = setup.restarted();
-    blind(&setup, 60);
-    let refused = restarted.provisioner.create(seconds(45), &larger).await;
-    let refused = refused.unwrap_err();
-    assert!(!is_final(&refused), "{}", text(&refused));
+    setup.hide_disks(60);
+    let rejected = restarted.provisioner.create(seconds(45), &larger).await;
+    let rejected = rejected.unwrap_err();
+    assert!(!is_final(&rejected), "{}", text(&rejected));
     assert_eq!(setup.only_disk(), first.id);
-    pass(60).await;
+    sleep(60).await;
     let differs = restarted.provisioner.create(minutes(1), &larger).await;
     assert!(matches!(differs, Err(Error::Exists { .. })), "{differs:?}");
     assert_eq!(setup.only_disk(), first.id);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_after_a_restart_is_not_final_while_reads_do_not_show_the_disk_of_a_later_token()
+async fn a_rejection_after_a_restart_is_not_final_while_stale_reads_hide_the_disk_of_a_later_token()
 {
     let setup = Setup::new(&["--stale=1s"]);
     setup.disk("other").await;
@@ -346,18 +341,18 @@ async fn a_refusal_after_a_restart_is_not_final_while_reads_do_not_show_the_disk
     };
     create(&setup.disks).await.unwrap_err();
     setup.configure(&json!({"out_of_stock": []}));
-    let made = create(&setup.disks).await.unwrap().id;
+    let created = create(&setup.disks).await.unwrap().id;
     setup.configure(&json!({"stale": {"lag": "8s"}}));
     let restarted = setup.restarted();
-    let refused = create(&restarted).await.unwrap_err();
-    assert!(!is_final(&refused), "{}", text(&refused));
-    pass(60).await;
-    assert_eq!(create(&restarted).await.unwrap().id, made);
+    let rejected = create(&restarted).await.unwrap_err();
+    assert!(!is_final(&rejected), "{}", text(&rejected));
+    sleep(60).await;
+    assert_eq!(create(&restarted).await.unwrap().id, created);
     assert_eq!(setup.rows().len(), 2);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_restarted_process_uses_the_same_later_token_whatever_becomes_of_its_first_call() {
+async fn a_restarted_process_uses_the_same_later_token_after_a_throttled_call() {
     let setup = Setup::new(&["--out-of-stock=*/*", "--stale=1s"]);
     setup.configure(&json!({"rules": {"token_burn_percent": 100}}));
     let new = NewDisk {
@@ -371,8 +366,8 @@ async fn a_restarted_process_uses_the_same_later_token_whatever_becomes_of_its_f
         .await
         .unwrap_err();
     setup.configure(&json!({"out_of_stock": ["*/cloud_ssd"]}));
-    let made = setup.disks.provisioner.create(seconds(20), &new).await;
-    let made = made.unwrap().id;
+    let created = setup.disks.provisioner.create(seconds(20), &new).await;
+    let created = created.unwrap().id;
     setup.configure(&json!({"stale": {"lag": "60s"}}));
     let restarted = setup.restarted();
     let throttled = json!({"code": {"status": 400, "code": "Throttling"}});
@@ -383,12 +378,12 @@ async fn a_restarted_process_uses_the_same_later_token_whatever_becomes_of_its_f
     let second = restarted.provisioner.create(minutes(2), &new).await;
     assert_eq!(
         (second.unwrap().id, setup.only_disk()),
-        (made.clone(), made)
+        (created.clone(), created)
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_changed_request_after_a_lost_one_is_resolved_where_no_other_disk_can_prove_anything() {
+async fn an_incompatible_request_after_a_lost_response_is_resolved_without_other_disks() {
     for (loss, has_effect) in [("reset-before", false), ("reset-after", true)] {
         let setup = Setup::new(&[]);
         setup.fault("CreateDisk", &json!(loss));
@@ -414,7 +409,7 @@ async fn a_changed_request_after_a_lost_one_is_resolved_where_no_other_disk_can_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_missing_snapshot_is_not_final_while_empty_responses_may_hide_the_disk_made_from_it() {
+async fn a_missing_snapshot_is_not_final_while_empty_responses_may_hide_its_disk() {
     let setup = Setup::new(&[]);
     let source = setup.disk("source").await;
     let snapshot = setup.snapshot("snap", &source).await;
@@ -431,21 +426,21 @@ async fn a_missing_snapshot_is_not_final_while_empty_responses_may_hide_the_disk
     lost.unwrap_err();
     let deleted = setup.disks.snapshotter.delete(minutes(1), &snapshot);
     deleted.await.unwrap();
-    blind(&setup, 150);
+    setup.hide_disks(150);
     for _ in 0..2 {
-        let refused = other_process.provisioner.create(seconds(30), &new).await;
-        let refused = refused.unwrap_err();
-        assert!(!is_final(&refused), "{}", text(&refused));
-        pass(60).await;
+        let rejected = other_process.provisioner.create(seconds(30), &new).await;
+        let rejected = rejected.unwrap_err();
+        assert!(!is_final(&rejected), "{}", text(&rejected));
+        sleep(60).await;
     }
-    pass(60).await;
+    sleep(60).await;
     let disk = other_process.provisioner.create(minutes(1), &new).await;
     assert_eq!(disk.unwrap().source_snapshot, Some(snapshot));
     assert_eq!(setup.rows().len(), 3);
 }
 
 #[tokio::test(start_paused = true)]
-async fn refused_credentials_are_reported_as_such_also_by_a_new_process() {
+async fn a_new_process_reports_rejected_credentials() {
     let setup = Setup::new(&[]);
     setup.disk("other").await;
     let restarted = setup.restarted();
@@ -454,12 +449,12 @@ async fn refused_credentials_are_reported_as_such_also_by_a_new_process() {
         .map(|action| json!({"action": action, "times": 100, "kind": kind}));
     setup.configure(&json!({"faults": fails}));
     let new = new_disk("pvc-1");
-    let refused = restarted.provisioner.create(minutes(1), &new).await;
-    let refused = refused.unwrap_err();
-    assert!(is_final(&refused), "{}", text(&refused));
+    let rejected = restarted.provisioner.create(minutes(1), &new).await;
+    let rejected = rejected.unwrap_err();
+    assert!(is_final(&rejected), "{}", text(&rejected));
     assert!(
-        text(&refused).contains("ACCESS_KEY_INACTIVE"),
+        text(&rejected).contains("ACCESS_KEY_INACTIVE"),
         "{}",
-        text(&refused)
+        text(&rejected)
     );
 }

@@ -1,26 +1,46 @@
-//! Creating from a snapshot.
+//! Creating disks from snapshots.
 
 use serde_json::json;
 
 use diskplugin::disk::{Error, FailureKind, NewDisk};
+use diskplugin::model::{Category, DiskId, SnapshotId};
 
-use diskplugin::model::Category;
+use crate::kit::{Setup, between, gib, minutes, new_disk, new_snapshot, seconds, text, zone};
 
-use crate::kit::{Setup, between, gib, minutes, new_snapshot, seconds, text, new_disk, zone};
+fn from_snapshot(snapshot: &SnapshotId) -> NewDisk {
+    NewDisk {
+        snapshot: Some(snapshot.clone()),
+        ..new_disk("pvc-1")
+    }
+}
 
-#[tokio::test(start_paused = true)]
-async fn a_smaller_request_grows_to_its_snapshot() {
-    let setup = Setup::new(&[]);
+async fn snapshot_of_50_gib(setup: &Setup) -> (DiskId, SnapshotId) {
     let large = NewDisk {
         size: gib(50),
         ..new_disk("source")
     };
-    let source = setup.create(&large).await;
-    let snapshot = setup.snapshot("snap", &source.id).await;
-    let new = NewDisk {
-        snapshot: Some(snapshot.clone()),
-        ..new_disk("pvc-1")
-    };
+    let source = setup.create(&large).await.id;
+    let snapshot = setup.snapshot("snap", &source).await;
+    (source, snapshot)
+}
+
+async fn restore_with_stale_reads(flags: &[&str]) {
+    for seed in 0..20 {
+        let seed = format!("--seed={seed}");
+        let setup = Setup::new(&[&["--stale=0s..2s", "--stale-jumping", &seed], flags].concat());
+        let source = setup.disk("source").await;
+        let snapshot = setup.snapshot("snap", &source).await;
+        let new = from_snapshot(&snapshot);
+        let created = setup.disks.provisioner.create(minutes(1), &new).await;
+        created.unwrap_or_else(|error| panic!("{seed}: {}", text(&error)));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_smaller_than_its_snapshot_gets_the_size_of_the_snapshot() {
+    let setup = Setup::new(&[]);
+    let (_, snapshot) = snapshot_of_50_gib(&setup).await;
+    let new = from_snapshot(&snapshot);
     let disk = setup.create(&new).await;
     assert_eq!(
         (disk.size.0, disk.source_snapshot.clone()),
@@ -36,44 +56,39 @@ async fn a_smaller_request_grows_to_its_snapshot() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_limit_below_the_snapshot_is_out_of_range() {
+async fn a_limit_below_the_snapshot_size_is_out_of_range() {
     let setup = Setup::new(&[]);
-    let large = NewDisk {
-        size: gib(50),
-        ..new_disk("source")
-    };
-    let source = setup.create(&large).await;
-    let snapshot = setup.snapshot("snap", &source.id).await;
+    let (source, snapshot) = snapshot_of_50_gib(&setup).await;
     let new = NewDisk {
         size: between(20, 49),
         snapshot: Some(snapshot.clone()),
         ..new_disk("pvc-1")
     };
-    let refused = setup
+    let rejected = setup
         .disks
         .provisioner
         .create(minutes(1), &new)
         .await
         .unwrap_err();
-    assert!(matches!(refused, Error::OutOfRange { .. }), "{refused:?}");
+    assert!(matches!(rejected, Error::OutOfRange { .. }), "{rejected:?}");
     assert!(
-        text(&refused).contains(&format!("snapshot {snapshot} needs 50 GiB")),
-        "{refused}"
+        text(&rejected).contains(&format!("snapshot {snapshot} needs 50 GiB")),
+        "{rejected}"
     );
-    assert_eq!(setup.only_disk(), source.id);
+    assert_eq!(setup.only_disk(), source);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_snapshot_that_is_not_ready_is_told_and_no_disk_is_bought() {
+async fn create_from_an_incomplete_snapshot_fails_without_creating_a_disk() {
     let setup = Setup::new(&["--cut-delay=30s"]);
     let source = setup.disk("source").await;
-    let begun = setup
+    let pending = setup
         .disks
         .snapshotter
         .create(seconds(5), &new_snapshot("snap", &source))
         .await;
     assert_eq!(
-        begun.unwrap_err().failure_kind(),
+        pending.unwrap_err().failure_kind(),
         FailureKind::DeadlineExceeded
     );
     let id = setup.cloud.state()["snapshots"][0]["id"]
@@ -84,76 +99,51 @@ async fn a_snapshot_that_is_not_ready_is_told_and_no_disk_is_bought() {
         snapshot: Some(id.parse().unwrap()),
         ..new_disk("pvc-1")
     };
-    let refused = setup
+    let rejected = setup
         .disks
         .provisioner
         .create(minutes(1), &new)
         .await
         .unwrap_err();
-    assert_eq!(refused.failure_kind(), FailureKind::FailedPrecondition);
-    assert!(text(&refused).contains(&id), "{refused}");
+    assert_eq!(rejected.failure_kind(), FailureKind::FailedPrecondition);
+    assert!(text(&rejected).contains(&id), "{rejected}");
     assert_eq!(setup.only_disk(), source);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_snapshot_of_a_moment_ago_is_found_however_old_the_reads() {
-    for seed in 0..20 {
-        let seed = format!("--seed={seed}");
-        let setup = Setup::new(&["--stale=0s..2s", "--stale-jumping", &seed]);
-        let source = setup.disk("source").await;
-        let snapshot = setup.snapshot("snap", &source).await;
-        let new = NewDisk {
-            snapshot: Some(snapshot),
-            ..new_disk("pvc-1")
-        };
-        let made = setup.disks.provisioner.create(minutes(1), &new).await;
-        made.unwrap_or_else(|error| panic!("{seed}: {}", text(&error)));
-    }
+async fn a_new_snapshot_is_found_with_stale_reads() {
+    restore_with_stale_reads(&[]).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_snapshot_that_was_told_to_be_ready_is_restored_however_old_the_reads() {
-    for seed in 0..20 {
-        let seed = format!("--seed={seed}");
-        let setup = Setup::new(&["--stale=0s..2s", "--stale-jumping", "--cut-delay=3s", &seed]);
-        let source = setup.disk("source").await;
-        let snapshot = setup.snapshot("snap", &source).await;
-        let new = NewDisk {
-            snapshot: Some(snapshot),
-            ..new_disk("pvc-1")
-        };
-        let made = setup.disks.provisioner.create(minutes(1), &new).await;
-        made.unwrap_or_else(|error| panic!("{seed}: {}", text(&error)));
-    }
+async fn a_snapshot_reported_ready_is_restored_with_stale_reads() {
+    restore_with_stale_reads(&["--cut-delay=3s"]).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_unknown_snapshot_is_not_found_by_name() {
+async fn an_unknown_snapshot_is_not_found() {
     let setup = Setup::new(&[]);
     let new = NewDisk {
         snapshot: Some("s-none".parse().unwrap()),
         ..new_disk("pvc-1")
     };
-    let refused = setup
+    let rejected = setup
         .disks
         .provisioner
         .create(minutes(1), &new)
         .await
         .unwrap_err();
-    assert_eq!(refused.failure_kind(), FailureKind::NotFound);
-    assert!(text(&refused).contains("s-none"), "{refused}");
+    assert_eq!(rejected.failure_kind(), FailureKind::NotFound);
+    assert!(text(&rejected).contains("s-none"), "{rejected}");
     assert_eq!(setup.calls("CreateDisk"), 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_disk_whose_snapshot_went_while_its_answer_was_lost_is_still_found() {
+async fn the_disk_of_a_lost_response_is_found_after_its_snapshot_is_deleted() {
     let setup = Setup::new(&[]);
     let source = setup.disk("source").await;
     let snapshot = setup.snapshot("snap", &source).await;
-    let new = NewDisk {
-        snapshot: Some(snapshot.clone()),
-        ..new_disk("pvc-1")
-    };
+    let new = from_snapshot(&snapshot);
     setup.fault("CreateDisk", &json!("reset-after"));
     setup
         .disks
@@ -178,7 +168,7 @@ async fn a_disk_whose_snapshot_went_while_its_answer_was_lost_is_still_found() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_snapshot_is_restored_into_another_zone_category_and_size() {
+async fn a_snapshot_is_restored_to_another_zone_category_and_size() {
     for stale in ["--stale=0s", "--stale=2s"] {
         let setup = Setup::new(&[stale]);
         let source = setup.disk("source").await;
@@ -199,18 +189,15 @@ async fn a_snapshot_is_restored_into_another_zone_category_and_size() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_disk_from_an_encrypted_snapshot_is_encrypted_unasked() {
+async fn a_disk_from_an_encrypted_snapshot_is_encrypted_by_default() {
     let setup = Setup::new(&[]);
-    let secret = NewDisk {
+    let encrypted = NewDisk {
         encrypted: true,
         ..new_disk("source")
     };
-    let source = setup.create(&secret).await;
+    let source = setup.create(&encrypted).await;
     let snapshot = setup.snapshot("snap", &source.id).await;
-    let new = NewDisk {
-        snapshot: Some(snapshot),
-        ..new_disk("pvc-1")
-    };
+    let new = from_snapshot(&snapshot);
     let disk = setup.create(&new).await;
     assert!(disk.encrypted);
     let again = setup
@@ -223,25 +210,22 @@ async fn a_disk_from_an_encrypted_snapshot_is_encrypted_unasked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_snapshot_in_the_archive_is_told_with_the_clouds_word() {
+async fn create_from_an_archived_snapshot_reports_the_cloud_code() {
     let setup = Setup::new(&[]);
     let source = setup.disk("source").await;
     let snapshot = setup.snapshot("snap", &source).await;
     setup.configure(&json!({"holds": {"archived": [snapshot.as_str()]}}));
-    let new = NewDisk {
-        snapshot: Some(snapshot),
-        ..new_disk("pvc-1")
-    };
-    let refused = setup
+    let new = from_snapshot(&snapshot);
+    let rejected = setup
         .disks
         .provisioner
         .create(minutes(1), &new)
         .await
         .unwrap_err();
     assert!(
-        text(&refused).contains("InvalidSnapshotId.NotReady"),
+        text(&rejected).contains("InvalidSnapshotId.NotReady"),
         "{}",
-        text(&refused)
+        text(&rejected)
     );
     assert_eq!(setup.only_disk(), source);
 }

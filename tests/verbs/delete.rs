@@ -1,34 +1,34 @@
-//! Deleting: never what is attached, never what is not ours, and never leaving anything behind.
+//! Deleting disks: attached disks and disks of other owners are kept, and a deletion is reported only with proof.
 
 use std::time::Duration;
 
 use serde_json::json;
 use tokio::time::Instant;
 
-use diskplugin::cloud::{AttachDisk, Ecs};
+use diskplugin::cloud::Ecs;
 use diskplugin::disk::{FailureKind, NewDisk};
 use diskplugin::model::{Failure, Tags, tag};
 
-use crate::kit::{Setup, minutes, node_one, seconds, text, new_disk};
+use crate::kit::{Setup, minutes, new_disk, new_snapshot, node_one, seconds, text};
 
 #[tokio::test(start_paused = true)]
-async fn what_is_attached_is_refused_naming_its_holders_and_is_still_there() {
+async fn delete_of_an_attached_disk_fails_and_names_the_node() {
     for stale in ["--stale=0s", "--stale=2s"] {
         let setup = Setup::new(&[stale]);
         let disk = setup.disk("pvc-1").await;
         setup.attach(&disk, &node_one()).await;
-        let refused = setup
+        let rejected = setup
             .disks
             .provisioner
             .delete(minutes(1), &disk)
             .await
             .unwrap_err();
         assert!(
-            refused.failure() == Failure::DiskStillAttached,
-            "{refused:?}"
+            rejected.failure() == Failure::DiskStillAttached,
+            "{rejected:?}"
         );
-        assert_eq!(refused.failure_kind(), FailureKind::FailedPrecondition);
-        assert!(text(&refused).contains("i-one"), "{refused}");
+        assert_eq!(rejected.failure_kind(), FailureKind::FailedPrecondition);
+        assert!(text(&rejected).contains("i-one"), "{rejected}");
         assert_eq!(
             (
                 setup.row(&disk)["status"].as_str(),
@@ -40,38 +40,27 @@ async fn what_is_attached_is_refused_naming_its_holders_and_is_still_there() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_just_being_attached_is_refused_and_is_still_there() {
+async fn delete_of_an_attaching_disk_fails() {
     for stale in ["--stale=0s", "--stale=2s"] {
         let setup = Setup::new(&["--attach-delay=3s", stale]);
         let disk = setup.disk("pvc-1").await;
-        let attach = AttachDisk {
-            disk: disk.clone(),
-            instance: node_one(),
-            force: false,
-            delete_with_instance: false,
-        };
-        setup
-            .cloud
-            .ecs()
-            .attach_disk(minutes(1), &attach)
-            .await
-            .unwrap();
-        let refused = setup
+        setup.attach_externally(&disk, &node_one()).await;
+        let rejected = setup
             .disks
             .provisioner
             .delete(minutes(1), &disk)
             .await
             .unwrap_err();
         assert!(
-            refused.failure() == Failure::DiskStillAttached,
-            "{refused:?}"
+            rejected.failure() == Failure::DiskStillAttached,
+            "{rejected:?}"
         );
         assert_eq!(setup.row(&disk)["status"], "In_use");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_read_of_before_it_was_detached_does_not_keep_it() {
+async fn delete_after_detach_succeeds_with_stale_reads() {
     for seed in 0..20 {
         let seed = format!("--seed={seed}");
         let setup = Setup::new(&[
@@ -89,30 +78,30 @@ async fn a_read_of_before_it_was_detached_does_not_keep_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_carries_no_tag_or_another_clusters_is_refused_and_is_still_there() {
+async fn delete_of_an_untagged_disk_or_a_disk_of_another_cluster_fails() {
     let setup = Setup::new(&[]);
     let untagged = setup.unmanaged_disk(Tags::new()).await;
-    let theirs = setup
+    let foreign = setup
         .other_cluster()
         .provisioner
         .create(minutes(1), &new_disk("pvc-1"))
         .await
         .unwrap()
         .id;
-    for (disk, owner) in [(untagged, "missing"), (theirs, "other-cluster")] {
-        let refused = setup
+    for (disk, owner) in [(untagged, "missing"), (foreign, "other-cluster")] {
+        let rejected = setup
             .disks
             .provisioner
             .delete(minutes(1), &disk)
             .await
             .unwrap_err();
         assert_eq!(
-            refused.failure_kind(),
+            rejected.failure_kind(),
             FailureKind::FailedPrecondition,
-            "{refused:?}"
+            "{rejected:?}"
         );
         for part in [disk.as_str(), owner, tag::CLUSTER, "cluster test"] {
-            assert!(text(&refused).contains(part), "{refused}");
+            assert!(text(&rejected).contains(part), "{rejected}");
         }
         assert_eq!(setup.row(&disk)["status"], "Available");
     }
@@ -120,7 +109,7 @@ async fn what_carries_no_tag_or_another_clusters_is_refused_and_is_still_there()
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_not_there_is_success_however_the_cloud_says_it() {
+async fn delete_of_a_nonexistent_disk_succeeds() {
     for flags in [&[][..], &["--missing-is-error"]] {
         let setup = Setup::new(flags);
         setup
@@ -138,10 +127,10 @@ async fn what_is_not_there_is_success_however_the_cloud_says_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn somebody_elses_delete_in_between_is_success() {
+async fn delete_of_an_externally_deleted_disk_succeeds() {
     let setup = Setup::new(&["--missing-is-error", "--stale=2s"]);
     let disk = setup.disk("pvc-1").await;
-    // Old reads still show it.
+    // Stale reads still return the disk.
     setup
         .cloud
         .ecs()
@@ -152,18 +141,18 @@ async fn somebody_elses_delete_in_between_is_success() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_new_disk_that_reads_do_not_show_yet_is_deleted_all_the_same() {
+async fn a_new_disk_missing_from_stale_reads_is_deleted() {
     for flags in [&["--stale=2s"][..], &["--stale=0s..2s", "--stale-jumping"]] {
         let setup = Setup::new(flags);
-        let ours = Tags::from([(tag::CLUSTER.to_owned(), "test".to_owned())]);
-        let disk = setup.unmanaged_disk(ours).await;
+        let tags = Tags::from([(tag::CLUSTER.to_owned(), "test".to_owned())]);
+        let disk = setup.unmanaged_disk(tags).await;
         setup.delete(&disk).await;
         assert!(setup.rows().is_empty());
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_disk_that_is_still_made_or_still_filled_is_waited_for() {
+async fn delete_waits_while_the_disk_is_being_created_or_initialized() {
     for alternatives in ["first", "last"] {
         let setup = Setup::new(&["--create-delay=2s", "--load-delay=20s"]);
         setup.configure(&json!({"rules": {"alternatives": alternatives}}));
@@ -193,7 +182,7 @@ async fn a_disk_that_is_still_made_or_still_filled_is_waited_for() {
             begun.elapsed()
         );
         assert_eq!(setup.only_disk(), source);
-        // An attempt a tick and no more.
+        // At most one attempt per poll.
         assert!(
             setup.calls("DeleteDisk") <= 46,
             "{}",
@@ -203,7 +192,7 @@ async fn a_disk_that_is_still_made_or_still_filled_is_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_disk_that_is_filled_beyond_the_deadline_is_told_with_the_code() {
+async fn delete_of_an_initializing_disk_reports_the_cloud_code_at_the_deadline() {
     let setup = Setup::new(&["--load-delay=10m"]);
     let source = setup.disk("source").await;
     let snapshot = setup.snapshot("snap", &source).await;
@@ -211,8 +200,7 @@ async fn a_disk_that_is_filled_beyond_the_deadline_is_told_with_the_code() {
         snapshot: Some(snapshot),
         ..new_disk("pvc-1")
     };
-    let disk = setup.create(&new).await
-        .id;
+    let disk = setup.create(&new).await.id;
     let late = setup
         .disks
         .provisioner
@@ -230,7 +218,7 @@ async fn a_disk_that_is_filled_beyond_the_deadline_is_told_with_the_code() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lost_answer_is_unclear_and_the_repeat_finds_it_gone() {
+async fn a_lost_delete_response_is_unavailable_and_the_retry_succeeds() {
     for loss in ["reset-before", "reset-after", "internal-error-after"] {
         let setup = Setup::new(&["--missing-is-error", "--stale=2s"]);
         let disk = setup.disk("pvc-1").await;
@@ -248,17 +236,14 @@ async fn a_lost_answer_is_unclear_and_the_repeat_finds_it_gone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deletion_that_must_wait_for_long_is_tried_seldom() {
+async fn a_long_blocked_deletion_is_attempted_rarely() {
     let setup = Setup::new(&["--cut-delay=60s", "--attach-delay=5s"]);
     let disk = setup.disk("pvc-1").await;
-    let snapshot = crate::kit::new_snapshot("snap", &disk);
-    let cutting = setup
-        .disks
-        .snapshotter
-        .create(crate::kit::seconds(1), &snapshot);
-    cutting.await.unwrap_err();
+    let snapshot = new_snapshot("snap", &disk);
+    let pending = setup.disks.snapshotter.create(seconds(1), &snapshot);
+    pending.await.unwrap_err();
     let other = setup.disk("pvc-2").await;
-    // Also while others look at orders of theirs more often.
+    // Even while other operations poll faster.
     let busy = async {
         for _ in 0..15 {
             setup.attach(&other, &node_one()).await;
@@ -268,46 +253,47 @@ async fn a_deletion_that_must_wait_for_long_is_tried_seldom() {
     let (deleted, ()) = tokio::join!(setup.disks.provisioner.delete(minutes(5), &disk), busy);
     deleted.unwrap();
     assert!(setup.row(&disk).is_null());
-    let tries = setup.calls("DeleteDisk");
-    assert!((10..=30).contains(&tries), "{tries} attempts in a minute");
-}
-
-/// `DescribeDisks` returns 200 and no rows, as it does without the permission.
-fn blind(setup: &Setup, seconds: u64) {
-    let fault = json!({"action": "DescribeDisks", "for": format!("{seconds}s"), "kind": "no-rows"});
-    setup.configure(&json!({"faults": [fault]}));
+    let attempts = setup.calls("DeleteDisk");
+    assert!(
+        (10..=30).contains(&attempts),
+        "{attempts} attempts in a minute"
+    );
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_empty_response_does_not_pass_for_a_deleted_disk() {
+async fn an_empty_response_does_not_prove_a_disk_deleted() {
     for others in [0, 1] {
         let setup = Setup::new(&["--missing-is-error"]);
         setup.other_disks(others).await;
         let disk = setup.disk("pvc-1").await;
-        let fresh = setup.restarted();
+        let restarted = setup.restarted();
         tokio::time::sleep(Duration::from_secs(60)).await;
-        blind(&setup, 30);
-        for disks in [&setup.disks, &fresh] {
-            let refused = disks.provisioner.delete(seconds(9), &disk).await;
-            let refused = refused.unwrap_err();
+        setup.hide_disks(30);
+        for disks in [&setup.disks, &restarted] {
+            let rejected = disks.provisioner.delete(seconds(9), &disk).await;
+            let rejected = rejected.unwrap_err();
             assert_eq!(
-                refused.failure_kind(),
+                rejected.failure_kind(),
                 FailureKind::Unavailable,
-                "{refused:?}"
+                "{rejected:?}"
             );
             for part in ["ABSENCE_UNPROVEN", "ecs:DescribeDisks", disk.as_str()] {
-                assert!(text(&refused).contains(part), "{}", text(&refused));
+                assert!(text(&rejected).contains(part), "{}", text(&rejected));
             }
         }
         assert_eq!(setup.row(&disk)["status"], "Available");
         tokio::time::sleep(Duration::from_secs(30)).await;
-        fresh.provisioner.delete(minutes(1), &disk).await.unwrap();
+        restarted
+            .provisioner
+            .delete(minutes(1), &disk)
+            .await
+            .unwrap();
         assert!(setup.row(&disk).is_null());
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_disk_that_does_not_exist_is_proven_absent_with_three_calls() {
+async fn delete_of_a_nonexistent_disk_costs_three_calls() {
     for others in [0, 1] {
         let setup = Setup::new(&[]);
         setup.other_disks(others).await;
@@ -315,8 +301,12 @@ async fn a_disk_that_does_not_exist_is_proven_absent_with_three_calls() {
         setup.cloud.clear_calls();
         let begun = Instant::now();
         let none = "d-none".parse().unwrap();
-        let fresh = setup.restarted();
-        fresh.provisioner.delete(minutes(1), &none).await.unwrap();
+        let restarted = setup.restarted();
+        restarted
+            .provisioner
+            .delete(minutes(1), &none)
+            .await
+            .unwrap();
         assert!(
             begun.elapsed() <= Duration::from_millis(3500),
             "{:?}",

@@ -1,15 +1,15 @@
-//! Detaching: repeatable, and never of somebody else's.
+//! Detaching disks: idempotent, and only from the requested node.
 
 use std::time::Duration;
 
 use serde_json::json;
 use tokio::time::Instant;
 
-use diskplugin::cloud::{AttachDisk, DetachDisk, Ecs};
+use diskplugin::cloud::{DetachDisk, Ecs};
 use diskplugin::disk::FailureKind;
 use diskplugin::model::DiskId;
 
-use crate::kit::{POLL_TOLERANCE, Setup, minutes, node_one, seconds, text, node_two};
+use crate::kit::{POLL_TOLERANCE, Setup, minutes, node_one, node_two, seconds, text};
 
 async fn attached(setup: &Setup, name: &str) -> DiskId {
     let disk = setup.disk(name).await;
@@ -23,7 +23,7 @@ async fn attached(setup: &Setup, name: &str) -> DiskId {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_answer_comes_when_the_disk_is_off_and_costs_few_looks() {
+async fn detach_returns_after_the_detachment_and_polls_rarely() {
     let setup = Setup::new(&["--detach-delay=3s"]);
     let disk = attached(&setup, "pvc-1").await;
     setup.cloud.clear_calls();
@@ -37,7 +37,7 @@ async fn the_answer_comes_when_the_disk_is_off_and_costs_few_looks() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_second_detach_a_free_disk_a_gone_disk_and_a_gone_node_are_success() {
+async fn detach_of_a_detached_or_deleted_disk_or_from_a_deleted_node_succeeds() {
     for alternatives in ["first", "last", "seeded"] {
         let setup = Setup::new(&["--detach-delay=1s"]);
         setup.configure(&json!({"rules": {"alternatives": alternatives}}));
@@ -66,7 +66,7 @@ async fn a_second_detach_a_free_disk_a_gone_disk_and_a_gone_node_are_success() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_another_node_holds_is_success_and_left_alone() {
+async fn detach_of_a_disk_on_another_node_succeeds_without_detaching_it() {
     for alternatives in ["first", "last"] {
         let setup = Setup::new(&[]);
         setup.configure(&json!({"rules": {"alternatives": alternatives}}));
@@ -80,7 +80,7 @@ async fn what_another_node_holds_is_success_and_left_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_node_means_whichever_holds_it() {
+async fn detach_everywhere_detaches_from_the_current_node() {
     let setup = Setup::new(&["--detach-delay=2s"]);
     let disk = attached(&setup, "pvc-1").await;
     setup
@@ -93,7 +93,7 @@ async fn no_node_means_whichever_holds_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_node_means_also_the_one_that_the_disk_is_on_its_way_to() {
+async fn detach_everywhere_includes_a_node_to_which_the_disk_is_attaching() {
     for flags in [
         &["--attach-delay=4s"][..],
         &["--stale=2s"],
@@ -101,20 +101,13 @@ async fn no_node_means_also_the_one_that_the_disk_is_on_its_way_to() {
     ] {
         let setup = Setup::new(flags);
         let disk = setup.disk("pvc-1").await;
-        let attach = AttachDisk {
-            disk: disk.clone(),
-            instance: node_two(),
-            force: false,
-            delete_with_instance: false,
-        };
-        let ecs = setup.cloud.ecs();
-        ecs.attach_disk(minutes(1), &attach).await.unwrap();
-        let off = setup
+        setup.attach_externally(&disk, &node_two()).await;
+        let detached = setup
             .disks
             .attacher
             .detach_everywhere(minutes(1), &disk)
             .await;
-        off.unwrap_or_else(|error| panic!("{flags:?}: {}", text(&error)));
+        detached.unwrap_or_else(|error| panic!("{flags:?}: {}", text(&error)));
         assert!(setup.attachments(&disk).is_empty(), "{flags:?}");
         tokio::time::sleep(Duration::from_secs(20)).await;
         assert!(setup.attachments(&disk).is_empty(), "{flags:?}");
@@ -122,7 +115,7 @@ async fn no_node_means_also_the_one_that_the_disk_is_on_its_way_to() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_detach_that_never_ends_is_told_at_the_deadline_and_the_repeat_finds_it() {
+async fn a_stuck_detachment_exceeds_the_deadline_and_the_retry_succeeds_after_it_ends() {
     for alternatives in ["first", "last"] {
         let setup = Setup::new(&["--detach-delay=1s"]);
         setup.configure(&json!({"rules": {"alternatives": alternatives}}));
@@ -158,7 +151,7 @@ async fn a_detach_that_never_ends_is_told_at_the_deadline_and_the_repeat_finds_i
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lost_answer_is_looked_after_and_ends_detached() {
+async fn detach_succeeds_after_a_lost_response() {
     for loss in [
         "reset-before",
         "reset-after",
@@ -170,15 +163,19 @@ async fn a_lost_answer_is_looked_after_and_ends_detached() {
             let setup = Setup::new(&["--detach-delay=3s", stale]);
             let disk = attached(&setup, "pvc-1").await;
             setup.fault("DetachDisk", &json!(loss));
-            let off = setup.disks.attacher.detach(minutes(1), &disk, &node_one()).await;
-            off.unwrap_or_else(|error| panic!("{loss} {stale}: {}", text(&error)));
+            let detached = setup
+                .disks
+                .attacher
+                .detach(minutes(1), &disk, &node_one())
+                .await;
+            detached.unwrap_or_else(|error| panic!("{loss} {stale}: {}", text(&error)));
             assert!(setup.attachments(&disk).is_empty(), "{loss} {stale}");
         }
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn success_is_never_told_of_a_disk_that_is_still_attached_however_old_the_reads() {
+async fn detach_never_succeeds_with_stale_reads_while_the_disk_is_attached() {
     for seed in 0..60 {
         let seed = format!("--seed={seed}");
         let flags = [
@@ -192,9 +189,8 @@ async fn success_is_never_told_of_a_disk_that_is_still_attached_however_old_the_
             attached(&setup, "pvc-1").await,
             attached(&setup, "pvc-2").await,
         );
-        // The node is at another disk, so that the detach is refused; reads may still be of before
-        // the attachment.
-        let foreign = DetachDisk {
+        // The node is busy with another disk, so that DetachDisk is rejected. Reads may precede the attachment.
+        let external = DetachDisk {
             disk: busy,
             instance: node_one(),
             delete_with_instance: false,
@@ -202,41 +198,34 @@ async fn success_is_never_told_of_a_disk_that_is_still_attached_however_old_the_
         setup
             .cloud
             .ecs()
-            .detach_disk(minutes(1), &foreign)
+            .detach_disk(minutes(1), &external)
             .await
             .unwrap();
-        let off = setup.disks.attacher.detach(minutes(1), &disk, &node_one()).await;
-        off.unwrap_or_else(|error| panic!("{seed}: {}", text(&error)));
-        let holders = setup.attachments(&disk);
+        let detached = setup
+            .disks
+            .attacher
+            .detach(minutes(1), &disk, &node_one())
+            .await;
+        detached.unwrap_or_else(|error| panic!("{seed}: {}", text(&error)));
+        let attachments = setup.attachments(&disk);
         assert!(
-            holders.iter().all(|(_, link)| link == "Detaching"),
-            "{seed}: {holders:?}"
+            attachments.iter().all(|(_, state)| state == "Detaching"),
+            "{seed}: {attachments:?}"
         );
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_disk_on_its_way_to_the_node_is_taken_off_when_it_has_arrived() {
+async fn detach_of_an_attaching_disk_waits_and_then_detaches_it() {
     let setup = Setup::new(&["--attach-delay=5s"]);
     let disk = setup.disk("pvc-1").await;
-    let attach = AttachDisk {
-        disk: disk.clone(),
-        instance: node_one(),
-        force: false,
-        delete_with_instance: false,
-    };
-    setup
-        .cloud
-        .ecs()
-        .attach_disk(minutes(1), &attach)
-        .await
-        .unwrap();
+    setup.attach_externally(&disk, &node_one()).await;
     setup.detach(&disk, &node_one()).await;
     assert!(setup.attachments(&disk).is_empty());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_that_stops_is_waited_for_and_one_that_hangs_is_told_with_the_code() {
+async fn detach_waits_for_a_stopping_node_and_reports_the_cloud_code_at_the_deadline() {
     let setup = Setup::new(&[]);
     let disk = attached(&setup, "pvc-1").await;
     setup.configure(&json!({"delays": {"power": "5s"}}));
@@ -262,11 +251,11 @@ async fn a_node_that_stops_is_waited_for_and_one_that_hangs_is_told_with_the_cod
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_read_of_before_the_disk_was_made_does_not_say_that_it_is_off() {
+async fn a_stale_read_from_before_the_creation_does_not_complete_a_detachment() {
     for seed in 0..60 {
         let seed = format!("--seed={seed}");
-        let quick = ["--create-delay=100ms", "--attach-delay=300ms"];
-        let setup = Setup::long_running(&[quick[0], quick[1], "--detach-delay=5s", &seed]).await;
+        let delays = ["--create-delay=100ms", "--attach-delay=300ms"];
+        let setup = Setup::long_running(&[delays[0], delays[1], "--detach-delay=5s", &seed]).await;
         setup.configure(&json!({"stale": {"lag": "0s..2s", "jumping": true, "percent": 30}}));
         let disk = attached(&setup, "pvc-1").await;
         setup.detach(&disk, &node_one()).await;
@@ -274,27 +263,25 @@ async fn a_read_of_before_the_disk_was_made_does_not_say_that_it_is_off() {
     }
 }
 
-/// All reads of disks return nothing for so long.
-fn hide(setup: &Setup, lasts: &str) {
-    let fault = json!({"action": "DescribeDisks", "for": lasts, "kind": "no-rows"});
-    setup.configure(&json!({"faults": [fault]}));
-}
-
 #[tokio::test(start_paused = true)]
-async fn empty_responses_do_not_prove_that_a_disk_is_detached() {
+async fn empty_responses_do_not_prove_a_disk_detached() {
     for alternatives in ["first", "last"] {
         let setup = Setup::new(&["--detach-delay=10s"]);
         setup.configure(&json!({"rules": {"alternatives": alternatives}}));
         let disk = attached(&setup, "pvc-1").await;
         tokio::time::sleep(Duration::from_secs(10)).await;
         setup.cloud.clear_calls();
-        hide(&setup, "10m");
-        let early = setup.disks.attacher.detach(seconds(8), &disk, &node_one()).await;
+        setup.hide_disks(600);
+        let early = setup
+            .disks
+            .attacher
+            .detach(seconds(8), &disk, &node_one())
+            .await;
         let early = early.unwrap_err();
-        let repeated = [FailureKind::DeadlineExceeded, FailureKind::Aborted];
-        assert!(repeated.contains(&early.failure_kind()), "{}", text(&early));
+        let retried = [FailureKind::DeadlineExceeded, FailureKind::Aborted];
+        assert!(retried.contains(&early.failure_kind()), "{}", text(&early));
         assert_eq!(setup.attachments(&disk).len(), 1);
-        // The order's code says what no read does. One of three documented alternatives does not.
+        // The code of DetachDisk proves the detachment without reads, except for one of three documented alternatives.
         let done = setup
             .disks
             .attacher
@@ -305,7 +292,7 @@ async fn empty_responses_do_not_prove_that_a_disk_is_detached() {
         } else {
             let unproven = done.unwrap_err();
             assert!(
-                repeated.contains(&unproven.failure_kind()),
+                retried.contains(&unproven.failure_kind()),
                 "{}",
                 text(&unproven)
             );
@@ -317,13 +304,17 @@ async fn empty_responses_do_not_prove_that_a_disk_is_detached() {
             setup.calls("DetachDisk")
         );
         setup.configure(&json!({"faults": []}));
-        let repeated = setup.disks.attacher.detach(minutes(1), &disk, &node_one()).await;
-        repeated.unwrap();
+        let retry = setup
+            .disks
+            .attacher
+            .detach(minutes(1), &disk, &node_one())
+            .await;
+        retry.unwrap();
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_detach_that_never_ends_is_never_reported_as_done_while_nothing_can_be_read() {
+async fn a_stuck_detachment_is_never_reported_as_complete_while_reads_are_empty() {
     for alternatives in ["first", "last"] {
         let setup = Setup::new(&[]);
         setup.configure(&json!({"rules": {"alternatives": alternatives}}));
@@ -339,10 +330,10 @@ async fn a_detach_that_never_ends_is_never_reported_as_done_while_nothing_can_be
                 .attacher
                 .detach(seconds(30), &disk, &node_one())
                 .await;
-            let meaning = late.unwrap_err().failure_kind();
+            let kind = late.unwrap_err().failure_kind();
             assert!(
-                [FailureKind::DeadlineExceeded, FailureKind::Aborted].contains(&meaning),
-                "{meaning:?}"
+                [FailureKind::DeadlineExceeded, FailureKind::Aborted].contains(&kind),
+                "{kind:?}"
             );
         }
         let everywhere = setup
@@ -362,10 +353,10 @@ async fn a_detach_that_never_ends_is_never_reported_as_done_while_nothing_can_be
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_instance_that_does_not_exist_is_no_proof_while_nothing_can_be_read() {
+async fn a_missing_instance_does_not_prove_a_detachment_while_reads_are_empty() {
     let setup = Setup::new(&[]);
     let disk = attached(&setup, "pvc-1").await;
-    hide(&setup, "10m");
+    setup.hide_disks(600);
     let missing = json!({"code": {"status": 404, "code": "InvalidInstanceId.NotFound"}});
     setup.configure(&json!({"faults": [
         {"action": "DescribeDisks", "for": "10m", "kind": "no-rows"},
@@ -391,7 +382,7 @@ async fn an_instance_that_does_not_exist_is_no_proof_while_nothing_can_be_read()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_read_that_is_empty_for_a_moment_delays_a_detach_by_no_more() {
+async fn a_single_empty_response_delays_a_detachment_briefly() {
     let setup = Setup::new(&["--detach-delay=3s"]);
     let disk = attached(&setup, "pvc-1").await;
     setup.cloud.clear_calls();
@@ -407,7 +398,7 @@ async fn a_read_that_is_empty_for_a_moment_delays_a_detach_by_no_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_node_and_no_disk_is_success_once_that_is_proven() {
+async fn detach_everywhere_of_a_nonexistent_disk_succeeds_with_proof() {
     for others in [0, 1] {
         let setup = Setup::new(&[]);
         setup.other_disks(others).await;

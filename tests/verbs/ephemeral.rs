@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use diskplugin::disk::{FailureKind, NewDisk};
 use diskplugin::model::{Category, Change, DiskId, Failure, InstanceId};
 
-use crate::kit::{Setup, between, gib, minutes, new_snapshot, text, new_disk};
+use crate::kit::{Setup, between, gib, minutes, new_disk, new_snapshot, text};
 
 /// With two nodes of a type that takes ephemeral disks.
 fn setup() -> Setup {

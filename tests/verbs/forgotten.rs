@@ -6,7 +6,7 @@ use serde_json::json;
 
 use diskplugin::disk::FailureKind;
 
-use crate::kit::{Setup, minutes, new_snapshot, seconds, new_disk};
+use crate::kit::{Setup, minutes, new_disk, new_snapshot, seconds};
 
 async fn hours(hours: u64) {
     tokio::time::sleep(Duration::from_secs(3600 * hours)).await;

@@ -10,7 +10,7 @@ use diskplugin::cloud::{DescribeSnapshotGroups, Ecs};
 use diskplugin::disk::{DiskServices, Error, FailureKind, Group, NewDisk, NewGroup};
 use diskplugin::model::{Category, DiskId, Failure, Snapshot, SnapshotGroupId, SnapshotId, Tags};
 
-use crate::kit::{Setup, gib, minutes, seconds, text, new_disk, zone};
+use crate::kit::{Setup, gib, minutes, new_disk, seconds, text, zone};
 
 pub(crate) fn groups(setup: &Setup) -> Vec<Value> {
     setup.cloud.state()["groups"].as_array().unwrap().clone()

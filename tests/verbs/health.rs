@@ -8,7 +8,7 @@ use diskplugin::disk::{FailureKind, Severity};
 
 use diskplugin::model::Disk;
 
-use crate::kit::{Setup, minutes, text, new_disk};
+use crate::kit::{Setup, minutes, new_disk, text};
 
 #[tokio::test(start_paused = true)]
 async fn a_disk_tells_what_its_row_and_the_cloud_say_is_wrong() {

@@ -10,7 +10,8 @@ use diskplugin::base::{Deadline, Tasks, TokioClock};
 use diskplugin::cloud::{AttachDisk, Ecs};
 use diskplugin::disk::{DiskServices, NewDisk, NewSnapshot, Purpose};
 use diskplugin::model::{
-    Bytes, Category, ClientToken, Disk, DiskId, Gib, InstanceId, SizeRange, SnapshotId, Tags, ZoneId,
+    Bytes, Category, ClientToken, Disk, DiskId, Gib, InstanceId, SizeRange, SnapshotId, Tags,
+    ZoneId,
 };
 use diskplugin::sim::{Cloud, ExistingDisk, Options};
 
@@ -47,8 +48,8 @@ impl Setup {
         for _ in 0..4 {
             let none = "d-none".parse().unwrap();
             let now = Deadline::after(Duration::ZERO);
-            let refused = self.disks.attacher.detach(now, &none, &node_one()).await;
-            refused.unwrap_err();
+            let rejected = self.disks.attacher.detach(now, &none, &node_one()).await;
+            rejected.unwrap_err();
             tokio::time::sleep(Duration::from_secs(30)).await;
         }
         self.cloud.clear_calls();
@@ -160,7 +161,8 @@ impl Setup {
         let text = |value: &Value| value.as_str().unwrap().to_owned();
         let row = self.row(disk);
         let attachments = row["attachments"].as_array().into_iter().flatten();
-        attachments.map(|a| (text(&a["instance"]), text(&a["state"])))
+        attachments
+            .map(|a| (text(&a["instance"]), text(&a["state"])))
             .collect()
     }
 
@@ -238,8 +240,8 @@ impl Setup {
             tags,
             token: ClientToken::derive("test", ["unmanaged"]),
         };
-        let made = self.cloud.ecs().create_disk(minutes(1), &request).await;
-        made.unwrap()
+        let created = self.cloud.ecs().create_disk(minutes(1), &request).await;
+        created.unwrap()
     }
 
     /// Adds a regional disk, which does not belong to a zone.
@@ -271,19 +273,19 @@ impl Setup {
             tags: Tags::new(),
             token: ClientToken::derive("test", ["shared"]),
         };
-        let made = self.cloud.ecs().create_disk(minutes(1), &request).await;
+        let created = self.cloud.ecs().create_disk(minutes(1), &request).await;
         tokio::time::sleep(Duration::from_secs(10)).await;
-        made.unwrap()
+        created.unwrap()
     }
 
     /// Creates a snapshot through the disk services and waits until it is complete.
     pub(crate) async fn snapshot(&self, name: &str, source: &DiskId) -> SnapshotId {
-        let made = self
+        let created = self
             .disks
             .snapshotter
             .create(minutes(5), &new_snapshot(name, source))
             .await;
-        made.unwrap().id
+        created.unwrap().id
     }
 }
 

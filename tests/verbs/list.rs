@@ -9,7 +9,7 @@ use diskplugin::model::{
     Category, ClientToken, Disk, DiskId, Gib, Snapshot, SnapshotId, Tags, tag,
 };
 
-use crate::kit::{Setup, minutes, node_one, new_disk, zone};
+use crate::kit::{Setup, minutes, new_disk, node_one, zone};
 
 /// So many disks of this cluster, made a second apart or all at once.
 async fn many(setup: &Setup, count: usize, apart: Duration) -> Vec<String> {

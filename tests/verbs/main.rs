@@ -1,9 +1,6 @@
 //! Tests of the disk services against the in-memory fake cloud, in virtual time.
 #![cfg(feature = "mock-cloud")]
-#![expect(
-    clippy::unwrap_used,
-    reason = "a failed helper fails its test"
-)]
+#![expect(clippy::unwrap_used, reason = "a failed helper fails its test")]
 
 #[path = "../common/retrying_cloud.rs"]
 mod retrying_cloud;

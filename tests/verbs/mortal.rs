@@ -11,8 +11,8 @@ use diskplugin::base::Deadline;
 use diskplugin::disk::{DiskServices, Error, FailureKind};
 use diskplugin::model::{DiskId, SnapshotId};
 
-use crate::rng::Rng;
 use crate::kit::{Setup, minutes, node_one, text};
+use crate::rng::Rng;
 
 /// The tag with the name that was asked for.
 pub(crate) const CSI_NAME: &str = diskplugin::model::tag::CSI_NAME;

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use diskplugin::disk::{DiskServices, Error, FailureKind, Publish, Share};
 use diskplugin::model::{Disk, DiskId, Failure, InstanceId, tag};
 
-use crate::kit::{Setup, minutes, node_one, text, node_two};
+use crate::kit::{Setup, minutes, node_one, node_two, text};
 
 fn node(n: usize) -> InstanceId {
     format!("i-{n}").parse().unwrap()
@@ -203,7 +203,9 @@ async fn who_only_reads_is_written_on_the_disk_before_it_is_attached_and_taken_o
     assert!(marks(&setup, &disk).is_empty());
     // Who writes costs no call more than before.
     setup.cloud.clear_calls();
-    publish(&setup.disks, &wanted(&disk, &node_one())).await.unwrap();
+    publish(&setup.disks, &wanted(&disk, &node_one()))
+        .await
+        .unwrap();
     assert_eq!(
         (setup.calls("AttachDisk"), setup.calls("TagResources")),
         (1, 0)
@@ -266,9 +268,15 @@ async fn a_lost_answer_to_any_call_of_a_read_only_publication_is_made_good_by_th
             let full = json!({"code": {"status": 403, "code": "InstanceDiskLimitExceeded"}});
             setup.fault("AttachDisk", &full);
             assert!(publish(&setup.disks, &reader).await.is_err());
-            publish(&setup.disks, &wanted(&disk, &node_one())).await.unwrap();
+            publish(&setup.disks, &wanted(&disk, &node_one()))
+                .await
+                .unwrap();
             assert!(marks(&setup, &disk).is_empty(), "{action} {loss}");
-            assert!(publish(&setup.disks, &wanted(&disk, &node_one())).await.is_ok());
+            assert!(
+                publish(&setup.disks, &wanted(&disk, &node_one()))
+                    .await
+                    .is_ok()
+            );
         }
     }
 }
@@ -283,7 +291,11 @@ async fn a_mark_that_stays_fails_the_unpublication_and_one_left_over_goes_before
     };
     publish(&setup.disks, &reader).await.unwrap();
     setup.fault("UntagResources", &json!("internal-error"));
-    let off = setup.disks.attacher.detach(minutes(1), &disk, &node_one()).await;
+    let off = setup
+        .disks
+        .attacher
+        .detach(minutes(1), &disk, &node_one())
+        .await;
     assert!(off.is_err() && setup.attachments(&disk).is_empty());
     setup
         .disks
@@ -312,11 +324,15 @@ async fn a_full_node_is_told_with_what_it_takes_and_has() {
     let setup = Setup::new(&["--disk-quantity=3"]);
     for name in ["pvc-1", "pvc-2"] {
         let disk = setup.disk(name).await;
-        publish(&setup.disks, &wanted(&disk, &node_one())).await.unwrap();
+        publish(&setup.disks, &wanted(&disk, &node_one()))
+            .await
+            .unwrap();
     }
     let disk = setup.disk("pvc-3").await;
     setup.cloud.clear_calls();
-    publish(&setup.disks, &wanted(&disk, &node_two())).await.unwrap();
+    publish(&setup.disks, &wanted(&disk, &node_two()))
+        .await
+        .unwrap();
     assert_eq!(setup.calls("DescribeInstanceTypes"), 0);
     setup
         .disks
@@ -418,7 +434,9 @@ async fn a_disk_that_somebody_else_made_is_attached_and_detached_but_not_deleted
     let setup = Setup::new(&[]);
     let disk = setup.unmanaged_disk(diskplugin::model::Tags::new()).await;
     tokio::time::sleep(std::time::Duration::from_secs(10)).await;
-    publish(&setup.disks, &wanted(&disk, &node_one())).await.unwrap();
+    publish(&setup.disks, &wanted(&disk, &node_one()))
+        .await
+        .unwrap();
     setup
         .disks
         .attacher

@@ -11,8 +11,8 @@ use tokio::task::{JoinSet, LocalSet};
 use diskplugin::disk::{DiskServices, Error, FailureKind};
 use diskplugin::model::{DiskId, Failure, InstanceId};
 
+use crate::kit::{Setup, available, minutes, new_disk, node_one, node_two, text};
 use crate::rng::Rng;
-use crate::kit::{Setup, available, minutes, node_one, text, node_two, new_disk};
 
 /// Runs of so many volumes, each of so many steps.
 const RUNS: u64 = 50;

@@ -12,8 +12,8 @@ use diskplugin::base::Deadline;
 use diskplugin::disk::{DiskServices, Error, FailureKind, NewDisk};
 use diskplugin::model::{Category, PerformanceLevel};
 
+use crate::kit::{Setup, available, gib, new_disk, text, zone};
 use crate::rng::Rng;
-use crate::kit::{Setup, available, gib, text, new_disk, zone};
 
 const RUNS: u64 = 60;
 const NAMES: u64 = 4;

@@ -9,9 +9,9 @@ use serde_json::json;
 use diskplugin::disk::NewGroup;
 use diskplugin::model::{Snapshot, SnapshotGroupId, Tags};
 
-use crate::rng::Rng;
 use crate::kit::{Setup, minutes, text};
 use crate::mortal::{RUNS, calm, ids, parsed, rows, setup, to_the_end, used};
+use crate::rng::Rng;
 
 const GROUP_CALLS: [&str; 5] = [
     "CreateSnapshotGroup",

@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::rng::Rng;
 use crate::kit::new_snapshot;
 use crate::mortal::{RUNS, calm, rows, setup, to_the_end, used};
+use crate::rng::Rng;
 
 async fn snapshots(seed: u64) {
     let mut rng = Rng(seed);

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use diskplugin::disk::FailureKind;
 use diskplugin::model::DiskId;
 
-use crate::kit::{Setup, minutes, node_one, seconds, text, node_two};
+use crate::kit::{Setup, minutes, node_one, node_two, seconds, text};
 
 /// The instance of the fake cloud refuses the action like this for so long.
 fn refuse(setup: &Setup, action: &str, code: &str, lasts: &str) {
@@ -22,7 +22,10 @@ fn refuse(setup: &Setup, action: &str, code: &str, lasts: &str) {
 async fn attached(setup: &Setup, name: &str) -> DiskId {
     let disk = setup.disk(name).await;
     let attacher = &setup.disks.attacher;
-    attacher.attach(minutes(5), &disk, &node_one()).await.unwrap();
+    attacher
+        .attach(minutes(5), &disk, &node_one())
+        .await
+        .unwrap();
     disk
 }
 
@@ -75,7 +78,12 @@ async fn all_disks_of_an_instance_that_refuses_share_their_attempts() {
     refuse(&setup, "AttachDisk", "IncorrectInstanceStatus", "30s");
     for disk in disks {
         let services = Arc::clone(&setup.disks);
-        calls.spawn(async move { services.attacher.attach(minutes(2), &disk, &node_one()).await });
+        calls.spawn(async move {
+            services
+                .attacher
+                .attach(minutes(2), &disk, &node_one())
+                .await
+        });
     }
     assert!(calls.join_all().await.iter().all(Result::is_ok));
     let count = &setup.cloud.counts()["AttachDisk"];
@@ -213,15 +221,30 @@ async fn a_cancelled_call_releases_its_permit_wherever_it_is() {
     let mut calls = JoinSet::new();
     let services = Arc::clone(&setup.disks);
     // Under way, in the queue, and between two attempts.
-    calls.spawn(async move { services.attacher.attach(minutes(5), &first, &node_one()).await });
+    calls.spawn(async move {
+        services
+            .attacher
+            .attach(minutes(5), &first, &node_one())
+            .await
+    });
     let services = Arc::clone(&setup.disks);
     let queued = second.clone();
-    calls.spawn(async move { services.attacher.attach(minutes(5), &queued, &node_one()).await });
+    calls.spawn(async move {
+        services
+            .attacher
+            .attach(minutes(5), &queued, &node_one())
+            .await
+    });
     tokio::time::sleep(Duration::from_secs(1)).await;
     refuse(&setup, "AttachDisk", "IncorrectInstanceStatus", "3s");
     let services = Arc::clone(&setup.disks);
     let refused = third.clone();
-    calls.spawn(async move { services.attacher.attach(minutes(5), &refused, &node_two()).await });
+    calls.spawn(async move {
+        services
+            .attacher
+            .attach(minutes(5), &refused, &node_two())
+            .await
+    });
     tokio::time::sleep(Duration::from_secs(2)).await;
     calls.shutdown().await;
     tokio::time::sleep(Duration::from_secs(20)).await;

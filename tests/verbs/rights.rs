@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::kit::{Setup, gib, minutes, node_one, node_two, new_disk};
+use crate::kit::{Setup, gib, minutes, new_disk, node_one, node_two};
 
 /// The actions that a policy allows.
 fn allowed(text: &str) -> BTreeSet<String> {

@@ -11,7 +11,7 @@ use diskplugin::base::Deadline;
 use diskplugin::disk::{Error, FailureKind, NewDisk, NewSnapshot};
 use diskplugin::model::{Category, Snapshot, SnapshotId, Tags};
 
-use crate::kit::{Setup, minutes, new_snapshot, node_one, seconds, text, new_disk};
+use crate::kit::{Setup, minutes, new_disk, new_snapshot, node_one, seconds, text};
 
 pub(crate) fn snapshots(setup: &Setup) -> Vec<Value> {
     setup.cloud.state()["snapshots"].as_array().unwrap().clone()

@@ -6,7 +6,7 @@ use diskplugin::cloud::{CreateSnapshot, Ecs};
 use diskplugin::disk::{FailureKind, NewDisk};
 use diskplugin::model::{ClientToken, Failure, Tags};
 
-use crate::kit::{Setup, minutes, new_snapshot, seconds, text, new_disk};
+use crate::kit::{Setup, minutes, new_disk, new_snapshot, seconds, text};
 use crate::snapshot::{only_snapshot, snapshots};
 
 #[tokio::test(start_paused = true)]

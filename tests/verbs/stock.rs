@@ -7,7 +7,7 @@ use serde_json::json;
 use diskplugin::disk::{Error, FailureKind, NewDisk};
 use diskplugin::model::{Category, PerformanceLevel};
 
-use crate::kit::{Setup, available, gib, minutes, text, new_disk, zone};
+use crate::kit::{Setup, available, gib, minutes, new_disk, text, zone};
 
 const SOLD: &str = "--out-of-stock=*/cloud_efficiency,*/cloud_ssd,*/cloud";
 

@@ -12,7 +12,7 @@ use diskplugin::base::Deadline;
 use diskplugin::disk::{DiskServices, Error, FailureKind};
 use diskplugin::model::{Disk, InstanceId};
 
-use crate::kit::{Setup, minutes, new_snapshot, seconds, text, new_disk};
+use crate::kit::{Setup, minutes, new_disk, new_snapshot, seconds, text};
 
 const VOLUMES: usize = 100;
 const NODES: usize = 20;

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use diskplugin::disk::FailureKind;
 use diskplugin::model::InstanceId;
 
-use crate::kit::{Setup, minutes, node_one, seconds, text, new_disk};
+use crate::kit::{Setup, minutes, new_disk, node_one, seconds, text};
 
 /// How often the action was called in each minute of the clock.
 fn by_minute(setup: &Setup, action: &str) -> BTreeMap<i64, u32> {

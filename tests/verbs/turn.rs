@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use diskplugin::model::{DiskId, InstanceId};
 
-use crate::kit::{POLL_TOLERANCE, Setup, minutes, node_one, seconds, node_two};
+use crate::kit::{POLL_TOLERANCE, Setup, minutes, node_one, node_two, seconds};
 
 fn first() -> InstanceId {
     "i-0".parse().unwrap()
@@ -82,7 +82,10 @@ async fn an_instance_that_takes_one_at_a_time_gets_one_and_refuses_none() {
         setup.configure(&json!({"denied": denied}));
         let disks = disks(&setup, 4).await;
         let took = all(&setup, &disks, true).await;
-        assert!(took <= (Duration::from_secs(2) + POLL_TOLERANCE) * 4, "{took:?}");
+        assert!(
+            took <= (Duration::from_secs(2) + POLL_TOLERANCE) * 4,
+            "{took:?}"
+        );
         assert_eq!(setup.calls("AttachDisk"), 4);
         // Without permission, again after one second, two and four more.
         let most = if denied == json!([]) { 1 } else { 4 };
@@ -193,7 +196,10 @@ async fn taking_a_disk_off_whoever_holds_it_is_over_when_it_is_off() {
         .unwrap();
     let took = begun.elapsed();
     assert!(setup.attachments(&disk).is_empty());
-    assert!(took <= Duration::from_millis(2500) + POLL_TOLERANCE * 2, "{took:?}");
+    assert!(
+        took <= Duration::from_millis(2500) + POLL_TOLERANCE * 2,
+        "{took:?}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -201,7 +207,11 @@ async fn a_disk_that_is_still_on_its_way_off_elsewhere_holds_up_no_other_disk_of
     let setup = Setup::new(&["--attach-delay=1s", "--detach-delay=40s"]);
     let (slow, quick) = (setup.disk("pvc-1").await, setup.disk("pvc-2").await);
     setup.attach(&slow, &node_two()).await;
-    let early = setup.disks.attacher.detach(seconds(1), &slow, &node_two()).await;
+    let early = setup
+        .disks
+        .attacher
+        .detach(seconds(1), &slow, &node_two())
+        .await;
     early.unwrap_err();
     let node = node_one();
     let second = async {

@@ -10,7 +10,7 @@ use diskplugin::cloud::{AttachDisk, Ecs};
 use diskplugin::disk::{Error, FailureKind};
 use diskplugin::model::{DiskId, Failure, InstanceId};
 
-use crate::kit::{attached_to, Setup, minutes, node_one, seconds, text, node_two};
+use crate::kit::{Setup, attached_to, minutes, node_one, node_two, seconds, text};
 
 fn far() -> InstanceId {
     "i-far".parse().unwrap()
@@ -36,7 +36,11 @@ async fn a_disk_comes_off_a_stopped_node_and_goes_to_another_one() {
         setup.cloud.set_instance_power(&node_one(), false);
         tokio::time::sleep(Duration::from_secs(300)).await;
         // Before the cluster has decided, it is left where it is.
-        let early = setup.disks.attacher.attach(minutes(1), &disk, &node_two()).await;
+        let early = setup
+            .disks
+            .attacher
+            .attach(minutes(1), &disk, &node_two())
+            .await;
         assert!(
             matches!(early, Err(Error::InUseElsewhere { .. })),
             "{early:?}"
@@ -229,7 +233,11 @@ async fn one_that_hangs_on_a_living_node_is_given_a_minute_and_one_in_use_is_nev
     setup.cloud.set_instance_power(&far(), false);
     tokio::time::sleep(Duration::from_secs(300)).await;
     setup.cloud.clear_calls();
-    let refused = setup.disks.attacher.attach(minutes(2), &disk, &node_one()).await;
+    let refused = setup
+        .disks
+        .attacher
+        .attach(minutes(2), &disk, &node_one())
+        .await;
     assert!(
         matches!(refused, Err(Error::InUseElsewhere { .. })),
         "{refused:?}"

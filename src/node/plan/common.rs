@@ -1,6 +1,6 @@
 //! Judgements and words that several plans share.
 
-use super::{Plan, Refusal, PathState, Step};
+use super::{PathState, Plan, Refusal, Step};
 use crate::host::filesystem::SLACK;
 use crate::host::{Device, Entry, Mount};
 use crate::model::{Bytes, Filesystem};

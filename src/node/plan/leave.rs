@@ -1,7 +1,7 @@
 //! Unstaging and unpublishing.
 
 use super::common::{bad, occupied, occupied_by, places};
-use super::{Plan, Refusal, PathState, Step};
+use super::{PathState, Plan, Refusal, Step};
 use crate::host::{Device, Entry, Mount};
 use crate::model::Serial;
 
@@ -103,7 +103,8 @@ pub(in crate::node) fn is_of(device: &Device, path_state: &PathState, mount: &Mo
 /// Whether the filesystem has stopped for good: it answers nothing, not even of its root, which is always
 /// in memory (xfs), or says so (ext4). What it had not written is lost already.
 fn is_shut_down(path_state: &PathState, mount: &Mount) -> bool {
-    path_state.dead && mount.kind == "xfs" || mount.super_options.split(',').any(|o| o == "shutdown")
+    path_state.dead && mount.kind == "xfs"
+        || mount.super_options.split(',').any(|o| o == "shutdown")
 }
 
 /// The device of the volume may have another name and number by now, or be gone, and a mount that its
@@ -111,7 +112,11 @@ fn is_shut_down(path_state: &PathState, mount: &Mount) -> bool {
 /// is that device's.
 fn whose<'a>(seen: &'a LeaveSeen, mount: &Mount) -> Whose<'a> {
     let path_state = &seen.path_state;
-    if seen.device.as_ref().is_some_and(|d| is_of(d, path_state, mount)) {
+    if seen
+        .device
+        .as_ref()
+        .is_some_and(|d| is_of(d, path_state, mount))
+    {
         return Whose::Ours;
     }
     // The node of a device that is removed from /dev serves nobody, whatever has its number now.

@@ -3,7 +3,7 @@
 //! filesystem are the same wherever it is mounted, and kubelet passes all of them to both calls.
 
 use super::common::incompatible;
-use super::{Refusal, PathState};
+use super::{PathState, Refusal};
 use crate::host::Mount;
 use crate::model::MountFlags;
 
@@ -45,7 +45,11 @@ pub(super) fn missing(
 }
 
 /// That the filesystem has the SELinux labels that are asked for; no label asks for nothing.
-pub(super) fn same_labels(flags: &MountFlags, mount: &Mount, path_state: &PathState) -> Result<(), Refusal> {
+pub(super) fn same_labels(
+    flags: &MountFlags,
+    mount: &Mount,
+    path_state: &PathState,
+) -> Result<(), Refusal> {
     for option in CONTEXTS {
         let value = |text: &str| {
             let value = text.strip_prefix(option)?.strip_prefix('=')?;
@@ -60,7 +64,11 @@ pub(super) fn same_labels(flags: &MountFlags, mount: &Mount, path_state: &PathSt
                 || format!("without {option}"),
                 |found| format!("with {option}=\"{found}\""),
             );
-            return Err(incompatible(path_state, found, &format!("{option}=\"{wanted}\"")));
+            return Err(incompatible(
+                path_state,
+                found,
+                &format!("{option}=\"{wanted}\""),
+            ));
         }
     }
     Ok(())

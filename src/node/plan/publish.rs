@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::common::{bad, directory, incompatible, occupied, places, word};
 use super::option::{missing, same_labels};
-use super::{Access, Plan, Refusal, PathState, Step, Wanted};
+use super::{Access, PathState, Plan, Refusal, Step, Wanted};
 use crate::host::{Device, Entry, Mount};
 use crate::model::{Filesystem, MountFlags};
 

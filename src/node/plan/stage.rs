@@ -2,7 +2,7 @@
 
 use super::common::{directory, foreign, incompatible, is_small, occupied, places, word};
 use super::option::same_labels;
-use super::{Access, Plan, Refusal, PathState, Step, Wanted};
+use super::{Access, PathState, Plan, Refusal, Step, Wanted};
 use crate::host::filesystem::{grows_unmounted, is_checked};
 use crate::host::{Content, Device, Mount};
 use crate::model::{Bytes, Filesystem, Fsck, MountFlags, Tuning};

@@ -1,4 +1,4 @@
-//! Attachments and detachments across processes, lost orders and conflicts.
+//! Attachments and detachments across processes, with lost calls and conflicts.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,42 +10,53 @@ use tokio::time::Instant;
 use diskplugin::base::Deadline;
 use diskplugin::cloud::{AttachDisk, Ecs};
 
-use super::{code, pass};
-use crate::kit::{Setup, minutes, node_one, seconds, text, node_two};
+use super::{error_code, sleep};
+use crate::kit::{Setup, minutes, node_one, node_two, seconds, text};
 
 #[tokio::test(start_paused = true)]
-async fn after_a_restart_a_stale_row_is_no_attachment() {
+async fn after_a_restart_a_stale_row_does_not_prove_an_attachment() {
     let setup = Setup::new(&["--attach-delay=1s", "--detach-delay=500ms"]);
     let disk = setup.disk("pvc-1").await;
     setup.attach(&disk, &node_one()).await;
-    pass(60).await;
+    sleep(60).await;
     setup.detach(&disk, &node_one()).await;
     setup.configure(&json!({"stale": {"lag": "2s"}}));
-    // Published to the same node again, by another process; the node is busy with somebody else's operation.
+    // Another process publishes to the same node again, which is busy with an external operation.
     let restarted = setup.restarted();
-    setup.faults("AttachDisk", 1, &code(403, "InvalidOperation.Conflict"));
-    let row = restarted.attacher.attach(seconds(60), &disk, &node_one()).await;
+    setup.faults(
+        "AttachDisk",
+        1,
+        &error_code(403, "InvalidOperation.Conflict"),
+    );
+    let row = restarted
+        .attacher
+        .attach(seconds(60), &disk, &node_one())
+        .await;
     assert!(
-        row.is_err() || setup.attachments(&disk).iter().any(|(node, _)| node == "i-one"),
-        "OK, and the disk is attached to {:?}",
+        row.is_err()
+            || setup
+                .attachments(&disk)
+                .iter()
+                .any(|(node, _)| node == "i-one"),
+        "OK, but the disk is attached to {:?}",
         setup.attachments(&disk)
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_standby_that_takes_over_reports_no_detachment_from_a_row_of_before_the_attachment() {
+async fn a_standby_that_takes_over_reports_no_detachment_from_a_row_older_than_the_attachment() {
     let setup = Setup::new(&[
         "--attach-delay=500ms",
         "--detach-delay=20s",
         "--stale=2500ms",
     ]);
     let disk = setup.disk("pvc-1").await;
-    pass(10).await;
+    sleep(10).await;
     let standby = setup.restarted();
-    pass(3600).await;
+    sleep(3600).await;
     let node = node_one();
     let attach = setup.disks.attacher.attach(seconds(60), &disk, &node);
-    // The old leader dies in the middle.
+    // The old leader is killed during the call.
     assert!(
         tokio::time::timeout(Duration::from_millis(700), attach)
             .await
@@ -56,18 +67,22 @@ async fn a_standby_that_takes_over_reports_no_detachment_from_a_row_of_before_th
         .detach(seconds(60), &disk, &node_one())
         .await
         .unwrap();
-    assert_eq!(setup.attachments(&disk), [], "OK, and the disk is still held");
+    assert_eq!(
+        setup.attachments(&disk),
+        [],
+        "OK, but the disk is still attached"
+    );
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_a_restart_no_detachment_is_reported_from_a_row_of_before_the_attachment() {
+async fn after_a_restart_no_detachment_is_reported_from_a_row_older_than_the_attachment() {
     let setup = Setup::new(&[
         "--attach-delay=500ms",
         "--detach-delay=20s",
         "--stale=2500ms",
     ]);
     let disk = setup.disk("pvc-1").await;
-    pass(10).await;
+    sleep(10).await;
     let node = node_one();
     let attach = setup.disks.attacher.attach(seconds(60), &disk, &node);
     assert!(
@@ -81,15 +96,19 @@ async fn after_a_restart_no_detachment_is_reported_from_a_row_of_before_the_atta
         .detach(seconds(60), &disk, &node_one())
         .await
         .unwrap();
-    assert_eq!(setup.attachments(&disk), [], "OK, and the disk is still held");
+    assert_eq!(
+        setup.attachments(&disk),
+        [],
+        "OK, but the disk is still attached"
+    );
 }
 
-/// An order whose request is slow on its way: it takes effect late, though its caller has given up.
+/// The request is delayed in transit and takes effect after its caller has given up.
 #[tokio::test(start_paused = true)]
-async fn an_attachment_that_takes_effect_late_is_not_left_behind_by_unpublish() {
+async fn unpublish_detaches_a_disk_whose_attachment_takes_effect_late() {
     let setup = Setup::new(&["--attach-delay=500ms", "--detach-delay=500ms"]);
     let disk = setup.disk("pvc-1").await;
-    pass(10).await;
+    sleep(10).await;
     setup.fault("AttachDisk", &json!({"delay-before": "3s"}));
     let request = AttachDisk {
         disk: disk.clone(),
@@ -97,7 +116,7 @@ async fn an_attachment_that_takes_effect_late_is_not_left_behind_by_unpublish() 
         force: false,
         delete_with_instance: false,
     };
-    // What the cloud does with the request of the call below, which hangs up.
+    // The effect of the canceled call below.
     let (ecs, late) = (setup.cloud.ecs(), request.clone());
     let mut effect = JoinSet::new();
     effect.spawn(async move { ecs.attach_disk(minutes(1), &late).await });
@@ -107,7 +126,11 @@ async fn an_attachment_that_takes_effect_late_is_not_left_behind_by_unpublish() 
     let lost = setup
         .disks
         .attacher
-        .attach(Deadline::after(Duration::from_millis(400)), &disk, &node_one())
+        .attach(
+            Deadline::after(Duration::from_millis(400)),
+            &disk,
+            &node_one(),
+        )
         .await;
     lost.unwrap_err();
     setup
@@ -117,7 +140,7 @@ async fn an_attachment_that_takes_effect_late_is_not_left_behind_by_unpublish() 
         .await
         .unwrap();
     effect.join_next().await.unwrap().unwrap().unwrap();
-    pass(5).await;
+    sleep(5).await;
     let elsewhere = setup
         .disks
         .attacher
@@ -127,7 +150,7 @@ async fn an_attachment_that_takes_effect_late_is_not_left_behind_by_unpublish() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_refused_order_leaves_a_parallel_node_parallel() {
+async fn one_rejected_call_does_not_disable_concurrent_attachment() {
     let setup = Setup::with_nodes(1, &["--attach-delay=2s"]);
     let node = "i-0".parse().unwrap();
     assert!(
@@ -139,8 +162,8 @@ async fn one_refused_order_leaves_a_parallel_node_parallel() {
     for n in 0..15 {
         disks.push(setup.disk(&format!("pvc-{n}")).await);
     }
-    // Somebody else's operation keeps the instance busy for a moment.
-    let busy = json!({"action": "AttachDisk", "from": 10, "times": 1, "kind": code(403, "InvalidOperation.Conflict")});
+    // An external operation keeps the instance busy briefly.
+    let busy = json!({"action": "AttachDisk", "from": 10, "times": 1, "kind": error_code(403, "InvalidOperation.Conflict")});
     setup.configure(&json!({"faults": [busy]}));
     let last = disks.split_off(10);
     let later = disks.split_off(5);
@@ -160,10 +183,10 @@ async fn one_refused_order_leaves_a_parallel_node_parallel() {
         }
         assert!(calls.join_all().await.iter().all(Result::is_ok));
         took.push(start.elapsed());
-        pass(60).await;
+        sleep(60).await;
     }
     assert!(
         took[2] <= Duration::from_secs(4),
-        "5 disks, 32 at a time of 2 s: {took:?}"
+        "5 disks in parallel, 2 s each: {took:?}"
     );
 }

@@ -1,4 +1,4 @@
-//! What hung reads, sold-out claims and unusual durations cost.
+//! Cost of hung reads, out-of-stock claims and unusual durations.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,11 +10,11 @@ use tokio::time::Instant;
 use diskplugin::disk::NewDisk;
 use diskplugin::model::Category;
 
-use super::pass;
-use crate::kit::{Setup, minutes, node_one, seconds, new_disk, zone};
+use super::sleep;
+use crate::kit::{Setup, minutes, new_disk, node_one, seconds, zone};
 
 #[tokio::test(start_paused = true)]
-async fn hung_and_failed_reads_delay_few() {
+async fn hung_and_failed_reads_delay_few_volumes() {
     for (percent, kind) in [
         (0, json!("hang")),
         (10, json!("hang")),
@@ -34,12 +34,12 @@ async fn hung_and_failed_reads_delay_few() {
         setup.configure(
             &json!({"faults": [{"action": "DescribeDisks", "percent": percent, "kind": kind}]}),
         );
-        let mut lives = JoinSet::new();
+        let mut lifecycles = JoinSet::new();
         for n in 0..300 {
             let disks = Arc::clone(&setup.disks);
-            lives.spawn(async move {
+            lifecycles.spawn(async move {
                 let start = Instant::now();
-                let made = disks
+                let disk = disks
                     .provisioner
                     .create(minutes(5), &new_disk(&format!("pvc-{n}")))
                     .await
@@ -48,33 +48,36 @@ async fn hung_and_failed_reads_delay_few() {
                 let node = format!("i-{}", n % 60).parse().unwrap();
                 disks
                     .attacher
-                    .attach(minutes(5), &made.id, &node)
+                    .attach(minutes(5), &disk.id, &node)
                     .await
                     .unwrap();
                 (created, start.elapsed())
             });
         }
-        let mut took = lives.join_all().await;
+        let mut took = lifecycles.join_all().await;
         took.sort_by_key(|(_, all)| *all);
         let (median, last) = (took[150].1, took[299].1);
         let slow = took.iter().map(|(created, _)| *created).max().unwrap();
         let describes = setup.calls("DescribeDisks");
         let bound = Duration::from_millis;
-        // Of three faults in ten, several may hit the same waiter in a row.
-        let (longest, most) = if percent > 10 {
+        // With 30 % faults, several consecutive ones may hit the same call.
+        let (max_last, max_describes) = if percent > 10 {
             (17_000, 75)
         } else {
             (12_500, 45)
         };
         assert!(
-            median < bound(8500) && last < bound(longest) && slow < bound(3000) && describes < most,
+            median < bound(8500)
+                && last < bound(max_last)
+                && slow < bound(3000)
+                && describes < max_describes,
             "{percent} % {kind}: median {median:?}, last {last:?}, slowest creation {slow:?}, {describes} describes"
         );
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn ten_calls_for_a_claim_out_of_stock_cost_few_calls() {
+async fn ten_retries_of_an_out_of_stock_claim_cost_few_calls() {
     for burn in [0, 100] {
         for (name, categories, places) in [
             ("one pair", 1, vec!["a"]),
@@ -82,7 +85,7 @@ async fn ten_calls_for_a_claim_out_of_stock_cost_few_calls() {
         ] {
             let setup = Setup::new(&["--out-of-stock=*/*"]);
             setup.configure(&json!({"rules": {"token_burn_percent": burn}}));
-            pass(30).await;
+            sleep(30).await;
             let new = NewDisk {
                 categories: Category::CREATABLE
                     .iter()
@@ -95,7 +98,7 @@ async fn ten_calls_for_a_claim_out_of_stock_cost_few_calls() {
             setup.cloud.clear_calls();
             for _ in 0..10 {
                 let _ = setup.disks.provisioner.create(seconds(10), &new).await;
-                pass(60).await;
+                sleep(60).await;
             }
             let calls: u64 = setup.cloud.counts().values().map(|count| count.calls).sum();
             assert!(
@@ -108,7 +111,7 @@ async fn ten_calls_for_a_claim_out_of_stock_cost_few_calls() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_operation_that_takes_far_longer_than_ever_is_not_noticed_late() {
+async fn an_operation_far_slower_than_previous_ones_is_observed_in_time() {
     for (learned, then) in [("1s", 20), ("1s", 45), ("1s", 200), ("200ms", 10)] {
         let setup = Setup::new(&[&format!("--attach-delay={learned}"), "--detach-delay=1s"]);
         let disk = setup.disk("pvc-1").await;
@@ -148,9 +151,9 @@ async fn an_operation_that_takes_far_longer_than_ever_is_not_noticed_late() {
                 .unwrap();
         }
         for (call, (late, describes)) in late.into_iter().enumerate() {
-            let (most, least) = if call == 0 { (2500, 60) } else { (700, 15) };
+            let (max_late, max_describes) = if call == 0 { (2500, 60) } else { (700, 15) };
             assert!(
-                late < Duration::from_millis(most) && describes < least,
+                late < Duration::from_millis(max_late) && describes < max_describes,
                 "learned {learned}, then {then} s: late by {late:?} after {describes} describes"
             );
         }

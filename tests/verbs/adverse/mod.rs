@@ -1,4 +1,4 @@
-//! Clouds that answer late, wrongly or not at all, and processes that are cut off, killed or replaced.
+//! Clouds that respond late, wrongly or not at all, and processes with canceled calls or that are killed or replaced.
 
 use std::time::Duration;
 
@@ -9,22 +9,22 @@ use diskplugin::disk::Error;
 mod attach;
 mod cost;
 mod create;
-mod hidden;
-mod lag;
-mod lives;
+mod faulty_ecs;
+mod lifecycle;
 mod no_final_code;
-mod twisted;
+mod stale_reads;
+mod wrong_responses;
 
-use twisted::{Twist, twisted};
+use faulty_ecs::{Fault, faulty_services};
 
 fn is_final(error: &Error) -> bool {
     error.failure_kind().is_final()
 }
 
-async fn pass(seconds: u64) {
+async fn sleep(seconds: u64) {
     tokio::time::sleep(Duration::from_secs(seconds)).await;
 }
 
-fn code(status: u16, code: &str) -> Value {
+fn error_code(status: u16, code: &str) -> Value {
     json!({"code": {"status": status, "code": code}})
 }

@@ -1,4 +1,4 @@
-//! No final code while a disk of the name may exist.
+//! No final error code while a disk with the requested name may exist.
 
 use std::time::Duration;
 
@@ -6,18 +6,18 @@ use serde_json::{Value, json};
 
 use diskplugin::disk::NewDisk;
 
-use super::{code, is_final, pass};
-use crate::kit::{Setup, seconds, text, new_disk, zone};
+use super::{error_code, is_final, sleep};
+use crate::kit::{Setup, new_disk, seconds, text, zone};
 
-/// One process. Whatever is lost, cut off, hidden or refused: no final code while a disk of the name exists, and one disk in the end.
+/// One process with lost, canceled, hidden and rejected calls.
 #[tokio::test(start_paused = true)]
-async fn no_final_code_while_the_disk_exists_whatever_happens_to_calls() {
+async fn create_returns_no_final_code_while_the_disk_exists_and_ends_with_one_disk() {
     let mut wrong = Vec::new();
     for seed in 0..150_u64 {
-        for patient in [false, true] {
+        for retries in [false, true] {
             let flag = format!("--seed={seed}");
             let flags = [flag.as_str(), "--create-delay=1s"];
-            let setup = if patient {
+            let setup = if retries {
                 Setup::with_retries(&flags)
             } else {
                 Setup::new(&flags)
@@ -26,7 +26,7 @@ async fn no_final_code_while_the_disk_exists_whatever_happens_to_calls() {
                 setup.disk("other").await;
             }
             let others = setup.rows().len();
-            pass(20).await;
+            sleep(20).await;
             let percent = |action: &str, percent: u8, kind: Value| json!({"action": action, "percent": percent, "kind": kind});
             setup.configure(&json!({
                 "stale": {"lag": "0s..2s", "jumping": true, "tags": "2s"},
@@ -34,8 +34,8 @@ async fn no_final_code_while_the_disk_exists_whatever_happens_to_calls() {
                 "faults": [
                     percent("CreateDisk", 15, json!("reset-after")),
                     percent("CreateDisk", 10, json!("reset-before")),
-                    percent("CreateDisk", 15, code(403, "OperationDenied.NoStock")),
-                    percent("CreateDisk", 10, code(403, "Forbidden.RAM")),
+                    percent("CreateDisk", 15, error_code(403, "OperationDenied.NoStock")),
+                    percent("CreateDisk", 10, error_code(403, "Forbidden.RAM")),
                     percent("CreateDisk", 10, json!({"delay-after": "3s"})),
                     percent("DescribeDisks", 15, json!("no-rows")),
                     percent("DescribeDisks", 10, json!("internal-error")),
@@ -50,16 +50,17 @@ async fn no_final_code_while_the_disk_exists_whatever_happens_to_calls() {
                 }
             };
             for round in 0..12_u64 {
-                let cut = Duration::from_millis(((seed * 7919 + round * 104_729) % 60) * 100 + 50);
+                let timeout =
+                    Duration::from_millis(((seed * 7919 + round * 104_729) % 60) * 100 + 50);
                 let call = setup.disks.provisioner.create(seconds(10), &new);
-                let outcome = tokio::time::timeout(cut, call).await;
+                let outcome = tokio::time::timeout(timeout, call).await;
                 let exists = setup.rows().len() > others;
                 if let Ok(Err(error)) = &outcome
                     && exists
                     && is_final(error)
                 {
                     wrong.push(format!(
-                        "seed {seed}, patient {patient}, round {round}: {}",
+                        "seed {seed}, retries {retries}, round {round}: {}",
                         text(error).chars().take(160).collect::<String>()
                     ));
                 }
@@ -67,20 +68,20 @@ async fn no_final_code_while_the_disk_exists_whatever_happens_to_calls() {
                     .await;
             }
             setup.configure(&json!({"faults": [], "rules": {"token_burn_percent": 0}}));
-            pass(120).await;
-            let mut made = None;
+            sleep(120).await;
+            let mut created = None;
             for _ in 0..6 {
                 match setup.disks.provisioner.create(seconds(60), &new).await {
                     Ok(disk) => {
-                        made = Some(disk);
+                        created = Some(disk);
                         break;
                     }
-                    Err(_) => pass(30).await,
+                    Err(_) => sleep(30).await,
                 }
             }
-            if made.is_none() || setup.rows().len() != others + 1 {
+            if created.is_none() || setup.rows().len() != others + 1 {
                 wrong.push(format!(
-                    "seed {seed}, patient {patient}: {} disks, found {made:?}",
+                    "seed {seed}, retries {retries}: {} disks, found {created:?}",
                     setup.rows().len() - others
                 ));
             }

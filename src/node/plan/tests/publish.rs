@@ -43,7 +43,10 @@ fn a_read_only_target_that_was_left_writable_half_way_is_made_read_only() {
     let device = disk("vdb", 16, "bp1");
     let at = |options| {
         let mount = mount_of(&device, "/target", options);
-        published(path_state("/target", Entry::Directory, Some(mount)), Some("rw"))
+        published(
+            path_state("/target", Entry::Directory, Some(mount)),
+            Some("rw"),
+        )
     };
     let plan = |options, read_only| publish(wanted(&ext4(), read_only), false, &at(options));
     assert_eq!(names(&plan("rw", true).unwrap()), ["remount-ro"]);

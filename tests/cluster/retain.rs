@@ -1,4 +1,4 @@
-//! Disks that stay when their claim goes, and disks that were there before it.
+//! Retained disks and static volumes.
 
 use serde_json::{Value, json};
 
@@ -6,11 +6,11 @@ use crate::cloud;
 use crate::common::csi::{create, try_connect};
 use crate::machine::DRIVER;
 use crate::namespace::Volume;
-use crate::path::whole;
-use crate::patience::until;
+use crate::path::cluster_scoped;
 use crate::scene::Scene;
+use crate::wait::until;
 
-/// With `Retain` the disk outlives claim and volume, and a volume made by hand brings it back.
+/// With `Retain` the disk outlives claim and volume, and a static volume makes it available again.
 pub(crate) async fn retained(scene: &Scene<'_>) {
     let machine = scene.machine("one", "a").await;
     let kept = json!({"reclaimPolicy": "Retain", "volumeBindingMode": "Immediate"});
@@ -27,7 +27,7 @@ pub(crate) async fn retained(scene: &Scene<'_>) {
         .api
         .delete(&scene.path("persistentvolumeclaims", "data"))
         .await;
-    let path = whole(&format!("persistentvolumes/{}", volume.name));
+    let path = cluster_scoped(&format!("persistentvolumes/{}", volume.name));
     until(&format!("{} is released", volume.name), async || {
         let volume = scene.api.get(&path).await?;
         (volume["status"]["phase"] == "Released").then_some(())
@@ -43,31 +43,31 @@ pub(crate) async fn retained(scene: &Scene<'_>) {
             .await
             .is_some()
     );
-    let back = by_hand(scene, "back", &volume.disk).await;
+    let back = static_volume(scene, "back", &volume.disk).await;
     scene.pod("app", &["back"], json!({})).await;
     scene.attached(&back, &[&machine]).await;
     scene.close(&["app"], &["back"], &[&back]).await;
 }
 
-/// A volume that names a disk by its id is attached like any other.
+/// A static volume with a disk ID is attached like any other.
 pub(crate) async fn by_id(scene: &Scene<'_>) {
     let machine = scene.machine("one", "a").await;
     let running = scene.cluster.replica.lock().await;
     let socket = running.as_ref().expect("a pod runs").socket();
     drop(running);
     let channel = try_connect(&socket).await.expect("the driver serves");
-    // Without topology it comes into the controller's own zone, `a`.
+    // Without topology it is created in the controller's zone, `a`.
     let disk = create(&channel, "made-elsewhere")
         .await
         .expect("a disk can be made");
-    let volume = by_hand(scene, "static", &disk).await;
+    let volume = static_volume(scene, "static", &disk).await;
     scene.pod("app", &["static"], json!({})).await;
     scene.attached(&volume, &[&machine]).await;
     scene.close(&["app"], &["static"], &[&volume]).await;
 }
 
-/// A volume for this disk in the zone `a`, and its claim.
-async fn by_hand(scene: &Scene<'_>, claim: &str, disk: &str) -> Volume {
+/// Creates a static volume for this disk in the zone `a`, and its claim.
+async fn static_volume(scene: &Scene<'_>, claim: &str, disk: &str) -> Volume {
     let name = format!("{}-{claim}", scene.name);
     scene
         .api
@@ -88,7 +88,7 @@ async fn by_hand(scene: &Scene<'_>, claim: &str, disk: &str) -> Volume {
 
 fn volume(name: &str, namespace: &str, claim: &str, disk: &str) -> Value {
     json!({
-        // So that the provisioner deletes the disk with the claim.
+        // With this annotation the provisioner deletes the disk with the claim.
         "metadata": {"name": name, "annotations": {"pv.kubernetes.io/provisioned-by": DRIVER}},
         "spec": {
             "capacity": {"storage": "20Gi"},

@@ -1,22 +1,21 @@
-//! Responses that hide rows, return others, or fail because of an ID.
+//! Responses that omit rows, return other rows, or fail because of a malformed ID.
 
 use std::sync::Arc;
 
-use serde_json::json;
 use tokio::task::JoinSet;
 
 use diskplugin::disk::NewDisk;
 use diskplugin::model::DiskId;
 
-use super::{Twist, code, pass, twisted};
-use crate::kit::{Setup, minutes, node_one, seconds, text, new_disk};
+use super::{Fault, error_code, faulty_services, sleep};
+use crate::kit::{Setup, minutes, new_disk, node_one, seconds, text};
 
 #[tokio::test(start_paused = true)]
-async fn an_account_that_sees_only_disks_of_others_creates_no_second_disk() {
+async fn no_second_disk_is_created_when_own_disks_are_not_returned() {
     let setup = Setup::new(&[]).with_system_disk();
-    let blind = twisted(&setup, Twist::HidesOurs);
+    let services = faulty_services(&setup, Fault::HidesOwnedDisks);
     for _ in 0..2 {
-        let outcome = blind
+        let outcome = services
             .provisioner
             .create(seconds(45), &new_disk("pvc-1"))
             .await;
@@ -26,91 +25,98 @@ async fn an_account_that_sees_only_disks_of_others_creates_no_second_disk() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_account_that_sees_only_disks_of_others_deletes_with_proof_only() {
+async fn delete_succeeds_only_with_proof_when_own_disks_are_not_returned() {
     let setup = Setup::new(&[]).with_system_disk();
     let disk = setup.disk("pvc-1").await;
-    let blind = twisted(&setup, Twist::HidesOurs);
-    let outcome = blind.provisioner.delete(seconds(45), &disk).await;
+    let services = faulty_services(&setup, Fault::HidesOwnedDisks);
+    let outcome = services.provisioner.delete(seconds(45), &disk).await;
     assert!(
         outcome.is_err() || setup.rows().is_empty(),
-        "OK, and the disk is there"
+        "OK, but the disk exists"
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn rows_that_were_not_asked_for_prove_no_absence() {
+async fn rows_that_were_not_requested_do_not_prove_absence() {
     let setup = Setup::new(&[]);
     let disk = setup.disk("pvc-1").await;
     setup.disk("other").await;
-    pass(5).await;
-    let odd = twisted(&setup, Twist::ReturnsOthers);
-    let outcome = odd.provisioner.delete(seconds(45), &disk).await;
+    sleep(5).await;
+    let services = faulty_services(&setup, Fault::IgnoresIdFilter);
+    let outcome = services.provisioner.delete(seconds(45), &disk).await;
     assert!(
         outcome.is_err() || setup.rows().len() == 1,
-        "OK, and the disk is there"
+        "OK, but the disk exists"
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_page_that_ends_early_proves_no_absence() {
+async fn a_truncated_page_does_not_prove_absence() {
     let setup = Setup::new(&[]);
     let other = setup.disk("other").await;
-    pass(5).await;
+    sleep(5).await;
     let disk = setup.disk("pvc-1").await;
-    pass(5).await;
-    let odd = twisted(&setup, Twist::ShortPages);
-    odd.inventory.disk(seconds(9), &other).await.unwrap();
-    let outcome = odd.provisioner.delete(seconds(45), &disk).await;
+    sleep(5).await;
+    let services = faulty_services(&setup, Fault::TruncatesPages);
+    services.inventory.disk(seconds(9), &other).await.unwrap();
+    let outcome = services.provisioner.delete(seconds(45), &disk).await;
     assert!(
         outcome.is_err() || setup.rows().len() == 1,
-        "OK, and the disk is there"
+        "OK, but the disk exists"
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_that_ignores_tags_gives_no_name_another_disk() {
+async fn an_ignored_tag_filter_does_not_return_the_disk_of_another_name() {
     let setup = Setup::new(&[]);
     let other = setup.disk("other").await;
-    pass(5).await;
-    let odd = twisted(&setup, Twist::IgnoresTags);
-    setup.faults("CreateDisk", 1, &code(403, "OperationDenied.NoStock"));
+    sleep(5).await;
+    let services = faulty_services(&setup, Fault::IgnoresTagFilter);
+    setup.faults("CreateDisk", 1, &error_code(403, "OperationDenied.NoStock"));
     for _ in 0..2 {
-        if let Ok(disk) = odd.provisioner.create(seconds(30), &new_disk("pvc-1")).await {
-            assert_ne!(disk.id, other, "pvc-1 was given the disk of \"other\"");
+        if let Ok(disk) = services
+            .provisioner
+            .create(seconds(30), &new_disk("pvc-1"))
+            .await
+        {
+            assert_ne!(disk.id, other, "pvc-1 got the disk of \"other\"");
         }
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_that_ignores_tags_has_no_foreign_snapshot_deleted() {
+async fn an_ignored_tag_filter_does_not_delete_a_user_snapshot() {
     let setup = Setup::new(&[]);
     let source = setup.disk("source").await;
     let attacher = &setup.disks.attacher;
-    attacher.attach(minutes(1), &source, &node_one()).await.unwrap();
+    attacher
+        .attach(minutes(1), &source, &node_one())
+        .await
+        .unwrap();
     let kept = setup.snapshot("kept", &source).await;
-    pass(60).await;
+    sleep(60).await;
     let clone = NewDisk {
         clone_of: Some(source.clone()),
         ..new_disk("clone")
     };
-    let made = setup
+    let created = setup
         .disks
         .provisioner
         .create_clone(minutes(5), &clone, &source)
         .await
         .unwrap();
-    pass(60).await;
-    let odd = twisted(&setup, Twist::IgnoresTags);
-    let _ = odd.provisioner.delete(seconds(45), &made.id).await;
+    sleep(60).await;
+    let services = faulty_services(&setup, Fault::IgnoresTagFilter);
+    let _ = services.provisioner.delete(seconds(45), &created.id).await;
     let left = setup.cloud.state()["snapshots"].as_array().unwrap().clone();
     assert!(
         left.iter().any(|row| row["id"] == kept.as_str()),
-        "the user's snapshot is deleted: {left:#?}"
+        "the user's snapshot was deleted: {left:#?}"
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_fresh_process_reports_no_empty_list_from_an_empty_response() {
+async fn a_new_process_does_not_list_zero_disks_from_an_empty_response() {
     let setup = Setup::new(&[]);
     let disk = setup.disk("pvc-1").await;
     setup.attach(&disk, &node_one()).await;
@@ -121,10 +127,8 @@ async fn a_fresh_process_reports_no_empty_list_from_an_empty_response() {
         .attach(minutes(1), &disk, &node_one())
         .await
         .unwrap();
-    pass(60).await;
-    setup.configure(
-        &json!({"faults": [{"action": "DescribeDisks", "for": "100s", "kind": "no-rows"}]}),
-    );
+    sleep(60).await;
+    setup.hide_disks(100);
     let listed = restarted
         .inventory
         .list(seconds(45), |row| row.id.clone())
@@ -136,7 +140,7 @@ async fn a_fresh_process_reports_no_empty_list_from_an_empty_response() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn several_malformed_ids_fail_nobody_else() {
+async fn malformed_ids_do_not_fail_requests_for_other_ids() {
     for bad in [1, 2, 3, 4, 6] {
         let setup = Setup::new(&[]);
         let mut good = Vec::new();
@@ -144,29 +148,30 @@ async fn several_malformed_ids_fail_nobody_else() {
             good.push(setup.disk(&format!("pvc-{n}")).await);
         }
         good.sort();
-        pass(5).await;
-        let odd = twisted(&setup, Twist::Malformed("malformed"));
-        let mut looks = JoinSet::new();
-        // Spread among the others in the order of ids.
+        sleep(5).await;
+        let services = faulty_services(&setup, Fault::RejectsIds("malformed"));
+        let mut lookups = JoinSet::new();
+        // Distributed evenly in the order of IDs.
         for n in 0..bad {
             let id: DiskId = format!("{}malformed", good[n * 60 / bad + 3])
                 .parse()
                 .unwrap();
-            let odd = Arc::clone(&odd);
-            looks.spawn(async move {
-                let _ = odd.inventory.disk(seconds(30), &id).await;
+            let services = Arc::clone(&services);
+            lookups.spawn(async move {
+                let _ = services.inventory.disk(seconds(30), &id).await;
                 Ok(())
             });
         }
         for id in good {
-            let odd = Arc::clone(&odd);
-            looks.spawn(async move { odd.inventory.disk(seconds(30), &id).await.map(|_| ()) });
+            let services = Arc::clone(&services);
+            lookups
+                .spawn(async move { services.inventory.disk(seconds(30), &id).await.map(|_| ()) });
         }
-        let failed: Vec<_> = looks
+        let failed: Vec<_> = lookups
             .join_all()
             .await
             .into_iter()
-            .filter_map(|look| look.err())
+            .filter_map(|lookup| lookup.err())
             .collect();
         let first = failed.first().map(text);
         assert!(
@@ -178,7 +183,7 @@ async fn several_malformed_ids_fail_nobody_else() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_code_about_another_resource_is_no_proof_of_a_deletion() {
+async fn an_error_about_another_resource_does_not_prove_a_deletion() {
     for about in [
         "InvalidInstanceId.NotFound",
         "InvalidSnapshotId.NotFound",
@@ -187,11 +192,11 @@ async fn a_code_about_another_resource_is_no_proof_of_a_deletion() {
     ] {
         let setup = Setup::new(&[]);
         let disk = setup.disk("pvc-1").await;
-        setup.faults("DeleteDisk", 1000, &code(404, about));
+        setup.faults("DeleteDisk", 1000, &error_code(404, about));
         let outcome = setup.disks.provisioner.delete(seconds(20), &disk).await;
         assert!(
             outcome.is_err() || setup.rows().is_empty(),
-            "{about}: OK, and the disk is there"
+            "{about}: OK, but the disk exists"
         );
     }
 }

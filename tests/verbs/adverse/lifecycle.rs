@@ -1,4 +1,4 @@
-//! Lives of volumes under faults, with calls that are cut off and processes that take turns.
+//! Volume lifecycles under faults, with canceled calls and alternating processes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,16 +8,16 @@ use serde_json::{Value, json};
 
 use diskplugin::model::InstanceId;
 
-use super::{code, is_final, pass};
-use crate::kit::{Setup, minutes, seconds, new_disk};
+use super::{error_code, is_final, sleep};
+use crate::kit::{Setup, minutes, new_disk, seconds};
 
 #[tokio::test(start_paused = true)]
-async fn two_processes_that_create_and_delete_at_once_leave_nothing() {
+async fn two_processes_that_create_and_delete_concurrently_leave_no_disk() {
     for seed in 0..40 {
         let flag = format!("--seed={seed}");
         let setup = Setup::new(&[&flag, "--create-delay=1s"]);
         setup.disk("other").await;
-        pass(60).await;
+        sleep(60).await;
         setup.configure(&json!({"stale": {"lag": "0s..2s", "jumping": true, "tags": "2s"}}));
         let standby = setup.restarted();
         let new = new_disk("pvc-1");
@@ -31,23 +31,23 @@ async fn two_processes_that_create_and_delete_at_once_leave_nothing() {
             setup.disks.provisioner.delete(minutes(1), &one.id),
             standby.provisioner.delete(minutes(1), &one.id),
         );
-        pass(10).await;
+        sleep(10).await;
         assert_eq!(setup.rows().len(), 1, "{seed}");
     }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Change {
-    /// One process, whose calls are cut off.
+enum Failover {
+    /// One process, whose calls are canceled.
     None,
-    /// A process is killed, and a fresh one goes on.
+    /// The process is killed, and a new one continues.
     Restart,
-    /// Another process that has run for long takes over, as with several replicas of the chart.
+    /// A long-running standby replica takes over.
     Standby,
 }
 
-/// Lives of volumes with calls that are cut off, faults, and reads that lag by at most two seconds.
-async fn lives(change: Change) {
+/// Runs volume lifecycles with canceled calls, faults, and reads that lag by at most two seconds.
+async fn run_lifecycles(failover: Failover) {
     let mut wrong = BTreeMap::<String, Vec<u64>>::new();
     for seed in 0..60_u64 {
         let flag = format!("--seed={seed}");
@@ -61,36 +61,36 @@ async fn lives(change: Change) {
             ],
         );
         setup.disk("other").await;
-        // A replica that loses its lease does not get it back within a minute.
+        // A replica that lost its lease does not regain it within a minute.
         let replicas: Vec<_> = (0..64).map(|_| setup.restarted()).collect();
-        pass(3600).await;
+        sleep(3600).await;
         setup.create(&new_disk("warm")).await;
-        pass(60).await;
+        sleep(60).await;
         let percent = |action: &str, percent: u8, kind: Value| json!({"action": action, "percent": percent, "kind": kind});
         setup.configure(&json!({
             "stale": {"lag": "0s..2s", "jumping": true, "tags": "1s"},
             "rules": {"token_burn_percent": 20},
             "faults": [
                 percent("CreateDisk", 10, json!("reset-after")),
-                percent("CreateDisk", 15, code(403, "OperationDenied.NoStock")),
+                percent("CreateDisk", 15, error_code(403, "OperationDenied.NoStock")),
                 percent("AttachDisk", 10, json!("reset-after")),
-                percent("AttachDisk", 15, code(403, "InvalidOperation.Conflict")),
+                percent("AttachDisk", 15, error_code(403, "InvalidOperation.Conflict")),
                 percent("DetachDisk", 10, json!("reset-after")),
                 percent("DescribeDisks", 5, json!("no-rows")),
                 percent("DeleteDisk", 10, json!("reset-after")),
             ],
         }));
-        let mut complain = |what: &str| wrong.entry(what.to_owned()).or_default().push(seed);
+        let mut record = |finding: &str| wrong.entry(finding.to_owned()).or_default().push(seed);
         let term = |n: u64| Duration::from_millis(1300 + (seed * 7919 + n * 104_729) % 5000);
-        let mut turn = 0_u64;
-        let next = |turn: u64| match change {
-            Change::None => Arc::clone(&setup.disks),
-            Change::Restart => setup.restarted(),
-            Change::Standby => Arc::clone(&replicas[usize::try_from(turn % 64).unwrap()]),
+        let mut call = 0_u64;
+        let next = |call: u64| match failover {
+            Failover::None => Arc::clone(&setup.disks),
+            Failover::Restart => setup.restarted(),
+            Failover::Standby => Arc::clone(&replicas[usize::try_from(call % 64).unwrap()]),
         };
         for n in 0..6 {
             let name = format!("pvc-{n}");
-            let of_name = || {
+            let count = || {
                 setup
                     .rows()
                     .into_iter()
@@ -98,34 +98,34 @@ async fn lives(change: Change) {
                     .count()
             };
             let new = new_disk(&name);
-            let made = loop {
-                turn += 1;
-                let leader = next(turn);
-                match tokio::time::timeout(term(turn), leader.provisioner.create(seconds(30), &new))
+            let created = loop {
+                call += 1;
+                let leader = next(call);
+                match tokio::time::timeout(term(call), leader.provisioner.create(seconds(30), &new))
                     .await
                 {
                     Ok(Ok(disk)) => break disk.id,
-                    Ok(Err(error)) if is_final(&error) && of_name() > 0 => {
-                        complain("final code while the disk exists");
+                    Ok(Err(error)) if is_final(&error) && count() > 0 => {
+                        record("final code while the disk exists");
                     }
                     _ => {}
                 }
-                if of_name() > 1 {
-                    complain("two disks of one name");
+                if count() > 1 {
+                    record("two disks with one name");
                 }
             };
-            if of_name() > 1 {
-                complain("two disks of one name");
+            if count() > 1 {
+                record("two disks with one name");
             }
             for round in 0..3_u64 {
-                // Mostly the same node again, as a StatefulSet does.
+                // Usually the same node again, as for a StatefulSet.
                 let node: InstanceId = format!("i-{}", (seed + round / 2) % 4).parse().unwrap();
                 loop {
-                    turn += 1;
-                    let leader = next(turn);
+                    call += 1;
+                    let leader = next(call);
                     let outcome = tokio::time::timeout(
-                        term(turn),
-                        leader.attacher.attach(seconds(60), &made, &node),
+                        term(call),
+                        leader.attacher.attach(seconds(60), &created, &node),
                     )
                     .await;
                     if matches!(outcome, Ok(Ok(_))) {
@@ -133,18 +133,18 @@ async fn lives(change: Change) {
                     }
                 }
                 if !setup
-                    .attachments(&made)
+                    .attachments(&created)
                     .iter()
                     .any(|(holder, _)| *holder == node.as_str())
                 {
-                    complain("attached, though to no node");
+                    record("attach succeeded, but the disk is not attached");
                 }
                 loop {
-                    turn += 1;
-                    let leader = next(turn);
+                    call += 1;
+                    let leader = next(call);
                     let outcome = tokio::time::timeout(
-                        term(turn),
-                        leader.attacher.detach(seconds(60), &made, &node),
+                        term(call),
+                        leader.attacher.detach(seconds(60), &created, &node),
                     )
                     .await;
                     if matches!(outcome, Ok(Ok(()))) {
@@ -152,25 +152,27 @@ async fn lives(change: Change) {
                     }
                 }
                 if setup
-                    .attachments(&made)
+                    .attachments(&created)
                     .iter()
                     .any(|(holder, _)| *holder == node.as_str())
                 {
-                    complain("detached, though still held");
+                    record("detach succeeded, but the disk is attached");
                 }
             }
             loop {
-                turn += 1;
-                let leader = next(turn);
-                let outcome =
-                    tokio::time::timeout(term(turn), leader.provisioner.delete(seconds(60), &made))
-                        .await;
+                call += 1;
+                let leader = next(call);
+                let outcome = tokio::time::timeout(
+                    term(call),
+                    leader.provisioner.delete(seconds(60), &created),
+                )
+                .await;
                 if matches!(outcome, Ok(Ok(()))) {
                     break;
                 }
             }
-            if of_name() > 0 {
-                complain("deleted, though there");
+            if count() > 0 {
+                record("delete succeeded, but the disk exists");
             }
         }
     }
@@ -178,16 +180,16 @@ async fn lives(change: Change) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_process_whose_calls_are_cut_off_tells_nothing_wrong() {
-    lives(Change::None).await;
+async fn canceled_calls_produce_no_wrong_result() {
+    run_lifecycles(Failover::None).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn processes_that_are_killed_and_started_again_tell_nothing_wrong() {
-    lives(Change::Restart).await;
+async fn restarted_processes_produce_no_wrong_result() {
+    run_lifecycles(Failover::Restart).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn leaders_that_take_turns_tell_nothing_wrong() {
-    lives(Change::Standby).await;
+async fn alternating_leaders_produce_no_wrong_result() {
+    run_lifecycles(Failover::Standby).await;
 }

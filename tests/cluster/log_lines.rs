@@ -1,12 +1,12 @@
-//! What of a log is shown when a scenario has failed.
+//! Selects the log lines that a failed scenario prints.
 
-/// At most so many lines of interest.
+/// Maximum number of matching lines.
 const MOST: usize = 60;
-/// So many of the last lines, whatever is in them.
+/// Number of last lines, which are always printed.
 const LAST: usize = 12;
 
-/// The lines of a log that have one of the words, and its last ones.
-pub(crate) fn chosen(text: &str, words: &[String]) -> String {
+/// The lines of a log that contain one of the words, and its last lines.
+pub(crate) fn select_lines(text: &str, words: &[String]) -> String {
     let lines: Vec<&str> = text.lines().collect();
     let (before, last) = lines.split_at(lines.len().saturating_sub(LAST));
     let of_interest = before

@@ -1,4 +1,4 @@
-//! What goes on while parts of it are gone: the leader, the API server, a key.
+//! Failures: of the leader, the API server, and an access key.
 
 use serde_json::json;
 
@@ -8,12 +8,12 @@ use crate::common::csi::try_connect;
 use crate::common::fake::KEY;
 use crate::namespace::Volume;
 use crate::path::core;
-use crate::patience::until;
 use crate::plane::NAMESPACE;
 use crate::release::KEYS;
 use crate::scene::Scene;
+use crate::wait::until;
 
-/// A pod that dies in the middle of an attachment leaves it to the other, which brings it to its end, once.
+/// If a controller pod is killed during an attach, the other pod completes the attach, and the disk is attached once.
 pub(crate) async fn leader_killed(scene: &Scene<'_>) {
     let cluster = scene.cluster;
     if !cluster.names {
@@ -66,11 +66,11 @@ pub(crate) async fn leader_killed(scene: &Scene<'_>) {
         })
         .await;
     }
-    made_once(scene, &volume).await;
+    created_once(scene, &volume).await;
     scene.close(&["app"], &["data"], &[&volume]).await;
 }
 
-/// An API server that is killed in the middle of it all changes nothing of the outcome.
+/// A restart of the API server does not change the outcome.
 pub(crate) async fn apiserver_restarted(scene: &Scene<'_>) {
     let machine = scene.machine("one", "b").await;
     let class = scene
@@ -90,7 +90,7 @@ pub(crate) async fn apiserver_restarted(scene: &Scene<'_>) {
     let volumes = [scene.bound("before").await, scene.bound("after").await];
     for volume in &volumes {
         scene.attached(volume, &[&machine]).await;
-        made_once(scene, volume).await;
+        created_once(scene, volume).await;
     }
     scene
         .close(
@@ -101,12 +101,12 @@ pub(crate) async fn apiserver_restarted(scene: &Scene<'_>) {
         .await;
 }
 
-/// A claim whose key is switched off is told so and what to do, and has its volume when there is a new key in the Secret: that
-/// counts in the running pod.
+/// If the access key is disabled, the event of the claim has the advice; a new key in the Secret takes effect in the running
+/// pod.
 pub(crate) async fn key_rotated(scene: &Scene<'_>) {
     let cluster = scene.cluster;
     let machine = scene.machine("one", "c").await;
-    // The keys of a role are the only others that this cloud takes.
+    // The credentials of a role are the only other ones that this cloud accepts.
     let keys = cluster.cloud.role_keys(&machine.instance).await;
     let text = |name: &str| {
         keys[name]
@@ -123,9 +123,9 @@ pub(crate) async fn key_rotated(scene: &Scene<'_>) {
         .await;
     scene.claim("data", &class, json!({})).await;
     scene.pod("app", &["data"], json!({})).await;
-    // The class waits for its pod, which is given a node although nobody may look what is in stock.
+    // The class waits for its pod, which is scheduled although the stock cannot be queried.
     let told = scene
-        .told("data", "ProvisioningFailed", "ACCESS_KEY_INACTIVE")
+        .wait_for_event("data", "ProvisioningFailed", "ACCESS_KEY_INACTIVE")
         .await;
     assert!(told.contains("enable it"), "{told}");
     let changed = json!({"stringData": {
@@ -158,8 +158,8 @@ pub(crate) async fn key_rotated(scene: &Scene<'_>) {
     );
 }
 
-/// The cloud made one disk for the volume, whatever was repeated.
-async fn made_once(scene: &Scene<'_>, volume: &Volume) {
+/// Asserts that the cloud created one disk for the volume despite all retries.
+async fn created_once(scene: &Scene<'_>, volume: &Volume) {
     let audit = scene.cluster.cloud.control("audit").await;
     let all = audit["created"].as_array().expect("a list").iter();
     let made: Vec<_> = all

@@ -1,4 +1,4 @@
-//! A cloud whose responses hide rows, or ignore what was asked.
+//! A cloud whose responses omit rows or ignore filters of the request.
 
 use std::sync::Arc;
 
@@ -21,56 +21,56 @@ use diskplugin::sim::SimEcs;
 use crate::kit::{Setup, disk_services};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Twist {
-    /// The account may describe some disks (another resource group), but none of this cluster's.
-    HidesOurs,
+pub(super) enum Fault {
+    /// The account can describe some disks (another resource group), but none of this cluster.
+    HidesOwnedDisks,
     /// Filters by tags are ignored.
-    IgnoresTags,
-    /// Filters by ids are ignored: other rows are returned.
-    ReturnsOthers,
-    /// A page of ids ends early, with a token for the rest.
-    ShortPages,
-    /// Ids that begin so are malformed.
-    Malformed(&'static str),
+    IgnoresTagFilter,
+    /// Filters by IDs are ignored: other rows are returned.
+    IgnoresIdFilter,
+    /// A page of IDs ends early, with a token for the rest.
+    TruncatesPages,
+    /// IDs with this suffix are malformed.
+    RejectsIds(&'static str),
 }
 
 #[derive(Debug)]
-struct Twisted {
+struct FaultyEcs {
     ecs: SimEcs,
-    twist: Twist,
+    fault: Fault,
 }
 
-fn is_ours(tags: &Tags) -> bool {
+fn is_owned(tags: &Tags) -> bool {
     tags.contains_key(tag::CLUSTER)
 }
 
-macro_rules! same {
-    ($($method:ident($request:ty) -> $answer:ty;)*) => {
+macro_rules! faulty {
+    ($($method:ident($request:ty) -> $response:ty;)*) => {
         #[async_trait]
-        impl Ecs for Twisted {
+        impl Ecs for FaultyEcs {
             async fn describe_disks(&self, deadline: Deadline, query: &DescribeDisks) -> Result<Page<Disk>> {
                 let mut query = query.clone();
-                match self.twist {
-                    Twist::IgnoresTags => query.tags = Tags::new(),
-                    Twist::ReturnsOthers if query.ids.is_some() => {
-                        let asked = query.ids.take().unwrap();
+                match self.fault {
+                    Fault::IgnoresTagFilter => query.tags = Tags::new(),
+                    Fault::IgnoresIdFilter if query.ids.is_some() => {
+                        let requested = query.ids.take().unwrap();
                         let mut page = self.ecs.describe_disks(deadline, &query).await?;
-                        page.rows.retain(|row| !asked.contains(&row.id));
+                        page.rows.retain(|row| !requested.contains(&row.id));
                         return Ok(page);
                     }
-                    Twist::Malformed(start) => {
+                    Fault::RejectsIds(suffix) => {
                         let ids = query.ids.iter().flatten();
-                        if ids.clone().any(|id| id.as_str().ends_with(start)) {
+                        if ids.clone().any(|id| id.as_str().ends_with(suffix)) {
                             return Err(Error::answered("DescribeDisks", 400, "InvalidParameter.DiskIds"));
                         }
                     }
                     _ => {}
                 }
                 let mut page = self.ecs.describe_disks(deadline, &query).await?;
-                if self.twist == Twist::HidesOurs {
-                    page.rows.retain(|row| !is_ours(&row.tags));
+                if self.fault == Fault::HidesOwnedDisks {
+                    page.rows.retain(|row| !is_owned(&row.tags));
                 }
-                if self.twist == Twist::ShortPages && query.ids.is_some() && page.rows.len() > 1 {
+                if self.fault == Fault::TruncatesPages && query.ids.is_some() && page.rows.len() > 1 {
                     page.rows.sort_by(|a, b| b.created.cmp(&a.created).reverse());
                     page.rows.truncate(1);
                     page.next = Some("more".to_owned());
@@ -80,20 +80,20 @@ macro_rules! same {
 
             async fn describe_snapshots(&self, deadline: Deadline, query: &DescribeSnapshots) -> Result<Page<Snapshot>> {
                 let mut query = query.clone();
-                if self.twist == Twist::IgnoresTags {
+                if self.fault == Fault::IgnoresTagFilter {
                     query.tags = Tags::new();
                 }
                 self.ecs.describe_snapshots(deadline, &query).await
             }
 
-            $(async fn $method(&self, deadline: Deadline, request: &$request) -> Result<$answer> {
+            $(async fn $method(&self, deadline: Deadline, request: &$request) -> Result<$response> {
                 self.ecs.$method(deadline, request).await
             })*
         }
     };
 }
 
-same! {
+faulty! {
     create_disk(CreateDisk) -> DiskId;
     delete_disk(DiskId) -> ();
     attach_disk(AttachDisk) -> ();
@@ -115,8 +115,8 @@ same! {
     describe_available_resource(DescribeStock) -> Vec<ZoneStock>;
 }
 
-/// The same cloud, by a process that sees it through the twist.
-pub(super) fn twisted(setup: &Setup, twist: Twist) -> Arc<DiskServices> {
+/// The disk services of a process that gets faulty responses from the same cloud.
+pub(super) fn faulty_services(setup: &Setup, fault: Fault) -> Arc<DiskServices> {
     let ecs = setup.cloud.ecs();
-    disk_services(Arc::new(Twisted { ecs, twist }), "test")
+    disk_services(Arc::new(FaultyEcs { ecs, fault }), "test")
 }

@@ -1,12 +1,12 @@
-//! Volumes that change while they are used.
+//! Expanding and modifying volumes in use.
 
 use serde_json::{Value, json};
 
-use crate::path::whole;
-use crate::patience::until;
+use crate::path::cluster_scoped;
 use crate::scene::Scene;
+use crate::wait::until;
 
-/// A larger claim makes a larger disk, and leaves the filesystem to kubelet.
+/// A larger claim expands the disk; kubelet expands the filesystem.
 pub(crate) async fn expanded(scene: &Scene<'_>) {
     let machine = scene.machine("one", "a").await;
     let class = scene
@@ -19,7 +19,7 @@ pub(crate) async fn expanded(scene: &Scene<'_>) {
     let path = scene.path("persistentvolumeclaims", "data");
     let larger = json!({"spec": {"resources": {"requests": {"storage": "45Gi"}}}});
     scene.api.change(&path, &larger).await;
-    let grown = whole(&format!("persistentvolumes/{}", volume.name));
+    let grown = cluster_scoped(&format!("persistentvolumes/{}", volume.name));
     until(
         "the volume is larger, and its filesystem is to follow",
         async || {
@@ -36,7 +36,7 @@ pub(crate) async fn expanded(scene: &Scene<'_>) {
     scene.close(&["app"], &["data"], &[&volume]).await;
 }
 
-/// Another VolumeAttributesClass changes the disk; one that does not fit it is refused for good, and can be taken back.
+/// Another VolumeAttributesClass modifies the disk; an infeasible one is rejected permanently and can be reverted.
 pub(crate) async fn modified(scene: &Scene<'_>) {
     let machine = scene.machine("one", "b").await;
     let class = scene
@@ -58,7 +58,7 @@ pub(crate) async fn modified(scene: &Scene<'_>) {
     })
     .await;
     scene
-        .told("data", "VolumeModifyFailed", "MODIFY_REJECTED")
+        .wait_for_event("data", "VolumeModifyFailed", "MODIFY_REJECTED")
         .await;
     assert_eq!(iops(&scene.disk(&volume).await), 1000);
     scene.api.change(&path, &named("normal")).await;
@@ -75,7 +75,7 @@ fn iops(disk: &Value) -> u64 {
     disk["provisioned_iops"].as_u64().unwrap_or(0)
 }
 
-/// Waits until the claim has the class, and no change is under way.
+/// Waits until the claim has the class and no modification is in progress.
 async fn current(scene: &Scene<'_>, path: &str, class: &str) {
     until(&format!("the volume is of class {class}"), async || {
         let claim = scene.api.get(path).await?;
