@@ -18,7 +18,7 @@ use diskplugin::csi::proto::node_server::Node as _;
 use diskplugin::csi::proto::volume_capability::access_mode::Mode;
 use diskplugin::csi::proto::volume_capability::{AccessMode, AccessType, BlockVolume};
 use diskplugin::csi::proto::{NodeStageVolumeRequest, VolumeCapability};
-use diskplugin::host::{Clues, Command, Exec, Host, Linux, Processes, Roots};
+use diskplugin::host::{Command, Exec, Host, Linux, ProcessExec, Roots, SearchQuery};
 use diskplugin::model::Serial;
 use diskplugin::node::{Node, Settings};
 use tokio::time::{Instant, MissedTickBehavior};
@@ -47,8 +47,8 @@ fn main() -> anyhow::Result<()> {
 /// What one look costs on this machine.
 async fn look() -> anyhow::Result<()> {
     const LOOKS: u32 = 200;
-    let host = Linux::new(Arc::new(Processes), Roots::default());
-    let clues = Clues {
+    let host = Linux::new(Arc::new(ProcessExec), Roots::default());
+    let query = SearchQuery {
         serial: Serial::new("bench").context("a serial")?,
         name: None,
         directory: None,
@@ -56,7 +56,7 @@ async fn look() -> anyhow::Result<()> {
     let count = host.devices(Deadline::after(PATIENCE)).await?.len();
     let start = Instant::now();
     for _ in 0..LOOKS {
-        host.search(Deadline::after(PATIENCE), &clues).await?;
+        host.search(Deadline::after(PATIENCE), &query).await?;
     }
     let each = start.elapsed() / LOOKS;
     println!("one look at the {count} block devices of this machine {each:>21.1?}");
@@ -67,14 +67,14 @@ async fn figure(name: &str, polls: bool) -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
     let links = dir.path().join("links");
     fs::create_dir(&links)?;
-    let exec: Arc<dyn Exec> = Arc::new(Processes);
+    let exec: Arc<dyn Exec> = Arc::new(ProcessExec);
     let host = Arc::new(Linux::new(Arc::clone(&exec), Roots::default()));
     let settings = Settings {
         id: "i-bench".parse()?,
         zone: "cn-beijing-a".parse()?,
         max_volumes: None,
         categories: Vec::new(),
-        types: Default::default(),
+        instance_types: Default::default(),
         device_dir: Some(links.clone()),
         kubelet_dir: "/nowhere".into(),
         state_dir: dir.path().join("state"),
@@ -155,6 +155,6 @@ async fn stage(service: &Service, serial: &str, patience: Duration) -> anyhow::R
 async fn sh(words: &[&str]) -> anyhow::Result<String> {
     let (program, args) = words.split_first().context("a program is wanted")?;
     let command = Command::new(program).args(args);
-    let output = Processes.run(&command, Deadline::after(PATIENCE)).await?;
-    Ok(command.success(output)?.stdout.trim().to_owned())
+    let output = ProcessExec.run(&command, Deadline::after(PATIENCE)).await?;
+    Ok(command.check_exit_code(output)?.stdout.trim().to_owned())
 }

@@ -73,7 +73,7 @@ const COLLECT: &str = "
     dmesg | grep ' mark ' | tail -n 1 | sed 's/^/kmsg /'
     dmesg | grep 'vda.*logical blocks' | tail -n 1 | sed 's/^/told /'
     grep 'add .*/vda (block)' /run/uevents | tail -n 1 | sed 's/^/there /'
-    sed -n '/told that a device/h; /device found.*SERIAL/{s/^/found /;p;g;s/^/heard /;p}' /run/node.log
+    sed -n '/a block device was/h; /device found.*SERIAL/{s/^/found /;p;g;s/^/heard /;p}' /run/node.log
     if [[ -e /run/polled ]]; then
         until grep -q SERIAL /run/polled; do sleep 0.1; done
         grep -m 1 SERIAL /run/polled | sed 's/^/polled /'
@@ -112,7 +112,7 @@ async fn measure() -> anyhow::Result<()> {
     let Some(guest) = Guest::fresh("the figures of hot-plugged disks").await else {
         return Ok(());
     };
-    let level = "info,diskplugin::host::changes=debug";
+    let level = "info,diskplugin::host::device_changes=debug";
     let node = guest.node_with(level, "/run/node.log").await;
     guest.sh(LISTENER).await;
     let [mut told, mut there, mut heard, mut polled] = [(); 4].map(|()| Row::default());

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use diskplugin::base::{Deadline, SystemClock};
 use diskplugin::cloud::credential::Credentials;
-use diskplugin::cloud::sign::{API_VERSION, Attempt, Scheme};
+use diskplugin::cloud::sign::{API_VERSION, Scheme, UnsignedRequest};
 use diskplugin::cloud::wire::{Described, disk, read};
-use diskplugin::cloud::{CreateDisk, DescribeDisks, Ecs, wire};
+use diskplugin::cloud::{CreateDisk, DescribeDisks, EcsApi, wire};
 use diskplugin::disk::{NewDisk, Place, place};
 use diskplugin::model::{
     Bytes, Category, ClientToken, DiskId, Gib, PerformanceLevel, SizeRange, Tags, ZoneId,
@@ -30,8 +30,8 @@ fn attempt<'a>(
     params: &'a BTreeMap<String, String>,
     credentials: &'a Credentials,
     time: Timestamp,
-) -> Attempt<'a> {
-    Attempt {
+) -> UnsignedRequest<'a> {
+    UnsignedRequest {
         action: "DescribeDisks",
         version: API_VERSION,
         params,

@@ -13,8 +13,8 @@ use anyhow::{Context, ensure};
 use async_trait::async_trait;
 use diskplugin::base::Deadline;
 use diskplugin::host::{
-    Appearance, Command, Exec, ExecError, Host, Linux, MountDevice, Output, Processes, Records,
-    Roots,
+    Command, DeviceIncarnation, Exec, ExecError, Host, Linux, MountDevice, Output, ProcessExec,
+    Records, Roots,
 };
 use diskplugin::model::{Filesystem, MountFlags, Tuning};
 use diskplugin::node::{Access, Node, Settings, StageRequest, UnstageRequest, Volume};
@@ -32,7 +32,7 @@ struct Timed(Mutex<Duration>);
 impl Exec for Timed {
     async fn run(&self, command: &Command, deadline: Deadline) -> Result<Output, ExecError> {
         let start = Instant::now();
-        let output = Processes.run(command, deadline).await;
+        let output = ProcessExec.run(command, deadline).await;
         if command.program().to_string_lossy().starts_with("mkfs.") {
             *self.0.lock().unwrap_or_else(PoisonError::into_inner) = start.elapsed();
         }
@@ -99,7 +99,7 @@ async fn measure() -> anyhow::Result<()> {
 async fn round(dir: &Path, figures: &mut Figures) -> anyhow::Result<()> {
     let quick = || Deadline::after(Duration::from_secs(60));
     let exec = Arc::new(Timed::default());
-    let host = Arc::new(Linux::new(Arc::new(Processes), Roots::default()));
+    let host = Arc::new(Linux::new(Arc::new(ProcessExec), Roots::default()));
     let node = Arc::new(Node::new(
         Arc::clone(&host) as _,
         Arc::clone(&exec) as _,
@@ -122,7 +122,7 @@ async fn round(dir: &Path, figures: &mut Figures) -> anyhow::Result<()> {
     host.content(quick(), &device).await?;
     figures.look.push(start.elapsed());
     let records = Records::new(dir.join("state"));
-    let appearance = Appearance::of(&host.boot_id(quick()).await?, &device);
+    let appearance = DeviceIncarnation::new(&host.boot_id(quick()).await?, &device);
     let start = Instant::now();
     records.put(quick(), "bench", SERIAL, &appearance).await?;
     records.remove(quick(), "bench", SERIAL).await?;
@@ -178,7 +178,7 @@ fn settings(dir: &Path) -> anyhow::Result<Settings> {
         zone: "cn-beijing-c".parse()?,
         max_volumes: None,
         categories: Vec::new(),
-        types: Default::default(),
+        instance_types: Default::default(),
         device_dir: Some(dir.join("devices")),
         kubelet_dir: dir.to_owned(),
         state_dir: dir.join("state"),
@@ -197,7 +197,7 @@ async fn attach(dir: &Path) -> anyhow::Result<String> {
 
 async fn sh(line: &str) -> anyhow::Result<String> {
     let command = Command::new("sh").args(["-ec", line]);
-    let output = Processes
+    let output = ProcessExec
         .run(&command, Deadline::after(Duration::from_secs(60)))
         .await?;
     ensure!(output.code == Some(0), "`{line}`: {}", output.stderr);

@@ -19,7 +19,7 @@ pub use program::{Cli, LogArgs, LogFormat, NodeCli, NodeRole, Role, parse};
 use crate::cloud::endpoint::Network;
 use crate::cloud::metadata::DEFAULT_ENDPOINT;
 use crate::cloud::sign::Scheme;
-use crate::cloud::transport::{BuildError, check_endpoint};
+use crate::cloud::transport::{BuildError, validate_endpoint};
 use crate::csi::socket::Endpoint;
 use crate::model::driver::DRIVER;
 use crate::model::{Bytes, Category, ClusterId, DiskId, DriverName, RegionId, ZoneId};
@@ -216,7 +216,7 @@ pub struct Demo {
 }
 
 fn url(text: &str) -> Result<String, BuildError> {
-    check_endpoint(text).map(|()| text.to_owned())
+    validate_endpoint(text).map(|()| text.to_owned())
 }
 
 /// An absolute path without `..`, and not the root.

@@ -1,8 +1,7 @@
-//! What the node tells of volumes that are not well, on real filesystems: loop devices stand for
-//! attached disks, and a FUSE filesystem that nobody serves for one whose device answers no more.
-//! Needs root, losetup and the filesystems' tools.
+//! Health of volumes on real filesystems: loop devices represent attached disks, and a FUSE filesystem without a server
+//! represents a device that does not respond. Requires root, losetup and the filesystem tools.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::unwrap_used, reason = "a failed setup fails the test")]
 
 use std::fs;
 use std::os::fd::AsRawFd;
@@ -12,7 +11,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use diskplugin::base::Deadline;
-use diskplugin::host::{Device, Exec, Host, HostError, Linux, Mount, Number, Processes, Roots};
+use diskplugin::host::{
+    Device, DeviceNumber, Exec, Host, HostError, Linux, Mount, ProcessExec, Roots,
+};
 use diskplugin::model::{Bytes, Filesystem, Fsck, MountFlags, Tuning};
 use diskplugin::node::{
     Access, Error, ExpandRequest, HealthRequest, Node, Settings, StageRequest, StatsRequest,
@@ -26,20 +27,20 @@ mod shell;
 
 const MIB: u64 = 1 << 20;
 
-/// xfs wants the most room.
+/// The disk size in bytes. xfs has the largest minimum.
 const SIZE: u64 = 320 * MIB;
 
-fn ample() -> Deadline {
+fn long_deadline() -> Deadline {
     Deadline::after(Duration::from_secs(60))
 }
 
-/// Whether this machine can run these tests; aloud when it cannot.
+/// Whether this machine can run these tests. Prints the reason if not.
 async fn can_run() -> bool {
     let tools = "command -v mkfs.ext4 mkfs.xfs xfs_io && test -c /dev/fuse";
     shell::can_run("node_state", tools).await
 }
 
-/// A node with one attached disk. Dropping it takes everything down, also in a panic.
+/// A node with one attached disk. Dropping it unmounts and detaches everything, also after a panic.
 struct World {
     dir: tempfile::TempDir,
     serial: &'static str,
@@ -47,19 +48,19 @@ struct World {
 }
 
 impl World {
-    /// The serial must differ from test to test.
+    /// The serial must be unique among the tests.
     async fn new(serial: &'static str) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let devices = dir.path().join("devices");
         fs::create_dir(&devices).unwrap();
-        let exec: Arc<dyn Exec> = Arc::new(Processes);
+        let exec: Arc<dyn Exec> = Arc::new(ProcessExec);
         let host = Arc::new(Linux::new(Arc::clone(&exec), Roots::default()));
         let settings = Settings {
             id: "i-test".parse().unwrap(),
             zone: "cn-beijing-c".parse().unwrap(),
             max_volumes: None,
             categories: Vec::new(),
-            types: Default::default(),
+            instance_types: Default::default(),
             device_dir: Some(devices.clone()),
             kubelet_dir: dir.path().to_owned(),
             state_dir: dir.path().join("state"),
@@ -90,7 +91,7 @@ impl World {
         self.dir.path().join("staging")
     }
 
-    fn place(&self) -> diskplugin::node::VolumePath {
+    fn staging_path(&self) -> diskplugin::node::VolumePath {
         self.staging().to_str().unwrap().parse().unwrap()
     }
 
@@ -101,7 +102,7 @@ impl World {
     async fn stage(&self, filesystem: Filesystem) {
         let request = StageRequest {
             volume: self.volume(),
-            staging: self.place(),
+            staging: self.staging_path(),
             access: Access::Mount {
                 filesystem,
                 flags: MountFlags::default(),
@@ -113,13 +114,13 @@ impl World {
                 ..Tuning::default()
             },
         };
-        self.node.stage(request, ample()).await.unwrap();
+        self.node.stage(request, long_deadline()).await.unwrap();
     }
 
     async fn unstage(&self) {
         let request = UnstageRequest {
             volume: self.volume(),
-            staging: self.place(),
+            staging: self.staging_path(),
         };
         self.node
             .unstage(request, Deadline::after(Duration::from_secs(60)))
@@ -130,20 +131,20 @@ impl World {
     async fn stats(&self) -> VolumeStats {
         let request = StatsRequest {
             volume: self.volume(),
-            path: self.place(),
+            path: self.staging_path(),
         };
-        self.node.stats(&request, ample()).await.unwrap()
+        self.node.stats(&request, long_deadline()).await.unwrap()
     }
 
-    /// What statistics and health tell alike.
+    /// The health issues, which `stats` and `health` report alike.
     async fn reasons(&self) -> Vec<&'static str> {
         let request = HealthRequest {
             volume: self.volume(),
-            paths: vec![self.place()],
+            paths: vec![self.staging_path()],
         };
-        let told = self.node.health(&request, ample()).await.unwrap();
-        assert_eq!(told, self.stats().await.health_issues);
-        told.iter().map(|one| one.reason()).collect()
+        let issues = self.node.health(&request, long_deadline()).await.unwrap();
+        assert_eq!(issues, self.stats().await.health_issues);
+        issues.iter().map(|issue| issue.reason()).collect()
     }
 }
 
@@ -154,7 +155,7 @@ impl Drop for World {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_filesystem_that_shut_down_is_told_and_its_size_still_is() {
+async fn a_shut_down_filesystem_is_reported_with_the_size_of_its_device() {
     if !can_run().await {
         return;
     }
@@ -178,7 +179,7 @@ async fn a_filesystem_that_shut_down_is_told_and_its_size_still_is() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn errors_are_told_until_a_check_has_taken_them_back() {
+async fn filesystem_errors_are_reported_until_a_check_clears_them() {
     if !can_run().await {
         return;
     }
@@ -194,15 +195,15 @@ async fn errors_are_told_until_a_check_has_taken_them_back() {
         .to_owned();
     sh(&format!("echo 1 > /sys/fs/ext4/{name}/trigger_fs_error")).await;
     assert_eq!(world.reasons().await, ["FilesystemErrors"]);
-    let told = world.stats().await.health_issues[0].to_string();
-    assert!(told.contains("1 errors since its last check"), "{told}");
+    let issue = world.stats().await.health_issues[0].to_string();
+    assert!(issue.contains("1 errors since its last check"), "{issue}");
     world.unstage().await;
     world.stage(Filesystem::Ext4).await;
     assert!(world.reasons().await.is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_device_that_lost_its_end_is_told() {
+async fn a_device_smaller_than_its_filesystem_is_reported() {
     if !can_run().await {
         return;
     }
@@ -221,7 +222,7 @@ async fn a_device_that_lost_its_end_is_told() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn growth_beyond_the_limit_is_refused_and_less_than_there_is_changes_nothing() {
+async fn expand_fails_beyond_the_limit_and_ignores_smaller_sizes() {
     if !can_run().await {
         return;
     }
@@ -230,31 +231,28 @@ async fn growth_beyond_the_limit_is_refused_and_less_than_there_is_changes_nothi
     let expand = |required: Option<u64>, limit: Option<u64>| {
         let request = ExpandRequest {
             volume: world.volume(),
-            path: world.place(),
+            path: world.staging_path(),
             required: required.map(Bytes),
             limit: limit.map(Bytes),
             block: false,
         };
-        world.node.expand(request, ample())
+        world.node.expand(request, long_deadline())
     };
     for required in [None, Some(1), Some(SIZE)] {
         assert_eq!(expand(required, None).await.unwrap(), Bytes(SIZE));
     }
-    let refused = expand(Some(1), Some(SIZE - 1)).await;
-    assert!(
-        matches!(refused, Err(Error::TooLarge { .. })),
-        "{refused:?}"
-    );
+    let error = expand(Some(1), Some(SIZE - 1)).await;
+    assert!(matches!(error, Err(Error::TooLarge { .. })), "{error:?}");
 }
 
-/// A mounted FUSE filesystem that nobody serves: whoever asks it waits.
-struct Hung {
+/// A mounted FUSE filesystem without a server: system calls on it block.
+struct HungMount {
     dir: tempfile::TempDir,
-    /// The kernel lets everybody go when it is closed.
+    /// Closing it unblocks all system calls.
     server: Option<fs::File>,
 }
 
-impl Hung {
+impl HungMount {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let server = fs::OpenOptions::new()
@@ -280,7 +278,7 @@ impl Hung {
     }
 }
 
-impl Drop for Hung {
+impl Drop for HungMount {
     fn drop(&mut self) {
         drop(self.server.take());
         // Best effort: the test may have failed.
@@ -288,13 +286,13 @@ impl Drop for Hung {
     }
 }
 
-fn mounted(minor: u64, point: &Path) -> (Device, Mount) {
-    let number = Number { major: 7000, minor };
+fn device_and_mount(minor: u64, point: &Path) -> (Device, Mount) {
+    let number = DeviceNumber { major: 7000, minor };
     let device = Device {
         name: "none".to_owned(),
         path: "/dev/null".into(),
         number,
-        sequence: None,
+        diskseq: None,
         size: Bytes(SIZE),
         serial: None,
         backing_file: None,
@@ -317,38 +315,41 @@ fn mounted(minor: u64, point: &Path) -> (Device, Mount) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_filesystem_that_hangs_keeps_one_thread_and_nobody_else() {
+async fn a_hung_filesystem_blocks_one_thread_only() {
     if !can_run().await {
         return;
     }
-    let host = Linux::new(Arc::new(Processes), Roots::default());
-    let mut hung = Hung::new();
-    let (device, mount) = mounted(1, hung.dir.path());
-    let brief = Deadline::after(Duration::from_millis(300));
-    let late = host.vitals(brief, &device, &mount).await;
-    assert!(matches!(late, Err(HostError::Late { .. })), "{late:?}");
+    let host = Linux::new(Arc::new(ProcessExec), Roots::default());
+    let mut hung = HungMount::new();
+    let (device, mount) = device_and_mount(1, hung.dir.path());
+    let short = Deadline::after(Duration::from_millis(300));
+    let late = host.vitals(short, &device, &mount).await;
+    assert!(matches!(late, Err(HostError::TimedOut { .. })), "{late:?}");
     for _ in 0..20 {
-        // Were it asked again, the answer would be that it is late.
-        let again = host.vitals(ample(), &device, &mount).await;
-        assert!(matches!(again, Err(HostError::Silent { .. })), "{again:?}");
+        // A second system call would time out instead.
+        let again = host.vitals(long_deadline(), &device, &mount).await;
+        assert!(
+            matches!(again, Err(HostError::Unresponsive { .. })),
+            "{again:?}"
+        );
     }
-    let (other, place) = mounted(2, Path::new("/"));
+    let (other, other_mount) = device_and_mount(2, Path::new("/"));
     assert!(
-        host.vitals(ample(), &other, &place)
+        host.vitals(long_deadline(), &other, &other_mount)
             .await
             .unwrap()
             .usage
             .is_ok()
     );
     drop(hung.server.take());
-    let mut tick = tokio::time::interval(Duration::from_millis(10));
-    let until = ample();
+    let mut interval = tokio::time::interval(Duration::from_millis(10));
+    let until = long_deadline();
     loop {
-        tick.tick().await;
-        match host.vitals(ample(), &device, &mount).await {
-            Err(HostError::Silent { .. }) if !until.is_over() => {}
-            // It answers again, though only that it is dead.
-            Ok(vitals) => break assert!(vitals.usage.unwrap_err().is_dead()),
+        interval.tick().await;
+        match host.vitals(long_deadline(), &device, &mount).await {
+            Err(HostError::Unresponsive { .. }) if !until.has_passed() => {}
+            // The filesystem responds again, with an error that it is dead.
+            Ok(vitals) => break assert!(vitals.usage.unwrap_err().is_io_failure()),
             Err(error) => panic!("{error}"),
         }
     }

@@ -14,9 +14,10 @@ use std::time::Duration;
 
 use diskplugin::base::{Deadline, SystemClock};
 use diskplugin::cloud::{
-    AttachDisk, CreateDisk, CreateSnapshot, DescribeDisks, DetachDisk, Ecs, ResizeDisk, ResizeMode,
+    AttachDisk, CreateDisk, CreateSnapshot, DescribeDisks, DetachDisk, EcsApi, ResizeDisk,
+    ResizeMode,
 };
-use diskplugin::host::{Command, Exec, Processes};
+use diskplugin::host::{Command, Exec, ProcessExec};
 use diskplugin::model::{
     Category, ClientToken, Disk, DiskId, Gib, InstanceId, SnapshotId, Tags, ZoneId,
 };
@@ -58,7 +59,7 @@ async fn start(dir: &Path) -> Result<Cloud, StartError> {
     Cloud::start(
         &options,
         Arc::new(SystemClock),
-        Arc::new(Processes),
+        Arc::new(ProcessExec),
         listener,
     )
     .await
@@ -219,8 +220,8 @@ fn sectors(device: &Path) -> u64 {
 }
 
 async fn run(command: Command) {
-    let output = Processes.run(&command, soon()).await.unwrap();
-    command.success(output).unwrap();
+    let output = ProcessExec.run(&command, soon()).await.unwrap();
+    command.check_exit_code(output).unwrap();
 }
 
 #[tokio::test]

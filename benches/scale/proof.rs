@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use diskplugin::base::Deadline;
-use diskplugin::cloud::{DescribeDisks, Ecs};
+use diskplugin::cloud::{DescribeDisks, EcsApi};
 use diskplugin::model::DiskStatus;
 
 use crate::fleet::Fleet;

@@ -82,8 +82,8 @@ async fn real(args: cli::AllInOne, stop: impl Future<Output = ()> + Send) -> any
     let region = location.region(args.location.region.clone()).await;
     let zone = location.zone(args.location.zone.clone()).await;
     let id = location.node(args.node.node_id).await;
-    let types = location
-        .types(args.node.instance_type, args.node.instance_types_file)
+    let instance_types = location
+        .instance_type_source(args.node.instance_type, args.node.instance_types_file)
         .await;
     let cluster = owner(args.owner, &mut location);
     let (Some(region), Some(zone), Some(id), Some(cluster)) = (region, zone, id, cluster) else {
@@ -103,7 +103,7 @@ async fn real(args: cli::AllInOne, stop: impl Future<Output = ()> + Send) -> any
             zone,
             max_volumes,
             categories: args.node.instance_categories,
-            types,
+            instance_types,
             device_dir: None,
             kubelet_dir: args.node.kubelet_dir,
             state_dir: args.node.state_dir,
@@ -124,7 +124,7 @@ mod mock {
     use super::{Driver, Future, MAX_VOLUMES, Settings, cli, max_volumes, registration};
     use crate::app::{cloud, mock_cloud};
     use crate::model::{ClusterId, RegionId, ZoneId};
-    use crate::node::info::Types;
+    use crate::node::info::InstanceTypeSource;
     use crate::sim::{Cloud, Node, Options};
 
     const REGION: &str = "cn-beijing";
@@ -160,9 +160,9 @@ mod mock {
                     zone: own.zone,
                     max_volumes,
                     categories: args.node.instance_categories,
-                    types: Types {
+                    instance_types: InstanceTypeSource {
                         file: args.node.instance_types_file,
-                        own: args.node.instance_type,
+                        instance_type: args.node.instance_type,
                     },
                     kubelet_dir: args.node.kubelet_dir,
                     state_dir: args.node.state_dir,

@@ -3,28 +3,28 @@
 use std::sync::Arc;
 
 use super::health::CloudAccess;
-use crate::base::chain::chain;
+use crate::base::error_chain;
 use crate::base::{SystemClock, Tasks};
 use crate::cli;
-use crate::cloud::credential::{Provide, Selected};
+use crate::cloud::credential::{CredentialProvider, Selected};
 use crate::cloud::endpoint::Network;
 use crate::cloud::metadata::Metadata;
 use crate::cloud::transport::{Settings, Transport};
-use crate::cloud::{Client, Ecs, endpoint};
+use crate::cloud::{Client, EcsApi, endpoint};
 use crate::model::RegionId;
 
 /// A client with its health.
 pub(crate) struct CloudClient {
-    pub(crate) ecs: Arc<dyn Ecs>,
+    pub(crate) ecs: Arc<dyn EcsApi>,
     pub(crate) access: CloudAccess,
 }
 
 impl CloudClient {
-    fn new(transport: Transport, provider: Arc<dyn Provide>) -> Self {
+    fn new(transport: Transport, provider: Arc<dyn CredentialProvider>) -> Self {
         let client = Client::new(transport);
         Self {
             access: CloudAccess {
-                standing: client.standing(),
+                api_health: client.api_health(),
                 provider,
             },
             ecs: Arc::new(client),
@@ -40,24 +40,24 @@ pub(crate) fn client(
 ) -> anyhow::Result<CloudClient> {
     let network = cloud.network;
     let given = cloud.ecs_endpoint.clone();
-    if given.is_none() && network == Network::Vpc && endpoint::has_one_host(region) {
+    if given.is_none() && network == Network::Vpc && endpoint::has_single_host(region) {
         tracing::warn!(
             %region,
             "this region has a single endpoint for all networks; set --ecs-endpoint to use another"
         );
     }
-    let endpoint = given.unwrap_or_else(|| endpoint::of_region(region, network));
+    let endpoint = given.unwrap_or_else(|| endpoint::ecs_url(region, network));
     let scheme = cloud.signature;
     let Selected { provider, source } = super::credential::selected(cloud, metadata, region)?;
     tracing::info!(endpoint, signature = ?scheme, credentials = source, "calling the cloud");
     let first = Arc::clone(&provider);
     // Separate tasks: shutdown does not wait for an unresponsive service.
-    Tasks::default().start(async move {
+    Tasks::default().spawn(async move {
         // Not fatal: the Secret may be created later.
         if let Err(error) = first.provide().await {
             tracing::warn!(
                 "no credentials, every cloud call will fail: {}",
-                chain(&error)
+                error_chain(&error)
             );
         }
     });
@@ -79,10 +79,11 @@ pub(crate) fn fake_client(
     scheme: crate::cloud::sign::Scheme,
     options: &crate::sim::Options,
 ) -> anyhow::Result<CloudClient> {
-    let provider: Arc<dyn Provide> = Arc::new(crate::cloud::credential::Credentials::new(
-        options.access_key_id.expose(),
-        options.access_key_secret.expose(),
-    ));
+    let provider: Arc<dyn CredentialProvider> =
+        Arc::new(crate::cloud::credential::Credentials::new(
+            options.access_key_id.expose(),
+            options.access_key_secret.expose(),
+        ));
     let transport = Transport::new(Settings {
         endpoint: endpoint.to_owned(),
         region: region.clone(),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{InvalidSettings, instance_types_config_map};
-use crate::base::chain::chain;
+use crate::base::error_chain;
 use crate::base::{SystemClock, Tasks};
 use crate::cli;
 use crate::cluster::Cluster;
@@ -27,7 +27,7 @@ pub(crate) async fn start(
     }
     let cluster = Cluster::new(args.kubeconfig.as_deref()).await;
     let cluster = cluster.map_err(|error| {
-        let error = chain(&error);
+        let error = error_chain(&error);
         InvalidSettings(vec![format!("{flags}: requires the API server: {error}")])
     })?;
     tracing::info!(
@@ -45,7 +45,7 @@ pub(crate) async fn start(
     if let Some(name) = args.instance_types_config_map {
         let facts = Facts::new(&cluster, &name);
         let clock = Arc::new(SystemClock);
-        tasks.start(instance_types_config_map::publish(
+        tasks.spawn(instance_types_config_map::publish(
             Arc::clone(disks),
             clock,
             nodes.clone(),
@@ -53,7 +53,7 @@ pub(crate) async fn start(
         ));
     }
     if let Some(key) = args.startup_taint {
-        tasks.start(taint::take_off(
+        tasks.spawn(taint::take_off(
             cluster.clone(),
             nodes.clone(),
             key,

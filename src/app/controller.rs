@@ -8,7 +8,7 @@ use super::location::Location;
 use super::{cloud, cluster, http, signal};
 use crate::base::Tasks;
 use crate::cli;
-use crate::cloud::Ecs;
+use crate::cloud::EcsApi;
 use crate::csi::controller::{Service, Settings};
 use crate::csi::server::{self, Services};
 use crate::disk::DiskServices;
@@ -62,7 +62,7 @@ pub(crate) fn owner(owner: cli::OwnerArgs, problems: &mut Location<'_>) -> Optio
 }
 
 /// The disk services on this cloud.
-pub(crate) fn disks(ecs: Arc<dyn Ecs>, cluster: ClusterId, tasks: &Tasks) -> Arc<DiskServices> {
+pub(crate) fn disks(ecs: Arc<dyn EcsApi>, cluster: ClusterId, tasks: &Tasks) -> Arc<DiskServices> {
     let disks = DiskServices::new(ecs, cluster, tasks);
     disks.provisioner.list_owned();
     Arc::new(disks)

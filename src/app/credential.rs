@@ -5,7 +5,9 @@ use std::sync::Arc;
 use super::InvalidSettings;
 use crate::base::{Clock, SystemClock};
 use crate::cli;
-use crate::cloud::credential::{Assume, Environment, Oidc, SelectError, Selected, Sources, select};
+use crate::cloud::credential::{
+    AssumeRole, Environment, Oidc, SelectError, Selected, Sources, select,
+};
 use crate::cloud::endpoint;
 use crate::cloud::metadata::{Metadata, MetadataError};
 use crate::model::RegionId;
@@ -20,7 +22,7 @@ pub(crate) fn selected(
 ) -> anyhow::Result<Selected> {
     let flags = cloud.credentials;
     let oidc = Oidc {
-        role_is_meant: flags.oidc_role_arn.is_some(),
+        is_explicit: flags.oidc_role_arn.is_some(),
         role_arn: flags
             .oidc_role_arn
             .or_else(|| variable("ALIBABA_CLOUD_ROLE_ARN")),
@@ -31,7 +33,7 @@ pub(crate) fn selected(
             .oidc_token_file
             .or_else(|| variable("ALIBABA_CLOUD_OIDC_TOKEN_FILE").map(Into::into)),
     };
-    let sts = || endpoint::sts_of_region(region, cloud.network);
+    let sts = || endpoint::sts_url(region, cloud.network);
     let sources = Sources {
         selection: flags.credentials,
         directory: flags.credentials_dir,
@@ -42,7 +44,7 @@ pub(crate) fn selected(
             .instance_role
             .or_else(|| variable("ALIBABA_CLOUD_ECS_METADATA")),
         no_instance_role: is_on("ALIBABA_CLOUD_ECS_METADATA_DISABLED"),
-        assume: flags.assume_role_arn.map(|role_arn| Assume {
+        assume: flags.assume_role_arn.map(|role_arn| AssumeRole {
             role_arn,
             external_id: flags.assume_role_external_id,
         }),

@@ -8,10 +8,10 @@ use tonic::transport::Endpoint as Channels;
 
 use super::tools;
 use crate::base::Deadline;
-use crate::base::chain::chain;
-use crate::cloud::Standing;
-use crate::cloud::credential::Provide;
-use crate::cloud::standing::{Report, Silence, UNREACHED};
+use crate::base::error_chain;
+use crate::cloud::ApiHealth;
+use crate::cloud::api_health::{CONNECTIVITY_ADVICE, Outage, Report};
+use crate::cloud::credential::CredentialProvider;
 use crate::csi::proto::ProbeRequest;
 use crate::csi::proto::identity_client::IdentityClient;
 use crate::csi::registration::{Registration, RegistrationState};
@@ -43,8 +43,8 @@ pub(crate) struct Health {
 /// The cloud API and the credentials for it.
 #[derive(Debug, Clone)]
 pub(crate) struct CloudAccess {
-    pub(crate) standing: Standing,
-    pub(crate) provider: Arc<dyn Provide>,
+    pub(crate) api_health: ApiHealth,
+    pub(crate) provider: Arc<dyn CredentialProvider>,
 }
 
 /// The result of a check.
@@ -94,7 +94,7 @@ impl Health {
             self.mounts(),
             self.state()
         );
-        let report = self.cloud.as_ref().map(|cloud| cloud.standing.report());
+        let report = self.cloud.as_ref().map(|cloud| cloud.api_health.report());
         let reachable = report.map(|report| Check::new("cloud", reachable(&report)));
         let registration = self.registration.as_ref().map(registration_check);
         let tools = self.node.as_ref().map(|_| Check::new("tools", tools()));
@@ -129,11 +129,11 @@ impl Health {
         let todo = Failure::NoCredentials.advice();
         let provided = Deadline::after(TIMEOUT).bound(cloud.provider.provide());
         let outcome = match provided.await {
-            Ok(Ok(found)) => match rejection(&cloud.standing.report()) {
+            Ok(Ok(found)) => match rejection(&cloud.api_health.report()) {
                 Some(rejection) if !rejection.is_wrong_region() => Err(rejection.message("them")),
                 _ => Ok(format!("from {}", found.origin)),
             },
-            Ok(Err(error)) => Err(format!("{}; {todo}", chain(&error))),
+            Ok(Err(error)) => Err(format!("{}; {todo}", error_chain(&error))),
             Err(_) => Err(format!(
                 "their source has not responded within {} s; {todo}",
                 TIMEOUT.as_secs()
@@ -232,7 +232,7 @@ async fn probe(endpoint: &Endpoint) -> Result<(), ProbeError> {
             Err(ProbeError::Stopping)
         }
         Ok(Ok(Err(status))) => Err(unresponsive(status.message().to_owned())),
-        Ok(Err(error)) => Err(unresponsive(chain(&error))),
+        Ok(Err(error)) => Err(unresponsive(error_chain(&error))),
         Err(_) => Err(unresponsive(format!("not within {} s", TIMEOUT.as_secs()))),
     }
 }
@@ -256,7 +256,7 @@ impl Rejection<'_> {
 }
 
 fn rejection(report: &Report) -> Option<Rejection<'_>> {
-    let (at, refusal) = report.refused.as_ref()?;
+    let (at, refusal) = report.rejected.as_ref()?;
     let ago = Some(at.elapsed()).filter(|ago| *ago < RECENT)?;
     Some(Rejection {
         ago,
@@ -270,19 +270,22 @@ fn reachable(report: &Report) -> Result<String, String> {
     if let Some(rejection) = rejection(report).filter(Rejection::is_wrong_region) {
         return Err(rejection.message("the region"));
     }
-    if let Some(Silence {
-        since, last, error, ..
-    }) = &report.silent
+    if let Some(Outage {
+        since,
+        last_failure: last,
+        error,
+        ..
+    }) = &report.outage
         && last.elapsed() < RECENT
     {
         let (since, last) = (since.elapsed().as_secs(), last.elapsed().as_secs());
         let outage = format!("no response for {since} s, last attempt {last} s ago: {error}");
         return match Duration::from_secs(since - last.min(since)) < UNREACHABLE_AFTER {
             true => Ok(outage),
-            false => Err(format!("{outage}; {UNREACHED}")),
+            false => Err(format!("{outage}; {CONNECTIVITY_ADVICE}")),
         };
     }
-    Ok(match report.answered {
+    Ok(match report.last_response {
         Some(at) => format!("last response {} s ago", at.elapsed().as_secs()),
         None => "not called yet".to_owned(),
     })
@@ -321,14 +324,14 @@ mod tests {
     async fn outage(first: u64, last: u64) -> Report {
         let (since, last) = (ago(first - last).await, ago(last).await);
         let error = "no response from http://h".to_owned();
-        let silent = Some(Silence {
+        let outage = Some(Outage {
             since,
-            last,
+            last_failure: last,
             error,
             is_logged: false,
         });
         Report {
-            silent,
+            outage,
             ..Report::default()
         }
     }
@@ -337,7 +340,7 @@ mod tests {
     async fn an_idle_client_is_healthy() {
         assert!(reachable(&Report::default()).is_ok());
         let idle = Report {
-            answered: Some(ago(86_400).await),
+            last_response: Some(ago(86_400).await),
             ..Report::default()
         };
         assert_eq!(reachable(&idle).unwrap(), "last response 86400 s ago");
@@ -366,10 +369,10 @@ mod tests {
             ("InvalidRegionId", "correct --region"),
         ] {
             let report = |at| Report {
-                refused: Some((
+                rejected: Some((
                     at,
-                    crate::cloud::standing::Refusal {
-                        failure: crate::cloud::Error::answered("X", 403, code).failure(),
+                    crate::cloud::api_health::Rejection {
+                        failure: crate::cloud::Error::from_response("X", 403, code).failure(),
                         error: format!("DescribeDisks failed with {code}"),
                     },
                 )),

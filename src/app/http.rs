@@ -62,7 +62,7 @@ pub(crate) async fn serve(listener: Option<TcpListener>, health: Health) -> Infa
         match listener.accept().await {
             Ok((stream, _)) => {
                 let health = Arc::clone(&health);
-                tasks.start(async move {
+                tasks.spawn(async move {
                     connection(health, stream).await;
                     drop(slot);
                 });

@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
-use crate::base::chain::chain;
+use crate::base::error_chain;
 use crate::base::{Clock, Deadline};
 use crate::cluster::facts::{Facts, Said};
 use crate::cluster::nodes::Nodes;
@@ -103,7 +103,7 @@ impl Publisher {
     }
 
     async fn publish(&mut self, wanted: BTreeSet<String>, facts: &Facts) -> Result<(), String> {
-        let said = facts.read().await.map_err(|error| chain(&error))?;
+        let said = facts.read().await.map_err(|error| error_chain(&error))?;
         let is_outdated = is_outdated(&said, self.clock.now());
         let names = match is_outdated {
             true => wanted
@@ -121,7 +121,7 @@ impl Publisher {
             failed,
         } = self.disks.instance_types.limits_of(deadline, &names).await;
         self.note_unknown(&names, &types, failed.is_some());
-        let failed = failed.map_or(Ok(()), |error| Err(chain(&error)));
+        let failed = failed.map_or(Ok(()), |error| Err(error_chain(&error)));
         let now = (is_outdated && failed.is_ok()).then(|| self.clock.now());
         if types.0.is_empty() && now.is_none() {
             return failed;
@@ -129,7 +129,7 @@ impl Publisher {
         let said = facts
             .add(&types, now)
             .await
-            .map_err(|error| chain(&error))?;
+            .map_err(|error| error_chain(&error))?;
         let names: Vec<&str> = types.0.keys().map(String::as_str).collect();
         tracing::info!(
             requested = names.join(","),
@@ -157,7 +157,7 @@ impl Publisher {
             .await;
         self.instance_types.extend(types.found);
         if let Some(error) = types.failed {
-            return Err(chain(&error));
+            return Err(error_chain(&error));
         }
         let missing = new
             .iter()

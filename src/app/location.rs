@@ -4,11 +4,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::base::Deadline;
-use crate::base::chain::chain;
+use crate::base::error_chain;
 use crate::cli::LocationArgs;
 use crate::cloud::metadata::{Item, Metadata, MetadataError};
 use crate::model::{InstanceId, RegionId, ZoneId};
-use crate::node::info::Types;
+use crate::node::info::InstanceTypeSource;
 
 /// How long startup waits for an unresponsive metadata service; then kubelet restarts the container.
 const METADATA_TIMEOUT: Duration = Duration::from_secs(6);
@@ -55,7 +55,7 @@ impl<'a> Location<'a> {
             Ok(text) => text
                 .parse()
                 .map_err(|error: crate::model::InvalidId| error.to_string()),
-            Err(error) => Err(chain(&error)),
+            Err(error) => Err(error_chain(&error)),
         };
         match found {
             Ok(id) => Some(id),
@@ -87,20 +87,27 @@ impl<'a> Location<'a> {
 
     /// The source of the node's attachment limits. The own instance type is requested only if a file is set; without it, the
     /// node starts with a warning.
-    pub(crate) async fn types(&mut self, own: Option<String>, file: Option<PathBuf>) -> Types {
-        let wanted = own.is_none() && file.is_some();
-        let own = match wanted {
-            false => own,
+    pub(crate) async fn instance_type_source(
+        &mut self,
+        instance_type: Option<String>,
+        file: Option<PathBuf>,
+    ) -> InstanceTypeSource {
+        let wanted = instance_type.is_none() && file.is_some();
+        let instance_type = match wanted {
+            false => instance_type,
             true => match self.fetch(Item::InstanceType).await {
                 Ok(name) => Some(name),
                 Err(error) => {
-                    let error = chain(&error);
+                    let error = error_chain(&error);
                     tracing::warn!("unknown instance type: {error}; see --instance-type");
                     None
                 }
             },
         };
-        Types { file, own }
+        InstanceTypeSource {
+            file,
+            instance_type,
+        }
     }
 
     /// The default zone of volumes. Without one, the role starts with a log line, and without waiting.

@@ -5,47 +5,47 @@ use std::sync::Arc;
 
 use anyhow::Context;
 
-use crate::base::chain::chain;
+use crate::base::error_chain;
 use crate::cli;
-use crate::host::{Linux, Processes, Roots};
-use crate::node::Marks;
+use crate::host::{Linux, ProcessExec, Roots};
+use crate::node::Mappings;
 
 pub(crate) async fn run(args: cli::MapDevice) -> anyhow::Result<()> {
-    let host = Arc::new(Linux::new(Arc::new(Processes), Roots::default()));
+    let host = Arc::new(Linux::new(Arc::new(ProcessExec), Roots::default()));
     let state_dir = args.state_dir;
-    let marks = Marks::new(host, state_dir.clone());
+    let mappings = Mappings::new(host, state_dir.clone());
     if args.list {
-        let (all, broken) = marks.list().await?;
+        let (all, broken) = mappings.list().await?;
         if all.is_empty() && broken.is_empty() {
             print_line(&format!("no mappings in {}", state_dir.display()))?;
         }
         for listed in all {
-            let validity = if listed.counts {
+            let validity = if listed.is_valid {
                 "valid"
             } else {
                 "invalid: the device was detached, or the machine was restarted"
             };
             print_line(&format!(
                 "{} {}: {validity}",
-                listed.disk, listed.mark.appearance
+                listed.disk, listed.mapping.incarnation
             ))?;
         }
         for error in &broken {
-            print_line(&chain(error))?;
+            print_line(&error_chain(error))?;
         }
-        anyhow::ensure!(broken.is_empty(), "some mappings cannot be read");
+        anyhow::ensure!(broken.is_empty(), "some mappings are unreadable");
         return Ok(());
     }
     let disk = args.disk.context("the disk is required")?;
     if args.remove {
-        return print_line(&if marks.remove(&disk).await? {
+        return print_line(&if mappings.remove(&disk).await? {
             format!("mapping of {disk} removed")
         } else {
             format!("{disk} has no mapping in {}", state_dir.display())
         });
     }
     let device = args.device.context("the device is required")?;
-    let device = marks.put(&disk, &device).await?;
+    let device = mappings.add(&disk, &device).await?;
     print_line(&format!(
         "{disk} is mapped to {device} until the device is detached or the machine restarts"
     ))

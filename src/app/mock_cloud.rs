@@ -9,7 +9,7 @@ use anyhow::Context;
 use super::signal;
 use crate::base::SystemClock;
 use crate::cli;
-use crate::host::Processes;
+use crate::host::ProcessExec;
 use crate::sim::options::{DEFAULT_KEY, DEFAULT_SECRET};
 use crate::sim::{Backing, Cloud, Options};
 
@@ -44,7 +44,7 @@ pub(crate) async fn start(options: &Options, listener: TcpListener) -> anyhow::R
     let cloud = Cloud::start(
         options,
         Arc::new(SystemClock),
-        Arc::new(Processes),
+        Arc::new(ProcessExec),
         listener,
     )
     .await;

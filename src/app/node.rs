@@ -8,12 +8,12 @@ use super::health::Health;
 use super::location::Location;
 use super::{InvalidSettings, http, reregistration, signal, tools};
 use crate::base::Tasks;
-use crate::base::chain::chain;
+use crate::base::error_chain;
 use crate::cli;
 use crate::csi::node::Service;
 use crate::csi::registration::Registration;
 use crate::csi::server::{self, Services};
-use crate::host::{Linux, Processes, Roots, memory};
+use crate::host::{Linux, ProcessExec, Roots, memory};
 use crate::model::{Bytes, DriverName};
 use crate::node::{Node, Settings};
 
@@ -30,8 +30,8 @@ pub(crate) async fn run(args: cli::Node) -> anyhow::Result<()> {
     let registration = location.checked(registration(&args.node, &args.server));
     let id = location.node(args.node.node_id).await;
     let zone = location.zone(args.location.zone.clone()).await;
-    let types = location
-        .types(args.node.instance_type, args.node.instance_types_file)
+    let instance_types = location
+        .instance_type_source(args.node.instance_type, args.node.instance_types_file)
         .await;
     let (Some(id), Some(zone), Some(max_volumes), Some(registration)) =
         (id, zone, max_volumes, registration)
@@ -49,7 +49,7 @@ pub(crate) async fn run(args: cli::Node) -> anyhow::Result<()> {
         zone,
         max_volumes,
         categories: args.node.instance_categories,
-        types,
+        instance_types,
         device_dir: args.device_dir,
         kubelet_dir: args.node.kubelet_dir,
         state_dir: args.node.state_dir,
@@ -68,7 +68,7 @@ pub(crate) async fn run(args: cli::Node) -> anyhow::Result<()> {
     };
     if let Some(registration) = registration.clone() {
         // Separate tasks: shutdown does not wait for it.
-        Tasks::default().start(reregistration::run(Arc::clone(&node), registration));
+        Tasks::default().spawn(reregistration::run(Arc::clone(&node), registration));
     }
     let services = Services {
         name: server.driver_name,
@@ -131,7 +131,7 @@ pub(crate) fn node(
     tool_memory: Option<Bytes>,
 ) -> Arc<Node> {
     tracing::info!(node.id = %settings.id, zone = %settings.zone, "managing the volumes of this node");
-    let exec = Arc::new(Processes);
+    let exec = Arc::new(ProcessExec);
     let host = Arc::new(Linux::new(Arc::clone(&exec) as _, Roots::default()));
     let node = Node::new(host, exec, settings).with_driver_name(driver);
     let roots = Roots::default();
@@ -155,7 +155,7 @@ pub(crate) fn registration(
     let csi = csi.unwrap_or_else(|| server.endpoint.path()).to_owned();
     Registration::new(directory, server.driver_name.clone(), csi)
         .map(Some)
-        .map_err(|error| InvalidSettings(vec![chain(&error)]))
+        .map_err(|error| InvalidSettings(vec![error_chain(&error)]))
 }
 
 /// The limit from the flag, or else from the vendor's variable.

@@ -62,7 +62,7 @@ impl Process {
     }
 
     fn fail(self, error: &anyhow::Error) -> ExitCode {
-        let text = crate::base::chain::chain(error.as_ref());
+        let text = crate::base::error_chain(error.as_ref());
         match self.format {
             LogFormat::Text => {
                 // The reader may be gone.

@@ -1,11 +1,10 @@
-//! Wall time, injected: for signatures, and for the fake world. Durations are tokio's business.
+//! An injectable wall clock, for request signatures and the simulator. Durations are measured with tokio's clock.
 
 use std::fmt::Debug;
 
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-/// Tells the wall time.
 pub trait Clock: Debug + Send + Sync {
     fn now(&self) -> Timestamp;
 }
@@ -16,15 +15,15 @@ pub struct SystemClock;
 impl Clock for SystemClock {
     #[expect(
         clippy::disallowed_methods,
-        reason = "the one place where wall time enters"
+        reason = "the only place that reads the wall clock"
     )]
     fn now(&self) -> Timestamp {
         Timestamp::now()
     }
 }
 
-/// A clock that starts at a given time and then runs with tokio's, paused or not: days pass in
-/// seconds when tokio's clock is advanced.
+/// A clock that starts at a given time and advances with tokio's clock, which tests can pause and
+/// advance.
 #[derive(Debug, Clone, Copy)]
 pub struct TokioClock {
     epoch: Timestamp,
@@ -32,7 +31,7 @@ pub struct TokioClock {
 }
 
 impl TokioClock {
-    /// A clock that shows `epoch` now.
+    /// A clock whose current time is `epoch`.
     #[must_use]
     pub fn starting_at(epoch: Timestamp) -> Self {
         Self {
@@ -57,7 +56,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_tokio_clock_runs_with_the_paused_clock() {
+    async fn a_tokio_clock_advances_with_the_paused_clock() {
         let clock = TokioClock::starting_at(Timestamp::UNIX_EPOCH);
         tokio::time::advance(Duration::from_secs(90_000)).await;
         assert_eq!(clock.now().as_second(), 90_000);

@@ -1,4 +1,4 @@
-//! The instant by which a call must have answered. Passed down explicitly; never stretched.
+//! The deadline of a call. It is passed down explicitly and never extended.
 
 use std::future::Future;
 use std::time::Duration;
@@ -9,40 +9,38 @@ use tokio::time::Instant;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Deadline(Instant);
 
-/// The deadline passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the deadline passed")]
 pub struct Elapsed;
 
 impl Deadline {
-    /// So long from now.
+    /// A deadline that passes `duration` from now.
     #[must_use]
     pub fn after(duration: Duration) -> Self {
         Self(Instant::now() + duration)
     }
 
-    /// The time that is left; zero once it has passed.
+    /// The remaining time; zero after the deadline.
     #[must_use]
     pub fn remaining(self) -> Duration {
         self.0.saturating_duration_since(Instant::now())
     }
 
-    /// Whether it has passed.
     #[must_use]
-    pub fn is_over(self) -> bool {
+    pub fn has_passed(self) -> bool {
         self.remaining().is_zero()
     }
 
-    /// This deadline, but not later than so long from now.
+    /// The earlier of this deadline and `duration` from now.
     #[must_use]
     pub fn at_most(self, duration: Duration) -> Self {
         self.min(Self::after(duration))
     }
 
-    /// Awaits the future, but not beyond the deadline.
+    /// Awaits the future until the deadline.
     ///
     /// # Errors
-    /// [`Elapsed`] when the deadline came first; the future is dropped then.
+    /// [`Elapsed`] if the deadline passes first; the future is dropped.
     pub async fn bound<F: Future>(self, future: F) -> Result<F::Output, Elapsed> {
         tokio::time::timeout_at(self.0, future)
             .await
@@ -55,17 +53,17 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_future_is_cut_off_at_the_deadline() {
+    async fn a_future_is_dropped_at_the_deadline() {
         let deadline = Deadline::after(Duration::from_secs(3));
         assert_eq!(
             deadline.bound(std::future::pending::<()>()).await,
             Err(Elapsed)
         );
-        assert!(deadline.is_over());
+        assert!(deadline.has_passed());
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_nearer_bound_wins_and_a_farther_one_does_not_stretch() {
+    async fn at_most_shortens_a_deadline_but_never_extends_it() {
         let deadline = Deadline::after(Duration::from_secs(3));
         assert_eq!(deadline.at_most(Duration::from_secs(9)), deadline);
         assert_eq!(

@@ -1,20 +1,23 @@
-//! Several futures of one task, side by side.
+//! Runs several futures concurrently on one task.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::task::Poll;
 
-/// Runs all of them to their ends; the outcomes are in their order. Dropping it drops them all.
-pub async fn all<T>(futures: impl IntoIterator<Item = impl Future<Output = T>>) -> Vec<T> {
-    let mut running: Vec<_> = futures.into_iter().map(|one| Some(Box::pin(one))).collect();
-    let mut ended: Vec<Option<T>> = running.iter().map(|_| None).collect();
+/// Runs all futures to completion and returns their outputs in the same order. Dropping the returned future drops all of them.
+pub async fn join_all<T>(futures: impl IntoIterator<Item = impl Future<Output = T>>) -> Vec<T> {
+    let mut running: Vec<_> = futures
+        .into_iter()
+        .map(|future| Some(Box::pin(future)))
+        .collect();
+    let mut outputs: Vec<Option<T>> = running.iter().map(|_| None).collect();
     poll_fn(|context| {
-        for (place, outcome) in running.iter_mut().zip(&mut ended) {
-            if let Some(future) = place
+        for (slot, output) in running.iter_mut().zip(&mut outputs) {
+            if let Some(future) = slot
                 && let Poll::Ready(value) = Pin::as_mut(future).poll(context)
             {
-                *outcome = Some(value);
-                *place = None;
+                *output = Some(value);
+                *slot = None;
             }
         }
         if running.iter().any(Option::is_some) {
@@ -24,7 +27,7 @@ pub async fn all<T>(futures: impl IntoIterator<Item = impl Future<Output = T>>) 
         }
     })
     .await;
-    ended.into_iter().flatten().collect()
+    outputs.into_iter().flatten().collect()
 }
 
 #[cfg(test)]
@@ -36,14 +39,18 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn they_take_as_long_as_the_longest_and_keep_their_order() {
-        let begun = Instant::now();
+    async fn futures_run_concurrently_and_outputs_keep_their_order() {
+        let start = Instant::now();
         let waits = [3, 1, 2].map(|seconds| async move {
             sleep(Duration::from_secs(seconds)).await;
             seconds
         });
-        assert_eq!(all(waits).await, [3, 1, 2]);
-        assert_eq!(begun.elapsed().as_secs(), 3);
-        assert!(all(Vec::<std::future::Ready<()>>::new()).await.is_empty());
+        assert_eq!(join_all(waits).await, [3, 1, 2]);
+        assert_eq!(start.elapsed().as_secs(), 3);
+        assert!(
+            join_all(Vec::<std::future::Ready<()>>::new())
+                .await
+                .is_empty()
+        );
     }
 }

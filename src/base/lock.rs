@@ -1,52 +1,50 @@
-//! Locks by key that are taken at once or not at all (CSI: the plugin should answer `ABORTED` when an operation is
+//! Locks by key that are acquired immediately or not at all (CSI: the plugin should return `ABORTED` if an operation is
 //! already pending for the volume).
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// How a key is locked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
-    /// Beside others that share it.
+pub enum LockMode {
+    /// Compatible with other shared locks of the key.
     Shared,
-    /// By nobody else.
     Exclusive,
 }
 
-/// The keys that are locked now. Clones share them.
+/// The currently locked keys. Clones share the state.
 #[derive(Debug, Clone, Default)]
 pub struct KeyedLocks {
     held: Arc<Mutex<HashMap<String, Holders>>>,
 }
 
-/// Who holds a key; never nobody.
+/// The holders of a locked key; at least one.
 #[derive(Debug)]
 enum Holders {
     Shared(usize),
-    One,
+    Exclusive,
 }
 
-/// Holds keys until it is dropped.
+/// Locks keys until it is dropped.
 #[derive(Debug)]
 #[must_use = "dropping the guard releases the keys"]
-pub struct Guard {
+pub struct LockGuard {
     locks: KeyedLocks,
     keys: Vec<String>,
 }
 
 impl KeyedLocks {
-    /// Locks the key exclusively; none when it is held.
-    pub fn try_lock(&self, key: &str) -> Option<Guard> {
-        self.try_lock_all(vec![(key.to_owned(), Mode::Exclusive)])
+    /// Locks the key exclusively; `None` if it is locked already.
+    pub fn try_lock(&self, key: &str) -> Option<LockGuard> {
+        self.try_lock_all(vec![(key.to_owned(), LockMode::Exclusive)])
     }
 
-    /// Locks all of these keys, which must be distinct; none of them when one is held otherwise than they allow.
-    pub fn try_lock_all(&self, keys: Vec<(String, Mode)>) -> Option<Guard> {
+    /// Locks all keys, which must be distinct; `None`, and no key is locked, if one is locked in an incompatible mode.
+    pub fn try_lock_all(&self, keys: Vec<(String, LockMode)>) -> Option<LockGuard> {
         let mut held = self.lock();
-        let is_free = |(key, mode): &(String, Mode)| match held.get(key) {
+        let is_free = |(key, mode): &(String, LockMode)| match held.get(key) {
             None => true,
-            Some(Holders::Shared(_)) => *mode == Mode::Shared,
-            Some(Holders::One) => false,
+            Some(Holders::Shared(_)) => *mode == LockMode::Shared,
+            Some(Holders::Exclusive) => false,
         };
         if !keys.iter().all(is_free) {
             return None;
@@ -54,11 +52,11 @@ impl KeyedLocks {
         for (key, mode) in &keys {
             let holders = held.entry(key.clone()).or_insert(Holders::Shared(0));
             match (mode, holders) {
-                (Mode::Shared, Holders::Shared(count)) => *count += 1,
-                (_, holders) => *holders = Holders::One,
+                (LockMode::Shared, Holders::Shared(count)) => *count += 1,
+                (_, holders) => *holders = Holders::Exclusive,
             }
         }
-        Some(Guard {
+        Some(LockGuard {
             locks: self.clone(),
             keys: keys.into_iter().map(|(key, _)| key).collect(),
         })
@@ -69,7 +67,7 @@ impl KeyedLocks {
     }
 }
 
-impl Drop for Guard {
+impl Drop for LockGuard {
     fn drop(&mut self) {
         let mut held = self.locks.lock();
         for key in &self.keys {
@@ -85,13 +83,13 @@ impl Drop for Guard {
 mod tests {
     use super::*;
 
-    fn keys(keys: &[(&str, Mode)]) -> Vec<(String, Mode)> {
-        let own = |(key, mode): &(&str, Mode)| ((*key).to_owned(), *mode);
-        keys.iter().map(own).collect()
+    fn keys(keys: &[(&str, LockMode)]) -> Vec<(String, LockMode)> {
+        let owned = |(key, mode): &(&str, LockMode)| ((*key).to_owned(), *mode);
+        keys.iter().map(owned).collect()
     }
 
     #[test]
-    fn one_key_is_exclusive_and_other_keys_are_not() {
+    fn an_exclusive_lock_does_not_affect_other_keys() {
         let locks = KeyedLocks::default();
         let first = locks.try_lock("d-1");
         assert!(first.is_some());
@@ -100,9 +98,9 @@ mod tests {
     }
 
     #[test]
-    fn a_shared_key_is_held_by_many_and_exclusively_only_after_the_last_of_them() {
+    fn a_shared_key_can_be_locked_exclusively_only_after_its_last_holder() {
         let locks = KeyedLocks::default();
-        let shared = || locks.try_lock_all(keys(&[("d-1", Mode::Shared)]));
+        let shared = || locks.try_lock_all(keys(&[("d-1", LockMode::Shared)]));
         let (one, two) = (shared(), shared());
         assert!(one.is_some() && two.is_some());
         drop(one);
@@ -113,15 +111,18 @@ mod tests {
     }
 
     #[test]
-    fn all_keys_are_locked_or_none() {
+    fn either_all_keys_are_locked_or_none() {
         let locks = KeyedLocks::default();
         let held = locks.try_lock("d-1/i-1");
         let both = |node: &str| {
             let node = format!("d-1/{node}");
-            locks.try_lock_all(keys(&[("d-1", Mode::Shared), (&node, Mode::Exclusive)]))
+            locks.try_lock_all(keys(&[
+                ("d-1", LockMode::Shared),
+                (&node, LockMode::Exclusive),
+            ]))
         };
         assert!(both("i-1").is_none());
-        // Nothing of the attempt is left.
+        // The failed attempt locked nothing.
         drop(locks.try_lock("d-1").unwrap());
         let other = both("i-2");
         assert!(other.is_some() && locks.try_lock("d-1").is_none());
@@ -130,9 +131,9 @@ mod tests {
     }
 
     #[test]
-    fn a_dropped_guard_releases_its_keys_and_leaves_nothing_behind() {
+    fn a_dropped_guard_releases_its_keys() {
         let locks = KeyedLocks::default();
-        drop(locks.try_lock_all(keys(&[("a", Mode::Shared), ("b", Mode::Exclusive)])));
+        drop(locks.try_lock_all(keys(&[("a", LockMode::Shared), ("b", LockMode::Exclusive)])));
         assert!(locks.lock().is_empty());
     }
 }

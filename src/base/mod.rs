@@ -1,17 +1,19 @@
-//! Small mechanisms that know nothing of disks.
+//! General utilities that do not depend on storage.
 
-pub mod chain;
 pub mod clock;
 pub mod deadline;
-#[cfg(test)]
-pub(crate) mod heard;
-pub mod join;
+mod error_chain;
+mod join;
 pub mod lock;
-pub mod news;
+#[cfg(test)]
+pub(crate) mod log_capture;
+mod log_once;
 pub mod task;
 
 pub use clock::{Clock, SystemClock, TokioClock};
 pub use deadline::{Deadline, Elapsed};
-pub use lock::{Guard, KeyedLocks, Mode as LockMode};
-pub use news::News;
+pub use error_chain::error_chain;
+pub use join::join_all;
+pub use lock::{KeyedLocks, LockGuard, LockMode};
+pub use log_once::LogOnce;
 pub use task::Tasks;

@@ -1,23 +1,22 @@
-//! Work that outlives its caller. tonic drops a handler when the client gives up; between creating
-//! a disk and answering, that would leave the disk half-made. So whatever changes something runs on
-//! a task of its own, which shutdown waits for.
+//! Tasks that outlive their caller. tonic drops a handler when the client cancels the call, which could
+//! leave a mutating operation half done. Such operations run on separate tasks, and shutdown waits for them.
 
 use std::future::Future;
 
 use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 
-/// The tasks that run now. Clones share them.
+/// The running tasks. Clones share the state.
 #[derive(Debug, Clone, Default)]
 pub struct Tasks {
     tracker: TaskTracker,
 }
 
 impl Tasks {
-    /// Runs the future to its end in the current span, also when the caller is dropped meanwhile.
+    /// Runs the future to completion in the current span, even if the caller is dropped.
     ///
     /// # Panics
-    /// When the future panics: its panic goes on in the caller.
+    /// If the future panics, the panic is resumed in the caller.
     pub async fn run<F>(&self, future: F) -> F::Output
     where
         F: Future + Send + 'static,
@@ -27,39 +26,39 @@ impl Tasks {
             Ok(output) => output,
             Err(error) => match error.try_into_panic() {
                 Ok(panic) => std::panic::resume_unwind(panic),
-                // Nobody aborts these tasks; only a runtime that goes down cancels them.
+                // These tasks are never aborted; only the shutdown of the runtime cancels them.
                 Err(_) => std::future::pending().await,
             },
         }
     }
 
-    /// Starts the future in the current span and does not wait for it.
-    pub fn start<F>(&self, future: F)
+    /// Starts the future in the current span and returns immediately.
+    pub fn spawn<F>(&self, future: F)
     where
         F: Future<Output = ()> + Send + 'static,
     {
         self.tracker.spawn(future.in_current_span());
     }
 
-    /// Starts work that changes nothing, such as a listing: shutdown does not wait for it.
+    /// Starts a future without side effects, such as a listing; shutdown does not wait for it.
     #[expect(
         clippy::disallowed_methods,
-        reason = "it keeps the span, and shutdown must not wait for it"
+        reason = "the span is kept, and shutdown must not wait"
     )]
-    pub fn start_background<F>(&self, future: F)
+    pub fn spawn_background<F>(&self, future: F)
     where
         F: Future<Output = ()> + Send + 'static,
     {
         tokio::spawn(future.in_current_span());
     }
 
-    /// Returns when no task is running. Tasks started later are not waited for.
-    pub async fn finish(&self) {
+    /// Waits until no task is running. Tasks that start later are not awaited.
+    pub async fn wait(&self) {
         self.tracker.close();
         self.tracker.wait().await;
     }
 
-    /// How many run now.
+    /// The number of running tasks.
     #[must_use]
     pub fn running(&self) -> usize {
         self.tracker.len()
@@ -75,7 +74,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn work_goes_on_when_the_caller_gives_up() {
+    async fn a_task_continues_after_its_caller_is_dropped() {
         let tasks = Tasks::default();
         let done = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&done);
@@ -89,7 +88,7 @@ mod tests {
                 .is_err()
         );
         assert_eq!(tasks.running(), 1);
-        tasks.finish().await;
+        tasks.wait().await;
         assert!(done.load(Ordering::SeqCst));
     }
 }

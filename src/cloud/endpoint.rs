@@ -1,4 +1,4 @@
-//! Where a region's ECS API and its Security Token Service answer.
+//! The endpoints of a region's ECS API and Security Token Service.
 
 use crate::model::RegionId;
 
@@ -8,8 +8,8 @@ const HANGZHOU: &str = "ecs-cn-hangzhou.aliyuncs.com";
 const NEBULA: &str = "ecs.cn-qingdao-nebula.aliyuncs.com";
 const CENTRAL_STS: &str = "sts.aliyuncs.com";
 
-/// Regions whose hosts do not follow the rule, grouped by their hosts of ECS and of STS, as the vendor's
-/// SDKs carry them. No STS host means that the one of the rule answers.
+/// Regions with other host names, grouped by their ECS and STS hosts, as in the vendor's SDKs. Without an STS host, the
+/// regular one applies.
 const EXCEPTIONS: &[(&str, Option<&str>, &str)] = &[
     (
         CENTRAL,
@@ -54,31 +54,29 @@ const EXCEPTIONS: &[(&str, Option<&str>, &str)] = &[
     ),
 ];
 
-/// Which network the API is reached over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum Network {
-    /// The internet.
+    /// The public endpoints of the region.
     #[default]
     Public,
-    /// The region's own network, from within it.
+    /// The VPC endpoints of the region.
     Vpc,
 }
 
-/// The URL of the region's ECS API, always HTTPS. The exceptions come before the network, as in the
-/// vendor's SDKs: those regions have the one host.
-pub fn of_region(region: &RegionId, network: Network) -> String {
+/// The URL of the region's ECS API, always HTTPS. Exceptions take precedence over the network, as in the vendor's SDKs.
+pub fn ecs_url(region: &RegionId, network: Network) -> String {
     let host = exception(region).map(|(ecs, _)| ecs);
     url(host, "ecs", region, network)
 }
 
 /// The URL of the region's Security Token Service, by the same rules.
-pub fn sts_of_region(region: &RegionId, network: Network) -> String {
+pub fn sts_url(region: &RegionId, network: Network) -> String {
     let host = exception(region).and_then(|(_, sts)| sts);
     url(host, "sts", region, network)
 }
 
-/// Whether the region has only one host for the ECS API, whatever the network.
-pub fn has_one_host(region: &RegionId) -> bool {
+/// Whether the region has the same ECS host on both networks.
+pub fn has_single_host(region: &RegionId) -> bool {
     exception(region).is_some()
 }
 
@@ -108,13 +106,13 @@ mod tests {
         let region = region.parse().unwrap();
         let host = |url: String| url.strip_prefix("https://").unwrap().to_owned();
         (
-            host(of_region(&region, network)),
-            host(sts_of_region(&region, network)),
+            host(ecs_url(&region, network)),
+            host(sts_url(&region, network)),
         )
     }
 
     #[test]
-    fn a_region_has_its_own_hosts_on_either_network() {
+    fn a_region_has_separate_hosts_per_network() {
         assert_eq!(
             hosts("cn-beijing", Network::Public),
             (
@@ -132,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn the_exceptions_come_before_the_network() {
+    fn exceptions_take_precedence_over_the_network() {
         for (region, ecs, sts) in [
             ("cn-wuhan", CENTRAL, CENTRAL_STS),
             ("cn-zhangbei", CENTRAL, CENTRAL_STS),
@@ -160,12 +158,12 @@ mod tests {
                 let wanted = (ecs.to_owned(), sts.to_owned());
                 assert_eq!(hosts(region, network), wanted, "{region}");
             }
-            assert!(has_one_host(&region.parse().unwrap()), "{region}");
+            assert!(has_single_host(&region.parse().unwrap()), "{region}");
         }
     }
 
     #[test]
-    fn hangzhou_and_shanghai_finance_have_a_shared_host_for_disks_alone() {
+    fn hangzhou_and_shanghai_finance_share_only_the_ecs_host() {
         assert_eq!(
             hosts("cn-hangzhou", Network::Vpc),
             (
@@ -177,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn no_region_is_named_twice() {
+    fn every_region_is_listed_once() {
         let names = EXCEPTIONS
             .iter()
             .flat_map(|(.., names)| names.split_whitespace());

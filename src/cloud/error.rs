@@ -1,4 +1,4 @@
-//! What can go wrong with a cloud call, classed by what to do next.
+//! Errors of cloud calls, classified by their consequence for the caller.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -23,13 +23,13 @@ struct Inner {
     request_id: Option<String>,
     attempts: u32,
     elapsed: Duration,
-    after_ambiguous: bool,
-    wait: Option<Duration>,
+    has_ambiguous_attempt: bool,
+    retry_after: Option<Duration>,
     source: Option<Box<dyn StdError + Send + Sync>>,
 }
 
 impl Error {
-    /// An error without an answer of the cloud.
+    /// An error without a response of the cloud.
     pub fn new(kind: Kind, action: &'static str) -> Self {
         Self(Box::new(Inner {
             kind,
@@ -41,14 +41,14 @@ impl Error {
             request_id: None,
             attempts: 1,
             elapsed: Duration::ZERO,
-            after_ambiguous: false,
-            wait: None,
+            has_ambiguous_attempt: false,
+            retry_after: None,
             source: None,
         }))
     }
 
-    /// An error that the cloud answered. The code is classified here, and nowhere else.
-    pub fn answered(action: &'static str, status: u16, code: &str) -> Self {
+    /// An error response of the cloud. The code is classified only here.
+    pub fn from_response(action: &'static str, status: u16, code: &str) -> Self {
         let condition = code::condition(action, status, code);
         let mut error = Self::new(condition.kind(), action);
         error.0.condition = condition;
@@ -57,7 +57,7 @@ impl Error {
         error
     }
 
-    /// With another meaning than the code's own, where the caller knows better.
+    /// Overrides the kind of the code.
     pub fn with_kind(mut self, kind: Kind) -> Self {
         self.0.kind = kind;
         self
@@ -83,30 +83,30 @@ impl Error {
         self
     }
 
-    pub fn with_effort(mut self, attempts: u32, elapsed: Duration) -> Self {
+    pub fn with_attempts(mut self, attempts: u32, elapsed: Duration) -> Self {
         self.0.attempts = attempts;
         self.0.elapsed = elapsed;
         self
     }
 
-    /// With whether an earlier attempt of the same call may have taken effect.
-    pub fn after_ambiguous(mut self, after_ambiguous: bool) -> Self {
-        self.0.after_ambiguous = after_ambiguous;
+    /// Sets whether an earlier attempt of the same call may have taken effect.
+    pub fn with_ambiguous_attempt(mut self, is_ambiguous: bool) -> Self {
+        self.0.has_ambiguous_attempt = is_ambiguous;
         self
     }
 
     /// Whether this attempt of the call, or an earlier one, may have taken effect.
     pub fn may_have_taken_effect(&self) -> bool {
-        self.0.after_ambiguous || self.0.kind.is_ambiguous()
+        self.0.has_ambiguous_attempt || self.0.kind.is_ambiguous()
     }
 
-    pub fn with_wait(mut self, wait: Option<Duration>) -> Self {
-        self.0.wait = wait;
+    pub fn with_retry_after(mut self, retry_after: Option<Duration>) -> Self {
+        self.0.retry_after = retry_after;
         self
     }
 
-    pub fn wait(&self) -> Option<Duration> {
-        self.0.wait
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.0.retry_after
     }
 
     pub fn kind(&self) -> Kind {
@@ -126,12 +126,12 @@ impl Error {
         self.0.status
     }
 
-    /// The cloud's or our own words; the cloud sometimes has none.
+    /// The message of the cloud or of this client. The cloud sometimes omits it.
     pub fn message(&self) -> Option<&str> {
         self.0.message.as_deref()
     }
 
-    /// The cloud's id of the request, for a support ticket.
+    /// The cloud's `RequestId`, for support tickets.
     pub fn request_id(&self) -> Option<&str> {
         self.0.request_id.as_deref()
     }
@@ -144,14 +144,14 @@ impl Error {
         self.0.condition.failure()
     }
 
-    /// Whether the cloud does not know the region, which every call has, or sells no disks there.
-    pub fn is_of_region(&self) -> bool {
+    /// Whether the region, which every call has, is unknown or does not offer disks.
+    pub fn is_about_region(&self) -> bool {
         self.failure() == Failure::UnknownRegion
     }
 
-    /// Whether the code says that something in the request, other than the region, is wrong.
+    /// Whether the code reports an invalid value in the request other than the region.
     pub(super) fn is_about_value(&self) -> bool {
-        self.code().is_some_and(code::is_about_value) && !self.is_of_region()
+        self.code().is_some_and(code::is_about_value) && !self.is_about_region()
     }
 }
 
@@ -161,7 +161,7 @@ impl fmt::Display for Inner {
         match (&self.code, self.kind) {
             (Some(code), _) => write!(f, " with {code}")?,
             (None, Kind::Deadline) => f.write_str(" at the deadline")?,
-            (None, Kind::Unreachable) => f.write_str(": the cloud was not reached")?,
+            (None, Kind::Unreachable) => f.write_str(": cannot reach the cloud")?,
             (None, Kind::Credentials) => f.write_str(": no credentials")?,
             (None, _) => {}
         }
@@ -187,11 +187,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_tells_action_code_words_status_and_request_id() {
-        let error = Error::answered("AttachDisk", 403, "InstanceDiskLimitExceeded")
+    fn an_error_displays_action_code_message_status_and_request_id() {
+        let error = Error::from_response("AttachDisk", 403, "InstanceDiskLimitExceeded")
             .with_message("The amount of the disk on instance in question reach its limits.")
             .with_request_id("540CFF28-407A-40B5-B6A5-74BEXAMPLE")
-            .with_effort(2, Duration::from_millis(1500));
+            .with_attempts(2, Duration::from_millis(1500));
         assert_eq!(error.kind(), Kind::Quota);
         assert_eq!(
             error.to_string(),
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn the_code_decides_whatever_the_status() {
+    fn the_code_takes_precedence_over_the_status() {
         for (status, code, kind) in [
             (404, "InternalError", Kind::Ambiguous),
             (403, "Throttling", Kind::Throttled),
@@ -213,14 +213,18 @@ mod tests {
             (400, "InvalidDiskSize.NotSupported", Kind::OutOfRange),
             (403, "QuotaExceed.Tags", Kind::Invalid),
         ] {
-            assert_eq!(Error::answered("X", status, code).kind(), kind, "{code}");
+            assert_eq!(
+                Error::from_response("X", status, code).kind(),
+                kind,
+                "{code}"
+            );
         }
     }
 
     #[test]
     fn without_a_code_the_status_decides() {
-        assert_eq!(Error::answered("X", 502, "").kind(), Kind::Ambiguous);
-        assert_eq!(Error::answered("X", 429, "").kind(), Kind::Throttled);
-        assert_eq!(Error::answered("X", 400, "").kind(), Kind::Invalid);
+        assert_eq!(Error::from_response("X", 502, "").kind(), Kind::Ambiguous);
+        assert_eq!(Error::from_response("X", 429, "").kind(), Kind::Throttled);
+        assert_eq!(Error::from_response("X", 400, "").kind(), Kind::Invalid);
     }
 }

@@ -1,5 +1,5 @@
-//! The instance metadata service: which machine, region and zone this is, and the credentials of its
-//! RAM role. Token mode first; without a token only where the machine allows it and nobody forbids it.
+//! The client of the instance metadata service: instance, region, zone, and the credentials of the RAM role. Uses
+//! security hardening mode (tokens); normal mode only if the instance and the configuration allow it.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,52 +13,47 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::base::Deadline;
-use crate::base::chain::chain;
+use crate::base::error_chain;
 
-/// Where the service answers on every instance.
+/// The link-local address of the service on every instance.
 pub const DEFAULT_ENDPOINT: &str = "http://100.100.100.200";
 
 const TOKEN_TTL_SECONDS: &str = "300";
-/// How long a token is used: a good part of its life is left for the request that carries it.
+/// How long a token is used, leaving time for the request that carries it.
 const TOKEN_USE: Duration = Duration::from_secs(240);
-const PATIENCE: Duration = Duration::from_secs(2);
-const TOKEN: &str = "api/token";
-const ROLES: &str = "meta-data/ram/security-credentials/";
-/// All that an instance is, in one answer.
-const IDENTITY: &str = "dynamic/instance-identity/document";
-/// How often one item is asked for: the service limits its rate, and its tokens may be forgotten.
+const TIMEOUT: Duration = Duration::from_secs(2);
+const TOKEN_PATH: &str = "api/token";
+const ROLES_PATH: &str = "meta-data/ram/security-credentials/";
+/// The identity document, which has all items.
+const IDENTITY_PATH: &str = "dynamic/instance-identity/document";
+/// Attempts per item: the service has a rate limit, and may invalidate tokens.
 const ATTEMPTS: u32 = 3;
-const PAUSE: Duration = Duration::from_millis(300);
-/// The longest pause, also where the service asks for a longer one.
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+const FIRST_PAUSE: Duration = Duration::from_millis(300);
+/// The maximum pause, even if `Retry-After` is longer.
+const MAX_PAUSE: Duration = Duration::from_secs(5);
 
-/// Reads metadata. Which machine this is never changes while a process runs, and is kept; so is the
-/// token, as long as it is good.
+/// Reads metadata. The items never change while a process runs and are cached; the token is cached while it is valid.
 #[derive(Debug)]
 pub struct Metadata {
     http: Client,
     base: String,
     tokenless: bool,
-    memory: Mutex<Memory>,
+    cache: Mutex<Cache>,
 }
 
 #[derive(Debug, Default)]
-struct Memory {
-    /// The identity document, once it was requested, and the items that were requested singly.
-    known: Option<HashMap<String, Value>>,
-    /// It opens the service's secrets.
+struct Cache {
+    /// The identity document, once it was requested, and items that were requested separately.
+    items: Option<HashMap<String, Value>>,
+    /// The token and when to replace it.
     token: Option<(SecretString, Instant)>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Item {
-    /// `i-…`
     InstanceId,
-    /// `cn-beijing`
     RegionId,
-    /// `cn-beijing-c`
     ZoneId,
-    /// `ecs.g6.large`
     InstanceType,
 }
 
@@ -66,37 +61,37 @@ pub enum Item {
 pub enum MetadataError {
     #[error("cannot build the HTTP client")]
     Client(#[source] reqwest::Error),
-    /// The service does not answer: not an instance, or out of its reach.
-    #[error("the metadata service at {base} does not answer for {item}; is this an instance?")]
+    /// The machine is not an instance, or cannot reach the service.
+    #[error("the metadata service at {base} does not respond for {item}; is this an instance?")]
     Unreachable {
         base: String,
         item: String,
         source: reqwest::Error,
     },
-    #[error("the metadata service at {base} answers HTTP {status} for {item}")]
-    Refused {
+    #[error("the metadata service at {base} returns HTTP {status} for {item}")]
+    Status {
         base: String,
         item: String,
         status: u16,
-        /// How long it asks to be left alone.
-        pause: Option<Duration>,
+        /// `Retry-After` of the response.
+        retry_after: Option<Duration>,
     },
 }
 
 impl MetadataError {
-    /// Whether it may pass by itself.
-    pub fn is_passing(&self) -> bool {
+    /// Whether a retry may succeed.
+    pub fn is_transient(&self) -> bool {
         match self {
             Self::Client(_) => false,
             Self::Unreachable { .. } => true,
-            Self::Refused { status, .. } => *status >= 500 || matches!(*status, 401 | 429),
+            Self::Status { status, .. } => *status >= 500 || matches!(*status, 401 | 429),
         }
     }
 
-    /// Whether the service has no such item: not one without tokens, which has no item at all.
+    /// Whether the item does not exist. A service without tokens has no item at all.
     fn is_missing_item(&self) -> bool {
-        matches!(self, Self::Refused { status, item, .. }
-            if *status == StatusCode::NOT_FOUND.as_u16() && item != TOKEN)
+        matches!(self, Self::Status { status, item, .. }
+            if *status == StatusCode::NOT_FOUND.as_u16() && item != TOKEN_PATH)
     }
 }
 
@@ -113,17 +108,16 @@ impl Item {
 }
 
 impl Metadata {
-    /// The service at this endpoint, to which `/latest/…` is appended. `tokenless` allows requests
-    /// without a token where none can be had.
+    /// The service at this endpoint, to which `/latest/…` is appended. `tokenless` allows requests without a token if
+    /// the service does not issue one.
     pub fn new(endpoint: &str, tokenless: bool) -> Result<Self, MetadataError> {
         let http = Client::builder()
-            .connect_timeout(PATIENCE)
-            .timeout(PATIENCE)
-            // The token is for this service alone.
+            .connect_timeout(TIMEOUT)
+            .timeout(TIMEOUT)
+            // The token must not be sent elsewhere.
             .redirect(Policy::none())
             .no_proxy()
-            // It is plain HTTP on every instance. Reading the machine's certificates would be most of
-            // what a node does to start.
+            // The service is plain HTTP. Reading root certificates would be most of a node's start-up time.
             .tls_certs_only([])
             .build()
             .map_err(MetadataError::Client)?;
@@ -132,79 +126,84 @@ impl Metadata {
             http,
             base,
             tokenless,
-            memory: Mutex::default(),
+            cache: Mutex::default(),
         })
     }
 
-    fn memory(&self) -> MutexGuard<'_, Memory> {
-        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    fn cache(&self) -> MutexGuard<'_, Cache> {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The item, from memory where it was asked for before: the first question is for the identity document, which answers
-    /// all others with it. Asked again until the deadline while the service does not answer: a machine that has just
-    /// started may have no network yet, and many that start together exceed a rate.
+    /// The item, from the cache if possible: the first request reads the identity document with all items. Retries
+    /// until the deadline: an instance that has just started may have no network yet, and many that start together
+    /// exceed a rate limit.
     pub async fn get(&self, item: Item, deadline: Deadline) -> Result<String, MetadataError> {
-        if self.memory().known.is_none() {
-            let identity = unless_missing(self.fetch(IDENTITY, deadline).await)?;
-            // A document that cannot be read says nothing.
+        if self.cache().items.is_none() {
+            let identity = if_exists(self.fetch(IDENTITY_PATH, deadline).await)?;
+            // A malformed document counts as empty.
             let identity = identity.and_then(|text| serde_json::from_str(&text).ok());
-            self.memory().known = Some(identity.unwrap_or_default());
+            self.cache().items = Some(identity.unwrap_or_default());
         }
         let (path, key) = item.names();
-        let memory = self.memory().known.as_ref().and_then(|known| {
-            let value = known.get(key)?.as_str()?;
+        let cached = self.cache().items.as_ref().and_then(|items| {
+            let value = items.get(key)?.as_str()?;
             (!value.is_empty()).then(|| value.to_owned())
         });
-        if let Some(value) = memory {
+        if let Some(value) = cached {
             return Ok(value);
         }
         let value = self.fetch(&format!("meta-data/{path}"), deadline).await?;
         let value = value.trim().to_owned();
-        let mut memory = self.memory();
-        let known = memory.known.get_or_insert_default();
-        known.insert(key.to_owned(), value.as_str().into());
+        let mut cache = self.cache();
+        let items = cache.items.get_or_insert_default();
+        items.insert(key.to_owned(), value.as_str().into());
         Ok(value)
     }
 
-    /// The name of the instance's RAM role; none when it has no role.
+    /// The name of the instance's RAM role, if it has one.
     pub async fn role_name(&self) -> Result<Option<String>, MetadataError> {
-        let listed = unless_missing(self.fetch(ROLES, Deadline::after(Duration::ZERO)).await)?;
+        let listed = self
+            .fetch(ROLES_PATH, Deadline::after(Duration::ZERO))
+            .await;
+        let listed = if_exists(listed)?;
         let name = listed.as_deref().and_then(|text| text.lines().next());
         let name = name.map(|name| name.trim().trim_end_matches('/').to_owned());
         Ok(name.filter(|name| !name.is_empty()))
     }
 
-    /// The JSON document with the role's credentials, all of it secret; none when the instance has not this role.
+    /// The JSON document with the role's credentials, which is secret; none if the instance does not have this role.
     pub async fn role_document(&self, role: &str) -> Result<Option<String>, MetadataError> {
         let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
         if !role.chars().all(plain) {
-            // RAM has no such names, and this one would lead to another path.
+            // Not a valid name in RAM; it could change the path.
             return Ok(None);
         }
-        let path = format!("{ROLES}{role}");
-        unless_missing(self.fetch(&path, Deadline::after(Duration::ZERO)).await)
+        let path = format!("{ROLES_PATH}{role}");
+        if_exists(self.fetch(&path, Deadline::after(Duration::ZERO)).await)
     }
 
-    /// Repeats a refusal that may pass a few times, and whatever may pass until the deadline.
+    /// Retries a transient HTTP status [`ATTEMPTS`] times, and every transient error until the deadline.
     async fn fetch(&self, path: &str, deadline: Deadline) -> Result<String, MetadataError> {
-        let mut pause = PAUSE;
+        let mut pause = FIRST_PAUSE;
         let mut attempt = 1;
         loop {
             let error = match self.attempt(path).await {
-                Err(error) if error.is_passing() => error,
+                Err(error) if error.is_transient() => error,
                 outcome => return outcome,
             };
-            let (answered, asked) = match &error {
-                MetadataError::Refused { pause, .. } => (true, pause.unwrap_or_default()),
+            let (responded, wait) = match &error {
+                MetadataError::Status { retry_after, .. } => {
+                    (true, retry_after.unwrap_or_default())
+                }
                 _ => (false, Duration::ZERO),
             };
-            let wait = pause.max(asked).min(LONGEST_PAUSE);
-            if deadline.remaining() <= wait && !(answered && attempt < ATTEMPTS) {
+            let wait = pause.max(wait).min(MAX_PAUSE);
+            if deadline.remaining() <= wait && !(responded && attempt < ATTEMPTS) {
                 return Err(error);
             }
-            tracing::info!("asking again in {wait:?}: {}", chain(&error));
+            tracing::info!("retrying in {wait:?}: {}", error_chain(&error));
             tokio::time::sleep(wait).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
+            pause = (pause * 2).min(MAX_PAUSE);
             attempt += 1;
         }
     }
@@ -215,47 +214,49 @@ impl Metadata {
         if let Some(token) = token {
             request = request.header("X-aliyun-ecs-metadata-token", token.expose_secret());
         }
-        let answer = request.send().await;
-        let answer = answer.map_err(|source| self.unreachable(path, source))?;
-        if answer.status() == StatusCode::UNAUTHORIZED {
-            // The service has forgotten it.
-            self.memory().token = None;
+        let response = request.send().await;
+        let response = response.map_err(|source| self.unreachable(path, source))?;
+        if response.status() == StatusCode::UNAUTHORIZED {
+            // The service has invalidated the token.
+            self.cache().token = None;
         }
-        self.accept(path, answer).await
+        self.read(path, response).await
     }
 
-    /// The token, a new one where the last has served its time.
+    /// The cached token, or a new one.
     async fn token(&self) -> Result<Option<SecretString>, MetadataError> {
-        if let Some((token, until)) = &self.memory().token
+        if let Some((token, until)) = &self.cache().token
             && *until > Instant::now()
         {
             return Ok(Some(token.clone()));
         }
         let until = Instant::now() + TOKEN_USE;
         let token = self.new_token().await?;
-        self.memory().token = token.clone().map(|token| (token, until));
+        self.cache().token = token.clone().map(|token| (token, until));
         Ok(token)
     }
 
-    /// A new token; none where requests may do without and none can be had. A machine that limits the
-    /// hops of the answer never lets it get into a container: that is a timeout.
+    /// A new token; none if requests without a token are allowed and the service does not issue one. If the instance
+    /// limits the hops of the response, it never reaches a container and the request times out.
     async fn new_token(&self) -> Result<Option<SecretString>, MetadataError> {
-        let asked = self
+        let sent = self
             .http
-            .put(format!("{}/{TOKEN}", self.base))
+            .put(format!("{}/{TOKEN_PATH}", self.base))
             .header("X-aliyun-ecs-metadata-token-ttl-seconds", TOKEN_TTL_SECONDS)
             .send()
             .await;
-        let answer = match asked {
-            Ok(answer) => answer,
+        let response = match sent {
+            Ok(response) => response,
             Err(error) if self.tokenless && error.is_timeout() && !error.is_connect() => {
                 return Ok(None);
             }
-            Err(error) => return Err(self.unreachable(TOKEN, error)),
+            Err(error) => return Err(self.unreachable(TOKEN_PATH, error)),
         };
-        match self.accept(TOKEN, answer).await {
+        match self.read(TOKEN_PATH, response).await {
             Ok(token) => Ok(Some(token.into())),
-            Err(error @ MetadataError::Refused { .. }) if self.tokenless && !error.is_passing() => {
+            Err(error @ MetadataError::Status { .. })
+                if self.tokenless && !error.is_transient() =>
+            {
                 Ok(None)
             }
             Err(error) => Err(error),
@@ -270,25 +271,25 @@ impl Metadata {
         }
     }
 
-    async fn accept(&self, path: &str, answer: reqwest::Response) -> Result<String, MetadataError> {
-        let status = answer.status();
-        let wait = answer.headers().get(RETRY_AFTER);
+    async fn read(&self, path: &str, response: reqwest::Response) -> Result<String, MetadataError> {
+        let status = response.status();
+        let wait = response.headers().get(RETRY_AFTER);
         let seconds = wait.and_then(|value| value.to_str().ok()?.trim().parse().ok());
-        let pause = seconds.map(Duration::from_secs);
+        let retry_after = seconds.map(Duration::from_secs);
         if status.is_success() {
-            let text = answer.text().await;
+            let text = response.text().await;
             return text.map_err(|source| self.unreachable(path, source));
         }
-        Err(MetadataError::Refused {
+        Err(MetadataError::Status {
             base: self.base.clone(),
             item: path.to_owned(),
             status: status.as_u16(),
-            pause,
+            retry_after,
         })
     }
 }
 
-fn unless_missing(outcome: Result<String, MetadataError>) -> Result<Option<String>, MetadataError> {
+fn if_exists(outcome: Result<String, MetadataError>) -> Result<Option<String>, MetadataError> {
     match outcome {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.is_missing_item() => Ok(None),

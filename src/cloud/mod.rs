@@ -1,4 +1,4 @@
-//! The cloud's disk API: what can be asked of it ([`Ecs`]) and the client that asks over HTTP.
+//! The ECS API: its actions ([`EcsApi`]) and the HTTP client.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -10,18 +10,18 @@ use crate::model::{Disk, DiskHealth, Instance, InstanceType, Snapshot, SnapshotG
 use crate::model::{DiskId, SnapshotGroupId, SnapshotId, TaskId, ZoneStock};
 
 pub mod action;
-mod answer;
+pub mod api_health;
 pub mod client;
 mod code;
-mod confidential;
 pub mod credential;
 pub mod endpoint;
 pub mod error;
 pub mod metadata;
 pub mod rate_limit;
+mod request_secrets;
+mod response;
 pub mod retry;
 pub mod sign;
-pub mod standing;
 pub mod transport;
 pub mod view;
 pub mod wire;
@@ -29,88 +29,87 @@ pub mod wire;
 pub use action::{
     AttachDisk, CreateDisk, CreateSnapshot, CreateSnapshotGroup, DescribeDisks, DescribeInstances,
     DescribeSnapshotGroups, DescribeSnapshots, DescribeStock, DescribeTasks, DetachDisk,
-    KeptMember, ModifyDiskAttribute, ModifyDiskSpec, Page, ResizeDisk, ResizeMode, TagResources,
-    TagTarget, Unreadable, UntagResources,
+    ModifyDiskAttribute, ModifyDiskSpec, Page, ResizeDisk, ResizeMode, TagResources, TagTarget,
+    UndeletedSnapshot, Unreadable, UntagResources,
 };
+pub use api_health::ApiHealth;
 pub use client::Client;
 pub use error::{Condition, Error, Kind};
-pub use standing::Standing;
 
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// The ECS API, one method an action. Implemented by the signing HTTP client, by decorators around
-/// it, and by the fake cloud in memory.
+/// The ECS API, one method per action. Implemented by the HTTP client and by the fake cloud in memory.
 ///
-/// No call goes on beyond its deadline. Reads are eventually consistent: what a call has just
-/// changed may be missing from a description for seconds.
+/// Every call ends at its deadline. Reads are eventually consistent: a change may be missing from descriptions for
+/// seconds.
 #[async_trait]
-pub trait Ecs: Debug + Send + Sync {
+pub trait EcsApi: Debug + Send + Sync {
     /// Waits until a call of the action by resource ids would be sent without queueing. A poller that assembles a batch
     /// awaits this first and binds the ids afterwards, so that a batch delayed by the rate limit carries every id
     /// requested meanwhile.
     ///
     /// Nothing is reserved: another call may still go first. An implementation without a rate limit returns immediately.
     ///
-    /// Returns the share of the action's quota that one call uses, as the time after which the next call can be sent at
-    /// the learned rate, zero while no rate is known; none if the call cannot be sent before the deadline.
+    /// Returns the time between two calls at the learned rate, zero while no rate is known; none if the call cannot be
+    /// sent before the deadline.
     async fn ready(&self, deadline: Deadline, action: &'static str) -> Option<Duration> {
         let _ = (deadline, action);
         Some(Duration::ZERO)
     }
 
-    /// Creates a data disk; it becomes `Available` later. Repeatable under the same token.
+    /// Creates a data disk; it becomes `Available` later. Idempotent by its client token.
     async fn create_disk(&self, deadline: Deadline, request: &CreateDisk) -> Result<DiskId>;
 
-    /// Deletes a disk that nobody holds. A disk that is not there is [`Kind::NotFound`] or success.
+    /// Deletes a detached disk. A disk that does not exist is [`Kind::NotFound`] or success.
     async fn delete_disk(&self, deadline: Deadline, disk: &DiskId) -> Result<()>;
 
-    /// Starts to attach a disk; it becomes `In_use` later.
+    /// Starts attaching a disk; it becomes `In_use` later.
     async fn attach_disk(&self, deadline: Deadline, request: &AttachDisk) -> Result<()>;
 
-    /// Starts to detach a disk; it becomes `Available` later.
+    /// Starts detaching a disk; it becomes `Available` later.
     async fn detach_disk(&self, deadline: Deadline, request: &DetachDisk) -> Result<()>;
 
-    /// One page of disks. Ids that are not there are missing from the answer.
+    /// One page of disks. Ids that do not exist are missing from the response.
     async fn describe_disks(&self, deadline: Deadline, query: &DescribeDisks)
     -> Result<Page<Disk>>;
 
-    /// Grows a disk. Repeatable under the same token.
+    /// Grows a disk. Idempotent by its client token.
     async fn resize_disk(&self, deadline: Deadline, request: &ResizeDisk) -> Result<()>;
 
-    /// Changes category, level or provisioned IOPS. Another category takes the task that is answered;
-    /// anything else is done at once.
+    /// Changes category, performance level or provisioned IOPS. A change of the category returns a task; other changes
+    /// are synchronous.
     async fn modify_disk_spec(
         &self,
         deadline: Deadline,
         request: &ModifyDiskSpec,
     ) -> Result<Option<TaskId>>;
 
-    /// Changes attributes, at once.
+    /// Changes attributes of a disk synchronously.
     async fn modify_disk_attribute(
         &self,
         deadline: Deadline,
         request: &ModifyDiskAttribute,
     ) -> Result<()>;
 
-    /// Spec changes and how far they are, the newest first. What is not there is missing.
+    /// Tasks of spec changes, the newest first. Ids that do not exist are missing.
     async fn describe_tasks(&self, deadline: Deadline, query: &DescribeTasks)
     -> Result<Page<Task>>;
 
-    /// The health of these disks, at most 100. Ids that are not there are missing.
+    /// The health of these disks, at most 100. Ids that do not exist are missing.
     async fn describe_disk_health(
         &self,
         deadline: Deadline,
         disks: &[DiskId],
     ) -> Result<Page<DiskHealth>>;
 
-    /// Starts a snapshot. Repeatable under the same token.
+    /// Starts a snapshot. Idempotent by its client token.
     async fn create_snapshot(
         &self,
         deadline: Deadline,
         request: &CreateSnapshot,
     ) -> Result<SnapshotId>;
 
-    /// Deletes a snapshot. One that is not there is [`Kind::NotFound`] or success.
+    /// Deletes a snapshot. A snapshot that does not exist is [`Kind::NotFound`] or success.
     async fn delete_snapshot(&self, deadline: Deadline, snapshot: &SnapshotId) -> Result<()>;
 
     /// One page of snapshots.
@@ -120,7 +119,7 @@ pub trait Ecs: Debug + Send + Sync {
         query: &DescribeSnapshots,
     ) -> Result<Page<Snapshot>>;
 
-    /// Starts the snapshots of several disks at one instant. Repeatable under the same token.
+    /// Starts a crash-consistent group of snapshots of several disks. Idempotent by its client token.
     async fn create_snapshot_group(
         &self,
         deadline: Deadline,
@@ -134,15 +133,15 @@ pub trait Ecs: Debug + Send + Sync {
         query: &DescribeSnapshotGroups,
     ) -> Result<Page<SnapshotGroup>>;
 
-    /// Deletes a group with its snapshots. Those that had to stay come back, though the cloud calls it
-    /// a success; none is all gone. A group that is not there is [`Kind::NotFound`] or success.
+    /// Deletes a group with its snapshots. Returns the snapshots that remain, although the cloud reports success. A group
+    /// that does not exist is [`Kind::NotFound`] or success.
     async fn delete_snapshot_group(
         &self,
         deadline: Deadline,
         group: &SnapshotGroupId,
-    ) -> Result<Vec<KeptMember>>;
+    ) -> Result<Vec<UndeletedSnapshot>>;
 
-    /// Sets tags on disks or snapshots; keys that are there are overwritten.
+    /// Sets tags on disks or snapshots; existing keys are overwritten.
     async fn tag_resources(&self, deadline: Deadline, request: &TagResources) -> Result<()>;
 
     /// Removes tags from disks or snapshots.
@@ -162,7 +161,7 @@ pub trait Ecs: Debug + Send + Sync {
         names: &[String],
     ) -> Result<Vec<InstanceType>>;
 
-    /// What disks can be bought where.
+    /// The disk categories available in each zone.
     async fn describe_available_resource(
         &self,
         deadline: Deadline,

@@ -1,5 +1,4 @@
-//! When a failed attempt is worth another, and after how long. Every attempt signs anew, so the loop
-//! is ours; the schedule is not.
+//! Retries failed attempts of a call with exponential backoff. Every attempt is signed separately.
 
 use std::future::Future;
 use std::time::Duration;
@@ -10,10 +9,10 @@ use tokio::time::Instant;
 use super::error::{Condition, Error, Kind};
 use crate::base::{Deadline, Elapsed};
 
-/// Runs attempts until one succeeds, one fails for good, or the deadline leaves no room for another.
+/// Runs attempts until one succeeds, one fails permanently, or the deadline leaves no time for another.
 ///
 /// # Errors
-/// The last attempt's, with how many there were and how long they took.
+/// That of the last attempt, with the number of attempts and their duration.
 pub async fn run<T, F>(
     action: &'static str,
     deadline: Deadline,
@@ -23,49 +22,49 @@ where
     F: Future<Output = Result<T, Error>>,
 {
     let start = Instant::now();
-    // Reads, deletions, and writes that carry a token, whatever became of the attempt before. After a lost answer to the
-    // others the caller looks at the disk instead.
+    // Reads, deletions, and writes with a client token can be repeated after a lost response. For the others the caller
+    // describes the disk instead.
     let is_repeatable = !matches!(action, "AttachDisk" | "DetachDisk");
-    // After a lost response or a failure of the cloud: most of them are single.
-    let mut short = pauses(50, 3.0, Duration::from_secs(5));
+    // After a lost response or an internal error of the cloud: most of them are isolated.
+    let mut fast = pauses(50, 3.0, Duration::from_secs(5));
     // While an earlier call is still being processed.
     let mut pending = pauses(200, 1.1, Duration::from_secs(1));
     let mut attempts = 0;
     let (mut renewed, mut ambiguous) = (false, false);
     loop {
-        // A future that is due already is still polled once: that could send the request.
-        let outcome = if deadline.is_over() {
+        // `Deadline::bound` polls a future once even after the deadline: that could send the request.
+        let outcome = if deadline.has_passed() {
             Err(Elapsed)
         } else {
             attempts += 1;
             deadline.bound(attempt()).await
         };
         let error = match outcome {
-            Ok(Ok(answer)) => return Ok(answer),
-            Ok(Err(error)) => error.after_ambiguous(ambiguous),
-            Err(Elapsed) => Error::new(Kind::Deadline, action).after_ambiguous(ambiguous),
+            Ok(Ok(response)) => return Ok(response),
+            Ok(Err(error)) => error.with_ambiguous_attempt(ambiguous),
+            Err(Elapsed) => Error::new(Kind::Deadline, action).with_ambiguous_attempt(ambiguous),
         };
         ambiguous = error.may_have_taken_effect();
         let pause = match error.kind() {
-            // A nonce that was seen before costs nothing but another one, once.
-            Kind::Resign if attempts == 1 => Some(Duration::ZERO),
-            // Nothing happened, and the transport has other credentials now. A second refusal is final.
+            // A rejected nonce is replaced without a pause, once.
+            Kind::NonceUsed if attempts == 1 => Some(Duration::ZERO),
+            // Nothing happened, and the transport has other credentials now. A second rejection is final.
             Kind::Expired if !renewed => {
                 renewed = true;
                 Some(Duration::ZERO)
             }
-            Kind::Resign | Kind::Unreachable => short.next(),
-            Kind::Ambiguous if is_repeatable => short.next(),
-            Kind::InFlight => pending.next(),
+            Kind::NonceUsed | Kind::Unreachable => fast.next(),
+            Kind::Ambiguous if is_repeatable => fast.next(),
+            Kind::OperationPending => pending.next(),
             Kind::Throttled if error.condition() == Condition::TooManyOperations => pending.next(),
             // The rate limiter knows when the next attempt may be sent.
             Kind::Throttled => Some(Duration::ZERO),
             _ => None,
         };
-        let earliest = pause.map(|pause| pause.max(error.wait().unwrap_or_default()));
+        let earliest = pause.map(|pause| pause.max(error.retry_after().unwrap_or_default()));
         let has_time = earliest.is_some_and(|earliest| earliest < deadline.remaining());
         let Some(pause) = pause.filter(|_| has_time) else {
-            return Err(error.with_effort(attempts, start.elapsed()));
+            return Err(error.with_attempts(attempts, start.elapsed()));
         };
         tracing::debug!(
             cloud.action = action,
@@ -73,13 +72,13 @@ where
             cloud.request_id = error.request_id(),
             attempt = attempts,
             pause_ms = u64::try_from(pause.as_millis()).unwrap_or(u64::MAX),
-            "cloud call failed and will be repeated"
+            "cloud call failed and will be retried"
         );
         tokio::time::sleep(pause).await;
     }
 }
 
-/// Growing pauses without end.
+/// Growing pauses without a maximum number.
 fn pauses(first_ms: u64, factor: f32, longest: Duration) -> ExponentialBackoff {
     ExponentialBuilder::new()
         .with_jitter()
@@ -113,13 +112,13 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_never_reached_the_cloud_is_always_repeated() {
+    async fn an_unreachable_cloud_is_always_retried() {
         let unreached = || Error::new(Kind::Unreachable, "AttachDisk");
         assert_eq!(fail_until(3, "AttachDisk", unreached).await.1, 3);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_lost_answer_is_repeated_only_where_that_is_harmless() {
+    async fn a_lost_response_is_retried_only_if_the_action_is_repeatable() {
         let lost = || Error::new(Kind::Ambiguous, "AttachDisk");
         let (result, attempts) = fail_until(3, "AttachDisk", lost).await;
         assert_eq!((result.unwrap_err().kind(), attempts), (Kind::Ambiguous, 1));
@@ -127,28 +126,28 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn refused_credentials_cost_one_more_attempt_whatever_the_call() {
-        let refused = || Error::answered("AttachDisk", 400, "InvalidSecurityToken.Expired");
+    async fn rejected_credentials_are_retried_once_for_every_action() {
+        let refused = || Error::from_response("AttachDisk", 400, "InvalidSecurityToken.Expired");
         assert!(fail_until(2, "AttachDisk", refused).await.0.is_ok());
         let (result, attempts) = fail_until(u32::MAX, "AttachDisk", refused).await;
         assert_eq!((result.unwrap_err().kind(), attempts), (Kind::Expired, 2));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_refusal_is_final() {
-        let refused = || Error::answered("AttachDisk", 403, "InstanceDiskLimitExceeded");
+    async fn a_rejection_is_final() {
+        let refused = || Error::from_response("AttachDisk", 403, "InstanceDiskLimitExceeded");
         assert_eq!(fail_until(3, "DeleteDisk", refused).await.1, 1);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_refusal_after_a_lost_answer_leaves_open_whether_the_call_took_effect() {
+    async fn a_rejection_after_a_lost_response_may_have_taken_effect() {
         for (first, open) in [("InternalError", true), ("Throttling", false)] {
             let count = AtomicU32::new(0);
             let deadline = Deadline::after(Duration::from_secs(60));
             let attempt = || async {
                 let codes = [first, "Throttling", "Forbidden.RAM"];
                 let nth = usize::try_from(count.fetch_add(1, Ordering::SeqCst)).unwrap();
-                Err::<(), _>(Error::answered("CreateDisk", 403, codes[nth]))
+                Err::<(), _>(Error::from_response("CreateDisk", 403, codes[nth]))
             };
             let outcome = run("CreateDisk", deadline, attempt).await;
             let error = outcome.unwrap_err();
@@ -158,9 +157,9 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_nonce_that_was_used_is_replaced_at_once() {
+    async fn a_used_nonce_is_replaced_without_a_pause() {
         let start = Instant::now();
-        let used = || Error::answered("AttachDisk", 400, "SignatureNonceUsed");
+        let used = || Error::from_response("AttachDisk", 400, "SignatureNonceUsed");
         assert!(fail_until(2, "AttachDisk", used).await.0.is_ok());
         assert_eq!(start.elapsed(), Duration::ZERO);
     }
@@ -169,16 +168,18 @@ mod tests {
     async fn a_throttled_call_returns_to_the_rate_limiter_without_a_pause() {
         let start = Instant::now();
         let wait = Some(Duration::from_secs(20));
-        let throttled = || Error::answered("AttachDisk", 400, "Throttling").with_wait(wait);
+        let throttled =
+            || Error::from_response("AttachDisk", 400, "Throttling").with_retry_after(wait);
         assert!(fail_until(2, "AttachDisk", throttled).await.0.is_ok());
         assert_eq!(start.elapsed(), Duration::ZERO);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_limit_that_stays_closed_beyond_the_deadline_ends_the_call() {
+    async fn a_limit_closed_beyond_the_deadline_ends_the_call() {
         let start = Instant::now();
         let wait = Some(Duration::from_secs(61));
-        let throttled = || Error::answered("AttachDisk", 400, "Throttling").with_wait(wait);
+        let throttled =
+            || Error::from_response("AttachDisk", 400, "Throttling").with_retry_after(wait);
         let (result, attempts) = fail_until(2, "DeleteDisk", throttled).await;
         assert_eq!((result.unwrap_err().kind(), attempts), (Kind::Throttled, 1));
         assert_eq!(start.elapsed(), Duration::ZERO);
@@ -186,7 +187,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_first_retry_is_fast_and_later_ones_are_not() {
-        let busy = || Error::answered("CreateDisk", 503, "ServiceUnavailable");
+        let busy = || Error::from_response("CreateDisk", 503, "ServiceUnavailable");
         for (succeeds_at, least, most) in [(2, 50, 100), (3, 200, 400), (8, 10_000, 30_000)] {
             let start = Instant::now();
             let (result, _) = fail_until(succeeds_at, "DeleteDisk", busy).await;
@@ -197,18 +198,18 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_call_that_is_still_processed_is_polled_several_times_a_second_at_first() {
+    async fn a_pending_call_is_retried_several_times_a_second_at_first() {
         let start = Instant::now();
-        let pending = || Error::answered("CreateDisk", 403, "IdempotentProcessing");
+        let pending = || Error::from_response("CreateDisk", 403, "IdempotentProcessing");
         assert!(fail_until(4, "AttachDisk", pending).await.0.is_ok());
         let range = Duration::from_millis(600)..=Duration::from_millis(1500);
         assert!(range.contains(&start.elapsed()), "{:?}", start.elapsed());
     }
 
     #[tokio::test(start_paused = true)]
-    async fn no_attempt_is_made_beyond_the_deadline_and_the_error_tells_the_effort() {
+    async fn attempts_end_at_the_deadline_and_the_error_has_their_number() {
         let start = Instant::now();
-        let lost = || Error::answered("AttachDisk", 503, "ServiceUnavailable");
+        let lost = || Error::from_response("AttachDisk", 503, "ServiceUnavailable");
         let (result, attempts) = fail_until(u32::MAX, "DeleteDisk", lost).await;
         assert!(start.elapsed() <= Duration::from_secs(60));
         let text = result.unwrap_err().to_string();
@@ -216,15 +217,15 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn after_the_deadline_nothing_is_tried() {
-        let attempt = || async { panic!("tried") };
+    async fn no_attempt_is_made_after_the_deadline() {
+        let attempt = || async { panic!("attempted") };
         let over = Deadline::after(Duration::ZERO);
         let outcome: Result<(), Error> = run("AttachDisk", over, attempt).await;
         assert_eq!(outcome.unwrap_err().kind(), Kind::Deadline);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_attempt_that_hangs_ends_at_the_deadline() {
+    async fn a_hung_attempt_ends_at_the_deadline() {
         let hang = || std::future::pending::<Result<(), Error>>();
         let deadline = Deadline::after(Duration::from_secs(3));
         let error = run("AttachDisk", deadline, hang).await.unwrap_err();

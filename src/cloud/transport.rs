@@ -1,4 +1,4 @@
-//! One attempt at one call: credentials, signature, HTTP, answer.
+//! One attempt of a call: credentials, signature, HTTP exchange.
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -8,29 +8,30 @@ use reqwest::redirect::Policy;
 use reqwest::{Client, Url};
 use serde::de::DeserializeOwned;
 
-use super::answer::{Answer, throttle_hint};
-use super::confidential::Confidential;
-use super::credential::{CredentialError, Credentials, Provide};
+use super::api_health::ApiHealth;
+use super::credential::{CredentialError, CredentialProvider, Credentials};
 use super::error::{Condition, Error, Kind};
-use super::sign::{API_VERSION, Attempt, Scheme, Signed};
-use super::standing::Standing;
+use super::request_secrets::RequestSecrets;
+use super::response::{Response, retry_after};
+use super::sign::{API_VERSION, Scheme, SignedRequest, UnsignedRequest};
 use super::wire::params::Params;
 use crate::base::Clock;
 use crate::model::RegionId;
 
-/// No answer within this time counts as lost, so that a dead connection does not eat the deadline.
-const PATIENCE: Duration = Duration::from_secs(15);
-const CONNECT: Duration = Duration::from_secs(5);
+/// A request without a response within this time is considered lost, so that a dead connection does not use up the
+/// deadline.
+const TIMEOUT: Duration = Duration::from_secs(15);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
 pub struct Transport {
     http: Client,
-    /// Connections grow buffers of the size of their largest response and keep them. Those of a burst of orders stay
-    /// small if reads do not use them.
-    reads: Client,
+    /// Separate connections for reads. A connection keeps a buffer of the size of its largest response; those of a burst
+    /// of writes stay small.
+    read_http: Client,
     server: Server,
     settings: Settings,
-    standing: Standing,
+    health: ApiHealth,
 }
 
 #[derive(Debug)]
@@ -40,24 +41,22 @@ pub struct Settings {
     /// Sent with every call.
     pub region: RegionId,
     pub scheme: Scheme,
-    pub credentials: Arc<dyn Provide>,
+    pub credentials: Arc<dyn CredentialProvider>,
     /// Wall time of the signatures.
     pub clock: Arc<dyn Clock>,
 }
 
-/// Why there can be no transport.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
-    #[error("{0:?} is no endpoint: http://HOST[:PORT] or https://HOST[:PORT] is")]
+    #[error("{0:?} is not an endpoint of the form http://HOST[:PORT] or https://HOST[:PORT]")]
     Endpoint(String),
-    /// The HTTP client cannot be made: no certificate bundle, mostly.
+    /// Usually the certificate bundle is missing.
     #[error("cannot build the HTTP client")]
     Client(#[source] reqwest::Error),
 }
 
-/// What was refused.
 #[derive(Debug, thiserror::Error)]
-enum Refused {
+enum RejectedValue {
     #[error("the region is {0}")]
     Region(RegionId),
     #[error("the credentials came from {0}")]
@@ -68,27 +67,27 @@ impl Transport {
     pub fn new(settings: Settings) -> Result<Self, BuildError> {
         let server: Server = settings.endpoint.parse()?;
         Ok(Self {
-            http: server.client(PATIENCE)?,
-            reads: server.client(PATIENCE)?,
+            http: server.client(TIMEOUT)?,
+            read_http: server.client(TIMEOUT)?,
             server,
             settings,
-            standing: Standing::default(),
+            health: ApiHealth::default(),
         })
     }
 
-    /// The clock that signs, whose minutes the cloud counts calls by.
+    /// The clock of the signatures, whose minutes are the windows of the rate limit.
     pub(super) fn clock(&self) -> Arc<dyn Clock> {
         Arc::clone(&self.settings.clock)
     }
 
-    pub fn standing(&self) -> Standing {
-        self.standing.clone()
+    pub fn api_health(&self) -> ApiHealth {
+        self.health.clone()
     }
 
-    /// Sends the call once, signed anew. The caller bounds it by the deadline.
+    /// Signs and sends the call once. The caller applies the deadline.
     ///
     /// # Errors
-    /// Whatever went wrong, as [`Error`]; [`Kind::Ambiguous`] when the answer was lost.
+    /// [`Kind::Ambiguous`] if the response was lost.
     pub async fn attempt<T: DeserializeOwned>(
         &self,
         action: &'static str,
@@ -98,7 +97,7 @@ impl Transport {
         let credentials = settings.credentials.provide().await;
         let credentials = credentials.map_err(|error| no_credentials(action, error))?;
         let params = params.clone().set("RegionId", &settings.region);
-        let signed = settings.scheme.sign(&Attempt {
+        let signed = settings.scheme.sign(&UnsignedRequest {
             action,
             version: API_VERSION,
             params: params.as_map(),
@@ -107,64 +106,65 @@ impl Transport {
             time: settings.clock.now(),
             nonce: &uuid::Uuid::new_v4().simple().to_string(),
         });
-        let confidential = Confidential::of(&credentials, &signed);
+        let secrets = RequestSecrets::from_request(&credentials, &signed);
         let is_read = action.starts_with("Describe");
-        let http = if is_read { &self.reads } else { &self.http };
+        let http = if is_read { &self.read_http } else { &self.http };
         let exchange = self.server.post(http, action, signed, String::new());
-        let answer = self.standing.wait(&self.server.host, exchange).await?;
-        let outcome = match answer.read(action, &confidential) {
-            Err(refusal) if !answer.is_success() => {
-                Err(self.after_refusal(refusal, &credentials).await)
+        let response = self.health.track(&self.server.host, exchange).await?;
+        let outcome = match response.parse(action, &secrets) {
+            Err(error) if !response.is_success() => {
+                Err(self.after_rejection(error, &credentials).await)
             }
             outcome => outcome,
         };
-        self.standing.judge(outcome.as_ref().err());
+        self.health.record_result(outcome.as_ref().err());
         outcome
     }
 
-    /// The error of a refused call, which names the region that was refused. Where the credentials were refused, it is [`Kind::Expired`], worth
-    /// one more attempt, only if there are others now.
-    async fn after_refusal(&self, refusal: Error, used: &Credentials) -> Error {
-        match (refusal.kind(), refusal.condition()) {
-            (Kind::Expired, _) => self.settings.credentials.refused(used),
-            // The secret of a key does not change, but a mounted Secret may have been replaced between
-            // its reading and the call, and the key been switched off since.
+    /// Adds the rejected region or the origin of rejected credentials to the error. Rejected credentials are
+    /// [`Kind::Expired`], which is retried once, only if the provider has other credentials now.
+    async fn after_rejection(&self, error: Error, used: &Credentials) -> Error {
+        match (error.kind(), error.condition()) {
+            (Kind::Expired, _) => self.settings.credentials.invalidate(used),
+            // A mounted Secret may have been replaced, and the old key disabled, between reading and the call.
             (Kind::Denied, Condition::SignatureMismatch | Condition::KeyInactive) => {}
-            _ if refusal.is_of_region() => {
-                return refusal.with_source(Refused::Region(self.settings.region.clone()));
+            _ if error.is_about_region() => {
+                return error.with_source(RejectedValue::Region(self.settings.region.clone()));
             }
-            _ => return refusal,
+            _ => return error,
         }
         let kind = match self.settings.credentials.provide().await {
-            Ok(found) if found.same_as(used) => Kind::Denied,
+            Ok(found) if found.is_same_as(used) => Kind::Denied,
             Ok(_) => Kind::Expired,
-            Err(error) => return no_credentials(refusal.action(), error),
+            Err(source) => return no_credentials(error.action(), source),
         };
         let origin = Arc::clone(&used.origin);
-        refusal.with_kind(kind).with_source(Refused::Key(origin))
+        error
+            .with_kind(kind)
+            .with_source(RejectedValue::Key(origin))
     }
 }
 
-/// The error of a call that could not be signed: nothing was sent.
+/// The error of a call that could not be signed and was not sent.
 fn no_credentials(action: &'static str, error: CredentialError) -> Error {
-    let failed = if error.is_passing() {
+    let failed = if error.is_transient() {
         Error::new(Kind::Unreachable, action)
-            .with_message("there are no valid credentials at the moment")
+            .with_message("no valid credentials are available at the moment")
     } else {
         Error::new(Kind::Credentials, action)
     };
     failed.with_source(error)
 }
 
-pub fn check_endpoint(text: &str) -> Result<(), BuildError> {
+pub fn validate_endpoint(text: &str) -> Result<(), BuildError> {
     text.parse().map(|_: Server| ())
 }
 
-/// Where a service of the cloud answers.
+/// The endpoint of a service of the cloud.
 #[derive(Debug)]
 pub(super) struct Server {
     url: Url,
-    /// As the `Host` header will carry it: the V3 signature covers it.
+    /// The value of the `Host` header, which the V3 signature covers.
     pub(super) host: String,
 }
 
@@ -186,33 +186,33 @@ impl FromStr for Server {
 }
 
 impl Server {
-    /// A client for it, for which no answer within `patience` counts as lost.
-    pub(super) fn client(&self, patience: Duration) -> Result<Client, BuildError> {
+    /// A client for this server.
+    pub(super) fn client(&self, timeout: Duration) -> Result<Client, BuildError> {
         let mut http = Client::builder()
-            .connect_timeout(CONNECT)
-            .timeout(patience)
-            // A signature is for one host: no other one is shown it.
+            .connect_timeout(CONNECT_TIMEOUT)
+            .timeout(timeout)
+            // A signature must not be sent to another host.
             .redirect(Policy::none())
             .user_agent(concat!("diskplugin/", env!("CARGO_PKG_VERSION")));
-        // A fake cloud on this machine is never behind the environment's proxy.
+        // A fake cloud on localhost is never behind a proxy.
         if let Some("localhost" | "127.0.0.1" | "[::1]") = self.url.host_str() {
             http = http.no_proxy();
         }
         if self.url.scheme() == "http" {
-            // Nothing is verified: reading all root certificates takes a third of the start-up time.
+            // HTTP verifies nothing, and reading all root certificates is a third of the start-up time.
             http = http.tls_certs_only([]);
         }
         http.build().map_err(BuildError::Client)
     }
 
-    /// Sends what was signed, and gets the answer whole.
+    /// Sends a signed request and reads the complete response.
     pub(super) async fn post(
         &self,
         http: &Client,
         action: &'static str,
-        signed: Signed,
+        signed: SignedRequest,
         body: String,
-    ) -> Result<Answer, Error> {
+    ) -> Result<Response, Error> {
         let mut url = self.url.clone();
         url.set_query(Some(&signed.query));
         let mut request = http.post(url).body(body);
@@ -222,13 +222,17 @@ impl Server {
         let response = request.send().await;
         let response = response.map_err(|error| self.lost(action, error))?;
         let status = response.status().as_u16();
-        let hint = throttle_hint(response.headers());
+        let retry_after = retry_after(response.headers());
         let body = response.bytes().await;
         let body = body.map_err(|error| self.lost(action, error).with_status(status))?;
-        Ok(Answer { status, hint, body })
+        Ok(Response {
+            status,
+            retry_after,
+            body,
+        })
     }
 
-    /// The error of an answer that did not come. The URL carries key id and signature: only the host may reach the error.
+    /// The error of a lost response. It contains only the host, because the URL contains key id and signature.
     fn lost(&self, action: &'static str, error: reqwest::Error) -> Error {
         let kind = if error.is_connect() {
             Kind::Unreachable
@@ -237,7 +241,7 @@ impl Server {
         };
         let scheme = self.url.scheme();
         Error::new(kind, action)
-            .with_message(format!("no answer from {scheme}://{}", self.host))
+            .with_message(format!("no response from {scheme}://{}", self.host))
             .with_source(error.without_url())
     }
 }
@@ -249,19 +253,19 @@ mod tests {
     use super::*;
     use crate::base::SystemClock;
 
-    /// A source that does not answer.
+    /// A provider that never returns.
     #[derive(Debug)]
     struct Slow;
 
     #[async_trait]
-    impl Provide for Slow {
+    impl CredentialProvider for Slow {
         async fn provide(&self) -> Result<Credentials, CredentialError> {
             std::future::pending().await
         }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_slow_source_of_credentials_is_no_silent_cloud() {
+    async fn a_slow_credential_provider_is_not_an_outage() {
         let transport = Transport::new(Settings {
             endpoint: "http://127.0.0.1:9".to_owned(),
             region: "cn-beijing".parse().unwrap(),
@@ -274,6 +278,6 @@ mod tests {
         let attempt = transport.attempt::<()>("DescribeDisks", &params);
         let outcome = tokio::time::timeout(Duration::from_secs(60), attempt).await;
         assert!(outcome.is_err());
-        assert!(transport.standing().report().silent.is_none());
+        assert!(transport.api_health().report().outage.is_none());
     }
 }

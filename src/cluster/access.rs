@@ -28,25 +28,21 @@ impl std::fmt::Debug for Cluster {
 pub enum ConnectError {
     /// No kubeconfig is given, and this is not a pod with a token.
     #[error(
-        "this is no pod with a token of its ServiceAccount: in a pod, mount it at \
+        "not running in a pod with a ServiceAccount token: in a pod, mount it at \
          /var/run/secrets/kubernetes.io/serviceaccount; elsewhere, set --kubeconfig"
     )]
     NoPod(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The kubeconfig cannot be used.
     #[error("--kubeconfig {} cannot be used", file.display())]
     Kubeconfig {
-        /// The file.
         file: PathBuf,
-        /// Why.
         #[source]
         source: Box<KubeconfigError>,
     },
-    /// There is no client for what was found.
+    /// The configuration found is unusable.
     #[error("no client can be made for the API server at {url}")]
     Client {
-        /// Where it is.
         url: String,
-        /// Why.
         #[source]
         source: Box<kube::Error>,
     },

@@ -33,18 +33,16 @@ pub enum Error {
     Missing {
         /// What was wanted, in words.
         step: String,
-        /// What makes it.
         todo: &'static str,
     },
     /// What is there is a text of another kind. It may be somebody's work, and is not written over.
     #[error(
-        "cannot {step}: {file} in it is not understood, and is left as it is: {reason}. Mend it, or take {file} out of it \
-         (kubectl edit): then it is written anew"
+        "cannot {step}: its {file} is invalid and is left unchanged: {reason}. Correct it, or remove {file} \
+         (kubectl edit), so that it is written again"
     )]
     Foreign {
         /// What was wanted, in words.
         step: String,
-        /// The key.
         file: &'static str,
         /// What is wrong with it.
         reason: String,
@@ -77,7 +75,7 @@ pub enum Error {
         /// The API server's words.
         words: String,
     },
-    /// There is no answer that could be read.
+    /// The response is unreadable.
     #[error(
         "cannot {step}; it is tried again. Is the API server reachable from this pod? A NetworkPolicy must let it through \
          (`networkPolicy.apiPorts` of the chart)"
@@ -85,7 +83,6 @@ pub enum Error {
     Api {
         /// What was wanted, in words.
         step: String,
-        /// Why.
         #[source]
         source: Box<kube::Error>,
     },
@@ -152,14 +149,14 @@ mod tests {
 
     #[test]
     fn each_refusal_says_what_to_do() {
-        for (code, told) in [
+        for (code, expected) in [
             (401, "is the machine's clock right"),
             (403, "Grant it"),
             (422, "refuses it with 422"),
         ] {
             let error = Error::of("do it", Ok(refused(code, ""))).to_string();
             assert!(
-                error.contains(told) && error.contains("in its words"),
+                error.contains(expected) && error.contains("in its words"),
                 "{error}"
             );
             assert_eq!(error.contains("Grant"), code == 403, "{error}");

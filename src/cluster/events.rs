@@ -1,7 +1,7 @@
-//! Events: what an operator must know of a claim or a node, where `kubectl describe` shows it.
+//! Kubernetes events on claims and nodes, for `kubectl describe`.
 //!
-//! They are a courtesy. Who tells of something waits for nothing, the same thing is written at most once a minute however
-//! often a sidecar repeats its call, and what cannot be written is dropped.
+//! They are best effort: recording does not block, the same event is written at most once a minute despite retries of the
+//! sidecars, and events that cannot be written are dropped.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -33,16 +33,14 @@ const SWEEP: usize = 1000;
 /// The claim that a volume is for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Claim {
-    /// Its namespace.
     pub namespace: String,
-    /// Its name.
     pub name: String,
     /// Its uid, without which `kubectl describe` does not find the event; none where that is not known.
     pub uid: Option<String>,
 }
 
 impl Claim {
-    /// The claim of the volume that the provisioner calls `volume`: it takes the claim's uid into the name.
+    /// The claim of a volume name: external-provisioner derives the name from the claim's UID.
     #[must_use]
     pub fn of_volume(namespace: &str, name: &str, volume: &str) -> Self {
         let tail = volume.len().checked_sub(36);
@@ -56,32 +54,26 @@ impl Claim {
     }
 }
 
-/// What has happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Happening {
     /// No zone and category could be had for a claim.
     SoldOut {
-        /// The claim.
         claim: Claim,
         /// What was tried, and why each could not be had.
         reasons: String,
     },
     /// A node wants a disk that another one holds.
     InUseElsewhere {
-        /// The disk.
         disk: DiskId,
-        /// Who wants it.
         node: InstanceId,
-        /// Who has it.
         holder: InstanceId,
         /// What it is for; none for a disk that was not made for a claim.
         claim: Option<Claim>,
     },
-    /// A node takes no more disks.
+    /// A node has reached its attach limit.
     AttachLimitExceeded {
         /// The disk that does not fit any more.
         disk: DiskId,
-        /// The node.
         node: InstanceId,
         /// What it is for; none for a disk that was not made for a claim.
         claim: Option<Claim>,
@@ -108,11 +100,11 @@ pub mod reason {
     pub const SOLD_OUT: &str = "DiskSoldOut";
     /// Another node holds the disk.
     pub const IN_USE_ELSEWHERE: &str = "DiskInUseElsewhere";
-    /// The node takes no more disks.
+    /// The node has reached its attach limit.
     pub const ATTACH_LIMIT_EXCEEDED: &str = "NodeTakesNoMoreDisks";
 }
 
-/// Where it is told. Clones share it. The default one tells nobody.
+/// Records events. Clones share the state. The default one discards events.
 #[derive(Debug, Clone, Default)]
 pub struct Events(Option<Inner>);
 
@@ -132,13 +124,13 @@ impl Events {
     pub fn new(cluster: &Cluster, nodes: Nodes, driver: &DriverName) -> Self {
         let (queue, waiting) = mpsc::channel(QUEUE);
         let write = write::run(cluster.clone(), nodes, driver.clone(), waiting);
-        Tasks::default().start(write);
+        Tasks::default().spawn(write);
         let budget = Arc::new(Mutex::new(Budget::new()));
         Self(Some(Inner { queue, budget }))
     }
 
-    /// Whether it is time to tell of such a thing, and there is somebody to tell. `reason` and `about` say what is the same
-    /// thing: it is told once a minute. Who has no turn need not find out what to say.
+    /// Whether an event with this reason and object is due: at most once a minute. Callers check it before they compose the
+    /// message.
     #[must_use]
     pub fn turn(&self, reason: &'static str, about: &str) -> Option<Turn> {
         let Inner { queue, budget } = self.0.as_ref()?;
@@ -153,13 +145,13 @@ impl Events {
 }
 
 impl Turn {
-    /// Tells of it. It is written as soon as may be; nobody waits for it.
+    /// Queues the event without blocking.
     pub fn tell(self, happening: Happening) {
         drop(self.0.send(happening));
     }
 }
 
-/// What was told when, and how much more may be.
+/// The times of recent events, and the remaining budget.
 #[derive(Debug)]
 struct Budget {
     told: HashMap<(&'static str, String), Instant>,

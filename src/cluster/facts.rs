@@ -1,8 +1,8 @@
-//! What instance types take, in a ConfigMap: the controller writes it, kubelet mounts it into the node's pods. So nodes need
-//! neither credentials nor a token.
+//! The ConfigMap with the attach limits of instance types: the controller writes it, and kubelet mounts it into the node
+//! pods, so that nodes need neither credentials nor a token.
 //!
-//! All replicas of the controller write. A write counts only if nobody wrote since the look before it, and never takes
-//! away what is there, so that they need no leader.
+//! All replicas of the controller write it. A write succeeds only if the object has not changed since the read before it,
+//! and never removes entries, so no leader is required.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use serde_json::json;
 use super::access::soon;
 use super::error::{code, is_conflict};
 use super::{Cluster, Error, Result};
-use crate::base::News;
+use crate::base::LogOnce;
 use crate::model::instance_types::{Document, InstanceTypes};
 
 /// The key in the ConfigMap, which is the file's name where it is mounted.
@@ -35,13 +35,13 @@ pub struct Facts {
     /// `namespace/name`, for people.
     place: String,
     name: String,
-    news: Arc<News>,
+    log_once: Arc<LogOnce>,
 }
 
 /// What the ConfigMap says.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Said {
-    /// What each type takes, as it is written there.
+    /// The attach limits in the ConfigMap.
     pub document: Document,
     /// When the cloud was last asked for all of it; none where that is not known.
     pub asked: Option<Timestamp>,
@@ -55,7 +55,7 @@ impl Facts {
             api: Api::default_namespaced(cluster.client()),
             place: format!("{}/{name}", cluster.namespace()),
             name: name.to_owned(),
-            news: Arc::default(),
+            log_once: Arc::default(),
         }
     }
 
@@ -136,11 +136,11 @@ impl Facts {
     /// Says what is skipped, once as long as it stays the same.
     fn tell_skipped(&self, document: &Document) {
         let skipped = document.skipped().join("; ");
-        if self.news.is_new("skipped", &skipped) {
+        if self.log_once.should_log("skipped", &skipped) {
             let config_map = &self.place;
             tracing::warn!(
                 config_map,
-                "of {FILE} is not understood, and left as it is: {skipped}"
+                "of {FILE} has unknown content, which is left unchanged: {skipped}"
             );
         }
     }

@@ -10,24 +10,22 @@ use serde::de::DeserializeOwned;
 use tokio_stream::StreamExt;
 
 use super::error::code;
-use crate::base::chain::chain;
+use crate::base::error_chain;
 
 /// How many objects a page of a list has: what is parsed at once is all that they cost.
 const PAGE: u32 = 200;
 
-/// What was seen.
 #[derive(Debug)]
 pub(super) enum Seen<K> {
     /// All that there are: whatever is not among them is gone.
     All(Vec<(String, K)>),
     /// It is so now.
     One(String, K),
-    /// It is gone.
     Gone(String),
 }
 
-/// Tells of all objects, then of each change. `keep` takes of an object what is wanted of it; the rest is dropped at once.
-/// An API server that is away is tried again, later and later up to 30 s; that is said once, and when it is over.
+/// Reports all objects, then each change. `keep` extracts the required fields; the rest is dropped immediately. An
+/// unavailable API server is retried with backoff up to 30 s; start and end of the outage are logged once.
 pub(super) async fn follow<K, T>(
     what: &'static str,
     api: Api<K>,
@@ -48,7 +46,7 @@ pub(super) async fn follow<K, T>(
                     tracing::warn!(
                         what,
                         "{}: what is known of them counts until they can be watched again{}",
-                        chain(&error),
+                        error_chain(&error),
                         advice(&error)
                     );
                 }
@@ -73,7 +71,7 @@ pub(super) async fn follow<K, T>(
     }
 }
 
-/// What to do about it; nothing about what only the API server can mend.
+/// Advice; none for failures that only the API server can resolve.
 fn advice(error: &watcher::Error) -> &'static str {
     let refused = match error {
         watcher::Error::InitialListFailed(error)

@@ -17,7 +17,7 @@ use super::follow::{Seen, follow};
 use crate::base::Tasks;
 use crate::model::{DriverName, InstanceId};
 
-/// The label that says of which type a node is. The cloud's controller, or whoever installs the node, puts it there.
+/// The instance type label of a node, set by the cloud controller manager or by the installer of the node.
 const TYPE_LABEL: &str = "node.kubernetes.io/instance-type";
 
 /// How types of the cloud begin; other nodes (virtual ones, of another cloud) are left out.
@@ -52,7 +52,6 @@ pub(super) struct Taint {
 /// A Node without what is not read.
 pub(super) type Slim = Object<Spec, IgnoredAny>;
 
-/// All Nodes.
 pub(super) fn slim(cluster: &Cluster) -> Api<Slim> {
     Api::all_with(cluster.client(), &ApiResource::erase::<Node>(&()))
 }
@@ -71,7 +70,7 @@ struct Driven {
     id: InstanceId,
     /// The uid of the Node that it is of; none where it does not say it.
     node: Option<String>,
-    /// Whether the cluster was told how many volumes it takes.
+    /// Whether the node has reported a volume limit.
     counted: bool,
 }
 
@@ -89,11 +88,10 @@ pub struct Nodes(watch::Receiver<State>);
 /// A node on which the driver is registered and the startup taint still is.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Waiting {
-    /// The Node's name.
     pub node: String,
     /// The uid of the Node on which the driver is registered; none where that is not said.
     pub uid: Option<String>,
-    /// Whether the scheduler knows how many volumes it takes.
+    /// Whether the CSINode has a volume limit.
     pub counted: bool,
 }
 
@@ -105,7 +103,7 @@ impl Nodes {
         let tasks = Tasks::default();
         if wanted.nodes {
             let (sender, taint) = (sender.clone(), wanted.taint.clone());
-            tasks.start(follow(
+            tasks.spawn(follow(
                 "Nodes",
                 slim(cluster),
                 move |node| machine(node, taint.as_deref()),
@@ -114,7 +112,7 @@ impl Nodes {
         }
         let driver = wanted.driver.clone();
         let api: Api<CSINode> = Api::all(cluster.client());
-        tasks.start(follow(
+        tasks.spawn(follow(
             "CSINodes",
             api,
             move |node| driven(node, &driver),
@@ -300,7 +298,7 @@ mod tests {
             json!([{"key": "y", "effect": "NoExecute"}]),
         );
         assert_eq!((other.instance_type, other.tainted), (None, false));
-        // As one looks that has nothing yet.
+        // An object without any field.
         let bare = seen_machine(json!({"metadata": {"name": "n"}, "spec": {}}));
         assert_eq!((bare.instance_type, bare.tainted), (None, false));
     }

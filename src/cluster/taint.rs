@@ -1,8 +1,8 @@
-//! The startup taint: nodes join the cluster with it, so that no pod comes before its volumes can be mounted, and lose it
-//! when the driver is registered there.
+//! The startup taint: nodes join the cluster with it, so that no pod is scheduled before its volumes can be mounted. It is
+//! removed when the driver is registered on the node.
 //!
-//! It is the controller that takes it off. A node would need the right to change Nodes, and that right cannot be limited to its
-//! own: whoever took over one machine could then change all of them.
+//! The controller removes it: a node would need permission to change Nodes, which cannot be limited to its own, so that one
+//! compromised machine could change all of them.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -16,10 +16,10 @@ use super::access::soon;
 use super::error::{code, is_conflict};
 use super::nodes::{Nodes, Slim, Waiting, slim};
 use super::{Cluster, Error, Result};
-use crate::base::chain::chain;
+use crate::base::error_chain;
 
-/// How long a registered node may take to say how many volumes it takes, where it is expected to: kubelet brings what is published
-/// to the node within a minute or so, and asks the node again every minute.
+/// How long to wait for the volume limit of a registered node if limits are published: kubelet updates the mounted ConfigMap
+/// within about a minute, and calls NodeGetInfo every minute.
 const COUNT: Duration = Duration::from_mins(3);
 
 /// How often it is looked again while nodes wait.
@@ -31,8 +31,8 @@ const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 /// How often a write is tried that others keep overtaking: kubelet and controllers are busy with a node that starts.
 const TRIES: usize = 5;
 
-/// Takes the taint of this key off every node on which the driver is registered, for as long as the process runs. Where
-/// `counts` is set, a node also gets some time to tell its limit: pods that come before that may be more than it can take.
+/// Removes the taint with this key from every node on which the driver is registered, while the process runs. With `counts`,
+/// it also waits for the node's volume limit: before that, too many pods could be scheduled.
 pub async fn take_off(cluster: Cluster, mut nodes: Nodes, key: String, counts: bool) {
     let mut known: HashMap<String, Patience> = HashMap::new();
     loop {
@@ -95,14 +95,14 @@ impl Patience {
     /// Said once; tried again ever later.
     fn failed(&mut self, node: &str, error: &Error) {
         if self.pause.is_zero() {
-            tracing::warn!(node, "{}; it is tried again", chain(error));
+            tracing::warn!(node, "{}; it is tried again", error_chain(error));
         }
         self.pause = (self.pause * 2).clamp(LOOK, LONGEST_PAUSE);
         self.next = Instant::now() + self.pause;
     }
 }
 
-/// Takes the taint off this node; says whether it was there.
+/// Removes the taint from this node; returns whether it existed.
 async fn remove(cluster: &Cluster, waiting: &Waiting, key: &str) -> Result<bool> {
     let name = &waiting.node;
     let api: Api<Slim> = slim(cluster);

@@ -22,7 +22,7 @@ use super::proto::pluginregistration::{
     InfoRequest, PluginInfo, RegistrationStatus, RegistrationStatusResponse,
 };
 use super::socket::{self, Endpoint, Socket, SocketError};
-use crate::base::chain::chain;
+use crate::base::error_chain;
 use crate::model::DriverName;
 
 /// Plugin type of CSI drivers.
@@ -229,7 +229,7 @@ impl Listening {
                 match registration.listen().await {
                     Ok(listening) => break listening,
                     Err(error) => {
-                        tracing::warn!("cannot listen for registration: {}", chain(&error))
+                        tracing::warn!("cannot listen for registration: {}", error_chain(&error))
                     }
                 }
             };
@@ -257,7 +257,7 @@ impl Listening {
             () = wait_removed(&socket) => End::Removed,
             outcome = &mut served => {
                 let error = outcome.err();
-                End::Failed(error.map_or_else(|| "it has stopped".to_owned(), |error| chain(&error)))
+                End::Failed(error.map_or_else(|| "it has stopped".to_owned(), |error| error_chain(&error)))
             }
         };
         if !matches!(end, End::Failed(_)) {

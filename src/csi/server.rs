@@ -90,7 +90,7 @@ pub async fn serve(
         tracing::info!("stopping: rejecting new calls, waiting for running calls");
         let finish = async {
             drain.finish().await;
-            tasks.finish().await;
+            tasks.wait().await;
         };
         match tokio::time::timeout(grace, finish).await {
             Ok(()) => Ok(()),

@@ -164,7 +164,7 @@ async fn lock(directory: &Path, path: &Path) -> Result<File, SocketError> {
         retries.tick().await;
         match file.try_lock() {
             Ok(()) => return Ok(file),
-            Err(TryLockError::WouldBlock) if !deadline.is_over() => {}
+            Err(TryLockError::WouldBlock) if !deadline.has_passed() => {}
             Err(error) => return Err(io("lock the directory of", path)(error.into())),
         }
     }

@@ -9,19 +9,19 @@ use tonic::metadata::MetadataValue;
 use tonic::{Code, Status};
 
 use super::request::error as request;
-use crate::base::chain::chain;
+use crate::base::error_chain;
 use crate::model::{Failure, FailureKind};
 use crate::{disk, node};
 
 impl From<disk::Error> for Status {
     fn from(error: disk::Error) -> Self {
-        with_advice(error.failure(), &chain(&error))
+        with_advice(error.failure(), &error_chain(&error))
     }
 }
 
 impl From<node::Error> for Status {
     fn from(error: node::Error) -> Self {
-        with_advice(error.failure(), &chain(&error))
+        with_advice(error.failure(), &error_chain(&error))
     }
 }
 
@@ -49,7 +49,7 @@ impl From<request::Error> for Status {
 /// detached. So any other precondition is `INTERNAL`, with its own failure name, which is retried.
 pub(crate) fn for_expansion(error: &disk::Error) -> Status {
     let failure = error.failure();
-    new_status(expansion_code(failure), failure, &chain(error))
+    new_status(expansion_code(failure), failure, &error_chain(error))
 }
 
 fn expansion_code(failure: Failure) -> Code {
@@ -241,31 +241,31 @@ mod tests {
     #[test]
     fn errors_of_the_node_have_code_and_message() {
         let volume = || "d-bp1".parse().unwrap();
-        let refused = |refusal| node::Error::Refused {
+        let refused = |source| node::Error::Plan {
             volume: volume(),
-            verb: "staging",
-            refusal,
+            operation: "staging",
+            source,
         };
-        let foreign = refused(node::Refusal::ForeignData {
+        let foreign = refused(node::PlanError::ForeignData {
             device: "/dev/vdb (254:16)".to_owned(),
             found: "a gpt partition table".to_owned(),
-            wanted: crate::model::Filesystem::Ext4,
+            requested: crate::model::Filesystem::Ext4,
         });
         let status: Status = foreign.into();
         assert_eq!(status.code(), Code::FailedPrecondition);
         assert_eq!(
             status.message(),
             "FOREIGN_DATA: volume d-bp1: staging is refused: /dev/vdb (254:16) is neither blank nor \
-             has it ext4: it holds a gpt partition table; examine its content; wipe the disk manually only if \
+             formatted with ext4: it contains a gpt partition table; examine its content; wipe the disk manually only if \
              nobody needs it, or recreate the PersistentVolume with the right fsType \
              (docs/guides/foreign-data.md)"
         );
-        let incompatible = refused(node::Refusal::Incompatible {
+        let incompatible = refused(node::PlanError::Incompatible {
             path: "/staging".into(),
             found: "writable".to_owned(),
-            wanted: "read-only".to_owned(),
+            requested: "read-only".to_owned(),
         });
-        let busy = node::Error::Busy { volume: volume() };
+        let busy = node::Error::OperationPending { volume: volume() };
         for (error, code) in [(incompatible, Code::AlreadyExists), (busy, Code::Aborted)] {
             let status: Status = error.into();
             assert_eq!(status.code(), code);

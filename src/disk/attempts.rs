@@ -1,7 +1,7 @@
-//! Orders that create something under a token, for which no caller has its result yet. A lost response leaves open
-//! whether the cloud has created it, and no later refusal settles that: the cloud may check permissions, balance or
-//! stock before it looks at the token. Such a name stays unresolved until the resource is found or certainly was not
-//! created. After a restart the name's token and its tags suffice.
+//! Create requests with a client token whose outcome is unknown. After a lost response the resource may exist, and no later
+//! rejection proves the contrary: the cloud can check permissions, balance or stock before the token. Such a name stays
+//! unresolved until the resource is found or its creation is excluded. After a restart, the token and the tags of the name
+//! suffice.
 
 use std::collections::HashMap;
 use std::fmt::Debug;
@@ -79,7 +79,7 @@ impl AttemptHistory {
         past.unwrap_or_default()
     }
 
-    /// Changes the past of a name; one that is empty again takes no room.
+    /// Updates the history of a name and removes it once it is empty.
     pub(super) fn note(&self, name: &str, change: impl FnOnce(&mut PriorAttempts)) {
         let mut pasts = self.lock();
         // Names that nobody asks for again must not add up; only what may exist is never forgotten.
@@ -178,7 +178,7 @@ mod tests {
     }
 
     fn refused(code: &str) -> Result<String> {
-        Err(Error::answered("CreateDisk", 403, code))
+        Err(Error::from_response("CreateDisk", 403, code))
     }
 
     #[test]

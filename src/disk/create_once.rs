@@ -21,7 +21,7 @@ use super::ownership::{Owner, key_of};
 use super::ownership_listing::{EFFECT, Listed, OwnershipListing};
 use crate::base::Deadline;
 use crate::cloud::view::{ConfirmedAbsent, Poller};
-use crate::cloud::{self as api, Ecs, Kind};
+use crate::cloud::{self, EcsApi, Kind};
 use crate::model::{ClientToken, Failure, Tags};
 
 /// Lookups by tags, which are indexed late, for what has used a token.
@@ -29,7 +29,7 @@ const LOOKS_FOR_LAGGING_TAGS: u32 = 5;
 
 #[derive(Debug)]
 pub(super) struct Creator<V: Owned> {
-    ecs: Arc<dyn Ecs>,
+    ecs: Arc<dyn EcsApi>,
     owner: Owner,
     pub(super) rows: Arc<Poller<V::Id, V>>,
     pub(super) attempts: AttemptHistory,
@@ -121,12 +121,12 @@ impl<V: Owned> Creator<V> {
         tags: &Tags,
         gone: Option<&str>,
     ) -> Result<Option<V>> {
-        let step = || format!("look for an earlier {} of {name:?}", V::KIND);
+        let step = || format!("find an earlier {} of {name:?}", V::KIND);
         let page = V::page(self.ecs.as_ref(), deadline, tags.clone(), None).await;
         let page = page.map_err(cloud(step()))?;
         // A row that cannot be read may be the one: another one must not be created.
         if let Some(row) = page.unreadable.into_iter().next() {
-            let error = api::Error::new(Kind::Ambiguous, V::DESCRIBE).with_source(row);
+            let error = cloud::Error::new(Kind::Ambiguous, V::DESCRIBE).with_source(row);
             return Err(cloud(step())(error));
         }
         let mut rows = page.rows;
@@ -158,7 +158,7 @@ impl<V: Owned> Creator<V> {
         deadline: Deadline,
         call: &mut Call,
         request: impl Fn(ClientToken) -> R + Send + Sync,
-    ) -> Result<api::Result<V::Id>> {
+    ) -> Result<cloud::Result<V::Id>> {
         match self.earlier(deadline, call).await? {
             Some(id) => Ok(Ok(id)),
             None => self.order(deadline, call, request).await,
@@ -171,7 +171,7 @@ impl<V: Owned> Creator<V> {
         deadline: Deadline,
         call: &mut Call,
         request: impl Fn(ClientToken) -> R + Send + Sync,
-    ) -> Result<api::Result<V::Id>> {
+    ) -> Result<cloud::Result<V::Id>> {
         let name = [self.owner.cluster.as_str(), call.key.as_str()];
         let name = name.into_iter().chain(call.past.gone.as_deref());
         let of_name = ClientToken::derive(R::ACTION, name);
@@ -230,7 +230,7 @@ impl<V: Owned> Creator<V> {
         call: &mut Call,
         token: &ClientToken,
         request: impl Fn(ClientToken) -> R + Send + Sync,
-    ) -> api::Result<V::Id> {
+    ) -> cloud::Result<V::Id> {
         let request = request(token.clone());
         let order = Order::new(token.clone(), &request);
         let sent = request.send(self.ecs.as_ref(), deadline);
@@ -242,7 +242,7 @@ impl<V: Owned> Creator<V> {
         outcome
     }
 
-    /// Looks the name up again until the tag index has had time to catch up.
+    /// Queries the name again until the tag index must be up to date.
     async fn look_up_lagging(&self, deadline: Deadline, call: &mut Call) -> Result<Option<V::Id>> {
         for look in 1..=LOOKS_FOR_LAGGING_TAGS {
             let found = self.look_up(deadline, call).await?;
@@ -294,12 +294,12 @@ impl<V: Owned> Creator<V> {
         }
     }
 
-    /// The outcome of a deletion, successful also if there is no such resource.
-    pub(super) fn deleted(&self, id: &V::Id, outcome: api::Result<()>) -> api::Result<()> {
-        let Some(proof) = ConfirmedAbsent::by_deletion(&outcome) else {
+    /// The outcome of a deletion, which also succeeds if the resource does not exist.
+    pub(super) fn deleted(&self, id: &V::Id, outcome: cloud::Result<()>) -> cloud::Result<()> {
+        let Some(proof) = ConfirmedAbsent::from_deletion(&outcome) else {
             return outcome;
         };
-        self.rows.note_absent(id, proof);
+        self.rows.record_absent(id, proof);
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 
 use super::create_once::{Call, Creator};
 use super::owned::Owned;
-use super::stale_read::{LAG, StaleReadGuard};
+use super::stale_read::{READ_LAG, StaleReadGuard};
 use crate::base::Deadline;
 use crate::cloud::view::{Observation, OperationKind, Presence, WaitError};
 
@@ -59,15 +59,15 @@ impl<V: Owned> Creator<V> {
                     missing.ends();
                     decide(&row).map(Some)
                 }
-                Observation::Missing { .. } => missing.holds(LAG).then_some(None),
+                Observation::Missing { .. } => missing.holds(READ_LAG).then_some(None),
             };
             let waited = match operation.take() {
-                Some(operation) => rows.until_done(id, deadline, operation, observe).await,
-                None => rows.until(id, deadline, observe).await,
+                Some(operation) => rows.wait_until_done(id, deadline, operation, observe).await,
+                None => rows.wait_until(id, deadline, observe).await,
             };
             let settled = match waited {
                 Ok(Some(decided)) => return Ok(Some(decided)),
-                Ok(None) => rows.settle(id, deadline).await,
+                Ok(None) => rows.confirm(id, deadline).await,
                 Err(error) => Err(error),
             };
             match settled {

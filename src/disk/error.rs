@@ -28,7 +28,9 @@ pub enum Error {
     OutOfStock { name: String, reasons: String },
     #[error("no size satisfies the request for {name:?}: {reasons}")]
     OutOfRange { name: String, reasons: String },
-    #[error("disk {disk} cannot be attached to node {node}: the node takes no more disks{counts}")]
+    #[error(
+        "disk {disk} cannot be attached to node {node}: the node has reached its attach limit{counts}"
+    )]
     AttachLimitExceeded {
         disk: DiskId,
         node: InstanceId,
@@ -36,7 +38,7 @@ pub enum Error {
         source: cloud::Error,
     },
     #[error(
-        "no snapshot can be taken of disk {disk}: it was never attached, and the cloud takes snapshots \
+        "cannot create a snapshot of disk {disk}: it was never attached, and the cloud creates snapshots \
          only of disks that once were"
     )]
     NeverAttached { disk: DiskId, source: cloud::Error },
@@ -112,12 +114,13 @@ pub(super) fn wait(step: impl Into<String>) -> impl FnOnce(WaitError) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::chain::chain;
+    use crate::base::error_chain;
 
     fn forbidden(cloud_code: &str) -> Error {
         Error::Cloud {
             step: "attach disk d-1 to node i-1".to_owned(),
-            source: cloud::Error::answered("AttachDisk", 403, cloud_code).with_request_id("R-1"),
+            source: cloud::Error::from_response("AttachDisk", 403, cloud_code)
+                .with_request_id("R-1"),
         }
     }
 
@@ -143,7 +146,7 @@ mod tests {
     #[test]
     fn the_chain_tells_step_disk_node_code_and_request() {
         assert_eq!(
-            chain(&forbidden("Forbidden.RAM")),
+            error_chain(&forbidden("Forbidden.RAM")),
             "cannot attach disk d-1 to node i-1: AttachDisk failed with Forbidden.RAM (HTTP 403, \
              RequestId R-1)"
         );

@@ -1,7 +1,7 @@
-//! Services for disks and snapshots: what can be done with them, whatever state they are found in.
+//! Services for disks and snapshots.
 //!
-//! Each operation is repeatable. It acts first and reads only when the cloud refuses; it answers when
-//! the requested state is observed; it never takes, deletes or undoes what another call made.
+//! Each operation is idempotent. It acts first and reads only if the cloud rejects the request; it returns when the
+//! requested state is observed; it never supported over, deletes or reverts the result of another call.
 
 mod attach;
 mod attempts;

@@ -15,7 +15,7 @@ use super::read::read_disk;
 use crate::base::Deadline;
 use crate::cloud::view::{Observation, Operation, Poller};
 use crate::cloud::{
-    self as api, Condition, DescribeTasks, Ecs, Kind, ModifyDiskAttribute, ModifyDiskSpec,
+    self, Condition, DescribeTasks, EcsApi, Kind, ModifyDiskAttribute, ModifyDiskSpec,
     TagResources, TagTarget,
 };
 use crate::model::{Change, Disk, DiskId, Failure, Tags, Task, TaskId, TaskStatus};
@@ -26,7 +26,7 @@ use plan::{check, order};
 
 #[derive(Debug)]
 pub struct Modifier {
-    ecs: Arc<dyn Ecs>,
+    ecs: Arc<dyn EcsApi>,
     disks: Arc<Poller<DiskId, Disk>>,
     tasks: Poller<TaskId, Task>,
     journal: Arc<Journal>,
@@ -43,12 +43,12 @@ impl Modifier {
         }
     }
 
-    /// Changes the disk. Properties that it has already are not written; a task that an earlier call has started is
-    /// waited for. Other operations on the disk may run meanwhile.
+    /// Modifies the disk. Properties that match are not written; a task of an earlier call is awaited. Other operations on the
+    /// disk can run meanwhile.
     ///
     /// # Errors
-    /// [`Error::Refused`] when this change is not possible, or not yet, or when the cloud has given up;
-    /// [`Error::Wait`] when the task takes longer than the deadline.
+    /// [`Error::Refused`] if the change is infeasible, not possible yet, or failed in the cloud; [`Error::Wait`] if the task
+    /// exceeds the deadline.
     pub async fn modify(&self, deadline: Deadline, disk: &DiskId, change: &Change) -> Result<()> {
         let row = self.settled_disk(deadline, disk).await?;
         check(&row, change)?;
@@ -58,13 +58,13 @@ impl Modifier {
         {
             ordered = None;
         }
-        // Before the order, so that tags do not wait for a task that takes hours; after its dry run, so that nothing is
-        // half changed when it is refused.
+        // Before the request, so that tags do not wait for a task of hours; after its dry run, so that a rejected change
+        // leaves nothing half-done.
         self.put_tags(deadline, &row, &change.tags).await?;
         if let Some(order) = &ordered {
             self.order_change(deadline, order).await?;
             self.wait_changed(deadline, disk, change).await?;
-            // The change takes effect at the end of the task.
+            // The change is effective at the end of the task.
             self.journal.change(disk);
         }
         match change.bursting {
@@ -85,7 +85,7 @@ impl Modifier {
             let row = seen.row()?;
             (!self.journal.changed_lately(disk)).then(|| Disk::clone(&row))
         };
-        let waited = self.disks.until(disk, deadline, settled).await;
+        let waited = self.disks.wait_until(disk, deadline, settled).await;
         waited.map_err(wait(format!(
             "read disk {disk}, which was changed just now"
         )))
@@ -126,7 +126,7 @@ impl Modifier {
         attempt: impl Fn() -> F,
     ) -> Result<Option<T>>
     where
-        F: Future<Output = api::Result<T>>,
+        F: Future<Output = cloud::Result<T>>,
     {
         let (mut pauses, mut before) = (Pauses::default(), None);
         loop {
@@ -156,7 +156,7 @@ impl Modifier {
     }
 
     async fn running_task(&self, deadline: Deadline, disk: &DiskId) -> Result<Option<TaskId>> {
-        let query = DescribeTasks::Of(disk.clone());
+        let query = DescribeTasks::Disk(disk.clone());
         let page = self.ecs.describe_tasks(deadline, &query).await;
         let page = page.map_err(cloud(format!("find the task that changes disk {disk}")))?;
         let mut tasks = page.rows.into_iter();
@@ -171,7 +171,7 @@ impl Modifier {
             TaskStatus::Failed => Some(false),
             TaskStatus::Processing | TaskStatus::Unknown(_) => None,
         };
-        let waited = self.tasks.until(task, deadline, ended).await;
+        let waited = self.tasks.wait_until(task, deadline, ended).await;
         let step = format!("complete task {task}, which changes disk {disk}");
         if waited.map_err(wait(step))? {
             return Ok(());
@@ -188,10 +188,13 @@ impl Modifier {
             order(&row, change).is_none().then_some(())
         };
         let kind = match &change.category {
-            Some(category) => Operation::Modify.of(category),
+            Some(category) => Operation::Modify.for_category(category),
             None => Operation::Modify.into(),
         };
-        let waited = self.disks.until_done(disk, deadline, kind, changed).await;
+        let waited = self
+            .disks
+            .wait_until_done(disk, deadline, kind, changed)
+            .await;
         waited.map_err(wait(format!("observe the change of disk {disk}")))
     }
 
@@ -230,10 +233,10 @@ impl Modifier {
     }
 }
 
-fn refused(disk: &DiskId, source: api::Error) -> Error {
+fn refused(disk: &DiskId, source: cloud::Error) -> Error {
     let disk = disk.clone();
     match source.condition() {
-        Condition::Cooling | Condition::ChangedTooOften => {
+        Condition::CoolingPeriod | Condition::ChangedTooOften => {
             let text = format!(
                 "disk {disk} was changed not long ago, and the cloud lets some time pass between two changes of the \
                  category"

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use crate::base::Deadline;
 use crate::cloud::{
     self, CreateDisk, CreateSnapshot, CreateSnapshotGroup, DescribeDisks, DescribeSnapshotGroups,
-    DescribeSnapshots, Ecs, Page,
+    DescribeSnapshots, EcsApi, Page,
 };
 use crate::model::{Disk, DiskId, Snapshot, SnapshotGroup, SnapshotGroupId, SnapshotId, Tags};
 
@@ -23,8 +23,8 @@ pub(super) trait Owned: Clone + Display + Send + Sync + 'static {
 
     const KIND: &'static str;
     const DESCRIBE: &'static str;
-    /// Whether a call names a missing one. Otherwise rows that lag for long look like an absence, and nothing may replace
-    /// what was created.
+    /// Whether a call can prove absence. Otherwise long replication lag is indistinguishable from absence, and nothing may
+    /// replace a created resource.
     const IS_NAMED: bool;
 
     fn id(&self) -> &Self::Id;
@@ -33,7 +33,7 @@ pub(super) trait Owned: Clone + Display + Send + Sync + 'static {
 
     /// A page of those that carry the tags.
     fn page(
-        ecs: &dyn Ecs,
+        ecs: &dyn EcsApi,
         deadline: Deadline,
         tags: Tags,
         next: Option<String>,
@@ -48,7 +48,7 @@ pub(super) trait CreateRequest: Debug + Send + Sync {
 
     fn send(
         &self,
-        ecs: &dyn Ecs,
+        ecs: &dyn EcsApi,
         deadline: Deadline,
     ) -> impl Future<Output = cloud::Result<<Self::Row as Owned>::Id>> + Send;
 }
@@ -77,7 +77,7 @@ macro_rules! owned {
             }
 
             async fn page(
-                ecs: &dyn Ecs,
+                ecs: &dyn EcsApi,
                 deadline: Deadline,
                 tags: Tags,
                 next: Option<String>,
@@ -97,7 +97,7 @@ macro_rules! owned {
 
             const ACTION: &'static str = stringify!($request);
 
-            async fn send(&self, ecs: &dyn Ecs, deadline: Deadline) -> cloud::Result<$id> {
+            async fn send(&self, ecs: &dyn EcsApi, deadline: Deadline) -> cloud::Result<$id> {
                 ecs.$create(deadline, self).await
             }
         }

@@ -4,7 +4,7 @@ use super::Result;
 use super::error::refused;
 use crate::model::{ClusterId, Failure, Tags, tag};
 
-/// Longest name that the console takes.
+/// Maximum length of a name in the console.
 const LONGEST: usize = 128;
 
 /// The console's name for a CSI name: a letter first, then letters, digits, `:`, `_`, `.`, `-`; 2 to

@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use super::dependencies::Dependencies;
 use super::owned::{MOST_BY_TAGS, Owned};
 use super::ownership::key_of;
-use crate::base::chain::chain;
+use crate::base::error_chain;
 use crate::base::{Deadline, Tasks};
 use crate::cloud::{self, Result};
 use crate::model::Tags;
@@ -28,7 +28,7 @@ const VALID: Duration = Duration::from_secs(12 * 3600);
 const RENEWED: Duration = Duration::from_secs(11 * 3600);
 /// The same for a listing without any row.
 const EMPTY: Duration = Duration::from_secs(60);
-/// Longest wait of a creation for the first listing. It looks its name up by tags instead.
+/// Maximum wait of a create for the first listing; after that it queries the name by tags.
 const WAIT: Duration = Duration::from_millis(500);
 const PAUSE: Duration = Duration::from_secs(10);
 const LONGEST: Duration = Duration::from_secs(600);
@@ -72,7 +72,7 @@ pub(super) enum Listed {
     No,
     /// It is the name of this id.
     As(String),
-    /// There is no listing, or it is too old, or it does not tell: a row of it cannot be read, or several have the name.
+    /// No listing, an outdated one, or an inconclusive one: a row is unreadable, or several rows have the name.
     Unknown,
 }
 
@@ -230,7 +230,7 @@ impl OwnershipListing {
         if begins {
             let shared = Arc::clone(&self.shared);
             self.tasks
-                .start_background(async move { shared.refresh(witnessed).await });
+                .spawn_background(async move { shared.refresh(witnessed).await });
         }
     }
 }
@@ -241,8 +241,8 @@ impl Shared {
             Ok(Ok(names)) => Some(Arc::new(names)),
             Ok(Err(error)) => {
                 tracing::warn!(
-                    error = chain(&error),
-                    "cannot list the resources of this cluster; each creation looks its name up by tags"
+                    error = error_chain(&error),
+                    "cannot list the resources of this cluster; each create queries its name by tags"
                 );
                 None
             }

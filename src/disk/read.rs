@@ -23,8 +23,8 @@ pub(super) async fn read_as<V: Owned>(
     id: &V::Id,
     is_expected: impl Fn(&V) -> bool + Send + Sync,
 ) -> Result<Option<V>> {
-    let found = rows.settle_as(id, deadline, is_expected).await;
-    let found = found.map_err(wait(format!("look at {} {id}", V::KIND)))?;
+    let found = rows.confirm_state(id, deadline, is_expected).await;
+    let found = found.map_err(wait(format!("read {} {id}", V::KIND)))?;
     Ok(found.row().map(|row| V::clone(&row)))
 }
 

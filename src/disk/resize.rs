@@ -7,11 +7,11 @@ use super::attempts::{AttemptHistory, is_final};
 use super::dependencies::Dependencies;
 use super::error::{Error, cloud, refused, wait};
 use super::read::read_disk;
-use super::stale_read::{LAG, StaleReadGuard};
+use super::stale_read::{READ_LAG, StaleReadGuard};
 use crate::base::Deadline;
-use crate::cloud::Ecs;
+use crate::cloud::EcsApi;
 use crate::cloud::view::{Observation, Operation, Poller, WaitError};
-use crate::cloud::{self as api, Condition, Kind, ResizeDisk, ResizeMode};
+use crate::cloud::{self, Condition, Kind, ResizeDisk, ResizeMode};
 use crate::model::{ClientToken, Disk, DiskId, DiskStatus, Failure, Gib, SizeRange};
 
 /// The largest disk of all: what a category that this driver does not know may grow to.
@@ -19,7 +19,7 @@ const LARGEST: Gib = Gib(65536);
 
 #[derive(Debug)]
 pub struct Resizer {
-    ecs: Arc<dyn Ecs>,
+    ecs: Arc<dyn EcsApi>,
     disks: Arc<Poller<DiskId, Disk>>,
     attempts: AttemptHistory,
 }
@@ -67,9 +67,9 @@ impl Resizer {
         let size = size.map_err(|refused| refuse(format!("{}: {refused}", row.category)))?;
         match self.order_either(deadline, &row, size).await {
             Ok(()) => self.attempts.note(disk.as_str(), |past| past.refused = 0),
-            // It is that large already: an earlier call did it, and the look was of before.
+            // It has that size already: an earlier call resized it, and the read was stale.
             Err(error) if error.condition() == Condition::NotLarger => {}
-            Err(error) if error.condition() == Condition::SizeNotSold => {
+            Err(error) if error.condition() == Condition::SizeUnavailable => {
                 return Err(refuse(format!("{}: {error}", row.category)));
             }
             Err(error) => return Err(self.refused(deadline, &row, error).await),
@@ -80,20 +80,25 @@ impl Resizer {
         };
         let waited = self
             .disks
-            .until_done(disk, deadline, Operation::Resize.of(&row.category), grown)
+            .wait_until_done(
+                disk,
+                deadline,
+                Operation::Resize.for_category(&row.category),
+                grown,
+            )
             .await;
         let step = format!("resize disk {disk} from {} to {size}", row.size);
         waited.map_err(wait(step))
     }
 
     /// The error for a refusal, with the nodes that hold the disk now.
-    async fn refused(&self, deadline: Deadline, row: &Disk, source: api::Error) -> Error {
+    async fn refused(&self, deadline: Deadline, row: &Disk, source: cloud::Error) -> Error {
         let disk = &row.id;
         if ![Condition::OfflineExpansionOnly, Condition::NodeStopped].contains(&source.condition())
         {
             return cloud(format!("resize disk {disk}"))(source);
         }
-        let now = self.disks.look(&row.id, deadline).await;
+        let now = self.disks.observe(&row.id, deadline).await;
         let now = now.ok().and_then(Observation::row);
         let holders = match now.as_deref().unwrap_or(row).holders() {
             none if none.is_empty() => "a node".to_owned(),
@@ -112,7 +117,7 @@ impl Resizer {
 
     /// Online wherever the cloud accepts it: expanded offline, an attached disk keeps its size for the guest, and the row
     /// may be from before the attachment. Offline is for disks that neither the cloud nor the row shows attached.
-    async fn order_either(&self, deadline: Deadline, row: &Disk, size: Gib) -> api::Result<()> {
+    async fn order_either(&self, deadline: Deadline, row: &Disk, size: Gib) -> cloud::Result<()> {
         let disk = &row.id;
         let mut is_free = row.is_free();
         loop {
@@ -154,12 +159,12 @@ impl Resizer {
         let rests = |seen: Observation<Disk>| {
             let row = seen.row()?;
             if row.is_free() {
-                return free.holds(LAG).then_some(true);
+                return free.holds(READ_LAG).then_some(true);
             }
             free.ends();
             (row.status == DiskStatus::InUse).then_some(false)
         };
-        self.disks.until(disk, deadline, rests).await
+        self.disks.wait_until(disk, deadline, rests).await
     }
 
     /// One order. Growing to the same size twice does no harm, so a refused one, which may have used its token up, is
@@ -170,7 +175,7 @@ impl Resizer {
         disk: &DiskId,
         size: Gib,
         mode: ResizeMode,
-    ) -> api::Result<()> {
+    ) -> cloud::Result<()> {
         let word = format!("{mode:?}");
         let mut is_repeated = false;
         loop {

@@ -11,7 +11,7 @@ use super::provision::Provisioner;
 use super::resize::Resizer;
 use super::snapshot::Snapshotter;
 use crate::base::Tasks;
-use crate::cloud::Ecs;
+use crate::cloud::EcsApi;
 use crate::cloud::view::Poller;
 use crate::model::ClusterId;
 
@@ -30,7 +30,7 @@ pub struct DiskServices {
 impl DiskServices {
     /// Wires the services to this cloud. What they create carries the cluster's tag, and nothing
     /// without it is ever deleted.
-    pub fn new(ecs: Arc<dyn Ecs>, cluster: ClusterId, tasks: &Tasks) -> Self {
+    pub fn new(ecs: Arc<dyn EcsApi>, cluster: ClusterId, tasks: &Tasks) -> Self {
         let shared = Dependencies {
             disks: Arc::new(Poller::disks(&ecs, tasks.clone())),
             snapshots: Arc::new(Poller::snapshots(&ecs, tasks.clone())),

@@ -1,4 +1,4 @@
-//! System calls that may block, off the runtime.
+//! Runs blocking system calls outside the async runtime.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -7,7 +7,11 @@ use super::error::{HostError, Result};
 use super::hang;
 use crate::base::Deadline;
 
-/// Runs a blocking call off the runtime and waits for it until the deadline.
+/// Runs a blocking call on a thread and waits for it until the deadline.
+///
+/// # Errors
+/// The error of the call, [`HostError::TimedOut`] at the deadline, or [`HostError::StillRunning`] if the same call timed out
+/// earlier and has not returned yet.
 pub(super) async fn blocking<T: Send + 'static>(
     deadline: Deadline,
     step: &'static str,
@@ -15,7 +19,7 @@ pub(super) async fn blocking<T: Send + 'static>(
     call: impl FnOnce() -> Result<T> + Send + 'static,
 ) -> Result<T> {
     if hang::is_hanging(step, path) {
-        return Err(HostError::Hangs {
+        return Err(HostError::StillRunning {
             step,
             path: path.to_owned(),
         });
@@ -31,12 +35,12 @@ pub(super) async fn blocking<T: Send + 'static>(
         Ok(Ok(result)) => result,
         Ok(Err(error)) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
-            // Only a runtime that goes down cancels it.
+            // Only the shutdown of the runtime cancels it.
             Err(_) => std::future::pending().await,
         },
         Err(_) => {
             watch.give_up();
-            Err(HostError::Late {
+            Err(HostError::TimedOut {
                 step,
                 path: path.to_owned(),
             })
@@ -51,27 +55,27 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_call_that_hangs_is_given_up_at_the_deadline() {
+    async fn a_stuck_call_times_out_and_is_not_repeated_until_it_returns() {
         let (release, hold) = std::sync::mpsc::channel::<()>();
         let deadline = Deadline::after(Duration::from_millis(20));
-        let result = blocking(deadline, "look at", Path::new("/x"), move || {
-            // Ends when the sender is dropped.
+        let result = blocking(deadline, "stat", Path::new("/x"), move || {
+            // Returns when the sender is dropped.
             let _ = hold.recv();
             Ok(())
         })
         .await;
         assert_eq!(
             result.unwrap_err().to_string(),
-            "cannot look at /x: not done at the deadline"
+            "cannot stat /x: the call timed out"
         );
-        let again = async || blocking(deadline, "look at", Path::new("/x"), || Ok(())).await;
+        let again = async || blocking(deadline, "stat", Path::new("/x"), || Ok(())).await;
         assert_eq!(
             again().await.unwrap_err().to_string(),
-            "cannot look at /x: an earlier attempt hangs in the kernel still"
+            "cannot stat /x: an earlier attempt is still blocked in the kernel"
         );
         drop(release);
         let deadline = Deadline::after(Duration::from_secs(60));
-        while blocking(deadline, "look at", Path::new("/x"), || Ok(()))
+        while blocking(deadline, "stat", Path::new("/x"), || Ok(()))
             .await
             .is_err()
         {

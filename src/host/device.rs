@@ -1,4 +1,4 @@
-//! Block devices, as sysfs tells of them.
+//! Reads block devices from sysfs.
 
 use std::fmt;
 use std::fs;
@@ -10,25 +10,23 @@ use super::error::{HostError, Result};
 use super::serial::Serials;
 use crate::model::{Bytes, Serial};
 
-/// Length of the unit in which sysfs counts, whatever the device's own sector is.
+/// Unit of sizes in sysfs, in bytes, regardless of the device's logical block size.
 const SECTOR: u64 = 512;
 
-/// `major:minor`.
+/// A device number, `major:minor`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Number {
-    /// The major number.
+pub struct DeviceNumber {
     pub major: u64,
-    /// The minor number.
     pub minor: u64,
 }
 
-impl fmt::Display for Number {
+impl fmt::Display for DeviceNumber {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.major, self.minor)
     }
 }
 
-impl FromStr for Number {
+impl FromStr for DeviceNumber {
     type Err = ();
 
     fn from_str(text: &str) -> std::result::Result<Self, ()> {
@@ -40,57 +38,54 @@ impl FromStr for Number {
     }
 }
 
-/// A whole block device, at the moment of the scan.
+/// A whole block device at the time it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Device {
     /// The kernel's name, such as `vdb`.
     pub name: String,
-    /// Its node under the device root.
+    /// The device node, such as `/dev/vdb`.
     pub path: PathBuf,
-    /// `major:minor`.
-    pub number: Number,
-    /// Counts every appearance of a disk on this machine, so that a name that is used again is told
-    /// from what had it before. None on kernels before 5.15.
-    pub sequence: Option<u64>,
+    pub number: DeviceNumber,
+    /// The `diskseq` attribute, which distinguishes the incarnations of a device name. `None` on kernels before 5.15.
+    pub diskseq: Option<u64>,
     /// The capacity; 0 while it is being set up.
     pub size: Bytes,
-    /// The serial, where the device has one.
     pub serial: Option<Serial>,
-    /// The file behind a loop device.
+    /// The backing file of a loop device.
     pub backing_file: Option<PathBuf>,
-    /// Whether the kernel refuses to write to it.
+    /// Whether the kernel rejects writes (`ro`).
     pub read_only: bool,
     /// Names of its partitions.
     pub partitions: Vec<String>,
-    /// Names of the devices built on it (device mapper, RAID).
+    /// Names of the devices on top of it (device mapper, RAID).
     pub holders: Vec<String>,
 }
 
 impl Device {
-    /// The recorded mark of a loop device that stands for a cloud disk: its backing file's stem.
+    /// The serial of a loop device that the fake cloud uses as a disk: the stem of the name of its backing file.
     #[must_use]
-    pub fn mark(&self) -> Option<&str> {
+    pub fn backing_serial(&self) -> Option<&str> {
         self.backing_file.as_deref()?.file_stem()?.to_str()
     }
 
-    /// Whether the kernel has made it up itself: it never stands for a disk of the cloud, but a loop
-    /// device with a mark.
+    /// Whether the device is of a kind that is never a cloud disk, such as device mapper, RAID or RAM. Only a loop
+    /// device can be mapped to a disk.
     #[must_use]
-    pub fn is_made_up(&self) -> bool {
-        is_made_up(&self.name)
+    pub fn is_virtual(&self) -> bool {
+        is_virtual(&self.name)
     }
 
-    /// Whether this is the same appearance of the same device.
+    /// Whether both are the same incarnation of the same device.
     #[must_use]
-    pub fn is_same(&self, other: &Self) -> bool {
+    pub fn is_same_incarnation(&self, other: &Self) -> bool {
         self.name == other.name
             && self.number == other.number
-            && self.sequence == other.sequence
+            && self.diskseq == other.diskseq
             && self.serial == other.serial
             && self.backing_file == other.backing_file
     }
 
-    /// What it is known by, in words.
+    /// The property that identifies the device, for messages.
     #[must_use]
     pub fn identity(&self) -> String {
         match (&self.serial, &self.backing_file) {
@@ -107,17 +102,17 @@ impl fmt::Display for Device {
     }
 }
 
-/// Whether devices of such a name never have a serial; there may be hundreds of them.
-pub(super) fn is_made_up(name: &str) -> bool {
+/// Whether devices with this name never have a serial. A machine can have hundreds of them.
+pub(super) fn is_virtual(name: &str) -> bool {
     ["loop", "ram", "zram", "dm-", "md", "nbd", "sr", "fd"]
         .iter()
-        .filter_map(|kind| name.strip_prefix(kind))
+        .filter_map(|prefix| name.strip_prefix(prefix))
         .any(|number| number.parse::<u32>().is_ok())
 }
 
-/// All whole block devices. One that vanishes during the scan is left out.
+/// All whole block devices. A device that is removed during the scan is omitted.
 pub(super) fn scan(sys: &Path, dev: &Path, serials: &Serials) -> Result<Vec<Device>> {
-    let names = names(&block(sys)?)?;
+    let names = names(&block_dir(sys)?)?;
     serials.keep(&names);
     let mut devices = Vec::new();
     for name in &names {
@@ -126,19 +121,19 @@ pub(super) fn scan(sys: &Path, dev: &Path, serials: &Serials) -> Result<Vec<Devi
     Ok(devices)
 }
 
-/// The device of this name; none where no device has it.
-pub(super) fn named(
+/// The device with this name, if it exists.
+pub(super) fn find(
     sys: &Path,
     dev: &Path,
     serials: &Serials,
     name: &str,
 ) -> Result<Option<Device>> {
-    block(sys)?;
+    block_dir(sys)?;
     read(sys, dev, serials, name)
 }
 
-/// Where sysfs lists devices. Without it nothing proves that a device is gone.
-fn block(sys: &Path) -> Result<PathBuf> {
+/// The directory of block devices. If it is missing, the absence of a device proves nothing.
+fn block_dir(sys: &Path) -> Result<PathBuf> {
     let block = sys.join("block");
     if block.is_dir() {
         Ok(block)
@@ -147,11 +142,11 @@ fn block(sys: &Path) -> Result<PathBuf> {
     }
 }
 
-/// How often a device is read anew when another one takes its name meanwhile.
+/// Number of attempts to read a device whose name is reused during the read.
 const ATTEMPTS: usize = 3;
 
-/// One device by its name; none where there is no such device. What is answered is of one appearance:
-/// a name may be given to another disk between two attributes.
+/// The device with this name, if it exists. All attributes belong to one incarnation: a name can be reused for another
+/// disk between two reads.
 pub(super) fn read(
     sys: &Path,
     dev: &Path,
@@ -163,17 +158,17 @@ pub(super) fn read(
             return Ok(None);
         };
         let dir = sys.join("block").join(name);
-        if number_attribute(&dir.join("diskseq"))? == device.sequence {
+        if number_attribute(&dir.join("diskseq"))? == device.diskseq {
             return Ok(Some(device));
         }
     }
-    // It comes and goes; whoever waits for it looks again.
+    // The device is added and removed repeatedly; callers that wait for it retry.
     Ok(None)
 }
 
 fn read_once(sys: &Path, dev: &Path, serials: &Serials, name: &str) -> Result<Option<Device>> {
     let dir = sys.join("block").join(name);
-    // A path of an NVMe multipath device: the device proper is listed beside it.
+    // A path of an NVMe multipath device; the multipath device is listed separately.
     let hidden = attribute(&dir.join("hidden"))?.is_some_and(|text| text == "1");
     let Some(number) = attribute(&dir.join("dev"))?.filter(|_| !hidden) else {
         return Ok(None);
@@ -181,32 +176,32 @@ fn read_once(sys: &Path, dev: &Path, serials: &Serials, name: &str) -> Result<Op
     let number = number
         .parse()
         .map_err(|()| format_error(&dir.join("dev"), &number))?;
-    let sequence = number_attribute(&dir.join("diskseq"))?;
+    let diskseq = number_attribute(&dir.join("diskseq"))?;
     Ok(Some(Device {
         name: name.to_owned(),
         path: dev.join(name),
         number,
-        sequence,
+        diskseq,
         size: Bytes(number_attribute(&dir.join("size"))?.unwrap_or(0) * SECTOR),
-        serial: serials.of(&dir, name, sequence)?,
+        serial: serials.of(&dir, name, diskseq)?,
         backing_file: backing_file(&dir)?,
         read_only: attribute(&dir.join("ro"))?.is_some_and(|text| text == "1"),
         partitions: names(&dir)?
             .into_iter()
-            // The kernel names a partition after its disk.
+            // Names of partitions start with the name of the disk.
             .filter(|entry| entry.starts_with(name) && dir.join(entry).join("partition").exists())
             .collect(),
         holders: names(&dir.join("holders"))?,
     }))
 }
 
-/// The file behind a loop device; none of another device.
+/// The backing file of a loop device; `None` for other devices.
 pub(super) fn backing_file(dir: &Path) -> Result<Option<PathBuf>> {
     Ok(attribute(&dir.join("loop/backing_file"))?.map(PathBuf::from))
 }
 
-/// The trimmed text of an attribute; none where there is no such file. An attribute whose device
-/// goes away at this moment answers `ENODEV` or `ENXIO`.
+/// The trimmed text of an attribute, if it exists. Reading an attribute while its device is removed fails with `ENODEV`
+/// or `ENXIO`.
 pub(super) fn attribute(path: &Path) -> Result<Option<String>> {
     match fs::read(path) {
         Ok(bytes) => Ok(Some(
@@ -214,7 +209,7 @@ pub(super) fn attribute(path: &Path) -> Result<Option<String>> {
                 .trim_matches(|c: char| c.is_whitespace() || c == '\0')
                 .to_owned(),
         )),
-        Err(error) if is_gone(&error) => Ok(None),
+        Err(error) if is_not_found(&error) => Ok(None),
         Err(error) => Err(HostError::io("read", path, error)),
     }
 }
@@ -225,11 +220,11 @@ pub(super) fn number_attribute(path: &Path) -> Result<Option<u64>> {
         .transpose()
 }
 
-/// Names in a directory; none where there is no such directory.
+/// The sorted names in a directory; empty if it does not exist.
 pub(super) fn names(dir: &Path) -> Result<Vec<String>> {
     let entries = match fs::read_dir(dir) {
         Ok(entries) => entries,
-        Err(error) if is_gone(&error) => return Ok(Vec::new()),
+        Err(error) if is_not_found(&error) => return Ok(Vec::new()),
         Err(error) => return Err(HostError::io("list", dir, error)),
     };
     let mut names = Vec::new();
@@ -241,16 +236,16 @@ pub(super) fn names(dir: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
-fn is_gone(error: &io::Error) -> bool {
+fn is_not_found(error: &io::Error) -> bool {
     const ENODEV: i32 = nix::errno::Errno::ENODEV as i32;
     const ENXIO: i32 = nix::errno::Errno::ENXIO as i32;
     error.kind() == io::ErrorKind::NotFound || matches!(error.raw_os_error(), Some(ENODEV | ENXIO))
 }
 
 fn format_error(path: &Path, text: &str) -> HostError {
-    HostError::Format {
+    HostError::UnexpectedFormat {
         path: path.to_owned(),
-        reason: format!("{text:?} is not what the kernel documents"),
+        reason: format!("{text:?} does not match the format that the kernel documents"),
     }
 }
 
@@ -265,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_virtio_disk_is_read_with_its_serial_partitions_and_holders() {
+    fn a_virtio_disk_has_serial_partitions_and_holders() {
         let sys = tempfile::tempdir().unwrap();
         file(sys.path(), "block/vdb/dev", "254:16\n");
         file(sys.path(), "block/vdb/size", "41943040\n");
@@ -279,11 +274,11 @@ mod tests {
             [Device {
                 name: "vdb".to_owned(),
                 path: "/dev/vdb".into(),
-                number: Number {
+                number: DeviceNumber {
                     major: 254,
                     minor: 16
                 },
-                sequence: Some(9),
+                diskseq: Some(9),
                 size: Bytes(20 << 30),
                 serial: Serial::new("bp18um4r4f2fve24k7qz"),
                 backing_file: None,
@@ -295,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn an_nvme_serial_is_read_at_the_controller_and_trimmed() {
+    fn an_nvme_serial_is_read_from_the_controller_and_trimmed() {
         let sys = tempfile::tempdir().unwrap();
         file(sys.path(), "block/nvme1n1/dev", "259:1\n");
         file(
@@ -316,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hidden_path_of_an_nvme_device_is_left_out() {
+    fn a_hidden_path_of_an_nvme_device_is_omitted() {
         let sys = tempfile::tempdir().unwrap();
         file(sys.path(), "block/nvme0c0n1/dev", "259:0\n");
         file(sys.path(), "block/nvme0c0n1/hidden", "1\n");
@@ -327,16 +322,16 @@ mod tests {
     }
 
     #[test]
-    fn without_sysfs_there_is_an_error_and_not_no_device() {
+    fn a_scan_without_sysfs_fails() {
         let sys = tempfile::tempdir().unwrap();
-        let look = || scan(sys.path(), Path::new("/dev"), &Serials::default());
-        assert!(look().is_err());
+        let scan_sys = || scan(sys.path(), Path::new("/dev"), &Serials::default());
+        assert!(scan_sys().is_err());
         fs::create_dir(sys.path().join("block")).unwrap();
-        assert_eq!(look().unwrap(), []);
+        assert_eq!(scan_sys().unwrap(), []);
     }
 
     #[test]
-    fn a_number_that_is_none_is_an_error_and_not_a_guess() {
+    fn an_invalid_size_is_an_error() {
         let sys = tempfile::tempdir().unwrap();
         file(sys.path(), "block/vdb/dev", "254:16\n");
         file(sys.path(), "block/vdb/size", "big\n");

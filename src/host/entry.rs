@@ -1,4 +1,4 @@
-//! Entries of directories: targets of mounts are looked at, made, and removed when empty.
+//! Inspects mount targets and other paths, and removes empty mount targets.
 
 use std::fs;
 use std::io;
@@ -10,29 +10,24 @@ use nix::fcntl::AtFlags;
 use nix::sys::stat::{SFlag, fstat, fstatat, major, minor};
 use nix::unistd::{UnlinkatFlags, unlinkat};
 
-use super::device::Number;
+use super::device::DeviceNumber;
 use super::error::{HostError, Result};
 use super::walk::{self, Within};
 
-/// What is at a path; a symlink is not followed.
+/// The type of the file at a path. Symlinks are not followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Entry {
-    /// Nothing.
     Missing,
-    /// A directory.
     Directory,
-    /// A plain file.
     File,
-    /// The node of a block device.
-    Block(Number),
-    /// A symlink.
+    BlockDevice(DeviceNumber),
     Symlink,
     /// A socket, a pipe, a character device.
     Other,
 }
 
 pub(super) fn entry(path: &Path) -> Result<Entry> {
-    const STEP: &str = "look at";
+    const STEP: &str = "stat";
     let found = match walk::look(STEP, path) {
         Ok(found) => found,
         Err(error) if is_absent(error.io_kind()) => return Ok(Entry::Missing),
@@ -44,7 +39,7 @@ pub(super) fn entry(path: &Path) -> Result<Entry> {
         SFlag::S_IFDIR => Entry::Directory,
         SFlag::S_IFREG => Entry::File,
         SFlag::S_IFLNK => Entry::Symlink,
-        SFlag::S_IFBLK => Entry::Block(Number {
+        SFlag::S_IFBLK => Entry::BlockDevice(DeviceNumber {
             major: major(status.st_rdev),
             minor: minor(status.st_rdev),
         }),
@@ -52,27 +47,26 @@ pub(super) fn entry(path: &Path) -> Result<Entry> {
     })
 }
 
-/// What a symlink says; none where there is no such link.
+/// The target of a symlink, if it exists.
 pub(super) fn link(path: &Path) -> Result<Option<PathBuf>> {
     match fs::read_link(path) {
         Ok(target) => Ok(Some(target)),
         Err(error) if is_absent(Some(error.kind())) => Ok(None),
-        // Not a link.
+        // Not a symlink.
         Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(None),
         Err(error) => Err(HostError::io("read the link", path, error)),
     }
 }
 
-/// For how long a device node has been there: devtmpfs makes it with the device, and nobody writes to
-/// the directory entry itself.
+/// The age of a device node: devtmpfs creates it with the device, and its modification time does not change.
 pub(super) fn age(path: &Path) -> Result<Duration> {
     let made = fs::symlink_metadata(path).and_then(|metadata| metadata.modified());
-    let made = made.map_err(|error| HostError::io("look at", path, error))?;
-    // A clock that was set back makes it young.
+    let made = made.map_err(|error| HostError::io("stat", path, error))?;
+    // If the clock was set back, the node counts as new.
     Ok(made.elapsed().unwrap_or_default())
 }
 
-/// The text of a file; none where there is no such file.
+/// The text of a file, if it exists.
 pub(super) fn text(path: &Path) -> Result<Option<String>> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
@@ -81,28 +75,27 @@ pub(super) fn text(path: &Path) -> Result<Option<String>> {
     }
 }
 
-/// Removes a directory or file that is empty. What is not there is fine. The kernel removes nothing
-/// that something is mounted on.
+/// Removes an empty directory or file; succeeds if it does not exist. The kernel does not remove mount points.
 pub(super) fn remove_empty(path: &Path) -> Result<()> {
     const STEP: &str = "remove";
-    let place = match walk::within(STEP, path) {
-        Ok(place) => place,
+    let parent = match walk::within(STEP, path) {
+        Ok(parent) => parent,
         Err(error) if is_absent(error.io_kind()) => return Ok(()),
         Err(error) => return Err(error),
     };
-    match remove(&place) {
+    match remove(&parent) {
         Ok(()) | Err(Errno::ENOENT) => Ok(()),
         Err(Errno::EINVAL) => {
-            let reason = io::Error::other("it is neither a directory nor a plain file");
+            let reason = io::Error::other("it is neither a directory nor a regular file");
             Err(HostError::io(STEP, path, reason))
         }
         Err(errno) => Err(HostError::io(STEP, path, errno)),
     }
 }
 
-fn remove(place: &Within) -> nix::Result<()> {
-    let name = place.name.as_os_str();
-    let status = fstatat(&place.directory, name, AtFlags::AT_SYMLINK_NOFOLLOW)?;
+fn remove(parent: &Within) -> nix::Result<()> {
+    let name = parent.name.as_os_str();
+    let status = fstatat(&parent.directory, name, AtFlags::AT_SYMLINK_NOFOLLOW)?;
     let kind = SFlag::from_bits_truncate(status.st_mode) & SFlag::S_IFMT;
     let flag = match kind {
         SFlag::S_IFDIR => UnlinkatFlags::RemoveDir,
@@ -110,7 +103,7 @@ fn remove(place: &Within) -> nix::Result<()> {
         SFlag::S_IFREG => UnlinkatFlags::NoRemoveDir,
         _ => return Err(Errno::EINVAL),
     };
-    unlinkat(&place.directory, name, flag)
+    unlinkat(&parent.directory, name, flag)
 }
 
 fn is_absent(kind: Option<io::ErrorKind>) -> bool {
@@ -120,11 +113,11 @@ fn is_absent(kind: Option<io::ErrorKind>) -> bool {
     )
 }
 
-/// The device number of the filesystem that a directory is on.
-pub(super) fn filesystem(path: &Path) -> Result<Number> {
-    let metadata = fs::metadata(path).map_err(|error| HostError::io("look at", path, error))?;
+/// The device number of the filesystem of a directory.
+pub(super) fn filesystem(path: &Path) -> Result<DeviceNumber> {
+    let metadata = fs::metadata(path).map_err(|error| HostError::io("stat", path, error))?;
     let device = std::os::unix::fs::MetadataExt::dev(&metadata);
-    Ok(Number {
+    Ok(DeviceNumber {
         major: major(device),
         minor: minor(device),
     })
@@ -135,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_empty_is_removed() {
+    fn only_empty_entries_are_removed() {
         let dir = tempfile::tempdir().unwrap();
         let full = dir.path().canonicalize().unwrap().join("full");
         fs::create_dir(&full).unwrap();
@@ -154,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_symlink_is_seen_as_one_and_neither_followed_nor_removed() {
+    fn a_symlink_is_neither_followed_nor_removed() {
         let dir = tempfile::tempdir().unwrap();
         let dir = dir.path().canonicalize().unwrap();
         let link = dir.join("link");

@@ -1,4 +1,4 @@
-//! What can go wrong on the host.
+//! Errors of host operations.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,102 +7,73 @@ use nix::errno::Errno;
 
 use super::exec::ExecError;
 
-/// The result of a host call.
+/// The result of a host operation.
 pub type Result<T> = std::result::Result<T, HostError>;
 
-/// A host call that failed.
 #[derive(Debug, thiserror::Error)]
 pub enum HostError {
-    /// The system said no.
+    /// The system call failed.
     #[error("cannot {step} {}", path.display())]
     Io {
-        /// What was tried, as a verb.
+        /// The operation, as a verb phrase.
         step: &'static str,
-        /// On what.
         path: PathBuf,
-        /// What it said.
         #[source]
         source: io::Error,
     },
-    /// The path leads through a symlink.
-    #[error("cannot {step} {}: {} is a symlink, and none is followed", path.display(), link.display())]
+    /// A component of the path is a symlink.
+    #[error("cannot {step} {}: {} is a symlink, and symlinks are not followed", path.display(), link.display())]
     Symlink {
-        /// What was tried, as a verb.
+        /// The operation, as a verb phrase.
         step: &'static str,
-        /// On what.
         path: PathBuf,
-        /// The symlink.
         link: PathBuf,
     },
-    /// The call had not returned at the deadline. It may still have its effect.
-    #[error("cannot {step} {}: not done at the deadline", path.display())]
-    Late {
-        /// What was tried, as a verb.
+    /// The call did not return by the deadline. It can still take effect.
+    #[error("cannot {step} {}: the call timed out", path.display())]
+    TimedOut {
+        /// The operation, as a verb phrase.
         step: &'static str,
-        /// On what.
         path: PathBuf,
     },
-    /// The same call was given up at an earlier deadline, and has not returned: it is not begun again.
-    #[error("cannot {step} {}: an earlier attempt hangs in the kernel still", path.display())]
-    Hangs {
-        /// What was tried, as a verb.
+    /// The same call timed out earlier and has not returned; it is not started again.
+    #[error("cannot {step} {}: an earlier attempt is still blocked in the kernel", path.display())]
+    StillRunning {
+        /// The operation, as a verb phrase.
         step: &'static str,
-        /// On what.
         path: PathBuf,
     },
-    /// A filesystem was asked at an earlier call, and has not answered to this day: it is not asked again.
-    #[error("{} has not answered for {} s", path.display(), since.as_secs())]
-    Silent {
-        /// Where it is mounted.
+    /// An earlier query of the filesystem has not returned; no other one is started.
+    #[error("{} has not responded for {} s", path.display(), since.as_secs())]
+    Unresponsive {
         path: PathBuf,
-        /// For how long.
         since: std::time::Duration,
     },
-    /// A command could not be run.
+    /// The probe of a device could not be run.
     #[error("cannot probe {}", device.display())]
     Probe {
-        /// The device.
         device: PathBuf,
-        /// What failed.
         #[source]
         source: Box<ExecError>,
     },
-    /// What is on a device cannot be told for certain.
-    #[error("the content of {} is unclear: {reason}", device.display())]
-    Unclear {
-        /// The device.
-        device: PathBuf,
-        /// Why.
-        reason: String,
-    },
-    /// A device is not the one that was chosen any more.
-    #[error("{} has changed under the call: {reason}", device.display())]
-    Changed {
-        /// The device.
-        device: PathBuf,
-        /// How.
-        reason: String,
-    },
-    /// Another process has a device for itself.
+    /// The content of a device cannot be determined reliably.
+    #[error("the content of {} is ambiguous: {reason}", device.display())]
+    AmbiguousContent { device: PathBuf, reason: String },
+    /// The device is no longer the selected one, or its content has changed.
+    #[error("{} has changed during the call: {reason}", device.display())]
+    DeviceChanged { device: PathBuf, reason: String },
+    /// Another process holds the lock of the device.
     #[error(
         "{} is still being formatted, or is locked by another process", device.display()
     )]
-    Claimed {
-        /// The device.
-        device: PathBuf,
-    },
-    /// A file of the kernel does not read as documented.
-    #[error("cannot understand {}: {reason}", path.display())]
-    Format {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        reason: String,
-    },
+    DeviceLocked { device: PathBuf },
+    /// A file of the kernel does not have the documented format.
+    #[error("cannot parse {}: {reason}", path.display())]
+    UnexpectedFormat { path: PathBuf, reason: String },
 }
 
 impl HostError {
-    /// An error of the system.
+    /// A system call that failed.
     pub fn io(step: &'static str, path: &Path, source: impl Into<io::Error>) -> Self {
         Self::Io {
             step,
@@ -111,15 +82,14 @@ impl HostError {
         }
     }
 
-    /// Whether it says that a filesystem or its device works no more.
+    /// Whether the error shows that a filesystem has shut down, or that its device fails.
     #[must_use]
-    pub fn is_dead(&self) -> bool {
+    pub fn is_io_failure(&self) -> bool {
         matches!(self, Self::Io { source, .. }
             if super::vitals::is_dead(source.kind(), source.raw_os_error()))
     }
 
-    /// Whether the kernel says that what is on a disk contradicts itself (EUCLEAN, or EBADMSG for a wrong
-    /// checksum).
+    /// Whether the kernel reports corrupted data on a disk (`EUCLEAN`, or `EBADMSG` for a wrong checksum).
     #[must_use]
     pub fn is_corruption(&self) -> bool {
         use nix::errno::Errno::{EBADMSG, EUCLEAN};
@@ -128,39 +98,39 @@ impl HostError {
             if source.raw_os_error().is_some_and(|code| codes.contains(&code)))
     }
 
-    /// The kind of the system's error, where it is one.
+    /// The kind of the I/O error, if the error is one.
     #[must_use]
     pub fn io_kind(&self) -> Option<io::ErrorKind> {
         match self {
             Self::Io { source, .. } => Some(source.kind()),
             Self::Symlink { .. }
-            | Self::Late { .. }
-            | Self::Hangs { .. }
-            | Self::Silent { .. }
+            | Self::TimedOut { .. }
+            | Self::StillRunning { .. }
+            | Self::Unresponsive { .. }
             | Self::Probe { .. }
-            | Self::Unclear { .. }
-            | Self::Changed { .. }
-            | Self::Claimed { .. }
-            | Self::Format { .. } => None,
+            | Self::AmbiguousContent { .. }
+            | Self::DeviceChanged { .. }
+            | Self::DeviceLocked { .. }
+            | Self::UnexpectedFormat { .. } => None,
         }
     }
 
-    /// Whether a filesystem answers that it cannot be read at all (`EIO`).
+    /// Whether the error is `EIO`.
     #[must_use]
-    pub fn is_unreadable(&self) -> bool {
+    pub fn is_eio(&self) -> bool {
         match self {
             Self::Io { source, .. } => {
                 source.raw_os_error().map(Errno::from_raw) == Some(Errno::EIO)
             }
             Self::Symlink { .. }
-            | Self::Late { .. }
-            | Self::Hangs { .. }
-            | Self::Silent { .. }
-            | Self::Claimed { .. }
+            | Self::TimedOut { .. }
+            | Self::StillRunning { .. }
+            | Self::Unresponsive { .. }
+            | Self::DeviceLocked { .. }
             | Self::Probe { .. }
-            | Self::Unclear { .. }
-            | Self::Changed { .. }
-            | Self::Format { .. } => false,
+            | Self::AmbiguousContent { .. }
+            | Self::DeviceChanged { .. }
+            | Self::UnexpectedFormat { .. } => false,
         }
     }
 }

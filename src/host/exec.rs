@@ -1,4 +1,5 @@
-//! External commands: argv only, no shell, a deadline, killed when dropped, stderr in the error.
+//! Runs external commands without a shell. A command is killed at its deadline or when its future is dropped; errors contain
+//! its stderr.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt::{self, Debug};
@@ -7,16 +8,15 @@ use std::process::Stdio;
 use async_trait::async_trait;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-use super::claim::Claim;
+use super::device_lock::DeviceLock;
 use crate::base::Deadline;
 
-/// Runs external commands.
 #[async_trait]
 pub trait Exec: Debug + Send + Sync {
-    /// Runs the command to its end and returns what it printed, whatever its exit code.
+    /// Runs the command and returns its output, regardless of its exit code.
     ///
     /// # Errors
-    /// When it cannot be started, or is not done by the deadline: it is killed then.
+    /// If the command cannot be started, or does not finish by the deadline and is killed.
     async fn run(&self, command: &Command, deadline: Deadline) -> Result<Output, ExecError>;
 }
 
@@ -25,122 +25,105 @@ pub trait Exec: Debug + Send + Sync {
 pub struct Command {
     program: OsString,
     args: Vec<OsString>,
-    claim: Option<Claim>,
+    lock: Option<DeviceLock>,
 }
 
-/// What a command left behind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Output {
-    /// The exit code; none when a signal ended it.
+    /// The exit code; `None` if a signal terminated the command.
     pub code: Option<i32>,
-    /// Standard output.
     pub stdout: String,
-    /// Standard error.
     pub stderr: String,
 }
 
-/// A command that did not succeed.
 #[derive(Debug, thiserror::Error)]
 #[error("`{command}`: {failure}")]
 pub struct ExecError {
-    /// The command line.
     pub command: String,
-    /// What went wrong.
     #[source]
-    pub failure: Failure,
+    pub failure: ExecFailure,
 }
 
-/// How a command failed.
 #[derive(Debug, thiserror::Error)]
-pub enum Failure {
-    /// It is not installed.
+pub enum ExecFailure {
     #[error("the program is not installed")]
     NotInstalled,
-    /// It could not be started.
     #[error("cannot be started: {0}")]
     Start(std::io::Error),
-    /// It was not done in time and was killed.
-    #[error("was not done at the deadline and has been killed")]
+    #[error("timed out and was killed")]
     Deadline,
-    /// It said no.
     #[error("exit code {code:?}: {stderr}")]
     Exit {
-        /// The exit code; none when a signal ended it.
+        /// The exit code; `None` if a signal terminated the command.
         code: Option<i32>,
-        /// What it said.
         stderr: String,
     },
 }
 
 impl Command {
-    /// A program, found in `PATH`.
+    /// A command without arguments; the program is searched in `PATH`.
     #[must_use]
     pub fn new(program: impl Into<OsString>) -> Self {
         Self {
             program: program.into(),
             args: Vec::new(),
-            claim: None,
+            lock: None,
         }
     }
 
-    /// A command that holds a claim for as long as it runs, also beyond the life of this process.
+    /// Lets the command inherit the lock, which is held until the command exits, even if this process exits earlier.
     #[must_use]
-    pub fn holding(mut self, claim: &Claim) -> Self {
-        self.claim = Some(claim.clone());
+    pub fn with_lock(mut self, lock: &DeviceLock) -> Self {
+        self.lock = Some(lock.clone());
         self
     }
 
-    /// With one more argument.
     #[must_use]
     pub fn arg(mut self, arg: impl Into<OsString>) -> Self {
         self.args.push(arg.into());
         self
     }
 
-    /// With more arguments.
     #[must_use]
     pub fn args<A: Into<OsString>>(mut self, args: impl IntoIterator<Item = A>) -> Self {
         self.args.extend(args.into_iter().map(Into::into));
         self
     }
 
-    /// The program's name.
     #[must_use]
     pub fn program(&self) -> &OsStr {
         &self.program
     }
 
-    /// The arguments.
     #[must_use]
     pub fn arguments(&self) -> &[OsString] {
         &self.args
     }
 
-    /// An error of this command.
     #[must_use]
-    pub fn fail(&self, failure: Failure) -> ExecError {
+    pub fn error(&self, failure: ExecFailure) -> ExecError {
         ExecError {
             command: self.to_string(),
             failure,
         }
     }
 
-    /// The output, where the command succeeded.
+    /// Returns the output if the command succeeded.
     ///
     /// # Errors
-    /// [`Failure::Exit`] when its exit code is not 0.
-    pub fn success(&self, output: Output) -> Result<Output, ExecError> {
+    /// [`ExecFailure::Exit`] if the exit code is not 0.
+    pub fn check_exit_code(&self, output: Output) -> Result<Output, ExecError> {
         if output.code == Some(0) {
             return Ok(output);
         }
-        let said = if output.stderr.trim().is_empty() {
+        let message = if output.stderr.trim().is_empty() {
             output.stdout
         } else {
             output.stderr
         };
-        Err(self.fail(Failure::Exit {
+        Err(self.error(ExecFailure::Exit {
             code: output.code,
-            stderr: said.trim().to_owned(),
+            stderr: message.trim().to_owned(),
         }))
     }
 }
@@ -161,25 +144,25 @@ impl Debug for Command {
     }
 }
 
-/// What is kept of each output. A check of a filesystem that is in pieces prints a line for each piece.
-const MOST: u64 = 8 << 10;
+/// Maximum number of bytes kept of each output stream. A check of a damaged filesystem can print many lines.
+const MAX_OUTPUT: u64 = 8 << 10;
 
 /// Runs commands as child processes.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Processes;
+pub struct ProcessExec;
 
 #[async_trait]
-impl Exec for Processes {
+impl Exec for ProcessExec {
     async fn run(&self, command: &Command, deadline: Deadline) -> Result<Output, ExecError> {
-        let stdin = match &command.claim {
-            Some(claim) => claim
+        let stdin = match &command.lock {
+            Some(lock) => lock
                 .to_stdin()
-                .map_err(|error| command.fail(Failure::Start(error)))?,
+                .map_err(|error| command.error(ExecFailure::Start(error)))?,
             None => Stdio::null(),
         };
         #[expect(
             clippy::disallowed_methods,
-            reason = "the one place that starts processes"
+            reason = "the only place that starts processes"
         )]
         let mut child = tokio::process::Command::new(&command.program)
             .args(&command.args)
@@ -187,23 +170,24 @@ impl Exec for Processes {
             .stdin(stdin)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            // Out of the terminal's group: Ctrl-C is for the driver, which lets running calls finish.
+            // A separate process group: Ctrl-C goes to the driver only, which lets running calls finish.
             .process_group(0)
             .kill_on_drop(true)
             .spawn()
             .map_err(|error| {
-                command.fail(match error.kind() {
-                    std::io::ErrorKind::NotFound => Failure::NotInstalled,
-                    _ => Failure::Start(error),
+                command.error(match error.kind() {
+                    std::io::ErrorKind::NotFound => ExecFailure::NotInstalled,
+                    _ => ExecFailure::Start(error),
                 })
             })?;
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
-        let ended = async { tokio::try_join!(child.wait(), kept(stdout), kept(stderr)) };
+        let ended =
+            async { tokio::try_join!(child.wait(), read_limited(stdout), read_limited(stderr)) };
         let (status, stdout, stderr) = deadline
             .bound(ended)
             .await
-            .map_err(|_| command.fail(Failure::Deadline))?
-            .map_err(|error| command.fail(Failure::Start(error)))?;
+            .map_err(|_| command.error(ExecFailure::Deadline))?
+            .map_err(|error| command.error(ExecFailure::Start(error)))?;
         Ok(Output {
             code: status.code(),
             stdout,
@@ -212,18 +196,18 @@ impl Exec for Processes {
     }
 }
 
-/// Reads to the end, and keeps the first [`MOST`] bytes.
-async fn kept(pipe: Option<impl AsyncRead + Unpin>) -> std::io::Result<String> {
+/// Reads to the end, and returns the first [`MAX_OUTPUT`] bytes.
+async fn read_limited(pipe: Option<impl AsyncRead + Unpin>) -> std::io::Result<String> {
     let Some(mut pipe) = pipe else {
         return Ok(String::new());
     };
     let mut kept = Vec::new();
-    (&mut pipe).take(MOST).read_to_end(&mut kept).await?;
-    // A command that cannot write waits, or is ended by a signal.
-    let left_out = tokio::io::copy(&mut pipe, &mut tokio::io::sink()).await?;
+    (&mut pipe).take(MAX_OUTPUT).read_to_end(&mut kept).await?;
+    // Drain the pipe: a command that cannot write blocks, or is terminated by a signal.
+    let omitted = tokio::io::copy(&mut pipe, &mut tokio::io::sink()).await?;
     let mut text = String::from_utf8_lossy(&kept).into_owned();
-    if left_out > 0 {
-        text.push_str(&format!("\n({left_out} bytes more)"));
+    if omitted > 0 {
+        text.push_str(&format!("\n({omitted} more bytes)"));
     }
     Ok(text)
 }
@@ -235,15 +219,15 @@ mod tests {
     use super::*;
 
     async fn run(command: &Command, time: Duration) -> Result<Output, ExecError> {
-        let output = Processes.run(command, Deadline::after(time)).await?;
-        command.success(output)
+        let output = ProcessExec.run(command, Deadline::after(time)).await?;
+        command.check_exit_code(output)
     }
 
     #[tokio::test]
-    async fn the_error_carries_command_exit_code_and_stderr() {
+    async fn an_error_contains_command_exit_code_and_stderr() {
         let command = Command::new("ls").arg("/nowhere-at-all");
         let error = run(&command, Duration::from_secs(5)).await.unwrap_err();
-        let text = crate::base::chain::chain(&error);
+        let text = crate::base::error_chain(&error);
         assert!(
             text.contains("`ls /nowhere-at-all`") && text.contains("Some(2)"),
             "{text}"
@@ -252,7 +236,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_missing_program_is_named() {
+    async fn an_error_names_a_missing_program() {
         let error = run(&Command::new("no-such-tool"), Duration::from_secs(5))
             .await
             .unwrap_err();
@@ -263,12 +247,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn of_a_long_output_the_beginning_is_kept_and_the_command_still_ends() {
+    async fn a_long_output_is_truncated() {
         let command = Command::new("seq").arg("1000000");
         let output = run(&command, Duration::from_secs(30)).await.unwrap();
         assert!(output.stdout.starts_with("1\n2\n"));
         assert!(
-            output.stdout.ends_with(" bytes more)"),
+            output.stdout.ends_with(" more bytes)"),
             "{}",
             output.stdout.len()
         );
@@ -276,9 +260,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_command_that_hangs_is_killed_at_the_deadline() {
+    async fn a_command_is_killed_at_the_deadline() {
         let command = Command::new("sleep").arg("600");
         let error = run(&command, Duration::from_millis(50)).await.unwrap_err();
-        assert!(matches!(error.failure, Failure::Deadline), "{error}");
+        assert!(matches!(error.failure, ExecFailure::Deadline), "{error}");
     }
 }

@@ -1,5 +1,4 @@
-//! A host of plain values for unit tests: what is there is set, what is done is recorded, and the
-//! named call can be made to fail.
+//! A fake host for unit tests: its state is set, changes are recorded, and calls can be made to fail.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -12,11 +11,11 @@ use async_trait::async_trait;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::changes::Hearing;
+use super::device_changes::Notifications;
 use super::{
-    Amount, Changes, Claim, Clues, Command, Content, Device, Entry, Exec, ExecError, Flushed,
-    Holder, Host, HostError, Link, Mount, MountDevice, Number, Output, Result, Sought, Traces,
-    Usage, Vitals,
+    Amount, Candidates, Command, Content, Device, DeviceChanges, DeviceLock, DeviceNumber, Entry,
+    Exec, ExecError, FlushOutcome, Holder, Host, HostError, Link, Mount, MountDevice, Output,
+    Result, SearchQuery, Sought, Usage, Vitals,
 };
 use crate::base::Deadline;
 use crate::model::{Bytes, Filesystem, MountFlags, Serial};
@@ -26,8 +25,8 @@ pub(crate) fn disk(name: &str, minor: u64, serial: &str) -> Device {
     Device {
         name: name.to_owned(),
         path: Path::new("/dev").join(name),
-        number: Number { major: 254, minor },
-        sequence: Some(minor),
+        number: DeviceNumber { major: 254, minor },
+        diskseq: Some(minor),
         size: Bytes(1 << 30),
         serial: Serial::new(serial),
         backing_file: None,
@@ -37,7 +36,7 @@ pub(crate) fn disk(name: &str, minor: u64, serial: &str) -> Device {
     }
 }
 
-/// A mount of this device's filesystem, from its root.
+/// A mount of the root of the device's filesystem.
 pub(crate) fn mount_of(device: &Device, point: &str, options: &str) -> Mount {
     Mount {
         number: device.number,
@@ -52,72 +51,71 @@ pub(crate) fn mount_of(device: &Device, point: &str, options: &str) -> Mount {
     }
 }
 
-/// What is there, and what has been done.
+/// The state of the host, and the recorded calls.
 #[derive(Debug, Default)]
 pub(crate) struct State {
     pub(crate) devices: Vec<Device>,
     pub(crate) mounts: Vec<Mount>,
     pub(crate) entries: HashMap<PathBuf, Entry>,
     pub(crate) content: Option<Content>,
-    /// How often the content was looked at.
-    pub(crate) looks: usize,
-    /// How long a look at the content takes after it has seen it.
-    pub(crate) look_takes: Duration,
-    /// What the content is after the first look at it, where that changes.
+    /// Number of reads of the content.
+    pub(crate) content_reads: usize,
+    /// Duration of a read of the content, after its result is determined.
+    pub(crate) content_read_duration: Duration,
+    /// The content after the first read, if it changes.
     pub(crate) next_content: Option<Content>,
-    /// Whether devices have no node under `/dev`.
+    /// Whether devices have no node in `/dev`.
     pub(crate) lacks_nodes: bool,
-    /// Who of this process has claimed a device.
-    pub(crate) claim: Weak<File>,
-    /// Until when somebody else has claimed the devices.
-    pub(crate) claimed_until: Option<Instant>,
-    /// Which devices there are after the first look at the content, where that changes.
+    /// The lock of a device that this process holds.
+    pub(crate) lock: Weak<File>,
+    /// The time until which another process locks the devices.
+    pub(crate) locked_until: Option<Instant>,
+    /// The devices after the first read of the content, if they change.
     pub(crate) next_devices: Option<Vec<Device>>,
     pub(crate) stated_size: Option<Bytes>,
     pub(crate) has_errors: bool,
     pub(crate) may_grow_mounted_ext: bool,
-    /// Whether filesystems answer no more.
+    /// Whether calls on filesystems hang.
     pub(crate) hangs: bool,
-    /// The error number that asking a filesystem fails with.
+    /// The errno with which a query of a filesystem fails.
     pub(crate) errno: Option<i32>,
-    /// What filesystems have recorded of errors.
+    /// The errors recorded in filesystems.
     pub(crate) errors: Option<String>,
-    /// For how long devices have been there; for long where none is set.
+    /// Ages of device nodes; unlimited if not set.
     pub(crate) ages: HashMap<String, Duration>,
-    /// Text files.
     pub(crate) files: HashMap<PathBuf, String>,
-    /// Where mounts are in use.
+    /// Mount points that are in use.
     pub(crate) busy: HashSet<PathBuf>,
     /// Whether the kernel uses the devices.
-    pub(crate) claimed: bool,
-    /// How many waits it takes until neither is so; forever where none is set.
+    pub(crate) in_use: bool,
+    /// Number of waits after which mounts and devices are free; never if not set.
     pub(crate) free_after: Option<u32>,
-    /// The waits so far.
+    /// Number of waits so far.
     pub(crate) waits: u32,
-    /// The call, by its name in [`State::calls`], that fails.
-    pub(crate) fails: Option<&'static str>,
-    /// Exit codes of programs; 0 where none is set.
+    /// The call that fails, by its name in [`State::calls`].
+    pub(crate) failing_call: Option<&'static str>,
+    /// Exit codes of programs; 0 if not set.
     pub(crate) exit_codes: HashMap<&'static str, i32>,
-    /// The node's records, as long as the host lives.
-    pub(crate) kept: Option<tempfile::TempDir>,
-    /// Everything that changes something, in order.
+    /// The state directory of the node.
+    pub(crate) state_dir: Option<tempfile::TempDir>,
+    /// All mutating calls, in order.
     pub(crate) calls: Vec<String>,
-    /// How often a disk was searched.
+    /// Number of searches for a disk.
     pub(crate) searches: usize,
 }
 
-/// The fake host; it is the fake [`Exec`] too, so that commands stand in the same record.
+/// The fake host. It is also the fake [`Exec`], so that commands are recorded in the same list.
 #[derive(Debug)]
-pub(crate) struct Fake {
+pub(crate) struct FakeHost {
     state: Mutex<State>,
-    announcer: watch::Sender<Hearing>,
+    notifier: watch::Sender<Notifications>,
 }
 
-impl Fake {
+impl FakeHost {
     pub(crate) fn new(state: State) -> Self {
         Self {
             state: Mutex::new(state),
-            announcer: watch::Sender::new(Hearing::Good),
+            notifier: watch::Sender::new(Notifications::Available),
         }
     }
 
@@ -125,16 +123,15 @@ impl Fake {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells that devices have changed, as the kernel does.
-    pub(crate) fn announce(&self) {
-        self.announcer.send_replace(Hearing::Good);
+    pub(crate) fn send_uevent(&self) {
+        self.notifier.send_replace(Notifications::Available);
     }
 
     fn act(&self, call: &'static str, path: &Path, change: impl FnOnce(&mut State)) -> Result<()> {
         let mut state = self.state();
         state.calls.push(format!("{call} {}", path.display()));
-        if state.fails == Some(call) {
-            let reason = io::Error::other("the test says no");
+        if state.failing_call == Some(call) {
+            let reason = io::Error::other("injected error");
             return Err(HostError::io(call, path, reason));
         }
         change(&mut state);
@@ -143,7 +140,7 @@ impl Fake {
 }
 
 #[async_trait]
-impl Exec for Fake {
+impl Exec for FakeHost {
     async fn run(
         &self,
         command: &Command,
@@ -158,13 +155,13 @@ impl Exec for Fake {
         Ok(Output {
             code: Some(code.unwrap_or(0)),
             stdout: String::new(),
-            stderr: "so it said".to_owned(),
+            stderr: "fake stderr".to_owned(),
         })
     }
 }
 
 #[async_trait]
-impl Host for Fake {
+impl Host for FakeHost {
     async fn devices(&self, _deadline: Deadline) -> Result<Vec<Device>> {
         Ok(self.state().devices.clone())
     }
@@ -174,18 +171,17 @@ impl Host for Fake {
         Ok(devices.iter().find(|device| device.name == name).cloned())
     }
 
-    async fn search(&self, _deadline: Deadline, clues: &Clues) -> Result<Traces> {
+    async fn search(&self, _deadline: Deadline, query: &SearchQuery) -> Result<Candidates> {
         let mut state = self.state();
         state.searches += 1;
-        let is_meant = |device: &&Device| {
-            let is_shown =
-                |shown: &Serial| *shown == clues.serial || shown.is_cut_of(&clues.serial);
-            device.serial.as_ref().is_some_and(is_shown)
-                || clues.name.as_ref() == Some(&device.name)
+        let is_candidate = |device: &&Device| {
+            let matches =
+                |serial: &Serial| *serial == query.serial || serial.is_truncation_of(&query.serial);
+            device.serial.as_ref().is_some_and(matches) || query.name.as_ref() == Some(&device.name)
         };
-        Ok(Traces {
-            devices: state.devices.iter().filter(is_meant).cloned().collect(),
-            ..Traces::default()
+        Ok(Candidates {
+            devices: state.devices.iter().filter(is_candidate).cloned().collect(),
+            ..Candidates::default()
         })
     }
 
@@ -193,8 +189,8 @@ impl Host for Fake {
         Ok(Vec::new())
     }
 
-    fn changes(&self, _directory: Option<&Path>) -> Changes {
-        Changes::new(self.announcer.subscribe())
+    fn changes(&self, _directory: Option<&Path>) -> DeviceChanges {
+        DeviceChanges::new(self.notifier.subscribe())
     }
 
     async fn mounts(&self, _deadline: Deadline) -> Result<Vec<Mount>> {
@@ -208,7 +204,7 @@ impl Host for Fake {
     async fn entry(&self, _deadline: Deadline, path: &Path) -> Result<Entry> {
         let state = self.state();
         let node = state.devices.iter().find(|device| device.path == path);
-        let node = node.map_or(Entry::Missing, |device| Entry::Block(device.number));
+        let node = node.map_or(Entry::Missing, |device| Entry::BlockDevice(device.number));
         Ok(state.entries.get(path).copied().unwrap_or(node))
     }
 
@@ -231,54 +227,58 @@ impl Host for Fake {
     }
 
     async fn content(&self, _deadline: Deadline, device: &Device) -> Result<Content> {
-        let (now, takes) = {
+        let (content, duration) = {
             let mut state = self.state();
             if let Some(next) = state.next_devices.take() {
                 state.devices = next;
             }
-            state.looks += 1;
-            let now = state.content.clone();
+            state.content_reads += 1;
+            let content = state.content.clone();
             if let Some(next) = state.next_content.take() {
                 state.content = Some(next);
             }
-            (now, state.look_takes)
+            (content, state.content_read_duration)
         };
-        if takes > Duration::ZERO {
-            tokio::time::sleep(takes).await;
+        if duration > Duration::ZERO {
+            tokio::time::sleep(duration).await;
         }
-        now.ok_or_else(|| HostError::Unclear {
+        content.ok_or_else(|| HostError::AmbiguousContent {
             device: device.path.clone(),
-            reason: "the test says so".to_owned(),
+            reason: "injected error".to_owned(),
         })
     }
 
-    async fn claim(&self, deadline: Deadline, device: &Device) -> Result<Claim> {
-        let claimed = || HostError::Claimed {
+    async fn lock_device(&self, deadline: Deadline, device: &Device) -> Result<DeviceLock> {
+        let locked = || HostError::DeviceLocked {
             device: device.path.clone(),
         };
-        if self.state().fails == Some("claim") {
-            return Err(claimed());
+        if self.state().failing_call == Some("lock") {
+            return Err(locked());
         }
-        let claimed_until = self.state().claimed_until;
-        if let Some(until) = claimed_until {
+        let locked_until = self.state().locked_until;
+        if let Some(until) = locked_until {
             let free = deadline.bound(tokio::time::sleep_until(until));
-            free.await.map_err(|_| claimed())?;
+            free.await.map_err(|_| locked())?;
         }
-        while self.state().claim.strong_count() > 0 {
+        while self.state().lock.strong_count() > 0 {
             let tick = deadline.bound(tokio::time::sleep(Duration::from_millis(50)));
-            tick.await.map_err(|_| claimed())?;
+            tick.await.map_err(|_| locked())?;
         }
-        let lock = Arc::new(tempfile::tempfile().unwrap());
-        self.state().claim = Arc::downgrade(&lock);
-        Ok(Claim::of(device, lock))
+        let file = Arc::new(tempfile::tempfile().unwrap());
+        self.state().lock = Arc::downgrade(&file);
+        Ok(DeviceLock::new(device, file))
     }
 
-    async fn claim_if_blank(&self, _deadline: Deadline, device: &Device) -> Result<Option<Claim>> {
+    async fn lock_if_blank(
+        &self,
+        _deadline: Deadline,
+        device: &Device,
+    ) -> Result<Option<DeviceLock>> {
         if self.state().content != Some(Content::Blank) {
             return Ok(None);
         }
-        let at_once = Deadline::after(Duration::ZERO);
-        Ok(self.claim(at_once, device).await.ok())
+        let immediately = Deadline::after(Duration::ZERO);
+        Ok(self.lock_device(immediately, device).await.ok())
     }
 
     async fn wipe(&self, _deadline: Deadline, device: &Device) -> Result<()> {
@@ -332,7 +332,7 @@ impl Host for Fake {
             state.mounts.push(mount);
             state
                 .entries
-                .insert(target.to_owned(), Entry::Block(device.number));
+                .insert(target.to_owned(), Entry::BlockDevice(device.number));
         })
     }
 
@@ -375,7 +375,7 @@ impl Host for Fake {
         state.waits += 1;
         if Some(state.waits) == state.free_after {
             state.busy.clear();
-            state.claimed = false;
+            state.in_use = false;
         }
         Ok(())
     }
@@ -384,17 +384,17 @@ impl Host for Fake {
         Ok(vec![Holder::Device("dm-7".to_owned())])
     }
 
-    async fn flush(&self, _deadline: Deadline, device: &Device) -> Result<Flushed> {
+    async fn flush(&self, _deadline: Deadline, device: &Device) -> Result<FlushOutcome> {
         self.act("flush", &device.path, |_| {})?;
-        Ok(Flushed::Free)
+        Ok(FlushOutcome::Flushed)
     }
 
-    async fn flush_if_free(&self, _deadline: Deadline, device: &Device) -> Result<Flushed> {
-        if self.state().claimed {
-            return Ok(Flushed::InUse);
+    async fn flush_if_free(&self, _deadline: Deadline, device: &Device) -> Result<FlushOutcome> {
+        if self.state().in_use {
+            return Ok(FlushOutcome::InUse);
         }
         if self.state().lacks_nodes {
-            return Ok(Flushed::Gone);
+            return Ok(FlushOutcome::Removed);
         }
         self.flush(_deadline, device).await
     }
@@ -402,7 +402,7 @@ impl Host for Fake {
     async fn vitals(&self, _deadline: Deadline, _device: &Device, mount: &Mount) -> Result<Vitals> {
         let state = self.state();
         if state.hangs {
-            return Err(HostError::Silent {
+            return Err(HostError::Unresponsive {
                 path: mount.point.clone(),
                 since: Duration::from_secs(9),
             });
@@ -418,7 +418,7 @@ impl Host for Fake {
         };
         let failed = |errno| {
             let error = io::Error::from_raw_os_error(errno);
-            HostError::io("look at", &mount.point, error)
+            HostError::io("stat", &mount.point, error)
         };
         Ok(Vitals {
             usage: state.errno.map_or(Ok(usage), |errno| Err(failed(errno))),

@@ -1,35 +1,34 @@
-//! What differs from filesystem to filesystem: the commands, and how to read sizes off a superblock.
+//! Commands and options of each filesystem.
 
 use std::path::Path;
 
 use super::exec::Command;
 use crate::model::{Bytes, Filesystem};
 
-/// How a check ended.
+/// The result of a filesystem check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Checked {
-    /// Nothing was wrong.
+pub enum CheckResult {
     Clean,
-    /// Something was wrong and has been set right without loss.
+    /// Errors were found and corrected without data loss.
     Repaired,
-    /// Only a person may decide what to do.
-    Broken,
+    /// Errors remain, which an operator must repair.
+    Damaged,
 }
 
-/// Makes the filesystem, with the arguments of [`crate::model::Tuning::mkfs_arguments`]. Never with force: these commands then
-/// refuse a device that is in use, and those of xfs and btrfs one on which they find something. mkfs.ext3 and mkfs.ext4
-/// ask before they overwrite, but without a terminal nobody is asked and they go on: that the device is blank must
-/// be proven by [`super::Host::content`] right before.
+/// mkfs, with the arguments of [`crate::model::Tuning::mkfs_arguments`]. It never uses the force option: the commands then
+/// reject a device that is in use, and those of xfs and btrfs also a device with content. mkfs.ext3 and mkfs.ext4 ask for
+/// confirmation instead, but only on a terminal. The caller must therefore prove with [`super::Host::content`] immediately
+/// before that the device is blank.
 #[must_use]
-pub fn make(filesystem: Filesystem, arguments: &[String], device: &Path) -> Command {
+pub fn mkfs(filesystem: Filesystem, arguments: &[String], device: &Path) -> Command {
     Command::new(format!("mkfs.{filesystem}"))
         .args(arguments)
         .arg(device)
 }
 
-/// What a person runs on a filesystem that is damaged.
+/// The command with which an operator repairs a damaged filesystem.
 #[must_use]
-pub fn repair_by_hand(filesystem: Filesystem, device: &Path) -> Command {
+pub fn repair_command(filesystem: Filesystem, device: &Path) -> Command {
     match filesystem {
         Filesystem::Ext4 | Filesystem::Ext3 => Command::new("e2fsck").arg("-f"),
         Filesystem::Xfs => Command::new("xfs_repair"),
@@ -38,22 +37,22 @@ pub fn repair_by_hand(filesystem: Filesystem, device: &Path) -> Command {
     .arg(device)
 }
 
-/// Replays the journal of an unmounted ext filesystem and does nothing else (e2fsck(8), `journal_only`).
+/// Replays only the journal of an unmounted ext filesystem (e2fsck(8), `journal_only`).
 #[must_use]
-pub fn replay(device: &Path) -> Command {
+pub fn replay_journal(device: &Path) -> Command {
     Command::new("e2fsck")
         .args(["-p", "-E", "journal_only"])
         .arg(device)
 }
 
-/// Checks all of an unmounted ext filesystem and changes nothing.
+/// Checks an unmounted ext filesystem completely, without changes.
 #[must_use]
-pub fn look(device: &Path) -> Command {
+pub fn check_read_only(device: &Path) -> Command {
     Command::new("e2fsck").args(["-f", "-n"]).arg(device)
 }
 
-/// Checks an unmounted filesystem before it is mounted, repairing no more than is safe to repair
-/// unasked. None for filesystems that look after themselves when they are mounted.
+/// Checks a filesystem before it is mounted, with the repairs that are safe without confirmation. `None` for filesystems
+/// that recover when they are mounted.
 #[must_use]
 pub fn check(filesystem: Filesystem, device: &Path) -> Option<Command> {
     match filesystem {
@@ -62,24 +61,24 @@ pub fn check(filesystem: Filesystem, device: &Path) -> Option<Command> {
     }
 }
 
-/// Whether there is a [`check`] for it.
+/// Whether [`check`] returns a command.
 #[must_use]
-pub fn is_checked(filesystem: Filesystem) -> bool {
+pub fn has_check(filesystem: Filesystem) -> bool {
     matches!(filesystem, Filesystem::Ext4 | Filesystem::Ext3)
 }
 
-/// Reads the exit code of [`check`] (e2fsck(8): 1 and 2 are bits for "corrected", 4 and above are
-/// errors left, or a check that could not be done).
+/// Interprets the exit code of [`check`] (e2fsck(8): 1 and 2 are bits for "corrected"; 4 and above mean that errors remain
+/// or that the check failed).
 #[must_use]
-pub fn judge_check(code: Option<i32>) -> Checked {
+pub fn check_result(code: Option<i32>) -> CheckResult {
     match code {
-        Some(0) => Checked::Clean,
-        Some(1..=3) => Checked::Repaired,
-        Some(_) | None => Checked::Broken,
+        Some(0) => CheckResult::Clean,
+        Some(1..=3) => CheckResult::Repaired,
+        Some(_) | None => CheckResult::Damaged,
     }
 }
 
-/// Grows an unmounted ext filesystem to its device, in this order: resize2fs demands a full check first.
+/// Grows an unmounted ext filesystem to the size of its device. The first command is the full check that resize2fs requires.
 #[must_use]
 pub fn grow_unmounted(device: &Path) -> [Command; 2] {
     [
@@ -88,37 +87,37 @@ pub fn grow_unmounted(device: &Path) -> [Command; 2] {
     ]
 }
 
-/// Grows a mounted filesystem to its device.
+/// Grows a mounted filesystem to the size of its device.
 #[must_use]
-pub fn grow_mounted(filesystem: Filesystem, device: &Path, mounted_at: &Path) -> Command {
+pub fn grow_mounted(filesystem: Filesystem, device: &Path, mount_point: &Path) -> Command {
     match filesystem {
         Filesystem::Ext4 | Filesystem::Ext3 => Command::new("resize2fs").arg(device),
-        Filesystem::Xfs => Command::new("xfs_growfs").arg("-d").arg(mounted_at),
+        Filesystem::Xfs => Command::new("xfs_growfs").arg("-d").arg(mount_point),
         Filesystem::Btrfs => Command::new("btrfs")
             .args(["filesystem", "resize", "max"])
-            .arg(mounted_at),
+            .arg(mount_point),
     }
 }
 
-/// Whether it can grow while unmounted; the others grow while mounted only.
+/// Whether the filesystem can grow while unmounted.
 #[must_use]
-pub fn grows_unmounted(filesystem: Filesystem) -> bool {
+pub fn can_grow_unmounted(filesystem: Filesystem) -> bool {
     matches!(filesystem, Filesystem::Ext4 | Filesystem::Ext3)
 }
 
-/// Options of every mount.
+/// Mount options that are always set.
 #[must_use]
-pub fn mount_defaults(filesystem: Filesystem) -> &'static [&'static str] {
+pub fn default_mount_options(filesystem: Filesystem) -> &'static [&'static str] {
     match filesystem {
-        // A volume restored from a snapshot has its origin's UUID; both may be on one node.
+        // A volume restored from a snapshot has the UUID of its source; both can be mounted on one node.
         Filesystem::Xfs => &["nouuid"],
         Filesystem::Ext4 | Filesystem::Ext3 | Filesystem::Btrfs => &[],
     }
 }
 
-/// How much a filesystem may lie below its device without being worth growing: all of them leave a
-/// tail that is too small for an allocation group. Clouds grow disks by whole GiB.
-pub const SLACK: Bytes = Bytes(32 << 20);
+/// How much smaller than its device a filesystem can be without being grown: filesystems leave an incomplete allocation
+/// group at the end unused. The cloud grows disks by whole GiB.
+pub const GROW_TOLERANCE: Bytes = Bytes(32 << 20);
 
 #[cfg(test)]
 mod tests {
@@ -126,10 +125,10 @@ mod tests {
     use crate::model::Tuning;
 
     #[test]
-    fn no_command_that_makes_a_filesystem_uses_force() {
+    fn mkfs_never_uses_force() {
         for filesystem in Filesystem::ALL {
             let arguments = Tuning::default().mkfs_arguments(filesystem).unwrap();
-            let command = make(filesystem, &arguments, Path::new("/dev/vdb")).to_string();
+            let command = mkfs(filesystem, &arguments, Path::new("/dev/vdb")).to_string();
             assert!(
                 !command.contains(" -F") && !command.contains(" -f"),
                 "{command}"
@@ -143,11 +142,11 @@ mod tests {
     }
 
     #[test]
-    fn a_check_that_leaves_errors_or_was_killed_is_broken() {
-        assert_eq!(judge_check(Some(0)), Checked::Clean);
-        assert_eq!(judge_check(Some(1)), Checked::Repaired);
+    fn a_check_that_leaves_errors_or_was_killed_is_damaged() {
+        assert_eq!(check_result(Some(0)), CheckResult::Clean);
+        assert_eq!(check_result(Some(1)), CheckResult::Repaired);
         for code in [Some(4), Some(8), Some(12), Some(32), None] {
-            assert_eq!(judge_check(code), Checked::Broken, "{code:?}");
+            assert_eq!(check_result(code), CheckResult::Damaged, "{code:?}");
         }
     }
 }

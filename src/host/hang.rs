@@ -59,7 +59,6 @@ impl Watch {
         }
     }
 
-    /// It has returned.
     pub(super) fn end(&self) {
         let mut state = self.state();
         if *state == State::GivenUp {
@@ -87,7 +86,7 @@ mod tests {
         one.give_up();
         one.give_up();
         other.give_up();
-        assert!(is_hanging("read", path) && !is_hanging("look at", path));
+        assert!(is_hanging("read", path) && !is_hanging("stat", path));
         one.end();
         assert!(is_hanging("read", path));
         other.end();

@@ -6,7 +6,7 @@ use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::device::{Device, Number};
+use super::device::{Device, DeviceNumber};
 use super::mountinfo::{self, Mount};
 use crate::base::Deadline;
 
@@ -18,8 +18,7 @@ use process::Process;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sought {
     /// The number that the mount table shows.
-    pub number: Number,
-    /// The device's node.
+    pub number: DeviceNumber,
     pub node: PathBuf,
     /// The mount that should have come off; what lies below it is told.
     pub point: Option<PathBuf>,
@@ -71,11 +70,8 @@ impl Sought {
 /// One that keeps a mount or a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Holder {
-    /// A process.
     Process {
-        /// Its id.
         pid: u32,
-        /// Its command's name.
         name: String,
         /// The container it is in, as its control group tells.
         container: Option<String>,
@@ -85,16 +81,13 @@ pub enum Holder {
     /// Another mount namespace that has it mounted, known by its first process. What it shows may go with the
     /// mount here, and none of its processes need use it.
     Namespace {
-        /// The process's id.
         pid: u32,
-        /// Its command's name.
         name: String,
         /// The container it is in, as its control group tells.
         container: Option<String>,
         /// Where it is mounted there.
         point: PathBuf,
     },
-    /// Another mount, here.
     Mount(PathBuf),
     /// A device that is built on it or on a file of it.
     Device(String),
@@ -170,7 +163,7 @@ pub(super) fn find(proc: &Path, sys: &Path, sought: &Sought, deadline: Deadline)
     let processes = pids(proc);
     let mut users = Vec::new();
     for &pid in &processes {
-        if deadline.is_over() {
+        if deadline.has_passed() {
             break;
         }
         let process = Process::new(proc, pid);
@@ -179,7 +172,7 @@ pub(super) fn find(proc: &Path, sys: &Path, sought: &Sought, deadline: Deadline)
     // Reading maps waits for a lock of the process, so only where nothing else shows.
     if users.is_empty() && found.is_empty() {
         for &pid in &processes {
-            if deadline.is_over() {
+            if deadline.has_passed() {
                 break;
             }
             users.extend(Process::new(proc, pid).mapper(sought));

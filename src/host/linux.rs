@@ -10,16 +10,16 @@ use async_trait::async_trait;
 use nix::mount::MntFlags;
 
 use super::blocking::blocking;
-use super::changes::Announcer;
+use super::device_changes::ChangeNotifier;
 use super::error::{HostError, Result};
 use super::exec::Exec;
-use super::facts::Facts;
+use super::host_info::HostInfo;
 use super::once::Once;
 use super::serial::Serials;
 use super::{
-    Changes, Claim, Clues, Content, Device, Entry, Flushed, Holder, Host, Link, Mount, MountDevice,
-    Sought, Traces, Vitals, blockdev, claim, device, entry, flush, holder, mount, mount_watch,
-    mountinfo, search, vitals, walk, wipe,
+    Candidates, Content, Device, DeviceChanges, DeviceLock, Entry, FlushOutcome, Holder, Host,
+    Link, Mount, MountDevice, SearchQuery, Sought, Vitals, content, device, device_lock, entry,
+    flush, holder, mount, mount_watch, mountinfo, search, vitals, walk, wipe,
 };
 use crate::base::Deadline;
 use crate::model::{Bytes, Filesystem, MountFlags};
@@ -27,11 +27,8 @@ use crate::model::{Bytes, Filesystem, MountFlags};
 /// Where the kernel's file systems are.
 #[derive(Debug, Clone)]
 pub struct Roots {
-    /// sysfs.
     pub sys: PathBuf,
-    /// procfs.
     pub proc: PathBuf,
-    /// The device nodes.
     pub dev: PathBuf,
 }
 
@@ -51,9 +48,9 @@ pub struct Linux {
     exec: Arc<dyn Exec>,
     roots: Roots,
     serials: Serials,
-    announcer: Announcer,
+    notifier: ChangeNotifier,
     once: Once,
-    facts: Facts,
+    host_info: HostInfo,
 }
 
 impl Linux {
@@ -64,9 +61,9 @@ impl Linux {
             exec,
             roots,
             serials: Serials::default(),
-            announcer: Announcer::default(),
+            notifier: ChangeNotifier::default(),
             once: Once::default(),
-            facts: Facts::default(),
+            host_info: HostInfo::default(),
         }
     }
 
@@ -90,17 +87,17 @@ impl Host for Linux {
         let Roots { sys, dev, .. } = self.roots.clone();
         let path = sys.join("block").join(name);
         let (serials, name) = (self.serials.clone(), name.to_owned());
-        blocking(deadline, "look at", &path, move || {
-            device::named(&sys, &dev, &serials, &name)
+        blocking(deadline, "stat", &path, move || {
+            device::find(&sys, &dev, &serials, &name)
         })
         .await
     }
 
-    async fn search(&self, deadline: Deadline, clues: &Clues) -> Result<Traces> {
+    async fn search(&self, deadline: Deadline, query: &SearchQuery) -> Result<Candidates> {
         let Roots { sys, dev, .. } = self.roots.clone();
-        let (path, serials, clues) = (sys.clone(), self.serials.clone(), clues.clone());
+        let (path, serials, query) = (sys.clone(), self.serials.clone(), query.clone());
         blocking(deadline, "search", &path, move || {
-            search::search(&sys, &dev, &serials, &clues)
+            search::search(&sys, &dev, &serials, &query)
         })
         .await
     }
@@ -111,8 +108,8 @@ impl Host for Linux {
         blocking(deadline, "list", &path, move || search::dangling(&dev)).await
     }
 
-    fn changes(&self, directory: Option<&Path>) -> Changes {
-        self.announcer.changes(&self.roots.proc, directory)
+    fn changes(&self, directory: Option<&Path>) -> DeviceChanges {
+        self.notifier.subscribe(&self.roots.proc, directory)
     }
 
     async fn mounts(&self, deadline: Deadline) -> Result<Vec<Mount>> {
@@ -135,7 +132,7 @@ impl Host for Linux {
 
     async fn entry(&self, deadline: Deadline, path: &Path) -> Result<Entry> {
         let given = path.to_owned();
-        blocking(deadline, "look at", path, move || entry::entry(&given)).await
+        blocking(deadline, "stat", path, move || entry::entry(&given)).await
     }
 
     async fn make_directory(&self, deadline: Deadline, path: &Path) -> Result<()> {
@@ -165,29 +162,33 @@ impl Host for Linux {
     async fn content(&self, deadline: Deadline, device: &Device) -> Result<Content> {
         let (path, size) = (device.path.clone(), device.size);
         let chosen = device.clone();
-        let survey = blocking(deadline, "read", &device.path, move || {
+        let scan = blocking(deadline, "read", &device.path, move || {
             mount::check_number(&chosen)?;
-            blockdev::survey(&path, size).map_err(|error| HostError::io("read", &path, error))
+            content::scan(&path, size).map_err(|error| HostError::io("read", &path, error))
         });
-        let command = blockdev::probe_command(&device.path);
-        let (survey, probe) = tokio::join!(survey, self.exec.run(&command, deadline));
-        let survey = survey?;
+        let command = content::probe_command(&device.path);
+        let (scan, probe) = tokio::join!(scan, self.exec.run(&command, deadline));
+        let scan = scan?;
         let probe = probe.map_err(|source| HostError::Probe {
             device: device.path.clone(),
             source: Box::new(source),
         })?;
-        blockdev::judge(&probe, &survey).map_err(|reason| HostError::Unclear {
+        content::classify(&probe, &scan).map_err(|reason| HostError::AmbiguousContent {
             device: device.path.clone(),
             reason,
         })
     }
 
-    async fn claim_if_blank(&self, deadline: Deadline, device: &Device) -> Result<Option<Claim>> {
-        claim::claim_if_blank(deadline, device).await
+    async fn lock_if_blank(
+        &self,
+        deadline: Deadline,
+        device: &Device,
+    ) -> Result<Option<DeviceLock>> {
+        device_lock::lock_if_blank(deadline, device).await
     }
 
-    async fn claim(&self, deadline: Deadline, device: &Device) -> Result<Claim> {
-        claim::claim(deadline, device).await
+    async fn lock_device(&self, deadline: Deadline, device: &Device) -> Result<DeviceLock> {
+        device_lock::lock_device(deadline, device).await
     }
 
     async fn wipe(&self, deadline: Deadline, device: &Device) -> Result<()> {
@@ -208,7 +209,7 @@ impl Host for Linux {
     async fn has_errors(&self, deadline: Deadline, device: &Device) -> Result<bool> {
         let (path, size) = (device.path.clone(), device.size);
         blocking(deadline, "read", &device.path, move || {
-            blockdev::read_stated(&path, size)
+            content::read_stated(&path, size)
                 .map(|stated| stated.ext_errors)
                 .map_err(|error| HostError::io("read", &path, error))
         })
@@ -223,7 +224,7 @@ impl Host for Linux {
     ) -> Result<Option<Bytes>> {
         let (path, size) = (device.path.clone(), device.size);
         blocking(deadline, "read", &device.path, move || {
-            blockdev::read_stated(&path, size)
+            content::read_stated(&path, size)
                 .map(|stated| stated.size(filesystem))
                 .map_err(|error| HostError::io("read", &path, error))
         })
@@ -295,7 +296,7 @@ impl Host for Linux {
             mount_watch::change(&table, within)
         });
         match waited.await {
-            Err(HostError::Late { .. }) => Ok(()),
+            Err(HostError::TimedOut { .. }) => Ok(()),
             other => other,
         }
     }
@@ -311,7 +312,7 @@ impl Host for Linux {
         .await
     }
 
-    async fn flush(&self, deadline: Deadline, device: &Device) -> Result<Flushed> {
+    async fn flush(&self, deadline: Deadline, device: &Device) -> Result<FlushOutcome> {
         let given = device.clone();
         blocking(deadline, "flush", &device.path, move || {
             flush::flush(&given)
@@ -319,14 +320,16 @@ impl Host for Linux {
         .await
     }
 
-    async fn flush_if_free(&self, deadline: Deadline, device: &Device) -> Result<Flushed> {
+    async fn flush_if_free(&self, deadline: Deadline, device: &Device) -> Result<FlushOutcome> {
         let given = device.clone();
         let Roots { sys, proc, .. } = self.roots.clone();
         blocking(deadline, "flush", &device.path, move || {
             match flush::flush_if_free(&given)? {
                 // A loop device does not claim what it is on.
-                Flushed::Free if holder::is_built_on(&proc, &sys, &Sought::device(&given)) => {
-                    Ok(Flushed::InUse)
+                FlushOutcome::Flushed
+                    if holder::is_built_on(&proc, &sys, &Sought::device(&given)) =>
+                {
+                    Ok(FlushOutcome::InUse)
                 }
                 other => Ok(other),
             }
@@ -346,7 +349,7 @@ impl Host for Linux {
 
     async fn age(&self, deadline: Deadline, device: &Device) -> Result<Duration> {
         let node = device.path.clone();
-        blocking(deadline, "look at", &device.path, move || entry::age(&node)).await
+        blocking(deadline, "stat", &device.path, move || entry::age(&node)).await
     }
 
     async fn text(&self, deadline: Deadline, path: &Path) -> Result<Option<String>> {
@@ -355,11 +358,11 @@ impl Host for Linux {
     }
 
     async fn boot_id(&self, deadline: Deadline) -> Result<String> {
-        self.facts.boot_id(deadline, &self.roots.proc).await
+        self.host_info.boot_id(deadline, &self.roots.proc).await
     }
 
     async fn may_grow_mounted_ext(&self, deadline: Deadline) -> Result<bool> {
-        self.facts
+        self.host_info
             .may_grow_mounted_ext(deadline, &self.roots.proc)
             .await
     }

@@ -9,22 +9,22 @@ use async_trait::async_trait;
 use crate::base::Deadline;
 use crate::model::{Bytes, Filesystem, MountFlags};
 
-pub mod appearance;
-mod asker;
-pub mod blockdev;
 mod blocking;
-pub mod changes;
-pub mod claim;
+mod blocking_pool;
+pub mod content;
 pub mod device;
-mod directory;
+pub mod device_changes;
+pub mod device_incarnation;
+pub mod device_lock;
+mod directory_watch;
 pub mod entry;
 pub mod error;
 pub mod exec;
-mod facts;
 pub mod filesystem;
 pub mod flush;
 mod hang;
 pub mod holder;
+mod host_info;
 pub mod linux;
 pub mod memory;
 pub mod mount;
@@ -45,21 +45,21 @@ mod wipe;
 #[cfg(test)]
 pub(crate) mod fake;
 
-pub use appearance::Appearance;
-pub use blockdev::Content;
-pub use changes::Changes;
-pub use claim::Claim;
-pub use device::{Device, Number};
+pub use content::Content;
+pub use device::{Device, DeviceNumber};
+pub use device_changes::DeviceChanges;
+pub use device_incarnation::DeviceIncarnation;
+pub use device_lock::DeviceLock;
 pub use entry::Entry;
 pub use error::{HostError, Result};
-pub use exec::{Command, Exec, ExecError, Failure, Output, Processes};
-pub use flush::Flushed;
+pub use exec::{Command, Exec, ExecError, ExecFailure, Output, ProcessExec};
+pub use flush::FlushOutcome;
 pub use holder::{Holder, Sought};
 pub use linux::{Linux, Roots};
 pub use mount::MountDevice;
 pub use mountinfo::Mount;
 pub use record::Records;
-pub use search::{Clues, Link, Traces};
+pub use search::{Candidates, Link, SearchQuery};
 pub use stats::{Amount, Usage};
 pub use vitals::Vitals;
 
@@ -73,14 +73,13 @@ pub trait Host: Debug + Send + Sync {
     async fn device(&self, deadline: Deadline, name: &str) -> Result<Option<Device>>;
 
     /// The devices that may be one disk.
-    async fn search(&self, deadline: Deadline, clues: &Clues) -> Result<Traces>;
+    async fn search(&self, deadline: Deadline, query: &SearchQuery) -> Result<Candidates>;
 
     /// udev's links of disks that lead nowhere.
     async fn dangling_links(&self, deadline: Deadline) -> Result<Vec<Link>>;
 
-    /// Tells from now on when devices come, go or change in size, and when an entry comes into the
-    /// directory.
-    fn changes(&self, directory: Option<&Path>) -> Changes;
+    /// Subscribes to devices that are added, removed or resized, and to new entries in the directory.
+    fn changes(&self, directory: Option<&Path>) -> DeviceChanges;
 
     /// The mount table, in the kernel's order.
     async fn mounts(&self, deadline: Deadline) -> Result<Vec<Mount>>;
@@ -103,13 +102,17 @@ pub trait Host: Debug + Send + Sync {
     /// What a device holds that nobody uses. An unclear answer is an error.
     async fn content(&self, deadline: Deadline, device: &Device) -> Result<Content>;
 
-    /// Takes a device for as long as the claim, or a command that it was given to, lives. Waits for
-    /// whoever has it: a mkfs that outlived the process that began it, or udev for a moment.
-    async fn claim(&self, deadline: Deadline, device: &Device) -> Result<Claim>;
+    /// Locks a device until the lock is dropped and every command that inherited it has exited. Waits for the current
+    /// holder, such as a mkfs of an earlier process, or udev.
+    async fn lock_device(&self, deadline: Deadline, device: &Device) -> Result<DeviceLock>;
 
-    /// The same at once, of a device whose first bytes are zero where superblocks are; none of another one, or while somebody has it. The
-    /// glance proves nothing.
-    async fn claim_if_blank(&self, deadline: Deadline, device: &Device) -> Result<Option<Claim>>;
+    /// Locks a device without waiting if its superblock area is zero; `None` if it is not, or if the device is locked. This
+    /// does not prove that the device is blank.
+    async fn lock_if_blank(
+        &self,
+        deadline: Deadline,
+        device: &Device,
+    ) -> Result<Option<DeviceLock>>;
 
     /// Zeroes what was found on a device that nobody uses, where [`Host::content`] looks. The only write
     /// of the driver itself to a device: whoever calls it must know whose the content is.
@@ -157,13 +160,13 @@ pub trait Host: Debug + Send + Sync {
     async fn holders(&self, deadline: Deadline, sought: &Sought) -> Result<Vec<Holder>>;
 
     /// Writes what the kernel holds for a device.
-    async fn flush(&self, deadline: Deadline, device: &Device) -> Result<Flushed>;
+    async fn flush(&self, deadline: Deadline, device: &Device) -> Result<FlushOutcome>;
 
     /// The same, unless a filesystem or another device uses it, in whatever mount namespace.
-    async fn flush_if_free(&self, deadline: Deadline, device: &Device) -> Result<Flushed>;
+    async fn flush_if_free(&self, deadline: Deadline, device: &Device) -> Result<FlushOutcome>;
 
     /// How the filesystem of this device is that is mounted there. A filesystem that once did not
-    /// answer by the deadline is not asked again until it does: that is [`HostError::Silent`], at once.
+    /// answer by the deadline is not asked again until it does: that is [`HostError::Unresponsive`], at once.
     async fn vitals(&self, deadline: Deadline, device: &Device, mount: &Mount) -> Result<Vitals>;
 
     /// For how long the node of this device has been there.

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sys::stat::{major, minor};
 
-use super::device::{Device, Number};
+use super::device::{Device, DeviceNumber};
 use super::error::{HostError, Result};
 use super::filesystem;
 use super::mountinfo::Mount;
@@ -21,11 +21,8 @@ use crate::model::{Filesystem, MountFlags};
 pub struct MountDevice {
     /// The device it is on.
     pub device: Device,
-    /// Where to.
     pub target: PathBuf,
-    /// Its type.
     pub filesystem: Filesystem,
-    /// The caller's options.
     pub flags: MountFlags,
     /// Whether to mount it read-only, whatever the options say.
     pub read_only: bool,
@@ -123,15 +120,15 @@ pub(super) fn unmount(target: &Path, flags: MntFlags) -> Result<()> {
 }
 
 /// The device number of a block device node.
-pub(super) fn number_of(path: &Path) -> Result<Number> {
+pub(super) fn number_of(path: &Path) -> Result<DeviceNumber> {
     let metadata =
-        fs::symlink_metadata(path).map_err(|error| HostError::io("look at", path, error))?;
+        fs::symlink_metadata(path).map_err(|error| HostError::io("stat", path, error))?;
     if !metadata.file_type().is_block_device() {
         let reason = io::Error::other("it is no block device");
         return Err(HostError::io("use", path, reason));
     }
     let rdev = metadata.rdev();
-    Ok(Number {
+    Ok(DeviceNumber {
         major: major(rdev),
         minor: minor(rdev),
     })
@@ -143,7 +140,7 @@ pub(super) fn check_number(device: &Device) -> Result<()> {
     if now == device.number {
         return Ok(());
     }
-    Err(HostError::Changed {
+    Err(HostError::DeviceChanged {
         device: device.path.clone(),
         reason: format!("its node is {now}, the chosen disk is {}", device.number),
     })
@@ -152,7 +149,7 @@ pub(super) fn check_number(device: &Device) -> Result<()> {
 /// Splits options into those that the kernel takes as bits and those that the filesystem reads.
 fn translate(filesystem: Filesystem, flags: &MountFlags) -> (MsFlags, String) {
     let mut bits = MsFlags::empty();
-    let mut data: Vec<&str> = filesystem::mount_defaults(filesystem).to_vec();
+    let mut data: Vec<&str> = filesystem::default_mount_options(filesystem).to_vec();
     for flag in flags.iter() {
         match known(flag) {
             Some(Known::Set(bit)) => bits.insert(bit),
@@ -237,11 +234,11 @@ mod tests {
         Some(Device {
             name: "chosen".to_owned(),
             path,
-            number: Number {
+            number: DeviceNumber {
                 minor: now.minor + 1,
                 ..now
             },
-            sequence: None,
+            diskseq: None,
             size: crate::model::Bytes(0),
             serial: None,
             backing_file: None,
@@ -265,7 +262,7 @@ mod tests {
         };
         let refused = mount_device(&request);
         assert!(
-            matches!(refused, Err(HostError::Changed { .. })),
+            matches!(refused, Err(HostError::DeviceChanged { .. })),
             "{refused:?}"
         );
     }
@@ -275,7 +272,7 @@ mod tests {
         let Some(device) = replaced() else { return };
         let refused = bind_device(&device, Path::new("/nowhere/at/all"));
         assert!(
-            matches!(refused, Err(HostError::Changed { .. })),
+            matches!(refused, Err(HostError::DeviceChanged { .. })),
             "{refused:?}"
         );
     }
@@ -285,7 +282,7 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         let error = number_of(file.path()).unwrap_err();
         assert!(
-            crate::base::chain::chain(&error).ends_with("it is no block device"),
+            crate::base::error_chain(&error).ends_with("it is no block device"),
             "{error}"
         );
     }

@@ -6,21 +6,20 @@ use std::io;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-use super::device::{Device, Number};
+use super::device::{Device, DeviceNumber};
 use super::error::{HostError, Result};
 
 /// One line of the table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mount {
     /// The device of the mounted filesystem; btrfs shows one that no block device has.
-    pub number: Number,
+    pub number: DeviceNumber,
     /// The directory or file within the filesystem that is mounted.
     pub root: PathBuf,
     /// Where it is mounted.
     pub point: PathBuf,
     /// Options of this mount.
     pub options: String,
-    /// The filesystem's type.
     pub kind: String,
     /// What was mounted, in the filesystem's words.
     pub source: PathBuf,
@@ -38,9 +37,7 @@ pub struct Mount {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line:?}: {reason}")]
 pub struct InvalidLine {
-    /// The line.
     pub line: String,
-    /// What is wrong.
     pub reason: &'static str,
 }
 
@@ -113,7 +110,7 @@ fn has(options: &str, option: &str) -> bool {
 }
 
 /// Keeps as [`Mount::is_of_dev`] only what is of this filesystem.
-pub(super) fn settle_dev(mounts: &mut [Mount], dev: Number) {
+pub(super) fn settle_dev(mounts: &mut [Mount], dev: DeviceNumber) {
     for mount in mounts {
         mount.is_of_dev &= mount.number == dev;
     }
@@ -148,7 +145,7 @@ pub(super) fn topmost(step: &'static str, table: &Path, point: &Path) -> Result<
 /// The mount table in a file, in the kernel's order.
 pub(super) fn read(table: &Path) -> Result<Vec<Mount>> {
     let bytes = fs::read(table).map_err(|error| HostError::io("read", table, error))?;
-    parse(&bytes).map_err(|error| HostError::Format {
+    parse(&bytes).map_err(|error| HostError::UnexpectedFormat {
         path: table.to_owned(),
         reason: error.to_string(),
     })
@@ -246,7 +243,7 @@ mod tests {
         assert_eq!(mounts[0].point, Path::new("/a b\\c"));
         assert!(mounts[0].is_read_only() && !mounts[0].has_option("ro"));
         assert!(mounts[0].is_shared && !mounts[1].is_shared);
-        assert_eq!(mounts[0].number, Number { major: 7, minor: 5 });
+        assert_eq!(mounts[0].number, DeviceNumber { major: 7, minor: 5 });
         assert_eq!(mounts[1].root, Path::new("/loop5"));
         assert!(!mounts[1].is_whole());
     }

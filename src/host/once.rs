@@ -10,14 +10,14 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::blocking::blocking;
-use super::device::Number;
+use super::device::DeviceNumber;
 use super::error::{HostError, Result};
 use crate::base::Deadline;
 
 /// The calls that run now, by filesystem. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Once {
-    running: Arc<Mutex<HashMap<Number, Running>>>,
+    running: Arc<Mutex<HashMap<DeviceNumber, Running>>>,
 }
 
 #[derive(Debug)]
@@ -33,7 +33,7 @@ struct Running {
 #[derive(Debug)]
 struct Slot {
     once: Once,
-    filesystem: Number,
+    filesystem: DeviceNumber,
 }
 
 impl Drop for Slot {
@@ -46,11 +46,11 @@ impl Once {
     /// Runs the call, when none for this filesystem is running, and waits for it until the deadline.
     ///
     /// # Errors
-    /// [`HostError::Late`] when it has not returned by then, and from then on [`HostError::Silent`], at
+    /// [`HostError::TimedOut`] when it has not returned by then, and from then on [`HostError::Unresponsive`], at
     /// once.
     pub(super) async fn run<T: Send + 'static>(
         &self,
-        filesystem: Number,
+        filesystem: DeviceNumber,
         deadline: Deadline,
         step: &'static str,
         path: &Path,
@@ -70,24 +70,24 @@ impl Once {
         let outcome = blocking(deadline, step, path, move || Ok((call(), slot)));
         match outcome.await {
             Ok((result, _slot)) => result,
-            Err(HostError::Late { .. }) => Err(self.give_up(filesystem, step, path)),
+            Err(HostError::TimedOut { .. }) => Err(self.give_up(filesystem, step, path)),
             Err(error) => Err(error),
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Number, Running>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<DeviceNumber, Running>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The place for a call, or what tells that it has become free.
     fn enter(
         &self,
-        filesystem: Number,
+        filesystem: DeviceNumber,
         path: &Path,
     ) -> Result<std::result::Result<Slot, watch::Receiver<()>>> {
         let mut running = self.lock();
         match running.get(&filesystem) {
-            Some(other) if other.given_up => Err(HostError::Silent {
+            Some(other) if other.given_up => Err(HostError::Unresponsive {
                 path: path.to_owned(),
                 since: other.since.elapsed(),
             }),
@@ -107,11 +107,11 @@ impl Once {
         }
     }
 
-    fn give_up(&self, filesystem: Number, step: &'static str, path: &Path) -> HostError {
+    fn give_up(&self, filesystem: DeviceNumber, step: &'static str, path: &Path) -> HostError {
         if let Some(running) = self.lock().get_mut(&filesystem) {
             running.given_up = true;
         }
-        HostError::Late {
+        HostError::TimedOut {
             step,
             path: path.to_owned(),
         }
@@ -125,11 +125,11 @@ mod tests {
 
     use super::*;
 
-    const ONE: Number = Number {
+    const ONE: DeviceNumber = DeviceNumber {
         major: 254,
         minor: 16,
     };
-    const OTHER: Number = Number {
+    const OTHER: DeviceNumber = DeviceNumber {
         major: 254,
         minor: 32,
     };
@@ -143,7 +143,7 @@ mod tests {
         Deadline::after(Duration::from_secs(60))
     }
 
-    async fn ask(once: &Once, of: Number, path: &str, deadline: Deadline) -> Result<u32> {
+    async fn ask(once: &Once, of: DeviceNumber, path: &str, deadline: Deadline) -> Result<u32> {
         once.run(of, deadline, "ask", Path::new(path), || Ok(7))
             .await
     }
@@ -158,10 +158,13 @@ mod tests {
             let _ = hold.recv();
             Ok(0)
         });
-        assert!(matches!(hangs.await, Err(HostError::Late { .. })));
+        assert!(matches!(hangs.await, Err(HostError::TimedOut { .. })));
         for _ in 0..3 {
             let again = ask(&once, ONE, PATH, ample()).await;
-            assert!(matches!(again, Err(HostError::Silent { .. })), "{again:?}");
+            assert!(
+                matches!(again, Err(HostError::Unresponsive { .. })),
+                "{again:?}"
+            );
         }
         assert_eq!(once.lock().len(), 1);
         assert_eq!(ask(&once, OTHER, "/hangs/not", ample()).await.unwrap(), 7);

@@ -2,7 +2,7 @@
 //! nothing else. One JSON file a record, `DIR/KIND/KEY.json`.
 //!
 //! Nobody waits until they are on the disk. What they prove, they prove until the machine starts anew, because each is of an
-//! appearance of a device ([`Appearance`](super::Appearance)). After that they only tell whose a disk was; one that a crash
+//! appearance of a device ([`DeviceIncarnation`](super::DeviceIncarnation)). After that they only tell whose a disk was; one that a crash
 //! of the machine emptied tells nothing.
 
 use std::fs;
@@ -77,7 +77,7 @@ impl Records {
             }
             serde_json::from_slice(&text)
                 .map(Some)
-                .map_err(|error| HostError::Format {
+                .map_err(|error| HostError::UnexpectedFormat {
                     path: from,
                     reason: error.to_string(),
                 })
@@ -259,7 +259,10 @@ mod tests {
         fs::create_dir(dir.path().join("kind")).unwrap();
         fs::write(dir.path().join("kind/d-bp1.json"), "x").unwrap();
         let read = records.get::<u32>(soon(), "kind", "d-bp1").await;
-        assert!(matches!(read, Err(HostError::Format { .. })), "{read:?}");
+        assert!(
+            matches!(read, Err(HostError::UnexpectedFormat { .. })),
+            "{read:?}"
+        );
         fs::write(dir.path().join("kind/d-bp1.json"), "").unwrap();
         let read = records.get::<u32>(soon(), "kind", "d-bp1").await;
         assert!(matches!(read, Ok(None)), "{read:?}");

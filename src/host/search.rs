@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::device::{self, Device, backing_file, is_made_up, names, number_attribute};
+use super::device::{self, Device, backing_file, is_virtual, names, number_attribute};
 use super::entry::{Entry, entry, link};
 use super::error::Result;
 use super::serial::Serials;
@@ -14,8 +14,7 @@ const LINK_PREFIXES: [&str; 2] = ["virtio-", "nvme-Alibaba_Cloud_Elastic_Block_S
 
 /// What a disk may be known by on a machine.
 #[derive(Debug, Clone)]
-pub struct Clues {
-    /// Its serial.
+pub struct SearchQuery {
     pub serial: Serial,
     /// The name of a device that was said to be the disk.
     pub name: Option<String>,
@@ -26,62 +25,66 @@ pub struct Clues {
 /// A symlink that claims to lead to the disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Link {
-    /// The link.
     pub path: PathBuf,
-    /// What it says.
     pub target: PathBuf,
 }
 
 impl Link {
     /// The name of the device that it leads to; the target's directory has no say.
     #[must_use]
-    pub fn leads_to(&self) -> Option<&str> {
+    pub fn target_name(&self) -> Option<&str> {
         self.target.file_name()?.to_str()
     }
 }
 
 /// What a search gave.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Traces {
+pub struct Candidates {
     /// The devices that show the serial or what is left of it when it is cut, that the clue names, or that a link leads to; and the other
     /// ones of the same backing file.
     pub devices: Vec<Device>,
     /// udev's links of the serial; not looked for where a device shows it.
     pub by_id: Vec<Link>,
     /// The link in the clue's directory.
-    pub marked: Option<Link>,
+    pub device_dir_link: Option<Link>,
     /// Names of those of the devices that have no node, or that of another device.
     pub without_node: Vec<String>,
 }
 
 /// Searches sysfs below `sys` and device nodes below `dev`.
-pub(super) fn search(sys: &Path, dev: &Path, serials: &Serials, clues: &Clues) -> Result<Traces> {
+pub(super) fn search(
+    sys: &Path,
+    dev: &Path,
+    serials: &Serials,
+    query: &SearchQuery,
+) -> Result<Candidates> {
     let block = sys.join("block");
     let all = names(&block)?;
     serials.keep(&all);
     let mut wanted: Vec<&str> = Vec::new();
     for name in &all {
         let shown = shown(&block.join(name), name, serials)?;
-        if shown.is_some_and(|shown| shown == clues.serial || shown.is_cut_of(&clues.serial)) {
+        if shown.is_some_and(|shown| shown == query.serial || shown.is_truncation_of(&query.serial))
+        {
             wanted.push(name);
         }
     }
-    let mut traces = Traces::default();
+    let mut candidates = Candidates::default();
     if wanted.is_empty() {
         for prefix in LINK_PREFIXES {
-            let name = format!("{prefix}{}", clues.serial);
-            traces
+            let name = format!("{prefix}{}", query.serial);
+            candidates
                 .by_id
                 .extend(link_at(&dev.join("disk/by-id").join(name))?);
         }
     }
-    if let Some(directory) = &clues.directory {
-        traces.marked = link_at(&directory.join(clues.serial.as_str()))?;
+    if let Some(directory) = &query.directory {
+        candidates.device_dir_link = link_at(&directory.join(query.serial.as_str()))?;
     }
-    wanted.extend(clues.name.as_deref());
-    let links = traces.by_id.iter().chain(&traces.marked);
-    wanted.extend(links.filter_map(Link::leads_to));
-    let file = marked_file(&block, traces.marked.as_ref())?;
+    wanted.extend(query.name.as_deref());
+    let links = candidates.by_id.iter().chain(&candidates.device_dir_link);
+    wanted.extend(links.filter_map(Link::target_name));
+    let file = device_dir_backing_file(&block, candidates.device_dir_link.as_ref())?;
     if file.is_some() {
         for name in all.iter().filter(|name| name.starts_with("loop")) {
             if backing_file(&block.join(name))? == file {
@@ -92,21 +95,21 @@ pub(super) fn search(sys: &Path, dev: &Path, serials: &Serials, clues: &Clues) -
     wanted.sort_unstable();
     wanted.dedup();
     for name in wanted {
-        traces
+        candidates
             .devices
             .extend(device::read(sys, dev, serials, name)?);
     }
-    for device in &traces.devices {
-        if entry(&device.path)? != Entry::Block(device.number) {
-            traces.without_node.push(device.name.clone());
+    for device in &candidates.devices {
+        if entry(&device.path)? != Entry::BlockDevice(device.number) {
+            candidates.without_node.push(device.name.clone());
         }
     }
-    Ok(traces)
+    Ok(candidates)
 }
 
 /// The serial, without a look at anything else of the device.
 fn shown(dir: &Path, name: &str, serials: &Serials) -> Result<Option<Serial>> {
-    if is_made_up(name) {
+    if is_virtual(name) {
         return Ok(None);
     }
     let sequence = number_attribute(&dir.join("diskseq"))?;
@@ -120,8 +123,8 @@ fn link_at(path: &Path) -> Result<Option<Link>> {
     }))
 }
 
-fn marked_file(block: &Path, marked: Option<&Link>) -> Result<Option<PathBuf>> {
-    match marked.and_then(Link::leads_to) {
+fn device_dir_backing_file(block: &Path, link: Option<&Link>) -> Result<Option<PathBuf>> {
+    match link.and_then(Link::target_name) {
         Some(name) => backing_file(&block.join(name)),
         None => Ok(None),
     }
@@ -148,7 +151,6 @@ mod tests {
 
     use super::*;
 
-    /// A made-up machine.
     struct Machine {
         dir: tempfile::TempDir,
         serials: Serials,
@@ -185,19 +187,19 @@ mod tests {
             symlink(target, self.dir.path().join(path)).unwrap();
         }
 
-        fn search(&self, serial: &str, name: Option<&str>) -> Traces {
-            let clues = Clues {
+        fn search(&self, serial: &str, name: Option<&str>) -> Candidates {
+            let query = SearchQuery {
                 serial: Serial::new(serial).unwrap(),
                 name: name.map(str::to_owned),
                 directory: Some(self.dir.path().join("links")),
             };
             let (sys, dev) = (self.dir.path().join("sys"), self.dir.path().join("dev"));
-            search(&sys, &dev, &self.serials, &clues).unwrap()
+            search(&sys, &dev, &self.serials, &query).unwrap()
         }
     }
 
-    fn names_of(traces: &Traces) -> Vec<&str> {
-        let devices = traces.devices.iter();
+    fn names_of(candidates: &Candidates) -> Vec<&str> {
+        let devices = candidates.devices.iter();
         devices.map(|device| device.name.as_str()).collect()
     }
 
@@ -218,7 +220,7 @@ mod tests {
             names_of(&machine.search("bp2", None)),
             ["nvme1n1", "nvme1n2"]
         );
-        assert_eq!(machine.search("bp3", None), Traces::default());
+        assert_eq!(machine.search("bp3", None), Candidates::default());
         assert_eq!(names_of(&machine.search("bp3", Some("vdd"))), ["vdd"]);
     }
 
@@ -239,11 +241,11 @@ mod tests {
         let machine = Machine::new();
         machine.virtio("vdb", "254:16", 2, "bp18um4r4f2fve24k7qz");
         machine.virtio("vdc", "254:32", 3, "bp18um4r4f2fve24k7q");
-        let traces = machine.search("bp18um4r4f2fve24k7qz1", None);
-        assert_eq!(names_of(&traces), ["vdb"]);
+        let candidates = machine.search("bp18um4r4f2fve24k7qz1", None);
+        assert_eq!(names_of(&candidates), ["vdb"]);
         assert_eq!(
             machine.search("bp18um4r4f2fve24k7", None),
-            Traces::default()
+            Candidates::default()
         );
     }
 
@@ -255,7 +257,7 @@ mod tests {
         machine.link("dev/disk/by-id/virtio-bp2", "../../vdz");
         machine.link("dev/disk/by-id/scsi-bp3", "../../sdz");
         let links = dangling(&machine.dir.path().join("dev")).unwrap();
-        let ends: Vec<_> = links.iter().map(Link::leads_to).collect();
+        let ends: Vec<_> = links.iter().map(Link::target_name).collect();
         assert_eq!(ends, [Some("vdz")]);
     }
 
@@ -265,7 +267,7 @@ mod tests {
         machine.virtio("vdb", "254:16", 2, "bp1");
         assert_eq!(names_of(&machine.search("bp1", None)), ["vdb"]);
         machine.virtio("vdb", "254:16", 3, "bp2");
-        assert_eq!(machine.search("bp1", None), Traces::default());
+        assert_eq!(machine.search("bp1", None), Candidates::default());
         assert_eq!(names_of(&machine.search("bp2", None)), ["vdb"]);
     }
 
@@ -276,10 +278,10 @@ mod tests {
         machine.link("dev/disk/by-id/virtio-bp1", "../../vdb");
         let nvme = "dev/disk/by-id/nvme-Alibaba_Cloud_Elastic_Block_Storage_bp1";
         machine.link(nvme, "../../nvme1n1");
-        let traces = machine.search("bp1", None);
-        let targets: Vec<_> = traces.by_id.iter().map(Link::leads_to).collect();
+        let candidates = machine.search("bp1", None);
+        let targets: Vec<_> = candidates.by_id.iter().map(Link::target_name).collect();
         assert_eq!(targets, [Some("vdb"), Some("nvme1n1")]);
-        assert_eq!(names_of(&traces), ["vdb"]);
+        assert_eq!(names_of(&candidates), ["vdb"]);
         machine.virtio("vdb", "254:16", 3, "bp1");
         assert_eq!(machine.search("bp1", None).by_id, []);
     }
@@ -293,8 +295,8 @@ mod tests {
             machine.file(&path, &format!("/images/{file}.img\n"));
         }
         machine.link("links/bp1", "/dev/loop4");
-        let traces = machine.search("bp1", None);
-        assert_eq!(names_of(&traces), ["loop3", "loop4"]);
+        let candidates = machine.search("bp1", None);
+        assert_eq!(names_of(&candidates), ["loop3", "loop4"]);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::asker::Askers;
+use super::blocking_pool::BlockingPool;
 use super::device::attribute;
 use super::error::{HostError, Result};
 use crate::model::Serial;
@@ -23,7 +23,7 @@ pub(super) struct Serials(Arc<Shared>);
 struct Shared {
     known: Mutex<HashMap<String, Known>>,
     answered: Condvar,
-    askers: Askers,
+    pool: BlockingPool,
 }
 
 /// What is known of the device that has a name.
@@ -135,7 +135,7 @@ impl Serials {
 
     fn listen(self, own: PathBuf, name: String, sequence: Option<u64>) -> Result<()> {
         let path = own.clone();
-        let askers = self.0.askers.clone();
+        let pool = self.0.pool.clone();
         let question = move || {
             let told = attribute(&own).ok().flatten();
             let mut known = self.lock();
@@ -155,8 +155,7 @@ impl Serials {
             }
             self.0.answered.notify_all();
         };
-        askers
-            .ask(question)
+        pool.spawn(question)
             .map_err(|error| HostError::io("read", &path, error))
     }
 }

@@ -9,7 +9,6 @@ use super::error::{HostError, Result};
 /// Totals of a mounted filesystem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Usage {
-    /// Bytes.
     pub bytes: Amount,
     /// Inodes; all zero where the filesystem makes them as needed (btrfs).
     pub inodes: Amount,
@@ -18,9 +17,7 @@ pub struct Usage {
 /// How much of something there is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Amount {
-    /// In all.
     pub total: u64,
-    /// Taken.
     pub used: u64,
     /// Free for the workload; less than total minus used where some is kept back.
     pub available: u64,

@@ -24,7 +24,6 @@ const LONGEST: usize = 8 << 10;
 /// What `/proc/self/ns/user` is in the initial user namespace (`PROC_USER_INIT_INO` in the kernel).
 const INITIAL: &str = "user:[4026531837]";
 
-/// An open socket.
 #[derive(Debug)]
 pub(super) struct Uevents(AsyncFd<OwnedFd>);
 

@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use super::blockdev;
+use super::content;
 use super::device::Device;
 use super::error::Result;
 use super::mountinfo::Mount;
@@ -26,7 +26,7 @@ pub struct Vitals {
 /// Looks; this may never return.
 pub(super) fn look(sys: &Path, device: &Device, mount: &Mount) -> Vitals {
     let filesystem: Option<Filesystem> = mount.kind.parse().ok();
-    let stated = filesystem.and_then(|_| blockdev::read_stated(&device.path, device.size).ok());
+    let stated = filesystem.and_then(|_| content::read_stated(&device.path, device.size).ok());
     let errors = match filesystem {
         Some(Filesystem::Ext4 | Filesystem::Ext3) => {
             let mounted = stated.as_ref().and_then(|stated| stated.ext_mounted);
@@ -41,7 +41,7 @@ pub(super) fn look(sys: &Path, device: &Device, mount: &Mount) -> Vitals {
         // xfs answers for its sizes also after it has shut down, and for nothing else.
         fs::symlink_metadata(&mount.point)
             .map(|_| usage)
-            .map_err(|error| super::HostError::io("look at", &mount.point, error))
+            .map_err(|error| super::HostError::io("stat", &mount.point, error))
     });
     Vitals {
         usage,

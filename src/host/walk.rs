@@ -167,7 +167,7 @@ mod tests {
         fs::create_dir_all(dir.join("outside/below")).unwrap();
         symlink(dir.join("outside"), dir.join("link")).unwrap();
         for path in [dir.join("link/below"), dir.join("link")] {
-            let error = reach("look at", &path).unwrap_err();
+            let error = reach("stat", &path).unwrap_err();
             let HostError::Symlink { link, .. } = &error else {
                 panic!("{error:?}");
             };

@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 
-use super::blockdev::{CHUNK, ranges};
+use super::content::{CHUNK, ranges};
 use super::device::Device;
 use super::error::{HostError, Result};
 use super::mount::check_number;
@@ -43,7 +43,7 @@ fn zero(file: &File, size: Bytes) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::blockdev::survey;
+    use crate::host::content::scan;
 
     #[test]
     fn what_the_proof_looks_at_is_zero_afterwards_and_the_rest_is_untouched() {
@@ -52,7 +52,7 @@ mod tests {
         file.as_file().write_all_at(&vec![7; size], 0).unwrap();
         let size = Bytes(size.try_into().unwrap());
         zero(file.as_file(), size).unwrap();
-        assert_eq!(survey(file.path(), size).unwrap().first_data, None);
+        assert_eq!(scan(file.path(), size).unwrap().first_data, None);
         let left = std::fs::read(file.path()).unwrap();
         let zeroed: u64 = ranges(size).iter().map(|(_, length)| length).sum();
         let zeroes = left.iter().filter(|&&byte| byte == 0).count();

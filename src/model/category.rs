@@ -201,7 +201,6 @@ impl fmt::Display for Category {
 pub enum PerformanceLevel {
     /// The slowest, from 1 GiB.
     Pl0,
-    /// The default.
     Pl1,
     /// From 461 GiB.
     Pl2,
@@ -237,9 +236,9 @@ impl PerformanceLevel {
     }
 }
 
-/// A text that is no performance level.
+/// An invalid performance level.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no performance level: PL0, PL1, PL2 and PL3 are")]
+#[error("{0:?} is not a performance level; allowed: PL0, PL1, PL2, PL3")]
 pub struct UnknownLevel(String);
 
 impl FromStr for PerformanceLevel {

@@ -8,11 +8,10 @@ use super::tag::Tags;
 /// Level and category, and IOPS and category, agree as far as can be said without the disk.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Change {
-    /// Another category.
     pub category: Option<Category>,
     /// Another level, of a `cloud_essd`.
     pub level: Option<PerformanceLevel>,
-    /// IOPS on top of the baseline, of a `cloud_auto`; 0 takes them away.
+    /// Provisioned IOPS of a `cloud_auto` in addition to the baseline; 0 removes them.
     pub provisioned_iops: Option<u32>,
     /// Whether a `cloud_auto` may exceed its baseline.
     pub bursting: Option<bool>,

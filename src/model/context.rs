@@ -19,7 +19,7 @@ pub const READ_ONLY: &str = "readOnly";
 /// `volume_context`: what is done about a filesystem that is not in order.
 pub const FSCK: &str = "fsck";
 
-/// `volume_context`: when the disk is told which blocks are free.
+/// `volume_context`: when free blocks are discarded.
 pub const DISCARD: &str = "discard";
 
 /// `volume_context`: `"true"` makes a filesystem in which directories can be limited.

@@ -11,7 +11,7 @@ use super::id::{DiskId, InstanceId, SnapshotId, ZoneId};
 use super::size::Gib;
 use super::tag::Tags;
 
-/// The serial number by which a guest tells its disks apart.
+/// The serial by which a guest identifies its disks.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Serial(String);
 
@@ -26,12 +26,11 @@ impl Serial {
 
     /// The serial that a disk's id says: the id without `d-` (ECS API, `SerialNumber`).
     #[must_use]
-    pub fn of_disk(id: &DiskId) -> Self {
+    pub fn from_disk_id(id: &DiskId) -> Self {
         let id = id.as_str();
         Self(id.strip_prefix("d-").unwrap_or(id).to_owned())
     }
 
-    /// The text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -40,7 +39,7 @@ impl Serial {
     /// Whether this is what a device shows of a longer serial, which it cuts without a word. Another
     /// one that begins alike is shown in the same way.
     #[must_use]
-    pub fn is_cut_of(&self, whole: &Self) -> bool {
+    pub fn is_truncation_of(&self, whole: &Self) -> bool {
         let is_longer = whole.0.len() > SHOWN;
         is_longer && self.0.len() == SHOWN && whole.0.starts_with(&self.0)
     }
@@ -59,13 +58,10 @@ impl fmt::Display for Serial {
 /// Where a disk is in its life (`Status` in the API).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DiskStatus {
-    /// Being made.
     Creating,
-    /// Free to attach.
     Available,
     /// On its way to an instance.
     Attaching,
-    /// Attached.
     InUse,
     /// On its way off an instance.
     Detaching,
@@ -139,7 +135,6 @@ impl FromStr for DiskKind {
 /// One row of `DescribeDisks`: what it said, at a moment that may lie seconds back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Disk {
-    /// The id.
     pub id: DiskId,
     /// The serial that the guest sees; none on very old disks.
     pub serial: Option<Serial>,
@@ -147,7 +142,6 @@ pub struct Disk {
     pub name: String,
     /// Where it lives; none for a regional disk.
     pub zone: Option<ZoneId>,
-    /// What was bought.
     pub category: Category,
     /// `PL0` … `PL3` as the cloud writes it; none where the category has no levels.
     pub performance_level: Option<String>,
@@ -159,9 +153,7 @@ pub struct Disk {
     pub multi_attach: bool,
     /// The resource group it is billed to, as the cloud names it.
     pub resource_group: Option<String>,
-    /// The capacity.
     pub size: Gib,
-    /// Data or system.
     pub kind: DiskKind,
     /// Where it is in its life. Never enough to tell who holds it: see `attachments`.
     pub status: DiskStatus,
@@ -175,7 +167,6 @@ pub struct Disk {
     pub kms_key: Option<String>,
     /// Why the cloud has locked it, such as `financial` or `security`; empty when it has not.
     pub locks: Vec<String>,
-    /// Its tags.
     pub tags: Tags,
     /// When it was created.
     pub created: Option<Timestamp>,
@@ -261,7 +252,7 @@ mod tests {
             (&serial("bp18"), &longer, false),
             (&serial("bp18um4r4f2fve24k7qy"), &longer, false),
         ] {
-            assert_eq!(shown.is_cut_of(whole), is_cut, "{shown} {whole}");
+            assert_eq!(shown.is_truncation_of(whole), is_cut, "{shown} {whole}");
         }
     }
 }

@@ -11,10 +11,10 @@ pub const DRIVER: &str = "diskplugin.csi.example";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DriverName(String);
 
-/// A text that is no driver's name.
+/// An invalid driver name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{0:?} is no driver's name: lower-case letters, digits, '-' and '.' are, at most 63, with a letter or digit at the \
+    "{0:?} is not a driver name; allowed: at most 63 lower-case letters, digits, '-' and '.', with a letter or digit at the \
      begin and end of each part"
 )]
 pub struct InvalidDriverName(String);
@@ -22,7 +22,6 @@ pub struct InvalidDriverName(String);
 const LONGEST: usize = 63;
 
 impl DriverName {
-    /// The name.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0

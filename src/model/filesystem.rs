@@ -21,12 +21,10 @@ pub enum Filesystem {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("fsType {given:?} is not supported: allowed are ext4, ext3, xfs, btrfs")]
 pub struct UnknownFilesystem {
-    /// What was given.
     pub given: String,
 }
 
 impl Filesystem {
-    /// All of them.
     pub const ALL: [Self; 4] = [Self::Ext4, Self::Ext3, Self::Xfs, Self::Btrfs];
 
     /// The name, as the kernel and blkid spell it.

@@ -7,7 +7,6 @@ use super::id::DiskId;
 /// One row of `DescribeDisksFullStatus`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DiskHealth {
-    /// Whose.
     pub disk: DiskId,
     /// The cloud's word: `Ok`, `Warning`, `Impaired`, `Initializing`, `InsufficientData`,
     /// `NotApplicable`, or another.

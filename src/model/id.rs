@@ -5,13 +5,11 @@ use std::str::FromStr;
 
 /// A text that cannot be an id of the wanted kind.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{value:?} is no {kind}: {rule}")]
+#[error("{value:?} is not a valid {kind}; expected: {rule}")]
 pub struct InvalidId {
-    /// What was wanted, in words: "disk id".
+    /// What was wanted, in words: "disk ID".
     pub kind: &'static str,
-    /// What was given.
     pub value: String,
-    /// What is allowed.
     pub rule: &'static str,
 }
 
@@ -91,36 +89,36 @@ macro_rules! id {
 
 id!(
     /// A cloud disk: `d-` and letters or digits. It is also the CSI volume id.
-    DiskId, "disk id", "\"d-\" followed by letters and digits, at most 64 characters", |t| has_prefix(t, "d-")
+    DiskId, "disk ID", "\"d-\" followed by letters and digits, at most 64 characters", |t| has_prefix(t, "d-")
 );
 id!(
     /// A snapshot of a disk: `s-` and letters or digits. It is also the CSI snapshot id.
-    SnapshotId, "snapshot id", "\"s-\" followed by letters and digits, at most 64 characters", |t| has_prefix(t, "s-")
+    SnapshotId, "snapshot ID", "\"s-\" followed by letters and digits, at most 64 characters", |t| has_prefix(t, "s-")
 );
 id!(
     /// A group of snapshots cut at one instant: `ssg-` and letters or digits. It is also the CSI group
     /// snapshot id.
-    SnapshotGroupId, "snapshot group id", "\"ssg-\" followed by letters and digits, at most 64 characters", |t| has_prefix(t, "ssg-")
+    SnapshotGroupId, "snapshot group ID", "\"ssg-\" followed by letters and digits, at most 64 characters", |t| has_prefix(t, "ssg-")
 );
 id!(
     /// An instance (a machine): `i-` and letters or digits. It is also the CSI node id.
-    InstanceId, "instance id", "\"i-\" followed by letters and digits, at most 64 characters", |t| has_prefix(t, "i-")
+    InstanceId, "instance ID", "\"i-\" followed by letters and digits, at most 64 characters", |t| has_prefix(t, "i-")
 );
 id!(
     /// A task of the cloud, such as the change of a disk's category: `t-` and letters or digits.
-    TaskId, "task id", "\"t-\" followed by letters and digits, at most 64 characters", |t| has_prefix(t, "t-")
+    TaskId, "task ID", "\"t-\" followed by letters and digits, at most 64 characters", |t| has_prefix(t, "t-")
 );
 id!(
     /// A region, such as `cn-beijing`.
-    RegionId, "region id", "letters, digits, '-', '_' and '.', at most 64 characters", is_plain
+    RegionId, "region ID", "letters, digits, '-', '_' and '.', at most 64 characters", is_plain
 );
 id!(
     /// A zone of a region, such as `cn-beijing-c`.
-    ZoneId, "zone id", "letters, digits, '-', '_' and '.', at most 64 characters", is_plain
+    ZoneId, "zone ID", "letters, digits, '-', '_' and '.', at most 64 characters", is_plain
 );
 id!(
     /// The cluster whose disks this driver owns; it goes into a tag of each disk and snapshot.
-    ClusterId, "cluster id", "letters, digits, '-', '_' and '.', at most 64 characters", is_plain
+    ClusterId, "cluster ID", "letters, digits, '-', '_' and '.', at most 64 characters", is_plain
 );
 
 #[cfg(test)]
@@ -132,7 +130,7 @@ mod tests {
         let refused = "i-bp1abc".parse::<DiskId>().unwrap_err();
         assert_eq!(
             refused.to_string(),
-            "\"i-bp1abc\" is no disk id: \"d-\" followed by letters and digits, at most 64 characters"
+            "\"i-bp1abc\" is not a valid disk ID; expected: \"d-\" followed by letters and digits, at most 64 characters"
         );
     }
 

@@ -10,15 +10,10 @@ use super::tag::Tags;
 /// What an instance does (`Status` in the API).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InstanceStatus {
-    /// Being made.
     Pending,
-    /// Booting.
     Starting,
-    /// Up.
     Running,
-    /// Going down.
     Stopping,
-    /// Down.
     Stopped,
     /// A word that this driver does not know.
     Unknown(String),
@@ -57,15 +52,11 @@ impl FromStr for InstanceStatus {
 /// One row of `DescribeInstances`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Instance {
-    /// The id.
     pub id: InstanceId,
     /// The machine type, such as `ecs.g6.large`.
     pub instance_type: String,
-    /// Where it runs.
     pub zone: ZoneId,
-    /// What it does.
     pub status: InstanceStatus,
-    /// Its tags.
     pub tags: Tags,
 }
 
@@ -81,6 +72,6 @@ impl fmt::Display for Instance {
 pub struct InstanceType {
     /// The name, such as `ecs.g6.large`.
     pub name: String,
-    /// How many cloud disks it takes, the system disk included (`DiskQuantity`).
+    /// Attach limit of the type, including the system disk (`DiskQuantity`).
     pub disk_quantity: u32,
 }

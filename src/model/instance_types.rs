@@ -1,5 +1,4 @@
-//! What instance types take, as a file tells it: the controller asks the cloud and writes it, nodes
-//! read it, which have no credentials.
+//! The file of attach limits of instance types, which the controller writes and nodes, which have no credentials, read.
 //!
 //! `{"instanceTypes": {"ecs.g6.large": {"diskQuantity": 17, "categories": ["cloud_essd"]}}}`
 
@@ -13,7 +12,7 @@ const TYPES: &str = "instanceTypes";
 const QUANTITY: &str = "diskQuantity";
 const CATEGORIES: &str = "categories";
 
-/// What one type takes.
+/// The attach limits of an instance type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AttachLimits {
     /// How many cloud disks, the system disk included (`DiskQuantity`); 1 or more.
@@ -22,20 +21,18 @@ pub struct AttachLimits {
     pub categories: Vec<Category>,
 }
 
-/// What each type takes, by its name.
+/// Attach limits by name of the instance type.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct InstanceTypes(pub BTreeMap<String, AttachLimits>);
 
-/// Why a text is no such file.
+/// The reason why a text is not a valid file of instance types.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidTypes {
-    /// It is no JSON.
-    #[error("it is no JSON: {0}")]
+    #[error("invalid JSON: {0}")]
     Json(String),
     /// A field is missing or wrong.
     #[error("{field} {reason}")]
     Field {
-        /// Where.
         field: String,
         /// What is wrong, and what is allowed.
         reason: String,
@@ -54,11 +51,11 @@ pub struct Document {
 }
 
 impl Document {
-    /// Reads the file's text. A field or a category that is not known is skipped, and so is a type of which the rest
-    /// cannot be used: [`Self::skipped`] names them.
+    /// Parses the file. Unknown fields and categories are skipped, and so are types that are unusable without them;
+    /// [`Self::skipped`] lists them.
     ///
     /// # Errors
-    /// When it is no JSON, or has no types at all.
+    /// If it is not JSON, or has no types.
     pub fn read(text: &str) -> Result<Self> {
         let document: Value =
             serde_json::from_str(text).map_err(|error| InvalidTypes::Json(error.to_string()))?;
@@ -72,7 +69,7 @@ impl Document {
         };
         let mut types = InstanceTypes::default();
         for (name, value) in rows {
-            match takes(&format!("{TYPES}.{name}"), value, &mut skipped) {
+            match attach_limits(&format!("{TYPES}.{name}"), value, &mut skipped) {
                 Ok(takes) => drop(types.0.insert(name.clone(), takes)),
                 Err(error) => skipped.push(error.to_string()),
             }
@@ -105,29 +102,28 @@ impl Document {
             Some(Value::Object(rows)) => rows,
             _ => Map::new(),
         };
-        for (name, takes) in &new.0 {
+        for (name, limits) in &new.0 {
             let before = self.types.0.get(name);
             let categories = match before {
-                Some(before) if takes.categories.is_empty() => before.categories.clone(),
-                _ => takes.categories.clone(),
+                Some(before) if limits.categories.is_empty() => before.categories.clone(),
+                _ => limits.categories.clone(),
             };
-            let takes = AttachLimits {
-                disk_quantity: takes.disk_quantity,
+            let merged = AttachLimits {
+                disk_quantity: limits.disk_quantity,
                 categories,
             };
             let mut row = match rows.remove(name) {
                 Some(Value::Object(row)) => row,
                 _ => Map::new(),
             };
-            fill(&mut row, &takes);
+            fill(&mut row, &merged);
             rows.insert(name.clone(), Value::Object(row));
-            all.types.0.insert(name.clone(), takes);
+            all.types.0.insert(name.clone(), merged);
         }
         all.fields.insert(TYPES.to_owned(), Value::Object(rows));
         all
     }
 
-    /// The file's text.
     #[must_use]
     pub fn text(&self) -> String {
         format!("{:#}\n", Value::Object(self.fields.clone()))
@@ -135,10 +131,10 @@ impl Document {
 }
 
 impl InstanceTypes {
-    /// Reads the file's text, as [`Document::read`] does.
+    /// Parses the file, as [`Document::read`] does.
     ///
     /// # Errors
-    /// When it is no JSON, or has no types at all.
+    /// If it is not JSON, or has no types.
     pub fn parse(text: &str) -> Result<Self> {
         Document::read(text).map(|document| document.types)
     }
@@ -157,7 +153,7 @@ fn wrong<T>(field: impl Into<String>, reason: impl Into<String>) -> Result<T> {
     })
 }
 
-/// Says of a type what it takes. What else is said of it stays, and so do categories that are not known.
+/// Sets the limits of a type. Its unknown fields and categories are kept.
 fn fill(row: &mut Map<String, Value>, takes: &AttachLimits) {
     row.insert(QUANTITY.to_owned(), takes.disk_quantity.into());
     let mut names: Vec<Value> = takes
@@ -173,7 +169,7 @@ fn fill(row: &mut Map<String, Value>, takes: &AttachLimits) {
     }
 }
 
-fn takes(field: &str, value: &Value, skipped: &mut Vec<String>) -> Result<AttachLimits> {
+fn attach_limits(field: &str, value: &Value, skipped: &mut Vec<String>) -> Result<AttachLimits> {
     let fields = object(field, value.clone())?;
     unknown(field, &fields, &[QUANTITY, CATEGORIES], skipped);
     let quantity = format!("{field}.{QUANTITY}");
@@ -242,20 +238,20 @@ mod tests {
             ("ecs.g6.large", Vec::new()),
             ("ecs.g7.large", Category::KNOWN.to_vec()),
         ] {
-            let takes = AttachLimits {
+            let limits = AttachLimits {
                 disk_quantity: 17,
                 categories,
             };
-            types.0.insert(name.to_owned(), takes);
+            types.0.insert(name.to_owned(), limits);
         }
         assert_eq!(InstanceTypes::parse(&types.text()), Ok(types));
     }
 
     #[test]
     fn every_mistake_names_its_field() {
-        for (text, told) in [
-            ("{", "it is no JSON: "),
-            ("instanceTypes: {}", "it is no JSON: "),
+        for (text, expected) in [
+            ("{", "invalid JSON: "),
+            ("instanceTypes: {}", "invalid JSON: "),
             ("[]", "the document is []; wanted is an object"),
             ("{}", "instanceTypes is missing"),
             (
@@ -264,7 +260,7 @@ mod tests {
             ),
         ] {
             let refused = Document::read(text).unwrap_err().to_string();
-            assert!(refused.starts_with(told), "{refused}");
+            assert!(refused.starts_with(expected), "{refused}");
         }
     }
 
@@ -311,8 +307,8 @@ mod tests {
             assert_eq!(found.map_or(0, |takes| takes.categories.len()), categories);
         }
         let more = Document::read(r#"{"instanceTypes": {}, "x": 1}"#).unwrap();
-        let told = "the document has a field \"x\"; known are instanceTypes";
-        assert_eq!(more.skipped(), [told]);
+        let expected = "the document has a field \"x\"; known are instanceTypes";
+        assert_eq!(more.skipped(), [expected]);
     }
 
     fn takes_of(disk_quantity: u32, categories: &[&str]) -> AttachLimits {
@@ -325,7 +321,10 @@ mod tests {
 
     fn types(rows: &[(&str, AttachLimits)]) -> InstanceTypes {
         let rows = rows.iter().cloned();
-        InstanceTypes(rows.map(|(name, takes)| (name.to_owned(), takes)).collect())
+        InstanceTypes(
+            rows.map(|(name, limits)| (name.to_owned(), limits))
+                .collect(),
+        )
     }
 
     #[test]

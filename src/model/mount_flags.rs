@@ -11,7 +11,6 @@ pub struct MountFlags(Vec<String>);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("mount flag {flag:?} is refused: {reason}")]
 pub struct InvalidMountFlag {
-    /// The flag.
     pub flag: String,
     /// What is wrong with it.
     pub reason: Cow<'static, str>,
@@ -42,12 +41,11 @@ const OPERATIONS: [&str; 15] = [
 const DEVICES: [&str; 5] = ["device", "logdev", "rtdev", "journal_path", "journal_dev"];
 
 impl MountFlags {
-    /// Takes flags as they came.
+    /// Validates flags from a request.
     ///
     /// # Errors
-    /// On a flag that is empty, holds control characters, holds more than one option, names
-    /// another device, or is an operation rather than an option. Whether a filesystem takes it is for
-    /// [`MountFlags::fit`] to say.
+    /// If a flag is empty, contains control characters or more than one option, names another device, or is an operation
+    /// instead of an option. [`MountFlags::fit`] checks whether a filesystem supports it.
     pub fn new(flags: impl IntoIterator<Item = String>) -> Result<Self, InvalidMountFlag> {
         flags
             .into_iter()
@@ -73,7 +71,6 @@ impl MountFlags {
         self
     }
 
-    /// The flags.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &str> {
         self.0.iter().map(String::as_str)
     }

@@ -1,6 +1,5 @@
-//! Which mount options each filesystem takes, as the kernel's admin guide lists them (`ext4.rst`, `xfs.rst`, `btrfs`), less
-//! those that put data at risk or reach beyond the volume. Anything else is refused before it comes to the
-//! kernel, whose answer to it is a bare EINVAL.
+//! The mount options of each filesystem, from the kernel's admin guide (`ext4.rst`, `xfs.rst`, `btrfs`), except those that
+//! risk data or affect more than the volume. Others are rejected here, because the kernel returns only EINVAL.
 
 use super::mount_flags::{InvalidMountFlag, MountFlags, option};
 use super::{Bytes, Filesystem};
@@ -205,7 +204,7 @@ const BTRFS: Table = &[
     ("user_subvol_rm_allowed", Bare),
 ];
 
-/// Options that the kernel takes and the driver does not, each with why: the option, or the option with one value.
+/// Options that the kernel supports and the driver rejects, with the reason: an option, or an option with a value.
 const REFUSED: &[(&str, &str)] = &[
     (
         "nobarrier",
@@ -236,14 +235,14 @@ const REFUSED: &[(&str, &str)] = &[
         "the kernel refuses it in data=ordered mode, and it weakens the journal",
     ),
     ("abort", "it ends the journal at once"),
-    ("sb", "another superblock is for a rescue by hand"),
+    ("sb", "another superblock is for manual recovery"),
     (
         "rescue",
-        "a rescue is done by hand, not by a volume that is mounted everywhere",
+        "recovery is a manual operation, not a property of a volume",
     ),
     (
         "usebackuproot",
-        "a rescue is done by hand, not by a volume that is mounted everywhere",
+        "recovery is a manual operation, not a property of a volume",
     ),
     ("degraded", "a volume is one whole device"),
     ("subvol", "the volume is the whole filesystem"),
@@ -265,10 +264,10 @@ const REFUSED: &[(&str, &str)] = &[
 const UNREPLAYED: [&str; 3] = ["noload", "norecovery", "nologreplay"];
 
 impl MountFlags {
-    /// Whether a filesystem takes all of them, and may. `read_only` is how it will be mounted, where that is known.
+    /// Checks that all options are allowed for a filesystem. `read_only` is the mount's access, if known.
     ///
     /// # Errors
-    /// The first that it does not take, or must not be given, with the reason.
+    /// The first unsupported or rejected option, with the reason.
     pub fn fit(
         &self,
         filesystem: Filesystem,
@@ -323,9 +322,9 @@ fn unfit(flag: &str, filesystem: Filesystem, read_only: Option<bool>) -> Option<
     if allowed.iter().any(|takes| takes.admits(value)) {
         return None;
     }
-    let words: Vec<_> = allowed.iter().map(Value::told).collect();
+    let words: Vec<_> = allowed.iter().map(Value::expected).collect();
     Some(format!(
-        "{name} of {filesystem} takes {}",
+        "{name} of {filesystem} accepts {}",
         words.join(", or ")
     ))
 }
@@ -346,7 +345,7 @@ impl Value {
         }
     }
 
-    fn told(&self) -> String {
+    fn expected(&self) -> String {
         match self {
             Self::None => "no value".to_owned(),
             Self::Number(from, to) => format!("a whole number from {from} to {to}"),
@@ -483,7 +482,7 @@ mod tests {
         );
         let text = fit("commit=1h", Ext4, None).unwrap_err();
         assert!(
-            text.ends_with("commit of ext4 takes a whole number from 1 to 300"),
+            text.ends_with("commit of ext4 accepts a whole number from 1 to 300"),
             "{text}"
         );
     }

@@ -13,9 +13,7 @@ use super::tag::Tags;
 /// How far a snapshot is (`Status` in the API).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SnapshotStatus {
-    /// Being copied.
     Progressing,
-    /// Complete.
     Accomplished,
     /// It will never be usable.
     Failed,
@@ -58,7 +56,6 @@ impl fmt::Display for SnapshotStatus {
 /// One row of `DescribeSnapshots`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snapshot {
-    /// The id.
     pub id: SnapshotId,
     /// The name it was created under.
     pub name: String,
@@ -76,7 +73,6 @@ pub struct Snapshot {
     pub encrypted: bool,
     /// The group that it was cut with.
     pub group: Option<SnapshotGroupId>,
-    /// Its tags.
     pub tags: Tags,
 }
 

@@ -11,11 +11,10 @@ use super::tag::Tags;
 /// One row of `DescribeSnapshotGroups`: snapshots of several disks, cut at one instant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SnapshotGroup {
-    /// The id.
     pub id: SnapshotGroupId,
     /// How far it is as a whole.
     pub status: SnapshotStatus,
-    /// When it was created, as the cloud tells; the instant of the cut is in its members' own rows.
+    /// Creation time of the group; the point in time of the snapshots is in their rows.
     pub created: Option<Timestamp>,
     /// Its snapshots; may be empty for a moment after its creation.
     pub members: Vec<GroupMember>,
@@ -23,10 +22,9 @@ pub struct SnapshotGroup {
     pub tags: Tags,
 }
 
-/// A snapshot of a group, as far as the group's row tells.
+/// A snapshot of a group, as described in the group's row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GroupMember {
-    /// The snapshot.
     pub snapshot: SnapshotId,
     /// The disk it was taken of.
     pub source: Option<DiskId>,

@@ -6,7 +6,6 @@ use super::id::ZoneId;
 /// Whether a category can be had in a zone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stock {
-    /// The category.
     pub category: Category,
     /// Whether the cloud says that there is stock.
     pub available: bool,
@@ -17,6 +16,5 @@ pub struct Stock {
 pub struct ZoneStock {
     /// The zone; none is the region as a whole.
     pub zone: Option<ZoneId>,
-    /// Its categories.
     pub categories: Vec<Stock>,
 }

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-/// Tags by key.
 pub type Tags = BTreeMap<String, String>;
 
 /// The tag key that says which cluster owns a disk or snapshot; its value is the cluster id.
@@ -30,13 +29,13 @@ pub const PURPOSE: &str = "diskplugin.csi.example/purpose";
 /// The value of [`PURPOSE`] of a clone's short-lived snapshot.
 pub const CLONE: &str = "clone";
 
-/// Longest tag value that the cloud takes, in characters.
+/// Maximum length of a tag value in characters.
 pub const LONGEST_VALUE: usize = 128;
 
-/// Longest tag key that the cloud takes, in characters.
+/// Maximum length of a tag key in characters.
 pub const LONGEST_KEY: usize = 128;
 
-/// How many tags a resource takes.
+/// Maximum number of tags of a resource.
 pub const MOST: usize = 20;
 
 /// Before the keys of the driver's own tags.
@@ -70,7 +69,7 @@ pub fn check(key: &str, value: &str) -> Result<(), InvalidTag> {
     } else if long(value, LONGEST_VALUE) {
         "a value has at most 128 characters"
     } else if link(key) || link(value) {
-        "the cloud takes no http:// or https:// in tags"
+        "the cloud allows neither http:// nor https:// in tags"
     } else if lower.starts_with("aliyun") || lower.starts_with("acs:") {
         "the cloud reserves keys that begin with aliyun or acs:"
     } else if lower.starts_with(OWN) || lower.starts_with(CREATED_FOR) {

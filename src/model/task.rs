@@ -1,4 +1,4 @@
-//! A task of the cloud: a change that takes minutes to hours.
+//! A task of the cloud: a change that lasts minutes to hours.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -11,7 +11,6 @@ use super::id::TaskId;
 /// One row of `DescribeTasks`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Task {
-    /// The id.
     pub id: TaskId,
     /// How far it is.
     pub status: TaskStatus,
@@ -24,9 +23,7 @@ pub struct Task {
 /// How far a task is (`TaskStatus` in the API).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TaskStatus {
-    /// Under way.
     Processing,
-    /// Done.
     Finished,
     /// Given up; what it should have changed is as it was.
     Failed,

@@ -27,7 +27,6 @@ impl ClientToken {
         )
     }
 
-    /// The text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0

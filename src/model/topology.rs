@@ -1,7 +1,7 @@
-//! Topology segments: the standard zone key, and a key for each disk category that a node takes.
+//! Topology segments: the standard zone key, and a key for each disk category that a node supports.
 //!
-//! One key for each category, all with the same value, because the scheduler compares labels one by
-//! one: a volume names the one category that it is of, a node all that it takes.
+//! Each category has its own key, all with the same value, because the scheduler compares labels individually: a volume has
+//! the key of its category, a node those of all categories that it supports.
 
 use super::category::Category;
 
@@ -11,8 +11,7 @@ pub const ZONE_KEY: &str = "topology.kubernetes.io/zone";
 /// Before the category in the key of a category.
 pub const CATEGORY_PREFIX: &str = "disk.diskplugin.csi.example/";
 
-/// The value of a category's key on a node that takes it. There is no other: what a node does not
-/// take, it does not name.
+/// The value of a category's key. Nodes have no keys of unsupported categories.
 pub const TAKEN: &str = "available";
 
 /// The key of a category.

@@ -4,10 +4,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::info::Types;
+use super::info::InstanceTypeSource;
 use super::observe::quick;
 use super::{Error, Node, Result};
-use crate::base::chain::chain;
+use crate::base::error_chain;
 use crate::model::Category;
 use crate::model::instance_types::{AttachLimits, Document};
 
@@ -31,52 +31,55 @@ impl Node {
     /// # Errors
     /// The file cannot be read or is invalid, and no limits are recorded.
     pub(super) async fn attach_limits(&self) -> Result<Option<AttachLimits>> {
-        let Types { file, own } = &self.settings.types;
+        let InstanceTypeSource {
+            file,
+            instance_type,
+        } = &self.settings.instance_types;
         if file.is_none() {
             return Ok(None);
         }
-        let Some(own) = own.as_deref() else {
+        let Some(instance_type) = instance_type.as_deref() else {
             // Records are stored by type, and the type of this node is unknown.
-            if self.news.is_new(TYPE, "unknown") {
+            if self.log_once.should_log(TYPE, "unknown") {
                 tracing::warn!(
                     "the instance type is unknown: no limit and no disk categories are reported; see --instance-type"
                 );
             }
             return Ok(None);
         };
-        let listed = self.listed_limits(own).await;
-        let recorded = self.recorded_limits(own).await;
+        let listed = self.listed_limits(instance_type).await;
+        let recorded = self.recorded_limits(instance_type).await;
         match (listed, recorded) {
             (Ok(Some(limits)), recorded) => {
-                self.news.is_new(TYPE, "");
+                self.log_once.should_log(TYPE, "");
                 if recorded.as_ref() != Some(&limits) {
-                    self.record_limits(own, &limits).await;
+                    self.record_limits(instance_type, &limits).await;
                 }
                 Ok(Some(limits))
             }
             (Ok(None), Some(limits)) => {
-                if self.news.is_new(TYPE, "recorded") {
+                if self.log_once.should_log(TYPE, "recorded") {
                     tracing::info!(
-                        instance_type = own,
+                        instance_type,
                         "the instance types file does not contain the type; the recorded limits are used"
                     );
                 }
                 Ok(Some(limits))
             }
             (Ok(None), None) => {
-                if self.news.is_new(TYPE, "missing") {
+                if self.log_once.should_log(TYPE, "missing") {
                     tracing::warn!(
-                        instance_type = own,
+                        instance_type,
                         "the instance types file does not contain the type: no limit and no disk categories are reported"
                     );
                 }
                 Ok(None)
             }
             (Err(error), Some(limits)) => {
-                let error = chain(&error);
-                if self.news.is_new(TYPE, &error) {
+                let error = error_chain(&error);
+                if self.log_once.should_log(TYPE, &error) {
                     tracing::warn!(
-                        instance_type = own,
+                        instance_type,
                         error,
                         "cannot read the instance types file; the recorded limits are used"
                     );
@@ -89,46 +92,46 @@ impl Node {
 
     /// The disk categories in the file. Empty if the file is missing or does not contain the type.
     pub(super) async fn listed_categories(&self) -> Vec<Category> {
-        let Some(own) = self.settings.types.own.as_deref() else {
+        let Some(instance_type) = self.settings.instance_types.instance_type.as_deref() else {
             return Vec::new();
         };
         // `attach_limits` reports errors of the file.
-        let limits = self.listed_limits(own).await.ok().flatten();
+        let limits = self.listed_limits(instance_type).await.ok().flatten();
         limits.map(|limits| limits.categories).unwrap_or_default()
     }
 
     /// The limits in the file. `None` if the file is missing or does not contain the type.
-    async fn listed_limits(&self, own: &str) -> Result<Option<AttachLimits>> {
-        let Some(file) = &self.settings.types.file else {
+    async fn listed_limits(&self, instance_type: &str) -> Result<Option<AttachLimits>> {
+        let Some(file) = &self.settings.instance_types.file else {
             return Ok(None);
         };
-        let invalid = |reason: String| Error::Setting {
+        let invalid = |reason: String| Error::InvalidSettingsFile {
             file: file.clone(),
             reason,
         };
         let text = self.host.text(quick(), file).await;
-        let Some(text) = text.map_err(|error| invalid(chain(&error)))? else {
+        let Some(text) = text.map_err(|error| invalid(error_chain(&error)))? else {
             return Ok(None);
         };
         let document = Document::read(&text).map_err(|error| invalid(error.to_string()))?;
         let skipped = document.skipped().join("; ");
-        if self.news.is_new("skipped", &skipped) {
+        if self.log_once.should_log("skipped", &skipped) {
             let file = file.display();
             tracing::warn!(%file, "entries of the instance types file are ignored: {skipped}");
         }
-        Ok(document.types().0.get(own).cloned())
+        Ok(document.types().0.get(instance_type).cloned())
     }
 
     /// The recorded limits. `None` if the record is missing or cannot be read.
-    async fn recorded_limits(&self, own: &str) -> Option<AttachLimits> {
-        if !is_key(own) {
+    async fn recorded_limits(&self, instance_type: &str) -> Option<AttachLimits> {
+        if !is_key(instance_type) {
             return None;
         }
-        let record: Record = match self.records.get(quick(), KIND, own).await {
+        let record: Record = match self.records.get(quick(), KIND, instance_type).await {
             Ok(record) => record?,
             Err(error) => {
                 tracing::warn!(
-                    error = chain(&error),
+                    error = error_chain(&error),
                     "cannot read the recorded attachment limits"
                 );
                 return None;
@@ -142,25 +145,29 @@ impl Node {
     }
 
     /// A failure is logged, and the limits are reported without a record.
-    async fn record_limits(&self, own: &str, limits: &AttachLimits) {
+    async fn record_limits(&self, instance_type: &str, limits: &AttachLimits) {
         let names = limits.categories.iter().map(Category::to_string);
         let record = Record {
             disk_quantity: limits.disk_quantity,
             categories: names.collect(),
         };
-        if !is_key(own) {
+        if !is_key(instance_type) {
             return;
         }
-        if let Err(error) = self.records.put(quick(), KIND, own, &record).await {
-            let error = chain(&error);
+        if let Err(error) = self
+            .records
+            .put(quick(), KIND, instance_type, &record)
+            .await
+        {
+            let error = error_chain(&error);
             tracing::warn!(error, "cannot record the attachment limits");
         }
     }
 }
 
 /// Whether the instance type is a safe file name. It comes from the metadata service or from a flag.
-fn is_key(own: &str) -> bool {
-    !own.is_empty() && !own.starts_with('.') && !own.contains('/')
+fn is_key(instance_type: &str) -> bool {
+    !instance_type.is_empty() && !instance_type.starts_with('.') && !instance_type.contains('/')
 }
 
 #[cfg(test)]
@@ -169,8 +176,8 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::base::heard::Heard;
-    use crate::host::fake::{Fake, State};
+    use crate::base::log_capture::LogCapture;
+    use crate::host::fake::{FakeHost, State};
     use crate::model::instance_types::InstanceTypes;
     use crate::node::Settings;
 
@@ -183,16 +190,16 @@ mod tests {
             zone: "z-a".parse().unwrap(),
             max_volumes: None,
             categories: Vec::new(),
-            types: Types {
+            instance_types: InstanceTypeSource {
                 file: Some(FILE.into()),
-                own: Some("ecs.small".to_owned()),
+                instance_type: Some("ecs.small".to_owned()),
             },
             device_dir: None,
             kubelet_dir: state_dir.to_owned(),
             state_dir: state_dir.to_owned(),
         };
         let file = text.map(|text| (PathBuf::from(FILE), text.to_owned()));
-        let fake = Arc::new(Fake::new(State {
+        let fake = Arc::new(FakeHost::new(State {
             files: file.into_iter().collect(),
             ..State::default()
         }));
@@ -243,11 +250,11 @@ mod tests {
 
     #[tokio::test]
     async fn only_changes_are_logged() {
-        let (log, _guard) = Heard::listen();
+        let (log, _guard) = LogCapture::start();
         let state_dir = tempfile::tempdir().unwrap();
-        let logged = async |text: Option<&str>, own: Option<&str>| {
+        let logged = async |text: Option<&str>, instance_type: Option<&str>| {
             let mut node = node(state_dir.path(), text);
-            node.settings.types.own = own.map(str::to_owned);
+            node.settings.instance_types.instance_type = instance_type.map(str::to_owned);
             node.info().await.unwrap();
             let first = log.lines().len();
             for _ in 0..3 {
@@ -256,7 +263,7 @@ mod tests {
             (first, log.lines().len())
         };
         let odd = r#"{"instanceTypes": {"ecs.small": {"diskQuantity": 9, "slots": 1}}}"#;
-        for (text, own) in [
+        for (text, instance_type) in [
             (None, None),
             (None, Some("ecs.small")),
             // Logs the ignored entry and the limit.
@@ -265,18 +272,21 @@ mod tests {
             (None, Some("ecs.small")),
             (Some("{"), Some("ecs.small")),
         ] {
-            let (first, more) = logged(text, own).await;
-            assert!((1..=2).contains(&first), "{text:?} {own:?}: {first}");
-            assert_eq!(more, 0, "{text:?} {own:?}");
+            let (first, more) = logged(text, instance_type).await;
+            assert!(
+                (1..=2).contains(&first),
+                "{text:?} {instance_type:?}: {first}"
+            );
+            assert_eq!(more, 0, "{text:?} {instance_type:?}");
         }
     }
 
     #[tokio::test]
     async fn an_unsafe_instance_type_is_reported_but_not_recorded() {
         let state_dir = tempfile::tempdir().unwrap();
-        for own in ["../escape", ".hidden", ""] {
-            let mut node = node(state_dir.path(), Some(&text(own, 9)));
-            node.settings.types.own = Some(own.to_owned());
+        for instance_type in ["../escape", ".hidden", ""] {
+            let mut node = node(state_dir.path(), Some(&text(instance_type, 9)));
+            node.settings.instance_types.instance_type = Some(instance_type.to_owned());
             assert_eq!(
                 node.attach_limits().await.unwrap().unwrap().disk_quantity,
                 9

@@ -1,18 +1,18 @@
-//! Looking whether a filesystem is in order before it is mounted, as far as the class's policy goes.
+//! Checks a filesystem before it is mounted, according to the class's `fsck` policy.
 //!
-//! The default changes nothing beyond what every mount does, the replay of the journal, which is left to the kernel: `e2fsck -n`
-//! does not replay it and takes for damage what is merely not yet written back, and `-E journal_only` does no more than
-//! the mount. What is looked at is the mark that kernel and e2fsck leave in the superblock of a filesystem in which they met an error.
+//! The default policy only replays the journal, which the kernel does on mount: `e2fsck -n` does not replay it and reports
+//! changes that are not written back yet as damage, and `-E journal_only` does no more than the mount. It checks the error
+//! flag that kernel and e2fsck set in the superblock.
 
 use super::observe::{CallContext, quick};
 use super::run::StepContext;
 use super::{Error, Node, Result};
-use crate::host::filesystem::{self, Checked};
+use crate::host::filesystem::{self, CheckResult};
 use crate::host::{Command, Device};
 use crate::model::{Filesystem, Fsck};
 
 impl Node {
-    /// Looks, and under the policy `preen` mends what e2fsck mends safely.
+    /// Checks the filesystem. The policy `preen` repairs what e2fsck repairs safely.
     pub(super) async fn check(
         &self,
         context: StepContext<'_>,
@@ -21,36 +21,36 @@ impl Node {
         device: &Device,
     ) -> Result<()> {
         match (fsck, filesystem::check(filesystem, &device.path)) {
-            (Fsck::Preen, Some(command)) => self.mend(context, device, &command).await,
-            (Fsck::Journal, Some(_)) => self.is_unmarked(context, filesystem, device).await,
+            (Fsck::Preen, Some(command)) => self.preen(context, device, &command).await,
+            (Fsck::Journal, Some(_)) => self.check_error_flag(context, filesystem, device).await,
             (Fsck::None, _) | (_, None) => Ok(()),
         }
     }
 
-    async fn is_unmarked(
+    async fn check_error_flag(
         &self,
         context: StepContext<'_>,
         filesystem: Filesystem,
         device: &Device,
     ) -> Result<()> {
-        let marked = self.host.has_errors(quick(), device).await;
-        if !marked.map_err(CallContext::new(context.volume, context.verb).failed())? {
+        let has_errors = self.host.has_errors(quick(), device).await;
+        if !has_errors.map_err(CallContext::new(context.volume, context.operation).failed())? {
             return Ok(());
         }
-        let by_hand = filesystem::repair_by_hand(filesystem, &device.path);
-        Err(broken(
+        let repair = filesystem::repair_command(filesystem, &device.path);
+        Err(damaged(
             context,
             device,
             &format!(
-                "it is marked as having errors, and with `fsck: journal` nothing is repaired unasked; run \
-                 `{by_hand}` by hand, best on a disk from a snapshot, or set `fsck: preen` in the StorageClass \
-                 for the volumes that it makes"
+                "its superblock records errors, and `fsck: journal` repairs nothing automatically; run `{repair}` \
+                 manually, preferably on a disk created from a snapshot, or set `fsck: preen` in the StorageClass for \
+                 new volumes"
             ),
         ))
     }
 
-    /// Grows an unmounted ext filesystem. resize2fs wants a full check before; where nothing may be repaired, one that
-    /// only looks has the first word, and leaves nothing to repair to the second.
+    /// Grows an unmounted ext filesystem. resize2fs requires a full check before; if the policy forbids repairs, a read-only
+    /// check comes first, so that the full check has nothing to repair.
     pub(super) async fn grow_unmounted(
         &self,
         context: StepContext<'_>,
@@ -59,30 +59,30 @@ impl Node {
     ) -> Result<()> {
         let path = &device.path;
         if fsck != Fsck::Preen {
-            self.mend(context, device, &filesystem::replay(path))
+            self.preen(context, device, &filesystem::replay_journal(path))
                 .await?;
-            let look = filesystem::look(path);
+            let check = filesystem::check_read_only(path);
             let output = self
-                .run_command(context, "check the filesystem", &look)
+                .run_command(context, "check the filesystem", &check)
                 .await?;
             if output.code != Some(0) {
-                let said = output.stdout.trim();
-                let why = format!(
-                    "it must be in order to grow, and `{look}` finds fault with it (exit code {:?}: {said}); \
-                     with `fsck: journal` nothing is repaired unasked: run `e2fsck -f {}` by hand",
+                let stdout = output.stdout.trim();
+                let reason = format!(
+                    "it must be clean to be expanded, and `{check}` reports errors (exit code {:?}: {stdout}); `fsck: journal` \
+                     repairs nothing automatically: run `e2fsck -f {}` manually",
                     output.code,
                     path.display()
                 );
-                return Err(broken(context, device, &why));
+                return Err(damaged(context, device, &reason));
             }
         }
         let [check, grow] = filesystem::grow_unmounted(path);
-        self.mend(context, device, &check).await?;
+        self.preen(context, device, &check).await?;
         self.run_tool(context, "grow the filesystem", &grow).await
     }
 
-    /// Runs a check that mends what is safe to mend.
-    async fn mend(
+    /// Runs a check that repairs what is safe to repair.
+    async fn preen(
         &self,
         context: StepContext<'_>,
         device: &Device,
@@ -91,28 +91,28 @@ impl Node {
         let output = self
             .run_command(context, "check the filesystem", command)
             .await?;
-        let said = format!("{} {}", output.stdout.trim(), output.stderr.trim());
-        match filesystem::judge_check(output.code) {
-            Checked::Clean => Ok(()),
-            Checked::Repaired => {
-                tracing::warn!(disk.id = %context.volume.id, said, "filesystem repaired");
+        let output_text = format!("{} {}", output.stdout.trim(), output.stderr.trim());
+        match filesystem::check_result(output.code) {
+            CheckResult::Clean => Ok(()),
+            CheckResult::Repaired => {
+                tracing::warn!(disk.id = %context.volume.id, output = output_text, "filesystem repaired");
                 Ok(())
             }
-            Checked::Broken => {
-                let why = format!(
-                    "`{command}` ended with {:?}; run e2fsck by hand: {said}",
+            CheckResult::Damaged => {
+                let reason = format!(
+                    "`{command}` exited with {:?}; run e2fsck manually: {output_text}",
                     output.code
                 );
-                Err(broken(context, device, &why))
+                Err(damaged(context, device, &reason))
             }
         }
     }
 }
 
-fn broken(context: StepContext<'_>, device: &Device, why: &str) -> Error {
-    Error::Broken {
+fn damaged(context: StepContext<'_>, device: &Device, reason: &str) -> Error {
+    Error::FilesystemDamaged {
         volume: context.volume.id.clone(),
         device: device.to_string(),
-        why: why.to_owned(),
+        reason: reason.to_owned(),
     }
 }

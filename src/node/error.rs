@@ -1,210 +1,166 @@
-//! What the node's verbs can fail with.
+//! Errors of the node operations.
 
 use std::path::PathBuf;
 
-use super::find::FindError;
-use super::plan::Refusal;
+use super::find::ResolveError;
+use super::plan::PlanError;
 use crate::host::{ExecError, HostError};
 use crate::model::{Bytes, DiskId, InvalidTuning, MountFlags, Serial};
 
-/// The result of a verb.
+/// The result of a node operation.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// A verb that failed.
+/// A failed node operation.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Another call holds the volume.
+    /// Another call for the volume is running.
     #[error("volume {volume}: another call for it is still running")]
-    Busy {
-        /// The volume.
+    OperationPending { volume: DiskId },
+    /// No device with the serial appeared by the deadline.
+    #[error("volume {volume}: no device with serial {serial} appeared by the deadline: {existing}")]
+    DeviceNotFound {
         volume: DiskId,
-    },
-    /// The device did not come.
-    #[error("volume {volume}: no device with serial {serial} by the deadline: {seen}")]
-    NoDevice {
-        /// The volume.
-        volume: DiskId,
-        /// What was looked for.
         serial: Serial,
-        /// What is there instead.
-        seen: String,
+        /// The devices that exist instead.
+        existing: String,
     },
-    /// Devices or links contradict each other.
-    #[error("volume {volume}: its device cannot be told for certain")]
-    Ambiguous {
-        /// The volume.
+    /// Devices, links or mappings contradict each other.
+    #[error("volume {volume}: its device cannot be determined")]
+    DeviceAmbiguous {
         volume: DiskId,
-        /// How.
         #[source]
-        source: FindError,
+        source: ResolveError,
     },
-    /// The path is not where volumes go.
+    /// The path is outside kubelet's directory.
     #[error(
-        "volume {volume}: {field} {} is not below {}, which --kubelet-dir names",
-        path.display(), directory.display()
+        "volume {volume}: {field} {} is not below --kubelet-dir {}",
+        path.display(),
+        directory.display()
     )]
-    Outside {
-        /// The volume.
+    PathNotAllowed {
         volume: DiskId,
-        /// The field.
         field: &'static str,
-        /// Its value.
         path: PathBuf,
-        /// The only directory for volumes.
+        /// The directory that volumes must be in.
         directory: PathBuf,
     },
-    /// Somebody uses what should come off.
-    #[error("volume {volume}: {verb} is refused: {what} is in use by {by}")]
-    InUse {
-        /// The volume.
+    /// The mount or device is in use.
+    #[error("volume {volume}: {operation} is refused: {resource} is in use by {by}")]
+    DeviceInUse {
         volume: DiskId,
-        /// The verb.
-        verb: &'static str,
-        /// What is in use.
-        what: String,
-        /// By whom.
+        operation: &'static str,
+        /// The mount or device.
+        resource: String,
         by: String,
     },
-    /// The state of the node forbids it.
-    #[error("volume {volume}: {verb} is refused")]
-    Refused {
-        /// The volume.
+    /// The state of the node forbids the operation.
+    #[error("volume {volume}: {operation} is refused")]
+    Plan {
         volume: DiskId,
-        /// The verb.
-        verb: &'static str,
-        /// Why.
+        operation: &'static str,
         #[source]
-        refusal: Refusal,
+        source: PlanError,
     },
-    /// A disk that must not be written has a filesystem that was not unmounted in order.
+    /// A read-only disk has a filesystem that was not unmounted cleanly.
     #[error(
-        "volume {volume}: its filesystem cannot be mounted, because its journal would have to be replayed \
-         and the disk was attached only to be read"
+        "volume {volume}: its filesystem cannot be mounted: its journal must be replayed, but the disk is \
+         attached read-only"
     )]
-    Unclean {
-        /// The volume.
+    JournalNotReplayed {
         volume: DiskId,
-        /// The kernel's refusal.
         #[source]
         source: HostError,
     },
-    /// The volume is not at this path, or not on this node.
+    /// The volume is not mounted at this path.
     #[error("volume {volume} is not at {}: {reason}", path.display())]
-    NotHere {
-        /// The volume.
+    VolumeNotFound {
         volume: DiskId,
-        /// The path.
         path: PathBuf,
-        /// What is there, or is not.
+        /// The contradicting state of the node.
         reason: String,
     },
-    /// The device kept its size.
-    #[error("volume {volume}: {device} still has {size} at the deadline, {required} are wanted")]
-    NotGrown {
-        /// The volume.
+    /// The kernel did not report the new size by the deadline.
+    #[error("volume {volume}: {device} still has {size} at the deadline, {required} are required")]
+    DeviceNotResized {
         volume: DiskId,
-        /// The device.
         device: String,
-        /// Its size.
         size: Bytes,
-        /// What was asked for.
+        /// The size that the request requires.
         required: Bytes,
     },
-    /// The device is larger than the caller allows; nothing shrinks.
+    /// The device is larger than the caller allows; disks never shrink.
     #[error(
-        "volume {volume}: {device} has {size}, at most {limit} are wanted, and nothing is ever shrunk"
+        "volume {volume}: {device} has {size}, at most {limit} are allowed, and disks are never shrunk"
     )]
     TooLarge {
-        /// The volume.
         volume: DiskId,
-        /// The device.
         device: String,
-        /// Its size.
         size: Bytes,
-        /// What is allowed.
         limit: Bytes,
     },
-    /// A file of settings is not as it must be.
+    /// A settings file is invalid.
     #[error("{}: {reason}", file.display())]
-    Setting {
-        /// The file.
+    InvalidSettingsFile {
         file: PathBuf,
-        /// What is wrong, by its field.
+        /// The invalid field and the reason.
         reason: String,
     },
-    /// The host said no.
-    #[error("volume {volume}: {verb} failed")]
+    /// An operation of the host failed.
+    #[error("volume {volume}: {operation} failed")]
     Host {
-        /// The volume.
         volume: DiskId,
-        /// The verb.
-        verb: &'static str,
-        /// What it said.
+        operation: &'static str,
         #[source]
         source: HostError,
     },
-    /// A tool said no.
     #[error("volume {volume}: cannot {step}")]
     Tool {
-        /// The volume.
         volume: DiskId,
-        /// What it was to do.
+        /// The purpose of the tool.
         step: &'static str,
-        /// What it said.
         #[source]
         source: ExecError,
     },
-    /// A filesystem needs a person.
+    /// A filesystem needs a manual repair.
     #[error(
-        "volume {volume}: the filesystem on {device} is damaged beyond what may be repaired unasked: {why}"
+        "volume {volume}: the filesystem on {device} is damaged and is not repaired automatically: {reason}"
     )]
-    Broken {
-        /// The volume.
+    FilesystemDamaged {
         volume: DiskId,
-        /// The device.
         device: String,
-        /// How that is known, and what to run.
-        why: String,
+        /// The evidence, and the command to run.
+        reason: String,
     },
-    /// The filesystem cannot be made as the class wants it.
+    /// The class's filesystem parameters are invalid.
     #[error("volume {volume}: volume_context")]
     Tuning {
-        /// The volume.
         volume: DiskId,
-        /// Which parameter.
         #[source]
         source: InvalidTuning,
     },
-    /// Other volumes' tools have the memory.
+    /// Other volumes' tools use all memory for tools.
     #[error(
-        "volume {volume}: no room for its filesystem tool by the deadline: it needs about {need} MiB of the {all} MiB \
-         for such tools (--tool-memory)"
+        "volume {volume}: no memory for its filesystem tool by the deadline: it needs about {need} MiB of the {total} MiB for \
+         tools (--tool-memory)"
     )]
-    NoRoom {
-        /// The volume.
+    NoToolMemory {
         volume: DiskId,
-        /// What its tool takes, in MiB.
+        /// Memory of its tool, in MiB.
         need: u32,
-        /// What there is for all, in MiB.
-        all: u32,
+        /// Memory of all tools, in MiB.
+        total: u32,
     },
-    /// The kernel asks for more rights.
+    /// The kernel requires a capability.
     #[error(
-        "volume {volume}: the kernel grows a mounted ext filesystem only for CAP_SYS_RESOURCE, which \
-         this process lacks; grant it, or stage the volume again to grow it unmounted"
+        "volume {volume}: growing a mounted ext filesystem requires CAP_SYS_RESOURCE, which this process \
+         lacks; grant it, or stage the volume again to grow it unmounted"
     )]
-    NoCapability {
-        /// The volume.
+    CapabilityMissing { volume: DiskId },
+    /// The kernel rejects the mount options.
+    #[error("volume {volume}: the kernel rejects the mount options \"{flags}\"")]
+    MountOptionsRejected {
         volume: DiskId,
-    },
-    /// The kernel does not take the options.
-    #[error("volume {volume}: the kernel refuses to mount with options \"{flags}\"")]
-    MountOptions {
-        /// The volume.
-        volume: DiskId,
-        /// The options.
         flags: MountFlags,
-        /// What it said.
         #[source]
         source: HostError,
     },

@@ -1,9 +1,9 @@
-//! Growing: the filesystem follows its device while it is in use.
+//! Expansion: grows the filesystem to the size of its device while it is mounted.
 
 use std::sync::Arc;
 
+use super::kubelet_path::as_not_found;
 use super::observe::{CallContext, mounts_of, quick};
-use super::place::not_there;
 use super::plan;
 use super::request::ExpandRequest;
 use super::run::StepContext;
@@ -12,14 +12,14 @@ use crate::base::Deadline;
 use crate::host::{Device, Entry, Mount};
 use crate::model::Bytes;
 
-const VERB: &str = "expanding";
+const OPERATION: &str = "expanding";
 
 impl Node {
-    /// Grows a volume's filesystem and answers the size of its device. Repeatable; the deadline
-    /// bounds the wait for the device to have the wanted size.
+    /// Grows a volume's filesystem and returns the size of its device. Idempotent; the deadline limits the wait for the
+    /// new size of the device.
     ///
     /// # Errors
-    /// When the volume is not at the path, its device keeps its size, or growing fails.
+    /// If the volume is not at the path, its device keeps its size, or growing fails.
     pub async fn expand(
         self: &Arc<Self>,
         request: ExpandRequest,
@@ -47,8 +47,8 @@ impl Node {
                 limit,
             });
         }
-        let at = CallContext::new(volume, VERB);
-        let mounts = mounts_of(&device, &self.mounts(at).await?, &[]);
+        let call = CallContext::new(volume, OPERATION);
+        let mounts = mounts_of(&device, &self.mounts(call).await?, &[]);
         let filesystem = mounts.first().and_then(|mount| mount.kind.parse().ok());
         let Some(filesystem) = filesystem else {
             return Ok(device.size);
@@ -57,50 +57,52 @@ impl Node {
             .host
             .filesystem_size(quick(), &device, filesystem)
             .await
-            .map_err(at.failed())?;
-        let steps = plan::expand(&device, &mounts, stated).map_err(|refusal| Error::Refused {
+            .map_err(call.failed())?;
+        let steps = plan::expand(&device, &mounts, stated).map_err(|source| Error::Plan {
             volume: volume.id.clone(),
-            verb: VERB,
-            refusal,
+            operation: OPERATION,
+            source,
         })?;
         let context = StepContext {
             volume,
             device: Some(&device),
             proof: None,
-            verb: VERB,
+            operation: OPERATION,
             deadline,
         };
         self.run_steps(context, &steps).await?;
         Ok(device.size)
     }
 
-    /// The volume's device, if the volume is at the path.
+    /// The volume's device, if the volume is mounted at the path.
     async fn device_at(&self, request: &ExpandRequest) -> Result<Device> {
         let volume = &request.volume;
-        let at = CallContext::new(volume, VERB);
-        let not_here = |reason: &str| Error::NotHere {
+        let call = CallContext::new(volume, OPERATION);
+        let not_here = |reason: &str| Error::VolumeNotFound {
             volume: volume.id.clone(),
             path: request.path.as_path().to_owned(),
             reason: reason.to_owned(),
         };
-        let Some(device) = self.present(volume, VERB).await? else {
-            return Err(not_here("no device with its serial is on this node"));
+        let Some(device) = self.lookup_device(volume, OPERATION).await? else {
+            return Err(not_here("no device of this node has its serial"));
         };
-        self.place(&request.path, at).await.map_err(not_there)?;
-        // The path of a device says nothing: orchestrators name a directory above it.
+        self.resolve_path(&request.path, call)
+            .await
+            .map_err(as_not_found)?;
+        // For block volumes the path is not checked: orchestrators pass a directory above it.
         if request.block {
             return Ok(device);
         }
-        let mounts = self.mounts(at).await?;
-        let path_state = self.path_state(&request.path, &mounts, at).await?;
+        let mounts = self.mounts(call).await?;
+        let path_state = self.path_state(&request.path, &mounts, call).await?;
         let is_mounted = path_state
             .mount
             .as_ref()
             .is_some_and(|m: &Mount| m.is_of(&device));
-        if is_mounted || path_state.entry == Entry::Block(device.number) {
+        if is_mounted || path_state.entry == Entry::BlockDevice(device.number) {
             return Ok(device);
         }
-        Err(not_here("it is not mounted there"))
+        Err(not_here("it is not mounted at this path"))
     }
 
     async fn wait_for_size(
@@ -113,7 +115,7 @@ impl Node {
         let mut changes = None;
         while device.size < required {
             if !self.await_change(&mut changes, deadline).await {
-                return Err(Error::NotGrown {
+                return Err(Error::DeviceNotResized {
                     volume: request.volume.id.clone(),
                     device: device.to_string(),
                     size: device.size,

@@ -1,5 +1,5 @@
-//! From a disk to its device. A device is accepted by its serial or its recorded mark, never by name
-//! or by a link alone.
+//! Resolves a disk to its block device. A device is accepted by its serial or its recorded mapping, never by name or by a
+//! link alone.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -7,191 +7,170 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::mark::{self, Mark};
+use super::map::{self, Mapping};
 use super::observe::{CallContext, quick};
 use super::request::Volume;
 use super::{Error, Node, Result};
 use crate::base::Deadline;
-use crate::host::{Appearance, Changes, Clues, Device, Link, Traces};
+use crate::host::{Candidates, Device, DeviceChanges, DeviceIncarnation, Link, SearchQuery};
 use crate::model::{DiskId, Serial};
 
-/// Waiting ends so long before the caller's deadline, that the answer still reaches it.
+/// Waiting ends this long before the caller's deadline, so that the error still reaches the caller.
 const MARGIN: Duration = Duration::from_millis(50);
 
-/// What a look around gave.
+/// The result of a lookup.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Sighting {
-    /// The device.
-    Here(Device),
-    /// Not yet; what speaks of it so far.
-    NotYet(Vec<String>),
+pub enum Lookup {
+    Found(Device),
+    /// The device does not exist yet; notes about links and devices that do not identify it.
+    NotFound(Vec<String>),
 }
 
-/// Why no device is accepted, and waiting will not help.
+/// A contradiction that waiting does not resolve.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum FindError {
-    /// Several devices answer to it.
-    #[error("serial {serial} is that of more than one device: {devices}")]
-    Duplicate {
-        /// The serial.
-        serial: Serial,
-        /// The devices.
-        devices: String,
-    },
-    /// A link leads to another disk.
-    #[error("{} leads to {device}, which is another disk ({identity}): the link is stale", link.display())]
-    Stale {
-        /// The link.
+pub enum ResolveError {
+    /// Several devices have the serial.
+    #[error("more than one device has serial {serial}: {devices}")]
+    DuplicateSerial { serial: Serial, devices: String },
+    /// A link points to another disk.
+    #[error("{} points to {device}, which is another disk ({identity}): the link is stale", link.display())]
+    StaleLink {
         link: PathBuf,
-        /// Where it leads.
         device: String,
-        /// What is there.
         identity: String,
     },
-    /// A device shows the beginning of the serial, and cannot show more.
+    /// A device reports a truncated serial that matches.
     #[error(
-        "serial {serial} is longer than what a device shows, and another disk could begin alike: {devices}; if \
-         that is the disk, say so with `diskplugin map` on this node"
+        "serial {serial} is longer than a device reports, so it is ambiguous: {devices}; if that is the disk, map it \
+         with `diskplugin map` on this node"
     )]
-    Cut {
-        /// The serial.
-        serial: Serial,
-        /// The devices.
-        devices: String,
-    },
-    /// A person's word and the kernel's do not agree.
-    #[error("{device} is marked as this disk, but has serial {serial}: remove the mark")]
-    Contradicted {
-        /// The device.
-        device: String,
-        /// Its serial.
-        serial: Serial,
-    },
-    /// A person's words do not agree.
-    #[error("{device} is marked as this disk and as {other}: remove the mark that is wrong")]
-    MarkedTwice {
-        /// The device.
-        device: String,
-        /// The other disk.
-        other: DiskId,
-    },
+    TruncatedSerial { serial: Serial, devices: String },
+    /// The mapping contradicts the serial that the kernel reports.
+    #[error("{device} is mapped to this disk, but has serial {serial}: remove the mapping")]
+    MappingConflict { device: String, serial: Serial },
+    /// Two disks are mapped to the same device.
+    #[error("{device} is mapped to this disk and to {other}: remove the wrong mapping")]
+    MappedTwice { device: String, other: DiskId },
 }
 
-/// Decides which device the disk is; `vouched` is the device that a person's mark says it is, in its
-/// present appearance.
+/// Determines the disk's device; `mapped` is the name of the device that the disk is mapped to, if the mapping is of its
+/// current incarnation.
 ///
 /// # Errors
-/// When more than one device answers to the serial, a link leads to another disk, or a mark is contradicted.
-pub fn sight(
+/// If more than one device has the serial, a link points to another disk, or a mapping is contradicted.
+pub fn resolve_device(
     serial: &Serial,
-    traces: &Traces,
-    vouched: Option<&str>,
-) -> std::result::Result<Sighting, FindError> {
-    let devices = &traces.devices;
+    candidates: &Candidates,
+    mapped: Option<&str>,
+) -> std::result::Result<Lookup, ResolveError> {
+    let devices = &candidates.devices;
     let mut matching: Vec<&Device> = devices
         .iter()
         .filter(|device| device.serial.as_ref() == Some(serial))
         .collect();
-    if let Some(marked) = marked(serial, traces)? {
-        let file = &marked.backing_file;
+    if let Some(linked) = linked_device(serial, candidates)? {
+        let file = &linked.backing_file;
         matching.extend(devices.iter().filter(|device| device.backing_file == *file));
     }
-    if let Some(device) = vouched_for(serial, traces, vouched)? {
+    if let Some(device) = mapped_device(serial, candidates, mapped)? {
         matching.push(device);
     }
-    // A link and a person may lead to the same one.
+    // A link and a mapping may name the same device.
     let mut seen = BTreeSet::new();
     matching.retain(|device| seen.insert(device.number));
     match matching[..] {
-        [] => absent(serial, traces).map(Sighting::NotYet),
-        [device] => Ok(match unready(device, traces) {
-            Some(reason) => Sighting::NotYet(vec![reason]),
-            None => Sighting::Here(device.clone()),
+        [] => notes(serial, candidates).map(Lookup::NotFound),
+        [device] => Ok(match unready(device, candidates) {
+            Some(reason) => Lookup::NotFound(vec![reason]),
+            None => Lookup::Found(device.clone()),
         }),
-        _ => Err(FindError::Duplicate {
+        _ => Err(ResolveError::DuplicateSerial {
             serial: serial.clone(),
             devices: list(matching.into_iter()),
         }),
     }
 }
 
-/// Why the right device is of no use yet.
-fn unready(device: &Device, traces: &Traces) -> Option<String> {
+/// The reason why the right device is not usable yet.
+fn unready(device: &Device, candidates: &Candidates) -> Option<String> {
     if device.size.0 == 0 {
-        return Some(format!("{device} has it, but no capacity yet"));
+        return Some(format!("{device} has the serial, but no capacity yet"));
     }
-    traces.without_node.contains(&device.name).then(|| {
+    candidates.without_node.contains(&device.name).then(|| {
         format!(
-            "{device} has it, but {} is not its node: is /dev that of the host?",
+            "{device} has the serial, but {} is not its device node: check that /dev is the host's",
             device.path.display()
         )
     })
 }
 
-/// The device behind the link in the device directory, if it bears the mark.
-fn marked<'a>(
+/// The device that the link in the device directory points to, if its backing file has the serial.
+fn linked_device<'a>(
     serial: &Serial,
-    traces: &'a Traces,
-) -> std::result::Result<Option<&'a Device>, FindError> {
-    let Some(link) = &traces.marked else {
+    candidates: &'a Candidates,
+) -> std::result::Result<Option<&'a Device>, ResolveError> {
+    let Some(link) = &candidates.device_dir_link else {
         return Ok(None);
     };
-    match behind(link, &traces.devices) {
-        Some(device) if device.mark() == Some(serial.as_str()) => Ok(Some(device)),
-        // A loop device that nothing is bound to yet, or not any more.
+    match target(link, &candidates.devices) {
+        Some(device) if device.backing_serial() == Some(serial.as_str()) => Ok(Some(device)),
+        // A loop device without a backing file, before or after its use.
         Some(device) if device.backing_file.is_none() && device.serial.is_none() => Ok(None),
         Some(device) => Err(stale(link, device)),
         None => Ok(None),
     }
 }
 
-/// The device that a person's mark says is the disk, unless its own serial says so anyway.
-fn vouched_for<'a>(
+/// The device that the disk is mapped to, unless its own serial matches anyway.
+fn mapped_device<'a>(
     serial: &Serial,
-    traces: &'a Traces,
-    vouched: Option<&str>,
-) -> std::result::Result<Option<&'a Device>, FindError> {
-    let mut devices = traces.devices.iter();
-    let Some(device) = vouched.and_then(|name| devices.find(|device| device.name == name)) else {
+    candidates: &'a Candidates,
+    mapped: Option<&str>,
+) -> std::result::Result<Option<&'a Device>, ResolveError> {
+    let mut devices = candidates.devices.iter();
+    let Some(device) = mapped.and_then(|name| devices.find(|device| device.name == name)) else {
         return Ok(None);
     };
     match &device.serial {
         None => Ok(Some(device)),
-        Some(shown) if shown.is_cut_of(serial) => Ok(Some(device)),
-        Some(shown) if shown == serial => Ok(None),
-        Some(shown) => Err(FindError::Contradicted {
+        Some(reported) if reported.is_truncation_of(serial) => Ok(Some(device)),
+        Some(reported) if reported == serial => Ok(None),
+        Some(reported) => Err(ResolveError::MappingConflict {
             device: device.to_string(),
-            serial: shown.clone(),
+            serial: reported.clone(),
         }),
     }
 }
 
-/// No device has it. A link that leads to another disk is refused at once: it will not change its
-/// mind. One that leads nowhere may be ahead of its device.
-fn absent(serial: &Serial, traces: &Traces) -> std::result::Result<Vec<String>, FindError> {
-    let is_cut = |device: &&Device| {
-        let shown = device.serial.as_ref();
-        shown.is_some_and(|shown| shown.is_cut_of(serial))
+/// Notes about a disk without a device. A link to another disk is an error, because it does not resolve itself; a dangling
+/// link can precede its device.
+fn notes(
+    serial: &Serial,
+    candidates: &Candidates,
+) -> std::result::Result<Vec<String>, ResolveError> {
+    let is_truncated = |device: &&Device| {
+        let reported = device.serial.as_ref();
+        reported.is_some_and(|reported| reported.is_truncation_of(serial))
     };
-    let mut cut = traces.devices.iter().filter(is_cut).peekable();
-    if cut.peek().is_some() {
-        return Err(FindError::Cut {
+    let mut truncated = candidates.devices.iter().filter(is_truncated).peekable();
+    if truncated.peek().is_some() {
+        return Err(ResolveError::TruncatedSerial {
             serial: serial.clone(),
-            devices: list(cut),
+            devices: list(truncated),
         });
     }
     let mut notes = Vec::new();
-    for link in traces.by_id.iter().chain(&traces.marked) {
-        match behind(link, &traces.devices) {
-            // Were its serial the right one, it would have been found by it.
+    for link in candidates.by_id.iter().chain(&candidates.device_dir_link) {
+        match target(link, &candidates.devices) {
+            // With the right serial, the device would have been found by it.
             Some(device) if device.serial.is_some() => return Err(stale(link, device)),
             Some(device) => notes.push(format!(
-                "{} leads to {device}, which nothing proves to be the disk ({})",
+                "{} points to {device}, which is not proven to be the disk ({})",
                 link.path.display(),
                 device.identity()
             )),
             None => notes.push(format!(
-                "{} leads to {}, which is gone",
+                "{} points to {}, which does not exist",
                 link.path.display(),
                 link.target.display()
             )),
@@ -200,14 +179,14 @@ fn absent(serial: &Serial, traces: &Traces) -> std::result::Result<Vec<String>, 
     Ok(notes)
 }
 
-/// The device that a link leads to.
-fn behind<'a>(link: &Link, devices: &'a [Device]) -> Option<&'a Device> {
-    let name = link.leads_to()?;
+/// The device that a link points to.
+fn target<'a>(link: &Link, devices: &'a [Device]) -> Option<&'a Device> {
+    let name = link.target_name()?;
     devices.iter().find(|device| device.name == name)
 }
 
-fn stale(link: &Link, device: &Device) -> FindError {
-    FindError::Stale {
+fn stale(link: &Link, device: &Device) -> ResolveError {
+    ResolveError::StaleLink {
         link: link.path.clone(),
         device: device.to_string(),
         identity: device.identity(),
@@ -222,119 +201,135 @@ fn list<'a>(devices: impl Iterator<Item = &'a Device>) -> String {
 }
 
 impl Node {
-    /// The volume's device, for which it waits until the deadline.
-    pub(super) async fn find(&self, volume: &Volume, deadline: Deadline) -> Result<Device> {
-        const VERB: &str = "finding its device";
+    /// Waits for the volume's device until the deadline.
+    pub(super) async fn wait_for_device(
+        &self,
+        volume: &Volume,
+        deadline: Deadline,
+    ) -> Result<Device> {
+        const OPERATION: &str = "finding its device";
         let start = Instant::now();
         let mut changes = None;
         loop {
-            let notes = match self.look(volume, VERB).await? {
-                Sighting::Here(device) => {
+            let notes = match self.lookup(volume, OPERATION).await? {
+                Lookup::Found(device) => {
                     let waited_ms = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
                     tracing::info!(disk.id = %volume.id, %device, waited_ms, "device found");
                     return Ok(device);
                 }
-                Sighting::NotYet(notes) => notes,
+                Lookup::NotFound(notes) => notes,
             };
             if !self.await_change(&mut changes, deadline).await {
-                let around = self.surroundings(CallContext::new(volume, VERB)).await?;
-                return Err(Error::NoDevice {
+                let existing = self
+                    .existing_devices(CallContext::new(volume, OPERATION))
+                    .await?;
+                return Err(Error::DeviceNotFound {
                     volume: volume.id.clone(),
                     serial: volume.serial.clone(),
-                    seen: around.tell(volume, notes),
+                    existing: existing.describe(volume, notes),
                 });
             }
         }
     }
 
-    /// Waits until it is time to look again; false when the deadline leaves no time to wait. The
-    /// first call opens the ear and returns at once: only a look after that misses nothing.
+    /// Waits until the next lookup is due; false if the deadline leaves no time to wait. The first call subscribes to
+    /// changes and returns immediately: only a lookup after that misses no change.
     pub(super) async fn await_change(
         &self,
-        changes: &mut Option<Changes>,
+        changes: &mut Option<DeviceChanges>,
         deadline: Deadline,
     ) -> bool {
         let Some(changes) = changes else {
             *changes = Some(self.host.changes(self.settings.device_dir.as_deref()));
             return true;
         };
-        let left = deadline.remaining().saturating_sub(MARGIN);
-        Deadline::after(left).bound(changes.next()).await.is_ok()
+        let remaining = deadline.remaining().saturating_sub(MARGIN);
+        Deadline::after(remaining)
+            .bound(changes.next())
+            .await
+            .is_ok()
     }
 
-    /// The volume's device, if it is there now.
-    pub(super) async fn present(
+    /// The volume's device, if it exists now.
+    pub(super) async fn lookup_device(
         &self,
         volume: &Volume,
-        verb: &'static str,
+        operation: &'static str,
     ) -> Result<Option<Device>> {
-        Ok(match self.look(volume, verb).await? {
-            Sighting::Here(device) => Some(device),
-            Sighting::NotYet(_) => None,
+        Ok(match self.lookup(volume, operation).await? {
+            Lookup::Found(device) => Some(device),
+            Lookup::NotFound(_) => None,
         })
     }
 
-    async fn look(&self, volume: &Volume, verb: &'static str) -> Result<Sighting> {
-        let at = CallContext::new(volume, verb);
-        let mut clues = Clues {
+    async fn lookup(&self, volume: &Volume, operation: &'static str) -> Result<Lookup> {
+        let call = CallContext::new(volume, operation);
+        let mut query = SearchQuery {
             serial: volume.serial.clone(),
             name: None,
             directory: self.settings.device_dir.clone(),
         };
-        // Few disks are marked.
-        let (mark, traces) = tokio::join!(
-            mark::of(&self.records, &volume.id),
-            self.host.search(quick(), &clues)
+        // Few disks are mapped.
+        let (mapping, candidates) = tokio::join!(
+            map::get(&self.records, &volume.id),
+            self.host.search(quick(), &query)
         );
-        let mark = mark.map_err(at.failed())?;
-        let mut traces = traces.map_err(at.failed())?;
-        if let Some(mark) = &mark {
-            clues.name = Some(mark.appearance.name().to_owned());
-            let again = self.host.search(quick(), &clues).await;
-            traces = again.map_err(at.failed())?;
+        let mapping = mapping.map_err(call.failed())?;
+        let mut candidates = candidates.map_err(call.failed())?;
+        if let Some(mapping) = &mapping {
+            query.name = Some(mapping.incarnation.name().to_owned());
+            let again = self.host.search(quick(), &query).await;
+            candidates = again.map_err(call.failed())?;
         }
-        let unclear = |source| Error::Ambiguous {
+        let ambiguous = |source| Error::DeviceAmbiguous {
             volume: volume.id.clone(),
             source,
         };
-        let Some(mark) = mark else {
-            return sight(&volume.serial, &traces, None).map_err(unclear);
+        let Some(mapping) = mapping else {
+            return resolve_device(&volume.serial, &candidates, None).map_err(ambiguous);
         };
-        let counts = self.counts(&mark, &traces, at).await?;
-        if counts && let Some(other) = self.marked_as(&mark, volume, at).await? {
-            let device = mark.appearance.to_string();
-            return Err(unclear(FindError::MarkedTwice { device, other }));
+        let is_current = self.is_current(&mapping, &candidates, call).await?;
+        if is_current && let Some(other) = self.other_mapping(&mapping, volume, call).await? {
+            let device = mapping.incarnation.to_string();
+            return Err(ambiguous(ResolveError::MappedTwice { device, other }));
         }
-        let vouched = counts.then(|| mark.appearance.name());
-        let mut sighting = sight(&volume.serial, &traces, vouched).map_err(unclear)?;
-        if let (false, Sighting::NotYet(notes)) = (counts, &mut sighting) {
+        let mapped = is_current.then(|| mapping.incarnation.name());
+        let mut lookup = resolve_device(&volume.serial, &candidates, mapped).map_err(ambiguous)?;
+        if let (false, Lookup::NotFound(notes)) = (is_current, &mut lookup) {
             notes.push(format!(
-                "it was marked as {}, which has left since",
-                mark.appearance
+                "it was mapped to {}, which has been removed since",
+                mapping.incarnation
             ));
         }
-        Ok(sighting)
+        Ok(lookup)
     }
 
-    /// Whether the marked device has not left since it was marked.
-    async fn counts(&self, mark: &Mark, traces: &Traces, at: CallContext<'_>) -> Result<bool> {
-        let boot = self.host.boot_id(quick()).await.map_err(at.failed())?;
-        let mut devices = traces.devices.iter();
-        Ok(devices.any(|device| Appearance::of(&boot, device).as_ref() == Some(&mark.appearance)))
-    }
-
-    /// Another disk that is marked as the same device.
-    async fn marked_as(
+    /// Whether the mapped device has not been removed since it was mapped.
+    async fn is_current(
         &self,
-        mark: &Mark,
+        mapping: &Mapping,
+        candidates: &Candidates,
+        call: CallContext<'_>,
+    ) -> Result<bool> {
+        let boot = self.host.boot_id(quick()).await.map_err(call.failed())?;
+        let mut devices = candidates.devices.iter();
+        Ok(devices.any(|device| {
+            DeviceIncarnation::new(&boot, device).as_ref() == Some(&mapping.incarnation)
+        }))
+    }
+
+    /// Another disk that is mapped to the same device.
+    async fn other_mapping(
+        &self,
+        mapping: &Mapping,
         volume: &Volume,
-        at: CallContext<'_>,
+        call: CallContext<'_>,
     ) -> Result<Option<DiskId>> {
-        // One that does not read is no word of anybody's.
-        let (marks, _) = mark::all(&self.records).await.map_err(at.failed())?;
-        let mut others = marks.into_iter().filter(|(disk, _)| *disk != volume.id);
+        // Unreadable mappings do not count.
+        let (mappings, _) = map::all(&self.records).await.map_err(call.failed())?;
+        let mut others = mappings.into_iter().filter(|(disk, _)| *disk != volume.id);
         Ok(others
-            .find(|(_, other)| other == mark)
+            .find(|(_, other)| other == mapping)
             .map(|(disk, _)| disk))
     }
 }
@@ -355,29 +350,29 @@ mod tests {
         }
     }
 
-    fn shown(devices: &[Device]) -> Traces {
-        Traces {
+    fn candidates(devices: &[Device]) -> Candidates {
+        Candidates {
             devices: devices.to_vec(),
-            ..Traces::default()
+            ..Candidates::default()
         }
     }
 
-    fn linked(devices: &[Device]) -> Traces {
-        Traces {
+    fn with_by_id_link(devices: &[Device]) -> Candidates {
+        Candidates {
             by_id: vec![link("disk/by-id/virtio-bp1", "../../vdb")],
-            ..shown(devices)
+            ..candidates(devices)
         }
     }
 
-    fn marked(devices: &[Device]) -> Traces {
-        Traces {
-            marked: Some(link("/devices/bp1", "/dev/loop3")),
-            ..shown(devices)
+    fn with_device_link(devices: &[Device]) -> Candidates {
+        Candidates {
+            device_dir_link: Some(link("/devices/bp1", "/dev/loop3")),
+            ..candidates(devices)
         }
     }
 
-    fn sight_bp1(traces: &Traces) -> std::result::Result<Sighting, FindError> {
-        sight(&serial("bp1"), traces, None)
+    fn resolve_bp1(candidates: &Candidates) -> std::result::Result<Lookup, ResolveError> {
+        resolve_device(&serial("bp1"), candidates, None)
     }
 
     fn loop_device(name: &str, minor: u64, file: &str) -> Device {
@@ -389,110 +384,112 @@ mod tests {
     }
 
     #[test]
-    fn the_serial_alone_decides() {
+    fn a_device_is_found_by_its_serial() {
         let devices = [disk("vda", 0, "system"), disk("vdb", 16, "bp1")];
-        let sighting = sight_bp1(&shown(&devices));
-        assert_eq!(sighting, Ok(Sighting::Here(devices[1].clone())));
+        let lookup = resolve_bp1(&candidates(&devices));
+        assert_eq!(lookup, Ok(Lookup::Found(devices[1].clone())));
     }
 
     #[test]
-    fn two_devices_with_one_serial_are_refused_and_named() {
+    fn two_devices_with_one_serial_are_an_error() {
         let devices = [disk("vdb", 16, "bp1"), disk("vdc", 32, "bp1")];
-        let refused = sight_bp1(&shown(&devices)).unwrap_err();
+        let error = resolve_bp1(&candidates(&devices)).unwrap_err();
         assert_eq!(
-            refused.to_string(),
-            "serial bp1 is that of more than one device: /dev/vdb (254:16) with serial bp1, \
+            error.to_string(),
+            "more than one device has serial bp1: /dev/vdb (254:16) with serial bp1, \
              /dev/vdc (254:32) with serial bp1"
         );
     }
 
     #[test]
-    fn a_disk_without_capacity_or_node_is_not_there_yet() {
+    fn a_disk_without_capacity_or_device_node_is_not_found_yet() {
         let device = disk("vdb", 16, "bp1");
         let mut small = device.clone();
         small.size.0 = 0;
-        let nodeless = Traces {
+        let nodeless = Candidates {
             without_node: vec!["vdb".to_owned()],
-            ..shown(&[device])
+            ..candidates(&[device])
         };
-        for (traces, text) in [
+        for (candidates, text) in [
             (
-                shown(&[small]),
-                "/dev/vdb (254:16) has it, but no capacity yet",
+                candidates(&[small]),
+                "/dev/vdb (254:16) has the serial, but no capacity yet",
             ),
             (
                 nodeless,
-                "/dev/vdb (254:16) has it, but /dev/vdb is not its node: is /dev that of the host?",
+                "/dev/vdb (254:16) has the serial, but /dev/vdb is not its device node: check that /dev is the host's",
             ),
         ] {
-            let sighting = sight_bp1(&traces);
-            assert_eq!(sighting, Ok(Sighting::NotYet(vec![text.to_owned()])));
+            let lookup = resolve_bp1(&candidates);
+            assert_eq!(lookup, Ok(Lookup::NotFound(vec![text.to_owned()])));
         }
     }
 
     #[test]
     fn a_link_to_a_disk_with_another_serial_is_stale() {
-        let refused = sight_bp1(&linked(&[disk("vdb", 16, "bp2")])).unwrap_err();
+        let error = resolve_bp1(&with_by_id_link(&[disk("vdb", 16, "bp2")])).unwrap_err();
         assert_eq!(
-            refused.to_string(),
-            "disk/by-id/virtio-bp1 leads to /dev/vdb (254:16), which is another disk \
+            error.to_string(),
+            "disk/by-id/virtio-bp1 points to /dev/vdb (254:16), which is another disk \
              (serial bp2): the link is stale"
         );
     }
 
     #[test]
-    fn a_link_is_no_proof_of_a_disk_without_serial() {
-        let bare = Device {
+    fn a_link_does_not_identify_a_disk_without_serial() {
+        let without_serial = Device {
             serial: None,
             ..disk("vdb", 16, "x")
         };
-        let sighting = sight_bp1(&linked(&[bare])).unwrap();
-        assert!(matches!(sighting, Sighting::NotYet(notes) if notes[0].contains("nothing proves")));
+        let lookup = resolve_bp1(&with_by_id_link(&[without_serial])).unwrap();
+        assert!(matches!(lookup, Lookup::NotFound(notes) if notes[0].contains("not proven")));
     }
 
     #[test]
-    fn a_link_that_leads_nowhere_may_be_ahead_of_its_device() {
-        let sighting = sight_bp1(&marked(&[])).unwrap();
-        assert!(matches!(sighting, Sighting::NotYet(notes) if notes[0].contains("which is gone")));
+    fn a_dangling_link_can_precede_its_device() {
+        let lookup = resolve_bp1(&with_device_link(&[])).unwrap();
+        assert!(
+            matches!(lookup, Lookup::NotFound(notes) if notes[0].contains("which does not exist"))
+        );
     }
 
     #[test]
-    fn a_loop_device_is_accepted_by_its_whole_mark_only() {
-        let find = |file| sight_bp1(&marked(&[loop_device("loop3", 3, file)]));
-        assert!(matches!(find("/images/bp1.img"), Ok(Sighting::Here(_))));
+    fn a_loop_device_is_accepted_by_its_complete_file_name_only() {
+        let find = |file| resolve_bp1(&with_device_link(&[loop_device("loop3", 3, file)]));
+        assert!(matches!(find("/images/bp1.img"), Ok(Lookup::Found(_))));
         for other in ["/images/bp12.img", "/images/xbp1.img", "/bp1/disk.img"] {
             assert!(
-                matches!(find(other), Err(FindError::Stale { .. })),
+                matches!(find(other), Err(ResolveError::StaleLink { .. })),
                 "{other}"
             );
         }
     }
 
     #[test]
-    fn a_mark_without_a_link_is_not_enough() {
-        let sighting = sight_bp1(&shown(&[loop_device("loop3", 3, "/images/bp1.img")]));
-        assert_eq!(sighting, Ok(Sighting::NotYet(Vec::new())));
+    fn a_backing_file_without_a_link_is_not_sufficient() {
+        let lookup = resolve_bp1(&candidates(&[loop_device("loop3", 3, "/images/bp1.img")]));
+        assert_eq!(lookup, Ok(Lookup::NotFound(Vec::new())));
     }
 
     #[test]
-    fn one_file_behind_two_loop_devices_is_refused() {
-        let refused = sight_bp1(&marked(&[
+    fn two_loop_devices_of_one_file_are_an_error() {
+        let error = resolve_bp1(&with_device_link(&[
             loop_device("loop3", 3, "/images/bp1.img"),
             loop_device("loop4", 4, "/images/bp1.img"),
         ]));
-        assert!(matches!(refused, Err(FindError::Duplicate { .. })));
+        assert!(matches!(error, Err(ResolveError::DuplicateSerial { .. })));
     }
 
     #[test]
-    fn a_serial_and_a_mark_on_different_devices_are_refused() {
-        let refused = sight_bp1(&marked(&[
+    fn a_serial_and_a_link_to_different_devices_are_an_error() {
+        let error = resolve_bp1(&with_device_link(&[
             disk("vdb", 16, "bp1"),
             loop_device("loop3", 3, "/images/bp1.img"),
         ]));
-        assert!(matches!(refused, Err(FindError::Duplicate { .. })));
+        assert!(matches!(error, Err(ResolveError::DuplicateSerial { .. })));
     }
 
-    fn bare(name: &str, minor: u64) -> Device {
+    fn without_serial(name: &str, minor: u64) -> Device {
         Device {
             serial: None,
             ..disk(name, minor, "x")
@@ -500,58 +497,58 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_without_serial_is_accepted_at_a_persons_word_only() {
-        let traces = shown(&[bare("vdb", 16)]);
-        let here = sight(&serial("bp1"), &traces, Some("vdb"));
-        assert_eq!(here, Ok(Sighting::Here(bare("vdb", 16))));
-        for vouched in [None, Some("vdc")] {
-            let nothing = sight(&serial("bp1"), &traces, vouched);
-            assert_eq!(nothing, Ok(Sighting::NotYet(Vec::new())));
+    fn a_disk_without_serial_is_accepted_only_if_mapped() {
+        let candidates = candidates(&[without_serial("vdb", 16)]);
+        let found = resolve_device(&serial("bp1"), &candidates, Some("vdb"));
+        assert_eq!(found, Ok(Lookup::Found(without_serial("vdb", 16))));
+        for mapped in [None, Some("vdc")] {
+            let not_found = resolve_device(&serial("bp1"), &candidates, mapped);
+            assert_eq!(not_found, Ok(Lookup::NotFound(Vec::new())));
         }
     }
 
     #[test]
-    fn a_word_that_the_kernel_contradicts_is_refused() {
-        let other = shown(&[disk("vdb", 16, "bp2")]);
-        let refused = sight(&serial("bp1"), &other, Some("vdb"));
-        assert!(matches!(refused, Err(FindError::Contradicted { .. })));
-        let both = shown(&[bare("vdb", 16), disk("vdc", 32, "bp1")]);
-        let refused = sight(&serial("bp1"), &both, Some("vdb"));
-        assert!(matches!(refused, Err(FindError::Duplicate { .. })));
-        // What both say is no contradiction.
-        let same = shown(&[disk("vdb", 16, "bp1")]);
-        let here = sight(&serial("bp1"), &same, Some("vdb"));
-        assert!(matches!(here, Ok(Sighting::Here(_))));
+    fn a_mapping_that_contradicts_the_serial_is_an_error() {
+        let other = candidates(&[disk("vdb", 16, "bp2")]);
+        let error = resolve_device(&serial("bp1"), &other, Some("vdb"));
+        assert!(matches!(error, Err(ResolveError::MappingConflict { .. })));
+        let both = candidates(&[without_serial("vdb", 16), disk("vdc", 32, "bp1")]);
+        let error = resolve_device(&serial("bp1"), &both, Some("vdb"));
+        assert!(matches!(error, Err(ResolveError::DuplicateSerial { .. })));
+        // A mapping that agrees with the serial is valid.
+        let same = candidates(&[disk("vdb", 16, "bp1")]);
+        let found = resolve_device(&serial("bp1"), &same, Some("vdb"));
+        assert!(matches!(found, Ok(Lookup::Found(_))));
     }
 
     #[test]
-    fn a_device_that_a_link_and_a_person_lead_to_is_one() {
+    fn a_device_with_link_and_mapping_is_found_once() {
         let device = loop_device("loop3", 3, "/images/bp1.img");
-        let traces = marked(std::slice::from_ref(&device));
-        let seen = sight(&serial("bp1"), &traces, Some("loop3"));
-        assert_eq!(seen.unwrap(), Sighting::Here(device));
+        let candidates = with_device_link(std::slice::from_ref(&device));
+        let lookup = resolve_device(&serial("bp1"), &candidates, Some("loop3"));
+        assert_eq!(lookup.unwrap(), Lookup::Found(device));
     }
 
     #[test]
-    fn a_serial_that_no_device_can_show_whole_is_refused_or_vouched_for() {
+    fn a_truncated_serial_requires_a_mapping() {
         let (long, cut) = ("bp18um4r4f2fve24k7qz1", "bp18um4r4f2fve24k7qz");
-        let traces = shown(&[disk("vdb", 16, cut)]);
-        let refused = sight(&serial(long), &traces, None).unwrap_err();
-        assert!(refused.to_string().contains("/dev/vdb"), "{refused}");
-        assert!(matches!(refused, FindError::Cut { .. }));
-        let here = sight(&serial(long), &traces, Some("vdb"));
-        assert!(matches!(here, Ok(Sighting::Here(_))));
-        // The disk whose serial it is as a whole is not mixed up with it.
-        let whole = sight(&serial(cut), &traces, None);
-        assert!(matches!(whole, Ok(Sighting::Here(_))));
-        let nothing = sight(&serial(long), &Traces::default(), None);
-        assert_eq!(nothing, Ok(Sighting::NotYet(Vec::new())));
+        let candidates = candidates(&[disk("vdb", 16, cut)]);
+        let error = resolve_device(&serial(long), &candidates, None).unwrap_err();
+        assert!(error.to_string().contains("/dev/vdb"), "{error}");
+        assert!(matches!(error, ResolveError::TruncatedSerial { .. }));
+        let found = resolve_device(&serial(long), &candidates, Some("vdb"));
+        assert!(matches!(found, Ok(Lookup::Found(_))));
+        // The disk whose complete serial it is resolves to the device.
+        let complete = resolve_device(&serial(cut), &candidates, None);
+        assert!(matches!(complete, Ok(Lookup::Found(_))));
+        let not_found = resolve_device(&serial(long), &Candidates::default(), None);
+        assert_eq!(not_found, Ok(Lookup::NotFound(Vec::new())));
     }
 
     #[test]
-    fn two_namespaces_of_one_controller_are_refused() {
+    fn two_namespaces_with_one_serial_are_an_error() {
         let namespaces = [disk("nvme1n1", 1, "bp1"), disk("nvme1n2", 2, "bp1")];
-        let refused = sight_bp1(&shown(&namespaces)).unwrap_err();
-        assert!(refused.to_string().contains("/dev/nvme1n2"), "{refused}");
+        let error = resolve_bp1(&candidates(&namespaces)).unwrap_err();
+        assert!(error.to_string().contains("/dev/nvme1n2"), "{error}");
     }
 }

@@ -1,18 +1,18 @@
-//! Making a filesystem: claim, proof, record, mkfs, flush, and the record is removed.
+//! Formats a device: exclusive open, blank check, record, mkfs, flush, removal of the record.
 
-use super::journal::Journal;
+use super::format_record::FormatRecord;
 use super::observe::{CallContext, quick};
 use super::proof::{BlankProof, ProofHandoff};
 use super::run::{StepContext, TOOL_TIMEOUT};
 use super::{Error, Node, Result};
 use crate::base::Deadline;
 use crate::host::filesystem;
-use crate::host::{Claim, Content, Device, HostError};
+use crate::host::{Content, Device, DeviceLock, HostError};
 use crate::model::{Filesystem, Tuning};
 
 impl Node {
-    /// Makes the filesystem on a device that is proven blank, once more where that was a while ago. The claim keeps
-    /// out a mkfs that an earlier run of the node began, and lasts as long as ours does.
+    /// Formats a device that was checked to be blank; repeats an old check. The exclusive open excludes a mkfs that an
+    /// earlier process of the node started, and lasts as long as this mkfs.
     pub(super) async fn format(
         &self,
         context: StepContext<'_>,
@@ -20,7 +20,7 @@ impl Node {
         filesystem: Filesystem,
         tuning: &Tuning,
     ) -> Result<()> {
-        let at = CallContext::new(context.volume, context.verb);
+        let call = CallContext::new(context.volume, context.operation);
         let arguments = tuning.mkfs_arguments(filesystem);
         let arguments = arguments.map_err(|source| Error::Tuning {
             volume: context.volume.id.clone(),
@@ -29,99 +29,100 @@ impl Node {
         let mut proof = match context.proof.and_then(ProofHandoff::take) {
             Some(proof) => proof,
             None => {
-                let claim = self.host.claim(quick(), device).await;
-                let claim = claim.map_err(at.failed())?;
-                // Waiting for it took time.
+                let device_lock = self.host.lock_device(quick(), device).await;
+                let device_lock = device_lock.map_err(call.failed())?;
+                // The device may have changed during the wait.
                 self.verify_device(context).await?;
-                self.prove_again(context, device, claim).await?
+                self.check_blank_again(context, device, device_lock).await?
             }
         };
         if !proof.is_valid() {
             proof = self
-                .prove_again(context, device, proof.claim().clone())
+                .check_blank_again(context, device, proof.device_lock().clone())
                 .await?;
         }
-        self.begin_format(context.volume, device, filesystem, at)
+        self.put_format_record(context.volume, device, filesystem, call)
             .await?;
         if !proof.is_valid() {
-            // The record says that the disk was blank, and nobody has looked for a while.
+            // The record states that the disk was blank, but the check is old.
             let again = self
-                .prove_again(context, device, proof.claim().clone())
+                .check_blank_again(context, device, proof.device_lock().clone())
                 .await;
             proof = match again {
                 Ok(proof) => proof,
                 Err(error) => {
-                    self.forget_format(context.volume, at).await?;
+                    self.remove_format_record(context.volume, call).await?;
                     return Err(error);
                 }
             };
         }
-        let command = filesystem::make(filesystem, &arguments, &device.path).holding(proof.claim());
-        self.run_tool(context, "make the filesystem", &command)
+        let command =
+            filesystem::mkfs(filesystem, &arguments, &device.path).with_lock(proof.device_lock());
+        self.run_tool(context, "create the filesystem", &command)
             .await?;
         let flushed = self
             .host
             .flush_device(Deadline::after(TOOL_TIMEOUT), device)
             .await;
-        flushed.map_err(at.failed())?;
-        self.forget_format(context.volume, at).await
+        flushed.map_err(call.failed())?;
+        self.remove_format_record(context.volume, call).await
     }
 
-    /// Looks again whether a claimed device is blank.
-    async fn prove_again(
+    /// Checks again that the exclusively opened device is blank.
+    async fn check_blank_again(
         &self,
         context: StepContext<'_>,
         device: &Device,
-        claim: Claim,
+        device_lock: DeviceLock,
     ) -> Result<BlankProof> {
-        self.still(context, device, "blank", |content| {
+        self.verify_content(context, device, "blank", |content| {
             *content == Content::Blank
         })
         .await?;
-        Ok(BlankProof::from_second_read(claim))
+        Ok(BlankProof::from_second_read(device_lock))
     }
 
-    /// Makes a disk blank again on which a mkfs of ours was cut off. The record stays: a wipe that is cut off is
-    /// begun anew.
+    /// Wipes a disk on which a mkfs of this driver was interrupted. The record remains, so that an interrupted wipe is
+    /// repeated.
     pub(super) async fn wipe(&self, context: StepContext<'_>, device: &Device) -> Result<()> {
-        let at = CallContext::new(context.volume, context.verb);
-        let claim = self
+        let call = CallContext::new(context.volume, context.operation);
+        let device_lock = self
             .host
-            .claim(quick(), device)
+            .lock_device(quick(), device)
             .await
-            .map_err(at.failed())?;
-        self.still(context, device, "half formatted", is_half_made)
+            .map_err(call.failed())?;
+        self.verify_content(context, device, "incompletely formatted", is_incomplete)
             .await?;
-        if self.journal(context.volume, device, at).await? != Journal::Ours {
-            return Err(at.failed()(HostError::Changed {
+        if self.format_record(context.volume, device, call).await? != FormatRecord::Current {
+            return Err(call.failed()(HostError::DeviceChanged {
                 device: device.path.clone(),
-                reason: "the record of a mkfs that was cut off is gone".to_owned(),
+                reason: "the record of the interrupted mkfs no longer exists".to_owned(),
             }));
         }
         tracing::warn!(
             disk.id = %context.volume.id,
             device = %device,
-            "a mkfs was cut off on this disk, which had been proven blank; it is made blank again and formatted",
+            "mkfs was interrupted on this disk, which was blank before; wiping and formatting it again",
         );
         let wiped = self.host.wipe(Deadline::after(TOOL_TIMEOUT), device).await;
-        drop(claim);
-        wiped.map_err(at.failed())
+        drop(device_lock);
+        wiped.map_err(call.failed())
     }
 
-    /// The look that the plan was made with may be old, and what comes now overwrites what came since.
-    async fn still(
+    /// Verifies the content immediately before it is overwritten: the plan's observation may be old.
+    async fn verify_content(
         &self,
         context: StepContext<'_>,
         device: &Device,
         was: &str,
         is: impl Fn(&Content) -> bool + Send,
     ) -> Result<()> {
-        let failed = CallContext::new(context.volume, context.verb).failed();
+        let failed = CallContext::new(context.volume, context.operation).failed();
         let error = match self.host.content(quick(), device).await {
             Ok(content) if is(&content) => return Ok(()),
-            Ok(content) => HostError::Changed {
+            Ok(content) => HostError::DeviceChanged {
                 device: device.path.clone(),
-                reason: format!("it was {was}, now it holds {content}"),
+                reason: format!("it was {was} and now holds {content}"),
             },
             Err(error) => error,
         };
@@ -129,10 +130,10 @@ impl Node {
     }
 }
 
-/// Whether a mkfs that was cut off may have left it.
-pub(super) fn is_half_made(content: &Content) -> bool {
+/// Whether an interrupted mkfs can have left this content.
+pub(super) fn is_incomplete(content: &Content) -> bool {
     match content {
-        Content::Unfinished { .. } | Content::Unknown { .. } => true,
-        Content::Blank | Content::Filesystem { .. } | Content::Foreign { .. } => false,
+        Content::IncompleteFormat { .. } | Content::Unknown { .. } => true,
+        Content::Blank | Content::Filesystem { .. } | Content::Unsupported { .. } => false,
     }
 }

@@ -1,12 +1,12 @@
-//! How a volume is, as far as this node can tell: by its device, the mount table, and what its filesystem
-//! says and has recorded. Nothing is remembered but what the volume was staged with.
+//! Health of a volume on this node, from its device, the mount table and its filesystem. The only stored state is the
+//! record of the staged device.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::kubelet_path::as_not_found;
 use super::observe::{CallContext, quick};
-use super::place::not_there;
 use super::request::{HealthRequest, Volume};
 use super::stats::{VolumeStats, VolumeUsage};
 use super::{Error, Node, Result};
@@ -14,118 +14,99 @@ use crate::base::Deadline;
 use crate::host::{Device, Entry, HostError, Mount};
 use crate::model::{Bytes, Filesystem};
 
-const VERB: &str = "looking after the health";
+const OPERATION: &str = "checking the health";
 
-/// How long a filesystem may take to answer for itself.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Timeout of filesystem calls.
+const FILESYSTEM_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Something that is wrong with a volume on this node.
+/// A health issue of a volume on this node.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ailment {
-    /// It is mounted, and its device is gone: nothing can be read or written.
-    DeviceGone {
-        /// Where it is mounted.
-        path: PathBuf,
-    },
-    /// Its filesystem does not answer, because its device does not.
-    Hangs {
-        /// Where it is mounted.
-        path: PathBuf,
-        /// For how long.
-        since: Duration,
-    },
-    /// The filesystem has shut down, or its device answers with errors only.
-    ShutDown {
-        /// The device.
-        device: String,
-    },
-    /// The kernel allows no more writes after an error of the filesystem.
-    ReadOnly {
-        /// The device.
-        device: String,
-    },
-    /// The device refuses writes, and what is on it is mounted to be written.
-    DeviceReadOnly {
-        /// The device.
-        device: String,
-    },
-    /// The device is smaller than what is on it.
+pub enum HealthIssue {
+    /// The volume is mounted, but its device was removed: all I/O fails.
+    DeviceGone { path: PathBuf },
+    /// The filesystem does not respond, because its device does not.
+    FilesystemHangs { path: PathBuf, since: Duration },
+    /// The filesystem has shut down, or all I/O of its device fails.
+    FilesystemShutDown { device: String },
+    /// The kernel remounted the filesystem read-only after an error.
+    RemountedReadOnly { device: String },
+    /// The device is read-only, but its filesystem is mounted read-write.
+    DeviceReadOnly { device: String },
+    /// The device is smaller than its filesystem.
     DeviceTooSmall {
-        /// The device.
         device: String,
-        /// Its size.
         size: Bytes,
-        /// The size of the filesystem.
         filesystem: Bytes,
     },
-    /// The filesystem has met errors, and goes on.
-    Errors {
-        /// The device.
+    /// The filesystem has recorded errors and remains in use.
+    FilesystemErrors {
         device: String,
-        /// Which, in the kernel's words.
+        /// The errors as recorded by the kernel.
         errors: String,
     },
 }
 
-impl Ailment {
-    /// What it is, for machines: a word in camel case.
+impl HealthIssue {
+    /// The machine-readable reason in CamelCase.
     #[must_use]
     pub fn reason(&self) -> &'static str {
         match self {
             Self::DeviceGone { .. } => "DeviceGone",
-            Self::Hangs { .. } => "FilesystemHangs",
-            Self::ShutDown { .. } => "FilesystemShutDown",
-            Self::ReadOnly { .. } => "RemountedReadOnly",
+            Self::FilesystemHangs { .. } => "FilesystemHangs",
+            Self::FilesystemShutDown { .. } => "FilesystemShutDown",
+            Self::RemountedReadOnly { .. } => "RemountedReadOnly",
             Self::DeviceReadOnly { .. } => "DeviceReadOnly",
             Self::DeviceTooSmall { .. } => "DeviceTooSmall",
-            Self::Errors { .. } => "FilesystemErrors",
+            Self::FilesystemErrors { .. } => "FilesystemErrors",
         }
     }
 
-    /// Whether the volume cannot be used at all.
+    /// Whether the volume is unusable.
     #[must_use]
     pub fn is_fatal(&self) -> bool {
         match self {
-            Self::DeviceGone { .. } | Self::Hangs { .. } | Self::ShutDown { .. } => true,
-            Self::ReadOnly { .. }
+            Self::DeviceGone { .. }
+            | Self::FilesystemHangs { .. }
+            | Self::FilesystemShutDown { .. } => true,
+            Self::RemountedReadOnly { .. }
             | Self::DeviceReadOnly { .. }
             | Self::DeviceTooSmall { .. }
-            | Self::Errors { .. } => false,
+            | Self::FilesystemErrors { .. } => false,
         }
     }
 }
 
-/// What it is and what to do, for people.
-impl fmt::Display for Ailment {
+/// The issue with advice.
+impl fmt::Display for HealthIssue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::DeviceGone { path } => write!(
                 f,
-                "what is mounted at {} has lost its device: delete the pod, so that the volume is \
-                 attached anew",
+                "the device of the volume mounted at {} was removed: delete the pod, so that the volume \
+                 is attached again",
                 path.display()
             ),
-            Self::Hangs { path, since } => write!(
+            Self::FilesystemHangs { path, since } => write!(
                 f,
-                "the filesystem at {} has not answered for {} s: look at the disk in the console and at \
-                 the kernel's log; if it stays, move the pod to another node",
+                "the filesystem at {} has not responded for {} s: check the disk in the console and the \
+                 kernel log; if it persists, move the pod to another node",
                 path.display(),
                 since.as_secs()
             ),
-            Self::ShutDown { device } => write!(
+            Self::FilesystemShutDown { device } => write!(
                 f,
-                "the filesystem on {device} has shut down after an error, and nothing can be read or \
-                 written: look at the kernel's log and delete the pod, so that the volume is mounted anew"
+                "the filesystem on {device} has shut down after an error, and all I/O fails: check the \
+                 kernel log, and delete the pod, so that the volume is mounted again"
             ),
-            Self::ReadOnly { device } => write!(
+            Self::RemountedReadOnly { device } => write!(
                 f,
-                "the kernel has made the filesystem on {device} read-only after an error: look at the \
-                 kernel's log and delete the pod, so that the filesystem is checked"
+                "the kernel remounted the filesystem on {device} read-only after an error: check the \
+                 kernel log, and delete the pod, so that the filesystem is checked"
             ),
             Self::DeviceReadOnly { device } => write!(
                 f,
-                "{device} refuses writes, and its filesystem is mounted to be written: delete the pod, so \
-                 that the volume is staged anew"
+                "{device} is read-only, but its filesystem is mounted read-write: delete the pod, so that \
+                 the volume is staged again"
             ),
             Self::DeviceTooSmall {
                 device,
@@ -133,12 +114,12 @@ impl fmt::Display for Ailment {
                 filesystem,
             } => write!(
                 f,
-                "{device} has {size} and the filesystem on it {filesystem}: what lies beyond the end is \
-                 lost; stop the pod, and restore a snapshot or check the filesystem by hand"
+                "{device} has {size}, but its filesystem has {filesystem}: the data beyond the end of the \
+                 device is lost; stop the pod, and restore a snapshot or check the filesystem manually"
             ),
-            Self::Errors { device, errors } => write!(
+            Self::FilesystemErrors { device, errors } => write!(
                 f,
-                "the filesystem on {device} has met errors ({errors}): look at the kernel's log, take a \
+                "the filesystem on {device} has recorded errors ({errors}): check the kernel log, create a \
                  snapshot, and delete the pod, so that the filesystem is checked"
             ),
         }
@@ -146,32 +127,31 @@ impl fmt::Display for Ailment {
 }
 
 impl Node {
-    /// What is wrong with the volume on this node; nothing when nothing shows. It answers within
-    /// seconds, also of a volume whose device answers no more.
+    /// Health issues of the volume on this node, if any. Returns within seconds, even if the device does not respond.
     ///
     /// # Errors
-    /// When the volume is not on this node.
+    /// If the volume is not on this node.
     pub async fn health(
         &self,
         request: &HealthRequest,
         deadline: Deadline,
-    ) -> Result<Vec<Ailment>> {
+    ) -> Result<Vec<HealthIssue>> {
         let volume = &request.volume;
-        let at = CallContext::new(volume, VERB);
-        let device = self.present(volume, VERB).await?;
-        let mounts = self.mounts(at).await?;
-        let mut seen = Vec::new();
-        for place in &request.paths {
-            let path = self.place(place, at).await.map_err(not_there)?;
-            seen.extend(mounts.iter().rfind(|mount| mount.point == path));
+        let call = CallContext::new(volume, OPERATION);
+        let device = self.lookup_device(volume, OPERATION).await?;
+        let mounts = self.mounts(call).await?;
+        let mut candidates = Vec::new();
+        for path in &request.paths {
+            let path = self.resolve_path(path, call).await.map_err(as_not_found)?;
+            candidates.extend(mounts.iter().rfind(|mount| mount.point == path));
         }
-        // Without a place, or where it is a directory above the device, any mount of it will do.
+        // Without a path, or if it is a directory above the device, any mount of the device is used.
         if let Some(device) = &device {
-            seen.extend(mounts.iter().rfind(|mount| mount.is_of(device)));
+            candidates.extend(mounts.iter().rfind(|mount| mount.is_of(device)));
         }
-        for mount in seen {
+        for mount in candidates {
             let report = self
-                .examine(request, device.as_ref(), mount, deadline)
+                .check_health(request, device.as_ref(), mount, deadline)
                 .await?;
             if let Some(report) = report {
                 return Ok(report.health_issues);
@@ -180,33 +160,35 @@ impl Node {
         if device.is_some() {
             return Ok(Vec::new());
         }
-        let place = request.paths.first();
-        Err(Error::NotHere {
+        let path = request.paths.first();
+        Err(Error::VolumeNotFound {
             volume: volume.id.clone(),
-            path: place
+            path: path
                 .map_or(Path::new("any path"), |path| path.as_path())
                 .to_owned(),
-            reason: "no device with its serial is on this node".to_owned(),
+            reason: "no device of this node has its serial".to_owned(),
         })
     }
 
-    /// How the volume is that is mounted there; none where the mount is of something else. The log is told what has changed.
-    pub(super) async fn examine(
+    /// Checks the health of the volume at this mount and logs changes; `None` if the mount is not of the volume.
+    pub(super) async fn check_health(
         &self,
         request: &HealthRequest,
         device: Option<&Device>,
         mount: &Mount,
         deadline: Deadline,
     ) -> Result<Option<VolumeStats>> {
-        let report = self.check_up(request, device, mount, deadline).await?;
+        let report = self
+            .check_mount_health(request, device, mount, deadline)
+            .await?;
         if let Some(report) = &report {
-            self.complaints
-                .tell(&request.volume.id, &mount.point, &report.health_issues);
+            self.health_log
+                .log_change(&request.volume.id, &mount.point, &report.health_issues);
         }
         Ok(report)
     }
 
-    async fn check_up(
+    async fn check_mount_health(
         &self,
         request: &HealthRequest,
         device: Option<&Device>,
@@ -216,60 +198,61 @@ impl Node {
         let volume = &request.volume;
         let gone = || VolumeStats {
             usage: None,
-            health_issues: vec![Ailment::DeviceGone {
+            health_issues: vec![HealthIssue::DeviceGone {
                 path: mount.point.clone(),
             }],
         };
-        let own = device.filter(|device| mount.is_of(device) || mount.is_node_of(device));
-        let Some(device) = own else {
+        let device = device.filter(|device| mount.is_of(device) || mount.is_node_of(device));
+        let Some(device) = device else {
             return Ok(self.is_orphan(mount, volume).await?.then(gone));
         };
         if self.has_new_incarnation(volume, device).await? {
             return Ok(Some(gone()));
         }
         if !mount.is_of(device) {
-            // The node of the device: nothing of a filesystem is asked, so nothing can hang.
-            let at = CallContext::new(volume, VERB);
+            // A bind mount of the device node: no filesystem call that could hang.
+            let call = CallContext::new(volume, OPERATION);
             let entry = self.host.entry(quick(), &mount.point).await;
-            let same = entry.map_err(at.failed())? == Entry::Block(device.number);
+            let same = entry.map_err(call.failed())? == Entry::BlockDevice(device.number);
             let report = VolumeStats {
                 usage: Some(VolumeUsage::Device(device.size)),
                 health_issues: Vec::new(),
             };
             return Ok(Some(if same { report } else { gone() }));
         }
-        self.ask(volume, device, mount, deadline).await.map(Some)
+        self.query_filesystem(volume, device, mount, deadline)
+            .await
+            .map(Some)
     }
 
-    /// Asks the filesystem itself.
-    async fn ask(
+    async fn query_filesystem(
         &self,
         volume: &Volume,
         device: &Device,
         mount: &Mount,
         deadline: Deadline,
     ) -> Result<VolumeStats> {
-        let at = CallContext::new(volume, VERB);
-        let mounts = self.mounts(at).await?;
-        let mut health_issues: Vec<Ailment> = read_only(device, &mounts).into_iter().collect();
-        let shut = |health_issues: &mut Vec<Ailment>| {
-            health_issues.push(Ailment::ShutDown {
+        let call = CallContext::new(volume, OPERATION);
+        let mounts = self.mounts(call).await?;
+        let mut health_issues: Vec<HealthIssue> = read_only(device, &mounts).into_iter().collect();
+        let push_shut_down = |health_issues: &mut Vec<HealthIssue>| {
+            health_issues.push(HealthIssue::FilesystemShutDown {
                 device: device.to_string(),
             });
         };
-        let asked = deadline.at_most(PATIENCE);
-        let vitals = match self.host.vitals(asked, device, mount).await {
+        let timeout = deadline.at_most(FILESYSTEM_TIMEOUT);
+        let vitals = match self.host.vitals(timeout, device, mount).await {
             Ok(vitals) => vitals,
             Err(
-                error @ (HostError::Late { .. }
-                | HostError::Hangs { .. }
-                | HostError::Silent { .. }),
+                error @ (HostError::TimedOut { .. }
+                | HostError::StillRunning { .. }
+                | HostError::Unresponsive { .. }),
             ) => {
                 let since = match error {
-                    HostError::Silent { since, .. } => since,
-                    _ => PATIENCE,
+                    HostError::Unresponsive { since, .. } => since,
+                    _ => FILESYSTEM_TIMEOUT,
                 };
-                health_issues.push(Ailment::Hangs {
+                health_issues.push(HealthIssue::FilesystemHangs {
                     path: mount.point.clone(),
                     since,
                 });
@@ -278,28 +261,28 @@ impl Node {
                     health_issues,
                 });
             }
-            Err(error) => return Err(at.failed()(error)),
+            Err(error) => return Err(call.failed()(error)),
         };
         let usage = match vitals.usage {
             Ok(usage) => VolumeUsage::Filesystem(usage),
-            Err(error) if error.is_dead() => {
-                shut(&mut health_issues);
+            Err(error) if error.is_io_failure() => {
+                push_shut_down(&mut health_issues);
                 VolumeUsage::Device(device.size)
             }
-            Err(error) => return Err(at.failed()(error)),
+            Err(error) => return Err(call.failed()(error)),
         };
-        if health_issues.is_empty() && has(&mount.super_options, "shutdown") {
-            shut(&mut health_issues);
+        if health_issues.is_empty() && has_option(&mount.super_options, "shutdown") {
+            push_shut_down(&mut health_issues);
         }
         if let Some(filesystem) = vitals.size.filter(|size| *size > device.size) {
-            health_issues.push(Ailment::DeviceTooSmall {
+            health_issues.push(HealthIssue::DeviceTooSmall {
                 device: device.to_string(),
                 size: device.size,
                 filesystem,
             });
         }
         if let Some(errors) = vitals.errors {
-            health_issues.push(Ailment::Errors {
+            health_issues.push(HealthIssue::FilesystemErrors {
                 device: device.to_string(),
                 errors,
             });
@@ -310,12 +293,12 @@ impl Node {
         })
     }
 
-    /// Whether a mount is of a disk that has left: no device has its number, or one that has it is
-    /// not what the volume was staged with.
+    /// Whether a mount is of a removed disk: no device has its number, or the device with the number is not the staged
+    /// one.
     async fn is_orphan(&self, mount: &Mount, volume: &Volume) -> Result<bool> {
-        let at = CallContext::new(volume, VERB);
-        let devices = self.host.devices(quick()).await.map_err(at.failed())?;
-        let heir = if let Some(name) = mount.node_name() {
+        let call = CallContext::new(volume, OPERATION);
+        let devices = self.host.devices(quick()).await.map_err(call.failed())?;
+        let successor = if let Some(name) = mount.node_name() {
             devices.iter().find(|device| device.name == name)
         } else if mount.kind.parse::<Filesystem>().is_ok() {
             let name = mount.source.file_name().and_then(|name| name.to_str());
@@ -329,42 +312,41 @@ impl Node {
         } else {
             return Ok(false);
         };
-        match heir {
+        match successor {
             None => Ok(true),
-            // Without a record nothing says that this was ever the volume's.
-            Some(heir) => self.has_new_incarnation(volume, heir).await,
+            // Without a record the mount is not known to be the volume's.
+            Some(successor) => self.has_new_incarnation(volume, successor).await,
         }
     }
 
-    /// Why no volume can be used on this node at all; none when nothing shows.
+    /// The reason why no volume of this node is usable, if any.
     pub async fn storage_health(&self) -> Option<String> {
-        let looked = self.host.devices(quick()).await;
-        let error = looked.err()?;
+        let devices = self.host.devices(quick()).await;
+        let error = devices.err()?;
         Some(format!(
-            "this node's devices cannot be listed: {}",
-            crate::base::chain::chain(&error)
+            "cannot list the block devices of this node: {}",
+            crate::base::error_chain(&error)
         ))
     }
 }
 
-fn has(options: &str, option: &str) -> bool {
-    options.split(',').any(|one| one == option)
+fn has_option(options: &str, option: &str) -> bool {
+    options.split(',').any(|set| set == option)
 }
 
-/// A filesystem that was mounted writable and is not any more. One that was mounted read-only says
-/// so of its mount too.
-fn read_only(device: &Device, mounts: &[Mount]) -> Option<Ailment> {
+/// A filesystem that was mounted read-write and is read-only now. One that was mounted read-only has that mount option.
+fn read_only(device: &Device, mounts: &[Mount]) -> Option<HealthIssue> {
     let of_device = || mounts.iter().filter(|mount| mount.is_of(device));
-    let lost = |mount: &Mount| {
-        let emergency = has(&mount.super_options, "emergency_ro");
+    let was_remounted = |mount: &Mount| {
+        let emergency = has_option(&mount.super_options, "emergency_ro");
         emergency || mount.is_super_read_only() && !mount.has_option("ro")
     };
     let name = device.to_string();
-    if of_device().any(lost) {
-        return Some(Ailment::ReadOnly { device: name });
+    if of_device().any(was_remounted) {
+        return Some(HealthIssue::RemountedReadOnly { device: name });
     }
     let writable = of_device().any(|mount| !mount.is_super_read_only());
-    (device.read_only && writable).then_some(Ailment::DeviceReadOnly { device: name })
+    (device.read_only && writable).then_some(HealthIssue::DeviceReadOnly { device: name })
 }
 
 #[cfg(test)]
@@ -373,7 +355,7 @@ mod tests {
     use crate::host::fake::{disk, mount_of};
 
     #[test]
-    fn only_a_filesystem_that_was_writable_counts_as_lost() {
+    fn only_a_filesystem_that_was_writable_is_reported_as_read_only() {
         for (options, super_options, lost) in [
             ("rw,relatime", "rw", false),
             ("ro,relatime", "ro", false),

@@ -1,5 +1,5 @@
-//! What the node says about itself, anew at each question: kubelet asks again and again, and how
-//! many volumes fit changes with what else is attached.
+//! NodeGetInfo, computed for each call: kubelet calls it periodically, and the volume limit depends on the other attached
+//! disks.
 
 use std::path::PathBuf;
 use std::sync::PoisonError;
@@ -8,60 +8,58 @@ use std::time::Duration;
 use super::observe::quick;
 use super::staged::StagedRecord;
 use super::{Node, Result};
-use crate::base::chain::chain;
+use crate::base::error_chain;
 use crate::host::{Device, HostError, Mount};
 use crate::model::{Category, InstanceId, ZoneId};
 
-/// How long an attached disk may be there before it is staged. One that nobody uses then is not ours.
-const ON_ITS_WAY: Duration = Duration::from_secs(600);
+/// How long an unused disk counts as a volume that is not staged yet. After that it counts as a foreign disk.
+const STAGING_GRACE_PERIOD: Duration = Duration::from_secs(600);
 
-/// What the cluster needs to know of a node.
+/// The properties that a node reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Info {
-    /// Its id.
+pub struct NodeInfo {
     pub id: InstanceId,
-    /// Its zone: disks live in one zone.
+    /// The zone of the node; disks are zonal.
     pub zone: ZoneId,
-    /// How many volumes it takes, 1 or more; none leaves that to the cluster.
+    /// Volume limit, 1 or more; none means no limit.
     pub max_volumes: Option<u32>,
-    /// The categories of disks that it takes; empty where nobody says, and then any may go to it.
+    /// Supported disk categories; empty if unknown, which allows any.
     pub categories: Vec<Category>,
 }
 
-/// Where it is told what instance types take.
+/// The sources of the instance type and its attach limits.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Types {
-    /// The file, which may come later.
+pub struct InstanceTypeSource {
+    /// The file of instance types, which may appear later.
     pub file: Option<PathBuf>,
-    /// The node's own type, where it is known.
-    pub own: Option<String>,
+    /// The node's instance type, if known.
+    pub instance_type: Option<String>,
 }
 
 impl Node {
-    /// The node's id, zone, limit and categories. What is set counts; the rest comes from the file of
-    /// instance types: the limit is what the type takes, less the system disk and the disks that are
-    /// not ours, but at least 1.
+    /// The node's ID, zone, volume limit and categories. Settings take precedence over the file of instance types. The limit
+    /// is that of the type minus the system disk and foreign disks, and at least 1.
     ///
     /// # Errors
-    /// When the file of instance types cannot be read or is not as it must be, and it was never told before what the type
-    /// takes. A file that is not there is no error.
-    pub async fn info(&self) -> Result<Info> {
-        let takes = self.attach_limits().await?;
+    /// If the file of instance types is unreadable or invalid and no earlier limits are recorded. A missing file is not an
+    /// error.
+    pub async fn info(&self) -> Result<NodeInfo> {
+        let limits = self.attach_limits().await?;
         let settings = &self.settings;
-        let max_volumes = match (settings.max_volumes, &takes) {
-            (Some(most), _) => Some(most),
-            (None, Some(takes)) => Some(self.limit(takes.disk_quantity).await),
+        let max_volumes = match (settings.max_volumes, &limits) {
+            (Some(limit), _) => Some(limit),
+            (None, Some(limits)) => Some(self.volume_limit(limits.disk_quantity).await),
             (None, None) => None,
         };
-        let categories = match takes {
-            Some(takes) if settings.categories.is_empty() => takes.categories,
+        let categories = match limits {
+            Some(limits) if settings.categories.is_empty() => limits.categories,
             _ => settings.categories.clone(),
         };
         *self
             .reported_categories
             .lock()
             .unwrap_or_else(PoisonError::into_inner) = categories.clone();
-        Ok(Info {
+        Ok(NodeInfo {
             id: settings.id.clone(),
             zone: settings.zone.clone(),
             max_volumes,
@@ -69,63 +67,63 @@ impl Node {
         })
     }
 
-    /// The categories that were told when the node was last asked what it is.
+    /// The categories in the last NodeGetInfo response.
     #[must_use]
     pub fn reported_categories(&self) -> Vec<Category> {
-        let told = self
+        let reported = self
             .reported_categories
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        told.clone()
+        reported.clone()
     }
 
-    /// The categories that the node would tell now; none where nothing is said of its type.
+    /// The categories that NodeGetInfo would return now; empty if the attach limits of the instance type are unknown.
     pub async fn categories(&self) -> Vec<Category> {
         match self.settings.categories.as_slice() {
             [] => self.listed_categories().await,
-            set => set.to_vec(),
+            configured => configured.to_vec(),
         }
     }
 
-    /// How many of this many disks may be ours.
-    async fn limit(&self, quantity: u32) -> u32 {
-        let others = match self.others().await {
+    /// The volume limit of a node with this attach limit.
+    async fn volume_limit(&self, quantity: u32) -> u32 {
+        let others = match self.foreign_disks().await {
             Ok(others) => {
-                self.news.is_new("disks", "");
+                self.log_once.should_log("disks", "");
                 others
             }
             Err(error) => {
-                let error = chain(&error);
-                if self.news.is_new("disks", &error) {
+                let error = error_chain(&error);
+                if self.log_once.should_log("disks", &error) {
                     tracing::warn!(
                         error,
-                        "the disks cannot be listed; only the system disk is assumed"
+                        "cannot list the disks; assuming that only the system disk is attached"
                     );
                 }
                 Vec::new()
             }
         };
-        // The system disk takes a place also where it does not show.
-        let taken = u32::try_from(others.len().max(1)).unwrap_or(u32::MAX);
-        let limit = quantity.saturating_sub(taken).max(1);
-        let not_ours = others.join(", ");
-        // kubelet asks every minute.
+        // The system disk counts even if it is not visible.
+        let reserved = u32::try_from(others.len().max(1)).unwrap_or(u32::MAX);
+        let limit = quantity.saturating_sub(reserved).max(1);
+        let foreign = others.join(", ");
+        // kubelet calls NodeGetInfo every minute.
         if self
-            .news
-            .is_new("limit", &format!("{quantity} {limit} {not_ours}"))
+            .log_once
+            .should_log("limit", &format!("{quantity} {limit} {foreign}"))
         {
             tracing::info!(
                 quantity,
                 limit,
-                not_ours,
-                "the limit is what the instance type takes less the system disk and what is not ours"
+                foreign,
+                "volume limit: attach limit of the instance type minus the system disk and foreign disks"
             );
         }
         limit
     }
 
-    /// The cloud's disks on this node that are not ours, the system disk among them.
-    async fn others(&self) -> std::result::Result<Vec<String>, HostError> {
+    /// Cloud disks of this node that are not volumes of this driver, including the system disk.
+    async fn foreign_disks(&self) -> std::result::Result<Vec<String>, HostError> {
         let mut devices = self.host.devices(quick()).await?;
         devices.retain(is_cloud_disk);
         let mounts = self.host.mounts(quick()).await?;
@@ -134,16 +132,16 @@ impl Node {
         let staged_at = format!("/{}/", self.driver);
         let mut others = Vec::new();
         for device in devices {
-            let ours = match whose(&device, &mounts, &staged, &staged_at) {
-                Whose::Ours => true,
-                Whose::Others => false,
-                // It may be on its way to be staged.
-                Whose::Nobodys => {
+            let is_volume = match disk_user(&device, &mounts, &staged, &staged_at) {
+                DiskUser::Driver => true,
+                DiskUser::Foreign => false,
+                // Possibly attached to be staged.
+                DiskUser::Unused => {
                     let age = self.host.age(quick(), &device).await;
-                    age.is_ok_and(|age| age < ON_ITS_WAY)
+                    age.is_ok_and(|age| age < STAGING_GRACE_PERIOD)
                 }
             };
-            if !ours {
+            if !is_volume {
                 others.push(device.to_string());
             }
         }
@@ -151,33 +149,38 @@ impl Node {
     }
 }
 
-enum Whose {
-    Ours,
-    Others,
-    Nobodys,
+enum DiskUser {
+    Driver,
+    Foreign,
+    Unused,
 }
 
-/// Who uses a disk: a volume of this driver is recorded, or staged in its directory.
-fn whose(device: &Device, mounts: &[Mount], staged: &[StagedRecord], staged_at: &str) -> Whose {
-    let is_recorded = |one: &StagedRecord| {
+/// The user of a disk: this driver, if it is recorded as staged or mounted in the driver's staging directory.
+fn disk_user(
+    device: &Device,
+    mounts: &[Mount],
+    staged: &[StagedRecord],
+    staged_at: &str,
+) -> DiskUser {
+    let is_recorded = |record: &StagedRecord| {
         let serial = device.serial.as_ref();
-        serial.is_some_and(|serial| serial.as_str() == one.serial)
+        serial.is_some_and(|serial| serial.as_str() == record.serial)
     };
-    let own = |mount: &&Mount| mount.is_of(device) || mount.is_node_of(device);
+    let is_of_device = |mount: &&Mount| mount.is_of(device) || mount.is_node_of(device);
     let is_staged = |mount: &Mount| mount.point.to_string_lossy().contains(staged_at);
-    let is_used = mounts.iter().any(|mount| own(&mount))
+    let is_used = mounts.iter().any(|mount| is_of_device(&mount))
         || !device.partitions.is_empty()
         || !device.holders.is_empty();
-    if staged.iter().any(is_recorded) || mounts.iter().filter(own).any(is_staged) {
-        Whose::Ours
+    if staged.iter().any(is_recorded) || mounts.iter().filter(is_of_device).any(is_staged) {
+        DiskUser::Driver
     } else if is_used {
-        Whose::Others
+        DiskUser::Foreign
     } else {
-        Whose::Nobodys
+        DiskUser::Unused
     }
 }
 
-/// Whether it is a disk as the cloud attaches them: by virtio or NVMe. Other kinds take no place.
+/// Whether it can be a cloud disk: virtio or NVMe. Other devices do not count.
 fn is_cloud_disk(device: &Device) -> bool {
     ["vd", "nvme"]
         .iter()
@@ -189,29 +192,33 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::host::fake::{Fake, State, disk, mount_of};
+    use crate::host::fake::{FakeHost, State, disk, mount_of};
     use crate::node::Settings;
 
     const FILE: &str = "/config/types.json";
 
-    async fn ask(state: State, max_volumes: Option<u32>, own: Option<&str>) -> Result<Info> {
+    async fn node_info(
+        state: State,
+        max_volumes: Option<u32>,
+        instance_type: Option<&str>,
+    ) -> Result<NodeInfo> {
         let dir = tempfile::tempdir().unwrap();
         let settings = Settings {
             id: "i-1".parse().unwrap(),
             zone: "z-a".parse().unwrap(),
             max_volumes,
             categories: Vec::new(),
-            types: Types {
+            instance_types: InstanceTypeSource {
                 file: Some(FILE.into()),
-                own: own.map(str::to_owned),
+                instance_type: instance_type.map(str::to_owned),
             },
             device_dir: None,
             kubelet_dir: dir.path().to_owned(),
             state_dir: dir.path().to_owned(),
         };
-        let fake = Arc::new(Fake::new(state));
+        let fake = Arc::new(FakeHost::new(state));
         let node = Node::new(Arc::clone(&fake) as _, fake, settings);
-        // A volume whose pod is just restarting.
+        // A volume whose pod is restarting.
         let volume = super::super::Volume::new("d-recorded".parse().unwrap(), None);
         node.put_staged_record(&volume, &disk("vdz", 400, "recorded"))
             .await;
@@ -233,14 +240,14 @@ mod tests {
     }
 
     async fn limit(state: State) -> Option<u32> {
-        ask(state, None, Some("ecs.small"))
+        node_info(state, None, Some("ecs.small"))
             .await
             .unwrap()
             .max_volumes
     }
 
     #[tokio::test]
-    async fn the_system_disk_and_foreign_disks_take_places_and_ours_do_not() {
+    async fn system_disk_and_foreign_disks_reduce_the_limit_and_volumes_do_not() {
         let system = Device {
             partitions: vec!["vda1".to_owned()],
             ..disk("vda", 0, "system")
@@ -254,7 +261,7 @@ mod tests {
             mount_of(&foreign, "/data", "rw"),
         ];
         let unused = disk("vde", 64, "bp3");
-        let arrived = disk("vdf", 80, "bp4");
+        let attached = disk("vdf", 80, "bp4");
         let local = Device {
             serial: None,
             ..disk("loop0", 96, "x")
@@ -266,15 +273,15 @@ mod tests {
             foreign,
             disk("vdd", 48, "recorded"),
             unused,
-            arrived,
+            attached,
             local,
         ];
-        // Not ours: the system disk, the foreign one, and the one that nobody has used for long.
+        // Foreign: the system disk, the mounted one, and the one that has been unused for long.
         assert_eq!(limit(state).await, Some(6));
     }
 
     #[tokio::test]
-    async fn the_limit_is_never_0_and_the_system_disk_counts_also_unseen() {
+    async fn the_limit_is_at_least_1_and_an_invisible_system_disk_counts() {
         assert_eq!(limit(small(17)).await, Some(16));
         assert_eq!(limit(small(1)).await, Some(1));
         let mut state = small(2);
@@ -287,24 +294,28 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_set_goes_before_the_file() {
-        let info = ask(small(17), Some(5), Some("ecs.small")).await.unwrap();
+    async fn settings_take_precedence_over_the_file() {
+        let info = node_info(small(17), Some(5), Some("ecs.small"))
+            .await
+            .unwrap();
         assert_eq!(info.max_volumes, Some(5));
         assert_eq!(info.categories, ["cloud_essd".parse().unwrap()]);
     }
 
     #[tokio::test]
-    async fn without_file_or_type_no_limit_is_told() {
+    async fn without_file_or_type_no_limit_is_reported() {
         assert_eq!(limit(State::default()).await, None);
-        for own in [None, Some("ecs.other")] {
-            let info = ask(small(17), None, own).await.unwrap();
+        for instance_type in [None, Some("ecs.other")] {
+            let info = node_info(small(17), None, instance_type).await.unwrap();
             assert_eq!((info.max_volumes, info.categories.len()), (None, 0));
         }
     }
 
     #[tokio::test]
-    async fn a_wrong_file_is_an_error_that_names_file_and_field() {
-        let error = ask(with("{}"), None, Some("ecs.small")).await.unwrap_err();
+    async fn an_invalid_file_is_an_error_with_file_and_field() {
+        let error = node_info(with("{}"), None, Some("ecs.small"))
+            .await
+            .unwrap_err();
         assert_eq!(
             error.to_string(),
             "/config/types.json: instanceTypes is missing"

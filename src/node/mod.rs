@@ -6,27 +6,26 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use crate::base::{Guard, KeyedLocks, News, Tasks};
+use crate::base::{KeyedLocks, LockGuard, LogOnce, Tasks};
 use crate::host::{Exec, Host, Records};
 use crate::model::{Bytes, Category, DiskId, DriverName, InstanceId, ZoneId};
 
-mod absent;
 mod attach_limits;
-mod budget;
 mod check;
-mod complaint;
+mod device_not_found;
 pub mod error;
 pub mod expand;
+mod failure;
 pub mod find;
 mod format;
+mod format_record;
 pub mod health;
+mod health_log;
 pub mod info;
-mod journal;
-pub mod mark;
-mod name;
+mod kubelet_path;
+pub mod map;
 mod observe;
 pub mod path;
-mod place;
 pub mod plan;
 mod prerequisites;
 mod proof;
@@ -38,20 +37,21 @@ mod run;
 pub mod stage;
 mod staged;
 pub mod stats;
+mod tool_memory;
 pub mod unpublish;
 pub mod unstage;
 
 #[cfg(test)]
 mod tests;
 
-use self::budget::Budget;
-use self::complaint::Complaints;
+use self::health_log::HealthLog;
+use self::tool_memory::ToolMemory;
 pub use error::{Error, Result};
-pub use find::FindError;
-pub use info::Info;
-pub use mark::{MarkError, Marks};
+pub use find::ResolveError;
+pub use info::NodeInfo;
+pub use map::{MapError, Mappings};
 pub use path::{InvalidPath, VolumePath};
-pub use plan::Refusal;
+pub use plan::PlanError;
 pub use request::{
     Access, ExpandRequest, HealthRequest, PublishRequest, StageRequest, StatsRequest,
     UnpublishRequest, UnstageRequest, Volume,
@@ -71,7 +71,7 @@ pub struct Settings {
     /// The disk categories that the instance type supports. Empty if not configured.
     pub categories: Vec<Category>,
     /// The source of the limit and the categories that are not configured.
-    pub types: info::Types,
+    pub instance_types: info::InstanceTypeSource,
     /// The fake cloud's device directory: `DIR/<serial>` is a symlink to a loop device whose backing
     /// file is named `<serial>.<anything>`. `None` on real instances.
     pub device_dir: Option<PathBuf>,
@@ -89,13 +89,13 @@ pub struct Node {
     settings: Settings,
     driver: DriverName,
     records: Records,
-    budget: Budget,
+    tool_memory: ToolMemory,
     locks: KeyedLocks,
     tasks: Tasks,
     /// The disk categories of the last `NodeGetInfo` response.
     reported_categories: Mutex<Vec<Category>>,
-    news: News,
-    complaints: Complaints,
+    log_once: LogOnce,
+    health_log: HealthLog,
 }
 
 impl Node {
@@ -107,19 +107,19 @@ impl Node {
             records: Records::new(settings.state_dir.clone()),
             settings,
             driver: DriverName::default(),
-            budget: Budget::new(budget::DEFAULT),
+            tool_memory: ToolMemory::new(tool_memory::DEFAULT),
             locks: KeyedLocks::default(),
             tasks: Tasks::default(),
             reported_categories: Mutex::default(),
-            news: News::default(),
-            complaints: Complaints::default(),
+            log_once: LogOnce::default(),
+            health_log: HealthLog::default(),
         }
     }
 
     /// Limits the memory of all concurrent filesystem tools.
     #[must_use]
     pub fn with_tool_memory(mut self, memory: Bytes) -> Self {
-        self.budget = Budget::new(memory);
+        self.tool_memory = ToolMemory::new(memory);
         self
     }
 
@@ -139,11 +139,11 @@ impl Node {
     /// Locks the volume for one call.
     ///
     /// # Errors
-    /// [`Error::Busy`] if another call holds the lock.
-    fn lock(&self, volume: &DiskId) -> Result<Guard> {
+    /// [`Error::OperationPending`] if another call holds the lock.
+    fn lock(&self, volume: &DiskId) -> Result<LockGuard> {
         self.locks
             .try_lock(volume.as_str())
-            .ok_or_else(|| Error::Busy {
+            .ok_or_else(|| Error::OperationPending {
                 volume: volume.clone(),
             })
     }

@@ -1,4 +1,4 @@
-//! Looking at the host, with the errors and time bounds that all verbs share.
+//! Observations of the host, with shared errors and timeouts.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -8,30 +8,30 @@ use super::plan;
 use super::request::Volume;
 use super::{Error, Node, Result};
 use crate::base::Deadline;
-use crate::host::{Device, Entry, Flushed, HostError, Mount};
+use crate::host::{Device, Entry, FlushOutcome, HostError, Mount};
 use crate::model::DiskId;
 
-/// Bound of one call that only reads what the kernel has in memory, or changes a directory entry.
+/// Timeout of a call that only reads kernel memory or changes a directory entry.
 const QUICK: Duration = Duration::from_secs(30);
 
-/// The deadline of such a call. It is not the caller's: once a verb has begun to act, it goes on to
-/// a state that the next call can build on.
+/// The deadline of such a call. It is independent of the deadline of the RPC: an operation that has started continues to
+/// a consistent state.
 pub(super) fn quick() -> Deadline {
     Deadline::after(QUICK)
 }
 
-/// Names the volume and the verb in errors of the host.
+/// The volume and operation, for error messages.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CallContext<'a> {
     volume: &'a DiskId,
-    verb: &'static str,
+    operation: &'static str,
 }
 
 impl<'a> CallContext<'a> {
-    pub(super) fn new(volume: &'a Volume, verb: &'static str) -> Self {
+    pub(super) fn new(volume: &'a Volume, operation: &'static str) -> Self {
         Self {
             volume: &volume.id,
-            verb,
+            operation,
         }
     }
 
@@ -41,49 +41,49 @@ impl<'a> CallContext<'a> {
 
     pub(super) fn failed(self) -> impl FnOnce(HostError) -> Error {
         let volume = self.volume.clone();
-        let verb = self.verb;
+        let operation = self.operation;
         move |source| Error::Host {
             volume,
-            verb,
+            operation,
             source,
         }
     }
 }
 
-/// A path, what is there, and what is mounted there.
+/// The state of a path: directory entry and mount.
 #[derive(Debug, Clone)]
 pub(super) struct PathState {
-    /// The path as the mount table spells it.
+    /// The path as in the mount table.
     pub(super) path: PathBuf,
-    /// What is there. Under a mount that answers no more it counts as missing.
+    /// The directory entry. Under a mount that does not respond, it is reported as missing.
     pub(super) entry: Entry,
-    /// The topmost mount at it.
+    /// The topmost mount at the path.
     pub(super) mount: Option<Mount>,
-    /// Whether that answers with `EIO`, not even telling what is there.
+    /// Whether reading the path fails with `EIO`.
     pub(super) dead: bool,
 }
 
 impl Node {
-    /// Looks at a path, given the mount table.
+    /// Observes a path, given the mount table.
     pub(super) async fn path_state(
         &self,
         path: &VolumePath,
         mounts: &[Mount],
-        at: CallContext<'_>,
+        call: CallContext<'_>,
     ) -> Result<PathState> {
-        let path = self.place(path, at).await?;
+        let path = self.resolve_path(path, call).await?;
         let mount = mounts.iter().rfind(|mount| mount.point == path).cloned();
         let mut dead = false;
         let entry = match self.host.entry(quick(), &path).await {
             Ok(entry) => entry,
-            Err(error @ HostError::Symlink { .. }) => return Err(at.failed()(error)),
-            // A filesystem whose device is gone answers nothing, and must come off all the same.
+            Err(error @ HostError::Symlink { .. }) => return Err(call.failed()(error)),
+            // A filesystem whose device was removed does not respond, but must be unmounted anyway.
             Err(error) if mount.is_some() => {
-                tracing::warn!(path = %path.display(), error = %error, "a mounted path does not answer");
-                dead = error.is_unreadable();
+                tracing::warn!(path = %path.display(), error = %error, "a mounted path does not respond");
+                dead = error.is_eio();
                 Entry::Missing
             }
-            Err(error) => return Err(at.failed()(error)),
+            Err(error) => return Err(call.failed()(error)),
         };
         Ok(PathState {
             path,
@@ -93,39 +93,41 @@ impl Node {
         })
     }
 
-    /// All devices, where they tell whose the mount at a path is, and whether the one that seems to be
-    /// behind it is in use; none where the volume's own tells.
-    pub(super) async fn bystanders(
+    /// All devices, to identify the device of the mount at a path, and whether that device is in use. Empty if the mount
+    /// is of the volume's own device.
+    pub(super) async fn other_devices(
         &self,
         device: Option<&Device>,
         path_state: &PathState,
-        at: CallContext<'_>,
+        call: CallContext<'_>,
     ) -> Result<(Vec<Device>, bool)> {
         let Some(mount) = &path_state.mount else {
             return Ok((Vec::new(), true));
         };
-        if device.is_some_and(|device| plan::is_of(device, path_state, mount)) {
+        if device.is_some_and(|device| plan::is_mount_of(device, path_state, mount)) {
             return Ok((Vec::new(), true));
         }
-        let devices = self.host.devices(quick()).await.map_err(at.failed())?;
-        // A bound node does not use its device, and a device that cannot tell may be in use.
-        let claimed = match (plan::behind(&devices, path_state, mount), path_state.entry) {
-            (None, _) | (Some(_), Entry::Block(_)) => true,
-            (Some(behind), _) => {
-                let flushed = self.host.flush_if_free(quick(), behind).await;
-                !matches!(flushed, Ok(Flushed::Free))
+        let devices = self.host.devices(quick()).await.map_err(call.failed())?;
+        // A bind mount of a device node does not use the device. A device whose state is unknown may be in use.
+        let in_use = match (
+            plan::backing_device(&devices, path_state, mount),
+            path_state.entry,
+        ) {
+            (None, _) | (Some(_), Entry::BlockDevice(_)) => true,
+            (Some(backing), _) => {
+                let flushed = self.host.flush_if_free(quick(), backing).await;
+                !matches!(flushed, Ok(FlushOutcome::Flushed))
             }
         };
-        Ok((devices, claimed))
+        Ok((devices, in_use))
     }
 
-    /// The mount table.
-    pub(super) async fn mounts(&self, at: CallContext<'_>) -> Result<Vec<Mount>> {
-        self.host.mounts(quick()).await.map_err(at.failed())
+    pub(super) async fn mounts(&self, call: CallContext<'_>) -> Result<Vec<Mount>> {
+        self.host.mounts(quick()).await.map_err(call.failed())
     }
 }
 
-/// Mounts of the device's filesystem, other than at these places.
+/// Mounts of the device's filesystem, except at these paths.
 pub(super) fn mounts_of(device: &Device, mounts: &[Mount], except: &[&Path]) -> Vec<Mount> {
     mounts
         .iter()
@@ -134,8 +136,8 @@ pub(super) fn mounts_of(device: &Device, mounts: &[Mount], except: &[&Path]) -> 
         .collect()
 }
 
-/// Mounts of the device's node, other than at this place.
-pub(super) fn nodes_of(device: &Device, mounts: &[Mount], except: &Path) -> Vec<Mount> {
+/// Bind mounts of the device node, except at this path.
+pub(super) fn device_node_mounts(device: &Device, mounts: &[Mount], except: &Path) -> Vec<Mount> {
     mounts
         .iter()
         .filter(|mount| mount.is_node_of(device) && mount.point != except)

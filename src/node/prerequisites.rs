@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::Node;
 use super::observe::quick;
-use crate::base::chain::chain;
+use crate::base::error_chain;
 use crate::host::{Entry, Mount};
 
 /// The directories below kubelet's root directory that contain staging and target paths.
@@ -18,7 +18,7 @@ impl Node {
     /// Describes the problem and its solution.
     pub async fn check_mount_propagation(&self) -> Result<(), String> {
         let given = &self.settings.kubelet_dir;
-        let failed = |error| chain(&error);
+        let failed = |error| error_chain(&error);
         let real = self.host.real(quick(), given).await.map_err(failed)?;
         let entry = self.host.entry(quick(), &real).await.map_err(failed)?;
         if entry != Entry::Directory {
@@ -50,7 +50,7 @@ impl Node {
     /// Describes the problem.
     pub async fn check_state_dir(&self) -> Result<(), String> {
         let tested = self.records.try_out(quick()).await;
-        tested.map_err(|error| format!("--state-dir: {}", chain(&error)))
+        tested.map_err(|error| format!("--state-dir: {}", error_chain(&error)))
     }
 }
 

@@ -9,39 +9,42 @@ use tokio::time::Instant;
 use super::observe::CallContext;
 use super::{Node, Result};
 use crate::base::Deadline;
-use crate::host::{Claim, Content, Device};
+use crate::host::{Content, Device, DeviceLock};
 
 /// How long a proof is valid. Planning and writing records take a few milliseconds. On a busy node or with a slow
 /// disk the proof expires, and the device is read again.
 const VALIDITY: Duration = Duration::from_millis(50);
 
 /// The device was found blank while this process held it exclusively, so that no mkfs of another process can finish
-/// between the read and the mkfs of this driver. A claim is exclusive within the process too.
+/// between the read and the mkfs of this driver. The lock is exclusive within the process too.
 #[derive(Debug)]
 pub(super) struct BlankProof {
-    claim: Claim,
+    device_lock: DeviceLock,
     read_at: Instant,
 }
 
 impl BlankProof {
     /// The device was found blank by a read that began at `read_at`. On a slow disk, reading takes long, and the first
     /// bytes are the oldest.
-    pub(super) fn new(claim: Claim, read_at: Instant) -> Self {
-        Self { claim, read_at }
+    pub(super) fn new(device_lock: DeviceLock, read_at: Instant) -> Self {
+        Self {
+            device_lock,
+            read_at,
+        }
     }
 
     /// The device was found blank by a second read, which is fast because the page cache holds most of the data.
-    pub(super) fn from_second_read(claim: Claim) -> Self {
-        Self::new(claim, Instant::now())
+    pub(super) fn from_second_read(device_lock: DeviceLock) -> Self {
+        Self::new(device_lock, Instant::now())
     }
 
     pub(super) fn is_valid(&self) -> bool {
         self.read_at.elapsed() <= VALIDITY
     }
 
-    /// The exclusive claim. It lasts as long as any of its clones.
-    pub(super) fn claim(&self) -> &Claim {
-        &self.claim
+    /// The exclusive lock. It lasts as long as any of its clones.
+    pub(super) fn device_lock(&self) -> &DeviceLock {
+        &self.device_lock
     }
 }
 
@@ -62,21 +65,21 @@ impl ProofHandoff {
 }
 
 impl Node {
-    /// Reads the content of an unused device. Returns a proof if the device is blank and could be claimed immediately.
-    /// Only devices that appear blank are claimed: udev probes a new device for a moment and skips claimed ones.
+    /// Reads the content of an unused device. Returns a proof if the device is blank and could be locked immediately.
+    /// Only devices that appear blank are locked: udev probes a new device for a moment and skips locked ones.
     pub(super) async fn read_content(
         &self,
         device: &Device,
         deadline: Deadline,
         call: CallContext<'_>,
     ) -> Result<(Content, Option<BlankProof>)> {
-        let claim = self.host.claim_if_blank(deadline, device).await;
-        let claim = claim.map_err(call.failed())?;
+        let device_lock = self.host.lock_if_blank(deadline, device).await;
+        let device_lock = device_lock.map_err(call.failed())?;
         let read_at = Instant::now();
         let content = self.host.content(deadline, device).await;
         let content = content.map_err(call.failed())?;
-        let claim = claim.filter(|_| content == Content::Blank);
-        let proof = claim.map(|claim| BlankProof::new(claim, read_at));
+        let device_lock = device_lock.filter(|_| content == Content::Blank);
+        let proof = device_lock.map(|device_lock| BlankProof::new(device_lock, read_at));
         Ok((content, proof))
     }
 }

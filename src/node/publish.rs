@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use super::observe::{CallContext, mounts_of, nodes_of};
-use super::plan::{self, PublishSeen, Wanted};
+use super::observe::{CallContext, device_node_mounts, mounts_of};
+use super::plan::{self, PublishObservation, RequestedAccess};
 use super::request::{Access, PublishRequest};
 use super::run::StepContext;
 use super::{Error, Node, Result};
 use crate::base::Deadline;
 use crate::host::{Device, Mount};
 
-const VERB: &str = "publishing";
+const OPERATION: &str = "publishing";
 
 impl Node {
     /// Publishes a staged volume. Idempotent.
@@ -36,27 +36,28 @@ impl Node {
         let volume = &request.volume;
         // Invalid paths are rejected before the wait for the device.
         for path in [&request.staging, &request.target] {
-            self.place(path, CallContext::new(volume, VERB)).await?;
+            self.resolve_path(path, CallContext::new(volume, OPERATION))
+                .await?;
         }
-        let device = self.find(volume, deadline).await?;
+        let device = self.wait_for_device(volume, deadline).await?;
         let seen = self.observe_publish(request, device).await?;
-        let wanted = Wanted {
+        let requested = RequestedAccess {
             access: &request.access,
             read_only: request.read_only,
-            locked: false,
+            device_read_only: false,
         };
-        let steps = plan::publish(wanted, request.single_target, &seen).map_err(|refusal| {
-            Error::Refused {
+        let steps = plan::publish(requested, request.single_target, &seen).map_err(|source| {
+            Error::Plan {
                 volume: volume.id.clone(),
-                verb: VERB,
-                refusal,
+                operation: OPERATION,
+                source,
             }
         })?;
         let context = StepContext {
             volume,
             device: Some(&seen.device),
             proof: None,
-            verb: VERB,
+            operation: OPERATION,
             deadline,
         };
         self.run_steps(context, &steps).await
@@ -66,29 +67,29 @@ impl Node {
         &self,
         request: &PublishRequest,
         device: Device,
-    ) -> Result<PublishSeen> {
-        let call = CallContext::new(&request.volume, VERB);
+    ) -> Result<PublishObservation> {
+        let call = CallContext::new(&request.volume, OPERATION);
         let mounts = self.mounts(call).await?;
         let staging = self.path_state(&request.staging, &mounts, call).await?;
         let target = self.path_state(&request.target, &mounts, call).await?;
-        let others = match request.access {
-            Access::Block => nodes_of(&device, &mounts, &target.path),
+        let other_targets = match request.access {
+            Access::Block => device_node_mounts(&device, &mounts, &target.path),
             // A mounted subdirectory of the volume is not a target of this driver.
             Access::Mount { .. } => mounts_of(&device, &mounts, &[&staging.path, &target.path])
                 .into_iter()
                 .filter(Mount::is_whole)
                 .collect(),
         };
-        let staged = match request.access {
+        let filesystem_mounts = match request.access {
             Access::Block => mounts_of(&device, &mounts, &[]),
             Access::Mount { .. } => Vec::new(),
         };
-        Ok(PublishSeen {
-            staged,
+        Ok(PublishObservation {
+            filesystem_mounts,
             device,
             staging,
             target,
-            others,
+            other_targets,
         })
     }
 }

@@ -10,7 +10,7 @@ use super::request::Volume;
 use super::run::{StepContext, TOOL_TIMEOUT};
 use super::{Error, Node, Result};
 use crate::base::Deadline;
-use crate::host::{Device, Flushed, HostError, Mount, Sought};
+use crate::host::{Device, FlushOutcome, HostError, Mount, Sought};
 
 /// Timeout of the search for holders. The wait ends this long before the deadline, so that the error is returned in
 /// time.
@@ -23,7 +23,7 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(100);
 impl Node {
     /// Removes the topmost mount at a path. Waits until the deadline while the mount is busy.
     pub(super) async fn unmount(&self, context: StepContext<'_>, path: &Path) -> Result<()> {
-        let call = CallContext::new(context.volume, context.verb);
+        let call = CallContext::new(context.volume, context.operation);
         loop {
             // The last unmount of a filesystem writes all dirty pages, however long that takes.
             let error = match self.host.unmount(Deadline::after(TOOL_TIMEOUT), path).await {
@@ -38,7 +38,7 @@ impl Node {
                 let Some(top) = top else { continue };
                 let what = format!("the mount at {}", path.display());
                 return Err(self
-                    .in_use(context.volume, context.verb, what, &Sought::mount(top))
+                    .in_use(context.volume, context.operation, what, &Sought::mount(top))
                     .await);
             }
         }
@@ -47,7 +47,7 @@ impl Node {
     /// Removes the topmost mount at a path whose filesystem can no longer write. If it is busy, detaches it lazily
     /// (`MNT_DETACH`) instead of waiting.
     pub(super) async fn unmount_dead(&self, context: StepContext<'_>, path: &Path) -> Result<()> {
-        let call = CallContext::new(context.volume, context.verb);
+        let call = CallContext::new(context.volume, context.operation);
         match self.host.unmount(Deadline::after(TOOL_TIMEOUT), path).await {
             Err(error) if error.io_kind() == Some(ErrorKind::ResourceBusy) => {
                 let mounts = self.mounts(call).await?;
@@ -60,7 +60,7 @@ impl Node {
                     // Mounts below would be detached too, and their filesystems may still be usable.
                     let what = format!("the mount at {}", path.display());
                     return Err(self
-                        .in_use(context.volume, context.verb, what, &Sought::mount(top))
+                        .in_use(context.volume, context.operation, what, &Sought::mount(top))
                         .await);
                 }
                 tracing::warn!(
@@ -76,7 +76,7 @@ impl Node {
 
     /// Writes the cached data of a device, which other mounts may keep in use.
     pub(super) async fn flush(&self, context: StepContext<'_>, device: &Device) -> Result<()> {
-        let call = CallContext::new(context.volume, context.verb);
+        let call = CallContext::new(context.volume, context.operation);
         let flushed = self.host.flush(Deadline::after(TOOL_TIMEOUT), device).await;
         flushed.map(drop).map_err(call.failed())
     }
@@ -88,29 +88,34 @@ impl Node {
         context: StepContext<'_>,
         device: &Device,
     ) -> Result<()> {
-        let call = CallContext::new(context.volume, context.verb);
+        let call = CallContext::new(context.volume, context.operation);
         loop {
             let flushed = self
                 .host
                 .flush_if_free(Deadline::after(TOOL_TIMEOUT), device)
                 .await;
             match flushed.map_err(call.failed())? {
-                Flushed::Free => return Ok(()),
-                Flushed::Gone if self.is_device_removed(context).await? => return Ok(()),
+                FlushOutcome::Flushed => return Ok(()),
+                FlushOutcome::Removed if self.is_device_removed(context).await? => return Ok(()),
                 // The filesystem may still be mounted elsewhere, and it is unknown whether all data is written.
-                Flushed::Gone => {
-                    return Err(call.failed()(HostError::Changed {
+                FlushOutcome::Removed => {
+                    return Err(call.failed()(HostError::DeviceChanged {
                         device: device.path.clone(),
                         reason: "the device still exists in sysfs, but its node is missing or belongs to another device"
                             .to_owned(),
                     }));
                 }
-                Flushed::InUse => {}
+                FlushOutcome::InUse => {}
             }
             if !self.wait_for_retry(context.deadline, call).await? {
                 let sought = Sought::device(device);
                 return Err(self
-                    .in_use(context.volume, context.verb, device.to_string(), &sought)
+                    .in_use(
+                        context.volume,
+                        context.operation,
+                        device.to_string(),
+                        &sought,
+                    )
                     .await);
             }
         }
@@ -131,7 +136,7 @@ impl Node {
     async fn in_use(
         &self,
         volume: &Volume,
-        verb: &'static str,
+        operation: &'static str,
         what: String,
         sought: &Sought,
     ) -> Error {
@@ -141,12 +146,12 @@ impl Node {
             .await;
         let by = match holders {
             Ok(holders) => crate::host::holder::list(&holders),
-            Err(error) => format!("an unknown holder ({})", crate::base::chain::chain(&error)),
+            Err(error) => format!("an unknown holder ({})", crate::base::error_chain(&error)),
         };
-        Error::InUse {
+        Error::DeviceInUse {
             volume: volume.id.clone(),
-            verb,
-            what,
+            operation,
+            resource: what,
             by,
         }
     }

@@ -15,15 +15,15 @@ impl Volume {
     /// `SerialNumber`).
     #[must_use]
     pub fn new(id: DiskId, serial: Option<Serial>) -> Self {
-        let serial = serial.unwrap_or_else(|| Serial::of_disk(&id));
+        let serial = serial.unwrap_or_else(|| Serial::from_disk_id(&id));
         Self { id, serial }
     }
 
     /// Whether the serial is derived from the ID. Calls that carry only the ID cannot find a volume with another
     /// serial.
     #[must_use]
-    pub fn has_serial_of_id(&self) -> bool {
-        self.serial == Serial::of_disk(&self.id)
+    pub fn has_default_serial(&self) -> bool {
+        self.serial == Serial::from_disk_id(&self.id)
     }
 }
 
@@ -114,9 +114,9 @@ mod tests {
     fn the_serial_defaults_to_the_id_without_prefix() {
         let id: DiskId = "d-bp1d".parse().unwrap();
         assert_eq!(Volume::new(id.clone(), None).serial.as_str(), "bp1d");
-        assert!(Volume::new(id.clone(), None).has_serial_of_id());
+        assert!(Volume::new(id.clone(), None).has_default_serial());
         let other = Volume::new(id, Serial::new("zz9"));
         assert_eq!(other.serial.as_str(), "zz9");
-        assert!(!other.has_serial_of_id());
+        assert!(!other.has_default_serial());
     }
 }

@@ -30,16 +30,16 @@ impl Rollback {
             Step::SetDeviceReadOnly(_)
             | Step::Wipe
             | Step::Format { .. }
-            | Step::ForgetFormat
+            | Step::RemoveFormatRecord
             | Step::Check(..)
             | Step::GrowUnmounted(..)
             | Step::GrowMounted { .. }
             | Step::RemountReadOnly(_)
             | Step::Restrict { .. }
             | Step::Unmount(_)
-            | Step::Detach(_)
+            | Step::UnmountDead(_)
             | Step::Flush
-            | Step::Release
+            | Step::WaitReleased
             | Step::Remove(_) => return,
         };
         self.0.push(action);
@@ -57,8 +57,8 @@ impl Node {
             if let Err(error) = done {
                 tracing::error!(
                     disk.id = %context.volume.id,
-                    error = crate::base::chain::chain(&error),
-                    "cannot roll back a step of {}", context.verb,
+                    error = crate::base::error_chain(&error),
+                    "cannot roll back a step of {}", context.operation,
                 );
                 return;
             }

@@ -15,7 +15,7 @@ use crate::host::{Command, Device, HostError, MountDevice, Output};
 use crate::model::Filesystem;
 
 /// Timeout of filesystem tools and of unmounts. The caller's deadline does not stop them: an interrupted mkfs leaves an
-/// incomplete filesystem. Meanwhile, retries fail with [`Error::Busy`].
+/// incomplete filesystem. Meanwhile, retries fail with [`Error::OperationPending`].
 pub(super) const TOOL_TIMEOUT: Duration = Duration::from_secs(3600);
 
 /// The volume and the device that the steps apply to.
@@ -26,7 +26,7 @@ pub(super) struct StepContext<'a> {
     pub(super) device: Option<&'a Device>,
     /// The proof that the device is blank, for mkfs.
     pub(super) proof: Option<&'a ProofHandoff>,
-    pub(super) verb: &'static str,
+    pub(super) operation: &'static str,
     /// Bounds the wait while the volume is in use.
     pub(super) deadline: Deadline,
 }
@@ -38,7 +38,7 @@ impl Node {
             tracing::info!(
                 disk.id = %context.volume.id,
                 device = context.device.map(|device| device.name.as_str()),
-                "{}: {step}", context.verb,
+                "{}: {step}", context.operation,
             );
             if let Err(error) = self.run_step(context, step).await {
                 self.roll_back(context, rollback).await;
@@ -51,7 +51,7 @@ impl Node {
 
     async fn run_step(&self, context: StepContext<'_>, step: &Step) -> Result<()> {
         let host = &self.host;
-        let failed = CallContext::new(context.volume, context.verb).failed();
+        let failed = CallContext::new(context.volume, context.operation).failed();
         match step {
             Step::MakeDirectory(path) => host.make_directory(quick(), path).await,
             Step::MakeFile(path) => host.make_file(quick(), path).await,
@@ -59,13 +59,15 @@ impl Node {
             Step::RemountReadOnly(path) => host.remount_read_only(quick(), path).await,
             Step::Restrict { target, flags } => host.restrict(quick(), target, flags).await,
             Step::Unmount(path) => return self.unmount(context, path).await,
-            Step::Detach(path) => return self.unmount_dead(context, path).await,
+            Step::UnmountDead(path) => return self.unmount_dead(context, path).await,
             Step::Remove(path) => host.remove_empty(quick(), path).await,
-            Step::ForgetFormat => {
-                let at = CallContext::new(context.volume, context.verb);
-                return self.forget_format(context.volume, at).await;
+            Step::RemoveFormatRecord => {
+                let call = CallContext::new(context.volume, context.operation);
+                return self.remove_format_record(context.volume, call).await;
             }
-            Step::Flush | Step::Release if self.is_device_removed(context).await? => return Ok(()),
+            Step::Flush | Step::WaitReleased if self.is_device_removed(context).await? => {
+                return Ok(());
+            }
             Step::SetDeviceReadOnly(_)
             | Step::Wipe
             | Step::Format { .. }
@@ -74,7 +76,7 @@ impl Node {
             | Step::GrowMounted { .. }
             | Step::BindDevice(_)
             | Step::Flush
-            | Step::Release
+            | Step::WaitReleased
             | Step::Mount { .. } => return self.run_device_step(context, step).await,
         }
         .map_err(failed)
@@ -87,10 +89,10 @@ impl Node {
             return Ok(true);
         };
         let now = self.host.device(quick(), &device.name).await;
-        let now = now.map_err(CallContext::new(context.volume, context.verb).failed())?;
+        let now = now.map_err(CallContext::new(context.volume, context.operation).failed())?;
         let same = |now: Device| {
             now.number == device.number
-                && now.sequence == device.sequence
+                && now.diskseq == device.diskseq
                 && now.backing_file == device.backing_file
         };
         let removed = !now.is_some_and(same);
@@ -103,7 +105,7 @@ impl Node {
     /// Runs a step on the device after verifying that it is still the device of the plan.
     async fn run_device_step(&self, context: StepContext<'_>, step: &Step) -> Result<()> {
         let device = self.verify_device(context).await?;
-        let failed = CallContext::new(context.volume, context.verb).failed();
+        let failed = CallContext::new(context.volume, context.operation).failed();
         match step {
             Step::SetDeviceReadOnly(read_only) => {
                 let flag = if *read_only { "--setro" } else { "--setrw" };
@@ -117,15 +119,18 @@ impl Node {
             }
             Step::Check(filesystem, fsck) => self.check(context, *filesystem, *fsck, device).await,
             Step::GrowUnmounted(_, fsck) => self.grow_unmounted(context, *fsck, device).await,
-            Step::GrowMounted { filesystem, at } => {
-                let command = filesystem::grow_mounted(*filesystem, &device.path, at);
+            Step::GrowMounted {
+                filesystem,
+                mount_point,
+            } => {
+                let command = filesystem::grow_mounted(*filesystem, &device.path, mount_point);
                 let grown = self
                     .run_tool(context, "grow the filesystem", &command)
                     .await;
                 self.explain_grow_failure(context, *filesystem, grown).await
             }
             Step::Flush => self.flush(context, device).await,
-            Step::Release => self.wait_released(context, device).await,
+            Step::WaitReleased => self.wait_released(context, device).await,
             Step::BindDevice(target) => {
                 let bound = self.host.bind_device(quick(), device, target).await;
                 bound.map_err(failed)
@@ -151,12 +156,12 @@ impl Node {
             }
             Step::MakeDirectory(_)
             | Step::MakeFile(_)
-            | Step::ForgetFormat
+            | Step::RemoveFormatRecord
             | Step::Bind { .. }
             | Step::RemountReadOnly(_)
             | Step::Restrict { .. }
             | Step::Unmount(_)
-            | Step::Detach(_)
+            | Step::UnmountDead(_)
             | Step::Remove(_) => Ok(()),
         }
     }
@@ -166,17 +171,17 @@ impl Node {
         let device = context
             .device
             .expect("a plan with device steps has a device");
-        let failed = CallContext::new(context.volume, context.verb).failed();
+        let failed = CallContext::new(context.volume, context.operation).failed();
         let now = match self.host.device(quick(), &device.name).await {
             Ok(now) => now,
             Err(error) => return Err(failed(error)),
         };
         let reason = match now {
-            Some(now) if now.is_same(device) => return Ok(device),
+            Some(now) if now.is_same_incarnation(device) => return Ok(device),
             Some(now) => format!("it is now {now} with {}", now.identity()),
             None => "it was removed".to_owned(),
         };
-        Err(failed(HostError::Changed {
+        Err(failed(HostError::DeviceChanged {
             device: device.path.clone(),
             reason,
         }))
@@ -189,10 +194,10 @@ impl Node {
         filesystem: Filesystem,
         grown: Result<()>,
     ) -> Result<()> {
-        if grown.is_err() && filesystem::grows_unmounted(filesystem) {
+        if grown.is_err() && filesystem::can_grow_unmounted(filesystem) {
             let may = self.host.may_grow_mounted_ext(quick()).await;
             if matches!(may, Ok(false)) {
-                return Err(Error::NoCapability {
+                return Err(Error::CapabilityMissing {
                     volume: context.volume.id.clone(),
                 });
             }
@@ -207,7 +212,7 @@ impl Node {
         command: &Command,
     ) -> Result<()> {
         let output = self.run_command(context, step, command).await?;
-        match command.success(output) {
+        match command.check_exit_code(output) {
             Ok(_) => Ok(()),
             Err(source) => Err(Error::Tool {
                 volume: context.volume.id.clone(),
@@ -241,29 +246,29 @@ fn explain_mount_failure(
     let volume = || context.volume.id.clone();
     // The kernel cannot mount a filesystem with a dirty journal from a read-only device, not even read-only.
     if request.read_only && error.io_kind() == Some(std::io::ErrorKind::ReadOnlyFilesystem) {
-        return Error::Unclean {
+        return Error::JournalNotReplayed {
             volume: volume(),
             source: error,
         };
     }
     if error.is_corruption() {
         let device = &request.device.path;
-        return Error::Broken {
+        return Error::FilesystemDamaged {
             volume: volume(),
             device: request.device.to_string(),
-            why: format!(
+            reason: format!(
                 "the kernel cannot mount it, or replay its journal ({}); run `{}` manually",
-                crate::base::chain::chain(&error),
-                filesystem::repair_by_hand(request.filesystem, device)
+                crate::base::error_chain(&error),
+                filesystem::repair_command(request.filesystem, device)
             ),
         };
     }
     if error.io_kind() == Some(std::io::ErrorKind::InvalidInput) && !request.flags.is_empty() {
-        return Error::MountOptions {
+        return Error::MountOptionsRejected {
             volume: volume(),
             flags: request.flags.clone(),
             source: error,
         };
     }
-    CallContext::new(context.volume, context.verb).failed()(error)
+    CallContext::new(context.volume, context.operation).failed()(error)
 }

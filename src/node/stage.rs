@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::journal::Journal;
-use super::observe::{CallContext, PathState, mounts_of, nodes_of, quick};
-use super::plan::{self, StageSeen, Step, Wanted};
+use super::format_record::FormatRecord;
+use super::observe::{CallContext, PathState, device_node_mounts, mounts_of, quick};
+use super::plan::{self, RequestedAccess, StageObservation, Step};
 use super::proof::{BlankProof, ProofHandoff};
 use super::request::{Access, StageRequest};
 use super::run::StepContext;
@@ -13,7 +13,7 @@ use crate::base::Deadline;
 use crate::host::Device;
 use crate::model::Bytes;
 
-const VERB: &str = "staging";
+const OPERATION: &str = "staging";
 
 impl Node {
     /// Stages a volume. Idempotent. The deadline bounds the wait for the device.
@@ -34,9 +34,9 @@ impl Node {
     async fn stage_locked(&self, request: &StageRequest, deadline: Deadline) -> Result<()> {
         let volume = &request.volume;
         // Invalid paths are rejected before the wait for the device.
-        self.place(&request.staging, CallContext::new(volume, VERB))
+        self.resolve_path(&request.staging, CallContext::new(volume, OPERATION))
             .await?;
-        if !volume.has_serial_of_id() {
+        if !volume.has_default_serial() {
             tracing::warn!(
                 disk.id = %volume.id,
                 serial = %volume.serial,
@@ -44,18 +44,18 @@ impl Node {
                  unmounted manually; move the data to a new disk"
             );
         }
-        let device = self.find(volume, deadline).await?;
+        let device = self.wait_for_device(volume, deadline).await?;
         let (seen, proof) = self.observe_stage(request, device, deadline).await?;
-        let wanted = Wanted {
+        let requested = RequestedAccess {
             access: &request.access,
             read_only: request.read_only,
-            locked: request.device_read_only,
+            device_read_only: request.device_read_only,
         };
         let steps =
-            plan::stage(wanted, &request.tuning, &seen).map_err(|refusal| Error::Refused {
+            plan::stage(requested, &request.tuning, &seen).map_err(|source| Error::Plan {
                 volume: volume.id.clone(),
-                verb: VERB,
-                refusal,
+                operation: OPERATION,
+                source,
             })?;
         // A volume that is already mounted was recorded before its mount.
         if steps.iter().any(|step| matches!(step, Step::Mount { .. }))
@@ -68,16 +68,18 @@ impl Node {
             volume,
             device: Some(&seen.device),
             proof: Some(&proof),
-            verb: VERB,
+            operation: OPERATION,
             deadline,
         };
         let size = seen.device.size;
-        let _room = match self.budget.room_now(size, &steps) {
+        let _room = match self.tool_memory.try_reserve(size, &steps) {
             Some(room) => room,
             None => {
                 // The proof would expire during the wait. Release the device until then.
                 drop(proof.take());
-                self.budget.room(volume, size, &steps, deadline).await?
+                self.tool_memory
+                    .reserve(volume, size, &steps, deadline)
+                    .await?
             }
         };
         self.run_steps(context, &steps).await
@@ -88,27 +90,27 @@ impl Node {
         request: &StageRequest,
         device: Device,
         deadline: Deadline,
-    ) -> Result<(StageSeen, Option<BlankProof>)> {
-        let call = CallContext::new(&request.volume, VERB);
+    ) -> Result<(StageObservation, Option<BlankProof>)> {
+        let call = CallContext::new(&request.volume, OPERATION);
         let mounts = self.mounts(call).await?;
         let staging = self.path_state(&request.staging, &mounts, call).await?;
         let mut elsewhere = mounts_of(&device, &mounts, &[&staging.path]);
         // A process with access to the raw device can write at any time, so a blank read proves nothing.
         if let Access::Mount { .. } = request.access {
-            elsewhere.extend(nodes_of(&device, &mounts, &staging.path));
+            elsewhere.extend(device_node_mounts(&device, &mounts, &staging.path));
         }
         let in_use = staging.mount.is_some()
             || !elsewhere.is_empty()
             || !device.partitions.is_empty()
             || !device.holders.is_empty();
-        let journal = if in_use {
-            Journal::Nothing
+        let format_record = if in_use {
+            FormatRecord::None
         } else {
-            self.journal(&request.volume, &device, call).await?
+            self.format_record(&request.volume, &device, call).await?
         };
-        if journal == Journal::Ours {
+        if format_record == FormatRecord::Current {
             // A mkfs that an earlier process started may still run.
-            let free = self.host.claim(deadline, &device).await;
+            let free = self.host.lock_device(deadline, &device).await;
             drop(free.map_err(call.failed())?);
         }
         let (content, proof) = match request.access {
@@ -120,13 +122,13 @@ impl Node {
         };
         let mounted_size = self.mounted_size(request, &device, &staging, call).await?;
         let ext_grows_mounted = self.host.may_grow_mounted_ext(quick()).await;
-        let seen = StageSeen {
+        let seen = StageObservation {
             ext_grows_mounted: ext_grows_mounted.map_err(call.failed())?,
             device,
             staging,
             elsewhere,
             content,
-            journal,
+            format_record,
             mounted_size,
         };
         Ok((seen, proof))

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use super::observe::{CallContext, quick};
 use super::request::Volume;
 use super::{Node, Result};
-use crate::base::chain::chain;
-use crate::host::{Appearance, Device};
+use crate::base::error_chain;
+use crate::host::{Device, DeviceIncarnation};
 
 /// The kind of these records. Their key is the volume ID.
 const KIND: &str = "volume";
@@ -16,7 +16,7 @@ const KIND: &str = "volume";
 pub(super) struct StagedRecord {
     pub(super) serial: String,
     /// `None` on kernels without `diskseq` (before 5.15).
-    pub(super) appearance: Option<Appearance>,
+    pub(super) incarnation: Option<DeviceIncarnation>,
 }
 
 impl Node {
@@ -24,11 +24,11 @@ impl Node {
     pub(super) async fn put_staged_record(&self, volume: &Volume, device: &Device) {
         let record = StagedRecord {
             serial: volume.serial.to_string(),
-            appearance: self.incarnation(device).await,
+            incarnation: self.incarnation(device).await,
         };
         let key = volume.id.as_str();
         if let Err(error) = self.records.put(quick(), KIND, key, &record).await {
-            let error = chain(&error);
+            let error = error_chain(&error);
             tracing::warn!(disk.id = %volume.id, error, "cannot write the staging record");
         }
     }
@@ -36,7 +36,7 @@ impl Node {
     /// Removes the record of an unstaged volume. A failure is logged.
     pub(super) async fn remove_staged_record(&self, volume: &Volume) {
         if let Err(error) = self.records.remove(quick(), KIND, volume.id.as_str()).await {
-            let error = chain(&error);
+            let error = error_chain(&error);
             tracing::warn!(disk.id = %volume.id, error, "cannot remove the staging record");
         }
     }
@@ -48,7 +48,7 @@ impl Node {
             Err(error) => {
                 tracing::warn!(
                     disk.id = volume,
-                    error = chain(&error),
+                    error = error_chain(&error),
                     "cannot read the staging record"
                 );
                 None
@@ -59,7 +59,10 @@ impl Node {
     pub(super) async fn staged_records(&self) -> Vec<StagedRecord> {
         let keys = self.records.keys(quick(), KIND).await;
         let keys = keys.unwrap_or_else(|error| {
-            tracing::warn!(error = chain(&error), "cannot list the staging records");
+            tracing::warn!(
+                error = error_chain(&error),
+                "cannot list the staging records"
+            );
             Vec::new()
         });
         let mut all = Vec::with_capacity(keys.len());
@@ -77,7 +80,7 @@ impl Node {
         device: &Device,
     ) -> Result<bool> {
         let staged = self.staged_record(volume.id.as_str()).await;
-        let then = staged.and_then(|staged| staged.appearance);
+        let then = staged.and_then(|staged| staged.incarnation);
         let now = self.incarnation(device).await;
         Ok(then.zip(now).is_some_and(|(then, now)| then != now))
     }
@@ -95,17 +98,17 @@ impl Node {
         let boot = self.host.boot_id(quick()).await.map_err(call.failed())?;
         let devices = self.host.devices(quick()).await.map_err(call.failed())?;
         let is_same = |device: &Device| {
-            let now = Appearance::of(&boot, device);
+            let now = DeviceIncarnation::new(&boot, device);
             let serial = device.serial.as_ref();
             now.is_some()
-                && now == staged.appearance
+                && now == staged.incarnation
                 && serial.is_none_or(|serial| serial.as_str() == staged.serial)
         };
         Ok(devices.into_iter().find(is_same))
     }
 
-    async fn incarnation(&self, device: &Device) -> Option<Appearance> {
+    async fn incarnation(&self, device: &Device) -> Option<DeviceIncarnation> {
         let boot = self.host.boot_id(quick()).await.ok()?;
-        Appearance::of(&boot, device)
+        DeviceIncarnation::new(&boot, device)
     }
 }

@@ -1,15 +1,15 @@
 //! Usage and health issues of a volume (`NodeGetVolumeStats`).
 
-use super::health::Ailment;
+use super::health::HealthIssue;
+use super::kubelet_path::as_not_found;
 use super::observe::CallContext;
-use super::place::not_there;
 use super::request::{HealthRequest, StatsRequest};
 use super::{Error, Node, Result};
 use crate::base::Deadline;
 use crate::host::Usage;
 use crate::model::Bytes;
 
-pub(super) const VERB: &str = "taking statistics";
+pub(super) const OPERATION: &str = "taking statistics";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VolumeUsage {
@@ -23,7 +23,7 @@ pub struct VolumeStats {
     /// `None` if the device was removed.
     pub usage: Option<VolumeUsage>,
     /// Empty if no issue is detected.
-    pub health_issues: Vec<Ailment>,
+    pub health_issues: Vec<HealthIssue>,
 }
 
 impl Node {
@@ -34,31 +34,34 @@ impl Node {
     /// The volume is not at the path, or the state of the host cannot be read.
     pub async fn stats(&self, request: &StatsRequest, deadline: Deadline) -> Result<VolumeStats> {
         let volume = &request.volume;
-        let call = CallContext::new(volume, VERB);
+        let call = CallContext::new(volume, OPERATION);
         let health = HealthRequest {
             volume: volume.clone(),
             paths: vec![request.path.clone()],
         };
-        let device = self.present(volume, VERB).await?;
+        let device = self.lookup_device(volume, OPERATION).await?;
         let mounts = self.mounts(call).await?;
-        let path = self.place(&request.path, call).await.map_err(not_there)?;
+        let path = self
+            .resolve_path(&request.path, call)
+            .await
+            .map_err(as_not_found)?;
         let Some(mount) = mounts.iter().rfind(|mount| mount.point == path) else {
-            return Err(Error::NotHere {
+            return Err(Error::VolumeNotFound {
                 volume: volume.id.clone(),
                 path: request.path.as_path().to_owned(),
                 reason: match device {
                     Some(_) => "nothing is mounted there",
-                    None => "no device with its serial is on this node",
+                    None => "no device of this node has its serial",
                 }
                 .to_owned(),
             });
         };
         match self
-            .examine(&health, device.as_ref(), mount, deadline)
+            .check_health(&health, device.as_ref(), mount, deadline)
             .await?
         {
             Some(report) => Ok(report),
-            None => Err(Error::NotHere {
+            None => Err(Error::VolumeNotFound {
                 volume: volume.id.clone(),
                 path: request.path.as_path().to_owned(),
                 reason: format!("{} is mounted there", mount.source.display()),

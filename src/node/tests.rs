@@ -6,8 +6,8 @@ use tokio::time::Instant;
 
 use super::*;
 use crate::base::Deadline;
-use crate::base::chain::chain;
-use crate::host::fake::{Fake, State, disk, mount_of};
+use crate::base::error_chain;
+use crate::host::fake::{FakeHost, State, disk, mount_of};
 use crate::host::{Content, Entry};
 use crate::model::{Bytes, Filesystem, Fsck, MountFlags, Tuning};
 
@@ -18,24 +18,24 @@ mod health;
 mod stage;
 mod unmount;
 
-fn world(state: State) -> (Arc<Fake>, Arc<Node>) {
+fn world(state: State) -> (Arc<FakeHost>, Arc<Node>) {
     world_below("/", state)
 }
 
-pub(super) fn world_below(kubelet_dir: &str, mut state: State) -> (Arc<Fake>, Arc<Node>) {
+pub(super) fn world_below(kubelet_dir: &str, mut state: State) -> (Arc<FakeHost>, Arc<Node>) {
     let kept = state
-        .kept
+        .state_dir
         .take()
         .unwrap_or_else(|| tempfile::tempdir().unwrap());
     let state_dir = kept.path().to_owned();
-    state.kept = Some(kept);
-    let fake = Arc::new(Fake::new(state));
+    state.state_dir = Some(kept);
+    let fake = Arc::new(FakeHost::new(state));
     let settings = Settings {
         id: "i-1".parse().unwrap(),
         zone: "z-a".parse().unwrap(),
         max_volumes: Some(7),
         categories: Vec::new(),
-        types: info::Types::default(),
+        instance_types: info::InstanceTypeSource::default(),
         device_dir: None,
         kubelet_dir: kubelet_dir.into(),
         state_dir,

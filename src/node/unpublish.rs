@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use super::observe::{CallContext, nodes_of};
-use super::plan::{self, LeaveSeen, Step};
+use super::observe::{CallContext, device_node_mounts};
+use super::plan::{self, Step, UnmountObservation};
 use super::request::UnpublishRequest;
 use super::run::StepContext;
 use super::{Error, Node, Result};
 use crate::base::Deadline;
 
-const VERB: &str = "unpublishing";
+const OPERATION: &str = "unpublishing";
 
 impl Node {
     /// Unpublishes a volume. Idempotent: a missing path is not an error.
@@ -36,28 +36,30 @@ impl Node {
     /// Removes one mount. Returns whether more mounts are stacked at the path.
     async fn unpublish_once(&self, request: &UnpublishRequest, deadline: Deadline) -> Result<bool> {
         let volume = &request.volume;
-        let call = CallContext::new(volume, VERB);
-        let device = self.present(volume, VERB).await?;
+        let call = CallContext::new(volume, OPERATION);
+        let device = self.lookup_device(volume, OPERATION).await?;
         let mounts = self.mounts(call).await?;
         let path_state = self.path_state(&request.target, &mounts, call).await?;
         let others = match &device {
-            Some(device) => nodes_of(device, &mounts, &path_state.path),
+            Some(device) => device_node_mounts(device, &mounts, &path_state.path),
             None => Vec::new(),
         };
         let stacked = mounts.iter().filter(|m| m.point == path_state.path).count() > 1;
-        let (devices, claimed) = self.bystanders(device.as_ref(), &path_state, call).await?;
-        let seen = LeaveSeen {
+        let (devices, backing_device_in_use) = self
+            .other_devices(device.as_ref(), &path_state, call)
+            .await?;
+        let seen = UnmountObservation {
             devices,
-            claimed,
+            backing_device_in_use,
             serial: volume.serial.clone(),
             device,
             path_state,
-            others,
+            other_mounts: others,
         };
-        let mut steps = plan::unpublish(&seen).map_err(|refusal| Error::Refused {
+        let mut steps = plan::unpublish(&seen).map_err(|source| Error::Plan {
             volume: volume.id.clone(),
-            verb: VERB,
-            refusal,
+            operation: OPERATION,
+            source,
         })?;
         if stacked {
             steps.retain(|step| !matches!(step, Step::Remove(_)));
@@ -66,7 +68,7 @@ impl Node {
             volume,
             device: seen.device.as_ref(),
             proof: None,
-            verb: VERB,
+            operation: OPERATION,
             deadline,
         };
         self.run_steps(context, &steps).await?;

@@ -3,15 +3,15 @@
 use std::io::ErrorKind;
 use std::sync::Arc;
 
-use super::observe::{CallContext, mounts_of, nodes_of};
-use super::plan::{self, LeaveSeen, Step};
+use super::observe::{CallContext, device_node_mounts, mounts_of};
+use super::plan::{self, Step, UnmountObservation};
 use super::request::UnstageRequest;
 use super::run::StepContext;
 use super::{Error, Node, Result};
 use crate::base::Deadline;
 use crate::host::Mount;
 
-const VERB: &str = "unstaging";
+const OPERATION: &str = "unstaging";
 
 impl Node {
     /// Unstages a volume. Idempotent: a missing path is not an error.
@@ -30,7 +30,7 @@ impl Node {
                 let _guard = guard;
                 // Mounts may be stacked. Each iteration removes one.
                 while node.unstage_once(&request, deadline).await? {}
-                node.complaints.forget(&request.volume.id);
+                node.health_log.forget(&request.volume.id);
                 node.remove_staged_record(&request.volume).await;
                 Ok(())
             })
@@ -40,10 +40,10 @@ impl Node {
     /// Removes one mount. Returns whether more mounts are stacked at the path.
     async fn unstage_once(&self, request: &UnstageRequest, deadline: Deadline) -> Result<bool> {
         let volume = &request.volume;
-        let call = CallContext::new(volume, VERB);
+        let call = CallContext::new(volume, OPERATION);
         // A disk whose serial, device node or mapping is missing is still present: its filesystem may be mounted
         // elsewhere.
-        let device = match self.present(volume, VERB).await? {
+        let device = match self.lookup_device(volume, OPERATION).await? {
             Some(device) => Some(device),
             None => self.staged_device(volume, call).await?,
         };
@@ -52,34 +52,36 @@ impl Node {
         let others: Vec<Mount> = match &device {
             Some(device) => {
                 let mut others = mounts_of(device, &mounts, &[&path_state.path]);
-                others.extend(nodes_of(device, &mounts, &path_state.path));
+                others.extend(device_node_mounts(device, &mounts, &path_state.path));
                 others
             }
             None => Vec::new(),
         };
         let stacked = mounts.iter().filter(|m| m.point == path_state.path).count() > 1;
-        let (devices, claimed) = self.bystanders(device.as_ref(), &path_state, call).await?;
-        let seen = LeaveSeen {
+        let (devices, backing_device_in_use) = self
+            .other_devices(device.as_ref(), &path_state, call)
+            .await?;
+        let seen = UnmountObservation {
             devices,
-            claimed,
+            backing_device_in_use,
             serial: volume.serial.clone(),
             device,
             path_state,
-            others,
+            other_mounts: others,
         };
-        let mut steps = plan::unstage(&seen).map_err(|refusal| Error::Refused {
+        let mut steps = plan::unstage(&seen).map_err(|source| Error::Plan {
             volume: volume.id.clone(),
-            verb: VERB,
-            refusal,
+            operation: OPERATION,
+            source,
         })?;
         if stacked {
-            steps.retain(|step| !matches!(step, Step::Remove(_) | Step::Release));
+            steps.retain(|step| !matches!(step, Step::Remove(_) | Step::WaitReleased));
         }
         let context = StepContext {
             volume,
             device: seen.device.as_ref(),
             proof: None,
-            verb: VERB,
+            operation: OPERATION,
             deadline,
         };
         match self.run_steps(context, &steps).await {

@@ -142,7 +142,7 @@ impl Cloud {
             tasks: self.running.tasks.clone(),
             stop: self.running.stop.clone(),
         };
-        self.running.tasks.start(runner.run());
+        self.running.tasks.spawn(runner.run());
     }
 
     /// The address of the API, for `--ecs-endpoint`. None in memory.
@@ -178,7 +178,7 @@ impl Cloud {
             .take();
         drop(server);
         running.stop.cancel();
-        running.tasks.finish().await;
+        running.tasks.wait().await;
         match &running.loops {
             Some(loops) => loops.close().await.map_err(CleanupError),
             None => Ok(()),

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use crate::cloud::{Error, KeptMember, Kind, Page, Unreadable};
+use crate::cloud::{Error, Kind, Page, UndeletedSnapshot, Unreadable};
 use crate::model::{
     Category, Disk, DiskHealth, DiskId, DiskKind, DiskStatus, Gib, GroupMember, HealthEvent,
     Instance, InstanceId, InstanceStatus, InstanceType, Serial, Snapshot, SnapshotGroup,
@@ -25,10 +25,10 @@ use super::task::TaskRow;
 const OWN: &str = "the fake cloud creates and accepts valid IDs only";
 
 pub(crate) fn error(action: &'static str, error: ApiError, request_id: String) -> Error {
-    Error::answered(action, error.status, &error.code)
+    Error::from_response(action, error.status, &error.code)
         .with_message(error.message.unwrap_or_default())
         .with_request_id(request_id)
-        .with_wait(error.wait)
+        .with_retry_after(error.wait)
 }
 
 pub(crate) fn wrong(action: Action) -> Error {
@@ -171,8 +171,8 @@ pub(crate) fn group(view: GroupView) -> SnapshotGroup {
     }
 }
 
-pub(crate) fn remaining(remaining: RemainingMember) -> KeptMember {
-    KeptMember {
+pub(crate) fn remaining(remaining: RemainingMember) -> UndeletedSnapshot {
+    UndeletedSnapshot {
         snapshot: remaining.snapshot,
         code: remaining.error.code,
         message: remaining.error.message.unwrap_or_default(),

@@ -12,8 +12,8 @@ use crate::base::Deadline;
 use crate::cloud::{
     self, AttachDisk, CreateDisk, CreateSnapshot, CreateSnapshotGroup, DescribeDisks,
     DescribeInstances, DescribeSnapshotGroups, DescribeSnapshots, DescribeStock, DescribeTasks,
-    DetachDisk, Ecs, Error, KeptMember, Kind, ModifyDiskAttribute, ModifyDiskSpec, Page,
-    ResizeDisk, TagResources, UntagResources,
+    DetachDisk, EcsApi, Error, Kind, ModifyDiskAttribute, ModifyDiskSpec, Page, ResizeDisk,
+    TagResources, UndeletedSnapshot, UntagResources,
 };
 use crate::model::{
     Disk, DiskHealth, DiskId, Instance, InstanceType, Snapshot, SnapshotGroup, SnapshotGroupId,
@@ -47,7 +47,7 @@ impl SimEcs {
         params: Params,
     ) -> cloud::Result<ApiResponse> {
         let name = action.as_str();
-        if deadline.is_over() {
+        if deadline.has_passed() {
             return Err(Error::new(Kind::Deadline, name));
         }
         let call = ApiCall {
@@ -76,9 +76,9 @@ impl SimEcs {
             }
             Some(ResponseFault::Empty) => {
                 let status = served.reply.map_or_else(|error| error.status, |_| 200);
-                Err(Error::answered(name, status, ""))
+                Err(Error::from_response(name, status, ""))
             }
-            Some(ResponseFault::Html) => Err(Error::answered(name, 502, "")),
+            Some(ResponseFault::Html) => Err(Error::from_response(name, 502, "")),
             None => served
                 .reply
                 .map_err(|error| convert::error(name, error, served.request_id)),
@@ -105,7 +105,7 @@ fn page<T, U>(listing: Listing<T>, with: impl FnMut(T) -> U) -> Page<U> {
 
 #[deny(clippy::missing_trait_methods)]
 #[async_trait]
-impl Ecs for SimEcs {
+impl EcsApi for SimEcs {
     async fn ready(&self, _: Deadline, _: &'static str) -> Option<Duration> {
         Some(Duration::ZERO)
     }
@@ -291,7 +291,7 @@ impl Ecs for SimEcs {
         &self,
         deadline: Deadline,
         group: &SnapshotGroupId,
-    ) -> cloud::Result<Vec<KeptMember>> {
+    ) -> cloud::Result<Vec<UndeletedSnapshot>> {
         let params = self.region().with("SnapshotGroupId", group.as_str());
         let action = Action::DeleteSnapshotGroup;
         match self.call(deadline, action, params).await? {

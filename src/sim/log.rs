@@ -11,7 +11,6 @@ use super::audit::Tally;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Via {
-    /// In memory.
     Memory,
     /// HTTP with signature V1.
     V1,

@@ -216,7 +216,7 @@ fn json(text: &str) -> Result<serde_json::Value, String> {
     let config = Config::default().patched(&value);
     config
         .map(|_| value)
-        .map_err(|error| crate::base::chain::chain(&error))
+        .map_err(|error| crate::base::error_chain(&error))
 }
 
 /// The defaults of the command line.

@@ -11,7 +11,7 @@ use super::effect::{Effect, Work};
 use super::loopdev::{LoopDevices, Progress};
 use super::shared::Shared;
 use crate::base::Tasks;
-use crate::base::chain::chain;
+use crate::base::error_chain;
 
 /// Delay before a busy device is retried.
 const RETRY: Duration = Duration::from_millis(200);
@@ -34,7 +34,7 @@ impl Runner {
         while !self.stop.is_cancelled() {
             let (effects, sleep) = self.poll();
             for effect in effects {
-                self.tasks.start(self.clone().perform(effect));
+                self.tasks.spawn(self.clone().perform(effect));
             }
             tokio::select! {
                 () = self.stop.cancelled() => {}
@@ -59,7 +59,7 @@ impl Runner {
                 Ok(Progress::Done) => break true,
                 Ok(Progress::Busy) => {}
                 Err(error) => {
-                    let error = chain(&error);
+                    let error = error_chain(&error);
                     tracing::error!(work = ?effect.work, error, "work on a device failed");
                     // A detach cannot be rolled back: as in the real cloud, it is retried until it
                     // succeeds.

@@ -87,11 +87,11 @@ pub(crate) fn describe_tasks(region: Params, query: &DescribeTasks) -> Params {
         .with("PageSize", "100")
         .with("PageNumber", "1");
     match query {
-        DescribeTasks::These(ids) => {
+        DescribeTasks::Ids(ids) => {
             let ids: Vec<_> = ids.iter().map(TaskId::as_str).collect();
             params.with("TaskIds", ids.join(","))
         }
-        DescribeTasks::Of(disk) => params.with("ResourceIds.1", disk.as_str()),
+        DescribeTasks::Disk(disk) => params.with("ResourceIds.1", disk.as_str()),
     }
 }
 

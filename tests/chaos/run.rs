@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use diskplugin::base::{Clock, Tasks};
-use diskplugin::cloud::Ecs;
+use diskplugin::cloud::EcsApi;
 use diskplugin::csi::controller::{Service, Settings};
 use diskplugin::csi::proto::controller_server::ControllerServer;
 use diskplugin::disk::DiskServices;
@@ -92,7 +92,7 @@ pub(crate) struct Outcome {
 /// Leads so many lives over this cloud.
 pub(crate) async fn run(
     cloud: &Cloud,
-    ecs: Arc<dyn Ecs>,
+    ecs: Arc<dyn EcsApi>,
     clock: Arc<dyn Clock>,
     (volumes, weather, patience): (usize, Weather, RetryPolicy),
 ) -> Outcome {
@@ -128,7 +128,7 @@ pub(crate) async fn run(
         () = looking => unreachable!("it looks for ever"),
     }
     let wall = start.elapsed();
-    tasks.finish().await;
+    tasks.wait().await;
     // What was accepted and is under way arrives.
     tokio::time::sleep(weather.lag() + Duration::from_secs(1)).await;
     let counts = cloud.counts();

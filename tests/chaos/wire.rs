@@ -10,7 +10,7 @@ use diskplugin::cloud::Client;
 use diskplugin::cloud::credential::Credentials;
 use diskplugin::cloud::sign::Scheme;
 use diskplugin::cloud::transport::{Settings, Transport};
-use diskplugin::host::Processes;
+use diskplugin::host::ProcessExec;
 use diskplugin::sim::{Cloud, Options};
 
 use crate::run::{NODES, Weather, run};
@@ -40,7 +40,12 @@ async fn volumes_survive_faults_and_stale_reads_over_http() {
     let options = Options::from_flags(flags).unwrap();
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let cloud = Cloud::start(&options, Arc::clone(&clock), Arc::new(Processes), listener);
+    let cloud = Cloud::start(
+        &options,
+        Arc::clone(&clock),
+        Arc::new(ProcessExec),
+        listener,
+    );
     let cloud = cloud.await.unwrap();
     let key = Credentials::new(
         options.access_key_id.expose(),

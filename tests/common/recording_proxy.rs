@@ -21,10 +21,10 @@ impl RecordingProxy {
         let url = format!("http://{}", listener.local_addr().expect("it is bound"));
         let sent = Arc::<Mutex<Vec<u8>>>::default();
         let (tasks, memory) = (Tasks::default(), Arc::clone(&sent));
-        tasks.clone().start(async move {
+        tasks.clone().spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
                 let memory = Arc::clone(&memory);
-                tasks.start(async move {
+                tasks.spawn(async move {
                     // Some tests break connections on purpose.
                     let _ = forward(client, server, &memory).await;
                 });

@@ -6,12 +6,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use diskplugin::base::Deadline;
-use diskplugin::cloud::rate_limit::{Class, RateLimiter};
+use diskplugin::cloud::rate_limit::{Priority, RateLimiter};
 use diskplugin::cloud::retry::run;
 use diskplugin::cloud::{
     AttachDisk, CreateDisk, CreateSnapshot, CreateSnapshotGroup, DescribeDisks, DescribeInstances,
-    DescribeSnapshotGroups, DescribeSnapshots, DescribeStock, DescribeTasks, DetachDisk, Ecs,
-    KeptMember, ModifyDiskAttribute, ModifyDiskSpec, Page, ResizeDisk, Result, TagResources,
+    DescribeSnapshotGroups, DescribeSnapshots, DescribeStock, DescribeTasks, DetachDisk, EcsApi,
+    ModifyDiskAttribute, ModifyDiskSpec, Page, ResizeDisk, Result, TagResources, UndeletedSnapshot,
     UntagResources,
 };
 use diskplugin::model::{
@@ -38,19 +38,19 @@ impl RetryingCloud {
 
 macro_rules! retrying {
     (@class describe_disks $action:literal $request:ident) => {
-        Class::of_ids($request.ids.as_ref())
+        Priority::for_ids($request.ids.as_ref())
     };
     (@class describe_snapshots $action:literal $request:ident) => {
-        Class::of_ids($request.ids.as_ref())
+        Priority::for_ids($request.ids.as_ref())
     };
     (@class $method:ident $action:literal $request:ident) => {
-        Class::of($action)
+        Priority::for_action($action)
     };
     ($($action:literal $method:ident($request:ty) -> $answer:ty;)*) => {
         #[async_trait]
-        impl Ecs for RetryingCloud {
+        impl EcsApi for RetryingCloud {
             async fn ready(&self, deadline: Deadline, action: &'static str) -> Option<Duration> {
-                self.limiter.ready(action, Class::Poll, deadline).await
+                self.limiter.ready(action, Priority::Poll, deadline).await
             }
 
             $(async fn $method(&self, deadline: Deadline, request: &$request) -> Result<$answer> {
@@ -79,7 +79,7 @@ retrying! {
     "DescribeSnapshots" describe_snapshots(DescribeSnapshots) -> Page<Snapshot>;
     "CreateSnapshotGroup" create_snapshot_group(CreateSnapshotGroup) -> SnapshotGroupId;
     "DescribeSnapshotGroups" describe_snapshot_groups(DescribeSnapshotGroups) -> Page<SnapshotGroup>;
-    "DeleteSnapshotGroup" delete_snapshot_group(SnapshotGroupId) -> Vec<KeptMember>;
+    "DeleteSnapshotGroup" delete_snapshot_group(SnapshotGroupId) -> Vec<UndeletedSnapshot>;
     "TagResources" tag_resources(TagResources) -> ();
     "UntagResources" untag_resources(UntagResources) -> ();
     "DescribeInstances" describe_instances(DescribeInstances) -> Page<Instance>;

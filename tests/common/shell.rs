@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use diskplugin::base::Deadline;
-use diskplugin::host::{Command, Exec, Processes};
+use diskplugin::host::{Command, Exec, ProcessExec};
 
 /// Timeout of a command, for a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(300);
@@ -12,8 +12,8 @@ const TIMEOUT: Duration = Duration::from_secs(300);
 /// Runs a shell command and returns its standard output.
 pub(crate) async fn sh(line: &str) -> String {
     let command = Command::new("sh").args(["-ec", line]);
-    let output = Processes.run(&command, Deadline::after(TIMEOUT)).await;
-    let output = command.success(output.unwrap()).unwrap();
+    let output = ProcessExec.run(&command, Deadline::after(TIMEOUT)).await;
+    let output = command.check_exit_code(output.unwrap()).unwrap();
     output.stdout.trim().to_owned()
 }
 
@@ -24,7 +24,7 @@ pub(crate) async fn can_run(tests: &str, line: &str) -> bool {
          && losetup -d $d && rm $f && {line}"
     );
     let command = Command::new("sh").args(["-ec", &probe]);
-    let reason = match Processes.run(&command, Deadline::after(TIMEOUT)).await {
+    let reason = match ProcessExec.run(&command, Deadline::after(TIMEOUT)).await {
         Ok(output) if output.code == Some(0) => return true,
         Ok(output) => format!(
             "root, loop devices and these tools are required ({line}): {}",

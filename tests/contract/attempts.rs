@@ -5,10 +5,10 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 
-use diskplugin::base::chain::chain;
+use diskplugin::base::error_chain;
 use diskplugin::base::{Deadline, SystemClock};
 use diskplugin::cloud::sign::Scheme;
-use diskplugin::cloud::{DescribeDisks, Ecs, Kind, ResizeDisk, ResizeMode};
+use diskplugin::cloud::{DescribeDisks, EcsApi, Kind, ResizeDisk, ResizeMode};
 use diskplugin::model::{ClientToken, Gib};
 use diskplugin::sim::Options;
 use serde_json::json;
@@ -43,7 +43,7 @@ async fn script(answers: Vec<ResponseTemplate>) -> MockServer {
     server
 }
 
-fn caller(endpoint: &str, scheme: Scheme) -> Arc<dyn Ecs> {
+fn caller(endpoint: &str, scheme: Scheme) -> Arc<dyn EcsApi> {
     client(endpoint, scheme, Arc::new(SystemClock), &Options::default())
 }
 
@@ -280,7 +280,7 @@ async fn no_error_contains_key_secret_or_signature() {
             .attach_disk(deadline(), &attach_to(&disk, "i-one"))
             .await;
         let error = outcome.unwrap_err();
-        let text = format!("{} {error:?}", chain(&error));
+        let text = format!("{} {error:?}", error_chain(&error));
         for secret in [
             options.access_key_id.expose(),
             options.access_key_secret.expose(),

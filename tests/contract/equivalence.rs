@@ -2,7 +2,7 @@
 //! resources and requests.
 
 use diskplugin::cloud::{
-    DescribeDisks, DescribeInstances, DescribeSnapshots, DescribeStock, DescribeTasks, Ecs,
+    DescribeDisks, DescribeInstances, DescribeSnapshots, DescribeStock, DescribeTasks, EcsApi,
     ModifyDiskAttribute, ModifyDiskSpec, ResizeDisk, ResizeMode, Result, TagResources, TagTarget,
     UntagResources,
 };
@@ -230,7 +230,7 @@ impl Replay {
                 outcome_text(ecs.modify_disk_attribute(deadline(), &request).await)
             }
             Step::Tasks(disk) => {
-                let query = DescribeTasks::Of(self.disk(disk));
+                let query = DescribeTasks::Disk(self.disk(disk));
                 outcome_text(ecs.describe_tasks(deadline(), &query).await)
             }
             Step::Health(disk) => {
@@ -262,7 +262,7 @@ impl Replay {
 
     async fn create(
         &mut self,
-        ecs: &dyn Ecs,
+        ecs: &dyn EcsApi,
         name: u8,
         what: u8,
         size: u32,
@@ -290,7 +290,7 @@ impl Replay {
         outcome_text(outcome)
     }
 
-    async fn modify(&self, ecs: &dyn Ecs, disk: u8, what: u8, dry_run: bool) -> String {
+    async fn modify(&self, ecs: &dyn EcsApi, disk: u8, what: u8, dry_run: bool) -> String {
         let request = ModifyDiskSpec {
             disk: self.disk(disk),
             category: match what % 4 {
@@ -306,7 +306,7 @@ impl Replay {
         outcome_text(ecs.modify_disk_spec(deadline(), &request).await)
     }
 
-    async fn disks(&mut self, ecs: &dyn Ecs, filter: u8, page_size: u32) -> String {
+    async fn disks(&mut self, ecs: &dyn EcsApi, filter: u8, page_size: u32) -> String {
         let ids = (0..filter % 7).map(|n| self.disk(n));
         let query = DescribeDisks {
             ids: (filter.is_multiple_of(3)).then(|| ids.collect()),
@@ -324,7 +324,7 @@ impl Replay {
         outcome_text(outcome)
     }
 
-    async fn snapshots(&mut self, ecs: &dyn Ecs, filter: u8) -> String {
+    async fn snapshots(&mut self, ecs: &dyn EcsApi, filter: u8) -> String {
         let ids = (0..filter % 7).map(|n| self.snapshot(n));
         let query = DescribeSnapshots {
             ids: (filter.is_multiple_of(3)).then(|| ids.collect()),

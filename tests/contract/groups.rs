@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use diskplugin::cloud::{
-    CreateSnapshotGroup, DescribeDisks, DescribeSnapshotGroups, DescribeSnapshots, Ecs, Kind,
+    CreateSnapshotGroup, DescribeDisks, DescribeSnapshotGroups, DescribeSnapshots, EcsApi, Kind,
     TagResources, TagTarget,
 };
 use diskplugin::model::{
@@ -42,7 +42,7 @@ fn group_of(disks: &[&DiskId], name: &str) -> CreateSnapshotGroup {
     }
 }
 
-async fn described(ecs: &dyn Ecs, id: &SnapshotGroupId) -> Option<SnapshotGroup> {
+async fn described(ecs: &dyn EcsApi, id: &SnapshotGroupId) -> Option<SnapshotGroup> {
     let query = DescribeSnapshotGroups {
         ids: Some(vec![id.clone()]),
         ..DescribeSnapshotGroups::default()
@@ -56,7 +56,7 @@ async fn described(ecs: &dyn Ecs, id: &SnapshotGroupId) -> Option<SnapshotGroup>
 }
 
 pub(crate) async fn a_group_is_cut_at_one_instant_and_described_as_it_was_wanted(
-    ecs: &dyn Ecs,
+    ecs: &dyn EcsApi,
     world: &World,
 ) {
     world.configure(json!({"delays": {"cut": "1s..3s", "snapshot": "5s"}}));
@@ -93,7 +93,7 @@ pub(crate) async fn a_group_is_cut_at_one_instant_and_described_as_it_was_wanted
 }
 
 pub(crate) async fn the_snapshots_of_a_group_name_it_and_carry_none_of_its_tags(
-    ecs: &dyn Ecs,
+    ecs: &dyn EcsApi,
     _: &World,
 ) {
     let disk = create_essd(ecs, "one").await;
@@ -116,7 +116,7 @@ pub(crate) async fn the_snapshots_of_a_group_name_it_and_carry_none_of_its_tags(
 }
 
 pub(crate) async fn a_repeated_group_is_the_same_and_its_token_of_other_disks_is_a_mismatch(
-    ecs: &dyn Ecs,
+    ecs: &dyn EcsApi,
     world: &World,
 ) {
     let (one, two) = (create_essd(ecs, "one").await, create_essd(ecs, "two").await);
@@ -139,7 +139,7 @@ pub(crate) async fn a_repeated_group_is_the_same_and_its_token_of_other_disks_is
     assert_eq!(world.snapshots(), 2);
 }
 
-pub(crate) async fn disks_that_cannot_form_a_group_are_rejected(ecs: &dyn Ecs, world: &World) {
+pub(crate) async fn disks_that_cannot_form_a_group_are_rejected(ecs: &dyn EcsApi, world: &World) {
     let near = create_essd(ecs, "near").await;
     let mut other = essd("far");
     other.zone = Some(zone(FAR_ZONE));
@@ -195,7 +195,7 @@ pub(crate) async fn disks_that_cannot_form_a_group_are_rejected(ecs: &dyn Ecs, w
     assert_eq!(world.snapshots(), 0);
 }
 
-pub(crate) async fn a_group_is_listed_by_tags_and_by_id(ecs: &dyn Ecs, _: &World) {
+pub(crate) async fn a_group_is_listed_by_tags_and_by_id(ecs: &dyn EcsApi, _: &World) {
     let disk = create_essd(ecs, "one").await;
     let mut ids = Vec::new();
     for name in ["aa", "bb"] {
@@ -227,7 +227,7 @@ pub(crate) async fn a_group_is_listed_by_tags_and_by_id(ecs: &dyn Ecs, _: &World
     assert_eq!(described(ecs, &"ssg-none".parse().unwrap()).await, None);
 }
 
-pub(crate) async fn deleting_a_group_deletes_its_snapshots(ecs: &dyn Ecs, world: &World) {
+pub(crate) async fn deleting_a_group_deletes_its_snapshots(ecs: &dyn EcsApi, world: &World) {
     world.configure(json!({"delays": {"cut": "1s", "snapshot": "60s"}}));
     let (one, two) = (create_essd(ecs, "one").await, create_essd(ecs, "two").await);
     for wait in [0, 5] {
@@ -246,7 +246,7 @@ pub(crate) async fn deleting_a_group_deletes_its_snapshots(ecs: &dyn Ecs, world:
 }
 
 pub(crate) async fn a_deletion_that_leaves_snapshots_says_so_in_its_success(
-    ecs: &dyn Ecs,
+    ecs: &dyn EcsApi,
     world: &World,
 ) {
     let (one, two) = (create_essd(ecs, "one").await, create_essd(ecs, "two").await);
@@ -274,7 +274,7 @@ pub(crate) async fn a_deletion_that_leaves_snapshots_says_so_in_its_success(
     assert_eq!(world.snapshots(), 0);
 }
 
-pub(crate) async fn a_group_is_deleted_with_its_last_snapshot(ecs: &dyn Ecs, _: &World) {
+pub(crate) async fn a_group_is_deleted_with_its_last_snapshot(ecs: &dyn EcsApi, _: &World) {
     let (one, two) = (create_essd(ecs, "one").await, create_essd(ecs, "two").await);
     let wanted = group_of(&[&one, &two], "group");
     let id = ecs
@@ -293,7 +293,7 @@ pub(crate) async fn a_group_is_deleted_with_its_last_snapshot(ecs: &dyn Ecs, _: 
 }
 
 pub(crate) async fn deleting_an_unknown_group_is_success_or_not_found(
-    ecs: &dyn Ecs,
+    ecs: &dyn EcsApi,
     world: &World,
 ) {
     let id = "ssg-unknown".parse().unwrap();
@@ -310,7 +310,7 @@ pub(crate) async fn deleting_an_unknown_group_is_success_or_not_found(
 }
 
 pub(crate) async fn a_list_by_tags_ends_early_and_one_without_them_does_not(
-    ecs: &dyn Ecs,
+    ecs: &dyn EcsApi,
     world: &World,
 ) {
     world.configure(json!({"rules": {"filtered_rows": 15}}));
@@ -350,7 +350,7 @@ pub(crate) async fn a_list_by_tags_ends_early_and_one_without_them_does_not(
     }
 }
 
-pub(crate) async fn a_snapshot_expires_after_its_retention_days(ecs: &dyn Ecs, world: &World) {
+pub(crate) async fn a_snapshot_expires_after_its_retention_days(ecs: &dyn EcsApi, world: &World) {
     let disk = create_essd(ecs, "source").await;
     let mut request = snapshot_of(&disk, "kept");
     request.retention_days = Some(1);
@@ -368,7 +368,7 @@ pub(crate) async fn a_snapshot_expires_after_its_retention_days(ecs: &dyn Ecs, w
 }
 
 pub(crate) async fn somebody_elses_hold_on_a_snapshot_is_refused_by_its_code(
-    ecs: &dyn Ecs,
+    ecs: &dyn EcsApi,
     world: &World,
 ) {
     let disk = create_essd(ecs, "source").await;
@@ -393,7 +393,10 @@ pub(crate) async fn somebody_elses_hold_on_a_snapshot_is_refused_by_its_code(
     ecs.delete_snapshot(deadline(), &id).await.unwrap();
 }
 
-pub(crate) async fn snapshots_per_disk_and_in_progress_are_limited(ecs: &dyn Ecs, world: &World) {
+pub(crate) async fn snapshots_per_disk_and_in_progress_are_limited(
+    ecs: &dyn EcsApi,
+    world: &World,
+) {
     world.configure(json!({"delays": {"snapshot": "60s"}, "rules": {"alternatives": "first"}}));
     let disk = create_essd(ecs, "source").await;
     let take = async |n: usize| {

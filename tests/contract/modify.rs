@@ -1,8 +1,8 @@
 //! Modifying category, performance level, IOPS and bursting.
 
 use diskplugin::cloud::{
-    CreateDisk, DescribeTasks, Ecs, Error, Kind, ModifyDiskAttribute, ModifyDiskSpec, ResizeDisk,
-    ResizeMode,
+    CreateDisk, DescribeTasks, EcsApi, Error, Kind, ModifyDiskAttribute, ModifyDiskSpec,
+    ResizeDisk, ResizeMode,
 };
 use diskplugin::model::{Category, ClientToken, DiskId, Gib, PerformanceLevel, Task, TaskStatus};
 use serde_json::json;
@@ -44,7 +44,7 @@ fn auto(disk: &DiskId) -> ModifyDiskSpec {
     }
 }
 
-async fn disk(ecs: &dyn Ecs, name: &str, category: Category, size: u32) -> DiskId {
+async fn disk(ecs: &dyn EcsApi, name: &str, category: Category, size: u32) -> DiskId {
     let request = CreateDisk {
         category,
         size: Gib(size),
@@ -58,14 +58,14 @@ fn code<T: std::fmt::Debug>(outcome: Result<T, Error>) -> String {
     outcome.unwrap_err().code().unwrap_or_default().to_owned()
 }
 
-async fn task(ecs: &dyn Ecs, of: &DiskId) -> Task {
-    let query = DescribeTasks::Of(of.clone());
+async fn task(ecs: &dyn EcsApi, of: &DiskId) -> Task {
+    let query = DescribeTasks::Disk(of.clone());
     let page = ecs.describe_tasks(deadline(), &query).await.unwrap();
     page.rows.into_iter().next().unwrap()
 }
 
 pub(crate) async fn a_dry_run_changes_nothing_and_tells_what_would_be_taken(
-    ecs: &dyn Ecs,
+    ecs: &dyn EcsApi,
     _: &World,
 ) {
     let disk = create_essd(ecs, "dry").await;
@@ -93,7 +93,7 @@ pub(crate) async fn a_dry_run_changes_nothing_and_tells_what_would_be_taken(
     );
 }
 
-pub(crate) async fn a_new_performance_level_applies_immediately(ecs: &dyn Ecs, _: &World) {
+pub(crate) async fn a_new_performance_level_applies_immediately(ecs: &dyn EcsApi, _: &World) {
     let disk = disk(ecs, "level", Category::CloudEssd, 500).await;
     let request = ModifyDiskSpec {
         performance_level: Some(PerformanceLevel::Pl2),
@@ -105,7 +105,7 @@ pub(crate) async fn a_new_performance_level_applies_immediately(ecs: &dyn Ecs, _
     assert_eq!(row.performance_level.as_deref(), Some("PL2"));
 }
 
-pub(crate) async fn a_new_category_requires_a_task(ecs: &dyn Ecs, world: &World) {
+pub(crate) async fn a_new_category_requires_a_task(ecs: &dyn EcsApi, world: &World) {
     world.configure(json!({"delays": {"modify": "60s"}}));
     let disk = create_essd(ecs, "auto").await;
     let request = ModifyDiskSpec {
@@ -133,7 +133,7 @@ pub(crate) async fn a_new_category_requires_a_task(ecs: &dyn Ecs, world: &World)
     assert_eq!(row.performance_level, None);
 }
 
-pub(crate) async fn a_failed_task_leaves_the_disk_unchanged(ecs: &dyn Ecs, world: &World) {
+pub(crate) async fn a_failed_task_leaves_the_disk_unchanged(ecs: &dyn EcsApi, world: &World) {
     world.configure(json!({"faults": [{"action": "ModifyDiskSpec", "kind": "fails-later"}]}));
     let disk = create_essd(ecs, "failing").await;
     let id = ecs
@@ -148,7 +148,10 @@ pub(crate) async fn a_failed_task_leaves_the_disk_unchanged(ecs: &dyn Ecs, world
     );
 }
 
-pub(crate) async fn a_disk_with_a_running_task_rejects_other_changes(ecs: &dyn Ecs, world: &World) {
+pub(crate) async fn a_disk_with_a_running_task_rejects_other_changes(
+    ecs: &dyn EcsApi,
+    world: &World,
+) {
     world.configure(json!({"delays": {"modify": "60s"}}));
     let disk = create_essd(ecs, "busy").await;
     ecs.modify_disk_spec(deadline(), &auto(&disk))
@@ -169,7 +172,7 @@ pub(crate) async fn a_disk_with_a_running_task_rejects_other_changes(ecs: &dyn E
 }
 
 pub(crate) async fn tasks_are_listed_by_id_and_by_disk_the_newest_first(
-    ecs: &dyn Ecs,
+    ecs: &dyn EcsApi,
     world: &World,
 ) {
     let (one, two) = (create_essd(ecs, "one").await, create_essd(ecs, "two").await);
@@ -187,11 +190,11 @@ pub(crate) async fn tasks_are_listed_by_id_and_by_disk_the_newest_first(
         ids.push(id.unwrap());
         world.pass(1);
     }
-    let query = DescribeTasks::Of(one.clone());
+    let query = DescribeTasks::Disk(one.clone());
     let page = ecs.describe_tasks(deadline(), &query).await.unwrap();
     let of_one: Vec<_> = page.rows.into_iter().map(|row| row.id).collect();
     assert_eq!(of_one, [ids[2].clone(), ids[0].clone()]);
-    let query = DescribeTasks::These(vec![ids[1].clone(), "t-unknown".parse().unwrap()]);
+    let query = DescribeTasks::Ids(vec![ids[1].clone(), "t-unknown".parse().unwrap()]);
     let page = ecs.describe_tasks(deadline(), &query).await.unwrap();
     assert_eq!(
         (page.rows.len(), page.rows[0].id.clone()),
@@ -199,7 +202,7 @@ pub(crate) async fn tasks_are_listed_by_id_and_by_disk_the_newest_first(
     );
 }
 
-pub(crate) async fn a_change_of_category_starts_a_cooling_period(ecs: &dyn Ecs, world: &World) {
+pub(crate) async fn a_change_of_category_starts_a_cooling_period(ecs: &dyn EcsApi, world: &World) {
     world.configure(json!({"rules": {"cooling_period": "10m"}}));
     let disk = create_essd(ecs, "hot").await;
     ecs.modify_disk_spec(deadline(), &auto(&disk))
@@ -216,7 +219,7 @@ pub(crate) async fn a_change_of_category_starts_a_cooling_period(ecs: &dyn Ecs, 
 }
 
 pub(crate) async fn what_fits_neither_disk_nor_category_is_refused_by_name(
-    ecs: &dyn Ecs,
+    ecs: &dyn EcsApi,
     world: &World,
 ) {
     world.configure(json!({"rules": {"alternatives": "first"}}));
@@ -276,7 +279,7 @@ pub(crate) async fn what_fits_neither_disk_nor_category_is_refused_by_name(
 }
 
 pub(crate) async fn a_disk_that_grows_or_is_snapshotted_does_not_change(
-    ecs: &dyn Ecs,
+    ecs: &dyn EcsApi,
     world: &World,
 ) {
     world.configure(json!({"delays": {"resize": "10s", "cut": "10s"}}));
@@ -308,7 +311,7 @@ pub(crate) async fn a_disk_that_grows_or_is_snapshotted_does_not_change(
 }
 
 pub(crate) async fn what_the_instance_does_not_take_or_nobody_sells_is_refused(
-    ecs: &dyn Ecs,
+    ecs: &dyn EcsApi,
     world: &World,
 ) {
     world.configure(json!({"out_of_stock": ["*/cloud_auto"]}));
@@ -339,7 +342,7 @@ pub(crate) async fn what_the_instance_does_not_take_or_nobody_sells_is_refused(
 }
 
 pub(crate) async fn bursting_is_switched_for_auto_disks_and_not_while_they_change(
-    ecs: &dyn Ecs,
+    ecs: &dyn EcsApi,
     world: &World,
 ) {
     let burst = |disk: &DiskId, bursting| ModifyDiskAttribute {
@@ -384,7 +387,7 @@ pub(crate) async fn bursting_is_switched_for_auto_disks_and_not_while_they_chang
     );
 }
 
-pub(crate) async fn modifying_a_missing_disk_is_not_found(ecs: &dyn Ecs, _: &World) {
+pub(crate) async fn modifying_a_missing_disk_is_not_found(ecs: &dyn EcsApi, _: &World) {
     let unknown: DiskId = "d-unknown".parse().unwrap();
     let expect_error = ecs.modify_disk_spec(deadline(), &auto(&unknown)).await;
     assert_eq!(code(expect_error), "InvalidDiskId.NotFound");
@@ -394,12 +397,12 @@ pub(crate) async fn modifying_a_missing_disk_is_not_found(ecs: &dyn Ecs, _: &Wor
     };
     let expect_error = ecs.modify_disk_attribute(deadline(), &burst).await;
     assert_eq!(code(expect_error), "InvalidDiskId.NotFound");
-    let query = DescribeTasks::Of(unknown);
+    let query = DescribeTasks::Disk(unknown);
     let page = ecs.describe_tasks(deadline(), &query).await.unwrap();
     assert!(page.rows.is_empty());
 }
 
-pub(crate) async fn an_internal_error_can_have_status_404(ecs: &dyn Ecs, world: &World) {
+pub(crate) async fn an_internal_error_can_have_status_404(ecs: &dyn EcsApi, world: &World) {
     let disk = create_essd(ecs, "error").await;
     world.configure(
         json!({"faults": [{"action": "ModifyDiskSpec", "times": 1000,

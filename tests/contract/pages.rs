@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use diskplugin::cloud::{DescribeDisks, DescribeSnapshots, Ecs, Kind};
+use diskplugin::cloud::{DescribeDisks, DescribeSnapshots, EcsApi, Kind};
 use diskplugin::model::DiskId;
 use serde_json::json;
 
@@ -17,7 +17,7 @@ on_every_implementation!(
     what_comes_and_goes_between_pages_neither_repeats_nor_hides_others,
 );
 
-async fn disks(ecs: &dyn Ecs, count: usize) -> BTreeSet<DiskId> {
+async fn disks(ecs: &dyn EcsApi, count: usize) -> BTreeSet<DiskId> {
     let mut ids = BTreeSet::new();
     for n in 0..count {
         ids.insert(create_essd(ecs, &format!("disk-{n}")).await);
@@ -33,7 +33,7 @@ fn by(page_size: u32) -> DescribeDisks {
 }
 
 /// The IDs on all pages, and the number on each page.
-async fn walk(ecs: &dyn Ecs, mut query: DescribeDisks) -> (Vec<DiskId>, Vec<usize>) {
+async fn walk(ecs: &dyn EcsApi, mut query: DescribeDisks) -> (Vec<DiskId>, Vec<usize>) {
     let (mut ids, mut sizes) = (Vec::new(), Vec::new());
     loop {
         let page = ecs.describe_disks(deadline(), &query).await.unwrap();
@@ -47,26 +47,26 @@ async fn walk(ecs: &dyn Ecs, mut query: DescribeDisks) -> (Vec<DiskId>, Vec<usiz
     }
 }
 
-pub(crate) async fn pages_list_every_disk_once(ecs: &dyn Ecs, _: &World) {
+pub(crate) async fn pages_list_every_disk_once(ecs: &dyn EcsApi, _: &World) {
     let wanted = disks(ecs, 25).await;
     let (ids, sizes) = walk(ecs, by(10)).await;
     assert_eq!(sizes, [10, 10, 5]);
     assert_eq!(ids.into_iter().collect::<BTreeSet<_>>(), wanted);
 }
 
-pub(crate) async fn the_default_page_has_a_hundred_rows(ecs: &dyn Ecs, _: &World) {
+pub(crate) async fn the_default_page_has_a_hundred_rows(ecs: &dyn EcsApi, _: &World) {
     disks(ecs, 101).await;
     let (_, sizes) = walk(ecs, DescribeDisks::default()).await;
     assert_eq!(sizes, [100, 1]);
 }
 
-pub(crate) async fn a_page_size_is_clamped(ecs: &dyn Ecs, _: &World) {
+pub(crate) async fn a_page_size_is_clamped(ecs: &dyn EcsApi, _: &World) {
     disks(ecs, 12).await;
     assert_eq!(walk(ecs, by(1)).await.1, [10, 2]);
     assert_eq!(walk(ecs, by(501)).await.1, [12]);
 }
 
-pub(crate) async fn snapshot_pages_are_smaller(ecs: &dyn Ecs, _: &World) {
+pub(crate) async fn snapshot_pages_are_smaller(ecs: &dyn EcsApi, _: &World) {
     let disk = create_essd(ecs, "source").await;
     for n in 0..101 {
         let request = snapshot_of(&disk, &format!("cut-{n}"));
@@ -91,7 +91,7 @@ pub(crate) async fn snapshot_pages_are_smaller(ecs: &dyn Ecs, _: &World) {
 }
 
 pub(crate) async fn a_page_token_is_good_only_for_its_query_and_its_time(
-    ecs: &dyn Ecs,
+    ecs: &dyn EcsApi,
     world: &World,
 ) {
     world.configure(json!({"rules": {"page_memory": "1h"}}));
@@ -117,7 +117,7 @@ pub(crate) async fn a_page_token_is_good_only_for_its_query_and_its_time(
 }
 
 pub(crate) async fn what_comes_and_goes_between_pages_neither_repeats_nor_hides_others(
-    ecs: &dyn Ecs,
+    ecs: &dyn EcsApi,
     _: &World,
 ) {
     let before = disks(ecs, 25).await;

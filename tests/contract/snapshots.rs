@@ -1,6 +1,6 @@
 //! Creating, restoring and deleting snapshots.
 
-use diskplugin::cloud::{DescribeSnapshots, Ecs, Kind};
+use diskplugin::cloud::{DescribeSnapshots, EcsApi, Kind};
 use diskplugin::model::{Category, Gib, SnapshotStatus};
 use serde_json::json;
 
@@ -25,7 +25,7 @@ on_every_implementation!(
     deleting_an_unknown_snapshot_is_success_or_not_found,
 );
 
-pub(crate) async fn a_snapshot_is_captured_then_complete(ecs: &dyn Ecs, world: &World) {
+pub(crate) async fn a_snapshot_is_captured_then_complete(ecs: &dyn EcsApi, world: &World) {
     world.configure(json!({"delays": {"cut": "1s", "snapshot": "5s"}}));
     let disk = create_essd(ecs, "source").await;
     let id = ecs
@@ -50,7 +50,7 @@ pub(crate) async fn a_snapshot_is_captured_then_complete(ecs: &dyn Ecs, world: &
 }
 
 pub(crate) async fn a_snapshot_of_an_older_category_is_usable_when_complete(
-    ecs: &dyn Ecs,
+    ecs: &dyn EcsApi,
     world: &World,
 ) {
     world.configure(json!({"delays": {"cut": "1s", "snapshot": "5s"}}));
@@ -67,7 +67,7 @@ pub(crate) async fn a_snapshot_of_an_older_category_is_usable_when_complete(
     assert!(described_snapshot(ecs, &id).await.unwrap().available);
 }
 
-pub(crate) async fn a_snapshot_is_described_as_requested(ecs: &dyn Ecs, _: &World) {
+pub(crate) async fn a_snapshot_is_described_as_requested(ecs: &dyn EcsApi, _: &World) {
     let disk = create_essd(ecs, "source").await;
     let mut wanted = snapshot_of(&disk, "wanted");
     wanted.tags = tags(&[("k", "v")]);
@@ -79,7 +79,7 @@ pub(crate) async fn a_snapshot_is_described_as_requested(ecs: &dyn Ecs, _: &Worl
     assert_eq!(row.tags, wanted.tags);
 }
 
-pub(crate) async fn a_disk_from_a_snapshot_has_its_source(ecs: &dyn Ecs, _: &World) {
+pub(crate) async fn a_disk_from_a_snapshot_has_its_source(ecs: &dyn EcsApi, _: &World) {
     let disk = create_essd(ecs, "source").await;
     let snapshot = ecs
         .create_snapshot(deadline(), &snapshot_of(&disk, "one"))
@@ -95,7 +95,7 @@ pub(crate) async fn a_disk_from_a_snapshot_has_its_source(ecs: &dyn Ecs, _: &Wor
     );
 }
 
-pub(crate) async fn a_disk_from_a_snapshot_is_not_smaller(ecs: &dyn Ecs, _: &World) {
+pub(crate) async fn a_disk_from_a_snapshot_is_not_smaller(ecs: &dyn EcsApi, _: &World) {
     let mut large = essd("large");
     large.size = Gib(40);
     let disk = ecs.create_disk(deadline(), &large).await.unwrap();
@@ -112,7 +112,7 @@ pub(crate) async fn a_disk_from_a_snapshot_is_not_smaller(ecs: &dyn Ecs, _: &Wor
 }
 
 pub(crate) async fn a_disk_from_an_unfinished_or_unknown_snapshot_is_refused(
-    ecs: &dyn Ecs,
+    ecs: &dyn EcsApi,
     world: &World,
 ) {
     world.configure(json!({"delays": {"cut": "1s", "snapshot": "5s"}}));
@@ -129,7 +129,7 @@ pub(crate) async fn a_disk_from_an_unfinished_or_unknown_snapshot_is_refused(
     assert_eq!(error.code(), Some("InvalidSnapshotId.NotFound"));
 }
 
-pub(crate) async fn a_repeated_create_returns_the_same_snapshot(ecs: &dyn Ecs, world: &World) {
+pub(crate) async fn a_repeated_create_returns_the_same_snapshot(ecs: &dyn EcsApi, world: &World) {
     let disk = create_essd(ecs, "source").await;
     let first = ecs
         .create_snapshot(deadline(), &snapshot_of(&disk, "one"))
@@ -143,7 +143,7 @@ pub(crate) async fn a_repeated_create_returns_the_same_snapshot(ecs: &dyn Ecs, w
 }
 
 pub(crate) async fn a_snapshot_token_of_a_different_request_is_a_mismatch(
-    ecs: &dyn Ecs,
+    ecs: &dyn EcsApi,
     world: &World,
 ) {
     let (one, two) = (create_essd(ecs, "one").await, create_essd(ecs, "two").await);
@@ -156,7 +156,7 @@ pub(crate) async fn a_snapshot_token_of_a_different_request_is_a_mismatch(
     assert_eq!(world.snapshots(), 1);
 }
 
-pub(crate) async fn a_snapshot_of_a_missing_disk_is_not_found(ecs: &dyn Ecs, _: &World) {
+pub(crate) async fn a_snapshot_of_a_missing_disk_is_not_found(ecs: &dyn EcsApi, _: &World) {
     let request = snapshot_of(&"d-unknown".parse().unwrap(), "one");
     let error = expect_error(
         ecs.create_snapshot(deadline(), &request).await,
@@ -166,7 +166,7 @@ pub(crate) async fn a_snapshot_of_a_missing_disk_is_not_found(ecs: &dyn Ecs, _: 
 }
 
 pub(crate) async fn a_disk_of_an_older_category_has_one_snapshot_in_progress(
-    ecs: &dyn Ecs,
+    ecs: &dyn EcsApi,
     world: &World,
 ) {
     for alternatives in ["first", "last"] {
@@ -185,7 +185,7 @@ pub(crate) async fn a_disk_of_an_older_category_has_one_snapshot_in_progress(
     }
 }
 
-pub(crate) async fn snapshots_are_listed_by_disk_and_by_id(ecs: &dyn Ecs, _: &World) {
+pub(crate) async fn snapshots_are_listed_by_disk_and_by_id(ecs: &dyn EcsApi, _: &World) {
     let (one, two) = (create_essd(ecs, "one").await, create_essd(ecs, "two").await);
     let of_one = ecs
         .create_snapshot(deadline(), &snapshot_of(&one, "of-one"))
@@ -211,7 +211,7 @@ pub(crate) async fn snapshots_are_listed_by_disk_and_by_id(ecs: &dyn Ecs, _: &Wo
 }
 
 pub(crate) async fn a_deleted_snapshot_is_gone_though_disks_were_made_from_it(
-    ecs: &dyn Ecs,
+    ecs: &dyn EcsApi,
     _: &World,
 ) {
     let disk = create_essd(ecs, "source").await;
@@ -227,7 +227,7 @@ pub(crate) async fn a_deleted_snapshot_is_gone_though_disks_were_made_from_it(
 }
 
 pub(crate) async fn deleting_an_unknown_snapshot_is_success_or_not_found(
-    ecs: &dyn Ecs,
+    ecs: &dyn EcsApi,
     world: &World,
 ) {
     let id = "s-unknown".parse().unwrap();

@@ -9,7 +9,7 @@ use diskplugin::cloud::sign::Scheme;
 use diskplugin::cloud::transport::{Settings, Transport};
 use diskplugin::cloud::{
     AttachDisk, Client, CreateDisk, CreateSnapshot, DescribeDisks, DescribeSnapshots, DetachDisk,
-    Ecs, Error, Kind, Result,
+    EcsApi, Error, Kind, Result,
 };
 use diskplugin::model::{
     Category, ClientToken, Disk, DiskId, Gib, InstanceId, Snapshot, SnapshotId, Tags, ZoneId,
@@ -50,7 +50,7 @@ impl Clock for Time {
 /// disks.
 #[derive(Debug)]
 pub(crate) struct World {
-    pub(crate) ecs: Arc<dyn Ecs>,
+    pub(crate) ecs: Arc<dyn EcsApi>,
     pub(crate) cloud: Cloud,
     /// Server for additional mocks; `None` in memory.
     pub(crate) server: Option<MockServer>,
@@ -67,7 +67,7 @@ impl World {
         let clock: Arc<dyn Clock> = Arc::clone(&time) as _;
         let cloud = Cloud::in_memory(&options, Arc::clone(&clock));
         let (server, ecs) = match implementation {
-            Implementation::Memory => (None, Arc::new(cloud.ecs()) as Arc<dyn Ecs>),
+            Implementation::Memory => (None, Arc::new(cloud.ecs()) as Arc<dyn EcsApi>),
             Implementation::Http(scheme) => {
                 let server = wiremock_cloud::start(&cloud, &options).await;
                 let ecs = client(&server.uri(), scheme, clock, &options);
@@ -121,7 +121,7 @@ pub(crate) fn client(
     scheme: Scheme,
     clock: Arc<dyn Clock>,
     options: &Options,
-) -> Arc<dyn Ecs> {
+) -> Arc<dyn EcsApi> {
     let key = Credentials::new(
         options.access_key_id.expose(),
         options.access_key_secret.expose(),
@@ -202,12 +202,12 @@ pub(crate) fn detach_from(disk: &DiskId, instance: &str) -> DetachDisk {
 }
 
 /// A new 20 GiB ESSD.
-pub(crate) async fn create_essd(ecs: &dyn Ecs, name: &str) -> DiskId {
+pub(crate) async fn create_essd(ecs: &dyn EcsApi, name: &str) -> DiskId {
     ecs.create_disk(deadline(), &essd(name)).await.unwrap()
 }
 
 /// The described disk, if any.
-pub(crate) async fn described(ecs: &dyn Ecs, disk: &DiskId) -> Option<Disk> {
+pub(crate) async fn described(ecs: &dyn EcsApi, disk: &DiskId) -> Option<Disk> {
     let query = DescribeDisks {
         ids: Some(vec![disk.clone()]),
         ..DescribeDisks::default()
@@ -218,7 +218,10 @@ pub(crate) async fn described(ecs: &dyn Ecs, disk: &DiskId) -> Option<Disk> {
 }
 
 /// The described snapshot, if any.
-pub(crate) async fn described_snapshot(ecs: &dyn Ecs, snapshot: &SnapshotId) -> Option<Snapshot> {
+pub(crate) async fn described_snapshot(
+    ecs: &dyn EcsApi,
+    snapshot: &SnapshotId,
+) -> Option<Snapshot> {
     let query = DescribeSnapshots {
         ids: Some(vec![snapshot.clone()]),
         ..DescribeSnapshots::default()

@@ -3,7 +3,7 @@
 use serde_json::json;
 use tonic::{Code, Request, Status};
 
-use diskplugin::cloud::Ecs;
+use diskplugin::cloud::EcsApi;
 use diskplugin::csi::proto::controller_server::Controller;
 use diskplugin::csi::proto::{CreateVolumeRequest, ListSnapshotsRequest, ListVolumesRequest};
 

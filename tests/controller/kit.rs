@@ -12,7 +12,7 @@ use diskplugin::base::{Deadline, SystemClock, Tasks, TokioClock};
 use diskplugin::cloud::credential::Credentials;
 use diskplugin::cloud::sign::Scheme;
 use diskplugin::cloud::transport::{self, Transport};
-use diskplugin::cloud::{Client, Ecs};
+use diskplugin::cloud::{Client, EcsApi};
 use diskplugin::csi::controller::{Service, Settings};
 use diskplugin::csi::proto::controller_server::Controller;
 use diskplugin::csi::proto::volume_capability::access_mode::Mode;
@@ -193,7 +193,7 @@ fn process(cloud: &Cloud) -> Service {
     process_over(Arc::new(RetryingCloud::new(cloud)))
 }
 
-fn process_over(ecs: Arc<dyn Ecs>) -> Service {
+fn process_over(ecs: Arc<dyn EcsApi>) -> Service {
     let tasks = Tasks::default();
     let disks = DiskServices::new(ecs, "test".parse().unwrap(), &tasks);
     let settings = Settings {

@@ -7,7 +7,7 @@ use prost::Message;
 use serde_json::json;
 use tonic::{Code, Request};
 
-use diskplugin::cloud::{CreateDisk, Ecs};
+use diskplugin::cloud::{CreateDisk, EcsApi};
 use diskplugin::csi::controller::Service;
 use diskplugin::csi::proto::controller_server::Controller;
 use diskplugin::csi::proto::{

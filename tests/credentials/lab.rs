@@ -9,13 +9,13 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use diskplugin::base::{Clock, Deadline, SystemClock};
 use diskplugin::cloud::credential::{
-    AssumedRole, Cache, Credentials, InstanceRole, OidcRole, Provide, RoleSession, Sts,
+    AssumedRole, Cache, CredentialProvider, Credentials, InstanceRole, OidcRole, RoleSession, Sts,
 };
 use diskplugin::cloud::metadata::Metadata;
 use diskplugin::cloud::sign::Scheme;
 use diskplugin::cloud::transport::{Settings, Transport};
-use diskplugin::cloud::{AttachDisk, Client, DescribeDisks, Ecs, Error};
-use diskplugin::host::Processes;
+use diskplugin::cloud::{AttachDisk, Client, DescribeDisks, EcsApi, Error};
+use diskplugin::host::ProcessExec;
 use diskplugin::sim::options::{DEFAULT_KEY, DEFAULT_SECRET};
 use diskplugin::sim::{Cloud, Options};
 use serde_json::{Value, json};
@@ -39,7 +39,7 @@ impl Lab {
         let cloud = Cloud::start(
             &options,
             Arc::new(SystemClock),
-            Arc::new(Processes),
+            Arc::new(ProcessExec),
             listener,
         );
         let lab = Self {
@@ -75,13 +75,17 @@ impl Lab {
         Arc::new(Sts::new(self.url(), scheme, Arc::new(SystemClock)).unwrap())
     }
 
-    pub(crate) fn oidc(&self) -> Arc<dyn Provide> {
+    pub(crate) fn oidc(&self) -> Arc<dyn CredentialProvider> {
         let sts = self.sts(Scheme::V1);
         let role = OidcRole::new(sts, PROVIDER.to_owned(), self.token_file(), session());
         cached(role)
     }
 
-    pub(crate) fn assumed(&self, base: Arc<dyn Provide>, scheme: Scheme) -> Arc<dyn Provide> {
+    pub(crate) fn assumed(
+        &self,
+        base: Arc<dyn CredentialProvider>,
+        scheme: Scheme,
+    ) -> Arc<dyn CredentialProvider> {
         cached(AssumedRole::new(base, self.sts(scheme), session()))
     }
 
@@ -101,7 +105,11 @@ impl Lab {
         InstanceRole::new(metadata, role.map(str::to_owned), last_resort)
     }
 
-    pub(crate) fn client(&self, credentials: Arc<dyn Provide>, scheme: Scheme) -> Client {
+    pub(crate) fn client(
+        &self,
+        credentials: Arc<dyn CredentialProvider>,
+        scheme: Scheme,
+    ) -> Client {
         let transport = Transport::new(Settings {
             endpoint: self.url().to_owned(),
             region: "cn-beijing".parse().unwrap(),
@@ -142,11 +150,11 @@ pub(crate) fn session() -> RoleSession {
     }
 }
 
-pub(crate) fn cached(source: impl Provide + 'static) -> Arc<dyn Provide> {
+pub(crate) fn cached(source: impl CredentialProvider + 'static) -> Arc<dyn CredentialProvider> {
     Arc::new(Cache::new(Arc::new(source), Arc::new(SystemClock)))
 }
 
-pub(crate) fn key() -> Arc<dyn Provide> {
+pub(crate) fn key() -> Arc<dyn CredentialProvider> {
     Arc::new(Credentials::new(DEFAULT_KEY, DEFAULT_SECRET))
 }
 

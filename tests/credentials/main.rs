@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use diskplugin::base::Deadline;
-use diskplugin::base::chain::chain;
-use diskplugin::cloud::credential::{CredentialError, Credentials, Directory, Provide};
+use diskplugin::base::error_chain;
+use diskplugin::cloud::credential::{CredentialError, CredentialProvider, Credentials, Directory};
 use diskplugin::cloud::sign::Scheme;
-use diskplugin::cloud::{DescribeDisks, Ecs, Kind};
+use diskplugin::cloud::{DescribeDisks, EcsApi, Kind};
 use diskplugin::sim::options::{DEFAULT_KEY, DEFAULT_SECRET};
 use serde_json::json;
 
@@ -103,7 +103,7 @@ async fn an_unknown_key_costs_one_call_and_the_error_names_its_source() {
     let client = lab.client(Arc::new(Directory::new(&secret)), Scheme::V1);
     let error = attach(&client).await.unwrap_err();
     assert_eq!(error.kind(), Kind::Denied, "{error}");
-    let text = chain(&error);
+    let text = error_chain(&error);
     let place = format!("came from the Secret directory {}", secret.display());
     assert!(text.contains(&place), "{text}");
     assert!(!text.contains("STRANGER"), "{text}");
@@ -118,7 +118,7 @@ struct Replaced {
 }
 
 #[async_trait::async_trait]
-impl Provide for Replaced {
+impl CredentialProvider for Replaced {
     async fn provide(&self) -> Result<Credentials, CredentialError> {
         // The transport requests a key to sign an attempt, and another one to compare after a rejection.
         let asked = self.next.fetch_add(1, Ordering::SeqCst);
@@ -127,11 +127,11 @@ impl Provide for Replaced {
             .get(asked.div_ceil(2))
             .or(self.keys.last())
             .unwrap();
-        Ok(key.clone().from_origin("a Secret that is replaced"))
+        Ok(key.clone().with_origin("a Secret that is replaced"))
     }
 }
 
-fn replaced(keys: &[(&str, &str)]) -> Arc<dyn Provide> {
+fn replaced(keys: &[(&str, &str)]) -> Arc<dyn CredentialProvider> {
     let keys = keys.iter();
     Arc::new(Replaced {
         keys: keys
@@ -154,7 +154,7 @@ async fn a_replaced_secret_costs_one_retry_for_any_rejection() {
         let client = lab.client(keys, scheme);
         lab.cloud.clear_calls();
         let error = attach(&client).await.unwrap_err();
-        assert_eq!(error.kind(), Kind::NotFound, "{}", chain(&error));
+        assert_eq!(error.kind(), Kind::NotFound, "{}", error_chain(&error));
         assert_eq!(lab.calls("AttachDisk"), (2, 2));
     }
 }
@@ -166,7 +166,7 @@ async fn a_second_rejection_is_final_even_with_a_new_key() {
     let keys: Vec<_> = keys.iter().map(|key| (key.as_str(), "x")).collect();
     let client = lab.client(replaced(&keys), Scheme::V1);
     let error = list(&client).await.unwrap_err();
-    let text = chain(&error);
+    let text = error_chain(&error);
     assert!(
         text.contains("came from a Secret that is replaced"),
         "{text}"
@@ -183,7 +183,7 @@ async fn the_token_file_is_read_for_each_renewal() {
     // The first token has expired.
     let old = lab.write_token(-1);
     lab.expire().await;
-    let text = chain(&list(&client).await.unwrap_err());
+    let text = error_chain(&list(&client).await.unwrap_err());
     assert!(text.contains("OIDCToken.Expired"), "{text}");
     for part in old.split('.') {
         assert!(!text.contains(part), "{text}");
@@ -202,7 +202,7 @@ async fn an_unreachable_token_service_is_not_reported_as_missing_permissions() {
     let query = DescribeDisks::default();
     let error = client.describe_disks(deadline, &query).await.unwrap_err();
     assert_eq!(error.kind(), Kind::Unreachable, "{error}");
-    let text = chain(&error);
+    let text = error_chain(&error);
     assert!(
         text.contains("AssumeRoleWithOIDC failed: no answer"),
         "{text}"
@@ -212,7 +212,11 @@ async fn an_unreachable_token_service_is_not_reported_as_missing_permissions() {
     wait_until_renewable().await;
     let error = list(&client).await.unwrap_err();
     assert_eq!(error.kind(), Kind::Credentials, "{error}");
-    assert!(chain(&error).contains("NoPermission"), "{}", chain(&error));
+    assert!(
+        error_chain(&error).contains("NoPermission"),
+        "{}",
+        error_chain(&error)
+    );
     assert_eq!(lab.calls("DescribeDisks"), (0, 0));
 }
 
@@ -228,11 +232,19 @@ async fn the_instance_role_is_found_with_and_without_metadata_tokens() {
     lab.configure(json!({"metadata": {"token_required": false, "no_tokens": true}}));
     assert!(lab.instance(None, true).provide().await.is_ok());
     let error = lab.instance(None, false).provide().await.unwrap_err();
-    assert!(chain(&error).contains("HTTP 404"), "{}", chain(&error));
+    assert!(
+        error_chain(&error).contains("HTTP 404"),
+        "{}",
+        error_chain(&error)
+    );
     // A metadata service that requires tokens but issues none.
     lab.configure(json!({"metadata": {"token_required": true, "no_tokens": true}}));
     let error = lab.instance(None, true).provide().await.unwrap_err();
-    assert!(chain(&error).contains("HTTP 403"), "{}", chain(&error));
+    assert!(
+        error_chain(&error).contains("HTTP 403"),
+        "{}",
+        error_chain(&error)
+    );
 }
 
 #[tokio::test]
@@ -246,7 +258,7 @@ async fn an_instance_without_the_role_is_reported() {
             .contains("no RAM role \"other\"")
     );
     let error = lab.instance(Some("../../x"), true).provide().await;
-    assert!(!error.unwrap_err().is_passing());
+    assert!(!error.unwrap_err().is_transient());
     lab.configure(json!({"metadata": {"role": null}}));
     // A merge patch resets a field to its default; an empty name means no role.
     lab.configure(json!({"metadata": {"role": ""}}));
@@ -256,7 +268,7 @@ async fn an_instance_without_the_role_is_reported() {
     assert!(text.contains("the instance has no RAM role"), "{text}");
     lab.configure(json!({"metadata": {"unreachable": true}}));
     let error = lab.instance(None, true).provide().await.unwrap_err();
-    assert!(error.is_passing(), "{error}");
+    assert!(error.is_transient(), "{error}");
 }
 
 #[tokio::test]

@@ -52,7 +52,7 @@ fn action(name: &str) -> &'static str {
 }
 
 fn outcome(action: &'static str, status: u16, code: &str) -> String {
-    let source = cloud::Error::answered(action, status, code);
+    let source = cloud::Error::from_response(action, status, code);
     let kind = source.kind();
     let error = Error::Cloud {
         step: "do it".to_owned(),

@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::time::Duration;
 
 use diskplugin::base::Deadline;
-use diskplugin::host::{Command, Exec, Processes};
+use diskplugin::host::{Command, Exec, ProcessExec};
 
 use crate::page::{Page, page, pages, read};
 use crate::report;
@@ -99,7 +99,7 @@ async fn can_make_devices() -> bool {
     let probe = "test $(id -u) = 0 && f=$(mktemp) && truncate -s 1M $f && d=$(losetup -f --show $f) \
          && losetup -d $d && rm $f";
     let command = Command::new("sh").args(["-ec", probe]);
-    let output = Processes
+    let output = ProcessExec
         .run(&command, Deadline::after(Duration::from_secs(20)))
         .await
         .unwrap();
@@ -127,7 +127,7 @@ async fn play(page: &Page, steps: &[Step]) -> Vec<String> {
         .args(["--kill-after=5", &PATIENCE.as_secs().to_string(), "bash"])
         .arg(&file);
     let deadline = Deadline::after(PATIENCE + Duration::from_secs(10));
-    let output = Processes.run(&command, deadline).await.unwrap();
+    let output = ProcessExec.run(&command, deadline).await.unwrap();
     judge(page, steps, &output.stdout, &address)
 }
 

@@ -134,7 +134,7 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     loop {
         let (stream, _) = listener.accept().await.unwrap();
         let shared = Arc::clone(&shared);
-        Tasks::default().start(async move {
+        Tasks::default().spawn(async move {
             let answer = service_fn(move |request| answer(Arc::clone(&shared), request));
             let connection = hyper::server::conn::http1::Builder::new();
             // The client sees how it ends.
@@ -224,7 +224,7 @@ fn reply(world: &mut World, method: &Method, path: &str, given: Value) -> Respon
 fn follow(shared: Arc<Shared>, path: String, mut from: u64) -> Response<Body> {
     let (lines, body) = mpsc::channel(16);
     let mut changed = shared.changed.subscribe();
-    Tasks::default().start(async move {
+    Tasks::default().spawn(async move {
         loop {
             let (version, events) = shared.world.lock().unwrap().store.since(&path, from);
             from = version;

@@ -196,14 +196,14 @@ async fn what_is_not_understood_is_left_with_advice_until_somebody_takes_it_out(
     let kit = Kit::new(&[]).await;
     for (text, told) in [
         ("{\"types\": {}}", "instanceTypes is missing"),
-        ("instanceTypes: {}", "it is no JSON"),
+        ("instanceTypes: {}", "invalid JSON"),
     ] {
         let foreign: Value = json!({"data": {"instance-types.json": text}});
         kit.api.change(|world| world.store.put(CONFIG_MAP, foreign));
         kit.node("a", Some("ecs.g6.large"), None);
         let (controller, _) = kit.ready(&[FLAG]).await;
         logged(&controller, told).await;
-        logged(&controller, "take instance-types.json out of it").await;
+        logged(&controller, "remove instance-types.json").await;
         assert_eq!(kit.api.count("PATCH"), 0);
         let object = kit.api.see(|world| world.store.get(CONFIG_MAP).cloned());
         assert_eq!(object.unwrap()["data"]["instance-types.json"], text);

@@ -30,7 +30,7 @@ const LAYERS: &[(&str, &[&str])] = &[
 ];
 
 /// The traits at the borders. Only `app` chooses who implements them.
-const BORDERS: &[&str] = &["Ecs", "Host", "Exec", "Provide"];
+const BORDERS: &[&str] = &["EcsApi", "Host", "Exec", "CredentialProvider"];
 
 /// What the rules need to know of all files.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ pub(crate) struct House {
 
 impl House {
     pub(crate) fn survey(sources: &[Source]) -> Self {
-        let mut contract: BTreeSet<String> = ["Ecs", "Result", "action", "error"]
+        let mut contract: BTreeSet<String> = ["EcsApi", "Result", "action", "error"]
             .map(str::to_owned)
             .into();
         let mut implementations = BTreeSet::new();

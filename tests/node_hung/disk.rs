@@ -1,4 +1,4 @@
-//! Disks whose images lie where writing, or reading, can be made to hang.
+//! Disks whose reads or writes can be blocked.
 
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
@@ -13,9 +13,9 @@ use crate::common::process::{Process, Start};
 use crate::common::wait::until;
 
 const MIB: u64 = 1 << 20;
-const AMPLE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Runs a command line that must do well; what it prints.
+/// Runs a shell command, which must succeed, and returns its output.
 async fn sh(line: &str) -> String {
     let ended = Start::of("sh").args(["-ec", line]).ended().await;
     assert_eq!(ended.code, Some(0), "{line}: {}", ended.stderr);
@@ -23,11 +23,11 @@ async fn sh(line: &str) -> String {
 }
 
 fn run_blocking(line: &str) {
-    // Best effort: for destructors.
+    // Best effort: destructors call this.
     Start::of("sh").args(["-c", line]).run_blocking();
 }
 
-/// A disk behind a loop device.
+/// A disk that is backed by a loop device.
 #[derive(Debug)]
 pub(crate) struct Disk {
     home: PathBuf,
@@ -36,14 +36,14 @@ pub(crate) struct Disk {
 }
 
 impl Disk {
-    /// A blank one, whose image is made in that directory.
+    /// Creates a blank disk with its image in the directory.
     pub(crate) async fn new(home: &TestDir, directory: &Path, serial: &'static str) -> Self {
         let image = directory.join(format!("{serial}.img"));
         File::create(&image).unwrap().set_len(16 * MIB).unwrap();
-        Self::of(home, &image, serial).await
+        Self::from_image(home, &image, serial).await
     }
 
-    async fn of(home: &TestDir, image: &Path, serial: &'static str) -> Self {
+    async fn from_image(home: &TestDir, image: &Path, serial: &'static str) -> Self {
         let device = sh(&format!("losetup --find --show {}", image.display())).await;
         symlink(&device, home.path().join("devices").join(serial)).unwrap();
         Self {
@@ -57,37 +57,37 @@ impl Disk {
         format!("d-{}", self.serial)
     }
 
-    pub(crate) fn place(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.home.join("kubelet").join(self.serial).join(name)
     }
 
-    /// Takes it off; nobody may use it any more.
+    /// Detaches the disk, which must be unused.
     pub(crate) async fn detach(&self) {
         sh(&format!("losetup --detach {}", self.device)).await;
         let name = self.device.trim_start_matches("/dev/");
         let file = format!("/sys/block/{name}/loop/backing_file");
-        until("the device is free", AMPLE, async || {
-            let behind = fs::read_to_string(&file).unwrap_or_default();
-            (!behind.contains(self.serial)).then_some(())
+        until("the device is free", TIMEOUT, async || {
+            let backing_file = fs::read_to_string(&file).unwrap_or_default();
+            (!backing_file.contains(self.serial)).then_some(())
         })
         .await;
     }
 }
 
-/// A filesystem that can be frozen: what is written to images on it waits until it is thawed.
+/// A filesystem that can be frozen: writes to images on it block until it is thawed.
 #[derive(Debug)]
-pub(crate) struct Frozen {
+pub(crate) struct FreezableFilesystem {
     directory: PathBuf,
 }
 
-impl Frozen {
+impl FreezableFilesystem {
     pub(crate) async fn new(home: &TestDir) -> Self {
         let (image, directory) = (home.path().join("base.img"), home.path().join("base"));
         File::create(&image).unwrap().set_len(64 * MIB).unwrap();
         fs::create_dir(&directory).unwrap();
-        let (image, place) = (image.display(), directory.display());
+        let (image, mount_point) = (image.display(), directory.display());
         sh(&format!(
-            "mkfs.ext4 -q {image}; mount -o loop {image} {place}"
+            "mkfs.ext4 -q {image}; mount -o loop {image} {mount_point}"
         ))
         .await;
         Self { directory }
@@ -106,36 +106,36 @@ impl Frozen {
     }
 }
 
-impl Drop for Frozen {
-    /// Whatever hangs must go on, or the whole machine hangs at its next sync.
+impl Drop for FreezableFilesystem {
+    /// Unblocks all writes: otherwise the machine hangs at its next sync.
     fn drop(&mut self) {
         run_blocking(&format!(
             "fsfreeze --unfreeze {} 2>/dev/null",
             self.directory.display()
         ));
-        // Images on it may be in use still, in a test that has failed.
+        // If the test failed, its images may still be in use.
         let _ = umount2(&self.directory, MntFlags::MNT_DETACH);
     }
 }
 
-/// A disk image that another process serves. Stopped, it answers neither reads nor writes.
+/// A disk image that another process serves. While the process is stopped, reads and writes block.
 #[derive(Debug)]
-pub(crate) struct Export {
+pub(crate) struct ExportedImage {
     server: Process,
     serial: &'static str,
     served: PathBuf,
 }
 
-impl Export {
-    /// Whether the server is installed; aloud when it is not.
-    pub(crate) async fn is_possible() -> bool {
+impl ExportedImage {
+    /// Whether the server is installed. Prints the reason if not.
+    pub(crate) async fn is_supported() -> bool {
         let probe = "command -v qemu-storage-daemon && test -c /dev/fuse";
         let ended = Start::of("sh").args(["-ec", probe]).ended().await;
         if ended.code == Some(0) {
             return true;
         }
         let ci = std::env::var_os("CI").is_some_and(|value| !value.is_empty());
-        let reason = "qemu-storage-daemon and /dev/fuse are needed";
+        let reason = "qemu-storage-daemon and /dev/fuse are required";
         assert!(!ci, "nothing is skipped in CI: {reason}");
         eprintln!("SKIPPED: node_hung because {reason}");
         false
@@ -154,7 +154,7 @@ impl Export {
         let server = Start::of("qemu-storage-daemon")
             .args(["--blockdev", &blockdev, "--export", &export])
             .spawn();
-        until("the image is served", AMPLE, async || {
+        until("the image is served", TIMEOUT, async || {
             (fs::metadata(&served).ok()?.len() == 16 * MIB).then_some(())
         })
         .await;
@@ -166,20 +166,20 @@ impl Export {
     }
 
     pub(crate) async fn disk(&self, home: &TestDir) -> Disk {
-        Disk::of(home, &self.served, self.serial).await
+        Disk::from_image(home, &self.served, self.serial).await
     }
 
     pub(crate) fn stop(&self) {
         self.server.signal(Signal::SIGSTOP);
     }
 
-    pub(crate) fn go_on(&self) {
+    pub(crate) fn resume(&self) {
         self.server.signal(Signal::SIGCONT);
     }
 }
 
-impl Drop for Export {
+impl Drop for ExportedImage {
     fn drop(&mut self) {
-        self.go_on();
+        self.resume();
     }
 }

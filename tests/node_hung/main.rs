@@ -1,5 +1,5 @@
-//! A disk that answers nothing any more: its calls hang in the kernel, where nothing can take them back.
-//! Everybody else's go on, and a node plugin ends and starts as ever.
+//! A disk that does not respond: its system calls block in the kernel and cannot be canceled. Calls for other volumes
+//! and restarts of the node plugin must not be affected.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 #[path = "../common/mod.rs"]
@@ -27,16 +27,16 @@ use common::csi::{capability, endpoint};
 use common::machine::{TestDir, has_devices};
 use common::process::Process;
 use common::wait::until;
-use disk::{Disk, Export, Frozen};
+use disk::{Disk, ExportedImage, FreezableFilesystem};
 
-/// Longer than anything takes that must not hang.
-const AMPLE: Duration = Duration::from_secs(60);
-/// How long a caller waits for what hangs; the driver answers a quarter of a second before that.
-const BRIEF: Duration = Duration::from_secs(1);
-/// How often kubelet comes again.
+/// Timeout of calls that must not block.
+const LONG_TIMEOUT: Duration = Duration::from_secs(60);
+/// Timeout of calls that block. The driver responds 250 ms before it.
+const SHORT_TIMEOUT: Duration = Duration::from_secs(1);
+/// The number of retries by kubelet.
 const RETRIES: usize = 12;
 
-/// The plugin as a process.
+/// A node plugin process.
 struct Plugin {
     process: Process,
     channel: Channel,
@@ -64,8 +64,7 @@ impl Plugin {
         Self { process, channel }
     }
 
-    /// How many threads it has.
-    fn threads(&self) -> usize {
+    fn thread_count(&self) -> usize {
         let tasks = format!("/proc/{}/task", self.process.pid());
         fs::read_dir(tasks).unwrap().count()
     }
@@ -77,12 +76,12 @@ impl Plugin {
     async fn stage(&self, disk: &Disk, time: Duration) -> Result<(), Status> {
         let request = NodeStageVolumeRequest {
             volume_id: disk.volume(),
-            staging_target_path: text(&disk.place("staging")),
+            staging_target_path: text(&disk.path("staging")),
             volume_capability: Some(capability()),
             ..NodeStageVolumeRequest::default()
         };
         self.node()
-            .node_stage_volume(timed(request, time))
+            .node_stage_volume(with_timeout(request, time))
             .await
             .map(drop)
     }
@@ -90,13 +89,13 @@ impl Plugin {
     async fn publish(&self, disk: &Disk) -> Result<(), Status> {
         let request = NodePublishVolumeRequest {
             volume_id: disk.volume(),
-            staging_target_path: text(&disk.place("staging")),
-            target_path: text(&disk.place("target")),
+            staging_target_path: text(&disk.path("staging")),
+            target_path: text(&disk.path("target")),
             volume_capability: Some(capability()),
             ..NodePublishVolumeRequest::default()
         };
         self.node()
-            .node_publish_volume(timed(request, AMPLE))
+            .node_publish_volume(with_timeout(request, LONG_TIMEOUT))
             .await
             .map(drop)
     }
@@ -104,10 +103,10 @@ impl Plugin {
     async fn unpublish(&self, disk: &Disk) -> Result<(), Status> {
         let request = NodeUnpublishVolumeRequest {
             volume_id: disk.volume(),
-            target_path: text(&disk.place("target")),
+            target_path: text(&disk.path("target")),
         };
         self.node()
-            .node_unpublish_volume(timed(request, AMPLE))
+            .node_unpublish_volume(with_timeout(request, LONG_TIMEOUT))
             .await
             .map(drop)
     }
@@ -115,10 +114,10 @@ impl Plugin {
     async fn unstage(&self, disk: &Disk, time: Duration) -> Result<(), Status> {
         let request = NodeUnstageVolumeRequest {
             volume_id: disk.volume(),
-            staging_target_path: text(&disk.place("staging")),
+            staging_target_path: text(&disk.path("staging")),
         };
         self.node()
-            .node_unstage_volume(timed(request, time))
+            .node_unstage_volume(with_timeout(request, time))
             .await
             .map(drop)
     }
@@ -126,27 +125,27 @@ impl Plugin {
     async fn stats(&self, disk: &Disk, time: Duration) -> Result<(), Status> {
         let request = NodeGetVolumeStatsRequest {
             volume_id: disk.volume(),
-            volume_path: text(&disk.place("target")),
+            volume_path: text(&disk.path("target")),
             ..NodeGetVolumeStatsRequest::default()
         };
         self.node()
-            .node_get_volume_stats(timed(request, time))
+            .node_get_volume_stats(with_timeout(request, time))
             .await
             .map(drop)
     }
 
-    /// A whole life of a volume, which no hung disk may hold up.
-    async fn lead(&self, disk: &Disk) {
-        self.stage(disk, AMPLE).await.unwrap();
+    /// Runs the lifecycle of a volume, which a hung disk must not delay.
+    async fn run_lifecycle(&self, disk: &Disk) {
+        self.stage(disk, LONG_TIMEOUT).await.unwrap();
         self.publish(disk).await.unwrap();
-        self.stats(disk, AMPLE).await.unwrap();
-        fs::write(disk.place("target").join("file"), "x").unwrap();
+        self.stats(disk, LONG_TIMEOUT).await.unwrap();
+        fs::write(disk.path("target").join("file"), "x").unwrap();
         self.unpublish(disk).await.unwrap();
-        self.unstage(disk, AMPLE).await.unwrap();
+        self.unstage(disk, LONG_TIMEOUT).await.unwrap();
     }
 }
 
-fn timed<T>(message: T, time: Duration) -> Request<T> {
+fn with_timeout<T>(message: T, time: Duration) -> Request<T> {
     let mut request = Request::new(message);
     request.set_timeout(time);
     request
@@ -164,62 +163,62 @@ fn home() -> TestDir {
     home
 }
 
-fn disks(home: &TestDir) -> PathBuf {
+fn disk_dir(home: &TestDir) -> PathBuf {
     home.path().join("disks")
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_disk_that_hangs_in_an_unmount_blocks_only_itself_and_no_restart() {
+async fn a_hung_unmount_blocks_only_its_volume_and_no_restart() {
     if !has_devices("node_hung").await {
         return;
     }
     let home = home();
-    let frozen = Frozen::new(&home).await;
+    let frozen = FreezableFilesystem::new(&home).await;
     let hung = Disk::new(&home, &frozen.directory(), "hungunmount").await;
-    let other = Disk::new(&home, &disks(&home), "hungbeside").await;
+    let other = Disk::new(&home, &disk_dir(&home), "hungother").await;
     let plugin = Plugin::start(&home).await;
-    plugin.stage(&hung, AMPLE).await.unwrap();
+    plugin.stage(&hung, LONG_TIMEOUT).await.unwrap();
     plugin.publish(&hung).await.unwrap();
-    fs::write(hung.place("target").join("file"), "kept").unwrap();
-    plugin.lead(&other).await;
+    fs::write(hung.path("target").join("file"), "kept").unwrap();
+    plugin.run_lifecycle(&other).await;
     plugin.unpublish(&hung).await.unwrap();
 
     frozen.freeze().await;
-    plugin.unstage(&hung, BRIEF).await.unwrap_err();
-    let before = plugin.threads();
+    plugin.unstage(&hung, SHORT_TIMEOUT).await.unwrap_err();
+    let before = plugin.thread_count();
     for _ in 0..RETRIES {
-        plugin.unstage(&hung, BRIEF).await.unwrap_err();
-        plugin.stage(&hung, BRIEF).await.unwrap_err();
+        plugin.unstage(&hung, SHORT_TIMEOUT).await.unwrap_err();
+        plugin.stage(&hung, SHORT_TIMEOUT).await.unwrap_err();
     }
-    plugin.lead(&other).await;
-    plugin.stage(&other, AMPLE).await.unwrap();
-    let grown = plugin.threads().saturating_sub(before);
+    plugin.run_lifecycle(&other).await;
+    plugin.stage(&other, LONG_TIMEOUT).await.unwrap();
+    let grown = plugin.thread_count().saturating_sub(before);
     assert!(
         grown < RETRIES / 2,
         "{grown} more threads after {RETRIES} retries"
     );
 
-    // The old one is held by the kernel; a new one serves all the same.
+    // The blocked system call keeps the old process; a new one serves the socket.
     plugin.process.signal(Signal::SIGTERM);
     let socket = home.path().join("csi.sock");
-    until("the socket is free", AMPLE, async || {
+    until("the socket is free", LONG_TIMEOUT, async || {
         (!socket.exists()).then_some(())
     })
     .await;
     let second = Plugin::start(&home).await;
-    second.stage(&other, AMPLE).await.unwrap();
-    second.unstage(&other, AMPLE).await.unwrap();
-    second.lead(&other).await;
+    second.stage(&other, LONG_TIMEOUT).await.unwrap();
+    second.unstage(&other, LONG_TIMEOUT).await.unwrap();
+    second.run_lifecycle(&other).await;
 
     frozen.thaw().await;
     let ended = plugin.process.ended().await;
     assert_eq!(ended.code, Some(1), "{}", ended.stderr);
     assert!(ended.stderr.contains("still running"), "{}", ended.stderr);
-    second.unstage(&hung, AMPLE).await.unwrap();
-    second.stage(&hung, AMPLE).await.unwrap();
-    let kept = fs::read_to_string(hung.place("staging").join("file"));
+    second.unstage(&hung, LONG_TIMEOUT).await.unwrap();
+    second.stage(&hung, LONG_TIMEOUT).await.unwrap();
+    let kept = fs::read_to_string(hung.path("staging").join("file"));
     assert_eq!(kept.unwrap(), "kept");
-    second.unstage(&hung, AMPLE).await.unwrap();
+    second.unstage(&hung, LONG_TIMEOUT).await.unwrap();
     second.process.signal(Signal::SIGTERM);
     assert_eq!(second.process.ended().await.code, Some(0));
     for disk in [&hung, &other] {
@@ -228,40 +227,40 @@ async fn a_disk_that_hangs_in_an_unmount_blocks_only_itself_and_no_restart() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_disk_that_cannot_be_read_takes_no_thread_for_each_retry() {
-    if !has_devices("node_hung").await || !Export::is_possible().await {
+async fn retries_for_a_hung_disk_do_not_add_threads() {
+    if !has_devices("node_hung").await || !ExportedImage::is_supported().await {
         return;
     }
     let home = home();
-    let export = Export::new(&home, "hungread").await;
+    let export = ExportedImage::new(&home, "hungread").await;
     let hung = export.disk(&home).await;
-    let other = Disk::new(&home, &disks(&home), "hungnear").await;
+    let other = Disk::new(&home, &disk_dir(&home), "hungreadother").await;
     let plugin = Plugin::start(&home).await;
-    plugin.lead(&other).await;
+    plugin.run_lifecycle(&other).await;
 
     export.stop();
-    let error = plugin.stage(&hung, BRIEF).await.unwrap_err();
+    let error = plugin.stage(&hung, SHORT_TIMEOUT).await.unwrap_err();
     assert_eq!(error.code(), Code::DeadlineExceeded, "{error}");
-    plugin.lead(&other).await;
-    let before = plugin.threads();
+    plugin.run_lifecycle(&other).await;
+    let before = plugin.thread_count();
     for _ in 0..RETRIES {
-        let error = plugin.stage(&hung, BRIEF).await.unwrap_err();
+        let error = plugin.stage(&hung, SHORT_TIMEOUT).await.unwrap_err();
         let codes = [Code::DeadlineExceeded, Code::Aborted];
         assert!(codes.contains(&error.code()), "{error}");
     }
-    let grown = plugin.threads().saturating_sub(before);
+    let grown = plugin.thread_count().saturating_sub(before);
     assert!(
         grown < RETRIES / 2,
         "{grown} more threads after {RETRIES} retries"
     );
-    plugin.lead(&other).await;
+    plugin.run_lifecycle(&other).await;
 
-    export.go_on();
-    until("the disk is staged", AMPLE, async || {
-        plugin.stage(&hung, AMPLE).await.ok()
+    export.resume();
+    until("the disk is staged", LONG_TIMEOUT, async || {
+        plugin.stage(&hung, LONG_TIMEOUT).await.ok()
     })
     .await;
-    plugin.unstage(&hung, AMPLE).await.unwrap();
+    plugin.unstage(&hung, LONG_TIMEOUT).await.unwrap();
     plugin.process.signal(Signal::SIGTERM);
     assert_eq!(plugin.process.ended().await.code, Some(0));
     for disk in [&hung, &other] {

@@ -1,4 +1,4 @@
-//! Disks of the test: image files behind loop devices, marked as the fake cloud marks them.
+//! Disks of the test: image files behind loop devices, with the symlinks of the fake cloud.
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::{FileExt, symlink};
@@ -6,57 +6,54 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use diskplugin::base::Deadline;
-use diskplugin::host::{Command, Exec, Processes};
+use diskplugin::host::{Command, Exec, ProcessExec};
 use tokio::time::Instant;
 
 pub(crate) const MIB: u64 = 1 << 20;
 
-/// Longer than anything takes that must not hang.
-const AMPLE: Duration = Duration::from_secs(60);
-const TICK: Duration = Duration::from_millis(10);
+/// Timeout of operations that must not block.
+const TIMEOUT: Duration = Duration::from_secs(60);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// What a disk is used for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
     Ext4,
     Xfs,
     Btrfs,
     Block,
-    /// It came with data that is not the driver's, at this place; it is asked for as ext4.
-    Foreign(Before),
+    /// Contains foreign data and is requested as ext4.
+    Foreign(ForeignContent),
 }
 
-/// What is on a disk before it comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Before {
-    /// Bytes at the start that nobody knows.
+pub(crate) enum ForeignContent {
+    /// Unknown bytes at the start.
     Head,
     /// A text at 1 MiB.
     Text,
-    /// Swap space.
     Swap,
-    /// Another filesystem than is asked for.
-    Other,
+    /// Another filesystem type than requested.
+    OtherFilesystem,
 }
 
 impl Kind {
-    /// That of the disk with this number: one in six is foreign.
-    pub(crate) fn of(number: u64) -> Self {
+    /// The kind of the disk with this number: one in six is foreign.
+    pub(crate) fn from_number(number: u64) -> Self {
         match number % 6 {
             0 => Self::Xfs,
             1 => Self::Btrfs,
             2 | 3 => Self::Ext4,
             4 => Self::Block,
             _ => Self::Foreign(match number / 6 % 4 {
-                0 => Before::Head,
-                1 => Before::Text,
-                2 => Before::Swap,
-                _ => Before::Other,
+                0 => ForeignContent::Head,
+                1 => ForeignContent::Text,
+                2 => ForeignContent::Swap,
+                _ => ForeignContent::OtherFilesystem,
             }),
         }
     }
 
-    /// As requests name it.
+    /// The `fs_type` of requests.
     pub(crate) fn fs_type(self) -> &'static str {
         match self {
             Self::Ext4 | Self::Foreign(_) => "ext4",
@@ -66,7 +63,7 @@ impl Kind {
         }
     }
 
-    /// At first, and grown. xfs takes nothing below 300 MiB, btrfs grows to nothing below 256 MiB.
+    /// The initial and the resized disk size in bytes. The minimum of xfs is 300 MiB, that of a btrfs resize 256 MiB.
     pub(crate) fn sizes(self) -> (u64, u64) {
         match self {
             Self::Ext4 => (24 * MIB, 80 * MIB),
@@ -77,8 +74,8 @@ impl Kind {
         }
     }
 
-    /// Where the filesystem has its UUID.
-    fn uuid_at(self) -> Option<u64> {
+    /// The offset of the filesystem's UUID in bytes.
+    fn uuid_offset(self) -> Option<u64> {
         match self {
             Self::Ext4 => Some(1024 + 0x68),
             Self::Xfs => Some(32),
@@ -88,7 +85,7 @@ impl Kind {
     }
 }
 
-/// A disk and its places on the node.
+/// A disk and its paths on the node.
 #[derive(Debug, Clone)]
 pub(crate) struct Disk {
     pub(crate) kind: Kind,
@@ -97,8 +94,8 @@ pub(crate) struct Disk {
 }
 
 impl Disk {
-    /// A new image below the lane's home.
-    pub(crate) async fn make(home: &Path, serial: String, kind: Kind) -> Self {
+    /// Creates the image below the node's directory.
+    pub(crate) async fn create(home: &Path, serial: String, kind: Kind) -> Self {
         let disk = Self {
             kind,
             serial,
@@ -106,13 +103,15 @@ impl Disk {
         };
         let file = File::create_new(disk.image()).unwrap();
         file.set_len(kind.sizes().0).unwrap();
-        fs::create_dir(disk.place("")).unwrap();
+        fs::create_dir(disk.path("")).unwrap();
         let image = disk.image();
         match kind {
-            Kind::Foreign(Before::Head) => file.write_all_at(&[0xA5; 512], 0).unwrap(),
-            Kind::Foreign(Before::Text) => file.write_all_at(b"a letter", MIB).unwrap(),
-            Kind::Foreign(Before::Swap) => drop(sh(&format!("mkswap {}", image.display())).await),
-            Kind::Foreign(Before::Other) => {
+            Kind::Foreign(ForeignContent::Head) => file.write_all_at(&[0xA5; 512], 0).unwrap(),
+            Kind::Foreign(ForeignContent::Text) => file.write_all_at(b"foreign data", MIB).unwrap(),
+            Kind::Foreign(ForeignContent::Swap) => {
+                drop(sh(&format!("mkswap {}", image.display())).await)
+            }
+            Kind::Foreign(ForeignContent::OtherFilesystem) => {
                 drop(sh(&format!("mkfs.ext2 -q {}", image.display())).await);
             }
             Kind::Ext4 | Kind::Xfs | Kind::Btrfs | Kind::Block => {}
@@ -132,8 +131,8 @@ impl Disk {
         self.home.join("devices").join(&self.serial)
     }
 
-    /// A place that the orchestrator names.
-    pub(crate) fn place(&self, name: &str) -> PathBuf {
+    /// A path in the volume's directory below the kubelet directory.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.home.join("kubelet").join(&self.serial).join(name)
     }
 
@@ -143,27 +142,27 @@ impl Disk {
 
     pub(crate) async fn attach(&self) {
         let image = self.image();
-        let made = format!("losetup --find --show --nooverlap {}", image.display());
-        let device = sh(&made).await;
-        // A loop device keeps the access that its last user gave it, which no new disk has.
+        let losetup = format!("losetup --find --show --nooverlap {}", image.display());
+        let device = sh(&losetup).await;
+        // A loop device keeps the read-only flag of its last user.
         sh(&format!("blockdev --setrw {device}")).await;
         symlink(device, self.link()).unwrap();
     }
 
-    /// Takes it off. Nothing may use it any more, once what was killed has let go of it.
+    /// Detaches the disk after killed processes have released it.
     pub(crate) async fn detach(&self) {
         let device = self.device();
-        let free = format!("{} is used by nobody", device.display());
-        until(&free, || exclusive(&device)).await;
+        let is_unused = format!("{} is unused", device.display());
+        until(&is_unused, || can_open_exclusively(&device)).await;
         sh(&format!("losetup --detach {}", device.display())).await;
         fs::remove_file(self.link()).unwrap();
-        let gone = format!("{} is free", device.display());
+        let is_free = format!("{} is free", device.display());
         let image = self.image();
-        until(&gone, || backing_file(&device).as_ref() != Some(&image)).await;
+        until(&is_free, || backing_file(&device).as_ref() != Some(&image)).await;
     }
 
-    /// Makes the image and, where it is attached, its device larger.
-    pub(crate) async fn grow(&self) {
+    /// Resizes the image and, if it is attached, its device.
+    pub(crate) async fn resize(&self) {
         let image = OpenOptions::new().write(true).open(self.image()).unwrap();
         image.set_len(self.kind.sizes().1).unwrap();
         if self.link().exists() {
@@ -179,23 +178,21 @@ impl Disk {
         fs::metadata(self.image()).unwrap().len()
     }
 
-    /// The UUID of its filesystem.
     pub(crate) fn uuid(&self) -> Option<[u8; 16]> {
         let mut uuid = [0; 16];
         let image = File::open(self.image()).unwrap();
         image
-            .read_exact_at(&mut uuid, self.kind.uuid_at()?)
+            .read_exact_at(&mut uuid, self.kind.uuid_offset()?)
             .unwrap();
         Some(uuid)
     }
 
-    /// All bytes.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         fs::read(self.image()).unwrap()
     }
 
-    /// The filesystem as its own tool sees it, while nobody uses the disk.
-    pub(crate) async fn is_sound(&self) {
+    /// Checks the filesystem with its tool. The disk must be unused.
+    pub(crate) async fn check_filesystem(&self) {
         let image = self.image();
         let image = image.display();
         let check = match self.kind {
@@ -207,8 +204,8 @@ impl Disk {
         sh(&format!("{check} {image} 2>&1")).await;
     }
 
-    /// How many bytes the filesystem says that it has.
-    pub(crate) fn stated(&self) -> u64 {
+    /// The size in bytes in the filesystem's superblock.
+    pub(crate) fn filesystem_size(&self) -> u64 {
         let image = File::open(self.image()).unwrap();
         let at = |offset, length: usize| {
             let mut bytes = vec![0; length];
@@ -236,13 +233,13 @@ impl Disk {
 
     pub(crate) fn remove(&self) {
         fs::remove_file(self.image()).unwrap();
-        // Not the driver's: the directory above its places.
-        fs::remove_dir(self.place("")).unwrap();
+        // The driver does not own the volume's directory.
+        fs::remove_dir(self.path("")).unwrap();
     }
 }
 
-/// Whether nobody has the device for himself.
-fn exclusive(device: &Path) -> bool {
+/// Whether the device can be opened with `O_EXCL`.
+fn can_open_exclusively(device: &Path) -> bool {
     use std::os::unix::fs::OpenOptionsExt;
     let exclusive = nix::fcntl::OFlag::O_EXCL.bits();
     let opened = OpenOptions::new()
@@ -252,26 +249,24 @@ fn exclusive(device: &Path) -> bool {
     opened.is_ok()
 }
 
-/// The file behind a loop device.
 pub(crate) fn backing_file(device: &Path) -> Option<PathBuf> {
     let name = device.file_name()?.to_str()?;
     let text = fs::read_to_string(format!("/sys/block/{name}/loop/backing_file")).ok()?;
     Some(PathBuf::from(text.trim_end()))
 }
 
-/// Waits until it is so.
-async fn until(what: &str, is_so: impl Fn() -> bool + Send) {
-    let end = Instant::now() + AMPLE;
-    while !is_so() {
-        assert!(Instant::now() < end, "not within {AMPLE:?}: {what}");
-        tokio::time::sleep(TICK).await;
+async fn until(condition: &str, is_met: impl Fn() -> bool + Send) {
+    let end = Instant::now() + TIMEOUT;
+    while !is_met() {
+        assert!(Instant::now() < end, "not within {TIMEOUT:?}: {condition}");
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 
-/// Runs a command line that must do well; what it prints.
+/// Runs a shell command, which must succeed, and returns its output.
 pub(crate) async fn sh(line: &str) -> String {
     let command = Command::new("sh").args(["-ec", line]);
-    let ended = Processes.run(&command, Deadline::after(AMPLE)).await;
-    let ended = command.success(ended.unwrap());
+    let ended = ProcessExec.run(&command, Deadline::after(TIMEOUT)).await;
+    let ended = command.check_exit_code(ended.unwrap());
     ended.unwrap().stdout.trim().to_owned()
 }

@@ -1,5 +1,4 @@
-//! kubelet, as far as a node can tell it: each call repeated unchanged until it does well, whatever
-//! the code was.
+//! A caller that retries each call unchanged until it succeeds, as kubelet does.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,20 +14,19 @@ use tokio::time::Instant;
 use tonic::transport::Channel;
 use tonic::{Request, Status};
 
-/// Of one call.
+/// The timeout of one attempt.
 const TIMEOUT: Duration = Duration::from_secs(20);
-/// With all repetitions: a call that takes longer has failed.
-const WHOLE: Duration = Duration::from_mins(8);
-const FIRST: Duration = Duration::from_millis(10);
-/// The plugin was killed before it answered.
-pub(crate) const CUT: &str = "cut";
-/// There was no plugin.
-const DOWN: &str = "down";
-const LONGEST: Duration = Duration::from_millis(80);
+/// The timeout of a call with all retries.
+const RETRY_TIMEOUT: Duration = Duration::from_mins(8);
+const INITIAL_BACKOFF: Duration = Duration::from_millis(10);
+/// The plugin was killed before it responded.
+pub(crate) const INTERRUPTED: &str = "interrupted";
+/// No plugin was running.
+const UNAVAILABLE: &str = "unavailable";
+const MAX_BACKOFF: Duration = Duration::from_millis(80);
 
-/// One call.
 #[derive(Clone)]
-pub(crate) enum Ask {
+pub(crate) enum NodeCall {
     Stage(NodeStageVolumeRequest),
     Publish(NodePublishVolumeRequest),
     Unpublish(NodeUnpublishVolumeRequest),
@@ -36,7 +34,7 @@ pub(crate) enum Ask {
     Expand(NodeExpandVolumeRequest),
 }
 
-impl Ask {
+impl NodeCall {
     fn name(&self) -> &'static str {
         match self {
             Self::Stage(_) => "stage",
@@ -47,129 +45,146 @@ impl Ask {
         }
     }
 
-    async fn once(self, channel: &Channel) -> Result<(), Status> {
-        fn timed<T>(message: T) -> Request<T> {
+    async fn send(self, channel: &Channel) -> Result<(), Status> {
+        fn with_timeout<T>(message: T) -> Request<T> {
             let mut request = Request::new(message);
             request.set_timeout(TIMEOUT);
             request
         }
         let mut node = NodeClient::new(channel.clone());
         match self {
-            Self::Stage(ask) => node.node_stage_volume(timed(ask)).await.map(drop),
-            Self::Publish(ask) => node.node_publish_volume(timed(ask)).await.map(drop),
-            Self::Unpublish(ask) => node.node_unpublish_volume(timed(ask)).await.map(drop),
-            Self::Unstage(ask) => node.node_unstage_volume(timed(ask)).await.map(drop),
-            Self::Expand(ask) => node.node_expand_volume(timed(ask)).await.map(drop),
+            Self::Stage(request) => node
+                .node_stage_volume(with_timeout(request))
+                .await
+                .map(drop),
+            Self::Publish(request) => node
+                .node_publish_volume(with_timeout(request))
+                .await
+                .map(drop),
+            Self::Unpublish(request) => node
+                .node_unpublish_volume(with_timeout(request))
+                .await
+                .map(drop),
+            Self::Unstage(request) => node
+                .node_unstage_volume(with_timeout(request))
+                .await
+                .map(drop),
+            Self::Expand(request) => node
+                .node_expand_volume(with_timeout(request))
+                .await
+                .map(drop),
         }
     }
 }
 
-/// What came of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    Done,
-    /// It was not repeated as often as it might have been: the last answer.
-    GivenUp(String),
+    Succeeded,
+    /// The retries ended, with this result of the last attempt.
+    Failed(String),
 }
 
-/// How long a call is repeated.
+/// When the retries of a call end.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Patience {
-    /// Until it does well.
-    Whole,
-    /// At most so often.
-    Times(u32),
-    /// Until it was refused so often in a row by this name.
-    Refused(u32, &'static str),
-    /// Until it has failed so often in a row by itself.
-    Stuck(u32),
+pub(crate) enum RetryPolicy {
+    UntilSuccess,
+    /// After this number of attempts.
+    MaxAttempts(u32),
+    /// After this number of consecutive failures with this error name.
+    MaxFailuresWith(u32, &'static str),
+    /// After this number of consecutive failures that are not caused by a kill.
+    MaxFailures(u32),
 }
 
-/// What all calls of a lane have answered: by call and name of the failure.
+/// The number of attempts by call and error name.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Answers(Arc<Mutex<BTreeMap<(&'static str, String), u32>>>);
+pub(crate) struct CallCounts(Arc<Mutex<BTreeMap<(&'static str, String), u32>>>);
 
-impl Answers {
-    fn note(&self, ask: &'static str, answer: &str) {
+impl CallCounts {
+    fn record(&self, call: &'static str, result: &str) {
         let mut all = self.0.lock().unwrap();
-        *all.entry((ask, answer.to_owned())).or_default() += 1;
+        *all.entry((call, result.to_owned())).or_default() += 1;
     }
 
-    /// How many answers this test accepts.
-    pub(crate) fn count(&self, is: impl Fn(&str, &str) -> bool) -> u32 {
+    /// The number of attempts that match the predicate.
+    pub(crate) fn count(&self, is_counted: impl Fn(&str, &str) -> bool) -> u32 {
         let all = self.0.lock().unwrap();
         all.iter()
-            .filter(|((ask, answer), _)| is(ask, answer))
+            .filter(|((call, result), _)| is_counted(call, result))
             .map(|(_, count)| count)
             .sum()
     }
 }
 
-impl fmt::Display for Answers {
+impl fmt::Display for CallCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for ((ask, answer), count) in self.0.lock().unwrap().iter() {
-            write!(f, " {ask}:{answer}={count}")?;
+        for ((call, result), count) in self.0.lock().unwrap().iter() {
+            write!(f, " {call}:{result}={count}")?;
         }
         Ok(())
     }
 }
 
-/// The caller of one node.
 #[derive(Debug, Clone)]
 pub(crate) struct Kubelet {
     pub(crate) channel: Channel,
-    pub(crate) answers: Answers,
+    pub(crate) counts: CallCounts,
 }
 
 impl Kubelet {
-    /// Makes the call until it does well.
-    pub(crate) async fn done(&self, ask: &Ask) {
-        self.call(ask, Patience::Whole).await;
+    /// Retries the call until it succeeds.
+    pub(crate) async fn call_until_success(&self, call: &NodeCall) {
+        self.call(call, RetryPolicy::UntilSuccess).await;
     }
 
-    /// Makes the call as long as patience lasts.
-    pub(crate) async fn call(&self, ask: &Ask, patience: Patience) -> Outcome {
+    /// Retries the call according to the policy.
+    pub(crate) async fn call(&self, call: &NodeCall, policy: RetryPolicy) -> Outcome {
         let start = Instant::now();
-        let mut pause = FIRST;
-        let (mut times, mut refused) = (0, 0);
+        let mut pause = INITIAL_BACKOFF;
+        let (mut attempts, mut failures) = (0, 0);
         loop {
-            let Err(status) = ask.clone().once(&self.channel).await else {
-                self.answers.note(ask.name(), "OK");
-                return Outcome::Done;
+            let Err(status) = call.clone().send(&self.channel).await else {
+                self.counts.record(call.name(), "OK");
+                return Outcome::Succeeded;
             };
-            let name = name(&status);
-            self.answers.note(ask.name(), &name);
-            times += 1;
-            let enough = match patience {
-                Patience::Whole => false,
-                Patience::Times(most) => times >= most,
-                Patience::Refused(most, wanted) => {
-                    refused = if name == wanted { refused + 1 } else { 0 };
-                    refused >= most
+            let name = error_name(&status);
+            self.counts.record(call.name(), &name);
+            attempts += 1;
+            let ends = match policy {
+                RetryPolicy::UntilSuccess => false,
+                RetryPolicy::MaxAttempts(max) => attempts >= max,
+                RetryPolicy::MaxFailuresWith(max, expected) => {
+                    failures = if name == expected { failures + 1 } else { 0 };
+                    failures >= max
                 }
-                Patience::Stuck(most) => {
-                    let passing =
-                        [CUT, DOWN, "OPERATION_PENDING", "SHUTTING_DOWN"].contains(&name.as_str());
-                    refused = if passing { 0 } else { refused + 1 };
-                    refused >= most
+                RetryPolicy::MaxFailures(max) => {
+                    let is_transient = [
+                        INTERRUPTED,
+                        UNAVAILABLE,
+                        "OPERATION_PENDING",
+                        "SHUTTING_DOWN",
+                    ]
+                    .contains(&name.as_str());
+                    failures = if is_transient { 0 } else { failures + 1 };
+                    failures >= max
                 }
             };
-            if enough {
-                return Outcome::GivenUp(name);
+            if ends {
+                return Outcome::Failed(name);
             }
             assert!(
-                start.elapsed() < WHOLE,
-                "{} does not do well: {status}",
-                ask.name()
+                start.elapsed() < RETRY_TIMEOUT,
+                "{} does not succeed: {status}",
+                call.name()
             );
             tokio::time::sleep(pause).await;
-            pause = LONGEST.min(pause * 2);
+            pause = MAX_BACKOFF.min(pause * 2);
         }
     }
 }
 
-/// The name of a failure. A broken connection has none: the call was cut off, or nobody served.
-fn name(status: &Status) -> String {
+/// The error name, or the state of the plugin if the connection failed.
+fn error_name(status: &Status) -> String {
     let first = status.message().split(':').next().unwrap_or_default();
     let is_name = |c: char| c.is_ascii_uppercase() || c == '_';
     if !first.is_empty() && first.chars().all(is_name) {
@@ -179,9 +194,9 @@ fn name(status: &Status) -> String {
     while let Some(error) = cause {
         let text = error.to_string();
         if text.contains("No such file") || text.contains("refused") {
-            return DOWN.to_owned();
+            return UNAVAILABLE.to_owned();
         }
         cause = error.source();
     }
-    CUT.to_owned()
+    INTERRUPTED.to_owned()
 }

@@ -1,7 +1,7 @@
-//! The node plugin is killed again and again, at random instants, while its caller goes on, on real
-//! loop devices. What the kernel and the disks have is looked at after every kill and at the end.
+//! Kills the node plugin repeatedly at random times while its caller retries, on real loop devices. The mount table and
+//! the disks are checked after every kill and at the end.
 //!
-//! `NODE_KILL_SEED=7 cargo test --test node_kill` draws other instants, `NODE_KILLS=50` fewer of them.
+//! `NODE_KILL_SEED=7 cargo test --test node_kill` selects other times, `NODE_KILLS=50` fewer kills.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 #[path = "../common/mod.rs"]
@@ -11,11 +11,11 @@
 )]
 mod common;
 mod disk;
-mod judge;
+mod invariants;
 mod kubelet;
-mod life;
+mod lifecycle;
 #[path = "../verbs/rng.rs"]
-#[expect(dead_code, reason = "not every throw is made here")]
+#[expect(dead_code, reason = "other tests use the other functions")]
 mod rng;
 
 use std::path::{Path, PathBuf};
@@ -33,36 +33,35 @@ use common::csi::endpoint;
 use common::machine::{TestDir, has_devices};
 use common::process::{Process, Start};
 use common::wait::until;
-use judge::{Ledger, wrongs};
-use kubelet::{Answers, CUT, Kubelet};
-use life::{Lane, Tally};
+use invariants::{FilesystemUuids, violations};
+use kubelet::{CallCounts, INTERRUPTED, Kubelet};
+use lifecycle::{Counters, TestNode};
 use rng::Rng;
 
-/// Kills in all.
+/// The total number of kills.
 const KILLS: u64 = 1000;
-/// Lives at the same time on one node.
-const AT_A_TIME: usize = 4;
-/// No plugin lives longer.
-const LONGEST_LIFE: Duration = Duration::from_secs(4);
-/// Longer than anything takes that must not hang.
-const AMPLE: Duration = Duration::from_secs(60);
+/// The number of concurrent volumes on a node.
+const CONCURRENCY: usize = 4;
+/// The maximum time from the start of a plugin to its kill.
+const MAX_LIFETIME: Duration = Duration::from_secs(4);
+/// Timeout of operations that must not block.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What dies with the plugin.
+/// The processes that are killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Death {
-    /// The plugin alone: a tool that it started goes on.
-    Alone,
-    /// All that it started too, as at the end of a container.
+enum KillScope {
+    /// The plugin only: a tool that it started continues.
+    Plugin,
+    /// The plugin and its tools, as when a container is killed.
     Container,
 }
 
-fn number(variable: &str, default: u64) -> u64 {
+fn env_number(variable: &str, default: u64) -> u64 {
     let given = std::env::var(variable).ok();
     given.map_or(default, |text| text.parse().expect("a whole number"))
 }
 
-/// The plugin, at home there.
-fn plugin(home: &TestDir, socket: &Path, death: Death) -> Start {
+fn plugin(home: &TestDir, socket: &Path, scope: KillScope) -> Start {
     let devices = format!("--device-dir={}", home.path().join("devices").display());
     let state = format!("--state-dir={}", home.path().join("state").display());
     let kubelet = format!("--kubelet-dir={}", home.path().display());
@@ -76,9 +75,9 @@ fn plugin(home: &TestDir, socket: &Path, death: Death) -> Start {
         &kubelet,
         &endpoint(socket),
     ];
-    let start = match death {
-        Death::Alone => home.diskplugin(&args),
-        Death::Container => Start::of("unshare")
+    let start = match scope {
+        KillScope::Plugin => home.diskplugin(&args),
+        KillScope::Container => Start::of("unshare")
             .args(["--pid", "--fork", "--kill-child"])
             .args([env!("CARGO_BIN_EXE_diskplugin")])
             .args(args)
@@ -89,47 +88,47 @@ fn plugin(home: &TestDir, socket: &Path, death: Death) -> Start {
         .env("DISKPLUGIN_KUBELET_DIR", home.path())
 }
 
-/// The process that is the plugin, or the only one that the process has started.
-async fn victim(process: &Process, death: Death) -> Pid {
+/// The PID of the plugin, which is a child of `unshare` with [`KillScope::Container`].
+async fn plugin_pid(process: &Process, scope: KillScope) -> Pid {
     let own = process.pid();
-    if death == Death::Alone {
+    if scope == KillScope::Plugin {
         return own;
     }
     let list = format!("/proc/{own}/task/{own}/children");
-    until("the container has begun", AMPLE, async || {
+    until("the container is started", TIMEOUT, async || {
         let list = std::fs::read_to_string(&list).unwrap();
         Some(Pid::from_raw(list.trim().parse().ok()?))
     })
     .await
 }
 
-/// How long plugins live: mostly shorter than a disk takes to be staged. Where none gets anything done, on a
-/// machine that is busy with other things, the next ones live longer and longer until one does.
+/// Random lifetimes of plugins, mostly shorter than staging a disk. They grow while no call succeeds, as on a busy
+/// machine.
 #[derive(Debug)]
-struct Lives {
+struct Lifetimes {
     rng: Rng,
-    stretch: u32,
+    factor: u32,
 }
 
-impl Lives {
+impl Lifetimes {
     fn next(&mut self) -> Duration {
-        let most = match self.rng.below(3) {
+        let max_ms = match self.rng.below(3) {
             0 => 400,
             _ => 150,
         };
-        let life = Duration::from_micros(5000 + self.rng.below(1000 * most));
-        LONGEST_LIFE.min(life * self.stretch)
+        let lifetime = Duration::from_micros(5000 + self.rng.below(1000 * max_ms));
+        MAX_LIFETIME.min(lifetime * self.factor)
     }
 
-    fn has_ended(&mut self, got_anything_done: bool) {
-        self.stretch = match got_anything_done {
+    fn adapt(&mut self, has_progress: bool) {
+        self.factor = match has_progress {
             true => 1,
-            false => self.stretch + 1,
+            false => self.factor + 1,
         };
     }
 }
 
-/// What the node keeps of the past.
+/// The records in the state directory.
 fn records(state: &Path) -> Vec<PathBuf> {
     let entries = |path: &Path| {
         let entries = std::fs::read_dir(path).unwrap();
@@ -141,123 +140,126 @@ fn records(state: &Path) -> Vec<PathBuf> {
     kinds.iter().flat_map(|kind| entries(kind)).collect()
 }
 
-async fn lane(seed: u64, kills: u64, death: Death) {
+async fn run_node(seed: u64, kills: u64, scope: KillScope) {
     let home = TestDir::new();
     for directory in ["disks", "devices", "kubelet"] {
         std::fs::create_dir(home.path().join(directory)).unwrap();
     }
     let socket = home.path().join("csi.sock");
     let channel = Endpoint::try_from(format!("unix://{}", socket.display())).unwrap();
-    let lane = Lane {
+    let node = TestNode {
         home: home.path().to_owned(),
         kubelet: Kubelet {
             channel: channel.connect_lazy(),
-            answers: Answers::default(),
+            counts: CallCounts::default(),
         },
-        ledger: Ledger::default(),
-        tally: Tally::default(),
+        uuids: FilesystemUuids::default(),
+        counters: Counters::default(),
     };
     let start = Instant::now();
-    let (next, enough) = (
+    let (next, stop) = (
         Arc::new(AtomicU64::new(0)),
         Arc::new(AtomicBool::new(false)),
     );
     let mut workers = JoinSet::new();
-    for _ in 0..AT_A_TIME {
-        let (lane, next, enough) = (lane.clone(), Arc::clone(&next), Arc::clone(&enough));
+    for _ in 0..CONCURRENCY {
+        let (node, next, stop) = (node.clone(), Arc::clone(&next), Arc::clone(&stop));
         workers.spawn(async move {
-            while !enough.load(Ordering::SeqCst) {
-                lane.live(seed, next.fetch_add(1, Ordering::SeqCst)).await;
+            while !stop.load(Ordering::SeqCst) {
+                node.run_volume(seed, next.fetch_add(1, Ordering::SeqCst))
+                    .await;
             }
         });
     }
-    let mut lives = Lives {
+    let mut lifetimes = Lifetimes {
         rng: Rng(seed),
-        stretch: 1,
+        factor: 1,
     };
     let (mut formats, mut orphans) = (0, 0);
     for round in 0..kills {
-        let done = lane.kubelet.answers.count(|_, answer| answer == "OK");
-        let mut process = plugin(&home, &socket, death).spawn();
-        let victim = victim(&process, death).await;
-        // Now and then it dies before it serves.
-        if lives.rng.below(12) > 0 {
+        let done = node.kubelet.counts.count(|_, result| result == "OK");
+        let mut process = plugin(&home, &socket, scope).spawn();
+        let pid = plugin_pid(&process, scope).await;
+        // Some plugins are killed before they serve.
+        if lifetimes.rng.below(12) > 0 {
             process.ready(&socket).await;
         }
-        // The instant itself is what is drawn: there is no state to wait for.
-        tokio::time::sleep(lives.next()).await;
-        kill(victim, Signal::SIGKILL).unwrap();
+        // The time itself is random: there is no state to wait for.
+        tokio::time::sleep(lifetimes.next()).await;
+        kill(pid, Signal::SIGKILL).unwrap();
         let ended = process.ended().await;
-        let killed = match death {
-            Death::Alone => ended.code.is_none(),
-            // Of what has died in it, unshare tells only that it did.
-            Death::Container => ended.code != Some(0),
+        let killed = match scope {
+            KillScope::Plugin => ended.code.is_none(),
+            // unshare does not report the signal.
+            KillScope::Container => ended.code != Some(0),
         };
-        assert!(killed, "it ended by itself: {}", ended.stderr);
-        formats += ended.stderr.matches("staging: make a filesystem").count();
-        lives.has_ended(lane.kubelet.answers.count(|_, answer| answer == "OK") > done);
+        assert!(killed, "the plugin exited: {}", ended.stderr);
+        formats += ended.stderr.matches("staging: create a filesystem").count();
+        lifetimes.adapt(node.kubelet.counts.count(|_, result| result == "OK") > done);
         orphans += home.processes().len();
-        let wrongs = wrongs(home.path(), &lane.ledger);
-        assert!(wrongs.is_empty(), "seed {seed}, kill {round}: {wrongs:#?}");
+        let violations = violations(home.path(), &node.uuids);
+        assert!(
+            violations.is_empty(),
+            "seed {seed}, kill {round}: {violations:#?}"
+        );
         while let Some(ended) = workers.try_join_next() {
-            ended.expect("a life ends only when there is enough");
+            ended.expect("a worker ends only when it is stopped");
         }
     }
-    let mut process = plugin(&home, &socket, death).spawn();
-    let victim = victim(&process, death).await;
+    let mut process = plugin(&home, &socket, scope).spawn();
+    let pid = plugin_pid(&process, scope).await;
     process.ready(&socket).await;
-    enough.store(true, Ordering::SeqCst);
+    stop.store(true, Ordering::SeqCst);
     while let Some(worker) = workers.join_next().await {
         worker.unwrap();
     }
-    let wrongs = wrongs(home.path(), &lane.ledger);
-    assert!(wrongs.is_empty(), "seed {seed}, at the end: {wrongs:#?}");
-    kill(victim, Signal::SIGTERM).unwrap();
+    let violations = violations(home.path(), &node.uuids);
+    assert!(
+        violations.is_empty(),
+        "seed {seed}, at the end: {violations:#?}"
+    );
+    kill(pid, Signal::SIGTERM).unwrap();
     let ended = process.ended().await;
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
-    formats += ended.stderr.matches("staging: make a filesystem").count();
-    let answers = &lane.kubelet.answers;
-    let calls = answers.count(|_, _| true);
+    formats += ended.stderr.matches("staging: create a filesystem").count();
+    let counts = &node.kubelet.counts;
+    let calls = counts.count(|_, _| true);
     println!(
-        "seed {seed}, {death:?}: {kills} kills in {:.1} s, {} lives, {calls} calls, {} failed, {} of them cut off, {formats} formats, \
-         {orphans} tools outlived their plugin\n {}\n{answers}",
+        "seed {seed}, {scope:?}: {kills} kills in {:.1} s, {} volumes, {calls} calls, {} failed, {} of them interrupted, {formats} formats, \
+         {orphans} tools still running after their plugin\n {}\n{counts}",
         start.elapsed().as_secs_f64(),
         next.load(Ordering::SeqCst),
-        answers.count(|_, answer| answer != "OK"),
-        answers.count(|_, answer| answer == CUT),
-        lane.tally,
+        counts.count(|_, result| result != "OK"),
+        counts.count(|_, result| result == INTERRUPTED),
+        node.counters,
     );
     let state = home.path().join("state");
     if state.exists() {
         let records = records(&state);
-        let few = records.len() <= lane.tally.unfinished();
-        assert!(few, "records of disks that are gone: {records:?}");
+        let is_expected = records.len() <= node.counters.interrupted_formats();
+        assert!(is_expected, "records of deleted disks: {records:?}");
         std::fs::remove_dir_all(&state).unwrap();
     }
     for directory in ["disks", "devices", "kubelet"] {
-        std::fs::remove_dir(home.path().join(directory)).expect("nothing is left in it");
+        std::fs::remove_dir(home.path().join(directory)).expect("the directory is empty");
     }
-    let end = Instant::now() + AMPLE;
+    let end = Instant::now() + TIMEOUT;
     while !home.leftovers().is_empty() {
-        assert!(
-            Instant::now() < end,
-            "left of the node: {:#?}",
-            home.leftovers()
-        );
+        assert!(Instant::now() < end, "leftovers: {:#?}", home.leftovers());
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn killed_a_thousand_times_it_formats_nothing_twice_and_leaves_nothing() {
+async fn a_repeatedly_killed_plugin_formats_no_disk_twice_and_leaves_nothing() {
     if !has_devices("node_kill").await {
         return;
     }
-    let seed = number("NODE_KILL_SEED", 1);
-    let kills = number("NODE_KILLS", KILLS);
+    let seed = env_number("NODE_KILL_SEED", 1);
+    let kills = env_number("NODE_KILLS", KILLS);
     println!("seed {seed} (NODE_KILL_SEED)");
     tokio::join!(
-        lane(2 * seed, kills / 2, Death::Alone),
-        lane(2 * seed + 1, kills / 2, Death::Container),
+        run_node(2 * seed, kills / 2, KillScope::Plugin),
+        run_node(2 * seed + 1, kills / 2, KillScope::Container),
     );
 }

@@ -1,32 +1,32 @@
-//! Growing, in use and not.
+//! Online and offline expansion.
 
 use std::fs;
 
 use tonic::Code;
 
-use crate::kit::{BRIEF, SIZE, World, can_run, writer};
+use crate::kit::{SHORT_TIMEOUT, SIZE, World, can_run, writer_capability};
 
 #[tokio::test]
 async fn xfs_grows_while_it_is_published() {
-    grows_online("xfs", "nodeloop21").await;
+    check_online_expansion("xfs", "nodeloop21").await;
 }
 
 #[tokio::test]
 async fn btrfs_grows_while_it_is_published() {
-    grows_online("btrfs", "nodeloop22").await;
+    check_online_expansion("btrfs", "nodeloop22").await;
 }
 
-async fn grows_online(fs_type: &str, serial: &str) {
+async fn check_online_expansion(fs_type: &str, serial: &str) {
     if !can_run().await {
         return;
     }
     let world = World::new(serial).await;
-    let capability = writer(fs_type);
+    let capability = writer_capability(fs_type);
     world.stage(&capability).await.unwrap();
     world.publish(&capability, "target", false).await.unwrap();
-    let before = world.total("target").await.unwrap();
+    let before = world.total_bytes("target").await.unwrap();
     let error = world
-        .expand_within(BRIEF, "target", 2 * SIZE)
+        .expand_within(SHORT_TIMEOUT, "target", 2 * SIZE)
         .await
         .unwrap_err();
     assert_eq!(error.code(), Code::DeadlineExceeded, "{error}");
@@ -35,17 +35,17 @@ async fn grows_online(fs_type: &str, serial: &str) {
         let size = world.expand("target", 2 * SIZE).await.unwrap();
         assert_eq!(u64::try_from(size), Ok(2 * SIZE));
     }
-    let after = world.total("target").await.unwrap();
+    let after = world.total_bytes("target").await.unwrap();
     assert!(after - before > SIZE * 3 / 4, "{before} {after}");
 }
 
 #[tokio::test]
-async fn ext_grows_while_mounted_or_says_which_right_is_missing() {
+async fn ext_grows_while_mounted_or_the_error_names_the_capability() {
     if !can_run().await {
         return;
     }
     let world = World::new("nodeloop23").await;
-    world.stage(&writer("ext4")).await.unwrap();
+    world.stage(&writer_capability("ext4")).await.unwrap();
     world.grow_device(2 * SIZE).await;
     match world.expand("staging", 2 * SIZE).await {
         Ok(size) => assert_eq!(u64::try_from(size), Ok(2 * SIZE)),
@@ -54,7 +54,7 @@ async fn ext_grows_while_mounted_or_says_which_right_is_missing() {
 }
 
 #[tokio::test]
-async fn what_was_grown_offline_is_grown_when_staged() {
+async fn staging_completes_an_offline_expansion() {
     if !can_run().await {
         return;
     }
@@ -65,14 +65,14 @@ async fn what_was_grown_offline_is_grown_when_staged() {
         ("btrfs", "nodeloop27"),
     ] {
         let world = World::new(serial).await;
-        let capability = writer(fs_type);
+        let capability = writer_capability(fs_type);
         world.stage(&capability).await.unwrap();
         fs::write(world.path("staging/file"), fs_type).unwrap();
-        let before = world.total("staging").await.unwrap();
+        let before = world.total_bytes("staging").await.unwrap();
         world.unstage().await.unwrap();
         world.grow_device(2 * SIZE).await;
         world.stage(&capability).await.unwrap();
-        let after = world.total("staging").await.unwrap();
+        let after = world.total_bytes("staging").await.unwrap();
         assert!(after - before > SIZE * 3 / 4, "{fs_type}: {before} {after}");
         let text = fs::read_to_string(world.path("staging/file")).unwrap();
         assert_eq!(text, fs_type);

@@ -1,4 +1,4 @@
-//! A machine with one attached disk, and its node.
+//! A node with one attached disk.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -14,7 +14,7 @@ use diskplugin::csi::proto::{
     CapacityRange, NodeExpandVolumeRequest, NodeGetVolumeStatsRequest, NodePublishVolumeRequest,
     NodeStageVolumeRequest, NodeUnpublishVolumeRequest, NodeUnstageVolumeRequest, VolumeCapability,
 };
-use diskplugin::host::{Exec, Linux, Processes, Roots};
+use diskplugin::host::{Exec, Linux, ProcessExec, Roots};
 use diskplugin::node::{Node, Settings};
 use tonic::{Request, Status};
 
@@ -24,22 +24,22 @@ pub(crate) use crate::shell::sh;
 
 pub(crate) const MIB: u64 = 1 << 20;
 
-/// btrfs wants the most room.
+/// The disk size in bytes. btrfs has the largest minimum.
 pub(crate) const SIZE: u64 = 320 * MIB;
 
-/// Time that suffices on a busy machine, too.
-pub(crate) const AMPLE: Duration = Duration::from_secs(60);
+/// Timeout of calls that must complete, also on a busy machine.
+pub(crate) const LONG_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Time for what is to be waited for in vain.
-pub(crate) const BRIEF: Duration = Duration::from_secs(2);
+/// Timeout of calls that must fail at their deadline.
+pub(crate) const SHORT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Whether this machine can run these tests; aloud when it cannot.
+/// Whether this machine can run these tests. Prints the reason if not.
 pub(crate) async fn can_run() -> bool {
     let tools = "command -v mkfs.ext4 mkfs.xfs mkfs.btrfs sfdisk";
     crate::shell::can_run("node_loop", tools).await
 }
 
-/// A machine with one attached disk. Dropping it takes everything down, also in a panic.
+/// A node with one disk. Dropping it unmounts and detaches everything, also after a panic.
 pub(crate) struct World {
     pub(crate) dir: tempfile::TempDir,
     pub(crate) serial: String,
@@ -47,7 +47,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// An attached blank disk; the serial must differ from test to test.
+    /// Creates and attaches a blank disk. The serial must be unique among the tests.
     pub(crate) async fn new(serial: &str) -> Self {
         let world = Self::without_device(serial);
         world.attach().await;
@@ -57,14 +57,14 @@ impl World {
     pub(crate) fn without_device(serial: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join("devices")).unwrap();
-        let exec: Arc<dyn Exec> = Arc::new(Processes);
+        let exec: Arc<dyn Exec> = Arc::new(ProcessExec);
         let host = Arc::new(Linux::new(Arc::clone(&exec), Roots::default()));
         let settings = Settings {
             id: "i-test".parse().unwrap(),
             zone: "cn-beijing-c".parse().unwrap(),
             max_volumes: None,
             categories: Vec::new(),
-            types: Default::default(),
+            instance_types: Default::default(),
             device_dir: Some(dir.path().join("devices")),
             kubelet_dir: dir.path().to_owned(),
             state_dir: dir.path().join("state"),
@@ -95,18 +95,18 @@ impl World {
         self.path("devices").join(&self.serial)
     }
 
-    /// What the fake cloud does when it attaches.
+    /// Attaches the disk as the fake cloud does.
     pub(crate) async fn attach(&self) -> String {
         let device = sh(&attach_command(&self.image())).await;
         symlink(&device, self.link()).unwrap();
         device
     }
 
-    /// The same, by a number of its own: an unplugged device is free for a moment, and who asks for a free one gets the one
-    /// with the lowest number. `losetup -f` makes a lower one where there is none.
-    pub(crate) async fn attach_apart(&self) {
-        const APART: u32 = 4096;
-        let device = format!("/dev/loop{}", APART + std::process::id() % APART);
+    /// Attaches the disk to a loop device with a reserved number. An unplugged device is free for a moment, and
+    /// `losetup -f` returns the free device with the lowest number, so another test would use a low number.
+    pub(crate) async fn attach_reserved(&self) {
+        const RESERVED: u32 = 4096;
+        let device = format!("/dev/loop{}", RESERVED + std::process::id() % RESERVED);
         let image = self.image().display().to_string();
         sh(&format!("losetup -f; losetup {device} {image}")).await;
         symlink(&device, self.link()).unwrap();
@@ -116,14 +116,14 @@ impl World {
         fs::read_link(self.link()).unwrap()
     }
 
-    /// What happens when a disk is taken away that is mounted: its device leaves with the last use.
-    pub(crate) async fn tear_out(&self) {
+    /// Detaches a disk that is mounted: the kernel removes its device with the last use.
+    pub(crate) async fn force_detach(&self) {
         sh(&format!("losetup -d {}", self.device().display())).await;
         fs::remove_file(self.link()).unwrap();
     }
 
-    /// What happens when a disk is taken away of which only the node is in use: its device leaves at once. It was attached
-    /// apart.
+    /// Detaches a disk of which only the device node is in use: the kernel removes its device immediately. Requires
+    /// `attach_reserved`.
     pub(crate) async fn unplug(&self) {
         let unplug = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/node_loop/unplug");
         sh(&format!(
@@ -143,7 +143,7 @@ impl World {
         format!("d-{}", self.serial)
     }
 
-    /// What is on the disk.
+    /// The SHA-256 of the content of the disk.
     pub(crate) async fn hash(&self) -> String {
         let device = self.device();
         sh(&format!("sync {0}; sha256sum < {0}", device.display())).await
@@ -159,7 +159,7 @@ impl World {
     }
 
     pub(crate) async fn stage(&self, capability: &VolumeCapability) -> Result<(), Status> {
-        self.stage_within(AMPLE, capability).await
+        self.stage_within(LONG_TIMEOUT, capability).await
     }
 
     pub(crate) async fn stage_within(
@@ -186,12 +186,12 @@ impl World {
             readonly,
             ..Default::default()
         };
-        let answer = self.service.node_publish_volume(Request::new(request));
-        answer.await.map(drop)
+        let response = self.service.node_publish_volume(Request::new(request));
+        response.await.map(drop)
     }
 
     pub(crate) async fn unpublish(&self, target: &str) -> Result<(), Status> {
-        self.unpublish_within(AMPLE, target).await
+        self.unpublish_within(LONG_TIMEOUT, target).await
     }
 
     pub(crate) async fn unpublish_within(
@@ -204,12 +204,12 @@ impl World {
             target_path: self.text(target),
         });
         request.set_timeout(time);
-        let answer = self.service.node_unpublish_volume(request);
-        answer.await.map(drop)
+        let response = self.service.node_unpublish_volume(request);
+        response.await.map(drop)
     }
 
     pub(crate) async fn unstage(&self) -> Result<(), Status> {
-        self.unstage_within(AMPLE).await
+        self.unstage_within(LONG_TIMEOUT).await
     }
 
     pub(crate) async fn unstage_within(&self, time: Duration) -> Result<(), Status> {
@@ -218,12 +218,12 @@ impl World {
             staging_target_path: self.text("staging"),
         });
         request.set_timeout(time);
-        let answer = self.service.node_unstage_volume(request);
-        answer.await.map(drop)
+        let response = self.service.node_unstage_volume(request);
+        response.await.map(drop)
     }
 
     pub(crate) async fn expand(&self, path: &str, required: u64) -> Result<i64, Status> {
-        self.expand_within(AMPLE, path, required).await
+        self.expand_within(LONG_TIMEOUT, path, required).await
     }
 
     pub(crate) async fn expand_within(
@@ -242,19 +242,19 @@ impl World {
             ..Default::default()
         });
         request.set_timeout(time);
-        let answer = self.service.node_expand_volume(request).await?;
-        Ok(answer.into_inner().capacity_bytes)
+        let response = self.service.node_expand_volume(request).await?;
+        Ok(response.into_inner().capacity_bytes)
     }
 
-    /// Total bytes as statistics tell them.
-    pub(crate) async fn total(&self, path: &str) -> Result<u64, Status> {
+    /// Returns the total bytes that the volume statistics report.
+    pub(crate) async fn total_bytes(&self, path: &str) -> Result<u64, Status> {
         let request = NodeGetVolumeStatsRequest {
             volume_id: self.volume(),
             volume_path: self.text(path),
             ..Default::default()
         };
-        let answer = self.service.node_get_volume_stats(Request::new(request));
-        Ok(u64::try_from(answer.await?.into_inner().usage[0].total).unwrap())
+        let response = self.service.node_get_volume_stats(Request::new(request));
+        Ok(u64::try_from(response.await?.into_inner().usage[0].total).unwrap())
     }
 
     pub(crate) async fn grow_device(&self, size: u64) {
@@ -280,11 +280,11 @@ pub(crate) fn mount_capability(fs_type: &str, mode: Mode) -> VolumeCapability {
     }
 }
 
-pub(crate) fn writer(fs_type: &str) -> VolumeCapability {
+pub(crate) fn writer_capability(fs_type: &str) -> VolumeCapability {
     mount_capability(fs_type, Mode::SingleNodeWriter)
 }
 
-pub(crate) fn block() -> VolumeCapability {
+pub(crate) fn block_capability() -> VolumeCapability {
     VolumeCapability {
         access_type: Some(AccessType::Block(BlockVolume {})),
         access_mode: Some(AccessMode {
@@ -293,7 +293,6 @@ pub(crate) fn block() -> VolumeCapability {
     }
 }
 
-/// The same with these mount flags.
 pub(crate) fn with_flags(mut capability: VolumeCapability, flags: &[&str]) -> VolumeCapability {
     if let Some(AccessType::Mount(mount)) = &mut capability.access_type {
         mount.mount_flags = flags.iter().map(|&flag| flag.to_owned()).collect();
@@ -302,7 +301,7 @@ pub(crate) fn with_flags(mut capability: VolumeCapability, flags: &[&str]) -> Vo
 }
 
 /// The options of the mount at a path.
-pub(crate) fn options(path: &Path) -> Vec<String> {
+pub(crate) fn mount_options(path: &Path) -> Vec<String> {
     let table = fs::read_to_string("/proc/self/mountinfo").unwrap();
     let mut lines = table
         .lines()

@@ -1,17 +1,17 @@
-//! The node on real block devices: loop devices stand for attached disks, everything else is real.
-//! Needs root, losetup and the filesystems' tools.
+//! The Node service on real block devices: loop devices represent attached disks. Requires root, losetup and the
+//! filesystem tools.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::unwrap_used, reason = "a failed setup fails the test")]
 
 mod expand;
 mod kit;
-mod leave;
-mod life;
+mod lifecycle;
 #[path = "../common/loop_device.rs"]
 mod loop_device;
-mod mark;
+mod map;
 mod publish;
 #[path = "../common/shell.rs"]
 mod shell;
 mod stage;
 mod stats;
+mod unmount;

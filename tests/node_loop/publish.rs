@@ -1,4 +1,4 @@
-//! Publishing: how often, how, and where.
+//! Publishing.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -8,20 +8,24 @@ use diskplugin::csi::proto::volume_capability::access_mode::Mode;
 use tonic::Code;
 
 use crate::kit::{
-    SIZE, World, block, can_run, is_mounted, mount_capability, options, with_flags, writer,
+    SIZE, World, block_capability, can_run, is_mounted, mount_capability, mount_options,
+    with_flags, writer_capability,
 };
 
 #[tokio::test]
-async fn a_device_is_published_as_a_device() {
+async fn a_block_volume_is_published_as_a_device_node() {
     if !can_run().await {
         return;
     }
     let world = World::new("nodeloop31").await;
-    world.stage(&block()).await.unwrap();
+    world.stage(&block_capability()).await.unwrap();
     for _ in 0..2 {
-        world.publish(&block(), "target", false).await.unwrap();
+        world
+            .publish(&block_capability(), "target", false)
+            .await
+            .unwrap();
     }
-    assert_eq!(world.total("target").await.unwrap(), SIZE);
+    assert_eq!(world.total_bytes("target").await.unwrap(), SIZE);
     fs::OpenOptions::new()
         .write(true)
         .open(world.path("target"))
@@ -36,46 +40,55 @@ async fn a_device_is_published_as_a_device() {
     world.unpublish("target").await.unwrap();
     world.unstage().await.unwrap();
     assert!(!world.path("target").exists());
-    // Nobody has asked for it to be written: unpublishing did.
+    // Unpublishing wrote the cached data without a sync by the pod.
     assert_eq!(fs::read(world.image()).unwrap()[..4096], [7; 4096]);
 }
 
 #[tokio::test]
-async fn a_device_that_is_published_read_only_cannot_be_written() {
+async fn a_block_volume_that_is_published_read_only_rejects_writes() {
     if !can_run().await {
         return;
     }
     let world = World::new("nodeloop32").await;
-    world.stage(&block()).await.unwrap();
+    world.stage(&block_capability()).await.unwrap();
     let mut earlier = fs::OpenOptions::new()
         .write(true)
         .open(world.device())
         .unwrap();
     std::io::Write::write_all(&mut earlier, &[1; 4096]).unwrap();
-    world.publish(&block(), "target", true).await.unwrap();
+    world
+        .publish(&block_capability(), "target", true)
+        .await
+        .unwrap();
     assert!(
         std::io::Write::write_all(&mut earlier, &[1; 4096]).is_err(),
-        "also who has it open to write cannot"
+        "the device rejects writes through an open file"
     );
     drop(earlier);
     let write = |path: PathBuf| {
         let node = fs::OpenOptions::new().write(true).open(path);
-        // The kernel may open a read-only device for writing; it takes nothing then.
+        // The kernel may open a read-only device for writing; the write fails then.
         node.and_then(|mut node| {
             std::io::Write::write_all(&mut node, &[7; 4096])?;
             node.sync_all()
         })
     };
     assert!(write(world.path("target")).is_err());
-    let error = world.publish(&block(), "second", false).await.unwrap_err();
+    let error = world
+        .publish(&block_capability(), "second", false)
+        .await
+        .unwrap_err();
     assert_eq!(error.code(), Code::FailedPrecondition, "{error}");
     world.unpublish("target").await.unwrap();
-    world.publish(&block(), "second", false).await.unwrap();
+    world
+        .publish(&block_capability(), "second", false)
+        .await
+        .unwrap();
     assert!(write(world.path("second")).is_ok());
 }
 
 #[tokio::test]
-async fn read_only_is_read_only_everywhere() {
+async fn read_only_volumes_reject_writes_at_every_path() {
     if !can_run().await {
         return;
     }
@@ -90,15 +103,15 @@ async fn read_only_is_read_only_everywhere() {
     }
     assert_eq!(world.hash().await, before);
 
-    world.stage(&writer("ext4")).await.unwrap();
+    world.stage(&writer_capability("ext4")).await.unwrap();
     world
-        .publish(&writer("ext4"), "target", true)
+        .publish(&writer_capability("ext4"), "target", true)
         .await
         .unwrap();
     assert!(fs::write(world.path("target/file"), "x").is_err());
     fs::write(world.path("staging/file"), "x").unwrap();
     let error = world
-        .publish(&writer("ext4"), "target", false)
+        .publish(&writer_capability("ext4"), "target", false)
         .await
         .unwrap_err();
     assert_eq!(error.code(), Code::AlreadyExists, "{error}");
@@ -109,18 +122,18 @@ async fn read_only_is_read_only_everywhere() {
 
     world.stage(&reader).await.unwrap();
     let error = world
-        .publish(&writer("ext4"), "target", false)
+        .publish(&writer_capability("ext4"), "target", false)
         .await
         .unwrap_err();
     assert!(error.message().contains("staged read-only"), "{error}");
     world.publish(&reader, "target", false).await.unwrap();
-    for place in ["staging/file", "target/file"] {
-        assert!(fs::write(world.path(place), "y").is_err(), "{place}");
+    for file in ["staging/file", "target/file"] {
+        assert!(fs::write(world.path(file), "y").is_err(), "{file}");
     }
 }
 
 #[tokio::test]
-async fn one_writer_means_one_target() {
+async fn single_writer_allows_one_target() {
     if !can_run().await {
         return;
     }
@@ -141,32 +154,35 @@ async fn a_target_may_have_stricter_flags_than_staging() {
         return;
     }
     let world = World::new("nodeloop50").await;
-    let staged = with_flags(writer("ext4"), &["nosuid"]);
+    let staged = with_flags(writer_capability("ext4"), &["nosuid"]);
     world.stage(&staged).await.unwrap();
-    let strict = with_flags(writer("ext4"), &["nosuid", "noexec", "noatime"]);
+    let strict = with_flags(writer_capability("ext4"), &["nosuid", "noexec", "noatime"]);
     for _ in 0..2 {
         world.publish(&strict, "target", true).await.unwrap();
     }
-    let found = options(&world.path("target"));
+    let found = mount_options(&world.path("target"));
     for option in ["ro", "nosuid", "noexec", "noatime"] {
-        assert!(found.iter().any(|one| one == option), "{option}: {found:?}");
+        assert!(
+            found.iter().any(|found| found == option),
+            "{option}: {found:?}"
+        );
     }
     world.publish(&staged, "second", false).await.unwrap();
-    let found = options(&world.path("second"));
+    let found = mount_options(&world.path("second"));
     assert!(found.contains(&"rw".to_owned()) && !found.contains(&"noexec".to_owned()));
-    let lax = with_flags(writer("ext4"), &["suid"]);
+    let lax = with_flags(writer_capability("ext4"), &["suid"]);
     let error = world.publish(&lax, "third", false).await.unwrap_err();
     assert_eq!(error.code(), Code::AlreadyExists, "{error}");
     assert!(!world.path("third").exists());
 }
 
 #[tokio::test]
-async fn paths_outside_or_through_a_symlink_are_refused_and_nothing_is_made_there() {
+async fn paths_outside_kubelet_dir_or_with_a_symlink_are_rejected() {
     if !can_run().await {
         return;
     }
     let world = World::new("nodeloop51").await;
-    let capability = writer("ext4");
+    let capability = writer_capability("ext4");
     world.stage(&capability).await.unwrap();
     let elsewhere = tempfile::tempdir().unwrap();
     let outside = elsewhere.path().join("target");

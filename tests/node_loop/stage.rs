@@ -1,4 +1,4 @@
-//! Staging: what is never formatted or mounted, and what is waited for.
+//! Staging: disks that are not formatted or mounted, and the wait for the device.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -6,22 +6,26 @@ use std::os::unix::fs::symlink;
 use diskplugin::csi::proto::volume_capability::AccessType;
 use tonic::Code;
 
-use crate::kit::{BRIEF, MIB, SIZE, World, can_run, is_mounted, sh, writer};
+use crate::kit::{MIB, SHORT_TIMEOUT, SIZE, World, can_run, is_mounted, sh, writer_capability};
 
-/// The disk holds something else: staging is refused with these words, and no byte changes.
-async fn is_refused_untouched(world: &World, fs_type: &str, code: Code, words: &[&str]) {
+/// Stages a disk, which must fail with these words and leave the disk unchanged.
+async fn check_rejected_unchanged(world: &World, fs_type: &str, code: Code, words: &[&str]) {
     let before = world.hash().await;
-    let error = world.stage(&writer(fs_type)).await.unwrap_err();
+    let error = world.stage(&writer_capability(fs_type)).await.unwrap_err();
     assert_eq!(error.code(), code, "{error}");
     for word in words {
         assert!(error.message().contains(word), "{word}: {error}");
     }
-    assert_eq!(world.hash().await, before, "the disk was written to");
+    assert_eq!(
+        world.hash().await,
+        before,
+        "the content of the disk changed"
+    );
     assert!(!is_mounted(&world.path("staging")));
 }
 
 #[tokio::test]
-async fn unknown_data_is_never_formatted_over() {
+async fn unknown_data_is_not_formatted() {
     if !can_run().await {
         return;
     }
@@ -34,12 +38,12 @@ async fn unknown_data_is_never_formatted_over() {
         ))
         .await;
         let words = ["neither blank", "unknown kind", &world.serial];
-        is_refused_untouched(&world, "ext4", Code::FailedPrecondition, &words).await;
+        check_rejected_unchanged(&world, "ext4", Code::FailedPrecondition, &words).await;
     }
 }
 
 #[tokio::test]
-async fn a_filesystem_whose_head_was_wiped_is_never_formatted_over() {
+async fn a_filesystem_with_a_wiped_head_is_not_formatted() {
     if !can_run().await {
         return;
     }
@@ -55,18 +59,18 @@ async fn a_filesystem_whose_head_was_wiped_is_never_formatted_over() {
         ))
         .await;
         let words = ["neither blank", "unknown kind", &world.serial];
-        // What blkid may know by a mirror that lies beyond the head is another refusal.
+        // blkid may detect a superblock copy after the head, which is another error.
         let words = if fs_type == "btrfs" {
             &words[2..]
         } else {
             &words
         };
-        is_refused_untouched(&world, "ext4", Code::FailedPrecondition, words).await;
+        check_rejected_unchanged(&world, "ext4", Code::FailedPrecondition, words).await;
     }
 }
 
 #[tokio::test]
-async fn a_wiped_head_before_files_alone_is_never_formatted_over() {
+async fn data_after_a_blank_head_is_not_formatted() {
     if !can_run().await {
         return;
     }
@@ -77,34 +81,34 @@ async fn a_wiped_head_before_files_alone_is_never_formatted_over() {
     ))
     .await;
     let words = ["neither blank", "unknown kind", &world.serial];
-    is_refused_untouched(&world, "ext4", Code::FailedPrecondition, &words).await;
+    check_rejected_unchanged(&world, "ext4", Code::FailedPrecondition, &words).await;
 }
 
 #[tokio::test]
-async fn another_filesystem_is_named_and_left_alone() {
+async fn another_filesystem_type_is_named_and_kept() {
     if !can_run().await {
         return;
     }
     let world = World::new("nodeloop12").await;
     sh(&format!("mkfs.xfs -q {}", world.device().display())).await;
-    let words = ["has xfs", "ext4 was asked for"];
-    is_refused_untouched(&world, "ext4", Code::FailedPrecondition, &words).await;
+    let words = ["has xfs", "ext4 was requested"];
+    check_rejected_unchanged(&world, "ext4", Code::FailedPrecondition, &words).await;
 }
 
 #[tokio::test]
-async fn foreign_volumes_are_named_and_left_alone() {
+async fn swap_is_named_and_kept() {
     if !can_run().await {
         return;
     }
     let world = World::new("nodeloop13").await;
     let device = world.device();
     sh(&format!("mkswap {} 2>&1", device.display())).await;
-    let words = ["it holds swap"];
-    is_refused_untouched(&world, "ext4", Code::FailedPrecondition, &words).await;
+    let words = ["it contains swap"];
+    check_rejected_unchanged(&world, "ext4", Code::FailedPrecondition, &words).await;
 }
 
 #[tokio::test]
-async fn a_partition_table_is_named_and_left_alone() {
+async fn a_partition_table_is_named_and_kept() {
     if !can_run().await {
         return;
     }
@@ -116,12 +120,12 @@ async fn a_partition_table_is_named_and_left_alone() {
         ))
         .await;
         let table = format!("a {label} partition table");
-        is_refused_untouched(&world, "ext4", Code::FailedPrecondition, &[&table]).await;
+        check_rejected_unchanged(&world, "ext4", Code::FailedPrecondition, &[&table]).await;
     }
 }
 
 #[tokio::test]
-async fn a_link_to_another_disk_is_refused_and_neither_disk_is_touched() {
+async fn a_stale_symlink_is_rejected_and_both_disks_are_unchanged() {
     if !can_run().await {
         return;
     }
@@ -131,47 +135,47 @@ async fn a_link_to_another_disk_is_refused_and_neither_disk_is_touched() {
     fs::remove_file(world.link()).unwrap();
     symlink(other.device(), world.link()).unwrap();
     let words = ["stale", "nodeloop16", "d-nodeloop15"];
-    is_refused_untouched(&world, "ext4", Code::FailedPrecondition, &words).await;
+    check_rejected_unchanged(&world, "ext4", Code::FailedPrecondition, &words).await;
     fs::remove_file(world.link()).unwrap();
     symlink(own, world.link()).unwrap();
 }
 
 #[tokio::test]
-async fn a_disk_that_answers_twice_is_refused() {
+async fn a_serial_with_two_devices_is_rejected() {
     if !can_run().await {
         return;
     }
     let world = World::new("nodeloop17").await;
-    let twin = sh(&format!("losetup -f --show {}", world.image().display())).await;
+    let second = sh(&format!("losetup -f --show {}", world.image().display())).await;
     let own = world.device();
-    let words = ["more than one device", &twin, own.to_str().unwrap()];
-    is_refused_untouched(&world, "ext4", Code::FailedPrecondition, &words).await;
+    let words = ["more than one device", &second, own.to_str().unwrap()];
+    check_rejected_unchanged(&world, "ext4", Code::FailedPrecondition, &words).await;
 }
 
 #[tokio::test]
-async fn a_disk_that_does_not_come_is_waited_for_and_told() {
+async fn staging_waits_for_the_device() {
     if !can_run().await {
         return;
     }
     let world = World::without_device("nodeloop18");
     let error = world
-        .stage_within(BRIEF, &writer("ext4"))
+        .stage_within(SHORT_TIMEOUT, &writer_capability("ext4"))
         .await
         .unwrap_err();
     assert_eq!(error.code(), Code::DeadlineExceeded);
     assert!(error.message().contains("serial nodeloop18"), "{error}");
-    let capability = writer("ext4");
+    let capability = writer_capability("ext4");
     let (staged, _device) = tokio::join!(world.stage(&capability), world.attach());
     staged.unwrap();
 }
 
 #[tokio::test]
-async fn an_option_that_no_filesystem_has_is_refused_and_nothing_is_left() {
+async fn an_invalid_mount_option_is_rejected_and_the_mount_is_rolled_back() {
     if !can_run().await {
         return;
     }
     let world = World::new("nodeloop38").await;
-    let mut capability = writer("ext4");
+    let mut capability = writer_capability("ext4");
     if let Some(AccessType::Mount(mount)) = &mut capability.access_type {
         mount.mount_flags = vec!["nonsense=7".to_owned()];
     }

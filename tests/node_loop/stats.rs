@@ -1,4 +1,4 @@
-//! Statistics.
+//! Volume statistics.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use tonic::{Code, Request, Status};
 use crate::kit::{World, can_run};
 
 #[tokio::test]
-async fn what_is_not_there_is_not_found() {
+async fn a_path_without_the_volume_is_not_found() {
     if !can_run().await {
         return;
     }
@@ -17,11 +17,11 @@ async fn what_is_not_there_is_not_found() {
     fs::create_dir(world.path("empty")).unwrap();
     let code = |error: Status| error.code();
     assert_eq!(
-        world.total("empty").await.map_err(code),
+        world.total_bytes("empty").await.map_err(code),
         Err(Code::NotFound)
     );
     assert_eq!(
-        world.total("nowhere").await.map_err(code),
+        world.total_bytes("nowhere").await.map_err(code),
         Err(Code::NotFound)
     );
     assert_eq!(
@@ -33,6 +33,6 @@ async fn what_is_not_there_is_not_found() {
         volume_path: "some/path".to_owned(),
         ..Default::default()
     };
-    let answer = world.service.node_get_volume_stats(Request::new(request));
-    assert_eq!(answer.await.unwrap_err().code(), Code::NotFound);
+    let response = world.service.node_get_volume_stats(Request::new(request));
+    assert_eq!(response.await.unwrap_err().code(), Code::NotFound);
 }

@@ -1,4 +1,4 @@
-//! A call over CSI, as kubelet would make it, and what its answer is to the model.
+//! CSI calls, as kubelet makes them, and their outcome.
 
 use std::time::Duration;
 
@@ -11,19 +11,19 @@ use diskplugin::csi::proto::{
 };
 use tonic::{Code, Request, Status};
 
-use crate::machine::{AMPLE, BRIEF, Machine};
-use crate::world::{Access, Answer, Call, Fs, World};
+use crate::machine::{LONG_TIMEOUT, Machine, SHORT_TIMEOUT};
+use crate::world::{Access, Call, FsType, Outcome, World};
 
 impl Machine {
     pub(crate) fn call(&mut self, call: Call, after: &World) -> Result<(), Status> {
-        self.begin_call();
-        let time = match after.answer {
-            Some(Answer::Late) => BRIEF,
-            _ => AMPLE,
+        self.restart_if_configured();
+        let time = match after.outcome {
+            Some(Outcome::DeadlineExceeded) => SHORT_TIMEOUT,
+            _ => LONG_TIMEOUT,
         };
         let id = |volume| format!("d-{}", self.serial(volume));
-        let path = |place| self.place(place).to_str().unwrap().to_owned();
-        let wish = |volume: usize, access, single| {
+        let path = |mount_point| self.mount_point(mount_point).to_str().unwrap().to_owned();
+        let requested = |volume: usize, access, single| {
             Some(capability(after.volumes[volume].fs, access, single))
         };
         let service = &self.service;
@@ -35,7 +35,7 @@ impl Machine {
                     access,
                     read_only,
                 } => {
-                    let mut capability = wish(volume, access, false);
+                    let mut capability = requested(volume, access, false);
                     if let (true, Some(capability)) = (read_only, &mut capability) {
                         let mode = Mode::SingleNodeReaderOnly.into();
                         capability.access_mode = Some(AccessMode { mode });
@@ -47,7 +47,7 @@ impl Machine {
                         ..NodeStageVolumeRequest::default()
                     };
                     service
-                        .node_stage_volume(timed(request, time))
+                        .node_stage_volume(with_timeout(request, time))
                         .await
                         .map(drop)
                 }
@@ -63,12 +63,12 @@ impl Machine {
                         volume_id: id(volume),
                         staging_target_path: path(staging),
                         target_path: path(target),
-                        volume_capability: wish(volume, access, single),
+                        volume_capability: requested(volume, access, single),
                         readonly: read_only,
                         ..NodePublishVolumeRequest::default()
                     };
                     service
-                        .node_publish_volume(timed(request, time))
+                        .node_publish_volume(with_timeout(request, time))
                         .await
                         .map(drop)
                 }
@@ -78,7 +78,7 @@ impl Machine {
                         target_path: path(target),
                     };
                     service
-                        .node_unpublish_volume(timed(request, time))
+                        .node_unpublish_volume(with_timeout(request, time))
                         .await
                         .map(drop)
                 }
@@ -88,30 +88,36 @@ impl Machine {
                         staging_target_path: path(staging),
                     };
                     service
-                        .node_unstage_volume(timed(request, time))
+                        .node_unstage_volume(with_timeout(request, time))
                         .await
                         .map(drop)
                 }
-                Call::Expand { volume, place } => {
+                Call::Expand {
+                    volume,
+                    mount_point,
+                } => {
                     let request = NodeExpandVolumeRequest {
                         volume_id: id(volume),
-                        volume_path: path(place),
+                        volume_path: path(mount_point),
                         capacity_range: Some(CapacityRange::default()),
                         ..NodeExpandVolumeRequest::default()
                     };
                     service
-                        .node_expand_volume(timed(request, time))
+                        .node_expand_volume(with_timeout(request, time))
                         .await
                         .map(drop)
                 }
-                Call::Stats { volume, place } => {
+                Call::Stats {
+                    volume,
+                    mount_point,
+                } => {
                     let request = NodeGetVolumeStatsRequest {
                         volume_id: id(volume),
-                        volume_path: path(place),
+                        volume_path: path(mount_point),
                         ..NodeGetVolumeStatsRequest::default()
                     };
                     service
-                        .node_get_volume_stats(timed(request, time))
+                        .node_get_volume_stats(with_timeout(request, time))
                         .await
                         .map(drop)
                 }
@@ -120,13 +126,13 @@ impl Machine {
     }
 }
 
-fn timed<T>(message: T, time: Duration) -> Request<T> {
+fn with_timeout<T>(message: T, time: Duration) -> Request<T> {
     let mut request = Request::new(message);
     request.set_timeout(time);
     request
 }
 
-fn capability(fs: Fs, access: Access, single: bool) -> VolumeCapability {
+fn capability(fs: FsType, access: Access, single: bool) -> VolumeCapability {
     let mount = |name: &str| {
         AccessType::Mount(MountVolume {
             fs_type: name.to_owned(),
@@ -140,28 +146,28 @@ fn capability(fs: Fs, access: Access, single: bool) -> VolumeCapability {
     VolumeCapability {
         access_type: Some(match access {
             Access::Mount => mount(fs.name()),
-            Access::WrongMount => mount(fs.other()),
+            Access::MountOtherType => mount(fs.other()),
             Access::Block => AccessType::Block(BlockVolume {}),
         }),
         access_mode: Some(AccessMode { mode: mode.into() }),
     }
 }
 
-/// Whether a device was taken by somebody else, who is not the node.
-pub(crate) fn was_snatched(status: &Status) -> bool {
+/// Whether the call failed because another process used the loop device.
+pub(crate) fn is_loop_device_busy(status: &Status) -> bool {
     let text = status.message();
-    // A loop device that leaves with its last user fails requests until it has left.
-    let leaves = text.contains("cannot flush") && text.contains("Input/output error");
-    leaves || text.contains("in use by the system") || text.contains("resource busy")
+    // A loop device that is detached while in use fails requests until it is removed.
+    let is_detaching = text.contains("cannot flush") && text.contains("Input/output error");
+    is_detaching || text.contains("in use by the system") || text.contains("resource busy")
 }
 
-pub(crate) fn class(status: &Status) -> Answer {
+pub(crate) fn outcome(status: &Status) -> Outcome {
     match status.code() {
-        Code::AlreadyExists => Answer::Otherwise,
-        Code::FailedPrecondition => Answer::Refused,
-        Code::NotFound => Answer::NotHere,
-        Code::DeadlineExceeded => Answer::Late,
-        Code::Internal => Answer::Failed,
-        code => panic!("{code:?} is no answer: {status}"),
+        Code::AlreadyExists => Outcome::AlreadyExists,
+        Code::FailedPrecondition => Outcome::FailedPrecondition,
+        Code::NotFound => Outcome::NotFound,
+        Code::DeadlineExceeded => Outcome::DeadlineExceeded,
+        Code::Internal => Outcome::Internal,
+        code => panic!("unexpected code {code:?}: {status}"),
     }
 }

@@ -1,4 +1,4 @@
-//! The same world on a real kernel: loop devices, mounts, a node in this process.
+//! The system under test: loop devices, mounts and a node in this process, on a real kernel.
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::{FileExt, symlink};
@@ -8,34 +8,34 @@ use std::time::Duration;
 
 use diskplugin::base::Deadline;
 use diskplugin::csi::node::Service;
-use diskplugin::host::{Command, Exec, Linux, Processes, Roots};
+use diskplugin::host::{Command, Exec, Linux, ProcessExec, Roots};
 use diskplugin::node::{Node, Settings};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use tokio::runtime::Runtime;
 
-use crate::call::{class, was_snatched};
+use crate::call::{is_loop_device_busy, outcome};
 use crate::loop_device::{attach_command, detach_command};
-use crate::see::{self, backing_file};
-use crate::world::{Answer, Event, Fs, Layer, PLACES, Under, VOLUMES, World};
+use crate::verify::{self, MountLine, backing_file};
+use crate::world::{Entry, Event, FsType, MOUNT_POINTS, Mount, Outcome, VOLUMES, World};
 
 const MIB: u64 = 1 << 20;
 
-/// Time that suffices on a busy machine, too.
-pub(crate) const AMPLE: Duration = Duration::from_secs(60);
-/// Time for what is to be waited for in vain.
-pub(crate) const BRIEF: Duration = Duration::from_millis(40);
-/// How often in a row that may happen.
-const SNATCHED: usize = 5;
-const TICK: Duration = Duration::from_millis(1);
+/// Timeout of calls that must complete, also on a busy machine.
+pub(crate) const LONG_TIMEOUT: Duration = Duration::from_secs(60);
+/// Timeout of calls that must exceed their deadline.
+pub(crate) const SHORT_TIMEOUT: Duration = Duration::from_millis(40);
+/// Retries while another process uses a loop device.
+const MAX_RETRIES: usize = 5;
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// More than the images of both tests take.
-const ROOM: u64 = 1 << 30;
+/// More than the size of the images of both tests, in bytes.
+const REQUIRED_SPACE: u64 = 1 << 30;
 
-/// What lies on a foreign disk.
-pub(crate) const LETTER: &[u8] = b"a letter";
-pub(crate) const LETTER_AT: u64 = MIB;
+/// The content of a foreign disk.
+pub(crate) const FOREIGN_DATA: &[u8] = b"foreign data";
+pub(crate) const FOREIGN_DATA_OFFSET: u64 = MIB;
 
-impl Fs {
+impl FsType {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Ext4 => "ext4",
@@ -44,7 +44,7 @@ impl Fs {
         }
     }
 
-    /// A filesystem that it is not.
+    /// The name of another filesystem type.
     pub(crate) fn other(self) -> &'static str {
         match self {
             Self::Ext4 => "xfs",
@@ -52,7 +52,7 @@ impl Fs {
         }
     }
 
-    /// At first, and grown: as small as the tools and the kernel take it.
+    /// The initial and the resized disk size in bytes, close to the minimum of the tools and the kernel.
     pub(crate) fn sizes(self) -> (u64, u64) {
         match self {
             Self::Ext4 => (8 * MIB, 64 * MIB),
@@ -61,8 +61,8 @@ impl Fs {
         }
     }
 
-    /// Statistics above this are those of a filesystem that has grown.
-    pub(crate) fn grown(self) -> u64 {
+    /// The size in bytes above which a filesystem has been grown.
+    pub(crate) fn grown_threshold(self) -> u64 {
         let (small, big) = self.sizes();
         let log = match self {
             Self::Xfs => XFS_LOG,
@@ -72,45 +72,45 @@ impl Fs {
     }
 }
 
-/// What xfs takes for its log, and counts as no part of the filesystem.
+/// The size of the xfs log in bytes, which statfs does not include.
 const XFS_LOG: u64 = 64 * MIB;
 
-/// The real world. Dropping it takes everything down.
+/// The state on the real kernel. Dropping it unmounts and detaches everything.
 #[derive(Debug)]
 pub(crate) struct Machine {
     pub(crate) dir: tempfile::TempDir,
-    /// Names the volumes, so that no two cases share one.
+    /// Part of the serials, which are unique per case.
     case: u64,
     pub(crate) service: Service,
-    /// Whether the node starts anew before each call.
+    /// Whether the node restarts before each call.
     restarts: bool,
     pub(crate) loops: [Option<PathBuf>; VOLUMES],
-    /// Of filesystems that have been seen.
+    /// The filesystem UUIDs that were observed.
     pub(crate) uuids: [Option<[u8; 16]>; VOLUMES],
     pub(crate) runtime: Runtime,
 }
 
-/// Where the images lie: in memory where there is room, because each step waits for the disk otherwise.
-fn ground() -> PathBuf {
+/// The directory of the images: in memory if there is enough space, so that steps do not wait for the disk.
+fn image_dir() -> PathBuf {
     let memory = PathBuf::from("/dev/shm");
     let free = nix::sys::statvfs::statvfs(&memory)
         .map_or(0, |found| found.blocks_available() * found.fragment_size());
-    match free > ROOM {
+    match free > REQUIRED_SPACE {
         true => memory,
         false => std::env::temp_dir(),
     }
 }
 
-/// A node that knows nothing but its settings.
+/// A node without state of earlier calls.
 fn service(devices: &Path) -> Service {
-    let exec: Arc<dyn Exec> = Arc::new(Processes);
+    let exec: Arc<dyn Exec> = Arc::new(ProcessExec);
     let host = Arc::new(Linux::new(Arc::clone(&exec), Roots::default()));
     let settings = Settings {
         id: "i-test".parse().unwrap(),
         zone: "cn-beijing-c".parse().unwrap(),
         max_volumes: None,
         categories: Vec::new(),
-        types: Default::default(),
+        instance_types: Default::default(),
         device_dir: Some(devices.to_owned()),
         kubelet_dir: devices.parent().unwrap().to_owned(),
         state_dir: devices.with_file_name("state"),
@@ -120,8 +120,8 @@ fn service(devices: &Path) -> Service {
 
 impl Machine {
     pub(crate) fn new(world: &World, case: u64, restarts: bool) -> Self {
-        let dir = tempfile::tempdir_in(ground()).unwrap();
-        for name in ["devices", "disks", "places"] {
+        let dir = tempfile::tempdir_in(image_dir()).unwrap();
+        for name in ["devices", "disks", "paths"] {
             fs::create_dir(dir.path().join(name)).unwrap();
         }
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -141,7 +141,7 @@ impl Machine {
             machine.make_image(world, volume, false);
             if matches!(
                 world.volumes[volume].device,
-                crate::world::Device::There { .. }
+                crate::world::Device::Present { .. }
             ) {
                 machine.attach(volume);
             }
@@ -149,8 +149,11 @@ impl Machine {
         machine
     }
 
-    pub(crate) fn place(&self, place: usize) -> PathBuf {
-        self.dir.path().join("places").join(format!("p{place}"))
+    pub(crate) fn mount_point(&self, mount_point: usize) -> PathBuf {
+        self.dir
+            .path()
+            .join("paths")
+            .join(format!("p{mount_point}"))
     }
 
     pub(crate) fn serial(&self, volume: usize) -> String {
@@ -166,12 +169,12 @@ impl Machine {
         self.dir.path().join("devices").join(self.serial(volume))
     }
 
-    fn sh(&self, line: &str) -> String {
+    fn run_shell(&self, line: &str) -> String {
         let command = Command::new("sh").args(["-ec", line]);
-        let ran = Processes.run(&command, Deadline::after(AMPLE));
+        let ran = ProcessExec.run(&command, Deadline::after(LONG_TIMEOUT));
         let output = self.runtime.block_on(ran);
         command
-            .success(output.unwrap())
+            .check_exit_code(output.unwrap())
             .unwrap()
             .stdout
             .trim()
@@ -182,96 +185,105 @@ impl Machine {
         let file = File::create(self.image(volume)).unwrap();
         file.set_len(world.volumes[volume].fs.sizes().0).unwrap();
         if foreign {
-            file.write_all_at(LETTER, LETTER_AT).unwrap();
+            file.write_all_at(FOREIGN_DATA, FOREIGN_DATA_OFFSET)
+                .unwrap();
         }
         self.uuids[volume] = None;
     }
 
     fn attach(&mut self, volume: usize) {
-        let device = self.sh(&attach_command(&self.image(volume)));
+        let device = self.run_shell(&attach_command(&self.image(volume)));
         symlink(&device, self.link(volume)).unwrap();
         self.loops[volume] = Some(device.into());
     }
 
-    /// The node of a call: one that knows nothing of the calls before, where it starts anew.
-    pub(crate) fn begin_call(&mut self) {
+    pub(crate) fn restart_if_configured(&mut self) {
         if self.restarts {
             self.service = service(&self.dir.path().join("devices"));
         }
     }
 
-    /// Does to the real world what happened to the model, and what the model says about a call.
+    /// Applies the event and compares the outcome and the state with the model.
     pub(crate) fn apply(&mut self, event: Event, after: &World) {
         match event {
             Event::Call(call) => {
-                let expected = after.answer.unwrap();
-                let mut answer = self.call(call, after);
-                // Whoever looks for a free loop device on this machine may have ours for a moment.
-                for _ in 0..SNATCHED {
-                    if expected != Answer::Failed && answer.as_ref().is_err_and(was_snatched) {
-                        let pause = async { tokio::time::sleep(BRIEF).await };
+                let expected = after.outcome.unwrap();
+                let mut result = self.call(call, after);
+                // A process that searches for a free loop device may open one of the test for a moment.
+                for _ in 0..MAX_RETRIES {
+                    if expected != Outcome::Internal
+                        && result.as_ref().is_err_and(is_loop_device_busy)
+                    {
+                        let pause = async { tokio::time::sleep(SHORT_TIMEOUT).await };
                         self.runtime.block_on(pause);
-                        answer = self.call(call, after);
+                        result = self.call(call, after);
                     }
                 }
-                let is = match &answer {
-                    Ok(()) => Answer::Ok,
-                    Err(status) => class(status),
+                let outcome = match &result {
+                    Ok(()) => Outcome::Ok,
+                    Err(status) => outcome(status),
                 };
-                assert_eq!(is, expected, "{call:?} answers {answer:?}");
+                assert_eq!(outcome, expected, "{call:?} returned {result:?}");
             }
-            Event::Write { place, value } => {
-                let file = self.place(place).join("kept");
+            Event::Write { mount_point, value } => {
+                let file = self.mount_point(mount_point).join("kept");
                 fs::write(file, [value]).unwrap();
             }
-            Event::Put { place, under } => self.put(place, under),
-            Event::MountForeign { place } => {
+            Event::ReplaceEntry { mount_point, entry } => self.replace_entry(mount_point, entry),
+            Event::MountForeign { mount_point } => {
                 let none: Option<&str> = None;
                 let kind = Some("tmpfs");
-                mount(kind, &self.place(place), kind, MsFlags::empty(), none).unwrap();
+                mount(
+                    kind,
+                    &self.mount_point(mount_point),
+                    kind,
+                    MsFlags::empty(),
+                    none,
+                )
+                .unwrap();
             }
-            Event::Unmount { place } => {
-                umount2(&self.place(place), MntFlags::UMOUNT_NOFOLLOW).unwrap();
+            Event::Unmount { mount_point } => {
+                umount2(&self.mount_point(mount_point), MntFlags::UMOUNT_NOFOLLOW).unwrap();
             }
             Event::Attach { volume } => self.attach(volume),
             Event::Detach { volume } => {
                 let device = self.loops[volume].as_ref().unwrap();
-                self.sh(&detach_command(device.to_str().unwrap()));
+                self.run_shell(&detach_command(device.to_str().unwrap()));
             }
-            Event::TearOut { volume, unlink } => {
-                // It leaves with its last mount.
+            Event::ForceDetach { volume, unlink } => {
+                // The kernel removes the device with its last mount.
                 let device = self.loops[volume].as_ref().unwrap();
-                self.sh(&format!("losetup -d {}", device.display()));
+                self.run_shell(&format!("losetup -d {}", device.display()));
                 if unlink {
                     let _ = fs::remove_file(self.link(volume));
                 }
             }
-            Event::Unlink { volume } => fs::remove_file(self.link(volume)).unwrap(),
-            Event::Relink { volume } => {
+            Event::RemoveLink { volume } => fs::remove_file(self.link(volume)).unwrap(),
+            Event::RestoreLink { volume } => {
                 symlink(self.loops[volume].as_ref().unwrap(), self.link(volume)).unwrap();
             }
-            Event::Mislead { volume } => {
+            Event::MisdirectLink { volume } => {
                 let other = self.loops[1 - volume].as_ref().unwrap();
                 symlink(other, self.link(volume)).unwrap();
             }
-            Event::Grow { volume } => {
+            Event::ResizeDisk { volume } => {
                 let image = OpenOptions::new().write(true).open(self.image(volume));
                 image
                     .unwrap()
                     .set_len(after.volumes[volume].fs.sizes().1)
                     .unwrap();
                 if let Some(device) = &self.loops[volume] {
-                    self.sh(&format!("losetup -c {}", device.display()));
+                    self.run_shell(&format!("losetup -c {}", device.display()));
                 }
             }
-            Event::Replace { volume, foreign } => self.make_image(after, volume, foreign),
+            Event::ReplaceDisk { volume, foreign } => self.make_image(after, volume, foreign),
         }
-        self.follow(after);
-        see::compare(self, after);
+        self.finish_detach(after);
+        verify::verify(self, after);
     }
 
-    /// What the cloud does behind a device that has gone.
-    fn follow(&mut self, after: &World) {
+    /// Removes the links of detached devices, and waits until the kernel removes the devices.
+    fn finish_detach(&mut self, after: &World) {
         for volume in 0..VOLUMES {
             if after.volumes[volume].device != crate::world::Device::Absent {
                 continue;
@@ -281,17 +293,20 @@ impl Machine {
                 continue;
             };
             let image = self.image(volume);
-            let end = tokio::time::Instant::now() + AMPLE;
+            let end = tokio::time::Instant::now() + LONG_TIMEOUT;
             while backing_file(&device).as_ref() == Some(&image) {
-                assert!(tokio::time::Instant::now() < end, "{device:?} stays");
+                assert!(
+                    tokio::time::Instant::now() < end,
+                    "{device:?} is not removed"
+                );
                 self.runtime
-                    .block_on(async { tokio::time::sleep(TICK).await });
+                    .block_on(async { tokio::time::sleep(POLL_INTERVAL).await });
             }
         }
     }
 
-    fn put(&self, place: usize, under: Under) {
-        let path = self.place(place);
+    fn replace_entry(&self, mount_point: usize, entry: Entry) {
+        let path = self.mount_point(mount_point);
         if let Ok(now) = fs::symlink_metadata(&path) {
             if now.is_dir() {
                 fs::remove_dir_all(&path).unwrap();
@@ -299,63 +314,65 @@ impl Machine {
                 fs::remove_file(&path).unwrap();
             }
         }
-        match under {
-            Under::Missing => {}
-            Under::Dir | Under::FullDir => fs::create_dir(&path).unwrap(),
-            Under::File => fs::write(&path, "").unwrap(),
-            Under::FullFile => fs::write(&path, "stray").unwrap(),
-            Under::Symlink => symlink(self.dir.path(), &path).unwrap(),
+        match entry {
+            Entry::Missing => {}
+            Entry::Directory | Entry::NonEmptyDirectory => fs::create_dir(&path).unwrap(),
+            Entry::File => fs::write(&path, "").unwrap(),
+            Entry::NonEmptyFile => fs::write(&path, "unexpected").unwrap(),
+            Entry::Symlink => symlink(self.dir.path(), &path).unwrap(),
         }
-        if under == Under::FullDir {
-            fs::write(path.join("stray"), "").unwrap();
+        if entry == Entry::NonEmptyDirectory {
+            fs::write(path.join("unexpected"), "").unwrap();
         }
     }
 }
 
 impl Drop for Machine {
     fn drop(&mut self) {
-        for place in 0..PLACES {
-            while umount2(&self.place(place), MntFlags::UMOUNT_NOFOLLOW).is_ok() {}
+        for mount_point in 0..MOUNT_POINTS {
+            while umount2(&self.mount_point(mount_point), MntFlags::UMOUNT_NOFOLLOW).is_ok() {}
         }
         for (volume, device) in self.loops.iter().enumerate() {
-            // A device that was torn out has gone with its last mount, and may be somebody else's by now.
+            // A device that was detached while in use is removed with its last mount; another process may use its
+            // number.
             let image = self.image(volume);
             let Some(device) = device.as_ref().filter(|d| backing_file(d) == Some(image)) else {
                 continue;
             };
             let freed = format!("blockdev --setrw {0}; losetup -d {0}", device.display());
             let command = Command::new("sh").args(["-c", &freed]);
-            // Best effort: the test may have failed already.
-            let _ = self
-                .runtime
-                .block_on(async { Processes.run(&command, Deadline::after(AMPLE)).await });
+            // Best effort: the test may have failed.
+            let _ = self.runtime.block_on(async {
+                ProcessExec
+                    .run(&command, Deadline::after(LONG_TIMEOUT))
+                    .await
+            });
         }
     }
 }
 
-/// Which volume a device is of.
 pub(crate) fn volume_of(machine: &Machine, device: &Path) -> Option<usize> {
     machine
         .loops
         .iter()
-        .position(|one| one.as_deref() == Some(device))
+        .position(|path| path.as_deref() == Some(device))
 }
 
-/// The layer that a line of the mount table is.
-pub(crate) fn layer(machine: &Machine, line: &see::Line) -> Layer {
+/// Converts a line of the mount table.
+pub(crate) fn parse_mount(machine: &Machine, line: &MountLine) -> Mount {
     let is_node = ["devtmpfs", "tmpfs"].contains(&line.kind.as_str()) && line.root != "/";
     if line.kind == "tmpfs" && !is_node {
-        return Layer::Foreign;
+        return Mount::Foreign;
     }
     let device = match is_node {
         true => format!("/dev{}", line.root),
         false => line.source.clone(),
     };
     let volume = volume_of(machine, Path::new(&device));
-    let volume = volume.unwrap_or_else(|| panic!("{line:?} is of no volume"));
+    let volume = volume.unwrap_or_else(|| panic!("{line:?} does not belong to a volume"));
     let read_only = line.read_only;
     match is_node {
-        true => Layer::Node { volume, read_only },
-        false => Layer::Fs { volume, read_only },
+        true => Mount::DeviceNode { volume, read_only },
+        false => Mount::Filesystem { volume, read_only },
     }
 }

@@ -1,7 +1,7 @@
-//! The node against a model, on a real kernel: calls and what an outside world does, at random; after each
-//! step the mount table, the disks' content and the answer are those of the model.
+//! Compares the node with a model on a real kernel. Random calls and external events run against both; after each step,
+//! the mount table, the content of the disks and the outcome must match the model.
 //!
-//! `NODE_MODEL_SEED=7 cargo test --test node_model` draws other steps, `NODE_MODEL_CASES=10` fewer of them.
+//! `NODE_MODEL_SEED=7 cargo test --test node_model` generates other steps, `NODE_MODEL_CASES=10` runs fewer cases.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 mod call;
@@ -15,8 +15,8 @@ mod common;
 mod loop_device;
 mod machine;
 mod model;
-mod see;
 mod verbs;
+mod verify;
 mod world;
 
 use std::collections::BTreeMap;
@@ -29,21 +29,20 @@ use proptest_state_machine::{ReferenceStateMachine, StateMachineTest};
 use common::machine::has_devices;
 use machine::Machine;
 use model::Model;
-use world::{Answer, Event, World};
+use world::{Event, Outcome, World};
 
-/// Cases of each test.
 const CASES: u64 = 105;
-/// Steps of a case.
 const STEPS: usize = 50;
 
-/// Cases that have begun, in both tests.
-static BEGUN: AtomicU64 = AtomicU64::new(0);
-/// How often each event had each answer.
-static SEEN: Mutex<BTreeMap<(String, Option<Answer>), u64>> = Mutex::new(BTreeMap::new());
+/// Started cases of both tests.
+static STARTED_CASES: AtomicU64 = AtomicU64::new(0);
+/// The number of occurrences of each event and outcome.
+static OUTCOMES: Mutex<BTreeMap<(String, Option<Outcome>), u64>> = Mutex::new(BTreeMap::new());
 
-/// A node that goes on living, or one that starts anew before each call.
+/// A node that handles all calls of a case.
 #[derive(Debug)]
-struct Lasting;
+struct LongRunning;
+/// A node that restarts before each call.
 #[derive(Debug)]
 struct Restarted;
 
@@ -54,44 +53,48 @@ macro_rules! test {
             type Reference = Model;
 
             fn init_test(world: &World) -> Machine {
-                Machine::new(world, BEGUN.fetch_add(1, Ordering::SeqCst), $restarts)
+                Machine::new(
+                    world,
+                    STARTED_CASES.fetch_add(1, Ordering::SeqCst),
+                    $restarts,
+                )
             }
 
             fn apply(mut machine: Machine, world: &World, event: Event) -> Machine {
                 machine.apply(event, world);
-                note(event, world);
+                record(event, world);
                 machine
             }
         }
     };
 }
 
-test!(Lasting, false);
+test!(LongRunning, false);
 test!(Restarted, true);
 
-fn note(event: Event, world: &World) {
+fn record(event: Event, world: &World) {
     let text = match event {
         Event::Call(call) => format!("{call:?}"),
         event => format!("{event:?}"),
     };
     let name = text.split(' ').next().unwrap_or_default().to_owned();
-    let mut seen = SEEN.lock().unwrap();
-    *seen.entry((name, world.answer)).or_default() += 1;
+    let mut outcomes = OUTCOMES.lock().unwrap();
+    *outcomes.entry((name, world.outcome)).or_default() += 1;
 }
 
-fn number(variable: &str, default: u64) -> u64 {
+fn env_number(variable: &str, default: u64) -> u64 {
     let given = std::env::var(variable).ok();
     given.map_or(default, |text| text.parse().expect("a whole number"))
 }
 
-/// Leads as many cases as there are, each with its steps; how many steps these were.
+/// Runs all cases and returns the number of their steps.
 fn run<T>(salt: u64) -> u64
 where
     T: StateMachineTest<Reference = Model>,
 {
     let (seed, cases) = (
-        number("NODE_MODEL_SEED", 1),
-        number("NODE_MODEL_CASES", CASES),
+        env_number("NODE_MODEL_SEED", 1),
+        env_number("NODE_MODEL_CASES", CASES),
     );
     let config = Config {
         cases: u32::try_from(cases).unwrap(),
@@ -102,18 +105,18 @@ where
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
     bytes[8..16].copy_from_slice(&salt.to_le_bytes());
-    let dice = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
-    let mut runner = TestRunner::new_with_rng(config.clone(), dice);
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
+    let mut runner = TestRunner::new_with_rng(config.clone(), rng);
     let steps = AtomicU64::new(0);
-    let led = runner.run(
+    let result = runner.run(
         &Model::sequential_strategy(STEPS),
-        |(world, events, seen)| {
+        |(world, events, seen_counter)| {
             steps.fetch_add(u64::try_from(events.len()).unwrap(), Ordering::SeqCst);
-            T::test_sequential(config.clone(), world, events, seen);
+            T::test_sequential(config.clone(), world, events, seen_counter);
             Ok(())
         },
     );
-    if let Err(error) = led {
+    if let Err(error) = result {
         panic!("seed {seed} (NODE_MODEL_SEED): {error}");
     }
     steps.into_inner()
@@ -127,23 +130,23 @@ where
         return;
     }
     let start = tokio::time::Instant::now();
-    let led = tokio::task::spawn_blocking(move || run::<T>(salt)).await;
-    let steps = led.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()));
+    let result = tokio::task::spawn_blocking(move || run::<T>(salt)).await;
+    let steps = result.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()));
     println!(
         "{name}: {steps} steps in {:.0} s",
         start.elapsed().as_secs_f64()
     );
-    for ((event, answer), count) in SEEN.lock().unwrap().iter() {
-        println!("  {event} {answer:?}: {count}");
+    for ((event, outcome), count) in OUTCOMES.lock().unwrap().iter() {
+        println!("  {event} {outcome:?}: {count}");
     }
 }
 
 #[tokio::test]
-async fn a_node_that_lives_on_does_what_the_model_does() {
-    test::<Lasting>("lasting", 1).await;
+async fn a_long_running_node_matches_the_model() {
+    test::<LongRunning>("long-running", 1).await;
 }
 
 #[tokio::test]
-async fn a_node_that_starts_anew_before_each_call_does_what_the_model_does() {
+async fn a_node_that_restarts_before_each_call_matches_the_model() {
     test::<Restarted>("restarted", 2).await;
 }

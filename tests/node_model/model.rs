@@ -1,16 +1,14 @@
-//! The model: which things happen to the world, in which state they may, and what it looks like then. It knows nothing
-//! of the driver; what a call must answer and do is in `verbs`.
+//! The reference model: generates events, their preconditions and their effects. The effects of calls are in `verbs`.
 
 use proptest::prelude::*;
 use proptest_state_machine::ReferenceStateMachine;
 
 use crate::verbs;
 use crate::world::{
-    Access, Call, Content, Device, Event, Fs, Layer, PLACES, Place, STAGINGS, Under, VOLUMES,
-    Volume, World,
+    Access, Call, Content, Device, Entry, Event, FsType, MOUNT_POINTS, Mount, MountPoint, STAGINGS,
+    VOLUMES, Volume, World,
 };
 
-/// The reference of the state machine.
 #[derive(Debug)]
 pub(crate) struct Model;
 
@@ -19,79 +17,78 @@ fn volume() -> impl Strategy<Value = usize> {
 }
 
 fn staging() -> impl Strategy<Value = usize> {
-    // Mostly each volume has its own.
     0..STAGINGS
 }
 
 fn target() -> impl Strategy<Value = usize> {
-    STAGINGS..PLACES
+    STAGINGS..MOUNT_POINTS
 }
 
-fn place() -> impl Strategy<Value = usize> {
-    0..PLACES
+fn mount_point() -> impl Strategy<Value = usize> {
+    0..MOUNT_POINTS
 }
 
 fn access() -> impl Strategy<Value = Access> {
     prop_oneof![
         8 => Just(Access::Mount),
-        1 => Just(Access::WrongMount),
+        1 => Just(Access::MountOtherType),
         2 => Just(Access::Block),
     ]
 }
 
-fn rarely() -> impl Strategy<Value = bool> {
+fn rare_bool() -> impl Strategy<Value = bool> {
     prop::bool::weighted(0.2)
 }
 
 fn call() -> impl Strategy<Value = Call> {
     prop_oneof![
-        5 => (volume(), staging(), access(), rarely()).prop_map(
+        5 => (volume(), staging(), access(), rare_bool()).prop_map(
             |(volume, staging, access, read_only)| Call::Stage { volume, staging, access, read_only }
         ),
-        6 => (volume(), staging(), target(), access(), rarely(), rarely()).prop_map(
+        6 => (volume(), staging(), target(), access(), rare_bool(), rare_bool()).prop_map(
             |(volume, staging, target, access, read_only, single)| Call::Publish {
                 volume, staging, target, access, read_only, single,
             }
         ),
         4 => (volume(), target()).prop_map(|(volume, target)| Call::Unpublish { volume, target }),
         2 => (volume(), staging()).prop_map(|(volume, staging)| Call::Unstage { volume, staging }),
-        1 => (volume(), place()).prop_map(|(volume, place)| Call::Expand { volume, place }),
-        1 => (volume(), place()).prop_map(|(volume, place)| Call::Stats { volume, place }),
+        1 => (volume(), mount_point()).prop_map(|(volume, mount_point)| Call::Expand { volume, mount_point }),
+        1 => (volume(), mount_point()).prop_map(|(volume, mount_point)| Call::Stats { volume, mount_point }),
     ]
 }
 
-fn under() -> impl Strategy<Value = Under> {
+fn entry() -> impl Strategy<Value = Entry> {
     prop_oneof![
-        3 => Just(Under::Missing),
-        3 => Just(Under::Dir),
-        1 => Just(Under::FullDir),
-        2 => Just(Under::File),
-        1 => Just(Under::FullFile),
-        1 => Just(Under::Symlink),
+        3 => Just(Entry::Missing),
+        3 => Just(Entry::Directory),
+        1 => Just(Entry::NonEmptyDirectory),
+        2 => Just(Entry::File),
+        1 => Just(Entry::NonEmptyFile),
+        1 => Just(Entry::Symlink),
     ]
 }
 
 fn event() -> BoxedStrategy<Event> {
     prop_oneof![
         40 => call().prop_map(Event::Call),
-        8 => (place(), any::<u8>()).prop_map(|(place, value)| Event::Write { place, value }),
-        3 => (place(), under()).prop_map(|(place, under)| Event::Put { place, under }),
-        1 => place().prop_map(|place| Event::MountForeign { place }),
-        2 => place().prop_map(|place| Event::Unmount { place }),
+        8 => (mount_point(), any::<u8>()).prop_map(|(mount_point, value)| Event::Write { mount_point, value }),
+        3 => (mount_point(), entry()).prop_map(|(mount_point, entry)| Event::ReplaceEntry { mount_point, entry }),
+        1 => mount_point().prop_map(|mount_point| Event::MountForeign { mount_point }),
+        2 => mount_point().prop_map(|mount_point| Event::Unmount { mount_point }),
         12 => volume().prop_map(|volume| Event::Attach { volume }),
         2 => volume().prop_map(|volume| Event::Detach { volume }),
-        1 => (volume(), any::<bool>()).prop_map(|(volume, unlink)| Event::TearOut { volume, unlink }),
-        1 => volume().prop_map(|volume| Event::Unlink { volume }),
-        6 => volume().prop_map(|volume| Event::Relink { volume }),
-        1 => volume().prop_map(|volume| Event::Mislead { volume }),
-        2 => volume().prop_map(|volume| Event::Grow { volume }),
-        1 => (volume(), rarely()).prop_map(|(volume, foreign)| Event::Replace { volume, foreign }),
+        1 => (volume(), any::<bool>()).prop_map(|(volume, unlink)| Event::ForceDetach { volume, unlink }),
+        1 => volume().prop_map(|volume| Event::RemoveLink { volume }),
+        6 => volume().prop_map(|volume| Event::RestoreLink { volume }),
+        1 => volume().prop_map(|volume| Event::MisdirectLink { volume }),
+        2 => volume().prop_map(|volume| Event::ResizeDisk { volume }),
+        1 => (volume(), rare_bool()).prop_map(|(volume, foreign)| Event::ReplaceDisk { volume, foreign }),
     ]
     .boxed()
 }
 
-fn kind() -> impl Strategy<Value = Fs> {
-    prop_oneof![6 => Just(Fs::Ext4), 1 => Just(Fs::Xfs), 1 => Just(Fs::Btrfs)]
+fn kind() -> impl Strategy<Value = FsType> {
+    prop_oneof![6 => Just(FsType::Ext4), 1 => Just(FsType::Xfs), 1 => Just(FsType::Btrfs)]
 }
 
 impl ReferenceStateMachine for Model {
@@ -102,23 +99,23 @@ impl ReferenceStateMachine for Model {
         let blank = |fs, device| Volume {
             fs,
             content: Content::Blank,
-            big: false,
+            resized: false,
             device,
         };
-        let attached = Device::There {
+        let attached = Device::Present {
             linked: true,
-            locked: false,
-            leaving: false,
+            write_protected: false,
+            detaching: false,
             staged: false,
         };
         (kind(), kind())
             .prop_map(move |(one, other)| World {
                 volumes: [blank(one, attached), blank(other, Device::Absent)],
-                places: [(); PLACES].map(|()| Place {
-                    under: Under::Missing,
+                mount_points: [(); MOUNT_POINTS].map(|()| MountPoint {
+                    entry: Entry::Missing,
                     stack: Vec::new(),
                 }),
-                answer: None,
+                outcome: None,
             })
             .boxed()
     }
@@ -131,115 +128,134 @@ impl ReferenceStateMachine for Model {
         let device = |volume: usize| world.volumes[volume].device;
         match *event {
             Event::Call(call) => verbs::is_defined(world, call),
-            Event::Write { place, .. } => {
+            Event::Write { mount_point, .. } => {
                 matches!(
-                    world.top(place),
-                    Some(Layer::Fs {
+                    world.top(mount_point),
+                    Some(Mount::Filesystem {
                         read_only: false,
                         ..
                     })
                 )
             }
-            Event::Put { place, under } => {
-                world.places[place].stack.is_empty() && world.places[place].under != under
+            Event::ReplaceEntry { mount_point, entry } => {
+                world.mount_points[mount_point].stack.is_empty()
+                    && world.mount_points[mount_point].entry != entry
             }
-            Event::MountForeign { place } => {
-                let there = &world.places[place];
-                matches!(there.under, Under::Dir | Under::FullDir)
-                    && there.stack.len() < 2
-                    && !matches!(world.top(place), Some(Layer::Node { .. }))
+            Event::MountForeign { mount_point } => {
+                let target = &world.mount_points[mount_point];
+                matches!(target.entry, Entry::Directory | Entry::NonEmptyDirectory)
+                    && target.stack.len() < 2
+                    && !matches!(world.top(mount_point), Some(Mount::DeviceNode { .. }))
             }
-            Event::Unmount { place } => world.top(place).is_some(),
+            Event::Unmount { mount_point } => world.top(mount_point).is_some(),
             Event::Attach { volume } => device(volume) == Device::Absent,
-            Event::Detach { volume } => world.is_there(volume) && !world.is_used(volume),
-            Event::TearOut { volume, .. } => {
-                // The node of a device alone does not keep the kernel from letting it go.
-                let here = matches!(device(volume), Device::There { leaving: false, .. });
-                here && world.is_mounted(volume)
+            Event::Detach { volume } => world.is_present(volume) && !world.is_used(volume),
+            Event::ForceDetach { volume, .. } => {
+                // A bind mount of the device node alone does not keep the device.
+                let is_attached = matches!(
+                    device(volume),
+                    Device::Present {
+                        detaching: false,
+                        ..
+                    }
+                );
+                is_attached && world.is_mounted(volume)
             }
-            Event::Unlink { volume } => match device(volume) {
-                Device::There { linked, .. } => linked,
-                Device::Stale(_) => true,
+            Event::RemoveLink { volume } => match device(volume) {
+                Device::Present { linked, .. } => linked,
+                Device::StaleLink(_) => true,
                 Device::Absent => false,
             },
-            Event::Relink { volume } => {
-                matches!(device(volume), Device::There { linked: false, .. })
+            Event::RestoreLink { volume } => {
+                matches!(device(volume), Device::Present { linked: false, .. })
             }
-            Event::Mislead { volume } => {
-                device(volume) == Device::Absent && world.is_there(1 - volume)
+            Event::MisdirectLink { volume } => {
+                device(volume) == Device::Absent && world.is_present(1 - volume)
             }
-            Event::Grow { volume } => {
-                !world.volumes[volume].big
-                    && !matches!(device(volume), Device::There { leaving: true, .. })
+            Event::ResizeDisk { volume } => {
+                !world.volumes[volume].resized
+                    && !matches!(
+                        device(volume),
+                        Device::Present {
+                            detaching: true,
+                            ..
+                        }
+                    )
             }
-            Event::Replace { volume, .. } => device(volume) == Device::Absent,
+            Event::ReplaceDisk { volume, .. } => device(volume) == Device::Absent,
         }
     }
 
     fn apply(mut world: World, event: &Event) -> World {
-        world.answer = None;
+        world.outcome = None;
         match *event {
             Event::Call(call) => {
-                let answer = verbs::apply(&mut world, call);
-                world.answer = Some(answer);
+                let outcome = verbs::apply(&mut world, call);
+                world.outcome = Some(outcome);
             }
-            Event::Write { place, value } => {
-                if let Some(Layer::Fs { volume, .. }) = world.top(place)
-                    && let Content::Ours { mark, .. } = &mut world.volumes[volume].content
+            Event::Write { mount_point, value } => {
+                if let Some(Mount::Filesystem { volume, .. }) = world.top(mount_point)
+                    && let Content::Filesystem { data, .. } = &mut world.volumes[volume].content
                 {
-                    *mark = Some(value);
+                    *data = Some(value);
                 }
             }
-            Event::Put { place, under } => world.places[place].under = under,
-            Event::MountForeign { place } => world.places[place].stack.push(Layer::Foreign),
-            Event::Unmount { place } => {
-                world.places[place].stack.pop();
+            Event::ReplaceEntry { mount_point, entry } => {
+                world.mount_points[mount_point].entry = entry
+            }
+            Event::MountForeign { mount_point } => {
+                world.mount_points[mount_point].stack.push(Mount::Foreign)
+            }
+            Event::Unmount { mount_point } => {
+                world.mount_points[mount_point].stack.pop();
             }
             Event::Attach { volume } => {
-                world.volumes[volume].device = Device::There {
+                world.volumes[volume].device = Device::Present {
                     linked: true,
-                    locked: false,
-                    leaving: false,
+                    write_protected: false,
+                    detaching: false,
                     staged: false,
                 };
             }
-            Event::Detach { volume } => world.goes(volume),
-            Event::TearOut { volume, unlink } => {
-                if let Device::There {
-                    linked, leaving, ..
+            Event::Detach { volume } => world.remove_device(volume),
+            Event::ForceDetach { volume, unlink } => {
+                if let Device::Present {
+                    linked, detaching, ..
                 } = &mut world.volumes[volume].device
                 {
-                    *leaving = true;
+                    *detaching = true;
                     *linked &= !unlink;
                 }
             }
-            Event::Unlink { volume } => match &mut world.volumes[volume].device {
-                Device::There { linked, .. } => *linked = false,
+            Event::RemoveLink { volume } => match &mut world.volumes[volume].device {
+                Device::Present { linked, .. } => *linked = false,
                 device => *device = Device::Absent,
             },
-            Event::Relink { volume } => {
-                if let Device::There { linked, .. } = &mut world.volumes[volume].device {
+            Event::RestoreLink { volume } => {
+                if let Device::Present { linked, .. } = &mut world.volumes[volume].device {
                     *linked = true;
                 }
             }
-            Event::Mislead { volume } => world.volumes[volume].device = Device::Stale(1 - volume),
-            Event::Grow { volume } => {
+            Event::MisdirectLink { volume } => {
+                world.volumes[volume].device = Device::StaleLink(1 - volume)
+            }
+            Event::ResizeDisk { volume } => {
                 let volume = &mut world.volumes[volume];
-                volume.big = true;
-                if let Content::Ours { small, .. } = &mut volume.content {
-                    *small = true;
+                volume.resized = true;
+                if let Content::Filesystem { undersized, .. } = &mut volume.content {
+                    *undersized = true;
                 }
             }
-            Event::Replace { volume, foreign } => {
+            Event::ReplaceDisk { volume, foreign } => {
                 let volume = &mut world.volumes[volume];
-                volume.big = false;
+                volume.resized = false;
                 volume.content = match foreign {
                     true => Content::Foreign,
                     false => Content::Blank,
                 };
             }
         }
-        world.let_go();
+        world.remove_unused_devices();
         world
     }
 }

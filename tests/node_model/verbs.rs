@@ -1,46 +1,48 @@
-//! What each call must answer and do, as docs/reference/node-rpcs.md states: written without a look at how the
-//! driver decides.
+//! The expected outcome and effects of each call according to docs/reference/node-rpcs.md, independent of the driver's
+//! code.
 
 use crate::world::{
-    Access, Answer, Call, Content, Device, Fs, Layer, PLACES, Under, VOLUMES, World,
+    Access, Call, Content, Device, Entry, FsType, MOUNT_POINTS, Mount, Outcome, VOLUMES, World,
 };
 
-/// How a volume's device is seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Seen {
-    Here,
+enum DeviceLookup {
+    Found,
     Missing,
-    Misled,
+    Ambiguous,
 }
 
-fn see(world: &World, volume: usize) -> Seen {
+fn look_up_device(world: &World, volume: usize) -> DeviceLookup {
     match world.volumes[volume].device {
-        Device::Absent | Device::There { linked: false, .. } => Seen::Missing,
-        Device::Stale(_) => Seen::Misled,
-        Device::There { linked: true, .. } => Seen::Here,
+        Device::Absent | Device::Present { linked: false, .. } => DeviceLookup::Missing,
+        Device::StaleLink(_) => DeviceLookup::Ambiguous,
+        Device::Present { linked: true, .. } => DeviceLookup::Found,
     }
 }
 
-/// Whether the semantics say what comes of the call.
+/// Whether the reference defines the outcome of the call.
 pub(crate) fn is_defined(world: &World, call: Call) -> bool {
-    let has = |wanted: fn(Layer) -> bool, volume: usize| {
-        let layers = world.places.iter().flat_map(|place| &place.stack);
-        layers
+    let has = |predicate: fn(Mount) -> bool, volume: usize| {
+        let mounts = world
+            .mount_points
+            .iter()
+            .flat_map(|mount_point| &mount_point.stack);
+        mounts
             .into_iter()
-            .any(|layer| layer.volume() == Some(volume) && wanted(*layer))
+            .any(|mount| mount.volume() == Some(volume) && predicate(*mount))
     };
-    let is_node = |layer| matches!(layer, Layer::Node { .. });
-    let is_fs = |layer| matches!(layer, Layer::Fs { .. });
+    let is_node = |mount| matches!(mount, Mount::DeviceNode { .. });
+    let is_fs = |mount| matches!(mount, Mount::Filesystem { .. });
     match call {
         Call::Stage { volume, access, .. } => match access {
             Access::Block => true,
             Access::Mount => !has(is_node, volume),
-            // A tool may find the disk too small for it.
-            Access::WrongMount => {
+            // The disk may be too small for the other filesystem type.
+            Access::MountOtherType => {
                 !has(is_node, volume) && world.volumes[volume].content != Content::Blank
             }
         },
-        // What is at the only target already may be anywhere else besides.
+        // The volume may be mounted at other paths in addition to its only target.
         Call::Publish {
             single: true,
             target,
@@ -48,73 +50,81 @@ pub(crate) fn is_defined(world: &World, call: Call) -> bool {
         } if world.top(target).is_some() => false,
         Call::Publish { volume, access, .. } => match access {
             Access::Block => !has(is_fs, volume),
-            Access::Mount | Access::WrongMount => !has(is_node, volume),
+            Access::Mount | Access::MountOtherType => !has(is_node, volume),
         },
         Call::Expand { volume, .. } => {
-            // What a foreign mount covers cannot be named to the tool that grows.
-            let small = matches!(
+            // A mount that is covered by a foreign mount cannot be grown by path.
+            let undersized = matches!(
                 world.volumes[volume].content,
-                Content::Ours { small: true, .. }
+                Content::Filesystem {
+                    undersized: true,
+                    ..
+                }
             );
-            !small || (0..PLACES).all(|place| !is_covered(world, volume, place))
+            !undersized
+                || (0..MOUNT_POINTS).all(|mount_point| !is_covered(world, volume, mount_point))
         }
-        // That a volume is unstaged where it is not staged, while it is in use, happens to no orchestrator.
+        // Orchestrators do not unstage a volume at a wrong path while it is in use.
         Call::Unstage { volume, staging } => {
             let own = [staging];
-            let mut others = elsewhere(world, volume, &own);
+            let mut others = mounts_elsewhere(world, volume, &own);
             world.top(staging).is_some() || others.next().is_none()
         }
-        // Of a volume whose device cannot be found, and of a path where another volume is, which may have taken
-        // the name of a device that is gone, statistics tell what they can.
-        Call::Stats { volume, place } => {
-            let other = world.top(place).and_then(Layer::volume);
-            see(world, volume) == Seen::Here && other.is_none_or(|other| other == volume)
+        // Undefined if the device is not found, or if the path belongs to another volume, whose device may reuse the
+        // name of a removed one.
+        Call::Stats {
+            volume,
+            mount_point,
+        } => {
+            let other = world.top(mount_point).and_then(Mount::volume);
+            look_up_device(world, volume) == DeviceLookup::Found
+                && other.is_none_or(|other| other == volume)
         }
         Call::Unpublish { .. } => true,
     }
 }
 
-fn is_covered(world: &World, volume: usize, place: usize) -> bool {
-    let stack = &world.places[place].stack;
+fn is_covered(world: &World, volume: usize, mount_point: usize) -> bool {
+    let stack = &world.mount_points[mount_point].stack;
     let below = stack.split_last().map_or(&[][..], |(_, below)| below);
-    below.iter().any(|layer| layer.volume() == Some(volume))
+    below.iter().any(|mount| mount.volume() == Some(volume))
 }
 
-/// The volume's filesystem or nodes, anywhere but at these places.
-fn elsewhere<'a>(
+/// Mounts of the volume at other mount points.
+fn mounts_elsewhere<'a>(
     world: &'a World,
     volume: usize,
     except: &'a [usize],
-) -> impl Iterator<Item = Layer> + 'a {
-    let places = world.places.iter().enumerate();
-    places
-        .filter(|(place, _)| !except.contains(place))
-        .flat_map(|(_, place)| place.stack.iter().copied())
-        .filter(move |layer| layer.volume() == Some(volume))
+) -> impl Iterator<Item = Mount> + 'a {
+    let mount_points = world.mount_points.iter().enumerate();
+    mount_points
+        .filter(|(mount_point, _)| !except.contains(mount_point))
+        .flat_map(|(_, mount_point)| mount_point.stack.iter().copied())
+        .filter(move |mount| mount.volume() == Some(volume))
 }
 
-fn is_fs(layer: &Layer) -> bool {
-    matches!(layer, Layer::Fs { .. })
+fn is_fs(mount: &Mount) -> bool {
+    matches!(mount, Mount::Filesystem { .. })
 }
 
-fn is_node(layer: &Layer) -> bool {
-    matches!(layer, Layer::Node { .. })
+fn is_node(mount: &Mount) -> bool {
+    matches!(mount, Mount::DeviceNode { .. })
 }
 
-/// Does the call to the model; what it must answer.
-pub(crate) fn apply(world: &mut World, call: Call) -> Answer {
-    let done = match call {
+/// Applies the call to the model and returns its expected outcome.
+pub(crate) fn apply(world: &mut World, call: Call) -> Outcome {
+    let result = match call {
         Call::Stage {
             volume,
             staging,
             access,
             read_only,
         } => {
-            let done = stage(world, volume, staging, access, read_only);
-            if done.is_ok() {
-                note_staged(world, volume, true);
+            let result = stage(world, volume, staging, access, read_only);
+            if result.is_ok() {
+                set_staged(world, volume, true);
             }
-            done
+            result
         }
         Call::Publish {
             volume,
@@ -123,7 +133,7 @@ pub(crate) fn apply(world: &mut World, call: Call) -> Answer {
             read_only,
             single,
             ..
-        } => publish_node(world, volume, target, read_only, single),
+        } => publish_block(world, volume, target, read_only, single),
         Call::Publish {
             volume,
             staging,
@@ -132,46 +142,52 @@ pub(crate) fn apply(world: &mut World, call: Call) -> Answer {
             read_only,
             single,
         } => {
-            let wrong = access == Access::WrongMount;
+            let wrong = access == Access::MountOtherType;
             publish(world, volume, (staging, target), wrong, read_only, single)
         }
-        Call::Unpublish { volume, target } => leave(world, volume, target, false),
+        Call::Unpublish { volume, target } => unmount_all(world, volume, target, false),
         Call::Unstage { volume, staging } => {
-            let done = leave(world, volume, staging, true);
-            if done.is_ok() {
-                note_staged(world, volume, false);
+            let result = unmount_all(world, volume, staging, true);
+            if result.is_ok() {
+                set_staged(world, volume, false);
             }
-            done
+            result
         }
-        Call::Expand { volume, place } => expand(world, volume, place),
-        Call::Stats { volume, place } => stats(world, volume, place),
+        Call::Expand {
+            volume,
+            mount_point,
+        } => expand(world, volume, mount_point),
+        Call::Stats {
+            volume,
+            mount_point,
+        } => stats(world, volume, mount_point),
     };
-    done.err().unwrap_or(Answer::Ok)
+    result.err().unwrap_or(Outcome::Ok)
 }
 
-type Done = Result<(), Answer>;
+type CallResult = Result<(), Outcome>;
 
-/// A device that must be there by the deadline.
-fn find(world: &World, volume: usize) -> Done {
-    match see(world, volume) {
-        Seen::Here => Ok(()),
-        Seen::Missing => Err(Answer::Late),
-        Seen::Misled => Err(Answer::Refused),
+/// Calls that wait for the device.
+fn find_device(world: &World, volume: usize) -> CallResult {
+    match look_up_device(world, volume) {
+        DeviceLookup::Found => Ok(()),
+        DeviceLookup::Missing => Err(Outcome::DeadlineExceeded),
+        DeviceLookup::Ambiguous => Err(Outcome::FailedPrecondition),
     }
 }
 
-/// A device that is there or not.
-fn present(world: &World, volume: usize) -> Result<bool, Answer> {
-    match see(world, volume) {
-        Seen::Here => Ok(true),
-        Seen::Missing => Ok(false),
-        Seen::Misled => Err(Answer::Refused),
+/// Calls that do not wait for the device.
+fn is_device_present(world: &World, volume: usize) -> Result<bool, Outcome> {
+    match look_up_device(world, volume) {
+        DeviceLookup::Found => Ok(true),
+        DeviceLookup::Missing => Ok(false),
+        DeviceLookup::Ambiguous => Err(Outcome::FailedPrecondition),
     }
 }
 
-fn refuse_if(refused: bool) -> Done {
-    if refused {
-        Err(Answer::Refused)
+fn fail_if(condition: bool) -> CallResult {
+    if condition {
+        Err(Outcome::FailedPrecondition)
     } else {
         Ok(())
     }
@@ -183,42 +199,46 @@ fn stage(
     staging: usize,
     access: Access,
     read_only: bool,
-) -> Done {
-    find(world, volume)?;
-    let used = elsewhere(world, volume, &[staging]).any(|layer| is_fs(&layer));
+) -> CallResult {
+    find_device(world, volume)?;
+    let used = mounts_elsewhere(world, volume, &[staging]).any(|mount| is_fs(&mount));
     let own = &world.volumes[volume];
     match (world.top(staging), access) {
-        (Some(Layer::Fs { volume: other, .. }), _) if other != volume => Err(Answer::Refused),
-        (Some(Layer::Fs { .. }), Access::Block | Access::WrongMount) => Err(Answer::Otherwise),
-        (Some(Layer::Fs { read_only: is, .. }), Access::Mount) => {
+        (Some(Mount::Filesystem { volume: other, .. }), _) if other != volume => {
+            Err(Outcome::FailedPrecondition)
+        }
+        (Some(Mount::Filesystem { .. }), Access::Block | Access::MountOtherType) => {
+            Err(Outcome::AlreadyExists)
+        }
+        (Some(Mount::Filesystem { read_only: is, .. }), Access::Mount) => {
             if is != read_only {
-                return Err(Answer::Otherwise);
+                return Err(Outcome::AlreadyExists);
             }
-            if own.fs != Fs::Ext4 && !read_only {
-                grown(world, volume);
+            if own.fs != FsType::Ext4 && !read_only {
+                set_grown(world, volume);
             }
             Ok(())
         }
-        (Some(_), _) => Err(Answer::Refused),
-        (None, Access::Block) => refuse_if(used),
-        (None, Access::WrongMount) => Err(Answer::Refused),
+        (Some(_), _) => Err(Outcome::FailedPrecondition),
+        (None, Access::Block) => fail_if(used),
+        (None, Access::MountOtherType) => Err(Outcome::FailedPrecondition),
         (None, Access::Mount) => {
-            refuse_if(used)?;
-            refuse_if(own.content == Content::Foreign)?;
-            refuse_if(own.content == Content::Blank && read_only)?;
-            make(world, staging, Under::Dir)?;
+            fail_if(used)?;
+            fail_if(own.content == Content::Foreign)?;
+            fail_if(own.content == Content::Blank && read_only)?;
+            ensure_entry(world, staging, Entry::Directory)?;
             if world.volumes[volume].content == Content::Blank {
-                world.volumes[volume].content = Content::Ours {
-                    small: false,
-                    mark: None,
+                world.volumes[volume].content = Content::Filesystem {
+                    undersized: false,
+                    data: None,
                 };
             }
             if !read_only {
-                grown(world, volume);
-                lock(world, volume, false);
+                set_grown(world, volume);
+                set_write_protected(world, volume, false);
             }
-            let layer = Layer::Fs { volume, read_only };
-            world.places[staging].stack.push(layer);
+            let mount = Mount::Filesystem { volume, read_only };
+            world.mount_points[staging].stack.push(mount);
             Ok(())
         }
     }
@@ -227,37 +247,40 @@ fn stage(
 fn is_staged(world: &World, volume: usize) -> bool {
     matches!(
         world.volumes[volume].device,
-        Device::There { staged: true, .. }
+        Device::Present { staged: true, .. }
     )
 }
 
-fn note_staged(world: &mut World, volume: usize, is: bool) {
-    if let Device::There { staged, .. } = &mut world.volumes[volume].device {
-        *staged = is;
+fn set_staged(world: &mut World, volume: usize, value: bool) {
+    if let Device::Present { staged, .. } = &mut world.volumes[volume].device {
+        *staged = value;
     }
 }
 
-/// The path becomes what can be mounted on, if it is not.
-fn make(world: &mut World, place: usize, wanted: Under) -> Done {
-    let under = &mut world.places[place].under;
-    match (*under, wanted) {
-        (Under::Missing, _) => *under = wanted,
-        (Under::Dir | Under::FullDir, Under::Dir)
-        | (Under::File | Under::FullFile, Under::File) => {}
-        _ => return Err(Answer::Refused),
+/// Creates the entry if it is missing.
+fn ensure_entry(world: &mut World, mount_point: usize, requested: Entry) -> CallResult {
+    let entry = &mut world.mount_points[mount_point].entry;
+    match (*entry, requested) {
+        (Entry::Missing, _) => *entry = requested,
+        (Entry::Directory | Entry::NonEmptyDirectory, Entry::Directory)
+        | (Entry::File | Entry::NonEmptyFile, Entry::File) => {}
+        _ => return Err(Outcome::FailedPrecondition),
     }
     Ok(())
 }
 
-fn grown(world: &mut World, volume: usize) {
-    if let Content::Ours { small, .. } = &mut world.volumes[volume].content {
-        *small = false;
+fn set_grown(world: &mut World, volume: usize) {
+    if let Content::Filesystem { undersized, .. } = &mut world.volumes[volume].content {
+        *undersized = false;
     }
 }
 
-fn lock(world: &mut World, volume: usize, wanted: bool) {
-    if let Device::There { locked, .. } = &mut world.volumes[volume].device {
-        *locked = wanted;
+fn set_write_protected(world: &mut World, volume: usize, requested: bool) {
+    if let Device::Present {
+        write_protected, ..
+    } = &mut world.volumes[volume].device
+    {
+        *write_protected = requested;
     }
 }
 
@@ -268,153 +291,157 @@ fn publish(
     wrong: bool,
     read_only: bool,
     single: bool,
-) -> Done {
-    find(world, volume)?;
-    let Some(Layer::Fs {
+) -> CallResult {
+    find_device(world, volume)?;
+    let Some(Mount::Filesystem {
         volume: staged,
-        read_only: only_read,
+        read_only: staged_read_only,
     }) = world.top(staging)
     else {
-        return Err(Answer::Refused);
+        return Err(Outcome::FailedPrecondition);
     };
-    refuse_if(staged != volume)?;
+    fail_if(staged != volume)?;
     if wrong {
-        return Err(Answer::Otherwise);
+        return Err(Outcome::AlreadyExists);
     }
-    refuse_if(only_read && !read_only)?;
-    let others = elsewhere(world, volume, &[staging, target]).any(|layer| is_fs(&layer));
+    fail_if(staged_read_only && !read_only)?;
+    let others = mounts_elsewhere(world, volume, &[staging, target]).any(|mount| is_fs(&mount));
     match world.top(target) {
-        Some(Layer::Fs {
+        Some(Mount::Filesystem {
             volume: other,
             read_only: is,
         }) if other == volume => {
             if is && !read_only {
-                return Err(Answer::Otherwise);
+                return Err(Outcome::AlreadyExists);
             }
-            refuse_if(single && others)?;
-            world.places[target].stack.pop();
+            fail_if(single && others)?;
+            world.mount_points[target].stack.pop();
         }
-        Some(_) => return Err(Answer::Refused),
+        Some(_) => return Err(Outcome::FailedPrecondition),
         None => {
             let mut after = world.clone();
-            make(&mut after, target, Under::Dir)?;
-            refuse_if(single && others)?;
+            ensure_entry(&mut after, target, Entry::Directory)?;
+            fail_if(single && others)?;
             *world = after;
         }
     }
-    let layer = Layer::Fs { volume, read_only };
-    world.places[target].stack.push(layer);
+    let mount = Mount::Filesystem { volume, read_only };
+    world.mount_points[target].stack.push(mount);
     Ok(())
 }
 
-fn publish_node(
+fn publish_block(
     world: &mut World,
     volume: usize,
     target: usize,
     read_only: bool,
     single: bool,
-) -> Done {
-    find(world, volume)?;
-    let others: Vec<Layer> = elsewhere(world, volume, &[target])
+) -> CallResult {
+    find_device(world, volume)?;
+    let others: Vec<Mount> = mounts_elsewhere(world, volume, &[target])
         .filter(is_node)
         .collect();
-    let wish = Layer::Node { volume, read_only };
-    refuse_if(others.iter().any(|other| *other != wish))?;
+    let requested = Mount::DeviceNode { volume, read_only };
+    fail_if(others.iter().any(|other| *other != requested))?;
     match world.top(target) {
-        Some(Layer::Node {
+        Some(Mount::DeviceNode {
             volume: other,
             read_only: is,
         }) if other == volume => {
             if is && !read_only {
-                return Err(Answer::Otherwise);
+                return Err(Outcome::AlreadyExists);
             }
-            refuse_if(single && !others.is_empty())?;
-            world.places[target].stack.pop();
+            fail_if(single && !others.is_empty())?;
+            world.mount_points[target].stack.pop();
         }
-        Some(_) => return Err(Answer::Refused),
+        Some(_) => return Err(Outcome::FailedPrecondition),
         None => {
             let mut after = world.clone();
-            make(&mut after, target, Under::File)?;
-            refuse_if(single && !others.is_empty())?;
+            ensure_entry(&mut after, target, Entry::File)?;
+            fail_if(single && !others.is_empty())?;
             *world = after;
         }
     }
-    lock(world, volume, read_only);
-    world.places[target].stack.push(wish);
+    set_write_protected(world, volume, read_only);
+    world.mount_points[target].stack.push(requested);
     Ok(())
 }
 
-fn leave(world: &mut World, volume: usize, place: usize, unstage: bool) -> Done {
+fn unmount_all(world: &mut World, volume: usize, mount_point: usize, unstage: bool) -> CallResult {
     loop {
-        let mut here = present(world, volume)?;
-        // A disk that does not say who it is any more is not gone.
-        here |= unstage && is_staged(world, volume);
-        let Some(top) = world.top(place) else {
-            return clear(world, place, unstage);
+        let mut is_present = is_device_present(world, volume)?;
+        // A staged disk without its symlink is still attached.
+        is_present |= unstage && is_staged(world, volume);
+        let Some(top) = world.top(mount_point) else {
+            return remove_entry(world, mount_point, unstage);
         };
-        let others: Vec<Layer> = elsewhere(world, volume, &[place]).collect();
-        refuse_if(unstage && here && !others.is_empty())?;
-        refuse_if(top.volume() != Some(volume))?;
-        world.places[place].stack.pop();
-        if here && is_node(&top) && !others.iter().any(is_node) {
-            lock(world, volume, false);
+        let others: Vec<Mount> = mounts_elsewhere(world, volume, &[mount_point]).collect();
+        fail_if(unstage && is_present && !others.is_empty())?;
+        fail_if(top.volume() != Some(volume))?;
+        world.mount_points[mount_point].stack.pop();
+        if is_present && is_node(&top) && !others.iter().any(is_node) {
+            set_write_protected(world, volume, false);
         }
-        let last = world.places[place].stack.is_empty();
-        world.let_go();
+        let last = world.mount_points[mount_point].stack.is_empty();
+        world.remove_unused_devices();
         if last {
-            return clear(world, place, unstage);
+            return remove_entry(world, mount_point, unstage);
         }
     }
 }
 
-/// The path goes, unless something is in it that is not the driver's.
-fn clear(world: &mut World, place: usize, unstage: bool) -> Done {
-    let under = &mut world.places[place].under;
-    match *under {
-        Under::Missing | Under::Dir | Under::File => {
-            *under = Under::Missing;
+/// Removes the entry if it is empty.
+fn remove_entry(world: &mut World, mount_point: usize, unstage: bool) -> CallResult {
+    let entry = &mut world.mount_points[mount_point].entry;
+    match *entry {
+        Entry::Missing | Entry::Directory | Entry::File => {
+            *entry = Entry::Missing;
             Ok(())
         }
-        Under::FullDir | Under::FullFile if unstage => Ok(()),
-        Under::FullDir | Under::FullFile => Err(Answer::Refused),
-        Under::Symlink => Err(Answer::Refused),
+        Entry::NonEmptyDirectory | Entry::NonEmptyFile if unstage => Ok(()),
+        Entry::NonEmptyDirectory | Entry::NonEmptyFile => Err(Outcome::FailedPrecondition),
+        Entry::Symlink => Err(Outcome::FailedPrecondition),
     }
 }
 
-fn expand(world: &mut World, volume: usize, place: usize) -> Done {
-    stats(world, volume, place)?;
-    let Content::Ours { small: true, .. } = world.volumes[volume].content else {
+fn expand(world: &mut World, volume: usize, mount_point: usize) -> CallResult {
+    stats(world, volume, mount_point)?;
+    let Content::Filesystem {
+        undersized: true, ..
+    } = world.volumes[volume].content
+    else {
         return Ok(());
     };
-    let layers: Vec<Layer> = elsewhere(world, volume, &[]).filter(is_fs).collect();
-    if layers.is_empty() {
+    let mounts: Vec<Mount> = mounts_elsewhere(world, volume, &[]).filter(is_fs).collect();
+    if mounts.is_empty() {
         return Ok(());
     }
-    let writable = |layer: &Layer| {
+    let writable = |mount: &Mount| {
         matches!(
-            layer,
-            Layer::Fs {
+            mount,
+            Mount::Filesystem {
                 read_only: false,
                 ..
             }
         )
     };
-    refuse_if(!layers.iter().any(writable))?;
-    refuse_if(
-        world.volumes[volume].fs == Fs::Ext4 && !crate::common::machine::can_resize_mounted_ext(),
+    fail_if(!mounts.iter().any(writable))?;
+    fail_if(
+        world.volumes[volume].fs == FsType::Ext4
+            && !crate::common::machine::can_resize_mounted_ext(),
     )?;
-    grown(world, volume);
+    set_grown(world, volume);
     Ok(())
 }
 
-fn stats(world: &World, volume: usize, place: usize) -> Done {
-    let here = present(world, volume)?;
-    let is_seen = world.top(place).and_then(Layer::volume) == Some(volume);
-    match here && is_seen {
+fn stats(world: &World, volume: usize, mount_point: usize) -> CallResult {
+    let is_present = is_device_present(world, volume)?;
+    let is_visible = world.top(mount_point).and_then(Mount::volume) == Some(volume);
+    match is_present && is_visible {
         true => Ok(()),
-        false => Err(Answer::NotHere),
+        false => Err(Outcome::NotFound),
     }
 }
 
-/// That each volume is one of the model's.
+/// `1 - volume` is the index of the other volume.
 const _: () = assert!(VOLUMES == 2);

@@ -1,130 +1,117 @@
-//! What a node with a few volumes and a few places looks like, and what may happen to it: plain words, which know
-//! nothing of the driver.
+//! The state of a modeled node with a few volumes and mount points, and the events that change it. Independent of the
+//! driver.
 
-/// Volumes of a case.
 pub(crate) const VOLUMES: usize = 2;
-/// Places that are named as staging paths; the others are targets.
+/// The number of mount points that are staging paths; the others are target paths.
 pub(crate) const STAGINGS: usize = 2;
-/// All places.
-pub(crate) const PLACES: usize = 5;
+pub(crate) const MOUNT_POINTS: usize = 5;
 
-/// A filesystem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fs {
+pub(crate) enum FsType {
     Ext4,
     Xfs,
     Btrfs,
 }
 
-/// What a disk holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Content {
     Blank,
-    /// The filesystem of its volume.
-    Ours {
-        /// It does not fill the disk.
-        small: bool,
-        /// What a pod has written.
-        mark: Option<u8>,
+    /// The filesystem that the driver created.
+    Filesystem {
+        /// The filesystem is smaller than the disk.
+        undersized: bool,
+        /// The last byte that a pod wrote.
+        data: Option<u8>,
     },
-    /// Something else.
+    /// Data of another owner.
     Foreign,
 }
 
-/// The device of a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Device {
     Absent,
-    /// It is not there, and its link leads to the device of that volume.
-    Stale(usize),
-    There {
-        /// The link that marks it is there.
+    /// The disk is detached, and its symlink refers to the device of that volume.
+    StaleLink(usize),
+    Present {
+        /// The symlink of the serial exists.
         linked: bool,
-        /// It takes no writes.
-        locked: bool,
-        /// It goes with its last mount.
-        leaving: bool,
-        /// The volume was staged on it, and has not been unstaged since.
+        /// The read-only flag of the block device is set.
+        write_protected: bool,
+        /// The kernel removes the device with its last mount.
+        detaching: bool,
+        /// The volume is staged on the device.
         staged: bool,
     },
 }
 
-/// A volume.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Volume {
-    pub(crate) fs: Fs,
+    pub(crate) fs: FsType,
     pub(crate) content: Content,
-    /// The disk has been grown.
-    pub(crate) big: bool,
+    pub(crate) resized: bool,
     pub(crate) device: Device,
 }
 
-/// What is at a path, below all mounts.
+/// The directory entry below all mounts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Under {
+pub(crate) enum Entry {
     Missing,
-    Dir,
-    /// A directory with a file in it.
-    FullDir,
+    Directory,
+    NonEmptyDirectory,
     File,
-    /// A file with something in it.
-    FullFile,
+    NonEmptyFile,
     Symlink,
 }
 
-/// A mount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Layer {
-    /// Of somebody else.
+pub(crate) enum Mount {
+    /// Not mounted by the driver.
     Foreign,
-    /// The filesystem of a volume.
-    Fs { volume: usize, read_only: bool },
-    /// The node of a volume's device.
-    Node { volume: usize, read_only: bool },
+    Filesystem {
+        volume: usize,
+        read_only: bool,
+    },
+    /// A bind mount of the device node.
+    DeviceNode {
+        volume: usize,
+        read_only: bool,
+    },
 }
 
-/// A path, and what is mounted on it; the last one is seen.
+/// A path and its stacked mounts; the last one is visible.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Place {
-    pub(crate) under: Under,
-    pub(crate) stack: Vec<Layer>,
+pub(crate) struct MountPoint {
+    pub(crate) entry: Entry,
+    pub(crate) stack: Vec<Mount>,
 }
 
-/// Everything.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct World {
     pub(crate) volumes: [Volume; VOLUMES],
-    pub(crate) places: [Place; PLACES],
-    /// What the last call must answer; none where it was no call.
-    pub(crate) answer: Option<Answer>,
+    pub(crate) mount_points: [MountPoint; MOUNT_POINTS],
+    /// The expected outcome of the last event; `None` if it is not a call.
+    pub(crate) outcome: Option<Outcome>,
 }
 
-/// How a call ends.
+/// The gRPC status of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Answer {
+pub(crate) enum Outcome {
     Ok,
-    /// `ALREADY_EXISTS`: it is there in another way.
-    Otherwise,
-    /// `FAILED_PRECONDITION`
-    Refused,
-    /// `NOT_FOUND`
-    NotHere,
-    /// `DEADLINE_EXCEEDED`
-    Late,
-    /// `INTERNAL`: the kernel or a tool says no.
-    Failed,
+    AlreadyExists,
+    FailedPrecondition,
+    NotFound,
+    DeadlineExceeded,
+    Internal,
 }
 
-/// How a volume is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
     Mount,
-    /// As another filesystem than it has.
-    WrongMount,
+    /// With another filesystem type than that of the volume.
+    MountOtherType,
     Block,
 }
 
-/// A call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Call {
     Stage {
@@ -151,122 +138,129 @@ pub(crate) enum Call {
     },
     Expand {
         volume: usize,
-        place: usize,
+        mount_point: usize,
     },
     Stats {
         volume: usize,
-        place: usize,
+        mount_point: usize,
     },
 }
 
-/// What happens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Event {
     Call(Call),
-    /// A pod writes where a filesystem is seen.
+    /// A pod writes to a mounted filesystem.
     Write {
-        place: usize,
+        mount_point: usize,
         value: u8,
     },
-    /// Somebody puts this at a path where nothing is mounted.
-    Put {
-        place: usize,
-        under: Under,
+    /// An external process replaces the entry of an unmounted path.
+    ReplaceEntry {
+        mount_point: usize,
+        entry: Entry,
     },
-    /// Somebody mounts something of his own there.
+    /// An external process mounts a tmpfs.
     MountForeign {
-        place: usize,
+        mount_point: usize,
     },
-    /// Somebody takes the uppermost mount off.
+    /// An external process removes the topmost mount.
     Unmount {
-        place: usize,
+        mount_point: usize,
     },
-    /// The cloud attaches a disk.
     Attach {
         volume: usize,
     },
-    /// The cloud takes a disk off that nobody uses.
+    /// The cloud detaches an unused disk.
     Detach {
         volume: usize,
     },
-    /// The disk is torn out of a node that uses it.
-    TearOut {
+    /// The cloud detaches a disk that is in use.
+    ForceDetach {
         volume: usize,
         unlink: bool,
     },
-    /// The link that marks the device goes, or comes back.
-    Unlink {
+    /// The symlink of the serial is removed.
+    RemoveLink {
         volume: usize,
     },
-    Relink {
+    RestoreLink {
         volume: usize,
     },
-    /// The link of an absent disk leads to another one's device.
-    Mislead {
+    /// The symlink of a detached disk refers to the device of the other volume.
+    MisdirectLink {
         volume: usize,
     },
-    /// The cloud grows the disk.
-    Grow {
+    /// The cloud resizes the disk.
+    ResizeDisk {
         volume: usize,
     },
-    /// An absent disk is another one with the same name: blank, or with strange data.
-    Replace {
+    /// A detached disk is replaced by a disk with the same serial: blank, or with foreign data.
+    ReplaceDisk {
         volume: usize,
         foreign: bool,
     },
 }
 
 impl World {
-    pub(crate) fn top(&self, place: usize) -> Option<Layer> {
-        self.places[place].stack.last().copied()
+    pub(crate) fn top(&self, mount_point: usize) -> Option<Mount> {
+        self.mount_points[mount_point].stack.last().copied()
     }
 
     /// Whether a volume is mounted anywhere.
     pub(crate) fn is_used(&self, volume: usize) -> bool {
-        let layers = self.places.iter().flat_map(|place| &place.stack);
-        layers
+        let mounts = self
+            .mount_points
+            .iter()
+            .flat_map(|mount_point| &mount_point.stack);
+        mounts
             .into_iter()
-            .any(|layer| layer.volume() == Some(volume))
+            .any(|mount| mount.volume() == Some(volume))
     }
 
     /// Whether a volume's filesystem is mounted anywhere.
     pub(crate) fn is_mounted(&self, volume: usize) -> bool {
-        let mut layers = self.places.iter().flat_map(|place| &place.stack);
-        layers.any(|layer| matches!(layer, Layer::Fs { volume: v, .. } if *v == volume))
+        let mut mounts = self
+            .mount_points
+            .iter()
+            .flat_map(|mount_point| &mount_point.stack);
+        mounts.any(|mount| matches!(mount, Mount::Filesystem { volume: v, .. } if *v == volume))
     }
 
-    /// A device that was torn out goes when nobody uses it any more.
-    pub(crate) fn let_go(&mut self) {
+    /// Removes devices that were detached while in use and are no longer used.
+    pub(crate) fn remove_unused_devices(&mut self) {
         for volume in 0..VOLUMES {
-            let leaving = matches!(
+            let detaching = matches!(
                 self.volumes[volume].device,
-                Device::There { leaving: true, .. }
+                Device::Present {
+                    detaching: true,
+                    ..
+                }
             );
-            if leaving && !self.is_used(volume) {
-                self.goes(volume);
+            if detaching && !self.is_used(volume) {
+                self.remove_device(volume);
             }
         }
     }
 
-    pub(crate) fn goes(&mut self, gone: usize) {
-        self.volumes[gone].device = Device::Absent;
+    pub(crate) fn remove_device(&mut self, removed: usize) {
+        self.volumes[removed].device = Device::Absent;
         for volume in &mut self.volumes {
-            if volume.device == Device::Stale(gone) {
+            if volume.device == Device::StaleLink(removed) {
                 volume.device = Device::Absent;
             }
         }
     }
 
-    pub(crate) fn is_there(&self, volume: usize) -> bool {
-        matches!(self.volumes[volume].device, Device::There { .. })
+    pub(crate) fn is_present(&self, volume: usize) -> bool {
+        matches!(self.volumes[volume].device, Device::Present { .. })
     }
 }
 
-impl Layer {
+impl Mount {
     pub(crate) fn volume(self) -> Option<usize> {
         match self {
             Self::Foreign => None,
-            Self::Fs { volume, .. } | Self::Node { volume, .. } => Some(volume),
+            Self::Filesystem { volume, .. } | Self::DeviceNode { volume, .. } => Some(volume),
         }
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use diskplugin::base::Deadline;
-use diskplugin::cloud::rate_limit::{Class, RateLimiter};
+use diskplugin::cloud::rate_limit::{Priority, RateLimiter};
 use pipeline::{Report, pipeline, volumes};
 use server::{Config, Latency, Rule, Server};
 use tokio::task::JoinSet;
@@ -247,7 +247,7 @@ async fn without_a_quota_sixty_calls_at_once_are_hardly_delayed() {
                 let call = || server.call("CreateDisk");
                 let deadline = Deadline::after(Duration::from_secs(60));
                 limiter
-                    .run("CreateDisk", Class::Order, deadline, call)
+                    .run("CreateDisk", Priority::Write, deadline, call)
                     .await
             });
         }

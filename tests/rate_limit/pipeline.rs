@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use diskplugin::base::Deadline;
-use diskplugin::cloud::rate_limit::{Class, RateLimiter};
+use diskplugin::cloud::rate_limit::{Priority, RateLimiter};
 use diskplugin::cloud::retry::run;
 
 use crate::server::{Config, Server};
@@ -35,7 +35,7 @@ struct World {
 }
 
 impl World {
-    async fn call(&self, action: &'static str, class: Class) {
+    async fn call(&self, action: &'static str, class: Priority) {
         let deadline = Deadline::after(Duration::from_secs(600));
         let outcome = match &self.limiter {
             Some(limiter) => {
@@ -77,14 +77,16 @@ impl World {
             }
             if let Some(limiter) = &self.limiter {
                 let deadline = Deadline::after(Duration::from_secs(600));
-                limiter.ready("DescribeDisks", Class::Poll, deadline).await;
+                limiter
+                    .ready("DescribeDisks", Priority::Poll, deadline)
+                    .await;
             }
             let now = Instant::now();
             let ended: Vec<_> = {
                 let mut waiting = self.waiting.lock().unwrap();
                 waiting.extract_if(.., |(end, _)| *end <= now).collect()
             };
-            self.call("DescribeDisks", Class::Poll).await;
+            self.call("DescribeDisks", Priority::Poll).await;
             for (_, sender) in ended {
                 let _ = sender.send(());
             }
@@ -93,13 +95,13 @@ impl World {
     }
 
     async fn live(&self) {
-        self.call("CreateDisk", Class::Order).await;
+        self.call("CreateDisk", Priority::Write).await;
         self.wait(Duration::from_millis(500)).await;
-        self.call("AttachDisk", Class::Attach).await;
+        self.call("AttachDisk", Priority::Attach).await;
         self.wait(Duration::from_secs(2)).await;
-        self.call("DetachDisk", Class::Detach).await;
+        self.call("DetachDisk", Priority::Detach).await;
         self.wait(Duration::from_secs(2)).await;
-        self.call("DeleteDisk", Class::Order).await;
+        self.call("DeleteDisk", Priority::Write).await;
     }
 }
 

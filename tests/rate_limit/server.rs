@@ -159,9 +159,9 @@ impl Server {
         }
         outcome.map_err(|(code, wait)| {
             let wait = Duration::from_millis(u64::try_from(wait).unwrap());
-            Error::answered(action, 400, code)
+            Error::from_response(action, 400, code)
                 .with_request_id("R-1")
-                .with_wait(self.config.states_wait.then_some(wait))
+                .with_retry_after(self.config.states_wait.then_some(wait))
         })
     }
 

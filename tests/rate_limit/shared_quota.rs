@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use diskplugin::base::Deadline;
-use diskplugin::cloud::rate_limit::{Class, RateLimiter};
+use diskplugin::cloud::rate_limit::{Priority, RateLimiter};
 use diskplugin::cloud::retry::run;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -70,7 +70,7 @@ async fn a_sliding_minute_with_a_stated_wait_starves_nobody() {
             loop {
                 let deadline = Deadline::after(Duration::from_secs(120));
                 let attempt = || {
-                    limiter.run("CreateDisk", Class::Order, deadline, || {
+                    limiter.run("CreateDisk", Priority::Write, deadline, || {
                         server.call("CreateDisk")
                     })
                 };

@@ -222,7 +222,7 @@ async fn the_last_line_of_a_failed_start_has_the_reason() {
         ),
         (
             &["controller", "--region=CN BEIJING"],
-            &["--region", "is no region id: letters"],
+            &["--region", "is not a valid region ID; expected: letters"],
         ),
         (&["controller", "--no-such-flag"], &["'--no-such-flag'"]),
         (

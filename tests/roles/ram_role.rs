@@ -16,8 +16,7 @@ use crate::common::wait::until;
 /// Longer than any renewal on a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-const RENEWAL_FAILED: &str =
-    "credentials cannot be renewed; the old ones are still valid and in use";
+const RENEWAL_FAILED: &str = "cannot renew credentials; the current ones are still valid";
 
 /// Makes calls until the condition is true; each call must succeed.
 async fn calls_until(event: &str, channel: &Channel, mut condition: impl AsyncFnMut() -> bool) {
@@ -67,7 +66,7 @@ async fn short_lived_credentials_of_an_oidc_role_are_renewed_without_failed_call
     calls_until("the log line about the recovery", &channel, async || {
         controller
             .stderr()
-            .contains("credentials are renewed again")
+            .contains("credential renewal succeeds again")
     })
     .await;
     let log = controller.stderr();

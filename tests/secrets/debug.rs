@@ -9,10 +9,11 @@ use diskplugin::base::SystemClock;
 use diskplugin::cli::Cli;
 use diskplugin::cloud::Client;
 use diskplugin::cloud::credential::{
-    AssumedRole, Cache, Credentials, Directory, Environment, OidcRole, Provide, RoleSession, Sts,
+    AssumedRole, Cache, CredentialProvider, Credentials, Directory, Environment, OidcRole,
+    RoleSession, Sts,
 };
 use diskplugin::cloud::sign::v3::Canonical;
-use diskplugin::cloud::sign::{API_VERSION, Attempt, Scheme};
+use diskplugin::cloud::sign::{API_VERSION, Scheme, UnsignedRequest};
 use diskplugin::cloud::transport::{Settings, Transport};
 use diskplugin::sim::{Cloud, Options};
 
@@ -92,7 +93,7 @@ fn the_client_and_signed_requests_print_no_secret() {
     prints_no_secret(&Transport::new(settings()).unwrap());
     prints_no_secret(&Client::new(Transport::new(settings()).unwrap()));
     let (credentials, params) = (credentials(), BTreeMap::new());
-    let attempt = Attempt {
+    let attempt = UnsignedRequest {
         action: "DescribeDisks",
         version: API_VERSION,
         params: &params,

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use base64::Engine;
 use diskplugin::base::{Clock, SystemClock};
-use diskplugin::host::Processes;
+use diskplugin::host::ProcessExec;
 use diskplugin::sim::{Cloud, Options};
 use hmac::{Hmac, KeyInit, Mac};
 use jiff::Timestamp;
@@ -154,7 +154,7 @@ impl Lab {
         let options = Options::from_flags(flags.iter().copied()).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let clock = Arc::new(SystemClock);
-        let exec = Arc::new(Processes);
+        let exec = Arc::new(ProcessExec);
         let cloud = Cloud::start(&options, clock, exec, listener).await.unwrap();
         let client = reqwest::Client::builder()
             .timeout(Duration::from_secs(10))

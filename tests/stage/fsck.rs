@@ -1,4 +1,4 @@
-//! Filesystems that are not in order: what is mounted, what is mended, and what is left to a person.
+//! Damaged filesystems: which are mounted, which are repaired, and which require a manual repair.
 
 use std::os::unix::fs::FileExt;
 
@@ -6,7 +6,7 @@ use diskplugin::base::Deadline;
 use diskplugin::model::Filesystem::{self, Ext4, Xfs};
 use diskplugin::model::{Fsck, Tuning};
 
-use super::kit::{AMPLE, World, can_run, is_mounted, sh, told};
+use super::kit::{TIMEOUT, World, can_run, error_text, is_mounted, sh};
 
 async fn stage_with(world: &World, filesystem: Filesystem, fsck: Fsck) -> Result<(), String> {
     let mut request = world.request(filesystem);
@@ -14,12 +14,12 @@ async fn stage_with(world: &World, filesystem: Filesystem, fsck: Fsck) -> Result
         fsck,
         ..Tuning::default()
     };
-    let staged = world.node().stage(request, Deadline::after(AMPLE)).await;
-    staged.map_err(told)
+    let staged = world.node().stage(request, Deadline::after(TIMEOUT)).await;
+    staged.map_err(error_text)
 }
 
 #[tokio::test]
-async fn an_ext4_with_errors_is_mended_only_where_the_class_asks() {
+async fn an_ext4_with_errors_is_repaired_only_if_the_class_requests_it() {
     if !can_run().await {
         return;
     }
@@ -43,7 +43,7 @@ async fn an_ext4_with_errors_is_mended_only_where_the_class_asks() {
 }
 
 #[tokio::test]
-async fn a_journal_is_replayed_under_every_policy() {
+async fn every_fsck_policy_replays_the_journal() {
     if !can_run().await {
         return;
     }
@@ -60,7 +60,7 @@ async fn a_journal_is_replayed_under_every_policy() {
         file.write_all_at(b"precious", 0).unwrap();
         file.sync_all().unwrap();
         drop(file);
-        // The journal has reached the disk, and its replay is what is left to do.
+        // The journal is on the disk and must be replayed.
         sh(&format!("xfs_io -x -c 'shutdown -f' {}", staging.display())).await;
         world.unstage().await;
         stage_with(&world, filesystem, fsck).await.unwrap();
@@ -71,7 +71,7 @@ async fn a_journal_is_replayed_under_every_policy() {
 }
 
 #[tokio::test]
-async fn an_xfs_that_contradicts_itself_is_left_to_a_person() {
+async fn a_corrupt_xfs_requires_a_manual_repair() {
     if !can_run().await {
         return;
     }
@@ -79,7 +79,7 @@ async fn an_xfs_that_contradicts_itself_is_left_to_a_person() {
     world.stage(Xfs).await.unwrap();
     world.unstage().await;
     let device = world.device();
-    // The superblock's checksum no longer holds.
+    // Invalidates the checksum of the superblock.
     sh(&format!(
         "printf x | dd of={device} bs=1 seek=108 conv=notrunc status=none"
     ))

@@ -1,4 +1,5 @@
-//! Disks that are larger than their filesystem, filesystems that a class tunes, and a restored xfs beside its source.
+//! Disks that are larger than their filesystem, filesystem parameters of a class, and a restored xfs with the UUID of
+//! its source.
 
 use std::fs;
 
@@ -6,9 +7,9 @@ use diskplugin::base::Deadline;
 use diskplugin::model::Filesystem::{self, Btrfs, Ext3, Ext4, Xfs};
 use diskplugin::model::Tuning;
 
-use super::kit::{AMPLE, SIZE, World, can_run, is_mounted, sh, told};
+use super::kit::{SIZE, TIMEOUT, World, can_run, error_text, is_mounted, sh};
 
-async fn total(world: &World) -> u64 {
+async fn filesystem_size(world: &World) -> u64 {
     let staging = world.path("staging");
     let blocks = sh(&format!("stat -f -c '%b %S' {}", staging.display())).await;
     let (blocks, size) = blocks.split_once(' ').unwrap();
@@ -16,14 +17,14 @@ async fn total(world: &World) -> u64 {
 }
 
 #[tokio::test]
-async fn a_filesystem_grows_to_its_disk_when_it_is_staged() {
+async fn staging_grows_the_filesystem_to_its_disk() {
     if !can_run().await {
         return;
     }
     for filesystem in Filesystem::ALL {
         let world = World::with_disk(&format!("grow{filesystem}")).await;
         world.stage(filesystem).await.unwrap();
-        let small = total(&world).await;
+        let small = filesystem_size(&world).await;
         fs::write(world.path("staging/file"), "precious").unwrap();
         world.unstage().await;
         world.detach().await;
@@ -31,7 +32,7 @@ async fn a_filesystem_grows_to_its_disk_when_it_is_staged() {
         image.unwrap().set_len(2 * SIZE).unwrap();
         world.attach().await;
         world.stage(filesystem).await.unwrap();
-        let large = total(&world).await;
+        let large = filesystem_size(&world).await;
         assert!(large > small + SIZE / 2, "{filesystem}: {small} to {large}");
         let file = fs::read_to_string(world.path("staging/file")).unwrap();
         assert_eq!(file, "precious");
@@ -40,7 +41,7 @@ async fn a_filesystem_grows_to_its_disk_when_it_is_staged() {
 }
 
 #[tokio::test]
-async fn a_restored_xfs_is_mounted_beside_its_source() {
+async fn a_restored_xfs_and_its_source_are_mounted_at_the_same_time() {
     if !can_run().await {
         return;
     }
@@ -70,7 +71,7 @@ async fn a_restored_xfs_is_mounted_beside_its_source() {
 }
 
 #[tokio::test]
-async fn a_filesystem_is_made_as_the_class_wants_it() {
+async fn mkfs_applies_the_parameters_of_the_class() {
     if !can_run().await {
         return;
     }
@@ -93,7 +94,7 @@ async fn a_filesystem_is_made_as_the_class_wants_it() {
         ("label", "tuned"),
         ("mkfsOptions", "--csum sha256 -m single"),
     ];
-    let looks = [
+    let cases = [
         (
             Ext4,
             &ext[..],
@@ -123,7 +124,7 @@ async fn a_filesystem_is_made_as_the_class_wants_it() {
             &["sha256", "tuned"],
         ),
     ];
-    for (filesystem, parameters, look, parts) in looks {
+    for (filesystem, parameters, command, parts) in cases {
         let world = World::with_disk(&format!("tuned{filesystem}")).await;
         let mut tuning = Tuning::default();
         for (key, value) in parameters.iter().chain(&[("discard", "both")]) {
@@ -131,11 +132,11 @@ async fn a_filesystem_is_made_as_the_class_wants_it() {
         }
         let mut request = world.request(filesystem);
         request.tuning = tuning;
-        let staged = world.node().stage(request, Deadline::after(AMPLE)).await;
-        staged.map_err(told).unwrap();
-        let told = sh(&format!("{look} {} 2>/dev/null", world.device())).await;
+        let staged = world.node().stage(request, Deadline::after(TIMEOUT)).await;
+        staged.map_err(error_text).unwrap();
+        let output = sh(&format!("{command} {} 2>/dev/null", world.device())).await;
         for part in parts {
-            assert!(told.contains(part), "{filesystem}: {part}: {told}");
+            assert!(output.contains(part), "{filesystem}: {part}: {output}");
         }
         world.unstage().await;
     }

@@ -1,4 +1,4 @@
-//! A machine with one attached disk, and a node on it.
+//! A node with one attached disk.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use diskplugin::base::Deadline;
-use diskplugin::base::chain::chain;
-use diskplugin::host::{Exec, Linux, Processes, Roots};
+use diskplugin::base::error_chain;
+use diskplugin::host::{Exec, Linux, ProcessExec, Roots};
 use diskplugin::model::{Filesystem, MountFlags, Tuning};
 use diskplugin::node::{self, Access, Node, Settings, StageRequest, UnstageRequest, Volume};
 
@@ -18,26 +18,26 @@ pub(crate) use crate::shell::sh;
 
 pub(crate) const MIB: u64 = 1 << 20;
 
-/// btrfs wants the most room.
+/// The disk size in bytes. btrfs has the largest minimum.
 pub(crate) const SIZE: u64 = 320 * MIB;
 
-/// Time that suffices on a busy machine, too.
-pub(crate) const AMPLE: Duration = Duration::from_secs(300);
+/// Timeout of calls that must complete, also on a busy machine.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(300);
 
-/// Whether this machine can run these tests; aloud when it cannot.
+/// Whether this machine can run these tests. Prints the reason if not.
 pub(crate) async fn can_run() -> bool {
     let tools = "command -v strace mkfs.ext4 mkfs.xfs mkfs.btrfs debugfs xfs_db";
     crate::shell::can_run("stage", tools).await
 }
 
-/// Dropping it takes everything down, also in a panic.
+/// The state of a test. Dropping it unmounts and detaches everything, also after a panic.
 pub(crate) struct World {
     pub(crate) dir: tempfile::TempDir,
     serial: String,
 }
 
 impl World {
-    /// A machine without the disk; the serial must differ from test to test.
+    /// Creates a disk that is not attached. The serial must be unique among the tests.
     pub(crate) fn new(serial: &str, size: u64) -> Self {
         let world = Self {
             dir: tempfile::tempdir().unwrap(),
@@ -49,7 +49,7 @@ impl World {
         world
     }
 
-    /// A machine with a blank disk.
+    /// Creates and attaches a blank disk.
     pub(crate) async fn with_disk(serial: &str) -> Self {
         let world = Self::new(serial, SIZE);
         world.attach().await;
@@ -73,7 +73,7 @@ impl World {
         device.to_str().unwrap().to_owned()
     }
 
-    /// What the fake cloud does when it attaches.
+    /// Attaches the disk as the fake cloud does.
     pub(crate) async fn attach(&self) {
         let device = sh(&attach_command(&self.image())).await;
         symlink(&device, self.link()).unwrap();
@@ -84,21 +84,21 @@ impl World {
         fs::remove_file(self.link()).unwrap();
     }
 
-    /// What is on the disk.
+    /// The SHA-256 of the content of the disk.
     pub(crate) async fn hash(&self) -> String {
         let device = self.device();
         sh(&format!("sync {device}; sha256sum < {device}")).await
     }
 
-    /// A node that was just started and runs commands so.
+    /// A new node that runs commands with `exec`.
     pub(crate) fn node_with(&self, exec: Arc<dyn Exec>) -> Arc<Node> {
-        let host = Arc::new(Linux::new(Arc::new(Processes), Roots::default()));
+        let host = Arc::new(Linux::new(Arc::new(ProcessExec), Roots::default()));
         let settings = Settings {
             id: "i-test".parse().unwrap(),
             zone: "cn-beijing-c".parse().unwrap(),
             max_volumes: None,
             categories: Vec::new(),
-            types: Default::default(),
+            instance_types: Default::default(),
             device_dir: Some(self.path("devices")),
             kubelet_dir: self.dir.path().to_owned(),
             state_dir: self.path("state"),
@@ -107,7 +107,7 @@ impl World {
     }
 
     pub(crate) fn node(&self) -> Arc<Node> {
-        self.node_with(Arc::new(Processes))
+        self.node_with(Arc::new(ProcessExec))
     }
 
     pub(crate) fn volume(&self) -> Volume {
@@ -128,16 +128,20 @@ impl World {
         }
     }
 
-    /// Stages with a node that was just started; the error is told with its causes. As kubelet does, it tries again
-    /// where the machine was too slow.
+    /// Stages with a new node. Retries host timeouts until the deadline, as kubelet does. The error includes its
+    /// causes.
     pub(crate) async fn stage(&self, filesystem: Filesystem) -> Result<(), String> {
-        let deadline = Deadline::after(AMPLE);
+        let deadline = Deadline::after(TIMEOUT);
         loop {
             let request = self.request(filesystem);
-            let staged = self.node().stage(request, deadline).await.map_err(told);
+            let staged = self
+                .node()
+                .stage(request, deadline)
+                .await
+                .map_err(error_text);
             match staged {
-                Err(error) if error.starts_with("HOST_TIMEOUT") && !deadline.is_over() => {}
-                answer => return answer,
+                Err(error) if error.starts_with("HOST_TIMEOUT") && !deadline.has_passed() => {}
+                result => return result,
             }
         }
     }
@@ -147,23 +151,23 @@ impl World {
             volume: self.volume(),
             staging: self.path("staging").to_str().unwrap().parse().unwrap(),
         };
-        let deadline = Deadline::after(AMPLE);
+        let deadline = Deadline::after(TIMEOUT);
         self.node().unstage(request, deadline).await.unwrap();
     }
 
-    /// The records of mkfs that are kept.
-    pub(crate) fn records(&self) -> usize {
+    /// The number of format records.
+    pub(crate) fn format_records(&self) -> usize {
         fs::read_dir(self.path("state/format")).map_or(0, Iterator::count)
     }
 }
 
-/// A failure under its name, with its causes.
+/// The error name and the error with its causes.
 #[expect(
     clippy::needless_pass_by_value,
-    reason = "it is what map_err hands over"
+    reason = "map_err passes the error by value"
 )]
-pub(crate) fn told(error: node::Error) -> String {
-    format!("{}: {}", error.failure().name(), chain(&error))
+pub(crate) fn error_text(error: node::Error) -> String {
+    format!("{}: {}", error.failure().name(), error_chain(&error))
 }
 
 pub(crate) fn is_mounted(path: &Path) -> bool {

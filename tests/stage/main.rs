@@ -1,11 +1,11 @@
-//! Staging on real block devices: what is made, finished, refused and grown there. Loop devices stand for
-//! attached disks, everything else is real. Needs root, losetup, strace and the filesystems' tools.
+//! Staging on real block devices: formatting, repeating an interrupted mkfs, rejection of foreign data, and growth.
+//! Loop devices represent the attached disks. Requires root, losetup, strace and the filesystem tools.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::unwrap_used, reason = "a failed setup fails the test")]
 
-mod cut;
 mod fsck;
 mod grow;
+mod interrupted_mkfs;
 mod kit;
 #[path = "../common/loop_device.rs"]
 mod loop_device;

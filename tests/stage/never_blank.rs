@@ -1,5 +1,5 @@
-//! A corpus of disks that are not blank: every filesystem and label that Debian can make, some that it cannot, what a wiped
-//! head leaves of them, and bytes that nobody knows. None is ever formatted, and each is the same afterwards, byte for byte.
+//! Disks that are not blank: every filesystem and label that Debian can create, some that it cannot, their remains
+//! after the head is wiped, and unknown data. None is formatted or changed.
 
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -7,148 +7,153 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use diskplugin::base::Deadline;
-use diskplugin::host::{Command, Exec, Processes};
+use diskplugin::host::{Command, Exec, ProcessExec};
 use diskplugin::model::Filesystem::{Ext4, Xfs};
 use nix::unistd::{Whence, lseek};
 
-use super::kit::{AMPLE, MIB, SIZE, World, can_run, is_mounted, sh};
+use super::kit::{MIB, SIZE, TIMEOUT, World, can_run, is_mounted, sh};
 
-/// How content comes onto an image of [`SIZE`].
+/// Creates the content of an image of [`SIZE`].
 #[derive(Clone, Copy)]
-enum By {
-    /// A line of shell; `$f` is the image, `$d` an empty directory.
+enum Creator {
+    /// A shell command; `$f` is the image, `$d` an empty directory.
     Tool(&'static str),
-    /// The same with `$f` a loop device, for tools that want one.
-    Device(&'static str),
-    /// By hand, from the documented layout, where a tool wants what is not here: the kernel's md, or ZFS.
-    Hand(fn(&File)),
+    /// A shell command with a loop device as `$f`.
+    LoopTool(&'static str),
+    /// Writes the documented layout. The tool requires kernel support that may be missing (md, ZFS).
+    Layout(fn(&File)),
 }
 
-/// How many bytes at either end a clumsy wipe takes.
+/// The size in bytes of the wiped head and tail.
 const WIPED: u64 = 4 * MIB;
 
-/// Debian's tools, and the layouts that stand in for those that need more than Debian or this kernel.
-const CORPUS: &[(&str, By)] = &[
-    ("ext2", By::Tool("mkfs.ext2 -q -F $f")),
-    ("ext3", By::Tool("mkfs.ext3 -q -F $f")),
-    ("ext4", By::Tool("mkfs.ext4 -q -F $f")),
+const CORPUS: &[(&str, Creator)] = &[
+    ("ext2", Creator::Tool("mkfs.ext2 -q -F $f")),
+    ("ext3", Creator::Tool("mkfs.ext3 -q -F $f")),
+    ("ext4", Creator::Tool("mkfs.ext4 -q -F $f")),
     (
         "ext4 with 1 KiB blocks",
-        By::Tool("mkfs.ext4 -q -F -b 1024 $f"),
+        Creator::Tool("mkfs.ext4 -q -F -b 1024 $f"),
     ),
     (
         "an external journal of ext4",
-        By::Tool("mke2fs -q -F -O journal_dev $f"),
+        Creator::Tool("mke2fs -q -F -O journal_dev $f"),
     ),
-    ("xfs", By::Tool("mkfs.xfs -q $f")),
-    ("btrfs", By::Tool("mkfs.btrfs -q $f")),
-    ("swap", By::Tool("mkswap $f")),
+    ("xfs", Creator::Tool("mkfs.xfs -q $f")),
+    ("btrfs", Creator::Tool("mkfs.btrfs -q $f")),
+    ("swap", Creator::Tool("mkswap $f")),
     (
         "LUKS1",
-        By::Tool(
+        Creator::Tool(
             "head -c 64 /dev/urandom > $d/key; cryptsetup -q luksFormat --type luks1 --iter-time 10 $f $d/key",
         ),
     ),
     (
         "LUKS2",
-        By::Tool(
+        Creator::Tool(
             "head -c 64 /dev/urandom > $d/key; cryptsetup -q luksFormat --type luks2 --pbkdf pbkdf2 --pbkdf-force-iterations 1000 $f $d/key",
         ),
     ),
-    ("an LVM physical volume", By::Device("pvcreate -ff -y $f")),
-    ("a GPT", By::Tool("sgdisk -o $f")),
-    ("a GPT with a partition", By::Tool("sgdisk -n 1:2048:0 $f")),
+    (
+        "an LVM physical volume",
+        Creator::LoopTool("pvcreate -ff -y $f"),
+    ),
+    ("a GPT", Creator::Tool("sgdisk -o $f")),
+    (
+        "a GPT with a partition",
+        Creator::Tool("sgdisk -n 1:2048:0 $f"),
+    ),
     (
         "an MBR with a partition",
-        By::Tool("echo '2048,,83' | sfdisk -q $f"),
+        Creator::Tool("echo '2048,,83' | sfdisk -q $f"),
     ),
-    ("vfat", By::Tool("mkfs.vfat $f")),
-    ("ntfs", By::Tool("mkfs.ntfs -Q -F -q $f")),
-    ("exfat", By::Tool("mkfs.exfat $f")),
-    ("f2fs", By::Tool("mkfs.f2fs -q $f")),
+    ("vfat", Creator::Tool("mkfs.vfat $f")),
+    ("ntfs", Creator::Tool("mkfs.ntfs -Q -F -q $f")),
+    ("exfat", Creator::Tool("mkfs.exfat $f")),
+    ("f2fs", Creator::Tool("mkfs.f2fs -q $f")),
     (
         "squashfs",
-        By::Tool(
+        Creator::Tool(
             "echo x > $d/x; mksquashfs $d $f.new -quiet -no-progress; dd if=$f.new of=$f conv=notrunc status=none; rm $f.new",
         ),
     ),
     (
         "erofs",
-        By::Tool(
+        Creator::Tool(
             "echo x > $d/x; mkfs.erofs $f.new $d; dd if=$f.new of=$f conv=notrunc status=none; rm $f.new",
         ),
     ),
     (
         "cramfs",
-        By::Tool(
+        Creator::Tool(
             "echo x > $d/x; mkfs.cramfs $d $f.new; dd if=$f.new of=$f conv=notrunc status=none; rm $f.new",
         ),
     ),
     (
         "iso9660",
-        By::Tool(
+        Creator::Tool(
             "echo x > $d/x; genisoimage -quiet -o $f.new $d; dd if=$f.new of=$f conv=notrunc status=none; rm $f.new",
         ),
     ),
-    ("udf", By::Tool("mkudffs $f")),
-    ("bcache", By::Tool("make-bcache -B $f")),
-    ("jfs", By::Tool("mkfs.jfs -q $f")),
-    ("reiserfs", By::Tool("mkfs.reiserfs -qff $f")),
-    ("nilfs2", By::Tool("mkfs.nilfs2 -q $f")),
-    ("minix", By::Tool("mkfs.minix $f")),
-    ("bfs", By::Tool("mkfs.bfs $f")),
-    ("md 0.90", By::Hand(md_0_90)),
+    ("udf", Creator::Tool("mkudffs $f")),
+    ("bcache", Creator::Tool("make-bcache -B $f")),
+    ("jfs", Creator::Tool("mkfs.jfs -q $f")),
+    ("reiserfs", Creator::Tool("mkfs.reiserfs -qff $f")),
+    ("nilfs2", Creator::Tool("mkfs.nilfs2 -q $f")),
+    ("minix", Creator::Tool("mkfs.minix $f")),
+    ("bfs", Creator::Tool("mkfs.bfs $f")),
+    ("md 0.90", Creator::Layout(md_0_90)),
     (
         "md 1.0",
-        By::Hand(|image| md_1(image, (SIZE / 512 - 16) & !7)),
+        Creator::Layout(|image| md_1(image, (SIZE / 512 - 16) & !7)),
     ),
-    ("md 1.1", By::Hand(|image| md_1(image, 0))),
-    ("md 1.2", By::Hand(|image| md_1(image, 8))),
-    ("zfs", By::Hand(zfs)),
+    ("md 1.1", Creator::Layout(|image| md_1(image, 0))),
+    ("md 1.2", Creator::Layout(|image| md_1(image, 8))),
+    ("zfs", Creator::Layout(zfs)),
     (
         "an Oracle ASM disk",
-        By::Hand(|image| put(image, 32, b"ORCLDISK")),
+        Creator::Layout(|image| put(image, 32, b"ORCLDISK")),
     ),
     (
         "a Ceph BlueStore",
-        By::Hand(|image| put(image, 0, b"bluestore block device\n")),
+        Creator::Layout(|image| put(image, 0, b"bluestore block device\n")),
     ),
     (
         "random bytes",
-        By::Tool("dd if=/dev/urandom of=$f bs=1M count=8 conv=notrunc status=none"),
+        Creator::Tool("dd if=/dev/urandom of=$f bs=1M count=8 conv=notrunc status=none"),
     ),
     (
         "text at 1 MiB",
-        By::Hand(|image| put(image, MIB, b"somebody's data")),
+        Creator::Layout(|image| put(image, MIB, b"foreign data")),
     ),
     (
         "one byte in the head",
-        By::Hand(|image| put(image, WIPED - 1, b"x")),
+        Creator::Layout(|image| put(image, WIPED - 1, b"x")),
     ),
     (
         "one byte at the very end",
-        By::Hand(|image| put(image, SIZE - 1, b"x")),
+        Creator::Layout(|image| put(image, SIZE - 1, b"x")),
     ),
     (
         "data only in the last MiB",
-        By::Hand(|image| put(image, SIZE - MIB, b"x")),
+        Creator::Layout(|image| put(image, SIZE - MIB, b"x")),
     ),
     (
         "data only in a sample in the middle",
-        By::Hand(|image| put(image, SIZE / 2, b"x")),
+        Creator::Layout(|image| put(image, SIZE / 2, b"x")),
     ),
     (
-        "data only in the first sample behind the head",
-        By::Hand(|image| put(image, SIZE / 256 * 4 + 5, b"x")),
+        "data only in the first sample after the head",
+        Creator::Layout(|image| put(image, SIZE / 256 * 4 + 5, b"x")),
     ),
     (
         "data only in the last sample",
-        By::Hand(|image| put(image, SIZE / 256 * 250 + 5, b"x")),
+        Creator::Layout(|image| put(image, SIZE / 256 * 250 + 5, b"x")),
     ),
 ];
 
-/// Of these, something is left that is found when the head is wiped, or both ends are.
-const HEADLESS: &[&str] = &[
+/// Content that is detected after the head, or head and tail, are wiped.
+const DETECTED_WITHOUT_ENDS: &[&str] = &[
     "ext2",
     "ext3",
     "ext4",
@@ -157,8 +162,8 @@ const HEADLESS: &[&str] = &[
     "btrfs",
 ];
 
-/// Of these, the spare at the end is found when the head is wiped.
-const TAILED: &[&str] = &["a GPT", "a GPT with a partition", "ntfs", "zfs"];
+/// Content whose backup at the end is detected after the head is wiped.
+const DETECTED_BY_TAIL: &[&str] = &["a GPT", "a GPT with a partition", "ntfs", "zfs"];
 
 fn put(image: &File, at: u64, bytes: &[u8]) {
     image.write_all_at(bytes, at).unwrap();
@@ -204,16 +209,16 @@ fn zfs(image: &File) {
     }
 }
 
-/// Makes the content; false where the tool is not there, aloud.
-async fn make(name: &str, by: By, image: &Path, dir: &Path) -> bool {
-    let (line, loop_device) = match by {
-        By::Hand(hand) => {
+/// Creates the content. Returns false and prints the reason if the tool is not installed.
+async fn create_content(name: &str, creator: Creator, image: &Path, dir: &Path) -> bool {
+    let (line, loop_device) = match creator {
+        Creator::Layout(write) => {
             let file = fs::OpenOptions::new().write(true).open(image).unwrap();
-            hand(&file);
+            write(&file);
             return true;
         }
-        By::Tool(line) => (line, false),
-        By::Device(line) => (line, true),
+        Creator::Tool(line) => (line, false),
+        Creator::LoopTool(line) => (line, true),
     };
     let (f, d) = (image.display(), dir.display());
     let script = if loop_device {
@@ -222,8 +227,8 @@ async fn make(name: &str, by: By, image: &Path, dir: &Path) -> bool {
         format!("d={d}; f={f}; {line}")
     };
     let command = Command::new("sh").args(["-ec", &script]);
-    let output = Processes
-        .run(&command, Deadline::after(AMPLE))
+    let output = ProcessExec
+        .run(&command, Deadline::after(TIMEOUT))
         .await
         .unwrap();
     if output.code == Some(127) {
@@ -239,23 +244,23 @@ async fn make(name: &str, by: By, image: &Path, dir: &Path) -> bool {
     true
 }
 
-/// Takes away the beginning, and the end too if it shall be, as somebody does who wants a disk empty.
+/// Overwrites the head and optionally the tail with zeros, as a manual wipe does.
 fn wipe(image: &Path, end: bool) {
     let file = fs::OpenOptions::new().write(true).open(image).unwrap();
-    let zeroes = vec![0; usize::try_from(WIPED).unwrap()];
-    put(&file, 0, &zeroes);
+    let zeros = vec![0; usize::try_from(WIPED).unwrap()];
+    put(&file, 0, &zeros);
     if end {
-        put(&file, SIZE - WIPED, &zeroes);
+        put(&file, SIZE - WIPED, &zeros);
     }
 }
 
-/// What is on an image that is not attached: the places and bytes of all blocks that are not zero.
+/// A hash of the offsets and bytes of all nonzero blocks of a detached image.
 fn fingerprint(image: &Path) -> u64 {
     let file = File::open(image).unwrap();
     let mut hasher = DefaultHasher::new();
     let mut at = 0;
     let mut block = vec![0; 4096];
-    // ENXIO: no data from there on.
+    // ENXIO: no data after this offset.
     while let Ok(data) = lseek(&file, at, Whence::SeekData) {
         let end = lseek(&file, data, Whence::SeekHole).unwrap();
         let (mut place, end) = (u64::try_from(data).unwrap(), u64::try_from(end).unwrap());
@@ -272,53 +277,53 @@ fn fingerprint(image: &Path) -> u64 {
     hasher.finish()
 }
 
-/// Stages the image, which must be refused for what it holds and be the same afterwards.
-async fn is_refused(name: &str, world: &World) {
+/// Stages the image, which must fail because of its content and leave it unchanged.
+async fn check_rejected(name: &str, world: &World) {
     let before = fingerprint(&world.image());
     world.attach().await;
-    // What it holds would be mounted.
-    let wanted = if name.starts_with("ext4") && !name.contains("wiped") {
+    // The same type would be mounted.
+    let filesystem = if name.starts_with("ext4") && !name.contains("wiped") {
         Xfs
     } else {
         Ext4
     };
-    let error = world.stage(wanted).await.unwrap_err();
-    let unclear = error.starts_with("HOST_ERROR") && error.contains("is unclear");
+    let error = world.stage(filesystem).await.unwrap_err();
+    let is_ambiguous = error.starts_with("HOST_ERROR") && error.contains("is ambiguous");
     assert!(
-        error.starts_with("FOREIGN_DATA") || unclear,
+        error.starts_with("FOREIGN_DATA") || is_ambiguous,
         "{name}: {error}"
     );
     assert!(!is_mounted(&world.path("staging")), "{name}");
-    assert_eq!(world.records(), 0, "{name}");
+    assert_eq!(world.format_records(), 0, "{name}");
     world.detach().await;
     assert_eq!(fingerprint(&world.image()), before, "{name}");
-    println!("refused, and unchanged: {name}");
+    println!("rejected and unchanged: {name}");
 }
 
 #[tokio::test]
-async fn no_disk_with_anything_on_it_is_ever_formatted() {
+async fn disks_with_content_are_not_formatted() {
     if !can_run().await {
         return;
     }
-    for (index, (name, by)) in CORPUS.iter().enumerate() {
+    for (index, (name, creator)) in CORPUS.iter().enumerate() {
         let world = World::new(&format!("nb{index}"), SIZE);
         let dir = world.path("files");
         fs::create_dir(&dir).unwrap();
-        if !make(name, *by, &world.image(), &dir).await {
+        if !create_content(name, *creator, &world.image(), &dir).await {
             continue;
         }
-        is_refused(name, &world).await;
+        check_rejected(name, &world).await;
         for end in [false, true] {
-            if HEADLESS.contains(name) || (!end && TAILED.contains(name)) {
+            if DETECTED_WITHOUT_ENDS.contains(name) || (!end && DETECTED_BY_TAIL.contains(name)) {
                 wipe(&world.image(), end);
-                is_refused(&format!("{name}, wiped, its end too: {end}"), &world).await;
+                check_rejected(&format!("{name}, wiped, including its tail: {end}"), &world).await;
             }
         }
     }
 }
 
 #[tokio::test]
-async fn a_restored_disk_is_mounted_with_its_files_and_not_formatted() {
+async fn a_restored_disk_is_mounted_and_not_formatted() {
     if !can_run().await {
         return;
     }
@@ -335,7 +340,7 @@ async fn a_restored_disk_is_mounted_with_its_files_and_not_formatted() {
             .read_exact_at(&mut head, 0)
             .unwrap();
         wipe(&image, false);
-        is_refused(&format!("{filesystem}, wiped after use"), &world).await;
+        check_rejected(&format!("{filesystem}, wiped after use"), &world).await;
         put(
             &fs::OpenOptions::new().write(true).open(&image).unwrap(),
             0,

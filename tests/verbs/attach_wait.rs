@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::time::Instant;
 
-use diskplugin::cloud::Ecs;
+use diskplugin::cloud::EcsApi;
 use diskplugin::disk::{Error, FailureKind};
 use diskplugin::model::Failure;
 
@@ -366,7 +366,7 @@ async fn deadline_exceeded_reports_the_last_observed_status_and_the_retry_succee
         (begun.elapsed(), late.failure_kind()),
         (Duration::from_secs(10), FailureKind::DeadlineExceeded)
     );
-    let seen = format!("last seen: disk {disk} is Attaching");
+    let seen = format!("last observed: disk {disk} is Attaching");
     assert!(text(&late).contains(&seen), "{}", text(&late));
     setup.cloud.clear_calls();
     assert!(

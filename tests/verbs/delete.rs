@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::time::Instant;
 
-use diskplugin::cloud::Ecs;
+use diskplugin::cloud::EcsApi;
 use diskplugin::disk::{FailureKind, NewDisk};
 use diskplugin::model::{Failure, Tags, tag};
 

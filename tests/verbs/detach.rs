@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::time::Instant;
 
-use diskplugin::cloud::{DetachDisk, Ecs};
+use diskplugin::cloud::{DetachDisk, EcsApi};
 use diskplugin::disk::FailureKind;
 use diskplugin::model::DiskId;
 
@@ -133,7 +133,7 @@ async fn a_stuck_detachment_exceeds_the_deadline_and_the_retry_succeeds_after_it
                 (begun.elapsed(), late.failure_kind()),
                 (Duration::from_secs(20), FailureKind::DeadlineExceeded)
             );
-            let seen = format!("last seen: disk {disk} is Detaching, attached to i-one");
+            let seen = format!("last observed: disk {disk} is Detaching, attached to i-one");
             for part in ["detach disk", "from node i-one", &seen] {
                 assert!(text(&late).contains(part), "{}", text(&late));
             }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use diskplugin::cloud::{DescribeSnapshotGroups, Ecs};
+use diskplugin::cloud::{DescribeSnapshotGroups, EcsApi};
 use diskplugin::disk::{DiskServices, Error, FailureKind, Group, NewDisk, NewGroup};
 use diskplugin::model::{Category, DiskId, Failure, Snapshot, SnapshotGroupId, SnapshotId, Tags};
 

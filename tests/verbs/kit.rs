@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use diskplugin::base::{Deadline, Tasks, TokioClock};
-use diskplugin::cloud::{AttachDisk, Ecs};
+use diskplugin::cloud::{AttachDisk, EcsApi};
 use diskplugin::disk::{DiskServices, NewDisk, NewSnapshot, Purpose};
 use diskplugin::model::{
     Bytes, Category, ClientToken, Disk, DiskId, Gib, InstanceId, SizeRange, SnapshotId, Tags,
@@ -300,7 +300,7 @@ fn cloud_of(nodes: &str, flags: &[&str]) -> Cloud {
     Cloud::in_memory(&options.unwrap(), Arc::new(clock))
 }
 
-pub(crate) fn disk_services(ecs: Arc<dyn Ecs>, cluster: &str) -> Arc<DiskServices> {
+pub(crate) fn disk_services(ecs: Arc<dyn EcsApi>, cluster: &str) -> Arc<DiskServices> {
     let cluster = cluster.parse().unwrap();
     Arc::new(DiskServices::new(ecs, cluster, &Tasks::default()))
 }
@@ -388,6 +388,6 @@ pub(crate) fn new_snapshot(name: &str, source: &DiskId) -> NewSnapshot {
 
 /// The error message of the RPC: error name, causes and advice.
 pub(crate) fn text(error: &diskplugin::disk::Error) -> String {
-    let (failure, chain) = (error.failure(), diskplugin::base::chain::chain(error));
+    let (failure, chain) = (error.failure(), diskplugin::base::error_chain(error));
     format!("{}: {chain}; {}", failure.name(), failure.advice())
 }

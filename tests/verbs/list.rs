@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use diskplugin::cloud::{CreateDisk, CreateSnapshot, Ecs};
+use diskplugin::cloud::{CreateDisk, CreateSnapshot, EcsApi};
 use diskplugin::disk::{DiskServices, FailureKind};
 use diskplugin::model::{
     Category, ClientToken, Disk, DiskId, Gib, Snapshot, SnapshotId, Tags, tag,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use diskplugin::cloud::{CreateDisk, Ecs};
+use diskplugin::cloud::{CreateDisk, EcsApi};
 use diskplugin::disk::FailureKind;
 use diskplugin::model::{
     Category, Change, ClientToken, DiskId, Failure, Gib, PerformanceLevel, Tags,

@@ -456,7 +456,7 @@ async fn a_disk_that_somebody_else_made_is_attached_and_detached_but_not_deleted
         targets: diskplugin::cloud::TagTarget::Disks(vec![disk.clone()]),
         tags,
     };
-    let ecs: &dyn diskplugin::cloud::Ecs = &setup.cloud.ecs();
+    let ecs: &dyn diskplugin::cloud::EcsApi = &setup.cloud.ecs();
     ecs.tag_resources(minutes(1), &request).await.unwrap();
     setup
         .disks

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::time::Instant;
 
-use diskplugin::cloud::{AttachDisk, Ecs};
+use diskplugin::cloud::{AttachDisk, EcsApi};
 use diskplugin::disk::{Error, FailureKind};
 use diskplugin::model::{Bytes, SizeRange, Tags};
 

@@ -270,7 +270,7 @@ async fn a_cut_beyond_the_deadline_is_told_and_the_repeat_finds_it() {
     assert_eq!(late.failure_kind(), FailureKind::DeadlineExceeded);
     let id = only_snapshot(&setup);
     assert!(
-        text(&late).contains(&format!("last seen: snapshot {id} is progressing")),
+        text(&late).contains(&format!("last observed: snapshot {id} is progressing")),
         "{}",
         text(&late)
     );

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use diskplugin::cloud::{CreateSnapshot, Ecs};
+use diskplugin::cloud::{CreateSnapshot, EcsApi};
 use diskplugin::disk::{FailureKind, NewDisk};
 use diskplugin::model::{ClientToken, Failure, Tags};
 

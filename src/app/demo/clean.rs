@@ -19,7 +19,7 @@ pub(super) async fn unmount_below(host: &Linux, directory: &Path) -> anyhow::Res
     loop {
         tick.tick().await;
         match unmount_once(host, directory).await {
-            Err(error) if deadline.is_over() => return Err(error),
+            Err(error) if deadline.has_passed() => return Err(error),
             Err(_) => {}
             Ok(()) => return Ok(()),
         }

@@ -23,7 +23,7 @@ pub(super) async fn connect(socket: &Path) -> anyhow::Result<Channel> {
         tick.tick().await;
         match endpoint.connect().await {
             Ok(channel) => return Ok(channel),
-            Err(error) if deadline.is_over() => {
+            Err(error) if deadline.has_passed() => {
                 return Err(error).with_context(|| format!("no server on {}", socket.display()));
             }
             Err(_) => {}

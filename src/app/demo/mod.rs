@@ -1,7 +1,7 @@
 //! `diskplugin demo`: runs a volume through its life cycle, prints every step, and cleans up.
 
 use super::signal;
-use crate::base::chain::chain;
+use crate::base::error_chain;
 use crate::cli;
 
 mod clean;
@@ -57,7 +57,7 @@ pub(crate) async fn run(args: cli::Demo) -> anyhow::Result<()> {
         (Ok(()), Err(left)) => Err(left),
         (Err(error), Err(left)) => Err(left.context(format!(
             "{}; then the cleanup failed",
-            chain(error.as_ref())
+            error_chain(error.as_ref())
         ))),
     }
 }

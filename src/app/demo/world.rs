@@ -16,10 +16,10 @@ use crate::base::{Deadline, Tasks};
 use crate::cloud::sign::Scheme;
 use crate::csi::node::Service;
 use crate::csi::server::{self, Services};
-use crate::host::{Host, Linux, Processes, Roots};
+use crate::host::{Host, Linux, ProcessExec, Roots};
 use crate::model::{ClusterId, DriverName, Filesystem, RegionId};
 use crate::node::Settings;
-use crate::node::info::Types;
+use crate::node::info::InstanceTypeSource;
 use crate::sim::{Backing, Cloud, Node, Options};
 
 const REGION: &str = "cn-beijing";
@@ -62,7 +62,7 @@ impl World {
             fake: None,
             stop: CancellationToken::new(),
             servers: Tasks::default(),
-            host: Linux::new(Arc::new(Processes), Roots::default()),
+            host: Linux::new(Arc::new(ProcessExec), Roots::default()),
         })
     }
 
@@ -160,7 +160,7 @@ impl World {
             zone: own.zone,
             max_volumes: None,
             categories: Vec::new(),
-            types: Types::default(),
+            instance_types: InstanceTypeSource::default(),
             kubelet_dir: self.kubelet(number),
             state_dir: self.directory.join("state"),
         };
@@ -178,10 +178,10 @@ impl World {
     fn serve(&self, socket: &Path, services: Services, tasks: Tasks) -> anyhow::Result<()> {
         let endpoint = format!("unix://{}", socket.display()).parse()?;
         let stop = self.stop.clone().cancelled_owned();
-        self.servers.start(async move {
+        self.servers.spawn(async move {
             if let Err(error) = server::serve(&endpoint, services, tasks, stop, DRAIN_TIMEOUT).await
             {
-                tracing::error!(%endpoint, "{}", crate::base::chain::chain(&error));
+                tracing::error!(%endpoint, "{}", crate::base::error_chain(&error));
             }
         });
         Ok(())
@@ -190,7 +190,7 @@ impl World {
     /// Stops the servers and removes all mounts, devices and files.
     pub(super) async fn clean_up(mut self) -> anyhow::Result<()> {
         self.stop.cancel();
-        self.servers.finish().await;
+        self.servers.wait().await;
         let unmounted = clean::unmount_below(&self.host, &self.directory).await;
         let freed = match self.fake.take() {
             Some(fake) => fake.shutdown().await,

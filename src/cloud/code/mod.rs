@@ -1,5 +1,5 @@
-//! What each code of the cloud means. A response is classified once, where it is parsed, as a [`Condition`]; its [`Kind`]
-//! and its name for people follow. No other file compares codes.
+//! Classifies the cloud's error codes. Each response is classified once, when it is parsed, as a [`Condition`], which
+//! determines its [`Kind`] and error name. No other file compares codes.
 
 mod kind;
 mod table;
@@ -8,7 +8,7 @@ pub use kind::Kind;
 pub use table::Condition;
 
 impl Kind {
-    /// The condition of which no more is known.
+    /// The generic condition of the kind.
     pub(super) fn condition(self) -> Condition {
         let mut all = Condition::ALL.iter().map(|(condition, _)| *condition);
         all.find(|condition| condition.kind() == self)
@@ -16,12 +16,12 @@ impl Kind {
     }
 }
 
-/// What a code means that means something of its own from this action, with this status or any.
+/// The condition of a code that has a different meaning for this action or status.
 fn by_action(action: &str, status: u16, code: &str) -> Option<Condition> {
     let condition = match (action, code) {
-        // Of a new disk these say that another zone or category may do; of an existing one, that it cannot be so.
-        ("CreateDisk", "OperationDenied") if status == 403 => Condition::PairDenied,
-        ("CreateDisk", "OperationDenied") => Condition::UnfitPair,
+        // For a new disk another zone or category may work; for an existing disk the state is invalid.
+        ("CreateDisk", "OperationDenied") if status == 403 => Condition::CategoryDenied,
+        ("CreateDisk", "OperationDenied") => Condition::IncompatibleOptions,
         ("CreateDisk", "InvalidDiskCategory.NotSupported") => Condition::OutOfStock,
         ("CreateDisk", "InvalidDiskCategory.ValueNotSupported") => Condition::OutOfStock,
         ("CreateSnapshot" | "CreateSnapshotGroup", code) => match code {
@@ -30,7 +30,7 @@ fn by_action(action: &str, status: u16, code: &str) -> Option<Condition> {
             "DiskId.ValueNotSupported" => Condition::NotSnapshottable,
             _ => return None,
         },
-        // No user has a say in these filters.
+        // The driver alone sets these filters.
         ("DescribeDisksFullStatus", "InvalidParameter") => Condition::Bug,
         ("DescribeDisks" | "DescribeDisksFullStatus", code) => match code {
             "InvalidParameter.MultiAttach" => Condition::Bug,
@@ -42,7 +42,7 @@ fn by_action(action: &str, status: u16, code: &str) -> Option<Condition> {
     Some(condition)
 }
 
-/// Beginnings of codes whose list is open: new ones of them appear.
+/// Prefixes of code families to which the cloud adds new codes.
 const FAMILIES: &[(&str, Condition)] = &[
     ("Forbidden.", Condition::Denied),
     ("NoPermission", Condition::Denied),
@@ -64,7 +64,7 @@ const FAMILIES: &[(&str, Condition)] = &[
     ("InvalidStartTime.", Condition::Bug),
 ];
 
-/// What the code means that this action answered with this status.
+/// The condition of a code that this action returned with this status.
 pub(super) fn condition(action: &str, status: u16, code: &str) -> Condition {
     let has = |codes: &str| codes.split_whitespace().any(|known| known == code);
     let mut all = Condition::ALL.iter();
@@ -75,31 +75,31 @@ pub(super) fn condition(action: &str, status: u16, code: &str) -> Condition {
     if let Some(condition) = by_action(action, status, code).or_else(listed) {
         return condition;
     }
-    // A code that means "wait" must never be taken for a final refusal, whatever stands around it.
+    // Any code that contains `Throttling` is transient and must not be classified as a final rejection.
     if code.contains("Throttling") {
         return Condition::Throttled;
     }
     let mut families = FAMILIES.iter();
-    // These statuses alone say that the call may have taken effect, or is worth another attempt.
-    let is_passing = matches!(status, 429 | 500..);
-    let family = families.find(|(start, _)| code.starts_with(start) && !is_passing);
+    // These statuses alone mean that the call may have taken effect or can be retried.
+    let is_transient = matches!(status, 429 | 500..);
+    let family = families.find(|(start, _)| code.starts_with(start) && !is_transient);
     family.map_or_else(|| by_status(status, code), |(_, condition)| *condition)
 }
 
-/// Whether the code says that something in the request is wrong.
+/// Whether the code reports an invalid value in the request.
 pub(super) fn is_about_value(code: &str) -> bool {
     code.starts_with("Invalid")
 }
 
-/// What is left to go by. The cloud refuses with 403 what the state of things forbids, and with 404
-/// anything that it does not know; only a listed code may mean that the disk itself is gone.
+/// The condition by status, for unknown codes. The cloud returns 403 for invalid states, and 404 for any unknown value;
+/// only a listed code can mean that the disk itself does not exist.
 fn by_status(status: u16, code: &str) -> Condition {
     match status {
         429 => Condition::Throttled,
-        // A failure of the cloud, a success without sense, or a proxy that lost patience.
+        // An internal error of the cloud, a malformed success, or a timeout of a proxy.
         500.. | 0..=399 | 408 => Condition::Ambiguous,
         401 | 407 => Condition::Denied,
-        // Without a code it is not the cloud that forbids, but something on the way to it.
+        // Without a code the response is not from the cloud but from a proxy.
         403 if code.is_empty() => Condition::Denied,
         403 => Condition::Precondition,
         409 => Condition::Conflict,
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn no_code_is_in_the_table_twice() {
+    fn every_code_is_listed_once() {
         let mut seen = std::collections::BTreeSet::new();
         for code in listed() {
             assert!(seen.insert(code), "{code}");
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_code_can_mean_something_else_from_another_action_or_with_another_status() {
+    fn the_condition_of_a_code_can_depend_on_action_and_status() {
         for (action, status, code, expected) in [
             ("CreateDisk", 400, "OperationDenied", Kind::OutOfStock),
             ("CreateDisk", 403, "OperationDenied", Kind::Precondition),
@@ -159,25 +159,25 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_code_falls_by_its_family_and_then_by_its_status() {
+    fn an_unknown_code_is_classified_by_family_then_by_status() {
         for (status, code, expected) in [
-            (403, "Throttling.Anew", Kind::Throttled),
+            (403, "Throttling.New", Kind::Throttled),
             (400, "Rejected.Throttling.Zone", Kind::Throttled),
-            (403, "QuotaExceed.Anew", Kind::Quota),
+            (403, "QuotaExceed.New", Kind::Quota),
             (403, "QuotaExceeded.PostpaidDataDiskCapacity", Kind::Quota),
-            (403, "Forbidden.Anew", Kind::Denied),
+            (403, "Forbidden.New", Kind::Denied),
             (404, "MissingParameter.RegionId", Kind::Bug),
             (400, "MissingDiskId", Kind::Bug),
-            (403, "IncorrectDiskStatus.Anew", Kind::Conflict),
-            (400, "Anew", Kind::Invalid),
-            (403, "Anew", Kind::Precondition),
-            (404, "InvalidAnew.NotFound", Kind::Invalid),
-            (409, "Anew", Kind::Conflict),
-            (429, "Anew", Kind::Throttled),
-            (503, "Anew", Kind::Ambiguous),
-            (400, "InvalidRegion.Anew", Kind::Precondition),
-            (500, "InvalidRegion.Anew", Kind::Ambiguous),
-            (429, "QuotaExceed.Anew", Kind::Throttled),
+            (403, "IncorrectDiskStatus.New", Kind::Conflict),
+            (400, "New", Kind::Invalid),
+            (403, "New", Kind::Precondition),
+            (404, "InvalidNew.NotFound", Kind::Invalid),
+            (409, "New", Kind::Conflict),
+            (429, "New", Kind::Throttled),
+            (503, "New", Kind::Ambiguous),
+            (400, "InvalidRegion.New", Kind::Precondition),
+            (500, "InvalidRegion.New", Kind::Ambiguous),
+            (429, "QuotaExceed.New", Kind::Throttled),
             (403, "", Kind::Denied),
             (407, "", Kind::Denied),
             (408, "", Kind::Ambiguous),
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_has_a_condition_of_which_no_more_is_known() {
+    fn every_kind_has_a_generic_condition() {
         for (condition, _) in Condition::ALL {
             let kind = condition.kind();
             assert_eq!(kind.condition().kind(), kind);
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_but_the_resource_of_the_call_counts_as_not_there() {
+    fn only_the_resource_of_the_call_is_not_found() {
         for code in [
             "InvalidRegionId.NotFound",
             "InvalidZoneId.NotFound",

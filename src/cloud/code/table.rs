@@ -1,13 +1,13 @@
-//! The table of what the cloud reports: each condition with its kind, its name for people, and its codes. Every code is
-//! here once, or belongs to a family (see [`super::condition`]). Sources: the gateway's table, the error lists of the
-//! actions and of STS, and codes that others have met. Spelling is as the cloud's, misspelt ones included.
+//! The table of conditions with kind, error name and codes. Every code is listed once, or belongs to a family (see
+//! [`super::condition`]). Sources: the gateway's common errors, the error lists of the actions and of STS, and codes in
+//! public reports. The spelling is the cloud's, including misspellings.
 //!
-//! The kind says who can do something about it. What passes by itself is [`Kind::Conflict`], [`Kind::InFlight`],
-//! [`Kind::Throttled`] or [`Kind::Ambiguous`]. What another zone or category may still give is [`Kind::OutOfStock`]. What
-//! a person must change first about the disk, the node, the key or the account is [`Kind::Precondition`], and about the
-//! claim or its class [`Kind::OutOfRange`] or [`Kind::Invalid`]. What no person can cause without an error in this driver
-//! is [`Kind::Bug`]. Only the disk, snapshot, group or instance of the call itself is ever [`Kind::NotFound`]: deletion
-//! takes that for success, and a missing key or zone must not pass for it.
+//! The kind depends on the remedy. Transient errors are [`Kind::Conflict`], [`Kind::OperationPending`],
+//! [`Kind::Throttled`] or [`Kind::Ambiguous`]. If another zone or category may work, it is [`Kind::OutOfStock`]. If the
+//! disk, node, key or account must be changed, it is [`Kind::Precondition`]; for the PersistentVolumeClaim or its class,
+//! [`Kind::OutOfRange`] or [`Kind::Invalid`]. An error that only a defect of this driver causes is [`Kind::Bug`]. Only
+//! the disk, snapshot, group or instance of the call itself is [`Kind::NotFound`]: deletion treats that as success, which
+//! would be wrong for a missing key or zone.
 
 use super::kind::Kind;
 use crate::model::Failure;
@@ -15,15 +15,14 @@ use crate::model::Failure;
 /// Each row: the variant, its kind, its name, and its codes.
 macro_rules! conditions {
     ($($variant:ident $kind:ident $failure:ident $codes:literal;)*) => {
-        /// What the cloud reports, as precisely as any decision needs it.
+        /// The condition that an error code reports.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum Condition { $($variant,)* }
 
         impl Condition {
-            /// All, each with its codes. The first of a kind has no meaning beyond the kind.
+            /// All conditions with their codes. The first one of a kind is its generic condition.
             pub(super) const ALL: &[(Self, &str)] = &[$((Self::$variant, $codes),)*];
 
-            /// What to do next.
             pub(in crate::cloud) fn kind(self) -> Kind {
                 match self { $(Self::$variant => Kind::$kind,)* }
             }
@@ -36,16 +35,16 @@ macro_rules! conditions {
 }
 
 conditions! {
-    // The call did not get through, or not far.
+    // The call did not reach the cloud or was not processed.
     Unreachable Unreachable CloudUnreachable "";
     Ambiguous Ambiguous OutcomeUnknown
         "InternalError ServiceUnavailable UnknownError CreateSnapshot.Failed";
-    NonceUsed Resign OutcomeUnknown "SignatureNonceUsed";
+    NonceUsed NonceUsed OutcomeUnknown "SignatureNonceUsed";
     Deadline Deadline TimedOut "";
     Throttled Throttled Throttled "Throttling Throttling.Api Rejected.Throttling";
     AccountThrottled Throttled Throttled "Throttling.User";
     TooManyOperations Throttled Throttled "Throttling.ConcurrentLimitExceeded";
-    InFlight InFlight CloudOperationPending "LastTokenProcessing IdempotentProcessing LastOrderProcessing";
+    OperationPending OperationPending CloudOperationPending "LastTokenProcessing IdempotentProcessing LastOrderProcessing";
     TokenMismatch TokenMismatch ClientTokenConflict "IdempotentParameterMismatch";
 
     // Key, signature, permissions and region.
@@ -64,7 +63,7 @@ conditions! {
     RoleNotAssumable Denied RoleNotAssumable "EntityNotExist.Role NoPermission";
     FeatureNotEnabled Denied FeatureNotEnabled "RegionUnauthorized UserNotInTheWhiteList";
 
-    // The resource, or its instance, is in another state now; it leaves it by itself.
+    // The resource, or its instance, is in a transient state.
     Conflict Conflict ResourceBusy
         "IncorrectVolumeStatus DISK_HAS_CREATING_SNAPSHOT DiskCreatingSnapshot DiskId.StatusNotSupported
          InvalidDisk.InUse Operation.Conflict InvalidOperation.DiskDetachingFromThisEcs
@@ -78,14 +77,14 @@ conditions! {
     DiskUnchanged Conflict ResourceBusy "NoChangeInDiskCategoryAndPerformanceLevel";
     ChangedTooOften Conflict ResourceBusy "ModifyingDiskCategoryLimitExceed";
     SnapshotNotReady Conflict SnapshotNotReady "InvalidSnapshot.NotReady InvalidSnapshotId.NotReady";
-    // It is busy with another disk.
+    // The instance is busy with another disk.
     NodeOccupied Conflict NodeBusy
         "InvalidOperation.Conflict OperationConflict DisksDetachingOnEcsExceeded
          OperationConflict.DisksAttachingParallellyExceed";
     NodeStatus Conflict NodeBusy "IncorrectInstanceStatus InvalidOperation.InstanceStatusUnsupported";
     NodeStopped Conflict NodeBusy "InvalidInstanceStatus.NotRunning";
 
-    // The resource of the call is not there.
+    // The resource of the call does not exist.
     NotFound NotFound NoSuchResource "InvalidResourceId.NotFound";
     NoSuchDisk NotFound NoSuchDisk "InvalidDiskId.NotFound";
     NoSuchSnapshot NotFound NoSuchSnapshot "InvalidSnapshotId.NotFound InvalidSnapshot.NotFound";
@@ -93,15 +92,15 @@ conditions! {
     NoSuchNode NotFound NoSuchNode "InvalidInstanceId.NotFound";
     AlreadyDetached NotFound NoSuchResource "InvalidDisk.AlreadyDetached";
 
-    // This zone, category or pair does not have it; the next one may.
+    // Not available in this zone or category; another one may work.
     OutOfStock OutOfStock OutOfStock
         "ZoneNotOnSale OperationDenied.NoStock OperationDenied.NotEnoughCapacity
          OperationDenied.CloudSSDNotSupported InvalidDiskCategory.ValueUnauthorized
          InvalidPerformanceLevel.ValueNotSupported NotSupportSnapshotEncrypted.ZoneId
          InvalidStorageClusterId.CapacityNotEnough";
     ZoneClosed OutOfStock OutOfStock "Zone.NotOnSale OperationDenied.ZoneNotAllowed";
-    // It does not go with something else of the request, such as sharing or encryption.
-    UnfitPair OutOfStock OutOfStock
+    // Not available with other options of the request, such as multi-attach or encryption.
+    IncompatibleOptions OutOfStock OutOfStock
         "OperationDenied.ZoneNotSupportMultiAttachDisk NotSupportSnapshotEncrypted.DiskCategory
          InvalidDiskCategory.ConflictSnapshotCategory
          InvalidParameter.DiskCategoryAndMultiAttachConflict
@@ -111,10 +110,10 @@ conditions! {
     AccountQuota Quota QuotaReached "InstanceDiskCategoryLimitExceed";
     AttachLimitExceeded Quota AttachLimitExceeded "InstanceDiskLimitExceeded InvalidOperation.DiskQueueNumberNotEnough";
     TooManyAttachments Quota TooManyAttachments "DiskAttachedNumberExceeded";
-    GroupTooMany Quota QuotaReached "NumberExceed.TooManyDisks";
+    TooManyGroupDisks Quota QuotaReached "NumberExceed.TooManyDisks";
     GroupTooLarge Quota QuotaReached "CapacityExceed.TooManyDisks";
 
-    // The disk, the node, the snapshot, the key or the account must be changed by somebody.
+    // The disk, node, snapshot, key or account must be changed first.
     Precondition Precondition InvalidState
         "DiskError DiskHasFlashSnapshot InvalidDiskId.OperationNotSupported
          InvalidDiskStatus.DeleteProtection InvalidDisk.DetachedSystemDisk
@@ -124,25 +123,25 @@ conditions! {
          InvalidOperation.CanNotAttachMultiAttachDiskAsSystemDisk DeleteWithInstance.Conflict
          InvalidInstance.ImageCategory InvalidInstance.NoDisk InvalidInstance.NotOriginInstance
          DependencyViolation.WindowsInstance";
-    // The zone or category is closed, or not open to this account.
-    PairDenied Precondition InvalidState "";
+    // The zone or category is closed, or not enabled for this account.
+    CategoryDenied Precondition InvalidState "";
     CategoryUnsupported Precondition InvalidState
         "InvalidDiskCategory.NotSupported InvalidDiskCategory.ValueNotSupported Downgrade.NotSupported";
     SharedDisk Precondition InvalidState "InvalidOperation.MultiAttachDisk InvalidDisk.ShareVolume";
     MixedCategories Precondition InvalidState "InvalidDisk.DiskCategoryInconsistent";
-    // Of a disk that a snapshot or group is to be taken of.
+    // The disk does not support snapshots.
     NotSnapshottable Precondition SnapshotUnsupported "";
     CategoryNotSnapshottable Precondition SnapshotUnsupported "";
     SubscriptionDisk Precondition DiskNotPortable "DiskNotPortable";
     LocalDisk Precondition InvalidState "DiskCategory.OperationNotSupported DiskId.ValueNotSupported";
-    // Elastic ephemeral disks need a parameter of their own.
-    DeletedWithNode Precondition DiskNotPortable
+    // Elastic ephemeral disks require `DeleteWithInstance`.
+    DeleteWithInstanceRequired Precondition DiskNotPortable
         "InvalidParameter.DeleteWithInstance InvalidOperation.DiskCategoryUnsupported";
-    NotFirstNode Precondition DiskNotPortable "InvalidOperation.OtherInstanceUnsupported";
+    AttachedElsewhereBefore Precondition DiskNotPortable "InvalidOperation.OtherInstanceUnsupported";
     SystemDisk Precondition DiskNotPortable "DiskTypeViolation";
     NotBootable Precondition InvalidState "InvalidDisk.DiskNotBootable";
     ForceUnsupported Precondition InvalidState "";
-    NoForceInZone Precondition NotInSameZone "InvalidInstance.ZoneConflict";
+    ForceInSameZone Precondition NotInSameZone "InvalidInstance.ZoneConflict";
     NotInSameZone Precondition NotInSameZone "ResourcesNotInSameZone InvalidDiskIds.NotInSameZone";
     InstanceTypeIncompatible Precondition InstanceTypeIncompatible
         "InvalidDiskCategory.InstanceTypeUnsupported InvalidOperation.InstanceTypeNotSupport";
@@ -151,7 +150,7 @@ conditions! {
     NodeLocked Precondition NodeLocked "InstanceLockedForSecurity";
     NeverAttached Precondition NeverAttached
         "IncorrectDiskStatus.NeverAttached IncorrectDiskStatus.NeverUsed";
-    Cooling Precondition CoolingPeriod "DiskInCoolingPeriod";
+    CoolingPeriod Precondition CoolingPeriod "DiskInCoolingPeriod";
     OfflineExpansionOnly Precondition OfflineExpansionOnly
         "InvalidDiskSize.NotSupportResizeOnline InvalidOperation.InstanceTypeNotSupportOnlineResize
          InvalidOperation.MultiAttachDiskNotSupportResizeOnline";
@@ -174,17 +173,17 @@ conditions! {
     RegionUnsupported Precondition UnknownRegion "InvalidRegion.NotSupport";
     NeedsTls Precondition InvalidCloudEndpoint "InvalidProtocol.NeedSsl";
 
-    // Another size, performance level or number of IOPS would do.
+    // Another size, performance level or number of IOPS works.
     OutOfRange OutOfRange OutOfRange
         "InvalidSize.ValueNotSupported InvalidDiskSize.NotSupported InvalidDiskSizeOrCategory
          InvalidDiskSize.ExceedsMultiAttachLimit";
     NotLarger OutOfRange OutOfRange "InvalidDiskSize InvalidDiskSize.TooSmall";
-    SizeNotSold OutOfRange OutOfRange "InvalidDiskSize.TooLarge InvalidDataDiskSize.ValueNotSupported";
+    SizeUnavailable OutOfRange OutOfRange "InvalidDiskSize.TooLarge InvalidDataDiskSize.ValueNotSupported";
     PerformanceOutOfRange OutOfRange OutOfRange
         "OperationDenied.PerformanceLevelNotMatch InvalidPerformanceLevel.TooLow
          InvalidProvisionedIops.LimitExceed InvalidBurstingEnabled.DiskSizeTooSmall";
 
-    // The claim, its class or its tags ask for what there is not.
+    // The PersistentVolumeClaim, its class or its tags are invalid.
     Invalid Invalid RequestRejected
         "InvalidParameter InvalidParameter.Conflict InvalidDiskName.Malformed
          InvalidSnapshotName.Malformed InvalidDescription.Malformed InvalidRetentionDays.Malformed
@@ -211,7 +210,7 @@ conditions! {
         "InvalidParameter.RoleArn InvalidParameter.RoleSessionName InvalidParameter.DurationSeconds
          InvalidParameter.OIDCProviderArn";
 
-    // No setting of anybody makes this driver send what these refuse.
+    // Requests that the driver never sends.
     Bug Bug DriverBug
         "IncompleteSignature IncompleteParamter InvalidParamter InvalidSignatureMethod
          ParameterConflict.DiskIdAndDiskIds Param.Conflict InvalidParam.Type
@@ -232,7 +231,7 @@ conditions! {
          InvalidParameter.Scope DiskIdLimitExceeded EventIdLimitExceeded
          InvalidParameter.TimeEndBeforeStart TooManyDiskEvent.DiskIdRequired
          InvalidParameter.TooManyDataQueried InvalidEndTime.Malformed InvalidPeriod.ValueNotSupported";
-    // A dry run tells so that the call would have been accepted.
+    // A dry run reports with this code that the call is valid.
     DryRunAccepted Bug DriverBug "DryRunOperation";
     NothingToModify Bug DriverBug "NoAttributeToModify";
     ClockFormat Bug ClockSkew "InvalidTimeStamp.Format IllegalTimestamp";

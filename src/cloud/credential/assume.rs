@@ -1,22 +1,22 @@
-//! A role that is assumed with other credentials: of another account, or with fewer rights.
+//! A role assumed with other credentials (`AssumeRole`).
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::{CredentialError, Credentials, Provide, RoleSession, Sts};
+use super::{CredentialError, CredentialProvider, Credentials, RoleSession, Sts};
 
-/// The role, by way of a source that may assume it. Every call costs one of the service: put a cache before it.
+/// Credentials of a role that the credentials of `base` may assume. Every [`CredentialProvider::provide`] calls the
+/// service: wrap it in a [`super::Cache`].
 #[derive(Debug)]
 pub struct AssumedRole {
-    base: Arc<dyn Provide>,
+    base: Arc<dyn CredentialProvider>,
     sts: Arc<Sts>,
     session: RoleSession,
 }
 
 impl AssumedRole {
-    /// The role that the credentials of `base` may assume.
-    pub fn new(base: Arc<dyn Provide>, sts: Arc<Sts>, session: RoleSession) -> Self {
+    pub fn new(base: Arc<dyn CredentialProvider>, sts: Arc<Sts>, session: RoleSession) -> Self {
         Self { base, sts, session }
     }
 
@@ -26,8 +26,8 @@ impl AssumedRole {
         self.sts.assume(base, &self.session, &origin).await
     }
 
-    fn cannot(&self, source: CredentialError) -> CredentialError {
-        CredentialError::Base {
+    fn error(&self, source: CredentialError) -> CredentialError {
+        CredentialError::AssumeRole {
             role: self.session.role_arn.clone(),
             source: Box::new(source),
         }
@@ -35,27 +35,27 @@ impl AssumedRole {
 }
 
 #[async_trait]
-impl Provide for AssumedRole {
+impl CredentialProvider for AssumedRole {
     async fn provide(&self) -> Result<Credentials, CredentialError> {
         let base = self.base.provide().await;
-        let base = base.map_err(|error| self.cannot(error))?;
+        let base = base.map_err(|error| self.error(error))?;
         let mut assumed = self.assume(&base).await;
-        // The key that signs may itself be a temporary one, or have been replaced.
+        // The base credentials may be temporary, or have been replaced.
         if assumed
             .as_ref()
-            .is_err_and(CredentialError::is_about_the_key)
+            .is_err_and(CredentialError::is_key_rejected)
         {
-            self.base.refused(&base);
+            self.base.invalidate(&base);
             if let Ok(other) = self.base.provide().await
-                && !other.same_as(&base)
+                && !other.is_same_as(&base)
             {
                 assumed = self.assume(&other).await;
             }
         }
-        assumed.map_err(|error| self.cannot(error))
+        assumed.map_err(|error| self.error(error))
     }
 
-    fn refused(&self, credentials: &Credentials) {
-        self.base.refused(credentials);
+    fn invalidate(&self, credentials: &Credentials) {
+        self.base.invalidate(credentials);
     }
 }

@@ -1,4 +1,4 @@
-//! Temporary credentials, kept until shortly before they end.
+//! Caches temporary credentials and renews them before they expire.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -8,26 +8,26 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::{CredentialError, Credentials, Provide};
-use crate::base::chain::chain;
+use super::{CredentialError, CredentialProvider, Credentials};
+use crate::base::error_chain;
 use crate::base::{Clock, Tasks};
 
-/// Renewal begins when a third of the life is left, but no earlier than this before its end.
+/// Renewal begins when a third of the lifetime is left, but no earlier than this before the expiration.
 const LEAD: Duration = Duration::from_mins(15);
-/// Credentials that end sooner are not signed with: the call may reach the cloud after their end.
+/// Credentials that expire sooner are not used: the call may reach the cloud after their expiration.
 const MARGIN: Duration = Duration::from_secs(1);
-/// After a failed renewal no other one begins for so long, doubled with each failure, up to the limit.
-const PAUSE: Duration = Duration::from_secs(1);
-const LONGEST_PAUSE: Duration = Duration::from_mins(1);
-/// Refused sooner after their coming, credentials stay: others would be refused for the same reason.
-const PROBATION: Duration = Duration::from_secs(5);
-/// A source that has not answered by then never will.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// Least time between two warnings about failed renewals.
-const WARN_EVERY: Duration = Duration::from_mins(1);
+/// Backoff after a failed renewal, doubled with each failure up to the maximum.
+const FIRST_BACKOFF: Duration = Duration::from_secs(1);
+const MAX_BACKOFF: Duration = Duration::from_mins(1);
+/// Credentials that are rejected sooner after their renewal are kept: others would be rejected for the same reason.
+const MIN_AGE: Duration = Duration::from_secs(5);
+/// Timeout of a renewal.
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// Minimum time between two warnings about failed renewals.
+const WARN_INTERVAL: Duration = Duration::from_mins(1);
 
-/// Keeps what another source provides. One renewal runs at a time, on a task of its own, so that no
-/// caller who gives up ends it for the others. While there are valid credentials nobody waits for it.
+/// Caches the credentials of another provider. One renewal runs at a time, in a separate task, so that the cancellation
+/// of a caller does not affect others. Callers wait for it only without valid credentials.
 #[derive(Debug)]
 pub struct Cache {
     shared: Arc<Shared>,
@@ -36,32 +36,32 @@ pub struct Cache {
 
 #[derive(Debug)]
 struct Shared {
-    source: Arc<dyn Provide>,
+    source: Arc<dyn CredentialProvider>,
     clock: Arc<dyn Clock>,
     state: Mutex<State>,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    kept: Option<Kept>,
-    /// The renewal that runs: its sender goes when it ends, however it ends.
+    cached: Option<Cached>,
+    /// The running renewal, which drops its sender when it ends.
     running: Option<watch::Receiver<()>>,
     failure: Option<Arc<CredentialError>>,
     failures: u32,
-    /// No renewal begins before.
+    /// When the next renewal may begin.
     not_before: Option<Instant>,
     warned: Option<Instant>,
 }
 
 #[derive(Debug)]
-struct Kept {
+struct Cached {
     credentials: Credentials,
-    came: Instant,
-    /// When renewal begins; never for those without an end.
+    renewed: Instant,
+    /// When renewal begins; never for long-lived credentials.
     due: Option<Timestamp>,
 }
 
-/// What a caller does next.
+/// The next step of a caller.
 enum Step {
     Use(Credentials),
     Wait(watch::Receiver<()>),
@@ -69,8 +69,8 @@ enum Step {
 }
 
 impl Cache {
-    /// Keeps what the source provides; the clock judges when it ends.
-    pub fn new(source: Arc<dyn Provide>, clock: Arc<dyn Clock>) -> Self {
+    /// Caches the credentials of `source`; `clock` determines when they expire.
+    pub fn new(source: Arc<dyn CredentialProvider>, clock: Arc<dyn Clock>) -> Self {
         Self {
             shared: Arc::new(Shared {
                 source,
@@ -85,10 +85,10 @@ impl Cache {
         let now = self.shared.clock.now();
         let mut state = self.shared.state();
         let may_begin = state.may_begin();
-        let valid = state.kept.as_ref().filter(|kept| kept.is_valid(now));
-        if let Some(kept) = valid {
-            let credentials = kept.credentials.clone();
-            if kept.due.is_some_and(|due| due <= now) && may_begin {
+        let valid = state.cached.as_ref().filter(|cached| cached.is_valid(now));
+        if let Some(cached) = valid {
+            let credentials = cached.credentials.clone();
+            if cached.due.is_some_and(|due| due <= now) && may_begin {
                 self.begin(&mut state);
             }
             return Step::Use(credentials);
@@ -102,15 +102,15 @@ impl Cache {
         }
     }
 
-    /// Begins a renewal, which none is.
+    /// Begins a renewal. None must be running.
     fn begin(&self, state: &mut State) -> watch::Receiver<()> {
         let (ends, running) = watch::channel(());
         state.running = Some(running.clone());
         let shared = Arc::clone(&self.shared);
-        self.tasks.start(async move {
-            let outcome = tokio::time::timeout(PATIENCE, shared.source.provide()).await;
-            let outcome = outcome.unwrap_or(Err(CredentialError::Slow(PATIENCE)));
-            shared.settle(outcome);
+        self.tasks.spawn(async move {
+            let outcome = tokio::time::timeout(TIMEOUT, shared.source.provide()).await;
+            let outcome = outcome.unwrap_or(Err(CredentialError::TimedOut(TIMEOUT)));
+            shared.store(outcome);
             drop(ends);
         });
         running
@@ -118,32 +118,32 @@ impl Cache {
 }
 
 #[async_trait]
-impl Provide for Cache {
+impl CredentialProvider for Cache {
     async fn provide(&self) -> Result<Credentials, CredentialError> {
         loop {
             match self.step() {
                 Step::Use(credentials) => return Ok(credentials),
                 Step::Fail(failure) => return Err(CredentialError::Shared(failure)),
-                // It never changes: an error says that the renewal has ended.
+                // The value never changes: an error means that the renewal has ended.
                 Step::Wait(mut running) => while running.changed().await.is_ok() {},
             }
         }
     }
 
-    fn refused(&self, credentials: &Credentials) {
+    fn invalidate(&self, credentials: &Credentials) {
         {
             let mut state = self.shared.state();
             let same = state
-                .kept
+                .cached
                 .as_ref()
-                .filter(|kept| kept.credentials.same_as(credentials));
-            if same.is_some_and(|kept| kept.came.elapsed() >= PROBATION) {
-                state.kept = None;
-                // What failed before was about renewing in time. Now it is needed.
+                .filter(|cached| cached.credentials.is_same_as(credentials));
+            if same.is_some_and(|cached| cached.renewed.elapsed() >= MIN_AGE) {
+                state.cached = None;
+                // Earlier failures were of renewals ahead of time.
                 state.failure = None;
             }
         }
-        self.shared.source.refused(credentials);
+        self.shared.source.invalidate(credentials);
     }
 }
 
@@ -152,12 +152,12 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes up what a renewal brought.
-    fn settle(&self, outcome: Result<Credentials, CredentialError>) {
+    /// Stores the outcome of a renewal.
+    fn store(&self, outcome: Result<Credentials, CredentialError>) {
         let now = self.clock.now();
         let outcome = outcome.and_then(|found| match found.expires {
-            // Else whoever waits for them would begin the next renewal, and so on.
-            Some(at) if left(now, at) <= MARGIN => Err(CredentialError::Stale {
+            // Otherwise the waiting callers would begin the next renewal immediately.
+            Some(at) if remaining(now, at) <= MARGIN => Err(CredentialError::Expired {
                 from: found.origin.to_string(),
                 at,
             }),
@@ -166,14 +166,14 @@ impl Shared {
         let mut state = self.state();
         state.running = None;
         match outcome {
-            Ok(credentials) => state.take(credentials, now),
+            Ok(credentials) => state.update(credentials, now),
             Err(error) => state.fail(error, now),
         }
     }
 }
 
 impl State {
-    /// The renewal that runs, if one does: also a task that died has dropped its sender.
+    /// The running renewal, if any. A task that panicked has also dropped its sender.
     fn running(&self) -> Option<watch::Receiver<()>> {
         let running = self.running.as_ref()?;
         running.has_changed().is_ok().then(|| running.clone())
@@ -184,64 +184,66 @@ impl State {
         !paused && self.running().is_none()
     }
 
-    fn take(&mut self, credentials: Credentials, now: Timestamp) {
-        let left = credentials.expires.map(|at| left(now, at));
-        let same = self.kept.as_ref().is_some_and(|kept| {
-            let old = &kept.credentials;
-            old.same_as(&credentials) && old.expires == credentials.expires
+    fn update(&mut self, credentials: Credentials, now: Timestamp) {
+        let left = credentials.expires.map(|at| remaining(now, at));
+        let same = self.cached.as_ref().is_some_and(|cached| {
+            let old = &cached.credentials;
+            old.is_same_as(&credentials) && old.expires == credentials.expires
         });
         if self.failures > 0 {
-            tracing::info!(source = %credentials.origin, "credentials are renewed again");
+            tracing::info!(source = %credentials.origin, "credential renewal succeeds again");
         }
         self.failures = 0;
         self.failure = None;
         self.warned = None;
-        // The metadata service has the next ones only in its own time.
-        let pause = left.map(|left| (left / 4).clamp(PAUSE, LONGEST_PAUSE));
+        // The metadata service renews on its own schedule.
+        let pause = left.map(|left| (left / 4).clamp(FIRST_BACKOFF, MAX_BACKOFF));
         self.not_before = pause.filter(|_| same).map(|pause| Instant::now() + pause);
         let due = credentials.expires.zip(left).map(|(expires, left)| {
             let lead = LEAD.min(left / 3);
             expires.saturating_sub(lead).unwrap_or(expires)
         });
-        let kept = self.kept.take().filter(|_| same);
-        self.kept = Some(Kept {
+        let previous = self.cached.take().filter(|_| same);
+        self.cached = Some(Cached {
             credentials,
-            came: kept.as_ref().map_or_else(Instant::now, |kept| kept.came),
-            due: kept.map_or(due, |kept| kept.due),
+            renewed: previous
+                .as_ref()
+                .map_or_else(Instant::now, |previous| previous.renewed),
+            due: previous.map_or(due, |previous| previous.due),
         });
     }
 
     fn fail(&mut self, error: CredentialError, now: Timestamp) {
         self.failures = self.failures.saturating_add(1);
-        let pause = PAUSE.saturating_mul(1 << self.failures.min(7)) / 2;
-        let pause = pause.min(LONGEST_PAUSE);
+        let pause = FIRST_BACKOFF.saturating_mul(1 << self.failures.min(7)) / 2;
+        let pause = pause.min(MAX_BACKOFF);
         self.not_before = Some(Instant::now() + pause);
-        let due_again = self.warned.is_none_or(|at| at.elapsed() >= WARN_EVERY);
-        let valid = self.kept.as_ref().filter(|kept| kept.is_valid(now));
+        let due_again = self.warned.is_none_or(|at| at.elapsed() >= WARN_INTERVAL);
+        let valid = self.cached.as_ref().filter(|cached| cached.is_valid(now));
         if due_again {
             self.warned = Some(Instant::now());
-            let error = chain(&error);
-            match valid.and_then(|kept| kept.credentials.expires) {
+            let error = error_chain(&error);
+            match valid.and_then(|cached| cached.credentials.expires) {
                 Some(expires) => tracing::warn!(
                     error,
-                    valid_for_s = left(now, expires).as_secs(),
-                    "credentials cannot be renewed; the old ones are still valid and in use"
+                    valid_for_s = remaining(now, expires).as_secs(),
+                    "cannot renew credentials; the current ones are still valid"
                 ),
-                None => tracing::warn!(error, "no credentials can be had"),
+                None => tracing::warn!(error, "cannot get credentials"),
             }
         }
         self.failure = Some(Arc::new(error));
     }
 }
 
-impl Kept {
+impl Cached {
     fn is_valid(&self, now: Timestamp) -> bool {
         let expires = self.credentials.expires;
-        expires.is_none_or(|at| left(now, at) > MARGIN)
+        expires.is_none_or(|at| remaining(now, at) > MARGIN)
     }
 }
 
-fn left(now: Timestamp, at: Timestamp) -> Duration {
+fn remaining(now: Timestamp, at: Timestamp) -> Duration {
     Duration::try_from(at.duration_since(now)).unwrap_or_default()
 }
 

@@ -1,4 +1,4 @@
-//! Credentials in a mounted Secret directory, one file a key.
+//! Credentials in a mounted Secret directory, one file per key.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -6,63 +6,62 @@ use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
 
-use super::{CredentialError, Credentials, Provide, assemble};
+use super::{CredentialError, CredentialProvider, Credentials, from_parts};
 
-/// File names that are looked for, first the project's, then those of the vendor's charts.
+/// File names: the project's, then those of the vendor's charts.
 const PAIRS: [(&str, &str); 2] = [("access-key-id", "access-key-secret"), ("id", "secret")];
 const TOKEN: &str = "security-token";
 
-/// A directory that kubelet keeps up to date. Its version is checked for every signature, so that a rotated key counts
-/// from the next call on. Kubelet writes each version into a directory of its own, which never changes.
+/// A directory that kubelet updates. Its version is checked for every signature, so that the next call uses a rotated
+/// key. Kubelet writes each version into a separate directory, which never changes.
 #[derive(Debug)]
 pub struct Directory {
     path: PathBuf,
-    /// The credentials of the version that was read last.
-    kept: Mutex<Option<(PathBuf, Credentials)>>,
+    /// The version that was read last, and its credentials.
+    cached: Mutex<Option<(PathBuf, Credentials)>>,
 }
 
 impl Directory {
-    /// The directory of the mounted Secret.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self {
             path: path.into(),
-            kept: Mutex::default(),
+            cached: Mutex::default(),
         }
     }
 }
 
 #[async_trait]
-impl Provide for Directory {
+impl CredentialProvider for Directory {
     async fn provide(&self) -> Result<Credentials, CredentialError> {
-        // kubelet swaps the `..data` link when the Secret changes. Resolving it once means that id
-        // and secret always come from the same version.
+        // Kubelet replaces the `..data` link when the Secret changes. Resolving it once ensures that id and secret are
+        // of the same version.
         let data = self.path.join("..data");
         let version = match tokio::fs::read_link(&data).await {
             Ok(version) => self.path.join(version),
             Err(error) if error.kind() == ErrorKind::NotFound => self.path.clone(),
             Err(source) => return Err(CredentialError::Unreadable { path: data, source }),
         };
-        let kept = || self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((of, credentials)) = &*kept()
-            && *of == version
+        let cached = || self.cached.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((known, credentials)) = &*cached()
+            && *known == version
         {
             return Ok(credentials.clone());
         }
         let place = format!("the Secret directory {}", self.path.display());
         for (id, secret) in PAIRS {
-            let found = assemble(
+            let found = from_parts(
                 &place,
                 (id, read(&version, id).await?),
                 (secret, read(&version, secret).await?),
                 read(&version, TOKEN).await?,
             )?;
             if let Some(found) = found {
-                // Files that lie in the directory itself may change at any time.
-                *kept() = (version != self.path).then(|| (version, found.clone()));
+                // Files in the directory itself may change at any time.
+                *cached() = (version != self.path).then(|| (version, found.clone()));
                 return Ok(found);
             }
         }
-        Err(CredentialError::Missing(format!(
+        Err(CredentialError::NotConfigured(format!(
             "{place} has neither access-key-id and access-key-secret nor id and secret"
         )))
     }
@@ -93,13 +92,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_rotated_secret_counts_from_the_next_call_on() {
+    async fn the_next_call_uses_a_rotated_secret() {
         let root = tempfile::tempdir().unwrap();
         version(root.path(), "..v1", "old");
         version(root.path(), "..v2", "new\n");
         symlink("..v1", root.path().join("..data")).unwrap();
         let directory = Directory::new(root.path());
-        let secret = |found: Credentials| found.secret.expose_secret().to_owned();
+        let secret = |found: Credentials| found.access_key_secret.expose_secret().to_owned();
         assert_eq!(secret(directory.provide().await.unwrap()), "old");
         symlink("..v2", root.path().join("..next")).unwrap();
         std::fs::rename(root.path().join("..next"), root.path().join("..data")).unwrap();
@@ -116,7 +115,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_empty_directory_is_an_error_that_says_what_it_wants() {
+    async fn an_empty_directory_names_the_expected_files() {
         let root = tempfile::tempdir().unwrap();
         let error = Directory::new(root.path()).provide().await.unwrap_err();
         assert!(

@@ -1,11 +1,11 @@
-//! Credentials in environment variables, the project's names before the vendor SDKs' ones.
+//! Credentials in environment variables. The project's names take precedence over those of the vendor's SDKs.
 
 use std::collections::HashMap;
 
 use async_trait::async_trait;
 use secrecy::{ExposeSecret, SecretString};
 
-use super::{CredentialError, Credentials, Provide, assemble};
+use super::{CredentialError, CredentialProvider, Credentials, from_parts};
 
 const PAIRS: [(&str, &str); 2] = [
     ("ACCESS_KEY_ID", "ACCESS_KEY_SECRET"),
@@ -16,20 +16,18 @@ const PAIRS: [(&str, &str); 2] = [
 ];
 const TOKENS: [&str; 2] = ["SECURITY_TOKEN", "ALIBABA_CLOUD_SECURITY_TOKEN"];
 
-/// What an operator can do who has configured nothing.
-pub(super) const HOW: &str = "set ACCESS_KEY_ID and ACCESS_KEY_SECRET, name a Secret directory by \
-                              --credentials-dir, or give the service account or the instance a RAM \
-                              role";
+/// The configuration options, for the error if nothing is configured.
+pub(super) const CONFIGURATION_ADVICE: &str = "set ACCESS_KEY_ID and ACCESS_KEY_SECRET, set --credentials-dir to a Secret \
+                              directory, or assign a RAM role to the service account or the instance";
 
-/// The variables, as they were when the process started.
+/// The variables at the start of the process.
 #[derive(Debug)]
 pub struct Environment {
     variables: HashMap<&'static str, SecretString>,
 }
 
 impl Environment {
-    /// Reads the variables by the given lookup (`std::env::var` in the program, a map in tests).
-    /// An empty variable counts as unset.
+    /// Reads the variables with the given lookup. An empty variable counts as unset.
     pub fn read(lookup: impl Fn(&str) -> Option<String>) -> Self {
         let names = PAIRS
             .iter()
@@ -44,7 +42,7 @@ impl Environment {
         Self { variables }
     }
 
-    /// Whether any of the variables of a key is set.
+    /// Whether any variable of an access key is set.
     pub fn is_set(&self) -> bool {
         PAIRS
             .iter()
@@ -59,14 +57,14 @@ impl Environment {
 }
 
 #[async_trait]
-impl Provide for Environment {
+impl CredentialProvider for Environment {
     async fn provide(&self) -> Result<Credentials, CredentialError> {
         for ((id, secret), own_token) in PAIRS.into_iter().zip(TOKENS) {
-            // The vendor SDKs' token also goes with the short names, which have long been in use.
+            // The vendor SDKs' token is also accepted with the project's names, for compatibility.
             let token = self
                 .get(own_token)
                 .or_else(|| TOKENS.iter().find_map(|t| self.get(t)));
-            let found = assemble(
+            let found = from_parts(
                 "the environment",
                 (id, self.get(id)),
                 (secret, self.get(secret)),
@@ -76,7 +74,9 @@ impl Provide for Environment {
                 return Ok(found);
             }
         }
-        Err(CredentialError::Missing(HOW.to_owned()))
+        Err(CredentialError::NotConfigured(
+            CONFIGURATION_ADVICE.to_owned(),
+        ))
     }
 }
 
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn either_pair_of_names_works_and_a_token_goes_along() {
+    async fn both_pairs_of_names_work_with_a_token() {
         for (id, secret, token) in [
             ("ACCESS_KEY_ID", "ACCESS_KEY_SECRET", "SECURITY_TOKEN"),
             (
@@ -107,13 +107,13 @@ mod tests {
                 .await;
             let found = found.unwrap();
             assert_eq!(found.access_key_id.expose_secret(), "k");
-            assert_eq!(found.secret.expose_secret(), "s");
+            assert_eq!(found.access_key_secret.expose_secret(), "s");
             assert_eq!(found.security_token.unwrap().expose_secret(), "t");
         }
     }
 
     #[tokio::test]
-    async fn half_a_pair_is_an_error_that_names_the_other_half() {
+    async fn an_incomplete_key_names_the_missing_variable() {
         let error = environment(&[("ACCESS_KEY_ID", "k")])
             .provide()
             .await
@@ -125,10 +125,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nothing_set_is_an_error_that_says_what_can_be_configured() {
+    async fn without_variables_the_error_lists_the_configuration_options() {
         let environment = environment(&[("ACCESS_KEY_ID", "")]);
         assert!(!environment.is_set());
         let error = environment.provide().await.unwrap_err();
-        assert!(error.to_string().ends_with(HOW), "{error}");
+        assert!(error.to_string().ends_with(CONFIGURATION_ADVICE), "{error}");
     }
 }

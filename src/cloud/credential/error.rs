@@ -1,4 +1,4 @@
-//! Why there are no credentials. Never carries any part of them, nor of a token.
+//! Errors of credential providers. They never contain any part of credentials or tokens.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,8 +10,7 @@ use crate::cloud::metadata::MetadataError;
 #[derive(Debug, thiserror::Error)]
 pub enum CredentialError {
     #[error("no credentials are configured: {0}")]
-    Missing(String),
-    /// Half of what belongs together was configured.
+    NotConfigured(String),
     #[error("{place} has {present} but not {absent}")]
     Incomplete {
         place: String,
@@ -23,65 +22,65 @@ pub enum CredentialError {
         path: PathBuf,
         source: std::io::Error,
     },
-    /// The file of the OIDC token holds none.
-    #[error("{} holds no OIDC token: {why}", path.display())]
-    NoToken {
+    /// The file does not contain an OIDC token.
+    #[error("{} does not contain an OIDC token: {why}", path.display())]
+    InvalidToken {
         path: PathBuf,
-        /// What is wrong with its content, without any of it.
+        /// The reason, without any of the content.
         why: &'static str,
     },
-    /// The Security Token Service refuses, or does not answer.
+    /// The call of the Security Token Service failed.
     #[error(transparent)]
     Sts(Error),
-    /// An answer has not what it should have. What it has is not told: it may be a secret.
-    #[error("the answer of {from} has no credentials that can be used: {why}")]
-    Unusable {
+    /// A malformed response, whose content is omitted because it may be secret.
+    #[error("the response of {from} has no usable credentials: {why}")]
+    InvalidResponse {
         from: String,
-        /// What is wrong with it, without any of it.
+        /// The reason, without any of the content.
         why: &'static str,
     },
-    /// The credentials that came are at their end already.
-    #[error("the credentials of {from} came at their end, {at}: compare the clock of this machine")]
-    Stale { from: String, at: jiff::Timestamp },
-    #[error("the instance has no role credentials")]
+    /// New credentials have already expired.
+    #[error("the credentials of {from} expired at {at}: check the clock of this machine")]
+    Expired { from: String, at: jiff::Timestamp },
+    #[error("cannot get role credentials of the instance")]
     Metadata(#[source] MetadataError),
-    #[error("{0:?} were not enough to get credentials")]
-    Slow(Duration),
-    /// The credentials to assume a role with cannot be had.
-    #[error("role {role} cannot be assumed")]
-    Base { role: String, source: Box<Self> },
-    /// What all who waited for one renewal are told.
+    #[error("no credentials within {0:?}")]
+    TimedOut(Duration),
+    /// The base credentials are not available, or may not assume the role.
+    #[error("cannot assume role {role}")]
+    AssumeRole { role: String, source: Box<Self> },
+    /// The error of a renewal that several callers waited for.
     #[error(transparent)]
     Shared(Arc<Self>),
 }
 
 impl CredentialError {
-    /// Whether it may pass by itself, so that a later try is worth while.
-    pub fn is_passing(&self) -> bool {
+    /// Whether a retry may succeed.
+    pub fn is_transient(&self) -> bool {
         match self {
-            Self::Stale { .. } | Self::Slow(_) => true,
+            Self::Expired { .. } | Self::TimedOut(_) => true,
             Self::Sts(error) => {
-                let is_passing = [Kind::Throttled, Kind::Unreachable, Kind::Ambiguous];
+                let transient = [Kind::Throttled, Kind::Unreachable, Kind::Ambiguous];
                 match error.status() {
-                    // What redirects is not the service.
+                    // The service does not redirect.
                     Some(300..400) => false,
                     Some(429 | 500..) => true,
-                    _ => is_passing.contains(&error.kind()),
+                    _ => transient.contains(&error.kind()),
                 }
             }
-            Self::Metadata(error) => error.is_passing(),
-            Self::Base { source, .. } => source.is_passing(),
-            Self::Shared(error) => error.is_passing(),
-            Self::Missing(_)
+            Self::Metadata(error) => error.is_transient(),
+            Self::AssumeRole { source, .. } => source.is_transient(),
+            Self::Shared(error) => error.is_transient(),
+            Self::NotConfigured(_)
             | Self::Incomplete { .. }
             | Self::Unreadable { .. }
-            | Self::NoToken { .. }
-            | Self::Unusable { .. } => false,
+            | Self::InvalidToken { .. }
+            | Self::InvalidResponse { .. } => false,
         }
     }
 
-    /// Whether the Security Token Service refused the key that the request was signed with.
-    pub(super) fn is_about_the_key(&self) -> bool {
+    /// Whether the Security Token Service rejected the key that signed the request.
+    pub(super) fn is_key_rejected(&self) -> bool {
         matches!(self, Self::Sts(error) if matches!(
             error.condition(),
             Condition::AccessKeyNotFound

@@ -1,25 +1,25 @@
-//! The role of the instance that this runs on, from its metadata service.
+//! The RAM role of the instance, from the metadata service.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use serde::Deserialize;
 
-use super::environment::HOW;
-use super::sts::Issued;
-use super::{CredentialError, Credentials, Provide};
-use crate::base::chain::chain;
+use super::environment::CONFIGURATION_ADVICE;
+use super::sts::StsCredentials;
+use super::{CredentialError, CredentialProvider, Credentials};
+use crate::base::error_chain;
 use crate::cloud::metadata::Metadata;
 
-/// The role of the instance. Every call costs one or two of the service: put a cache before it.
+/// Credentials of the instance's role. Every call sends one or two requests: wrap it in a [`super::Cache`].
 #[derive(Debug)]
 pub struct InstanceRole {
     metadata: Metadata,
     role: Option<String>,
-    /// Whether it is asked only because nothing else is configured: as long as it never had any credentials, an error
-    /// says what can be configured.
-    last_resort: bool,
-    found: AtomicBool,
+    /// Whether this is the default because nothing else is configured: until it returns credentials, an error lists the
+    /// configuration options.
+    is_default: bool,
+    has_succeeded: AtomicBool,
 }
 
 #[derive(Deserialize)]
@@ -29,62 +29,64 @@ struct Document {
 }
 
 impl InstanceRole {
-    /// The role of this name; without a name the one that the instance has.
-    pub fn new(metadata: Metadata, role: Option<String>, last_resort: bool) -> Self {
+    /// The role of this name; without a name, the role that the metadata service lists.
+    pub fn new(metadata: Metadata, role: Option<String>, is_default: bool) -> Self {
         Self {
             metadata,
             role,
-            last_resort,
-            found: AtomicBool::new(false),
+            is_default,
+            has_succeeded: AtomicBool::new(false),
         }
     }
 
     async fn fetch(&self) -> Result<Credentials, CredentialError> {
-        use CredentialError::Missing;
+        use CredentialError::NotConfigured;
         let role = match &self.role {
             Some(role) => role.clone(),
             None => {
-                let told = self.metadata.role_name().await;
-                let told = told.map_err(CredentialError::Metadata)?;
-                told.ok_or_else(|| Missing("the instance has no RAM role".to_owned()))?
+                let listed = self.metadata.role_name().await;
+                let listed = listed.map_err(CredentialError::Metadata)?;
+                listed.ok_or_else(|| NotConfigured("the instance has no RAM role".to_owned()))?
             }
         };
         let document = self.metadata.role_document(&role).await;
         let document = document.map_err(CredentialError::Metadata)?;
-        let document =
-            document.ok_or_else(|| Missing(format!("the instance has no RAM role {role:?}")))?;
+        let document = document
+            .ok_or_else(|| NotConfigured(format!("the instance has no RAM role {role:?}")))?;
         let origin = format!("the instance role {role}");
-        let unusable = |why| CredentialError::Unusable {
+        let invalid = |why| CredentialError::InvalidResponse {
             from: origin.clone(),
             why,
         };
-        // What cannot be read is not told: it may be half of a secret.
+        // The parse error may contain a part of a secret.
         let read = serde_json::from_str::<Document>(&document);
-        let read = read.map_err(|_| unusable("it cannot be read"))?;
+        let read = read.map_err(|_| invalid("it cannot be parsed"))?;
         if read.code != "Success" {
-            return Err(unusable("its Code is not Success"));
+            return Err(invalid("its Code is not Success"));
         }
-        let issued = serde_json::from_str::<Issued>(&document);
+        let issued = serde_json::from_str::<StsCredentials>(&document);
         issued
-            .map_err(|_| unusable("it cannot be read"))?
-            .accept(&origin)
+            .map_err(|_| invalid("it cannot be parsed"))?
+            .into_credentials(&origin)
     }
 }
 
 #[async_trait]
-impl Provide for InstanceRole {
+impl CredentialProvider for InstanceRole {
     async fn provide(&self) -> Result<Credentials, CredentialError> {
         match self.fetch().await {
             Ok(credentials) => {
-                self.found.store(true, Ordering::Relaxed);
+                self.has_succeeded.store(true, Ordering::Relaxed);
                 Ok(credentials)
             }
-            Err(error) if self.last_resort && !self.found.load(Ordering::Relaxed) => {
+            Err(error) if self.is_default && !self.has_succeeded.load(Ordering::Relaxed) => {
                 let why = match &error {
-                    CredentialError::Missing(why) => why.clone(),
-                    _ => chain(&error),
+                    CredentialError::NotConfigured(why) => why.clone(),
+                    _ => error_chain(&error),
                 };
-                Err(CredentialError::Missing(format!("{HOW}; else: {why}")))
+                Err(CredentialError::NotConfigured(format!(
+                    "{CONFIGURATION_ADVICE}; default: {why}"
+                )))
             }
             Err(error) => Err(error),
         }

@@ -1,4 +1,4 @@
-//! Access keys and where they come from.
+//! Credentials and their providers.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -24,31 +24,31 @@ pub use environment::Environment;
 pub use error::CredentialError;
 pub use instance::InstanceRole;
 pub use oidc::OidcRole;
-pub use select::{Assume, Oidc, SelectError, Selected, Selection, Sources, select};
+pub use select::{AssumeRole, Oidc, SelectError, Selected, Selection, Sources, select};
 pub use sts::{RoleSession, Sts};
 
-/// An access key, with a token where it is a temporary one. Debug prints none of it.
+/// An access key, with a security token if it is temporary. Debug redacts it.
 #[derive(Debug, Clone)]
 pub struct Credentials {
-    /// `AccessKeyId`: not secret by itself, yet it never goes into a log either.
+    /// `AccessKeyId`: not secret, but never logged.
     pub access_key_id: SecretString,
-    pub secret: SecretString,
+    pub access_key_secret: SecretString,
     /// `SecurityToken` of STS credentials.
     pub security_token: Option<SecretString>,
-    /// When temporary credentials end; none for those that last, and where it is not told.
+    /// None for long-lived credentials, and for temporary ones of unknown lifetime.
     pub expires: Option<Timestamp>,
-    /// Where they come from, in words for logs and errors: "the environment".
+    /// A description of the source for logs and errors, such as "the environment".
     pub origin: Arc<str>,
 }
 
 #[async_trait]
-pub trait Provide: Debug + Send + Sync {
+pub trait CredentialProvider: Debug + Send + Sync {
     /// The credentials to sign with now.
     async fn provide(&self) -> Result<Credentials, CredentialError>;
 
-    /// Says that the cloud refused a call for these credentials: whoever keeps exactly these forgets
-    /// them, so that the next [`Provide::provide`] brings others. Newer ones are left alone.
-    fn refused(&self, _credentials: &Credentials) {}
+    /// Reports that the cloud rejected these credentials: a cache drops them if it still holds exactly these, so that
+    /// the next [`CredentialProvider::provide`] returns others.
+    fn invalidate(&self, _credentials: &Credentials) {}
 }
 
 impl Credentials {
@@ -56,40 +56,43 @@ impl Credentials {
     pub fn new(access_key_id: impl Into<String>, secret: impl Into<String>) -> Self {
         Self {
             access_key_id: access_key_id.into().into(),
-            secret: secret.into().into(),
+            access_key_secret: secret.into().into(),
             security_token: None,
             expires: None,
             origin: Arc::from("the settings"),
         }
     }
 
-    /// With the place that they come from.
-    pub fn from_origin(mut self, origin: impl Into<Arc<str>>) -> Self {
+    pub fn with_origin(mut self, origin: impl Into<Arc<str>>) -> Self {
         self.origin = origin.into();
         self
     }
 
-    /// Whether key, secret and token are the same. Both sides are ours: the time that it takes tells nobody anything.
-    pub fn same_as(&self, other: &Self) -> bool {
-        let parts = |of: &Self| {
-            let token = of.security_token.as_ref();
-            [Some(&of.access_key_id), Some(&of.secret), token]
-                .map(|part| part.map(|part| part.expose_secret().to_owned()))
+    /// Whether key, secret and token are equal. Not in constant time: both sides are the driver's own.
+    pub fn is_same_as(&self, other: &Self) -> bool {
+        let parts = |key: &Self| {
+            let token = key.security_token.as_ref();
+            [
+                Some(&key.access_key_id),
+                Some(&key.access_key_secret),
+                token,
+            ]
+            .map(|part| part.map(|part| part.expose_secret().to_owned()))
         };
         parts(self) == parts(other)
     }
 }
 
-/// Credentials that never change: those of the fake cloud, or of a test.
+/// Static credentials: those of the fake cloud, or of a test.
 #[async_trait]
-impl Provide for Credentials {
+impl CredentialProvider for Credentials {
     async fn provide(&self) -> Result<Self, CredentialError> {
         Ok(self.clone())
     }
 }
 
-/// Pairs up what was found: both, neither, or an error that names the missing half.
-fn assemble(
+/// The credentials of an id and a secret, none without both, or an error that names the missing one.
+fn from_parts(
     place: &str,
     id: (&str, Option<String>),
     secret: (&str, Option<String>),
@@ -102,7 +105,7 @@ fn assemble(
     };
     match (id.1, secret.1) {
         (Some(id), Some(secret)) => {
-            let mut credentials = Credentials::new(id, secret).from_origin(place);
+            let mut credentials = Credentials::new(id, secret).with_origin(place);
             credentials.security_token = token.map(Into::into);
             Ok(Some(credentials))
         }
@@ -127,11 +130,11 @@ mod tests {
     }
 
     #[test]
-    fn credentials_are_the_same_when_key_secret_and_token_are() {
+    fn credentials_are_the_same_if_key_secret_and_token_are() {
         let one = Credentials::new("k", "s");
         let mut other = one.clone();
-        assert!(one.same_as(&other.clone().from_origin("elsewhere")));
+        assert!(one.is_same_as(&other.clone().with_origin("elsewhere")));
         other.security_token = Some("t".to_owned().into());
-        assert!(!one.same_as(&other));
+        assert!(!one.is_same_as(&other));
     }
 }

@@ -1,5 +1,4 @@
-//! A role that is assumed with an OIDC token (RRSA: a service account's role): the cluster mounts the
-//! token into the pod, and no key is needed anywhere.
+//! A role assumed with the OIDC token of a service account (RAM Roles for Service Accounts, RRSA).
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -7,12 +6,12 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use secrecy::SecretString;
 
-use super::{CredentialError, Credentials, Provide, RoleSession, Sts};
+use super::{CredentialError, CredentialProvider, Credentials, RoleSession, Sts};
 
-/// The service takes no longer token.
-const LONGEST: usize = 20_000;
+/// The maximum length that the service accepts.
+const MAX_TOKEN_LENGTH: usize = 20_000;
 
-/// The role of a service account. Every call costs one of the service: put a cache before it.
+/// Credentials of the role. Every [`CredentialProvider::provide`] calls the service: wrap it in a [`super::Cache`].
 #[derive(Debug)]
 pub struct OidcRole {
     sts: Arc<Sts>,
@@ -23,7 +22,7 @@ pub struct OidcRole {
 }
 
 impl OidcRole {
-    /// The role that the token in the file may assume, by way of this identity provider.
+    /// The role that the token in the file may assume through this identity provider.
     pub fn new(
         sts: Arc<Sts>,
         provider_arn: String,
@@ -40,10 +39,10 @@ impl OidcRole {
         }
     }
 
-    /// The token as it is now: the cluster replaces it long before it expires.
+    /// Reads the current token: kubelet replaces it before it expires.
     async fn token(&self) -> Result<SecretString, CredentialError> {
         let path = self.token_file.clone();
-        let unusable = |why| CredentialError::NoToken {
+        let invalid = |why| CredentialError::InvalidToken {
             path: path.clone(),
             why,
         };
@@ -54,20 +53,20 @@ impl OidcRole {
         })?;
         let token = text.trim();
         if token.is_empty() {
-            return Err(unusable("it is empty"));
+            return Err(invalid("it is empty"));
         }
-        if token.len() > LONGEST {
-            return Err(unusable("it is longer than a token may be"));
+        if token.len() > MAX_TOKEN_LENGTH {
+            return Err(invalid("it is longer than 20000 bytes"));
         }
         if token.split('.').count() != 3 {
-            return Err(unusable("a token has three parts, divided by dots"));
+            return Err(invalid("a token has three parts, separated by dots"));
         }
         Ok(SecretString::from(token.to_owned()))
     }
 }
 
 #[async_trait]
-impl Provide for OidcRole {
+impl CredentialProvider for OidcRole {
     async fn provide(&self) -> Result<Credentials, CredentialError> {
         let token = self.token().await?;
         self.sts
@@ -82,12 +81,12 @@ mod tests {
     use crate::base::SystemClock;
     use crate::cloud::sign::Scheme;
 
-    async fn refusal(content: &str) -> String {
+    async fn error(content: &str) -> String {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("token");
         std::fs::write(&file, content).unwrap();
         let clock = Arc::new(SystemClock);
-        // Nobody listens there, and nobody is asked.
+        // An unused port: no call is made.
         let sts = Sts::new("http://127.0.0.1:9", Scheme::V1, clock).unwrap();
         let session = RoleSession {
             role_arn: "acs:ram::1:role/r".to_owned(),
@@ -100,10 +99,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_file_without_a_token_is_told_without_its_content() {
-        assert!(refusal(" \n").await.ends_with("it is empty"));
-        let text = refusal("hunter2.hunter3").await;
+    async fn an_invalid_token_file_is_reported_without_its_content() {
+        assert!(error(" \n").await.ends_with("it is empty"));
+        let text = error("hunter2.hunter3").await;
         assert!(text.contains("three parts") && !text.contains("hunter"));
-        assert!(refusal(&"x".repeat(20_001)).await.contains("longer"));
+        assert!(error(&"x".repeat(20_001)).await.contains("longer"));
     }
 }

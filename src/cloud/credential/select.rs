@@ -1,11 +1,12 @@
-//! Which source counts: the one that is chosen, else the first that is configured.
+//! Selects the credential source: the configured one, or the first of the chain that is configured.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::{
-    AssumedRole, Cache, Directory, Environment, InstanceRole, OidcRole, Provide, RoleSession, Sts,
+    AssumedRole, Cache, CredentialProvider, Directory, Environment, InstanceRole, OidcRole,
+    RoleSession, Sts,
 };
 use crate::base::Clock;
 use crate::cloud::metadata::{Metadata, MetadataError};
@@ -14,12 +15,12 @@ use crate::cloud::transport::BuildError;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum Selection {
-    /// The first of these that is configured
+    /// The first configured source in this order
     #[default]
     Chain,
     /// The Secret directory of `--credentials-dir`
     Directory,
-    /// The environment
+    /// Environment variables
     Environment,
     /// The role that an OIDC token assumes
     Oidc,
@@ -27,81 +28,74 @@ pub enum Selection {
     InstanceRole,
 }
 
-/// What is configured, whether it counts or not.
+/// The configuration of all sources, including those that are not selected.
 #[derive(Debug)]
 pub struct Sources {
-    /// Which one is wanted.
     pub selection: Selection,
     pub directory: Option<PathBuf>,
-    /// Variables of the environment.
     pub environment: Environment,
-    /// The service account's role.
     pub oidc: Oidc,
-    /// The metadata service of this instance.
     pub metadata: Metadata,
-    /// The instance's role; unset, the service is asked for it.
+    /// The name of the instance's role; none is the role that the metadata service lists.
     pub instance_role: Option<String>,
-    /// Whether the chain leaves out the instance's role.
+    /// Whether the chain excludes the instance's role.
     pub no_instance_role: bool,
-    /// The role to assume with whatever was found.
-    pub assume: Option<Assume>,
-    /// What audit logs call this caller.
+    /// The role to assume with the credentials of the source.
+    pub assume: Option<AssumeRole>,
+    /// The `RoleSessionName`, which appears in audit logs.
     pub session_name: String,
-    /// How long credentials of a role are to be good.
+    /// The `DurationSeconds` of role credentials.
     pub duration: Option<Duration>,
-    /// URL of the Security Token Service.
+    /// The URL of the Security Token Service.
     pub sts_endpoint: String,
-    /// How requests to it are signed.
+    /// The signature of requests to the Security Token Service.
     pub scheme: Scheme,
 }
 
-/// A service account's role, in its three parts.
+/// The role of a service account (RRSA).
 #[derive(Debug, Default)]
 pub struct Oidc {
     pub role_arn: Option<String>,
-    /// The identity provider that vouches for the token.
+    /// The OIDC identity provider of the cluster.
     pub provider_arn: Option<String>,
-    /// The file that the cluster keeps the token in.
+    /// The projected service account token.
     pub token_file: Option<PathBuf>,
-    /// Whether the role was set for this driver. The vendor's variable alone may be meant for something else.
-    pub role_is_meant: bool,
+    /// Whether the role was set by a flag. The vendor's variable alone may be intended for other software.
+    pub is_explicit: bool,
 }
 
 /// A role to assume with other credentials.
 #[derive(Debug)]
-pub struct Assume {
+pub struct AssumeRole {
     pub role_arn: String,
-    /// What its trust policy may ask for.
+    /// The external ID that the trust policy may require.
     pub external_id: Option<String>,
 }
 
 #[derive(Debug)]
 pub struct Selected {
-    /// It.
-    pub provider: Arc<dyn Provide>,
-    /// What it is, for the log.
+    pub provider: Arc<dyn CredentialProvider>,
+    /// The description of the source for the log.
     pub source: String,
 }
 
-/// Settings that do not make a source.
+/// Errors of the credential settings.
 #[derive(Debug, thiserror::Error)]
 pub enum SelectError {
     #[error("{0}")]
     Setting(String),
-    /// The Security Token Service cannot be called.
     #[error("cannot call the Security Token Service")]
     Sts(#[from] BuildError),
-    /// The metadata service cannot be called.
     #[error("cannot call the metadata service")]
     Metadata(#[from] MetadataError),
 }
 
 impl Oidc {
     fn is_configured(&self) -> bool {
-        self.role_is_meant || self.provider_arn.is_some() || self.token_file.is_some()
+        self.is_explicit || self.provider_arn.is_some() || self.token_file.is_some()
     }
 
-    /// The three parts, or a word about each that is missing.
+    /// The three settings, or an error that names the missing ones.
     fn complete(self) -> Result<(String, String, PathBuf), SelectError> {
         match (self.role_arn, self.provider_arn, self.token_file) {
             (Some(role), Some(provider), Some(file)) => Ok((role, provider, file)),
@@ -111,10 +105,10 @@ impl Oidc {
                     (provider.is_none(), "--oidc-provider-arn"),
                     (file.is_none(), "--oidc-token-file"),
                 ];
-                let missing = missing.iter().filter(|(gone, _)| *gone);
+                let missing = missing.iter().filter(|(is_missing, _)| *is_missing);
                 let missing: Vec<_> = missing.map(|(_, flag)| *flag).collect();
                 Err(SelectError::Setting(format!(
-                    "an OIDC role needs {} too",
+                    "an OIDC role also requires {}",
                     missing.join(" and ")
                 )))
             }
@@ -122,10 +116,10 @@ impl Oidc {
     }
 }
 
-/// The source that counts, with a cache before whatever costs a call.
+/// The selected source. Sources that make calls are cached.
 ///
 /// # Errors
-/// When the chosen source is not configured, or only half of it.
+/// If the source is not configured or its settings are incomplete.
 pub fn select(sources: Sources, clock: &Arc<dyn Clock>) -> Result<Selected, SelectError> {
     let chosen = match sources.selection {
         Selection::Chain if sources.directory.is_some() => Selection::Directory,
@@ -145,13 +139,15 @@ pub fn select(sources: Sources, clock: &Arc<dyn Clock>) -> Result<Selected, Sele
         duration: sources.duration,
         external_id,
     };
-    let cached = |source: Arc<dyn Provide>| -> Arc<dyn Provide> {
+    let cached = |source: Arc<dyn CredentialProvider>| -> Arc<dyn CredentialProvider> {
         Arc::new(Cache::new(source, Arc::clone(clock)))
     };
-    let (provider, source): (Arc<dyn Provide>, String) = match chosen {
+    let (provider, source): (Arc<dyn CredentialProvider>, String) = match chosen {
         Selection::Directory => {
             let directory = sources.directory.ok_or_else(|| {
-                SelectError::Setting("--credentials directory needs --credentials-dir".to_owned())
+                SelectError::Setting(
+                    "--credentials directory requires --credentials-dir".to_owned(),
+                )
             })?;
             let source = format!("the Secret directory {}", directory.display());
             (Arc::new(Directory::new(directory)), source)
@@ -209,7 +205,7 @@ mod tests {
                 role_arn: lookup("ALIBABA_CLOUD_ROLE_ARN"),
                 provider_arn: lookup("ALIBABA_CLOUD_OIDC_PROVIDER_ARN"),
                 token_file: lookup("ALIBABA_CLOUD_OIDC_TOKEN_FILE").map(PathBuf::from),
-                role_is_meant: false,
+                is_explicit: false,
             },
             metadata: Metadata::new("http://127.0.0.1:9", true).unwrap(),
             instance_role: None,
@@ -241,7 +237,7 @@ mod tests {
     ];
 
     #[test]
-    fn the_chain_takes_the_first_that_is_configured() {
+    fn the_chain_selects_the_first_configured_source() {
         let all: Vec<_> = KEY.into_iter().chain(RRSA).collect();
         let mut everything = sources(Selection::Chain, &all);
         everything.directory = Some("/secret".into());
@@ -257,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn each_source_can_be_chosen_alone() {
+    fn each_source_can_be_selected() {
         let all: Vec<_> = KEY.into_iter().chain(RRSA).collect();
         for (selection, wanted) in [
             (Selection::Environment, "the environment"),
@@ -265,7 +261,7 @@ mod tests {
             (Selection::InstanceRole, "the instance's role"),
             (
                 Selection::Directory,
-                "error: --credentials directory needs --credentials-dir",
+                "error: --credentials directory requires --credentials-dir",
             ),
         ] {
             assert_eq!(selected(sources(selection, &all)), wanted);
@@ -273,31 +269,31 @@ mod tests {
     }
 
     #[test]
-    fn half_an_oidc_role_names_what_is_missing() {
+    fn an_incomplete_oidc_role_names_the_missing_settings() {
         assert_eq!(
             selected(sources(Selection::Chain, &RRSA[1..2])),
-            "error: an OIDC role needs --oidc-role-arn and --oidc-token-file too"
+            "error: an OIDC role also requires --oidc-role-arn and --oidc-token-file"
         );
     }
 
     #[test]
-    fn a_role_that_was_set_for_this_driver_is_not_passed_over() {
+    fn a_role_set_by_flag_is_not_skipped() {
         let arn = ("ALIBABA_CLOUD_ROLE_ARN", "acs:ram::1:role/r");
         let mut by_variable = sources(Selection::Chain, &[arn]);
         by_variable.no_instance_role = true;
         assert_eq!(selected(by_variable), "the environment");
         let mut by_flag = sources(Selection::Chain, &[arn]);
-        by_flag.oidc.role_is_meant = true;
+        by_flag.oidc.is_explicit = true;
         assert_eq!(
             selected(by_flag),
-            "error: an OIDC role needs --oidc-provider-arn and --oidc-token-file too"
+            "error: an OIDC role also requires --oidc-provider-arn and --oidc-token-file"
         );
     }
 
     #[test]
-    fn a_role_is_assumed_on_top_of_any() {
+    fn a_role_can_be_assumed_with_any_source() {
         let mut both = sources(Selection::Chain, &KEY);
-        both.assume = Some(Assume {
+        both.assume = Some(AssumeRole {
             role_arn: "acs:ram::2:role/other".to_owned(),
             external_id: None,
         });

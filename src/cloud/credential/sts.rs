@@ -1,4 +1,4 @@
-//! The Security Token Service (2015-04-01): temporary credentials of a role.
+//! The client of the Security Token Service (API version 2015-04-01).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,15 +10,14 @@ use serde::Deserialize;
 
 use super::{CredentialError, Credentials};
 use crate::base::Clock;
-use crate::cloud::confidential::Confidential;
-use crate::cloud::sign::{Attempt, Scheme, Signed, canonical, stamp};
+use crate::cloud::request_secrets::RequestSecrets;
+use crate::cloud::sign::{Scheme, SignedRequest, UnsignedRequest, canonical, format_timestamp};
 use crate::cloud::transport::{BuildError, Server};
 
-const VERSION: &str = "2015-04-01";
-/// The service answers in well under a second; a call of the driver may be waiting.
-const PATIENCE: Duration = Duration::from_secs(10);
+const STS_API_VERSION: &str = "2015-04-01";
+/// The service responds in well under a second, and a call of the driver may be waiting.
+const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The service at one endpoint.
 #[derive(Debug)]
 pub struct Sts {
     http: Client,
@@ -27,72 +26,70 @@ pub struct Sts {
     clock: Arc<dyn Clock>,
 }
 
-/// The role that is wanted, and for how long.
+/// The parameters of an assumed role session.
 #[derive(Debug, Clone)]
 pub struct RoleSession {
     /// `acs:ram::UID:role/NAME`.
     pub role_arn: String,
-    /// What audit logs call this caller: 2 to 64 letters, digits and `.@-_`.
+    /// `RoleSessionName`, which appears in audit logs: 2 to 64 letters, digits and `.@-_`.
     pub name: String,
-    /// How long the credentials are to be good; unset, the service's hour.
+    /// `DurationSeconds`; none is the service's default of an hour.
     pub duration: Option<Duration>,
-    /// What the role's trust policy may ask for.
+    /// `ExternalId`, which the role's trust policy may require.
     pub external_id: Option<String>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Answer {
-    credentials: Issued,
+struct AssumeRoleResponse {
+    credentials: StsCredentials,
 }
 
-/// Credentials as STS and the metadata service write them.
+/// Credentials in responses of STS and of the metadata service.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-pub(super) struct Issued {
+pub(super) struct StsCredentials {
     access_key_id: String,
     access_key_secret: String,
     security_token: String,
     expiration: String,
 }
 
-impl Issued {
-    /// The credentials, checked; `origin` says whose they are.
-    pub(super) fn accept(self, origin: &str) -> Result<Credentials, CredentialError> {
-        let unusable = |why| CredentialError::Unusable {
+impl StsCredentials {
+    pub(super) fn into_credentials(self, origin: &str) -> Result<Credentials, CredentialError> {
+        let invalid = |why| CredentialError::InvalidResponse {
             from: origin.to_owned(),
             why,
         };
-        let words = [
+        let fields = [
             &self.access_key_id,
             &self.access_key_secret,
             &self.security_token,
         ];
-        if words.into_iter().any(String::is_empty) {
-            return Err(unusable("a part is empty"));
+        if fields.into_iter().any(String::is_empty) {
+            return Err(invalid("a field is empty"));
         }
         let expires = self.expiration.parse();
-        let expires = expires.map_err(|_| unusable("the expiration is no time"))?;
+        let expires = expires.map_err(|_| invalid("the expiration is not a timestamp"))?;
         let mut credentials = Credentials::new(self.access_key_id, self.access_key_secret);
         credentials.security_token = Some(self.security_token.into());
         credentials.expires = Some(expires);
-        Ok(credentials.from_origin(origin))
+        Ok(credentials.with_origin(origin))
     }
 }
 
 impl Sts {
-    /// The service at this URL.
     pub fn new(endpoint: &str, scheme: Scheme, clock: Arc<dyn Clock>) -> Result<Self, BuildError> {
         let server: Server = endpoint.parse()?;
         Ok(Self {
-            http: server.client(PATIENCE)?,
+            http: server.client(TIMEOUT)?,
             server,
             scheme,
             clock,
         })
     }
 
-    /// `AssumeRole`, signed by the key that may assume it.
+    /// `AssumeRole`, signed with the key that may assume the role.
     pub(super) async fn assume(
         &self,
         base: &Credentials,
@@ -101,22 +98,22 @@ impl Sts {
     ) -> Result<Credentials, CredentialError> {
         const ACTION: &str = "AssumeRole";
         let params = session.params();
-        let signed = self.scheme.sign(&Attempt {
+        let signed = self.scheme.sign(&UnsignedRequest {
             action: ACTION,
-            version: VERSION,
+            version: STS_API_VERSION,
             params: &params,
             host: &self.server.host,
             credentials: base,
             time: self.clock.now(),
             nonce: &uuid::Uuid::new_v4().simple().to_string(),
         });
-        let confidential = Confidential::of(base, &signed);
-        self.ask(ACTION, signed, String::new(), &confidential, origin)
+        let secrets = RequestSecrets::from_request(base, &signed);
+        self.call(ACTION, signed, String::new(), &secrets, origin)
             .await
     }
 
-    /// `AssumeRoleWithOIDC`: not signed, the token is what is believed. It travels in the body, so that
-    /// no proxy on the way notes it with the URL.
+    /// `AssumeRoleWithOIDC`: not signed, authenticated by the token. It is sent in the body, so that proxies do not log
+    /// it with the URL.
     pub(super) async fn assume_with_token(
         &self,
         provider_arn: &str,
@@ -128,16 +125,16 @@ impl Sts {
         let own = |(name, value): (&str, String)| (name.to_owned(), value);
         let query = [
             ("Action", ACTION.to_owned()),
-            ("Version", VERSION.to_owned()),
+            ("Version", STS_API_VERSION.to_owned()),
             ("Format", "JSON".to_owned()),
-            ("Timestamp", stamp(self.clock.now())),
+            ("Timestamp", format_timestamp(self.clock.now())),
         ];
         let query: BTreeMap<String, String> = query.into_iter().map(own).collect();
         let mut form = session.params();
         form.insert("OIDCProviderArn".to_owned(), provider_arn.to_owned());
         form.insert("OIDCToken".to_owned(), token.expose_secret().to_owned());
-        let confidential = Confidential::token(token.expose_secret());
-        let unsigned = Signed {
+        let secrets = RequestSecrets::from_token(token.expose_secret());
+        let unsigned = SignedRequest {
             query: canonical::query(&query),
             headers: vec![
                 ("accept", "application/json".to_owned()),
@@ -149,30 +146,29 @@ impl Sts {
             signature: String::new(),
         };
         let form = canonical::query(&form);
-        self.ask(ACTION, unsigned, form, &confidential, origin)
-            .await
+        self.call(ACTION, unsigned, form, &secrets, origin).await
     }
 
-    async fn ask(
+    async fn call(
         &self,
         action: &'static str,
-        signed: Signed,
+        signed: SignedRequest,
         form: String,
-        confidential: &Confidential,
+        secrets: &RequestSecrets,
         origin: &str,
     ) -> Result<Credentials, CredentialError> {
-        let answer = self.server.post(&self.http, action, signed, form).await;
-        let answer = answer.map_err(CredentialError::Sts)?;
-        if !answer.is_success() {
-            return Err(CredentialError::Sts(answer.refused(action, confidential)));
+        let response = self.server.post(&self.http, action, signed, form).await;
+        let response = response.map_err(CredentialError::Sts)?;
+        if !response.is_success() {
+            return Err(CredentialError::Sts(response.error(action, secrets)));
         }
-        // What cannot be read is not told: it may be half of a secret.
-        let issued = serde_json::from_slice::<Answer>(&answer.body);
-        let issued = issued.map_err(|_| CredentialError::Unusable {
+        // The parse error may contain a part of a secret.
+        let issued = serde_json::from_slice::<AssumeRoleResponse>(&response.body);
+        let issued = issued.map_err(|_| CredentialError::InvalidResponse {
             from: format!("{action} at {}", self.server.host),
-            why: "it cannot be read",
+            why: "it cannot be parsed",
         })?;
-        issued.credentials.accept(origin)
+        issued.credentials.into_credentials(origin)
     }
 }
 

@@ -1,4 +1,4 @@
-//! One limit of the cloud: paced, closed by a throttling error, probed, and learned. No waiting here.
+//! One limit of the cloud: paces calls, closes on a throttling error, probes, and learns its quota. Does not wait.
 
 use std::time::Duration;
 
@@ -6,36 +6,36 @@ use tokio::time::Instant;
 
 mod learn;
 
-use super::Class;
+use super::Priority;
 use super::quota::{Budget, Quota};
 use super::time::{Now, Tally};
 
-/// Calls that are sent at once before anything is known of a limit.
+/// Calls that are sent at once while a limit is unknown.
 const BURST: f64 = 16.0;
 
-/// Calls in flight before the first response, and after a throttling error: all of them may be refused. More are sent
-/// one by one, because a response may also take long.
+/// Calls in flight before the first response, and after a throttling error: all of them may be throttled. More are sent
+/// one by one, because a response may also be slow.
 const UNPROVEN: u32 = 20;
 const UNPROVEN_PAUSE: Duration = Duration::from_millis(100);
 
-/// Calls in flight at most, and after errors about concurrency at least.
+/// Maximum of calls in flight, and its lower bound after errors about concurrency.
 const IN_FLIGHT: (u32, u32) = (256, 4);
 
 /// How long other calls wait for the response to a probe.
 const LEASE: Duration = Duration::from_secs(2);
 
-/// No call is sent for so long after the minute, as the cloud's clock may differ.
+/// No call is sent for so long after the minute ends, because the cloud's clock may differ.
 const GUARD: Duration = Duration::from_millis(300);
 
-/// What the limits of all APIs share.
+/// State that the limits of all APIs share.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
-    /// Calls that passed since a limit was throttled, or ever.
+    /// Calls that passed since the last throttling error.
     passed: u32,
     throttled: bool,
-    /// The quota of an API that was learned last.
+    /// The most recently learned quota of an API.
     prior: Option<Quota>,
-    /// How long the cloud has still counted for a minute that had ended by our clock.
+    /// How long the cloud continued a minute that had ended by the local clock.
     skew: Duration,
 }
 
@@ -43,38 +43,39 @@ pub(super) struct Shared {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Earliest {
     pub(super) at: Instant,
-    /// Whether no response to another call can make it earlier.
+    /// Whether responses to other calls cannot make it earlier.
     pub(super) is_certain: bool,
 }
 
 /// The limit of an API or of the account.
 #[derive(Debug, Default)]
 pub(super) struct Limit {
-    /// The action, or that it is the account's.
+    /// The action, or `account`.
     name: &'static str,
     quota: Quota,
     closed: Option<Closed>,
-    /// When the limit closed last. What was sent before says nothing of the time after.
+    /// When the limit closed last. Calls sent before are not evidence about the time after.
     closed_at: Option<Instant>,
-    /// When the last call was sent, and how many tokens the bucket lacked then.
+    /// When the last call was sent, and the tokens that the bucket lacked then.
     last: Option<Instant>,
     debt: f64,
     in_flight: u32,
     max_in_flight: u32,
     sent: Tally,
-    pub(super) refusal: Option<String>,
+    /// The last throttling error.
+    pub(super) last_error: Option<String>,
 }
 
-/// A limit that has refused a call, or may do so because a full minute has just ended.
+/// A limit that has throttled a call, or may do so because a full minute has just ended.
 #[derive(Debug)]
 struct Closed {
-    /// When the refused call was sent, or the full minute ended.
+    /// When the throttled call was sent, or the full minute ended.
     sent: Now,
     /// Calls per second at that time, counted when the other calls in flight have ended.
     rate: Option<f64>,
     /// When a probe may be sent.
     until: Instant,
-    /// Refused probes, and those of them after the minute ended.
+    /// Throttled probes, and those of them after the minute ended.
     probes: u32,
     late: u32,
     /// When the probe in flight was sent.
@@ -102,8 +103,8 @@ impl Limit {
         }
     }
 
-    /// Notes the time and what other limits have learned. Precedes [`Limit::earliest`].
-    pub(super) fn roll(&mut self, now: Now, shared: &Shared) {
+    /// Updates the limit for the current time and the quotas of other limits. Precedes [`Limit::earliest`].
+    pub(super) fn update(&mut self, now: Now, shared: &Shared) {
         if self.closed.is_some() {
             return;
         }
@@ -111,9 +112,9 @@ impl Limit {
         let Quota::Minute(budget) = &self.quota else {
             return;
         };
-        // The cloud's minute may end later than ours: one call finds out.
-        let was_full = self.sent.of_minute(now.minute() - 1) >= budget.calls / 5 * 4;
-        if was_full && self.sent.of_minute(now.minute()) == 0 {
+        // The cloud's minute may end later than the local one: a probe determines it.
+        let was_full = self.sent.in_minute(now.minute() - 1) >= budget.calls / 5 * 4;
+        if was_full && self.sent.in_minute(now.minute()) == 0 {
             let ended = now.minute_ended();
             self.closed_at = Some(ended.at);
             self.closed = Some(Closed::new(ended, ended.at + shared.guard()));
@@ -125,18 +126,18 @@ impl Limit {
         let (Quota::Unknown, Some(prior)) = (&self.quota, &shared.prior) else {
             return;
         };
-        let used = self.sent.of_minute(now.minute());
+        let used = self.sent.in_minute(now.minute());
         self.quota = match prior {
             Quota::Minute(budget) => Quota::Minute(Budget::new(budget.calls.max(used), false, now)),
             Quota::Rate(rate) if self.sent.peak() <= 1.5 * rate.pace => Quota::Rate(rate.assumed()),
-            // This API has taken more.
+            // This API has accepted a higher rate.
             Quota::Rate(_) | Quota::Unknown => return,
         };
     }
 
-    /// When a call may be sent: now, if that is not later.
-    pub(super) fn earliest(&self, now: Now, class: Class, shared: &Shared) -> Earliest {
-        let certainly = |at, is_certain| Earliest { at, is_certain };
+    /// When a call may be sent; in the past or now if immediately.
+    pub(super) fn earliest(&self, now: Now, priority: Priority, shared: &Shared) -> Earliest {
+        let earliest = |at, is_certain| Earliest { at, is_certain };
         let last = self.last.unwrap_or(now.at);
         let mut at = now.at;
         let unproven = UNPROVEN.saturating_add(shared.passed);
@@ -146,16 +147,16 @@ impl Limit {
         if let Some(closed) = &self.closed {
             let probe = closed.probe.filter(|sent| now.at < *sent + LEASE);
             return match probe {
-                Some(sent) => certainly(sent + LEASE, false),
-                None => certainly(at.max(closed.until), true),
+                Some(sent) => earliest(sent + LEASE, false),
+                None => earliest(at.max(closed.until), true),
             };
         }
         if let Quota::Minute(budget) = &self.quota {
-            let used = self.sent.of_minute(now.minute());
+            let used = self.sent.in_minute(now.minute());
             if used < budget.calls {
-                at = at.max(now.at + budget.wait(now, used, class));
+                at = at.max(now.at + budget.wait(now, used, priority));
             } else if !budget.explores(now) {
-                return certainly(now.next_minute() + shared.guard(), true);
+                return earliest(now.next_minute() + shared.guard(), true);
             } else if self.in_flight > 0 {
                 at = at.max(last + LEASE);
             }
@@ -165,7 +166,7 @@ impl Limit {
         if missing > 1e-6 {
             at = at.max(now.at + Duration::from_secs_f64((missing / pace).clamp(0.001, 3600.0)));
         }
-        certainly(at, false)
+        earliest(at, false)
     }
 
     /// Calls per second, and the capacity of the token bucket.
@@ -175,7 +176,7 @@ impl Limit {
             Quota::Rate(rate) => (rate.pace, 1.0 + 0.004 * rate.pace),
             // Another API is throttled, and its quota is not known yet.
             Quota::Unknown if shared.throttled && shared.prior.is_none() => (20.0, 4.0),
-            // What other APIs have taken, this one probably takes, too.
+            // This API probably accepts the rate that other APIs have accepted.
             Quota::Unknown | Quota::Minute(_) => (60.0 + 2.5 * f64::from(shared.passed), BURST),
         }
     }
@@ -193,7 +194,7 @@ impl Limit {
             closed.probe = Some(now.at);
             closed.rate = closed.rate.or_else(|| Some(self.sent.rate_at(closed.sent)));
         } else if let Quota::Minute(budget) = &mut self.quota
-            && self.sent.of_minute(now.minute()) >= budget.calls
+            && self.sent.in_minute(now.minute()) >= budget.calls
         {
             budget.explore();
         }

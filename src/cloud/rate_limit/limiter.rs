@@ -7,9 +7,9 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::queue::{Place, Queues};
+use super::queue::{QueuedCall, Queues};
 use super::time::Now;
-use super::{CallOutcome, Class};
+use super::{CallOutcome, Priority};
 use crate::base::{Clock, Deadline};
 use crate::cloud::Result;
 use crate::cloud::error::{Error, Kind};
@@ -21,18 +21,17 @@ pub struct RateLimiter {
     queues: Mutex<Queues>,
 }
 
-/// A call that waits for its turn, or has it. Dropping it before it is sent gives up the turn; dropping it after that
-/// counts as a call without a response.
+/// A queued or granted call. Dropping it before the call is sent returns the grant; dropping it afterwards counts as a
+/// call without a response.
 #[derive(Debug)]
 struct Permit<'a> {
     limiter: &'a RateLimiter,
-    place: Place,
+    queued: QueuedCall,
     sent: Option<Now>,
 }
 
 impl RateLimiter {
-    /// A limiter for an account of which nothing is known. The clock tells when the cloud's minutes
-    /// end.
+    /// A limiter for an account with unknown quotas. The clock determines the minutes of the cloud's quota windows.
     #[must_use]
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         Self {
@@ -41,49 +40,50 @@ impl RateLimiter {
         }
     }
 
-    /// Makes the call when its turn comes, and learns from its result.
+    /// Makes the call when the limits permit it, and learns from its result.
     ///
     /// # Errors
-    /// That of the call; [`Kind::Throttled`] at once if the limit certainly stays closed beyond the deadline, and at the
-    /// deadline otherwise, with the expected wait; [`Kind::Deadline`] if nothing was ever throttled.
+    /// That of the call; [`Kind::Throttled`] with the expected wait, immediately if the limit certainly stays closed
+    /// beyond the deadline, otherwise at the deadline; [`Kind::Deadline`] if no call was ever throttled.
     pub async fn run<T, F>(
         &self,
         action: &'static str,
-        class: Class,
+        priority: Priority,
         deadline: Deadline,
         call: impl FnOnce() -> F,
     ) -> Result<T>
     where
         F: Future<Output = Result<T>>,
     {
-        let mut permit = self.acquire(action, class, deadline).await?;
+        let mut permit = self.acquire(action, priority, deadline).await?;
         let result = call().await;
-        permit.end(CallOutcome::of(result.as_ref().err()));
+        permit.end(CallOutcome::from_error(result.as_ref().err()));
         result
     }
 
     async fn acquire(
         &self,
         action: &'static str,
-        class: Class,
+        priority: Priority,
         deadline: Deadline,
     ) -> Result<Permit<'_>> {
         let wake = Arc::new(Notify::new());
-        let place = self.lock().join(action, class, deadline, &wake);
+        let queued = self.lock().join(action, priority, deadline, &wake);
         let mut permit = Permit {
             limiter: self,
-            place,
+            queued,
             sent: None,
         };
         loop {
-            let polled = self.lock().poll(place, self.now());
+            let polled = self.lock().poll(queued, self.now());
             permit.sent = polled.ok();
-            let Err(turn) = polled else {
+            let Err(earliest) = polled else {
                 return Ok(permit);
             };
             let left = deadline.remaining();
-            let wait = turn.map(|turn| turn.at.saturating_duration_since(Instant::now()));
-            let is_certain = turn.is_some_and(|turn| turn.is_certain);
+            let wait =
+                earliest.map(|earliest| earliest.at.saturating_duration_since(Instant::now()));
+            let is_certain = earliest.is_some_and(|earliest| earliest.is_certain);
             if left.is_zero() || is_certain && wait >= Some(left) {
                 return Err(self.not_sent(action, wait));
             }
@@ -96,33 +96,33 @@ impl RateLimiter {
         }
     }
 
-    /// Waits until a call of the action and class would be sent without queueing. Nothing is reserved. Returns the time
+    /// Waits until a call of the action and priority would be sent without queueing. Nothing is reserved. Returns the time
     /// between two calls at the learned rate; none if the call cannot be sent before the deadline.
     pub async fn ready(
         &self,
         action: &'static str,
-        class: Class,
+        priority: Priority,
         deadline: Deadline,
     ) -> Option<Duration> {
-        let mut permit = self.acquire(action, class, deadline).await.ok()?;
+        let mut permit = self.acquire(action, priority, deadline).await.ok()?;
         permit.end(CallOutcome::Unsent);
         Some(self.lock().spacing(action))
     }
 
     /// The error of a call that was not sent.
     fn not_sent(&self, action: &'static str, wait: Option<Duration>) -> Error {
-        let Some(refusal) = self.lock().refusal(action) else {
+        let Some(error) = self.lock().last_error(action) else {
             return Error::new(Kind::Deadline, action)
-                .with_message("not sent: the deadline passed while the call waited for its turn");
+                .with_message("not sent: the deadline passed while the call was queued");
         };
         let expected = match wait {
             Some(wait) => format!("the next call is possible in {:.1} s", wait.as_secs_f64()),
-            None => "other calls are first".to_owned(),
+            None => "other calls precede it".to_owned(),
         };
-        let what = "not sent before the deadline: the last call was refused";
+        let reason = "not sent before the deadline: the last call was throttled";
         Error::new(Kind::Throttled, action)
-            .with_message(format!("{what} ({refusal}), and {expected}"))
-            .with_wait(wait)
+            .with_message(format!("{reason} ({error}), and {expected}"))
+            .with_retry_after(wait)
     }
 
     fn now(&self) -> Now {
@@ -138,7 +138,7 @@ impl Permit<'_> {
     fn end(&mut self, outcome: CallOutcome) {
         let now = self.limiter.now();
         let sent = self.sent.take();
-        self.limiter.lock().end(self.place, sent, outcome, now);
+        self.limiter.lock().end(self.queued, sent, outcome, now);
     }
 }
 

@@ -1,4 +1,4 @@
-//! What the result of a call says about rate limits.
+//! The result of a call as far as it concerns rate limits.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ pub(super) enum CallOutcome {
     Throttled {
         /// The limit of the whole account, not of the API.
         account: bool,
-        /// How long the cloud asks to wait.
+        /// The wait that the cloud requests.
         wait: Option<Duration>,
         error: String,
     },
@@ -25,22 +25,22 @@ pub(super) enum CallOutcome {
 
 impl CallOutcome {
     /// The outcome of a call that ended with this error, if any.
-    pub(super) fn of(error: Option<&Error>) -> Self {
+    pub(super) fn from_error(error: Option<&Error>) -> Self {
         let Some(error) = error else {
             return Self::Passed;
         };
         if error.condition() == Condition::TooManyOperations {
             return Self::Concurrent;
         }
-        let answered = error.code().is_some() || error.request_id().is_some();
+        let has_response = error.code().is_some() || error.request_id().is_some();
         match error.kind() {
             Kind::Throttled => Self::Throttled {
                 account: error.condition() == Condition::AccountThrottled,
-                wait: error.wait().filter(|wait| !wait.is_zero()),
+                wait: error.retry_after().filter(|wait| !wait.is_zero()),
                 error: error.to_string(),
             },
             Kind::Unreachable | Kind::Credentials => Self::Unsent,
-            _ if answered => Self::Passed,
+            _ if has_response => Self::Passed,
             _ => Self::Unknown,
         }
     }

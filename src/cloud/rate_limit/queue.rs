@@ -1,4 +1,4 @@
-//! The queues and limits of an account, and which call is sent next.
+//! The queues and limits of an account, and the order of calls.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -8,13 +8,13 @@ use tokio::sync::Notify;
 
 use super::limit::{Earliest, Limit, Shared};
 use super::time::Now;
-use super::{CallOutcome, Class};
+use super::{CallOutcome, Priority};
 use crate::base::Deadline;
 
-/// The place of a call in its queue. The highest class is first, then the earliest deadline, then who came first.
+/// A queued call, ordered by priority, deadline and arrival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
-    class: Class,
+pub(super) struct QueuedCall {
+    priority: Priority,
     deadline: Deadline,
     id: u64,
     action: &'static str,
@@ -26,17 +26,17 @@ pub(super) struct Queues {
     account_shared: Shared,
     apis: BTreeMap<&'static str, Limit>,
     shared: Shared,
-    queues: BTreeMap<(Class, &'static str), Queue>,
-    /// Calls whose turn has come, by id, and when that was.
+    queues: BTreeMap<(Priority, &'static str), Queue>,
+    /// Calls that were granted but not sent yet, by id, and when they were granted.
     granted: HashMap<u64, Now>,
     next_id: u64,
 }
 
-/// The waiting calls of a class of an API.
+/// The waiting calls of a priority of an API.
 #[derive(Debug, Default)]
 struct Queue {
-    waiting: BTreeMap<Place, Arc<Notify>>,
-    /// How often it was passed over, so that none starves.
+    waiting: BTreeMap<QueuedCall, Arc<Notify>>,
+    /// How often it was passed over, to prevent starvation.
     passed_over: u32,
 }
 
@@ -48,108 +48,118 @@ impl Queues {
         }
     }
 
-    /// Queues a call, which `wake` wakes whenever it should look again.
+    /// Queues a call. `wake` is notified when the call must poll again.
     pub(super) fn join(
         &mut self,
         action: &'static str,
-        class: Class,
+        priority: Priority,
         deadline: Deadline,
         wake: &Arc<Notify>,
-    ) -> Place {
+    ) -> QueuedCall {
         self.next_id += 1;
-        let place = Place {
-            class,
+        let call = QueuedCall {
+            priority,
             deadline,
             id: self.next_id,
             action,
         };
         let unknown = || Limit::new(action);
         self.apis.entry(action).or_insert_with(unknown);
-        let queue = self.queues.entry((class, action)).or_default();
-        queue.waiting.insert(place, Arc::clone(wake));
-        place
+        let queue = self.queues.entry((priority, action)).or_default();
+        queue.waiting.insert(call, Arc::clone(wake));
+        call
     }
 
-    /// The time between two calls of the action at the learned rate, if there is one.
+    /// The time between two calls of the action at the learned rate; zero if none is known.
     pub(super) fn spacing(&self, action: &str) -> Duration {
         self.apis.get(action).map_or(Duration::ZERO, Limit::spacing)
     }
 
-    /// Grants every call that may be sent now. Returns whether this one is among them or was before, otherwise when it
+    /// Grants every call that may be sent now. Returns when this one was granted, or an error with the time at which it
     /// may be sent, if it is the first of its queue; the others wait for that call.
-    pub(super) fn poll(&mut self, place: Place, now: Now) -> Result<Now, Option<Earliest>> {
+    pub(super) fn poll(&mut self, call: QueuedCall, now: Now) -> Result<Now, Option<Earliest>> {
         self.dispatch(now);
-        self.granted.remove(&place.id).ok_or_else(|| {
-            let queue = self.queues.get(&(place.class, place.action))?;
-            let is_first = queue.waiting.keys().next() == Some(&place);
-            self.earliest(place, now).filter(|_| is_first)
+        self.granted.remove(&call.id).ok_or_else(|| {
+            let queue = self.queues.get(&(call.priority, call.action))?;
+            let is_first = queue.waiting.keys().next() == Some(&call);
+            self.earliest(call, now).filter(|_| is_first)
         })
     }
 
     fn dispatch(&mut self, now: Now) {
-        self.account.roll(now, &self.account_shared);
+        self.account.update(now, &self.account_shared);
         for api in self.apis.values_mut() {
-            api.roll(now, &self.shared);
+            api.update(now, &self.shared);
         }
-        while let Some((_, place)) = self.next(now) {
-            self.grant(place, now);
+        while let Some((_, call)) = self.next(now) {
+            self.grant(call, now);
         }
     }
 
-    /// The call that is sent next: of a queue that was passed over too often, else of the highest class.
-    fn next(&self, now: Now) -> Option<(bool, Place)> {
+    /// The next call: from a queue that was passed over too often, otherwise of the highest priority.
+    fn next(&self, now: Now) -> Option<(bool, QueuedCall)> {
         let ready = self.queues.values().filter_map(|queue| {
-            let place = *queue.waiting.keys().next()?;
-            let is_ready = self.earliest(place, now)?.at <= now.at;
-            let patience = if place.class == Class::List { 7 } else { 3 };
-            is_ready.then_some((queue.passed_over < patience, place))
+            let call = *queue.waiting.keys().next()?;
+            let is_ready = self.earliest(call, now)?.at <= now.at;
+            let limit = if call.priority == Priority::List {
+                7
+            } else {
+                3
+            };
+            is_ready.then_some((queue.passed_over < limit, call))
         });
         ready.min()
     }
 
-    fn grant(&mut self, place: Place, now: Now) {
-        self.granted.insert(place.id, now);
+    fn grant(&mut self, call: QueuedCall, now: Now) {
+        self.granted.insert(call.id, now);
         self.account.send(now, &self.account_shared);
-        if let Some(api) = self.apis.get_mut(place.action) {
+        if let Some(api) = self.apis.get_mut(call.action) {
             api.send(now, &self.shared);
         }
-        for ((class, action), queue) in &mut self.queues {
-            if let Some(wake) = queue.waiting.remove(&place) {
+        for ((priority, action), queue) in &mut self.queues {
+            if let Some(wake) = queue.waiting.remove(&call) {
                 wake.notify_one();
             }
-            if queue.waiting.is_empty() || (*class, *action) == (place.class, place.action) {
+            if queue.waiting.is_empty() || (*priority, *action) == (call.priority, call.action) {
                 queue.passed_over = 0;
-            } else if self.account.is_limited() || *action == place.action {
+            } else if self.account.is_limited() || *action == call.action {
                 queue.passed_over += 1;
             }
         }
-        self.wake_first(place.action);
+        self.wake_first(call.action);
     }
 
-    fn earliest(&self, place: Place, now: Now) -> Option<Earliest> {
+    fn earliest(&self, call: QueuedCall, now: Now) -> Option<Earliest> {
         let account = Some(&self.account).filter(|account| account.is_limited());
         let by_account =
-            account.map(|limit| limit.earliest(now, place.class, &self.account_shared));
-        let api = self.apis.get(place.action);
-        let by_api = api.map(|limit| limit.earliest(now, place.class, &self.shared));
+            account.map(|limit| limit.earliest(now, call.priority, &self.account_shared));
+        let api = self.apis.get(call.action);
+        let by_api = api.map(|limit| limit.earliest(now, call.priority, &self.shared));
         by_api.max(by_account)
     }
 
-    /// Records how a call ended. One that is still in its queue leaves it; one whose turn came unnoticed gives it back.
-    pub(super) fn end(&mut self, place: Place, sent: Option<Now>, outcome: CallOutcome, now: Now) {
+    /// Records the outcome of a call. A call that is still queued leaves the queue; a grant that was not used is returned.
+    pub(super) fn end(
+        &mut self,
+        call: QueuedCall,
+        sent: Option<Now>,
+        outcome: CallOutcome,
+        now: Now,
+    ) {
         if let Some(sent) = sent {
-            self.settle(place, sent, outcome, now);
-        } else if let Some(sent) = self.granted.remove(&place.id) {
-            self.settle(place, sent, CallOutcome::Unsent, now);
-        } else if let Some(queue) = self.queues.get_mut(&(place.class, place.action))
-            && queue.waiting.remove(&place).is_some()
+            self.record(call, sent, outcome, now);
+        } else if let Some(sent) = self.granted.remove(&call.id) {
+            self.record(call, sent, CallOutcome::Unsent, now);
+        } else if let Some(queue) = self.queues.get_mut(&(call.priority, call.action))
+            && queue.waiting.remove(&call).is_some()
         {
-            self.wake_first(place.action);
+            self.wake_first(call.action);
         }
     }
 
-    fn settle(&mut self, place: Place, sent: Now, outcome: CallOutcome, now: Now) {
-        // What one limit refuses does not count for the other.
+    fn record(&mut self, call: QueuedCall, sent: Now, outcome: CallOutcome, now: Now) {
+        // A call that one limit rejects does not count for the other.
         let (by_api, by_account) = match outcome {
             CallOutcome::Throttled { account: true, .. } => (CallOutcome::Unsent, outcome),
             CallOutcome::Throttled { account: false, .. } => (outcome, CallOutcome::Unsent),
@@ -159,12 +169,12 @@ impl Queues {
             }
         };
         self.account
-            .settle(sent, by_account, now, &mut self.account_shared);
-        if let Some(api) = self.apis.get_mut(place.action) {
-            api.settle(sent, by_api, now, &mut self.shared);
+            .record(sent, by_account, now, &mut self.account_shared);
+        if let Some(api) = self.apis.get_mut(call.action) {
+            api.record(sent, by_api, now, &mut self.shared);
         }
         self.dispatch(now);
-        self.wake_first(place.action);
+        self.wake_first(call.action);
     }
 
     /// Wakes the first call of each queue that competes with this action's.
@@ -179,9 +189,9 @@ impl Queues {
     }
 
     /// The throttling error that a call of the action waits for.
-    pub(super) fn refusal(&self, action: &str) -> Option<String> {
+    pub(super) fn last_error(&self, action: &str) -> Option<String> {
         let account = Some(&self.account).filter(|account| account.is_limited());
         let limit = account.or_else(|| self.apis.get(action))?;
-        limit.refusal.clone()
+        limit.last_error.clone()
     }
 }

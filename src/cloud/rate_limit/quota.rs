@@ -1,20 +1,20 @@
-//! What is known of a quota: a rate, or a budget for each minute.
+//! A learned quota: a rate, or a budget per minute.
 
 use std::fmt;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::Class;
+use super::Priority;
 use super::time::Now;
 
-/// Calls are paced at this part of a rate that was measured.
+/// Calls are paced at this fraction of a measured rate.
 const MARGIN: f64 = 0.99;
 
 /// Minutes before a few calls more than a measured budget are tried.
 const EXPLORE_AFTER: i64 = 4;
 
-/// The quota of an API or account as far as it is known.
+/// The learned quota of an API or account.
 #[derive(Debug, Clone, Default)]
 pub(super) enum Quota {
     /// Never throttled, and no other API was.
@@ -29,9 +29,9 @@ pub(super) enum Quota {
 pub(super) struct Rate {
     /// Calls per second.
     pub(super) pace: f64,
-    /// The rate that was refused. Without it the pace doubles every second that uses it up.
+    /// The rate that was throttled. Without it, the pace doubles after every second that uses it up.
     ceiling: Option<f64>,
-    /// Whether the pace was doubled since a call was refused.
+    /// Whether the pace was doubled since the last throttling error.
     is_doubled: bool,
     /// When the current period of observation began, and the calls that passed in it.
     began: Option<Instant>,
@@ -58,7 +58,7 @@ impl fmt::Display for Quota {
 }
 
 impl Rate {
-    /// A rate at which calls were successful. If it was measured, more calls were refused.
+    /// A rate at which calls succeeded. If it was measured, further calls were throttled.
     pub(super) fn new(rate: f64, is_measured: bool) -> Self {
         Self {
             pace: (rate * MARGIN).max(0.01),
@@ -98,14 +98,14 @@ impl Rate {
     }
 
     /// Lowers the pace after a throttling error.
-    pub(super) fn refused(&mut self) {
+    pub(super) fn throttled(&mut self) {
         if std::mem::take(&mut self.is_doubled) {
-            // The pace before that was not refused.
+            // The previous pace was not throttled.
             self.pace /= 2.0;
             self.ceiling = Some(self.pace / MARGIN);
         } else {
             self.ceiling = Some(self.pace);
-            // After some seconds at this pace these are probably calls that did not arrive as evenly as they were sent.
+            // After some seconds at this pace, calls probably arrived less evenly than they were sent.
             self.pace *= match f64::from(self.passed) / self.pace {
                 5.0.. => 0.95,
                 0.7.. => 0.85,
@@ -118,7 +118,7 @@ impl Rate {
 }
 
 impl Budget {
-    /// The calls that passed in a minute before others were refused, or that another API takes: then more may pass.
+    /// `calls` is measured as the calls that passed in a minute, or assumed from another API: then more may pass.
     pub(super) fn new(calls: u32, is_measured: bool, now: Now) -> Self {
         Self {
             calls: calls.max(1),
@@ -138,18 +138,18 @@ impl Budget {
         self.step = self.step.saturating_mul(2);
     }
 
-    /// What is known after a throttling error that followed so many calls of the minute. Far below a budget that was not
-    /// measured lately, that one does not apply.
-    pub(super) fn refused(&self, passed: u32, now: Now) -> Quota {
+    /// The quota after a throttling error that followed `passed` calls of the minute. A budget that was not measured
+    /// recently is discarded if fewer calls passed.
+    pub(super) fn throttled(&self, passed: u32, now: Now) -> Quota {
         if self.explores(now) && passed < self.calls / 5 * 4 {
             return Quota::Unknown;
         }
         Quota::Minute(Self::new(passed.max(self.calls / 4 * 3), true, now))
     }
 
-    /// How long a call has to wait: after a burst, reads are spread over the minute but its last seconds.
-    pub(super) fn wait(&self, now: Now, used: u32, class: Class) -> Duration {
-        if !class.is_read() {
+    /// How long a call must wait: after a burst, reads are spread over the minute except its last seconds.
+    pub(super) fn wait(&self, now: Now, used: u32, priority: Priority) -> Duration {
+        if !priority.is_read() {
             return Duration::ZERO;
         }
         let calls = f64::from(self.calls);
@@ -164,20 +164,20 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn only_a_pace_that_was_doubled_is_halved() {
+    async fn only_a_doubled_pace_is_halved() {
         let mut rate = Rate::new(10.0, false);
         for _ in 0..8 {
             rate.passed(Instant::now());
             tokio::time::advance(Duration::from_millis(100)).await;
         }
-        rate.refused();
+        rate.throttled();
         assert!(rate.pace > 8.0, "{rate:?}");
         let mut rate = Rate::new(10.0, false);
         while rate.pace < 15.0 {
             rate.passed(Instant::now());
             tokio::time::advance(Duration::from_millis(100)).await;
         }
-        rate.refused();
+        rate.throttled();
         assert!((9.0..=10.0).contains(&rate.pace), "{rate:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! The instant of a decision, and the calls of the latest minutes.
+//! The time of a decision, and the calls of the last minutes.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -44,7 +44,7 @@ impl Now {
         self.at + (Duration::from_mins(1) - self.since_minute())
     }
 
-    /// The last instant of the minute before.
+    /// The last instant of the previous minute.
     pub(super) fn minute_ended(self) -> Self {
         let since = self.since_minute() + Duration::from_millis(1);
         Self {
@@ -54,7 +54,7 @@ impl Now {
     }
 }
 
-/// Calls that were sent and not refused, by second of the clock.
+/// Calls that were sent and not throttled, by second.
 #[derive(Debug, Default)]
 pub(super) struct Tally(BTreeMap<i64, u32>);
 
@@ -72,17 +72,17 @@ impl Tally {
         }
     }
 
-    pub(super) fn of_minute(&self, minute: i64) -> u32 {
+    pub(super) fn in_minute(&self, minute: i64) -> u32 {
         let seconds = self.0.range(minute * 60..(minute + 1) * 60);
         seconds.map(|(_, calls)| calls).sum()
     }
 
-    /// The most calls within a second.
+    /// The maximum of calls within a second.
     pub(super) fn peak(&self) -> f64 {
         f64::from(self.0.values().copied().max().unwrap_or(0))
     }
 
-    /// Calls in the second of this instant or in the one before it, where there were more.
+    /// The maximum of calls in the second of this instant and the previous one.
     pub(super) fn rate_at(&self, now: Now) -> f64 {
         let seconds = self.0.range(now.second() - 1..=now.second());
         f64::from(seconds.map(|(_, calls)| *calls).max().unwrap_or(0))

@@ -1,10 +1,10 @@
-//! The canonical query that both signatures are taken over.
+//! The canonical query, which both signatures cover.
 
 use std::collections::BTreeMap;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// All but `A-Za-z0-9-_.~`, upper-case hex; a space is `%20`, never `+`.
+/// Everything except `A-Za-z0-9-_.~`, upper-case hex; a space is `%20`, never `+`.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'_')
@@ -16,8 +16,8 @@ pub fn encode(text: &str) -> String {
     utf8_percent_encode(text, RESERVED).to_string()
 }
 
-/// Encoded `name=value` pairs, sorted by the bytes of the encoded names, joined by `&`. Empty values
-/// stay in.
+/// Encoded `name=value` pairs, sorted by the bytes of the encoded names, joined by `&`, including empty
+/// values.
 pub fn query(params: &BTreeMap<String, String>) -> String {
     let mut pairs: Vec<_> = params
         .iter()

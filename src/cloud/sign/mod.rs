@@ -1,14 +1,14 @@
 //! Signatures: pure functions of request, credentials, time and nonce.
 
-mod attempt;
 pub mod canonical;
+mod request;
 pub mod v1;
 pub mod v3;
 
-pub(super) use attempt::stamp;
-pub use attempt::{API_VERSION, Attempt, Signed};
+pub(super) use request::format_timestamp;
+pub use request::{API_VERSION, SignedRequest, UnsignedRequest};
 
-/// Which signature requests carry.
+/// The signature of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum Scheme {
     /// HMAC-SHA1 over the query (`SignatureVersion=1.0`).
@@ -19,11 +19,10 @@ pub enum Scheme {
 }
 
 impl Scheme {
-    /// Signs the attempt.
-    pub fn sign(self, attempt: &Attempt<'_>) -> Signed {
+    pub fn sign(self, request: &UnsignedRequest<'_>) -> SignedRequest {
         match self {
-            Self::V1 => v1::prepare(attempt),
-            Self::V3 => v3::prepare(attempt),
+            Self::V1 => v1::sign(request),
+            Self::V3 => v3::sign(request),
         }
     }
 }

@@ -8,43 +8,43 @@ use hmac::{Hmac, KeyInit, Mac};
 use secrecy::ExposeSecret;
 use sha1::Sha1;
 
-use super::attempt::{Attempt, Signed, stamp};
 use super::canonical;
+use super::request::{SignedRequest, UnsignedRequest, format_timestamp};
 
 /// The request with the common parameters and the signature in its query.
-pub fn prepare(attempt: &Attempt<'_>) -> Signed {
-    let mut params = attempt.params.clone();
+pub fn sign(request: &UnsignedRequest<'_>) -> SignedRequest {
+    let mut params = request.params.clone();
     for (name, value) in [
-        ("Action", attempt.action),
-        ("Version", attempt.version),
+        ("Action", request.action),
+        ("Version", request.version),
         ("Format", "JSON"),
         (
             "AccessKeyId",
-            attempt.credentials.access_key_id.expose_secret(),
+            request.credentials.access_key_id.expose_secret(),
         ),
         ("SignatureMethod", "HMAC-SHA1"),
         ("SignatureVersion", "1.0"),
-        ("SignatureNonce", attempt.nonce),
-        ("Timestamp", &stamp(attempt.time)),
+        ("SignatureNonce", request.nonce),
+        ("Timestamp", &format_timestamp(request.time)),
     ] {
         params.insert(name.to_owned(), value.to_owned());
     }
-    if let Some(token) = &attempt.credentials.security_token {
+    if let Some(token) = &request.credentials.security_token {
         params.insert("SecurityToken".to_owned(), token.expose_secret().to_owned());
     }
     let query = canonical::query(&params);
     let signature = signature(
         &string_to_sign("POST", &params),
-        attempt.credentials.secret.expose_secret(),
+        request.credentials.access_key_secret.expose_secret(),
     );
-    Signed {
+    SignedRequest {
         query: format!("{query}&Signature={}", canonical::encode(&signature)),
         headers: vec![],
         signature,
     }
 }
 
-/// What is signed: method, path and query, each encoded, the query once more.
+/// The string to sign: method, path and query, each encoded, the query twice.
 pub fn string_to_sign(method: &str, params: &BTreeMap<String, String>) -> String {
     format!(
         "{method}&%2F&{}",
@@ -55,7 +55,7 @@ pub fn string_to_sign(method: &str, params: &BTreeMap<String, String>) -> String
 /// Base64 of the HMAC-SHA1 under the secret followed by `&`.
 pub fn signature(string_to_sign: &str, secret: &str) -> String {
     let mut mac = Hmac::<Sha1>::new_from_slice(format!("{secret}&").as_bytes())
-        .expect("HMAC takes keys of any length");
+        .expect("HMAC accepts keys of any length");
     mac.update(string_to_sign.as_bytes());
     STANDARD.encode(mac.finalize().into_bytes())
 }
@@ -101,9 +101,9 @@ mod tests {
         }
     }
 
-    /// The whole prepared request, against the one vector of a POST with our parameter set.
+    /// The signed request, compared with the one vector of a POST with our parameter set.
     #[test]
-    fn a_prepared_request_is_the_published_final_query() {
+    fn a_signed_request_is_the_published_final_query() {
         let vector = vectors()
             .into_iter()
             .find(|v| v["name"] == "V1-GEN-3 AttachDisk POST")
@@ -121,7 +121,7 @@ mod tests {
             given["AccessKeyId"].clone(),
             vector["input"]["secret"].as_str().unwrap(),
         );
-        let signed = prepare(&Attempt {
+        let signed = sign(&UnsignedRequest {
             action: "AttachDisk",
             version: crate::cloud::sign::API_VERSION,
             params: &own,

@@ -7,12 +7,12 @@ use hmac::{Hmac, KeyInit, Mac};
 use secrecy::ExposeSecret;
 use sha2::{Digest, Sha256};
 
-use super::attempt::{Attempt, Signed, hex, stamp};
 use super::canonical;
+use super::request::{SignedRequest, UnsignedRequest, format_timestamp, hex};
 
 const ALGORITHM: &str = "ACS3-HMAC-SHA256";
 
-/// What the canonical request is made of.
+/// The parts of the canonical request.
 pub struct Canonical<'a> {
     pub method: &'a str,
     pub query: &'a BTreeMap<String, String>,
@@ -23,35 +23,35 @@ pub struct Canonical<'a> {
 }
 
 /// The request with the signature in its headers.
-pub fn prepare(attempt: &Attempt<'_>) -> Signed {
-    let key_id = attempt.credentials.access_key_id.expose_secret();
+pub fn sign(request: &UnsignedRequest<'_>) -> SignedRequest {
+    let key_id = request.credentials.access_key_id.expose_secret();
     let body_hash = hex(&Sha256::digest(b""));
     let mut headers = BTreeMap::from([
-        ("host", attempt.host.to_owned()),
-        ("x-acs-action", attempt.action.to_owned()),
-        ("x-acs-version", attempt.version.to_owned()),
-        ("x-acs-date", stamp(attempt.time)),
-        ("x-acs-signature-nonce", attempt.nonce.to_owned()),
+        ("host", request.host.to_owned()),
+        ("x-acs-action", request.action.to_owned()),
+        ("x-acs-version", request.version.to_owned()),
+        ("x-acs-date", format_timestamp(request.time)),
+        ("x-acs-signature-nonce", request.nonce.to_owned()),
         ("x-acs-content-sha256", body_hash.clone()),
     ]);
-    if let Some(token) = &attempt.credentials.security_token {
+    if let Some(token) = &request.credentials.security_token {
         headers.insert("x-acs-accesskey-id", key_id.to_owned());
         headers.insert("x-acs-security-token", token.expose_secret().to_owned());
     }
     let canonical = Canonical {
         method: "POST",
-        query: attempt.params,
+        query: request.params,
         headers: &headers,
         body_hash: &body_hash,
     };
-    let signature = canonical.signature(attempt.credentials.secret.expose_secret());
+    let signature = canonical.signature(request.credentials.access_key_secret.expose_secret());
     let authorization = canonical.authorization(key_id, &signature);
     headers.remove("host");
     let mut headers: Vec<_> = headers.into_iter().collect();
     headers.push(("accept", "application/json".to_owned()));
     headers.push(("authorization", authorization));
-    Signed {
-        query: canonical::query(attempt.params),
+    SignedRequest {
+        query: canonical::query(request.params),
         headers,
         signature,
     }
@@ -87,7 +87,7 @@ impl Canonical<'_> {
     pub fn signature(&self, secret: &str) -> String {
         let hashed = hex(&Sha256::digest(self.request()));
         let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes())
-            .expect("HMAC takes keys of any length");
+            .expect("HMAC accepts keys of any length");
         mac.update(format!("{ALGORITHM}\n{hashed}").as_bytes());
         hex(&mac.finalize().into_bytes())
     }
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prepared_request_carries_the_headers_of_the_sts_vector() {
+    fn a_signed_request_carries_the_headers_of_the_sts_vector() {
         let vector = vectors()
             .into_iter()
             .find(|v| v["name"] == "V3-GEN-2 CreateDisk + STS")
@@ -177,7 +177,7 @@ mod tests {
             vector["input"]["secret"].as_str().unwrap(),
         );
         credentials.security_token = Some(given["x-acs-security-token"].clone().into());
-        let signed = prepare(&Attempt {
+        let signed = sign(&UnsignedRequest {
             action: "CreateDisk",
             version: crate::cloud::sign::API_VERSION,
             params: &params,

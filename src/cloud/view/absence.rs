@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use tokio::time::{Instant, sleep};
 
-use super::evidence::{ConfirmedAbsent, LAG};
+use super::evidence::{ConfirmedAbsent, READ_LAG};
 use super::observation::is_transient;
-use super::waiter::Mode;
+use super::waiter::PollMode;
 use super::{Observation, Poller, WaitError};
 use crate::base::Deadline;
 
@@ -16,13 +16,12 @@ type Result<T> = std::result::Result<T, WaitError>;
 
 /// Ids of an unfiltered page that are kept as witnesses.
 const WITNESSES_A_PAGE: usize = 8;
-/// How often a witness is looked for in one [`Poller::settle`]: it may be deleted meanwhile.
+/// Searches for a witness in one [`Poller::confirm`]: a witness may be deleted meanwhile.
 const ROUNDS: usize = 2;
 
-/// What is known of a resource once reads had time to catch up.
+/// Whether a resource exists, once reads had time to catch up.
 #[derive(Debug)]
 pub enum Presence<V> {
-    /// Its newest row.
     Row(Arc<V>),
     Absent(ConfirmedAbsent),
 }
@@ -42,33 +41,33 @@ where
     K: Clone + Ord + Display + Send + Sync + 'static,
     V: Display + Send + Sync + 'static,
 {
-    /// Remembers that the resource does not exist.
-    pub fn note_absent(&self, id: &K, _: ConfirmedAbsent) {
+    /// Records that the resource does not exist.
+    pub fn record_absent(&self, id: &K, _: ConfirmedAbsent) {
         let mut state = self.shared.lock();
-        state.witnesses.forget(id);
-        state.absent.note(id);
+        state.witnesses.remove(id);
+        state.absent.insert(id);
     }
 
-    /// The proof of [`Self::note_absent`], without a call.
+    /// The proof of [`Self::record_absent`], without a call.
     #[must_use]
     pub fn known_absent(&self, id: &K) -> Option<ConfirmedAbsent> {
-        ConfirmedAbsent::noted(&self.shared.lock().absent, id)
+        ConfirmedAbsent::recorded(&self.shared.lock().absent, id)
     }
 
-    /// The row, or the proof that there is none. A row that is present costs one shared describe; absence takes
-    /// [`LAG`] and a second one.
+    /// The row, or the proof that none exists. A row that is present costs one shared describe call; absence takes
+    /// [`READ_LAG`] and a second one.
     ///
     /// # Errors
     /// [`WaitError::Unproven`] if neither is certain; when the cloud rejects the call, or the deadline passes.
-    pub async fn settle(&self, id: &K, deadline: Deadline) -> Result<Presence<V>> {
-        self.settle_as(id, deadline, |_| true).await
+    pub async fn confirm(&self, id: &K, deadline: Deadline) -> Result<Presence<V>> {
+        self.confirm_state(id, deadline, |_| true).await
     }
 
-    /// The row in an expected state; after [`LAG`] in any state, or the proof that there is none.
+    /// The row in an expected state; after [`READ_LAG`] in any state, or the proof that none exists.
     ///
     /// # Errors
-    /// As [`Self::settle`].
-    pub async fn settle_as(
+    /// As [`Self::confirm`].
+    pub async fn confirm_state(
         &self,
         id: &K,
         deadline: Deadline,
@@ -79,32 +78,32 @@ where
         }
         let began = Instant::now();
         let decide = |observation| match observation {
-            Observation::Row(row) if !is_expected(&row) && began.elapsed() < LAG => None,
+            Observation::Row(row) if !is_expected(&row) && began.elapsed() < READ_LAG => None,
             observation => Some(observation),
         };
         for round in 0..=ROUNDS {
-            // Whatever existed when this began is in a response to a request of LAG later.
+            // A resource that existed when this began is in a response to a request of READ_LAG later.
             let age = began.elapsed();
-            let looked = self.follow(id, deadline, Mode::Look, decide).await?;
-            let last = looked.to_string();
-            let witnessed = match looked {
+            let observed = self.wait(id, deadline, PollMode::Current, decide).await?;
+            let last = observed.to_string();
+            let witnessed = match observed {
                 Observation::Row(row) => return Ok(Presence::Row(row)),
                 Observation::Missing { witnessed } => witnessed,
             };
-            let proof = match &self.shared.source.names {
-                // Rows may lag for longer, or be hidden from this account, whatever others a response has.
-                Some(names) if age >= LAG => names(id.clone(), deadline).await,
+            let proof = match &self.shared.source.find_missing {
+                // Rows may lag for longer, or be hidden from this account, even if a response has other rows.
+                Some(find_missing) if age >= READ_LAG => find_missing(id.clone(), deadline).await,
                 Some(_) => None,
-                None => ConfirmedAbsent::after(age, witnessed),
+                None => ConfirmedAbsent::from_reads(age, witnessed),
             };
             if let Some(proof) = proof {
                 return Ok(Presence::Absent(proof));
             }
             if round < ROUNDS {
-                if !witnessed && self.shared.source.names.is_none() {
+                if !witnessed && self.shared.source.find_missing.is_none() {
                     self.find_witness(id, deadline).await?;
                 }
-                let pause = sleep(LAG.saturating_sub(began.elapsed()));
+                let pause = sleep(READ_LAG.saturating_sub(began.elapsed()));
                 let paused = deadline.bound(pause).await;
                 paused.map_err(|_| WaitError::Deadline { last })?;
             }
@@ -113,7 +112,7 @@ where
         Err(WaitError::Unproven { action })
     }
 
-    /// Notes resources of an unfiltered page, which are described together with this one from now on.
+    /// Records resources of an unfiltered page, which are then described together with this one.
     ///
     /// # Errors
     /// When the cloud rejects the call.
@@ -127,7 +126,7 @@ where
         let ids = rows.iter().map(source.id);
         let others = ids.filter(|other| other != id).take(WITNESSES_A_PAGE);
         let mut state = self.shared.lock();
-        others.for_each(|other| state.witnesses.note(&other));
+        others.for_each(|other| state.witnesses.insert(&other));
         Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! The distribution of an operation's durations, estimated from polls. A poll shows only that an operation was not done
 //! when one request was sent and done when another was: an interval. The estimate is the self-consistent one for
-//! interval-censored samples (Turnbull), by expectation maximisation over a histogram, with a prior that weighs as much
+//! interval-censored samples (Turnbull), by expectation maximization over a histogram, with a prior that weighs as much
 //! as half a sample.
 //!
 //! A duration is the age at which a describe that shows the end can be sent. It may be shorter than the operation
@@ -13,21 +13,21 @@ pub(super) const BINS: usize = 658;
 const BINS_PER_E: f64 = 64.0;
 const SCALE: f64 = 0.5;
 
-/// Samples that count. What the cloud did long ago does not matter.
-const SAMPLES: usize = 64;
-/// Samples that the search for a shorter duration looks at.
+/// The number of samples kept. Older durations are irrelevant.
+const MAX_SAMPLES: usize = 64;
+/// Samples that the search for a shorter duration uses.
 const RECENT: usize = 16;
-/// Of so many waiters one searches.
+/// One of so many waiters searches.
 const PROBED: usize = 16;
-/// How many samples the prior is worth.
+/// The weight of the prior in samples.
 const PRIOR: f64 = 0.5;
 const ROUNDS: usize = 20;
-/// The share of operations that are expected to take somewhat longer than the samples say, and the share of these that
-/// is left after each further bin.
+/// The share of operations that are expected to take somewhat longer than the samples, and the share of these that
+/// remains after each further bin.
 const LATE: f64 = 0.1;
 const DECAY: f64 = 0.85;
 
-/// An operation was not done at the first age, and done at the second.
+/// An operation was not done at the first age, and was done at the second.
 #[derive(Debug, Clone, Copy)]
 struct Sample {
     after: f64,
@@ -88,18 +88,18 @@ impl Durations {
         self.density.clone()
     }
 
-    /// Takes in that an operation ended between these ages.
+    /// Adds an operation that ended between these ages.
     pub(super) fn add(&mut self, after: f64, until: f64) {
-        if self.samples.len() == SAMPLES {
+        if self.samples.len() == MAX_SAMPLES {
             self.samples.pop_front();
         }
         self.samples.push_back(Sample { after, until });
         self.is_stale = true;
     }
 
-    /// The age at which a wait that begins now should be polled out of order, every third time, and less often beside many
-    /// other waiters: where polls succeed at the first attempt, only an earlier one shows that operations have become
-    /// faster. It halves the interval that the recent samples leave.
+    /// The age at which a wait that begins now should be probed (polled out of schedule): every third wait, and fewer
+    /// with many waiters. Where polls succeed at the first attempt, only an earlier one shows that operations have
+    /// become faster. It halves the interval that the recent samples leave.
     pub(super) fn probe(&mut self, waiters: usize) -> Option<f64> {
         self.waits += 1;
         let recent = || self.samples.iter().rev().take(RECENT);

@@ -1,4 +1,4 @@
-//! What proves that a resource does not exist.
+//! Proof that a resource does not exist.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use crate::cloud::Result;
 use crate::cloud::error::{Condition, Error};
 
 /// How old the state in a description may be (eventual consistency).
-pub const LAG: Duration = Duration::from_secs(3);
+pub const READ_LAG: Duration = Duration::from_secs(3);
 
 /// A resource certainly does not exist. Only evidence creates one: an accepted deletion, an error that names the resource,
 /// or, for resources that no call names, responses that return requested others but not this one for longer than reads
@@ -18,17 +18,17 @@ pub struct ConfirmedAbsent(());
 impl ConfirmedAbsent {
     /// The deletion of the resource was accepted, or the cloud names the resource as missing.
     #[must_use]
-    pub fn by_deletion(outcome: &Result<()>) -> Option<Self> {
+    pub fn from_deletion(outcome: &Result<()>) -> Option<Self> {
         match outcome {
             Ok(()) => Some(Self(())),
-            Err(error) => Self::by_error(error),
+            Err(error) => Self::from_error(error),
         }
     }
 
     /// The cloud names the only disk, snapshot or group of the request as missing. A code about another resource proves
     /// nothing.
     #[must_use]
-    pub fn by_error(error: &Error) -> Option<Self> {
+    pub fn from_error(error: &Error) -> Option<Self> {
         let about = match error.condition() {
             Condition::NotFound => "",
             Condition::NoSuchDisk => "Disk",
@@ -41,40 +41,40 @@ impl ConfirmedAbsent {
     }
 
     /// The absence of the resource was proven before.
-    pub(super) fn noted<K: Clone + Eq>(absent: &RecentIds<K>, id: &K) -> Option<Self> {
+    pub(super) fn recorded<K: Clone + Eq>(absent: &RecentIds<K>, id: &K) -> Option<Self> {
         absent.contains(id).then_some(Self(()))
     }
 
-    /// A read that began so long after the first one returned other resources but not this one.
-    pub(super) fn after(age: Duration, witnessed: bool) -> Option<Self> {
-        (witnessed && age >= LAG).then_some(Self(()))
+    /// A read that began `age` after the first one returned other resources but not this one.
+    pub(super) fn from_reads(age: Duration, witnessed: bool) -> Option<Self> {
+        (witnessed && age >= READ_LAG).then_some(Self(()))
     }
 }
 
-/// Ids that were noted recently, the newest last.
+/// The most recently inserted ids, the newest last.
 pub(super) struct RecentIds<K> {
     ids: VecDeque<K>,
-    most: usize,
+    capacity: usize,
 }
 
 impl<K: Clone + Eq> RecentIds<K> {
-    pub(super) fn new(most: usize) -> Self {
+    pub(super) fn new(capacity: usize) -> Self {
         let ids = VecDeque::new();
-        Self { ids, most }
+        Self { ids, capacity }
     }
 
-    pub(super) fn note(&mut self, id: &K) {
+    pub(super) fn insert(&mut self, id: &K) {
         if self.ids.back() == Some(id) {
             return;
         }
-        self.forget(id);
-        if self.ids.len() == self.most {
+        self.remove(id);
+        if self.ids.len() == self.capacity {
             self.ids.pop_front();
         }
         self.ids.push_back(id.clone());
     }
 
-    pub(super) fn forget(&mut self, id: &K) {
+    pub(super) fn remove(&mut self, id: &K) {
         self.ids.retain(|known| known != id);
     }
 
@@ -82,8 +82,8 @@ impl<K: Clone + Eq> RecentIds<K> {
         self.ids.contains(id)
     }
 
-    /// The newest that is not one of these; none if all of these are known.
-    pub(super) fn beside(&self, ids: &[K]) -> Option<K> {
+    /// The newest id that is not one of these; none if all of these are contained.
+    pub(super) fn newest_except(&self, ids: &[K]) -> Option<K> {
         if ids.iter().all(|id| self.contains(id)) {
             return None;
         }

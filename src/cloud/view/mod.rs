@@ -1,6 +1,6 @@
-//! Observing the state of cloud resources. Any number of waiters share the describe calls of one poller, up to 100 ids
-//! a call, and a poller without waiters makes none. A waiter for an operation is polled shortly after the moments at
-//! which such operations have ended before ([`Poller::until_done`]).
+//! Polls the state of cloud resources. Any number of waiters share the describe calls of one poller, up to 100 ids
+//! per call, and a poller without waiters makes none. Polls for an operation are sent shortly after the ages at which
+//! such operations have ended before ([`Poller::wait_until_done`]).
 
 mod absence;
 mod durations;
@@ -17,10 +17,10 @@ mod tests;
 mod waiter;
 
 pub use absence::Presence;
-pub use evidence::{ConfirmedAbsent, LAG};
+pub use evidence::{ConfirmedAbsent, READ_LAG};
 pub use observation::{Observation, WaitError};
 pub use operation::{Operation, OperationKind};
 pub use poller::Poller;
 
-/// Ids that one describe call takes (ECS API, `DiskIds` and `SnapshotIds`).
-pub const IDS_A_CALL: usize = 100;
+/// Ids that one describe call accepts (ECS API, `DiskIds` and `SnapshotIds`).
+pub const MAX_IDS_PER_CALL: usize = 100;

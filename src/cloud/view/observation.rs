@@ -1,4 +1,4 @@
-//! What a response shows of one resource, and how a wait can end without its state.
+//! The state of one resource in a response, and the errors of a wait.
 
 use std::error::Error as StdError;
 use std::fmt::{self, Display};
@@ -7,14 +7,14 @@ use std::sync::Arc;
 use crate::cloud::action::Unreadable;
 use crate::cloud::error::{Error, Kind};
 
-/// What one response shows of one id.
+/// The state of one id in one response.
 #[derive(Debug)]
 pub enum Observation<V> {
     Row(Arc<V>),
     /// No row: deleted, not visible yet, or hidden from this account.
     Missing {
-        /// Whether the same response had a row of another resource, so that the account may see some at least. Only
-        /// such an absence can mean anything; the cloud's index may still lag.
+        /// Whether the same response had a row of another resource, so that the account may describe some at least.
+        /// Otherwise the absence means nothing. Even then the cloud's index may lag.
         witnessed: bool,
     },
 }
@@ -42,13 +42,13 @@ impl<V: Display> Display for Observation<V> {
 /// Why a wait ended without its state.
 #[derive(Debug, thiserror::Error)]
 pub enum WaitError {
-    #[error("the deadline passed while waiting; last seen: {last}")]
+    #[error("the deadline passed while waiting; last observed: {last}")]
     Deadline {
         /// The last observation, or the last failure to make one.
         last: String,
     },
     /// The cloud rejects the call.
-    #[error("cannot look at the state")]
+    #[error("cannot read the state")]
     Cloud(#[source] Arc<Error>),
     /// The responses do not contain the resource, and nothing proves that it does not exist.
     #[error(
@@ -67,8 +67,8 @@ pub(super) fn is_transient(error: &Error) -> bool {
         Kind::Ambiguous,
         Kind::Throttled,
         Kind::Conflict,
-        Kind::InFlight,
-        Kind::Resign,
+        Kind::OperationPending,
+        Kind::NonceUsed,
         Kind::Expired,
         Kind::Deadline,
     ];

@@ -1,13 +1,13 @@
-//! The operations whose durations are learned, and what is assumed of each before any has been observed: a share at
-//! round numbers of seconds, which clouds and fakes of them favour, and the rest spread widely with a long tail. The
-//! tail decides the growing intervals between the polls for an operation that takes longer than ever before.
+//! The operations whose durations are learned, and the prior distribution of each: a share at round numbers of seconds,
+//! which clouds and fakes of them favor, and the rest spread widely with a long tail. The tail determines the growing
+//! intervals between the polls for an operation that takes longer than any before.
 
 use std::collections::BTreeMap;
 
 use super::durations::{BINS, Durations, bin, edge};
 use crate::model::Category;
 
-/// The cloud's clock and ours do not agree to the millisecond.
+/// In seconds. The cloud's clock and the local clock do not agree to the millisecond.
 const OFFSET: f64 = 0.005;
 const ROUND_SECONDS: [f64; 6] = [0.5, 1.0, 2.0, 3.0, 5.0, 10.0];
 
@@ -30,11 +30,11 @@ pub enum Operation {
     SnapshotAvailable,
 }
 
-/// An operation on disks of a category, which has durations of its own.
+/// An operation on disks of a category, whose durations are learned separately.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct OperationKind {
     operation: Operation,
-    /// None where the caller does not know it, and for what is not a disk.
+    /// None if the caller does not know the category, and for resources other than disks.
     category: Option<Category>,
 }
 
@@ -48,14 +48,14 @@ impl From<Operation> for OperationKind {
 }
 
 impl Operation {
-    pub fn of(self, category: &Category) -> OperationKind {
+    pub fn for_category(self, category: &Category) -> OperationKind {
         OperationKind {
             operation: self,
             category: Some(category.clone()),
         }
     }
 
-    /// The assumed probability of each bin.
+    /// The prior probability of each bin.
     fn prior(self) -> Vec<f64> {
         let create = [0.25, 0.15, 0.08, 0.03, 0.02, 0.005];
         let attach = [0.03, 0.10, 0.20, 0.06, 0.03, 0.01];
@@ -82,8 +82,8 @@ impl Operation {
 pub(super) struct Learned(BTreeMap<OperationKind, Durations>);
 
 impl Learned {
-    /// A category starts with what is known of another one, and detaching with what is known of attaching.
-    pub(super) fn start(&mut self, kind: &OperationKind) -> &mut Durations {
+    /// A category starts with the durations of another category, and detaching with those of attaching.
+    pub(super) fn get_or_start(&mut self, kind: &OperationKind) -> &mut Durations {
         let similar = match kind.operation {
             Operation::Detach => [Operation::Detach, Operation::Attach],
             operation => [operation; 2],
@@ -104,7 +104,7 @@ impl Learned {
         self.0.get(kind)
     }
 
-    /// Takes in the samples since the last time.
+    /// Estimates the distributions that have new samples.
     pub(super) fn refresh(&mut self) {
         self.0.values_mut().for_each(Durations::refresh);
     }
@@ -115,19 +115,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_category_starts_with_the_durations_of_another_one_and_then_has_its_own() {
+    fn a_category_starts_with_the_durations_of_another_category() {
         let mut learned = Learned::default();
         let (slow, fast) = (
-            Operation::Create.of(&Category::CloudEssd),
-            Operation::Create.of(&Category::CloudAuto),
+            Operation::Create.for_category(&Category::CloudEssd),
+            Operation::Create.for_category(&Category::CloudAuto),
         );
         for _ in 0..16 {
-            learned.start(&slow).add(7.9, 8.0);
+            learned.get_or_start(&slow).add(7.9, 8.0);
         }
         learned.refresh();
-        assert!(learned.start(&fast).survival(4.0) > 0.9);
+        assert!(learned.get_or_start(&fast).survival(4.0) > 0.9);
         for _ in 0..16 {
-            learned.start(&fast).add(0.9, 1.0);
+            learned.get_or_start(&fast).add(0.9, 1.0);
         }
         learned.refresh();
         let survival = |kind| learned.get(kind).unwrap().survival(4.0);

@@ -1,4 +1,4 @@
-//! What callers have of a poller: a single look, and waits.
+//! The interface of a poller: a single observation, and waits.
 
 use std::fmt::{self, Debug, Display};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::observation::is_transient;
 use super::polling::Shared;
 use super::source::Source;
-use super::waiter::{Mode, Waiter};
+use super::waiter::{PollMode, Waiter};
 use super::{Observation, OperationKind, WaitError};
 use crate::base::{Deadline, Tasks};
 
@@ -21,7 +21,7 @@ pub struct Poller<K, V> {
     tasks: Tasks,
 }
 
-/// Observations that a waiter has not decided about yet. Others are made later.
+/// Capacity for observations that a waiter has not processed yet. Further ones are dropped.
 const OBSERVATIONS: usize = 4;
 
 /// Removes the waiter when dropped.
@@ -40,52 +40,52 @@ where
         Self { shared, tasks }
     }
 
-    /// The state by one describe, shared with everybody who looks or waits at the same time.
+    /// The state by one describe call, which is shared with concurrent callers.
     ///
     /// # Errors
     /// When the cloud rejects the call, or the deadline passes.
-    pub async fn look(&self, id: &K, deadline: Deadline) -> Result<Observation<V>> {
-        self.follow(id, deadline, Mode::Look, Some).await
+    pub async fn observe(&self, id: &K, deadline: Deadline) -> Result<Observation<V>> {
+        self.wait(id, deadline, PollMode::Current, Some).await
     }
 
-    /// Waits for a change that may come at any time: until `decide` returns something. It is asked about responses to
-    /// requests sent after this call, at growing intervals.
+    /// Waits for a change that may come at any time: until `decide` returns something. It is called with the responses
+    /// to requests sent after this call, at growing intervals.
     ///
     /// A row that cannot be parsed ends the wait.
     ///
     /// # Errors
     /// When the cloud rejects the call, or the deadline passes.
-    pub async fn until<T>(
+    pub async fn wait_until<T>(
         &self,
         id: &K,
         deadline: Deadline,
         decide: impl FnMut(Observation<V>) -> Option<T>,
     ) -> Result<T> {
-        self.follow(id, deadline, Mode::Change, decide).await
+        self.wait(id, deadline, PollMode::Change, decide).await
     }
 
-    /// As [`Self::until`], for the end of an operation that the cloud has just accepted: it is polled for when such
-    /// operations are likely to end.
+    /// As [`Self::wait_until`], for the end of an operation that the cloud has just accepted: the polls are sent when
+    /// such operations are likely to end.
     ///
     /// # Errors
     /// When the cloud rejects the call, or the deadline passes.
-    pub async fn until_done<T>(
+    pub async fn wait_until_done<T>(
         &self,
         id: &K,
         deadline: Deadline,
         operation: impl Into<OperationKind>,
         decide: impl FnMut(Observation<V>) -> Option<T>,
     ) -> Result<T> {
-        let mode = Mode::Operation(operation.into());
-        self.follow(id, deadline, mode, decide).await
+        let mode = PollMode::Operation(operation.into());
+        self.wait(id, deadline, mode, decide).await
     }
 
-    /// Asks `decide` about each observation until it returns something. A transient failure is not an observation.
-    pub(super) async fn follow<T>(
+    /// Calls `decide` with each observation until it returns something. A transient failure is not an observation.
+    pub(super) async fn wait<T>(
         &self,
         id: &K,
         deadline: Deadline,
-        mode: Mode,
+        mode: PollMode,
         mut decide: impl FnMut(Observation<V>) -> Option<T>,
     ) -> Result<T> {
         let (sender, mut observations) = mpsc::channel(OBSERVATIONS);
@@ -104,10 +104,10 @@ where
                     last = observation.to_string();
                     let age = (sent - began).as_secs_f64();
                     if let Some(decided) = decide(observation) {
-                        if let Mode::Operation(kind) = &mode {
+                        if let PollMode::Operation(kind) = &mode {
                             let mut state = self.shared.lock();
-                            state.learned.start(kind).add(not_done, age);
-                            state.news.end();
+                            state.learned.get_or_start(kind).add(not_done, age);
+                            state.calibration.record_end();
                         }
                         return Ok(decided);
                     }
@@ -120,17 +120,18 @@ where
         }
         Err(WaitError::Deadline { last })
     }
+
     fn subscribe(&self, id: &K, mut waiter: Waiter<V>) -> Subscription<'_, K, V> {
         let mut state = self.shared.lock();
-        if let Mode::Operation(kind) = &waiter.mode {
+        if let PollMode::Operation(kind) = &waiter.mode {
             let waiters = state.waiters.len();
-            waiter.probe_at(state.learned.start(kind).probe(waiters));
+            waiter.set_probe(state.learned.get_or_start(kind).probe(waiters));
         }
-        state.numbers += 1;
-        let key = (id.clone(), state.numbers);
+        state.last_number += 1;
+        let key = (id.clone(), state.last_number);
         state.waiters.insert(key.clone(), waiter);
         if !std::mem::replace(&mut state.polling, true) {
-            self.tasks.start(Arc::clone(&self.shared).run());
+            self.tasks.spawn(Arc::clone(&self.shared).run());
         }
         drop(state);
         self.shared.changed.notify_one();

@@ -1,4 +1,4 @@
-//! The task that polls while anybody waits.
+//! The task that polls while waiters exist.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Display;
@@ -13,7 +13,7 @@ use tracing::Instrument;
 use super::Observation;
 use super::evidence::RecentIds;
 use super::operation::Learned;
-use super::schedule::{self, News};
+use super::schedule::{self, Calibration};
 use super::source::Source;
 use super::waiter::Waiter;
 use crate::base::Deadline;
@@ -21,41 +21,41 @@ use crate::cloud::Result;
 use crate::cloud::action::Page;
 use crate::cloud::error::{Error, Kind};
 
-/// Waiters that come within this time are planned for together.
+/// Waiters that arrive within this time are planned together.
 const DEBOUNCE: Duration = Duration::from_millis(5);
-/// A response that comes later is of no use: others have been requested meanwhile.
-const LONGEST_CALL: Duration = Duration::from_secs(20);
-/// The lateness of one waiter that is worth one call, when there was no other call within the last second.
+/// A later response is useless: newer polls have been sent meanwhile.
+const CALL_TIMEOUT: Duration = Duration::from_secs(20);
+/// The lateness of one waiter that is worth one call, if no other call was sent within the last second.
 const CALL_COST: Duration = Duration::from_millis(80);
-/// How many seconds of one waiter's lateness a second of the quota is worth, up to a second between two calls: with a
-/// higher price none would ever be due.
+/// The price of one second of the quota in seconds of one waiter's lateness, for up to one second between two calls:
+/// with a higher price no call would ever be due.
 const QUOTA_SHARE: f64 = 5.0;
 const SECOND: Duration = Duration::from_secs(1);
 /// The urgency of an id that is due; the others' is a probability.
 const DUE: f64 = 2.0;
-/// How long a single look waits for others to share its call.
+/// How long a single observation waits for other waiters to share its call.
 const LINGER: Duration = Duration::from_millis(20);
-/// By how much a look waits longer for others at most.
-const LONGEST_LINGER: u32 = 10;
-/// Resources that are remembered as there. Several, because any of them may be deleted at any time.
-const WITNESSES: usize = 64;
-/// Resources that are remembered as absent. The newest matter: a call is repeated within minutes.
-const ABSENT: usize = 1000;
+/// The maximum factor of [`LINGER`].
+const MAX_LINGER_FACTOR: u32 = 10;
+/// Maximum of remembered existing resources. Several, because any of them may be deleted at any time.
+const MAX_WITNESSES: usize = 64;
+/// Maximum of remembered absent resources. The newest matter: a call is repeated within minutes.
+const MAX_ABSENT: usize = 1000;
 
 pub(super) struct Shared<K, V> {
     pub(super) source: Source<K, V>,
     state: Mutex<State<K, V>>,
-    /// A waiter came or left.
+    /// Notified when a waiter arrives or leaves.
     pub(super) changed: Notify,
 }
 
 pub(super) struct State<K, V> {
-    /// By id, and numbered in the order in which they came.
+    /// By id and order of arrival.
     pub(super) waiters: BTreeMap<(K, u64), Waiter<V>>,
-    pub(super) numbers: u64,
+    pub(super) last_number: u64,
     pub(super) polling: bool,
     pub(super) learned: Learned,
-    /// Resources that were returned recently: if a response has one of them, then the absence of another is not due to a
+    /// Resources that were returned recently. If a response has one of them, the absence of another is not due to a
     /// missing permission, which the cloud reports as an empty list.
     pub(super) witnesses: RecentIds<K>,
     /// Resources that were proven not to exist. Their ids are never used again.
@@ -66,7 +66,7 @@ pub(super) struct State<K, V> {
     spacing: Duration,
     /// How long a response takes, smoothed.
     pub(super) latency: Duration,
-    pub(super) news: News,
+    pub(super) calibration: Calibration,
 }
 
 /// A poll with its ids bound.
@@ -80,15 +80,15 @@ impl<K: Clone + Ord, V> State<K, V> {
     fn new() -> Self {
         Self {
             waiters: BTreeMap::new(),
-            numbers: 0,
+            last_number: 0,
             polling: false,
             learned: Learned::default(),
-            witnesses: RecentIds::new(WITNESSES),
-            absent: RecentIds::new(ABSENT),
+            witnesses: RecentIds::new(MAX_WITNESSES),
+            absent: RecentIds::new(MAX_ABSENT),
             sent: VecDeque::new(),
             spacing: Duration::ZERO,
             latency: Duration::ZERO,
-            news: News::default(),
+            calibration: Calibration::default(),
         }
     }
 
@@ -103,22 +103,22 @@ impl<K: Clone + Ord, V> State<K, V> {
         all.filter(move |waiter| waiter.shares(sent))
     }
 
-    /// The earliest deadline that has not passed. Without one, nobody waits any longer.
+    /// The earliest deadline that has not passed; none if no waiter is left.
     fn deadline(&self) -> Option<Deadline> {
         let now = Deadline::after(Duration::ZERO);
         let deadlines = self.waiters.values().map(|waiter| waiter.deadline);
         deadlines.filter(|deadline| *deadline > now).min()
     }
 
-    /// For how long a look waits for others: the longer, the more polls were sent for only a few ids.
+    /// How long a single observation waits for other waiters: the longer, the more polls were sent for only a few ids.
     fn linger(&self) -> Duration {
         let few = self.sent.iter().filter(|(_, is_for_many)| !is_for_many);
         let factor = u32::try_from(few.count()).unwrap_or(u32::MAX);
-        LINGER * factor.clamp(1, LONGEST_LINGER)
+        LINGER * factor.clamp(1, MAX_LINGER_FACTOR)
     }
 
-    /// When to poll, or to plan again. `ids` is how many a call takes.
-    fn plan(&mut self, ids: usize) -> Instant {
+    /// When to poll, or to plan again. A call accepts `max_ids`.
+    fn plan(&mut self, max_ids: usize) -> Instant {
         let now = Instant::now();
         self.learned.refresh();
         self.sent.retain(|(sent, _)| now - *sent < SECOND);
@@ -130,15 +130,20 @@ impl<K: Clone + Ord, V> State<K, V> {
             return due;
         }
         let waits: Vec<_> = all.filter_map(|one| one.wait(now, &self.learned)).collect();
-        // The more calls there are, the more each costs: they add up to the account's quota. Where the quota is
-        // known, a call also delays those of other processes by the time between two calls.
+        // Each call costs more the more calls there are: together they use the account's quota. If the quota is known,
+        // a call also delays those of other processes by the time between two calls.
         let cost = CALL_COST.as_secs_f64() * (1.0 + self.sent.len() as f64)
             + QUOTA_SHARE * self.spacing.min(SECOND).as_secs_f64();
         let idle = self.sent.back().map_or(SECOND, |(sent, _)| now - *sent);
         let pause = match waits.len() {
             0 => None,
-            count if count > ids => {
-                let pause = schedule::crowd_pause(&waits, ids, &self.news, idle.as_secs_f64());
+            count if count > max_ids => {
+                let pause = schedule::crowd_pause(
+                    &waits,
+                    max_ids,
+                    self.calibration.ratio(),
+                    idle.as_secs_f64(),
+                );
                 Some(now + pause)
             }
             _ => Some(now + schedule::pause(&waits, cost)),
@@ -147,7 +152,7 @@ impl<K: Clone + Ord, V> State<K, V> {
     }
 
     /// Chooses the ids of a poll that can be sent now: all, or the most urgent.
-    fn bind(&mut self, ids: usize) -> Option<Poll<K>> {
+    fn bind(&mut self, max_ids: usize) -> Option<Poll<K>> {
         let now = Instant::now();
         let linger = self.linger();
         let mut urgencies: BTreeMap<&K, f64> = BTreeMap::new();
@@ -162,30 +167,31 @@ impl<K: Clone + Ord, V> State<K, V> {
             }
         }
         let mut urgencies: Vec<_> = urgencies.into_iter().collect();
-        if urgencies.len() > ids {
-            urgencies.select_nth_unstable_by(ids, |(a, one), (b, other)| {
+        if urgencies.len() > max_ids {
+            urgencies.select_nth_unstable_by(max_ids, |(a, one), (b, other)| {
                 other.total_cmp(one).then_with(|| a.cmp(b))
             });
-            urgencies.truncate(ids);
+            urgencies.truncate(max_ids);
         }
         let due = urgencies.iter().filter(|(_, urgency)| *urgency >= DUE);
-        self.sent.push_back((now, due.count() > ids / 2));
+        self.sent.push_back((now, due.count() > max_ids / 2));
         let mut bound: Vec<K> = urgencies.into_iter().map(|(id, _)| id.clone()).collect();
         let mut deadline = None;
         for id in &bound {
             for waiter in Self::sharing(&mut self.waiters, id, now) {
                 let wait = waiter.wait(now, &self.learned);
-                self.news.expect(wait.map_or(0.0, |wait| wait.shown(0.0)));
+                self.calibration
+                    .expect(wait.map_or(0.0, |wait| wait.shown(0.0)));
                 waiter.poll(now);
                 deadline = deadline.max(Some(waiter.deadline));
             }
         }
-        if bound.len() < ids {
-            bound.extend(self.witnesses.beside(&bound));
+        if bound.len() < max_ids {
+            bound.extend(self.witnesses.newest_except(&bound));
         }
         Some(Poll {
             sent: now,
-            deadline: deadline?.at_most(LONGEST_CALL),
+            deadline: deadline?.at_most(CALL_TIMEOUT),
             ids: bound,
         })
     }
@@ -210,7 +216,7 @@ where
         }
     }
 
-    /// Polls until nobody waits; then calls under way are dropped.
+    /// Polls until no waiter is left; then calls in flight are dropped.
     pub(super) async fn run(self: Arc<Self>) {
         let mut calls = JoinSet::new();
         while let Some((due, deadline)) = self.plan() {
@@ -230,20 +236,20 @@ where
             let spacing = tokio::select! {
                 biased;
                 spacing = (self.source.ready)(deadline) => spacing,
-                () = self.outdated(deadline) => continue,
+                () = self.deadline_change(deadline) => continue,
             };
-            // The others are polled for in their turn.
-            if deadline.is_over() {
+            // Waiters with later deadlines are polled for next.
+            if deadline.has_passed() {
                 continue;
             }
             let poll = {
                 let mut state = self.lock();
                 state.spacing = spacing.unwrap_or(state.spacing);
-                state.bind(self.source.ids)
+                state.bind(self.source.max_ids)
             };
             if let Some(mut poll) = poll {
                 if spacing.is_none() {
-                    // The call fails at once and says why, instead of queueing behind others for the same ids.
+                    // The call fails immediately with the reason, instead of queueing behind others for the same ids.
                     poll.deadline = deadline;
                 }
                 let shared = Arc::clone(&self);
@@ -253,16 +259,16 @@ where
         }
     }
 
-    /// When to poll or to plan again, and the earliest deadline of the waiters; none if nobody waits.
+    /// When to poll or to plan again, and the earliest deadline of the waiters; none without waiters.
     fn plan(&self) -> Option<(Instant, Deadline)> {
         let mut state = self.lock();
         let deadline = state.deadline();
         state.polling = deadline.is_some();
-        Some((state.plan(self.source.ids), deadline?))
+        Some((state.plan(self.source.max_ids), deadline?))
     }
 
-    /// Resolves when the earliest deadline of the waiters is another one.
-    async fn outdated(&self, deadline: Deadline) {
+    /// Resolves when the earliest deadline of the waiters changes.
+    async fn deadline_change(&self, deadline: Deadline) {
         while self.lock().deadline() == Some(deadline) {
             self.changed.notified().await;
         }
@@ -287,7 +293,7 @@ where
             let rows: BTreeMap<K, _> = rows
                 .map(|row| ((self.source.id)(&row), Arc::new(row)))
                 .collect();
-            // A page that ends early, or has rows that were not requested, shows nothing of the others.
+            // A page that ends early, or has only rows that were not requested, proves nothing about the missing ones.
             let witnessed = page.next.is_none() && ids.iter().any(|id| rows.contains_key(id));
             (rows, page.unreadable, witnessed)
         });
@@ -311,12 +317,12 @@ where
                 }
             };
             match outcome() {
-                Ok(Observation::Row(_)) => state.witnesses.note(id),
-                Ok(Observation::Missing { .. }) => state.witnesses.forget(id),
+                Ok(Observation::Row(_)) => state.witnesses.insert(id),
+                Ok(Observation::Missing { .. }) => state.witnesses.remove(id),
                 Err(_) => {}
             }
             for waiter in State::sharing(&mut state.waiters, id, sent) {
-                waiter.observe(sent, outcome());
+                waiter.deliver(sent, outcome());
             }
         }
     }

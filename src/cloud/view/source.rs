@@ -1,5 +1,4 @@
-//! How resources of one kind are described: one call for many ids, and the calls that replace it when the cloud rejects
-//! one of them.
+//! The describe calls for resources of one kind: one call for many ids, and smaller calls if the cloud rejects one id.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -15,33 +14,32 @@ use crate::cloud::error::{Error, Kind};
 const REJECTIONS: usize = 64;
 
 pub(super) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
-/// A call of the cloud about what the first parameter says.
+/// A call of the cloud with the first parameter.
 pub(super) type Call<P, T> = Box<dyn Fn(P, Deadline) -> BoxFuture<T> + Send + Sync>;
 
-/// The shortest and the longest time between two observations for a waiter for a change that may come at any time.
+/// The shortest and the longest time between two observations of [`super::waiter::PollMode::Change`].
 pub(super) type Interval = (Duration, Duration);
 pub(super) const INTERVAL: Interval = (Duration::from_millis(400), Duration::from_secs(2));
 
-/// How resources of one kind are described.
+/// The calls for resources of one kind.
 pub(super) struct Source<K, V> {
     /// The describe action, which is also the name of its permission.
     pub(super) action: &'static str,
-    /// Most ids of a call.
-    pub(super) ids: usize,
+    pub(super) max_ids: usize,
     pub(super) interval: Interval,
     pub(super) id: fn(&V) -> K,
     /// Resolves when a call would be sent at once, to the time between two calls that the quota permits; to none if no call
     /// can be sent before the deadline.
     pub(super) ready: Box<dyn Fn(Deadline) -> BoxFuture<Option<Duration>> + Send + Sync>,
-    /// Describes these ids; without ids one page of whatever there is.
+    /// Describes these ids; without ids one unfiltered page.
     pub(super) page: Call<Option<Vec<K>>, Result<Page<V>>>,
-    /// A call without effect that names a missing resource, if there is one.
-    pub(super) names: Option<Call<K, Option<ConfirmedAbsent>>>,
+    /// A call without effect whose error names a missing resource, if the API has one.
+    pub(super) find_missing: Option<Call<K, Option<ConfirmedAbsent>>>,
 }
 
 impl<K: Clone, V> Source<K, V> {
-    /// Describes the ids. If the cloud rejects a batch because of one of them, halves are described, so that the others
-    /// have their answer.
+    /// Describes the ids. If the cloud rejects a batch because of one of them, the batch is split in halves, so that the others
+    /// are described.
     pub(super) async fn describe(
         &self,
         ids: Vec<K>,

@@ -1,4 +1,4 @@
-//! One waiter: what it waits for, which polls it has shared, and when it needs another.
+//! One waiter: its mode, the polls that it has shared, and when it needs the next one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,19 +13,19 @@ use super::source::Interval;
 use crate::base::Deadline;
 use crate::cloud::Error;
 
-/// A poll that has not answered for so long delays nobody; its waiters take part in another one.
+/// A poll without a response for so long is considered hung; its waiters join another one.
 const HUNG: Duration = Duration::from_secs(2);
-/// A poll so shortly before the time to poll out of order takes its place.
-const PROBED: Duration = Duration::from_millis(100);
-/// Pause after a failed poll. It doubles with each one in a row.
-const PAUSE: Duration = Duration::from_millis(250);
-const LONGEST_PAUSE: Duration = Duration::from_secs(8);
+/// A poll so shortly before a probe replaces it.
+const PROBE_TOLERANCE: Duration = Duration::from_millis(100);
+/// Backoff after a failed poll. It doubles with each consecutive failure.
+const FIRST_BACKOFF: Duration = Duration::from_millis(250);
+const MAX_BACKOFF: Duration = Duration::from_secs(8);
 
-/// What a waiter waits for.
+/// The event that a waiter waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Mode {
-    /// The present state, and then a change.
-    Look,
+pub(super) enum PollMode {
+    /// The current state, and then a change.
+    Current,
     /// A change that may come at any time. The waiter may call the cloud after each observation, so it has few.
     Change,
     /// The end of an operation.
@@ -34,19 +34,19 @@ pub(super) enum Mode {
 
 pub(super) type Outcome<V> = Result<Observation<V>, Arc<Error>>;
 
-/// What a poll sent at that time shows.
+/// The time at which a poll was sent, and its outcome.
 pub(super) type Observations<V> = mpsc::Sender<(Instant, Outcome<V>)>;
 
 pub(super) struct Waiter<V> {
-    pub(super) mode: Mode,
+    pub(super) mode: PollMode,
     joined: Instant,
     /// When the operation began, as far as that is known.
     began: Instant,
     pub(super) deadline: Deadline,
-    /// When to poll out of order, to learn of shorter durations.
+    /// When to poll out of schedule, to learn shorter durations.
     probe: Option<Instant>,
     observations: Observations<V>,
-    /// When the newest poll was sent, and the newest one that was answered.
+    /// When the newest poll and the newest poll with a response were sent.
     polled: Option<Instant>,
     answered: Option<Instant>,
     interval: Interval,
@@ -57,7 +57,7 @@ pub(super) struct Waiter<V> {
 
 impl<V> Waiter<V> {
     pub(super) fn new(
-        mode: Mode,
+        mode: PollMode,
         joined: Instant,
         began: Instant,
         deadline: Deadline,
@@ -79,33 +79,33 @@ impl<V> Waiter<V> {
         }
     }
 
-    /// At this age it is polled for out of order.
-    pub(super) fn probe_at(&mut self, age: Option<f64>) {
+    /// Sets the age at which the operation is polled for out of schedule.
+    pub(super) fn set_probe(&mut self, age: Option<f64>) {
         self.probe = age.map(|age| self.began + Duration::from_secs_f64(age));
     }
 
-    /// Whether it has not decided about an observation yet: it may need no other poll.
+    /// Whether an observation is not processed yet: the waiter may need no further poll.
     pub(super) fn is_undecided(&self) -> bool {
         self.observations.capacity() < self.observations.max_capacity()
     }
 
-    /// When the newest poll was sent, unless it was answered.
+    /// When the newest poll was sent, unless it has a response.
     fn unanswered(&self) -> Option<Instant> {
         self.polled.filter(|polled| Some(*polled) > self.answered)
     }
 
-    /// The same, unless it is given up.
+    /// As [`Self::unanswered`], unless the poll is considered hung.
     fn pending(&self, now: Instant) -> Option<Instant> {
         self.unanswered().filter(|_| now < self.retry)
     }
 
-    /// From one observation to the next while waiting for a change: the longer it takes, the longer it is.
+    /// The time between two observations while waiting for a change. It grows with the time waited.
     fn interval(&self) -> Duration {
         let age = self.answered.unwrap_or(self.joined) - self.joined;
         (age / 3).clamp(self.interval.0, self.interval.1)
     }
 
-    /// When a poll is due for this waiter, whatever others need. A look waits for `linger`.
+    /// When a poll is due for this waiter alone. A waiter for the current state waits for `linger`.
     pub(super) fn due(&self, now: Instant, linger: Duration) -> Option<Instant> {
         if self.is_undecided() {
             return None;
@@ -114,38 +114,38 @@ impl<V> Waiter<V> {
             return Some(self.retry);
         }
         match (&self.mode, self.answered) {
-            (Mode::Operation(_), _) => self.probe,
-            (Mode::Look, None) => Some(self.joined + linger),
+            (PollMode::Operation(_), _) => self.probe,
+            (PollMode::Current, None) => Some(self.joined + linger),
             (_, answered) => Some(answered.unwrap_or(self.joined) + self.interval()),
         }
     }
 
-    /// Whether it takes part in all polls. A waiter that may act on an observation does not have them all.
-    fn takes_all(&self) -> bool {
+    /// Whether it shares all polls. A waiter that may act on an observation does not.
+    fn shares_all(&self) -> bool {
         match self.mode {
-            Mode::Operation(_) => true,
-            Mode::Look => self.answered.is_none(),
-            Mode::Change => false,
+            PollMode::Operation(_) => true,
+            PollMode::Current => self.answered.is_none(),
+            PollMode::Change => false,
         }
     }
 
-    /// Whether its id belongs in a poll of now.
+    /// Whether its id belongs in a poll sent now.
     pub(super) fn needs(&self, now: Instant) -> bool {
-        let is_waiting = self.is_undecided() || self.pending(now).is_some() && !self.takes_all();
+        let is_waiting = self.is_undecided() || self.pending(now).is_some() && !self.shares_all();
         !is_waiting && self.shares(now)
     }
 
-    /// Whether what a poll of that time shows is for this waiter.
+    /// Whether the outcome of a poll sent at that time is for this waiter.
     pub(super) fn shares(&self, sent: Instant) -> bool {
         let last = self.answered.unwrap_or(self.joined);
         let gap = self.interval.0.max(self.interval() / 2);
-        let is_late = self.takes_all() || sent >= last + gap;
+        let is_late = self.shares_all() || sent >= last + gap;
         is_late && sent >= self.joined && Some(sent) > self.answered
     }
 
-    /// What the schedule has to know of a waiter for an operation.
+    /// The input of the schedule, for a waiter for an operation.
     pub(super) fn wait<'a>(&self, now: Instant, learned: &'a Learned) -> Option<Wait<'a>> {
-        let Mode::Operation(kind) = &self.mode else {
+        let PollMode::Operation(kind) = &self.mode else {
             return None;
         };
         if self.is_undecided() {
@@ -157,30 +157,30 @@ impl<V> Waiter<V> {
         Some(Wait::new(learned.get(kind)?, age(now), polled, answered))
     }
 
-    /// A poll is sent.
+    /// Records that a poll is sent.
     pub(super) fn poll(&mut self, now: Instant) {
         if self.unanswered().is_some() && now >= self.retry {
             self.failures += 1;
         }
         self.polled = Some(now);
         self.retry = now + HUNG * 2_u32.pow(self.failures.min(3));
-        self.probe = self.probe.filter(|probe| *probe > now + PROBED);
+        self.probe = self.probe.filter(|probe| *probe > now + PROBE_TOLERANCE);
     }
 
-    /// Hands over what a poll of that time has shown.
-    pub(super) fn observe(&mut self, sent: Instant, outcome: Outcome<V>) {
+    /// Delivers the outcome of a poll sent at that time.
+    pub(super) fn deliver(&mut self, sent: Instant, outcome: Outcome<V>) {
         match &outcome {
             Ok(_) => {
                 self.answered = Some(sent);
                 self.failures = 0;
             }
             Err(error) if self.polled == Some(sent) => {
-                let pause = (PAUSE * 2_u32.pow(self.failures.min(5))).min(LONGEST_PAUSE);
-                self.retry = Instant::now() + error.wait().unwrap_or_default().max(pause);
+                let pause = (FIRST_BACKOFF * 2_u32.pow(self.failures.min(5))).min(MAX_BACKOFF);
+                self.retry = Instant::now() + error.retry_after().unwrap_or_default().max(pause);
             }
             Err(_) => {}
         }
-        // A waiter that has just left does not need it.
+        // A waiter that has just left does not need the outcome.
         let _ = self.observations.try_send((sent, outcome));
     }
 }

@@ -1,10 +1,10 @@
-//! Disks on the wire.
+//! Parameters and rows of disks.
 
 use serde::Deserialize;
 
 use super::params::Params;
 use super::tag::TagRow;
-use super::{List, Number, Word, time};
+use super::{Enum, List, Number, time};
 use crate::cloud::action::{
     AttachDisk, CreateDisk, DescribeDisks, DetachDisk, ResizeDisk, ResizeMode,
 };
@@ -75,7 +75,7 @@ pub struct Row {
     serial_number: Option<String>,
     disk_name: Option<String>,
     zone_id: Option<ZoneId>,
-    category: Word<Category>,
+    category: Enum<Category>,
     performance_level: Option<String>,
     #[serde(default)]
     provisioned_iops: Number,
@@ -85,7 +85,7 @@ pub struct Row {
     size: Number,
     #[serde(rename = "Type")]
     kind: Option<String>,
-    status: Word<DiskStatus>,
+    status: Enum<DiskStatus>,
     instance_id: Option<InstanceId>,
     attachments: List<Attachment>,
     source_snapshot_id: Option<SnapshotId>,
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_documented_row_becomes_a_disk() {
+    fn a_documented_row_is_parsed() {
         let json = r#"{"RequestId":"R","TotalCount":1,"NextToken":"","Disks":{"Disk":[{
             "DiskId":"d-bp18um4r4f2fve24k7qz","SerialNumber":"bp18um4r4f2fve24k7qz",
             "ZoneId":"cn-hangzhou-i","DiskName":"n","Type":"data","Category":"cloud_essd",
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sparse_row_is_read() {
+    fn a_sparse_row_is_parsed() {
         let sparse = r#"{"Disks":{"Disk":[{"DiskId":"d-1","Status":"Available","Category":"cloud",
             "Size":"5","Tags":null,"Attachments":null,"Encrypted":null}]}}"#;
         let page = page(sparse);
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_that_makes_no_sense_is_told_apart_and_hides_no_other() {
+    fn a_malformed_row_is_reported_and_does_not_affect_others() {
         let json = r#"{"Disks":{"Disk":[
             {"DiskId":"d-1","Category":"cloud","Size":5},
             {"DiskId":"d-2","Category":"cloud","Size":{},"Status":"Available"},
@@ -205,16 +205,10 @@ mod tests {
         let ids: Vec<_> = page.rows.iter().map(|disk| disk.id.as_str()).collect();
         assert_eq!(ids, ["d-3"]);
         assert_eq!(page.rows[0].locks, ["financial", "unknown"]);
-        let told: Vec<_> = page.unreadable.iter().map(ToString::to_string).collect();
-        assert_eq!(
-            told[0],
-            "the row of d-1 makes no sense: missing field `Status`"
-        );
-        assert!(
-            told[1].starts_with("the row of d-2 makes no sense"),
-            "{told:?}"
-        );
-        assert!(told[2].contains("../x"), "{told:?}");
-        assert!(told[3].contains("something without an id"), "{told:?}");
+        let texts: Vec<_> = page.unreadable.iter().map(ToString::to_string).collect();
+        assert_eq!(texts[0], "malformed row of d-1: missing field `Status`");
+        assert!(texts[1].starts_with("malformed row of d-2"), "{texts:?}");
+        assert!(texts[2].contains("../x"), "{texts:?}");
+        assert!(texts[3].contains("a resource without an id"), "{texts:?}");
     }
 }

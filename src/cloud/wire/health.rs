@@ -1,4 +1,4 @@
-//! The health of disks on the wire.
+//! Parameters and rows of disk health.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -15,13 +15,13 @@ pub fn describe(disks: &[DiskId]) -> Params {
 #[serde(rename_all = "PascalCase")]
 pub struct Row {
     disk_id: DiskId,
-    health_status: Named,
+    health_status: NamedStatus,
     disk_event_set: List<Event>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Named {
+struct NamedStatus {
     name: String,
 }
 
@@ -40,7 +40,7 @@ impl super::Row for Row {
 
     fn into_model(self) -> DiskHealth {
         let events = self.disk_event_set.0.into_iter();
-        // One that has ended is history.
+        // Events that have ended are not returned.
         let events = events.filter(|event| event.event_end_time.is_none());
         let kind =
             |event: &Event| Some(event.event_type.as_ref()?.get("Name")?.as_str()?.to_owned());
@@ -62,7 +62,7 @@ mod tests {
     use crate::cloud::wire::{Described, read};
 
     #[test]
-    fn events_that_are_over_are_left_out() {
+    fn ended_events_are_omitted() {
         let json = r#"{"DiskFullStatusSet":{"DiskFullStatusType":[
             {"DiskId":"d-1","HealthStatus":{"Name":"Impaired","Code":0},"DiskEventSet":{"DiskEventType":[
               {"EventId":"e-1","EventTime":"2021-06-07T06:08:54Z","EventEndTime":"","EventType":{"Name":"Stalled"}},
@@ -70,9 +70,9 @@ mod tests {
             {"DiskId":"d-2","HealthStatus":{"Name":"Ok"},"DiskEventSet":null},
             {"DiskId":"d-3"},{"DiskId":"d-4","HealthStatus":{"Name":""}}]}}"#;
         let page = read::<Described<Row>>(json.as_bytes()).unwrap().0;
-        let told: Vec<_> = page.rows.iter().map(ToString::to_string).collect();
+        let texts: Vec<_> = page.rows.iter().map(ToString::to_string).collect();
         assert_eq!(
-            told,
+            texts,
             [
                 "disk d-1 is Impaired, Stalled (event e-1)",
                 "disk d-2 is Ok"

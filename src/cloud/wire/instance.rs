@@ -1,10 +1,10 @@
-//! Instances and instance types on the wire.
+//! Parameters and rows of instances and instance types.
 
 use serde::Deserialize;
 
 use super::params::Params;
 use super::tag::TagRow;
-use super::{List, Word};
+use super::{Enum, List};
 use crate::cloud::action::DescribeInstances;
 use crate::model::{Instance, InstanceId, InstanceStatus, InstanceType, ZoneId};
 
@@ -12,7 +12,7 @@ pub fn describe(query: &DescribeInstances) -> Params {
     Params::page(None, query.next.as_ref()).ids("InstanceIds", query.ids.as_deref())
 }
 
-/// `DescribeInstanceTypes`. Attributes come back only when `MaxResults` is sent.
+/// `DescribeInstanceTypes`. Attributes are returned only with `MaxResults`.
 pub fn describe_types(names: &[String]) -> Params {
     Params::page(None, None).list("InstanceTypes", names)
 }
@@ -23,7 +23,7 @@ pub struct Row {
     instance_id: InstanceId,
     instance_type: String,
     zone_id: ZoneId,
-    status: Word<InstanceStatus>,
+    status: Enum<InstanceStatus>,
     tags: List<TagRow>,
 }
 

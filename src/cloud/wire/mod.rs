@@ -1,4 +1,4 @@
-//! The JSON and the parameters of the ECS API, and their translation into the model.
+//! Parameters and JSON responses of the ECS API, and their conversion to the model.
 
 pub mod disk;
 pub mod health;
@@ -19,7 +19,7 @@ use serde_json::{Map, Value};
 
 use crate::cloud::action::{Page, Unreadable};
 
-/// Reads a response. What the cloud leaves out, sends as null or sends empty is all the same to us: not there.
+/// Parses a response. Fields that are null or empty count as missing.
 pub fn read<T: DeserializeOwned>(body: &[u8]) -> serde_json::Result<T> {
     let mut json = serde_json::from_slice(body)?;
     remove_empty(&mut json);
@@ -37,7 +37,6 @@ fn remove_empty(json: &mut Value) {
     }
 }
 
-/// What was created.
 #[derive(Debug, Deserialize)]
 pub struct Created<Id> {
     #[serde(alias = "DiskId", alias = "SnapshotId", alias = "SnapshotGroupId")]
@@ -47,15 +46,15 @@ pub struct Created<Id> {
 /// A row of a list.
 pub trait Row: DeserializeOwned {
     type Model;
-    /// The member of the response that has the list.
+    /// The field of the response with the list.
     const LIST: &'static str;
-    /// The member of a row that says what the row is about.
+    /// The field of a row with the resource id.
     const ID: &'static str;
 
     fn into_model(self) -> Self::Model;
 }
 
-/// A response with a list of rows. A row that makes no sense is reported by its ID: it must not hide the others.
+/// A response with a list of rows. A malformed row is reported by its id and does not affect the others.
 #[derive(Debug)]
 pub struct Described<R: Row>(pub Page<R::Model>);
 
@@ -75,7 +74,7 @@ impl<'de, R: Row> Deserialize<'de> for Described<R> {
                 Err(error) => {
                     let reason = error.to_string();
                     let unreadable = Unreadable { id, reason };
-                    tracing::warn!(error = %unreadable, "the cloud sent a row that makes no sense");
+                    tracing::warn!(error = %unreadable, "the cloud returned a malformed row");
                     page.unreadable.push(unreadable);
                 }
             }
@@ -84,18 +83,18 @@ impl<'de, R: Row> Deserialize<'de> for Described<R> {
     }
 }
 
-/// A word of which the model knows some.
+/// An enumeration that may have values unknown to the model.
 #[derive(Debug)]
-struct Word<T>(T);
+struct Enum<T>(T);
 
-impl<'de, T: FromStr<Err = Infallible>> Deserialize<'de> for Word<T> {
+impl<'de, T: FromStr<Err = Infallible>> Deserialize<'de> for Enum<T> {
     fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
-        let Ok(word) = String::deserialize(json)?.parse();
-        Ok(Self(word))
+        let Ok(value) = String::deserialize(json)?.parse();
+        Ok(Self(value))
     }
 }
 
-/// A number that some documents show as text.
+/// A number, which some API versions return as a string.
 #[derive(Debug, Default)]
 struct Number(u32);
 
@@ -114,24 +113,24 @@ impl<'de> Deserialize<'de> for Number {
     }
 }
 
-/// A list in an object of its own, as in `{"Disk": [...]}`. Without the object or in an empty one, an empty list.
+/// A list wrapped in an object, as in `{"Disk": [...]}`. Empty if the object is missing or empty.
 #[derive(Debug)]
 struct List<T>(Vec<T>);
 
 impl<'de, T: DeserializeOwned> Deserialize<'de> for List<T> {
     fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
-        // An option, so that a row may lack it.
+        // Optional: a row may lack the list.
         let members = Option::<Map<_, _>>::deserialize(json)?.unwrap_or_default();
         if members.is_empty() {
             return Ok(Self(Vec::new()));
         }
         let list = members.into_values().find(Value::is_array);
-        let list = list.ok_or_else(|| D::Error::custom("there is no list"))?;
+        let list = list.ok_or_else(|| D::Error::custom("no list in the object"))?;
         Vec::deserialize(list).map(Self).map_err(D::Error::custom)
     }
 }
 
-/// A time as the API writes it, with or without seconds; none when it is empty or unreadable.
+/// A timestamp with or without seconds; none if it is empty or malformed.
 fn time(text: Option<&str>) -> Option<jiff::Timestamp> {
     let text = text?;
     text.parse()
@@ -142,7 +141,7 @@ fn time(text: Option<&str>) -> Option<jiff::Timestamp> {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn a_time_with_or_without_seconds_is_read() {
+    fn timestamps_with_and_without_seconds_are_parsed() {
         assert_eq!(
             super::time(Some("2021-06-07T06:08Z")),
             super::time(Some("2021-06-07T06:08:00Z"))

@@ -1,4 +1,4 @@
-//! Business parameters of a call: flattened, 1-based, never empty.
+//! Request parameters of a call: flattened, with 1-based indexes, never empty.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -16,7 +16,7 @@ impl Params {
         self
     }
 
-    /// With a parameter, where there is a value: the API refuses some empty ones.
+    /// Sets the parameter if it has a value: the API rejects some empty ones.
     pub fn set_some(self, name: &str, value: Option<impl Display>) -> Self {
         match value {
             Some(value) => self.set(name, value),
@@ -24,24 +24,24 @@ impl Params {
         }
     }
 
-    /// With a flag where it is set.
+    /// Sets the parameter to `true` if `is_set`.
     pub fn flag(self, name: &str, is_set: bool) -> Self {
         self.set_some(name, is_set.then_some("true"))
     }
 
-    /// Of a page of a list, by its token; without a size, of all the ids that one query may name.
+    /// The parameters of a page with token-based pagination. The default size is 100.
     pub fn page(size: Option<u32>, token: Option<&String>) -> Self {
         Self::default()
             .set("MaxResults", size.unwrap_or(100))
             .set_some("NextToken", token)
     }
 
-    /// Of the first page of a list that numbers them.
+    /// The parameters of the first page with number-based pagination.
     pub fn numbered_page() -> Self {
         Self::default().set("PageSize", 100).set("PageNumber", 1)
     }
 
-    /// With a list as `Name.1`, `Name.2` …
+    /// Sets a list as `Name.1`, `Name.2` …
     pub fn list<V: Display>(self, name: &str, values: impl IntoIterator<Item = V>) -> Self {
         let numbered = values.into_iter().zip(1..);
         numbered.fold(self, |params, (value, n)| {
@@ -49,14 +49,14 @@ impl Params {
         })
     }
 
-    /// With ids as a JSON array in one string, the form of `DiskIds`, `SnapshotIds`, `InstanceIds`.
+    /// Sets ids as a JSON array in one string, the format of `DiskIds`, `SnapshotIds` and `InstanceIds`.
     pub fn ids<V: Display>(self, name: &str, ids: Option<&[V]>) -> Self {
         let ids = ids.map(|ids| ids.iter().map(V::to_string).collect::<Value>());
         self.set_some(name, ids)
     }
 
-    /// With tags as `Tag.1.Key`, `Tag.1.Value` …, in the order of their keys: a repeated create must
-    /// send them in the same order.
+    /// Sets tags as `Tag.1.Key`, `Tag.1.Value` …, in the order of their keys: a repeated request with the same client
+    /// token must be identical.
     pub fn tags(self, tags: &Tags) -> Self {
         tags.iter()
             .zip(1..)
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_are_a_json_array_also_when_there_are_none() {
+    fn ids_are_a_json_array_even_if_empty() {
         assert_eq!(
             Params::default().ids("DiskIds", Some(&["a", "b"])).as_map()["DiskIds"],
             r#"["a","b"]"#

@@ -1,10 +1,10 @@
-//! Snapshots on the wire.
+//! Parameters and rows of snapshots.
 
 use serde::Deserialize;
 
 use super::params::Params;
 use super::tag::TagRow;
-use super::{List, Number, Word, time};
+use super::{Enum, List, Number, time};
 use crate::cloud::action::{CreateSnapshot, DescribeSnapshots};
 use crate::model::{DiskId, Gib, Snapshot, SnapshotGroupId, SnapshotId, SnapshotStatus, Tags, tag};
 
@@ -18,8 +18,8 @@ pub fn create(request: &CreateSnapshot) -> Params {
         .tags(&request.tags)
 }
 
-/// `DeleteSnapshot`. Forced: else a snapshot could not go before the disks made from it, which
-/// need it only to be reset to it, and no CSI call does that.
+/// `DeleteSnapshot` with `Force`: otherwise a snapshot cannot be deleted before the disks created from it, which need it
+/// only for `ResetDisk`, which no CSI call uses.
 pub fn delete(snapshot: &SnapshotId) -> Params {
     Params::default()
         .set("SnapshotId", snapshot)
@@ -41,7 +41,7 @@ pub struct Row {
     snapshot_name: String,
     source_disk_id: Option<DiskId>,
     source_disk_size: Number,
-    status: Word<SnapshotStatus>,
+    status: Enum<SnapshotStatus>,
     creation_time: Option<String>,
     available: Option<bool>,
     encrypted: Option<bool>,
@@ -75,8 +75,8 @@ impl super::Row for Row {
     }
 }
 
-/// The group that the cloud writes into the name and the description of its snapshots:
-/// `Created_from_ssg-…`. Our own tag is set a moment later than that.
+/// The group in the name and description that the cloud gives to its snapshots: `Created_from_ssg-…`. The driver's tag
+/// is set later.
 fn group_in(text: &str) -> Option<SnapshotGroupId> {
     let id = text.strip_prefix("Created_from_")?;
     let body = id.strip_prefix("ssg-")?;
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_snapshot_before_its_cut_has_no_creation_time_and_its_size_may_be_text() {
+    fn a_snapshot_before_its_cut_has_no_creation_time_and_may_have_a_size_as_text() {
         let json = r#"{"Snapshots":{"Snapshot":[{"SnapshotId":"s-1","SourceDiskId":"d-1",
             "SourceDiskSize":"40","Status":"progressing","CreationTime":"","Available":false}]}}"#;
         let page = page(json);
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_snapshot_that_makes_no_sense_is_told_apart_and_hides_no_other() {
+    fn a_malformed_snapshot_is_reported_and_does_not_affect_others() {
         let json = r#"{"Snapshots":{"Snapshot":[{"SnapshotId":"s-1","Status":"accomplished"},
             {"SnapshotId":"s-2","SourceDiskSize":40,"Status":"accomplished"}]}}"#;
         let page = page(json);
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_of_a_group_is_known_by_our_tag_or_by_what_the_cloud_calls_it() {
+    fn a_group_member_is_recognized_by_its_tag_or_name() {
         let row = |more: &str| {
             let json = format!(
                 r#"{{"Snapshots":{{"Snapshot":[{{"SnapshotId":"s-1","SourceDiskSize":"40",
@@ -132,6 +132,6 @@ mod tests {
         let described = r#""SnapshotName":"x","Description":"Created_from_ssg-3""#;
         assert_eq!(row(described).as_deref(), Some("ssg-3"));
         assert_eq!(row(r#""SnapshotName":"Created_from_ssg-""#), None);
-        assert_eq!(row(r#""SnapshotName":"by-hand""#), None);
+        assert_eq!(row(r#""SnapshotName":"manual""#), None);
     }
 }

@@ -1,11 +1,11 @@
-//! Snapshot groups on the wire.
+//! Parameters and rows of snapshot groups.
 
 use serde::Deserialize;
 
 use super::params::Params;
 use super::tag::TagRow;
-use super::{List, Word, time};
-use crate::cloud::action::{CreateSnapshotGroup, DescribeSnapshotGroups, KeptMember};
+use super::{Enum, List, time};
+use crate::cloud::action::{CreateSnapshotGroup, DescribeSnapshotGroups, UndeletedSnapshot};
 use crate::model::{
     DiskId, GroupMember, SnapshotGroup, SnapshotGroupId, SnapshotId, SnapshotStatus,
 };
@@ -33,7 +33,7 @@ pub fn delete(group: &SnapshotGroupId) -> Params {
 #[serde(rename_all = "PascalCase")]
 pub struct Row {
     snapshot_group_id: SnapshotGroupId,
-    status: Word<SnapshotStatus>,
+    status: Enum<SnapshotStatus>,
     creation_time: Option<String>,
     snapshots: List<Member>,
     tags: List<TagRow>,
@@ -66,7 +66,7 @@ impl super::Row for Row {
     }
 }
 
-/// The answer to `DeleteSnapshotGroup`: a success, even when it did not delete everything.
+/// The response of `DeleteSnapshotGroup`: a success, even if snapshots remain.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Deleted {
@@ -90,21 +90,21 @@ struct Item {
 }
 
 impl Deleted {
-    /// The snapshots that had to stay: each entry that has a code, or that is no success.
-    pub fn kept(self) -> Vec<KeptMember> {
+    /// The snapshots that were not deleted: each entry with a code or without success.
+    pub fn remaining(self) -> Vec<UndeletedSnapshot> {
         let entries = self.operation_progress_set.0.into_iter();
-        let kept = entries.filter_map(|entry| {
+        let remaining = entries.filter_map(|entry| {
             let items = entry.related_item_set.0.into_iter();
             let mut ids = items.filter_map(|item| item.value);
             let status = entry.operation_status;
             let failed = status.filter(|status| !status.eq_ignore_ascii_case("Success"));
-            Some(KeptMember {
+            Some(UndeletedSnapshot {
                 snapshot: ids.find(|id| id.starts_with("s-")).unwrap_or_default(),
                 code: entry.error_code.or(failed)?,
                 message: entry.error_msg,
             })
         });
-        kept.collect()
+        remaining.collect()
     }
 }
 
@@ -114,7 +114,7 @@ mod tests {
     use crate::cloud::wire::{Described, read};
 
     #[test]
-    fn a_group_is_read_with_its_members_and_its_tags_by_their_other_names() {
+    fn a_group_is_parsed_with_its_members_and_tags() {
         let json = r#"{"NextToken":"","SnapshotGroups":{"SnapshotGroup":[{
             "SnapshotGroupId":"ssg-1","Name":"n","Status":"accomplished",
             "CreationTime":"2021-03-23T10:58:48Z","Tags":{"Tag":[{"Key":"k","Value":"v"}]},
@@ -128,25 +128,25 @@ mod tests {
     }
 
     #[test]
-    fn what_a_deletion_left_is_in_its_success() {
+    fn a_successful_deletion_lists_the_remaining_snapshots() {
         let json = r#"{"RequestId":"R","OperationProgressSet":{"OperationProgress":[
             {"OperationStatus":"Failed","ErrorCode":"SnapshotCreatedImage","ErrorMsg":"used",
              "RelatedItemSet":{"RelatedItem":[{"Name":"SnapshotId","Value":"s-2"}]}},
             {"OperationStatus":"Failed","ErrorCode":"",
              "RelatedItemSet":{"RelatedItem":[{"Name":"SnapshotId","Value":"s-3"}]}},
             {"OperationStatus":"Success","ErrorCode":"","RelatedItemSet":null}]}}"#;
-        let kept = read::<Deleted>(json.as_bytes()).unwrap().kept();
-        assert_eq!(kept.len(), 2);
-        // It failed, though nothing says why.
+        let remaining = read::<Deleted>(json.as_bytes()).unwrap().remaining();
+        assert_eq!(remaining.len(), 2);
+        // Failed without a reason.
         assert_eq!(
-            (kept[1].snapshot.as_str(), kept[1].code.as_str()),
+            (remaining[1].snapshot.as_str(), remaining[1].code.as_str()),
             ("s-3", "Failed")
         );
         assert_eq!(
-            (kept[0].snapshot.as_str(), kept[0].code.as_str()),
+            (remaining[0].snapshot.as_str(), remaining[0].code.as_str()),
             ("s-2", "SnapshotCreatedImage")
         );
         let all = read::<Deleted>(br#"{"RequestId":"R"}"#).unwrap();
-        assert_eq!(all.kept(), []);
+        assert_eq!(all.remaining(), []);
     }
 }

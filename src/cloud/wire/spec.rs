@@ -1,13 +1,13 @@
-//! Spec changes of disks and their tasks on the wire.
+//! Parameters and rows of spec changes and their tasks.
 
 use serde::Deserialize;
 
 use super::params::Params;
-use super::{Word, time};
+use super::{Enum, time};
 use crate::cloud::action::{DescribeTasks, ModifyDiskAttribute, ModifyDiskSpec};
 use crate::model::{Task, TaskId, TaskStatus};
 
-/// `ModifyDiskSpec`. An empty `PerformanceLevel` is refused, so what is none is not sent.
+/// `ModifyDiskSpec`. Unset options are not sent: the API rejects an empty `PerformanceLevel`.
 pub fn modify(request: &ModifyDiskSpec) -> Params {
     Params::default()
         .set("DiskId", &request.disk)
@@ -26,18 +26,18 @@ pub fn attribute(request: &ModifyDiskAttribute) -> Params {
 pub fn describe(query: &DescribeTasks) -> Params {
     let params = Params::numbered_page().set("TaskAction", "ModifyDiskSpec");
     match query {
-        DescribeTasks::These(ids) => {
+        DescribeTasks::Ids(ids) => {
             let ids: Vec<_> = ids.iter().map(TaskId::as_str).collect();
             params.set("TaskIds", ids.join(","))
         }
-        DescribeTasks::Of(disk) => params.list("ResourceIds", [disk]),
+        DescribeTasks::Disk(disk) => params.list("ResourceIds", [disk]),
     }
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Modified {
-    /// The task that a change of the category takes.
+    /// The task of a change of the category.
     pub task_id: Option<TaskId>,
 }
 
@@ -45,7 +45,7 @@ pub struct Modified {
 #[serde(rename_all = "PascalCase")]
 pub struct Row {
     task_id: TaskId,
-    task_status: Word<TaskStatus>,
+    task_status: Enum<TaskStatus>,
     #[serde(default)]
     resource_id: String,
     creation_time: Option<String>,
@@ -73,7 +73,7 @@ mod tests {
     use crate::model::Category;
 
     #[test]
-    fn what_does_not_change_is_not_sent() {
+    fn unchanged_options_are_not_sent() {
         let request = ModifyDiskSpec {
             disk: "d-1".parse().unwrap(),
             category: Some(Category::CloudAuto),
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_is_read_with_or_without_its_time() {
+    fn a_task_is_parsed_with_and_without_its_time() {
         let json = r#"{"TaskSet":{"Task":[
             {"TaskId":"t-1","TaskAction":"ModifyDiskSpec","TaskStatus":"Processing",
              "ResourceId":"d-1","CreationTime":"2021-06-07T06:08:54Z"},

@@ -1,13 +1,13 @@
-//! What can be bought where, on the wire.
+//! Parameters and rows of the stock of disks per zone.
 
 use serde::Deserialize;
 
 use super::params::Params;
-use super::{List, Word};
+use super::{Enum, List};
 use crate::cloud::action::DescribeStock;
 use crate::model::{Category, Stock, ZoneId, ZoneStock};
 
-/// `DescribeAvailableResource` for free-standing data disks.
+/// `DescribeAvailableResource` for data disks without an instance.
 pub fn describe(query: &DescribeStock) -> Params {
     Params::default()
         .set("DestinationResource", "DataDisk")
@@ -42,7 +42,7 @@ struct Resource {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Offer {
-    value: Word<Category>,
+    value: Enum<Category>,
     status: Option<String>,
 }
 
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sold_out_category_is_not_available() {
+    fn an_out_of_stock_category_is_not_available() {
         let json = r#"{"AvailableZones":{"AvailableZone":[{"ZoneId":"cn-a","Status":"Available",
             "AvailableResources":{"AvailableResource":[{"Type":"DataDisk","SupportedResources":
             {"SupportedResource":[{"Value":"cloud_ssd","Status":"SoldOut","StatusCategory":"WithoutStock"},

@@ -1,4 +1,4 @@
-//! Tags of resources on the wire.
+//! Parameters and rows of tags.
 
 use serde::Deserialize;
 
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tags_are_read_by_either_spelling_and_may_have_no_value() {
+    fn tags_are_parsed_in_both_spellings_and_without_values() {
         let json =
             r#"{"Tag":[{"TagKey":"a","TagValue":"1"},{"Key":"b","Value":"2"},{"TagKey":"c"}]}"#;
         let tags: Tags = serde_json::from_str::<List<TagRow>>(json).unwrap().into();

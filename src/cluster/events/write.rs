@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::{Claim, Happening};
-use crate::base::chain::chain;
+use crate::base::error_chain;
 use crate::cluster::access::soon;
 use crate::cluster::error::is_gone;
 use crate::cluster::nodes::Nodes;
@@ -41,7 +41,7 @@ pub(super) async fn run(
                 }
                 Ok(()) => {}
                 Err(error) if !std::mem::replace(&mut lost, true) => {
-                    tracing::warn!("{}; until it can be, events are lost", chain(&error));
+                    tracing::warn!("{}; until it can be, events are lost", error_chain(&error));
                 }
                 Err(_) => {}
             }
@@ -52,8 +52,8 @@ pub(super) async fn run(
 /// What the same event is about: its reason, and kind, namespace, name and uid of what it regards.
 type Key = (String, [Option<String>; 4]);
 
-/// Writes events, and repeats as a count of the first one. A recorder takes for a repeat also what has another note, and would
-/// show the first cause for ever; so each thing has its own, which goes when the cause changes.
+/// Writes events, and repeats as a count of the first one. A kube recorder also treats events with other notes as repeats and
+/// would show the first cause forever; so each event has its own recorder, replaced when the cause changes.
 struct Writer {
     client: Client,
     reporter: Reporter,
@@ -77,7 +77,7 @@ impl Writer {
         }
     }
 
-    /// Writes one. What regards something that is gone is written nowhere, and that is no failure.
+    /// Writes an event. An event of a deleted object is dropped without an error.
     async fn write(&mut self, event: &Event, regarding: &ObjectReference) -> Result<()> {
         let about = [
             &regarding.kind,
@@ -119,7 +119,7 @@ impl Writer {
 #[derive(Debug, PartialEq, Eq)]
 enum Written {
     There,
-    /// There is no place for it.
+    /// The namespace of the object does not exist.
     Gone,
 }
 
@@ -216,7 +216,7 @@ fn called(nodes: &Nodes, id: &InstanceId) -> String {
     }
 }
 
-/// A Node. Its uid is its name, as in the events of kubelet: `kubectl describe node` looks for both.
+/// A Node. Its UID is its name, as in kubelet's events: `kubectl describe node` searches for both.
 fn machine(name: &str) -> ObjectReference {
     ObjectReference {
         api_version: Some("v1".to_owned()),

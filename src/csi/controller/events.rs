@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Service;
-use crate::base::chain::chain;
+use crate::base::error_chain;
 use crate::base::{Deadline, Tasks};
 use crate::cluster::events::{Claim, Happening, Turn, reason};
 use crate::csi::status;
@@ -22,7 +22,7 @@ pub(super) fn volume_not_created(service: &Service, claim: Option<Claim>, error:
     };
     let about = format!("{}/{}", claim.namespace, claim.name);
     if let Some(turn) = service.events.turn(reason::SOLD_OUT, &about) {
-        let reasons = status::message(error.failure(), &chain(error));
+        let reasons = status::message(error.failure(), &error_chain(error));
         turn.tell(Happening::SoldOut { claim, reasons });
     }
 }
@@ -54,7 +54,7 @@ pub(super) fn volume_not_attached(service: &Service, error: &Error) {
                 return;
             };
             let (disk, node) = (disk.clone(), node.clone());
-            let reasons = status::message(error.failure(), &chain(error));
+            let reasons = status::message(error.failure(), &error_chain(error));
             for_claim(service, turn, disk.clone(), move |claim| {
                 Happening::AttachLimitExceeded {
                     disk,
@@ -76,7 +76,7 @@ fn for_claim(
     happening: impl FnOnce(Option<Claim>) -> Happening + Send + 'static,
 ) {
     let disks = Arc::clone(&service.disks);
-    Tasks::default().start(async move { turn.tell(happening(claim_of(&disks, &disk).await)) });
+    Tasks::default().spawn(async move { turn.tell(happening(claim_of(&disks, &disk).await)) });
 }
 
 /// The claim that the tags of the disk name.

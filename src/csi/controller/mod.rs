@@ -11,7 +11,7 @@ use self::paging::Listings;
 use super::proto::controller_server::Controller;
 pub use super::request::Settings;
 use super::{proto, request, status};
-use crate::base::{Guard, KeyedLocks, Tasks};
+use crate::base::{KeyedLocks, LockGuard, Tasks};
 use crate::cluster::events::Events;
 use crate::disk::{self, DiskServices};
 
@@ -61,7 +61,7 @@ impl Service {
     }
 
     /// Locks an operation. `ABORTED` while a conflicting operation is pending.
-    pub(super) fn begin(&self, operation: &Operation<'_>) -> Result<Guard, Status> {
+    pub(super) fn begin(&self, operation: &Operation<'_>) -> Result<LockGuard, Status> {
         let guard = self.locks.try_lock_all(operation.locks());
         guard.ok_or_else(|| status::operation_pending(operation))
     }
@@ -70,7 +70,7 @@ impl Service {
     ///
     /// On cancellation the operation is dropped and makes no further cloud call. This is safe, like a crash: the
     /// repeated call finds the result of an earlier one by its token, its tags or its state.
-    pub(super) async fn run<T, F>(&self, guard: Guard, operation: F) -> Result<T, Status>
+    pub(super) async fn run<T, F>(&self, guard: LockGuard, operation: F) -> Result<T, Status>
     where
         T: Send + 'static,
         F: Future<Output = disk::Result<T>> + Send + 'static,
@@ -81,7 +81,7 @@ impl Service {
     /// Like [`Service::run`], with the error of the operation as such.
     pub(super) async fn try_run<T, F>(
         &self,
-        guard: Guard,
+        guard: LockGuard,
         operation: F,
     ) -> Result<disk::Result<T>, Status>
     where

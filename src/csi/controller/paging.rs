@@ -180,7 +180,7 @@ impl Listings {
             let listing = cache.listings.iter().find(|l| l.number == number);
             listing.map(|listing| listing.expires)
         };
-        Tasks::default().start(async move {
+        Tasks::default().spawn(async move {
             while let Some(expires) = expiry() {
                 tokio::time::sleep_until(expires).await;
             }

@@ -12,7 +12,7 @@ use crate::csi::proto::volume_usage::Unit;
 use crate::csi::proto::{self, node_server};
 use crate::csi::request::{node as request, read};
 use crate::model::topology::{TAKEN, ZONE_KEY, category_key};
-use crate::node::health::Ailment;
+use crate::node::health::HealthIssue;
 use crate::node::{Amount, Node, VolumeUsage};
 
 const CAPABILITIES: [rpc::Type; 6] = [
@@ -104,9 +104,9 @@ impl node_server::Node for Service {
     ) -> RpcResult<proto::NodeGetVolumeHealthResponse> {
         let (deadline, wanted) = read(&request, request::health)?;
         let issues = self.node.health(&wanted, deadline).await?;
-        let entry = |issue: &Ailment| VolumeHealthEntry {
+        let entry = |issue: &HealthIssue| VolumeHealthEntry {
             status: match (issue, issue.is_fatal()) {
-                (Ailment::DeviceTooSmall { .. }, _) => proto::VolumeHealthErrorType::DataLoss,
+                (HealthIssue::DeviceTooSmall { .. }, _) => proto::VolumeHealthErrorType::DataLoss,
                 (_, true) => proto::VolumeHealthErrorType::Inaccessible,
                 (_, false) => proto::VolumeHealthErrorType::Degraded,
             }

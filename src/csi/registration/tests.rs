@@ -32,7 +32,7 @@ fn status(registered: bool) -> RegistrationStatus {
 async fn serve(registration: &Registration) -> Tasks {
     let listening = registration.listen().await.unwrap();
     let tasks = Tasks::default();
-    tasks.start(async move { match listening.serve().await {} });
+    tasks.spawn(async move { match listening.serve().await {} });
     tasks
 }
 

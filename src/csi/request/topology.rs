@@ -110,11 +110,15 @@ impl<'a> Terms<'a> {
 
     /// The zone of a topology; `None` without a zone, which is allowed only for regional disks.
     fn place(&self, term: &Topology, regional: bool) -> Result<Option<Place>> {
-        let takes = supported_categories(term);
+        let supported = supported_categories(term);
         let field = || format!("{}: segment {:?}", self.field, topology::ZONE_KEY);
         let Some(zone) = term.segments.get(topology::ZONE_KEY) else {
             let category = Category::CloudRegionalDiskAuto;
-            if regional && takes.is_none_or(|takes| takes.contains(&category)) {
+            if regional
+                && supported
+                    .as_ref()
+                    .is_none_or(|supported| supported.contains(&category))
+            {
                 return Ok(None);
             }
             return Err(Error::Missing(field().into()));
@@ -122,7 +126,7 @@ impl<'a> Terms<'a> {
         let zone = zone
             .parse()
             .map_err(|e: InvalidId| Error::malformed(field(), &e))?;
-        Ok(Some(Place { zone, takes }))
+        Ok(Some(Place { zone, supported }))
     }
 }
 
@@ -143,7 +147,7 @@ fn only_regional(place: &Place) -> Option<Place> {
     let category = Category::CloudRegionalDiskAuto;
     place.admits(&category).then(|| Place {
         zone: place.zone.clone(),
-        takes: Some([category].into()),
+        supported: Some([category].into()),
     })
 }
 
@@ -231,8 +235,8 @@ mod tests {
         let places = Terms::of(Some(&requirement))
             .choose(&[], None, false)
             .unwrap();
-        let takes: Vec<_> = places.iter().map(ToString::to_string).collect();
-        assert_eq!(takes, ["a with cloud_essd", "a with cloud_ssd"]);
+        let placements: Vec<_> = places.iter().map(ToString::to_string).collect();
+        assert_eq!(placements, ["a with cloud_essd", "a with cloud_ssd"]);
     }
 
     #[test]

@@ -12,10 +12,10 @@ use super::queue::Operation;
 use super::takeover::{Takeover, refuses_force};
 use crate::base::Deadline;
 use crate::cloud::view::{self, Observation};
-use crate::cloud::{self as api, AttachDisk, Condition, Kind};
+use crate::cloud::{self, AttachDisk, Condition, Kind};
 use crate::disk::Result;
 use crate::disk::error::{Error, wait};
-use crate::disk::stale_read::{LAG, StaleReadGuard, UNSEEN};
+use crate::disk::stale_read::{READ_LAG, StaleReadGuard, UNSEEN};
 use crate::model::{Disk, DiskId, DiskStatus, Failure, InstanceId};
 
 /// How old the observation may be that an attempt by force is based on, the call included.
@@ -67,7 +67,7 @@ impl Call<'_> {
 
     /// Orders the attachment. The journal has it from before the order, so that it is known also if this call is
     /// cancelled, until it is certain that nothing was done.
-    async fn order_attach(self, force: bool, is_ephemeral: bool) -> api::Result<()> {
+    async fn order_attach(self, force: bool, is_ephemeral: bool) -> cloud::Result<()> {
         let journal = &self.attacher.journal;
         let (disk, instance) = self.ids();
         journal.free.take(&disk);
@@ -101,12 +101,12 @@ impl Call<'_> {
         self,
         order: &mut Order<'_>,
         takeover: &mut Takeover,
-        refusal: api::Error,
+        refusal: cloud::Error,
     ) -> Result<Option<Disk>> {
         let no_force = takeover.forced && refuses_force(&refusal);
         takeover.unsupported |= no_force;
         // An attempt by force has little time: its outcome is read.
-        let cut_short = takeover.forced && !self.deadline.is_over();
+        let cut_short = takeover.forced && !self.deadline.has_passed();
         let (disk, node) = self.ids();
         match refusal.kind() {
             // A full node may hold this very disk.
@@ -133,7 +133,7 @@ impl Call<'_> {
         );
         let row = match self.look().await {
             Ok(Observation::Row(row)) => row,
-            // Absence proves nothing. If there is no such disk, the next attempt says so.
+            // A missing row proves nothing. If the disk does not exist, the next attempt reports it.
             Ok(Observation::Missing { .. }) => return order.back_off(refusal).await.map(|()| None),
             Err(error) => return Err(order.not_observed(refusal, error)),
         };
@@ -179,7 +179,7 @@ impl Call<'_> {
         order: &mut Order<'_>,
         takeover: &mut Takeover,
         row: &Disk,
-        refusal: api::Error,
+        refusal: cloud::Error,
     ) -> Result<()> {
         let start = Instant::now();
         // The disk is not ready, but its node may be.
@@ -201,7 +201,10 @@ impl Call<'_> {
             }
             matches!(now.status, DiskStatus::Available | DiskStatus::InUse).then_some(false)
         };
-        let waited = self.attacher.disks.until(self.disk, self.deadline, decide);
+        let waited = self
+            .attacher
+            .disks
+            .wait_until(self.disk, self.deadline, decide);
         match waited.await {
             Ok(due) => takeover.due = due,
             Err(error) => return Err(order.not_observed(refusal, error)),
@@ -210,7 +213,7 @@ impl Call<'_> {
     }
     /// Waits until an attachment that the cloud has accepted is complete, or has certainly failed.
     ///
-    /// A row is at most [`LAG`] old. So one that shows the disk free, from a read that began that long after the attachment
+    /// A row is at most [`READ_LAG`] old. So one that shows the disk free, from a read that began that long after the attachment
     /// was accepted, is from after it: if the disk has been observed attaching before, it has fallen back. If not, rows may
     /// be older than they should be, and more of them must agree.
     async fn wait_attached(self) -> Result<Disk> {
@@ -234,13 +237,13 @@ impl Call<'_> {
                 free.ends();
                 return None;
             }
-            let after = begun.is_some_and(|begun| begun.duration_since(accepted) >= LAG);
+            let after = begun.is_some_and(|begun| begun.duration_since(accepted) >= READ_LAG);
             let is_proven = free.holds(UNSEEN) || attaching && after;
             let why = ": the cloud gave up, and the disk is Available again";
             is_proven.then(|| Err(self.unfit(Failure::AttachFailed, why, None)))
         };
         let (disks, operation) = (&self.attacher.disks, view::Operation::Attach);
-        let waited = disks.until_done(self.disk, self.deadline, operation, decide);
+        let waited = disks.wait_until_done(self.disk, self.deadline, operation, decide);
         waited.await.map_err(wait(self.step(Operation::Attach)))?
     }
 }

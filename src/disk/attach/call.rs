@@ -47,7 +47,7 @@ impl<'a> Call<'a> {
     }
 
     pub(super) async fn look(self) -> Result<Observation<Disk>, WaitError> {
-        self.attacher.disks.look(self.disk, self.deadline).await
+        self.attacher.disks.observe(self.disk, self.deadline).await
     }
 
     /// Whether the row shows the disk in use on the node, and is not from before it was detached there.

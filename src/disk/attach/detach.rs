@@ -17,7 +17,7 @@ use crate::cloud::{Condition, DetachDisk, Kind};
 use crate::disk::Result;
 use crate::disk::error::{Error, refused, wait};
 use crate::disk::pauses::Pauses;
-use crate::disk::stale_read::{LAG, StaleReadGuard};
+use crate::disk::stale_read::{READ_LAG, StaleReadGuard};
 use crate::model::{Disk, DiskId, DiskStatus, Failure, InstanceId};
 
 impl Attacher {
@@ -39,15 +39,15 @@ impl Attacher {
             for node in &nodes {
                 is_proven &= self.call(deadline, disk, node).detach().await?;
             }
-            // The only node that could hold the disk has detached it, and no other call attaches it meanwhile. Otherwise
-            // it takes reads that have caught up.
+            // The disk was attached to this node only, which has detached it, and no other call attaches it meanwhile. Otherwise
+            // reads that are not stale are required.
             if is_proven || nodes.is_empty() {
                 return Ok(());
             }
         }
     }
 
-    /// The nodes that hold the disk; none once that is proven, or that there is no such disk; and whether several can hold
+    /// The nodes to which the disk is attached, once that is proven or the disk does not exist; and whether several can attach
     /// it. While the disk is attaching, no row names the node.
     async fn holders(&self, deadline: Deadline, disk: &DiskId) -> Result<(Vec<InstanceId>, bool)> {
         let step = || format!("detach disk {disk} from every node");
@@ -66,14 +66,14 @@ impl Attacher {
                 // A row from before a detachment does not say which node holds the disk now.
                 let holds = |node: &&InstanceId| !self.journal.detached.lately(&row.id, node);
                 let nodes: Vec<_> = row.attachments.iter().filter(holds).cloned().collect();
-                let is_proven = !nodes.is_empty() || nobody.holds(LAG);
+                let is_proven = !nodes.is_empty() || nobody.holds(READ_LAG);
                 is_proven.then_some(Some((nodes, row.multi_attach)))
             };
-            let shown = self.disks.until(disk, deadline, decide).await;
+            let shown = self.disks.wait_until(disk, deadline, decide).await;
             if let Some(holders) = shown.map_err(wait(step()))? {
                 return Ok(holders);
             }
-            let found = self.disks.settle(disk, deadline).await;
+            let found = self.disks.confirm(disk, deadline).await;
             match found.map_err(wait(step()))? {
                 Presence::Absent(_) => return Ok((Vec::new(), false)),
                 Presence::Row(_) => nobody.ends(),
@@ -149,7 +149,7 @@ impl Call<'_> {
                 Ok(Observation::Row(row)) if row.status == DiskStatus::Attaching => free.ends(),
                 // The refusal does not say that the node does not hold the disk: reads must have caught up.
                 Ok(Observation::Row(row))
-                    if free.holds(LAG) && shows_detached(&row, node) && !may_come =>
+                    if free.holds(READ_LAG) && shows_detached(&row, node) && !may_come =>
                 {
                     self.note_detached();
                     return Ok((Some(Disk::clone(&row)), was_held));
@@ -170,8 +170,8 @@ impl Call<'_> {
     /// The row once it agrees with the cloud's code that the node does not hold the disk; none if it is not visible.
     async fn read_detached(self) -> Result<Option<Disk>> {
         self.note_detached();
-        let looked = self.look().await;
-        match looked.map_err(wait(self.step(Operation::Detach)))? {
+        let result = self.look().await;
+        match result.map_err(wait(self.step(Operation::Detach)))? {
             Observation::Missing { .. } => Ok(None),
             Observation::Row(row) if shows_detached(&row, self.node) => Ok(Some(Disk::clone(&row))),
             Observation::Row(_) => self.wait_detached(&mut Pauses::default()).await,
@@ -193,13 +193,14 @@ impl Call<'_> {
             // A row from before the disk was attached shows nothing.
             let is_attaching = row.status == DiskStatus::Attaching;
             let is_early = is_attaching || journal.attached.is_before(&row, node, is_new_leader);
-            let is_proven = shows_detached(&row, node) && (!is_early || began.elapsed() >= LAG);
+            let is_proven =
+                shows_detached(&row, node) && (!is_early || began.elapsed() >= READ_LAG);
             is_proven.then(|| Disk::clone(&row))
         };
         let operation = view::Operation::Detach;
         let row = tokio::select! {
             biased;
-            row = disks.until_done(disk, self.deadline, operation, decide) => row,
+            row = disks.wait_until_done(disk, self.deadline, operation, decide) => row,
             () = reorder_due(&is_hidden, hidden) => return Ok(None),
         };
         let row = row.map_err(|error| match error {
@@ -219,7 +220,8 @@ impl Call<'_> {
 
     fn still_detaching(self, last: &str) -> Error {
         let step = self.step(Operation::Detach);
-        let text = format!("cannot {step}: the deadline passed while waiting; last seen: {last}");
+        let text =
+            format!("cannot {step}: the deadline passed while waiting; last observed: {last}");
         refused(Failure::DetachStuck, text, None)
     }
 }

@@ -33,10 +33,10 @@ impl Call<'_> {
             Condition::SubscriptionDisk => {
                 ": it is a subscription disk, which belongs to its instance"
             }
-            Condition::LocalDisk | Condition::DeletedWithNode => {
+            Condition::LocalDisk | Condition::DeleteWithInstanceRequired => {
                 ": disks of its category belong to one instance and cannot be moved"
             }
-            Condition::NotFirstNode => {
+            Condition::AttachedElsewhereBefore => {
                 ": it is an elastic ephemeral disk, which stays with the first instance that it was attached to"
             }
             Condition::SystemDisk | Condition::NotBootable => ": it is a system disk",
@@ -88,7 +88,7 @@ impl Call<'_> {
         let mut types = types.ok()?.into_iter();
         let kind = types.find(|kind| kind.name == names[0])?;
         Some(format!(
-            ": its type {} takes {} disks, the system disk included",
+            ": its type {} supports {} disks, including the system disk",
             kind.name, kind.disk_quantity
         ))
     }
@@ -106,7 +106,11 @@ impl Call<'_> {
 
     async fn instance_type(self) -> Option<String> {
         let instances = &self.attacher.instances;
-        let row = instances.look(self.node, self.deadline).await.ok()?.row()?;
+        let row = instances
+            .observe(self.node, self.deadline)
+            .await
+            .ok()?
+            .row()?;
         Some(row.instance_type.clone())
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::dependencies::Dependencies;
 use super::journal::Journal;
-use crate::cloud::Ecs;
+use crate::cloud::EcsApi;
 use crate::cloud::view::Poller;
 use crate::model::{Disk, DiskId, Instance, InstanceId};
 
@@ -27,7 +27,7 @@ pub use publish::{Publish, Share};
 
 #[derive(Debug)]
 pub struct Attacher {
-    ecs: Arc<dyn Ecs>,
+    ecs: Arc<dyn EcsApi>,
     disks: Arc<Poller<DiskId, Disk>>,
     instances: Poller<InstanceId, Instance>,
     queues: queue::AttachQueues,

@@ -16,7 +16,7 @@ use crate::disk::pauses::Pauses;
 use crate::disk::{Result, error};
 use crate::model::Failure;
 
-/// How long other disks of the instance wait for an operation under way. One that takes longer may never end.
+/// How long other disks of the instance wait for an operation in progress. A longer one may never complete.
 const LONGEST_HOLD: Duration = Duration::from_secs(30);
 
 /// An order of one call, from the first attempt to the last.
@@ -92,7 +92,7 @@ impl<'a> Order<'a> {
                 self.release();
                 true
             }
-            Condition::DeletedWithNode if !self.is_ephemeral => {
+            Condition::DeleteWithInstanceRequired if !self.is_ephemeral => {
                 let journal = &self.call.attacher.journal;
                 if let Ok(Observation::Row(row)) = self.call.look().await {
                     journal.note_category(&row);

@@ -1,5 +1,5 @@
-//! How many operations an instance takes at a time is read from its tags once an order queues for it, by one describe for
-//! all such instances. Trying it out instead would cost a refused order for each instance.
+//! Reads the number of parallel operations of an instance from its tags when a request queues for it, with one describe
+//! for all such instances. Trial and error would cost a rejected request per instance.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -36,7 +36,7 @@ impl Attacher {
         loop {
             tokio::time::sleep_until(self.queues.read_due(node)).await;
             let read = deadline.at_most(LONGEST_READ);
-            match self.instances.look(node, read).await {
+            match self.instances.observe(node, read).await {
                 Ok(Observation::Row(row)) => {
                     let most = |(tag, parallel)| match row.tags.get(tag) {
                         Some(value) if value == "true" => parallel,
@@ -46,8 +46,8 @@ impl Attacher {
                     self.queues.learn(node, attach, detach);
                 }
                 // An empty response says nothing about the instance.
-                looked => {
-                    tracing::debug!(node.id = %node, ?looked, "cannot read how many disks the node takes at a time");
+                result => {
+                    tracing::debug!(node.id = %node, ?result, "cannot read the number of parallel attach operations of the node");
                     self.queues.read_failed(node);
                 }
             }

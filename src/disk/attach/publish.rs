@@ -13,7 +13,7 @@ use crate::cloud::{TagResources, TagTarget, UntagResources};
 use crate::disk::Result;
 use crate::disk::error::{cloud, refused, wait};
 use crate::disk::read::read_disk;
-use crate::disk::stale_read::{LAG, StaleReadGuard};
+use crate::disk::stale_read::{READ_LAG, StaleReadGuard};
 use crate::model::{Disk, DiskId, DiskKind, Failure, InstanceId, tag};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,9 +127,9 @@ impl Call<'_> {
         let mut differs = StaleReadGuard::default();
         let decide = |observation: Observation<Disk>| {
             let agrees = is_read_only(&*observation.row()?, node) == wanted;
-            (agrees || differs.holds(LAG)).then_some(agrees)
+            (agrees || differs.holds(READ_LAG)).then_some(agrees)
         };
-        let agrees = self.attacher.disks.until(disk, self.deadline, decide);
+        let agrees = self.attacher.disks.wait_until(disk, self.deadline, decide);
         let step = format!("read whether disk {disk} is attached to node {node} read-only");
         if agrees.await.map_err(wait(step))? {
             return Ok(());

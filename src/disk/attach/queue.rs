@@ -1,8 +1,8 @@
 //! Permits for orders to an instance. The cloud attaches one disk at a time to an instance, and detaches one, unless the
-//! instance is tagged for more. It refuses the next order (`InvalidOperation.Conflict`), which costs a call and a wait.
-//! So orders queue here, first come, first served.
+//! instance is tagged for more. It rejects the next request (`InvalidOperation.Conflict`), which costs a call and a wait.
+//! So requests queue here in FIFO order.
 //!
-//! How many operations an instance takes at a time is read from its tags (see `parallelism.rs`), and learned from refusals.
+//! The number of parallel operations is read from the instance's tags (see `parallelism.rs`) and learned from rejections.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -47,7 +47,6 @@ struct Node {
     changed: Arc<Notify>,
     /// When the parallelism is read again, if an order queues then.
     read_at: Option<Instant>,
-    /// After failed reads.
     read_pauses: Option<Pauses>,
     /// Until when attach and detach exclude each other.
     exclusive: Option<Instant>,
@@ -55,7 +54,7 @@ struct Node {
 
 #[derive(Debug, Default)]
 struct Queue {
-    /// How many operations the instance takes; every instance takes one.
+    /// Number of parallel operations of the instance, at least one.
     most: usize,
     running: usize,
     /// Orders that were refused, beside others of ours, since one was accepted.
@@ -73,7 +72,7 @@ impl AttachQueues {
     ) -> Result<Permit, Elapsed> {
         let (mut permit, changed) = self.enqueue(node, operation);
         loop {
-            // Listens before it looks, so that it misses no change.
+            // Subscribes before it reads, so that it misses no change.
             let changed = changed.notified();
             if permit.start() {
                 return Ok(permit);
@@ -106,7 +105,7 @@ impl AttachQueues {
         due.unwrap_or_else(Instant::now)
     }
 
-    /// The instance was read: how many operations it takes at a time.
+    /// Records the number of parallel operations read from the instance.
     pub(super) fn learn(&self, node: &InstanceId, attach: usize, detach: usize) {
         self.update(node, |queues| {
             (queues.attach.most, queues.detach.most) = (attach, detach);
@@ -192,7 +191,7 @@ pub(super) struct Permit {
 }
 
 impl Permit {
-    /// Starts the operation, if the order is the first of its queue and the instance takes another operation.
+    /// Starts the operation if the request is the first of its queue and the instance supports another operation.
     fn start(&mut self) -> bool {
         self.is_running = self.queues.update(&self.node, |queues| {
             let may_start = queues.may_start(self.operation);
@@ -209,8 +208,8 @@ impl Permit {
         self.is_running
     }
 
-    /// Takes in that the cloud has refused the order because the instance is busy. True if the reason is another
-    /// operation of ours, after which there will be another permit; false if it is somebody else's.
+    /// Records that the cloud rejected the request because the instance is busy. True if the reason is another operation of
+    /// this process, whose end issues another permit; false if it is an external one.
     pub(super) fn learn_conflict(&self) -> bool {
         self.queues.update(&self.node, |queues| {
             let (same, other) = match self.operation {

@@ -1,5 +1,5 @@
-//! Attaching a regional disk by force, where the cloud supports that: from a node that was told to detach it and does not.
-//! A disk in use is never taken.
+//! Attaches a regional disk by force, where the cloud supports that, if the detach from its node was requested but does not
+//! complete. A disk in use is never taken over.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::cloud::view::Observation;
 use crate::cloud::{self, Condition};
 use crate::model::{Disk, DiskStatus, InstanceId, InstanceStatus};
 
-/// How long a detach may take before the disk is taken. It takes a minute at most (ECS, `DetachDisk`).
+/// How long a detach may last before the disk is taken over. It lasts a minute at most (ECS, `DetachDisk`).
 const STUCK: Duration = Duration::from_secs(60);
 
 /// Whether and when a disk may be attached by force.
@@ -27,7 +27,7 @@ pub(super) struct Takeover {
 }
 
 impl Takeover {
-    /// Takes in a row. True while other nodes detach the disk.
+    /// Records a row. True while other nodes detach the disk.
     pub(super) fn observe(&mut self, row: &Disk, node: &InstanceId) -> bool {
         let is_detaching_elsewhere = row.category.is_regional()
             && !row.multi_attach
@@ -71,8 +71,12 @@ impl Call<'_> {
     /// Whether these instances are certainly stopped. A missing row proves nothing: without permission the list is empty.
     pub(super) async fn are_stopped(self, instances: &[InstanceId]) -> bool {
         for instance in instances {
-            let looked = self.attacher.instances.look(instance, self.deadline).await;
-            let row = looked.ok().and_then(Observation::row);
+            let result = self
+                .attacher
+                .instances
+                .observe(instance, self.deadline)
+                .await;
+            let row = result.ok().and_then(Observation::row);
             if row.is_none_or(|row| row.status != InstanceStatus::Stopped) {
                 return false;
             }
@@ -83,5 +87,5 @@ impl Call<'_> {
 
 /// Whether the cloud refuses force, and not the disk: within one zone, or for this kind of disk.
 pub(super) fn refuses_force(refusal: &cloud::Error) -> bool {
-    [Condition::NoForceInZone, Condition::ForceUnsupported].contains(&refusal.condition())
+    [Condition::ForceInSameZone, Condition::ForceUnsupported].contains(&refusal.condition())
 }

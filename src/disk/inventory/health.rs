@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use super::Inventory;
 use super::list::Cursor;
 use crate::base::Deadline;
-use crate::cloud::view::IDS_A_CALL;
+use crate::cloud::view::MAX_IDS_PER_CALL;
 use crate::disk::Result;
 use crate::disk::error::{cloud, wait};
 use crate::disk::read::read_disk;
@@ -84,7 +84,7 @@ pub fn ailments(row: &Disk) -> Vec<Ailment> {
 
 fn reported(health: &DiskHealth) -> Vec<Ailment> {
     let (disk, status) = (&health.disk, &health.status);
-    let look = "look at the disk's events in the console";
+    let advice = "check the disk's events in the console";
     let reported = |event: &HealthEvent| {
         // I/O hangs; the other events leave it slow.
         let severity = match event.kind.as_str() {
@@ -92,12 +92,12 @@ fn reported(health: &DiskHealth) -> Vec<Ailment> {
             _ => Severity::Degraded,
         };
         let HealthEvent { kind, id } = event;
-        let message = format!("the cloud reports {kind} for disk {disk} (event {id}); {look}");
+        let message = format!("the cloud reports {kind} for disk {disk} (event {id}); {advice}");
         ailment(severity, word("", kind), message)
     };
     let mut found: Vec<Ailment> = health.events.iter().map(reported).collect();
     if matches!(status.as_str(), "Impaired" | "Warning") && found.is_empty() {
-        let message = format!("the cloud calls disk {disk} {status}; {look}");
+        let message = format!("the cloud reports status {status} for disk {disk}; {advice}");
         found.push(ailment(Severity::Degraded, status, message));
     }
     found
@@ -113,7 +113,7 @@ fn word(prefix: &str, text: &str) -> String {
     format!("{prefix}{word}")
 }
 
-/// What the row tells, with what the cloud says.
+/// The issues of the row and of the reported health.
 fn together(mut found: Vec<Ailment>, health: Option<&DiskHealth>) -> Vec<Ailment> {
     found.extend(health.map(reported).unwrap_or_default());
     found.sort();
@@ -122,17 +122,17 @@ fn together(mut found: Vec<Ailment>, health: Option<&DiskHealth>) -> Vec<Ailment
 }
 
 impl Inventory {
-    /// The disk as it stands and what is wrong with it. Both looks are shared.
+    /// The disk and its health issues. Both reads are shared.
     ///
     /// # Errors
-    /// As [`Inventory::disk`], and when the cloud does not tell the health.
+    /// As [`Inventory::disk`], and if the health cannot be read.
     pub async fn health(&self, deadline: Deadline, disk: &DiskId) -> Result<(Disk, Vec<Ailment>)> {
         let (row, health) = tokio::join!(
             read_disk(&self.disks, deadline, disk),
-            self.healths.look(disk, deadline)
+            self.healths.observe(disk, deadline)
         );
         let row = row?;
-        let health = health.map_err(wait(format!("look at the health of disk {disk}")))?;
+        let health = health.map_err(wait(format!("read the health of disk {disk}")))?;
         let found = together(ailments(&row), health.row().as_deref());
         Ok((row, found))
     }
@@ -145,10 +145,10 @@ impl Inventory {
             created: row.created,
         };
         let mut rows = self.list(deadline, look).await?;
-        for chunk in rows.chunks_mut(IDS_A_CALL) {
+        for chunk in rows.chunks_mut(MAX_IDS_PER_CALL) {
             let ids: Vec<_> = chunk.iter().map(|row| row.disk.clone()).collect();
             let page = self.ecs.describe_disk_health(deadline, &ids).await;
-            let page = page.map_err(cloud("look at the health of the disks"))?;
+            let page = page.map_err(cloud("read the health of the disks"))?;
             for row in chunk {
                 let health = page.rows.iter().find(|health| health.disk == row.disk);
                 row.ailments = together(std::mem::take(&mut row.ailments), health);
@@ -163,7 +163,7 @@ impl Inventory {
 mod tests {
     use super::*;
 
-    fn told(status: &str, events: &[&str]) -> Vec<(Severity, String)> {
+    fn issue_of(status: &str, events: &[&str]) -> Vec<(Severity, String)> {
         let event = |kind: &&str| HealthEvent {
             kind: (*kind).to_owned(),
             id: "e-1".to_owned(),
@@ -180,17 +180,20 @@ mod tests {
     #[test]
     fn what_the_cloud_reports_has_a_severity_and_a_word() {
         let one = |severity, word: &str| vec![(severity, word.to_owned())];
-        assert_eq!(told("Ok", &[]), []);
+        assert_eq!(issue_of("Ok", &[]), []);
         for status in ["Initializing", "InsufficientData", "NotApplicable"] {
-            assert_eq!(told(status, &[]), []);
+            assert_eq!(issue_of(status, &[]), []);
         }
-        assert_eq!(told("Impaired", &[]), one(Severity::Degraded, "Impaired"));
         assert_eq!(
-            told("Impaired", &["Stalled"]),
+            issue_of("Impaired", &[]),
+            one(Severity::Degraded, "Impaired")
+        );
+        assert_eq!(
+            issue_of("Impaired", &["Stalled"]),
             one(Severity::Inaccessible, "Stalled")
         );
         assert_eq!(
-            told("Ok", &["some new-event"]),
+            issue_of("Ok", &["some new-event"]),
             one(Severity::Degraded, "Somenewevent")
         );
     }

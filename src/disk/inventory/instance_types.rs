@@ -4,24 +4,23 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::base::Deadline;
-use crate::base::chain::chain;
-use crate::cloud::{DescribeInstances, DescribeStock, Ecs};
+use crate::base::error_chain;
+use crate::cloud::{DescribeInstances, DescribeStock, EcsApi};
 use crate::disk::error::cloud;
 use crate::disk::{Error, Result};
 use crate::model::instance_types::{AttachLimits, InstanceTypes};
 use crate::model::{Category, InstanceId};
 
-/// How many types one call takes (`DescribeInstanceTypes`).
+/// Maximum number of types in one call (`DescribeInstanceTypes`).
 const BATCH: usize = 10;
 
-/// How many instances one call takes (`DescribeInstances`).
+/// Maximum number of instances in one call (`DescribeInstances`).
 const MACHINES: usize = 100;
 
 /// What some calls returned, of which others may have failed.
 #[derive(Debug, Default)]
 pub struct Partly<T> {
     pub found: T,
-    /// The first failure.
     pub failed: Option<Error>,
 }
 
@@ -41,23 +40,23 @@ impl<T> Partly<T> {
 
 #[derive(Debug)]
 pub struct InstanceTypeCatalog {
-    ecs: Arc<dyn Ecs>,
+    ecs: Arc<dyn EcsApi>,
 }
 
 impl InstanceTypeCatalog {
-    pub(in crate::disk) fn new(ecs: Arc<dyn Ecs>) -> Self {
+    pub(in crate::disk) fn new(ecs: Arc<dyn EcsApi>) -> Self {
         Self { ecs }
     }
 
-    /// What each instance type takes of which the region has a machine now. A type whose categories
+    /// What each instance type supported of which the region has a machine now. A type whose categories
     /// the cloud does not tell is there without them.
     pub async fn in_region(&self, deadline: Deadline) -> Result<InstanceTypes> {
         let names = self.types_here(deadline).await?;
         self.limits_of(deadline, &names).await.all()
     }
 
-    /// What each of these instance types takes. One of which the cloud does not know, or says nothing of disks, is left out.
-    /// Types are asked for in groups; where one fails, the others are asked for all the same.
+    /// The attach limits of these instance types. Types that the cloud does not know, or reports without disks, are omitted.
+    /// Types are queried in batches; a failed batch does not prevent the others.
     pub async fn limits_of(
         &self,
         deadline: Deadline,
@@ -73,11 +72,11 @@ impl InstanceTypeCatalog {
             for row in rows.filter(|row| row.disk_quantity > 0) {
                 let (disk_quantity, name) = (row.disk_quantity, row.name);
                 let categories = self.categories_of(deadline, &name).await;
-                let takes = AttachLimits {
+                let supported = AttachLimits {
                     disk_quantity,
                     categories,
                 };
-                types.found.0.insert(name, takes);
+                types.found.0.insert(name, supported);
             }
         }
         types
@@ -132,7 +131,7 @@ impl InstanceTypeCatalog {
                 known.filter(|category| listed.contains(category)).collect()
             }
             Err(error) => {
-                let error = chain(&error);
+                let error = error_chain(&error);
                 tracing::warn!(instance_type = name, error, "its categories are not known");
                 Vec::new()
             }

@@ -99,11 +99,10 @@ fn complete<V: Owned, T>(
 }
 
 impl Inventory {
-    /// What `keep` makes of each of this cluster's disks, the oldest first. Rows are not held together, so that a
-    /// listing takes little memory.
+    /// Maps each of this cluster's disks with `keep`, the oldest first. Rows are not collected, to save memory.
     ///
     /// # Errors
-    /// When the cloud cannot be asked, and [`Error::EmptyResponse`].
+    /// If a call fails, and [`Error::EmptyResponse`].
     pub async fn list<T: Send>(
         &self,
         deadline: Deadline,
@@ -122,12 +121,11 @@ impl Inventory {
         Ok(complete(items.await?, known, item))
     }
 
-    /// What `keep` makes of each of this cluster's snapshots, the oldest first. Of one disk where `source` is given,
-    /// the one of this id where `id` is, whoever owns that. None that is not cut yet (CSI `ListSnapshots`), and none
-    /// that is there only for a clone.
+    /// Maps each of this cluster's snapshots with `keep`, the oldest first; `source` selects those of one disk, `id` one
+    /// snapshot of any owner. Omits snapshots that are not captured yet (CSI `ListSnapshots`) and temporary ones of clones.
     ///
     /// # Errors
-    /// When the cloud cannot be asked, and [`Error::EmptyResponse`].
+    /// If a call fails, and [`Error::EmptyResponse`].
     pub async fn list_snapshots<T: Send>(
         &self,
         deadline: Deadline,
@@ -144,13 +142,13 @@ impl Inventory {
             fits.then(|| keep(&row))
         };
         let items = if let Some(id) = id {
-            // Shared with all who look at a snapshot now: the snapshotter asks for one at a time.
+            // Shared with all current reads of snapshots: the snapshotter requests one at a time.
             let row = read(&self.snapshots, deadline, id).await?;
             let row = row.filter(|row| !known.is_deleted(&row.id));
             let found = row.and_then(|row| Some((place(&row), item(row)?)));
             found.into_iter().collect()
         } else if source.is_some() {
-            // One disk has few enough, and they need no tags to be told apart.
+            // One disk has few snapshots, so no filter by tags is needed.
             let page = |next| async move {
                 let query = DescribeSnapshots {
                     disk: source.cloned(),

@@ -8,7 +8,7 @@ use super::journal::Journal;
 use super::ownership::Owner;
 use super::read::read_disk;
 use crate::base::Deadline;
-use crate::cloud::Ecs;
+use crate::cloud::EcsApi;
 use crate::cloud::view::Poller;
 use crate::model::{Disk, DiskHealth, DiskId, Snapshot, SnapshotId};
 
@@ -24,7 +24,7 @@ use tag_filter::Outgrown;
 
 #[derive(Debug)]
 pub struct Inventory {
-    ecs: Arc<dyn Ecs>,
+    ecs: Arc<dyn EcsApi>,
     disks: Arc<Poller<DiskId, Disk>>,
     healths: Poller<DiskId, DiskHealth>,
     snapshots: Arc<Poller<SnapshotId, Snapshot>>,

@@ -1,10 +1,9 @@
-//! Which disks have just come to a node or left one. A read of before that would make a new attachment
-//! look complete, or a detachment look over, before it is.
+//! Recent attaches and detaches. A stale read from before them would make a new attach or detach appear complete too early.
 
 use std::time::Duration;
 
 use super::recent::Recent;
-use crate::disk::stale_read::LAG;
+use crate::disk::stale_read::READ_LAG;
 use crate::model::{Disk, DiskId, InstanceId};
 use jiff::Timestamp;
 
@@ -29,7 +28,7 @@ pub(in crate::disk) struct RecentDetachments(Times);
 impl RecentDetachments {
     /// The disk leaves the node now, or has left it, when the cloud says.
     pub(in crate::disk) fn note(&self, disk: &DiskId, node: &InstanceId, at: Option<Timestamp>) {
-        self.0.note(&key(disk, node), LAG, at);
+        self.0.note(&key(disk, node), READ_LAG, at);
     }
 
     /// Whether reads may still be of before the disk left the node.
@@ -59,7 +58,7 @@ impl RecentAttachments {
     }
 
     pub(in crate::disk) fn note(&self, row: &Disk, node: &InstanceId) {
-        self.at.note(&key(&row.id, node), LAG, row.attached);
+        self.at.note(&key(&row.id, node), READ_LAG, row.attached);
     }
 
     /// Whether the disk came to the node lately, or is on its way.
@@ -121,7 +120,7 @@ mod tests {
         // A shared disk leaves several.
         left.note(&disk, &two, None);
         assert!(left.lately(&disk, &one) && left.lately(&disk, &two));
-        tokio::time::advance(LAG + Duration::from_millis(1)).await;
+        tokio::time::advance(READ_LAG + Duration::from_millis(1)).await;
         assert!(!left.lately(&disk, &one));
     }
 }

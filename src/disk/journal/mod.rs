@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::stale_read::LAG;
+use super::stale_read::READ_LAG;
 use crate::model::{Disk, DiskId, InstanceId, Snapshot, SnapshotId, Tags};
 
 mod activity;
@@ -65,15 +65,15 @@ impl Journal {
 
     /// Whether reads may still be of before what other replicas did.
     pub(super) fn is_new_leader(&self) -> bool {
-        self.activity.since().elapsed() < LAG
+        self.activity.since().elapsed() < READ_LAG
     }
 
     /// The disk changes now, or may.
     pub(super) fn change(&self, disk: &DiskId) {
-        self.changes.note(disk, LAG, ());
+        self.changes.note(disk, READ_LAG, ());
     }
 
-    /// Whether reads may still be of before a change: a change back to that would look done before it is begun.
+    /// Whether reads may still be stale after a change: reverting it would appear complete before it starts.
     pub(super) fn changed_lately(&self, disk: &DiskId) -> bool {
         self.changes.get(disk).is_some()
     }

@@ -30,13 +30,13 @@ impl<K: Eq + Hash + Clone, V: Clone> Recent<K, V> {
     pub(in crate::disk) fn get(&self, key: &K) -> Option<V> {
         let facts = self.lock();
         let (until, fact) = facts.get(key)?;
-        (!until.is_over()).then(|| fact.clone())
+        (!until.has_passed()).then(|| fact.clone())
     }
 
     /// As [`Self::get`], once.
     pub(in crate::disk) fn take(&self, key: &K) -> Option<V> {
         let (until, fact) = self.lock().remove(key)?;
-        (!until.is_over()).then_some(fact)
+        (!until.has_passed()).then_some(fact)
     }
 
     /// Whether there is a fact, also one whose time is over but that no later one has displaced.

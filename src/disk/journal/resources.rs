@@ -1,12 +1,12 @@
-//! Resources that this process has just created or deleted, and which exist as far as it knows. A read from before shows
-//! neither; a listing must not contradict what callers were told, and one without rows proves nothing where one exists.
+//! Resources that this process created or deleted recently. Stale reads show neither; a listing must not contradict earlier
+//! responses, and an empty listing proves nothing while a resource is known to exist.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Debug;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::base::Deadline;
-use crate::disk::stale_read::LAG;
+use crate::disk::stale_read::READ_LAG;
 
 /// How many events and how many resources are remembered. Forgetting an event is as safe as a restart.
 const MOST: usize = 1000;
@@ -43,7 +43,7 @@ impl<K, V> Default for RecentResources<K, V> {
 }
 
 impl<K: Ord + Clone, V: Clone> RecentResources<K, V> {
-    /// A caller is told that the resource exists.
+    /// Records that a caller got the response that the resource exists.
     pub(in crate::disk) fn created(&self, id: &K, row: &V) {
         self.observed(id);
         self.lock().note(id, Some(row.clone()));
@@ -57,7 +57,7 @@ impl<K: Ord + Clone, V: Clone> RecentResources<K, V> {
         }
     }
 
-    /// A caller is told that the resource does not exist.
+    /// Records that a caller got the response that the resource does not exist.
     pub(in crate::disk) fn deleted(&self, id: &K) {
         let mut state = self.lock();
         state.existing.remove(id);
@@ -72,7 +72,7 @@ impl<K: Ord + Clone, V: Clone> RecentResources<K, V> {
             deleted: BTreeSet::new(),
             changes: state.changes,
         };
-        for (_, id, row) in state.events.iter().filter(|event| !event.0.is_over()) {
+        for (_, id, row) in state.events.iter().filter(|event| !event.0.has_passed()) {
             match row {
                 Some(row) => drop(known.created.insert(id.clone(), row.clone())),
                 None => drop(known.deleted.insert(id.clone())),
@@ -105,15 +105,15 @@ impl<K: Clone, V> State<K, V> {
     fn note(&mut self, id: &K, row: Option<V>) {
         self.changes += 1;
         let events = &mut self.events;
-        while events.len() >= MOST || events.front().is_some_and(|event| event.0.is_over()) {
+        while events.len() >= MOST || events.front().is_some_and(|event| event.0.has_passed()) {
             events.pop_front();
         }
-        events.push_back((Deadline::after(LAG), id.clone(), row));
+        events.push_back((Deadline::after(READ_LAG), id.clone(), row));
     }
 }
 
 impl<K: Ord, V> Known<K, V> {
-    /// Whether a caller was told that the resource does not exist: a row of it is old.
+    /// Whether a caller got the response that the resource does not exist: its row is stale.
     pub(in crate::disk) fn is_deleted(&self, id: &K) -> bool {
         self.deleted.contains(id)
     }
@@ -143,7 +143,7 @@ mod tests {
         recent.deleted(&3);
         assert_eq!(created(&recent), ["one"]);
         assert!(recent.known().is_deleted(&3) && !recent.known().is_deleted(&1));
-        tokio::time::advance(LAG + Duration::from_millis(1)).await;
+        tokio::time::advance(READ_LAG + Duration::from_millis(1)).await;
         assert!(created(&recent).is_empty() && !recent.known().is_deleted(&3));
         recent.deleted(&4);
         assert_eq!(recent.lock().events.len(), 1);

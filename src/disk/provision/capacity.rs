@@ -10,13 +10,12 @@ use crate::disk::{NewDisk, Result};
 use crate::model::Gib;
 
 impl Provisioner {
-    /// The sizes of what is asked for that are in stock; none when it is sold out everywhere. The cloud tells that
-    /// there is stock, not how much: it is taken for one disk of the largest size. The answer of the cloud is shared
-    /// and up to a minute old; what creating disks has found out since counts as well.
+    /// The sizes in stock; none if out of stock everywhere. The cloud reports whether stock exists, not how much, which counts
+    /// as one disk of the maximum size. The response is shared and up to a minute old, corrected by later creates.
     ///
-    /// Where the cloud refuses the look itself, by the key, its rights or the region, all is taken to be in stock but what creations were refused: an
-    /// error leaves the scheduler without a capacity, which it takes for none, and the pod is told that there is no storage. So
-    /// it goes on to the creation, which says on the claim what is wrong, or does well without that right.
+    /// If the cloud rejects the query because of the key, its permissions or the region, everything except recent stock-outs
+    /// counts as in stock: after an error the scheduler would assume no capacity, and the pod's event would blame missing
+    /// storage. CreateVolume then reports the cause on the claim, or succeeds without that permission.
     pub async fn capacity(
         &self,
         deadline: Deadline,
@@ -30,7 +29,7 @@ impl Provisioner {
         let mut sizes: Option<RangeInclusive<Gib>> = None;
         for pair in &choice.pairs {
             let has = self.market.has(self.ecs.as_ref(), deadline, pair).await;
-            if !has.map_err(of_cloud(format!("look at the stock of {pair}")))? {
+            if !has.map_err(of_cloud(format!("read the stock of {pair}")))? {
                 continue;
             }
             let sold = pair.category.sizes_at(pair.level);

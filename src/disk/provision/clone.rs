@@ -17,7 +17,7 @@ use crate::disk::snapshot::{self, NewSnapshot, Purpose};
 use crate::disk::{NewDisk, Result};
 use crate::model::{Disk, DiskId, Snapshot, SnapshotId, SnapshotStatus, Tags, tag};
 
-/// The cloud deletes the snapshot after so many days. No creation of a disk takes as long.
+/// Retention of the temporary snapshot in days, longer than any creation of a disk.
 const RETENTION_DAYS: u32 = 1;
 
 impl Provisioner {
@@ -127,7 +127,7 @@ impl Provisioner {
     pub(super) async fn end_clone(&self, deadline: Deadline, volume: &str) -> Result<()> {
         let tags = self.owner.clone_tags(volume);
         let page = Snapshot::page(self.ecs.as_ref(), deadline, tags, None).await;
-        let page = page.map_err(cloud("look for the snapshots of clones"))?;
+        let page = page.map_err(cloud("list the snapshots of clones"))?;
         for row in page.rows {
             self.drop_image(deadline, &row.id).await?;
         }
@@ -167,7 +167,7 @@ fn was_attached(row: &Disk) -> bool {
     row.attached.is_some() || row.detached.is_some() || !row.attachments.is_empty()
 }
 
-/// Whether nothing tells that there may be data on it. What it was made from may be gone.
+/// Whether the disk cannot have data. Its source may no longer exist.
 fn is_blank(row: &Disk) -> bool {
     !was_attached(row) && row.source_snapshot.is_none() && !row.tags.contains_key(tag::CLONE_OF)
 }

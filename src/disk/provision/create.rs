@@ -47,7 +47,7 @@ impl Provisioner {
                     let choice = choose(&new)?;
                     let created = self.create_in_zone(deadline, &new, &choice, call);
                     let (id, category) = created.await?;
-                    (id, Some(Operation::Create.of(&category)))
+                    (id, Some(Operation::Create.for_category(&category)))
                 }
             };
             if let Some(disk) = self.completed(deadline, new, call, &id, operation).await? {
@@ -68,7 +68,7 @@ impl Provisioner {
         }
     }
 
-    /// The disk once it is no longer `Creating`, if it will do; none if it certainly does not exist any more.
+    /// The disk once it is no longer `Creating`, if it matches; none if it is proven to be deleted.
     async fn completed(
         &self,
         deadline: Deadline,
@@ -105,13 +105,13 @@ impl Provisioner {
         let Some(id) = &new.snapshot else {
             return Ok(new);
         };
-        // The caller waited until it was told that the snapshot is ready.
+        // The caller waited until the snapshot was ready.
         let ready = |row: &Snapshot| row.available;
         let row = read_as(&self.snapshots.creator.rows, deadline, id, ready).await?;
         let snapshot = row.ok_or_else(|| Error::NoSuchSnapshot {
             snapshot: id.clone(),
         })?;
-        // The cloud takes no unencrypted disk from it, and the request does not ask for one.
+        // The cloud creates only encrypted disks from it, and the request does not require an unencrypted one.
         new.encrypted |= snapshot.encrypted;
         if !snapshot.available {
             let text = format!("snapshot {id} is not ready to be used yet");
@@ -122,7 +122,7 @@ impl Provisioner {
     }
 }
 
-/// The sizes wanted of a disk with a source, which is no smaller than that.
+/// The sizes of a disk with a source, not below the source's size.
 pub(super) fn at_least(new: &NewDisk, source: Gib, why: &str) -> Result<SizeRange> {
     let least = source.bytes();
     let SizeRange { required, limit } = new.size;

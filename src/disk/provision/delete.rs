@@ -3,7 +3,7 @@
 use super::Provisioner;
 use crate::base::Deadline;
 use crate::cloud::view::{Presence, WaitError};
-use crate::cloud::{self as api, Kind};
+use crate::cloud::{self, Kind};
 use crate::disk::Result;
 use crate::disk::error::{cloud, refused, wait};
 use crate::disk::pauses::Pauses;
@@ -29,7 +29,7 @@ impl Provisioner {
                 None => match self.free_row(deadline, disk, refusal.take()).await? {
                     Presence::Row(row) => row.tags.clone(),
                     Presence::Absent(proof) => {
-                        self.disks.note_absent(disk, proof);
+                        self.disks.record_absent(disk, proof);
                         return Ok(());
                     }
                 },
@@ -43,7 +43,7 @@ impl Provisioner {
             let outcome = self.ecs.delete_disk(deadline, disk).await;
             match self.creator.deleted(disk, outcome) {
                 Ok(()) => return Ok(()),
-                // Still loading from its snapshot, or on its way off a node: look again in a while.
+                // Still loading from its snapshot, or detaching: poll again later.
                 Err(error) if error.kind() == Kind::Conflict => {
                     match pauses.pause(deadline).await {
                         Ok(()) => refusal = Some(error),
@@ -60,15 +60,15 @@ impl Provisioner {
         &self,
         deadline: Deadline,
         disk: &DiskId,
-        refusal: Option<api::Error>,
+        refusal: Option<cloud::Error>,
     ) -> Result<Presence<Disk>> {
         // A read of before it was detached would refuse what is permitted.
         let free = |row: &Disk| row.attachments.is_empty();
-        let found = self.disks.settle_as(disk, deadline, free).await;
+        let found = self.disks.confirm_state(disk, deadline, free).await;
         let found = found.map_err(|error| match (error, refusal) {
             // Why it was not deleted so far explains more than that the deadline has passed.
             (WaitError::Deadline { .. }, Some(refusal)) => cloud(step(disk))(refusal),
-            (error, _) => wait(format!("look at disk {disk} before deleting it"))(error),
+            (error, _) => wait(format!("read disk {disk} before deleting it"))(error),
         })?;
         if let Presence::Row(row) = &found {
             self.owner.require(&format!("disk {disk}"), &row.tags)?;

@@ -7,7 +7,7 @@ use super::dependencies::Dependencies;
 use super::journal::Journal;
 use super::ownership::Owner;
 use super::snapshot::Snapshotter;
-use crate::cloud::Ecs;
+use crate::cloud::EcsApi;
 use crate::cloud::view::Poller;
 use crate::model::{Disk, DiskId};
 
@@ -24,7 +24,7 @@ pub use new_disk::{NewDisk, Place};
 
 #[derive(Debug)]
 pub struct Provisioner {
-    ecs: Arc<dyn Ecs>,
+    ecs: Arc<dyn EcsApi>,
     disks: Arc<Poller<DiskId, Disk>>,
     snapshots: Arc<Snapshotter>,
     owner: Owner,

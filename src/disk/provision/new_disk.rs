@@ -41,29 +41,32 @@ pub struct NewDisk {
 pub struct Place {
     pub zone: ZoneId,
     /// The categories that the nodes there take; none where they do not say.
-    pub takes: Option<BTreeSet<Category>>,
+    pub supported: Option<BTreeSet<Category>>,
 }
 
 impl Place {
     pub fn admits(&self, category: &Category) -> bool {
-        self.takes
+        self.supported
             .as_ref()
-            .is_none_or(|takes| takes.contains(category))
+            .is_none_or(|supported| supported.contains(category))
     }
 }
 
 impl From<ZoneId> for Place {
     fn from(zone: ZoneId) -> Self {
-        Self { zone, takes: None }
+        Self {
+            zone,
+            supported: None,
+        }
     }
 }
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.zone)?;
-        if let Some(takes) = &self.takes {
-            let takes: Vec<_> = takes.iter().map(Category::as_str).collect();
-            write!(f, " with {}", takes.join(", "))?;
+        if let Some(supported) = &self.supported {
+            let supported: Vec<_> = supported.iter().map(Category::as_str).collect();
+            write!(f, " with {}", supported.join(", "))?;
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 use super::{Snapshotter, compare};
 use crate::base::Deadline;
 use crate::cloud::view::Operation;
-use crate::cloud::{self as api, Condition, CreateSnapshot};
+use crate::cloud::{self, Condition, CreateSnapshot};
 use crate::disk::Result;
 use crate::disk::create_once::Call;
 use crate::disk::error::{self, Error, cloud, wait};
@@ -186,7 +186,7 @@ pub(super) fn is_decided(row: &Snapshot) -> bool {
     row.created.is_some() || row.status == SnapshotStatus::Failed
 }
 
-fn refused(new: &NewSnapshot, source: api::Error) -> Error {
+fn refused(new: &NewSnapshot, source: cloud::Error) -> Error {
     let disk = new.source.clone();
     match source.condition() {
         Condition::NoSuchDisk => Error::NoSuchDisk { disk },

@@ -2,7 +2,7 @@
 
 use super::Snapshotter;
 use crate::base::Deadline;
-use crate::cloud::{self as api, Condition, Kind};
+use crate::cloud::{self, Condition, Kind};
 use crate::disk::Result;
 use crate::disk::error::{Error, cloud, refused};
 use crate::disk::read::{read, read_as};
@@ -39,7 +39,7 @@ impl Snapshotter {
         &self,
         deadline: Deadline,
         id: &SnapshotId,
-    ) -> api::Result<()> {
+    ) -> cloud::Result<()> {
         let outcome = self.ecs.delete_snapshot(deadline, id).await;
         self.creator.deleted(id, outcome)
     }
@@ -49,9 +49,13 @@ impl Snapshotter {
         loop {
             match self.delete_once(deadline, id).await {
                 Ok(()) => break,
-                // Something else is being done with it: look again in a tick.
+                // Another operation is in progress: poll again.
                 Err(error) if error.kind() == Kind::Conflict => {
-                    let waited = self.creator.rows.until(id, deadline, |_| Some(())).await;
+                    let waited = self
+                        .creator
+                        .rows
+                        .wait_until(id, deadline, |_| Some(()))
+                        .await;
                     waited.map_err(|_| cloud(step(id))(error))?;
                 }
                 Err(error) => return Err(held(id, error)),
@@ -63,7 +67,7 @@ impl Snapshotter {
 }
 
 /// Who keeps the snapshot, where the cloud says so.
-fn held(id: &SnapshotId, error: api::Error) -> Error {
+fn held(id: &SnapshotId, error: cloud::Error) -> Error {
     match why_held(error.condition()) {
         Some(why) => {
             let text = format!("snapshot {id} is not deleted: {why}");

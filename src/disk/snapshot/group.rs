@@ -6,15 +6,15 @@ use jiff::Timestamp;
 
 use super::create::{is_decided, not_cut};
 use super::{Snapshotter, compare};
-use crate::base::{Deadline, join};
+use crate::base::{Deadline, join_all};
 use crate::cloud::view::Operation;
-use crate::cloud::{self as api, Condition, CreateSnapshotGroup, TagResources, TagTarget};
+use crate::cloud::{self, Condition, CreateSnapshotGroup, TagResources, TagTarget};
 use crate::disk::Result;
 use crate::disk::create_once::Call;
 use crate::disk::error::{Error, cloud, refused, wait};
 use crate::disk::ownership::{Owner, display_name};
 use crate::disk::read::read;
-use crate::disk::stale_read::{LAG, StaleReadGuard};
+use crate::disk::stale_read::{READ_LAG, StaleReadGuard};
 use crate::model::{
     ClientToken, DiskId, Failure, GroupMember, Snapshot, SnapshotGroup, SnapshotGroupId,
     SnapshotId, SnapshotStatus, Tags, tag,
@@ -118,10 +118,15 @@ impl Snapshotter {
     }
 
     /// The refusal in words that name the disk where the cloud does not.
-    async fn refuse_group(&self, deadline: Deadline, new: &NewGroup, refusal: api::Error) -> Error {
+    async fn refuse_group(
+        &self,
+        deadline: Deadline,
+        new: &NewGroup,
+        refusal: cloud::Error,
+    ) -> Error {
         if let Condition::NoSuchDisk | Condition::NeverAttached = refusal.condition() {
             let looks = new.sources.iter().map(|id| read(&self.disks, deadline, id));
-            for (disk, row) in new.sources.iter().zip(join::all(looks).await) {
+            for (disk, row) in new.sources.iter().zip(join_all(looks).await) {
                 if matches!(row, Ok(None)) {
                     return Error::NoSuchDisk { disk: disk.clone() };
                 }
@@ -145,7 +150,7 @@ impl Snapshotter {
         let joined = |row: &SnapshotGroup| match compare::group(row, &new.sources) {
             None => Some(Ok(row.clone())),
             // A response may have the group before its members.
-            Some(differences) => incomplete.holds(LAG).then(|| {
+            Some(differences) => incomplete.holds(READ_LAG).then(|| {
                 Err(Error::Exists {
                     name: new.name.clone(),
                     existing: format!("snapshot group {id}"),
@@ -171,7 +176,7 @@ impl Snapshotter {
             waited.await
         });
         let rows: std::result::Result<Option<Vec<_>>, _> =
-            join::all(waits).await.into_iter().collect();
+            join_all(waits).await.into_iter().collect();
         rows.map_err(wait(format!("see the snapshots of group {} cut", row.id)))
     }
 
@@ -260,7 +265,7 @@ impl Snapshotter {
         let looks = row.members.iter();
         let looks = looks.map(|member| read(&self.creator.rows, deadline, &member.snapshot));
         let mut snapshots = Vec::new();
-        for look in join::all(looks).await {
+        for look in join_all(looks).await {
             snapshots.push(look?.ok_or_else(|| broken(&row, AGAIN))?);
         }
         let failed = snapshots
@@ -273,7 +278,7 @@ impl Snapshotter {
     }
 }
 
-fn apart(new: &NewGroup, why: &str, source: Option<api::Error>) -> Error {
+fn apart(new: &NewGroup, why: &str, source: Option<cloud::Error>) -> Error {
     let name = &new.name;
     let text = format!("the volumes of {name:?} cannot be snapshotted together: {why}");
     refused(Failure::NotGroupable, text, source)
@@ -283,7 +288,7 @@ fn apart(new: &NewGroup, why: &str, source: Option<api::Error>) -> Error {
 fn why_apart(condition: Condition) -> Option<&'static str> {
     Some(match condition {
         Condition::NotInSameZone => "they are in several zones",
-        Condition::GroupTooMany => TOO_MANY,
+        Condition::TooManyGroupDisks => TOO_MANY,
         Condition::GroupTooLarge => "they have more than 32 TiB together; make smaller groups",
         Condition::SharedDisk => {
             "one of them can be attached to several nodes; take its snapshot alone"
@@ -293,7 +298,7 @@ fn why_apart(condition: Condition) -> Option<&'static str> {
              regional, all must be"
         }
         Condition::NeverAttached => {
-            "one of them was never attached, and the cloud takes snapshots only of disks that once \
+            "one of them was never attached, and the cloud supported snapshots only of disks that once \
              were; start a pod that uses the volume, then try again"
         }
         Condition::RegionUnsupported | Condition::FeatureNotEnabled => {

@@ -4,9 +4,9 @@ use super::Snapshotter;
 use std::collections::BTreeSet;
 
 use super::delete::why_held;
-use crate::base::{Deadline, join};
+use crate::base::{Deadline, join_all};
 use crate::cloud::view::ConfirmedAbsent;
-use crate::cloud::{KeptMember, Kind};
+use crate::cloud::{Kind, UndeletedSnapshot};
 use crate::disk::Result;
 use crate::disk::error::{cloud, refused};
 use crate::disk::read::read;
@@ -49,9 +49,13 @@ impl Snapshotter {
                     let text = format!("snapshot group {id} is not deleted whole: {kept}");
                     return Err(refused(Failure::GroupInUse, text, None));
                 }
-                Err(error) if ConfirmedAbsent::by_error(&error).is_some() => return Ok(()),
+                Err(error) if ConfirmedAbsent::from_error(&error).is_some() => return Ok(()),
                 Err(error) if error.kind() == Kind::Conflict => {
-                    let waited = self.groups.rows.until(id, deadline, |_| Some(())).await;
+                    let waited = self
+                        .groups
+                        .rows
+                        .wait_until(id, deadline, |_| Some(()))
+                        .await;
                     waited.map_err(|_| cloud(step())(error))?;
                 }
                 Err(error) => return Err(cloud(step())(error)),
@@ -74,7 +78,7 @@ impl Snapshotter {
         let members = members
             .iter()
             .map(|id| read(&self.creator.rows, deadline, id));
-        let rows = join::all(members).await;
+        let rows = join_all(members).await;
         !rows.is_empty() && rows.iter().all(|row| matches!(row, Ok(None)))
     }
 
@@ -99,7 +103,7 @@ impl Snapshotter {
         let looks = others
             .iter()
             .map(|id| read(&self.creator.rows, deadline, id));
-        for (id, look) in others.iter().zip(join::all(looks).await) {
+        for (id, look) in others.iter().zip(join_all(looks).await) {
             if look?.is_some_and(|other| other.group.as_ref() != Some(&row.id)) {
                 differences.push(format!("{id} is in snapshot_ids and not in the group"));
             }
@@ -116,8 +120,8 @@ impl Snapshotter {
     }
 }
 
-fn words(kept: &[KeptMember]) -> String {
-    let word = |kept: &KeptMember| {
+fn words(kept: &[UndeletedSnapshot]) -> String {
+    let word = |kept: &UndeletedSnapshot| {
         let why = match why_held(kept.condition()) {
             Some(why) => why,
             None if kept.message.is_empty() => "the cloud does not say why",

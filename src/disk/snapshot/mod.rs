@@ -6,7 +6,7 @@ use super::create_once::Creator;
 use super::dependencies::Dependencies;
 use super::journal::Journal;
 use super::ownership::Owner;
-use crate::cloud::Ecs;
+use crate::cloud::EcsApi;
 use crate::cloud::view::Poller;
 use crate::model::{Disk, DiskId, Snapshot, SnapshotGroup, SnapshotGroupId};
 
@@ -22,7 +22,7 @@ pub use group::{Group, NewGroup};
 
 #[derive(Debug)]
 pub struct Snapshotter {
-    ecs: Arc<dyn Ecs>,
+    ecs: Arc<dyn EcsApi>,
     disks: Arc<Poller<DiskId, Disk>>,
     owner: Owner,
     journal: Arc<Journal>,

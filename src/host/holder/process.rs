@@ -8,7 +8,7 @@ use nix::errno::Errno;
 use nix::sys::stat::{major, minor};
 
 use super::{Holder, Sought, Table, entries};
-use crate::host::device::Number;
+use crate::host::device::DeviceNumber;
 use crate::host::mountinfo::Mount;
 
 /// A directory of procfs; the process may end at any moment, and shows nothing then.
@@ -138,7 +138,7 @@ fn namespace(sought: &Sought, table: &mut Table) -> Option<PathBuf> {
 }
 
 /// Looks at device nodes only: those are in memory, and looking never waits for a disk.
-fn is_node(file: &Path, number: Number) -> bool {
+fn is_node(file: &Path, number: DeviceNumber) -> bool {
     fs::metadata(file).is_ok_and(|found| {
         found.file_type().is_block_device()
             && major(found.rdev()) == number.major
@@ -148,7 +148,7 @@ fn is_node(file: &Path, number: Number) -> bool {
 
 /// Whether the file is of a filesystem on the device. One that was shut down answers nothing; no other file
 /// of a detached mount does so.
-fn is_on(file: &Path, number: Number) -> bool {
+fn is_on(file: &Path, number: DeviceNumber) -> bool {
     match fs::metadata(file) {
         Ok(found) => major(found.dev()) == number.major && minor(found.dev()) == number.minor,
         Err(error) => error.raw_os_error().map(Errno::from_raw) == Some(Errno::EIO),
@@ -161,9 +161,9 @@ fn mount_id(information: &str) -> Option<u64> {
     id.trim().parse().ok()
 }
 
-fn hexadecimal(pair: &str) -> Option<Number> {
+fn hexadecimal(pair: &str) -> Option<DeviceNumber> {
     let (major, minor) = pair.split_once(':')?;
-    Some(Number {
+    Some(DeviceNumber {
         major: u64::from_str_radix(major, 16).ok()?,
         minor: u64::from_str_radix(minor, 16).ok()?,
     })

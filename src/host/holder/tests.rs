@@ -51,7 +51,7 @@ impl World {
 
     fn find(&self, point: Option<&str>) -> Vec<String> {
         let sought = Sought {
-            number: Number {
+            number: DeviceNumber {
                 major: 254,
                 minor: 16,
             },

@@ -25,13 +25,11 @@ macro_rules! failures {
                 match self { $(Self::$variant => FailureKind::$kind,)* }
             }
 
-            /// Describes the failure.
             #[must_use]
             pub fn description(self) -> &'static str {
                 match self { $(Self::$variant => $description,)* }
             }
 
-            /// Advises the operator.
             #[must_use]
             pub fn advice(self) -> &'static str {
                 match self { $(Self::$variant => $advice,)* }

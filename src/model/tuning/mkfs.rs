@@ -1,5 +1,5 @@
-//! From a class to the arguments of mkfs. Every option is on a list: none forces, none names another device, file or
-//! offset, none takes the journal away.
+//! Arguments of mkfs from a StorageClass. Every allowed option is listed: none forces, names another device, file or offset,
+//! or removes the journal.
 
 use super::{Discard, Tuning};
 use crate::model::Filesystem;
@@ -8,11 +8,8 @@ use crate::model::Filesystem;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{key:?} has value {value:?}; allowed: {allowed}")]
 pub struct InvalidTuning {
-    /// The parameter.
     pub key: &'static str,
-    /// Its value.
     pub value: String,
-    /// What is allowed.
     pub allowed: String,
 }
 
@@ -26,9 +23,9 @@ impl InvalidTuning {
     }
 }
 
-/// An option of mkfs, and what it takes.
+/// An option of mkfs and its values.
 #[derive(Debug, Clone, Copy)]
-enum Takes {
+enum OptionValue {
     /// A number, with k, m or g or without.
     Number,
     /// One of these words.
@@ -39,9 +36,9 @@ enum Takes {
     Pairs(&'static [&'static str]),
 }
 
-use Takes::{Features, Number, Pairs, Word};
+use OptionValue::{Features, Number, Pairs, Word};
 
-const EXT: &[(&str, Takes)] = &[
+const EXT: &[(&str, OptionValue)] = &[
     ("-g", Number),
     ("-G", Number),
     ("-m", Number),
@@ -101,7 +98,7 @@ const EXT: &[(&str, Takes)] = &[
     ),
 ];
 
-const XFS: &[(&str, Takes)] = &[
+const XFS: &[(&str, OptionValue)] = &[
     (
         "-d",
         Pairs(&[
@@ -139,7 +136,7 @@ const XFS: &[(&str, Takes)] = &[
     ("-s", Pairs(&["size"])),
 ];
 
-const BTRFS: &[(&str, Takes)] = &[
+const BTRFS: &[(&str, OptionValue)] = &[
     ("-d", Word(&["single", "dup"])),
     ("-m", Word(&["single", "dup"])),
     ("-n", Number),
@@ -158,7 +155,7 @@ const BTRFS: &[(&str, Takes)] = &[
     ),
 ];
 
-fn table(filesystem: Filesystem) -> &'static [(&'static str, Takes)] {
+fn table(filesystem: Filesystem) -> &'static [(&'static str, OptionValue)] {
     match filesystem {
         Filesystem::Ext4 | Filesystem::Ext3 => EXT,
         Filesystem::Xfs => XFS,
@@ -183,10 +180,10 @@ impl Arguments {
 }
 
 impl Tuning {
-    /// What mkfs is told besides the device.
+    /// What mkfs is expected besides the device.
     ///
     /// # Errors
-    /// When this filesystem does not take a parameter.
+    /// If this filesystem does not support a parameter.
     pub fn mkfs_arguments(&self, filesystem: Filesystem) -> Result<Vec<String>, InvalidTuning> {
         let mut given = Arguments::default();
         let format = matches!(self.discard, Discard::Format | Discard::Both);
@@ -236,7 +233,7 @@ impl Tuning {
                 Filesystem::Ext4 | Filesystem::Ext3 => {
                     return of(BLOCK_SIZE, &text, "1024, 2048, 4096");
                 }
-                // Below 1024 there are no checksums.
+                // Below 1024 mkfs disables checksums.
                 Filesystem::Xfs if (1024..=4096).contains(&size) => {
                     given.add("-b", &format!("size={size}"));
                 }
@@ -314,7 +311,7 @@ impl Tuning {
         let refuse = |why: String| {
             let names: Vec<String> = table
                 .iter()
-                .map(|(name, takes)| format!("{name} {}", takes.told()))
+                .map(|(name, values)| format!("{name} {}", values.expected()))
                 .collect();
             InvalidTuning::new(
                 crate::model::context::MKFS_OPTIONS,
@@ -324,13 +321,13 @@ impl Tuning {
         };
         let mut words = self.mkfs_options.iter();
         while let Some(option) = words.next() {
-            let takes = table.iter().find(|(name, _)| name == option);
-            let Some((name, takes)) = takes else {
+            let option_values = table.iter().find(|(name, _)| name == option);
+            let Some((name, values)) = option_values else {
                 return Err(refuse(format!("not {option:?}")));
             };
             let value = words.next();
             let value = value.ok_or_else(|| refuse(format!("{option} needs a value")))?;
-            if !takes.admits(value) {
+            if !values.admits(value) {
                 return Err(refuse(format!("not \"{option} {value}\"")));
             }
             given.add(name, value);
@@ -339,12 +336,12 @@ impl Tuning {
     }
 }
 
-/// A number with k, m or g, or without. mkfs tells what is too small or too large.
+/// A number with or without k, m or g. mkfs rejects values that are too small or too large.
 fn is_number(text: &str) -> bool {
     crate::model::mount_option::size(text).is_some()
 }
 
-impl Takes {
+impl OptionValue {
     fn admits(self, value: &str) -> bool {
         match self {
             Number => is_number(value),
@@ -359,7 +356,7 @@ impl Takes {
         }
     }
 
-    fn told(&self) -> String {
+    fn expected(&self) -> String {
         match self {
             Number => "NUMBER".to_owned(),
             Word(words) => words.join("|"),

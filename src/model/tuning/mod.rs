@@ -15,7 +15,7 @@ pub enum Fsck {
     /// The journal is replayed, as every mount does, and nothing else is changed: what is marked as having errors is refused.
     #[default]
     Journal,
-    /// What `e2fsck -p` mends safely is mended.
+    /// Repairs what `e2fsck -p` repairs safely.
     Preen,
     /// Nothing is looked at.
     None,
@@ -31,21 +31,18 @@ impl fmt::Display for Fsck {
     }
 }
 
-/// When the disk is told which blocks are free.
+/// When the disk is expected which blocks are free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Discard {
-    /// Never.
     #[default]
     None,
     /// Whenever files are deleted: the mount option.
     Mount,
     /// Once, when the filesystem is made.
     Format,
-    /// Both.
     Both,
 }
 
-/// All of it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Tuning {
     /// `fsck`
@@ -79,10 +76,10 @@ impl Tuning {
         context::MKFS_OPTIONS,
     ];
 
-    /// Takes one parameter, whose name compares without case. False where it is none of these.
+    /// Sets a parameter, whose name is case-insensitive. False if the name is unknown.
     ///
     /// # Errors
-    /// When the value is not allowed for any filesystem.
+    /// If the value is not allowed for any filesystem.
     pub fn take(&mut self, key: &str, value: &str) -> Result<bool, InvalidTuning> {
         let Some(key) = Self::KEYS
             .into_iter()
@@ -209,7 +206,7 @@ fn power(text: &str, least: u64, most: u64) -> Result<Option<u64>, String> {
 
 fn label(text: &str) -> Result<Option<String>, &'static str> {
     let fits = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-    // Before it would come what looks like an option.
+    // Otherwise the value could be parsed as an option.
     if text.starts_with('-') || !text.chars().all(fits) || text.len() > 255 {
         return Err("letters, digits, dot, dash and underscore, not beginning with a dash");
     }

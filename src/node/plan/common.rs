@@ -1,59 +1,63 @@
-//! Judgements and words that several plans share.
+//! Checks and errors that several plans share.
 
-use super::{PathState, Plan, Refusal, Step};
-use crate::host::filesystem::SLACK;
+use super::{PathState, Plan, PlanError, Step};
+use crate::host::filesystem::GROW_TOLERANCE;
 use crate::host::{Device, Entry, Mount};
 use crate::model::{Bytes, Filesystem};
 
-/// Whether the filesystem leaves so much of the device unused that it should grow.
-pub(super) fn is_small(stated: Option<Bytes>, device: &Device) -> bool {
-    stated.is_some_and(|size| device.size.0.saturating_sub(size.0) > SLACK.0)
+/// Whether the filesystem leaves more than [`GROW_TOLERANCE`] of the device unused.
+pub(super) fn needs_growth(filesystem_size: Option<Bytes>, device: &Device) -> bool {
+    filesystem_size.is_some_and(|size| device.size.0.saturating_sub(size.0) > GROW_TOLERANCE.0)
 }
 
-pub(super) fn directory(path_state: &PathState) -> Plan {
+/// Creates the directory of a mount point if it is missing.
+pub(super) fn ensure_directory(path_state: &PathState) -> Plan {
     match path_state.entry {
         Entry::Directory => Ok(Vec::new()),
         Entry::Missing => Ok(vec![Step::MakeDirectory(path_state.path.clone())]),
-        other => Err(bad(path_state, other, "a directory")),
+        other => Err(wrong_path_type(path_state, other, "a directory")),
     }
 }
 
-pub(super) fn bad(path_state: &PathState, entry: Entry, wanted: &'static str) -> Refusal {
-    Refusal::BadTarget {
+pub(super) fn wrong_path_type(
+    path_state: &PathState,
+    entry: Entry,
+    expected: &'static str,
+) -> PlanError {
+    PlanError::WrongPathType {
         path: path_state.path.clone(),
         found: match entry {
             Entry::Missing => "missing",
             Entry::Directory => "a directory",
             Entry::File => "a file",
-            Entry::Block(_) => "a block device",
+            Entry::BlockDevice(_) => "a block device",
             Entry::Symlink => "a symlink",
             Entry::Other => "a special file",
         },
-        wanted,
+        expected,
     }
 }
 
-pub(super) fn incompatible(path_state: &PathState, found: String, wanted: &str) -> Refusal {
-    Refusal::Incompatible {
+pub(super) fn incompatible(path_state: &PathState, found: String, requested: &str) -> PlanError {
+    PlanError::Incompatible {
         path: path_state.path.clone(),
         found,
-        wanted: wanted.to_owned(),
+        requested: requested.to_owned(),
     }
 }
 
-pub(super) fn occupied(path_state: &PathState, mount: &Mount) -> Refusal {
-    Refusal::Occupied {
+pub(super) fn path_in_use(path_state: &PathState, mount: &Mount) -> PlanError {
+    PlanError::PathInUse {
         path: path_state.path.clone(),
-        source_name: format!("{} ({})", mount.source.display(), mount.kind),
+        mounted: format!("{} ({})", mount.source.display(), mount.kind),
     }
 }
 
-/// Something else is mounted there, and it is known from what.
-pub(super) fn occupied_by(path_state: &PathState, mount: &Mount, device: &Device) -> Refusal {
-    Refusal::Occupied {
+pub(super) fn path_in_use_by(path_state: &PathState, mount: &Mount, device: &Device) -> PlanError {
+    PlanError::PathInUse {
         path: path_state.path.clone(),
-        source_name: format!(
-            "{} ({}), which is of {device} with {},",
+        mounted: format!(
+            "{} ({}) of {device} with {}",
             mount.source.display(),
             mount.kind,
             device.identity()
@@ -61,15 +65,15 @@ pub(super) fn occupied_by(path_state: &PathState, mount: &Mount, device: &Device
     }
 }
 
-pub(super) fn foreign(device: &Device, what: &str, wanted: Filesystem) -> Refusal {
-    Refusal::ForeignData {
+pub(super) fn foreign_data(device: &Device, found: &str, requested: Filesystem) -> PlanError {
+    PlanError::ForeignData {
         device: device.to_string(),
-        found: what.to_owned(),
-        wanted,
+        found: found.to_owned(),
+        requested,
     }
 }
 
-pub(super) fn places(mounts: &[Mount]) -> String {
+pub(super) fn mount_points(mounts: &[Mount]) -> String {
     let points: Vec<String> = mounts
         .iter()
         .map(|m| m.point.display().to_string())
@@ -77,6 +81,6 @@ pub(super) fn places(mounts: &[Mount]) -> String {
     points.join(", ")
 }
 
-pub(super) fn word(read_only: bool) -> &'static str {
+pub(super) fn access_name(read_only: bool) -> &'static str {
     if read_only { "read-only" } else { "writable" }
 }

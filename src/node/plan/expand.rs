@@ -1,13 +1,17 @@
-//! Growing while mounted.
+//! Plans online filesystem expansion.
 
-use super::common::is_small;
-use super::{Plan, Refusal, Step};
+use super::common::needs_growth;
+use super::{Plan, PlanError, Step};
 use crate::host::{Device, Mount};
 use crate::model::Bytes;
 
-/// Growing a mounted filesystem; `mounts` are all mounts of the device's filesystem.
-pub(in crate::node) fn expand(device: &Device, mounts: &[Mount], stated: Option<Bytes>) -> Plan {
-    if !is_small(stated, device) && stated.is_some() {
+/// Grows a mounted filesystem. `mounts` are all its mounts; `filesystem_size` is `None` if it is unknown.
+pub(in crate::node) fn expand(
+    device: &Device,
+    mounts: &[Mount],
+    filesystem_size: Option<Bytes>,
+) -> Plan {
+    if !needs_growth(filesystem_size, device) && filesystem_size.is_some() {
         return Ok(Vec::new());
     }
     let writable = mounts.iter().find(|m| m.is_whole() && !m.is_read_only());
@@ -15,9 +19,9 @@ pub(in crate::node) fn expand(device: &Device, mounts: &[Mount], stated: Option<
     match (writable, filesystem) {
         (Some(mount), Some(filesystem)) => Ok(vec![Step::GrowMounted {
             filesystem,
-            at: mount.point.clone(),
+            mount_point: mount.point.clone(),
         }]),
-        _ => Err(Refusal::GrowReadOnly {
+        _ => Err(PlanError::GrowReadOnly {
             device: device.to_string(),
         }),
     }

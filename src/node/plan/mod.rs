@@ -1,36 +1,35 @@
-//! From what is seen to what is done: pure functions, so that every promise about data is one line
-//! of a table of tests.
+//! Plans the steps of a node operation from the observed state of the host. All functions are pure.
 
 use super::observe::PathState;
 use super::request::Access;
 
 mod common;
+mod error;
 mod expand;
-mod leave;
-mod option;
+mod mount_option;
 mod publish;
-mod refusal;
 mod stage;
 mod step;
+mod unmount;
 
 #[cfg(test)]
 mod tests;
 
+pub use error::PlanError;
 pub(super) use expand::expand;
-pub(super) use leave::{LeaveSeen, behind, is_of, unpublish, unstage};
-pub(super) use publish::{PublishSeen, publish};
-pub use refusal::Refusal;
-pub(super) use stage::{StageSeen, stage};
+pub(super) use publish::{PublishObservation, publish};
+pub(super) use stage::{StageObservation, stage};
 pub use step::Step;
+pub(super) use unmount::{UnmountObservation, backing_device, is_mount_of, unpublish, unstage};
 
-/// Steps, or why there are none.
-type Plan = Result<Vec<Step>, Refusal>;
+/// The steps in order of execution. Empty if the host is already in the requested state.
+type Plan = Result<Vec<Step>, PlanError>;
 
-/// How a volume is wanted.
+/// The access that a call requests.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Wanted<'a> {
+pub(super) struct RequestedAccess<'a> {
     pub(super) access: &'a Access,
     pub(super) read_only: bool,
-    /// Whether the kernel itself must not write to the device.
-    pub(super) locked: bool,
+    /// Whether the block device itself must be read-only.
+    pub(super) device_read_only: bool,
 }

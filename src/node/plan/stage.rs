@@ -1,110 +1,131 @@
-//! Staging.
+//! Plans staging.
 
-use super::common::{directory, foreign, incompatible, is_small, occupied, places, word};
-use super::option::same_labels;
-use super::{Access, PathState, Plan, Refusal, Step, Wanted};
-use crate::host::filesystem::{grows_unmounted, is_checked};
+use super::common::{
+    access_name, ensure_directory, foreign_data, incompatible, mount_points, needs_growth,
+    path_in_use,
+};
+use super::mount_option::check_labels;
+use super::{Access, PathState, Plan, PlanError, RequestedAccess, Step};
+use crate::host::filesystem::{can_grow_unmounted, has_check};
 use crate::host::{Content, Device, Mount};
 use crate::model::{Bytes, Filesystem, Fsck, MountFlags, Tuning};
-use crate::node::journal::Journal;
+use crate::node::format_record::FormatRecord;
 
-/// What staging saw.
+/// The state of the host before staging.
 #[derive(Debug)]
-pub(in crate::node) struct StageSeen {
+pub(in crate::node) struct StageObservation {
     pub(in crate::node) device: Device,
     pub(in crate::node) staging: PathState,
-    /// Mounts of the device's filesystem at other places.
+    /// Other mounts of the device's filesystem.
     pub(in crate::node) elsewhere: Vec<Mount>,
-    /// Looked at only where nobody uses the device.
+    /// `None` if the device is in use.
     pub(in crate::node) content: Option<Content>,
-    /// What is known of a mkfs that was begun.
-    pub(in crate::node) journal: Journal,
-    /// The size that the superblock of a mounted filesystem states.
+    /// The record of a started mkfs.
+    pub(in crate::node) format_record: FormatRecord,
+    /// The size in the superblock of a mounted filesystem.
     pub(in crate::node) mounted_size: Option<Bytes>,
-    /// Whether a mounted ext filesystem may grow here.
+    /// Whether the process may resize a mounted ext filesystem (`CAP_SYS_RESOURCE`).
     pub(in crate::node) ext_grows_mounted: bool,
 }
 
-impl StageSeen {
-    /// Whether the filesystem is grown once it is mounted. That is cut off by nothing: the kernel writes each step
-    /// of it to the journal. A resize2fs on an unmounted filesystem that is killed with its container leaves damage which
-    /// `e2fsck -p` does not mend.
+impl StageObservation {
+    /// Whether the filesystem grows after it is mounted. The kernel journals each step of an online resize, so an
+    /// interruption is harmless. An interrupted resize2fs of an unmounted filesystem leaves damage that `e2fsck -p`
+    /// does not repair.
     fn grows_mounted(&self, filesystem: Filesystem) -> bool {
-        self.ext_grows_mounted || !grows_unmounted(filesystem)
+        self.ext_grows_mounted || !can_grow_unmounted(filesystem)
     }
 }
 
-/// Staging. A disk that was attached only to be read is locked before anything else is done with it: a
-/// read-only mount alone would replay a journal.
-pub(in crate::node) fn stage(wanted: Wanted<'_>, tuning: &Tuning, seen: &StageSeen) -> Plan {
-    let steps = stage_unlocked(wanted, tuning, seen)?;
-    let lock = wanted.locked && !seen.device.read_only;
-    let lock = lock.then_some(Step::SetDeviceReadOnly(true));
-    Ok(lock.into_iter().chain(steps).collect())
+/// Plans staging. The device of a disk that is attached read-only is set read-only first, because even a read-only
+/// mount replays the journal.
+pub(in crate::node) fn stage(
+    requested: RequestedAccess<'_>,
+    tuning: &Tuning,
+    observed: &StageObservation,
+) -> Plan {
+    let steps = stage_access(requested, tuning, observed)?;
+    let set_read_only = requested.device_read_only && !observed.device.read_only;
+    let set_read_only = set_read_only.then_some(Step::SetDeviceReadOnly(true));
+    Ok(set_read_only.into_iter().chain(steps).collect())
 }
 
-fn stage_unlocked(wanted: Wanted<'_>, tuning: &Tuning, seen: &StageSeen) -> Plan {
-    match (wanted.access, &seen.staging.mount) {
+fn stage_access(
+    requested: RequestedAccess<'_>,
+    tuning: &Tuning,
+    observed: &StageObservation,
+) -> Plan {
+    match (requested.access, &observed.staging.mount) {
         (Access::Block, None) => {
-            free_of_mounts(seen)?;
-            // From here on somebody else writes to it.
-            Ok(forget(seen))
+            check_not_mounted(observed)?;
+            // The pod writes to the device from now on, so the record proves nothing.
+            Ok(remove_format_record(observed))
         }
-        (Access::Block, Some(mount)) => Err(if mount.is_of(&seen.device) {
-            incompatible(&seen.staging, format!("as {}", mount.kind), "a device")
+        (Access::Block, Some(mount)) => Err(if mount.is_of(&observed.device) {
+            incompatible(&observed.staging, format!("as {}", mount.kind), "a device")
         } else {
-            occupied(&seen.staging, mount)
+            path_in_use(&observed.staging, mount)
         }),
         (Access::Mount { filesystem, flags }, Some(mount)) => {
-            same_labels(flags, mount, &seen.staging)?;
-            stage_again(*filesystem, wanted.read_only, mount, seen)
+            check_labels(flags, mount, &observed.staging)?;
+            stage_mounted(*filesystem, requested.read_only, mount, observed)
         }
         (Access::Mount { filesystem, flags }, None) => {
-            free_of_mounts(seen)?;
-            stage_new(*filesystem, flags, wanted.read_only, tuning, seen)
+            check_not_mounted(observed)?;
+            stage_unmounted(*filesystem, flags, requested.read_only, tuning, observed)
         }
     }
 }
 
-fn stage_again(filesystem: Filesystem, read_only: bool, mount: &Mount, seen: &StageSeen) -> Plan {
-    if !mount.is_of(&seen.device) || !mount.is_whole() {
-        return Err(occupied(&seen.staging, mount));
+fn stage_mounted(
+    filesystem: Filesystem,
+    read_only: bool,
+    mount: &Mount,
+    observed: &StageObservation,
+) -> Plan {
+    if !mount.is_of(&observed.device) || !mount.is_whole() {
+        return Err(path_in_use(&observed.staging, mount));
     }
     if mount.kind != filesystem.as_str() {
         let found = format!("as {}", mount.kind);
-        return Err(incompatible(&seen.staging, found, filesystem.as_str()));
+        return Err(incompatible(&observed.staging, found, filesystem.as_str()));
     }
     if mount.is_read_only() != read_only {
-        let found = word(mount.is_read_only()).to_owned();
-        return Err(incompatible(&seen.staging, found, word(read_only)));
+        let found = access_name(mount.is_read_only()).to_owned();
+        return Err(incompatible(
+            &observed.staging,
+            found,
+            access_name(read_only),
+        ));
     }
-    // An earlier call may have ended between mounting and growing.
-    let small = seen.grows_mounted(filesystem) && is_small(seen.mounted_size, &seen.device);
-    Ok(if small && !read_only {
+    // An earlier call may have been interrupted between mounting and growing.
+    let grow =
+        observed.grows_mounted(filesystem) && needs_growth(observed.mounted_size, &observed.device);
+    Ok(if grow && !read_only {
         vec![Step::GrowMounted {
             filesystem,
-            at: seen.staging.path.clone(),
+            mount_point: observed.staging.path.clone(),
         }]
     } else {
         Vec::new()
     })
 }
 
-fn stage_new(
+fn stage_unmounted(
     filesystem: Filesystem,
     flags: &MountFlags,
     read_only: bool,
     tuning: &Tuning,
-    seen: &StageSeen,
+    observed: &StageObservation,
 ) -> Plan {
-    let device = &seen.device;
-    let users: Vec<&str> = (device.partitions.iter().chain(&device.holders))
+    let device = &observed.device;
+    let holders: Vec<&str> = (device.partitions.iter().chain(&device.holders))
         .map(String::as_str)
         .collect();
-    if !users.is_empty() {
-        return Err(Refusal::Held {
+    if !holders.is_empty() {
+        return Err(PlanError::DeviceInUse {
             device: device.to_string(),
-            by: users.join(", "),
+            holders: holders.join(", "),
         });
     }
     let format = || Step::Format {
@@ -116,9 +137,9 @@ fn stage_new(
         steps.push(Step::SetDeviceReadOnly(false));
     }
     let mut grow_mounted = false;
-    match &seen.content {
+    match &observed.content {
         Some(Content::Blank) if read_only => {
-            return Err(Refusal::BlankReadOnly {
+            return Err(PlanError::BlankReadOnly {
                 device: device.to_string(),
             });
         }
@@ -126,37 +147,41 @@ fn stage_new(
         Some(Content::Filesystem {
             filesystem: found, ..
         }) if *found != filesystem => {
-            return Err(Refusal::WrongFilesystem {
+            return Err(PlanError::FilesystemMismatch {
                 device: device.to_string(),
                 found: *found,
-                wanted: filesystem,
+                requested: filesystem,
             });
         }
-        // Nothing may be written: neither checked nor grown.
-        Some(Content::Filesystem { .. }) if read_only => steps.extend(forget(seen)),
+        // A read-only request neither checks nor grows the filesystem.
+        Some(Content::Filesystem { .. }) if read_only => {
+            steps.extend(remove_format_record(observed))
+        }
         Some(Content::Filesystem { size, .. }) => {
-            // The record is older than the end of its mkfs.
-            steps.extend(forget(seen));
-            if is_checked(filesystem) && tuning.fsck != Fsck::None {
+            // The mkfs completed before its record was removed.
+            steps.extend(remove_format_record(observed));
+            if has_check(filesystem) && tuning.fsck != Fsck::None {
                 steps.push(Step::Check(filesystem, tuning.fsck));
             }
-            if is_small(*size, device) {
-                if seen.grows_mounted(filesystem) {
+            if needs_growth(*size, device) {
+                if observed.grows_mounted(filesystem) {
                     grow_mounted = true;
                 } else {
                     steps.push(Step::GrowUnmounted(filesystem, tuning.fsck));
                 }
             }
         }
-        Some(content @ (Content::Unfinished { .. } | Content::Unknown { .. })) => {
-            half_made(content, filesystem, read_only, seen)?;
+        Some(content @ (Content::IncompleteFormat { .. } | Content::Unknown { .. })) => {
+            check_format_interrupted(content, filesystem, read_only, observed)?;
             steps.extend([Step::Wipe, format()]);
         }
-        Some(Content::Foreign { what }) => return Err(foreign(device, what, filesystem)),
-        None => return Err(foreign(device, "what nobody looked at", filesystem)),
+        Some(Content::Unsupported { description }) => {
+            return Err(foreign_data(device, description, filesystem));
+        }
+        None => return Err(foreign_data(device, "unread content", filesystem)),
     }
-    let target = seen.staging.path.clone();
-    steps.extend(directory(&seen.staging)?);
+    let target = observed.staging.path.clone();
+    steps.extend(ensure_directory(&observed.staging)?);
     steps.push(Step::Mount {
         target: target.clone(),
         filesystem,
@@ -166,52 +191,57 @@ fn stage_new(
     if grow_mounted {
         steps.push(Step::GrowMounted {
             filesystem,
-            at: target,
+            mount_point: target,
         });
     }
     Ok(steps)
 }
 
-fn forget(seen: &StageSeen) -> Vec<Step> {
-    match seen.journal {
-        Journal::Nothing => Vec::new(),
-        Journal::Ours | Journal::Stale { .. } => vec![Step::ForgetFormat],
+fn remove_format_record(observed: &StageObservation) -> Vec<Step> {
+    match observed.format_record {
+        FormatRecord::None => Vec::new(),
+        FormatRecord::Current | FormatRecord::Stale { .. } => vec![Step::RemoveFormatRecord],
     }
 }
 
-/// Whether a mkfs that was cut off is to be finished: only where the journal proves that it was ours, on a disk that had been blank.
-fn half_made(
+/// Checks that the format record proves that the content was left by an interrupted mkfs of this driver on a blank
+/// disk. Only then is mkfs repeated.
+fn check_format_interrupted(
     content: &Content,
-    wanted: Filesystem,
+    requested: Filesystem,
     read_only: bool,
-    seen: &StageSeen,
-) -> Result<(), Refusal> {
-    let refused = |filesystem: &str, why: &str| Refusal::Unfinished {
-        device: seen.device.to_string(),
+    observed: &StageObservation,
+) -> Result<(), PlanError> {
+    let error = |filesystem: &str, why: &str| PlanError::FormatInterrupted {
+        device: observed.device.to_string(),
         found: content.to_string(),
-        why: format!("a mkfs.{filesystem} was cut off on it, and is not finished because {why}"),
+        why: format!("a mkfs.{filesystem} was interrupted on it and is not repeated because {why}"),
     };
-    match (&seen.journal, content) {
-        (Journal::Ours, _) if read_only => Err(refused(
-            wanted.as_str(),
+    match (&observed.format_record, content) {
+        (FormatRecord::Current, _) if read_only => Err(error(
+            requested.as_str(),
             "read-only use never formats a disk",
         )),
-        (Journal::Ours, _) => Ok(()),
-        (Journal::Stale { filesystem, why }, _) => Err(refused(filesystem, why)),
-        (Journal::Nothing, Content::Unfinished { filesystem }) => Err(refused(
+        (FormatRecord::Current, _) => Ok(()),
+        (FormatRecord::Stale { filesystem, reason }, _) => Err(error(filesystem, reason)),
+        (FormatRecord::None, Content::IncompleteFormat { filesystem }) => Err(error(
             filesystem.as_str(),
             "no record of this node proves that the disk was blank before",
         )),
-        (Journal::Nothing, _) => Err(foreign(&seen.device, &content.to_string(), wanted)),
+        (FormatRecord::None, _) => Err(foreign_data(
+            &observed.device,
+            &content.to_string(),
+            requested,
+        )),
     }
 }
 
-fn free_of_mounts(seen: &StageSeen) -> Result<(), Refusal> {
-    if seen.elsewhere.is_empty() {
+fn check_not_mounted(observed: &StageObservation) -> Result<(), PlanError> {
+    if observed.elsewhere.is_empty() {
         return Ok(());
     }
-    Err(Refusal::MountedElsewhere {
-        device: seen.device.to_string(),
-        at: places(&seen.elsewhere),
+    Err(PlanError::MountedElsewhere {
+        device: observed.device.to_string(),
+        paths: mount_points(&observed.elsewhere),
     })
 }

@@ -1,93 +1,75 @@
-//! The steps that plans are made of.
+//! The steps of a plan.
 
 use std::fmt;
 use std::path::PathBuf;
 
 use crate::model::{Filesystem, Fsck, MountFlags, Tuning};
 
-/// One thing to do.
+/// One change of the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
-    /// Let the kernel write to the device, or not.
+    /// Sets or clears the read-only flag of the block device (`blockdev --setro`, `--setrw`).
     SetDeviceReadOnly(bool),
-    /// Make a device blank again on which our own mkfs was cut off.
+    /// Discards the content of a device on which a mkfs of this driver was interrupted.
     Wipe,
-    /// Forget that a mkfs was begun.
-    ForgetFormat,
-    /// Make a filesystem on a device that is proven blank.
+    /// Removes the record of a started mkfs.
+    RemoveFormatRecord,
+    /// Runs mkfs on a device that is proven blank.
     Format {
-        /// Its type.
         filesystem: Filesystem,
-        /// How.
         tuning: Tuning,
     },
-    /// Look whether an unmounted filesystem is in order, as far as the policy goes.
+    /// Checks an unmounted filesystem with the fsck policy of the class.
     Check(Filesystem, Fsck),
-    /// Grow an unmounted filesystem that a full check finds in order.
+    /// Checks an unmounted filesystem completely, then grows it to the size of the device.
     GrowUnmounted(Filesystem, Fsck),
-    /// Make a directory to mount on.
+    /// Creates the directory of a mount point.
     MakeDirectory(PathBuf),
-    /// Make a file to bind a device onto.
+    /// Creates an empty file, the target of a bind mount of a device node.
     MakeFile(PathBuf),
-    /// Mount the device.
     Mount {
-        /// Where.
         target: PathBuf,
-        /// Its filesystem.
         filesystem: Filesystem,
-        /// Options.
         flags: MountFlags,
-        /// Whether read-only.
         read_only: bool,
     },
-    /// Grow a mounted filesystem.
+    /// Grows a mounted filesystem to the size of the device.
     GrowMounted {
-        /// Its type.
         filesystem: Filesystem,
-        /// Where it is mounted writable.
-        at: PathBuf,
+        /// The path of a writable mount.
+        mount_point: PathBuf,
     },
-    /// Show a directory at another place.
-    Bind {
-        /// The directory.
-        source: PathBuf,
-        /// The other place.
-        target: PathBuf,
-    },
-    /// Show the device's node at a place.
+    /// Bind-mounts a directory at the target.
+    Bind { source: PathBuf, target: PathBuf },
+    /// Bind-mounts the device node at a path.
     BindDevice(PathBuf),
-    /// Make the mount at a place read-only.
+    /// Remounts a bind mount read-only.
     RemountReadOnly(PathBuf),
-    /// Add options to the mount at a place.
-    Restrict {
-        /// The place.
-        target: PathBuf,
-        /// The options.
-        flags: MountFlags,
-    },
-    /// Remove the mount at a place.
+    /// Adds restrictive options, such as `noexec`, to the mount at the target.
+    Restrict { target: PathBuf, flags: MountFlags },
+    /// Removes the topmost mount at a path.
     Unmount(PathBuf),
-    /// Remove the mount at a place, of which nothing can be written any more.
-    Detach(PathBuf),
-    /// Write what the kernel holds for the device.
+    /// Removes the topmost mount at a path, lazily (`MNT_DETACH`) if it is busy. Its filesystem can no longer write.
+    UnmountDead(PathBuf),
+    /// Writes the cached data of the device.
     Flush,
-    /// Wait until the kernel has written all and uses the device no more.
-    Release,
-    /// Remove an empty directory or file.
+    /// Waits until all data is written and the kernel no longer uses the device.
+    WaitReleased,
+    /// Removes an empty directory or file.
     Remove(PathBuf),
 }
 
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::SetDeviceReadOnly(true) => f.write_str("let nobody write to the device"),
-            Self::SetDeviceReadOnly(false) => f.write_str("let the device be written to"),
-            Self::Wipe => f.write_str("make the device blank, on which a mkfs was cut off"),
-            Self::ForgetFormat => f.write_str("forget that a mkfs was begun"),
+            Self::SetDeviceReadOnly(true) => f.write_str("set the device read-only"),
+            Self::SetDeviceReadOnly(false) => f.write_str("set the device writable"),
+            Self::Wipe => f.write_str("wipe the device, on which a mkfs was interrupted"),
+            Self::RemoveFormatRecord => f.write_str("remove the format record"),
             Self::Format { filesystem, .. } => {
                 write!(
                     f,
-                    "make a filesystem of type {filesystem} on the blank device"
+                    "create a filesystem of type {filesystem} on the blank device"
                 )
             }
             Self::Check(filesystem, fsck) => {
@@ -100,8 +82,8 @@ impl fmt::Display for Step {
                 f,
                 "grow the unmounted filesystem of type {filesystem} (fsck: {fsck})"
             ),
-            Self::MakeDirectory(path) => write!(f, "make the directory {}", path.display()),
-            Self::MakeFile(path) => write!(f, "make the file {}", path.display()),
+            Self::MakeDirectory(path) => write!(f, "create the directory {}", path.display()),
+            Self::MakeFile(path) => write!(f, "create the file {}", path.display()),
             Self::Mount {
                 target,
                 filesystem,
@@ -116,28 +98,37 @@ impl fmt::Display for Step {
                 }
                 write!(f, " with options {flags}")
             }
-            Self::GrowMounted { filesystem, at } => {
-                let at = at.display();
+            Self::GrowMounted {
+                filesystem,
+                mount_point,
+            } => {
+                let mount_point = mount_point.display();
                 write!(
                     f,
-                    "grow the filesystem of type {filesystem} mounted at {at}"
+                    "grow the filesystem of type {filesystem} mounted at {mount_point}"
                 )
             }
             Self::Bind { source, target } => {
-                write!(f, "bind {} to {}", source.display(), target.display())
+                write!(f, "bind-mount {} at {}", source.display(), target.display())
             }
-            Self::BindDevice(target) => write!(f, "bind the device to {}", target.display()),
+            Self::BindDevice(target) => {
+                write!(f, "bind-mount the device node at {}", target.display())
+            }
             Self::RemountReadOnly(path) => {
-                write!(f, "make the mount at {} read-only", path.display())
+                write!(f, "remount {} read-only", path.display())
             }
             Self::Restrict { target, flags } => {
                 let target = target.display();
                 write!(f, "add the options {flags} to the mount at {target}")
             }
             Self::Unmount(path) => write!(f, "unmount {}", path.display()),
-            Self::Detach(path) => write!(f, "detach the dead mount at {}", path.display()),
-            Self::Flush => f.write_str("write what the kernel holds for the device"),
-            Self::Release => f.write_str("wait until the kernel is done with the device"),
+            Self::UnmountDead(path) => write!(
+                f,
+                "unmount {}, whose filesystem can no longer write",
+                path.display()
+            ),
+            Self::Flush => f.write_str("write the cached data of the device"),
+            Self::WaitReleased => f.write_str("wait until the kernel no longer uses the device"),
             Self::Remove(path) => write!(f, "remove {}", path.display()),
         }
     }
@@ -148,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_step_is_told_in_words() {
+    fn display_describes_the_step() {
         let mount = |flags: &[&str]| Step::Mount {
             target: "/staging".into(),
             filesystem: Filesystem::Xfs,
@@ -159,8 +150,11 @@ mod tests {
             filesystem: Filesystem::Ext4,
             tuning: Tuning::default(),
         };
-        for (step, words) in [
-            (format, "make a filesystem of type ext4 on the blank device"),
+        for (step, text) in [
+            (
+                format,
+                "create a filesystem of type ext4 on the blank device",
+            ),
             (mount(&[]), "mount the device as xfs, writable, at /staging"),
             (
                 mount(&["noatime"]),
@@ -172,7 +166,7 @@ mod tests {
             ),
             (Step::Unmount("/target".into()), "unmount /target"),
         ] {
-            assert_eq!(step.to_string(), words);
+            assert_eq!(step.to_string(), text);
         }
     }
 }

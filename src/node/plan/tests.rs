@@ -5,17 +5,17 @@ use crate::host::fake::{disk, mount_of};
 use crate::host::{Content, Device, Entry, Mount};
 use crate::model::Filesystem::{Btrfs, Ext4, Xfs};
 use crate::model::{Bytes, Filesystem, Fsck, MountFlags, Serial, Tuning};
-use crate::node::journal::Journal;
+use crate::node::format_record::FormatRecord;
 
-mod leave;
 mod publish;
 mod stage;
+mod unmount;
 
 const GIB: u64 = 1 << 30;
 
-/// As a class that says nothing of filesystems has it.
-fn stage(wanted: Wanted<'_>, seen: &StageSeen) -> Plan {
-    super::stage(wanted, &Tuning::default(), seen)
+/// Plans staging with the default filesystem parameters.
+fn stage(requested: RequestedAccess<'_>, observed: &StageObservation) -> Plan {
+    super::stage(requested, &Tuning::default(), observed)
 }
 
 fn path_state(path: &str, entry: Entry, mount: Option<Mount>) -> PathState {
@@ -28,57 +28,56 @@ fn path_state(path: &str, entry: Entry, mount: Option<Mount>) -> PathState {
 }
 
 fn ext4() -> Access {
-    mounted(Ext4)
+    mount_access(Ext4)
 }
 
-fn mounted(filesystem: Filesystem) -> Access {
+fn mount_access(filesystem: Filesystem) -> Access {
     Access::Mount {
         filesystem,
         flags: MountFlags::default(),
     }
 }
 
-fn seen(content: Content) -> StageSeen {
-    StageSeen {
+fn stage_observation(content: Content) -> StageObservation {
+    StageObservation {
         device: disk("vdb", 16, "bp1"),
         staging: path_state("/staging", Entry::Directory, None),
         elsewhere: Vec::new(),
         content: Some(content),
-        journal: Journal::Nothing,
+        format_record: FormatRecord::None,
         mounted_size: None,
         ext_grows_mounted: false,
     }
 }
 
-fn holds(filesystem: Filesystem, bytes: u64) -> Content {
+fn filesystem_content(filesystem: Filesystem, bytes: u64) -> Content {
     Content::Filesystem {
         filesystem,
         size: Some(Bytes(bytes)),
     }
 }
 
-fn wanted(access: &Access, read_only: bool) -> Wanted<'_> {
-    Wanted {
+fn requested(access: &Access, read_only: bool) -> RequestedAccess<'_> {
+    RequestedAccess {
         access,
         read_only,
-        locked: false,
+        device_read_only: false,
     }
 }
 
-/// The steps' names: enough to see what is done in which order.
-fn names(steps: &[Step]) -> Vec<&'static str> {
+fn step_names(steps: &[Step]) -> Vec<&'static str> {
     steps
         .iter()
         .map(|step| match step {
             Step::SetDeviceReadOnly(true) => "setro",
             Step::SetDeviceReadOnly(false) => "setrw",
             Step::Wipe => "wipe",
-            Step::ForgetFormat => "forget-format",
+            Step::RemoveFormatRecord => "remove-format-record",
             Step::Format { .. } => "format",
             Step::Check(..) => "check",
             Step::GrowUnmounted(..) => "grow-unmounted",
-            Step::MakeDirectory(_) => "mkdir",
-            Step::MakeFile(_) => "touch",
+            Step::MakeDirectory(_) => "make-directory",
+            Step::MakeFile(_) => "make-file",
             Step::Mount {
                 read_only: true, ..
             } => "mount-ro",
@@ -89,17 +88,17 @@ fn names(steps: &[Step]) -> Vec<&'static str> {
             Step::RemountReadOnly(_) => "remount-ro",
             Step::Restrict { .. } => "restrict",
             Step::Unmount(_) => "unmount",
-            Step::Detach(_) => "detach",
+            Step::UnmountDead(_) => "unmount-dead",
             Step::Flush => "flush",
-            Step::Release => "release",
+            Step::WaitReleased => "wait-released",
             Step::Remove(_) => "remove",
         })
         .collect()
 }
 
-fn published(target: PathState, staged: Option<&str>) -> PublishSeen {
+fn publish_observation(target: PathState, staged: Option<&str>) -> PublishObservation {
     let device = disk("vdb", 16, "bp1");
-    PublishSeen {
+    PublishObservation {
         staging: path_state(
             "/staging",
             Entry::Directory,
@@ -107,13 +106,13 @@ fn published(target: PathState, staged: Option<&str>) -> PublishSeen {
         ),
         device,
         target,
-        staged: Vec::new(),
-        others: Vec::new(),
+        filesystem_mounts: Vec::new(),
+        other_targets: Vec::new(),
     }
 }
 
 #[test]
-fn a_filesystem_grows_where_it_is_mounted_writable() {
+fn expand_uses_a_writable_mount() {
     let device = disk("vdb", 16, "bp1");
     let mounts = [
         mount_of(&device, "/target", "ro"),
@@ -125,12 +124,12 @@ fn a_filesystem_grows_where_it_is_mounted_writable() {
         steps,
         [Step::GrowMounted {
             filesystem: Ext4,
-            at: "/staging".into()
+            mount_point: "/staging".into()
         }]
     );
     assert!(matches!(
         expand(&device, &mounts[..1], small),
-        Err(Refusal::GrowReadOnly { .. })
+        Err(PlanError::GrowReadOnly { .. })
     ));
     assert_eq!(
         expand(&device, &mounts[..1], Some(Bytes(GIB))),

@@ -20,12 +20,12 @@ async fn online_resize_without_cap_sys_resource_names_the_capability() {
     });
     fake.state().exit_codes.insert("resize2fs", 1);
     let error = node.expand(expand_request(0), soon()).await.unwrap_err();
-    assert!(matches!(error, Error::NoCapability { .. }), "{error}");
+    assert!(matches!(error, Error::CapabilityMissing { .. }), "{error}");
     fake.state().may_grow_mounted_ext = true;
     let error = node.expand(expand_request(0), soon()).await.unwrap_err();
     assert_eq!(
-        chain(&error),
-        "volume d-bp1: cannot grow the filesystem: `resize2fs /dev/vdb`: exit code Some(1): so it said"
+        error_chain(&error),
+        "volume d-bp1: cannot grow the filesystem: `resize2fs /dev/vdb`: exit code Some(1): fake stderr"
     );
 }
 
@@ -39,7 +39,7 @@ async fn expand_waits_for_the_device_size() {
     assert_eq!(
         error.unwrap_err().to_string(),
         "volume d-bp1: /dev/vdb (254:16) still has 1073741824 bytes at the deadline, 2147483648 \
-         bytes are wanted"
+         bytes are required"
     );
     let late = async {
         tokio::time::sleep(Duration::from_secs(3)).await;
@@ -80,7 +80,7 @@ async fn expand_waits_for_a_uevent() {
         let searches = fake.state().searches;
         assert_eq!(searches, 2);
         fake.state().devices[0].size = Bytes(2 << 30);
-        fake.announce();
+        fake.send_uevent();
         tokio::time::sleep(Duration::from_millis(1)).await;
         assert_eq!(fake.state().searches, 3);
     };
@@ -98,8 +98,8 @@ async fn a_device_above_the_limit_is_out_of_range() {
     let error = node.expand(request, soon()).await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "volume d-bp1: /dev/vdb (254:16) has 1073741824 bytes, at most 536870912 bytes are wanted, \
-         and nothing is ever shrunk"
+        "volume d-bp1: /dev/vdb (254:16) has 1073741824 bytes, at most 536870912 bytes are allowed, \
+         and disks are never shrunk"
     );
     assert_eq!(error.failure(), crate::model::Failure::OutOfRange);
     assert!(fake.state().calls.is_empty());

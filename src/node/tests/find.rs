@@ -24,10 +24,10 @@ async fn a_missing_device_is_reported_before_the_deadline() {
     });
     let deadline = soon();
     let error = node.stage(stage_request(), deadline).await.unwrap_err();
-    assert!(!deadline.is_over());
+    assert!(!deadline.has_passed());
     assert_eq!(
         error.to_string(),
-        "volume d-bp1: no device with serial bp1 by the deadline: there are /dev/vda (254:0) with \
+        "volume d-bp1: no device with serial bp1 appeared by the deadline: existing devices: /dev/vda (254:0) with \
          serial system and 1073741824 bytes"
     );
 }
@@ -48,11 +48,11 @@ async fn uevents_trigger_the_search_for_a_device() {
         tokio::time::sleep(Duration::from_millis(1900)).await;
         assert_eq!(fake.state().searches, 2);
         // An event of another device triggers one search, and a second for a late serial.
-        fake.announce();
+        fake.send_uevent();
         tokio::time::sleep(Duration::from_millis(1900)).await;
         assert_eq!(fake.state().searches, 4);
         fake.state().devices = vec![disk("vdb", 16, "bp1")];
-        fake.announce();
+        fake.send_uevent();
         tokio::time::sleep(Duration::from_millis(1)).await;
         assert_eq!(fake.state().searches, 5);
     };
@@ -86,17 +86,20 @@ async fn a_mapped_device_without_serial_is_staged_until_it_is_removed() {
         ..State::default()
     };
     let (fake, node) = world(state);
-    let error = chain(&node.stage(stage_request(), soon()).await.unwrap_err());
+    let error = error_chain(&node.stage(stage_request(), soon()).await.unwrap_err());
     assert!(error.contains("`diskplugin map d-bp1 /dev/vdb`"), "{error}");
     let host = Arc::clone(&fake);
-    let state_dir = fake.state().kept.as_ref().unwrap().path().to_owned();
-    let marks = Marks::new(host, state_dir);
-    marks.put(&volume().id, "/dev/vdb".as_ref()).await.unwrap();
+    let state_dir = fake.state().state_dir.as_ref().unwrap().path().to_owned();
+    let mappings = Mappings::new(host, state_dir);
+    mappings
+        .add(&volume().id, "/dev/vdb".as_ref())
+        .await
+        .unwrap();
     node.stage(stage_request(), soon()).await.unwrap();
     assert!(fake.state().calls.contains(&"mount /staging".to_owned()));
     // Another device with the same name.
     fake.state().mounts.clear();
-    fake.state().devices[0].sequence = Some(99);
-    let error = chain(&node.stage(stage_request(), soon()).await.unwrap_err());
-    assert!(error.contains("which has left since"), "{error}");
+    fake.state().devices[0].diskseq = Some(99);
+    let error = error_chain(&node.stage(stage_request(), soon()).await.unwrap_err());
+    assert!(error.contains("which has been removed since"), "{error}");
 }

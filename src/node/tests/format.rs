@@ -1,12 +1,12 @@
 //! Tests of formatting: only blank devices are formatted, and an interrupted mkfs is repeated.
 
 use super::*;
-use crate::host::{Command, Exec, Processes};
+use crate::host::{Command, Exec, ProcessExec};
 
 /// The number of mkfs records.
-fn records(fake: &Fake) -> usize {
+fn records(fake: &FakeHost) -> usize {
     let state = fake.state();
-    let kept = state.kept.as_ref().unwrap().path().join("format");
+    let kept = state.state_dir.as_ref().unwrap().path().join("format");
     std::fs::read_dir(kept).map_or(0, Iterator::count)
 }
 
@@ -20,7 +20,7 @@ async fn a_failed_mkfs_is_repeated_by_the_next_stage() {
     assert_eq!(records(&fake), 1);
     {
         let mut state = fake.state();
-        state.content = Some(Content::Unknown { at: 8192 });
+        state.content = Some(Content::Unknown { offset: 8192 });
         state.exit_codes.clear();
         state.calls.clear();
     }
@@ -47,8 +47,8 @@ async fn an_incomplete_filesystem_of_another_device_incarnation_is_kept() {
     node.stage(stage_request(), soon()).await.unwrap_err();
     {
         let mut state = fake.state();
-        state.content = Some(Content::Unknown { at: 8192 });
-        state.devices[0].sequence = Some(99);
+        state.content = Some(Content::Unknown { offset: 8192 });
+        state.devices[0].diskseq = Some(99);
         state.calls.clear();
     }
     let error = node.stage(stage_request(), soon()).await.unwrap_err();
@@ -57,9 +57,9 @@ async fn an_incomplete_filesystem_of_another_device_incarnation_is_kept() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_device_claimed_by_another_mkfs_is_not_formatted() {
+async fn a_device_locked_by_another_mkfs_is_not_formatted() {
     let (fake, node) = world(with_disk(Content::Blank));
-    fake.state().fails = Some("claim");
+    fake.state().failing_call = Some("lock");
     let error = node.stage(stage_request(), soon()).await.unwrap_err();
     assert_eq!(error.failure(), crate::model::Failure::FormatRunning);
     assert!(fake.state().calls.is_empty(), "{:?}", fake.state().calls);
@@ -67,27 +67,27 @@ async fn a_device_claimed_by_another_mkfs_is_not_formatted() {
 
 fn blank_on_first_read() -> State {
     State {
-        next_content: Some(Content::Foreign {
-            what: "a gpt partition table".to_owned(),
+        next_content: Some(Content::Unsupported {
+            description: "a gpt partition table".to_owned(),
         }),
         ..with_disk(Content::Blank)
     }
 }
 
-async fn assert_not_formatted(fake: &Fake, node: &Arc<Node>) {
+async fn assert_not_formatted(fake: &FakeHost, node: &Arc<Node>) {
     let error = node.stage(stage_request(), soon()).await.unwrap_err();
     assert_eq!(
-        chain(&error),
-        "volume d-bp1: staging failed: /dev/vdb has changed under the call: it was blank, now it \
+        error_chain(&error),
+        "volume d-bp1: staging failed: /dev/vdb has changed during the call: it was blank, now it \
          holds a gpt partition table"
     );
     assert!(fake.state().calls.is_empty());
 }
 
 #[tokio::test(start_paused = true)]
-async fn data_written_while_the_device_is_claimed_is_not_overwritten() {
+async fn data_written_while_the_device_is_locked_is_not_overwritten() {
     let (fake, node) = world(State {
-        claimed_until: Some(Instant::now() + Duration::from_millis(100)),
+        locked_until: Some(Instant::now() + Duration::from_millis(100)),
         ..blank_on_first_read()
     });
     assert_not_formatted(&fake, &node).await;
@@ -98,7 +98,11 @@ async fn data_written_while_mkfs_waits_for_memory_is_not_overwritten() {
     let (fake, node) = world(blank_on_first_read());
     let check = [plan::Step::Check(Filesystem::Ext4, Fsck::Preen)];
     let (one, all) = (volume(), Bytes(1 << 50));
-    let all = node.budget.room(&one, all, &check, soon()).await.unwrap();
+    let all = node
+        .tool_memory
+        .reserve(&one, all, &check, soon())
+        .await
+        .unwrap();
     let release = async move {
         tokio::time::sleep(Duration::from_millis(60)).await;
         drop(all);
@@ -109,33 +113,39 @@ async fn data_written_while_mkfs_waits_for_memory_is_not_overwritten() {
 #[tokio::test(start_paused = true)]
 async fn data_written_during_a_slow_read_is_not_overwritten() {
     let (fake, node) = world(State {
-        look_takes: Duration::from_millis(200),
+        content_read_duration: Duration::from_millis(200),
         ..blank_on_first_read()
     });
     assert_not_formatted(&fake, &node).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_unclaimed_blank_disk_is_read_once() {
+async fn an_unlocked_blank_disk_is_read_once() {
     let (fake, node) = world(with_disk(Content::Blank));
     node.stage(stage_request(), soon()).await.unwrap();
-    assert_eq!(fake.state().looks, 1);
+    assert_eq!(fake.state().content_reads, 1);
 }
 
 /// In real time: the record is written to a pipe, which blocks until it is read.
 #[tokio::test]
 async fn data_written_while_the_record_is_written_is_not_overwritten() {
     let (fake, node) = world(blank_on_first_read());
-    let dir = fake.state().kept.as_ref().unwrap().path().join("format");
+    let dir = fake
+        .state()
+        .state_dir
+        .as_ref()
+        .unwrap()
+        .path()
+        .join("format");
     std::fs::create_dir(&dir).unwrap();
     let pipe = dir.join("d-bp1.json.new");
     let command = Command::new("mkfifo").arg(&pipe);
-    Processes.run(&command, soon()).await.unwrap();
+    ProcessExec.run(&command, soon()).await.unwrap();
     let reads = async {
         tokio::time::sleep(Duration::from_millis(100)).await;
         tokio::fs::read(pipe).await.unwrap()
     };
     let ((), read) = tokio::join!(assert_not_formatted(&fake, &node), reads);
     assert!(!read.is_empty());
-    assert_eq!((records(&fake), fake.state().looks), (0, 2));
+    assert_eq!((records(&fake), fake.state().content_reads), (0, 2));
 }

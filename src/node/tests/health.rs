@@ -32,7 +32,10 @@ async fn a_removed_device_is_reported_and_a_missing_volume_is_not_found() {
     assert_eq!(found[0].reason(), "DeviceGone");
     assert!(found[0].to_string().contains("/staging"), "{}", found[0]);
     let missing = node.health(&health(&[]), soon()).await.unwrap_err();
-    assert!(matches!(missing, Error::NotHere { .. }), "{missing:?}");
+    assert!(
+        matches!(missing, Error::VolumeNotFound { .. }),
+        "{missing:?}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -97,7 +100,7 @@ async fn stats_report_health_issues_instead_of_an_error() {
 #[tokio::test]
 async fn a_reattached_disk_with_the_same_name_is_reported_as_gone() {
     let dir = tempfile::tempdir().unwrap();
-    let fake = Arc::new(Fake::new(with_disk(Content::Blank)));
+    let fake = Arc::new(FakeHost::new(with_disk(Content::Blank)));
     let settings = Settings {
         state_dir: dir.path().to_owned(),
         ..world(State::default()).1.settings.clone()
@@ -110,7 +113,7 @@ async fn a_reattached_disk_with_the_same_name_is_reported_as_gone() {
     node.stage(stage_request(), soon()).await.unwrap();
     let report = node.stats(&stats_request(), soon()).await.unwrap();
     assert_eq!(report.health_issues, []);
-    fake.state().devices[0].sequence = Some(99);
+    fake.state().devices[0].diskseq = Some(99);
     // A repeated stage finds the mount and changes nothing.
     node.stage(stage_request(), soon()).await.unwrap();
     for _ in 0..2 {

@@ -31,7 +31,7 @@ async fn a_disk_published_as_block_device_is_not_formatted() {
         ..with_disk(Content::Blank)
     });
     let refused = node.stage(stage_request(), soon()).await.unwrap_err();
-    assert!(matches!(refused, Error::Refused { .. }), "{refused}");
+    assert!(matches!(refused, Error::Plan { .. }), "{refused}");
     assert!(fake.state().calls.is_empty());
 }
 
@@ -43,8 +43,8 @@ async fn a_failed_probe_fails_stage_without_changes() {
     });
     let error = node.stage(stage_request(), soon()).await.unwrap_err();
     assert_eq!(
-        chain(&error),
-        "volume d-bp1: staging failed: the content of /dev/vdb is unclear: the test says so"
+        error_chain(&error),
+        "volume d-bp1: staging failed: the content of /dev/vdb is ambiguous: injected error"
     );
     assert!(fake.state().calls.is_empty());
 }
@@ -60,9 +60,9 @@ async fn a_device_replaced_under_its_name_is_neither_formatted_nor_mounted() {
             next_devices: Some(vec![disk("vdb", 16, "bp2")]),
             ..with_disk(content)
         });
-        let error = chain(&node.stage(stage_request(), soon()).await.unwrap_err());
+        let error = error_chain(&node.stage(stage_request(), soon()).await.unwrap_err());
         assert!(
-            error.contains("/dev/vdb has changed under the call: it is now")
+            error.contains("/dev/vdb has changed during the call: it is now")
                 && error.contains("bp2"),
             "{error}"
         );
@@ -110,7 +110,7 @@ async fn a_filesystem_with_errors_is_repaired_only_with_fsck_preen() {
         assert_eq!(fake.state().calls, calls, "{fsck:?}");
         if let Err(error) = staged {
             assert_eq!(error.failure(), crate::model::Failure::FilesystemDamaged);
-            let text = chain(&error);
+            let text = error_chain(&error);
             assert!(
                 text.contains("`e2fsck -f /dev/vdb`") && text.contains("fsck: preen"),
                 "{text}"
@@ -146,7 +146,7 @@ async fn offline_resize_does_not_repair_by_default() {
 #[tokio::test(start_paused = true)]
 async fn a_failed_mount_removes_only_a_directory_that_the_call_created() {
     let (fake, node) = world(with_disk(Content::Blank));
-    fake.state().fails = Some("mount");
+    fake.state().failing_call = Some("mount");
     node.stage(stage_request(), soon()).await.unwrap_err();
     let calls = fake.state().calls.clone();
     assert_eq!(calls.last().map(String::as_str), Some("remove /staging"));
@@ -155,7 +155,7 @@ async fn a_failed_mount_removes_only_a_directory_that_the_call_created() {
     fake.state()
         .entries
         .insert("/staging".into(), Entry::Directory);
-    fake.state().fails = Some("mount");
+    fake.state().failing_call = Some("mount");
     node.stage(stage_request(), soon()).await.unwrap_err();
     let calls = fake.state().calls.clone();
     assert_eq!(calls.last().map(String::as_str), Some("mount /staging"));
@@ -168,9 +168,7 @@ async fn paths_outside_the_kubelet_directory_are_rejected() {
         assert_eq!(error.failure(), crate::model::Failure::PathNotAllowed);
         assert_eq!(
             error.to_string(),
-            format!(
-                "volume d-bp1: {field} {path} is not below /var/lib/kubelet, which --kubelet-dir names"
-            )
+            format!("volume d-bp1: {field} {path} is not below --kubelet-dir /var/lib/kubelet")
         );
     };
     let error = node.stage(stage_request(), soon()).await.unwrap_err();
@@ -192,7 +190,7 @@ async fn paths_outside_the_kubelet_directory_are_rejected() {
         path: "/staging".parse().unwrap(),
     };
     let error = node.stats(&stats, soon()).await.unwrap_err();
-    assert!(matches!(error, Error::NotHere { .. }), "{error:?}");
+    assert!(matches!(error, Error::VolumeNotFound { .. }), "{error:?}");
     assert!(error.to_string().contains("--kubelet-dir"), "{error}");
     assert!(fake.state().calls.is_empty());
 }
@@ -206,9 +204,12 @@ async fn a_concurrent_call_for_a_volume_fails_with_busy() {
     let first = tokio::time::timeout(Duration::from_secs(1), node.stage(stage_request(), soon()));
     assert!(first.await.is_err(), "the caller gave up");
     let second = node.stage(stage_request(), soon()).await;
-    assert!(matches!(second, Err(Error::Busy { .. })), "{second:?}");
+    assert!(
+        matches!(second, Err(Error::OperationPending { .. })),
+        "{second:?}"
+    );
     fake.state().devices.push(disk("vdb", 16, "bp1"));
-    node.tasks().finish().await;
+    node.tasks().wait().await;
     assert_eq!(fake.state().mounts.len(), 1);
 }
 
@@ -228,7 +229,7 @@ async fn a_partitioned_or_held_disk_is_only_staged_as_block_device() {
             devices: vec![device],
             ..with_disk(Content::Blank)
         });
-        let error = chain(&node.stage(stage_request(), soon()).await.unwrap_err());
+        let error = error_chain(&node.stage(stage_request(), soon()).await.unwrap_err());
         assert!(error.contains(users), "{error}");
         assert!(fake.state().calls.is_empty(), "{:?}", fake.state().calls);
         let request = StageRequest {

@@ -5,7 +5,7 @@ use super::*;
 #[tokio::test(start_paused = true)]
 async fn a_failed_read_only_publish_leaves_no_writable_mount() {
     let (fake, node) = world(staged());
-    fake.state().fails = Some("remount-ro");
+    fake.state().failing_call = Some("remount-ro");
     node.publish(publish_request(true), soon())
         .await
         .unwrap_err();
@@ -52,11 +52,11 @@ async fn unstage_waits_for_a_busy_volume_and_then_names_the_holder() {
         if busy {
             fake.state().busy.insert("/staging".into());
         } else {
-            fake.state().claimed = true;
+            fake.state().in_use = true;
         }
         let deadline = soon();
         let unstaged = node.unstage(unstage_request(), deadline).await;
-        assert!(!deadline.is_over());
+        assert!(!deadline.has_passed());
         match (free_after, unstaged) {
             (Some(_), result) => {
                 result.unwrap();
@@ -67,7 +67,7 @@ async fn unstage_waits_for_a_busy_volume_and_then_names_the_holder() {
                 );
             }
             (None, result) => {
-                let error = chain(&result.unwrap_err());
+                let error = error_chain(&result.unwrap_err());
                 let held = if busy {
                     "the mount at /staging"
                 } else {
@@ -85,9 +85,9 @@ async fn unstage_waits_for_a_busy_volume_and_then_names_the_holder() {
 #[tokio::test(start_paused = true)]
 async fn unstage_fails_while_an_unmounted_device_is_in_use() {
     let (fake, node) = world(with_disk(Content::Blank));
-    fake.state().claimed = true;
+    fake.state().in_use = true;
     let error = node.unstage(unstage_request(), soon()).await.unwrap_err();
-    assert!(matches!(error, Error::InUse { .. }), "{error:?}");
+    assert!(matches!(error, Error::DeviceInUse { .. }), "{error:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -98,11 +98,11 @@ async fn unstage_finds_a_device_that_lost_its_serial() {
         let mut state = fake.state();
         state.mounts.clear();
         state.devices[0].serial = None;
-        state.claimed = true;
+        state.in_use = true;
     }
     let error = node.unstage(unstage_request(), soon()).await.unwrap_err();
-    assert!(matches!(error, Error::InUse { .. }), "{error:?}");
-    fake.state().claimed = false;
+    assert!(matches!(error, Error::DeviceInUse { .. }), "{error:?}");
+    fake.state().in_use = false;
     node.unstage(unstage_request(), soon()).await.unwrap();
 }
 
@@ -124,7 +124,7 @@ async fn a_device_without_a_node_is_not_treated_as_removed() {
         ..staged()
     });
     let unstaged = node.unstage(unstage_request(), soon()).await;
-    let error = chain(&unstaged.unwrap_err());
+    let error = error_chain(&unstaged.unwrap_err());
     assert!(error.contains("still exists in sysfs"), "{error}");
     fake.state().devices.clear();
     node.unstage(unstage_request(), soon()).await.unwrap();

@@ -45,7 +45,6 @@ pub(super) struct Expected {
 pub(super) struct Signed<'a> {
     pub(super) method: &'a str,
     pub(super) query: &'a BTreeMap<String, String>,
-    /// By lower-case name.
     pub(super) headers: &'a BTreeMap<String, String>,
     pub(super) body_hash: &'a str,
 }

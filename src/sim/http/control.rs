@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use super::front_end::FrontEnd;
 use super::request::HttpRequest;
 use super::response::{self, HttpOutcome, Response};
-use crate::base::chain::chain;
+use crate::base::error_chain;
 use crate::model::{InstanceId, ZoneId};
 use crate::sim::detach;
 use crate::sim::instance::{self, NodeSpec};
@@ -123,7 +123,7 @@ fn configure(world: &mut World, body: &[u8]) -> Response {
             world.configure(config);
             response::json(200, &json!(world.config))
         }
-        Err(error) => failure(400, &chain(&error)),
+        Err(error) => failure(400, &error_chain(&error)),
     }
 }
 

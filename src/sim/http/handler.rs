@@ -31,7 +31,6 @@ pub enum Exchange {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Response {
     pub status: u16,
-    /// Names are lower-case.
     pub headers: Vec<(&'static str, String)>,
     pub body: Vec<u8>,
     /// The delay after the request.

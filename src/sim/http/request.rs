@@ -11,7 +11,6 @@ pub(super) struct HttpRequest<'a> {
     pub(super) method: &'a str,
     pub(super) path: &'a str,
     pub(super) query: BTreeMap<String, String>,
-    /// By lower-case name.
     pub(super) headers: BTreeMap<String, String>,
     pub(super) body: &'a [u8],
 }

@@ -100,7 +100,7 @@ fn drip(body: Vec<u8>, whole: Duration, tasks: &Tasks) -> Body {
         .len()
         .div_ceil(usize::try_from(BITS).unwrap_or(1))
         .max(1);
-    tasks.start(async move {
+    tasks.spawn(async move {
         for bit in body.chunks(size) {
             if sender.send(Bytes::copy_from_slice(bit)).await.is_err() {
                 return;

@@ -91,7 +91,7 @@ impl Server {
 async fn accept(face: &Arc<FrontEnd>, tasks: &Tasks, listener: &tokio::net::TcpListener) {
     loop {
         match listener.accept().await {
-            Ok((stream, _)) => tasks.start(connection(Arc::clone(face), tasks.clone(), stream)),
+            Ok((stream, _)) => tasks.spawn(connection(Arc::clone(face), tasks.clone(), stream)),
             Err(_) => tokio::time::sleep(REST).await,
         }
     }

@@ -15,7 +15,7 @@ const COMMAND_TIME: Duration = Duration::from_mins(5);
 
 pub(super) async fn run(exec: &Arc<dyn Exec>, command: Command) -> Result<String, LoopError> {
     let output = exec.run(&command, Deadline::after(COMMAND_TIME)).await;
-    let output = output.and_then(|output| command.success(output));
+    let output = output.and_then(|output| command.check_exit_code(output));
     Ok(output.map_err(LoopError::Command)?.stdout)
 }
 

@@ -9,7 +9,7 @@ use tokio::sync::Mutex;
 use super::device;
 use super::dir::{Dir, LoopError, ignore_missing};
 use crate::base::Deadline;
-use crate::base::chain::chain;
+use crate::base::error_chain;
 use crate::host::{Command, Exec};
 use crate::sim::effect::Work;
 
@@ -67,7 +67,7 @@ impl LoopDevices {
             for device in &devices {
                 // After the timeout even a busy device is detached: the kernel frees it on last
                 // close.
-                if deadline.is_over() {
+                if deadline.has_passed() {
                     device::detach(&self.exec, device).await?;
                 } else if !device::is_busy(device).await
                     && let Err(error) = device::detach(&self.exec, device).await
@@ -76,12 +76,12 @@ impl LoopDevices {
                     // process's group.
                     tracing::warn!(
                         ?device,
-                        error = chain(&error),
+                        error = error_chain(&error),
                         "cannot free a loop device; retrying"
                     );
                 }
             }
-            if deadline.is_over() {
+            if deadline.has_passed() {
                 tracing::warn!(
                     ?devices,
                     "devices are still in use; the kernel frees them on last close"

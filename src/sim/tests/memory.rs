@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use crate::base::{Deadline, TokioClock};
-use crate::cloud::{AttachDisk, CreateDisk, DescribeDisks, Ecs, Kind};
+use crate::cloud::{AttachDisk, CreateDisk, DescribeDisks, EcsApi, Kind};
 use crate::model::{Category, ClientToken, Disk, DiskId, DiskStatus, Gib, Tags};
 use crate::sim::{Cloud, Options, SimEcs};
 

@@ -27,7 +27,7 @@ async fn a_disk_that_comes_late_is_waited_for() {
         let disk = guest.disk(kind, serial, SIZE);
         let volume = node.volume(&disk, filesystem("ext4"));
         volume.stage_within(BRIEF).await.unwrap_err();
-        let told = format!("no device with serial {serial} by the deadline");
+        let told = format!("no device with serial {serial} appeared by the deadline");
         until("it is told what is missing", AMPLE, async || {
             guest.log().contains(&told).then_some(())
         })

@@ -8,7 +8,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use diskplugin::base::Deadline;
-use diskplugin::cloud::{AttachDisk, Ecs};
+use diskplugin::cloud::{AttachDisk, EcsApi};
 
 use super::{error_code, sleep};
 use crate::kit::{Setup, minutes, node_one, node_two, seconds, text};

@@ -7,9 +7,9 @@ use async_trait::async_trait;
 use diskplugin::base::Deadline;
 use diskplugin::cloud::{
     AttachDisk, CreateDisk, CreateSnapshot, CreateSnapshotGroup, DescribeDisks, DescribeInstances,
-    DescribeSnapshotGroups, DescribeSnapshots, DescribeStock, DescribeTasks, DetachDisk, Ecs,
-    Error, KeptMember, ModifyDiskAttribute, ModifyDiskSpec, Page, ResizeDisk, Result, TagResources,
-    UntagResources,
+    DescribeSnapshotGroups, DescribeSnapshots, DescribeStock, DescribeTasks, DetachDisk, EcsApi,
+    Error, ModifyDiskAttribute, ModifyDiskSpec, Page, ResizeDisk, Result, TagResources,
+    UndeletedSnapshot, UntagResources,
 };
 use diskplugin::disk::DiskServices;
 use diskplugin::model::{
@@ -47,7 +47,7 @@ fn is_owned(tags: &Tags) -> bool {
 macro_rules! faulty {
     ($($method:ident($request:ty) -> $response:ty;)*) => {
         #[async_trait]
-        impl Ecs for FaultyEcs {
+        impl EcsApi for FaultyEcs {
             async fn describe_disks(&self, deadline: Deadline, query: &DescribeDisks) -> Result<Page<Disk>> {
                 let mut query = query.clone();
                 match self.fault {
@@ -61,7 +61,7 @@ macro_rules! faulty {
                     Fault::RejectsIds(suffix) => {
                         let ids = query.ids.iter().flatten();
                         if ids.clone().any(|id| id.as_str().ends_with(suffix)) {
-                            return Err(Error::answered("DescribeDisks", 400, "InvalidParameter.DiskIds"));
+                            return Err(Error::from_response("DescribeDisks", 400, "InvalidParameter.DiskIds"));
                         }
                     }
                     _ => {}
@@ -107,7 +107,7 @@ faulty! {
     delete_snapshot(SnapshotId) -> ();
     create_snapshot_group(CreateSnapshotGroup) -> SnapshotGroupId;
     describe_snapshot_groups(DescribeSnapshotGroups) -> Page<SnapshotGroup>;
-    delete_snapshot_group(SnapshotGroupId) -> Vec<KeptMember>;
+    delete_snapshot_group(SnapshotGroupId) -> Vec<UndeletedSnapshot>;
     tag_resources(TagResources) -> ();
     untag_resources(UntagResources) -> ();
     describe_instances(DescribeInstances) -> Page<Instance>;

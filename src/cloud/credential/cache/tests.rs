@@ -1,4 +1,4 @@
-//! The cache in virtual time.
+//! Tests of the cache in virtual time.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -9,25 +9,25 @@ use crate::base::TokioClock;
 
 const START: &str = "2026-01-15T08:00:00Z";
 
-/// Credentials that last so long, after so long; none while it is broken.
+/// Issues credentials with a lifetimetime after a latency; fails while broken.
 #[derive(Debug)]
 struct Issuer {
     clock: TokioClock,
-    life: Duration,
-    takes: Duration,
-    asked: AtomicU32,
+    lifetime: Duration,
+    latency: Duration,
+    requests: AtomicU32,
     broken: Mutex<bool>,
-    /// Always the same ones, as the metadata service has them until its own time comes.
+    /// Always the same credentials, as the metadata service until its next renewal.
     same: bool,
 }
 
 #[async_trait]
-impl Provide for Issuer {
+impl CredentialProvider for Issuer {
     async fn provide(&self) -> Result<Credentials, CredentialError> {
-        let count = self.asked.fetch_add(1, Ordering::SeqCst) + 1;
-        tokio::time::sleep(self.takes).await;
+        let count = self.requests.fetch_add(1, Ordering::SeqCst) + 1;
+        tokio::time::sleep(self.latency).await;
         if *self.broken.lock().unwrap() {
-            return Err(CredentialError::Slow(self.takes));
+            return Err(CredentialError::TimedOut(self.latency));
         }
         let name = if self.same { 1 } else { count };
         let mut credentials = Credentials::new(format!("STS.{name}"), "s");
@@ -36,29 +36,29 @@ impl Provide for Issuer {
         } else {
             self.clock.now()
         };
-        let expires = from.saturating_add(self.life).unwrap();
+        let expires = from.saturating_add(self.lifetime).unwrap();
         credentials.expires = Some(expires);
         Ok(credentials)
     }
 }
 
-struct Lab {
+struct Setup {
     issuer: Arc<Issuer>,
     cache: Arc<Cache>,
 }
 
-impl Lab {
-    fn new(life: u64) -> Self {
-        Self::of(life, false)
+impl Setup {
+    fn new(lifetime: u64) -> Self {
+        Self::with(lifetime, false)
     }
 
-    fn of(life: u64, same: bool) -> Self {
+    fn with(lifetime: u64, same: bool) -> Self {
         let clock = TokioClock::starting_at(START.parse().unwrap());
         let issuer = Arc::new(Issuer {
             clock,
-            life: Duration::from_secs(life),
-            takes: Duration::from_millis(100),
-            asked: AtomicU32::new(0),
+            lifetime: Duration::from_secs(lifetime),
+            latency: Duration::from_millis(100),
+            requests: AtomicU32::new(0),
             broken: Mutex::new(false),
             same,
         });
@@ -66,20 +66,24 @@ impl Lab {
         Self { issuer, cache }
     }
 
-    fn asked(&self) -> u32 {
-        self.issuer.asked.load(Ordering::SeqCst)
+    fn requests(&self) -> u32 {
+        self.issuer.requests.load(Ordering::SeqCst)
     }
 
-    fn broken(&self, broken: bool) {
+    fn set_broken(&self, broken: bool) {
         *self.issuer.broken.lock().unwrap() = broken;
     }
 
-    async fn got(&self) -> Credentials {
+    async fn credentials(&self) -> Credentials {
         self.cache.provide().await.unwrap()
     }
 
     async fn name(&self) -> String {
-        self.got().await.access_key_id.expose_secret().to_owned()
+        self.credentials()
+            .await
+            .access_key_id
+            .expose_secret()
+            .to_owned()
     }
 }
 
@@ -88,156 +92,172 @@ async fn pass(seconds: u64) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn all_who_come_while_there_are_none_wait_for_the_one_renewal() {
-    let lab = Lab::new(3600);
+async fn concurrent_callers_without_credentials_share_one_renewal() {
+    let setup = Setup::new(3600);
     let callers = (0..50).map(|_| {
-        let cache = Arc::clone(&lab.cache);
+        let cache = Arc::clone(&setup.cache);
         tokio::task::JoinSet::from_iter([async move { cache.provide().await }])
     });
     for mut caller in callers.collect::<Vec<_>>() {
         let found = caller.join_next().await.unwrap().unwrap();
         assert!(found.is_ok());
     }
-    assert_eq!(lab.asked(), 1);
+    assert_eq!(setup.requests(), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_kept_costs_nothing_until_a_quarter_of_an_hour_before_its_end() {
-    let lab = Lab::new(3600);
-    lab.got().await;
+async fn cached_credentials_are_renewed_fifteen_minutes_before_their_expiration() {
+    let setup = Setup::new(3600);
+    setup.credentials().await;
     pass(2690).await;
-    assert_eq!((lab.name().await.as_str(), lab.asked()), ("STS.1", 1));
+    assert_eq!(
+        (setup.name().await.as_str(), setup.requests()),
+        ("STS.1", 1)
+    );
     pass(20).await;
-    // The old ones are still good: nobody waits.
+    // The current credentials are still valid: callers do not wait.
     let begun = Instant::now();
-    assert_eq!(lab.name().await, "STS.1");
+    assert_eq!(setup.name().await, "STS.1");
     assert!(begun.elapsed().is_zero());
     pass(1).await;
-    assert_eq!((lab.name().await.as_str(), lab.asked()), ("STS.2", 2));
+    assert_eq!(
+        (setup.name().await.as_str(), setup.requests()),
+        ("STS.2", 2)
+    );
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_renewal_begins_however_many_callers_come_meanwhile() {
-    let lab = Lab::new(60);
-    lab.got().await;
+async fn many_callers_start_a_single_renewal() {
+    let setup = Setup::new(60);
+    setup.credentials().await;
     pass(45).await;
     for _ in 0..100 {
-        assert_eq!(lab.name().await, "STS.1");
+        assert_eq!(setup.name().await, "STS.1");
     }
     pass(1).await;
-    assert_eq!((lab.name().await.as_str(), lab.asked()), ("STS.2", 2));
+    assert_eq!(
+        (setup.name().await.as_str(), setup.requests()),
+        ("STS.2", 2)
+    );
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_caller_who_gives_up_ends_the_renewal_for_nobody() {
-    let lab = Lab::new(3600);
-    let hasty = tokio::time::timeout(Duration::from_millis(10), lab.cache.provide());
-    assert!(hasty.await.is_err());
-    assert_eq!((lab.name().await.as_str(), lab.asked()), ("STS.1", 1));
+async fn a_canceled_caller_does_not_cancel_the_renewal() {
+    let setup = Setup::new(3600);
+    let canceled = tokio::time::timeout(Duration::from_millis(10), setup.cache.provide());
+    assert!(canceled.await.is_err());
+    assert_eq!(
+        (setup.name().await.as_str(), setup.requests()),
+        ("STS.1", 1)
+    );
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failed_renewal_leaves_the_old_ones_in_use_and_is_tried_ever_more_rarely() {
-    let lab = Lab::new(3600);
-    lab.got().await;
-    lab.broken(true);
+async fn a_failed_renewal_keeps_valid_credentials_and_is_retried_with_backoff() {
+    let setup = Setup::new(3600);
+    setup.credentials().await;
+    setup.set_broken(true);
     pass(2710).await;
     // 870 s are left; a caller comes every second.
     for _ in 0..860 {
-        assert_eq!(lab.name().await, "STS.1");
+        assert_eq!(setup.name().await, "STS.1");
         pass(1).await;
     }
-    assert!((10..=25).contains(&lab.asked()), "{}", lab.asked());
-    lab.broken(false);
+    assert!(
+        (10..=25).contains(&setup.requests()),
+        "{}",
+        setup.requests()
+    );
+    setup.set_broken(false);
     pass(60).await;
-    assert_ne!(lab.name().await, "STS.1");
+    assert_ne!(setup.name().await, "STS.1");
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_valid_ones_a_broken_source_fails_callers_at_once_and_is_not_hammered() {
-    let lab = Lab::new(3600);
-    lab.broken(true);
+async fn without_valid_credentials_a_failing_provider_is_retried_with_backoff() {
+    let setup = Setup::new(3600);
+    setup.set_broken(true);
     for _ in 0..100 {
-        let error = lab.cache.provide().await.unwrap_err();
-        assert!(error.is_passing(), "{error}");
+        let error = setup.cache.provide().await.unwrap_err();
+        assert!(error.is_transient(), "{error}");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     // 1, 2, 4 … seconds apart.
-    assert!((3..=5).contains(&lab.asked()), "{}", lab.asked());
-    lab.broken(false);
+    assert!((3..=5).contains(&setup.requests()), "{}", setup.requests());
+    setup.set_broken(false);
     pass(60).await;
-    assert!(lab.cache.provide().await.is_ok());
+    assert!(setup.cache.provide().await.is_ok());
 }
 
 #[tokio::test(start_paused = true)]
-async fn refused_ones_are_dropped_once_for_all_who_were_refused() {
-    let lab = Lab::new(3600);
-    let old = lab.got().await;
+async fn rejected_credentials_are_dropped_once() {
+    let setup = Setup::new(3600);
+    let old = setup.credentials().await;
     pass(10).await;
     for _ in 0..20 {
-        lab.cache.refused(&old);
-        assert_eq!(lab.name().await, "STS.2");
+        setup.cache.invalidate(&old);
+        assert_eq!(setup.name().await, "STS.2");
     }
-    assert_eq!(lab.asked(), 2);
+    assert_eq!(setup.requests(), 2);
 }
 
 #[tokio::test(start_paused = true)]
-async fn new_ones_that_are_refused_at_once_are_not_replaced_again_and_again() {
-    let lab = Lab::new(3600);
+async fn new_credentials_that_are_rejected_are_not_replaced_immediately() {
+    let setup = Setup::new(3600);
     for _ in 0..50 {
-        let refused = lab.got().await;
-        lab.cache.refused(&refused);
+        let refused = setup.credentials().await;
+        setup.cache.invalidate(&refused);
     }
-    assert_eq!(lab.asked(), 1);
+    assert_eq!(setup.requests(), 1);
     pass(6).await;
-    lab.cache.refused(&lab.got().await);
-    lab.got().await;
-    assert_eq!(lab.asked(), 2);
+    setup.cache.invalidate(&setup.credentials().await);
+    setup.credentials().await;
+    assert_eq!(setup.requests(), 2);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_service_that_still_has_the_same_ones_is_asked_again_later() {
-    let lab = Lab::of(600, true);
-    lab.got().await;
+async fn a_service_that_returns_the_same_credentials_is_called_again_later() {
+    let setup = Setup::with(600, true);
+    setup.credentials().await;
     pass(420).await;
     for _ in 0..100 {
-        lab.got().await;
+        setup.credentials().await;
         pass(1).await;
     }
-    assert!((3..=10).contains(&lab.asked()), "{}", lab.asked());
+    assert!((3..=10).contains(&setup.requests()), "{}", setup.requests());
 }
 
 #[tokio::test(start_paused = true)]
-async fn credentials_that_come_expired_are_an_error_that_names_the_clock() {
-    let lab = Lab::new(0);
-    let error = lab.cache.provide().await.unwrap_err();
+async fn expired_new_credentials_are_an_error_that_names_the_clock() {
+    let setup = Setup::new(0);
+    let error = setup.cache.provide().await.unwrap_err();
     assert!(
         error
             .to_string()
-            .contains("compare the clock of this machine"),
+            .contains("check the clock of this machine"),
         "{error}"
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn credentials_that_come_at_their_end_begin_no_endless_renewal() {
-    let lab = Lab::new(1);
-    assert!(lab.cache.provide().await.is_err());
-    assert_eq!(lab.asked(), 1);
+async fn credentials_about_to_expire_do_not_cause_endless_renewals() {
+    let setup = Setup::new(1);
+    assert!(setup.cache.provide().await.is_err());
+    assert_eq!(setup.requests(), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_source_that_hangs_is_given_up() {
+async fn a_hung_provider_times_out() {
     let clock = TokioClock::starting_at(Timestamp::UNIX_EPOCH);
     #[derive(Debug)]
-    struct Hangs;
+    struct Hung;
     #[async_trait]
-    impl Provide for Hangs {
+    impl CredentialProvider for Hung {
         async fn provide(&self) -> Result<Credentials, CredentialError> {
             std::future::pending().await
         }
     }
-    let cache = Cache::new(Arc::new(Hangs), Arc::new(clock));
+    let cache = Cache::new(Arc::new(Hung), Arc::new(clock));
     let error = cache.provide().await.unwrap_err();
-    assert!(error.is_passing(), "{error}");
+    assert!(error.is_transient(), "{error}");
 }

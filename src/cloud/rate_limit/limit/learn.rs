@@ -1,4 +1,4 @@
-//! What is learned from responses: how throttling errors close a limit, and which quota it has when it opens.
+//! Learns from responses: throttling errors close a limit, and its quota is estimated when it opens.
 
 use std::time::Duration;
 
@@ -7,34 +7,34 @@ use super::super::quota::{Budget, Quota, Rate};
 use super::super::time::Now;
 use super::{Closed, GUARD, IN_FLIGHT, Limit, Shared};
 
-/// Refused probes for so long mean that the limit stays closed until the minute ends.
+/// After throttled probes for so long, the limit stays closed until the minute ends.
 const CLOSED_FOR_THE_MINUTE: Duration = Duration::from_millis(6500);
 
-/// By how much a stated wait may miss the end of the minute, and longer than any for a quota per second.
+/// The tolerance between a stated wait and the end of the minute; longer than any wait of a quota per second.
 const SLACK: Duration = Duration::from_millis(2500);
 
-/// How far the cloud's clock may differ.
+/// The maximum difference of the cloud's clock.
 const MAX_SKEW: Duration = Duration::from_secs(4);
 
 impl Limit {
-    /// Records how a call ended.
-    pub(in super::super) fn settle(
+    /// Records the outcome of a call.
+    pub(in super::super) fn record(
         &mut self,
         sent: Now,
         outcome: CallOutcome,
         now: Now,
         shared: &mut Shared,
     ) {
-        // Calls that were in flight when the limit closed say nothing new.
+        // Calls that were in flight when the limit closed are not new evidence.
         let is_new = Some(sent.at) > self.closed_at;
         self.in_flight = self.in_flight.saturating_sub(1);
         match outcome {
             CallOutcome::Passed => return self.passed(is_new, now, shared),
             CallOutcome::Throttled { wait, error, .. } => {
                 self.sent.remove(sent);
-                self.refusal = Some(error);
+                self.last_error = Some(error);
                 if is_new {
-                    self.refused(sent, now, wait, shared);
+                    self.throttled(sent, now, wait, shared);
                 }
             }
             CallOutcome::Concurrent => self.max_in_flight = (self.in_flight / 2).max(IN_FLIGHT.1),
@@ -67,7 +67,7 @@ impl Limit {
         }
     }
 
-    fn refused(&mut self, sent: Now, now: Now, wait: Option<Duration>, shared: &mut Shared) {
+    fn throttled(&mut self, sent: Now, now: Now, wait: Option<Duration>, shared: &mut Shared) {
         (shared.throttled, shared.passed) = (true, 0);
         self.closed_at = Some(now.at);
         let mut closed = match self.closed.take() {
@@ -95,30 +95,29 @@ impl Limit {
         self.closed = Some(closed);
     }
 
-    /// The pause before the next probe: twice as long after each that is refused, from the start again once the minute
-    /// has ended.
+    /// The pause before the next probe: doubled after each throttled one, and reset once the minute has ended.
     fn pause(&self, closed: &Closed) -> Duration {
-        let (first, refused) = match &self.quota {
+        let (first, throttled) = match &self.quota {
             _ if closed.late > 0 => (GUARD, closed.late - 1),
             Quota::Rate(_) => (GUARD, closed.probes),
             Quota::Unknown | Quota::Minute(_) => (Duration::from_secs(1), closed.probes),
         };
-        first * 2_u32.saturating_pow(refused.min(12))
+        first * 2_u32.saturating_pow(throttled.min(12))
     }
 
-    /// Closes the limit after the first refusal.
+    /// Closes the limit after the first throttling error.
     fn close(&mut self, sent: Now, now: Now) -> Closed {
-        let used = self.sent.of_minute(sent.minute());
+        let used = self.sent.in_minute(sent.minute());
         match &mut self.quota {
-            Quota::Rate(rate) => rate.refused(),
-            Quota::Minute(budget) => self.quota = budget.refused(used, now),
+            Quota::Rate(rate) => rate.throttled(),
+            Quota::Minute(budget) => self.quota = budget.throttled(used, now),
             Quota::Unknown => {}
         }
         tracing::debug!(cloud.action = self.name, quota = %self.quota, "throttled");
         Closed::new(sent, now.at)
     }
 
-    /// The quota of a limit that refused another call: one per minute if it stays closed until the minute ends.
+    /// The quota of a limit that throttled another call: one per minute if it stays closed until the minute ends.
     fn quota_of_closed(&self, closed: &Closed, now: Now, wait: Option<Duration>) -> Option<Quota> {
         let is_stated = wait.is_some_and(|wait| {
             let (opens, boundary) = (now.at + wait, now.next_minute());
@@ -132,20 +131,20 @@ impl Limit {
 
     /// The quota of a limit that has opened, if it was not known or was wrong.
     fn quota_of_opened(&self, closed: &Closed, now: Now) -> Option<Quota> {
-        // It may have been open for long before anybody called.
+        // The limit may have opened long before this call.
         let opened = now.at.min(closed.until);
         let elapsed = opened.saturating_duration_since(closed.sent.at);
         let least = 1.0 / elapsed.as_secs_f64().max(1.0);
         let is_same_minute = closed.sent.minute() == now.minute();
         match &self.quota {
-            // Not a matter of the clock's minutes: a sliding window or a bucket.
+            // Not aligned to minutes: a sliding window or a token bucket.
             Quota::Minute(budget) if closed.late >= 3 && now.since_minute() >= MAX_SKEW => {
                 Some(Quota::Rate(Rate::new(f64::from(budget.calls) / 60.0, true)))
             }
             Quota::Rate(_) | Quota::Minute(_) => None,
             Quota::Unknown if closed.probes == 0 => {
-                // The quota admitted what passed in this minute.
-                let passed = f64::from(self.sent.of_minute(closed.sent.minute())) / 60.0;
+                // The quota admits at least the calls that passed in this minute.
+                let passed = f64::from(self.sent.in_minute(closed.sent.minute())) / 60.0;
                 let rate = closed.rate.unwrap_or_default().max(passed);
                 let is_near = closed.sent.is_near_boundary() || now.is_near_boundary();
                 let is_measured = rate > least && is_same_minute && !is_near;
@@ -157,7 +156,7 @@ impl Limit {
     }
 
     fn minute_of(&self, closed: &Closed, now: Now) -> Quota {
-        let used = self.sent.of_minute(closed.sent.minute());
+        let used = self.sent.in_minute(closed.sent.minute());
         Quota::Minute(Budget::new(used, true, now))
     }
 

@@ -16,38 +16,52 @@ fn soon(seconds: u64) -> Deadline {
     Deadline::after(Duration::from_secs(seconds))
 }
 
-fn refusal(action: &'static str, code: &str) -> Error {
-    Error::answered(action, 400, code).with_request_id("R-1")
+fn throttling_error(action: &'static str, code: &str) -> Error {
+    Error::from_response(action, 400, code).with_request_id("R-1")
 }
 
 async fn pass(limiter: &RateLimiter, action: &'static str, deadline: Deadline) -> Result<()> {
     let call = || async { Ok(()) };
-    limiter.run(action, Class::of(action), deadline, call).await
+    limiter
+        .run(action, Priority::for_action(action), deadline, call)
+        .await
 }
 
-/// One call that the cloud refuses, stating that the limit stays closed for so long.
-async fn refuse(limiter: &RateLimiter, action: &'static str, code: &str, wait: Option<u64>) {
-    let error = || refusal(action, code).with_wait(wait.map(Duration::from_secs));
+/// Makes one call that the cloud throttles with this wait.
+async fn throttle(limiter: &RateLimiter, action: &'static str, code: &str, wait: Option<u64>) {
+    let error = || throttling_error(action, code).with_retry_after(wait.map(Duration::from_secs));
     let call = || async { Err::<(), _>(error()) };
     let result = limiter
-        .run(action, Class::of(action), soon(600), call)
+        .run(action, Priority::for_action(action), soon(600), call)
         .await;
     assert!(result.is_err());
 }
 
 #[tokio::test(start_paused = true)]
-async fn sixteen_calls_are_sent_at_once_and_more_without_any_response() {
+async fn sixteen_calls_are_sent_at_once_and_more_without_a_response() {
     let limiter = limiter();
     let mut permits = Vec::new();
     for _ in 0..16 {
-        permits.push(limiter.acquire("CreateDisk", Class::Order, soon(1)).await);
+        permits.push(
+            limiter
+                .acquire("CreateDisk", Priority::Write, soon(1))
+                .await,
+        );
     }
     let begun = Instant::now();
-    permits.push(limiter.acquire("CreateDisk", Class::Order, soon(1)).await);
+    permits.push(
+        limiter
+            .acquire("CreateDisk", Priority::Write, soon(1))
+            .await,
+    );
     assert!(permits.iter().all(Result::is_ok));
     assert!(begun.elapsed() > Duration::ZERO);
     for _ in 0..13 {
-        permits.push(limiter.acquire("CreateDisk", Class::Order, soon(2)).await);
+        permits.push(
+            limiter
+                .acquire("CreateDisk", Priority::Write, soon(2))
+                .await,
+        );
     }
     assert!(permits.iter().all(Result::is_ok));
     let took = begun.elapsed();
@@ -55,14 +69,14 @@ async fn sixteen_calls_are_sent_at_once_and_more_without_any_response() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_limit_that_is_closed_beyond_the_deadline_fails_the_call_at_once_with_the_wait() {
+async fn a_limit_closed_beyond_the_deadline_fails_the_call_immediately_with_the_wait() {
     let limiter = limiter();
-    refuse(&limiter, "CreateDisk", "Throttling", Some(30)).await;
+    throttle(&limiter, "CreateDisk", "Throttling", Some(30)).await;
     let begun = Instant::now();
     let error = pass(&limiter, "CreateDisk", soon(20)).await.unwrap_err();
     assert_eq!(begun.elapsed(), Duration::ZERO);
     assert_eq!(error.kind(), Kind::Throttled);
-    assert!(error.wait() >= Some(Duration::from_secs(30)));
+    assert!(error.retry_after() >= Some(Duration::from_secs(30)));
     let text = error.to_string();
     for part in ["Throttling", "R-1", "30.0 s", "not sent"] {
         assert!(text.contains(part), "{text}");
@@ -72,11 +86,11 @@ async fn a_limit_that_is_closed_beyond_the_deadline_fails_the_call_at_once_with_
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_api_is_closed_alone_and_a_throttled_account_closes_all() {
+async fn a_throttled_api_closes_alone_and_a_throttled_account_closes_all() {
     let limiter = limiter();
-    refuse(&limiter, "CreateDisk", "Throttling", Some(30)).await;
+    throttle(&limiter, "CreateDisk", "Throttling", Some(30)).await;
     assert!(pass(&limiter, "DeleteDisk", soon(1)).await.is_ok());
-    refuse(&limiter, "DescribeDisks", "Throttling.User", Some(30)).await;
+    throttle(&limiter, "DescribeDisks", "Throttling.User", Some(30)).await;
     for action in ["DeleteDisk", "AttachDisk", "DetachDisk"] {
         let error = pass(&limiter, action, soon(10)).await.unwrap_err();
         assert_eq!(error.kind(), Kind::Throttled, "{action}");
@@ -85,7 +99,7 @@ async fn an_api_is_closed_alone_and_a_throttled_account_closes_all() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn refused_calls_that_were_in_flight_and_refused_probes_cost_one_call_each() {
+async fn throttled_calls_in_flight_and_throttled_probes_are_sent_once() {
     let limiter = limiter();
     let sent = Arc::new(AtomicU32::new(0));
     let mut calls = JoinSet::new();
@@ -96,10 +110,10 @@ async fn refused_calls_that_were_in_flight_and_refused_probes_cost_one_call_each
                 let call = || async {
                     sent.fetch_add(1, Ordering::SeqCst);
                     tokio::time::sleep(Duration::from_millis(10)).await;
-                    Err::<(), _>(refusal("CreateDisk", "Throttling"))
+                    Err::<(), _>(throttling_error("CreateDisk", "Throttling"))
                 };
                 let _ = limiter
-                    .run("CreateDisk", Class::Order, soon(600), call)
+                    .run("CreateDisk", Priority::Write, soon(600), call)
                     .await;
             }
         });
@@ -116,19 +130,19 @@ async fn refused_calls_that_were_in_flight_and_refused_probes_cost_one_call_each
 
 /// Queues calls of these actions while the account is closed, and returns the order in which they
 /// are sent.
-async fn order_of(actions: Vec<(&'static str, Class, u64)>) -> Vec<(&'static str, u64)> {
+async fn order_of(actions: Vec<(&'static str, Priority, u64)>) -> Vec<(&'static str, u64)> {
     let limiter = limiter();
-    refuse(&limiter, "DescribeRegions", "Throttling.User", Some(5)).await;
+    throttle(&limiter, "DescribeRegions", "Throttling.User", Some(5)).await;
     let order = Arc::new(Mutex::new(Vec::new()));
     let mut calls = JoinSet::new();
-    for (action, class, seconds) in actions {
+    for (action, priority, seconds) in actions {
         let (limiter, order) = (Arc::clone(&limiter), Arc::clone(&order));
         calls.spawn(async move {
             let call = || async {
                 order.lock().unwrap().push((action, seconds));
                 Ok(())
             };
-            limiter.run(action, class, soon(seconds), call).await
+            limiter.run(action, priority, soon(seconds), call).await
         });
         tokio::task::yield_now().await;
     }
@@ -137,14 +151,14 @@ async fn order_of(actions: Vec<(&'static str, Class, u64)>) -> Vec<(&'static str
 }
 
 #[tokio::test(start_paused = true)]
-async fn under_the_limit_of_the_account_the_class_decides_and_then_the_deadline() {
+async fn calls_of_an_account_are_ordered_by_priority_and_deadline() {
     let sent = order_of(vec![
-        ("DescribeDisks", Class::List, 900),
-        ("DescribeDisks", Class::Poll, 900),
-        ("CreateDisk", Class::Order, 901),
-        ("AttachDisk", Class::Attach, 902),
-        ("AttachDisk", Class::Attach, 900),
-        ("DetachDisk", Class::Detach, 903),
+        ("DescribeDisks", Priority::List, 900),
+        ("DescribeDisks", Priority::Poll, 900),
+        ("CreateDisk", Priority::Write, 901),
+        ("AttachDisk", Priority::Attach, 902),
+        ("AttachDisk", Priority::Attach, 900),
+        ("DetachDisk", Priority::Detach, 903),
     ])
     .await;
     let actions: Vec<_> = sent
@@ -158,11 +172,11 @@ async fn under_the_limit_of_the_account_the_class_decides_and_then_the_deadline(
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_class_starves() {
-    let mut actions = vec![("DescribeDisks", Class::List, 9000)];
+async fn no_priority_starves() {
+    let mut actions = vec![("DescribeDisks", Priority::List, 9000)];
     let urgent = [
-        ("AttachDisk", Class::Attach, 3600),
-        ("DetachDisk", Class::Detach, 3600),
+        ("AttachDisk", Priority::Attach, 3600),
+        ("DetachDisk", Priority::Detach, 3600),
     ];
     actions.extend(urgent.into_iter().cycle().take(40));
     let sent = order_of(actions).await;
@@ -173,22 +187,22 @@ async fn no_class_starves() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cancelled_call_is_not_sent_and_gives_its_place_to_the_next() {
+async fn a_canceled_call_is_not_sent_and_unblocks_the_next() {
     let limiter = limiter();
-    refuse(&limiter, "CreateDisk", "Throttling", Some(30)).await;
+    throttle(&limiter, "CreateDisk", "Throttling", Some(30)).await;
     let never = || async { panic!("sent") };
-    let cancelled = limiter.run::<(), _>("CreateDisk", Class::Order, soon(600), never);
+    let canceled = limiter.run::<(), _>("CreateDisk", Priority::Write, soon(600), never);
     let next = pass(&limiter, "CreateDisk", soon(900));
-    let (cancelled, next) = tokio::join!(soon(5).bound(cancelled), next);
-    assert!(cancelled.is_err() && next.is_ok());
+    let (canceled, next) = tokio::join!(soon(5).bound(canceled), next);
+    assert!(canceled.is_err() && next.is_ok());
 }
 
 #[tokio::test(start_paused = true)]
-async fn cancelled_calls_in_flight_free_their_slots() {
+async fn canceled_calls_in_flight_free_their_slots() {
     let limiter = limiter();
     for _ in 0..1000 {
         let hang = std::future::pending::<Result<()>>;
-        let call = limiter.run("CreateDisk", Class::Order, soon(600), hang);
+        let call = limiter.run("CreateDisk", Priority::Write, soon(600), hang);
         assert!(
             Deadline::after(Duration::from_millis(20))
                 .bound(call)
@@ -200,12 +214,12 @@ async fn cancelled_calls_in_flight_free_their_slots() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_probe_that_hangs_delays_others_by_two_seconds_at_most() {
+async fn a_hung_probe_delays_others_by_at_most_two_seconds() {
     let limiter = limiter();
-    refuse(&limiter, "CreateDisk", "Throttling", Some(3)).await;
+    throttle(&limiter, "CreateDisk", "Throttling", Some(3)).await;
     let begun = Instant::now();
     let hang = std::future::pending::<Result<()>>;
-    let hanging = limiter.run("CreateDisk", Class::Order, soon(60), hang);
+    let hanging = limiter.run("CreateDisk", Priority::Write, soon(60), hang);
     let next = pass(&limiter, "CreateDisk", soon(100));
     tokio::select! {
         result = hanging => panic!("{result:?}"),
@@ -234,7 +248,7 @@ async fn errors_about_concurrency_reduce_calls_in_flight_and_do_not_close_the_li
                     tokio::time::sleep(Duration::from_millis(200)).await;
                     running.fetch_sub(1, Ordering::SeqCst);
                     if now > 10 {
-                        return Err(refusal(
+                        return Err(throttling_error(
                             "ModifyDiskSpec",
                             "Throttling.ConcurrentLimitExceeded",
                         ));
@@ -242,7 +256,7 @@ async fn errors_about_concurrency_reduce_calls_in_flight_and_do_not_close_the_li
                     Ok(())
                 };
                 if limiter
-                    .run("ModifyDiskSpec", Class::Order, soon(600), call)
+                    .run("ModifyDiskSpec", Priority::Write, soon(600), call)
                     .await
                     .is_ok()
                 {
@@ -267,11 +281,15 @@ async fn errors_about_concurrency_reduce_calls_in_flight_and_do_not_close_the_li
 async fn ready_resolves_when_a_call_would_be_sent_and_at_the_deadline() {
     let limiter = limiter();
     let begun = Instant::now();
-    let ready = limiter.ready("DescribeDisks", Class::Poll, soon(10)).await;
+    let ready = limiter
+        .ready("DescribeDisks", Priority::Poll, soon(10))
+        .await;
     assert_eq!(ready, Some(Duration::ZERO));
     assert_eq!(begun.elapsed(), Duration::ZERO);
-    refuse(&limiter, "DescribeDisks", "Throttling", Some(7)).await;
-    let ready = limiter.ready("DescribeDisks", Class::Poll, soon(20)).await;
+    throttle(&limiter, "DescribeDisks", "Throttling", Some(7)).await;
+    let ready = limiter
+        .ready("DescribeDisks", Priority::Poll, soon(20))
+        .await;
     assert!(ready.is_some());
     assert!(begun.elapsed() >= Duration::from_secs(7));
     assert!(
@@ -283,12 +301,12 @@ async fn ready_resolves_when_a_call_would_be_sent_and_at_the_deadline() {
         .await
         .is_ok()
     );
-    refuse(&limiter, "DescribeDisks", "Throttling", None).await;
+    throttle(&limiter, "DescribeDisks", "Throttling", None).await;
     let begun = Instant::now();
     let ready = limiter
         .ready(
             "DescribeDisks",
-            Class::Poll,
+            Priority::Poll,
             Deadline::after(Duration::from_millis(100)),
         )
         .await;

@@ -1,4 +1,4 @@
-//! When is polled, who shares it, and whom a failure concerns.
+//! Tests of the schedule, of the sharing of polls, and of failures.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -16,7 +16,6 @@ mod simulation;
 
 type Response = crate::cloud::Result<Page<Row<usize>>>;
 
-/// What the cloud says of a resource.
 #[derive(Debug)]
 struct Row<T> {
     id: u32,
@@ -45,22 +44,22 @@ fn rows<T: Copy>(keys: impl IntoIterator<Item = u32>, state: T) -> Page<Row<T>> 
     Page::new(rows.collect(), None)
 }
 
-/// What describes the ids, or a page of all without any.
+/// A source whose `page` gets no ids for an unfiltered page.
 fn source<T: 'static>(
     page: impl Fn(Vec<u32>) -> BoxFuture<crate::cloud::Result<Page<Row<T>>>> + Send + Sync + 'static,
 ) -> Source<u32, Row<T>> {
     Source {
         action: "DescribeDisks",
-        ids: IDS_A_CALL,
+        max_ids: MAX_IDS_PER_CALL,
         interval: INTERVAL,
         id: |row| row.id,
         ready: Box::new(|_| Box::pin(async { Some(Duration::ZERO) })),
         page: Box::new(move |keys, _| page(keys.unwrap_or_default())),
-        names: None,
+        find_missing: None,
     }
 }
 
-/// A poller of a cloud that responds to the n-th call with these ids so.
+/// A poller of a cloud that responds to the n-th call with `respond(n, ids)`.
 fn responding(
     respond: impl Fn(usize, Vec<u32>) -> BoxFuture<Response> + Send + Sync + 'static,
 ) -> (Arc<Poller<u32, Row<usize>>>, Calls) {
@@ -75,7 +74,7 @@ fn responding(
     (Arc::new(poller), calls)
 }
 
-/// A cloud in which every row is the number of calls so far.
+/// A poller of a cloud in which the state of every row is the number of calls so far.
 fn counting() -> (Arc<Poller<u32, Row<usize>>>, Calls) {
     responding(|n, keys| Box::pin(async move { Ok(rows(keys, n)) }))
 }
@@ -101,16 +100,16 @@ fn times(calls: &Calls) -> Vec<u128> {
     calls.iter().map(|(at, _)| at.as_millis()).collect()
 }
 
-async fn look_at_all(
+async fn observe_all(
     poller: &Arc<Poller<u32, Row<usize>>>,
     keys: std::ops::Range<u32>,
 ) -> Vec<bool> {
-    let mut looks = JoinSet::new();
+    let mut observations = JoinSet::new();
     for key in keys {
         let poller = Arc::clone(poller);
-        looks.spawn(async move { poller.look(&key, deadline()).await.is_ok() });
+        observations.spawn(async move { poller.observe(&key, deadline()).await.is_ok() });
     }
-    looks.join_all().await
+    observations.join_all().await
 }
 
 #[tokio::test(start_paused = true)]
@@ -119,17 +118,25 @@ async fn any_number_of_waiters_costs_one_call_per_hundred_ids_and_poll() {
     let mut waits = JoinSet::new();
     for key in 0..250 {
         let poller = Arc::clone(&poller);
-        waits.spawn(async move { poller.until(&key, deadline(), at_least(4)).await.is_ok() });
+        waits.spawn(async move {
+            poller
+                .wait_until(&key, deadline(), at_least(4))
+                .await
+                .is_ok()
+        });
     }
     assert!(waits.join_all().await.into_iter().all(|ok| ok));
     assert_eq!(sizes(&calls), [100, 100, 50, 100, 100, 50]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_waiting_costs_nothing() {
+async fn no_call_is_made_without_waiters() {
     let (poller, calls) = counting();
-    poller.until(&1, deadline(), at_least(2)).await.unwrap();
-    let waited = poller.until_done(&1, deadline(), Operation::Attach, at_least(5));
+    poller
+        .wait_until(&1, deadline(), at_least(2))
+        .await
+        .unwrap();
+    let waited = poller.wait_until_done(&1, deadline(), Operation::Attach, at_least(5));
     waited.await.unwrap();
     sleep(Duration::from_secs(600)).await;
     assert_eq!(calls.lock().unwrap().len(), 5);
@@ -139,7 +146,10 @@ async fn nobody_waiting_costs_nothing() {
 #[tokio::test(start_paused = true)]
 async fn polls_for_a_change_of_unknown_duration_become_rarer_up_to_two_seconds() {
     let (poller, calls) = counting();
-    poller.until(&1, deadline(), at_least(30)).await.unwrap();
+    poller
+        .wait_until(&1, deadline(), at_least(30))
+        .await
+        .unwrap();
     let times = times(&calls);
     let gaps: Vec<u128> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
     assert_eq!((times[0], gaps[0], gaps[28]), (400, 400, 2000));
@@ -151,14 +161,14 @@ async fn polls_for_an_operation_that_takes_longer_than_any_before_become_rarer()
     let (poller, calls) = counting();
     for _ in 0..30 {
         let already = calls.lock().unwrap().len();
-        let quick = at_least(already + 1);
+        let fast = at_least(already + 1);
         poller
-            .until_done(&1, deadline(), Operation::Attach, quick)
+            .wait_until_done(&1, deadline(), Operation::Attach, fast)
             .await
             .unwrap();
     }
     let (begun, already) = (Instant::now(), calls.lock().unwrap().len());
-    let slow = poller.until_done(&1, deadline(), Operation::Attach, |_| None::<()>);
+    let slow = poller.wait_until_done(&1, deadline(), Operation::Attach, |_| None::<()>);
     slow.await.unwrap_err();
     let ages = times(&calls).split_off(already);
     let offset = (Instant::now() - begun).as_millis();
@@ -173,13 +183,13 @@ async fn polls_for_an_operation_that_takes_longer_than_any_before_become_rarer()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_waiter_for_a_change_has_no_more_observations_when_others_poll_often() {
+async fn a_waiter_for_a_change_keeps_its_interval_when_others_poll_often() {
     let (poller, calls) = counting();
     let busy = Arc::clone(&poller);
     let mut others = JoinSet::new();
     others.spawn(async move {
         for key in 2..200 {
-            busy.look(&key, deadline()).await.unwrap();
+            busy.observe(&key, deadline()).await.unwrap();
         }
     });
     let (start, mut observed) = (Instant::now(), Vec::new());
@@ -187,26 +197,33 @@ async fn a_waiter_for_a_change_has_no_more_observations_when_others_poll_often()
         observed.push(start.elapsed());
         (observed.len() == 6).then_some(())
     };
-    poller.until(&1, deadline(), note).await.unwrap();
+    poller.wait_until(&1, deadline(), note).await.unwrap();
     drop(others);
     let apart = observed.windows(2).map(|pair| pair[1] - pair[0]);
     assert!(
         apart.clone().all(|apart| apart >= seconds(0.4)),
         "{observed:?}"
     );
-    // Each shares the call of a look.
+    // Each shares the call of another waiter.
     assert!(calls.lock().unwrap().iter().all(|(_, keys)| keys != &[1]));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_single_look_waits_hardly_for_others() {
+async fn a_single_observation_waits_twenty_milliseconds_for_others() {
     let (poller, calls) = counting();
-    assert!(poller.look(&1, deadline()).await.unwrap().row().is_some());
+    assert!(
+        poller
+            .observe(&1, deadline())
+            .await
+            .unwrap()
+            .row()
+            .is_some()
+    );
     assert_eq!(times(&calls), [20]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_hangs_delays_nobody_by_more_than_two_seconds() {
+async fn a_hung_call_delays_waiters_by_at_most_two_seconds() {
     let (poller, calls) = responding(|n, keys| {
         Box::pin(async move {
             if n == 1 {
@@ -218,10 +235,10 @@ async fn a_call_that_hangs_delays_nobody_by_more_than_two_seconds() {
     let start = Instant::now();
     let others = async {
         sleep(Duration::from_millis(100)).await;
-        poller.look(&2, deadline()).await.unwrap();
+        poller.observe(&2, deadline()).await.unwrap();
         start.elapsed()
     };
-    let (first, others) = tokio::join!(poller.look(&1, deadline()), others);
+    let (first, others) = tokio::join!(poller.observe(&1, deadline()), others);
     assert!(first.is_ok());
     assert_eq!(others, Duration::from_millis(120));
     // The first shared that call.
@@ -235,13 +252,13 @@ async fn a_call_that_hangs_delays_nobody_by_more_than_two_seconds() {
         })
     });
     let start = Instant::now();
-    poller.look(&1, deadline()).await.unwrap();
+    poller.observe(&1, deadline()).await.unwrap();
     assert_eq!(start.elapsed(), Duration::from_millis(2020));
     assert_eq!(calls.lock().unwrap().len(), 2);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_late_answer_counts_if_there_is_no_newer_one() {
+async fn a_late_response_is_used_without_a_newer_one() {
     let (poller, calls) = responding(|n, keys| {
         Box::pin(async move {
             sleep(if n == 1 { seconds(3.0) } else { seconds(10.0) }).await;
@@ -249,7 +266,7 @@ async fn a_late_answer_counts_if_there_is_no_newer_one() {
         })
     });
     let start = Instant::now();
-    let row = poller.look(&1, deadline()).await.unwrap().row().unwrap();
+    let row = poller.observe(&1, deadline()).await.unwrap().row().unwrap();
     assert_eq!(
         (row.state, start.elapsed()),
         (1, Duration::from_millis(3020))
@@ -258,7 +275,7 @@ async fn a_late_answer_counts_if_there_is_no_newer_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn calls_for_more_than_a_hundred_ids_run_beside_each_other() {
+async fn calls_for_more_than_a_hundred_ids_run_in_parallel() {
     let (poller, calls) = responding(|_, keys| {
         Box::pin(async move {
             sleep(Duration::from_secs(1)).await;
@@ -266,13 +283,13 @@ async fn calls_for_more_than_a_hundred_ids_run_beside_each_other() {
         })
     });
     let start = Instant::now();
-    assert!(look_at_all(&poller, 0..250).await.into_iter().all(|ok| ok));
+    assert!(observe_all(&poller, 0..250).await.into_iter().all(|ok| ok));
     assert_eq!(start.elapsed(), Duration::from_millis(1020));
     assert_eq!(sizes(&calls).len(), 3);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_batch_has_the_ids_of_those_who_came_while_it_waited_for_the_rate_limit() {
+async fn a_batch_includes_ids_requested_while_it_waits_for_the_rate_limit() {
     let (poller, calls) = counting();
     let waiting = Source {
         ready: Box::new(|_| {
@@ -293,28 +310,32 @@ async fn a_batch_has_the_ids_of_those_who_came_while_it_waited_for_the_rate_limi
     let poller = Poller::new(Tasks::default(), waiting);
     let late = async {
         sleep(Duration::from_secs(4)).await;
-        poller.look(&2, deadline()).await
+        poller.observe(&2, deadline()).await
     };
-    let gone = timeout(Duration::from_secs(1), poller.look(&3, deadline()));
-    let (early, late, gone) = tokio::join!(poller.look(&1, deadline()), late, gone);
+    let gone = timeout(Duration::from_secs(1), poller.observe(&3, deadline()));
+    let (early, late, gone) = tokio::join!(poller.observe(&1, deadline()), late, gone);
     assert!(early.is_ok() && late.is_ok() && gone.is_err());
     assert_eq!(calls.lock().unwrap()[..], [(Duration::ZERO, vec![1, 2])]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failed_call_concerns_its_own_ids_and_is_repeated_at_growing_intervals() {
+async fn a_failed_call_affects_only_its_ids_and_is_repeated_at_growing_intervals() {
     let (poller, calls) = responding(|_, keys| {
         Box::pin(async move {
             if keys.contains(&1) {
-                return Err(Error::answered("DescribeDisks", 503, "ServiceUnavailable"));
+                return Err(Error::from_response(
+                    "DescribeDisks",
+                    503,
+                    "ServiceUnavailable",
+                ));
             }
             Ok(rows(keys, 1))
         })
     });
     let soon = Deadline::after(Duration::from_secs(20));
-    let (failing, rest) = tokio::join!(poller.look(&1, soon), async {
+    let (failing, rest) = tokio::join!(poller.observe(&1, soon), async {
         sleep(Duration::from_millis(30)).await;
-        look_at_all(&poller, 100..200).await
+        observe_all(&poller, 100..200).await
     });
     assert!(matches!(failing, Err(WaitError::Deadline { .. })));
     assert!(rest.into_iter().all(|ok| ok));
@@ -334,29 +355,29 @@ async fn an_id_that_the_cloud_rejects_fails_only_its_own_caller() {
         Box::pin(async move {
             if keys.contains(&37) {
                 let code = "InvalidDiskIds.ValueNotSupported";
-                return Err(Error::answered("DescribeDisks", 404, code));
+                return Err(Error::from_response("DescribeDisks", 404, code));
             }
             Ok(rows(keys, 1))
         })
     });
-    let outcomes = look_at_all(&poller, 0..100).await;
+    let outcomes = observe_all(&poller, 0..100).await;
     assert_eq!(outcomes.iter().filter(|ok| !**ok).count(), 1);
-    assert!(poller.look(&37, deadline()).await.is_err());
+    assert!(poller.observe(&37, deadline()).await.is_err());
     assert!(calls.lock().unwrap().len() <= 16);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_code_that_no_id_causes_is_not_searched_for() {
+async fn a_code_that_no_id_causes_does_not_split_the_batch() {
     for code in [
         "Forbidden.RAM",
         "InvalidRegionId.NotFound",
         "InvalidAccessKeyId.NotFound",
     ] {
         let (poller, calls) = responding(move |_, _| {
-            Box::pin(async move { Err(Error::answered("DescribeDisks", 404, code)) })
+            Box::pin(async move { Err(Error::from_response("DescribeDisks", 404, code)) })
         });
-        let looks = timeout(Duration::from_millis(200), look_at_all(&poller, 0..100));
-        let _ = looks.await;
+        let observed = timeout(Duration::from_millis(200), observe_all(&poller, 0..100));
+        let _ = observed.await;
         assert_eq!(calls.lock().unwrap().len(), 1, "{code}");
     }
 }
@@ -374,23 +395,30 @@ async fn an_absence_is_witnessed_by_another_row_of_the_same_response() {
             })
         }
     });
-    let witnessed = async |key| match poller.look(&key, deadline()).await.unwrap() {
+    let witnessed = async |key| match poller.observe(&key, deadline()).await.unwrap() {
         Observation::Row(_) => panic!("a row"),
         Observation::Missing { witnessed } => witnessed,
     };
     assert!(!witnessed(11).await, "nothing was ever returned");
-    poller.shared.lock().witnesses.note(&1);
+    poller.shared.lock().witnesses.insert(&1);
     assert!(witnessed(11).await);
     assert_eq!(calls.lock().unwrap()[1].1, [11, 1]);
-    assert!(poller.look(&1, deadline()).await.unwrap().row().is_some());
+    assert!(
+        poller
+            .observe(&1, deadline())
+            .await
+            .unwrap()
+            .row()
+            .is_some()
+    );
     assert_eq!(calls.lock().unwrap()[2].1, [1], "it needs no witness");
-    poller.shared.lock().witnesses.forget(&1);
+    poller.shared.lock().witnesses.remove(&1);
     assert!(!witnessed(12).await);
-    poller.look(&2, deadline()).await.unwrap();
+    poller.observe(&2, deadline()).await.unwrap();
     hidden.store(true, std::sync::atomic::Ordering::Relaxed);
     assert!(
         !witnessed(13).await,
-        "the account may see nothing any longer"
+        "the account may not describe anything any longer"
     );
 }
 
@@ -407,7 +435,7 @@ async fn a_row_that_cannot_be_parsed_fails_its_own_caller() {
             Box::pin(async move { Ok(found) })
         });
         for (key, failed) in [1, 2].into_iter().zip(failed) {
-            match poller.look(&key, deadline()).await {
+            match poller.observe(&key, deadline()).await {
                 Err(WaitError::Cloud(error)) => {
                     assert!(failed && error.kind() == Kind::Ambiguous, "{error}");
                 }
@@ -417,26 +445,33 @@ async fn a_row_that_cannot_be_parsed_fails_its_own_caller() {
                 ),
             }
         }
-        assert!(poller.look(&3, deadline()).await.unwrap().row().is_some());
+        assert!(
+            poller
+                .observe(&3, deadline())
+                .await
+                .unwrap()
+                .row()
+                .is_some()
+        );
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_deadline_error_has_the_last_observation() {
+async fn the_deadline_error_contains_the_last_observation() {
     let (poller, _) = counting();
     let soon = Deadline::after(Duration::from_millis(500));
-    let error = poller.until(&1, soon, at_least(99)).await.unwrap_err();
-    assert!(error.to_string().ends_with("last seen: 1"), "{error}");
+    let error = poller.wait_until(&1, soon, at_least(99)).await.unwrap_err();
+    assert!(error.to_string().ends_with("last observed: 1"), "{error}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_denied_call_ends_the_wait_and_a_transient_failure_does_not() {
     for (code, ends) in [("Forbidden.RAM", true), ("ServiceUnavailable", false)] {
         let (poller, _) = responding(move |_, _| {
-            Box::pin(async move { Err(Error::answered("DescribeDisks", 403, code)) })
+            Box::pin(async move { Err(Error::from_response("DescribeDisks", 403, code)) })
         });
         let soon = Deadline::after(Duration::from_secs(5));
-        let error = poller.until(&1, soon, at_least(1)).await.unwrap_err();
+        let error = poller.wait_until(&1, soon, at_least(1)).await.unwrap_err();
         assert_eq!(
             matches!(error, WaitError::Cloud(_)),
             ends,
@@ -451,7 +486,7 @@ async fn a_poll_waits_for_the_rate_limit_with_the_earliest_deadline_of_its_waite
     let (log, seen) = (Arc::clone(&calls), Arc::clone(&deadlines));
     let start = Instant::now();
     let source = Source {
-        // As the rate limiter does it: until the quota opens, or the deadline.
+        // As the rate limiter: until the quota opens, or the deadline.
         ready: Box::new(move |deadline: Deadline| {
             seen.lock().unwrap().push(deadline);
             let open = Duration::from_secs(8).saturating_sub(start.elapsed());
@@ -469,13 +504,13 @@ async fn a_poll_waits_for_the_rate_limit_with_the_earliest_deadline_of_its_waite
     let [first, second, third] = [5, 20, 60].map(|n| Deadline::after(Duration::from_secs(n)));
     let late = async {
         sleep(Duration::from_secs(1)).await;
-        poller.look(&2, first).await
+        poller.observe(&2, first).await
     };
-    let looks = tokio::join!(poller.look(&1, third), late, poller.look(&3, second));
-    assert!(looks.0.is_ok() && looks.2.is_ok());
-    assert!(matches!(looks.1, Err(WaitError::Deadline { .. })));
+    let outcomes = tokio::join!(poller.observe(&1, third), late, poller.observe(&3, second));
+    assert!(outcomes.0.is_ok() && outcomes.2.is_ok());
+    assert!(matches!(outcomes.1, Err(WaitError::Deadline { .. })));
     assert_eq!(*deadlines.lock().unwrap(), [second, first, second]);
-    // A call of its own for the one that left would be a waste.
+    // No separate call is made for the waiter that has left.
     assert_eq!(
         calls.lock().unwrap()[..],
         [(Duration::from_secs(8), vec![1, 3])]
@@ -483,19 +518,19 @@ async fn a_poll_waits_for_the_rate_limit_with_the_earliest_deadline_of_its_waite
 }
 
 #[tokio::test(start_paused = true)]
-async fn single_looks_one_after_another_share_polls() {
+async fn successive_single_observations_share_polls() {
     let (poller, calls) = counting();
-    let mut looks = JoinSet::new();
+    let mut observations = JoinSet::new();
     for key in 0..400 {
         let poller = Arc::clone(&poller);
-        looks.spawn(async move {
+        observations.spawn(async move {
             sleep(Duration::from_millis(25) * key).await;
             let start = Instant::now();
-            poller.look(&key, deadline()).await.unwrap();
+            poller.observe(&key, deadline()).await.unwrap();
             start.elapsed()
         });
     }
-    let longest = looks.join_all().await.into_iter().max().unwrap();
+    let longest = observations.join_all().await.into_iter().max().unwrap();
     assert!(longest <= Duration::from_millis(205), "{longest:?}");
     assert!(calls.lock().unwrap().len() <= 90, "{calls:?}");
 }

@@ -1,5 +1,5 @@
-//! Lateness and describe calls of whole volumes' lives, in virtual time, against a model of the cloud that shares
-//! nothing with what the poller assumes.
+//! Lateness and describe calls over the lifecycle of volumes, in virtual time, against a model of the cloud that is
+//! independent of the poller's assumptions.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep};
 
 use super::*;
 
-/// Where in a call's duration its request takes effect.
+/// When the request of a call takes effect.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Effect {
     AtArrival,
@@ -80,7 +80,7 @@ impl Cloud {
     }
 
     async fn describe(&self, keys: Vec<u32>) -> Page<Row<bool>> {
-        assert!(keys.len() <= IDS_A_CALL);
+        assert!(keys.len() <= MAX_IDS_PER_CALL);
         self.describes.fetch_add(1, Ordering::Relaxed);
         let read = || {
             let ends = self.ends.lock().unwrap();
@@ -94,7 +94,7 @@ impl Cloud {
     }
 }
 
-/// What a run costs: seconds in total, and per volume lateness (mean and worst) and describe calls.
+/// The total seconds of a run, and per volume the lateness (mean and worst) and describe calls.
 #[derive(Debug)]
 struct Report {
     seconds: f64,
@@ -144,10 +144,10 @@ async fn run(model: Model) -> Report {
                 };
                 let (_, latency) = cloud.call(order).await;
                 needed += latency + delay;
-                let done = |seen: Observation<Row<bool>>| {
-                    matches!(seen, Observation::Row(row) if row.state).then_some(())
+                let done = |observation: Observation<Row<bool>>| {
+                    matches!(observation, Observation::Row(row) if row.state).then_some(())
                 };
-                let waited = poller.until_done(&volume, deadline(), operation, done);
+                let waited = poller.wait_until_done(&volume, deadline(), operation, done);
                 waited.await.unwrap();
             }
             let late = begun.elapsed().saturating_sub(needed);
@@ -181,7 +181,7 @@ async fn run(model: Model) -> Report {
     report
 }
 
-const QUICK: Model = Model {
+const FAST: Model = Model {
     volumes: 1,
     parallel: 1,
     delays: [0.5, 2.0, 2.0],
@@ -194,7 +194,7 @@ const EFFECTS: [Effect; 2] = [Effect::AtArrival, Effect::AtDeparture];
 
 #[tokio::test(start_paused = true)]
 async fn a_single_volume_in_a_fresh_process_needs_five_describes() {
-    let report = run(QUICK).await;
+    let report = run(FAST).await;
     assert!(report.describes <= 5.0 && report.late <= 0.3, "{report:?}");
 }
 
@@ -202,7 +202,7 @@ async fn a_single_volume_in_a_fresh_process_needs_five_describes() {
 async fn volumes_in_sequence_need_four_describes_each() {
     let report = run(Model {
         volumes: 20,
-        ..QUICK
+        ..FAST
     })
     .await;
     assert!(report.describes <= 4.0 && report.late <= 0.2, "{report:?}");
@@ -214,7 +214,7 @@ async fn fifty_volumes_in_parallel_share_their_describes() {
         let report = run(Model {
             volumes,
             parallel: 50,
-            ..QUICK
+            ..FAST
         })
         .await;
         assert!(report.describes <= 0.3 && report.late <= 0.2, "{report:?}");
@@ -222,14 +222,14 @@ async fn fifty_volumes_in_parallel_share_their_describes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn slow_calls_are_under_way_when_operations_end() {
+async fn slow_calls_are_in_flight_when_operations_end() {
     for effect in EFFECTS {
         let model = Model {
             volumes: 60,
             parallel: 60,
             latency: (0.3, 0.0),
             effect,
-            ..QUICK
+            ..FAST
         };
         let report = run(model).await;
         assert!(
@@ -247,7 +247,7 @@ async fn varying_latency_and_delays_cost_few_describes() {
             parallel: 50,
             latency: (0.06, 0.6),
             effect,
-            ..QUICK
+            ..FAST
         };
         let report = run(model).await;
         assert!(
@@ -274,7 +274,7 @@ async fn durations_that_are_not_round_are_learned() {
             volumes: 200,
             parallel,
             delays,
-            ..QUICK
+            ..FAST
         })
         .await;
         let describes = if parallel == 1 { 5.0 } else { 0.6 };
@@ -286,7 +286,7 @@ async fn durations_that_are_not_round_are_learned() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn calls_for_a_crowd_show_many_done() {
+async fn calls_for_a_crowd_show_many_operations_done() {
     for (parallel, spread) in [(1000, 0.0), (1000, 0.3), (5000, 0.3)] {
         let report = run(Model {
             volumes: 5000,
@@ -297,7 +297,7 @@ async fn calls_for_a_crowd_show_many_done() {
             effect: Effect::AtArrival,
         })
         .await;
-        // Three operations, each of which has a describe on its way.
+        // Three operations, each with a describe call in flight.
         assert!(report.describes <= 0.1 && report.late <= 1.5, "{report:?}");
     }
 }

@@ -58,7 +58,7 @@ async fn parallelism_is_used_while_it_is_known_and_read_again_after_a_while() {
     let held = [free(), free()];
     assert!(held.iter().all(Option::is_some) && free().is_none());
     tokio::time::advance(REFRESH).await;
-    // Until another response says otherwise, it takes two.
+    // Until another response, the parallelism is two.
     assert_eq!(queues.read_due(&n), Instant::now());
     let [one, other] = held;
     drop(one);

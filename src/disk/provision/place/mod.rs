@@ -130,7 +130,7 @@ fn fits(new: &NewDisk, category: &Category) -> std::result::Result<Vec<Fit>, Str
         let most = category.most_provisioned_iops(size);
         if new.provisioned_iops > most {
             return Err(format!(
-                "a disk of {size} takes 0 to {most} provisionedIops, wanted {}",
+                "a disk of {size} supports 0 to {most} provisionedIops, requested: {}",
                 new.provisioned_iops
             ));
         }

@@ -11,11 +11,11 @@ use super::sold::Sold;
 use super::stock::{Stock, sells};
 use super::{Candidate, Choice};
 use crate::base::Deadline;
-use crate::base::chain::chain;
-use crate::cloud::{self, Ecs};
+use crate::base::error_chain;
+use crate::cloud::{self, EcsApi};
 
-/// How long a look at the stock may hold up a creation that can go on without.
-const LOOK: Duration = Duration::from_secs(5);
+/// How long a stock query may delay a create that does not depend on it.
+const QUERY: Duration = Duration::from_secs(5);
 
 /// All that is known of what can be had where.
 #[derive(Debug, Default)]
@@ -51,11 +51,11 @@ impl Market {
         }
     }
 
-    /// Whether the pair is in stock, as far as the cloud and the last creations tell. Where the cloud does not let us look, only
-    /// these speak against it.
+    /// Whether the pair is in stock according to the cloud and recent creates. Without permission for the query, only recent
+    /// stock-outs count.
     pub(in crate::disk) async fn has(
         &self,
-        ecs: &dyn Ecs,
+        ecs: &dyn EcsApi,
         deadline: Deadline,
         pair: &Candidate,
     ) -> cloud::Result<bool> {
@@ -100,20 +100,20 @@ impl<'a> Round<'a> {
         u8::from(refused) + u8::from(sold_out)
     }
 
-    /// Takes the refusal of a pair to heart. False when no other pair would fare better.
+    /// Records the rejection of a pair. False if no other pair can succeed.
     ///
-    /// Where several are left, the stock is looked at once, to save their refusals.
+    /// If several pairs remain, the stock is queried once, to avoid rejections.
     pub(in crate::disk) async fn refused(
         &mut self,
         pair: &Candidate,
         error: &cloud::Error,
-        ecs: &dyn Ecs,
+        ecs: &dyn EcsApi,
         deadline: Deadline,
     ) -> bool {
         let Some(refusal) = Refusal::of(error) else {
             return false;
         };
-        let reason = chain(error);
+        let reason = error_chain(error);
         self.market.sold.note(pair, refusal, &reason);
         self.reasons.push(format!("{pair}: {reason}"));
         self.only_sizes &= refusal == Refusal::Size;
@@ -123,9 +123,12 @@ impl<'a> Round<'a> {
                 .iter()
                 .filter(|pair| pair.category.is_regional() == regional);
             if concerned.count() >= 2 && self.market.stock.is_unknown(regional) {
-                let look = self.market.stock.ask(ecs, deadline.at_most(LOOK), regional);
+                let look = self
+                    .market
+                    .stock
+                    .ask(ecs, deadline.at_most(QUERY), regional);
                 if let Err(error) = look.await {
-                    tracing::debug!(error = chain(&error), "stock is not known");
+                    tracing::debug!(error = error_chain(&error), "stock is not known");
                 }
             }
         }

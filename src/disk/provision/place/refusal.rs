@@ -20,11 +20,11 @@ pub(super) enum Refusal {
 impl Refusal {
     /// What it says; none when no other pair would fare better, or when nothing was decided.
     pub(super) fn of(error: &Error) -> Option<Self> {
-        use Condition::{EncryptionUnsupported, PairDenied, UnfitPair};
+        use Condition::{CategoryDenied, EncryptionUnsupported, IncompatibleOptions};
         match (error.condition(), error.kind()) {
             (Condition::ZoneClosed, _) => Some(Self::Zone),
             (Condition::AccountQuota, _) => Some(Self::Quota),
-            (UnfitPair | PairDenied | EncryptionUnsupported, _) => Some(Self::Unfit),
+            (IncompatibleOptions | CategoryDenied | EncryptionUnsupported, _) => Some(Self::Unfit),
             (_, Kind::OutOfStock) => Some(Self::Stock),
             (_, Kind::OutOfRange) => Some(Self::Size),
             _ => None,
@@ -65,7 +65,7 @@ mod tests {
             ("InvalidParameter.KMSKeyId.CMKNotEnabled", None),
         ] {
             assert_eq!(
-                Refusal::of(&Error::answered("CreateDisk", 403, code)),
+                Refusal::of(&Error::from_response("CreateDisk", 403, code)),
                 says,
                 "{code}"
             );

@@ -6,16 +6,16 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 
 use super::Candidate;
-use crate::base::chain::chain;
-use crate::base::{Deadline, News};
-use crate::cloud::{self, DescribeStock, Ecs, Kind};
+use crate::base::error_chain;
+use crate::base::{Deadline, LogOnce};
+use crate::cloud::{self, DescribeStock, EcsApi, Kind};
 use crate::disk::journal::Recent;
 use crate::model::ZoneStock;
 
 /// How long an answer, or having got none, is good.
 const GOOD: Duration = Duration::from_secs(60);
 
-const LOOK: &str = "look";
+const QUERY: &str = "query";
 
 /// The last answers: of the zones, and of the region as a whole.
 #[derive(Debug, Default)]
@@ -24,13 +24,13 @@ pub(super) struct Stock {
     asking: [Mutex<()>; 2],
     /// By whether it is of the region.
     last: Recent<bool, Answer>,
-    news: News,
+    log_once: LogOnce,
 }
 
 #[derive(Debug, Clone)]
 enum Answer {
-    Told(Arc<Vec<ZoneStock>>),
-    /// The look itself was refused.
+    Known(Arc<Vec<ZoneStock>>),
+    /// The query was rejected.
     Refused,
     Failed,
 }
@@ -39,7 +39,7 @@ impl Stock {
     /// Whether the pair is in stock, as far as is known without a call; none when it is not known.
     pub(super) fn has(&self, pair: &Candidate) -> Option<bool> {
         match self.last.get(&pair.category.is_regional())? {
-            Answer::Told(zones) => Some(sells(&zones, pair)),
+            Answer::Known(zones) => Some(sells(&zones, pair)),
             Answer::Refused | Answer::Failed => None,
         }
     }
@@ -48,11 +48,11 @@ impl Stock {
         self.last.get(&regional).is_none()
     }
 
-    /// What is in stock, from a call or from one a short while ago; none where the cloud refuses the look itself, by the key, its
-    /// rights or the region, which the log is told once.
+    /// The stock, from a call or a recent one; none if the cloud rejects the query because of the key, its permissions or the
+    /// region, which is logged once.
     pub(super) async fn ask(
         &self,
-        ecs: &dyn Ecs,
+        ecs: &dyn EcsApi,
         deadline: Deadline,
         regional: bool,
     ) -> cloud::Result<Option<Arc<Vec<ZoneStock>>>> {
@@ -64,7 +64,7 @@ impl Stock {
             return Err(cloud::Error::new(Kind::Deadline, action));
         };
         match self.last.get(&regional) {
-            Some(Answer::Told(zones)) => return Ok(Some(zones)),
+            Some(Answer::Known(zones)) => return Ok(Some(zones)),
             Some(Answer::Refused) => return Ok(None),
             Some(Answer::Failed) | None => {}
         }
@@ -74,16 +74,19 @@ impl Stock {
         };
         match ecs.describe_available_resource(deadline, &query).await {
             Ok(zones) => {
-                self.news.is_over(&LOOK);
+                self.log_once.clear(&QUERY);
                 let zones = Arc::new(zones);
-                let told = Answer::Told(Arc::clone(&zones));
-                self.last.note(&regional, GOOD, told);
+                let known = Answer::Known(Arc::clone(&zones));
+                self.last.note(&regional, GOOD, known);
                 Ok(Some(zones))
             }
             Err(error) if is_refusal(&error) => {
                 self.last.note(&regional, GOOD, Answer::Refused);
-                if self.news.is_new(LOOK, error.code().unwrap_or("refused")) {
-                    let error = chain(&error);
+                if self
+                    .log_once
+                    .should_log(QUERY, error.code().unwrap_or("refused"))
+                {
+                    let error = error_chain(&error);
                     tracing::warn!(
                         "the stock may not be looked at, and disks are taken to be there: {error}"
                     );
@@ -98,7 +101,7 @@ impl Stock {
     }
 }
 
-/// Whether the look will be refused again until somebody changes something.
+/// Whether the query will be rejected again until an operator changes something.
 fn is_refusal(error: &cloud::Error) -> bool {
     matches!(
         error.kind(),

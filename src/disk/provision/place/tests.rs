@@ -143,7 +143,7 @@ fn iops_and_bursting_are_bounded_by_the_size() {
     assert_eq!(pairs(&auto(10, 7000, true)).len(), 1);
     let refused = choose(&auto(10, 7001, false)).unwrap_err().to_string();
     assert!(
-        refused.contains("a disk of 10 GiB takes 0 to 7000 provisionedIops"),
+        refused.contains("a disk of 10 GiB supports 0 to 7000 provisionedIops"),
         "{refused}"
     );
     let refused = choose(&auto(3, 0, true)).unwrap_err().to_string();
@@ -152,14 +152,14 @@ fn iops_and_bursting_are_bounded_by_the_size() {
 
 #[test]
 fn only_what_the_nodes_of_a_place_take_is_tried_there_in_the_order_of_the_places() {
-    let takes = |zone, category: Category| Place {
-        takes: Some([category].into()),
+    let supported = |zone, category: Category| Place {
+        supported: Some([category].into()),
         ..place(zone)
     };
     let new = NewDisk {
         places: vec![
-            takes("cn-b", Category::CloudEssd),
-            takes("cn-b", Category::CloudSsd),
+            supported("cn-b", Category::CloudEssd),
+            supported("cn-b", Category::CloudSsd),
             place("cn-a"),
         ],
         ..new_disk(&[Category::CloudSsd, Category::CloudEssd], 1, None)
@@ -180,7 +180,7 @@ fn only_what_the_nodes_of_a_place_take_is_tried_there_in_the_order_of_the_places
         ]
     );
     let none = NewDisk {
-        places: vec![takes("cn-b", Category::CloudAuto)],
+        places: vec![supported("cn-b", Category::CloudAuto)],
         ..new
     };
     let refused = choose(&none).unwrap_err();

@@ -1,123 +1,136 @@
-//! Publishing.
+//! Tests of publishing.
 
 use super::*;
 
 #[test]
-fn a_device_is_not_published_while_its_filesystem_is_mounted() {
-    let mut seen = published(path_state("/target", Entry::Missing, None), None);
-    let wanted = Wanted {
+fn publishing_a_block_device_fails_while_its_filesystem_is_mounted() {
+    let mut observed = publish_observation(path_state("/target", Entry::Missing, None), None);
+    let requested = RequestedAccess {
         access: &Access::Block,
         read_only: true,
-        locked: false,
+        device_read_only: false,
     };
-    assert!(publish(wanted, false, &seen).is_ok());
-    seen.staged = vec![mount_of(&seen.device, "/staging", "rw")];
-    let refused = publish(wanted, false, &seen).unwrap_err();
+    assert!(publish(requested, false, &observed).is_ok());
+    observed.filesystem_mounts = vec![mount_of(&observed.device, "/staging", "rw")];
+    let error = publish(requested, false, &observed).unwrap_err();
     assert_eq!(
-        refused.to_string(),
+        error.to_string(),
         "/dev/vdb (254:16) is mounted at /staging"
     );
 }
 
 #[test]
-fn a_target_is_made_bound_and_made_read_only_where_asked() {
-    let seen = published(path_state("/target", Entry::Missing, None), Some("rw"));
-    let plan = |read_only| publish(wanted(&ext4(), read_only), false, &seen).unwrap();
-    assert_eq!(names(&plan(false)), ["mkdir", "bind"]);
-    assert_eq!(names(&plan(true)), ["mkdir", "bind", "remount-ro"]);
+fn publish_creates_binds_and_remounts_the_target() {
+    let observed = publish_observation(path_state("/target", Entry::Missing, None), Some("rw"));
+    let plan = |read_only| publish(requested(&ext4(), read_only), false, &observed).unwrap();
+    assert_eq!(step_names(&plan(false)), ["make-directory", "bind"]);
+    assert_eq!(
+        step_names(&plan(true)),
+        ["make-directory", "bind", "remount-ro"]
+    );
 }
 
 #[test]
-fn publishing_what_is_not_staged_so_is_refused() {
+fn publishing_fails_if_not_staged_or_staged_read_only() {
     let target = || path_state("/target", Entry::Missing, None);
-    let not_staged = publish(wanted(&ext4(), false), false, &published(target(), None));
-    assert!(matches!(not_staged, Err(Refusal::NotStaged { .. })));
-    let staged_ro = published(target(), Some("ro"));
-    let writable = publish(wanted(&ext4(), false), false, &staged_ro);
-    assert!(matches!(writable, Err(Refusal::StagedReadOnly { .. })));
-    assert!(publish(wanted(&ext4(), true), false, &staged_ro).is_ok());
+    let not_staged = publish(
+        requested(&ext4(), false),
+        false,
+        &publish_observation(target(), None),
+    );
+    assert!(matches!(not_staged, Err(PlanError::NotStaged { .. })));
+    let staged_ro = publish_observation(target(), Some("ro"));
+    let writable = publish(requested(&ext4(), false), false, &staged_ro);
+    assert!(matches!(writable, Err(PlanError::StagedReadOnly { .. })));
+    assert!(publish(requested(&ext4(), true), false, &staged_ro).is_ok());
 }
 
 #[test]
-fn a_read_only_target_that_was_left_writable_half_way_is_made_read_only() {
+fn publishing_again_completes_an_interrupted_read_only_remount() {
     let device = disk("vdb", 16, "bp1");
     let at = |options| {
         let mount = mount_of(&device, "/target", options);
-        published(
+        publish_observation(
             path_state("/target", Entry::Directory, Some(mount)),
             Some("rw"),
         )
     };
-    let plan = |options, read_only| publish(wanted(&ext4(), read_only), false, &at(options));
-    assert_eq!(names(&plan("rw", true).unwrap()), ["remount-ro"]);
+    let plan = |options, read_only| publish(requested(&ext4(), read_only), false, &at(options));
+    assert_eq!(step_names(&plan("rw", true).unwrap()), ["remount-ro"]);
     assert_eq!(plan("rw", false), Ok(Vec::new()));
     assert_eq!(plan("ro", true), Ok(Vec::new()));
     assert!(matches!(
         plan("ro", false),
-        Err(Refusal::Incompatible { .. })
+        Err(PlanError::Incompatible { .. })
     ));
 }
 
 #[test]
-fn a_device_is_published_one_way_at_a_time() {
+fn all_targets_of_a_block_device_share_its_access() {
     let target = path_state("/target", Entry::Missing, None);
-    let mut seen = published(target, None);
-    let plan = |seen: &PublishSeen, ro| publish(wanted(&Access::Block, ro), false, seen);
+    let mut observed = publish_observation(target, None);
+    let plan =
+        |observed: &PublishObservation, ro| publish(requested(&Access::Block, ro), false, observed);
     assert_eq!(
-        names(&plan(&seen, true).unwrap()),
-        ["setro", "touch", "bind-device", "remount-ro"]
+        step_names(&plan(&observed, true).unwrap()),
+        ["setro", "make-file", "bind-device", "remount-ro"]
     );
     assert_eq!(
-        names(&plan(&seen, false).unwrap()),
-        ["touch", "bind-device"]
+        step_names(&plan(&observed, false).unwrap()),
+        ["make-file", "bind-device"]
     );
-    seen.others = vec![mount_of(&seen.device, "/other", "rw")];
+    observed.other_targets = vec![mount_of(&observed.device, "/other", "rw")];
     assert!(matches!(
-        plan(&seen, true),
-        Err(Refusal::MixedAccess { .. })
+        plan(&observed, true),
+        Err(PlanError::MixedAccess { .. })
     ));
-    assert!(plan(&seen, false).is_ok());
+    assert!(plan(&observed, false).is_ok());
 }
 
-/// kubelet binds the target to a place of its own, and its mount(8) leaves "ro" out there.
+/// kubelet bind-mounts the target at a further path, without the option "ro".
 #[test]
-fn a_read_only_device_is_published_again_and_elsewhere_however_others_have_bound_it() {
-    let mut seen = published(path_state("/target", Entry::Missing, None), None);
-    seen.device.read_only = true;
-    seen.others = vec![
-        mount_of(&seen.device, "/publish/one", "ro"),
-        mount_of(&seen.device, "/dev/one", "rw"),
+fn mount_options_of_other_bind_mounts_do_not_affect_a_block_device() {
+    let mut observed = publish_observation(path_state("/target", Entry::Missing, None), None);
+    observed.device.read_only = true;
+    observed.other_targets = vec![
+        mount_of(&observed.device, "/publish/one", "ro"),
+        mount_of(&observed.device, "/dev/one", "rw"),
     ];
-    let plan = |seen: &PublishSeen, ro| publish(wanted(&Access::Block, ro), false, seen);
+    let plan =
+        |observed: &PublishObservation, ro| publish(requested(&Access::Block, ro), false, observed);
     assert_eq!(
-        names(&plan(&seen, true).unwrap()),
-        ["touch", "bind-device", "remount-ro"]
+        step_names(&plan(&observed, true).unwrap()),
+        ["make-file", "bind-device", "remount-ro"]
     );
-    let writable = plan(&seen, false).unwrap_err();
+    let writable = plan(&observed, false).unwrap_err();
     assert_eq!(
         writable.to_string(),
-        "the device is published read-only at /publish/one, and a device is one or the other as a whole"
+        "the device is published read-only at /publish/one, and all target paths of a device share its access"
     );
-    let mount = mount_of(&seen.device, "/target", "ro");
-    seen.target = path_state("/target", Entry::Block(seen.device.number), Some(mount));
-    assert_eq!(plan(&seen, true), Ok(Vec::new()));
+    let mount = mount_of(&observed.device, "/target", "ro");
+    observed.target = path_state(
+        "/target",
+        Entry::BlockDevice(observed.device.number),
+        Some(mount),
+    );
+    assert_eq!(plan(&observed, true), Ok(Vec::new()));
 }
 
 #[test]
-fn a_target_gets_the_flags_that_staging_has_not() {
+fn publish_adds_mount_options_that_the_staging_mount_lacks() {
     let access = Access::Mount {
         filesystem: Ext4,
         flags: MountFlags::new(["noexec", "nodev"].map(str::to_owned)).unwrap(),
     };
-    let plan = |seen: &PublishSeen| publish(wanted(&access, false), false, seen);
-    let seen = published(path_state("/target", Entry::Directory, None), None);
-    let mut staged = mount_of(&seen.device, "/staging", "rw,noexec");
-    let mut seen = PublishSeen {
+    let plan = |observed: &PublishObservation| publish(requested(&access, false), false, observed);
+    let observed = publish_observation(path_state("/target", Entry::Directory, None), None);
+    let mut staged = mount_of(&observed.device, "/staging", "rw,noexec");
+    let mut observed = PublishObservation {
         staging: path_state("/staging", Entry::Directory, Some(staged.clone())),
-        ..seen
+        ..observed
     };
-    let steps = plan(&seen).unwrap();
-    assert_eq!(names(&steps), ["bind", "restrict"]);
+    let steps = plan(&observed).unwrap();
+    assert_eq!(step_names(&steps), ["bind", "restrict"]);
     assert_eq!(
         steps[1],
         Step::Restrict {
@@ -125,11 +138,11 @@ fn a_target_gets_the_flags_that_staging_has_not() {
             flags: MountFlags::new(["nodev".to_owned()]).unwrap()
         }
     );
-    // An earlier call may have ended between the two.
+    // An earlier call may have been interrupted between the two steps.
     staged.point = "/target".into();
-    seen.target.mount = Some(staged.clone());
-    assert_eq!(names(&plan(&seen).unwrap()), ["restrict"]);
+    observed.target.mount = Some(staged.clone());
+    assert_eq!(step_names(&plan(&observed).unwrap()), ["restrict"]);
     staged.options = "rw,nodev,noexec".to_owned();
-    seen.target.mount = Some(staged);
-    assert_eq!(plan(&seen), Ok(Vec::new()));
+    observed.target.mount = Some(staged);
+    assert_eq!(plan(&observed), Ok(Vec::new()));
 }

@@ -1,229 +1,255 @@
-//! Staging.
+//! Tests of staging.
 
 use super::*;
 
 #[test]
-fn what_is_done_to_a_free_disk_follows_from_its_content() {
+fn the_content_of_a_disk_determines_the_steps() {
     for (content, access, read_only, steps) in [
         (Content::Blank, ext4(), false, &["format", "mount"][..]),
-        (holds(Ext4, GIB), ext4(), false, &["check", "mount"]),
         (
-            holds(Ext4, GIB / 2),
+            filesystem_content(Ext4, GIB),
+            ext4(),
+            false,
+            &["check", "mount"],
+        ),
+        (
+            filesystem_content(Ext4, GIB / 2),
             ext4(),
             false,
             &["check", "grow-unmounted", "mount"],
         ),
         (
-            holds(Xfs, GIB / 2),
-            mounted(Xfs),
+            filesystem_content(Xfs, GIB / 2),
+            mount_access(Xfs),
             false,
             &["mount", "grow-mounted"],
         ),
-        // Nothing may be written: neither checked nor grown.
-        (holds(Ext4, GIB / 2), ext4(), true, &["mount-ro"]),
-        (holds(Btrfs, GIB / 2), mounted(Btrfs), true, &["mount-ro"]),
+        // A read-only filesystem is neither checked nor grown.
+        (
+            filesystem_content(Ext4, GIB / 2),
+            ext4(),
+            true,
+            &["mount-ro"],
+        ),
+        (
+            filesystem_content(Btrfs, GIB / 2),
+            mount_access(Btrfs),
+            true,
+            &["mount-ro"],
+        ),
     ] {
-        let planned = stage(wanted(&access, read_only), &seen(content.clone())).unwrap();
-        assert_eq!(names(&planned), steps, "{content} {read_only}");
+        let planned = stage(
+            requested(&access, read_only),
+            &stage_observation(content.clone()),
+        )
+        .unwrap();
+        assert_eq!(step_names(&planned), steps, "{content} {read_only}");
     }
 }
 
 #[test]
 fn only_a_blank_disk_is_ever_formatted() {
-    let foreign = Content::Foreign {
-        what: "a gpt partition table".to_owned(),
+    let foreign = Content::Unsupported {
+        description: "a gpt partition table".to_owned(),
     };
-    for content in [Some(foreign), Some(holds(Xfs, GIB)), None] {
-        let seen = StageSeen {
+    for content in [Some(foreign), Some(filesystem_content(Xfs, GIB)), None] {
+        let observed = StageObservation {
             content,
-            ..seen(Content::Blank)
+            ..stage_observation(Content::Blank)
         };
         for read_only in [false, true] {
-            assert!(stage(wanted(&ext4(), read_only), &seen).is_err());
+            assert!(stage(requested(&ext4(), read_only), &observed).is_err());
         }
     }
-    let refused = stage(wanted(&ext4(), true), &seen(Content::Blank)).unwrap_err();
+    let error = stage(requested(&ext4(), true), &stage_observation(Content::Blank)).unwrap_err();
     assert_eq!(
-        refused.to_string(),
+        error.to_string(),
         "/dev/vdb (254:16) is blank, and read-only use never formats a disk"
     );
 }
 
 #[test]
-fn a_mkfs_that_was_cut_off_is_finished_only_where_the_journal_proves_it_ours() {
-    let stale = || Journal::Stale {
+fn an_interrupted_mkfs_is_repeated_only_with_a_current_format_record() {
+    let stale = || FormatRecord::Stale {
         filesystem: "xfs".to_owned(),
-        why: "the disk was away",
+        reason: "the disk was detached",
     };
-    let swap = Content::Foreign {
-        what: "swap (other)".to_owned(),
+    let swap = Content::Unsupported {
+        description: "swap (other)".to_owned(),
     };
-    let unfinished = Content::Unfinished { filesystem: Xfs };
-    let unknown = Content::Unknown { at: 4096 };
+    let unfinished = Content::IncompleteFormat { filesystem: Xfs };
+    let unknown = Content::Unknown { offset: 4096 };
     let access = ext4();
-    let plan = |content: &Content, journal, read_only| {
-        let seen = StageSeen {
-            journal,
-            ..seen(content.clone())
+    let plan = |content: &Content, format_record, read_only| {
+        let observed = StageObservation {
+            format_record,
+            ..stage_observation(content.clone())
         };
-        stage(wanted(&access, read_only), &seen)
+        stage(requested(&access, read_only), &observed)
     };
     for content in [&unfinished, &unknown] {
-        let steps = plan(content, Journal::Ours, false).unwrap();
-        assert_eq!(names(&steps), ["wipe", "format", "mount"]);
-        for (journal, read_only) in [
-            (Journal::Ours, true),
+        let steps = plan(content, FormatRecord::Current, false).unwrap();
+        assert_eq!(step_names(&steps), ["wipe", "format", "mount"]);
+        for (format_record, read_only) in [
+            (FormatRecord::Current, true),
             (stale(), false),
-            (Journal::Nothing, false),
+            (FormatRecord::None, false),
         ] {
-            assert!(plan(content, journal, read_only).is_err());
+            assert!(plan(content, format_record, read_only).is_err());
         }
-        let refused = plan(content, stale(), false).unwrap_err().to_string();
+        let error = plan(content, stale(), false).unwrap_err().to_string();
         assert!(
-            refused.contains("a mkfs.xfs was cut off on it")
-                && refused.contains("because the disk was away"),
-            "{refused}"
+            error.contains("a mkfs.xfs was interrupted on it")
+                && error.contains("because the disk was detached"),
+            "{error}"
         );
     }
-    for journal in [Journal::Ours, stale()] {
-        assert!(plan(&swap, journal.clone(), false).is_err());
-        // It was finished, and only the record is left.
-        let steps = plan(&holds(Ext4, GIB), journal.clone(), false).unwrap();
-        assert_eq!(names(&steps), ["forget-format", "check", "mount"]);
-        let steps = plan(&Content::Blank, journal, false).unwrap();
-        assert_eq!(names(&steps), ["format", "mount"]);
+    for format_record in [FormatRecord::Current, stale()] {
+        assert!(plan(&swap, format_record.clone(), false).is_err());
+        // The mkfs completed, but its record still exists.
+        let steps = plan(&filesystem_content(Ext4, GIB), format_record.clone(), false).unwrap();
+        assert_eq!(
+            step_names(&steps),
+            ["remove-format-record", "check", "mount"]
+        );
+        let steps = plan(&Content::Blank, format_record, false).unwrap();
+        assert_eq!(step_names(&steps), ["format", "mount"]);
     }
 }
 
 #[test]
-fn the_class_says_how_a_filesystem_is_looked_after() {
+fn the_fsck_policy_of_the_class_applies() {
     let access = ext4();
     let plan = |fsck, ext_grows_mounted, size| {
         let tuning = Tuning {
             fsck,
             ..Tuning::default()
         };
-        let seen = StageSeen {
+        let observed = StageObservation {
             ext_grows_mounted,
-            ..seen(holds(Ext4, size))
+            ..stage_observation(filesystem_content(Ext4, size))
         };
-        super::super::stage(wanted(&access, false), &tuning, &seen).unwrap()
+        super::super::stage(requested(&access, false), &tuning, &observed).unwrap()
     };
     let half = GIB / 2;
     for fsck in [Fsck::Journal, Fsck::Preen] {
         assert_eq!(plan(fsck, true, GIB)[0], Step::Check(Ext4, fsck));
         assert_eq!(
-            names(&plan(fsck, false, half)),
+            step_names(&plan(fsck, false, half)),
             ["check", "grow-unmounted", "mount"]
         );
         assert_eq!(
-            names(&plan(fsck, true, half)),
+            step_names(&plan(fsck, true, half)),
             ["check", "mount", "grow-mounted"]
         );
     }
-    assert_eq!(names(&plan(Fsck::None, true, GIB)), ["mount"]);
+    assert_eq!(step_names(&plan(Fsck::None, true, GIB)), ["mount"]);
 }
 
 #[test]
-fn a_disk_that_is_handed_out_as_a_device_is_no_longer_half_made() {
-    let seen = StageSeen {
-        journal: Journal::Ours,
+fn staging_as_a_block_device_removes_the_format_record() {
+    let observed = StageObservation {
+        format_record: FormatRecord::Current,
         content: None,
-        ..seen(Content::Blank)
+        ..stage_observation(Content::Blank)
     };
-    let steps = stage(wanted(&Access::Block, false), &seen).unwrap();
-    assert_eq!(names(&steps), ["forget-format"]);
+    let steps = stage(requested(&Access::Block, false), &observed).unwrap();
+    assert_eq!(step_names(&steps), ["remove-format-record"]);
 }
 
 #[test]
-fn another_filesystem_is_refused_with_both_names() {
-    let refused = stage(wanted(&ext4(), false), &seen(holds(Xfs, GIB))).unwrap_err();
+fn the_error_of_a_filesystem_mismatch_names_both_types() {
+    let error = stage(
+        requested(&ext4(), false),
+        &stage_observation(filesystem_content(Xfs, GIB)),
+    )
+    .unwrap_err();
     assert_eq!(
-        refused.to_string(),
-        "/dev/vdb (254:16) has xfs, but ext4 was asked for"
+        error.to_string(),
+        "/dev/vdb (254:16) has xfs, but ext4 was requested"
     );
 }
 
 #[test]
-fn a_disk_that_somebody_uses_is_refused_whatever_is_on_it() {
-    let mut partitioned = seen(Content::Blank);
+fn staging_a_device_in_use_fails() {
+    let mut partitioned = stage_observation(Content::Blank);
     partitioned.device.partitions = vec!["vdb1".to_owned()];
-    let mut held = seen(Content::Blank);
+    let mut held = stage_observation(Content::Blank);
     held.device.holders = vec!["dm-0".to_owned()];
-    let mut elsewhere = seen(Content::Blank);
+    let mut elsewhere = stage_observation(Content::Blank);
     elsewhere.elsewhere = vec![mount_of(&elsewhere.device, "/mnt", "rw")];
-    for (seen, word) in [
+    for (observed, word) in [
         (partitioned, "vdb1"),
         (held, "dm-0"),
         (elsewhere, "mounted at /mnt"),
     ] {
-        let refused = stage(wanted(&ext4(), false), &seen).unwrap_err();
-        assert!(refused.to_string().contains(word), "{refused}");
+        let error = stage(requested(&ext4(), false), &observed).unwrap_err();
+        assert!(error.to_string().contains(word), "{error}");
     }
 }
 
 #[test]
-fn staging_again_does_nothing_where_it_fits_and_is_refused_where_not() {
+fn staging_again_succeeds_if_compatible_and_fails_otherwise() {
     let device = disk("vdb", 16, "bp1");
-    let staged = |options: &str| StageSeen {
+    let staged = |options: &str| StageObservation {
         staging: path_state(
             "/staging",
             Entry::Directory,
             Some(mount_of(&device, "/staging", options)),
         ),
         content: None,
-        ..seen(Content::Blank)
+        ..stage_observation(Content::Blank)
     };
     for (access, read_only, options) in [
         (ext4(), false, "rw"),
         (ext4(), true, "ro"),
         (ext4(), true, "ro,noatime"),
     ] {
-        let again = stage(wanted(&access, read_only), &staged(options));
+        let again = stage(requested(&access, read_only), &staged(options));
         assert_eq!(again, Ok(Vec::new()), "{options}");
     }
     for (access, read_only, options) in [
         (ext4(), true, "rw"),
         (ext4(), false, "ro"),
-        (mounted(Xfs), false, "rw"),
+        (mount_access(Xfs), false, "rw"),
         (Access::Block, false, "rw"),
     ] {
-        let refused = stage(wanted(&access, read_only), &staged(options)).unwrap_err();
-        assert!(matches!(refused, Refusal::Incompatible { .. }), "{refused}");
+        let error = stage(requested(&access, read_only), &staged(options)).unwrap_err();
+        assert!(matches!(error, PlanError::Incompatible { .. }), "{error}");
     }
-    let other = StageSeen {
+    let other = StageObservation {
         device: disk("vdc", 32, "bp2"),
         ..staged("rw")
     };
-    let refused = stage(wanted(&ext4(), false), &other).unwrap_err();
-    assert!(matches!(refused, Refusal::Occupied { .. }), "{refused}");
+    let error = stage(requested(&ext4(), false), &other).unwrap_err();
+    assert!(matches!(error, PlanError::PathInUse { .. }), "{error}");
 }
 
 #[test]
-fn a_growth_that_an_earlier_call_did_not_reach_is_made_up_for() {
+fn staging_again_completes_an_interrupted_expansion() {
     let device = disk("vdb", 16, "bp1");
     let mut mount = mount_of(&device, "/staging", "rw");
     mount.kind = "xfs".to_owned();
-    let seen = StageSeen {
+    let observed = StageObservation {
         staging: path_state("/staging", Entry::Directory, Some(mount)),
         content: None,
         mounted_size: Some(Bytes(GIB / 2)),
-        ..seen(Content::Blank)
+        ..stage_observation(Content::Blank)
     };
-    let planned = stage(wanted(&mounted(Xfs), false), &seen).unwrap();
-    assert_eq!(names(&planned), ["grow-mounted"]);
+    let planned = stage(requested(&mount_access(Xfs), false), &observed).unwrap();
+    assert_eq!(step_names(&planned), ["grow-mounted"]);
 }
 
 #[test]
-fn ext_grows_once_it_is_mounted_where_the_kernel_lets_it() {
+fn ext_grows_mounted_if_the_process_has_the_capability() {
     let device = disk("vdb", 16, "bp1");
-    let grows = StageSeen {
+    let grows = StageObservation {
         ext_grows_mounted: true,
-        ..seen(holds(Ext4, device.size.0 / 2))
+        ..stage_observation(filesystem_content(Ext4, device.size.0 / 2))
     };
-    let planned = stage(wanted(&ext4(), false), &grows).unwrap();
-    assert_eq!(names(&planned), ["check", "mount", "grow-mounted"]);
-    let again = StageSeen {
+    let planned = stage(requested(&ext4(), false), &grows).unwrap();
+    assert_eq!(step_names(&planned), ["check", "mount", "grow-mounted"]);
+    let again = StageObservation {
         staging: path_state(
             "/staging",
             Entry::Directory,
@@ -233,35 +259,35 @@ fn ext_grows_once_it_is_mounted_where_the_kernel_lets_it() {
         mounted_size: Some(Bytes(device.size.0 / 2)),
         ..grows
     };
-    let planned = stage(wanted(&ext4(), false), &again).unwrap();
-    assert_eq!(names(&planned), ["grow-mounted"]);
+    let planned = stage(requested(&ext4(), false), &again).unwrap();
+    assert_eq!(step_names(&planned), ["grow-mounted"]);
 }
 
 #[test]
-fn a_staging_path_that_is_no_directory_is_refused() {
+fn staging_fails_if_the_path_is_not_a_directory() {
     for entry in [Entry::Symlink, Entry::File, Entry::Other] {
-        let seen = StageSeen {
+        let observed = StageObservation {
             staging: path_state("/staging", entry, None),
-            ..seen(Content::Blank)
+            ..stage_observation(Content::Blank)
         };
-        let refused = stage(wanted(&ext4(), false), &seen).unwrap_err();
-        assert!(matches!(refused, Refusal::BadTarget { .. }), "{refused}");
+        let error = stage(requested(&ext4(), false), &observed).unwrap_err();
+        assert!(matches!(error, PlanError::WrongPathType { .. }), "{error}");
     }
 }
 
 #[test]
-fn a_disk_that_was_attached_only_to_be_read_is_locked_before_anything_else_and_once() {
+fn the_device_of_a_read_only_attachment_is_set_read_only_first() {
     let access = ext4();
-    let locked = |access| Wanted {
-        locked: true,
-        ..wanted(access, true)
+    let read_only = |access| RequestedAccess {
+        device_read_only: true,
+        ..requested(access, true)
     };
-    let mut there = seen(holds(Ext4, GIB));
-    let steps = stage(locked(&access), &there).unwrap();
-    assert_eq!(names(&steps), ["setro", "mount-ro"]);
-    let steps = stage(locked(&Access::Block), &there).unwrap();
-    assert_eq!(names(&steps), ["setro"]);
+    let mut there = stage_observation(filesystem_content(Ext4, GIB));
+    let steps = stage(read_only(&access), &there).unwrap();
+    assert_eq!(step_names(&steps), ["setro", "mount-ro"]);
+    let steps = stage(read_only(&Access::Block), &there).unwrap();
+    assert_eq!(step_names(&steps), ["setro"]);
     there.device.read_only = true;
-    let steps = stage(locked(&access), &there).unwrap();
-    assert_eq!(names(&steps), ["mount-ro"]);
+    let steps = stage(read_only(&access), &there).unwrap();
+    assert_eq!(step_names(&steps), ["mount-ro"]);
 }

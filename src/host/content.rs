@@ -1,0 +1,390 @@
+//! Detects the content of a device. A device is blank only if a low-level probe finds nothing, and its head, its tail and
+//! samples between them read as zero. Failures and contradictions are errors.
+
+use std::fmt;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
+
+use super::exec::{Command, Output};
+use super::samples::{SAMPLE, places};
+use super::superblock::Stated;
+use crate::model::{Bytes, Filesystem};
+
+/// Bytes at the start that must be zero on a blank disk.
+const HEAD: u64 = 4 << 20;
+
+/// Bytes at the end that must be zero on a blank disk: some formats place metadata there.
+const TAIL: u64 = 1 << 20;
+
+/// Bytes per read. Many volumes are staged concurrently, and their buffers add up.
+pub(super) const CHUNK: u64 = 64 << 10;
+
+/// End of the last superblock from the start of the device: that of btrfs, at 64 KiB.
+const SUPERBLOCKS: u64 = CHUNK + (4 << 10);
+
+/// The content of a device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Content {
+    Blank,
+    Filesystem {
+        filesystem: Filesystem,
+        /// The size in the superblock.
+        size: Option<Bytes>,
+    },
+    /// A filesystem whose superblock shows that mkfs was interrupted. Not all filesystems record this, see
+    /// [`Content::Unknown`].
+    IncompleteFormat {
+        filesystem: Filesystem,
+    },
+    /// Unidentified data. An interrupted mkfs may have written it.
+    Unknown {
+        /// Offset of the first nonzero byte.
+        offset: u64,
+    },
+    /// Content that the driver does not mount: a partition table, an unsupported filesystem, or a physical volume of
+    /// a volume manager.
+    Unsupported {
+        description: String,
+    },
+}
+
+impl fmt::Display for Content {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Blank => f.write_str("nothing"),
+            Self::Filesystem { filesystem, .. } => write!(f, "a filesystem of type {filesystem}"),
+            Self::IncompleteFormat { filesystem } => {
+                write!(f, "an incomplete filesystem of type {filesystem}")
+            }
+            Self::Unknown { offset } => write!(f, "unidentified data at byte {offset}"),
+            Self::Unsupported { description } => f.write_str(description),
+        }
+    }
+}
+
+/// The low-level probe: it bypasses the cache and prints values as lines.
+pub(super) fn probe_command(device: &Path) -> Command {
+    Command::new("blkid")
+        .args(["-p", "-o", "export", "--"])
+        .arg(device)
+}
+
+#[derive(Debug)]
+pub(super) struct DeviceScan {
+    /// Values of the superblocks found.
+    pub(super) stated: Stated,
+    /// Offset of the first nonzero byte in the head, a sample or the tail.
+    pub(super) first_data: Option<u64>,
+}
+
+/// Reads head, samples and tail, in this order, up to the first nonzero byte. The device is opened exclusively (`O_EXCL`),
+/// which fails with `EBUSY` while it is mounted or part of another device.
+pub(super) fn scan(device: &Path, size: Bytes) -> io::Result<DeviceScan> {
+    let mut file = OpenOptions::new()
+        .read(true)
+        .custom_flags(nix::fcntl::OFlag::O_EXCL.bits())
+        .open(device)?;
+    let ranges = ranges(size);
+    // Read ahead, so that the reads do not each wait for a round trip to the disk.
+    for &(start, length) in &ranges {
+        let (Ok(start), Ok(length)) = (start.try_into(), length.try_into()) else {
+            continue;
+        };
+        posix_fadvise(
+            &file,
+            start,
+            length,
+            PosixFadviseAdvice::POSIX_FADV_WILLNEED,
+        )?;
+    }
+    let stated = stated(&mut file, size)?;
+    let mut buffer = Vec::new();
+    let mut first_data = None;
+    for (start, length) in ranges {
+        first_data = first_nonzero_in(&mut file, start, length, &mut buffer)?;
+        if first_data.is_some() {
+            break;
+        }
+    }
+    Ok(DeviceScan { stated, first_data })
+}
+
+/// Whether the start of the device, where superblocks are, is zero.
+pub(super) fn has_blank_start(device: &mut File, size: Bytes) -> io::Result<bool> {
+    let mut head = Vec::new();
+    read_at(device, 0, SUPERBLOCKS.min(size.0), &mut head)?;
+    Ok(first_nonzero(&head).is_none())
+}
+
+/// The ranges read to prove that a disk is blank: start and length of each, in order. They may overlap.
+pub(super) fn ranges(size: Bytes) -> Vec<(u64, u64)> {
+    let tail = size.0.saturating_sub(TAIL);
+    let samples = places(size).into_iter().map(|place| (place, SAMPLE));
+    [(0, HEAD.min(size.0))]
+        .into_iter()
+        .chain(samples)
+        .chain([(tail, size.0 - tail)])
+        .collect()
+}
+
+/// The offset of the first nonzero byte in a range, which is read in chunks.
+fn first_nonzero_in(
+    file: &mut File,
+    start: u64,
+    length: u64,
+    buffer: &mut Vec<u8>,
+) -> io::Result<Option<u64>> {
+    let end = start + length;
+    let mut at = start;
+    while at < end {
+        let length = CHUNK.min(end - at);
+        read_at(file, at, length, buffer)?;
+        if let Some(index) = first_nonzero(buffer) {
+            return Ok(Some(at + u64::try_from(index).map_err(io::Error::other)?));
+        }
+        at += length;
+    }
+    Ok(None)
+}
+
+/// The index of the first nonzero byte. Whole blocks are compared: a loop over bytes is a hundred times slower in
+/// unoptimized builds.
+fn first_nonzero(bytes: &[u8]) -> Option<usize> {
+    const ZEROES: [u8; 4096] = [0; 4096];
+    let blocks = bytes.chunks(ZEROES.len());
+    let before = blocks.take_while(|block| **block == ZEROES[..block.len()]);
+    let start: usize = before.map(<[u8]>::len).sum();
+    let index = bytes[start..].iter().position(|&byte| byte != 0)?;
+    Some(start + index)
+}
+
+/// Reads the superblocks of a device, which may be mounted.
+pub(super) fn read_stated(device: &Path, size: Bytes) -> io::Result<Stated> {
+    stated(&mut File::open(device)?, size)
+}
+
+fn stated(file: &mut File, size: Bytes) -> io::Result<Stated> {
+    let mut head = Vec::new();
+    read_at(file, 0, SUPERBLOCKS.min(size.0), &mut head)?;
+    Ok(Stated::of(&head))
+}
+
+fn read_at(file: &mut File, at: u64, length: u64, buffer: &mut Vec<u8>) -> io::Result<()> {
+    buffer.resize(usize::try_from(length).map_err(io::Error::other)?, 0);
+    file.seek(SeekFrom::Start(at))?;
+    file.read_exact(buffer)
+}
+
+/// Combines the results of probe and scan.
+///
+/// # Errors
+/// The reason why the content is ambiguous.
+pub(super) fn classify(probe: &Output, scan: &DeviceScan) -> Result<Content, String> {
+    match (probe.code, scan.first_data) {
+        // blkid(8): 2 means both "nothing found" and "cannot read", so it is not sufficient alone.
+        (Some(2), _) if !probe.stderr.trim().is_empty() => {
+            Err(format!("blkid reports: {}", probe.stderr.trim()))
+        }
+        (Some(2), None) => Ok(Content::Blank),
+        (Some(2), Some(offset)) => Ok(match scan.stated.unfinished {
+            Some(filesystem) => Content::IncompleteFormat { filesystem },
+            None => Content::Unknown { offset },
+        }),
+        (Some(0), None) => Err(format!(
+            "blkid finds {:?} where every byte reads as zero",
+            probe.stdout.trim()
+        )),
+        (Some(0), Some(_)) => found(&probe.stdout, &scan.stated),
+        (Some(8), _) => Ok(Content::Unsupported {
+            description: "multiple signatures according to blkid".to_owned(),
+        }),
+        (code, _) => Err(format!(
+            "blkid failed with exit code {code:?}: {}",
+            probe.stderr.trim()
+        )),
+    }
+}
+
+fn found(export: &str, stated: &Stated) -> Result<Content, String> {
+    let value = |key: &str| {
+        export
+            .lines()
+            .find_map(|line| line.strip_prefix(key)?.strip_prefix('='))
+    };
+    let content = match (value("TYPE"), value("PTTYPE")) {
+        // One of the two may be stale; only an operator can decide which.
+        (Some(kind), Some(table)) => Content::Unsupported {
+            description: format!("both {kind} and a {table} partition table"),
+        },
+        (None, Some(table)) => Content::Unsupported {
+            description: format!("a {table} partition table"),
+        },
+        (Some(kind), None) => {
+            let known = Filesystem::ALL
+                .into_iter()
+                .find(|filesystem| filesystem.as_str() == kind)
+                .filter(|_| value("USAGE") == Some("filesystem"));
+            match known {
+                // blkid also accepts an xfs that is incomplete according to its superblock.
+                Some(filesystem) if stated.unfinished == Some(filesystem) => {
+                    Content::IncompleteFormat { filesystem }
+                }
+                Some(filesystem) => Content::Filesystem {
+                    filesystem,
+                    size: stated.size(filesystem),
+                },
+                None => Content::Unsupported {
+                    description: format!(
+                        "{kind} ({})",
+                        value("USAGE").unwrap_or("of unknown usage")
+                    ),
+                },
+            }
+        }
+        (None, None) => {
+            return Err(format!(
+                "blkid finds neither type nor table: {:?}",
+                export.trim()
+            ));
+        }
+    };
+    Ok(content)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    fn output(code: Option<i32>, stdout: &str, stderr: &str) -> Output {
+        Output {
+            code,
+            stdout: stdout.to_owned(),
+            stderr: stderr.to_owned(),
+        }
+    }
+
+    fn scan_with(first_data: Option<u64>) -> DeviceScan {
+        DeviceScan {
+            stated: Stated::default(),
+            first_data,
+        }
+    }
+
+    #[test]
+    fn blank_requires_probe_and_scan() {
+        let nothing = output(Some(2), "", "");
+        assert_eq!(classify(&nothing, &scan_with(None)), Ok(Content::Blank));
+        assert_eq!(
+            classify(&nothing, &scan_with(Some(7))),
+            Ok(Content::Unknown { offset: 7 })
+        );
+    }
+
+    #[test]
+    fn an_incomplete_filesystem_is_never_reported_as_complete() {
+        let mut xfs = b"XFSB".to_vec();
+        xfs.resize(SUPERBLOCKS.try_into().unwrap(), 0);
+        let classified = |probe: &Output, head: &[u8]| {
+            let scan = DeviceScan {
+                stated: Stated::of(head),
+                first_data: Some(0),
+            };
+            classify(probe, &scan).unwrap().to_string()
+        };
+        let export = output(Some(0), "TYPE=xfs\nUSAGE=filesystem\n", "");
+        assert_eq!(classified(&export, &xfs), "a filesystem of type xfs");
+        xfs[126] = 1;
+        assert_eq!(
+            classified(&export, &xfs),
+            "an incomplete filesystem of type xfs"
+        );
+        let mut btrfs = vec![0; SUPERBLOCKS.try_into().unwrap()];
+        btrfs[65_600..65_608].copy_from_slice(b"!BHRfS_M");
+        assert_eq!(
+            classified(&output(Some(2), "", ""), &btrfs),
+            "an incomplete filesystem of type btrfs"
+        );
+    }
+
+    #[test]
+    fn a_failed_probe_is_an_error_and_never_blank() {
+        for probe in [
+            output(Some(2), "", "error: /dev/vdb: Input/output error"),
+            output(Some(4), "", "usage"),
+            output(Some(1), "", ""),
+            output(None, "", ""),
+            output(Some(0), "", ""),
+            output(Some(0), "TYPE=ext4\nUSAGE=filesystem", ""),
+        ] {
+            assert!(classify(&probe, &scan_with(None)).is_err(), "{probe:?}");
+        }
+    }
+
+    #[test]
+    fn multiple_signatures_are_unsupported() {
+        for (probe, description) in [
+            (
+                output(Some(0), "TYPE=xfs\nUSAGE=filesystem\nPTTYPE=dos\n", ""),
+                "both xfs and a dos partition table",
+            ),
+            (
+                output(Some(8), "", ""),
+                "multiple signatures according to blkid",
+            ),
+        ] {
+            let content = classify(&probe, &scan_with(Some(0))).unwrap();
+            let description = description.to_owned();
+            assert_eq!(content, Content::Unsupported { description });
+        }
+    }
+
+    #[test]
+    fn other_signatures_are_unsupported() {
+        for (export, what) in [
+            ("PTUUID=1\nPTTYPE=gpt\n", "a gpt partition table"),
+            ("TYPE=LVM2_member\nUSAGE=raid\n", "LVM2_member (raid)"),
+            ("TYPE=vfat\nUSAGE=filesystem\n", "vfat (filesystem)"),
+            ("TYPE=ext4\nUSAGE=other\n", "ext4 (other)"),
+        ] {
+            let content = classify(&output(Some(0), export, ""), &scan_with(Some(0)));
+            assert_eq!(content.unwrap().to_string(), what);
+        }
+    }
+
+    #[test]
+    fn a_single_nonzero_byte_in_head_sample_or_tail_is_found() {
+        let size = 16 << 20;
+        let sampled = 8193 << 10;
+        for at in [0, CHUNK, HEAD - 1, sampled, size - TAIL, size - 1] {
+            let mut file = tempfile::NamedTempFile::new().unwrap();
+            file.as_file().set_len(size).unwrap();
+            file.seek(SeekFrom::Start(at)).unwrap();
+            file.write_all(&[1]).unwrap();
+            let scan = scan(file.path(), Bytes(size)).unwrap();
+            assert_eq!(scan.first_data, Some(at));
+        }
+    }
+
+    #[test]
+    fn a_disk_of_zeroes_has_no_data() {
+        for size in [0, 512, 4096, 4 << 30] {
+            let file = tempfile::NamedTempFile::new().unwrap();
+            file.as_file().set_len(size).unwrap();
+            let scan = scan(file.path(), Bytes(size)).unwrap();
+            assert_eq!(scan.first_data, None, "{size}");
+        }
+    }
+
+    #[test]
+    fn a_device_shorter_than_its_size_is_an_error() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().set_len(1 << 20).unwrap();
+        assert!(scan(file.path(), Bytes(2 << 20)).is_err());
+    }
+}

@@ -1,0 +1,119 @@
+//! Locks a block device for mkfs with flock(2) on its device node. mkfs does not open the device exclusively all the time,
+//! and continues to run if the driver is killed. It therefore inherits the lock with its standard input: the lock is
+//! released when the last holder exits. udev honors the same lock and does not probe a device that is being formatted.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::MissedTickBehavior;
+
+use super::blocking::blocking;
+use super::content;
+use super::device::Device;
+use super::error::{HostError, Result};
+use super::mount::check_number;
+use crate::base::Deadline;
+
+/// Interval between two attempts to lock a device; flock(2) has no notification.
+const RETRY_INTERVAL: Duration = Duration::from_millis(50);
+
+/// An exclusive lock of a device. Clones share the lock.
+#[derive(Debug, Clone)]
+pub struct DeviceLock {
+    device: PathBuf,
+    file: Arc<File>,
+}
+
+impl DeviceLock {
+    /// A lock of the fake host, which observes the lifetime of `file`.
+    #[cfg(test)]
+    pub(crate) fn new(device: &Device, file: Arc<File>) -> Self {
+        Self {
+            device: device.path.clone(),
+            file,
+        }
+    }
+
+    /// The lock as standard input of a command, which must not read from it.
+    pub(super) fn to_stdin(&self) -> std::io::Result<Stdio> {
+        self.file.try_clone().map(Stdio::from)
+    }
+}
+
+impl PartialEq for DeviceLock {
+    fn eq(&self, other: &Self) -> bool {
+        self.device == other.device
+    }
+}
+
+impl Eq for DeviceLock {}
+
+pub(super) async fn lock_device(deadline: Deadline, device: &Device) -> Result<DeviceLock> {
+    let mut ticks = tokio::time::interval(RETRY_INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let locked = || HostError::DeviceLocked {
+        device: device.path.clone(),
+    };
+    let mut was_locked = false;
+    loop {
+        ticks.tick().await;
+        let chosen = device.clone();
+        let acquired = blocking(deadline, "lock", &device.path, move || try_lock(&chosen)).await;
+        match acquired {
+            Ok(Some(file)) => {
+                return Ok(DeviceLock {
+                    device: device.path.clone(),
+                    file: Arc::new(file),
+                });
+            }
+            Ok(None) if deadline.remaining() <= RETRY_INTERVAL => return Err(locked()),
+            Ok(None) => was_locked = true,
+            // The last attempt was slow, but an earlier one found the device locked.
+            Err(HostError::TimedOut { .. }) if was_locked => return Err(locked()),
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+pub(super) async fn lock_if_blank(
+    deadline: Deadline,
+    device: &Device,
+) -> Result<Option<DeviceLock>> {
+    let chosen = device.clone();
+    let acquired = blocking(deadline, "lock", &device.path, move || {
+        check_number(&chosen)?;
+        let path = &chosen.path;
+        let failed = |error| HostError::io("read", path, error);
+        // Keep the device open until it is locked: its page cache is dropped when the last opener closes it.
+        let mut opened = File::open(path).map_err(failed)?;
+        if !content::has_blank_start(&mut opened, chosen.size).map_err(failed)? {
+            return Ok(None);
+        }
+        // A failure to lock has the same effect as a device that is locked by another process.
+        Ok(try_lock(&chosen).unwrap_or(None))
+    });
+    Ok(acquired.await?.map(|file| DeviceLock {
+        device: device.path.clone(),
+        file: Arc::new(file),
+    }))
+}
+
+/// The locked file; `None` if another process holds the lock.
+fn try_lock(device: &Device) -> Result<Option<File>> {
+    check_number(device)?;
+    let failed = |error| HostError::io("lock", &device.path, error);
+    // udev probes a device that it found locked as soon as a writer closes it.
+    let file = OpenOptions::new()
+        .read(true)
+        .write(!device.read_only)
+        .open(&device.path)
+        .map_err(failed)?;
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(error)) => Err(failed(error)),
+    }
+}

@@ -1,0 +1,69 @@
+//! Maps node errors to failure names.
+
+use super::error::Error;
+use super::plan::PlanError;
+use crate::host::HostError;
+use crate::model::Failure;
+
+impl Error {
+    /// The stable failure name, with meaning and advice.
+    #[must_use]
+    pub fn failure(&self) -> Failure {
+        match self {
+            Self::OperationPending { .. } => Failure::OperationPending,
+            Self::DeviceNotFound { .. } => Failure::DeviceNotFound,
+            Self::DeviceAmbiguous { .. } => Failure::DeviceAmbiguous,
+            Self::PathNotAllowed { .. } => Failure::PathNotAllowed,
+            Self::DeviceInUse { .. } => Failure::DeviceInUse,
+            Self::Plan { source, .. } => plan_failure(source),
+            Self::VolumeNotFound { .. } => Failure::NoSuchResource,
+            Self::DeviceNotResized { .. } => Failure::DeviceNotResized,
+            Self::TooLarge { .. } => Failure::OutOfRange,
+            Self::Host { source, .. } => match source {
+                HostError::TimedOut { .. }
+                | HostError::StillRunning { .. }
+                | HostError::Unresponsive { .. } => Failure::HostTimeout,
+                HostError::DeviceLocked { .. } => Failure::FormatRunning,
+                HostError::Symlink { .. } => Failure::TargetConflict,
+                HostError::Io { .. } if is_not_empty(source) => Failure::TargetConflict,
+                HostError::Io { .. }
+                | HostError::Probe { .. }
+                | HostError::AmbiguousContent { .. }
+                | HostError::DeviceChanged { .. }
+                | HostError::UnexpectedFormat { .. } => Failure::HostError,
+            },
+            Self::InvalidSettingsFile { .. } => Failure::InvalidSettingsFile,
+            Self::Tool { .. } => Failure::ToolFailed,
+            Self::FilesystemDamaged { .. } => Failure::FilesystemDamaged,
+            Self::NoToolMemory { .. } => Failure::ToolQueueTimeout,
+            Self::Tuning { .. } => Failure::BadRequest,
+            Self::JournalNotReplayed { .. } => Failure::JournalNotReplayed,
+            Self::CapabilityMissing { .. } => Failure::CapabilityMissing,
+            Self::MountOptionsRejected { .. } => Failure::MountOptionsRejected,
+        }
+    }
+}
+
+/// Whether a directory to remove is not empty.
+fn is_not_empty(error: &HostError) -> bool {
+    error.io_kind() == Some(std::io::ErrorKind::DirectoryNotEmpty)
+}
+
+fn plan_failure(error: &PlanError) -> Failure {
+    match error {
+        PlanError::Incompatible { .. } => Failure::StagingConflict,
+        PlanError::FilesystemMismatch { .. } | PlanError::ForeignData { .. } => {
+            Failure::ForeignData
+        }
+        PlanError::FormatInterrupted { .. } => Failure::FormatInterrupted,
+        PlanError::DeviceInUse { .. } | PlanError::MountedElsewhere { .. } => Failure::DeviceInUse,
+        PlanError::BlankReadOnly { .. } | PlanError::GrowReadOnly { .. } => {
+            Failure::ReadOnlyUnsupported
+        }
+        PlanError::PathInUse { .. } | PlanError::WrongPathType { .. } => Failure::TargetConflict,
+        PlanError::NotStaged { .. } => Failure::NotStaged,
+        PlanError::StagedReadOnly { .. }
+        | PlanError::AlreadyPublished { .. }
+        | PlanError::MixedAccess { .. } => Failure::AccessModeConflict,
+    }
+}

@@ -1,0 +1,120 @@
+//! The format record: exists from the blank check until the filesystem is complete. It proves that data left by an
+//! interrupted mkfs can be discarded.
+//!
+//! It is valid for one incarnation of the device: within it no other node can have written to the disk, and everything that
+//! a killed mkfs wrote can be read back, including data in the page cache. After a reboot or a detach it proves nothing. It
+//! is removed before the filesystem is mounted, so that no disk in use has a record.
+
+use serde::{Deserialize, Serialize};
+
+use super::observe::{CallContext, quick};
+use super::request::Volume;
+use super::{Node, Result};
+use crate::host::{Device, DeviceIncarnation, HostError};
+use crate::model::Filesystem;
+
+const KIND: &str = "format";
+
+/// The record written before mkfs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Record {
+    incarnation: DeviceIncarnation,
+    serial: String,
+    bytes: u64,
+    filesystem: String,
+}
+
+/// The format record of a disk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum FormatRecord {
+    /// No mkfs was started.
+    None,
+    /// A mkfs of this incarnation of the device, which was blank before, did not complete.
+    Current,
+    /// A mkfs was started, but others may have written to the disk since.
+    Stale {
+        filesystem: String,
+        /// The reason why it proves nothing.
+        reason: &'static str,
+    },
+}
+
+impl Node {
+    /// Reads the format record of the volume's device.
+    pub(super) async fn format_record(
+        &self,
+        volume: &Volume,
+        device: &Device,
+        call: CallContext<'_>,
+    ) -> Result<FormatRecord> {
+        let record = self.records.get(quick(), KIND, volume.id.as_str()).await;
+        let record: Record = match record {
+            Ok(Some(record)) => record,
+            Ok(None) => return Ok(FormatRecord::None),
+            // A crash of the machine can leave an incomplete record.
+            Err(HostError::UnexpectedFormat { .. }) => {
+                return Ok(FormatRecord::Stale {
+                    filesystem: "filesystem of an unknown kind".to_owned(),
+                    reason: "its record is unreadable",
+                });
+            }
+            Err(error) => return Err(call.failed()(error)),
+        };
+        let now = self.read_incarnation(device, call).await?;
+        let reason = if now.as_ref() != Some(&record.incarnation) {
+            "the machine was rebooted or the disk was detached since"
+        } else if record.serial != volume.serial.as_str() {
+            "the device had another serial"
+        } else if record.bytes != device.size.0 {
+            "the disk has another size now"
+        } else {
+            return Ok(FormatRecord::Current);
+        };
+        Ok(FormatRecord::Stale {
+            filesystem: record.filesystem,
+            reason,
+        })
+    }
+
+    /// Writes the record before mkfs starts on a blank device. Without `diskseq` (Linux before 5.15) a record would prove
+    /// nothing, so none is written.
+    pub(super) async fn put_format_record(
+        &self,
+        volume: &Volume,
+        device: &Device,
+        filesystem: Filesystem,
+        call: CallContext<'_>,
+    ) -> Result<()> {
+        let Some(incarnation) = self.read_incarnation(device, call).await? else {
+            return Ok(());
+        };
+        let record = Record {
+            incarnation,
+            serial: volume.serial.to_string(),
+            bytes: device.size.0,
+            filesystem: filesystem.to_string(),
+        };
+        let key = volume.id.as_str();
+        let put = self.records.put(quick(), KIND, key, &record).await;
+        put.map_err(call.failed())
+    }
+
+    /// Removes the record: the filesystem is complete, or the disk is about to be used in another way.
+    pub(super) async fn remove_format_record(
+        &self,
+        volume: &Volume,
+        call: CallContext<'_>,
+    ) -> Result<()> {
+        let removed = self.records.remove(quick(), KIND, volume.id.as_str()).await;
+        removed.map_err(call.failed())
+    }
+
+    async fn read_incarnation(
+        &self,
+        device: &Device,
+        call: CallContext<'_>,
+    ) -> Result<Option<DeviceIncarnation>> {
+        let boot = self.host.boot_id(quick()).await.map_err(call.failed())?;
+        Ok(DeviceIncarnation::new(&boot, device))
+    }
+}

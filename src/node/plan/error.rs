@@ -1,0 +1,85 @@
+//! Errors of planning.
+
+use std::path::PathBuf;
+
+use crate::model::Filesystem;
+
+/// The state of the host forbids the operation. No step was executed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PlanError {
+    /// The disk has a filesystem of another type than requested.
+    #[error("{device} has {found}, but {requested} was requested")]
+    FilesystemMismatch {
+        device: String,
+        found: Filesystem,
+        requested: Filesystem,
+    },
+    /// The disk contains data that the driver did not write.
+    #[error("{device} is neither blank nor formatted with {requested}: it contains {found}")]
+    ForeignData {
+        device: String,
+        found: String,
+        requested: Filesystem,
+    },
+    /// A mkfs was interrupted, and the content may not be its remains.
+    #[error(
+        "{device} contains {found}: {why}; if nobody needs the content, wipe the disk manually \
+         (wipefs -a, then blkdiscard -z)"
+    )]
+    FormatInterrupted {
+        device: String,
+        found: String,
+        /// The interrupted mkfs, and the reason why it is not repeated.
+        why: String,
+    },
+    /// The device has partitions or holders (device mapper, RAID).
+    #[error("{device} is in use by {holders}")]
+    DeviceInUse { device: String, holders: String },
+    /// The disk must be formatted, but the request is read-only.
+    #[error("{device} is blank, and read-only use never formats a disk")]
+    BlankReadOnly { device: String },
+    /// The volume is mounted at another path.
+    #[error("{device} is mounted at {paths}")]
+    MountedElsewhere { device: String, paths: String },
+    /// Another volume or filesystem is mounted at the path.
+    #[error("{mounted} is mounted at {}, not this volume", path.display())]
+    PathInUse {
+        path: PathBuf,
+        /// The source, type and device of the mount.
+        mounted: String,
+    },
+    /// The path exists, but is not of the expected file type.
+    #[error("{} is {found}, not {expected}", path.display())]
+    WrongPathType {
+        path: PathBuf,
+        found: &'static str,
+        expected: &'static str,
+    },
+    /// The volume is already at the path with other properties (`ALREADY_EXISTS` of the CSI specification).
+    #[error("the volume is already at {} {found}, but {requested} was requested", path.display())]
+    Incompatible {
+        path: PathBuf,
+        /// The property of the existing mount.
+        found: String,
+        requested: String,
+    },
+    /// The volume must be staged before it is published.
+    #[error("the volume is not staged at {}", staging.display())]
+    NotStaged { staging: PathBuf },
+    /// A writable target requires a writable staging mount.
+    #[error("the volume is staged read-only at {}", staging.display())]
+    StagedReadOnly { staging: PathBuf },
+    /// The access mode allows only one target path.
+    #[error(
+        "the access mode allows one target path, and the volume is already published at {paths}"
+    )]
+    AlreadyPublished { paths: String },
+    /// The read-only flag of a block device applies to all its target paths.
+    #[error(
+        "the device is published {found} at {path}, and all target paths of a device share its access"
+    )]
+    MixedAccess { found: &'static str, path: String },
+    /// A filesystem grows only through a writable mount.
+    #[error("{device} is mounted read-only: its filesystem cannot grow")]
+    GrowReadOnly { device: String },
+}
