@@ -22,8 +22,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that starts at a given time and advances with tokio's clock, which tests can pause and
-/// advance.
+/// A clock that starts at a given time and advances with tokio's clock, which tests can pause and advance.
 #[derive(Debug, Clone, Copy)]
 pub struct TokioClock {
     epoch: Timestamp,

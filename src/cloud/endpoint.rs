@@ -8,8 +8,8 @@ const HANGZHOU: &str = "ecs-cn-hangzhou.aliyuncs.com";
 const NEBULA: &str = "ecs.cn-qingdao-nebula.aliyuncs.com";
 const CENTRAL_STS: &str = "sts.aliyuncs.com";
 
-/// Regions with other host names, grouped by their ECS and STS hosts, as in the vendor's SDKs. Without an STS host, the
-/// regular one applies.
+/// Regions with other host names, grouped by their ECS and STS hosts, as in the vendor's SDKs.
+/// Without an STS host, the regular one applies.
 const EXCEPTIONS: &[(&str, Option<&str>, &str)] = &[
     (
         CENTRAL,

@@ -40,13 +40,13 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 /// The ECS API, one method per action. Implemented by the HTTP client and by the fake cloud in memory.
 ///
-/// Every call ends at its deadline. Reads are eventually consistent: a change may be missing from descriptions for
-/// seconds.
+/// Every call ends at its deadline. Reads are eventually consistent: a change may be missing
+/// from descriptions for seconds.
 #[async_trait]
 pub trait EcsApi: Debug + Send + Sync {
-    /// Waits until a call of the action by resource ids would be sent without queueing. A poller that assembles a batch
-    /// awaits this first and binds the ids afterwards, so that a batch delayed by the rate limit carries every id
-    /// requested meanwhile.
+    /// Waits until a call of the action by resource ids would be sent without queueing. A poller
+    /// that assembles a batch awaits this first and binds the ids afterwards, so that a batch
+    /// delayed by the rate limit carries every id requested meanwhile.
     ///
     /// Nothing is reserved: another call may still go first. An implementation without a rate limit returns immediately.
     ///
@@ -76,8 +76,8 @@ pub trait EcsApi: Debug + Send + Sync {
     /// Grows a disk. Idempotent by its client token.
     async fn resize_disk(&self, deadline: Deadline, request: &ResizeDisk) -> Result<()>;
 
-    /// Changes category, performance level or provisioned IOPS. A change of the category returns a task; other changes
-    /// are synchronous.
+    /// Changes category, performance level or provisioned IOPS. A change of the category returns a
+    /// task; other changes are synchronous.
     async fn modify_disk_spec(
         &self,
         deadline: Deadline,

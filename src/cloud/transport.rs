@@ -18,8 +18,8 @@ use super::wire::params::Params;
 use crate::base::Clock;
 use crate::model::RegionId;
 
-/// A request without a response within this time is considered lost, so that a dead connection does not use up the
-/// deadline.
+/// A request without a response within this time is considered lost, so that a dead connection does
+/// not use up the deadline.
 const TIMEOUT: Duration = Duration::from_secs(15);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 

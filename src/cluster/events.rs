@@ -129,8 +129,8 @@ impl Events {
         Self(Some(Inner { queue, budget }))
     }
 
-    /// Whether an event with this reason and object is due: at most once a minute. Callers check it before they compose the
-    /// message.
+    /// Whether an event with this reason and object is due: at most once a minute. Callers check it
+    /// before they compose the message.
     #[must_use]
     pub fn turn(&self, reason: &'static str, about: &str) -> Option<Turn> {
         let Inner { queue, budget } = self.0.as_ref()?;

@@ -7,13 +7,13 @@ use crate::base::Deadline;
 use crate::cloud::view::{Observation, OperationKind, Presence, WaitError};
 
 impl<V: Owned> Creator<V> {
-    /// Waits until `decide` accepts a row; none if the resource certainly does not exist any more: it was deleted since,
-    /// or its creation failed in the cloud. The name is free again then. Without an operation, the row is expected at
-    /// once.
+    /// Waits until `decide` accepts a row; none if the resource certainly does not exist any more:
+    /// it was deleted since, or its creation failed in the cloud. The name is free again then.
+    /// Without an operation, the row is expected at once.
     ///
     /// # Errors
-    /// [`WaitError::Unproven`] if at the deadline neither is certain; when the cloud rejects the call, or the deadline
-    /// passes.
+    /// [`WaitError::Unproven`] if at the deadline neither is certain; when the cloud rejects the
+    /// call, or the deadline passes.
     pub(super) async fn until_created<T>(
         &self,
         deadline: Deadline,

@@ -47,8 +47,8 @@ impl Modifier {
     /// disk can run meanwhile.
     ///
     /// # Errors
-    /// [`Error::Refused`] if the change is infeasible, not possible yet, or failed in the cloud; [`Error::Wait`] if the task
-    /// exceeds the deadline.
+    /// [`Error::Refused`] if the change is infeasible, not possible yet, or failed in the cloud;
+    /// [`Error::Wait`] if the task exceeds the deadline.
     pub async fn modify(&self, deadline: Deadline, disk: &DiskId, change: &Change) -> Result<()> {
         let row = self.settled_disk(deadline, disk).await?;
         check(&row, change)?;

@@ -35,8 +35,8 @@ pub enum Content {
         /// The size in the superblock.
         size: Option<Bytes>,
     },
-    /// A filesystem whose superblock shows that mkfs was interrupted. Not all filesystems record this, see
-    /// [`Content::Unknown`].
+    /// A filesystem whose superblock shows that mkfs was interrupted. Not all filesystems
+    /// record this, see [`Content::Unknown`].
     IncompleteFormat {
         filesystem: Filesystem,
     },
@@ -45,8 +45,8 @@ pub enum Content {
         /// Offset of the first nonzero byte.
         offset: u64,
     },
-    /// Content that the driver does not mount: a partition table, an unsupported filesystem, or a physical volume of
-    /// a volume manager.
+    /// Content that the driver does not mount: a partition table, an unsupported filesystem, or a
+    /// physical volume of a volume manager.
     Unsupported {
         description: String,
     },
@@ -151,8 +151,8 @@ fn first_nonzero_in(
     Ok(None)
 }
 
-/// The index of the first nonzero byte. Whole blocks are compared: a loop over bytes is a hundred times slower in
-/// unoptimized builds.
+/// The index of the first nonzero byte. Whole blocks are compared: a loop over bytes is a hundred
+/// times slower in unoptimized builds.
 fn first_nonzero(bytes: &[u8]) -> Option<usize> {
     const ZEROES: [u8; 4096] = [0; 4096];
     let blocks = bytes.chunks(ZEROES.len());

@@ -200,8 +200,8 @@ pub(super) fn backing_file(dir: &Path) -> Result<Option<PathBuf>> {
     Ok(attribute(&dir.join("loop/backing_file"))?.map(PathBuf::from))
 }
 
-/// The trimmed text of an attribute, if it exists. Reading an attribute while its device is removed fails with `ENODEV`
-/// or `ENXIO`.
+/// The trimmed text of an attribute, if it exists. Reading an attribute while its device is removed
+/// fails with `ENODEV` or `ENXIO`.
 pub(super) fn attribute(path: &Path) -> Result<Option<String>> {
     match fs::read(path) {
         Ok(bytes) => Ok(Some(

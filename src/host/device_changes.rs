@@ -19,8 +19,8 @@ const MAX_INTERVAL: Duration = Duration::from_secs(2);
 /// Interval between two reads if notifications are not available.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Delay of a second read after a notification: kernels before 4.20 send the uevent of a virtio disk before its serial
-/// is readable.
+/// Delay of a second read after a notification: kernels before 4.20 send the uevent of a virtio
+/// disk before its serial is readable.
 const SECOND_READ_DELAY: Duration = Duration::from_millis(100);
 
 /// Whether changes are reported.
@@ -47,8 +47,8 @@ impl DeviceChanges {
         }
     }
 
-    /// Returns when devices may have changed since the previous call or the creation, but after a maximum interval
-    /// at the latest.
+    /// Returns when devices may have changed since the previous call or the creation, but after a
+    /// maximum interval at the latest.
     pub async fn next(&mut self) {
         let mut interval = match *self.receiver.borrow() {
             Notifications::Available => MAX_INTERVAL,

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use crate::model::Bytes;
 
-/// The limit of the own control group, of version 2 or 1; none where there is none, or none that can be read. Of those above it nothing is seen from
-/// within a container.
+/// The limit of the own control group, of version 2 or 1; none where there is none, or none that
+/// can be read. Of those above it nothing is seen from within a container.
 #[must_use]
 pub fn limit(proc: &Path, sys: &Path) -> Option<Bytes> {
     let groups = fs::read_to_string(proc.join("self/cgroup")).ok()?;

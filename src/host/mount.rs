@@ -74,8 +74,7 @@ pub(super) fn remount_read_only(existing: &Mount) -> Result<()> {
     remount("remount read-only", existing, MsFlags::MS_RDONLY)
 }
 
-/// Adds options of one mount, and leaves the others as they are. Options of the filesystem are passed
-/// over.
+/// Adds options of one mount, and leaves the others as they are. Options of the filesystem are passed over.
 pub(super) fn restrict(existing: &Mount, flags: &MountFlags) -> Result<()> {
     let mut added = MsFlags::empty();
     for (option, flag) in OF_ONE_MOUNT {

@@ -28,8 +28,8 @@ pub struct Mount {
     /// Whether it is of the filesystem under `/dev`, whose files are the nodes of devices. A pod's own
     /// tmpfs may have a file of any name.
     pub is_of_dev: bool,
-    /// Whether mounts made below it appear in the peers of its group (`shared:N`): what a container mounts there is seen by
-    /// the machine.
+    /// Whether mounts made below it appear in the peers of its group (`shared:N`): what a container
+    /// mounts there is seen by the machine.
     pub is_shared: bool,
 }
 

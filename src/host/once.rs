@@ -46,8 +46,7 @@ impl Once {
     /// Runs the call, when none for this filesystem is running, and waits for it until the deadline.
     ///
     /// # Errors
-    /// [`HostError::TimedOut`] when it has not returned by then, and from then on [`HostError::Unresponsive`], at
-    /// once.
+    /// [`HostError::TimedOut`] when it has not returned by then, and from then on [`HostError::Unresponsive`], at once.
     pub(super) async fn run<T: Send + 'static>(
         &self,
         filesystem: DeviceNumber,

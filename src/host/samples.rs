@@ -22,8 +22,7 @@ const EXT_GROUP_LENGTHS: [u64; 3] = [8 << 20, 32 << 20, 128 << 20];
 /// The spare superblocks of btrfs.
 const BTRFS_MIRRORS: [u64; 2] = [64 << 20, 256 << 30];
 
-/// Where to read [`SAMPLE`] bytes each on a device of this size: in order, each once, none reaching
-/// beyond the end.
+/// Where to read [`SAMPLE`] bytes each on a device of this size: in order, each once, none reaching beyond the end.
 pub(super) fn places(size: Bytes) -> Vec<u64> {
     let spread = (0..SPREAD).map(|part| {
         // Whole samples first: the size times the part may not fit.

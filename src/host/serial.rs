@@ -44,8 +44,7 @@ enum Answer {
 }
 
 impl Serials {
-    /// The serial of the device in this directory of sysfs; none where it has none, or does not tell
-    /// it now.
+    /// The serial of the device in this directory of sysfs; none where it has none, or does not tell it now.
     pub(super) fn of(
         &self,
         dir: &Path,

@@ -57,8 +57,7 @@ impl Category {
     ];
 
     /// All that this driver can create. Those beyond [`Self::CREATABLE`] only where a class names them:
-    /// regional disks, ephemeral ones, which lose their data with the instance, and those of the
-    /// finance cloud.
+    /// regional disks, ephemeral ones, which lose their data with the instance, and those of the finance cloud.
     pub const KNOWN: [Self; 11] = [
         Self::CloudEfficiency,
         Self::CloudSsd,
@@ -171,8 +170,8 @@ impl Category {
     }
 
     /// Whether such a disk is bound to the first instance that it is attached to (elastic ephemeral
-    /// disks): attached and detached with `DeleteWithInstance` only, never moved to another instance,
-    /// and without snapshots.
+    /// disks): attached and detached with `DeleteWithInstance` only, never moved to another
+    /// instance, and without snapshots.
     #[must_use]
     pub fn is_ephemeral(&self) -> bool {
         matches!(self, Self::EphemeralStandard | Self::EphemeralPremium)

@@ -8,8 +8,7 @@ use super::id::DiskId;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DiskHealth {
     pub disk: DiskId,
-    /// The cloud's word: `Ok`, `Warning`, `Impaired`, `Initializing`, `InsufficientData`,
-    /// `NotApplicable`, or another.
+    /// The cloud's word: `Ok`, `Warning`, `Impaired`, `Initializing`, `InsufficientData`, `NotApplicable`, or another.
     pub status: String,
     /// What happens to it now; events that are over are left out.
     pub events: Vec<HealthEvent>,

@@ -96,8 +96,7 @@ id!(
     SnapshotId, "snapshot ID", "\"s-\" followed by letters and digits, at most 64 characters", |t| has_prefix(t, "s-")
 );
 id!(
-    /// A group of snapshots cut at one instant: `ssg-` and letters or digits. It is also the CSI group
-    /// snapshot id.
+    /// A group of snapshots cut at one instant: `ssg-` and letters or digits. It is also the CSI group snapshot id.
     SnapshotGroupId, "snapshot group ID", "\"ssg-\" followed by letters and digits, at most 64 characters", |t| has_prefix(t, "ssg-")
 );
 id!(

@@ -51,8 +51,8 @@ pub struct Document {
 }
 
 impl Document {
-    /// Parses the file. Unknown fields and categories are skipped, and so are types that are unusable without them;
-    /// [`Self::skipped`] lists them.
+    /// Parses the file. Unknown fields and categories are skipped, and so are types that are
+    /// unusable without them; [`Self::skipped`] lists them.
     ///
     /// # Errors
     /// If it is not JSON, or has no types.
@@ -93,8 +93,8 @@ impl Document {
         &self.skipped
     }
 
-    /// What is there, and these types. Nothing is forgotten: neither types, nor categories for want of an answer, nor what is
-    /// not understood.
+    /// What is there, and these types. Nothing is forgotten: neither types, nor categories for want
+    /// of an answer, nor what is not understood.
     #[must_use]
     pub fn with(&self, new: &InstanceTypes) -> Self {
         let mut all = self.clone();

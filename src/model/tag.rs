@@ -19,8 +19,8 @@ pub const GROUP: &str = "diskplugin.csi.example/snapshot-group";
 /// The tag key of a disk that carries the id of the disk which it was cloned from.
 pub const CLONE_OF: &str = "diskplugin.csi.example/clone-of";
 
-/// The tag key of the short-lived snapshot of a clone that carries the CSI name of the volume which is
-/// made from it.
+/// The tag key of the short-lived snapshot of a clone that carries the CSI name of the volume which
+/// is made from it.
 pub const CLONE_FOR: &str = "diskplugin.csi.example/clone-for";
 
 /// The tag key that says what a snapshot is for, where that is not a `VolumeSnapshot`; see [`CLONE`].

@@ -14,8 +14,8 @@ use crate::model::instance_types::{AttachLimits, Document};
 /// The kind of these records. Their key is the instance type.
 const KIND: &str = "instance-type";
 
-/// The subject of log messages about the source of the limits. kubelet calls `NodeGetInfo` every minute, so each message
-/// is logged once.
+/// The subject of log messages about the source of the limits. kubelet calls `NodeGetInfo` every
+/// minute, so each message is logged once.
 const TYPE: &str = "type";
 
 /// The last known limits of an instance type.

@@ -1,8 +1,8 @@
 //! Checks a filesystem before it is mounted, according to the class's `fsck` policy.
 //!
-//! The default policy only replays the journal, which the kernel does on mount: `e2fsck -n` does not replay it and reports
-//! changes that are not written back yet as damage, and `-E journal_only` does no more than the mount. It checks the error
-//! flag that kernel and e2fsck set in the superblock.
+//! The default policy only replays the journal, which the kernel does on mount: `e2fsck -n` does not replay it and
+//! reports changes that are not written back yet as damage, and `-E journal_only` does no more than the mount. It
+//! checks the error flag that kernel and e2fsck set in the superblock.
 
 use super::observe::{CallContext, quick};
 use super::run::StepContext;
@@ -49,8 +49,8 @@ impl Node {
         ))
     }
 
-    /// Grows an unmounted ext filesystem. resize2fs requires a full check before; if the policy forbids repairs, a read-only
-    /// check comes first, so that the full check has nothing to repair.
+    /// Grows an unmounted ext filesystem. resize2fs requires a full check before; if the policy forbids repairs, a
+    /// read-only check comes first, so that the full check has nothing to repair.
     pub(super) async fn grow_unmounted(
         &self,
         context: StepContext<'_>,

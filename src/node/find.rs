@@ -1,5 +1,5 @@
-//! Resolves a disk to its block device. A device is accepted by its serial or its recorded mapping, never by name or by a
-//! link alone.
+//! Resolves a disk to its block device. A device is accepted by its serial or its recorded mapping, never by name or by
+//! a link alone.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -53,8 +53,8 @@ pub enum ResolveError {
     MappedTwice { device: String, other: DiskId },
 }
 
-/// Determines the disk's device; `mapped` is the name of the device that the disk is mapped to, if the mapping is of its
-/// current incarnation.
+/// Determines the disk's device; `mapped` is the name of the device that the disk is mapped to, if
+/// the mapping is of its current incarnation.
 ///
 /// # Errors
 /// If more than one device has the serial, a link points to another disk, or a mapping is contradicted.
@@ -142,8 +142,8 @@ fn mapped_device<'a>(
     }
 }
 
-/// Notes about a disk without a device. A link to another disk is an error, because it does not resolve itself; a dangling
-/// link can precede its device.
+/// Notes about a disk without a device. A link to another disk is an error, because it does not resolve itself; a
+/// dangling link can precede its device.
 fn notes(
     serial: &Serial,
     candidates: &Candidates,

@@ -82,8 +82,8 @@ impl Node {
         Ok(BlankProof::from_second_read(device_lock))
     }
 
-    /// Wipes a disk on which a mkfs of this driver was interrupted. The record remains, so that an interrupted wipe is
-    /// repeated.
+    /// Wipes a disk on which a mkfs of this driver was interrupted. The record remains, so that an
+    /// interrupted wipe is repeated.
     pub(super) async fn wipe(&self, context: StepContext<'_>, device: &Device) -> Result<()> {
         let call = CallContext::new(context.volume, context.operation);
         let device_lock = self

@@ -1,9 +1,9 @@
 //! The format record: exists from the blank check until the filesystem is complete. It proves that data left by an
 //! interrupted mkfs can be discarded.
 //!
-//! It is valid for one incarnation of the device: within it no other node can have written to the disk, and everything that
-//! a killed mkfs wrote can be read back, including data in the page cache. After a reboot or a detach it proves nothing. It
-//! is removed before the filesystem is mounted, so that no disk in use has a record.
+//! It is valid for one incarnation of the device: within it no other node can have written to the disk, and everything
+//! that a killed mkfs wrote can be read back, including data in the page cache. After a reboot or a detach it proves
+//! nothing. It is removed before the filesystem is mounted, so that no disk in use has a record.
 
 use serde::{Deserialize, Serialize};
 
@@ -76,8 +76,8 @@ impl Node {
         })
     }
 
-    /// Writes the record before mkfs starts on a blank device. Without `diskseq` (Linux before 5.15) a record would prove
-    /// nothing, so none is written.
+    /// Writes the record before mkfs starts on a blank device. Without `diskseq` (Linux before 5.15) a record would
+    /// prove nothing, so none is written.
     pub(super) async fn put_format_record(
         &self,
         volume: &Volume,

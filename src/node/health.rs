@@ -293,8 +293,8 @@ impl Node {
         })
     }
 
-    /// Whether a mount is of a removed disk: no device has its number, or the device with the number is not the staged
-    /// one.
+    /// Whether a mount is of a removed disk: no device has its number, or the device with the
+    /// number is not the staged one.
     async fn is_orphan(&self, mount: &Mount, volume: &Volume) -> Result<bool> {
         let call = CallContext::new(volume, OPERATION);
         let devices = self.host.devices(quick()).await.map_err(call.failed())?;

@@ -1,5 +1,5 @@
-//! NodeGetInfo, computed for each call: kubelet calls it periodically, and the volume limit depends on the other attached
-//! disks.
+//! NodeGetInfo, computed for each call: kubelet calls it periodically, and the volume limit depends on the other
+//! attached disks.
 
 use std::path::PathBuf;
 use std::sync::PoisonError;
@@ -37,12 +37,11 @@ pub struct InstanceTypeSource {
 }
 
 impl Node {
-    /// The node's ID, zone, volume limit and categories. Settings take precedence over the file of instance types. The limit
-    /// is that of the type minus the system disk and foreign disks, and at least 1.
+    /// The node's ID, zone, volume limit and categories. Settings take precedence over the file of instance types. The
+    /// limit is that of the type minus the system disk and foreign disks, and at least 1.
     ///
-    /// # Errors
-    /// If the file of instance types is unreadable or invalid and no earlier limits are recorded. A missing file is not an
-    /// error.
+    /// # Errors If the file of instance types is unreadable or invalid and no earlier limits are recorded. A missing
+    /// file is not an error.
     pub async fn info(&self) -> Result<NodeInfo> {
         let limits = self.attach_limits().await?;
         let settings = &self.settings;

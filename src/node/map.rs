@@ -1,5 +1,5 @@
-//! Mappings of devices without a serial to disks (`diskplugin map`). A mapping is of one incarnation of the device: after
-//! its removal or a reboot it is invalid.
+//! Mappings of devices without a serial to disks (`diskplugin map`). A mapping is of one incarnation of the device:
+//! after its removal or a reboot it is invalid.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -145,8 +145,8 @@ impl Mappings {
             }
         }
         self.check_unused(&device).await?;
-        // The only virtual devices that can be disks are loop devices of the fake cloud, whose backing file has the disk's
-        // serial.
+        // The only virtual devices that can be disks are loop devices of the fake cloud, whose backing file has the
+        // disk's serial.
         if device.is_virtual()
             && device.backing_serial() != Some(Serial::from_disk_id(disk).as_str())
         {
@@ -161,7 +161,8 @@ impl Mappings {
         Ok(device.to_string())
     }
 
-    /// Removes the mapping of a disk, even if it is unreadable, and returns whether one existed. Mounts are not affected.
+    /// Removes the mapping of a disk, even if it is unreadable, and returns whether one existed.
+    /// Mounts are not affected.
     ///
     /// # Errors
     /// If the record cannot be removed.

@@ -14,8 +14,8 @@ use crate::model::DiskId;
 /// Timeout of a call that only reads kernel memory or changes a directory entry.
 const QUICK: Duration = Duration::from_secs(30);
 
-/// The deadline of such a call. It is independent of the deadline of the RPC: an operation that has started continues to
-/// a consistent state.
+/// The deadline of such a call. It is independent of the deadline of the RPC: an operation that has started continues
+/// to a consistent state.
 pub(super) fn quick() -> Deadline {
     Deadline::after(QUICK)
 }
@@ -93,8 +93,8 @@ impl Node {
         })
     }
 
-    /// All devices, to identify the device of the mount at a path, and whether that device is in use. Empty if the mount
-    /// is of the volume's own device.
+    /// All devices, to identify the device of the mount at a path, and whether that device is in use. Empty if the
+    /// mount is of the volume's own device.
     pub(super) async fn other_devices(
         &self,
         device: Option<&Device>,

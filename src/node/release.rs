@@ -12,8 +12,8 @@ use super::{Error, Node, Result};
 use crate::base::Deadline;
 use crate::host::{Device, FlushOutcome, HostError, Mount, Sought};
 
-/// Timeout of the search for holders. The wait ends this long before the deadline, so that the error is returned in
-/// time.
+/// Timeout of the search for holders. The wait ends this long before the deadline, so that the
+/// error is returned in time.
 const SEARCH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Retry interval. The kernel reports unmounts in this mount namespace, but not that a process closes its last file or

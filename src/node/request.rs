@@ -11,16 +11,15 @@ pub struct Volume {
 }
 
 impl Volume {
-    /// Without a serial from the publish context, the serial is the disk ID without `d-` (ECS API,
-    /// `SerialNumber`).
+    /// Without a serial from the publish context, the serial is the disk ID without `d-` (ECS API, `SerialNumber`).
     #[must_use]
     pub fn new(id: DiskId, serial: Option<Serial>) -> Self {
         let serial = serial.unwrap_or_else(|| Serial::from_disk_id(&id));
         Self { id, serial }
     }
 
-    /// Whether the serial is derived from the ID. Calls that carry only the ID cannot find a volume with another
-    /// serial.
+    /// Whether the serial is derived from the ID. Calls that carry only the ID cannot find a
+    /// volume with another serial.
     #[must_use]
     pub fn has_default_serial(&self) -> bool {
         self.serial == Serial::from_disk_id(&self.id)

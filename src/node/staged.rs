@@ -85,8 +85,8 @@ impl Node {
         Ok(then.zip(now).is_some_and(|(then, now)| then != now))
     }
 
-    /// The device on which the volume was staged, if it still is the same incarnation and does not report another
-    /// serial.
+    /// The device on which the volume was staged, if it still is the same incarnation and does
+    /// not report another serial.
     pub(super) async fn staged_device(
         &self,
         volume: &Volume,

@@ -27,8 +27,8 @@ pub struct VolumeStats {
 }
 
 impl Node {
-    /// The usage and the health issues of the volume at a path. Returns within seconds, even if the device no longer
-    /// responds.
+    /// The usage and the health issues of the volume at a path. Returns within seconds, even if the
+    /// device no longer responds.
     ///
     /// # Errors
     /// The volume is not at the path, or the state of the host cannot be read.

@@ -1,9 +1,9 @@
-//! Limits the memory of concurrent filesystem tools. Otherwise twenty volumes that are staged in parallel after a restart
-//! of the node would run twenty checks, and the container would be OOM-killed.
+//! Limits the memory of concurrent filesystem tools. Otherwise twenty volumes that are staged in parallel after a
+//! restart of the node would run twenty checks, and the container would be OOM-killed.
 //!
-//! The memory of a tool is estimated from the size of the disk. Measured (e2fsprogs 1.47, xfsprogs 6.1, btrfs-progs 6.2, on
-//! empty filesystems): every mkfs needs less than 10 MiB up to 4 TiB; a full e2fsck needs 23 MiB at 1 TiB and 85 MiB at
-//! 4 TiB, and more on a fuller disk: it has several bitmaps with a bit for each block and inode (e2fsck(8),
+//! The memory of a tool is estimated from the size of the disk. Measured (e2fsprogs 1.47, xfsprogs 6.1, btrfs-progs
+//! 6.2, on empty filesystems): every mkfs needs less than 10 MiB up to 4 TiB; a full e2fsck needs 23 MiB at 1 TiB and
+//! 85 MiB at 4 TiB, and more on a fuller disk: it has several bitmaps with a bit for each block and inode (e2fsck(8),
 //! `scratch_files`).
 
 use std::sync::Arc;
@@ -21,7 +21,8 @@ const MIB: u64 = 1 << 20;
 /// Memory of every tool in MiB, independent of the disk.
 const TOOL_BASE_MIB: u64 = 16;
 
-/// Additional memory of a full check in MiB per TiB: a bitmap of 2^28 blocks is 32 MiB, and there are up to three of them.
+/// Additional memory of a full check in MiB per TiB: a bitmap of 2^28 blocks is 32 MiB, and there
+/// are up to three of them.
 const CHECK_MIB_PER_TIB: u64 = 96;
 
 /// Default of `--tool-memory` if the cgroup has no limit.
@@ -66,8 +67,8 @@ impl ToolMemory {
         permit.ok().map(Some)
     }
 
-    /// Waits until the memory of the largest tool that the steps run is available. A tool that needs more than the total
-    /// runs alone.
+    /// Waits until the memory of the largest tool that the steps run is available. A tool that
+    /// needs more than the total runs alone.
     ///
     /// # Errors
     /// If the deadline passes first.

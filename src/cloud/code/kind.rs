@@ -1,7 +1,7 @@
 //! The consequence of an error for the caller, independent of its code.
 
-/// The consequence of an error for the caller. Determined by the `Code`, because actions return the same condition with
-/// different HTTP statuses.
+/// The consequence of an error for the caller. Determined by the `Code`, because actions return the
+/// same condition with different HTTP statuses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// The request never reached the cloud: nothing happened.
@@ -25,8 +25,8 @@ pub enum Kind {
     Precondition,
     /// The size, performance level or number of IOPS is not supported.
     OutOfRange,
-    /// The temporary credentials are expired, or the key is unknown and may have been replaced: renew them and sign
-    /// again.
+    /// The temporary credentials are expired, or the key is unknown and may have been replaced:
+    /// renew them and sign again.
     Expired,
     /// The request is malformed or uses an unknown action: an error in this driver.
     Bug,
@@ -42,8 +42,8 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Whether a call with this error may have taken effect, or may still. A used nonce may be that of a copy of
-    /// this request.
+    /// Whether a call with this error may have taken effect, or may still. A used nonce may be that
+    /// of a copy of this request.
     pub(in crate::cloud) fn is_ambiguous(self) -> bool {
         matches!(
             self,

@@ -16,8 +16,8 @@ use crate::cloud::metadata::Metadata;
 pub struct InstanceRole {
     metadata: Metadata,
     role: Option<String>,
-    /// Whether this is the default because nothing else is configured: until it returns credentials, an error lists the
-    /// configuration options.
+    /// Whether this is the default because nothing else is configured: until it returns
+    /// credentials, an error lists the configuration options.
     is_default: bool,
     has_succeeded: AtomicBool,
 }

@@ -16,8 +16,7 @@ pub fn encode(text: &str) -> String {
     utf8_percent_encode(text, RESERVED).to_string()
 }
 
-/// Encoded `name=value` pairs, sorted by the bytes of the encoded names, joined by `&`, including empty
-/// values.
+/// Encoded `name=value` pairs, sorted by the bytes of the encoded names, joined by `&`, including empty values.
 pub fn query(params: &BTreeMap<String, String>) -> String {
     let mut pairs: Vec<_> = params
         .iter()

@@ -9,9 +9,9 @@ use crate::cloud::error::{Condition, Error};
 /// How old the state in a description may be (eventual consistency).
 pub const READ_LAG: Duration = Duration::from_secs(3);
 
-/// A resource certainly does not exist. Only evidence creates one: an accepted deletion, an error that names the resource,
-/// or, for resources that no call names, responses that return requested others but not this one for longer than reads
-/// lag.
+/// A resource certainly does not exist. Only evidence creates one: an accepted deletion, an error
+/// that names the resource, or, for resources that no call names, responses that return requested
+/// others but not this one for longer than reads lag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConfirmedAbsent(());
 
@@ -25,8 +25,8 @@ impl ConfirmedAbsent {
         }
     }
 
-    /// The cloud names the only disk, snapshot or group of the request as missing. A code about another resource proves
-    /// nothing.
+    /// The cloud names the only disk, snapshot or group of the request as missing. A code about
+    /// another resource proves nothing.
     #[must_use]
     pub fn from_error(error: &Error) -> Option<Self> {
         let about = match error.condition() {

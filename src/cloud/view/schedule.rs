@@ -16,8 +16,8 @@ const GROWTH: f64 = 1.4;
 const HORIZON: f64 = 60.0;
 /// With many waiters decisions are made less often: each one visits all of them.
 const STEP_PER_WAITER: f64 = 1e-5;
-/// The share of its rows that a call for part of a crowd must be expected to show done, approached as more wait, and
-/// the minimum number.
+/// The share of its rows that a call for part of a crowd must be expected to show done, approached
+/// as more wait, and the minimum number.
 const DONE_SHARE: f64 = 0.45;
 const MIN_DONE: f64 = 4.0;
 /// Otherwise a call for at least one end is sent after so many seconds without a call.
@@ -54,8 +54,8 @@ impl<'a> Wait<'a> {
     }
 }
 
-/// How long to wait before deciding again; zero when a poll is due. `cost` is the cost of a call in seconds of one
-/// waiter's lateness.
+/// How long to wait before deciding again; zero when a poll is due. `cost` is the cost of a call in
+/// seconds of one waiter's lateness.
 pub(super) fn pause(waits: &[Wait<'_>], cost: f64) -> Duration {
     let step = STEP.max(STEP_PER_WAITER * waits.len() as f64);
     let steps = std::iter::successors(Some(step), |after| Some(after * GROWTH));

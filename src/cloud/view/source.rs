@@ -38,8 +38,8 @@ pub(super) struct Source<K, V> {
 }
 
 impl<K: Clone, V> Source<K, V> {
-    /// Describes the ids. If the cloud rejects a batch because of one of them, the batch is split in halves, so that the others
-    /// are described.
+    /// Describes the ids. If the cloud rejects a batch because of one of them, the batch is split
+    /// in halves, so that the others are described.
     pub(super) async fn describe(
         &self,
         ids: Vec<K>,

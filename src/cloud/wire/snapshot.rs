@@ -75,8 +75,8 @@ impl super::Row for Row {
     }
 }
 
-/// The group in the name and description that the cloud gives to its snapshots: `Created_from_ssg-…`. The driver's tag
-/// is set later.
+/// The group in the name and description that the cloud gives to its snapshots:
+/// `Created_from_ssg-…`. The driver's tag is set later.
 fn group_in(text: &str) -> Option<SnapshotGroupId> {
     let id = text.strip_prefix("Created_from_")?;
     let body = id.strip_prefix("ssg-")?;

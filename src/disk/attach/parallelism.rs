@@ -12,8 +12,8 @@ use crate::model::InstanceId;
 
 const LONGEST_READ: Duration = Duration::from_secs(5);
 
-/// Tags of instances that take several operations at a time (ECS, "parallel attach"), and how many. More has not been
-/// seen to work.
+/// Tags of instances that take several operations at a time (ECS, "parallel attach"), and how many.
+/// More has not been seen to work.
 const PARALLEL_ATTACH: (&str, usize) = ("supportConcurrencyAttach", 32);
 const PARALLEL_DETACH: (&str, usize) = ("supportConcurrencyDetach", 5);
 

@@ -179,8 +179,8 @@ impl Node {
     }
 }
 
-/// A place in a queue, and from its start the right to have one operation under way at the instance. Dropping it lets the
-/// next order start.
+/// A place in a queue, and from its start the right to have one operation under way at the
+/// instance. Dropping it lets the next order start.
 #[derive(Debug)]
 pub(super) struct Permit {
     queues: AttachQueues,

@@ -64,8 +64,8 @@ impl Refusing {
         });
     }
 
-    /// The instance has accepted an order, or ended an operation: orders that it has refused are worth another attempt at
-    /// once.
+    /// The instance has accepted an order, or ended an operation: orders that it has refused are
+    /// worth another attempt at once.
     pub(super) fn ready(&self) {
         self.state.send_replace(State::default());
     }

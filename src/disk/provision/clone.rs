@@ -60,8 +60,8 @@ impl Provisioner {
         }
     }
 
-    /// The request for a disk from a snapshot of the source that is ready, or for a blank one where the source is blank
-    /// for certain.
+    /// The request for a disk from a snapshot of the source that is ready, or for a blank one where
+    /// the source is blank for certain.
     pub(super) async fn with_image(
         &self,
         deadline: Deadline,

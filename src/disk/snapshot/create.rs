@@ -153,8 +153,8 @@ impl Snapshotter {
     /// The snapshot as it stands. Many at a time cost one description for a hundred of them.
     ///
     /// # Errors
-    /// [`Error::NoSuchSnapshot`] if there certainly is none; [`Error::Refused`] before its point in time is cut, or if
-    /// it failed.
+    /// [`Error::NoSuchSnapshot`] if there certainly is none; [`Error::Refused`] before its point in
+    /// time is cut, or if it failed.
     pub async fn get(&self, deadline: Deadline, id: &SnapshotId) -> Result<Snapshot> {
         let row = read(&self.creator.rows, deadline, id).await?;
         let row = row.ok_or_else(|| Error::NoSuchSnapshot {

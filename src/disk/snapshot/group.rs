@@ -246,8 +246,8 @@ impl Snapshotter {
     /// The group as it stands, which must have these snapshots where any are given.
     ///
     /// # Errors
-    /// [`Error::Refused`] if there certainly is none, for other members, before its point in time is cut, and if it
-    /// failed.
+    /// [`Error::Refused`] if there certainly is none, for other members, before its point in time
+    /// is cut, and if it failed.
     pub async fn group(
         &self,
         deadline: Deadline,

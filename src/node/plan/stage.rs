@@ -29,9 +29,9 @@ pub(in crate::node) struct StageObservation {
 }
 
 impl StageObservation {
-    /// Whether the filesystem grows after it is mounted. The kernel journals each step of an online resize, so an
-    /// interruption is harmless. An interrupted resize2fs of an unmounted filesystem leaves damage that `e2fsck -p`
-    /// does not repair.
+    /// Whether the filesystem grows after it is mounted. The kernel journals each step of an online
+    /// resize, so an interruption is harmless. An interrupted resize2fs of an unmounted filesystem
+    /// leaves damage that `e2fsck -p` does not repair.
     fn grows_mounted(&self, filesystem: Filesystem) -> bool {
         self.ext_grows_mounted || !can_grow_unmounted(filesystem)
     }

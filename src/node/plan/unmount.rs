@@ -154,9 +154,9 @@ pub(in crate::node) fn backing_device<'a>(
     })
 }
 
-/// The name of the mount's disk, if this driver may have mounted it: always by its node under `/dev`, and only disks of
-/// kinds that have a serial or a mapping. The host's own filesystems have other sources, such as `/dev/root`,
-/// `/dev/mapper/…`, or none.
+/// The name of the mount's disk, if this driver may have mounted it: always by its node under
+/// `/dev`, and only disks of kinds that have a serial or a mapping. The host's own filesystems have
+/// other sources, such as `/dev/root`, `/dev/mapper/…`, or none.
 fn device_name(entry: Entry, mount: &Mount) -> Option<&str> {
     const KINDS: [&str; 3] = ["vd", "nvme", "loop"];
     let name = if matches!(entry, Entry::BlockDevice(_)) {

@@ -78,7 +78,7 @@ async fn assert_not_formatted(fake: &FakeHost, node: &Arc<Node>) {
     let error = node.stage(stage_request(), soon()).await.unwrap_err();
     assert_eq!(
         error_chain(&error),
-        "volume d-bp1: staging failed: /dev/vdb has changed during the call: it was blank, now it \
+        "volume d-bp1: staging failed: /dev/vdb has changed during the call: it was blank and now \
          holds a gpt partition table"
     );
     assert!(fake.state().calls.is_empty());

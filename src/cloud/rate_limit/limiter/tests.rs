@@ -128,8 +128,7 @@ async fn throttled_calls_in_flight_and_throttled_probes_are_sent_once() {
     calls.shutdown().await;
 }
 
-/// Queues calls of these actions while the account is closed, and returns the order in which they
-/// are sent.
+/// Queues calls of these actions while the account is closed, and returns the order in which they are sent.
 async fn order_of(actions: Vec<(&'static str, Priority, u64)>) -> Vec<(&'static str, u64)> {
     let limiter = limiter();
     throttle(&limiter, "DescribeRegions", "Throttling.User", Some(5)).await;

@@ -51,8 +51,8 @@ impl Market {
         }
     }
 
-    /// Whether the pair is in stock according to the cloud and recent creates. Without permission for the query, only recent
-    /// stock-outs count.
+    /// Whether the pair is in stock according to the cloud and recent creates. Without permission
+    /// for the query, only recent stock-outs count.
     pub(in crate::disk) async fn has(
         &self,
         ecs: &dyn EcsApi,
