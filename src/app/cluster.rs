@@ -7,9 +7,9 @@ use crate::base::error_chain;
 use crate::base::{SystemClock, Tasks};
 use crate::cli;
 use crate::cluster::Cluster;
-use crate::cluster::events::Events;
-use crate::cluster::facts::Facts;
-use crate::cluster::nodes::{Nodes, Wanted};
+use crate::cluster::events::EventRecorder;
+use crate::cluster::instance_types::InstanceTypesConfigMap;
+use crate::cluster::nodes::{Nodes, WatchConfig};
 use crate::cluster::taint;
 use crate::disk::DiskServices;
 use crate::model::DriverName;
@@ -20,10 +20,10 @@ pub(crate) async fn start(
     args: cli::KubernetesArgs,
     driver: &DriverName,
     disks: &Arc<DiskServices>,
-) -> Result<Events, InvalidSettings> {
+) -> Result<EventRecorder, InvalidSettings> {
     let flags = args.enabled().join(", ");
     if flags.is_empty() {
-        return Ok(Events::default());
+        return Ok(EventRecorder::default());
     }
     let cluster = Cluster::new(args.kubeconfig.as_deref()).await;
     let cluster = cluster.map_err(|error| {
@@ -34,7 +34,7 @@ pub(crate) async fn start(
         namespace = cluster.namespace(),
         "using the API server for {flags}"
     );
-    let nodes = Wanted {
+    let nodes = WatchConfig {
         driver: driver.clone(),
         nodes: args.instance_types_config_map.is_some() || args.startup_taint.is_some(),
         taint: args.startup_taint.clone(),
@@ -43,7 +43,7 @@ pub(crate) async fn start(
     let tasks = Tasks::default();
     let publishes = args.instance_types_config_map.is_some();
     if let Some(name) = args.instance_types_config_map {
-        let facts = Facts::new(&cluster, &name);
+        let facts = InstanceTypesConfigMap::new(&cluster, &name);
         let clock = Arc::new(SystemClock);
         tasks.spawn(instance_types_config_map::publish(
             Arc::clone(disks),
@@ -53,7 +53,7 @@ pub(crate) async fn start(
         ));
     }
     if let Some(key) = args.startup_taint {
-        tasks.spawn(taint::take_off(
+        tasks.spawn(taint::remove_taint(
             cluster.clone(),
             nodes.clone(),
             key,
@@ -61,7 +61,7 @@ pub(crate) async fn start(
         ));
     }
     Ok(match args.events {
-        true => Events::new(&cluster, nodes, driver),
-        false => Events::default(),
+        true => EventRecorder::new(&cluster, nodes, driver),
+        false => EventRecorder::default(),
     })
 }

@@ -9,10 +9,10 @@ use tokio::time::Instant;
 
 use crate::base::error_chain;
 use crate::base::{Clock, Deadline};
-use crate::cluster::facts::{Facts, Said};
+use crate::cluster::instance_types::{InstanceTypesConfigMap, PublishedLimits};
 use crate::cluster::nodes::Nodes;
 use crate::disk::DiskServices;
-use crate::disk::Partly;
+use crate::disk::Partial;
 use crate::model::InstanceId;
 use crate::model::instance_types::InstanceTypes;
 
@@ -36,7 +36,7 @@ pub(super) async fn publish(
     disks: Arc<DiskServices>,
     clock: Arc<dyn Clock>,
     mut nodes: Nodes,
-    facts: Facts,
+    facts: InstanceTypesConfigMap,
 ) {
     let mut publisher = Publisher {
         disks,
@@ -89,7 +89,7 @@ struct Publisher {
 impl Publisher {
     /// Requests the limits that are not published, or all of them if they are outdated. The results of successful requests are
     /// published even if others fail.
-    async fn round(&mut self, nodes: &Nodes, facts: &Facts) -> Result<(), String> {
+    async fn round(&mut self, nodes: &Nodes, facts: &InstanceTypesConfigMap) -> Result<(), String> {
         let mut wanted = nodes.types();
         let untyped = nodes.untyped();
         let described = self.describe_instances(&untyped).await;
@@ -102,7 +102,11 @@ impl Publisher {
         published.and(described)
     }
 
-    async fn publish(&mut self, wanted: BTreeSet<String>, facts: &Facts) -> Result<(), String> {
+    async fn publish(
+        &mut self,
+        wanted: BTreeSet<String>,
+        facts: &InstanceTypesConfigMap,
+    ) -> Result<(), String> {
         let said = facts.read().await.map_err(|error| error_chain(&error))?;
         let is_outdated = is_outdated(&said, self.clock.now());
         let names = match is_outdated {
@@ -116,7 +120,7 @@ impl Publisher {
             return Ok(());
         }
         let deadline = Deadline::after(CLOUD_TIMEOUT);
-        let Partly {
+        let Partial {
             found: types,
             failed,
         } = self.disks.instance_types.limits_of(deadline, &names).await;
@@ -180,14 +184,14 @@ impl Publisher {
 
     /// Whether a request is due: the last one without a complete response is long enough ago.
     fn is_due(&self, name: &str) -> bool {
-        let asked = self.unknown.get(name);
-        asked.is_none_or(|asked| asked.elapsed() >= CHECK_INTERVAL)
+        let queried_at = self.unknown.get(name);
+        queried_at.is_none_or(|queried_at| queried_at.elapsed() >= CHECK_INTERVAL)
     }
 
     /// `failed`: some requests had no response.
-    fn note_unknown(&mut self, asked: &BTreeSet<String>, types: &InstanceTypes, failed: bool) {
+    fn note_unknown(&mut self, queried_at: &BTreeSet<String>, types: &InstanceTypes, failed: bool) {
         let now = Instant::now();
-        for name in asked {
+        for name in queried_at {
             match types.0.get(name) {
                 Some(takes) if !takes.categories.is_empty() => {
                     self.unknown.remove(name);
@@ -214,15 +218,17 @@ fn prune(
     types: &BTreeSet<String>,
     instances: &BTreeSet<InstanceId>,
 ) {
-    unknown.retain(|name, asked| {
+    unknown.retain(|name, queried_at| {
         let is_wanted = types.contains(name) || instances.iter().any(|id| id.as_str() == name);
-        is_wanted && asked.elapsed() < CHECK_INTERVAL
+        is_wanted && queried_at.elapsed() < CHECK_INTERVAL
     });
 }
 
 /// Whether all limits must be requested again. Times in the future, of a wrong clock, are outdated too.
-fn is_outdated(said: &Said, now: Timestamp) -> bool {
-    let age = said.asked.map(|asked| now.duration_since(asked));
+fn is_outdated(said: &PublishedLimits, now: Timestamp) -> bool {
+    let age = said
+        .queried_at
+        .map(|queried_at| now.duration_since(queried_at));
     age.is_none_or(|age| age >= MAX_AGE || age.is_negative())
 }
 
@@ -254,7 +260,7 @@ mod tests {
     #[test]
     fn limits_older_than_12_hours_or_from_the_future_are_outdated() {
         let now: Timestamp = "2026-11-21T12:00:00Z".parse().unwrap();
-        for (asked, old) in [
+        for (queried_at, old) in [
             (None, true),
             (Some(now), false),
             (Some(now - SignedDuration::from_hours(11)), false),
@@ -263,9 +269,15 @@ mod tests {
         ] {
             let document = Document::default();
             assert_eq!(
-                is_outdated(&Said { document, asked }, now),
+                is_outdated(
+                    &PublishedLimits {
+                        document,
+                        queried_at
+                    },
+                    now
+                ),
                 old,
-                "{asked:?}"
+                "{queried_at:?}"
             );
         }
     }

@@ -55,75 +55,75 @@ impl Claim {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Happening {
-    /// No zone and category could be had for a claim.
-    SoldOut {
+pub enum ClusterEvent {
+    /// No zone and category are available for a claim.
+    OutOfStock {
         claim: Claim,
-        /// What was tried, and why each could not be had.
+        /// The attempts, with the reason of each failure.
         reasons: String,
     },
-    /// A node wants a disk that another one holds.
+    /// A disk to attach is attached to another node.
     InUseElsewhere {
         disk: DiskId,
         node: InstanceId,
         holder: InstanceId,
-        /// What it is for; none for a disk that was not made for a claim.
+        /// The claim of the disk; none for a disk without a claim.
         claim: Option<Claim>,
     },
     /// A node has reached its attach limit.
     AttachLimitExceeded {
-        /// The disk that does not fit any more.
+        /// The disk that cannot be attached.
         disk: DiskId,
         node: InstanceId,
-        /// What it is for; none for a disk that was not made for a claim.
+        /// The claim of the disk; none for a disk without a claim.
         claim: Option<Claim>,
-        /// How it came to this, in words.
+        /// The reasons.
         reasons: String,
     },
 }
 
-impl Happening {
-    /// What `kubectl describe` calls it.
+impl ClusterEvent {
+    /// The event's `reason`.
     #[must_use]
     pub fn reason(&self) -> &'static str {
         match self {
-            Self::SoldOut { .. } => reason::SOLD_OUT,
+            Self::OutOfStock { .. } => reason::OUT_OF_STOCK,
             Self::InUseElsewhere { .. } => reason::IN_USE_ELSEWHERE,
             Self::AttachLimitExceeded { .. } => reason::ATTACH_LIMIT_EXCEEDED,
         }
     }
 }
 
-/// What `kubectl describe` calls what has happened.
+/// Event reasons.
 pub mod reason {
-    /// No zone and category could be had.
-    pub const SOLD_OUT: &str = "DiskSoldOut";
-    /// Another node holds the disk.
+    /// No zone and category are available.
+    pub const OUT_OF_STOCK: &str = "DiskOutOfStock";
+    /// The disk is attached to another node.
     pub const IN_USE_ELSEWHERE: &str = "DiskInUseElsewhere";
     /// The node has reached its attach limit.
-    pub const ATTACH_LIMIT_EXCEEDED: &str = "NodeTakesNoMoreDisks";
+    pub const ATTACH_LIMIT_EXCEEDED: &str = "NodeAttachLimitExceeded";
 }
 
 /// Records events. Clones share the state. The default one discards events.
 #[derive(Debug, Clone, Default)]
-pub struct Events(Option<Inner>);
+pub struct EventRecorder(Option<Inner>);
 
 #[derive(Debug, Clone)]
 struct Inner {
-    queue: mpsc::Sender<Happening>,
+    queue: mpsc::Sender<ClusterEvent>,
     budget: Arc<Mutex<Budget>>,
 }
 
-/// Leave to tell of one thing.
+/// Permit to record one event.
 #[derive(Debug)]
-pub struct Turn(mpsc::OwnedPermit<Happening>);
+pub struct EventPermit(mpsc::OwnedPermit<ClusterEvent>);
 
-impl Events {
-    /// Events of this driver in this cluster. They are written on a task of their own, as long as the process runs.
+impl EventRecorder {
+    /// A recorder for this driver in this cluster. A background task writes the events while the process runs.
     #[must_use]
     pub fn new(cluster: &Cluster, nodes: Nodes, driver: &DriverName) -> Self {
-        let (queue, waiting) = mpsc::channel(QUEUE);
-        let write = write::run(cluster.clone(), nodes, driver.clone(), waiting);
+        let (queue, tainted_nodes) = mpsc::channel(QUEUE);
+        let write = write::run(cluster.clone(), nodes, driver.clone(), tainted_nodes);
         Tasks::default().spawn(write);
         let budget = Arc::new(Mutex::new(Budget::new()));
         Self(Some(Inner { queue, budget }))
@@ -132,7 +132,7 @@ impl Events {
     /// Whether an event with this reason and object is due: at most once a minute. Callers check it
     /// before they compose the message.
     #[must_use]
-    pub fn turn(&self, reason: &'static str, about: &str) -> Option<Turn> {
+    pub fn permit(&self, reason: &'static str, about: &str) -> Option<EventPermit> {
         let Inner { queue, budget } = self.0.as_ref()?;
         let mut budget = budget.lock().unwrap_or_else(PoisonError::into_inner);
         if !budget.is_due(reason, about) {
@@ -140,21 +140,21 @@ impl Events {
         }
         let permit = queue.clone().try_reserve_owned().ok()?;
         budget.spend(reason, about);
-        Some(Turn(permit))
+        Some(EventPermit(permit))
     }
 }
 
-impl Turn {
+impl EventPermit {
     /// Queues the event without blocking.
-    pub fn tell(self, happening: Happening) {
-        drop(self.0.send(happening));
+    pub fn record(self, event: ClusterEvent) {
+        drop(self.0.send(event));
     }
 }
 
 /// The times of recent events, and the remaining budget.
 #[derive(Debug)]
 struct Budget {
-    told: HashMap<(&'static str, String), Instant>,
+    last_written: HashMap<(&'static str, String), Instant>,
     left: u32,
     filled: Instant,
 }
@@ -162,7 +162,7 @@ struct Budget {
 impl Budget {
     fn new() -> Self {
         Self {
-            told: HashMap::new(),
+            last_written: HashMap::new(),
             left: BURST,
             filled: Instant::now(),
         }
@@ -175,15 +175,16 @@ impl Budget {
             self.left = self.left.saturating_add(more).min(BURST);
             self.filled += Duration::from_secs(seconds.into());
         }
-        let before = self.told.get(&(reason, about.to_owned()));
+        let before = self.last_written.get(&(reason, about.to_owned()));
         self.left > 0 && before.is_none_or(|when| when.elapsed() >= QUIET)
     }
 
     fn spend(&mut self, reason: &'static str, about: &str) {
-        if self.told.len() > SWEEP {
-            self.told.retain(|_, when| when.elapsed() < QUIET);
+        if self.last_written.len() > SWEEP {
+            self.last_written.retain(|_, when| when.elapsed() < QUIET);
         }
-        self.told.insert((reason, about.to_owned()), Instant::now());
+        self.last_written
+            .insert((reason, about.to_owned()), Instant::now());
         self.left -= 1;
     }
 }
@@ -233,6 +234,6 @@ mod tests {
 
     #[test]
     fn without_a_cluster_nobody_has_a_turn() {
-        assert!(Events::default().turn("SoldOut", "a").is_none());
+        assert!(EventRecorder::default().permit("SoldOut", "a").is_none());
     }
 }

@@ -12,16 +12,16 @@ use tokio_stream::StreamExt;
 use super::error::code;
 use crate::base::error_chain;
 
-/// How many objects a page of a list has: what is parsed at once is all that they cost.
+/// Objects per page of a list, which limits the memory of parsing.
 const PAGE: u32 = 200;
 
 #[derive(Debug)]
-pub(super) enum Seen<K> {
-    /// All that there are: whatever is not among them is gone.
+pub(super) enum WatchEvent<K> {
+    /// All objects: others no longer exist.
     All(Vec<(String, K)>),
-    /// It is so now.
-    One(String, K),
-    Gone(String),
+    /// A new or changed object.
+    Applied(String, K),
+    Deleted(String),
 }
 
 /// Reports all objects, then each change. `keep` extracts the required fields; the rest is dropped immediately. An
@@ -30,7 +30,7 @@ pub(super) async fn follow<K, T>(
     what: &'static str,
     api: Api<K>,
     keep: impl Fn(&K) -> T + Send,
-    mut see: impl FnMut(Seen<T>) + Send,
+    mut see: impl FnMut(WatchEvent<T>) + Send,
 ) where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
     T: Send,
@@ -45,7 +45,7 @@ pub(super) async fn follow<K, T>(
                 if !std::mem::replace(&mut lost, true) {
                     tracing::warn!(
                         what,
-                        "{}: what is known of them counts until they can be watched again{}",
+                        "{}: using the last known state until they can be watched again{}",
                         error_chain(&error),
                         advice(&error)
                     );
@@ -54,16 +54,16 @@ pub(super) async fn follow<K, T>(
             }
             Ok(Event::Init) => {
                 all.clear();
-                // The list is not there yet.
+                // The list is not complete yet.
                 continue;
             }
             Ok(Event::InitApply(object)) => {
                 all.push((object.name_any(), keep(&object)));
                 continue;
             }
-            Ok(Event::InitDone) => see(Seen::All(std::mem::take(&mut all))),
-            Ok(Event::Apply(object)) => see(Seen::One(object.name_any(), keep(&object))),
-            Ok(Event::Delete(object)) => see(Seen::Gone(object.name_any())),
+            Ok(Event::InitDone) => see(WatchEvent::All(std::mem::take(&mut all))),
+            Ok(Event::Apply(object)) => see(WatchEvent::Applied(object.name_any(), keep(&object))),
+            Ok(Event::Delete(object)) => see(WatchEvent::Deleted(object.name_any())),
         }
         if std::mem::replace(&mut lost, false) {
             tracing::info!(what, "they can be watched again");

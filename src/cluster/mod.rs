@@ -7,8 +7,8 @@
 mod access;
 mod error;
 pub mod events;
-pub mod facts;
 mod follow;
+pub mod instance_types;
 pub mod nodes;
 pub mod taint;
 

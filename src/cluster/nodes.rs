@@ -13,35 +13,35 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
 use super::Cluster;
-use super::follow::{Seen, follow};
+use super::follow::{WatchEvent, follow};
 use crate::base::Tasks;
 use crate::model::{DriverName, InstanceId};
 
 /// The instance type label of a node, set by the cloud controller manager or by the installer of the node.
 const TYPE_LABEL: &str = "node.kubernetes.io/instance-type";
 
-/// How types of the cloud begin; other nodes (virtual ones, of another cloud) are left out.
-const OURS: &str = "ecs.";
+/// Prefix of the cloud's instance types; other nodes (virtual ones, of another cloud) are ignored.
+const TYPE_PREFIX: &str = "ecs.";
 
-/// What is wanted of the cluster.
+/// What to watch in the cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wanted {
-    /// The driver whose nodes these are.
+pub struct WatchConfig {
+    /// The driver that must be registered on the nodes.
     pub driver: DriverName,
     /// Whether the Nodes themselves are watched: their types and taints.
     pub nodes: bool,
-    /// The key of the startup taint, where there is one.
+    /// The key of the startup taint, if configured.
     pub taint: Option<String>,
 }
 
-/// The part of a Node that is read. The rest, which is most of it, is skipped while it is parsed.
+/// The part of a Node's spec that is read. The rest is skipped by the parser.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub(super) struct Spec {
     #[serde(default)]
     pub(super) taints: Vec<Taint>,
 }
 
-/// A taint, with all that it has: what is written back must be what was there.
+/// A taint with all fields: a patch must contain the unchanged ones.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Taint {
     pub(super) key: String,
@@ -49,14 +49,14 @@ pub(super) struct Taint {
     rest: serde_json::Map<String, serde_json::Value>,
 }
 
-/// A Node without what is not read.
-pub(super) type Slim = Object<Spec, IgnoredAny>;
+/// A Node with only the fields that are read.
+pub(super) type PartialNode = Object<Spec, IgnoredAny>;
 
-pub(super) fn slim(cluster: &Cluster) -> Api<Slim> {
+pub(super) fn partial_node(cluster: &Cluster) -> Api<PartialNode> {
     Api::all_with(cluster.client(), &ApiResource::erase::<Node>(&()))
 }
 
-/// What is kept of a Node.
+/// The state kept of a Node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Machine {
     uid: Option<String>,
@@ -64,48 +64,48 @@ struct Machine {
     tainted: bool,
 }
 
-/// What is kept of a CSINode that has the driver.
+/// The state kept of a CSINode with the driver.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Driven {
+struct RegisteredNode {
     id: InstanceId,
-    /// The uid of the Node that it is of; none where it does not say it.
+    /// The UID of its Node, if the owner reference has it.
     node: Option<String>,
     /// Whether the node has reported a volume limit.
-    counted: bool,
+    has_limit: bool,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// By name; none until all have been listed once.
+    /// By name; none until the first list is complete.
     machines: Option<BTreeMap<String, Machine>>,
-    driven: Option<BTreeMap<String, Driven>>,
+    registered: Option<BTreeMap<String, RegisteredNode>>,
 }
 
-/// The nodes, kept up to date by watching. Clones share them.
+/// The nodes of the cluster, kept up to date by a watch. Clones share the state.
 #[derive(Debug, Clone)]
 pub struct Nodes(watch::Receiver<State>);
 
-/// A node on which the driver is registered and the startup taint still is.
+/// A node with the registered driver and the startup taint.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Waiting {
+pub struct TaintedNode {
     pub node: String,
-    /// The uid of the Node on which the driver is registered; none where that is not said.
+    /// The UID of the Node on which the driver is registered, if known.
     pub uid: Option<String>,
     /// Whether the CSINode has a volume limit.
-    pub counted: bool,
+    pub has_limit: bool,
 }
 
 impl Nodes {
-    /// Starts to watch. It goes on as long as the process runs.
+    /// Starts the watches, which run as long as the process.
     #[must_use]
-    pub fn watch(cluster: &Cluster, wanted: &Wanted) -> Self {
+    pub fn watch(cluster: &Cluster, wanted: &WatchConfig) -> Self {
         let (sender, receiver) = watch::channel(State::default());
         let tasks = Tasks::default();
         if wanted.nodes {
             let (sender, taint) = (sender.clone(), wanted.taint.clone());
             tasks.spawn(follow(
                 "Nodes",
-                slim(cluster),
+                partial_node(cluster),
                 move |node| machine(node, taint.as_deref()),
                 move |seen| note(&sender, seen, |state| &mut state.machines),
             ));
@@ -115,8 +115,8 @@ impl Nodes {
         tasks.spawn(follow(
             "CSINodes",
             api,
-            move |node| driven(node, &driver),
-            move |seen| note(&sender, flat(seen), |state| &mut state.driven),
+            move |node| registered(node, &driver),
+            move |seen| note(&sender, flat(seen), |state| &mut state.registered),
         ));
         Self(receiver)
     }
@@ -133,8 +133,8 @@ impl Nodes {
     #[must_use]
     pub fn name_of(&self, id: &InstanceId) -> Option<String> {
         let state = self.0.borrow();
-        let mut driven = state.driven.iter().flatten();
-        let found = driven.find(|(_, driven)| driven.id == *id);
+        let mut registered = state.registered.iter().flatten();
+        let found = registered.find(|(_, registered)| registered.id == *id);
         found.map(|(name, _)| name.clone())
     }
 
@@ -152,60 +152,64 @@ impl Nodes {
     #[must_use]
     pub fn untyped(&self) -> BTreeSet<InstanceId> {
         let state = self.0.borrow();
-        let (Some(machines), Some(driven)) = (&state.machines, &state.driven) else {
+        let (Some(machines), Some(registered)) = (&state.machines, &state.registered) else {
             return BTreeSet::new();
         };
-        let untyped = driven.iter().filter(|(name, _)| {
+        let untyped = registered.iter().filter(|(name, _)| {
             let machine = machines.get(*name);
             machine.is_none_or(|machine| machine.instance_type.is_none())
         });
-        untyped.map(|(_, driven)| driven.id.clone()).collect()
+        untyped
+            .map(|(_, registered)| registered.id.clone())
+            .collect()
     }
 
     /// The nodes that wait for their startup taint to be taken off.
     #[must_use]
-    pub fn waiting(&self) -> BTreeSet<Waiting> {
+    pub fn tainted_nodes(&self) -> BTreeSet<TaintedNode> {
         let state = self.0.borrow();
         let machines = state.machines.iter().flatten();
         let tainted = machines.filter(|(_, machine)| machine.tainted);
         tainted
             .filter_map(|(name, machine)| {
-                let driven = state.driven.as_ref()?.get(name)?;
+                let registered = state.registered.as_ref()?.get(name)?;
                 // A node that came again under its name may still have what was said of the former one.
-                if driven.node.is_some() && driven.node != machine.uid {
+                if registered.node.is_some() && registered.node != machine.uid {
                     return None;
                 }
-                Some(Waiting {
+                Some(TaintedNode {
                     node: name.clone(),
-                    uid: driven.node.clone(),
-                    counted: driven.counted,
+                    uid: registered.node.clone(),
+                    has_limit: registered.has_limit,
                 })
             })
             .collect()
     }
 }
 
-fn machine(node: &Slim, taint: Option<&str>) -> Machine {
+fn machine(node: &PartialNode, taint: Option<&str>) -> Machine {
     let labels = node.metadata.labels.as_ref();
     let instance_type = labels.and_then(|labels| labels.get(TYPE_LABEL));
     let is_taint = |one: &Taint| Some(one.key.as_str()) == taint;
     Machine {
         uid: node.metadata.uid.clone(),
-        instance_type: instance_type.filter(|name| name.starts_with(OURS)).cloned(),
+        instance_type: instance_type
+            .filter(|name| name.starts_with(TYPE_PREFIX))
+            .cloned(),
         tainted: node.spec.taints.iter().any(is_taint),
     }
 }
 
-fn driven(node: &CSINode, driver: &DriverName) -> Option<Driven> {
+fn registered(node: &CSINode, driver: &DriverName) -> Option<RegisteredNode> {
     let mut drivers = node.spec.drivers.iter();
     let found = drivers.find(|one| one.name == driver.as_str())?;
     let owners = node.metadata.owner_references.iter().flatten();
     let mut nodes = owners.filter(|owner| owner.kind == "Node");
-    Some(Driven {
+    Some(RegisteredNode {
         // A name that no instance has was not given by this driver.
         id: found.node_id.parse().ok()?,
         node: nodes.next().map(|owner| owner.uid.clone()),
-        counted: found
+        has_limit: found
             .allocatable
             .as_ref()
             .is_some_and(|limit| limit.count.is_some()),
@@ -213,35 +217,35 @@ fn driven(node: &CSINode, driver: &DriverName) -> Option<Driven> {
 }
 
 /// Without those that have nothing to keep.
-fn flat<T>(seen: Seen<Option<T>>) -> Seen<T> {
+fn flat<T>(seen: WatchEvent<Option<T>>) -> WatchEvent<T> {
     match seen {
-        Seen::All(all) => {
+        WatchEvent::All(all) => {
             let all = all.into_iter();
-            Seen::All(all.filter_map(|(name, one)| Some((name, one?))).collect())
+            WatchEvent::All(all.filter_map(|(name, one)| Some((name, one?))).collect())
         }
-        Seen::One(name, Some(one)) => Seen::One(name, one),
-        Seen::One(name, None) | Seen::Gone(name) => Seen::Gone(name),
+        WatchEvent::Applied(name, Some(one)) => WatchEvent::Applied(name, one),
+        WatchEvent::Applied(name, None) | WatchEvent::Deleted(name) => WatchEvent::Deleted(name),
     }
 }
 
 /// Keeps what was seen, and wakes who waits only where that is something new.
 fn note<T: PartialEq>(
     sender: &watch::Sender<State>,
-    seen: Seen<T>,
+    seen: WatchEvent<T>,
     part: impl Fn(&mut State) -> &mut Option<BTreeMap<String, T>>,
 ) {
     sender.send_if_modified(|state| {
         let part = part(state);
         match seen {
-            Seen::All(all) => {
+            WatchEvent::All(all) => {
                 let all = Some(all.into_iter().collect());
                 std::mem::replace(part, all) != *part
             }
-            Seen::One(name, one) => {
+            WatchEvent::Applied(name, one) => {
                 let before = part.get_or_insert_default().insert(name.clone(), one);
                 before.as_ref() != part.as_ref().and_then(|part| part.get(&name))
             }
-            Seen::Gone(name) => part
+            WatchEvent::Deleted(name) => part
                 .as_mut()
                 .is_some_and(|part| part.remove(&name).is_some()),
         }
@@ -257,17 +261,17 @@ mod tests {
     const KEY: &str = "x/not-ready";
 
     fn seen_machine(body: serde_json::Value) -> Machine {
-        let node: Slim = serde_json::from_value(body).unwrap();
+        let node: PartialNode = serde_json::from_value(body).unwrap();
         machine(&node, Some(KEY))
     }
 
-    fn seen_driven(drivers: &serde_json::Value) -> Option<Driven> {
+    fn seen_driven(drivers: &serde_json::Value) -> Option<RegisteredNode> {
         let body = json!({"metadata": {"name": "n"}, "spec": {"drivers": drivers}});
         let node: CSINode = serde_json::from_value(body).unwrap();
-        driven(&node, &DriverName::default())
+        registered(&node, &DriverName::default())
     }
 
-    fn ours(id: &str, count: Option<u32>) -> Option<Driven> {
+    fn ours(id: &str, count: Option<u32>) -> Option<RegisteredNode> {
         let name = DriverName::default();
         let driver = json!({"name": name.as_str(), "nodeID": id, "topologyKeys": null,
             "allocatable": count.map(|count| json!({"count": count}))});
@@ -305,8 +309,8 @@ mod tests {
 
     #[test]
     fn of_a_csinode_only_this_driver_counts() {
-        assert!(!ours("i-1", None).unwrap().counted);
-        assert!(ours("i-1", Some(0)).unwrap().counted);
+        assert!(!ours("i-1", None).unwrap().has_limit);
+        assert!(ours("i-1", Some(0)).unwrap().has_limit);
         assert_eq!(ours("not an id", None), None);
         assert_eq!(
             seen_driven(&json!([{"name": "other", "nodeID": "i-1", "topologyKeys": []}])),
@@ -329,37 +333,37 @@ mod tests {
             tainted: true,
         };
         let see_machine = |seen| note(&sender, seen, |state| &mut state.machines);
-        let see_driven = |seen| note(&sender, flat(seen), |state| &mut state.driven);
-        see_machine(Seen::All(vec![
+        let see_driven = |seen| note(&sender, flat(seen), |state| &mut state.registered);
+        see_machine(WatchEvent::All(vec![
             ("a".to_owned(), machine(Some("ecs.x"))),
             ("b".to_owned(), machine(None)),
         ]));
         assert!(news());
-        see_machine(Seen::One("a".to_owned(), machine(Some("ecs.x"))));
+        see_machine(WatchEvent::Applied("a".to_owned(), machine(Some("ecs.x"))));
         assert!(!news());
-        see_driven(Seen::One("a".to_owned(), ours("i-a", None)));
-        see_driven(Seen::One("b".to_owned(), ours("i-b", Some(3))));
+        see_driven(WatchEvent::Applied("a".to_owned(), ours("i-a", None)));
+        see_driven(WatchEvent::Applied("b".to_owned(), ours("i-b", Some(3))));
         assert!(news());
         let known = Nodes(sender.subscribe());
         assert_eq!(known.name_of(&"i-b".parse().unwrap()).as_deref(), Some("b"));
         assert_eq!(known.types(), ["ecs.x".to_owned()].into());
         assert_eq!(known.untyped(), ["i-b".parse().unwrap()].into());
-        let waiting = |name: &str, counted| Waiting {
+        let tainted_nodes = |name: &str, has_limit| TaintedNode {
             node: name.to_owned(),
             uid: None,
-            counted,
+            has_limit,
         };
         assert_eq!(
-            known.waiting(),
-            [waiting("a", false), waiting("b", true)].into()
+            known.tainted_nodes(),
+            [tainted_nodes("a", false), tainted_nodes("b", true)].into()
         );
 
         // The driver leaves a, and b leaves the cluster while nobody watched.
-        see_driven(Seen::One("a".to_owned(), None));
-        see_driven(Seen::Gone("never".to_owned()));
+        see_driven(WatchEvent::Applied("a".to_owned(), None));
+        see_driven(WatchEvent::Deleted("never".to_owned()));
         assert_eq!(known.name_of(&"i-a".parse().unwrap()), None);
-        see_machine(Seen::All(vec![("a".to_owned(), machine(None))]));
-        assert!(known.types().is_empty() && known.waiting().is_empty());
+        see_machine(WatchEvent::All(vec![("a".to_owned(), machine(None))]));
+        assert!(known.types().is_empty() && known.tainted_nodes().is_empty());
     }
 
     #[test]
@@ -371,27 +375,31 @@ mod tests {
             instance_type: None,
             tainted: true,
         };
-        note(&sender, Seen::One("a".to_owned(), again), |state| {
-            &mut state.machines
-        });
+        note(
+            &sender,
+            WatchEvent::Applied("a".to_owned(), again),
+            |state| &mut state.machines,
+        );
         let see = |owner: &str| {
             let driver = json!({"name": DriverName::default().as_str(), "nodeID": "i-a", "topologyKeys": null});
             let owner = json!({"apiVersion": "v1", "kind": "Node", "name": "a", "uid": owner});
             let body = json!({"metadata": {"name": "a", "ownerReferences": [owner]}, "spec": {"drivers": [driver]}});
             let node: CSINode = serde_json::from_value(body).unwrap();
-            let seen = driven(&node, &DriverName::default());
-            note(&sender, flat(Seen::One("a".to_owned(), seen)), |state| {
-                &mut state.driven
-            });
+            let seen = registered(&node, &DriverName::default());
+            note(
+                &sender,
+                flat(WatchEvent::Applied("a".to_owned(), seen)),
+                |state| &mut state.registered,
+            );
         };
         see("old");
-        assert_eq!(nodes.waiting(), BTreeSet::new());
+        assert_eq!(nodes.tainted_nodes(), BTreeSet::new());
         see("new");
-        let wanted = Waiting {
+        let wanted = TaintedNode {
             node: "a".to_owned(),
             uid: Some("new".to_owned()),
-            counted: false,
+            has_limit: false,
         };
-        assert_eq!(nodes.waiting(), [wanted].into());
+        assert_eq!(nodes.tainted_nodes(), [wanted].into());
     }
 }

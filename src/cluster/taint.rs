@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use super::access::soon;
 use super::error::{code, is_conflict};
-use super::nodes::{Nodes, Slim, Waiting, slim};
+use super::nodes::{Nodes, PartialNode, TaintedNode, partial_node};
 use super::{Cluster, Error, Result};
 use crate::base::error_chain;
 
@@ -33,14 +33,14 @@ const TRIES: usize = 5;
 
 /// Removes the taint with this key from every node on which the driver is registered, while the process runs. With `counts`,
 /// it also waits for the node's volume limit: before that, too many pods could be scheduled.
-pub async fn take_off(cluster: Cluster, mut nodes: Nodes, key: String, counts: bool) {
+pub async fn remove_taint(cluster: Cluster, mut nodes: Nodes, key: String, counts: bool) {
     let mut known: HashMap<String, Patience> = HashMap::new();
     loop {
-        let waiting = nodes.waiting();
-        known.retain(|name, _| waiting.iter().any(|one| one.node == *name));
-        for one in &waiting {
+        let tainted_nodes = nodes.tainted_nodes();
+        known.retain(|name, _| tainted_nodes.iter().any(|one| one.node == *name));
+        for one in &tainted_nodes {
             let patience = known.entry(one.node.clone()).or_default();
-            if patience.lets_try(counts && !one.counted) {
+            if patience.lets_try(counts && !one.has_limit) {
                 match remove(&cluster, one, &key).await {
                     Ok(true) => {
                         tracing::info!(
@@ -54,7 +54,7 @@ pub async fn take_off(cluster: Cluster, mut nodes: Nodes, key: String, counts: b
                 }
             }
         }
-        if waiting.is_empty() {
+        if tainted_nodes.is_empty() {
             nodes.changed().await;
         } else {
             // A node that was just done is still seen with its taint for a moment.
@@ -92,7 +92,7 @@ impl Patience {
         Instant::now() >= self.next && !(uncounted && self.begun.elapsed() < COUNT)
     }
 
-    /// Said once; tried again ever later.
+    /// PublishedLimits once; tried again ever later.
     fn failed(&mut self, node: &str, error: &Error) {
         if self.pause.is_zero() {
             tracing::warn!(node, "{}; it is tried again", error_chain(error));
@@ -103,9 +103,9 @@ impl Patience {
 }
 
 /// Removes the taint from this node; returns whether it existed.
-async fn remove(cluster: &Cluster, waiting: &Waiting, key: &str) -> Result<bool> {
-    let name = &waiting.node;
-    let api: Api<Slim> = slim(cluster);
+async fn remove(cluster: &Cluster, tainted_nodes: &TaintedNode, key: &str) -> Result<bool> {
+    let name = &tainted_nodes.node;
+    let api: Api<PartialNode> = partial_node(cluster);
     let step = format!("take the taint {key} off Node {name}");
     for _ in 0..TRIES {
         let node = match soon().bound(api.get(name)).await {
@@ -116,7 +116,7 @@ async fn remove(cluster: &Cluster, waiting: &Waiting, key: &str) -> Result<bool>
             Err(late) => return Err(Error::of(&step, Err(late))),
         };
         // Another Node has the name by now, and the driver is not registered there yet.
-        if waiting.uid.is_some() && waiting.uid != node.metadata.uid {
+        if tainted_nodes.uid.is_some() && tainted_nodes.uid != node.metadata.uid {
             return Ok(false);
         }
         let taints = node.spec.taints;

@@ -62,7 +62,7 @@ impl PriorAttempts {
     }
 
     /// The newest attempt may take effect from now on.
-    fn may_come(&mut self) {
+    fn may_take_effect(&mut self) {
         let now = Instant::now();
         self.unresolved.iter_mut().for_each(|open| open.since = now);
     }
@@ -118,12 +118,14 @@ impl AttemptHistory {
         };
         self.note(name, |past| past.unresolved = Some(open));
         // If this future is dropped, its newest attempt may take effect from then on.
-        let cut_off = scopeguard::guard((), |()| self.note(name, PriorAttempts::may_come));
+        let cut_off = scopeguard::guard((), |()| self.note(name, PriorAttempts::may_take_effect));
         let outcome = call.await;
         ScopeGuard::into_inner(cut_off);
         match &outcome {
             Ok(id) => self.resolve(name, Some(&id.to_string()), false),
-            Err(error) if error.may_have_taken_effect() => self.note(name, PriorAttempts::may_come),
+            Err(error) if error.may_have_taken_effect() => {
+                self.note(name, PriorAttempts::may_take_effect)
+            }
             Err(_) => self.note(name, |past| past.unresolved = earlier),
         }
         outcome

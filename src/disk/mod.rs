@@ -27,7 +27,8 @@ pub use crate::model::FailureKind;
 pub use attach::{Attacher, Publish, Share};
 pub use error::{Error, Result};
 pub use inventory::{
-    Ailment, Cursor, Ill, InstanceTypeCatalog, InvalidCursor, Inventory, Partly, Severity, ailments,
+    Cursor, HealthIssue, InstanceTypeCatalog, InvalidCursor, Inventory, Partial, Severity,
+    UnhealthyVolume, health_issues,
 };
 pub use modify::Modifier;
 pub use provision::{NewDisk, Place, Provisioner, place};

@@ -78,12 +78,12 @@ impl Modifier {
     /// The disk, without reads from before a change by this process.
     async fn settled_disk(&self, deadline: Deadline, disk: &DiskId) -> Result<Disk> {
         let row = read_disk(&self.disks, deadline, disk).await?;
-        if !self.journal.changed_lately(disk) {
+        if !self.journal.is_recently_changed(disk) {
             return Ok(row);
         }
         let settled = |seen: Observation<Disk>| {
             let row = seen.row()?;
-            (!self.journal.changed_lately(disk)).then(|| Disk::clone(&row))
+            (!self.journal.is_recently_changed(disk)).then(|| Disk::clone(&row))
         };
         let waited = self.disks.wait_until(disk, deadline, settled).await;
         waited.map_err(wait(format!(

@@ -7,7 +7,7 @@ use crate::common::fake::Fake;
 /// Attach limit of an instance, including the system disk; `values.yaml` configures the same for the driver.
 pub(crate) const DISKS: u64 = 4;
 /// Categories that are out of stock from the start; no scenario may change them.
-const SOLD_OUT: [&str; 1] = ["cn-beijing-c/cloud_efficiency"];
+const OUT_OF_STOCK: [&str; 1] = ["cn-beijing-c/cloud_efficiency"];
 
 /// Starts a fake cloud with the shortest delays of the real cloud.
 pub(crate) async fn start() -> Fake {
@@ -17,14 +17,14 @@ pub(crate) async fn start() -> Fake {
         "--detach-delay=300ms",
         "--snapshot-delay=500ms",
         &format!("--disk-quantity={DISKS}"),
-        &format!("--out-of-stock={}", SOLD_OUT.join(",")),
+        &format!("--out-of-stock={}", OUT_OF_STOCK.join(",")),
     ])
     .await
 }
 
 /// Sets these categories out of stock, in addition to those from the start.
 pub(crate) async fn set_out_of_stock(cloud: &Fake, more: &[&str]) {
-    let all: Vec<&str> = SOLD_OUT.iter().chain(more).copied().collect();
+    let all: Vec<&str> = OUT_OF_STOCK.iter().chain(more).copied().collect();
     cloud.configure(json!({"out_of_stock": all})).await;
 }
 

@@ -42,7 +42,7 @@ async fn a_claim_learns_once_that_disks_are_sold_out() {
         assert_eq!(refused.code(), Code::ResourceExhausted);
     }
     let event = one_event(&kit).await;
-    assert_eq!(event["reason"], "DiskSoldOut");
+    assert_eq!(event["reason"], "DiskOutOfStock");
     assert_eq!(event["type"], "Warning");
     assert_eq!(event["reportingController"], "diskplugin.csi.example");
     let note = event["note"].as_str().unwrap();
@@ -92,7 +92,7 @@ async fn a_claim_learns_who_holds_its_disk_and_a_node_that_it_is_full() {
     let event = kit
         .until("the node is told of", |_| {
             let mut events = kit.events().into_iter();
-            events.find(|event| event["reason"] == "NodeTakesNoMoreDisks")
+            events.find(|event| event["reason"] == "NodeAttachLimitExceeded")
         })
         .await;
     let node = &event["regarding"];

@@ -60,7 +60,10 @@ async fn a_mapping_is_valid_until_the_device_is_removed() {
         .await
         .unwrap_err();
     assert_eq!(error.code(), Code::DeadlineExceeded, "{error}");
-    assert!(error.message().contains("which has been removed since"), "{error}");
+    assert!(
+        error.message().contains("which has been removed since"),
+        "{error}"
+    );
     let listed = run_map(&world, &["--list"]).await;
     assert!(listed.stdout.contains(": invalid: "), "{listed:?}");
     sh(&detach_command(&device)).await;

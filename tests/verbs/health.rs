@@ -87,7 +87,12 @@ async fn only_what_is_ill_is_listed_a_hundred_disks_a_call() {
         .map(|id| (id.to_string(), json!({"health": "Warning"})))
         .collect();
     setup.configure(&json!({ "disk_health": ailing }));
-    let listed = setup.disks.inventory.list_ill(minutes(1)).await.unwrap();
+    let listed = setup
+        .disks
+        .inventory
+        .list_unhealthy(minutes(1))
+        .await
+        .unwrap();
     let mut found: Vec<_> = listed.iter().map(|ill| ill.disk.clone()).collect();
     found.sort();
     let mut wanted: Vec<_> = ill[..3].iter().map(|id| (*id).clone()).collect();

@@ -9,7 +9,7 @@ use kube::runtime::events::{Event, EventType, Recorder, Reporter};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::{Claim, Happening};
+use super::{Claim, ClusterEvent};
 use crate::base::error_chain;
 use crate::cluster::access::soon;
 use crate::cluster::error::is_gone;
@@ -29,12 +29,12 @@ pub(super) async fn run(
     cluster: Cluster,
     nodes: Nodes,
     driver: DriverName,
-    mut waiting: mpsc::Receiver<Happening>,
+    mut tainted_nodes: mpsc::Receiver<ClusterEvent>,
 ) {
     let mut writer = Writer::new(cluster.client(), &driver);
     let mut lost = false;
-    while let Some(happening) = waiting.recv().await {
-        for (event, regarding) in events(&happening, &nodes) {
+    while let Some(event) = tainted_nodes.recv().await {
+        for (event, regarding) in events(&event, &nodes) {
             match writer.write(&event, &regarding).await {
                 Ok(()) if std::mem::replace(&mut lost, false) => {
                     tracing::info!("events are written again");
@@ -155,7 +155,7 @@ fn gist(note: &str) -> String {
 }
 
 /// What is written of it, and where.
-fn events(happening: &Happening, nodes: &Nodes) -> Vec<(Event, ObjectReference)> {
+fn events(event: &ClusterEvent, nodes: &Nodes) -> Vec<(Event, ObjectReference)> {
     let warning =
         |reason: &str, action: &str, note: String, related: Option<ObjectReference>| Event {
             type_: EventType::Warning,
@@ -164,12 +164,12 @@ fn events(happening: &Happening, nodes: &Nodes) -> Vec<(Event, ObjectReference)>
             action: action.to_owned(),
             secondary: related,
         };
-    match happening {
-        Happening::SoldOut { claim, reasons } => {
-            let event = warning(happening.reason(), "CreateVolume", reasons.clone(), None);
+    match event {
+        ClusterEvent::OutOfStock { claim, reasons } => {
+            let event = warning(event.reason(), "CreateVolume", reasons.clone(), None);
             vec![(event, claim.reference())]
         }
-        Happening::InUseElsewhere {
+        ClusterEvent::InUseElsewhere {
             disk,
             node,
             holder,
@@ -185,13 +185,13 @@ fn events(happening: &Happening, nodes: &Nodes) -> Vec<(Event, ObjectReference)>
                 Some(claim) => Some(claim.reference()),
                 None => nodes.name_of(node).map(|name| machine(&name)),
             };
-            let event = warning(happening.reason(), "AttachVolume", note, holder);
+            let event = warning(event.reason(), "AttachVolume", note, holder);
             regarding
                 .map(|regarding| (event, regarding))
                 .into_iter()
                 .collect()
         }
-        Happening::AttachLimitExceeded {
+        ClusterEvent::AttachLimitExceeded {
             node,
             claim,
             reasons,
@@ -199,7 +199,7 @@ fn events(happening: &Happening, nodes: &Nodes) -> Vec<(Event, ObjectReference)>
         } => {
             // The claim learns it by its pod, which says FailedAttachVolume.
             let related = claim.as_ref().map(Claim::reference);
-            let event = warning(happening.reason(), "AttachVolume", reasons.clone(), related);
+            let event = warning(event.reason(), "AttachVolume", reasons.clone(), related);
             let name = nodes.name_of(node);
             name.map(|name| (event, machine(&name)))
                 .into_iter()
@@ -317,7 +317,7 @@ mod tests {
         let write = async |writer: &mut Writer, note: &str| {
             let event = Event {
                 type_: EventType::Warning,
-                reason: "DiskSoldOut".to_owned(),
+                reason: "DiskOutOfStock".to_owned(),
                 note: Some(note.to_owned()),
                 action: "CreateVolume".to_owned(),
                 secondary: None,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::Service;
 use crate::base::error_chain;
 use crate::base::{Deadline, Tasks};
-use crate::cluster::events::{Claim, Happening, Turn, reason};
+use crate::cluster::events::{Claim, ClusterEvent, EventPermit, reason};
 use crate::csi::status;
 use crate::disk::{DiskServices, Error};
 use crate::model::tag::{CREATED_FOR, LONGEST_VALUE};
@@ -21,9 +21,9 @@ pub(super) fn volume_not_created(service: &Service, claim: Option<Claim>, error:
         return;
     };
     let about = format!("{}/{}", claim.namespace, claim.name);
-    if let Some(turn) = service.events.turn(reason::SOLD_OUT, &about) {
+    if let Some(permit) = service.events.permit(reason::OUT_OF_STOCK, &about) {
         let reasons = status::message(error.failure(), &error_chain(error));
-        turn.tell(Happening::SoldOut { claim, reasons });
+        permit.record(ClusterEvent::OutOfStock { claim, reasons });
     }
 }
 
@@ -32,12 +32,12 @@ pub(super) fn volume_not_attached(service: &Service, error: &Error) {
     match error {
         Error::InUseElsewhere { disk, node, holder } => {
             let about = format!("{disk} {node}");
-            let Some(turn) = service.events.turn(reason::IN_USE_ELSEWHERE, &about) else {
+            let Some(permit) = service.events.permit(reason::IN_USE_ELSEWHERE, &about) else {
                 return;
             };
             let (disk, node, holder) = (disk.clone(), node.clone(), holder.clone());
-            for_claim(service, turn, disk.clone(), move |claim| {
-                Happening::InUseElsewhere {
+            for_claim(service, permit, disk.clone(), move |claim| {
+                ClusterEvent::InUseElsewhere {
                     disk,
                     node,
                     holder,
@@ -47,16 +47,16 @@ pub(super) fn volume_not_attached(service: &Service, error: &Error) {
         }
         Error::AttachLimitExceeded { disk, node, .. } => {
             // One event per node, whatever the disk.
-            let Some(turn) = service
+            let Some(permit) = service
                 .events
-                .turn(reason::ATTACH_LIMIT_EXCEEDED, node.as_str())
+                .permit(reason::ATTACH_LIMIT_EXCEEDED, node.as_str())
             else {
                 return;
             };
             let (disk, node) = (disk.clone(), node.clone());
             let reasons = status::message(error.failure(), &error_chain(error));
-            for_claim(service, turn, disk.clone(), move |claim| {
-                Happening::AttachLimitExceeded {
+            for_claim(service, permit, disk.clone(), move |claim| {
+                ClusterEvent::AttachLimitExceeded {
                     disk,
                     node,
                     claim,
@@ -71,12 +71,12 @@ pub(super) fn volume_not_attached(service: &Service, error: &Error) {
 /// Searches the claim of the disk and writes the event in the background. Shutdown does not wait for it.
 fn for_claim(
     service: &Service,
-    turn: Turn,
+    permit: EventPermit,
     disk: DiskId,
-    happening: impl FnOnce(Option<Claim>) -> Happening + Send + 'static,
+    event: impl FnOnce(Option<Claim>) -> ClusterEvent + Send + 'static,
 ) {
     let disks = Arc::clone(&service.disks);
-    Tasks::default().spawn(async move { turn.tell(happening(claim_of(&disks, &disk).await)) });
+    Tasks::default().spawn(async move { permit.record(event(claim_of(&disks, &disk).await)) });
 }
 
 /// The claim that the tags of the disk name.

@@ -10,7 +10,7 @@ use crate::csi::proto;
 use crate::csi::proto::controller_get_volume_response::VolumeStatus;
 use crate::csi::request::Call;
 use crate::csi::request::page::PageRequest;
-use crate::disk::Ill;
+use crate::disk::UnhealthyVolume;
 use crate::model::DiskId;
 
 pub(super) async fn volume(
@@ -41,11 +41,11 @@ pub(super) async fn list(
     (deadline, page): Call<PageRequest>,
 ) -> Result<proto::ControllerListVolumeHealthResponse, Status> {
     let read = async {
-        let listed = service.disks.inventory.list_ill(deadline).await?;
-        let item = |volume: Ill| {
+        let listed = service.disks.inventory.list_unhealthy(deadline).await?;
+        let item = |volume: UnhealthyVolume| {
             Item::new(
                 volume.cursor(),
-                &response::health(&volume.disk, &volume.ailments),
+                &response::health(&volume.disk, &volume.health_issues),
             )
         };
         Ok(listed.into_iter().map(item).collect())

@@ -12,7 +12,7 @@ use super::proto::controller_server::Controller;
 pub use super::request::Settings;
 use super::{proto, request, status};
 use crate::base::{KeyedLocks, LockGuard, Tasks};
-use crate::cluster::events::Events;
+use crate::cluster::events::EventRecorder;
 use crate::disk::{self, DiskServices};
 
 mod capacity;
@@ -36,7 +36,7 @@ pub struct Service {
     locks: KeyedLocks,
     pub(super) listings: Listings,
     tasks: Tasks,
-    events: Events,
+    events: EventRecorder,
 }
 
 impl Service {
@@ -49,13 +49,13 @@ impl Service {
             locks: KeyedLocks::default(),
             listings: Listings::default(),
             tasks,
-            events: Events::default(),
+            events: EventRecorder::default(),
         }
     }
 
     /// Writes Kubernetes events about failures.
     #[must_use]
-    pub fn with_events(mut self, events: Events) -> Self {
+    pub fn with_events(mut self, events: EventRecorder) -> Self {
         self.events = events;
         self
     }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::csi::proto;
 use crate::csi::proto::controller_service_capability::rpc::Type;
 use crate::csi::proto::controller_service_capability::{Rpc, Type as Capability};
-use crate::disk::{Ailment, Severity};
+use crate::disk::{HealthIssue, Severity};
 use crate::model::{Disk, DiskId, Snapshot, SnapshotId, tag, topology};
 
 const CAPABILITIES: &[Type] = &[
@@ -67,8 +67,8 @@ pub(super) fn topology(disk: &Disk, with_category: bool) -> Vec<proto::Topology>
     vec![proto::Topology { segments }]
 }
 
-pub(super) fn health(disk: &DiskId, issues: &[Ailment]) -> proto::VolumeHealth {
-    let entry = |issue: &Ailment| proto::volume_health::VolumeHealthEntry {
+pub(super) fn health(disk: &DiskId, issues: &[HealthIssue]) -> proto::VolumeHealth {
+    let entry = |issue: &HealthIssue| proto::volume_health::VolumeHealthEntry {
         status: match issue.severity {
             Severity::Degraded => proto::VolumeHealthErrorType::Degraded,
             Severity::Inaccessible => proto::VolumeHealthErrorType::Inaccessible,

@@ -71,9 +71,9 @@ impl Call<'_> {
         let journal = &self.attacher.journal;
         let (disk, instance) = self.ids();
         journal.free.take(&disk);
-        let is_known = journal.attached.lately(&disk, &instance);
+        let is_known = journal.attached.is_recent_or_pending(&disk, &instance);
         if !is_known {
-            journal.attached.on_its_way(&disk, &instance);
+            journal.attached.record_started(&disk, &instance);
         }
         let request = AttachDisk {
             disk,
@@ -81,12 +81,14 @@ impl Call<'_> {
             force,
             delete_with_instance: is_ephemeral,
         };
-        let lost = scopeguard::guard((), |()| journal.attached.lost(self.disk, self.node));
+        let lost = scopeguard::guard((), |()| {
+            journal.attached.record_unresolved(self.disk, self.node)
+        });
         let outcome = self.attacher.ecs.attach_disk(self.deadline, &request).await;
         match &outcome {
             Ok(()) => {
-                journal.attached.on_its_way(self.disk, self.node);
-                journal.attached.resolved(self.disk, self.node);
+                journal.attached.record_started(self.disk, self.node);
+                journal.attached.record_resolved(self.disk, self.node);
             }
             Err(error) if error.may_have_taken_effect() => return outcome,
             Err(_) if is_known => {}
@@ -138,8 +140,8 @@ impl Call<'_> {
             Err(error) => return Err(order.not_observed(refusal, error)),
         };
         let journal = &self.attacher.journal;
-        let is_ours =
-            journal.attached.lately(&disk, &node) && !journal.attached.may_come(&disk, &node);
+        let is_ours = journal.attached.is_recent_or_pending(&disk, &node)
+            && !journal.attached.may_take_effect(&disk, &node);
         let is_unsure = journal.is_new_leader() && !is_ours;
         if row.is_in_use_on(&node) && (is_unsure || !self.is_on(&row)) {
             // The row may be of before the disk was detached.
@@ -152,7 +154,7 @@ impl Call<'_> {
         }
         if refusal.kind() == Kind::Quota && row.status != DiskStatus::Attaching {
             order.release();
-            return Err(self.full(&row, refusal).await);
+            return Err(self.attach_limit_error(&row, refusal).await);
         }
         if let Some(error) = self.elsewhere(&row) {
             return Err(error);

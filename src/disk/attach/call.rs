@@ -71,8 +71,9 @@ impl<'a> Call<'a> {
     /// The other nodes that hold the disk, without those that have just detached it.
     pub(super) fn other_holders(self, row: &'a Disk) -> impl Iterator<Item = &'a InstanceId> {
         let detached = &self.attacher.journal.detached;
-        let holds =
-            move |holder: &&InstanceId| *holder != self.node && !detached.lately(&row.id, holder);
+        let holds = move |holder: &&InstanceId| {
+            *holder != self.node && !detached.is_recent_or_pending(&row.id, holder)
+        };
         row.attachments.iter().filter(holds)
     }
 }

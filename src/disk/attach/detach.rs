@@ -64,7 +64,8 @@ impl Attacher {
                     return None;
                 }
                 // A row from before a detachment does not say which node holds the disk now.
-                let holds = |node: &&InstanceId| !self.journal.detached.lately(&row.id, node);
+                let holds =
+                    |node: &&InstanceId| !self.journal.detached.is_recent_or_pending(&row.id, node);
                 let nodes: Vec<_> = row.attachments.iter().filter(holds).cloned().collect();
                 let is_proven = !nodes.is_empty() || nobody.holds(READ_LAG);
                 is_proven.then_some(Some((nodes, row.multi_attach)))
@@ -109,7 +110,10 @@ impl Call<'_> {
             };
             let Err(refusal) = ecs.detach_disk(self.deadline, &request).await else {
                 order.accepted();
-                self.attacher.journal.attached.resolved(self.disk, node);
+                self.attacher
+                    .journal
+                    .attached
+                    .record_resolved(self.disk, node);
                 was_held = true;
                 let detached = order.hold(self.wait_detached(&mut hidden)).await?;
                 if detached.is_some() {
@@ -121,8 +125,12 @@ impl Call<'_> {
             use Condition::{AlreadyDetached, NoSuchDisk, NotAttached};
             let is_not_held =
                 [NoSuchDisk, AlreadyDetached, NotAttached].contains(&refusal.condition());
-            let may_come = self.attacher.journal.attached.may_come(self.disk, node);
-            if is_not_held && !may_come {
+            let may_take_effect = self
+                .attacher
+                .journal
+                .attached
+                .may_take_effect(self.disk, node);
+            if is_not_held && !may_take_effect {
                 order.release();
                 return Ok((self.read_detached().await?, was_held));
             }
@@ -149,7 +157,7 @@ impl Call<'_> {
                 Ok(Observation::Row(row)) if row.status == DiskStatus::Attaching => free.ends(),
                 // The refusal does not say that the node does not hold the disk: reads must have caught up.
                 Ok(Observation::Row(row))
-                    if free.holds(READ_LAG) && shows_detached(&row, node) && !may_come =>
+                    if free.holds(READ_LAG) && shows_detached(&row, node) && !may_take_effect =>
                 {
                     self.note_detached();
                     return Ok((Some(Disk::clone(&row)), was_held));

@@ -60,7 +60,7 @@ impl Call<'_> {
     }
 
     /// The error for a node, or a shared disk, at its limit of attachments.
-    pub(super) async fn full(self, row: &Disk, source: cloud::Error) -> Error {
+    pub(super) async fn attach_limit_error(self, row: &Disk, source: cloud::Error) -> Error {
         if source.condition() == Condition::TooManyAttachments {
             let holders = row.attachments.len();
             let why = format!(": {holders} nodes hold it, and the maximum is 16");

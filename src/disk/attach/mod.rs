@@ -31,7 +31,7 @@ pub struct Attacher {
     disks: Arc<Poller<DiskId, Disk>>,
     instances: Poller<InstanceId, Instance>,
     queues: queue::AttachQueues,
-    refusals: refusals::Refusals,
+    refusals: refusals::RejectedRequests,
     journal: Arc<Journal>,
 }
 
@@ -43,7 +43,7 @@ impl Attacher {
             disks: shared.disks,
             instances,
             queues: queue::AttachQueues::default(),
-            refusals: refusals::Refusals::default(),
+            refusals: refusals::RejectedRequests::default(),
             journal: shared.journal,
         }
     }

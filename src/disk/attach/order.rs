@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::call::Call;
 use super::queue::{Operation, Permit};
-use super::refusals::{Refusing, RetryTurn};
+use super::refusals::{InstanceBackoff, RetryPermit};
 use crate::cloud::view::{Observation, WaitError};
 use crate::cloud::{self, Condition, Kind};
 use crate::disk::error::Error;
@@ -24,11 +24,11 @@ const LONGEST_HOLD: Duration = Duration::from_secs(30);
 pub(super) struct Order<'a> {
     call: Call<'a>,
     operation: Operation,
-    refusing: Arc<Refusing>,
+    refusing: Arc<InstanceBackoff>,
     /// Whether the disk is known to be ephemeral: orders say so.
     pub(super) is_ephemeral: bool,
     permit: Option<Permit>,
-    turn: Option<RetryTurn>,
+    turn: Option<RetryPermit>,
     pauses: Pauses,
     /// The last refusal. It explains more than that the deadline has passed.
     refusal: Option<cloud::Error>,

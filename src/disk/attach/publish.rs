@@ -59,7 +59,8 @@ impl Attacher {
         if wanted.read_only || wanted.shareable || wanted.share != Share::One {
             let row = read_disk(&self.disks, deadline, disk).await?;
             call.check_share(&row, wanted)?;
-            let is_attached = call.is_on(&row) || self.journal.attached.lately(disk, node);
+            let is_attached =
+                call.is_on(&row) || self.journal.attached.is_recent_or_pending(disk, node);
             is_tagged = is_read_only(&row, node);
             // A tag that is left over is removed now. After the attachment it could outlive a crash.
             if !is_attached && is_tagged != wanted.read_only {

@@ -1,6 +1,6 @@
-//! Instances that refuse orders because of their own state: starting, stopping, or busy with somebody else's operation.
-//! Of the orders that an instance has refused, one is repeated at a time, after growing pauses, whichever disks they are
-//! for. They take turns at this. An order that has not been refused yet does not wait.
+//! Retries of requests that an instance rejects because of its state: starting, stopping, or busy with an external
+//! operation. Of all rejected requests for an instance, one is retried at a time, in turn and with backoff. A request that
+//! has not been rejected yet does not wait.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,18 +14,17 @@ use crate::base::{Deadline, Elapsed};
 use crate::disk::pauses::Pauses;
 use crate::model::InstanceId;
 
-/// How long after a refusal another order would be refused as well.
+/// How long after a rejection another request would be rejected too.
 const RECENT: Duration = Duration::from_millis(500);
 
-/// How long pauses are remembered after the last refusal: also a call that follows one whose deadline has passed
-/// continues with long pauses.
+/// How long the backoff is kept after the last rejection, so that the retry of a timed-out call continues with it.
 const MEMORY: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Default)]
-pub(super) struct Refusals(Mutex<HashMap<(InstanceId, Operation), Arc<Refusing>>>);
+pub(super) struct RejectedRequests(Mutex<HashMap<(InstanceId, Operation), Arc<InstanceBackoff>>>);
 
 #[derive(Debug, Default)]
-pub(super) struct Refusing {
+pub(super) struct InstanceBackoff {
     turn: Arc<AsyncMutex<()>>,
     state: watch::Sender<State>,
 }
@@ -34,22 +33,22 @@ pub(super) struct Refusing {
 struct State {
     pauses: Pauses,
     last: Option<Instant>,
-    /// When the next order may be repeated; none since the instance was ready.
+    /// When the next retry is due; none while the instance is ready.
     due: Option<Instant>,
 }
 
-/// The right to repeat an order, until it is dropped.
-pub(super) type RetryTurn = OwnedMutexGuard<()>;
+/// Permit to retry a request, until dropped.
+pub(super) type RetryPermit = OwnedMutexGuard<()>;
 
-impl Refusals {
-    pub(super) fn of(&self, node: &InstanceId, operation: Operation) -> Arc<Refusing> {
+impl RejectedRequests {
+    pub(super) fn of(&self, node: &InstanceId, operation: Operation) -> Arc<InstanceBackoff> {
         let mut nodes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         nodes.retain(|_, one| Arc::strong_count(one) > 1 || !one.state.borrow().is_forgotten());
         Arc::clone(nodes.entry((node.clone(), operation)).or_default())
     }
 }
 
-impl Refusing {
+impl InstanceBackoff {
     pub(super) fn refused(&self) {
         self.state.send_modify(|state| {
             if state.is_forgotten() {
@@ -77,7 +76,7 @@ impl Refusing {
     }
 
     /// Waits for the turn to repeat a refused order, and until its pause is over.
-    pub(super) async fn turn(&self, deadline: Deadline) -> Result<RetryTurn, Elapsed> {
+    pub(super) async fn turn(&self, deadline: Deadline) -> Result<RetryPermit, Elapsed> {
         let turn = deadline.bound(Arc::clone(&self.turn).lock_owned()).await?;
         let mut state = self.state.subscribe();
         loop {
@@ -111,7 +110,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn repetitions_of_all_orders_follow_one_schedule() {
-        let (refusals, start) = (Refusals::default(), Instant::now());
+        let (refusals, start) = (RejectedRequests::default(), Instant::now());
         let refusing = refusals.of(&node(), Operation::Attach);
         refusing.refused();
         let order = async |n: u32| {
@@ -140,7 +139,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_accepted_order_ends_the_pause_of_a_refused_one() {
-        let (refusals, start) = (Refusals::default(), Instant::now());
+        let (refusals, start) = (RejectedRequests::default(), Instant::now());
         let refusing = refusals.of(&node(), Operation::Attach);
         for _ in 0..6 {
             refusing.refused();
@@ -165,7 +164,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_call_that_leaves_gives_its_turn_to_the_next() {
-        let refusing = Refusals::default().of(&node(), Operation::Detach);
+        let refusing = RejectedRequests::default().of(&node(), Operation::Detach);
         refusing.refused();
         let held = refusing.turn(minute()).await;
         let soon = Deadline::after(Duration::from_secs(1));

@@ -21,7 +21,7 @@ pub enum Severity {
 
 /// Something that is wrong with a disk now.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Ailment {
+pub struct HealthIssue {
     pub severity: Severity,
     /// What it is, for machines: a word in camel case. Each once for a disk.
     pub reason: String,
@@ -30,21 +30,21 @@ pub struct Ailment {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ill {
+pub struct UnhealthyVolume {
     pub disk: DiskId,
     /// What is wrong with it; never empty.
-    pub ailments: Vec<Ailment>,
+    pub health_issues: Vec<HealthIssue>,
     created: Option<Timestamp>,
 }
 
-impl Ill {
+impl UnhealthyVolume {
     pub fn cursor(&self) -> Cursor {
         Cursor::new(self.created, &self.disk)
     }
 }
 
-fn ailment(severity: Severity, reason: impl Into<String>, message: String) -> Ailment {
-    Ailment {
+fn health_issue(severity: Severity, reason: impl Into<String>, message: String) -> HealthIssue {
+    HealthIssue {
         severity,
         reason: reason.into(),
         message,
@@ -52,24 +52,28 @@ fn ailment(severity: Severity, reason: impl Into<String>, message: String) -> Ai
 }
 
 /// What the row alone shows; empty if nothing is wrong.
-pub fn ailments(row: &Disk) -> Vec<Ailment> {
+pub fn health_issues(row: &Disk) -> Vec<HealthIssue> {
     let disk = &row.id;
     let locked = |lock: &String| {
         let message = format!(
             "the cloud has locked disk {disk} ({lock}): it refuses changes of it, and may take it \
              away; settle that with the cloud's support or billing"
         );
-        ailment(Severity::Degraded, word("Locked", lock), message)
+        health_issue(Severity::Degraded, word("Locked", lock), message)
     };
-    let mut found: Vec<Ailment> = row.locks.iter().map(locked).collect();
+    let mut found: Vec<HealthIssue> = row.locks.iter().map(locked).collect();
     match &row.status {
         DiskStatus::ReIniting => {
             let message = format!("disk {disk} is being reset to a snapshot");
-            found.push(ailment(Severity::Inaccessible, "Reinitializing", message));
+            found.push(health_issue(
+                Severity::Inaccessible,
+                "Reinitializing",
+                message,
+            ));
         }
         DiskStatus::Unknown(status) => {
             let message = format!("disk {disk} is {status:?}, which this driver does not know");
-            found.push(ailment(Severity::Degraded, "UnknownStatus", message));
+            found.push(health_issue(Severity::Degraded, "UnknownStatus", message));
         }
         DiskStatus::Creating
         | DiskStatus::Available
@@ -82,7 +86,7 @@ pub fn ailments(row: &Disk) -> Vec<Ailment> {
     found
 }
 
-fn reported(health: &DiskHealth) -> Vec<Ailment> {
+fn reported(health: &DiskHealth) -> Vec<HealthIssue> {
     let (disk, status) = (&health.disk, &health.status);
     let advice = "check the disk's events in the console";
     let reported = |event: &HealthEvent| {
@@ -93,12 +97,12 @@ fn reported(health: &DiskHealth) -> Vec<Ailment> {
         };
         let HealthEvent { kind, id } = event;
         let message = format!("the cloud reports {kind} for disk {disk} (event {id}); {advice}");
-        ailment(severity, word("", kind), message)
+        health_issue(severity, word("", kind), message)
     };
-    let mut found: Vec<Ailment> = health.events.iter().map(reported).collect();
+    let mut found: Vec<HealthIssue> = health.events.iter().map(reported).collect();
     if matches!(status.as_str(), "Impaired" | "Warning") && found.is_empty() {
         let message = format!("the cloud reports status {status} for disk {disk}; {advice}");
-        found.push(ailment(Severity::Degraded, status, message));
+        found.push(health_issue(Severity::Degraded, status, message));
     }
     found
 }
@@ -114,7 +118,7 @@ fn word(prefix: &str, text: &str) -> String {
 }
 
 /// The issues of the row and of the reported health.
-fn together(mut found: Vec<Ailment>, health: Option<&DiskHealth>) -> Vec<Ailment> {
+fn together(mut found: Vec<HealthIssue>, health: Option<&DiskHealth>) -> Vec<HealthIssue> {
     found.extend(health.map(reported).unwrap_or_default());
     found.sort();
     found.dedup_by(|a, b| (a.severity, &a.reason) == (b.severity, &b.reason));
@@ -126,22 +130,26 @@ impl Inventory {
     ///
     /// # Errors
     /// As [`Inventory::disk`], and if the health cannot be read.
-    pub async fn health(&self, deadline: Deadline, disk: &DiskId) -> Result<(Disk, Vec<Ailment>)> {
+    pub async fn health(
+        &self,
+        deadline: Deadline,
+        disk: &DiskId,
+    ) -> Result<(Disk, Vec<HealthIssue>)> {
         let (row, health) = tokio::join!(
             read_disk(&self.disks, deadline, disk),
             self.healths.observe(disk, deadline)
         );
         let row = row?;
         let health = health.map_err(wait(format!("read the health of disk {disk}")))?;
-        let found = together(ailments(&row), health.row().as_deref());
+        let found = together(health_issues(&row), health.row().as_deref());
         Ok((row, found))
     }
 
     /// This cluster's disks that are not well, the oldest first.
-    pub async fn list_ill(&self, deadline: Deadline) -> Result<Vec<Ill>> {
-        let look = |row: &Disk| Ill {
+    pub async fn list_unhealthy(&self, deadline: Deadline) -> Result<Vec<UnhealthyVolume>> {
+        let look = |row: &Disk| UnhealthyVolume {
             disk: row.id.clone(),
-            ailments: ailments(row),
+            health_issues: health_issues(row),
             created: row.created,
         };
         let mut rows = self.list(deadline, look).await?;
@@ -151,10 +159,10 @@ impl Inventory {
             let page = page.map_err(cloud("read the health of the disks"))?;
             for row in chunk {
                 let health = page.rows.iter().find(|health| health.disk == row.disk);
-                row.ailments = together(std::mem::take(&mut row.ailments), health);
+                row.health_issues = together(std::mem::take(&mut row.health_issues), health);
             }
         }
-        rows.retain(|row| !row.ailments.is_empty());
+        rows.retain(|row| !row.health_issues.is_empty());
         Ok(rows)
     }
 }

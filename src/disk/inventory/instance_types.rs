@@ -19,12 +19,12 @@ const MACHINES: usize = 100;
 
 /// What some calls returned, of which others may have failed.
 #[derive(Debug, Default)]
-pub struct Partly<T> {
+pub struct Partial<T> {
     pub found: T,
     pub failed: Option<Error>,
 }
 
-impl<T> Partly<T> {
+impl<T> Partial<T> {
     /// The result of one call; none after a failure, which is noted.
     fn note<R>(&mut self, outcome: Result<R>) -> Option<R> {
         outcome
@@ -61,9 +61,9 @@ impl InstanceTypeCatalog {
         &self,
         deadline: Deadline,
         names: &BTreeSet<String>,
-    ) -> Partly<InstanceTypes> {
+    ) -> Partial<InstanceTypes> {
         let names: Vec<String> = names.iter().cloned().collect();
-        let mut types = Partly::<InstanceTypes>::default();
+        let mut types = Partial::<InstanceTypes>::default();
         for some in names.chunks(BATCH) {
             let rows = self.ecs.describe_instance_types(deadline, some).await;
             let rows = types.note(rows.map_err(cloud("describe the instance types")));
@@ -87,9 +87,9 @@ impl InstanceTypeCatalog {
         &self,
         deadline: Deadline,
         instances: &BTreeSet<InstanceId>,
-    ) -> Partly<BTreeMap<InstanceId, String>> {
+    ) -> Partial<BTreeMap<InstanceId, String>> {
         let instances: Vec<InstanceId> = instances.iter().cloned().collect();
-        let mut types = Partly::<BTreeMap<InstanceId, String>>::default();
+        let mut types = Partial::<BTreeMap<InstanceId, String>>::default();
         for some in instances.chunks(MACHINES) {
             let query = DescribeInstances {
                 ids: Some(some.to_vec()),

@@ -8,7 +8,7 @@ use std::str::FromStr;
 use jiff::Timestamp;
 
 use super::Inventory;
-use super::tag_filter::Outgrown;
+use super::tag_filter::TruncatedFilter;
 use crate::base::Deadline;
 use crate::cloud::{self, DescribeSnapshots, Page};
 use crate::disk::error::refused;
@@ -174,7 +174,7 @@ impl Inventory {
         deadline: Deadline,
         what: &'static str,
         recent: &RecentResources<V::Id, V>,
-        wide: &Outgrown,
+        wide: &TruncatedFilter,
         known: &Known<V::Id, V>,
         item: &(impl Fn(V) -> Option<T> + Sync),
     ) -> Result<Vec<(Cursor, T)>> {

@@ -17,10 +17,10 @@ mod instance_types;
 mod list;
 mod tag_filter;
 
-pub use health::{Ailment, Ill, Severity, ailments};
-pub use instance_types::{InstanceTypeCatalog, Partly};
+pub use health::{HealthIssue, Severity, UnhealthyVolume, health_issues};
+pub use instance_types::{InstanceTypeCatalog, Partial};
 pub use list::{Cursor, InvalidCursor};
-use tag_filter::Outgrown;
+use tag_filter::TruncatedFilter;
 
 #[derive(Debug)]
 pub struct Inventory {
@@ -30,8 +30,8 @@ pub struct Inventory {
     snapshots: Arc<Poller<SnapshotId, Snapshot>>,
     owner: Owner,
     journal: Arc<Journal>,
-    wide_disks: Outgrown,
-    wide_snapshots: Outgrown,
+    wide_disks: TruncatedFilter,
+    wide_snapshots: TruncatedFilter,
 }
 
 impl Inventory {
@@ -44,8 +44,8 @@ impl Inventory {
             snapshots: shared.snapshots,
             owner: shared.owner,
             journal: shared.journal,
-            wide_disks: Outgrown::default(),
-            wide_snapshots: Outgrown::default(),
+            wide_disks: TruncatedFilter::default(),
+            wide_snapshots: TruncatedFilter::default(),
         }
     }
 

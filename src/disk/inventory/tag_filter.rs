@@ -7,9 +7,9 @@ use crate::model::Tags;
 
 /// Whether a listing has outgrown the filter by tags, so that it is not tried in vain each time.
 #[derive(Debug, Default)]
-pub(super) struct Outgrown(AtomicBool);
+pub(super) struct TruncatedFilter(AtomicBool);
 
-impl Outgrown {
+impl TruncatedFilter {
     pub(super) fn filter(&self, own: Tags) -> Tags {
         if self.0.load(Ordering::Relaxed) {
             Tags::new()

@@ -32,7 +32,7 @@ impl RecentDetachments {
     }
 
     /// Whether reads may still be of before the disk left the node.
-    pub(in crate::disk) fn lately(&self, disk: &DiskId, node: &InstanceId) -> bool {
+    pub(in crate::disk) fn is_recent_or_pending(&self, disk: &DiskId, node: &InstanceId) -> bool {
         self.0.get(&key(disk, node)).is_some()
     }
 
@@ -48,12 +48,12 @@ impl RecentDetachments {
 #[derive(Debug, Default)]
 pub(in crate::disk) struct RecentAttachments {
     at: Times,
-    /// Orders whose outcome is unknown and which may take effect yet.
+    /// Requests with an unknown outcome that may still take effect.
     unresolved: Recent<(DiskId, InstanceId), ()>,
 }
 
 impl RecentAttachments {
-    pub(in crate::disk) fn on_its_way(&self, disk: &DiskId, node: &InstanceId) {
+    pub(in crate::disk) fn record_started(&self, disk: &DiskId, node: &InstanceId) {
         self.at.note(&key(disk, node), UNDER_WAY, None);
     }
 
@@ -61,13 +61,13 @@ impl RecentAttachments {
         self.at.note(&key(&row.id, node), READ_LAG, row.attached);
     }
 
-    /// Whether the disk came to the node lately, or is on its way.
-    pub(in crate::disk) fn lately(&self, disk: &DiskId, node: &InstanceId) -> bool {
+    /// Whether the disk was attached to the node recently, or is being attached.
+    pub(in crate::disk) fn is_recent_or_pending(&self, disk: &DiskId, node: &InstanceId) -> bool {
         self.at.get(&key(disk, node)).is_some()
     }
 
-    /// Whether the row, which does not show the disk on the node, may be of before it came there. One that was detached
-    /// after it had come is not. What other replicas attached is not known.
+    /// Whether the row, which does not show the attachment, can be from before it. A row with a later detach is not. Attachments
+    /// by other replicas are unknown.
     pub(in crate::disk) fn is_before(
         &self,
         row: &Disk,
@@ -80,22 +80,22 @@ impl RecentAttachments {
         is_unsure && is_not_after(row.detached, came.flatten())
     }
 
-    /// An order ended without an outcome.
-    pub(in crate::disk) fn lost(&self, disk: &DiskId, node: &InstanceId) {
+    /// Records a request with an unknown outcome.
+    pub(in crate::disk) fn record_unresolved(&self, disk: &DiskId, node: &InstanceId) {
         self.unresolved.note(&key(disk, node), LATE, ());
     }
 
-    /// The outcome of an order is known, and so is that of those before it.
-    pub(in crate::disk) fn resolved(&self, disk: &DiskId, node: &InstanceId) {
+    /// Records that the outcome of the latest request is known, which resolves earlier ones.
+    pub(in crate::disk) fn record_resolved(&self, disk: &DiskId, node: &InstanceId) {
         self.unresolved.take(&key(disk, node));
     }
 
-    /// Whether an order without an outcome may still take effect.
-    pub(in crate::disk) fn may_come(&self, disk: &DiskId, node: &InstanceId) -> bool {
+    /// Whether a request with an unknown outcome may still take effect.
+    pub(in crate::disk) fn may_take_effect(&self, disk: &DiskId, node: &InstanceId) -> bool {
         self.unresolved.get(&key(disk, node)).is_some()
     }
 
-    /// The disk is not on the node any more, or did not get there.
+    /// Removes the attachment: the disk was detached, or its attach failed.
     pub(in crate::disk) fn forget(&self, disk: &DiskId, node: &InstanceId) {
         self.at.take(&key(disk, node));
     }
@@ -116,11 +116,11 @@ mod tests {
         let disk: DiskId = "d-1".parse().unwrap();
         let (one, two): (InstanceId, InstanceId) = ("i-1".parse().unwrap(), "i-2".parse().unwrap());
         left.note(&disk, &one, None);
-        assert!(left.lately(&disk, &one) && !left.lately(&disk, &two));
+        assert!(left.is_recent_or_pending(&disk, &one) && !left.is_recent_or_pending(&disk, &two));
         // A shared disk leaves several.
         left.note(&disk, &two, None);
-        assert!(left.lately(&disk, &one) && left.lately(&disk, &two));
+        assert!(left.is_recent_or_pending(&disk, &one) && left.is_recent_or_pending(&disk, &two));
         tokio::time::advance(READ_LAG + Duration::from_millis(1)).await;
-        assert!(!left.lately(&disk, &one));
+        assert!(!left.is_recent_or_pending(&disk, &one));
     }
 }

@@ -74,7 +74,7 @@ impl Journal {
     }
 
     /// Whether reads may still be stale after a change: reverting it would appear complete before it starts.
-    pub(super) fn changed_lately(&self, disk: &DiskId) -> bool {
+    pub(super) fn is_recently_changed(&self, disk: &DiskId) -> bool {
         self.changes.get(disk).is_some()
     }
 }

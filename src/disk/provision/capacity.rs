@@ -22,18 +22,18 @@ impl Provisioner {
         new: &NewDisk,
     ) -> Result<Option<RangeInclusive<Gib>>> {
         let choice = match choose(new) {
-            // Nothing of the kind is sold there, now or ever.
+            // Nothing of the kind is stockouts there, now or ever.
             Err(Error::OutOfStock { .. } | Error::OutOfRange { .. }) => return Ok(None),
             choice => choice?,
         };
         let mut sizes: Option<RangeInclusive<Gib>> = None;
         for pair in &choice.pairs {
-            let has = self.market.has(self.ecs.as_ref(), deadline, pair).await;
+            let has = self.stock_view.has(self.ecs.as_ref(), deadline, pair).await;
             if !has.map_err(of_cloud(format!("read the stock of {pair}")))? {
                 continue;
             }
-            let sold = pair.category.sizes_at(pair.level);
-            let most = sold.map_or(pair.size, |sold| *sold.end());
+            let stockouts = pair.category.sizes_at(pair.level);
+            let most = stockouts.map_or(pair.size, |stockouts| *stockouts.end());
             sizes = Some(match sizes {
                 None => pair.size..=most,
                 Some(sizes) => pair.size.min(*sizes.start())..=most.max(*sizes.end()),

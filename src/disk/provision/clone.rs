@@ -53,7 +53,7 @@ impl Provisioner {
                     self.snapshots.forget(&wanted, &image);
                 }
                 Err(match error {
-                    Error::NoSuchSnapshot { snapshot } => lost(&snapshot),
+                    Error::NoSuchSnapshot { snapshot } => snapshot_lost(&snapshot),
                     error => error,
                 })
             }
@@ -121,7 +121,7 @@ impl Provisioner {
             }
             None => {}
         }
-        Err(lost(id))
+        Err(snapshot_lost(id))
     }
 
     pub(super) async fn end_clone(&self, deadline: Deadline, volume: &str) -> Result<()> {
@@ -172,7 +172,7 @@ fn is_blank(row: &Disk) -> bool {
     !was_attached(row) && row.source_snapshot.is_none() && !row.tags.contains_key(tag::CLONE_OF)
 }
 
-fn lost(snapshot: &SnapshotId) -> Error {
+fn snapshot_lost(snapshot: &SnapshotId) -> Error {
     let next = "it was taken for a clone; another one is taken with the next call";
     snapshot::failed(snapshot, next)
 }

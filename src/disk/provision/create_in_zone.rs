@@ -27,19 +27,19 @@ impl Provisioner {
             })
         };
         let first = choice.pairs.iter().find(is_open);
-        let mut round = self.market.round(choice, first);
-        while let Some(pair) = round.next() {
+        let mut attempt_order = self.stock_view.attempt_order(choice, first);
+        while let Some(pair) = attempt_order.next() {
             let request = |token| self.request(new, pair, token);
             let refusal = match self.creator.order(deadline, call, request).await? {
                 Ok(disk) => {
-                    self.market.had(pair);
+                    self.stock_view.record_success(pair);
                     return Ok((disk, pair.category.clone()));
                 }
                 Err(refusal) => refusal,
             };
             let ecs = self.ecs.as_ref();
             if self.creator.attempts.of(&call.key).is_open()
-                || !round.refused(pair, &refusal, ecs, deadline).await
+                || !attempt_order.refused(pair, &refusal, ecs, deadline).await
             {
                 let (size, name) = (pair.size, &new.name);
                 let step = format!("create a disk of {size} of {pair} for {name:?}");
@@ -53,8 +53,8 @@ impl Provisioner {
                 "not available here, trying the next"
             );
         }
-        let (name, only_sizes) = (new.name.clone(), round.only_sizes());
-        let reasons = round.reasons(choice);
+        let (name, only_sizes) = (new.name.clone(), attempt_order.only_sizes());
+        let reasons = attempt_order.reasons(choice);
         Err(if only_sizes {
             Error::OutOfRange { name, reasons }
         } else {

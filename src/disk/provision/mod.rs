@@ -30,7 +30,7 @@ pub struct Provisioner {
     owner: Owner,
     journal: Arc<Journal>,
     creator: Creator<Disk>,
-    market: place::Market,
+    stock_view: place::StockView,
 }
 
 impl Provisioner {
@@ -43,7 +43,7 @@ impl Provisioner {
             snapshots,
             owner: shared.owner,
             journal: shared.journal,
-            market: place::Market::default(),
+            stock_view: place::StockView::default(),
         }
     }
 

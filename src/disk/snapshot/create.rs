@@ -164,7 +164,7 @@ impl Snapshotter {
             return Err(failed(id, "delete it and take another"));
         }
         if row.created.is_none() {
-            return Err(not_cut(&format!("snapshot {id}")));
+            return Err(not_captured(&format!("snapshot {id}")));
         }
         Ok(row)
     }
@@ -176,7 +176,7 @@ pub(in crate::disk) fn failed(snapshot: &SnapshotId, next: &str) -> Error {
     error::refused(Failure::SnapshotFailed, text, None)
 }
 
-pub(super) fn not_cut(what: &str) -> Error {
+pub(super) fn not_captured(what: &str) -> Error {
     let text = format!("the point in time of {what} is not cut yet");
     error::refused(Failure::SnapshotNotCut, text, None)
 }

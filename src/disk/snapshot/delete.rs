@@ -68,7 +68,7 @@ impl Snapshotter {
 
 /// Who keeps the snapshot, where the cloud says so.
 fn held(id: &SnapshotId, error: cloud::Error) -> Error {
-    match why_held(error.condition()) {
+    match hold_reason(error.condition()) {
         Some(why) => {
             let text = format!("snapshot {id} is not deleted: {why}");
             refused(error.failure(), text, error)
@@ -78,7 +78,7 @@ fn held(id: &SnapshotId, error: cloud::Error) -> Error {
 }
 
 /// What keeps a snapshot from being deleted.
-pub(super) fn why_held(condition: Condition) -> Option<&'static str> {
+pub(super) fn hold_reason(condition: Condition) -> Option<&'static str> {
     Some(match condition {
         Condition::SnapshotLocked => "it is locked",
         Condition::UsedByImage => "an image was made from it",

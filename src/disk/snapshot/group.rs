@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
-use super::create::{is_decided, not_cut};
+use super::create::{is_decided, not_captured};
 use super::{Snapshotter, compare};
 use crate::base::{Deadline, join_all};
 use crate::cloud::view::Operation;
@@ -272,7 +272,7 @@ impl Snapshotter {
             .iter()
             .any(|row| row.status == SnapshotStatus::Failed);
         if !failed && (snapshots.is_empty() || !snapshots.iter().all(is_decided)) {
-            return Err(not_cut(&format!("snapshot group {id}")));
+            return Err(not_captured(&format!("snapshot group {id}")));
         }
         whole(&row, snapshots).ok_or_else(|| broken(&row, AGAIN))
     }

@@ -3,7 +3,7 @@
 use super::Snapshotter;
 use std::collections::BTreeSet;
 
-use super::delete::why_held;
+use super::delete::hold_reason;
 use crate::base::{Deadline, join_all};
 use crate::cloud::view::ConfirmedAbsent;
 use crate::cloud::{Kind, UndeletedSnapshot};
@@ -122,7 +122,7 @@ impl Snapshotter {
 
 fn words(kept: &[UndeletedSnapshot]) -> String {
     let word = |kept: &UndeletedSnapshot| {
-        let why = match why_held(kept.condition()) {
+        let why = match hold_reason(kept.condition()) {
             Some(why) => why,
             None if kept.message.is_empty() => "the cloud does not say why",
             None => &kept.message,

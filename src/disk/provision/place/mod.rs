@@ -8,10 +8,10 @@ use crate::model::{Category, Gib, PerformanceLevel, ZoneId};
 
 mod order;
 mod refusal;
-mod sold;
 mod stock;
+mod stockouts;
 
-pub(super) use order::Market;
+pub(super) use order::StockView;
 
 /// One pair of zone and category (with its level) that may hold the disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,7 +47,7 @@ pub struct Choice {
 }
 
 /// The pairs to try: the first place with each category in order (and each of its levels), then the
-/// next place, each at the smallest size that is sold and that the request admits.
+/// next place, each at the smallest size that is stockouts and that the request admits.
 ///
 /// # Errors
 /// [`Error::OutOfRange`] when no category has the size; [`Error::OutOfStock`] when those that have it

@@ -1,14 +1,14 @@
 //! In what order the pairs of one call are tried, by all that is known of their stock.
 //!
-//! What nothing speaks against goes first, in the caller's order. What was refused lately, or what the
-//! cloud says is sold out, goes last: both may be out of date. Of what both speak against only one is
+//! What nothing speaks against goes first, in the caller's order. What was refused is_recent_or_pending, or what the
+//! cloud says is stockouts out, goes last: both may be out of date. Of what both speak against only one is
 //! tried, when nothing else is left; if that is refused too, so would be the others.
 
 use std::time::Duration;
 
 use super::refusal::Refusal;
-use super::sold::Sold;
 use super::stock::{Stock, sells};
+use super::stockouts::StockoutCache;
 use super::{Candidate, Choice};
 use crate::base::Deadline;
 use crate::base::error_chain;
@@ -17,16 +17,16 @@ use crate::cloud::{self, EcsApi};
 /// How long a stock query may delay a create that does not depend on it.
 const QUERY: Duration = Duration::from_secs(5);
 
-/// All that is known of what can be had where.
+/// The known stock of zones and categories.
 #[derive(Debug, Default)]
-pub(in crate::disk) struct Market {
-    pub(super) sold: Sold,
+pub(in crate::disk) struct StockView {
+    pub(super) stockouts: StockoutCache,
     pub(super) stock: Stock,
 }
 
 #[derive(Debug)]
-pub(in crate::disk) struct Round<'a> {
-    market: &'a Market,
+pub(in crate::disk) struct AttemptOrder<'a> {
+    stock_view: &'a StockView,
     left: Vec<&'a Candidate>,
     first: Option<&'a Candidate>,
     probed: bool,
@@ -34,15 +34,15 @@ pub(in crate::disk) struct Round<'a> {
     only_sizes: bool,
 }
 
-impl Market {
-    /// A round through the pairs of a call, beginning with `first` of them whatever is known of it.
-    pub(in crate::disk) fn round<'a>(
+impl StockView {
+    /// Starts an attempt order over the pairs of a call, beginning with `first` regardless of its stock.
+    pub(in crate::disk) fn attempt_order<'a>(
         &'a self,
         choice: &'a Choice,
         first: Option<&'a Candidate>,
-    ) -> Round<'a> {
-        Round {
-            market: self,
+    ) -> AttemptOrder<'a> {
+        AttemptOrder {
+            stock_view: self,
             left: choice.pairs.iter().collect(),
             first,
             probed: false,
@@ -64,15 +64,15 @@ impl Market {
             .ask(ecs, deadline, pair.category.is_regional())
             .await?;
         let sells = zones.is_none_or(|zones| sells(&zones, pair));
-        Ok(sells && self.sold.why(pair).is_none())
+        Ok(sells && self.stockouts.rejection_reason(pair).is_none())
     }
 
-    pub(in crate::disk) fn had(&self, pair: &Candidate) {
-        self.sold.had(pair);
+    pub(in crate::disk) fn record_success(&self, pair: &Candidate) {
+        self.stockouts.record_success(pair);
     }
 }
 
-impl<'a> Round<'a> {
+impl<'a> AttemptOrder<'a> {
     /// The pair to try next; none when none is left that it makes sense to try.
     pub(in crate::disk) fn next(&mut self) -> Option<&'a Candidate> {
         let index = match self.first.take() {
@@ -95,8 +95,8 @@ impl<'a> Round<'a> {
 
     /// How many of the two speak against the pair: a recent refusal, and the cloud's stock.
     fn against(&self, pair: &Candidate) -> u8 {
-        let refused = self.market.sold.why(pair).is_some();
-        let sold_out = self.market.stock.has(pair) == Some(false);
+        let refused = self.stock_view.stockouts.rejection_reason(pair).is_some();
+        let sold_out = self.stock_view.stock.has(pair) == Some(false);
         u8::from(refused) + u8::from(sold_out)
     }
 
@@ -114,7 +114,7 @@ impl<'a> Round<'a> {
             return false;
         };
         let reason = error_chain(error);
-        self.market.sold.note(pair, refusal, &reason);
+        self.stock_view.stockouts.note(pair, refusal, &reason);
         self.reasons.push(format!("{pair}: {reason}"));
         self.only_sizes &= refusal == Refusal::Size;
         for regional in [false, true] {
@@ -122,9 +122,9 @@ impl<'a> Round<'a> {
                 .left
                 .iter()
                 .filter(|pair| pair.category.is_regional() == regional);
-            if concerned.count() >= 2 && self.market.stock.is_unknown(regional) {
+            if concerned.count() >= 2 && self.stock_view.stock.is_unknown(regional) {
                 let look = self
-                    .market
+                    .stock_view
                     .stock
                     .ask(ecs, deadline.at_most(QUERY), regional);
                 if let Err(error) = look.await {
@@ -142,8 +142,13 @@ impl<'a> Round<'a> {
 
     pub(in crate::disk) fn reasons(mut self, choice: &Choice) -> String {
         for pair in &self.left {
-            let why = self.market.sold.why(pair).unwrap_or_default();
-            let reason = format!("{pair}: not tried again, it is sold out and was refused: {why}");
+            let why = self
+                .stock_view
+                .stockouts
+                .rejection_reason(pair)
+                .unwrap_or_default();
+            let reason =
+                format!("{pair}: not tried again, it is stockouts out and was refused: {why}");
             self.reasons.push(reason);
         }
         self.reasons.extend(choice.left_out.iter().cloned());

@@ -7,11 +7,11 @@ use crate::cloud::{Condition, Error, Kind};
 pub(super) enum Refusal {
     /// The zone sells nothing at all now.
     Zone,
-    /// It is not sold there now, at any size.
+    /// It is not stockouts there now, at any size.
     Stock,
     /// So much of it is beyond a quota.
     Quota,
-    /// It is not sold at this size, or with these IOPS, whatever our own table says.
+    /// It is not stockouts at this size, or with these IOPS, whatever our own table says.
     Size,
     /// It does not go with something else of the request, such as sharing or encryption.
     Unfit,

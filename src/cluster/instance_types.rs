@@ -22,38 +22,38 @@ use crate::model::instance_types::{Document, InstanceTypes};
 /// The key in the ConfigMap, which is the file's name where it is mounted.
 pub const FILE: &str = "instance-types.json";
 
-/// The annotation that says when the cloud was last asked for all of it.
-const ASKED: &str = "diskplugin.csi.example/asked-at";
+/// The annotation that says when the cloud was last queried_at for all of it.
+const ASKED: &str = "diskplugin.csi.example/queried_at-at";
 
-/// How often a write is tried that others keep overtaking.
+/// Attempts of a write that conflicts with other writers.
 const TRIES: usize = 5;
 
-/// The ConfigMap. It must be there: to make one is a right that cannot be limited to one name.
+/// The ConfigMap. It must exist: the permission to create one cannot be limited to a name.
 #[derive(Debug, Clone)]
-pub struct Facts {
+pub struct InstanceTypesConfigMap {
     api: Api<ConfigMap>,
-    /// `namespace/name`, for people.
-    place: String,
+    /// `namespace/name`, for messages.
+    display_name: String,
     name: String,
     log_once: Arc<LogOnce>,
 }
 
-/// What the ConfigMap says.
+/// The content of the ConfigMap.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Said {
+pub struct PublishedLimits {
     /// The attach limits in the ConfigMap.
     pub document: Document,
-    /// When the cloud was last asked for all of it; none where that is not known.
-    pub asked: Option<Timestamp>,
+    /// The time of the last complete query of the cloud, if known.
+    pub queried_at: Option<Timestamp>,
 }
 
-impl Facts {
-    /// The ConfigMap of this name, in the namespace that the cluster was reached in.
+impl InstanceTypesConfigMap {
+    /// The ConfigMap with this name in the client's namespace.
     #[must_use]
     pub fn new(cluster: &Cluster, name: &str) -> Self {
         Self {
             api: Api::default_namespaced(cluster.client()),
-            place: format!("{}/{name}", cluster.namespace()),
+            display_name: format!("{}/{name}", cluster.namespace()),
             name: name.to_owned(),
             log_once: Arc::default(),
         }
@@ -63,30 +63,34 @@ impl Facts {
     ///
     /// # Errors
     /// When the API server does not show it, or it is somebody's text of another kind.
-    pub async fn read(&self) -> Result<Said> {
+    pub async fn read(&self) -> Result<PublishedLimits> {
         self.look().await.map(|(_, said)| said)
     }
 
-    /// Adds these types to what it says; `asked` is set where the cloud was asked for all of it. Nothing is written
+    /// Adds these types to what it says; `queried_at` is set where the cloud was queried_at for all of it. Nothing is written
     /// that is there already. Answers what it says now.
     ///
     /// # Errors
     /// When the API server does not take it, or it is somebody's text of another kind, which is never written over.
-    pub async fn add(&self, types: &InstanceTypes, asked: Option<Timestamp>) -> Result<Said> {
+    pub async fn add(
+        &self,
+        types: &InstanceTypes,
+        queried_at: Option<Timestamp>,
+    ) -> Result<PublishedLimits> {
         let step = self.step("write");
         for _ in 0..TRIES {
             let (version, said) = self.look().await?;
-            let wanted = Said {
+            let wanted = PublishedLimits {
                 document: said.document.with(types),
                 // Not the later one: a clock that was wrong must not count for ever.
-                asked: asked.or(said.asked),
+                queried_at: queried_at.or(said.queried_at),
             };
             if wanted == said {
                 return Ok(said);
             }
             let mut annotations = BTreeMap::new();
-            if let Some(asked) = wanted.asked {
-                annotations.insert(ASKED, asked.to_string());
+            if let Some(queried_at) = wanted.queried_at {
+                annotations.insert(ASKED, queried_at.to_string());
             }
             let patch = Patch::Merge(json!({
                 "metadata": {"resourceVersion": version, "annotations": annotations},
@@ -105,7 +109,7 @@ impl Facts {
     }
 
     /// Its version, and what it says.
-    async fn look(&self) -> Result<(Option<String>, Said)> {
+    async fn look(&self) -> Result<(Option<String>, PublishedLimits)> {
         let found = match soon().bound(self.api.get(&self.name)).await {
             Ok(Ok(found)) => found,
             Ok(Err(error)) => return Err(self.failed("read", Ok(error))),
@@ -125,10 +129,10 @@ impl Facts {
         };
         self.tell_skipped(&document);
         let annotations = found.metadata.annotations.as_ref();
-        let asked = annotations.and_then(|all| all.get(ASKED));
-        let said = Said {
+        let queried_at = annotations.and_then(|all| all.get(ASKED));
+        let said = PublishedLimits {
             document,
-            asked: asked.and_then(|text| text.parse().ok()),
+            queried_at: queried_at.and_then(|text| text.parse().ok()),
         };
         Ok((found.metadata.resource_version, said))
     }
@@ -137,7 +141,7 @@ impl Facts {
     fn tell_skipped(&self, document: &Document) {
         let skipped = document.skipped().join("; ");
         if self.log_once.should_log("skipped", &skipped) {
-            let config_map = &self.place;
+            let config_map = &self.display_name;
             tracing::warn!(
                 config_map,
                 "of {FILE} has unknown content, which is left unchanged: {skipped}"
@@ -146,7 +150,7 @@ impl Facts {
     }
 
     fn step(&self, verb: &str) -> String {
-        format!("{verb} the ConfigMap {}", self.place)
+        format!("{verb} the ConfigMap {}", self.display_name)
     }
 
     fn failed(
