@@ -111,7 +111,7 @@ async fn mount_options_that_the_node_would_reject_are_rejected_by_create_volume(
     for (fs_type, flag, part) in [
         ("ext4", "nobarrier", "without barriers"),
         ("xfs", "data=journal", "not an option of xfs"),
-        ("btrfs", "compress=best", "compress of btrfs takes"),
+        ("btrfs", "compress=best", "compress of btrfs accepts"),
     ] {
         let mut asked = request(&[("fsType", fs_type)], None);
         let access = asked.volume_capabilities[0].access_type.as_mut().unwrap();

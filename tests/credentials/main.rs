@@ -204,7 +204,7 @@ async fn an_unreachable_token_service_is_not_reported_as_missing_permissions() {
     assert_eq!(error.kind(), Kind::Unreachable, "{error}");
     let text = error_chain(&error);
     assert!(
-        text.contains("AssumeRoleWithOIDC failed: no answer"),
+        text.contains("AssumeRoleWithOIDC failed: no response"),
         "{text}"
     );
     lab.configure(json!({"sts": {"unreachable": false, "error":
