@@ -37,7 +37,7 @@ async fn unknown_data_is_not_formatted() {
             device.display()
         ))
         .await;
-        let words = ["neither blank", "unknown kind", &world.serial];
+        let words = ["neither blank", "unidentified data", &world.serial];
         check_rejected_unchanged(&world, "ext4", Code::FailedPrecondition, &words).await;
     }
 }
@@ -58,7 +58,7 @@ async fn a_filesystem_with_a_wiped_head_is_not_formatted() {
             world.device().display()
         ))
         .await;
-        let words = ["neither blank", "unknown kind", &world.serial];
+        let words = ["neither blank", "unidentified data", &world.serial];
         // blkid may detect a superblock copy after the head, which is another error.
         let words = if fs_type == "btrfs" {
             &words[2..]
@@ -80,7 +80,7 @@ async fn data_after_a_blank_head_is_not_formatted() {
         world.device().display()
     ))
     .await;
-    let words = ["neither blank", "unknown kind", &world.serial];
+    let words = ["neither blank", "unidentified data", &world.serial];
     check_rejected_unchanged(&world, "ext4", Code::FailedPrecondition, &words).await;
 }
 
