@@ -189,9 +189,9 @@ impl Publisher {
     }
 
     /// `failed`: some requests had no response.
-    fn note_unknown(&mut self, queried_at: &BTreeSet<String>, types: &InstanceTypes, failed: bool) {
+    fn note_unknown(&mut self, queried: &BTreeSet<String>, types: &InstanceTypes, failed: bool) {
         let now = Instant::now();
-        for name in queried_at {
+        for name in queried {
             match types.0.get(name) {
                 Some(takes) if !takes.categories.is_empty() => {
                     self.unknown.remove(name);

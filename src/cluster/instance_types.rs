@@ -22,8 +22,8 @@ use crate::model::instance_types::{Document, InstanceTypes};
 /// The key in the ConfigMap, which is the file's name where it is mounted.
 pub const FILE: &str = "instance-types.json";
 
-/// The annotation that says when the cloud was last queried_at for all of it.
-const ASKED: &str = "diskplugin.csi.example/queried_at-at";
+/// The annotation with the time of the last complete query of the cloud.
+const QUERIED_AT: &str = "diskplugin.csi.example/queried-at";
 
 /// Attempts of a write that conflicts with other writers.
 const TRIES: usize = 5;
@@ -67,11 +67,11 @@ impl InstanceTypesConfigMap {
         self.look().await.map(|(_, said)| said)
     }
 
-    /// Adds these types to what it says; `queried_at` is set where the cloud was queried_at for all of it. Nothing is written
-    /// that is there already. Answers what it says now.
+    /// Adds these types to the ConfigMap and returns its new content; `queried_at` is set after a complete query of the cloud.
+    /// An unchanged ConfigMap is not written.
     ///
     /// # Errors
-    /// When the API server does not take it, or it is somebody's text of another kind, which is never written over.
+    /// If the API server rejects the write, or the existing content is invalid, which is never overwritten.
     pub async fn add(
         &self,
         types: &InstanceTypes,
@@ -82,7 +82,7 @@ impl InstanceTypesConfigMap {
             let (version, said) = self.look().await?;
             let wanted = PublishedLimits {
                 document: said.document.with(types),
-                // Not the later one: a clock that was wrong must not count for ever.
+                // Not the maximum: the time of a wrong clock must not stay forever.
                 queried_at: queried_at.or(said.queried_at),
             };
             if wanted == said {
@@ -90,7 +90,7 @@ impl InstanceTypesConfigMap {
             }
             let mut annotations = BTreeMap::new();
             if let Some(queried_at) = wanted.queried_at {
-                annotations.insert(ASKED, queried_at.to_string());
+                annotations.insert(QUERIED_AT, queried_at.to_string());
             }
             let patch = Patch::Merge(json!({
                 "metadata": {"resourceVersion": version, "annotations": annotations},
@@ -129,7 +129,7 @@ impl InstanceTypesConfigMap {
         };
         self.tell_skipped(&document);
         let annotations = found.metadata.annotations.as_ref();
-        let queried_at = annotations.and_then(|all| all.get(ASKED));
+        let queried_at = annotations.and_then(|all| all.get(QUERIED_AT));
         let said = PublishedLimits {
             document,
             queried_at: queried_at.and_then(|text| text.parse().ok()),

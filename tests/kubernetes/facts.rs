@@ -106,7 +106,7 @@ async fn the_api_server_may_be_away_at_the_start_and_later_and_calls_are_answere
     ];
     let (controller, channel) = kit.ready(&flags).await;
     create(&channel, "pvc-1").await.unwrap();
-    logged(&controller, "what is known of them counts").await;
+    logged(&controller, "using the last known state").await;
     kit.api.again();
     names(&kit, 1).await;
 
@@ -118,7 +118,7 @@ async fn the_api_server_may_be_away_at_the_start_and_later_and_calls_are_answere
     // Once for each kind and absence, however often it was tried.
     let told = controller
         .stderr()
-        .matches("what is known of them counts")
+        .matches("using the last known state")
         .count();
     assert!((2..=4).contains(&told), "{}", controller.stderr());
     logged(&controller, "they can be watched again").await;
@@ -238,7 +238,7 @@ async fn what_a_later_version_wrote_is_added_to_and_kept() {
 #[tokio::test]
 async fn a_time_of_the_future_is_healed() {
     let kit = Kit::new(&[]).await;
-    let key = "diskplugin.csi.example/asked-at";
+    let key = "diskplugin.csi.example/queried-at";
     let asked = json!({"metadata": {"annotations": {key: "2999-01-01T00:00:00Z"}}});
     kit.api.change(|world| world.store.put(CONFIG_MAP, asked));
     kit.node("a", Some("ecs.g6.large"), None);

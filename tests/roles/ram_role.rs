@@ -150,7 +150,7 @@ async fn incomplete_credential_settings_are_rejected_at_startup() {
     let provider = format!("--oidc-provider-arn={PROVIDER}");
     for (flags, reason) in [
         (vec![file], "--oidc-role-arn and --oidc-provider-arn"),
-        (vec![file, &provider], "needs --oidc-role-arn too"),
+        (vec![file, &provider], "also requires --oidc-role-arn"),
         (vec!["--credentials=directory"], "--credentials-dir"),
         (vec!["--credentials=nonsense"], "instance-role"),
         (vec!["--assume-role-arn=x"], "acs:ram::UID:role/NAME"),

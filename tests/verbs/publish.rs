@@ -347,8 +347,8 @@ async fn a_full_node_is_told_with_what_it_takes_and_has() {
     for part in [
         disk.as_str(),
         "i-one",
-        "ecs.g6.large takes",
-        "the system disk included",
+        "ecs.g6.large supports",
+        "including the system disk",
         "attached are 2 data disks",
         "InstanceDiskLimitExceeded",
     ] {
