@@ -9,7 +9,7 @@ use diskplugin::cloud::credential::Credentials;
 use diskplugin::cloud::sign::{API_VERSION, Scheme, UnsignedRequest};
 use diskplugin::cloud::wire::{Described, disk, read};
 use diskplugin::cloud::{CreateDisk, DescribeDisks, EcsApi, wire};
-use diskplugin::disk::{NewDisk, Place, place};
+use diskplugin::disk::{AllowedZone, NewDisk, candidates};
 use diskplugin::model::{
     Bytes, Category, ClientToken, DiskId, Gib, PerformanceLevel, SizeRange, Tags, ZoneId,
 };
@@ -68,9 +68,9 @@ fn parse_describe_disks(bencher: Bencher<'_, '_>) {
 #[divan::bench]
 fn plan(bencher: Bencher<'_, '_>) {
     let zones = ["a", "b", "c", "d", "e", "f"].map(|zone| format!("cn-beijing-{zone}").parse());
-    let places = zones
+    let allowed = zones
         .into_iter()
-        .map(|zone| zone.map(|zone: ZoneId| Place::from(zone)));
+        .map(|zone| zone.map(|zone: ZoneId| AllowedZone::from(zone)));
     let new = NewDisk {
         name: "pvc-1".to_owned(),
         size: SizeRange {
@@ -88,7 +88,7 @@ fn plan(bencher: Bencher<'_, '_>) {
             PerformanceLevel::Pl1,
             PerformanceLevel::Pl2,
         ],
-        places: places.collect::<Result<_, _>>().expect("they are zones"),
+        zones: allowed.collect::<Result<_, _>>().expect("they are zones"),
         snapshot: None,
         clone_of: None,
         encrypted: false,
@@ -98,9 +98,9 @@ fn plan(bencher: Bencher<'_, '_>) {
         multi_attach: false,
         resource_group: None,
         tags: Tags::new(),
-        origin: Tags::new(),
+        created_for: Tags::new(),
     };
-    bencher.bench(|| place::choose(black_box(&new)).expect("it can be planned"));
+    bencher.bench(|| candidates::select_candidates(black_box(&new)).expect("it can be planned"));
 }
 
 fn describe(ids: Vec<DiskId>) -> wire::params::Params {

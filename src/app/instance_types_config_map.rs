@@ -12,7 +12,7 @@ use crate::base::{Clock, Deadline};
 use crate::cluster::instance_types::{InstanceTypesConfigMap, PublishedLimits};
 use crate::cluster::nodes::Nodes;
 use crate::disk::DiskServices;
-use crate::disk::Partial;
+use crate::disk::PartialResult;
 use crate::model::InstanceId;
 use crate::model::instance_types::InstanceTypes;
 
@@ -120,12 +120,12 @@ impl Publisher {
             return Ok(());
         }
         let deadline = Deadline::after(CLOUD_TIMEOUT);
-        let Partial {
-            found: types,
-            failed,
-        } = self.disks.instance_types.limits_of(deadline, &names).await;
-        self.note_unknown(&names, &types, failed.is_some());
-        let failed = failed.map_or(Ok(()), |error| Err(error_chain(&error)));
+        let PartialResult {
+            value: types,
+            error,
+        } = self.disks.instance_types.attach_limits(deadline, &names).await;
+        self.note_unknown(&names, &types, error.is_some());
+        let failed = error.map_or(Ok(()), |error| Err(error_chain(&error)));
         let now = (is_outdated && failed.is_ok()).then(|| self.clock.now());
         if types.0.is_empty() && now.is_none() {
             return failed;
@@ -157,10 +157,10 @@ impl Publisher {
         let types = self
             .disks
             .instance_types
-            .of_instances(Deadline::after(CLOUD_TIMEOUT), &new)
+            .types_of_instances(Deadline::after(CLOUD_TIMEOUT), &new)
             .await;
-        self.instance_types.extend(types.found);
-        if let Some(error) = types.failed {
+        self.instance_types.extend(types.value);
+        if let Some(error) = types.error {
             return Err(error_chain(&error));
         }
         let missing = new

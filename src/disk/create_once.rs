@@ -1,10 +1,10 @@
-//! Creating a disk, snapshot or snapshot group at most once under its name, whatever became of earlier calls.
+//! Creates a disk, snapshot or snapshot group at most once under its name, regardless of the outcome of earlier calls.
 //!
-//! The token contains the cluster and the name only: a call that requests anything else under the name is answered with
-//! a mismatch, and then the tags tell. A refused call may have used the token up, and is answered the same for a day:
-//! such a name continues under a token of the whole request.
+//! The client token is derived from the cluster and the name only: a different request under the name results in a token
+//! mismatch, and then the tags identify the resource. A rejected call may have consumed the token, and is rejected again
+//! for a day: such a name continues with a token of the complete request.
 //!
-//! Once an order may have taken effect, all others under its name have its token, and no error is final until that is
+//! Once a request may have taken effect, all later ones under its name use its token, and no error is final until that is
 //! resolved: by a response to the token, by the tags, or by a listing that returns other resources but not this one.
 
 use std::sync::Arc;
@@ -12,23 +12,23 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::attempts::{AttemptHistory, Order, PriorAttempts, is_final};
+use super::attempts::{AttemptHistory, PendingRequest, PriorAttempts, is_final};
 use super::dependencies::Dependencies;
 use super::error::{Error, Result, cloud};
 use super::journal::Journal;
-use super::owned::{CreateRequest, Owned};
-use super::ownership::{Owner, key_of};
-use super::ownership_listing::{EFFECT, Listed, OwnershipListing};
+use super::owned::{CreateRequest, OwnedResource};
+use super::ownership::{Owner, creation_key};
+use super::ownership_listing::{EFFECT_DELAY, ListedName, OwnershipListing};
 use crate::base::Deadline;
 use crate::cloud::view::{ConfirmedAbsent, Poller};
 use crate::cloud::{self, EcsApi, Kind};
 use crate::model::{ClientToken, Failure, Tags};
 
-/// Lookups by tags, which are indexed late, for what has used a token.
-const LOOKS_FOR_LAGGING_TAGS: u32 = 5;
+/// Number of queries by tags, which are indexed late, after a token mismatch.
+const TAG_QUERIES: u32 = 5;
 
 #[derive(Debug)]
-pub(super) struct Creator<V: Owned> {
+pub(super) struct Creator<V: OwnedResource> {
     ecs: Arc<dyn EcsApi>,
     owner: Owner,
     pub(super) rows: Arc<Poller<V::Id, V>>,
@@ -38,21 +38,21 @@ pub(super) struct Creator<V: Owned> {
 }
 
 #[derive(Debug)]
-pub(super) struct Call {
+pub(super) struct CreateCall {
     pub(super) name: String,
     pub(super) key: String,
     tags: Tags,
-    pub(super) past: PriorAttempts,
-    looked_up: bool,
-    /// Whether an order of this call was refused. Then the token may be used up by it.
-    is_refused: bool,
+    pub(super) prior: PriorAttempts,
+    was_queried: bool,
+    /// Whether a request of this call was rejected, and may have consumed the token.
+    is_rejected: bool,
     is_counted: bool,
 }
 
-impl<V: Owned> Creator<V> {
+impl<V: OwnedResource> Creator<V> {
     pub(super) fn new(shared: &Dependencies, rows: Arc<Poller<V::Id, V>>) -> Self {
         Self {
-            listing: OwnershipListing::of::<V>(shared),
+            listing: OwnershipListing::for_resource::<V>(shared),
             attempts: AttemptHistory::default(),
             ecs: Arc::clone(&shared.ecs),
             owner: shared.owner.clone(),
@@ -61,49 +61,57 @@ impl<V: Owned> Creator<V> {
         }
     }
 
-    /// A call for the resource that has this name and is found by these tags.
-    pub(super) fn call(&self, name: &str, tags: Tags) -> Call {
-        self.journal.activity.note();
-        let key = key_of(&tags).unwrap_or_default();
-        Call {
-            past: self.attempts.of(&key),
+    /// Starts a call for the resource with this name and these tags.
+    pub(super) fn start_call(&self, name: &str, tags: Tags) -> CreateCall {
+        self.journal.activity.record_call();
+        let key = creation_key(&tags).unwrap_or_default();
+        CreateCall {
+            prior: self.attempts.get(&key),
             name: name.to_owned(),
             key,
             tags,
-            looked_up: false,
-            is_refused: false,
+            was_queried: false,
+            is_rejected: false,
             is_counted: false,
         }
     }
 
-    /// What an earlier call has created, as far as this process knows: from its own orders, the ownership listing, or the
-    /// tags. The token protects a name that is not in the listing.
-    pub(super) async fn earlier(
+    /// The resource that an earlier call created, according to this process, the ownership listing, or the tags. The token
+    /// protects a name that is not in the listing.
+    pub(super) async fn find_existing(
         &self,
         deadline: Deadline,
-        call: &mut Call,
+        call: &mut CreateCall,
     ) -> Result<Option<V::Id>> {
-        let created = call.past.created.as_deref();
-        let is_gone = |id: &str| call.past.gone.as_deref() == Some(id);
-        if let Some(id) = created.filter(|id| !is_gone(id))
+        let created = call.prior.created.as_deref();
+        let is_deleted = |id: &str| call.prior.deleted.as_deref() == Some(id);
+        if let Some(id) = created.filter(|id| !is_deleted(id))
             && let Ok(id) = id.parse()
         {
             return Ok(Some(id));
         }
         match self.listing.find(deadline, &call.key).await {
-            Listed::No if call.past.unresolved.is_none() => Ok(None),
-            Listed::As(id) if !is_gone(&id) => {
+            ListedName::Absent if call.prior.unresolved.is_none() => Ok(None),
+            ListedName::Found(id) if !is_deleted(&id) => {
                 self.attempts.resolve(&call.key, Some(&id), false);
                 Ok(id.parse().ok())
             }
-            Listed::No | Listed::As(_) | Listed::Unknown => self.look_up(deadline, call).await,
+            ListedName::Absent | ListedName::Found(_) | ListedName::Unknown => {
+                self.find_tagged(deadline, call).await
+            }
         }
     }
 
-    async fn look_up(&self, deadline: Deadline, call: &mut Call) -> Result<Option<V::Id>> {
-        call.looked_up = true;
-        let gone = call.past.gone.as_deref();
-        let found = self.named(deadline, &call.name, &call.tags, gone).await?;
+    async fn find_tagged(
+        &self,
+        deadline: Deadline,
+        call: &mut CreateCall,
+    ) -> Result<Option<V::Id>> {
+        call.was_queried = true;
+        let deleted = call.prior.deleted.as_deref();
+        let found = self
+            .find_by_tags(deadline, &call.name, &call.tags, deleted)
+            .await?;
         let id = found.map(|row| row.id().clone());
         if let Some(id) = &id {
             self.attempts
@@ -112,19 +120,19 @@ impl<V: Owned> Creator<V> {
         Ok(id)
     }
 
-    /// The oldest resource of the name, by its tags, but the one that is gone: a caller may have that one. None if there
-    /// is none yet, or the tag index lags.
-    pub(super) async fn named(
+    /// The oldest resource with these tags, which a caller may have received, except the deleted one. `None` if it does not
+    /// exist or the tag index lags.
+    pub(super) async fn find_by_tags(
         &self,
         deadline: Deadline,
         name: &str,
         tags: &Tags,
-        gone: Option<&str>,
+        deleted: Option<&str>,
     ) -> Result<Option<V>> {
         let step = || format!("find an earlier {} of {name:?}", V::KIND);
-        let page = V::page(self.ecs.as_ref(), deadline, tags.clone(), None).await;
+        let page = V::list_page(self.ecs.as_ref(), deadline, tags.clone(), None).await;
         let page = page.map_err(cloud(step()))?;
-        // A row that cannot be read may be the one: another one must not be created.
+        // An unreadable row may be the resource: another one must not be created.
         if let Some(row) = page.unreadable.into_iter().next() {
             let error = cloud::Error::new(Kind::Ambiguous, V::DESCRIBE).with_source(row);
             return Err(cloud(step())(error));
@@ -132,155 +140,159 @@ impl<V: Owned> Creator<V> {
         let mut rows = page.rows;
         rows.retain(|row| {
             let id = row.id();
-            self.rows.known_absent(id).is_none() && gone != Some(id.to_string().as_str())
+            self.rows.known_absent(id).is_none() && deleted != Some(id.to_string().as_str())
         });
         if rows.len() > 1 {
             let ids: Vec<_> = rows.iter().map(|row| row.id().to_string()).collect();
             let ids = ids.join(",");
-            tracing::error!(name, ids, "one name has several {}s", V::KIND);
+            tracing::error!(name, ids, "several {}s have the same name", V::KIND);
         }
         let oldest = rows.into_iter();
         Ok(oldest.min_by_key(|row| (row.created(), row.id().clone())))
     }
 
-    pub(super) async fn after_refusal(
+    pub(super) async fn find_after_rejection(
         &self,
         deadline: Deadline,
-        call: &mut Call,
+        call: &mut CreateCall,
     ) -> Result<Option<V::Id>> {
-        call.is_refused = true;
-        self.look_up(deadline, call).await
+        call.is_rejected = true;
+        self.find_tagged(deadline, call).await
     }
 
-    /// The resource of [`Self::earlier`], or else of a new order: its id, or the cloud's refusal.
-    pub(super) async fn find_or_order<R: CreateRequest<Row = V>>(
+    /// The ID from [`Self::find_existing`] or from a new request, or the cloud's rejection.
+    pub(super) async fn find_or_create<R: CreateRequest<Row = V>>(
         &self,
         deadline: Deadline,
-        call: &mut Call,
+        call: &mut CreateCall,
         request: impl Fn(ClientToken) -> R + Send + Sync,
     ) -> Result<cloud::Result<V::Id>> {
-        match self.earlier(deadline, call).await? {
+        match self.find_existing(deadline, call).await? {
             Some(id) => Ok(Ok(id)),
-            None => self.order(deadline, call, request).await,
+            None => self.create(deadline, call, request).await,
         }
     }
 
-    /// Requests the resource that [`Self::earlier`] does not know of: its id, or the cloud's refusal.
-    pub(super) async fn order<R: CreateRequest<Row = V>>(
+    /// Creates the resource that [`Self::find_existing`] did not find. Returns its ID or the cloud's rejection.
+    pub(super) async fn create<R: CreateRequest<Row = V>>(
         &self,
         deadline: Deadline,
-        call: &mut Call,
+        call: &mut CreateCall,
         request: impl Fn(ClientToken) -> R + Send + Sync,
     ) -> Result<cloud::Result<V::Id>> {
         let name = [self.owner.cluster.as_str(), call.key.as_str()];
-        let name = name.into_iter().chain(call.past.gone.as_deref());
-        let of_name = ClientToken::derive(R::ACTION, name);
-        let open = call.past.unresolved.as_ref();
-        let token = open.map_or(&of_name, |order| &order.token).clone();
-        let refusal = match self.send(deadline, call, &token, &request).await {
+        let name = name.into_iter().chain(call.prior.deleted.as_deref());
+        let name_token = ClientToken::derive(R::ACTION, name);
+        let pending = call.prior.unresolved.as_ref();
+        let token = pending
+            .map_or(&name_token, |pending| &pending.token)
+            .clone();
+        let rejection = match self.send(deadline, call, &token, &request).await {
             Ok(id) => return Ok(Ok(id)),
-            Err(refusal) => refusal,
+            Err(rejection) => rejection,
         };
-        let is_mismatch = refusal.kind() == Kind::TokenMismatch;
-        let is_final = is_mismatch || is_final(&refusal);
-        if !is_final && !refusal.failure().kind().is_final() {
-            return Ok(Err(refusal));
+        let is_mismatch = rejection.kind() == Kind::TokenMismatch;
+        let is_final = is_mismatch || is_final(&rejection);
+        if !is_final && !rejection.failure().kind().is_final() {
+            return Ok(Err(rejection));
         }
-        // The refusal may be the echo of one after which another token has served.
-        let is_echo = is_mismatch || call.past.refused > 0;
-        let is_open = self.attempts.of(&call.key).unresolved.is_some();
-        let was_refused = std::mem::replace(&mut call.is_refused, true);
-        let found = if is_mismatch && !was_refused {
-            self.look_up_lagging(deadline, call).await?
-        } else if is_echo || is_open || !call.looked_up {
-            self.look_up(deadline, call).await?
+        // The rejection may be a repetition of one after which another token was used.
+        let is_echo = is_mismatch || call.prior.rejections > 0;
+        let is_open = self.attempts.get(&call.key).unresolved.is_some();
+        let was_rejected = std::mem::replace(&mut call.is_rejected, true);
+        let found = if is_mismatch && !was_rejected {
+            self.poll_tags(deadline, call).await?
+        } else if is_echo || is_open || !call.was_queried {
+            self.find_tagged(deadline, call).await?
         } else {
             None
         };
         if let Some(id) = found {
             return Ok(Ok(id));
         }
-        if is_mismatch && !was_refused && call.past.refused == 0 {
-            // Another process has used it. What for is not known.
-            let order = Order {
+        if is_mismatch && !was_rejected && call.prior.rejections == 0 {
+            // Another process has used the token for an unknown request.
+            let pending = PendingRequest {
                 since: Instant::now()
-                    .checked_sub(EFFECT)
+                    .checked_sub(EFFECT_DELAY)
                     .unwrap_or_else(Instant::now),
-                ..Order::new(token.clone(), &request(token))
+                ..PendingRequest::new(token.clone(), &request(token))
             };
-            self.attempts.note(&call.key, |past| {
-                past.unresolved.get_or_insert(order);
+            self.attempts.update(&call.key, |prior| {
+                prior.unresolved.get_or_insert(pending);
             });
         }
-        let is_free = self.is_settled(deadline, call).await && is_echo && is_final;
+        let is_free = self.is_resolved(deadline, call).await && is_echo && is_final;
         if !(is_free && self.excludes_earlier(deadline, call).await) {
-            return Ok(Err(refusal));
+            return Ok(Err(rejection));
         }
-        // Nothing has the name, so that a token of the whole request is safe.
-        let whole = format!("{:?}", request(of_name));
-        let parts = [whole, call.past.refused.to_string()];
+        // No resource has the name, so a token of the complete request is safe.
+        let request_text = format!("{:?}", request(name_token));
+        let parts = [request_text, call.prior.rejections.to_string()];
         let token = ClientToken::derive(R::ACTION, parts.iter().map(String::as_str));
         Ok(self.send(deadline, call, &token, &request).await)
     }
 
-    /// One call, which counts as unresolved until it is answered for good.
+    /// Sends one request, which is unresolved until the cloud gives a final response.
     async fn send<R: CreateRequest<Row = V>>(
         &self,
         deadline: Deadline,
-        call: &mut Call,
+        call: &mut CreateCall,
         token: &ClientToken,
         request: impl Fn(ClientToken) -> R + Send + Sync,
     ) -> cloud::Result<V::Id> {
         let request = request(token.clone());
-        let order = Order::new(token.clone(), &request);
+        let pending = PendingRequest::new(token.clone(), &request);
         let sent = request.send(self.ecs.as_ref(), deadline);
-        let outcome = self.attempts.track(&call.key, order, sent).await;
+        let outcome = self.attempts.track(&call.key, pending, sent).await;
         if outcome.as_ref().is_err_and(is_final) && !call.is_counted {
             call.is_counted = true;
-            self.attempts.note(&call.key, |past| past.refused += 1);
+            self.attempts
+                .update(&call.key, |prior| prior.rejections += 1);
         }
         outcome
     }
 
-    /// Queries the name again until the tag index must be up to date.
-    async fn look_up_lagging(&self, deadline: Deadline, call: &mut Call) -> Result<Option<V::Id>> {
-        for look in 1..=LOOKS_FOR_LAGGING_TAGS {
-            let found = self.look_up(deadline, call).await?;
+    /// Queries the tags until their index must be up to date.
+    async fn poll_tags(&self, deadline: Deadline, call: &mut CreateCall) -> Result<Option<V::Id>> {
+        for query in 1..=TAG_QUERIES {
+            let found = self.find_tagged(deadline, call).await?;
             if found.is_some() {
                 return Ok(found);
             }
-            let pause = Duration::from_millis(500) * look;
+            let pause = Duration::from_millis(500) * query;
             let _ = deadline.bound(tokio::time::sleep(pause)).await;
         }
         Ok(None)
     }
 
-    /// Whether no order of this process under the name, which was just looked up in vain, can have taken effect.
-    async fn is_settled(&self, deadline: Deadline, call: &mut Call) -> bool {
-        let Some(order) = self.attempts.of(&call.key).unresolved else {
+    /// Whether no request of this process under the name can have taken effect. The tags were just queried without a result.
+    async fn is_resolved(&self, deadline: Deadline, call: &mut CreateCall) -> bool {
+        let Some(pending) = self.attempts.get(&call.key).unresolved else {
             return true;
         };
         let listing = &self.listing;
-        let is_absent = listing.proves_absent(deadline, &call.key, order.since);
+        let is_absent = listing.proves_absent(deadline, &call.key, pending.since);
         let is_absent = is_absent.await;
         if is_absent {
-            call.past.unresolved = None;
-            self.attempts.note(&call.key, |past| past.unresolved = None);
+            call.prior.unresolved = None;
+            self.attempts
+                .update(&call.key, |prior| prior.unresolved = None);
         }
         is_absent
     }
 
-    /// Whether no order of another replica under the name can have taken effect.
-    async fn excludes_earlier(&self, deadline: Deadline, call: &Call) -> bool {
-        let since = self.journal.activity.since();
+    /// Whether no request of another replica under the name can have taken effect.
+    async fn excludes_earlier(&self, deadline: Deadline, call: &CreateCall) -> bool {
+        let since = self.journal.activity.active_since();
         self.listing
             .excludes_earlier(deadline, &call.key, since)
             .await
     }
 
-    /// Whether the credentials themselves are refused, which the cloud checks before anything else, or lack the right to
-    /// create, where nothing was ever created: nothing of an earlier leader is behind such a refusal.
-    fn is_denied(&self, error: &Error) -> bool {
+    /// Whether the rejection excludes a resource of an earlier leader: the cloud rejects the credentials, which it checks
+    /// first, or they lack the permission to create and the cluster owns no resource.
+    fn is_access_denied(&self, error: &Error) -> bool {
         match error.failure() {
             Failure::NoCredentials
             | Failure::CredentialsExpired
@@ -289,13 +301,17 @@ impl<V: Owned> Creator<V> {
             | Failure::SignatureMismatch
             | Failure::ClockSkew
             | Failure::RoleNotAssumable => true,
-            Failure::AccessDenied => self.listing.is_empty(),
+            Failure::AccessDenied => self.listing.is_confirmed_empty(),
             _ => false,
         }
     }
 
-    /// The outcome of a deletion, which also succeeds if the resource does not exist.
-    pub(super) fn deleted(&self, id: &V::Id, outcome: cloud::Result<()>) -> cloud::Result<()> {
+    /// Records the outcome of a deletion, which also succeeds if the resource does not exist.
+    pub(super) fn record_deleted(
+        &self,
+        id: &V::Id,
+        outcome: cloud::Result<()>,
+    ) -> cloud::Result<()> {
         let Some(proof) = ConfirmedAbsent::from_deletion(&outcome) else {
             return outcome;
         };
@@ -303,11 +319,12 @@ impl<V: Owned> Creator<V> {
         Ok(())
     }
 
-    /// The outcome of the call, with a final error withheld while a resource may exist that no caller has.
-    pub(super) async fn conclude<T>(
+    /// The outcome of the call. A final error becomes [`Error::CreationUnresolved`] while a resource may exist that no caller
+    /// has received.
+    pub(super) async fn finish<T>(
         &self,
         deadline: Deadline,
-        call: &Call,
+        call: &CreateCall,
         id: impl Fn(&T) -> &V::Id,
         outcome: Result<T>,
     ) -> Result<T> {
@@ -317,13 +334,13 @@ impl<V: Owned> Creator<V> {
                 self.attempts.resolve(&call.key, Some(&id), true);
                 Ok(created)
             }
-            // It is known what became of the order.
-            Err(error @ Error::Exists { .. }) => Err(error),
+            // The outcome of the request is known.
+            Err(error @ Error::AlreadyExists { .. }) => Err(error),
             Err(error)
                 if error.failure_kind().is_final()
-                    && (self.attempts.of(&call.key).is_open()
-                        || call.is_refused
-                            && !self.is_denied(&error)
+                    && (self.attempts.get(&call.key).may_have_resource()
+                        || call.is_rejected
+                            && !self.is_access_denied(&error)
                             && !self.excludes_earlier(deadline, call).await) =>
             {
                 Err(Error::CreationUnresolved {

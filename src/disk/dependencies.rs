@@ -1,4 +1,4 @@
-//! What the services of one cluster share.
+//! Dependencies that the services of one cluster share.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! How a verb can fail: what, for which disk and node, and what to do next.
+//! Errors of the disk services, with the resources that they concern.
 
 use crate::cloud;
 use crate::cloud::view::WaitError;
@@ -19,7 +19,7 @@ pub enum Error {
         holder: InstanceId,
     },
     #[error("{name:?} already exists as {existing} and differs from the request: {differences}")]
-    Exists {
+    AlreadyExists {
         name: String,
         existing: String,
         differences: String,
@@ -44,9 +44,9 @@ pub enum Error {
     NeverAttached { disk: DiskId, source: cloud::Error },
     #[error("whether an earlier attempt has created {name:?} is not resolved yet")]
     CreationUnresolved { name: String, source: Box<Self> },
-    /// Whatever only people tell apart: by the text, and the failure's name.
+    /// A failure that callers do not distinguish further.
     #[error("{text}")]
-    Refused {
+    Rejected {
         failure: Failure,
         text: String,
         source: Option<cloud::Error>,
@@ -58,19 +58,19 @@ pub enum Error {
 }
 
 impl Error {
-    /// The name that people know it by, with what it means and what to do.
+    /// The documented failure, with its gRPC code and remedy.
     pub fn failure(&self) -> Failure {
         match self {
             Self::NoSuchDisk { .. } => Failure::NoSuchDisk,
             Self::NoSuchSnapshot { .. } => Failure::NoSuchSnapshot,
             Self::InUseElsewhere { .. } => Failure::DiskInUseElsewhere,
-            Self::Exists { .. } => Failure::NameConflict,
+            Self::AlreadyExists { .. } => Failure::NameConflict,
             Self::OutOfStock { .. } => Failure::OutOfStock,
             Self::OutOfRange { .. } => Failure::OutOfRange,
             Self::AttachLimitExceeded { .. } => Failure::AttachLimitExceeded,
             Self::NeverAttached { .. } => Failure::NeverAttached,
             Self::CreationUnresolved { .. } => Failure::CreationUnresolved,
-            Self::Refused { failure, .. } => *failure,
+            Self::Rejected { failure, .. } => *failure,
             Self::Wait { source, .. } => match source {
                 WaitError::Deadline { .. } => Failure::TimedOut,
                 WaitError::Cloud(source) => source.failure(),
@@ -80,32 +80,31 @@ impl Error {
         }
     }
 
-    /// What it means for the caller: that of its name.
     pub fn failure_kind(&self) -> FailureKind {
         self.failure().kind()
     }
 }
 
-pub(super) fn refused(
+pub(super) fn rejected(
     failure: Failure,
     text: impl Into<String>,
     source: impl Into<Option<cloud::Error>>,
 ) -> Error {
     let (text, source) = (text.into(), source.into());
-    Error::Refused {
+    Error::Rejected {
         failure,
         text,
         source,
     }
 }
 
-/// Names the step of a failed call.
+/// Adds the failed step to an error of the cloud.
 pub(super) fn cloud(step: impl Into<String>) -> impl FnOnce(cloud::Error) -> Error {
     let step = step.into();
     move |source| Error::Cloud { step, source }
 }
 
-/// Names the step of a failed wait.
+/// Adds the failed step to an error of a wait.
 pub(super) fn wait(step: impl Into<String>) -> impl FnOnce(WaitError) -> Error {
     let step = step.into();
     move |source| Error::Wait { step, source }
@@ -125,8 +124,8 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_refusal_has_its_meaning() {
-        for (cloud_code, meaning) in [
+    fn cloud_codes_map_to_failure_kinds() {
+        for (cloud_code, kind) in [
             ("Forbidden.RAM", FailureKind::PermissionDenied),
             ("Throttling", FailureKind::Unavailable),
             ("InternalError", FailureKind::Unavailable),
@@ -135,16 +134,12 @@ mod tests {
             ("ResourcesNotInSameZone", FailureKind::FailedPrecondition),
             ("QuotaExceed.Tags", FailureKind::InvalidArgument),
         ] {
-            assert_eq!(
-                forbidden(cloud_code).failure_kind(),
-                meaning,
-                "{cloud_code}"
-            );
+            assert_eq!(forbidden(cloud_code).failure_kind(), kind, "{cloud_code}");
         }
     }
 
     #[test]
-    fn the_chain_tells_step_disk_node_code_and_request() {
+    fn error_chain_has_step_disk_node_code_and_request_id() {
         assert_eq!(
             error_chain(&forbidden("Forbidden.RAM")),
             "cannot attach disk d-1 to node i-1: AttachDisk failed with Forbidden.RAM (HTTP 403, \

@@ -1,12 +1,12 @@
 //! Services for disks and snapshots.
 //!
-//! Each operation is idempotent. It acts first and reads only if the cloud rejects the request; it returns when the
-//! requested state is observed; it never supported over, deletes or reverts the result of another call.
+//! Each operation is idempotent. It sends the request first and reads only if the cloud rejects it, returns once the
+//! requested state is observed, and never adopts, deletes or reverts the result of another call.
 
 mod attach;
 mod attempts;
+mod backoff;
 mod create_once;
-mod created;
 mod dependencies;
 mod error;
 mod inventory;
@@ -15,23 +15,23 @@ mod modify;
 mod owned;
 mod ownership;
 mod ownership_listing;
-mod pauses;
 mod provision;
 mod read;
 mod resize;
 mod services;
 mod snapshot;
 mod stale_read;
+mod wait_created;
 
 pub use crate::model::FailureKind;
-pub use attach::{Attacher, Publish, Share};
+pub use attach::{Attacher, NodeAccess, PublishRequest};
 pub use error::{Error, Result};
 pub use inventory::{
-    Cursor, HealthIssue, InstanceTypeCatalog, InvalidCursor, Inventory, Partial, Severity,
+    Cursor, HealthIssue, InstanceTypeCatalog, InvalidCursor, Inventory, PartialResult, Severity,
     UnhealthyVolume, health_issues,
 };
 pub use modify::Modifier;
-pub use provision::{NewDisk, Place, Provisioner, place};
+pub use provision::{AllowedZone, NewDisk, Provisioner, candidates};
 pub use resize::Resizer;
 pub use services::DiskServices;
-pub use snapshot::{Group, NewGroup, NewSnapshot, Purpose, Snapshotter};
+pub use snapshot::{GroupSnapshot, NewGroupSnapshot, NewSnapshot, SnapshotPurpose, Snapshotter};

@@ -1,16 +1,16 @@
-//! Changing a disk in use: category, performance level, IOPS, bursting, tags.
+//! Modifies a disk in use: category, performance level, IOPS, bursting, tags (CSI `ControllerModifyVolume`).
 //!
-//! A change of the category is a task of minutes to hours, longer than any call waits. No state of it is kept here: the
-//! order of a repeated call, also after a restart, is refused because the disk is busy; the call finds the task by the
-//! disk, and waits for it. All that wait for tasks share one poller.
+//! A change of the category is a task of minutes to hours, which exceeds the timeout of a call. The driver keeps no state:
+//! if a repeated call, also after a restart, is rejected because the disk is busy, it finds the task by the disk and waits
+//! for it. All waits for tasks share one poller.
 
 use std::sync::Arc;
 
 use super::Result;
+use super::backoff::Backoff;
 use super::dependencies::Dependencies;
 use super::error::{self, Error, cloud, wait};
 use super::journal::Journal;
-use super::pauses::Pauses;
 use super::read::read_disk;
 use crate::base::Deadline;
 use crate::cloud::view::{Observation, Operation, Poller};
@@ -22,7 +22,7 @@ use crate::model::{Change, Disk, DiskId, Failure, Tags, Task, TaskId, TaskStatus
 
 mod plan;
 
-use plan::{check, order};
+use plan::{check, modify_spec};
 
 #[derive(Debug)]
 pub struct Modifier {
@@ -43,59 +43,60 @@ impl Modifier {
         }
     }
 
-    /// Modifies the disk. Properties that match are not written; a task of an earlier call is awaited. Other operations on the
+    /// Modifies the disk. Matching properties are not written; a task of an earlier call is awaited. Other operations on the
     /// disk can run meanwhile.
     ///
     /// # Errors
-    /// [`Error::Refused`] if the change is infeasible, not possible yet, or failed in the cloud;
-    /// [`Error::Wait`] if the task exceeds the deadline.
+    /// [`Error::Rejected`] if the change is infeasible, not possible yet, or failed in the cloud; [`Error::Wait`] if the task
+    /// exceeds the deadline.
     pub async fn modify(&self, deadline: Deadline, disk: &DiskId, change: &Change) -> Result<()> {
-        let row = self.settled_disk(deadline, disk).await?;
+        let row = self.read_unchanged(deadline, disk).await?;
         check(&row, change)?;
-        let mut ordered = order(&row, change);
-        if let Some(order) = &ordered
-            && !self.dry_run(deadline, order).await?
+        let mut wanted = modify_spec(&row, change);
+        if let Some(spec) = &wanted
+            && !self.dry_run(deadline, spec).await?
         {
-            ordered = None;
+            wanted = None;
         }
-        // Before the request, so that tags do not wait for a task of hours; after its dry run, so that a rejected change
-        // leaves nothing half-done.
+        // Before the request, so that tags do not wait for a long task; after the dry run, so that a rejected change has no
+        // effect.
         self.put_tags(deadline, &row, &change.tags).await?;
-        if let Some(order) = &ordered {
-            self.order_change(deadline, order).await?;
+        if let Some(spec) = &wanted {
+            self.send_change(deadline, spec).await?;
             self.wait_changed(deadline, disk, change).await?;
             // The change is effective at the end of the task.
-            self.journal.change(disk);
+            self.journal.record_change(disk);
         }
         match change.bursting {
             Some(bursting) if bursting != row.bursting => {
-                self.switch_bursting(deadline, disk, bursting).await
+                self.set_bursting(deadline, disk, bursting).await
             }
             _ => Ok(()),
         }
     }
 
-    /// The disk, without reads from before a change by this process.
-    async fn settled_disk(&self, deadline: Deadline, disk: &DiskId) -> Result<Disk> {
+    /// Reads the disk, and excludes reads older than a change by this process.
+    async fn read_unchanged(&self, deadline: Deadline, disk: &DiskId) -> Result<Disk> {
         let row = read_disk(&self.disks, deadline, disk).await?;
         if !self.journal.is_recently_changed(disk) {
             return Ok(row);
         }
-        let settled = |seen: Observation<Disk>| {
-            let row = seen.row()?;
+        let read = |observation: Observation<Disk>| {
+            let row = observation.row()?;
             (!self.journal.is_recently_changed(disk)).then(|| Disk::clone(&row))
         };
-        let waited = self.disks.wait_until(disk, deadline, settled).await;
-        waited.map_err(wait(format!(
-            "read disk {disk}, which was changed just now"
-        )))
+        let waited = self.disks.wait_until(disk, deadline, read).await;
+        waited.map_err(wait(format!("read disk {disk} after a recent change")))
     }
 
-    /// Whether the cloud would accept the order; false if the disk is like this already.
-    async fn dry_run(&self, deadline: Deadline, order: &ModifyDiskSpec) -> Result<bool> {
+    /// Returns false if the disk already matches the spec.
+    ///
+    /// # Errors
+    /// If the cloud would reject the change.
+    async fn dry_run(&self, deadline: Deadline, spec: &ModifyDiskSpec) -> Result<bool> {
         let request = ModifyDiskSpec {
             dry_run: true,
-            ..order.clone()
+            ..spec.clone()
         };
         let attempt = || async {
             match self.ecs.modify_disk_spec(deadline, &request).await {
@@ -103,23 +104,25 @@ impl Modifier {
                 outcome => outcome,
             }
         };
-        let accepted = self.accepted(deadline, &order.disk, attempt).await?;
+        let accepted = self
+            .send_until_accepted(deadline, &spec.disk, attempt)
+            .await?;
         Ok(accepted.is_some())
     }
 
-    async fn order_change(&self, deadline: Deadline, order: &ModifyDiskSpec) -> Result<()> {
-        let disk = &order.disk;
-        self.journal.change(disk);
-        let attempt = || self.ecs.modify_disk_spec(deadline, order);
-        // Otherwise an earlier attempt or another process has done it.
-        if let Some(Some(task)) = self.accepted(deadline, disk, attempt).await? {
+    async fn send_change(&self, deadline: Deadline, spec: &ModifyDiskSpec) -> Result<()> {
+        let disk = &spec.disk;
+        self.journal.record_change(disk);
+        let attempt = || self.ecs.modify_disk_spec(deadline, spec);
+        // Otherwise, an earlier attempt or another process has already changed the disk.
+        if let Some(Some(task)) = self.send_until_accepted(deadline, disk, attempt).await? {
             self.wait_task(deadline, disk, &task).await?;
         }
         Ok(())
     }
 
-    /// Repeats an order while the disk is busy, until the cloud accepts it; none if the disk is like this already.
-    async fn accepted<T, F>(
+    /// Retries while the disk is busy, until the cloud accepts the request; `None` if the disk already matches.
+    async fn send_until_accepted<T, F>(
         &self,
         deadline: Deadline,
         disk: &DiskId,
@@ -128,30 +131,31 @@ impl Modifier {
     where
         F: Future<Output = cloud::Result<T>>,
     {
-        let (mut pauses, mut before) = (Pauses::default(), None);
+        let (mut backoff, mut before) = (Backoff::default(), None);
         loop {
-            let refusal = match attempt().await {
+            let rejection = match attempt().await {
                 Ok(accepted) => return Ok(Some(accepted)),
-                Err(refusal) => refusal,
+                Err(rejection) => rejection,
             };
-            if refusal.condition() == Condition::DiskUnchanged {
+            if rejection.condition() == Condition::DiskUnchanged {
                 return Ok(None);
             }
-            // The last refusal explains more than that the deadline has passed.
-            if refusal.kind() == Kind::Deadline {
-                return Err(refused(disk, before.unwrap_or(refusal)));
+            // The last rejection explains more than a timeout.
+            if rejection.kind() == Kind::Deadline {
+                return Err(rejected(disk, before.unwrap_or(rejection)));
             }
-            if refusal.kind() != Kind::Conflict || refusal.condition() == Condition::ChangedTooOften
+            if rejection.kind() != Kind::Conflict
+                || rejection.condition() == Condition::ChangedTooOften
             {
-                return Err(refused(disk, refusal));
+                return Err(rejected(disk, rejection));
             }
             if let Some(task) = self.running_task(deadline, disk).await? {
                 self.wait_task(deadline, disk, &task).await?;
-            } else if pauses.pause(deadline).await.is_err() {
-                // It is being created, attached, detached or snapshotted.
-                return Err(refused(disk, refusal));
+            } else if backoff.wait(deadline).await.is_err() {
+                // The disk is being created, attached, detached or snapshotted.
+                return Err(rejected(disk, rejection));
             }
-            before = Some(refusal);
+            before = Some(rejection);
         }
     }
 
@@ -160,13 +164,13 @@ impl Modifier {
         let page = self.ecs.describe_tasks(deadline, &query).await;
         let page = page.map_err(cloud(format!("find the task that changes disk {disk}")))?;
         let mut tasks = page.rows.into_iter();
-        // The newest first; only one runs at a time.
+        // Only one task runs at a time.
         let running = tasks.find(|task| task.status == TaskStatus::Processing);
         Ok(running.map(|task| task.id))
     }
 
     async fn wait_task(&self, deadline: Deadline, disk: &DiskId, task: &TaskId) -> Result<()> {
-        let ended = |seen: Observation<Task>| match seen.row()?.status {
+        let ended = |observation: Observation<Task>| match observation.row()?.status {
             TaskStatus::Finished => Some(true),
             TaskStatus::Failed => Some(false),
             TaskStatus::Processing | TaskStatus::Unknown(_) => None,
@@ -176,16 +180,15 @@ impl Modifier {
         if waited.map_err(wait(step))? {
             return Ok(());
         }
-        let text = format!(
-            "the cloud gave up changing disk {disk} (task {task}), which is as it was before"
-        );
-        Err(error::refused(Failure::ModifyFailed, text, None))
+        let text =
+            format!("the cloud failed to change disk {disk} (task {task}), which is unchanged");
+        Err(error::rejected(Failure::ModifyFailed, text, None))
     }
 
     async fn wait_changed(&self, deadline: Deadline, disk: &DiskId, change: &Change) -> Result<()> {
-        let changed = |seen: Observation<Disk>| {
-            let row = seen.row()?;
-            order(&row, change).is_none().then_some(())
+        let changed = |observation: Observation<Disk>| {
+            let row = observation.row()?;
+            modify_spec(&row, change).is_none().then_some(())
         };
         let kind = match &change.category {
             Some(category) => Operation::Modify.for_category(category),
@@ -198,20 +201,15 @@ impl Modifier {
         waited.map_err(wait(format!("observe the change of disk {disk}")))
     }
 
-    async fn switch_bursting(
-        &self,
-        deadline: Deadline,
-        disk: &DiskId,
-        bursting: bool,
-    ) -> Result<()> {
-        self.journal.change(disk);
+    async fn set_bursting(&self, deadline: Deadline, disk: &DiskId, bursting: bool) -> Result<()> {
+        self.journal.record_change(disk);
         let request = ModifyDiskAttribute {
             disk: disk.clone(),
             bursting,
         };
         let attempt = || self.ecs.modify_disk_attribute(deadline, &request);
-        self.accepted(deadline, disk, attempt).await?;
-        self.journal.change(disk);
+        self.send_until_accepted(deadline, disk, attempt).await?;
+        self.journal.record_change(disk);
         Ok(())
     }
 
@@ -228,28 +226,27 @@ impl Modifier {
             tags,
         };
         let tagged = self.ecs.tag_resources(deadline, &request).await;
-        self.journal.change(&row.id);
+        self.journal.record_change(&row.id);
         tagged.map_err(cloud(format!("tag disk {}", row.id)))
     }
 }
 
-fn refused(disk: &DiskId, source: cloud::Error) -> Error {
+fn rejected(disk: &DiskId, source: cloud::Error) -> Error {
     let disk = disk.clone();
     match source.condition() {
         Condition::CoolingPeriod | Condition::ChangedTooOften => {
             let text = format!(
-                "disk {disk} was changed not long ago, and the cloud lets some time pass between two changes of the \
-                 category"
+                "disk {disk} was changed recently, and the cloud enforces a cooling period between changes of the category"
             );
-            error::refused(Failure::CoolingPeriod, text, source)
+            error::rejected(Failure::CoolingPeriod, text, source)
         }
         Condition::CategoryUnsupported
         | Condition::PerformanceUnsupported
         | Condition::PerformanceOutOfRange
         | Condition::SharedDisk
         | Condition::NothingToModify => {
-            let text = format!("disk {disk} cannot be changed like this");
-            error::refused(Failure::ModifyRejected, text, source)
+            let text = format!("disk {disk} does not support this change");
+            error::rejected(Failure::ModifyRejected, text, source)
         }
         _ if source.kind() == Kind::NotFound => Error::NoSuchDisk { disk },
         _ => cloud(format!("modify disk {disk}"))(source),

@@ -1,4 +1,4 @@
-//! What this driver creates under a CSI name: disks, snapshots and snapshot groups.
+//! The resources that this driver creates under a CSI name: disks, snapshots and snapshot groups.
 
 use std::fmt::{Debug, Display};
 use std::future::Future;
@@ -14,25 +14,25 @@ use crate::cloud::{
 use crate::model::{Disk, DiskId, Snapshot, SnapshotGroup, SnapshotGroupId, SnapshotId, Tags};
 
 const PAGE: u32 = 500;
-/// Rows at which the cloud ends a list that is filtered by tags (ECS API, `DescribeDisks` and `DescribeSnapshots`).
-pub(super) const MOST_BY_TAGS: usize = 1000;
+/// Number of rows at which the cloud truncates a list filtered by tags (ECS, `DescribeDisks` and `DescribeSnapshots`).
+pub(super) const MAX_TAG_FILTERED_ROWS: usize = 1000;
 
-/// A resource with the tags of its owner and its name.
-pub(super) trait Owned: Clone + Display + Send + Sync + 'static {
+/// A resource with tags for its cluster and CSI name.
+pub(super) trait OwnedResource: Clone + Display + Send + Sync + 'static {
     type Id: Clone + Ord + Debug + Display + FromStr + Send + Sync + 'static;
 
     const KIND: &'static str;
     const DESCRIBE: &'static str;
-    /// Whether a call can prove absence. Otherwise long replication lag is indistinguishable from absence, and nothing may
-    /// replace a created resource.
-    const IS_NAMED: bool;
+    /// Whether an API call can prove absence. Otherwise absence is indistinguishable from replication lag, and a created
+    /// resource must not be replaced.
+    const ABSENCE_IS_PROVABLE: bool;
 
     fn id(&self) -> &Self::Id;
     fn tags(&self) -> &Tags;
     fn created(&self) -> Option<Timestamp>;
 
-    /// A page of those that carry the tags.
-    fn page(
+    /// One page of the resources with these tags.
+    fn list_page(
         ecs: &dyn EcsApi,
         deadline: Deadline,
         tags: Tags,
@@ -40,9 +40,9 @@ pub(super) trait Owned: Clone + Display + Send + Sync + 'static {
     ) -> impl Future<Output = cloud::Result<Page<Self>>> + Send;
 }
 
-/// A request with a ClientToken that creates one. Its `Debug` text is all of its content.
+/// A create request with a ClientToken. Its `Debug` text is the complete content.
 pub(super) trait CreateRequest: Debug + Send + Sync {
-    type Row: Owned;
+    type Row: OwnedResource;
 
     const ACTION: &'static str;
 
@@ -50,19 +50,19 @@ pub(super) trait CreateRequest: Debug + Send + Sync {
         &self,
         ecs: &dyn EcsApi,
         deadline: Deadline,
-    ) -> impl Future<Output = cloud::Result<<Self::Row as Owned>::Id>> + Send;
+    ) -> impl Future<Output = cloud::Result<<Self::Row as OwnedResource>::Id>> + Send;
 }
 
-/// Each row: its id and its name, whether a call names a missing one, its query, and the request that creates it.
+/// Each row: the type, its ID and kind, [`OwnedResource::ABSENCE_IS_PROVABLE`], the query, and the create request.
 macro_rules! owned {
-    ($($row:ident by $id:ident: $kind:literal, $is_named:literal,
+    ($($row:ident by $id:ident: $kind:literal, $provable:literal,
         $describe:ident($query:ident { $($field:ident: $value:expr)? }), $create:ident($request:ident);)*) => {$(
-        impl Owned for $row {
+        impl OwnedResource for $row {
             type Id = $id;
 
             const KIND: &'static str = $kind;
             const DESCRIBE: &'static str = stringify!($query);
-            const IS_NAMED: bool = $is_named;
+            const ABSENCE_IS_PROVABLE: bool = $provable;
 
             fn id(&self) -> &$id {
                 &self.id
@@ -76,7 +76,7 @@ macro_rules! owned {
                 self.created
             }
 
-            async fn page(
+            async fn list_page(
                 ecs: &dyn EcsApi,
                 deadline: Deadline,
                 tags: Tags,
@@ -85,7 +85,7 @@ macro_rules! owned {
                 let rest = $query::default();
                 let query = $query { tags, next, $($field: $value,)? ..rest };
                 let mut page = ecs.$describe(deadline, &query).await?;
-                // A filter that was ignored must not make a resource of another name this one.
+                // If the cloud ignores the filter, resources of other names must not match.
                 let has = |row: &$row| query.tags.iter().all(|(key, tag)| row.tags.get(key) == Some(tag));
                 page.rows.retain(has);
                 Ok(page)

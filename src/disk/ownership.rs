@@ -1,15 +1,14 @@
-//! Names and tags of what is created.
+//! Names and tags of created resources.
 
 use super::Result;
-use super::error::refused;
+use super::error::rejected;
 use crate::model::{ClusterId, Failure, Tags, tag};
 
 /// Maximum length of a name in the console.
-const LONGEST: usize = 128;
+const MAX_LENGTH: usize = 128;
 
-/// The console's name for a CSI name: a letter first, then letters, digits, `:`, `_`, `.`, `-`; 2 to
-/// 128 characters; never `auto…`, which snapshots may not be called. The CSI name itself, unchanged,
-/// is in a tag.
+/// The console name for a CSI name: 2 to 128 characters; a letter first, then letters, digits, `:`, `_`, `.`, `-`; not
+/// `auto…`, which is reserved for automatic snapshots. A tag has the unchanged CSI name.
 pub(super) fn display_name(name: &str) -> String {
     let valid = |c: char| c.is_ascii_alphanumeric() || matches!(c, ':' | '_' | '.' | '-');
     let mut shown: String = name
@@ -24,18 +23,18 @@ pub(super) fn display_name(name: &str) -> String {
     {
         shown.insert_str(0, "csi-");
     }
-    shown.truncate(LONGEST);
+    shown.truncate(MAX_LENGTH);
     shown
 }
 
-/// The key under which a creation is remembered and listed, by the tags of the resource: a snapshot and the intermediate
-/// snapshot of a clone may have the same name. No CSI name has a control character.
-pub(super) fn key_of(tags: &Tags) -> Option<String> {
+/// The key of a creation, derived from the tags of the resource: a snapshot and the temporary snapshot of a clone can have
+/// the same name. CSI names have no control characters.
+pub(super) fn creation_key(tags: &Tags) -> Option<String> {
     let clone = tags.get(tag::CLONE_FOR).map(|name| format!("\0{name}"));
     clone.or_else(|| tags.get(tag::CSI_NAME).cloned())
 }
 
-/// The cluster that owns what this driver creates, by the tags that its resources carry.
+/// The cluster that owns the created resources, identified by a tag.
 #[derive(Debug, Clone)]
 pub(super) struct Owner {
     pub(super) cluster: ClusterId,
@@ -46,8 +45,8 @@ impl Owner {
         Tags::from([(tag::CLUSTER.to_owned(), self.cluster.to_string())])
     }
 
-    /// The tags by which the resource of a CSI name is found.
-    pub(super) fn tags_of(&self, name: &str) -> Tags {
+    /// The tags that identify the resource of a CSI name.
+    pub(super) fn name_tags(&self, name: &str) -> Tags {
         let mut tags = self.tags();
         tags.insert(tag::CSI_NAME.to_owned(), name.to_owned());
         tags
@@ -60,21 +59,21 @@ impl Owner {
         tags
     }
 
-    pub(super) fn has(&self, tags: &Tags) -> bool {
+    pub(super) fn owns(&self, tags: &Tags) -> bool {
         tags.get(tag::CLUSTER)
             .is_some_and(|owner| owner == self.cluster.as_str())
     }
 
-    pub(super) fn require(&self, what: &str, tags: &Tags) -> Result<()> {
-        if self.has(tags) {
+    pub(super) fn check_owned(&self, resource: &str, tags: &Tags) -> Result<()> {
+        if self.owns(tags) {
             return Ok(());
         }
         let (tag, cluster) = (tag::CLUSTER, &self.cluster);
         let owner = tags.get(tag).map_or("missing", String::as_str);
         let text = format!(
-            "{what} is not deleted: its tag {tag} is {owner}, and this driver deletes only what cluster {cluster} created"
+            "{resource} is not deleted: its tag {tag} is {owner}, and this driver deletes only what cluster {cluster} created"
         );
-        Err(refused(Failure::NotOwned, text, None))
+        Err(rejected(Failure::NotOwned, text, None))
     }
 }
 
@@ -83,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn any_csi_name_becomes_a_name_that_the_console_takes() {
+    fn display_name_is_valid_for_any_csi_name() {
         assert_eq!(display_name("pvc-2f1b7c1e"), "pvc-2f1b7c1e");
         assert_eq!(display_name("9 lives/ü"), "csi-9-lives--");
         assert_eq!(display_name("auto-1"), "csi-auto-1");

@@ -1,8 +1,8 @@
-//! One listing of what this cluster owns, instead of a lookup by tags per creation.
+//! One listing of the resources of this cluster, instead of a query by tags per creation.
 //!
-//! A name that is older than this process may have been forgotten by its token: the cloud keeps tokens for a while
-//! (a day is what others have observed). A name that is not in the listing is younger than it, so that its token
-//! certainly protects it as long as the listing is not too old.
+//! The token of a name that is older than this process may have expired: the cloud keeps tokens for a limited time (a day
+//! has been observed). A name that is not in the listing is newer than the listing, so its token certainly protects it
+//! while the listing is recent enough.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -15,30 +15,30 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::dependencies::Dependencies;
-use super::owned::{MOST_BY_TAGS, Owned};
-use super::ownership::key_of;
+use super::owned::{MAX_TAG_FILTERED_ROWS, OwnedResource};
+use super::ownership::creation_key;
 use crate::base::error_chain;
 use crate::base::{Deadline, Tasks};
 use crate::cloud::{self, Result};
 use crate::model::Tags;
 
-/// For so long a token certainly protects a name that is not in the listing: half of a day.
-const VALID: Duration = Duration::from_secs(12 * 3600);
-/// Age from which on the next creation renews the listing.
-const RENEWED: Duration = Duration::from_secs(11 * 3600);
-/// The same for a listing without any row.
-const EMPTY: Duration = Duration::from_secs(60);
-/// Maximum wait of a create for the first listing; after that it queries the name by tags.
-const WAIT: Duration = Duration::from_millis(500);
-const PAUSE: Duration = Duration::from_secs(10);
-const LONGEST: Duration = Duration::from_secs(600);
-/// Longest wait for a listing that is to prove something.
-const PROOF: Duration = Duration::from_secs(10);
-/// An order that was not answered has taken effect by then, or never will; and tags are indexed.
-pub(super) const EFFECT: Duration = Duration::from_secs(60);
-/// The same for the last orders of the process before this one. It ended some time before this one began, and a refusal
-/// that is not final keeps a claim from being scheduled elsewhere.
-const EARLIER_EFFECT: Duration = Duration::from_secs(10);
+/// How long a token certainly protects a name that is not in the listing: half a day.
+const MAX_AGE: Duration = Duration::from_secs(12 * 3600);
+/// Age after which the next creation refreshes the listing.
+const REFRESH_AGE: Duration = Duration::from_secs(11 * 3600);
+/// The same for an empty listing.
+const EMPTY_REFRESH_AGE: Duration = Duration::from_secs(60);
+/// Maximum wait of a create for the first listing; after that, it queries the tags of the name.
+const FIND_TIMEOUT: Duration = Duration::from_millis(500);
+const RETRY_DELAY: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(600);
+/// Maximum wait for a listing that proves absence.
+const PROOF_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time after which a request without a response has taken effect or never will, and its tags are indexed.
+pub(super) const EFFECT_DELAY: Duration = Duration::from_secs(60);
+/// The same for requests of the previous leader, which stopped some time before this one started. Shorter, because an error
+/// that is not final prevents scheduling the pod on another node.
+const PREDECESSOR_EFFECT_DELAY: Duration = Duration::from_secs(10);
 
 type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 type Pages = Box<dyn Fn(Tags, Option<String>) -> BoxFuture<Result<Page>> + Send + Sync>;
@@ -54,38 +54,38 @@ struct Shared {
     state: watch::Sender<State>,
 }
 
-/// Name and id of each row; none for one of another owner.
+/// Name and ID of each row; `None` for a row of another owner.
 type Page = cloud::Page<Option<(String, String)>>;
 
 struct State {
     names: Option<Arc<Names>>,
     is_running: bool,
-    /// How many listings had no row; none after one that had.
-    empty: Option<u32>,
-    tried: Option<Instant>,
+    /// Number of empty listings; `None` after one with rows.
+    empty_count: Option<u32>,
+    last_start: Option<Instant>,
 }
 
-/// What the listing says of a name.
+/// The state of a name in the listing.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Listed {
-    /// Its token protects it.
-    No,
-    /// It is the name of this id.
-    As(String),
-    /// No listing, an outdated one, or an inconclusive one: a row is unreadable, or several rows have the name.
+pub(super) enum ListedName {
+    /// Not listed: its token protects it.
+    Absent,
+    /// The ID of the resource.
+    Found(String),
+    /// The listing is missing, outdated or inconclusive: a row is unreadable, or several rows have the name.
     Unknown,
 }
 
 struct Names {
-    begun: Instant,
+    started: Instant,
     rows: usize,
     unreadable: usize,
-    /// The id of each name; none if several resources have the name.
+    /// The ID of each name; `None` if several resources have the name.
     ids: HashMap<String, Option<String>>,
 }
 
 impl OwnershipListing {
-    pub(super) fn of<V: Owned>(shared: &Dependencies) -> Self {
+    pub(super) fn for_resource<V: OwnedResource>(shared: &Dependencies) -> Self {
         let Dependencies {
             ecs, owner, tasks, ..
         } = shared.clone();
@@ -93,9 +93,10 @@ impl OwnershipListing {
         let page = move |filter, next| -> BoxFuture<Result<Page>> {
             let (ecs, owner) = (Arc::clone(&ecs), owner.clone());
             Box::pin(async move {
-                let page = V::page(ecs.as_ref(), Deadline::after(LONGEST), filter, next).await?;
+                let page =
+                    V::list_page(ecs.as_ref(), Deadline::after(TIMEOUT), filter, next).await?;
                 let named = |row: &V| {
-                    let name = key_of(row.tags()).filter(|_| owner.has(row.tags()))?;
+                    let name = creation_key(row.tags()).filter(|_| owner.owns(row.tags()))?;
                     Some((name, row.id().to_string()))
                 };
                 Ok(Page {
@@ -115,129 +116,135 @@ impl OwnershipListing {
             state: watch::Sender::new(State {
                 names: None,
                 is_running: false,
-                empty: Some(0),
-                tried: None,
+                empty_count: Some(0),
+                last_start: None,
             }),
         });
         Self { shared, tasks }
     }
 
-    /// Begins the listing in the background, unless it is known and new enough.
+    /// Starts the listing in the background, unless a recent one exists.
     pub(super) fn start(&self) {
         let is_due = |state: &State| {
             let names = state.names.as_ref();
-            names.is_none_or(|names| names.begun.elapsed() >= names.renewed_after())
+            names.is_none_or(|names| names.started.elapsed() >= names.refresh_age())
         };
         self.start_if(is_due, false);
     }
 
-    /// What is known of the name, after a short wait for a listing that is under way.
-    pub(super) async fn find(&self, deadline: Deadline, name: &str) -> Listed {
+    /// The state of the name, after a short wait for a listing in progress.
+    pub(super) async fn find(&self, deadline: Deadline, name: &str) -> ListedName {
         self.start();
-        let names = self.wait(deadline.at_most(WAIT), |names| {
-            names.begun.elapsed() < VALID
+        let names = self.wait(deadline.at_most(FIND_TIMEOUT), |names| {
+            names.started.elapsed() < MAX_AGE
         });
         names
             .await
-            .map_or(Listed::Unknown, |names| names.find(name))
+            .map_or(ListedName::Unknown, |names| names.find(name))
     }
 
-    /// Whether a listing proves that an order under this name, whose newest attempt ended `since`, had no effect: it
-    /// began long after that and returned other resources.
+    /// Whether a listing proves that a request under this name, whose latest attempt ended at `since`, had no effect: it
+    /// started long after that and returned other resources.
     pub(super) async fn proves_absent(
         &self,
         deadline: Deadline,
         name: &str,
         since: Instant,
     ) -> bool {
-        self.lacks(deadline, name, since + EFFECT).await
+        self.is_absent_after(deadline, name, since + EFFECT_DELAY)
+            .await
     }
 
-    /// Whether a listing that began after this instant has rows, but not this name.
-    async fn lacks(&self, deadline: Deadline, name: &str, after: Instant) -> bool {
+    /// Whether a listing that started after this instant has rows, but not this name.
+    async fn is_absent_after(&self, deadline: Deadline, name: &str, after: Instant) -> bool {
         if Instant::now() < after {
             return false;
         }
-        let proves = |names: &Names| names.rows > 0 && names.begun >= after;
+        let proves = |names: &Names| names.rows > 0 && names.started >= after;
         let is_due = |state: &State| !state.names.as_deref().is_some_and(proves);
         self.start_if(is_due, true);
-        let names = self.wait(deadline.at_most(PROOF), proves).await;
-        // The caller has just looked the name up by tags, so that a row that cannot be read is not its.
+        let names = self.wait(deadline.at_most(PROOF_TIMEOUT), proves).await;
+        // The caller has just queried the tags of the name, so an unreadable row has another name.
         names.is_some_and(|names| !names.ids.contains_key(name))
     }
 
-    /// The listing if it is good enough, after a wait for one that is under way.
+    /// The listing if it is usable, after a wait for one in progress.
     async fn wait(
         &self,
         deadline: Deadline,
-        is_good: impl Fn(&Names) -> bool + Send + Sync,
+        is_usable: impl Fn(&Names) -> bool + Send + Sync,
     ) -> Option<Arc<Names>> {
-        let good = |state: &State| state.names.clone().filter(|names| is_good(names));
+        let usable = |state: &State| state.names.clone().filter(|names| is_usable(names));
         let mut states = self.shared.state.subscribe();
-        let is_decided = |state: &State| good(state).is_some() || !state.is_running;
+        let is_decided = |state: &State| usable(state).is_some() || !state.is_running;
         let _ = deadline.bound(states.wait_for(is_decided)).await;
-        good(&self.shared.state.borrow())
+        usable(&self.shared.state.borrow())
     }
 
-    /// Whether nothing that other processes have ordered under this name can exist; they ordered nothing `since`. An
-    /// account without any resource must be shown empty twice.
+    /// Whether no resource can exist that other processes requested under this name before `since`. Two empty listings are
+    /// required if the cluster owns no resource.
     pub(super) async fn excludes_earlier(
         &self,
         deadline: Deadline,
         name: &str,
         since: Instant,
     ) -> bool {
-        let after = since + EARLIER_EFFECT;
+        let after = since + PREDECESSOR_EFFECT_DELAY;
         let mut next = after;
         while next.saturating_duration_since(Instant::now()) < deadline.remaining() {
             tokio::time::sleep_until(next).await;
-            if self.lacks(deadline, name, after).await {
+            if self.is_absent_after(deadline, name, after).await {
                 return true;
             }
             let state = self.shared.state.borrow();
             let is_new = state
                 .names
                 .as_ref()
-                .is_some_and(|names| names.begun >= after);
-            match state.empty {
+                .is_some_and(|names| names.started >= after);
+            match state.empty_count {
                 None | Some(0) => return false,
-                Some(1) => next = Instant::now() + PAUSE,
+                Some(1) => next = Instant::now() + RETRY_DELAY,
                 _ => return is_new,
             }
         }
         false
     }
 
-    /// Whether a listing was complete, and none had a row.
-    pub(super) fn is_empty(&self) -> bool {
+    /// Whether a complete listing was empty, and none had rows.
+    pub(super) fn is_confirmed_empty(&self) -> bool {
         self.shared
             .state
             .borrow()
-            .empty
+            .empty_count
             .is_some_and(|count| count > 0)
     }
 
-    fn start_if(&self, is_due: impl Fn(&State) -> bool, witnessed: bool) {
+    fn start_if(&self, is_due: impl Fn(&State) -> bool, confirm_empty: bool) {
         let begins = self.shared.state.send_if_modified(|state| {
-            let is_paused = state.tried.is_some_and(|tried| tried.elapsed() < PAUSE);
+            let is_paused = state
+                .last_start
+                .is_some_and(|last_start| last_start.elapsed() < RETRY_DELAY);
             let begins = !state.is_running && !is_paused && is_due(state);
             if begins {
                 state.is_running = true;
-                state.tried = Some(Instant::now());
+                state.last_start = Some(Instant::now());
             }
             begins
         });
         if begins {
             let shared = Arc::clone(&self.shared);
             self.tasks
-                .spawn_background(async move { shared.refresh(witnessed).await });
+                .spawn_background(async move { shared.refresh(confirm_empty).await });
         }
     }
 }
 
 impl Shared {
-    async fn refresh(&self, witnessed: bool) {
-        let names = match Deadline::after(LONGEST).bound(self.names(witnessed)).await {
+    async fn refresh(&self, confirm_empty: bool) {
+        let names = match Deadline::after(TIMEOUT)
+            .bound(self.names(confirm_empty))
+            .await
+        {
             Ok(Ok(names)) => Some(Arc::new(names)),
             Ok(Err(error)) => {
                 tracing::warn!(
@@ -251,8 +258,8 @@ impl Shared {
         self.state.send_modify(|state| {
             state.is_running = false;
             if let Some(names) = &names {
-                state.empty = state
-                    .empty
+                state.empty_count = state
+                    .empty_count
                     .filter(|_| names.rows == 0)
                     .map(|empty| empty + 1);
             }
@@ -260,9 +267,9 @@ impl Shared {
         });
     }
 
-    async fn names(&self, witnessed: bool) -> Result<Names> {
+    async fn names(&self, confirm_empty: bool) -> Result<Names> {
         let names = self.pages(&self.tags).await?;
-        if names.rows >= MOST_BY_TAGS || witnessed && names.rows == 0 {
+        if names.rows >= MAX_TAG_FILTERED_ROWS || confirm_empty && names.rows == 0 {
             return self.pages(&Tags::new()).await;
         }
         Ok(names)
@@ -270,7 +277,7 @@ impl Shared {
 
     async fn pages(&self, tags: &Tags) -> Result<Names> {
         let mut names = Names {
-            begun: Instant::now(),
+            started: Instant::now(),
             rows: 0,
             unreadable: 0,
             ids: HashMap::new(),
@@ -294,9 +301,13 @@ impl Shared {
 }
 
 impl Names {
-    /// Without a row nothing shows that the account may see its resources.
-    fn renewed_after(&self) -> Duration {
-        if self.rows == 0 { EMPTY } else { RENEWED }
+    /// An empty listing does not prove that the account has permission to list its resources.
+    fn refresh_age(&self) -> Duration {
+        if self.rows == 0 {
+            EMPTY_REFRESH_AGE
+        } else {
+            REFRESH_AGE
+        }
     }
 
     fn add(&mut self, name: String, id: String) {
@@ -304,11 +315,11 @@ impl Names {
         known.and_modify(|known| *known = None).or_insert(Some(id));
     }
 
-    fn find(&self, name: &str) -> Listed {
+    fn find(&self, name: &str) -> ListedName {
         match self.ids.get(name) {
-            Some(Some(id)) => Listed::As(id.clone()),
-            None if self.unreadable == 0 => Listed::No,
-            None | Some(None) => Listed::Unknown,
+            Some(Some(id)) => ListedName::Found(id.clone()),
+            None if self.unreadable == 0 => ListedName::Absent,
+            None | Some(None) => ListedName::Unknown,
         }
     }
 }
@@ -329,7 +340,7 @@ mod tests {
     use super::*;
     use crate::cloud::{Error, Kind};
 
-    /// Lists so many names of this cluster by two rows a page; every call of a number in `fails` fails.
+    /// Lists this number of names in pages of 500 rows; the calls with the indexes in `fails` fail.
     fn listing(names: usize, fails: &'static [usize]) -> (OwnershipListing, Arc<AtomicUsize>) {
         let calls = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&calls);
@@ -342,8 +353,8 @@ mod tests {
                 }
                 let from: usize = next.map_or(0, |next| next.parse().unwrap());
                 let until = (from + 500).min(names);
-                // A list that is filtered by tags ends early.
-                let ends = until == names || !tags.is_empty() && until >= MOST_BY_TAGS;
+                // The cloud truncates a list filtered by tags.
+                let ends = until == names || !tags.is_empty() && until >= MAX_TAG_FILTERED_ROWS;
                 let rows = (from..until).map(|n| Some((format!("pvc-{n}"), format!("d-{n}"))));
                 let next = (!ends).then(|| until.to_string());
                 Ok(Page::new(rows.collect(), next))
@@ -354,61 +365,61 @@ mod tests {
         (listing, calls)
     }
 
-    async fn find(listing: &OwnershipListing, name: &str) -> Listed {
+    async fn find(listing: &OwnershipListing, name: &str) -> ListedName {
         let deadline = Deadline::after(Duration::from_secs(60));
         listing.find(deadline, name).await
     }
 
     #[tokio::test(start_paused = true)]
-    async fn many_creations_share_one_listing() {
+    async fn concurrent_creates_share_one_listing() {
         let (listing, calls) = listing(700, &[]);
         let (last, none, first) = tokio::join!(
             find(&listing, "pvc-699"),
             find(&listing, "pvc-700"),
             find(&listing, "pvc-0"),
         );
-        assert_eq!(last, Listed::As("d-699".to_owned()));
-        assert_eq!(none, Listed::No);
-        assert_eq!(first, Listed::As("d-0".to_owned()));
+        assert_eq!(last, ListedName::Found("d-699".to_owned()));
+        assert_eq!(none, ListedName::Absent);
+        assert_eq!(first, ListedName::Found("d-0".to_owned()));
         assert_eq!(calls.load(Ordering::SeqCst), 2);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_list_that_the_cloud_cuts_off_is_repeated_without_a_filter() {
+    async fn truncated_list_is_repeated_without_a_filter() {
         let (listing, calls) = listing(1700, &[]);
-        assert_eq!(find(&listing, "pvc-1699").await, Listed::Unknown);
+        assert_eq!(find(&listing, "pvc-1699").await, ListedName::Unknown);
         tokio::time::sleep(Duration::from_secs(1)).await;
         assert_eq!(
             find(&listing, "pvc-1699").await,
-            Listed::As("d-1699".to_owned())
+            ListedName::Found("d-1699".to_owned())
         );
         assert_eq!(calls.load(Ordering::SeqCst), 6);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_old_listing_is_renewed_in_time_and_a_failed_one_after_a_pause() {
+    async fn old_listing_is_refreshed_and_failed_refresh_is_retried() {
         let (listing, calls) = listing(1, &[1, 2]);
-        assert_eq!(find(&listing, "pvc-9").await, Listed::No);
-        tokio::time::advance(RENEWED).await;
-        // The old one still holds, and its renewal fails.
-        assert_eq!(find(&listing, "pvc-9").await, Listed::No);
-        tokio::time::sleep(VALID - RENEWED).await;
-        assert_eq!(find(&listing, "pvc-9").await, Listed::Unknown);
-        assert_eq!(find(&listing, "pvc-9").await, Listed::Unknown);
+        assert_eq!(find(&listing, "pvc-9").await, ListedName::Absent);
+        tokio::time::advance(REFRESH_AGE).await;
+        // The old listing is still valid, and its refresh fails.
+        assert_eq!(find(&listing, "pvc-9").await, ListedName::Absent);
+        tokio::time::sleep(MAX_AGE - REFRESH_AGE).await;
+        assert_eq!(find(&listing, "pvc-9").await, ListedName::Unknown);
+        assert_eq!(find(&listing, "pvc-9").await, ListedName::Unknown);
         assert_eq!(calls.load(Ordering::SeqCst), 3);
-        tokio::time::advance(PAUSE).await;
-        assert_eq!(find(&listing, "pvc-9").await, Listed::No);
+        tokio::time::advance(RETRY_DELAY).await;
+        assert_eq!(find(&listing, "pvc-9").await, ListedName::Absent);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn only_a_later_listing_with_rows_proves_that_an_order_had_no_effect() {
+    async fn only_a_later_listing_with_rows_proves_absence() {
         for (names, proves) in [(1, true), (0, false)] {
             let (listing, _) = listing(names, &[]);
-            assert_eq!(find(&listing, "pvc-9").await, Listed::No);
+            assert_eq!(find(&listing, "pvc-9").await, ListedName::Absent);
             let since = Instant::now();
             let deadline = Deadline::after(Duration::from_secs(600));
             assert!(!listing.proves_absent(deadline, "pvc-9", since).await);
-            tokio::time::advance(EFFECT).await;
+            tokio::time::advance(EFFECT_DELAY).await;
             let proven = listing.proves_absent(deadline, "pvc-9", since).await;
             assert_eq!(proven, proves);
             assert!(!listing.proves_absent(deadline, "pvc-0", since).await);
@@ -416,7 +427,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_row_that_cannot_be_read_leaves_the_names_of_the_others() {
+    async fn unreadable_row_does_not_hide_other_names() {
         let page = |_, _| -> BoxFuture<Result<Page>> {
             let row = ("pvc-0".to_owned(), "d-0".to_owned());
             let mut page = Page::new(vec![Some(row)], None);
@@ -425,11 +436,14 @@ mod tests {
             Box::pin(async { Ok(page) })
         };
         let listing = OwnershipListing::new(Tasks::default(), Tags::new(), Box::new(page));
-        assert_eq!(find(&listing, "pvc-0").await, Listed::As("d-0".to_owned()));
-        // It may be the row that cannot be read, so that the name is looked up by its tags.
-        assert_eq!(find(&listing, "pvc-9").await, Listed::Unknown);
+        assert_eq!(
+            find(&listing, "pvc-0").await,
+            ListedName::Found("d-0".to_owned())
+        );
+        // The unreadable row may have the name, so its tags must be queried.
+        assert_eq!(find(&listing, "pvc-9").await, ListedName::Unknown);
         let since = Instant::now();
-        tokio::time::advance(EFFECT).await;
+        tokio::time::advance(EFFECT_DELAY).await;
         let deadline = Deadline::after(Duration::from_secs(600));
         assert!(listing.proves_absent(deadline, "pvc-9", since).await);
     }

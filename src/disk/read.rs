@@ -1,23 +1,23 @@
-//! Reading one resource.
+//! Reads one resource.
 
 use super::Result;
 use super::error::{Error, wait};
-use super::owned::Owned;
+use super::owned::OwnedResource;
 use crate::base::Deadline;
 use crate::cloud::view::Poller;
 use crate::model::{Disk, DiskId};
 
-/// The resource as it stands; none if there certainly is none.
-pub(super) async fn read<V: Owned>(
+/// The current resource; `None` if it certainly does not exist.
+pub(super) async fn read<V: OwnedResource>(
     rows: &Poller<V::Id, V>,
     deadline: Deadline,
     id: &V::Id,
 ) -> Result<Option<V>> {
-    read_as(rows, deadline, id, |_| true).await
+    read_in_state(rows, deadline, id, |_| true).await
 }
 
-/// The resource in the expected state; after the lag of reads in any state, or none if there certainly is none.
-pub(super) async fn read_as<V: Owned>(
+/// The resource in the expected state, or after the lag of reads in any state; `None` if it certainly does not exist.
+pub(super) async fn read_in_state<V: OwnedResource>(
     rows: &Poller<V::Id, V>,
     deadline: Deadline,
     id: &V::Id,
@@ -28,7 +28,7 @@ pub(super) async fn read_as<V: Owned>(
     Ok(found.row().map(|row| V::clone(&row)))
 }
 
-/// The disk as it stands, which must exist.
+/// The current disk, or [`Error::NoSuchDisk`].
 pub(super) async fn read_disk(
     disks: &Poller<DiskId, Disk>,
     deadline: Deadline,

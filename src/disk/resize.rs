@@ -1,11 +1,11 @@
-//! Growing a disk.
+//! Expands a disk (CSI `ControllerExpandVolume`).
 
 use std::sync::Arc;
 
 use super::Result;
 use super::attempts::{AttemptHistory, is_final};
 use super::dependencies::Dependencies;
-use super::error::{Error, cloud, refused, wait};
+use super::error::{Error, cloud, rejected, wait};
 use super::read::read_disk;
 use super::stale_read::{READ_LAG, StaleReadGuard};
 use crate::base::Deadline;
@@ -14,8 +14,8 @@ use crate::cloud::view::{Observation, Operation, Poller, WaitError};
 use crate::cloud::{self, Condition, Kind, ResizeDisk, ResizeMode};
 use crate::model::{ClientToken, Disk, DiskId, DiskStatus, Failure, Gib, SizeRange};
 
-/// The largest disk of all: what a category that this driver does not know may grow to.
-const LARGEST: Gib = Gib(65536);
+/// Maximum size of a disk of an unknown category: the largest of all categories.
+const MAX_SIZE: Gib = Gib(65536);
 
 #[derive(Debug)]
 pub struct Resizer {
@@ -33,12 +33,11 @@ impl Resizer {
         }
     }
 
-    /// Grows the disk to the smallest size that the request admits, unless it is that large, and
-    /// returns what it is then.
+    /// Expands the disk to the smallest size that satisfies the request, unless it is already large enough, and returns it.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] when the disk is larger than the limit already, or its category does not sell such a size;
-    /// [`Error::Refused`] when the disk does not grow while its nodes hold it.
+    /// [`Error::OutOfRange`] if the disk exceeds the limit, or its category does not support the size; [`Error::Rejected`] if
+    /// the disk cannot be expanded while it is attached.
     pub async fn resize(
         &self,
         deadline: Deadline,
@@ -46,7 +45,7 @@ impl Resizer {
         wanted: SizeRange,
     ) -> Result<Disk> {
         let row = read_disk(&self.disks, deadline, disk).await?;
-        let refuse = |reasons| Error::OutOfRange {
+        let reject = |reasons| Error::OutOfRange {
             name: disk.to_string(),
             reasons,
         };
@@ -57,24 +56,26 @@ impl Resizer {
             if wanted.admits(row.size) {
                 return Ok(row);
             }
-            return Err(refuse(format!(
-                "it is {} large, wanted {wanted}, and no disk shrinks",
+            return Err(reject(format!(
+                "the disk has {}, wanted {wanted}, and disks cannot shrink",
                 row.size
             )));
         }
-        let sizes = row.category.sizes().unwrap_or(Gib(1)..=LARGEST);
+        let sizes = row.category.sizes().unwrap_or(Gib(1)..=MAX_SIZE);
         let size = wanted.resolve(sizes);
-        let size = size.map_err(|refused| refuse(format!("{}: {refused}", row.category)))?;
-        match self.order_either(deadline, &row, size).await {
-            Ok(()) => self.attempts.note(disk.as_str(), |past| past.refused = 0),
-            // It has that size already: an earlier call resized it, and the read was stale.
+        let size = size.map_err(|rejected| reject(format!("{}: {rejected}", row.category)))?;
+        match self.send_resize(deadline, &row, size).await {
+            Ok(()) => self
+                .attempts
+                .update(disk.as_str(), |prior| prior.rejections = 0),
+            // The disk already has the size: an earlier call resized it, and the read was stale.
             Err(error) if error.condition() == Condition::NotLarger => {}
             Err(error) if error.condition() == Condition::SizeUnavailable => {
-                return Err(refuse(format!("{}: {error}", row.category)));
+                return Err(reject(format!("{}: {error}", row.category)));
             }
-            Err(error) => return Err(self.refused(deadline, &row, error).await),
+            Err(error) => return Err(self.rejected(deadline, &row, error).await),
         }
-        let grown = |seen: Observation<Disk>| match seen {
+        let grown = |observation: Observation<Disk>| match observation {
             Observation::Row(row) if row.size >= size => Some(Disk::clone(&row)),
             _ => None,
         };
@@ -91,8 +92,8 @@ impl Resizer {
         waited.map_err(wait(step))
     }
 
-    /// The error for a refusal, with the nodes that hold the disk now.
-    async fn refused(&self, deadline: Deadline, row: &Disk, source: cloud::Error) -> Error {
+    /// The error for a rejection, with the current nodes of the disk.
+    async fn rejected(&self, deadline: Deadline, row: &Disk, source: cloud::Error) -> Error {
         let disk = &row.id;
         if ![Condition::OfflineExpansionOnly, Condition::NodeStopped].contains(&source.condition())
         {
@@ -101,7 +102,7 @@ impl Resizer {
         let now = self.disks.observe(&row.id, deadline).await;
         let now = now.ok().and_then(Observation::row);
         let holders = match now.as_deref().unwrap_or(row).holders() {
-            none if none.is_empty() => "a node".to_owned(),
+            holders if holders.is_empty() => "a node".to_owned(),
             holders => format!("node {holders}"),
         };
         let (failure, why) = match source.condition() {
@@ -109,28 +110,28 @@ impl Resizer {
                 Failure::OfflineExpansionOnly,
                 format!("it is attached to {holders}"),
             ),
-            _ => (Failure::NodeStopped, format!("{holders} does not run")),
+            _ => (Failure::NodeStopped, format!("{holders} is not running")),
         };
-        let text = format!("disk {disk} does not grow while {why}");
-        refused(failure, text, source)
+        let text = format!("disk {disk} cannot be expanded while {why}");
+        rejected(failure, text, source)
     }
 
-    /// Online wherever the cloud accepts it: expanded offline, an attached disk keeps its size for the guest, and the row
-    /// may be from before the attachment. Offline is for disks that neither the cloud nor the row shows attached.
-    async fn order_either(&self, deadline: Deadline, row: &Disk, size: Gib) -> cloud::Result<()> {
+    /// Expands online if the cloud accepts it, because after an offline resize of an attached disk, the guest keeps
+    /// the old size. Offline only if neither the cloud's response nor a row shows the disk attached.
+    async fn send_resize(&self, deadline: Deadline, row: &Disk, size: Gib) -> cloud::Result<()> {
         let disk = &row.id;
         let mut is_free = row.is_free();
         loop {
-            let online = self.order_growth(deadline, disk, size, ResizeMode::Online);
-            let Err(refusal) = online.await else {
+            let online = self.send_mode(deadline, disk, size, ResizeMode::Online);
+            let Err(rejection) = online.await else {
                 return Ok(());
             };
-            let offline = match refusal.condition() {
+            let offline = match rejection.condition() {
                 Condition::DiskStatus if is_free => true,
-                // The category says nothing of who holds the disk; or it is being attached or detached, or the row is from
-                // before it was detached.
+                // The category does not support online expansion, attached or not; or the disk is attaching or detaching, or
+                // the row is older than a detach.
                 condition @ (Condition::OfflineExpansionOnly | Condition::DiskStatus) => {
-                    match self.is_free_at_rest(deadline, disk).await {
+                    match self.wait_stable_is_free(deadline, disk).await {
                         Ok(false) if condition == Condition::DiskStatus => {
                             is_free = false;
                             continue;
@@ -142,45 +143,45 @@ impl Resizer {
                 _ => false,
             };
             if !offline {
-                return Err(refusal);
+                return Err(rejection);
             }
-            let offline = self.order_growth(deadline, disk, size, ResizeMode::Offline);
+            let offline = self.send_mode(deadline, disk, size, ResizeMode::Offline);
             return offline.await;
         }
     }
 
-    /// Waits until the disk is in use, or free for as long as reads may be old, and says whether it is free.
-    async fn is_free_at_rest(
+    /// Waits until the disk is in use or certainly free, and returns whether it is free.
+    async fn wait_stable_is_free(
         &self,
         deadline: Deadline,
         disk: &DiskId,
     ) -> std::result::Result<bool, WaitError> {
         let mut free = StaleReadGuard::default();
-        let rests = |seen: Observation<Disk>| {
-            let row = seen.row()?;
+        let decide = |observation: Observation<Disk>| {
+            let row = observation.row()?;
             if row.is_free() {
-                return free.holds(READ_LAG).then_some(true);
+                return free.is_confirmed_after(READ_LAG).then_some(true);
             }
-            free.ends();
+            free.reset();
             (row.status == DiskStatus::InUse).then_some(false)
         };
-        self.disks.wait_until(disk, deadline, rests).await
+        self.disks.wait_until(disk, deadline, decide).await
     }
 
-    /// One order. Growing to the same size twice does no harm, so a refused one, which may have used its token up, is
-    /// followed by another token.
-    async fn order_growth(
+    /// Sends one resize request. A rejection may have consumed its token, so it is retried with another one: a resize to the
+    /// same size is idempotent.
+    async fn send_mode(
         &self,
         deadline: Deadline,
         disk: &DiskId,
         size: Gib,
         mode: ResizeMode,
     ) -> cloud::Result<()> {
-        let word = format!("{mode:?}");
+        let mode_name = format!("{mode:?}");
         let mut is_repeated = false;
         loop {
-            let refused = self.attempts.of(disk.as_str()).refused.to_string();
-            let parts = [disk.as_str(), &size.0.to_string(), &word, &refused];
+            let rejections = self.attempts.get(disk.as_str()).rejections.to_string();
+            let parts = [disk.as_str(), &size.0.to_string(), &mode_name, &rejections];
             let request = ResizeDisk {
                 disk: disk.clone(),
                 size,
@@ -191,11 +192,12 @@ impl Resizer {
             let Err(error) = &outcome else {
                 return outcome;
             };
-            let used_up = error.kind() == Kind::TokenMismatch;
-            if used_up || is_final(error) {
-                self.attempts.note(disk.as_str(), |past| past.refused += 1);
+            let is_consumed = error.kind() == Kind::TokenMismatch;
+            if is_consumed || is_final(error) {
+                self.attempts
+                    .update(disk.as_str(), |prior| prior.rejections += 1);
             }
-            if is_repeated || !used_up {
+            if is_repeated || !is_consumed {
                 return outcome;
             }
             is_repeated = true;

@@ -1,4 +1,4 @@
-//! The services, wired to one cloud.
+//! Constructs the disk services.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::cloud::EcsApi;
 use crate::cloud::view::Poller;
 use crate::model::ClusterId;
 
-/// The services of one cluster in one region, each with only its own state.
+/// The services of one cluster in one region. Each has separate state.
 #[derive(Debug)]
 pub struct DiskServices {
     pub provisioner: Provisioner,
@@ -28,8 +28,7 @@ pub struct DiskServices {
 }
 
 impl DiskServices {
-    /// Wires the services to this cloud. What they create carries the cluster's tag, and nothing
-    /// without it is ever deleted.
+    /// Created resources carry the cluster's tag, and only resources with it are deleted.
     pub fn new(ecs: Arc<dyn EcsApi>, cluster: ClusterId, tasks: &Tasks) -> Self {
         let shared = Dependencies {
             disks: Arc::new(Poller::disks(&ecs, tasks.clone())),
@@ -42,7 +41,7 @@ impl DiskServices {
         let groups = Poller::groups(&ecs, tasks.clone());
         let instances = Poller::instances(&ecs, tasks.clone());
         let changes = Poller::tasks(&ecs, tasks.clone());
-        let healths = Poller::health(&ecs, tasks.clone());
+        let disk_health = Poller::health(&ecs, tasks.clone());
         let snapshotter = Arc::new(Snapshotter::new(&shared, groups));
         Self {
             provisioner: Provisioner::new(&shared, Arc::clone(&snapshotter)),
@@ -50,7 +49,7 @@ impl DiskServices {
             snapshotter,
             resizer: Resizer::new(&shared),
             modifier: Modifier::new(&shared, changes),
-            inventory: Inventory::new(&shared, healths),
+            inventory: Inventory::new(&shared, disk_health),
             instance_types: InstanceTypeCatalog::new(ecs),
         }
     }

@@ -66,7 +66,7 @@ async fn a_category_that_no_node_supports_is_resource_exhausted() {
     assert!(
         refused
             .message()
-            .contains("cloud_ssd: not taken by the nodes of cn-beijing-a")
+            .contains("cloud_ssd: not supported by the nodes of cn-beijing-a")
     );
     assert_eq!(stage.calls("CreateDisk"), 0);
 }

@@ -209,7 +209,7 @@ async fn attach_to_a_node_in_another_zone_fails_precondition_with_the_cloud_code
         assert!(text(&rejected).contains(part), "{}", text(&rejected));
     }
     let new = NewDisk {
-        places: vec![zone("b").into()],
+        zones: vec![zone("b").into()],
         ..new_disk("pvc-2")
     };
     let other = setup.create(&new).await.id;

@@ -60,7 +60,7 @@ async fn a_clone_can_differ_in_zone_and_category_and_be_larger_but_not_smaller()
     let setup = Setup::new(&[]);
     let source = used_disk(&setup, "source").await;
     let new = NewDisk {
-        places: vec![zone("b").into()],
+        zones: vec![zone("b").into()],
         categories: vec![Category::CloudSsd],
         size: gib(30),
         ..new_disk("pvc-1")
@@ -173,7 +173,7 @@ async fn a_used_name_with_another_source_fails() {
         };
         let rejected = rejected.unwrap_err();
         assert!(
-            matches!(rejected, Error::Exists { .. }),
+            matches!(rejected, Error::AlreadyExists { .. }),
             "{}",
             text(&rejected)
         );
@@ -278,7 +278,7 @@ async fn an_out_of_stock_clone_leaves_no_snapshot_and_a_retry_in_another_zone_su
     }
     // The external provisioner retries with another zone.
     let new = NewDisk {
-        places: vec![zone("b").into()],
+        zones: vec![zone("b").into()],
         ..new_disk("pvc-1")
     };
     let disk = cloned(&setup.disks, &new, &source).await;

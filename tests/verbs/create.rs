@@ -85,14 +85,14 @@ fn incompatible_requests(first: &NewDisk) -> Vec<(NewDisk, &'static str)> {
         ),
         (
             NewDisk {
-                places: vec![zone("b").into()],
+                zones: vec![zone("b").into()],
                 ..base.clone()
             },
             "zone is cn-beijing-a, wanted cn-beijing-b",
         ),
         (
             NewDisk {
-                places: vec![zone("c").into(), zone("b").into()],
+                zones: vec![zone("c").into(), zone("b").into()],
                 ..base.clone()
             },
             "zone is cn-beijing-a, wanted cn-beijing-c or cn-beijing-b",
@@ -120,7 +120,7 @@ async fn an_incompatible_request_fails_with_both_values_and_creates_no_disk() {
                 .await
                 .unwrap_err();
             assert!(
-                matches!(rejected, Error::Exists { .. }),
+                matches!(rejected, Error::AlreadyExists { .. }),
                 "{other:?}: {rejected:?}"
             );
             let text = text(&rejected);
@@ -194,7 +194,7 @@ async fn type_available_tries_categories_in_order_until_one_is_in_stock() {
 async fn create_uses_the_next_zone_when_the_first_is_out_of_stock() {
     let setup = Setup::new(&["--out-of-stock=cn-beijing-b/*"]);
     let new = NewDisk {
-        places: vec![zone("b").into(), zone("c").into()],
+        zones: vec![zone("b").into(), zone("c").into()],
         ..available("pvc-1")
     };
     let disk = setup.create(&new).await;
@@ -207,7 +207,7 @@ async fn out_of_stock_lists_each_zone_and_category_with_its_error() {
     let setup = Setup::new(&["--out-of-stock=*/cloud_ssd,cn-beijing-b/*,cn-beijing-a/cloud_essd"]);
     let new = NewDisk {
         categories: vec![Category::CloudSsd, Category::CloudEssd],
-        places: vec![zone("a").into(), zone("b").into()],
+        zones: vec![zone("a").into(), zone("b").into()],
         ..new_disk("pvc-1")
     };
     let rejected = setup

@@ -117,7 +117,7 @@ async fn an_incompatible_request_fails_while_the_tag_index_lags() {
         .create(minutes(1), &other)
         .await
         .unwrap_err();
-    assert!(matches!(rejected, Error::Exists { .. }), "{rejected:?}");
+    assert!(matches!(rejected, Error::AlreadyExists { .. }), "{rejected:?}");
     assert_eq!(setup.only_disk(), created);
 }
 
@@ -309,13 +309,13 @@ async fn a_repeated_create_with_reordered_or_fewer_zones_and_categories_returns_
     let setup = Setup::new(&["--out-of-stock=*/cloud_ssd"]);
     let both = NewDisk {
         categories: vec![Category::CloudSsd, Category::CloudEssd],
-        places: vec![zone("a").into(), zone("b").into()],
+        zones: vec![zone("a").into(), zone("b").into()],
         ..new_disk("pvc-1")
     };
     let disk = setup.create(&both).await;
     setup.configure(&json!({"out_of_stock": []}));
     let reordered = NewDisk {
-        places: vec![zone("b").into(), zone("a").into()],
+        zones: vec![zone("b").into(), zone("a").into()],
         ..both
     };
     for new in [reordered, new_disk("pvc-1")] {

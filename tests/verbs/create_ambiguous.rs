@@ -184,7 +184,7 @@ async fn a_disk_of_a_lost_response_is_found_although_its_zone_is_now_out_of_stoc
     let setup = Setup::new(&["--stale=2s"]);
     let new = NewDisk {
         categories: vec![Category::CloudSsd, Category::CloudEssd],
-        places: vec![zone("a").into(), zone("b").into()],
+        zones: vec![zone("a").into(), zone("b").into()],
         ..new_disk("pvc-1")
     };
     setup.fault("CreateDisk", &json!("reset-after"));
@@ -322,7 +322,7 @@ async fn a_token_used_by_another_process_is_not_replaced_while_responses_are_emp
     assert_eq!(setup.only_disk(), first.id);
     sleep(60).await;
     let differs = restarted.provisioner.create(minutes(1), &larger).await;
-    assert!(matches!(differs, Err(Error::Exists { .. })), "{differs:?}");
+    assert!(matches!(differs, Err(Error::AlreadyExists { .. })), "{differs:?}");
     assert_eq!(setup.only_disk(), first.id);
 }
 
@@ -394,13 +394,13 @@ async fn an_incompatible_request_after_a_lost_response_is_resolved_without_other
             FailureKind::Unavailable
         );
         let elsewhere = NewDisk {
-            places: vec![zone("b").into()],
+            zones: vec![zone("b").into()],
             categories: vec![Category::CloudSsd],
             ..new.clone()
         };
         let outcome = setup.disks.provisioner.create(minutes(1), &elsewhere).await;
         if has_effect {
-            assert!(matches!(outcome, Err(Error::Exists { .. })), "{outcome:?}");
+            assert!(matches!(outcome, Err(Error::AlreadyExists { .. })), "{outcome:?}");
         } else {
             assert_eq!(outcome.unwrap().id, setup.only_disk());
         }

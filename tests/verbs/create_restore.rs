@@ -176,7 +176,7 @@ async fn a_snapshot_is_restored_to_another_zone_category_and_size() {
         setup.delete(&source).await;
         let new = NewDisk {
             snapshot: Some(snapshot.clone()),
-            places: vec![zone("b").into()],
+            zones: vec![zone("b").into()],
             categories: vec![Category::CloudSsd],
             size: gib(50),
             ..new_disk("pvc-1")

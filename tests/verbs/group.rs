@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use diskplugin::cloud::{DescribeSnapshotGroups, EcsApi};
-use diskplugin::disk::{DiskServices, Error, FailureKind, Group, NewDisk, NewGroup};
+use diskplugin::disk::{DiskServices, Error, FailureKind, GroupSnapshot, NewDisk, NewGroupSnapshot};
 use diskplugin::model::{Category, DiskId, Failure, Snapshot, SnapshotGroupId, SnapshotId, Tags};
 
 use crate::kit::{Setup, gib, minutes, new_disk, seconds, text, zone};
@@ -20,8 +20,8 @@ pub(crate) fn snapshots(setup: &Setup) -> Vec<Value> {
     setup.cloud.state()["snapshots"].as_array().unwrap().clone()
 }
 
-pub(crate) fn new_group(name: &str, sources: &[&DiskId]) -> NewGroup {
-    NewGroup {
+pub(crate) fn new_group(name: &str, sources: &[&DiskId]) -> NewGroupSnapshot {
+    NewGroupSnapshot {
         name: name.to_owned(),
         sources: sources.iter().map(|id| (*id).clone()).collect(),
         resource_group: None,
@@ -29,7 +29,7 @@ pub(crate) fn new_group(name: &str, sources: &[&DiskId]) -> NewGroup {
     }
 }
 
-pub(crate) fn ids(group: &Group) -> BTreeSet<SnapshotId> {
+pub(crate) fn ids(group: &GroupSnapshot) -> BTreeSet<SnapshotId> {
     group.snapshots.iter().map(|row| row.id.clone()).collect()
 }
 
@@ -37,7 +37,7 @@ pub(crate) async fn two_disks(setup: &Setup) -> (DiskId, DiskId) {
     (setup.disk("pvc-1").await, setup.disk("pvc-2").await)
 }
 
-pub(crate) async fn group(disks: &Arc<DiskServices>, new: &NewGroup) -> Group {
+pub(crate) async fn group(disks: &Arc<DiskServices>, new: &NewGroupSnapshot) -> GroupSnapshot {
     let made = disks.snapshotter.create_group(minutes(2), new).await;
     made.unwrap_or_else(|error| panic!("{}", text(&error)))
 }
@@ -47,7 +47,7 @@ async fn the_answer_comes_when_all_are_cut_at_one_instant_and_every_answer_names
     for stale in ["--stale=0s", "--stale=2s"] {
         let setup = Setup::new(&["--cut-delay=4s", "--snapshot-delay=10m", stale]);
         let (one, two) = two_disks(&setup).await;
-        let new = NewGroup {
+        let new = NewGroupSnapshot {
             tags: Tags::from([("team".to_owned(), "blue".to_owned())]),
             resource_group: Some("rg-1".to_owned()),
             ..new_group("group", &[&one, &two])
@@ -87,7 +87,7 @@ async fn the_answer_comes_when_all_are_cut_at_one_instant_and_every_answer_names
         let seen = setup
             .disks
             .snapshotter
-            .group(minutes(1), &made.id, &ids(&made))
+            .get_group(minutes(1), &made.id, &ids(&made))
             .await
             .unwrap();
         assert!(seen.is_ready() && seen.id == made.id);
@@ -116,7 +116,7 @@ async fn the_same_name_is_the_same_group_and_other_volumes_are_refused_with_what
                 .await
                 .unwrap_err();
             assert!(
-                matches!(refused, Error::Exists { .. }),
+                matches!(refused, Error::AlreadyExists { .. }),
                 "{}",
                 text(&refused)
             );
@@ -184,7 +184,7 @@ async fn a_group_in_the_making_is_told_and_can_be_deleted() {
     let early = setup
         .disks
         .snapshotter
-        .group(minutes(1), &id, &BTreeSet::new())
+        .get_group(minutes(1), &id, &BTreeSet::new())
         .await
         .unwrap_err();
     assert_eq!(
@@ -251,7 +251,7 @@ async fn a_failed_group_that_nobody_retried_can_be_deleted() {
     let failed = setup
         .disks
         .snapshotter
-        .group(minutes(1), &id, &BTreeSet::new())
+        .get_group(minutes(1), &id, &BTreeSet::new())
         .await
         .unwrap_err();
     assert_eq!(failed.failure_kind(), FailureKind::Internal);
@@ -269,7 +269,7 @@ async fn disks_that_cannot_be_cut_together_say_why() {
     let setup = Setup::new(&[]);
     let make = async |name: &str, letter: &str, category: Category, size: u32| {
         let new = NewDisk {
-            places: vec![zone(letter).into()],
+            zones: vec![zone(letter).into()],
             categories: vec![category],
             size: gib(size),
             ..new_disk(name)

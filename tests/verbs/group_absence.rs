@@ -125,7 +125,7 @@ async fn a_group_that_reads_hide_is_neither_reported_deleted_nor_missing() {
         .snapshotter
         .delete_group(seconds(30), &made.id, &none)
         .await;
-    let read = disks.snapshotter.group(seconds(30), &made.id, &none).await;
+    let read = disks.snapshotter.get_group(seconds(30), &made.id, &none).await;
     for error in [deleted.unwrap_err(), read.unwrap_err()] {
         assert_eq!(
             error.failure_kind(),
@@ -153,7 +153,7 @@ async fn a_group_that_reads_hide_is_neither_reported_deleted_nor_missing() {
     assert_not_final(
         &disks
             .snapshotter
-            .group(seconds(30), &made.id, &none)
+            .get_group(seconds(30), &made.id, &none)
             .await
             .unwrap_err(),
     );

@@ -42,7 +42,7 @@ async fn a_member_goes_only_with_its_group_and_other_members_are_refused() {
         let look = setup
             .disks
             .snapshotter
-            .group(minutes(1), &made.id, other)
+            .get_group(minutes(1), &made.id, other)
             .await
             .unwrap_err();
         let gone = setup
@@ -80,7 +80,7 @@ async fn a_member_goes_only_with_its_group_and_other_members_are_refused() {
     let gone = setup
         .disks
         .snapshotter
-        .group(minutes(1), &made.id, &BTreeSet::new())
+        .get_group(minutes(1), &made.id, &BTreeSet::new())
         .await
         .unwrap_err();
     assert!(gone.failure() == Failure::NoSuchGroup, "{gone:?}");

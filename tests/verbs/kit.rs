@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use diskplugin::base::{Deadline, Tasks, TokioClock};
 use diskplugin::cloud::{AttachDisk, EcsApi};
-use diskplugin::disk::{DiskServices, NewDisk, NewSnapshot, Purpose};
+use diskplugin::disk::{DiskServices, NewDisk, NewSnapshot, SnapshotPurpose};
 use diskplugin::model::{
     Bytes, Category, ClientToken, Disk, DiskId, Gib, InstanceId, SizeRange, SnapshotId, Tags,
     ZoneId,
@@ -353,7 +353,7 @@ pub(crate) fn new_disk(name: &str) -> NewDisk {
         size: gib(20),
         categories: vec![Category::CloudEssd],
         levels: Vec::new(),
-        places: vec![zone("a").into()],
+        zones: vec![zone("a").into()],
         snapshot: None,
         clone_of: None,
         encrypted: false,
@@ -363,7 +363,7 @@ pub(crate) fn new_disk(name: &str) -> NewDisk {
         multi_attach: false,
         resource_group: None,
         tags: Tags::new(),
-        origin: Tags::new(),
+        created_for: Tags::new(),
     }
 }
 
@@ -382,7 +382,7 @@ pub(crate) fn new_snapshot(name: &str, source: &DiskId) -> NewSnapshot {
         retention_days: None,
         resource_group: None,
         tags: Tags::new(),
-        purpose: Purpose::Request,
+        purpose: SnapshotPurpose::Snapshot,
     }
 }
 

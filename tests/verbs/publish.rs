@@ -9,7 +9,7 @@
 
 use serde_json::{Value, json};
 
-use diskplugin::disk::{DiskServices, Error, FailureKind, Publish, Share};
+use diskplugin::disk::{DiskServices, Error, FailureKind, NodeAccess, PublishRequest};
 use diskplugin::model::{Disk, DiskId, Failure, InstanceId, tag};
 
 use crate::kit::{Setup, minutes, node_one, node_two, text};
@@ -18,25 +18,25 @@ fn node(n: usize) -> InstanceId {
     format!("i-{n}").parse().unwrap()
 }
 
-fn wanted(disk: &DiskId, node: &InstanceId) -> Publish {
-    Publish {
+fn wanted(disk: &DiskId, node: &InstanceId) -> PublishRequest {
+    PublishRequest {
         disk: disk.clone(),
         node: node.clone(),
         read_only: false,
-        share: Share::One,
-        shareable: false,
+        access: NodeAccess::SingleNode,
+        multi_attach: false,
     }
 }
 
-fn shared(disk: &DiskId, node: &InstanceId) -> Publish {
-    Publish {
-        share: Share::Many,
-        shareable: true,
+fn shared(disk: &DiskId, node: &InstanceId) -> PublishRequest {
+    PublishRequest {
+        access: NodeAccess::MultiNode,
+        multi_attach: true,
         ..wanted(disk, node)
     }
 }
 
-async fn publish(disks: &DiskServices, wanted: &Publish) -> Result<Disk, Error> {
+async fn publish(disks: &DiskServices, wanted: &PublishRequest) -> Result<Disk, Error> {
     disks.attacher.publish(minutes(1), wanted).await
 }
 
@@ -127,14 +127,14 @@ async fn a_disk_of_one_node_is_never_tried_on_a_second_one_for_a_shared_use() {
 
 #[tokio::test(start_paused = true)]
 async fn a_shared_disk_that_one_node_uses_alone_is_not_given_to_a_second_one() {
-    for shareable in [true, false] {
+    for multi_attach in [true, false] {
         let setup = Setup::with_multi_attach_nodes(2, &["--attach-delay=1s"]);
         let disk = setup.multi_attach_disk().await;
         publish(&setup.disks, &wanted(&disk, &node(0)))
             .await
             .unwrap();
-        let second = Publish {
-            shareable,
+        let second = PublishRequest {
+            multi_attach,
             ..wanted(&disk, &node(1))
         };
         let error = publish(&setup.disks, &second).await.unwrap_err();
@@ -146,10 +146,10 @@ async fn a_shared_disk_that_one_node_uses_alone_is_not_given_to_a_second_one() {
         assert_eq!(
             setup.attachments(&disk),
             held,
-            "known to be shareable: {shareable}"
+            "multi_attach: {multi_attach}"
         );
-        // Who knows beforehand does not even try.
-        assert_eq!(setup.calls("AttachDisk"), if shareable { 1 } else { 2 });
+        // A disk that is known to be multi-attach is checked before it is attached.
+        assert_eq!(setup.calls("AttachDisk"), if multi_attach { 1 } else { 2 });
         assert!(publish(&setup.disks, &second).await.is_err());
     }
 }
@@ -158,8 +158,8 @@ async fn a_shared_disk_that_one_node_uses_alone_is_not_given_to_a_second_one() {
 async fn of_nodes_with_one_writer_a_second_writer_is_refused_and_readers_are_not() {
     let setup = Setup::with_multi_attach_nodes(4, &[]);
     let disk = setup.multi_attach_disk().await;
-    let one_writer = |n, read_only| Publish {
-        share: Share::OneWriter,
+    let one_writer = |n, read_only| PublishRequest {
+        access: NodeAccess::MultiNodeSingleWriter,
         read_only,
         ..shared(&disk, &node(n))
     };
@@ -184,7 +184,7 @@ async fn who_only_reads_is_written_on_the_disk_before_it_is_attached_and_taken_o
     let setup = Setup::new(&[]);
     let disk = setup.disk("pvc-1").await;
     setup.cloud.clear_calls();
-    let reader = Publish {
+    let reader = PublishRequest {
         read_only: true,
         ..wanted(&disk, &node_one())
     };
@@ -219,7 +219,7 @@ async fn another_use_on_the_same_node_is_told_from_a_repetition_also_after_a_res
         for first in [false, true] {
             let setup = Setup::new(&[stale]);
             let disk = setup.disk("pvc-1").await;
-            let want = |read_only| Publish {
+            let want = |read_only| PublishRequest {
                 read_only,
                 ..wanted(&disk, &node_one())
             };
@@ -250,7 +250,7 @@ async fn a_lost_answer_to_any_call_of_a_read_only_publication_is_made_good_by_th
             let setup = Setup::new(&[]);
             let disk = setup.disk("pvc-1").await;
             setup.fault(action, &json!(loss));
-            let reader = Publish {
+            let reader = PublishRequest {
                 read_only: true,
                 ..wanted(&disk, &node_one())
             };
@@ -285,7 +285,7 @@ async fn a_lost_answer_to_any_call_of_a_read_only_publication_is_made_good_by_th
 async fn a_mark_that_stays_fails_the_unpublication_and_one_left_over_goes_before_a_writer_comes() {
     let setup = Setup::new(&[]);
     let disk = setup.disk("pvc-1").await;
-    let reader = Publish {
+    let reader = PublishRequest {
         read_only: true,
         ..wanted(&disk, &node_one())
     };
@@ -308,8 +308,8 @@ async fn a_mark_that_stays_fails_the_unpublication_and_one_left_over_goes_before
     publish(&setup.disks, &reader).await.unwrap_err();
     assert_eq!(marks(&setup, &disk), ["i-one"]);
     setup.cloud.clear_calls();
-    let writer = Publish {
-        shareable: true,
+    let writer = PublishRequest {
+        multi_attach: true,
         ..wanted(&disk, &node_one())
     };
     publish(&setup.disks, &writer).await.unwrap();
@@ -349,7 +349,7 @@ async fn a_full_node_is_told_with_what_it_takes_and_has() {
         "i-one",
         "ecs.g6.large supports",
         "including the system disk",
-        "attached are 2 data disks",
+        "2 data disks are attached",
         "InstanceDiskLimitExceeded",
     ] {
         assert!(text(&error).contains(part), "{}", text(&error));

@@ -23,13 +23,13 @@ fn shape(name: &str, rng: &mut Rng) -> NewDisk {
     match rng.below(4) {
         0 => new_disk(name),
         1 => NewDisk {
-            places: anywhere,
+            zones: anywhere,
             ..available(name)
         },
         2 => NewDisk {
             size: gib(500),
             levels: vec![PerformanceLevel::Pl2, PerformanceLevel::Pl1],
-            places: anywhere,
+            zones: anywhere,
             ..new_disk(name)
         },
         _ => NewDisk {

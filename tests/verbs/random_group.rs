@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use diskplugin::disk::NewGroup;
+use diskplugin::disk::NewGroupSnapshot;
 use diskplugin::model::{Snapshot, SnapshotGroupId, Tags};
 
 use crate::kit::{Setup, minutes, text};
@@ -48,7 +48,7 @@ async fn groups(seed: u64) {
     let mut told = Vec::new();
     for number in 0..2 {
         let most = 2 + usize::try_from(rng.below(2)).unwrap();
-        let new = NewGroup {
+        let new = NewGroupSnapshot {
             name: format!("group-{number}"),
             sources: sources.iter().take(most).cloned().collect(),
             resource_group: None,
@@ -125,7 +125,7 @@ async fn a_group_whose_members_were_never_tagged_is_shown_and_deleted_whole() {
         let mut rng = Rng(3000 + seed);
         let setup = setup(seed, &mut rng);
         let sources = used(&setup, 2).await;
-        let new = NewGroup {
+        let new = NewGroupSnapshot {
             name: "group".to_owned(),
             sources: sources.iter().cloned().collect(),
             resource_group: None,
@@ -148,7 +148,7 @@ async fn a_group_whose_members_were_never_tagged_is_shown_and_deleted_whole() {
         let shown = setup
             .restarted()
             .snapshotter
-            .group(minutes(1), &id, &parsed(&members))
+            .get_group(minutes(1), &id, &parsed(&members))
             .await;
         let shown = shown.unwrap_or_else(|error| panic!("seed {seed}: {}", text(&error)));
         assert_eq!((shown.snapshots.len(), shown.is_ready()), (2, true));

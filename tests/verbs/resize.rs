@@ -164,7 +164,7 @@ async fn a_limit_below_the_size_and_a_size_beyond_the_category_are_out_of_range(
     let setup = Setup::new(&[]);
     let disk = setup.disk("pvc-1").await;
     for (range, part) in [
-        (between(1, 19), "no disk shrinks"),
+        (between(1, 19), "disks cannot shrink"),
         (gib(70_000), "65536 GiB"),
     ] {
         let refused = setup

@@ -58,12 +58,12 @@ async fn a_volume_lives_and_dies_with_the_rights_for_volumes_only() {
     let nodes = BTreeSet::from([node_one(), node_two()]);
     let types = disks
         .instance_types
-        .of_instances(minutes(1), &nodes)
+        .types_of_instances(minutes(1), &nodes)
         .await
-        .all()
+        .into_result()
         .unwrap();
     assert_eq!(types.len(), 2);
-    disks.instance_types.in_region(minutes(1)).await.unwrap();
+    disks.instance_types.region_attach_limits(minutes(1)).await.unwrap();
     disks.provisioner.delete(minutes(1), &disk).await.unwrap();
     let called: BTreeSet<String> = setup.cloud.counts().keys().cloned().collect();
     assert!(called.len() > 6, "{called:?}");

@@ -101,7 +101,7 @@ async fn the_same_name_is_the_same_snapshot_and_another_source_is_refused() {
             .create(minutes(1), &new_snapshot("snap", &other))
             .await;
         let refused = refused.unwrap_err();
-        assert!(matches!(refused, Error::Exists { .. }), "{refused:?}");
+        assert!(matches!(refused, Error::AlreadyExists { .. }), "{refused:?}");
         let both = format!("source volume is {disk}, wanted {other}");
         assert!(
             text(&refused).contains(&both) && text(&refused).contains(first.as_str()),

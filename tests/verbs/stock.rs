@@ -98,7 +98,7 @@ async fn what_was_sold_out_is_first_again_after_a_few_minutes() {
 async fn where_all_is_sold_out_a_repeat_costs_one_probe_and_still_names_every_pair() {
     let setup = Setup::new(&["--out-of-stock=*/*"]);
     let new = NewDisk {
-        places: vec![zone("a").into(), zone("b").into()],
+        zones: vec![zone("a").into(), zone("b").into()],
         ..available("pvc-1")
     };
     let refused = setup
@@ -229,7 +229,7 @@ async fn a_size_that_the_cloud_sells_nowhere_is_out_of_range_though_the_table_ha
 async fn capacity_is_the_largest_size_that_is_in_stock_and_none_where_it_is_sold_out() {
     let setup = Setup::new(&["--out-of-stock=cn-beijing-a/cloud_essd,cn-beijing-b/*"]);
     let at = |letter: &str, categories: &[Category]| NewDisk {
-        places: vec![zone(letter).into()],
+        zones: vec![zone(letter).into()],
         categories: categories.to_vec(),
         size: diskplugin::model::SizeRange::default(),
         ..new_disk("")
@@ -305,7 +305,7 @@ async fn what_the_types_of_the_regions_machines_take_is_told_in_three_calls() {
     let types = setup
         .disks
         .instance_types
-        .in_region(minutes(1))
+        .region_attach_limits(minutes(1))
         .await
         .unwrap();
     assert_eq!(types.0.len(), 1, "{types:?}");

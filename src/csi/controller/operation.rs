@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::base::LockMode::{self as Mode, Exclusive, Shared};
-use crate::disk::{Publish, Share};
+use crate::disk::{NodeAccess, PublishRequest};
 use crate::model::{DiskId, InstanceId, SnapshotGroupId, SnapshotId};
 
 /// A call that changes a resource.
@@ -11,7 +11,7 @@ use crate::model::{DiskId, InstanceId, SnapshotGroupId, SnapshotId};
 pub(crate) enum Operation<'a> {
     CreateVolume(&'a str),
     DeleteVolume(&'a DiskId),
-    Publish(&'a Publish),
+    Publish(&'a PublishRequest),
     Unpublish(&'a DiskId, &'a InstanceId),
     UnpublishAll(&'a DiskId),
     Expand(&'a DiskId),
@@ -71,14 +71,14 @@ fn writers(disk: &DiskId) -> String {
 
 /// Locks that exclude conflicting publications: while the attacher checks for other users of the volume and attaches it, no
 /// other publication may start and no node may still be detaching.
-fn publication_locks(wanted: &Publish) -> Vec<(String, Mode)> {
+fn publication_locks(wanted: &PublishRequest) -> Vec<(String, Mode)> {
     let users = format!("users of {}", wanted.disk);
     let writers = writers(&wanted.disk);
-    match wanted.share {
-        Share::One => vec![(users, Exclusive), (writers, Exclusive)],
-        Share::OneWriter | Share::Many if wanted.read_only => vec![(users, Shared)],
-        Share::OneWriter => vec![(users, Shared), (writers, Exclusive)],
-        Share::Many => vec![(users, Shared), (writers, Shared)],
+    match wanted.access {
+        NodeAccess::SingleNode => vec![(users, Exclusive), (writers, Exclusive)],
+        NodeAccess::MultiNodeSingleWriter | NodeAccess::MultiNode if wanted.read_only => vec![(users, Shared)],
+        NodeAccess::MultiNodeSingleWriter => vec![(users, Shared), (writers, Exclusive)],
+        NodeAccess::MultiNode => vec![(users, Shared), (writers, Shared)],
     }
 }
 
@@ -108,13 +108,13 @@ mod tests {
         "d-1".parse().unwrap()
     }
 
-    fn publish(node: &str, share: Share, read_only: bool) -> Publish {
-        Publish {
+    fn publish(node: &str, access: NodeAccess, read_only: bool) -> PublishRequest {
+        PublishRequest {
             disk: disk(),
             node: node.parse().unwrap(),
             read_only,
-            share,
-            shareable: share != Share::One,
+            access,
+            multi_attach: access != NodeAccess::SingleNode,
         }
     }
 
@@ -134,9 +134,9 @@ mod tests {
     fn a_repeated_call_is_excluded_while_the_first_is_pending() {
         let (disk, node) = (disk(), "i-1".parse().unwrap());
         let (snapshot, group) = ("s-1".parse().unwrap(), "ssg-1".parse().unwrap());
-        for share in [Share::One, Share::OneWriter, Share::Many] {
+        for access in [NodeAccess::SingleNode, NodeAccess::MultiNodeSingleWriter, NodeAccess::MultiNode] {
             for read_only in [false, true] {
-                let wanted = publish("i-1", share, read_only);
+                let wanted = publish("i-1", access, read_only);
                 let operation = Operation::Publish(&wanted);
                 assert!(excludes(&operation, &operation));
                 assert!(excludes(&operation, &Operation::Unpublish(&disk, &node)));
@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn deletion_and_detachment_from_all_nodes_exclude_every_attachment() {
         let (disk, node) = (disk(), "i-1".parse().unwrap());
-        let wanted = publish("i-1", Share::Many, true);
+        let wanted = publish("i-1", NodeAccess::MultiNode, true);
         for exclusive in [
             Operation::DeleteVolume(&disk),
             Operation::UnpublishAll(&disk),
@@ -183,7 +183,7 @@ mod tests {
     #[test]
     fn resizing_and_modification_exclude_no_other_operation() {
         let (disk, node) = (disk(), "i-1".parse().unwrap());
-        let wanted = publish("i-1", Share::One, false);
+        let wanted = publish("i-1", NodeAccess::SingleNode, false);
         for long in [Operation::Modify(&disk), Operation::Expand(&disk)] {
             for other in [
                 Operation::Publish(&wanted),
@@ -203,9 +203,9 @@ mod tests {
 
     #[test]
     fn publications_to_two_nodes_exclude_each_other_unless_shared() {
-        let many = |node, read_only| publish(node, Share::Many, read_only);
-        let one_writer = |node, read_only| publish(node, Share::OneWriter, read_only);
-        let one = |node| publish(node, Share::One, false);
+        let many = |node, read_only| publish(node, NodeAccess::MultiNode, read_only);
+        let one_writer = |node, read_only| publish(node, NodeAccess::MultiNodeSingleWriter, read_only);
+        let one = |node| publish(node, NodeAccess::SingleNode, false);
         for (first, second, excluded) in [
             (many("i-1", false), many("i-2", false), false),
             (many("i-1", false), many("i-2", true), false),

@@ -9,12 +9,12 @@ use super::{Service, events};
 use crate::csi::proto;
 use crate::csi::request::Call;
 use crate::csi::request::publish::Unpublish;
-use crate::disk::Publish;
+use crate::disk::PublishRequest;
 use crate::model::context;
 
 pub(super) async fn publish(
     service: &Service,
-    (deadline, wanted): Call<Publish>,
+    (deadline, wanted): Call<PublishRequest>,
 ) -> Result<proto::ControllerPublishVolumeResponse, Status> {
     let read_only = wanted.read_only;
     let guard = service.begin(&Operation::Publish(&wanted))?;

@@ -11,7 +11,7 @@ use crate::csi::proto::group_controller_service_capability::rpc::Type;
 use crate::csi::proto::group_controller_service_capability::{Rpc, Type as Capability};
 use crate::csi::request::Call;
 use crate::csi::{layer, proto};
-use crate::disk::{Group, NewGroup};
+use crate::disk::{GroupSnapshot, NewGroupSnapshot};
 use crate::model::{SnapshotGroupId, SnapshotId};
 
 pub(super) fn capabilities() -> proto::GroupControllerGetCapabilitiesResponse {
@@ -27,7 +27,7 @@ pub(super) fn capabilities() -> proto::GroupControllerGetCapabilitiesResponse {
 
 pub(super) async fn create(
     service: &Service,
-    (deadline, new): Call<NewGroup>,
+    (deadline, new): Call<NewGroupSnapshot>,
 ) -> Result<proto::CreateVolumeGroupSnapshotResponse, Status> {
     let guard = service.begin(&Operation::CreateGroupSnapshot(&new.name))?;
     let disks = Arc::clone(&service.disks);
@@ -67,13 +67,13 @@ pub(super) async fn get(
     (deadline, (id, members)): Call<(SnapshotGroupId, BTreeSet<SnapshotId>)>,
 ) -> Result<proto::GetVolumeGroupSnapshotResponse, Status> {
     let snapshotter = &service.disks.snapshotter;
-    let found = snapshotter.group(deadline, &id, &members).await?;
+    let found = snapshotter.get_group(deadline, &id, &members).await?;
     Ok(proto::GetVolumeGroupSnapshotResponse {
         group_snapshot: Some(group(&found)),
     })
 }
 
-fn group(group: &Group) -> proto::VolumeGroupSnapshot {
+fn group(group: &GroupSnapshot) -> proto::VolumeGroupSnapshot {
     proto::VolumeGroupSnapshot {
         group_snapshot_id: group.id.to_string(),
         snapshots: group.snapshots.iter().map(response::snapshot).collect(),

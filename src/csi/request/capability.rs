@@ -6,7 +6,7 @@ use super::field::filesystem;
 use crate::csi::proto::VolumeCapability;
 use crate::csi::proto::volume_capability::access_mode::Mode;
 use crate::csi::proto::volume_capability::{AccessType, MountVolume};
-use crate::disk::Share;
+use crate::disk::NodeAccess;
 use crate::model::{Filesystem, InvalidMountFlag, MountFlags};
 
 /// A capability that the driver supports.
@@ -38,15 +38,15 @@ impl Capability {
     }
 
     /// How the volume is shared between nodes.
-    pub(super) fn share(&self) -> Share {
+    pub(super) fn node_access(&self) -> NodeAccess {
         match self.mode {
             Mode::Unknown
             | Mode::SingleNodeWriter
             | Mode::SingleNodeReaderOnly
             | Mode::SingleNodeSingleWriter
-            | Mode::SingleNodeMultiWriter => Share::One,
-            Mode::MultiNodeSingleWriter => Share::OneWriter,
-            Mode::MultiNodeReaderOnly | Mode::MultiNodeMultiWriter => Share::Many,
+            | Mode::SingleNodeMultiWriter => NodeAccess::SingleNode,
+            Mode::MultiNodeSingleWriter => NodeAccess::MultiNodeSingleWriter,
+            Mode::MultiNodeReaderOnly | Mode::MultiNodeMultiWriter => NodeAccess::MultiNode,
         }
     }
 
@@ -104,7 +104,7 @@ pub(super) fn at_least_one(given: &[VolumeCapability]) -> Result<Vec<Capability>
 
 /// Checks the capabilities against a disk that can be attached to several nodes (`shareable`) or to one.
 pub(crate) fn fit(capabilities: &[Capability], shareable: bool) -> Result<()> {
-    let shared = capabilities.iter().find(|c| c.share() != Share::One);
+    let shared = capabilities.iter().find(|c| c.node_access() != NodeAccess::SingleNode);
     match shared {
         Some(capability) if !shareable => Err(unsupported_mode(
             &capability.field,
@@ -139,7 +139,7 @@ fn parse(field: String, given: &VolumeCapability) -> Result<Capability> {
     };
     // The cloud supports multi-attach only for block access (ECS, multi-attach). Read-only mounts too: a writer could be
     // added later, and mounting an unclean filesystem writes to it.
-    if capability.share() != Share::One && capability.access != Access::Block {
+    if capability.node_access() != NodeAccess::SingleNode && capability.access != Access::Block {
         return Err(unsupported_mode(
             &capability.field,
             mode,
@@ -207,7 +207,7 @@ mod tests {
             (Mode::MultiNodeMultiWriter, false, true),
         ] {
             let checked = required(Some(&capability(block(), Some(mode)))).unwrap();
-            let is = (checked.is_read_only(), checked.share() != Share::One);
+            let is = (checked.is_read_only(), checked.node_access() != NodeAccess::SingleNode);
             assert_eq!(is, (read_only, many), "{mode:?}");
             assert!(fit(std::slice::from_ref(&checked), true).is_ok());
             assert_eq!(fit(&[checked], false).is_ok(), !many, "{mode:?}");

@@ -101,7 +101,7 @@ fn describe_disk(class: Class, terms: &Terms<'_>, settings: &Settings) -> Result
     Ok(NewDisk {
         name: String::new(),
         size: SizeRange::default(),
-        places: terms.choose(&class.zones, settings.zone.as_ref(), regional)?,
+        zones: terms.choose(&class.zones, settings.zone.as_ref(), regional)?,
         categories: class.categories,
         levels: class.levels,
         snapshot: None,
@@ -113,7 +113,7 @@ fn describe_disk(class: Class, terms: &Terms<'_>, settings: &Settings) -> Result
         multi_attach: class.multi_attach,
         resource_group: class.resource_group,
         tags: class.tags,
-        origin: class.origin,
+        created_for: class.origin,
     })
 }
 

@@ -2,26 +2,26 @@
 
 use super::{Result, capability, context, field};
 use crate::csi::proto::{ControllerPublishVolumeRequest, ControllerUnpublishVolumeRequest};
-use crate::disk::Publish;
+use crate::disk::PublishRequest;
 use crate::model::{DiskId, InstanceId, context as keys};
 
-pub(crate) fn publish(message: &ControllerPublishVolumeRequest) -> Result<Publish> {
+pub(crate) fn publish(message: &ControllerPublishVolumeRequest) -> Result<PublishRequest> {
     // Before the IDs are parsed: a missing field is INVALID_ARGUMENT even if an ID is invalid.
     field::required("volume_id", &message.volume_id)?;
     field::required("node_id", &message.node_id)?;
     let capability = capability::required(message.volume_capability.as_ref())?;
     // Only an optimization, so an invalid value is ignored.
-    let shareable = context::flag(
+    let multi_attach = context::flag(
         "volume_context",
         &message.volume_context,
         keys::MULTI_ATTACH,
     );
-    Ok(Publish {
+    Ok(PublishRequest {
         disk: field::id("volume_id", &message.volume_id)?,
         node: field::id("node_id", &message.node_id)?,
         read_only: message.readonly || capability.is_read_only(),
-        share: capability.share(),
-        shareable: shareable.is_ok_and(|flag| flag == Some(true)),
+        access: capability.node_access(),
+        multi_attach: multi_attach.is_ok_and(|flag| flag == Some(true)),
     })
 }
 

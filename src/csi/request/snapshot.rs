@@ -12,7 +12,7 @@ use crate::csi::proto::{
     DeleteVolumeGroupSnapshotRequest, GetSnapshotRequest, GetVolumeGroupSnapshotRequest,
     ListSnapshotsRequest,
 };
-use crate::disk::{NewGroup, NewSnapshot, Purpose};
+use crate::disk::{NewGroupSnapshot, NewSnapshot, SnapshotPurpose};
 use crate::model::{DiskId, InvalidId, SnapshotGroupId, SnapshotId};
 
 pub(crate) fn create(message: &CreateSnapshotRequest, settings: &Settings) -> Result<NewSnapshot> {
@@ -26,7 +26,7 @@ pub(crate) fn create(message: &CreateSnapshotRequest, settings: &Settings) -> Re
         retention_days: class.retention_days,
         resource_group: class.resource_group,
         tags: class.tags,
-        purpose: Purpose::Request,
+        purpose: SnapshotPurpose::Snapshot,
     })
 }
 
@@ -58,7 +58,7 @@ pub(crate) fn list(message: &ListSnapshotsRequest) -> Result<Option<ListSnapshot
     }))
 }
 
-pub(crate) fn create_group(message: &CreateVolumeGroupSnapshotRequest) -> Result<NewGroup> {
+pub(crate) fn create_group(message: &CreateVolumeGroupSnapshotRequest) -> Result<NewGroupSnapshot> {
     const SOURCES: &str = "source_volume_ids";
     let name = field::name(&message.name)?;
     let class = SnapshotClass::read_of_group(&message.parameters)?;
@@ -71,7 +71,7 @@ pub(crate) fn create_group(message: &CreateVolumeGroupSnapshotRequest) -> Result
             return Err(Error::unsupported(SOURCES, format!("names {id:?} twice")));
         }
     }
-    Ok(NewGroup {
+    Ok(NewGroupSnapshot {
         name,
         sources,
         resource_group: class.resource_group,

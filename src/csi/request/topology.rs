@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::Result;
 use super::error::Error;
 use crate::csi::proto::{Topology, TopologyRequirement};
-use crate::disk::Place;
+use crate::disk::AllowedZone;
 use crate::model::{Category, InvalidId, RegionId, ZoneId, topology};
 
 /// Location of the Controller service.
@@ -47,7 +47,7 @@ impl<'a> Terms<'a> {
         class: &[ZoneId],
         own: Option<&ZoneId>,
         regional: bool,
-    ) -> Result<Vec<Place>> {
+    ) -> Result<Vec<AllowedZone>> {
         let mut wanted = Vec::new();
         for term in &self.terms {
             let place = self.place(term, regional)?;
@@ -55,7 +55,7 @@ impl<'a> Terms<'a> {
         }
         if wanted.is_empty() {
             return match own {
-                _ if !class.is_empty() => Ok(class.iter().cloned().map(Place::from).collect()),
+                _ if !class.is_empty() => Ok(class.iter().cloned().map(AllowedZone::from).collect()),
                 Some(own) => Ok(vec![own.clone().into()]),
                 None if regional => Ok(Vec::new()),
                 None => Err(Error::unsupported(
@@ -64,12 +64,12 @@ impl<'a> Terms<'a> {
                 )),
             };
         }
-        let inside = |place: &&Place| class.is_empty() || class.contains(&place.zone);
-        let both: Vec<Place> = wanted.iter().filter(inside).cloned().collect();
+        let inside = |place: &&AllowedZone| class.is_empty() || class.contains(&place.zone);
+        let both: Vec<AllowedZone> = wanted.iter().filter(inside).cloned().collect();
         if !both.is_empty() {
             return Ok(both);
         }
-        let anywhere: Vec<Place> = wanted.iter().filter_map(only_regional).collect();
+        let anywhere: Vec<AllowedZone> = wanted.iter().filter_map(only_regional).collect();
         if regional && !anywhere.is_empty() {
             return Ok(anywhere);
         }
@@ -109,7 +109,7 @@ impl<'a> Terms<'a> {
     }
 
     /// The zone of a topology; `None` without a zone, which is allowed only for regional disks.
-    fn place(&self, term: &Topology, regional: bool) -> Result<Option<Place>> {
+    fn place(&self, term: &Topology, regional: bool) -> Result<Option<AllowedZone>> {
         let supported = supported_categories(term);
         let field = || format!("{}: segment {:?}", self.field, topology::ZONE_KEY);
         let Some(zone) = term.segments.get(topology::ZONE_KEY) else {
@@ -126,7 +126,7 @@ impl<'a> Terms<'a> {
         let zone = zone
             .parse()
             .map_err(|e: InvalidId| Error::malformed(field(), &e))?;
-        Ok(Some(Place { zone, supported }))
+        Ok(Some(AllowedZone { zone, supported }))
     }
 }
 
@@ -143,9 +143,9 @@ fn supported_categories(term: &Topology) -> Option<BTreeSet<Category>> {
 }
 
 /// A zone outside `zoneId` of the class, only for regional disks, which are not bound to a zone.
-fn only_regional(place: &Place) -> Option<Place> {
+fn only_regional(place: &AllowedZone) -> Option<AllowedZone> {
     let category = Category::CloudRegionalDiskAuto;
-    place.admits(&category).then(|| Place {
+    place.supports(&category).then(|| AllowedZone {
         zone: place.zone.clone(),
         supported: Some([category].into()),
     })
@@ -168,8 +168,8 @@ mod tests {
         zones.iter().map(|zone| zone.parse().unwrap()).collect()
     }
 
-    fn places(zones: &[&str]) -> Vec<Place> {
-        ids(zones).into_iter().map(Place::from).collect()
+    fn places(zones: &[&str]) -> Vec<AllowedZone> {
+        ids(zones).into_iter().map(AllowedZone::from).collect()
     }
 
     #[test]

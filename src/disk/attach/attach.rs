@@ -1,4 +1,5 @@
-//! Attaching: order first, read only after a refusal, return when the disk is in use on the node.
+//! Attaches a disk: calls `AttachDisk` without reading first, reads only after an error, and returns once the disk is in
+//! use on the node.
 
 use std::time::Duration;
 
@@ -7,25 +8,25 @@ use tokio::time::Instant;
 
 use super::Attacher;
 use super::call::Call;
-use super::order::Order;
+use super::force::{ForceAttach, is_force_unsupported};
 use super::queue::Operation;
-use super::takeover::{Takeover, refuses_force};
+use super::retry::RetryState;
 use crate::base::Deadline;
 use crate::cloud::view::{self, Observation};
 use crate::cloud::{self, AttachDisk, Condition, Kind};
 use crate::disk::Result;
 use crate::disk::error::{Error, wait};
-use crate::disk::stale_read::{READ_LAG, StaleReadGuard, UNSEEN};
+use crate::disk::stale_read::{READ_LAG, StaleReadGuard, VISIBILITY_LAG};
 use crate::model::{Disk, DiskId, DiskStatus, Failure, InstanceId};
 
-/// How old the observation may be that an attempt by force is based on, the call included.
-const LONGEST_FORCED: Duration = Duration::from_secs(5);
+/// Maximum duration of a force attach, including the read of the disk that it is based on.
+const FORCE_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Attacher {
-    /// Attaches the disk to the node. A disk that is attached there already is success.
+    /// Attaches the disk to the node; succeeds if it is already attached there.
     ///
     /// # Errors
-    /// [`Error::InUseElsewhere`] when another node holds it: it is left there. At the deadline, the last refusal.
+    /// [`Error::InUseElsewhere`] if another node holds the disk. At the deadline, the last error of the cloud.
     pub async fn attach(
         &self,
         deadline: Deadline,
@@ -38,42 +39,42 @@ impl Attacher {
 }
 
 impl Call<'_> {
-    /// As [`Attacher::attach`], and says whether this call has certainly attached it.
+    /// As [`Attacher::attach`]; also returns whether this call certainly attached the disk.
     pub(super) async fn attach(self) -> Result<(Disk, bool)> {
-        let mut order = Order::new(self, Operation::Attach);
-        let mut takeover = Takeover::default();
+        let mut retry = RetryState::new(self, Operation::Attach);
+        let mut force = ForceAttach::default();
         loop {
-            order.admit().await?;
+            retry.wait_ready().await?;
             let soon = Self {
-                deadline: self.deadline.at_most(LONGEST_FORCED),
+                deadline: self.deadline.at_most(FORCE_TIMEOUT),
                 ..self
             };
-            takeover.forced = soon.may_force(&mut takeover).await;
-            let call = if takeover.forced { soon } else { self };
-            let outcome = call.order_attach(takeover.forced, order.is_ephemeral).await;
-            let Err(refusal) = outcome else {
-                order.accepted();
-                return Ok((order.hold(self.wait_attached()).await?, true));
+            force.forced = soon.may_force(&mut force).await;
+            let call = if force.forced { soon } else { self };
+            let outcome = call.send_attach(force.forced, retry.is_ephemeral).await;
+            let Err(error) = outcome else {
+                retry.record_accepted();
+                return Ok((retry.complete(self.wait_attached()).await?, true));
             };
-            if order.may_repeat(&refusal).await {
+            if retry.is_immediate(&error).await {
                 continue;
             }
-            let found = self.after_refusal(&mut order, &mut takeover, refusal);
+            let found = self.handle_error(&mut retry, &mut force, error);
             if let Some(row) = found.await? {
                 return Ok((row, false));
             }
         }
     }
 
-    /// Orders the attachment. The journal has it from before the order, so that it is known also if this call is
-    /// cancelled, until it is certain that nothing was done.
-    async fn order_attach(self, force: bool, is_ephemeral: bool) -> cloud::Result<()> {
+    /// Calls `AttachDisk`. The journal records the attachment before the call, in case this future is dropped, and forgets
+    /// it once the call certainly had no effect.
+    async fn send_attach(self, force: bool, is_ephemeral: bool) -> cloud::Result<()> {
         let journal = &self.attacher.journal;
         let (disk, instance) = self.ids();
-        journal.free.take(&disk);
+        journal.free.remove(&disk);
         let is_known = journal.attached.is_recent_or_pending(&disk, &instance);
         if !is_known {
-            journal.attached.record_started(&disk, &instance);
+            journal.attached.record_pending(&disk, &instance);
         }
         let request = AttachDisk {
             disk,
@@ -81,115 +82,118 @@ impl Call<'_> {
             force,
             delete_with_instance: is_ephemeral,
         };
-        let lost = scopeguard::guard((), |()| {
+        let on_drop = scopeguard::guard((), |()| {
             journal.attached.record_unresolved(self.disk, self.node)
         });
         let outcome = self.attacher.ecs.attach_disk(self.deadline, &request).await;
         match &outcome {
             Ok(()) => {
-                journal.attached.record_started(self.disk, self.node);
+                journal.attached.record_pending(self.disk, self.node);
                 journal.attached.record_resolved(self.disk, self.node);
             }
             Err(error) if error.may_have_taken_effect() => return outcome,
             Err(_) if is_known => {}
-            Err(_) => journal.attached.forget(self.disk, self.node),
+            Err(_) => journal.attached.remove(self.disk, self.node),
         }
-        ScopeGuard::into_inner(lost);
+        ScopeGuard::into_inner(on_drop);
         outcome
     }
 
-    /// Handles a refusal: the row if the disk is attached to the node; none once the order is worth another attempt.
-    async fn after_refusal(
+    /// Handles an error of `AttachDisk`. Returns the row if the disk is attached to the node, and `None` once the request
+    /// should be retried.
+    async fn handle_error(
         self,
-        order: &mut Order<'_>,
-        takeover: &mut Takeover,
-        refusal: cloud::Error,
+        retry: &mut RetryState<'_>,
+        force: &mut ForceAttach,
+        rejection: cloud::Error,
     ) -> Result<Option<Disk>> {
-        let no_force = takeover.forced && refuses_force(&refusal);
-        takeover.unsupported |= no_force;
-        // An attempt by force has little time: its outcome is read.
-        let cut_short = takeover.forced && !self.deadline.has_passed();
+        let no_force = force.forced && is_force_unsupported(&rejection);
+        force.unsupported |= no_force;
+        // A force attach has a short timeout: the disk shows its outcome.
+        let cut_short = force.forced && !self.deadline.has_passed();
         let (disk, node) = self.ids();
-        match refusal.kind() {
-            // A full node may hold this very disk.
+        match rejection.kind() {
+            // A node at its attach limit may hold this disk.
             Kind::Conflict | Kind::Ambiguous | Kind::Quota => {}
             _ if no_force => {}
             Kind::Deadline | Kind::Unreachable | Kind::Throttled if cut_short => {}
-            Kind::NotFound if refusal.condition() == Condition::NoSuchNode => {
+            Kind::NotFound if rejection.condition() == Condition::NoSuchNode => {
                 let why = ", which does not exist in this region";
-                return Err(self.unfit(Failure::NoSuchNode, why, Some(refusal)));
+                return Err(self.cannot_attach(Failure::NoSuchNode, why, Some(rejection)));
             }
             Kind::NotFound => return Err(Error::NoSuchDisk { disk }),
             _ => {
-                order.release();
-                let explained = self.incompatible(refusal).await;
-                return Err(explained.unwrap_or_else(|refusal| order.failed(refusal)));
+                retry.release();
+                let explained = self.incompatible_error(rejection).await;
+                return Err(explained.unwrap_or_else(|rejection| retry.final_error(rejection)));
             }
         }
         tracing::debug!(
             disk.id = %disk,
             node.id = %node,
-            cloud.code = refusal.code(),
-            cloud.request_id = refusal.request_id(),
-            "attach refused, reading the disk"
+            cloud.code = rejection.code(),
+            cloud.request_id = rejection.request_id(),
+            "AttachDisk failed, reading the disk"
         );
-        let row = match self.look().await {
+        let row = match self.observe().await {
             Ok(Observation::Row(row)) => row,
-            // A missing row proves nothing. If the disk does not exist, the next attempt reports it.
-            Ok(Observation::Missing { .. }) => return order.back_off(refusal).await.map(|()| None),
-            Err(error) => return Err(order.not_observed(refusal, error)),
+            // A missing row does not prove absence. If the disk does not exist, the next attempt returns that.
+            Ok(Observation::Missing { .. }) => {
+                return retry.back_off(rejection).await.map(|()| None);
+            }
+            Err(error) => return Err(retry.wait_error(rejection, error)),
         };
         let journal = &self.attacher.journal;
         let is_ours = journal.attached.is_recent_or_pending(&disk, &node)
             && !journal.attached.may_take_effect(&disk, &node);
         let is_unsure = journal.is_new_leader() && !is_ours;
-        if row.is_in_use_on(&node) && (is_unsure || !self.is_on(&row)) {
-            // The row may be of before the disk was detached.
-            return order.back_off(refusal).await.map(|()| None);
+        if row.is_in_use_on(&node) && (is_unsure || !self.is_attached(&row)) {
+            // The row may be older than the detach of the disk.
+            return retry.back_off(rejection).await.map(|()| None);
         }
-        if self.is_on(&row) {
+        if self.is_attached(&row) {
             // An attempt whose response was lost may have attached it a moment ago.
-            journal.note_attached(&row, &node);
+            journal.record_attached(&row, &node);
             return Ok(Some(Disk::clone(&row)));
         }
-        if refusal.kind() == Kind::Quota && row.status != DiskStatus::Attaching {
-            order.release();
-            return Err(self.attach_limit_error(&row, refusal).await);
+        if rejection.kind() == Kind::Quota && row.status != DiskStatus::Attaching {
+            retry.release();
+            return Err(self.attach_limit_error(&row, rejection).await);
         }
-        if let Some(error) = self.elsewhere(&row) {
+        if let Some(error) = self.in_use_elsewhere(&row) {
             return Err(error);
         }
         match &row.status {
-            // A shared disk may be attaching to another node, and its row does not say to which.
+            // A multi-attach disk may be attaching to another node, which its row does not name.
             DiskStatus::Attaching if !row.multi_attach => {
-                return order.hold(self.wait_attached()).await.map(Some);
+                return retry.complete(self.wait_attached()).await.map(Some);
             }
-            // The instance is not ready, the disk is busy otherwise, or the row is a moment old.
-            DiskStatus::Available | DiskStatus::InUse => order.back_off(refusal).await?,
+            // The instance is not ready, another operation is in progress on the disk, or the row is stale.
+            DiskStatus::Available | DiskStatus::InUse => retry.back_off(rejection).await?,
             DiskStatus::Attaching
             | DiskStatus::Creating
             | DiskStatus::Detaching
-            | DiskStatus::ReIniting => self.wait_ready(order, takeover, &row, refusal).await?,
-            DiskStatus::Unknown(_) => return Err(order.failed(refusal)),
+            | DiskStatus::ReIniting => self.wait_attachable(retry, force, &row, rejection).await?,
+            DiskStatus::Unknown(_) => return Err(retry.final_error(rejection)),
         }
         Ok(None)
     }
 
-    /// Waits until the disk, which is in a transitional state, may be attached, or attached by force.
-    async fn wait_ready(
+    /// Waits until the disk, which is in a transitional state, can be attached or force-attached.
+    async fn wait_attachable(
         self,
-        order: &mut Order<'_>,
-        takeover: &mut Takeover,
+        retry: &mut RetryState<'_>,
+        force: &mut ForceAttach,
         row: &Disk,
-        refusal: cloud::Error,
+        rejection: cloud::Error,
     ) -> Result<()> {
         let start = Instant::now();
-        // The disk is not ready, but its node may be.
-        order.release();
-        let stuck = takeover.observe(row, self.node);
+        // Other disks of the node can proceed.
+        retry.release();
+        let stuck = force.observe(row, self.node);
         let stopped = stuck && self.are_stopped(&row.attachments).await;
-        if stopped && !takeover.forced {
-            takeover.due = true;
+        if stopped && !force.forced {
+            force.due = true;
             return Ok(());
         }
         let decide = |observation: Observation<Disk>| {
@@ -198,7 +202,7 @@ impl Call<'_> {
             };
             if now.status == DiskStatus::Detaching {
                 let stopped = stopped && now.attachments == row.attachments;
-                let due = takeover.observe(&now, self.node) && (stopped || takeover.is_stuck());
+                let due = force.observe(&now, self.node) && (stopped || force.is_stuck());
                 return due.then_some(true);
             }
             matches!(now.status, DiskStatus::Available | DiskStatus::InUse).then_some(false)
@@ -208,41 +212,41 @@ impl Call<'_> {
             .disks
             .wait_until(self.disk, self.deadline, decide);
         match waited.await {
-            Ok(due) => takeover.due = due,
-            Err(error) => return Err(order.not_observed(refusal, error)),
+            Ok(due) => force.due = due,
+            Err(error) => return Err(retry.wait_error(rejection, error)),
         }
-        order.pause(start, refusal).await
+        retry.pause(start, rejection).await
     }
-    /// Waits until an attachment that the cloud has accepted is complete, or has certainly failed.
+
+    /// Waits until an accepted attach is complete or has certainly failed.
     ///
-    /// A row is at most [`READ_LAG`] old. So one that shows the disk free, from a read that began that long after the attachment
-    /// was accepted, is from after it: if the disk has been observed attaching before, it has fallen back. If not, rows may
-    /// be older than they should be, and more of them must agree.
+    /// A row is at most [`READ_LAG`] old. If a read that starts at least that long after acceptance shows the disk free, and
+    /// an earlier one showed it attaching, the attach has failed. Without the earlier row, reads must agree for longer.
     async fn wait_attached(self) -> Result<Disk> {
         let (accepted, mut free) = (Instant::now(), StaleReadGuard::default());
-        // The end of the read before this one, which therefore began later.
+        // The end of the previous read, before which the current one did not start.
         let mut last_read: Option<Instant> = None;
         let mut attaching = false;
         let decide = |observation: Observation<Disk>| {
-            // A disk that is being attached cannot be deleted: its absence means that it is not visible.
+            // A disk that is attaching cannot be deleted: a missing row means that it is not visible.
             let row = observation.row()?;
-            if self.is_on(&row) {
-                self.attacher.journal.note_attached(&row, self.node);
+            if self.is_attached(&row) {
+                self.attacher.journal.record_attached(&row, self.node);
                 return Some(Ok(Disk::clone(&row)));
             }
-            if let Some(error) = self.elsewhere(&row) {
+            if let Some(error) = self.in_use_elsewhere(&row) {
                 return Some(Err(error));
             }
-            let begun = last_read.replace(Instant::now());
+            let started = last_read.replace(Instant::now());
             attaching |= row.status == DiskStatus::Attaching;
             if !row.is_free() {
-                free.ends();
+                free.reset();
                 return None;
             }
-            let after = begun.is_some_and(|begun| begun.duration_since(accepted) >= READ_LAG);
-            let is_proven = free.holds(UNSEEN) || attaching && after;
+            let after = started.is_some_and(|start| start.duration_since(accepted) >= READ_LAG);
+            let is_proven = free.is_confirmed_after(VISIBILITY_LAG) || attaching && after;
             let why = ": the cloud gave up, and the disk is Available again";
-            is_proven.then(|| Err(self.unfit(Failure::AttachFailed, why, None)))
+            is_proven.then(|| Err(self.cannot_attach(Failure::AttachFailed, why, None)))
         };
         let (disks, operation) = (&self.attacher.disks, view::Operation::Attach);
         let waited = disks.wait_until_done(self.disk, self.deadline, operation, decide);

@@ -1,4 +1,4 @@
-//! One call: a disk, a node and a deadline; and which nodes hold the disk as far as a row shows that.
+//! The parameters of one attach or detach call, and which nodes hold the disk according to a row of `DescribeDisks`.
 
 use super::Attacher;
 use super::queue::Operation;
@@ -22,7 +22,7 @@ impl Attacher {
         disk: &'a DiskId,
         node: &'a InstanceId,
     ) -> Call<'a> {
-        self.journal.activity.note();
+        self.journal.activity.record_call();
         let attacher = self;
         Call {
             attacher,
@@ -46,29 +46,29 @@ impl<'a> Call<'a> {
         }
     }
 
-    pub(super) async fn look(self) -> Result<Observation<Disk>, WaitError> {
+    pub(super) async fn observe(self) -> Result<Observation<Disk>, WaitError> {
         self.attacher.disks.observe(self.disk, self.deadline).await
     }
 
-    /// Whether the row shows the disk in use on the node, and is not from before it was detached there.
-    pub(super) fn is_on(self, row: &Disk) -> bool {
+    /// Whether the row shows the disk in use on the node and is not older than its detach from there.
+    pub(super) fn is_attached(self, row: &Disk) -> bool {
         let detached = &self.attacher.journal.detached;
-        row.is_in_use_on(self.node) && !detached.is_before(row, self.node)
+        row.is_in_use_on(self.node) && !detached.is_stale(row, self.node)
     }
 
-    /// The error when another node has the disk in use, unless the row is from before that node detached it.
-    pub(super) fn elsewhere(self, row: &Disk) -> Option<Error> {
+    /// The error if another node has the disk in use, unless the row is older than the detach from that node.
+    pub(super) fn in_use_elsewhere(self, row: &Disk) -> Option<Error> {
         let is_exclusive = row.status == DiskStatus::InUse && !row.multi_attach;
-        self.other_holder(row).filter(|_| is_exclusive)
+        self.other_holder_error(row).filter(|_| is_exclusive)
     }
 
-    pub(super) fn other_holder(self, row: &Disk) -> Option<Error> {
+    pub(super) fn other_holder_error(self, row: &Disk) -> Option<Error> {
         let holder = self.other_holders(row).next()?.clone();
         let (disk, node) = self.ids();
         Some(Error::InUseElsewhere { disk, node, holder })
     }
 
-    /// The other nodes that hold the disk, without those that have just detached it.
+    /// The other nodes that hold the disk, without recent detaches.
     pub(super) fn other_holders(self, row: &'a Disk) -> impl Iterator<Item = &'a InstanceId> {
         let detached = &self.attacher.journal.detached;
         let holds = move |holder: &&InstanceId| {

@@ -13,17 +13,17 @@ use crate::model::{Disk, DiskId, Instance, InstanceId};
     reason = "the operation that the service is named after"
 )]
 mod attach;
+mod backoff;
 mod call;
 mod detach;
 mod explain;
-mod order;
+mod force;
 mod parallelism;
 mod publish;
 mod queue;
-mod refusals;
-mod takeover;
+mod retry;
 
-pub use publish::{Publish, Share};
+pub use publish::{NodeAccess, PublishRequest};
 
 #[derive(Debug)]
 pub struct Attacher {
@@ -31,7 +31,7 @@ pub struct Attacher {
     disks: Arc<Poller<DiskId, Disk>>,
     instances: Poller<InstanceId, Instance>,
     queues: queue::AttachQueues,
-    refusals: refusals::RejectedRequests,
+    backoffs: backoff::InstanceBackoffs,
     journal: Arc<Journal>,
 }
 
@@ -43,7 +43,7 @@ impl Attacher {
             disks: shared.disks,
             instances,
             queues: queue::AttachQueues::default(),
-            refusals: refusals::RejectedRequests::default(),
+            backoffs: backoff::InstanceBackoffs::default(),
             journal: shared.journal,
         }
     }

@@ -1,5 +1,5 @@
-//! Reads the number of parallel operations of an instance from its tags when a request queues for it, with one describe
-//! for all such instances. Trial and error would cost a rejected request per instance.
+//! Reads the number of parallel operations of an instance from its tags while a request for it is queued, with one
+//! `DescribeInstances` for all such instances. This avoids a rejected request per instance.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -10,10 +10,9 @@ use crate::base::{Deadline, Elapsed};
 use crate::cloud::view::Observation;
 use crate::model::InstanceId;
 
-const LONGEST_READ: Duration = Duration::from_secs(5);
+const READ_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Tags of instances that take several operations at a time (ECS, "parallel attach"), and how many.
-/// More has not been seen to work.
+/// Tags of instances that support parallel operations (ECS, "parallel attach"), and the highest number observed to work.
 const PARALLEL_ATTACH: (&str, usize) = ("supportConcurrencyAttach", 32);
 const PARALLEL_DETACH: (&str, usize) = ("supportConcurrencyDetach", 5);
 
@@ -25,7 +24,7 @@ impl Attacher {
         operation: Operation,
     ) -> Result<Permit, Elapsed> {
         tokio::select! {
-            // The instance is read only if the order has to wait, and while it queues: no permit is unused meanwhile.
+            // The instance is read only if the request has to queue, and meanwhile: no permit stays unused.
             biased;
             permit = self.queues.acquire(node, operation, deadline) => permit,
             never = self.read_parallelism(deadline, node) => match never {},
@@ -34,21 +33,21 @@ impl Attacher {
 
     async fn read_parallelism(&self, deadline: Deadline, node: &InstanceId) -> Infallible {
         loop {
-            tokio::time::sleep_until(self.queues.read_due(node)).await;
-            let read = deadline.at_most(LONGEST_READ);
+            tokio::time::sleep_until(self.queues.next_read(node)).await;
+            let read = deadline.at_most(READ_TIMEOUT);
             match self.instances.observe(node, read).await {
                 Ok(Observation::Row(row)) => {
-                    let most = |(tag, parallel)| match row.tags.get(tag) {
+                    let value_of = |(tag, parallel)| match row.tags.get(tag) {
                         Some(value) if value == "true" => parallel,
                         _ => 1,
                     };
-                    let (attach, detach) = (most(PARALLEL_ATTACH), most(PARALLEL_DETACH));
-                    self.queues.learn(node, attach, detach);
+                    let (attach, detach) = (value_of(PARALLEL_ATTACH), value_of(PARALLEL_DETACH));
+                    self.queues.set_parallelism(node, attach, detach);
                 }
-                // An empty response says nothing about the instance.
+                // An empty response proves nothing about the instance.
                 result => {
                     tracing::debug!(node.id = %node, ?result, "cannot read the number of parallel attach operations of the node");
-                    self.queues.read_failed(node);
+                    self.queues.record_read_failure(node);
                 }
             }
         }

@@ -1,9 +1,8 @@
-//! Attaching for a use: by one node or several, writable or read-only.
+//! Publishes a disk to one node or several, writable or read-only (CSI `ControllerPublishVolume`).
 //!
-//! Which nodes use a disk read-only is stored on the disk, as a tag for each such node, before the disk is attached there:
-//! the cloud's attachments do not say it, and memory does not outlive a restart. An attached disk without such a tag is
-//! writable. The tag is removed when the disk has been detached from the node; if that fails, so does the call, and a
-//! repeated call removes it.
+//! The cloud's attachments have no read-only mode. So a tag on the disk marks each node that uses it read-only, and is set
+//! before the attach, in order to survive a restart. An attached disk without such a tag is writable. The tag is removed
+//! after the detach; if that fails, so does the call, and a retry removes it.
 
 use super::Attacher;
 use super::call::Call;
@@ -11,29 +10,26 @@ use crate::base::Deadline;
 use crate::cloud::view::Observation;
 use crate::cloud::{TagResources, TagTarget, UntagResources};
 use crate::disk::Result;
-use crate::disk::error::{cloud, refused, wait};
+use crate::disk::error::{cloud, rejected, wait};
 use crate::disk::read::read_disk;
 use crate::disk::stale_read::{READ_LAG, StaleReadGuard};
 use crate::model::{Disk, DiskId, DiskKind, Failure, InstanceId, tag};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Share {
-    One,
-    /// Several nodes, one of which may write.
-    OneWriter,
-    Many,
+pub enum NodeAccess {
+    SingleNode,
+    MultiNodeSingleWriter,
+    MultiNode,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Publish {
+pub struct PublishRequest {
     pub disk: DiskId,
     pub node: InstanceId,
-    /// Whether the node only reads it.
     pub read_only: bool,
-    pub share: Share,
-    /// Whether several nodes are known to be able to hold the disk. Optional: it saves detaching the disk again where only
-    /// one node may use it.
-    pub shareable: bool,
+    pub access: NodeAccess,
+    /// Whether the disk is known to be multi-attach. Optional: `true` avoids an attach that has to be reverted.
+    pub multi_attach: bool,
 }
 
 fn read_only_tag(node: &InstanceId) -> String {
@@ -48,28 +44,28 @@ pub(super) fn is_read_only(row: &Disk, node: &InstanceId) -> bool {
 const SET: &str = "true";
 
 impl Attacher {
-    /// Attaches the disk to the node for this use. A disk that is attached there for it already is success.
+    /// Attaches the disk to the node with this access; succeeds if it is already attached so.
     ///
     /// # Errors
-    /// As [`Attacher::attach`]; [`Error::Refused`] when the disk is incompatible with the use.
-    pub async fn publish(&self, deadline: Deadline, wanted: &Publish) -> Result<Disk> {
-        let Publish { disk, node, .. } = wanted;
+    /// As [`Attacher::attach`]; [`Error::Rejected`] if the disk does not support the access.
+    pub async fn publish(&self, deadline: Deadline, wanted: &PublishRequest) -> Result<Disk> {
+        let PublishRequest { disk, node, .. } = wanted;
         let call = self.call(deadline, disk, node);
         let (mut is_tagged, mut was_cleared) = (false, false);
-        if wanted.read_only || wanted.shareable || wanted.share != Share::One {
+        if wanted.read_only || wanted.multi_attach || wanted.access != NodeAccess::SingleNode {
             let row = read_disk(&self.disks, deadline, disk).await?;
-            call.check_share(&row, wanted)?;
+            call.check_access(&row, wanted)?;
             let is_attached =
-                call.is_on(&row) || self.journal.attached.is_recent_or_pending(disk, node);
+                call.is_attached(&row) || self.journal.attached.is_recent_or_pending(disk, node);
             is_tagged = is_read_only(&row, node);
-            // A tag that is left over is removed now. After the attachment it could outlive a crash.
+            // A leftover tag is removed before the attach, so that it cannot remain after a crash.
             if !is_attached && is_tagged != wanted.read_only {
                 call.set_read_only(wanted.read_only).await?;
                 (is_tagged, was_cleared) = (wanted.read_only, !wanted.read_only);
             }
         }
         let (row, is_by_this_call) = call.attach().await?;
-        if let Err(error) = call.check_use(&row, wanted) {
+        if let Err(error) = call.check_attached(&row, wanted) {
             if is_by_this_call {
                 call.detach().await?;
             }
@@ -86,49 +82,51 @@ impl Attacher {
 }
 
 impl Call<'_> {
-    /// Refuses a use for which the disk must not be attached.
-    fn check_share(self, row: &Disk, wanted: &Publish) -> Result<()> {
-        if wanted.share == Share::One {
-            return self.check_use(row, wanted);
+    /// Rejects access for which the disk must not be attached.
+    fn check_access(self, row: &Disk, wanted: &PublishRequest) -> Result<()> {
+        if wanted.access == NodeAccess::SingleNode {
+            return self.check_attached(row, wanted);
         }
         if !row.multi_attach {
             let why = " with an access mode for several nodes: it was not created with multi-attach, which cannot \
                        be changed";
-            return Err(self.unfit(Failure::MultiAttachDisabled, why, None));
+            return Err(self.cannot_attach(Failure::MultiAttachDisabled, why, None));
         }
         let mut holders = self.other_holders(row);
         let writer = holders.find(|holder| !is_read_only(row, holder));
         match writer {
-            Some(holder) if wanted.share == Share::OneWriter && !wanted.read_only => {
+            Some(holder)
+                if wanted.access == NodeAccess::MultiNodeSingleWriter && !wanted.read_only =>
+            {
                 let why = format!(
                     " writable: node {holder} may write to it, and the access mode is for one writer"
                 );
-                Err(self.unfit(Failure::WriterConflict, &why, None))
+                Err(self.cannot_attach(Failure::WriterConflict, &why, None))
             }
             _ => Ok(()),
         }
     }
 
-    /// Refuses a use that the cloud would not refuse.
-    fn check_use(self, row: &Disk, wanted: &Publish) -> Result<()> {
+    /// Rejects access that the cloud would accept.
+    fn check_attached(self, row: &Disk, wanted: &PublishRequest) -> Result<()> {
         if row.kind == DiskKind::System {
             let why = ": it is a system disk, and only data disks are volumes";
-            return Err(self.unfit(Failure::SystemDisk, why, None));
+            return Err(self.cannot_attach(Failure::SystemDisk, why, None));
         }
-        let is_alone = wanted.share == Share::One && row.multi_attach;
-        match self.other_holder(row) {
-            Some(error) if is_alone => Err(error),
+        let is_exclusive = wanted.access == NodeAccess::SingleNode && row.multi_attach;
+        match self.other_holder_error(row) {
+            Some(error) if is_exclusive => Err(error),
             _ => Ok(()),
         }
     }
 
-    /// Refuses a use other than the one that the disk was attached for. Tags are read with the same lag as rows.
+    /// Rejects an access mode other than that of the existing attachment. Tags are as stale as rows.
     async fn check_read_only(self, wanted: bool) -> Result<()> {
         let Self { disk, node, .. } = self;
         let mut differs = StaleReadGuard::default();
         let decide = |observation: Observation<Disk>| {
             let agrees = is_read_only(&*observation.row()?, node) == wanted;
-            (agrees || differs.holds(READ_LAG)).then_some(agrees)
+            (agrees || differs.is_confirmed_after(READ_LAG)).then_some(agrees)
         };
         let agrees = self.attacher.disks.wait_until(disk, self.deadline, decide);
         let step = format!("read whether disk {disk} is attached to node {node} read-only");
@@ -145,7 +143,7 @@ impl Call<'_> {
             "disk {disk} is attached to node {node} {found}, not {wanted} as requested (the disk's tag {tag} marks it \
              read-only on that node)"
         );
-        Err(refused(Failure::AttachModeConflict, text, None))
+        Err(rejected(Failure::AttachModeConflict, text, None))
     }
 
     pub(super) async fn set_read_only(self, set: bool) -> Result<()> {
@@ -163,7 +161,7 @@ impl Call<'_> {
         };
         let Self { disk, node, .. } = self;
         tagged.map_err(cloud(format!(
-            "tag disk {disk} with whether node {node} only reads it"
+            "tag disk {disk} as read-only or writable on node {node}"
         )))
     }
 }

@@ -1,6 +1,6 @@
-//! Permits for orders to an instance. The cloud attaches one disk at a time to an instance, and detaches one, unless the
-//! instance is tagged for more. It rejects the next request (`InvalidOperation.Conflict`), which costs a call and a wait.
-//! So requests queue here in FIFO order.
+//! A queue of attach and detach requests per instance. The cloud attaches one disk at a time to an instance, and detaches
+//! one, unless the instance is tagged for more, and rejects further requests (`InvalidOperation.Conflict`). To avoid the
+//! cost of rejections, requests wait here in FIFO order.
 //!
 //! The number of parallel operations is read from the instance's tags (see `parallelism.rs`) and learned from rejections.
 
@@ -12,21 +12,21 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::base::{Deadline, Elapsed};
-use crate::disk::pauses::Pauses;
+use crate::disk::backoff::Backoff;
 use crate::model::InstanceId;
 
 #[cfg(test)]
 mod tests;
 
-/// How long the parallelism of an instance is used before it is read again. Tags change.
+/// How long the parallelism of an instance is cached. Tags change.
 const REFRESH: Duration = Duration::from_secs(600);
 
-/// Refused orders in a row, beside others of ours, after which an instance counts as taking one at a time.
+/// Consecutive rejections, in parallel with other operations of this process, that reduce the parallelism to one.
 const CONFLICTS: u32 = 2;
 
-/// Pauses between failed reads of an instance.
-const SHORTEST_PAUSE: Duration = Duration::from_secs(1);
-const LONGEST_PAUSE: Duration = Duration::from_secs(300);
+/// Backoff between failed reads of an instance.
+const MIN_READ_BACKOFF: Duration = Duration::from_secs(1);
+const MAX_READ_BACKOFF: Duration = Duration::from_secs(300);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Operation {
@@ -35,31 +35,31 @@ pub(super) enum Operation {
 }
 
 #[derive(Debug, Clone, Default)]
-pub(super) struct AttachQueues(Arc<Mutex<HashMap<InstanceId, Node>>>);
+pub(super) struct AttachQueues(Arc<Mutex<HashMap<InstanceId, InstanceQueues>>>);
 
 #[derive(Debug, Default)]
-struct Node {
+struct InstanceQueues {
     attach: Queue,
     detach: Queue,
-    /// The number of the last order.
+    /// The number of the last request.
     last: u64,
-    /// Orders may be able to start.
+    /// Notified when requests may be able to start.
     changed: Arc<Notify>,
-    /// When the parallelism is read again, if an order queues then.
+    /// When the parallelism is read again, if a request is queued then.
     read_at: Option<Instant>,
-    read_pauses: Option<Pauses>,
+    read_backoff: Option<Backoff>,
     /// Until when attach and detach exclude each other.
     exclusive: Option<Instant>,
 }
 
 #[derive(Debug, Default)]
 struct Queue {
-    /// Number of parallel operations of the instance, at least one.
-    most: usize,
+    /// Number of parallel operations that the instance supports; zero counts as one.
+    parallelism: usize,
     running: usize,
-    /// Orders that were refused, beside others of ours, since one was accepted.
+    /// Rejections in parallel with other operations of this process since the last acceptance.
     conflicts: u32,
-    /// Numbers of the orders that wait, the first to come first.
+    /// Numbers of the queued requests in FIFO order.
     waiting: VecDeque<u64>,
 }
 
@@ -72,7 +72,7 @@ impl AttachQueues {
     ) -> Result<Permit, Elapsed> {
         let (mut permit, changed) = self.enqueue(node, operation);
         loop {
-            // Subscribes before it reads, so that it misses no change.
+            // Subscribes before the check, so that no change is missed.
             let changed = changed.notified();
             if permit.start() {
                 return Ok(permit);
@@ -100,34 +100,34 @@ impl AttachQueues {
     }
 
     /// When the parallelism of the instance should be read.
-    pub(super) fn read_due(&self, node: &InstanceId) -> Instant {
+    pub(super) fn next_read(&self, node: &InstanceId) -> Instant {
         let due = self.update(node, |queues| queues.read_at);
         due.unwrap_or_else(Instant::now)
     }
 
     /// Records the number of parallel operations read from the instance.
-    pub(super) fn learn(&self, node: &InstanceId, attach: usize, detach: usize) {
+    pub(super) fn set_parallelism(&self, node: &InstanceId, attach: usize, detach: usize) {
         self.update(node, |queues| {
-            (queues.attach.most, queues.detach.most) = (attach, detach);
+            (queues.attach.parallelism, queues.detach.parallelism) = (attach, detach);
             queues.read_at = Some(Instant::now() + REFRESH);
-            queues.read_pauses = None;
+            queues.read_backoff = None;
             queues.changed.notify_waiters();
         });
     }
 
-    /// Reading the instance failed, for all that waited for the same response. What is known of it stays.
-    pub(super) fn read_failed(&self, node: &InstanceId) {
+    /// Schedules the next read after a failed one, once for all waiters of the same response. The parallelism is kept.
+    pub(super) fn record_read_failure(&self, node: &InstanceId) {
         self.update(node, |queues| {
             if !is_ahead(queues.read_at) {
-                let pauses = || Pauses::between(SHORTEST_PAUSE, LONGEST_PAUSE);
-                let pause = queues.read_pauses.get_or_insert_with(pauses).next();
+                let backoff = || Backoff::new(MIN_READ_BACKOFF, MAX_READ_BACKOFF);
+                let pause = queues.read_backoff.get_or_insert_with(backoff).next_delay();
                 queues.read_at = Some(Instant::now() + pause);
             }
         });
     }
 
-    /// Changes what is known of an instance. One without information is removed.
-    fn update<T>(&self, node: &InstanceId, change: impl FnOnce(&mut Node) -> T) -> T {
+    /// Updates the queues of an instance, and removes them once they are empty.
+    fn update<T>(&self, node: &InstanceId, change: impl FnOnce(&mut InstanceQueues) -> T) -> T {
         let mut nodes = self.lock();
         let queues = nodes.entry(node.clone()).or_default();
         let changed = change(queues);
@@ -137,7 +137,7 @@ impl AttachQueues {
         changed
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<InstanceId, Node>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<InstanceId, InstanceQueues>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -148,7 +148,7 @@ fn is_ahead(time: Option<Instant>) -> bool {
 
 impl Queue {
     fn is_full(&self) -> bool {
-        self.running >= self.most.max(1)
+        self.running >= self.parallelism.max(1)
     }
 
     fn is_empty(&self) -> bool {
@@ -156,7 +156,7 @@ impl Queue {
     }
 }
 
-impl Node {
+impl InstanceQueues {
     fn queue(&mut self, operation: Operation) -> &mut Queue {
         match operation {
             Operation::Attach => &mut self.attach,
@@ -167,7 +167,7 @@ impl Node {
     fn may_start(&self, operation: Operation) -> bool {
         let exclusive = is_ahead(self.exclusive);
         match operation {
-            // Detach goes first: it relieves a node that fails.
+            // Detach has priority: it is needed to recover from a failed node.
             Operation::Attach => !self.attach.is_full() && (!exclusive || self.detach.is_empty()),
             Operation::Detach => !self.detach.is_full() && (!exclusive || self.attach.running == 0),
         }
@@ -179,8 +179,7 @@ impl Node {
     }
 }
 
-/// A place in a queue, and from its start the right to have one operation under way at the
-/// instance. Dropping it lets the next order start.
+/// A position in the queue, and once started, the permit for one operation. Dropping it starts the next request.
 #[derive(Debug)]
 pub(super) struct Permit {
     queues: AttachQueues,
@@ -201,16 +200,16 @@ impl Permit {
             }
             queue.waiting.pop_front();
             queue.running += 1;
-            // The instance may take the next one as well.
+            // The instance may support the next operation as well.
             queues.changed.notify_waiters();
             true
         });
         self.is_running
     }
 
-    /// Records that the cloud rejected the request because the instance is busy. True if the reason is another operation of
-    /// this process, whose end issues another permit; false if it is an external one.
-    pub(super) fn learn_conflict(&self) -> bool {
+    /// Records that the cloud rejected the request because the instance is busy. True if another operation of this process
+    /// is the reason, so that its end allows a retry; false for an external operation.
+    pub(super) fn record_conflict(&self) -> bool {
         self.queues.update(&self.node, |queues| {
             let (same, other) = match self.operation {
                 Operation::Attach => (queues.attach.running, queues.detach.running),
@@ -220,11 +219,11 @@ impl Permit {
             if same > 1 {
                 let queue = queues.queue(self.operation);
                 queue.conflicts += 1;
-                // A single one may be due to somebody else's operation.
+                // A single rejection may be due to an external operation.
                 if queue.conflicts < CONFLICTS {
                     return false;
                 }
-                queue.most = 1;
+                queue.parallelism = 1;
                 queues.read_at = until;
             } else if other > 0 {
                 queues.exclusive = until;
@@ -233,7 +232,7 @@ impl Permit {
         })
     }
 
-    pub(super) fn accepted(&self) {
+    pub(super) fn record_accepted(&self) {
         if let Some(queues) = self.queues.lock().get_mut(&self.node) {
             queues.queue(self.operation).conflicts = 0;
         }

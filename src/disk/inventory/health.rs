@@ -1,4 +1,4 @@
-//! How disks are: what their rows tell, and what the cloud says of their health.
+//! Reads the health of disks from their rows and from the cloud's health reports.
 
 use jiff::Timestamp;
 
@@ -13,26 +13,25 @@ use crate::model::{Disk, DiskHealth, DiskId, DiskStatus, HealthEvent};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// It can be used, though not as it should be.
+    /// Usable with restrictions.
     Degraded,
-    /// It cannot be used.
     Inaccessible,
 }
 
-/// Something that is wrong with a disk now.
+/// A current problem of a disk.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct HealthIssue {
     pub severity: Severity,
-    /// What it is, for machines: a word in camel case. Each once for a disk.
+    /// A machine-readable reason in CamelCase, as in Kubernetes conditions; unique per disk.
     pub reason: String,
-    /// What it is and what to do, for people.
+    /// A human-readable description with the remedy.
     pub message: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnhealthyVolume {
     pub disk: DiskId,
-    /// What is wrong with it; never empty.
+    /// Never empty.
     pub health_issues: Vec<HealthIssue>,
     created: Option<Timestamp>,
 }
@@ -51,15 +50,15 @@ fn health_issue(severity: Severity, reason: impl Into<String>, message: String) 
     }
 }
 
-/// What the row alone shows; empty if nothing is wrong.
+/// The issues that the row shows; empty if the disk is healthy.
 pub fn health_issues(row: &Disk) -> Vec<HealthIssue> {
     let disk = &row.id;
     let locked = |lock: &String| {
         let message = format!(
-            "the cloud has locked disk {disk} ({lock}): it refuses changes of it, and may take it \
-             away; settle that with the cloud's support or billing"
+            "the cloud has locked disk {disk} ({lock}): it rejects changes and may release the disk; contact the cloud's \
+             support or billing"
         );
-        health_issue(Severity::Degraded, word("Locked", lock), message)
+        health_issue(Severity::Degraded, camel_case("Locked", lock), message)
     };
     let mut found: Vec<HealthIssue> = row.locks.iter().map(locked).collect();
     match &row.status {
@@ -86,18 +85,18 @@ pub fn health_issues(row: &Disk) -> Vec<HealthIssue> {
     found
 }
 
-fn reported(health: &DiskHealth) -> Vec<HealthIssue> {
+fn reported_issues(health: &DiskHealth) -> Vec<HealthIssue> {
     let (disk, status) = (&health.disk, &health.status);
     let advice = "check the disk's events in the console";
     let reported = |event: &HealthEvent| {
-        // I/O hangs; the other events leave it slow.
+        // I/O hangs; other events reduce the performance.
         let severity = match event.kind.as_str() {
             "Stalled" => Severity::Inaccessible,
             _ => Severity::Degraded,
         };
         let HealthEvent { kind, id } = event;
         let message = format!("the cloud reports {kind} for disk {disk} (event {id}); {advice}");
-        health_issue(severity, word("", kind), message)
+        health_issue(severity, camel_case("", kind), message)
     };
     let mut found: Vec<HealthIssue> = health.events.iter().map(reported).collect();
     if matches!(status.as_str(), "Impaired" | "Warning") && found.is_empty() {
@@ -107,8 +106,8 @@ fn reported(health: &DiskHealth) -> Vec<HealthIssue> {
     found
 }
 
-/// A word in camel case, of what the cloud wrote.
-fn word(prefix: &str, text: &str) -> String {
+/// The prefix and the text as one CamelCase word.
+fn camel_case(prefix: &str, text: &str) -> String {
     let mut word = text.to_owned();
     word.retain(|letter| letter.is_ascii_alphanumeric());
     if let Some(first) = word.get_mut(..1) {
@@ -117,16 +116,16 @@ fn word(prefix: &str, text: &str) -> String {
     format!("{prefix}{word}")
 }
 
-/// The issues of the row and of the reported health.
-fn together(mut found: Vec<HealthIssue>, health: Option<&DiskHealth>) -> Vec<HealthIssue> {
-    found.extend(health.map(reported).unwrap_or_default());
+/// The issues of the row and of the health report, without duplicates.
+fn merge_issues(mut found: Vec<HealthIssue>, health: Option<&DiskHealth>) -> Vec<HealthIssue> {
+    found.extend(health.map(reported_issues).unwrap_or_default());
     found.sort();
     found.dedup_by(|a, b| (a.severity, &a.reason) == (b.severity, &b.reason));
     found
 }
 
 impl Inventory {
-    /// The disk and its health issues. Both reads are shared.
+    /// Reads the disk and its health issues.
     ///
     /// # Errors
     /// As [`Inventory::disk`], and if the health cannot be read.
@@ -137,29 +136,29 @@ impl Inventory {
     ) -> Result<(Disk, Vec<HealthIssue>)> {
         let (row, health) = tokio::join!(
             read_disk(&self.disks, deadline, disk),
-            self.healths.observe(disk, deadline)
+            self.disk_health.observe(disk, deadline)
         );
         let row = row?;
         let health = health.map_err(wait(format!("read the health of disk {disk}")))?;
-        let found = together(health_issues(&row), health.row().as_deref());
+        let found = merge_issues(health_issues(&row), health.row().as_deref());
         Ok((row, found))
     }
 
-    /// This cluster's disks that are not well, the oldest first.
+    /// The unhealthy disks of this cluster, oldest first.
     pub async fn list_unhealthy(&self, deadline: Deadline) -> Result<Vec<UnhealthyVolume>> {
-        let look = |row: &Disk| UnhealthyVolume {
+        let volume = |row: &Disk| UnhealthyVolume {
             disk: row.id.clone(),
             health_issues: health_issues(row),
             created: row.created,
         };
-        let mut rows = self.list(deadline, look).await?;
+        let mut rows = self.list(deadline, volume).await?;
         for chunk in rows.chunks_mut(MAX_IDS_PER_CALL) {
             let ids: Vec<_> = chunk.iter().map(|row| row.disk.clone()).collect();
             let page = self.ecs.describe_disk_health(deadline, &ids).await;
             let page = page.map_err(cloud("read the health of the disks"))?;
             for row in chunk {
                 let health = page.rows.iter().find(|health| health.disk == row.disk);
-                row.health_issues = together(std::mem::take(&mut row.health_issues), health);
+                row.health_issues = merge_issues(std::mem::take(&mut row.health_issues), health);
             }
         }
         rows.retain(|row| !row.health_issues.is_empty());
@@ -181,12 +180,12 @@ mod tests {
             status: status.to_owned(),
             events: events.iter().map(event).collect(),
         };
-        let found = reported(&health).into_iter();
+        let found = reported_issues(&health).into_iter();
         found.map(|a| (a.severity, a.reason)).collect()
     }
 
     #[test]
-    fn what_the_cloud_reports_has_a_severity_and_a_word() {
+    fn reported_issues_have_severity_and_reason() {
         let one = |severity, word: &str| vec![(severity, word.to_owned())];
         assert_eq!(issue_of("Ok", &[]), []);
         for status in ["Initializing", "InsufficientData", "NotApplicable"] {

@@ -1,4 +1,4 @@
-//! What the instance types of the region's machines take: nodes have no credentials to ask for it.
+//! Reads the attach limits of instance types for the nodes, which have no credentials.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,29 +12,29 @@ use crate::model::instance_types::{AttachLimits, InstanceTypes};
 use crate::model::{Category, InstanceId};
 
 /// Maximum number of types in one call (`DescribeInstanceTypes`).
-const BATCH: usize = 10;
+const TYPE_BATCH: usize = 10;
 
 /// Maximum number of instances in one call (`DescribeInstances`).
-const MACHINES: usize = 100;
+const INSTANCE_BATCH: usize = 100;
 
-/// What some calls returned, of which others may have failed.
+/// The combined result of several calls, some of which may have failed.
 #[derive(Debug, Default)]
-pub struct Partial<T> {
-    pub found: T,
-    pub failed: Option<Error>,
+pub struct PartialResult<T> {
+    pub value: T,
+    /// The first error.
+    pub error: Option<Error>,
 }
 
-impl<T> Partial<T> {
-    /// The result of one call; none after a failure, which is noted.
-    fn note<R>(&mut self, outcome: Result<R>) -> Option<R> {
+impl<T> PartialResult<T> {
+    /// The result of one call; `None` after a failure, which is recorded.
+    fn record<R>(&mut self, outcome: Result<R>) -> Option<R> {
         outcome
-            .map_err(|error| self.failed.get_or_insert(error))
+            .map_err(|error| self.error.get_or_insert(error))
             .ok()
     }
 
-    /// Everything, or the failure.
-    pub fn all(self) -> Result<T> {
-        self.failed.map_or(Ok(self.found), Err)
+    pub fn into_result(self) -> Result<T> {
+        self.error.map_or(Ok(self.value), Err)
     }
 }
 
@@ -48,62 +48,62 @@ impl InstanceTypeCatalog {
         Self { ecs }
     }
 
-    /// What each instance type supported of which the region has a machine now. A type whose categories
-    /// the cloud does not tell is there without them.
-    pub async fn in_region(&self, deadline: Deadline) -> Result<InstanceTypes> {
-        let names = self.types_here(deadline).await?;
-        self.limits_of(deadline, &names).await.all()
+    /// The attach limits of every instance type with an instance in the region. The list of categories is empty if the cloud
+    /// does not report it.
+    pub async fn region_attach_limits(&self, deadline: Deadline) -> Result<InstanceTypes> {
+        let names = self.types_in_use(deadline).await?;
+        self.attach_limits(deadline, &names).await.into_result()
     }
 
-    /// The attach limits of these instance types. Types that the cloud does not know, or reports without disks, are omitted.
-    /// Types are queried in batches; a failed batch does not prevent the others.
-    pub async fn limits_of(
+    /// The attach limits of these instance types, without types that the cloud does not know or reports without disks. Types
+    /// are queried in batches; a failed batch does not prevent the others.
+    pub async fn attach_limits(
         &self,
         deadline: Deadline,
         names: &BTreeSet<String>,
-    ) -> Partial<InstanceTypes> {
+    ) -> PartialResult<InstanceTypes> {
         let names: Vec<String> = names.iter().cloned().collect();
-        let mut types = Partial::<InstanceTypes>::default();
-        for some in names.chunks(BATCH) {
-            let rows = self.ecs.describe_instance_types(deadline, some).await;
-            let rows = types.note(rows.map_err(cloud("describe the instance types")));
-            // The cloud knows types on which it says nothing of disks.
+        let mut types = PartialResult::<InstanceTypes>::default();
+        for batch in names.chunks(TYPE_BATCH) {
+            let rows = self.ecs.describe_instance_types(deadline, batch).await;
+            let rows = types.record(rows.map_err(cloud("describe the instance types")));
+            // The cloud reports some types without their number of disks.
             let rows = rows.into_iter().flatten();
             for row in rows.filter(|row| row.disk_quantity > 0) {
                 let (disk_quantity, name) = (row.disk_quantity, row.name);
                 let categories = self.categories_of(deadline, &name).await;
-                let supported = AttachLimits {
+                let limits = AttachLimits {
                     disk_quantity,
                     categories,
                 };
-                types.found.0.insert(name, supported);
+                types.value.0.insert(name, limits);
             }
         }
         types
     }
 
-    /// The types of these instances; one that is not there any more is left out. They are asked for in groups, as types are.
-    pub async fn of_instances(
+    /// The types of these instances, without instances that no longer exist. Instances are queried in batches.
+    pub async fn types_of_instances(
         &self,
         deadline: Deadline,
         instances: &BTreeSet<InstanceId>,
-    ) -> Partial<BTreeMap<InstanceId, String>> {
+    ) -> PartialResult<BTreeMap<InstanceId, String>> {
         let instances: Vec<InstanceId> = instances.iter().cloned().collect();
-        let mut types = Partial::<BTreeMap<InstanceId, String>>::default();
-        for some in instances.chunks(MACHINES) {
+        let mut types = PartialResult::<BTreeMap<InstanceId, String>>::default();
+        for batch in instances.chunks(INSTANCE_BATCH) {
             let query = DescribeInstances {
-                ids: Some(some.to_vec()),
+                ids: Some(batch.to_vec()),
                 ..DescribeInstances::default()
             };
             let page = self.ecs.describe_instances(deadline, &query).await;
-            let page = types.note(page.map_err(cloud("describe the instances")));
+            let page = types.record(page.map_err(cloud("describe the instances")));
             let rows = page.into_iter().flat_map(|page| page.rows);
-            (types.found).extend(rows.map(|row| (row.id, row.instance_type)));
+            (types.value).extend(rows.map(|row| (row.id, row.instance_type)));
         }
         types
     }
 
-    async fn types_here(&self, deadline: Deadline) -> Result<BTreeSet<String>> {
+    async fn types_in_use(&self, deadline: Deadline) -> Result<BTreeSet<String>> {
         let mut names = BTreeSet::new();
         let mut query = DescribeInstances::default();
         loop {
@@ -117,7 +117,7 @@ impl InstanceTypeCatalog {
         }
     }
 
-    /// Categories of data disks for the type, in stock now or not: what is attached stays.
+    /// Categories of data disks that the type supports, in stock or not: existing disks can be attached.
     async fn categories_of(&self, deadline: Deadline, name: &str) -> Vec<Category> {
         let query = DescribeStock {
             instance_type: Some(name.to_owned()),
@@ -132,7 +132,11 @@ impl InstanceTypeCatalog {
             }
             Err(error) => {
                 let error = error_chain(&error);
-                tracing::warn!(instance_type = name, error, "its categories are not known");
+                tracing::warn!(
+                    instance_type = name,
+                    error,
+                    "cannot read the disk categories of the instance type"
+                );
                 Vec::new()
             }
         }

@@ -1,4 +1,4 @@
-//! Reading what there is: disks, snapshots, their health, and instance types.
+//! Reads and lists disks and snapshots, the health of disks, and instance types.
 
 use std::sync::Arc;
 
@@ -18,41 +18,41 @@ mod list;
 mod tag_filter;
 
 pub use health::{HealthIssue, Severity, UnhealthyVolume, health_issues};
-pub use instance_types::{InstanceTypeCatalog, Partial};
+pub use instance_types::{InstanceTypeCatalog, PartialResult};
 pub use list::{Cursor, InvalidCursor};
-use tag_filter::TruncatedFilter;
+use tag_filter::TagFilter;
 
 #[derive(Debug)]
 pub struct Inventory {
     ecs: Arc<dyn EcsApi>,
     disks: Arc<Poller<DiskId, Disk>>,
-    healths: Poller<DiskId, DiskHealth>,
+    disk_health: Poller<DiskId, DiskHealth>,
     snapshots: Arc<Poller<SnapshotId, Snapshot>>,
     owner: Owner,
     journal: Arc<Journal>,
-    wide_disks: TruncatedFilter,
-    wide_snapshots: TruncatedFilter,
+    disk_filter: TagFilter,
+    snapshot_filter: TagFilter,
 }
 
 impl Inventory {
-    pub(super) fn new(shared: &Dependencies, healths: Poller<DiskId, DiskHealth>) -> Self {
+    pub(super) fn new(shared: &Dependencies, disk_health: Poller<DiskId, DiskHealth>) -> Self {
         let shared = shared.clone();
         Self {
             ecs: shared.ecs,
             disks: shared.disks,
-            healths,
+            disk_health,
             snapshots: shared.snapshots,
             owner: shared.owner,
             journal: shared.journal,
-            wide_disks: TruncatedFilter::default(),
-            wide_snapshots: TruncatedFilter::default(),
+            disk_filter: TagFilter::default(),
+            snapshot_filter: TagFilter::default(),
         }
     }
 
-    /// The disk as it stands.
+    /// Reads the disk.
     ///
     /// # Errors
-    /// [`super::Error::NoSuchDisk`] once it can be believed that there is none.
+    /// [`super::Error::NoSuchDisk`] if the disk certainly does not exist.
     pub async fn disk(&self, deadline: Deadline, disk: &DiskId) -> Result<Disk> {
         read_disk(&self.disks, deadline, disk).await
     }

@@ -1,16 +1,16 @@
-//! Whether listings are filtered by tags.
+//! Decides whether listings are filtered by tags.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::disk::owned::MOST_BY_TAGS;
+use crate::disk::owned::MAX_TAG_FILTERED_ROWS;
 use crate::model::Tags;
 
-/// Whether a listing has outgrown the filter by tags, so that it is not tried in vain each time.
+/// Whether the last listing exceeded the limit of lists filtered by tags, so that the next one omits the filter.
 #[derive(Debug, Default)]
-pub(super) struct TruncatedFilter(AtomicBool);
+pub(super) struct TagFilter(AtomicBool);
 
-impl TruncatedFilter {
-    pub(super) fn filter(&self, own: Tags) -> Tags {
+impl TagFilter {
+    pub(super) fn tags(&self, own: Tags) -> Tags {
         if self.0.load(Ordering::Relaxed) {
             Tags::new()
         } else {
@@ -18,15 +18,12 @@ impl TruncatedFilter {
         }
     }
 
-    /// Whether what was read by this filter must be read once more, without one.
-    pub(super) fn hides(&self, filter: &Tags, rows: usize) -> bool {
-        let large = rows >= MOST_BY_TAGS;
+    /// Records the number of owned rows. True if a list filtered by tags is truncated and must be repeated without a filter.
+    pub(super) fn is_truncated(&self, filter: &Tags, rows: usize) -> bool {
+        let large = rows >= MAX_TAG_FILTERED_ROWS;
         if self.0.swap(large, Ordering::Relaxed) != large {
-            let way = if large { "without" } else { "with" };
-            tracing::info!(
-                rows,
-                "listings are read {way} the filter by tags from now on"
-            );
+            let with = if large { "without" } else { "with" };
+            tracing::info!(rows, "listings now run {with} the filter by tags");
         }
         large && !filter.is_empty()
     }

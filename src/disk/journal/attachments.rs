@@ -2,63 +2,62 @@
 
 use std::time::Duration;
 
-use super::recent::Recent;
+use super::ttl_cache::TtlCache;
 use crate::disk::stale_read::READ_LAG;
 use crate::model::{Disk, DiskId, InstanceId};
 use jiff::Timestamp;
 
-/// How long an attachment may be under way that nobody watches any more.
-const UNDER_WAY: Duration = Duration::from_secs(600);
+/// Maximum duration of an attach that no call waits for.
+const PENDING_TTL: Duration = Duration::from_secs(600);
 
-/// How long after its end an order without an outcome may take effect: a request that hangs on its way is given up after
-/// less, and reads lag.
-const LATE: Duration = Duration::from_secs(15);
+/// How long after its end a request with an unknown outcome may take effect, including the lag of reads.
+const UNRESOLVED_TTL: Duration = Duration::from_secs(15);
 
-/// A disk and a node, and since when by the cloud's clock as far as that is known.
-type Times = Recent<(DiskId, InstanceId), Option<Timestamp>>;
+/// The time by the cloud's clock, if known, for a disk and a node.
+type Times = TtlCache<(DiskId, InstanceId), Option<Timestamp>>;
 
 fn key(disk: &DiskId, node: &InstanceId) -> (DiskId, InstanceId) {
     (disk.clone(), node.clone())
 }
 
-/// The disks that left a node within the lag of reads.
+/// The disks that were detached from a node within the lag of reads.
 #[derive(Debug, Default)]
 pub(in crate::disk) struct RecentDetachments(Times);
 
 impl RecentDetachments {
-    /// The disk leaves the node now, or has left it, when the cloud says.
-    pub(in crate::disk) fn note(&self, disk: &DiskId, node: &InstanceId, at: Option<Timestamp>) {
-        self.0.note(&key(disk, node), READ_LAG, at);
+    /// Records a detach in progress, or one that completed at the cloud time `at`.
+    pub(in crate::disk) fn record(&self, disk: &DiskId, node: &InstanceId, at: Option<Timestamp>) {
+        self.0.insert(&key(disk, node), READ_LAG, at);
     }
 
-    /// Whether reads may still be of before the disk left the node.
+    /// Whether reads may be older than the detach.
     pub(in crate::disk) fn is_recent_or_pending(&self, disk: &DiskId, node: &InstanceId) -> bool {
         self.0.get(&key(disk, node)).is_some()
     }
 
-    /// Whether the row, which shows the disk on the node, may be of before it left there. One that was
-    /// attached after it had left is not; within one second the cloud's times do not tell.
-    pub(in crate::disk) fn is_before(&self, row: &Disk, node: &InstanceId) -> bool {
-        let left = self.0.get(&key(&row.id, node));
-        left.is_some_and(|at| is_not_after(row.attached, at))
+    /// Whether the row, which shows the disk attached to the node, may be older than the detach. A row with a later attach
+    /// time is not. The cloud's times have a resolution of one second.
+    pub(in crate::disk) fn is_stale(&self, row: &Disk, node: &InstanceId) -> bool {
+        let detached = self.0.get(&key(&row.id, node));
+        detached.is_some_and(|at| is_not_after(row.attached, at))
     }
 }
 
-/// The disks that came to a node within the lag of reads, or are on their way.
+/// The disks that were attached to a node within the lag of reads, or are attaching.
 #[derive(Debug, Default)]
 pub(in crate::disk) struct RecentAttachments {
     at: Times,
     /// Requests with an unknown outcome that may still take effect.
-    unresolved: Recent<(DiskId, InstanceId), ()>,
+    unresolved: TtlCache<(DiskId, InstanceId), ()>,
 }
 
 impl RecentAttachments {
-    pub(in crate::disk) fn record_started(&self, disk: &DiskId, node: &InstanceId) {
-        self.at.note(&key(disk, node), UNDER_WAY, None);
+    pub(in crate::disk) fn record_pending(&self, disk: &DiskId, node: &InstanceId) {
+        self.at.insert(&key(disk, node), PENDING_TTL, None);
     }
 
-    pub(in crate::disk) fn note(&self, row: &Disk, node: &InstanceId) {
-        self.at.note(&key(&row.id, node), READ_LAG, row.attached);
+    pub(in crate::disk) fn record_complete(&self, row: &Disk, node: &InstanceId) {
+        self.at.insert(&key(&row.id, node), READ_LAG, row.attached);
     }
 
     /// Whether the disk was attached to the node recently, or is being attached.
@@ -66,28 +65,28 @@ impl RecentAttachments {
         self.at.get(&key(disk, node)).is_some()
     }
 
-    /// Whether the row, which does not show the attachment, can be from before it. A row with a later detach is not. Attachments
-    /// by other replicas are unknown.
-    pub(in crate::disk) fn is_before(
+    /// Whether the row, which does not show the attachment, may be older than it. A row with a later detach time is not.
+    /// Attachments by other replicas are unknown.
+    pub(in crate::disk) fn is_stale(
         &self,
         row: &Disk,
         node: &InstanceId,
         is_new_leader: bool,
     ) -> bool {
         let key = key(&row.id, node);
-        let came = self.at.get(&key);
-        let is_unsure = came.is_some() || !self.at.contains(&key) && is_new_leader;
-        is_unsure && is_not_after(row.detached, came.flatten())
+        let attached = self.at.get(&key);
+        let is_unsure = attached.is_some() || !self.at.contains_key(&key) && is_new_leader;
+        is_unsure && is_not_after(row.detached, attached.flatten())
     }
 
     /// Records a request with an unknown outcome.
     pub(in crate::disk) fn record_unresolved(&self, disk: &DiskId, node: &InstanceId) {
-        self.unresolved.note(&key(disk, node), LATE, ());
+        self.unresolved.insert(&key(disk, node), UNRESOLVED_TTL, ());
     }
 
     /// Records that the outcome of the latest request is known, which resolves earlier ones.
     pub(in crate::disk) fn record_resolved(&self, disk: &DiskId, node: &InstanceId) {
-        self.unresolved.take(&key(disk, node));
+        self.unresolved.remove(&key(disk, node));
     }
 
     /// Whether a request with an unknown outcome may still take effect.
@@ -96,12 +95,12 @@ impl RecentAttachments {
     }
 
     /// Removes the attachment: the disk was detached, or its attach failed.
-    pub(in crate::disk) fn forget(&self, disk: &DiskId, node: &InstanceId) {
-        self.at.take(&key(disk, node));
+    pub(in crate::disk) fn remove(&self, disk: &DiskId, node: &InstanceId) {
+        self.at.remove(&key(disk, node));
     }
 }
 
-/// Whether what the row says happened no later than what is known, or one of them is not known.
+/// Whether the time in the row is not after the known time, or either is unknown.
 fn is_not_after(row: Option<Timestamp>, known: Option<Timestamp>) -> bool {
     row.zip(known).is_none_or(|(row, known)| row <= known)
 }
@@ -111,16 +110,22 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_disk_has_left_lately_only_that_node_and_only_for_a_while() {
-        let left = RecentDetachments::default();
+    async fn detach_is_recent_per_node_and_for_the_lag_of_reads() {
+        let detached = RecentDetachments::default();
         let disk: DiskId = "d-1".parse().unwrap();
         let (one, two): (InstanceId, InstanceId) = ("i-1".parse().unwrap(), "i-2".parse().unwrap());
-        left.note(&disk, &one, None);
-        assert!(left.is_recent_or_pending(&disk, &one) && !left.is_recent_or_pending(&disk, &two));
-        // A shared disk leaves several.
-        left.note(&disk, &two, None);
-        assert!(left.is_recent_or_pending(&disk, &one) && left.is_recent_or_pending(&disk, &two));
+        detached.record(&disk, &one, None);
+        assert!(
+            detached.is_recent_or_pending(&disk, &one)
+                && !detached.is_recent_or_pending(&disk, &two)
+        );
+        // A multi-attach disk can be detached from several nodes.
+        detached.record(&disk, &two, None);
+        assert!(
+            detached.is_recent_or_pending(&disk, &one)
+                && detached.is_recent_or_pending(&disk, &two)
+        );
         tokio::time::advance(READ_LAG + Duration::from_millis(1)).await;
-        assert!(!left.is_recent_or_pending(&disk, &one));
+        assert!(!detached.is_recent_or_pending(&disk, &one));
     }
 }

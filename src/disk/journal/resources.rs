@@ -8,28 +8,28 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::base::Deadline;
 use crate::disk::stale_read::READ_LAG;
 
-/// How many events and how many resources are remembered. Forgetting an event is as safe as a restart.
-const MOST: usize = 1000;
+/// Maximum number of events and of resources. Dropping an event is as safe as a restart.
+const CAPACITY: usize = 1000;
 
 #[derive(Debug)]
 pub(in crate::disk) struct RecentResources<K, V>(Mutex<State<K, V>>);
 
 #[derive(Debug)]
 struct State<K, V> {
-    /// Created with the row, or deleted, the oldest first; each for the lag of reads.
+    /// Creations with the row, and deletions, oldest first; each is kept for the lag of reads.
     events: VecDeque<(Deadline, K, Option<V>)>,
     /// A sample of the resources that were created or listed and not deleted.
     existing: BTreeSet<K>,
-    /// How often one was created or deleted.
-    changes: u64,
+    /// Number of creations and deletions.
+    generation: u64,
 }
 
-/// What reads that begin now may not show yet, or still show.
+/// Creations that reads starting now may not show yet, and deletions that they may not reflect.
 #[derive(Debug)]
-pub(in crate::disk) struct Known<K, V> {
+pub(in crate::disk) struct RecentChanges<K, V> {
     created: BTreeMap<K, V>,
     deleted: BTreeSet<K>,
-    changes: u64,
+    generation: u64,
 }
 
 impl<K, V> Default for RecentResources<K, V> {
@@ -37,61 +37,64 @@ impl<K, V> Default for RecentResources<K, V> {
         Self(Mutex::new(State {
             events: VecDeque::new(),
             existing: BTreeSet::new(),
-            changes: 0,
+            generation: 0,
         }))
     }
 }
 
 impl<K: Ord + Clone, V: Clone> RecentResources<K, V> {
     /// Records that a caller got the response that the resource exists.
-    pub(in crate::disk) fn created(&self, id: &K, row: &V) {
-        self.observed(id);
-        self.lock().note(id, Some(row.clone()));
+    pub(in crate::disk) fn record_created(&self, id: &K, row: &V) {
+        self.record_observed(id);
+        self.lock().add_event(id, Some(row.clone()));
     }
 
-    /// A response has the resource.
-    pub(in crate::disk) fn observed(&self, id: &K) {
+    /// Records that a response contained the resource.
+    pub(in crate::disk) fn record_observed(&self, id: &K) {
         let mut state = self.lock();
-        if state.existing.len() < MOST {
+        if state.existing.len() < CAPACITY {
             state.existing.insert(id.clone());
         }
     }
 
     /// Records that a caller got the response that the resource does not exist.
-    pub(in crate::disk) fn deleted(&self, id: &K) {
+    pub(in crate::disk) fn record_deleted(&self, id: &K) {
         let mut state = self.lock();
         state.existing.remove(id);
-        state.note(id, None);
+        state.add_event(id, None);
     }
 
-    /// To be asked before reads begin, since they may take longer than it is remembered.
-    pub(in crate::disk) fn known(&self) -> Known<K, V> {
+    /// The recent changes. Call this before the reads, which may last longer than the changes are kept.
+    pub(in crate::disk) fn recent_changes(&self) -> RecentChanges<K, V> {
         let state = self.lock();
-        let mut known = Known {
+        let mut changes = RecentChanges {
             created: BTreeMap::new(),
             deleted: BTreeSet::new(),
-            changes: state.changes,
+            generation: state.generation,
         };
         for (_, id, row) in state.events.iter().filter(|event| !event.0.has_passed()) {
             match row {
-                Some(row) => drop(known.created.insert(id.clone(), row.clone())),
-                None => drop(known.deleted.insert(id.clone())),
+                Some(row) => drop(changes.created.insert(id.clone(), row.clone())),
+                None => drop(changes.deleted.insert(id.clone())),
             }
         }
-        known
+        changes
     }
 
     /// Whether any resource is known to exist.
-    pub(in crate::disk) fn any(&self) -> bool {
+    pub(in crate::disk) fn any_exists(&self) -> bool {
         !self.lock().existing.is_empty()
     }
 
-    /// A complete listing, begun when this was known, has returned these. If any was created or deleted meanwhile, it may
-    /// be missing from them or among them.
-    pub(in crate::disk) fn listed(&self, known: &Known<K, V>, ids: impl Iterator<Item = K>) {
-        let ids = ids.take(MOST).collect();
+    /// Records a complete listing that started at `changes`, unless resources were created or deleted meanwhile.
+    pub(in crate::disk) fn record_listing(
+        &self,
+        changes: &RecentChanges<K, V>,
+        ids: impl Iterator<Item = K>,
+    ) {
+        let ids = ids.take(CAPACITY).collect();
         let mut state = self.lock();
-        if state.changes == known.changes {
+        if state.generation == changes.generation {
             state.existing = ids;
         }
     }
@@ -102,23 +105,23 @@ impl<K: Ord + Clone, V: Clone> RecentResources<K, V> {
 }
 
 impl<K: Clone, V> State<K, V> {
-    fn note(&mut self, id: &K, row: Option<V>) {
-        self.changes += 1;
+    fn add_event(&mut self, id: &K, row: Option<V>) {
+        self.generation += 1;
         let events = &mut self.events;
-        while events.len() >= MOST || events.front().is_some_and(|event| event.0.has_passed()) {
+        while events.len() >= CAPACITY || events.front().is_some_and(|event| event.0.has_passed()) {
             events.pop_front();
         }
         events.push_back((Deadline::after(READ_LAG), id.clone(), row));
     }
 }
 
-impl<K: Ord, V> Known<K, V> {
+impl<K: Ord, V> RecentChanges<K, V> {
     /// Whether a caller got the response that the resource does not exist: its row is stale.
     pub(in crate::disk) fn is_deleted(&self, id: &K) -> bool {
         self.deleted.contains(id)
     }
 
-    /// What reads may not show yet. A deleted id is never used again.
+    /// The resources that reads may not show yet. IDs of deleted resources are never reused.
     pub(in crate::disk) fn into_created(self) -> impl Iterator<Item = V> {
         let created = self.created.into_iter();
         let created = created.filter(move |(id, _)| !self.deleted.contains(id));
@@ -133,68 +136,68 @@ mod tests {
     use super::*;
 
     fn created(recent: &RecentResources<u32, &'static str>) -> Vec<&'static str> {
-        recent.known().into_created().collect()
+        recent.recent_changes().into_created().collect()
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_was_told_is_held_against_rows_only_for_the_lag_of_reads() {
+    async fn changes_are_kept_for_the_lag_of_reads() {
         let recent = RecentResources::default();
-        recent.created(&1, &"one");
-        recent.deleted(&3);
+        recent.record_created(&1, &"one");
+        recent.record_deleted(&3);
         assert_eq!(created(&recent), ["one"]);
-        assert!(recent.known().is_deleted(&3) && !recent.known().is_deleted(&1));
+        assert!(recent.recent_changes().is_deleted(&3) && !recent.recent_changes().is_deleted(&1));
         tokio::time::advance(READ_LAG + Duration::from_millis(1)).await;
-        assert!(created(&recent).is_empty() && !recent.known().is_deleted(&3));
-        recent.deleted(&4);
+        assert!(created(&recent).is_empty() && !recent.recent_changes().is_deleted(&3));
+        recent.record_deleted(&4);
         assert_eq!(recent.lock().events.len(), 1);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_deleted_id_is_never_used_again() {
+    async fn deleted_id_is_not_reused() {
         let recent = RecentResources::default();
-        recent.deleted(&1);
-        recent.created(&1, &"one");
+        recent.record_deleted(&1);
+        recent.record_created(&1, &"one");
         assert!(created(&recent).is_empty());
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_storm_of_events_takes_no_more_room() {
+    async fn events_and_resources_are_bounded() {
         let recent = RecentResources::default();
         for id in 0..3000 {
-            recent.created(&id, &"row");
+            recent.record_created(&id, &"row");
         }
-        assert_eq!(recent.lock().events.len(), MOST);
-        assert_eq!(recent.lock().existing.len(), MOST);
-        recent.listed(&recent.known(), 0..5000);
-        assert_eq!(recent.lock().existing.len(), MOST);
+        assert_eq!(recent.lock().events.len(), CAPACITY);
+        assert_eq!(recent.lock().existing.len(), CAPACITY);
+        recent.record_listing(&recent.recent_changes(), 0..5000);
+        assert_eq!(recent.lock().existing.len(), CAPACITY);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_was_created_or_listed_exists_until_it_is_deleted() {
+    async fn created_or_listed_resource_exists_until_deleted() {
         let recent = RecentResources::default();
-        assert!(!recent.any());
-        recent.created(&1, &"one");
-        assert!(recent.any());
-        recent.deleted(&1);
-        assert!(!recent.any());
-        recent.listed(&recent.known(), [2, 3].into_iter());
-        recent.deleted(&2);
-        assert!(recent.any());
-        recent.listed(&recent.known(), [].into_iter());
-        assert!(!recent.any());
+        assert!(!recent.any_exists());
+        recent.record_created(&1, &"one");
+        assert!(recent.any_exists());
+        recent.record_deleted(&1);
+        assert!(!recent.any_exists());
+        recent.record_listing(&recent.recent_changes(), [2, 3].into_iter());
+        recent.record_deleted(&2);
+        assert!(recent.any_exists());
+        recent.record_listing(&recent.recent_changes(), [].into_iter());
+        assert!(!recent.any_exists());
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_listing_does_not_contradict_what_happened_while_it_was_read() {
+    async fn changes_during_a_listing_override_it() {
         let recent = RecentResources::default();
-        recent.created(&1, &"one");
-        let known = recent.known();
-        recent.deleted(&1);
-        recent.listed(&known, [1].into_iter());
-        assert!(!recent.any());
-        let known = recent.known();
-        recent.created(&2, &"two");
-        recent.listed(&known, [].into_iter());
-        assert!(recent.any());
+        recent.record_created(&1, &"one");
+        let changes = recent.recent_changes();
+        recent.record_deleted(&1);
+        recent.record_listing(&changes, [1].into_iter());
+        assert!(!recent.any_exists());
+        let changes = recent.recent_changes();
+        recent.record_created(&2, &"two");
+        recent.record_listing(&changes, [].into_iter());
+        assert!(recent.any_exists());
     }
 }

@@ -1,42 +1,45 @@
-//! How large a disk can be had where.
+//! Reports the available capacity (CSI `GetCapacity`).
 
 use super::Provisioner;
 use std::ops::RangeInclusive;
 
-use super::place::choose;
+use super::candidates::select_candidates;
 use crate::base::Deadline;
-use crate::disk::error::{Error, cloud as of_cloud};
+use crate::disk::error::{Error, cloud};
 use crate::disk::{NewDisk, Result};
 use crate::model::Gib;
 
 impl Provisioner {
-    /// The sizes in stock; none if out of stock everywhere. The cloud reports whether stock exists, not how much, which counts
-    /// as one disk of the maximum size. The response is shared and up to a minute old, corrected by later creates.
+    /// The sizes in stock; `None` if out of stock everywhere. The cloud reports whether stock exists, not how much, so the
+    /// capacity is one disk of the maximum size. The response is shared, up to a minute old, and updated by creates.
     ///
     /// If the cloud rejects the query because of the key, its permissions or the region, everything except recent stock-outs
-    /// counts as in stock: after an error the scheduler would assume no capacity, and the pod's event would blame missing
-    /// storage. CreateVolume then reports the cause on the claim, or succeeds without that permission.
+    /// is reported as in stock: after an error, the scheduler would assume no capacity, and the pod's event would report
+    /// missing storage. CreateVolume then reports the cause on the claim, or succeeds without that permission.
     pub async fn capacity(
         &self,
         deadline: Deadline,
         new: &NewDisk,
     ) -> Result<Option<RangeInclusive<Gib>>> {
-        let choice = match choose(new) {
-            // Nothing of the kind is stockouts there, now or ever.
+        let selection = match select_candidates(new) {
+            // No candidate exists, regardless of the stock.
             Err(Error::OutOfStock { .. } | Error::OutOfRange { .. }) => return Ok(None),
-            choice => choice?,
+            selection => selection?,
         };
         let mut sizes: Option<RangeInclusive<Gib>> = None;
-        for pair in &choice.pairs {
-            let has = self.stock_view.has(self.ecs.as_ref(), deadline, pair).await;
-            if !has.map_err(of_cloud(format!("read the stock of {pair}")))? {
+        for candidate in &selection.candidates {
+            let has = self
+                .stock_view
+                .is_in_stock(self.ecs.as_ref(), deadline, candidate)
+                .await;
+            if !has.map_err(cloud(format!("read the stock of {candidate}")))? {
                 continue;
             }
-            let stockouts = pair.category.sizes_at(pair.level);
-            let most = stockouts.map_or(pair.size, |stockouts| *stockouts.end());
+            let supported = candidate.category.sizes_at(candidate.level);
+            let most = supported.map_or(candidate.size, |sizes| *sizes.end());
             sizes = Some(match sizes {
-                None => pair.size..=most,
-                Some(sizes) => pair.size.min(*sizes.start())..=most.max(*sizes.end()),
+                None => candidate.size..=most,
+                Some(sizes) => candidate.size.min(*sizes.start())..=most.max(*sizes.end()),
             });
         }
         Ok(sizes)

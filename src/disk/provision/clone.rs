@@ -1,31 +1,30 @@
-//! Cloning a disk by way of an intermediate snapshot.
+//! Clones a disk through a temporary snapshot.
 //!
-//! The snapshot has the name of the volume that is created from it in a tag, so that every later call finds it: a repeated
-//! creation continues with it and deletes it once the disk exists; so does the deletion of the clone. Otherwise the cloud
-//! deletes it after a day.
+//! A tag of the snapshot has the name of the new volume, so that later calls find it: a repeated create continues with it
+//! and deletes it once the disk exists; so does the deletion of the clone. Otherwise, the cloud deletes it after a day.
 
 use super::Provisioner;
+use super::candidates::select_candidates;
 use super::create::at_least;
-use super::place::choose;
 use crate::base::Deadline;
 use crate::cloud::Kind;
 use crate::cloud::view::Operation;
 use crate::disk::error::{Error, cloud, wait};
-use crate::disk::owned::Owned;
+use crate::disk::owned::OwnedResource;
 use crate::disk::read::read;
-use crate::disk::snapshot::{self, NewSnapshot, Purpose};
+use crate::disk::snapshot::{self, NewSnapshot, SnapshotPurpose};
 use crate::disk::{NewDisk, Result};
 use crate::model::{Disk, DiskId, Snapshot, SnapshotId, SnapshotStatus, Tags, tag};
 
-/// Retention of the temporary snapshot in days, longer than any creation of a disk.
+/// Retention of the temporary snapshot in days, longer than any create.
 const RETENTION_DAYS: u32 = 1;
 
 impl Provisioner {
-    /// The disk of this name with the content of `source`, created unless it exists.
+    /// Creates the disk of this name with the content of `source`, unless it exists.
     ///
     /// # Errors
-    /// As of creating a disk and of taking a snapshot; [`Error::NoSuchDisk`] without the source. The
-    /// error of taking away the snapshot, so that the call is repeated until that is done too.
+    /// As [`Self::create`] and [`Snapshotter::create`](crate::disk::Snapshotter::create); [`Error::NoSuchDisk`] if the source
+    /// does not exist. Also if the temporary snapshot cannot be deleted, so that the caller retries.
     pub async fn create_clone(
         &self,
         deadline: Deadline,
@@ -38,19 +37,22 @@ impl Provisioner {
         };
         match self.create(deadline, &new).await {
             Ok(disk) => {
-                if let Some(image) = &disk.source_snapshot {
-                    self.drop_image(deadline, image).await?;
+                if let Some(snapshot) = &disk.source_snapshot {
+                    self.delete_temporary_snapshot(deadline, snapshot).await?;
                 }
                 Ok(disk)
             }
             Err(error) if !error.failure_kind().is_final() => Err(error),
             Err(error) => {
-                let wanted = image_of(&new, source);
-                // The caller may never come back with this name.
-                if let Some(image) = self.snapshots.created(&wanted)
-                    && self.drop_image(deadline, &image).await.is_ok()
+                let wanted = temporary_snapshot(&new, source);
+                // The caller may never retry.
+                if let Some(snapshot) = self.snapshots.created(&wanted)
+                    && self
+                        .delete_temporary_snapshot(deadline, &snapshot)
+                        .await
+                        .is_ok()
                 {
-                    self.snapshots.forget(&wanted, &image);
+                    self.snapshots.forget(&wanted, &snapshot);
                 }
                 Err(match error {
                     Error::NoSuchSnapshot { snapshot } => snapshot_lost(&snapshot),
@@ -60,17 +62,16 @@ impl Provisioner {
         }
     }
 
-    /// The request for a disk from a snapshot of the source that is ready, or for a blank one where
-    /// the source is blank for certain.
-    pub(super) async fn with_image(
+    /// The request with a ready snapshot of the source, or without one if the source is certainly blank.
+    pub(super) async fn with_temporary_snapshot(
         &self,
         deadline: Deadline,
         mut new: NewDisk,
         source: &DiskId,
     ) -> Result<NewDisk> {
-        let wanted = image_of(&new, source);
+        let wanted = temporary_snapshot(&new, source);
         let taken = match read(&self.disks, deadline, source).await? {
-            // Deleted since its snapshot was taken, which suffices.
+            // The source was deleted after its snapshot was created, which is sufficient.
             None => {
                 let found = self.snapshots.find(deadline, &wanted).await?;
                 let disk = source.clone();
@@ -78,15 +79,15 @@ impl Provisioner {
             }
             Some(row) => {
                 new.size = at_least(&new, row.size, &format!("disk {source} has"))?;
-                // What no category can hold needs no snapshot.
-                choose(&new)?;
+                // Fails before the snapshot is created if no category supports the size.
+                select_candidates(&new)?;
                 match self.snapshots.create(deadline, &wanted).await {
-                    // Never attached, so never written, and not made from anything: it is blank, and so is a new disk.
+                    // Never attached, so never written, and without a source: the disk is blank, as a new disk is.
                     Err(Error::NeverAttached { .. }) if is_blank(&row) => {
-                        tracing::info!(disk.id = %source, "it was never written to; its clone is blank");
+                        tracing::info!(disk.id = %source, "the source was never attached, so its clone is blank");
                         return Ok(new);
                     }
-                    // The token may still tell a refusal of the time before: the next one is another.
+                    // The token may repeat a rejection from before the first attach: the retry uses another token.
                     Err(Error::NeverAttached { .. }) if was_attached(&row) => {
                         self.snapshots.create(deadline, &wanted).await?.id
                     }
@@ -94,12 +95,12 @@ impl Provisioner {
                 }
             }
         };
-        self.image_ready(deadline, &wanted, &taken).await?;
+        self.wait_snapshot_ready(deadline, &wanted, &taken).await?;
         new.snapshot = Some(taken);
         Ok(new)
     }
 
-    async fn image_ready(
+    async fn wait_snapshot_ready(
         &self,
         deadline: Deadline,
         wanted: &NewSnapshot,
@@ -111,12 +112,12 @@ impl Provisioner {
         };
         let mut call = self.snapshots.call(wanted);
         let (creator, operation) = (&self.snapshots.creator, Operation::SnapshotAvailable);
-        let waited = creator.until_created(deadline, &mut call, id, Some(operation.into()), ready);
-        let step = format!("see snapshot {id} become usable");
+        let waited = creator.wait_created(deadline, &mut call, id, Some(operation.into()), ready);
+        let step = format!("complete snapshot {id}");
         match waited.await.map_err(wait(step))? {
             Some(true) => return Ok(()),
             Some(false) => {
-                self.drop_image(deadline, id).await?;
+                self.delete_temporary_snapshot(deadline, id).await?;
                 self.snapshots.forget(wanted, id);
             }
             None => {}
@@ -124,25 +125,29 @@ impl Provisioner {
         Err(snapshot_lost(id))
     }
 
-    pub(super) async fn end_clone(&self, deadline: Deadline, volume: &str) -> Result<()> {
+    pub(super) async fn delete_temporary_snapshots(
+        &self,
+        deadline: Deadline,
+        volume: &str,
+    ) -> Result<()> {
         let tags = self.owner.clone_tags(volume);
-        let page = Snapshot::page(self.ecs.as_ref(), deadline, tags, None).await;
+        let page = Snapshot::list_page(self.ecs.as_ref(), deadline, tags, None).await;
         let page = page.map_err(cloud("list the snapshots of clones"))?;
         for row in page.rows {
-            self.drop_image(deadline, &row.id).await?;
+            self.delete_temporary_snapshot(deadline, &row.id).await?;
         }
         Ok(())
     }
 
-    /// Deletes the snapshot of a clone that is made. One that the cloud still needs stays for a later call.
-    async fn drop_image(&self, deadline: Deadline, id: &SnapshotId) -> Result<()> {
+    /// Deletes the temporary snapshot of a clone. If the cloud still needs it, a later call deletes it.
+    async fn delete_temporary_snapshot(&self, deadline: Deadline, id: &SnapshotId) -> Result<()> {
         match self.snapshots.delete_once(deadline, id).await {
             Ok(()) => Ok(()),
             Err(error) if error.kind() == Kind::Conflict => {
                 tracing::warn!(
                     snapshot.id = %id,
                     cloud.code = error.code(),
-                    "the snapshot of a clone is still needed; it goes later, within a day"
+                    "the snapshot of a clone is still in use; it is deleted later, within a day"
                 );
                 Ok(())
             }
@@ -151,15 +156,14 @@ impl Provisioner {
     }
 }
 
-/// The snapshot that the clone is made from.
-fn image_of(new: &NewDisk, source: &DiskId) -> NewSnapshot {
+fn temporary_snapshot(new: &NewDisk, source: &DiskId) -> NewSnapshot {
     NewSnapshot {
         name: new.name.clone(),
         source: source.clone(),
         retention_days: Some(RETENTION_DAYS),
         resource_group: None,
         tags: Tags::new(),
-        purpose: Purpose::Clone,
+        purpose: SnapshotPurpose::Clone,
     }
 }
 
@@ -173,6 +177,6 @@ fn is_blank(row: &Disk) -> bool {
 }
 
 fn snapshot_lost(snapshot: &SnapshotId) -> Error {
-    let next = "it was taken for a clone; another one is taken with the next call";
+    let next = "it was created for a clone; the next call creates another";
     snapshot::failed(snapshot, next)
 }

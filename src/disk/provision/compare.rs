@@ -1,11 +1,11 @@
-//! Whether what exists is what is asked for (CSI: same name with other properties is `ALREADY_EXISTS`).
+//! Compares an existing disk with the request (CSI: the same name with other properties is `ALREADY_EXISTS`).
 
 use std::fmt::Display;
 
-use super::{NewDisk, Place};
+use super::{AllowedZone, NewDisk};
 use crate::model::{Category, Disk, DiskId, PerformanceLevel, SnapshotId, ZoneId, tag};
 
-/// What differs between the disk and the request, both sides; none when the disk will do.
+/// The differences between the disk and the request; `None` if the disk satisfies it.
 pub(super) fn disk(disk: &Disk, new: &NewDisk) -> Option<String> {
     let mut differences = Vec::new();
     let mut check = |what: &str, found: &dyn Display, wanted: &dyn Display, fits: bool| {
@@ -35,14 +35,14 @@ pub(super) fn disk(disk: &Disk, new: &NewDisk) -> Option<String> {
     let cloned = disk.tags.get(tag::CLONE_OF).map_or("none", String::as_str);
     let wanted = new.clone_of.as_ref().map_or("none", DiskId::as_str);
     check("source volume", &cloned, &wanted, cloned == wanted);
-    // The intermediate snapshot of a clone is not part of the request.
+    // The temporary snapshot of a clone is not part of the request.
     if !disk.tags.contains_key(tag::CLONE_OF) {
         let source = disk.source_snapshot.as_ref();
         let source = source.map_or("none", SnapshotId::as_str);
         let wanted = new.snapshot.as_ref().map_or("none", SnapshotId::as_str);
         check("source snapshot", &source, &wanted, source == wanted);
     }
-    // A disk of an account that encrypts by default is encrypted without such a request.
+    // An account can encrypt disks by default.
     let fits = disk.encrypted || !new.encrypted;
     check("encrypted", &disk.encrypted, &new.encrypted, fits);
     if let Some(wanted) = &new.kms_key {
@@ -51,7 +51,7 @@ pub(super) fn disk(disk: &Disk, new: &NewDisk) -> Option<String> {
     }
     let (shared, wanted) = (disk.multi_attach, new.multi_attach);
     check("multiAttach", &shared, &wanted, shared == wanted);
-    // Without a requested group the disk has the account's default.
+    // Without a requested resource group, the disk has the account's default.
     if let Some(wanted) = &new.resource_group {
         let group = disk.resource_group.as_deref().unwrap_or("none");
         let fits = disk.resource_group == new.resource_group;
@@ -63,7 +63,7 @@ pub(super) fn disk(disk: &Disk, new: &NewDisk) -> Option<String> {
         let fits = value == Some(wanted);
         check(&format!("tag {key}"), &found, &format!("{wanted:?}"), fits);
     }
-    differences.extend(place(disk, new));
+    differences.extend(zone_difference(disk, new));
     (!differences.is_empty()).then(|| differences.join("; "))
 }
 
@@ -71,23 +71,23 @@ fn or<T>(items: &[T], text: impl Fn(&T) -> &str) -> String {
     items.iter().map(text).collect::<Vec<_>>().join(" or ")
 }
 
-/// Whether it can be used where it must be. A regional disk can be used in every zone.
-fn place(disk: &Disk, new: &NewDisk) -> Option<String> {
+/// The difference in zone, or in the categories that its nodes support. A regional disk can be used in every zone.
+fn zone_difference(disk: &Disk, new: &NewDisk) -> Option<String> {
     let is_regional = disk.category.is_regional();
-    let here = |place: &&Place| is_regional || disk.zone.as_ref() == Some(&place.zone);
-    let mut here = new.places.iter().filter(here).peekable();
+    let here = |place: &&AllowedZone| is_regional || disk.zone.as_ref() == Some(&place.zone);
+    let mut here = new.zones.iter().filter(here).peekable();
     let zone = disk.zone.as_ref().map(ZoneId::as_str);
     if here.peek().is_none() {
         let zone = zone.unwrap_or("none");
-        let wanted = or(&new.places, |place| place.zone.as_str());
+        let wanted = or(&new.zones, |place| place.zone.as_str());
         return (!is_regional).then(|| format!("zone is {zone}, wanted {wanted}"));
     }
-    let is_admitted = here.any(|place| place.admits(&disk.category));
+    let is_admitted = here.any(|place| place.supports(&disk.category));
     (!is_admitted).then(|| {
-        let wanted: Vec<_> = new.places.iter().map(ToString::to_string).collect();
+        let wanted: Vec<_> = new.zones.iter().map(ToString::to_string).collect();
         let (zone, wanted) = (zone.unwrap_or("the region"), wanted.join(" or "));
         format!(
-            "it is of {} in {zone}, wanted where the nodes take it: {wanted}",
+            "type is {} in {zone}, which the nodes do not support, wanted {wanted}",
             disk.category
         )
     })

@@ -1,4 +1,4 @@
-//! Creating and deleting disks.
+//! Creates, clones and deletes disks.
 
 use std::sync::Arc;
 
@@ -11,6 +11,7 @@ use crate::cloud::EcsApi;
 use crate::cloud::view::Poller;
 use crate::model::{Disk, DiskId};
 
+pub mod candidates;
 mod capacity;
 mod clone;
 mod compare;
@@ -18,9 +19,8 @@ mod create;
 mod create_in_zone;
 mod delete;
 mod new_disk;
-pub mod place;
 
-pub use new_disk::{NewDisk, Place};
+pub use new_disk::{AllowedZone, NewDisk};
 
 #[derive(Debug)]
 pub struct Provisioner {
@@ -30,7 +30,7 @@ pub struct Provisioner {
     owner: Owner,
     journal: Arc<Journal>,
     creator: Creator<Disk>,
-    stock_view: place::StockView,
+    stock_view: candidates::StockView,
 }
 
 impl Provisioner {
@@ -43,11 +43,11 @@ impl Provisioner {
             snapshots,
             owner: shared.owner,
             journal: shared.journal,
-            stock_view: place::StockView::default(),
+            stock_view: candidates::StockView::default(),
         }
     }
 
-    /// Begins to list the disks of this cluster in the background, so that the first creation need not wait for that.
+    /// Starts the listing of this cluster's disks in the background, so that the first create does not wait for it.
     pub fn list_owned(&self) {
         self.creator.listing.start();
     }

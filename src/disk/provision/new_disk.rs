@@ -1,4 +1,4 @@
-//! What is asked of a new disk.
+//! The parameters of a new disk.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -10,49 +10,47 @@ pub struct NewDisk {
     /// The CSI name; the same name is the same disk.
     pub name: String,
     pub size: SizeRange,
-    /// What to buy, in order of preference; not empty.
+    /// In order of preference; not empty.
     pub categories: Vec<Category>,
     /// Levels of a `cloud_essd`, in order of preference; empty is the cloud's default, PL1.
     pub levels: Vec<PerformanceLevel>,
-    /// Where, in order of preference; empty only where all categories are regional.
-    pub places: Vec<Place>,
-    /// What to start from; none is blank.
+    /// In order of preference; empty only if all categories are regional.
+    pub zones: Vec<AllowedZone>,
     pub snapshot: Option<SnapshotId>,
-    /// The disk whose content it has, by way of a snapshot that is gone by then.
+    /// The source of a clone, which is copied through a temporary snapshot.
     pub clone_of: Option<DiskId>,
     pub encrypted: bool,
-    /// By this key of the user's; needs `encrypted`.
+    /// The user's KMS key; requires `encrypted`.
     pub kms_key: Option<String>,
-    /// IOPS on top of the baseline, where a category has such.
+    /// IOPS in addition to the baseline, for categories that support them.
     pub provisioned_iops: u32,
-    /// Exceed the baseline, where a category can.
     pub bursting: bool,
     pub multi_attach: bool,
-    /// The resource group it is billed to; none is the account's default.
+    /// `None` for the account's default.
     pub resource_group: Option<String>,
-    /// Tags of the user's; part of what is asked for.
+    /// Requested tags, which an existing disk must have.
     pub tags: Tags,
-    /// Tags that tell whom it was made for; not compared, because who calls may begin to say so.
-    pub origin: Tags,
+    /// Tags with the claim and volume names; not compared, because external-provisioner can start to pass them.
+    pub created_for: Tags,
 }
 
-/// A zone that the disk may go to, and what can be used there.
+/// A zone in which the disk can be created.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct AllowedZone {
     pub zone: ZoneId,
-    /// The categories that the nodes there take; none where they do not say.
+    /// The categories that the nodes in the zone support; `None` if unknown.
     pub supported: Option<BTreeSet<Category>>,
 }
 
-impl Place {
-    pub fn admits(&self, category: &Category) -> bool {
+impl AllowedZone {
+    pub fn supports(&self, category: &Category) -> bool {
         self.supported
             .as_ref()
             .is_none_or(|supported| supported.contains(category))
     }
 }
 
-impl From<ZoneId> for Place {
+impl From<ZoneId> for AllowedZone {
     fn from(zone: ZoneId) -> Self {
         Self {
             zone,
@@ -61,7 +59,7 @@ impl From<ZoneId> for Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for AllowedZone {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.zone)?;
         if let Some(supported) = &self.supported {

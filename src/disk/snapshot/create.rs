@@ -1,11 +1,11 @@
-//! Creating snapshots, and reading one.
+//! Creates and reads snapshots.
 
 use super::{Snapshotter, compare};
 use crate::base::Deadline;
 use crate::cloud::view::Operation;
 use crate::cloud::{self, Condition, CreateSnapshot};
 use crate::disk::Result;
-use crate::disk::create_once::Call;
+use crate::disk::create_once::CreateCall;
 use crate::disk::error::{self, Error, cloud, wait};
 use crate::disk::ownership::{Owner, display_name};
 use crate::disk::read::read;
@@ -13,39 +13,39 @@ use crate::model::{ClientToken, DiskId, Failure, Snapshot, SnapshotId, SnapshotS
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewSnapshot {
-    /// The CSI name; the same name is the same snapshot. Of a clone's snapshot: the volume's.
+    /// The CSI name, which identifies the snapshot. For a clone, the name of the volume.
     pub name: String,
     pub source: DiskId,
-    /// Days until the cloud deletes it; none is for ever.
+    /// Days until the cloud deletes the snapshot; `None` for never.
     pub retention_days: Option<u32>,
-    /// Resource group to bill it to; none is the account's default.
+    /// `None` for the account's default.
     pub resource_group: Option<String>,
     pub tags: Tags,
-    pub purpose: Purpose,
+    pub purpose: SnapshotPurpose,
 }
 
-/// What a snapshot is taken for. A name is good only within its purpose.
+/// The purpose of a snapshot. Names are unique per purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Purpose {
-    Request,
-    /// To make one volume from it, and to go again.
+pub enum SnapshotPurpose {
+    Snapshot,
+    /// A temporary snapshot, from which one volume is created.
     Clone,
 }
 
 impl NewSnapshot {
-    fn marks(&self, owner: &Owner) -> Tags {
+    fn identity_tags(&self, owner: &Owner) -> Tags {
         match self.purpose {
-            Purpose::Request => owner.tags_of(&self.name),
-            Purpose::Clone => owner.clone_tags(&self.name),
+            SnapshotPurpose::Snapshot => owner.name_tags(&self.name),
+            SnapshotPurpose::Clone => owner.clone_tags(&self.name),
         }
     }
 
     fn request(&self, owner: &Owner, token: ClientToken) -> CreateSnapshot {
         let mut tags = self.tags.clone();
-        tags.extend(self.marks(owner));
+        tags.extend(self.identity_tags(owner));
         let name = match self.purpose {
-            Purpose::Request => display_name(&self.name),
-            Purpose::Clone => display_name(&format!("clone-for-{}", self.name)),
+            SnapshotPurpose::Snapshot => display_name(&self.name),
+            SnapshotPurpose::Clone => display_name(&format!("clone-for-{}", self.name)),
         };
         CreateSnapshot {
             disk: self.source.clone(),
@@ -59,18 +59,18 @@ impl NewSnapshot {
 }
 
 impl Snapshotter {
-    /// The snapshot of this name, created unless it exists. Returns once its point in time is cut: from then on the
-    /// workload may write again (CSI `CreateSnapshot`).
+    /// Creates the snapshot of this name unless it exists. Returns once it is cut: then the workload can write again (CSI
+    /// `CreateSnapshot`).
     ///
     /// # Errors
-    /// [`Error::Exists`] if the name belongs to a snapshot of another disk; [`Error::NeverAttached`];
-    /// [`Error::CreationUnresolved`] while an earlier call may have taken effect; `SNAPSHOT_FAILED`: one that
-    /// failed before its cut was reported to nobody, is deleted, and the next call creates another.
+    /// [`Error::AlreadyExists`] if the name belongs to a snapshot of another disk; [`Error::NeverAttached`];
+    /// [`Error::CreationUnresolved`] while an earlier call may have taken effect; `SNAPSHOT_FAILED`: a snapshot that failed
+    /// before it was cut is deleted, and the next call creates another.
     pub async fn create(&self, deadline: Deadline, new: &NewSnapshot) -> Result<Snapshot> {
         let mut call = self.call(new);
         let outcome = self.find_or_create(deadline, new, &mut call).await;
         self.creator
-            .conclude(deadline, &call, |row| &row.id, outcome)
+            .finish(deadline, &call, |row| &row.id, outcome)
             .await
     }
 
@@ -78,23 +78,22 @@ impl Snapshotter {
         &self,
         deadline: Deadline,
         new: &NewSnapshot,
-        call: &mut Call,
+        call: &mut CreateCall,
     ) -> Result<Snapshot> {
-        // Its point in time is cut, or never will be.
-        let cut = |row: &Snapshot| is_decided(row).then(|| row.clone());
+        let cut = |row: &Snapshot| is_cut_or_failed(row).then(|| row.clone());
         let creator = &self.creator;
         let snapshot = loop {
             let request = |token| new.request(&self.owner, token);
-            let ordered = creator.find_or_order(deadline, call, request).await?;
-            let id = ordered.map_err(|refusal| refused(new, refusal))?;
+            let created = creator.find_or_create(deadline, call, request).await?;
+            let id = created.map_err(|rejection| rejected(new, rejection))?;
             let operation = Some(Operation::Snapshot.into());
-            let waited = creator.until_created(deadline, call, &id, operation, cut);
+            let waited = creator.wait_created(deadline, call, &id, operation, cut);
             if let Some(row) = waited.await.map_err(wait(step(new)))? {
                 break row;
             }
         };
         if let Some(differences) = compare::snapshot(&snapshot, &new.source) {
-            return Err(Error::Exists {
+            return Err(Error::AlreadyExists {
                 name: new.name.clone(),
                 existing: format!("snapshot {}", snapshot.id),
                 differences,
@@ -103,19 +102,22 @@ impl Snapshotter {
         if snapshot.status == SnapshotStatus::Failed {
             return Err(self.failed(deadline, new, snapshot).await);
         }
-        if new.purpose == Purpose::Request {
-            self.journal.snapshots.created(&snapshot.id, &snapshot);
+        if new.purpose == SnapshotPurpose::Snapshot {
+            self.journal
+                .snapshots
+                .record_created(&snapshot.id, &snapshot);
         }
         Ok(snapshot)
     }
 
-    pub(in crate::disk) fn call(&self, new: &NewSnapshot) -> Call {
-        self.creator.call(&new.name, new.marks(&self.owner))
+    pub(in crate::disk) fn call(&self, new: &NewSnapshot) -> CreateCall {
+        self.creator
+            .start_call(&new.name, new.identity_tags(&self.owner))
     }
 
     /// The snapshot that this process has created under the name.
     pub(in crate::disk) fn created(&self, new: &NewSnapshot) -> Option<SnapshotId> {
-        self.call(new).past.created?.parse().ok()
+        self.call(new).prior.created?.parse().ok()
     }
 
     pub(in crate::disk) async fn find(
@@ -123,12 +125,14 @@ impl Snapshotter {
         deadline: Deadline,
         new: &NewSnapshot,
     ) -> Result<Option<SnapshotId>> {
-        let marks = new.marks(&self.owner);
-        let found = self.creator.named(deadline, &new.name, &marks, None);
+        let identity_tags = new.identity_tags(&self.owner);
+        let found = self
+            .creator
+            .find_by_tags(deadline, &new.name, &identity_tags, None);
         Ok(found.await?.map(|row| row.id))
     }
 
-    /// The name has no snapshot any more, though its token still says so.
+    /// Records that the snapshot of the name no longer exists, although its token still returns it.
     pub(in crate::disk) fn forget(&self, new: &NewSnapshot, id: &SnapshotId) {
         let key = self.call(new).key;
         self.creator.attempts.forget(&key, id.as_str());
@@ -139,54 +143,53 @@ impl Snapshotter {
         let next = if row.created.is_some() {
             let key = self.call(new).key;
             self.creator.attempts.resolve(&key, None, false);
-            "delete it and take another"
+            "delete it and create another"
         } else if let Err(error) = self.discard(deadline, &snapshot).await {
             tracing::warn!(snapshot.id = %snapshot, %error, "cannot delete a failed snapshot");
-            "it is deleted with the next call"
+            "the next call deletes it"
         } else {
             self.forget(new, &snapshot);
-            "it is deleted, and another one is taken with the next call"
+            "it is deleted, and the next call creates another"
         };
         failed(&snapshot, next)
     }
 
-    /// The snapshot as it stands. Many at a time cost one description for a hundred of them.
+    /// Reads the snapshot. Concurrent reads share one `DescribeSnapshots` per 100 snapshots.
     ///
     /// # Errors
-    /// [`Error::NoSuchSnapshot`] if there certainly is none; [`Error::Refused`] before its point in
-    /// time is cut, or if it failed.
+    /// [`Error::NoSuchSnapshot`] if the snapshot certainly does not exist; [`Error::Rejected`] if it is not cut yet or failed.
     pub async fn get(&self, deadline: Deadline, id: &SnapshotId) -> Result<Snapshot> {
         let row = read(&self.creator.rows, deadline, id).await?;
         let row = row.ok_or_else(|| Error::NoSuchSnapshot {
             snapshot: id.clone(),
         })?;
         if row.status == SnapshotStatus::Failed {
-            return Err(failed(id, "delete it and take another"));
+            return Err(failed(id, "delete it and create another"));
         }
         if row.created.is_none() {
-            return Err(not_captured(&format!("snapshot {id}")));
+            return Err(not_cut(&format!("snapshot {id}")));
         }
         Ok(row)
     }
 }
 
-/// The error for a snapshot that failed, and what becomes of it.
+/// The error for a failed snapshot, and what to do next.
 pub(in crate::disk) fn failed(snapshot: &SnapshotId, next: &str) -> Error {
     let text = format!("snapshot {snapshot} failed in the cloud; {next}");
-    error::refused(Failure::SnapshotFailed, text, None)
+    error::rejected(Failure::SnapshotFailed, text, None)
 }
 
-pub(super) fn not_captured(what: &str) -> Error {
+pub(super) fn not_cut(what: &str) -> Error {
     let text = format!("the point in time of {what} is not cut yet");
-    error::refused(Failure::SnapshotNotCut, text, None)
+    error::rejected(Failure::SnapshotNotCut, text, None)
 }
 
-/// Whether its point in time is cut, or never will be.
-pub(super) fn is_decided(row: &Snapshot) -> bool {
+/// Whether the snapshot is cut, or never will be.
+pub(super) fn is_cut_or_failed(row: &Snapshot) -> bool {
     row.created.is_some() || row.status == SnapshotStatus::Failed
 }
 
-fn refused(new: &NewSnapshot, source: cloud::Error) -> Error {
+fn rejected(new: &NewSnapshot, source: cloud::Error) -> Error {
     let disk = new.source.clone();
     match source.condition() {
         Condition::NoSuchDisk => Error::NoSuchDisk { disk },
@@ -196,5 +199,5 @@ fn refused(new: &NewSnapshot, source: cloud::Error) -> Error {
 }
 
 fn step(new: &NewSnapshot) -> String {
-    format!("take snapshot {:?} of disk {}", new.name, new.source)
+    format!("create snapshot {:?} of disk {}", new.name, new.source)
 }

@@ -1,37 +1,38 @@
-//! Deleting snapshots.
+//! Deletes snapshots.
 
 use super::Snapshotter;
 use crate::base::Deadline;
 use crate::cloud::{self, Condition, Kind};
 use crate::disk::Result;
-use crate::disk::error::{Error, cloud, refused};
-use crate::disk::read::{read, read_as};
+use crate::disk::error::{Error, cloud, rejected};
+use crate::disk::read::{read, read_in_state};
 use crate::model::{Failure, SnapshotId};
 
 impl Snapshotter {
-    /// Deletes the snapshot. One that is not there is success. Disks made from it stay as they are.
+    /// Deletes the snapshot; succeeds if it does not exist. Disks created from it are not changed.
     ///
     /// # Errors
-    /// [`Error::Refused`], when nothing was done.
+    /// [`Error::Rejected`] if the snapshot is in a group, in use, or not owned by this cluster.
     pub async fn delete(&self, deadline: Deadline, id: &SnapshotId) -> Result<()> {
         let Some(row) = read(&self.creator.rows, deadline, id).await? else {
-            self.journal.snapshots.deleted(id);
+            self.journal.snapshots.record_deleted(id);
             return Ok(());
         };
         if let Some(group) = &row.group
             && read(&self.groups.rows, deadline, group).await?.is_some()
         {
-            // It may have gone together with its group.
-            let last = read_as(&self.creator.rows, deadline, id, |_| false).await?;
+            // The snapshot may have been deleted with its group.
+            let last = read_in_state(&self.creator.rows, deadline, id, |_| false).await?;
             if last.is_none() {
                 return Ok(());
             }
             let text = format!(
-                "snapshot {id} is not deleted: it is part of snapshot group {group}, which holds its snapshots together"
+                "snapshot {id} is not deleted: it is part of snapshot group {group}; delete the group instead"
             );
-            return Err(refused(Failure::SnapshotInGroup, text, None));
+            return Err(rejected(Failure::SnapshotInGroup, text, None));
         }
-        self.owner.require(&format!("snapshot {id}"), &row.tags)?;
+        self.owner
+            .check_owned(&format!("snapshot {id}"), &row.tags)?;
         self.discard(deadline, id).await
     }
 
@@ -41,10 +42,10 @@ impl Snapshotter {
         id: &SnapshotId,
     ) -> cloud::Result<()> {
         let outcome = self.ecs.delete_snapshot(deadline, id).await;
-        self.creator.deleted(id, outcome)
+        self.creator.record_deleted(id, outcome)
     }
 
-    /// Deletes a snapshot that is known to be ours.
+    /// Deletes a snapshot that is known to be owned by this cluster.
     pub(super) async fn discard(&self, deadline: Deadline, id: &SnapshotId) -> Result<()> {
         loop {
             match self.delete_once(deadline, id).await {
@@ -58,31 +59,31 @@ impl Snapshotter {
                         .await;
                     waited.map_err(|_| cloud(step(id))(error))?;
                 }
-                Err(error) => return Err(held(id, error)),
+                Err(error) => return Err(delete_error(id, error)),
             }
         }
-        self.journal.snapshots.deleted(id);
+        self.journal.snapshots.record_deleted(id);
         Ok(())
     }
 }
 
-/// Who keeps the snapshot, where the cloud says so.
-fn held(id: &SnapshotId, error: cloud::Error) -> Error {
+/// The error of a deletion, with the reason if the cloud reports one.
+fn delete_error(id: &SnapshotId, error: cloud::Error) -> Error {
     match hold_reason(error.condition()) {
         Some(why) => {
             let text = format!("snapshot {id} is not deleted: {why}");
-            refused(error.failure(), text, error)
+            rejected(error.failure(), text, error)
         }
         None => cloud(step(id))(error),
     }
 }
 
-/// What keeps a snapshot from being deleted.
+/// Why a snapshot cannot be deleted.
 pub(super) fn hold_reason(condition: Condition) -> Option<&'static str> {
     Some(match condition {
         Condition::SnapshotLocked => "it is locked",
-        Condition::UsedByImage => "an image was made from it",
-        Condition::UsedByDisk => "disks were made from it",
+        Condition::UsedByImage => "an image was created from it",
+        Condition::UsedByDisk => "disks were created from it",
         Condition::SnapshotShared => "it is shared with other accounts",
         Condition::SnapshotManaged => "another product of the cloud manages it",
         _ => return None,

@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
-use super::create::{is_decided, not_captured};
+use super::create::{is_cut_or_failed, not_cut};
 use super::{Snapshotter, compare};
 use crate::base::{Deadline, join_all};
 use crate::cloud::view::Operation;
 use crate::cloud::{self, Condition, CreateSnapshotGroup, TagResources, TagTarget};
 use crate::disk::Result;
-use crate::disk::create_once::Call;
-use crate::disk::error::{Error, cloud, refused, wait};
+use crate::disk::create_once::CreateCall;
+use crate::disk::error::{Error, cloud, rejected, wait};
 use crate::disk::ownership::{Owner, display_name};
 use crate::disk::read::read;
 use crate::disk::stale_read::{READ_LAG, StaleReadGuard};
@@ -20,26 +20,26 @@ use crate::model::{
     SnapshotId, SnapshotStatus, Tags, tag,
 };
 
-/// Disks that the cloud cuts at one instant.
-const MOST: usize = 16;
-const AGAIN: &str = "delete it and take another";
-const TOO_MANY: &str = "they are more than 16; make smaller groups";
+/// Maximum number of disks in a group (ECS, `CreateSnapshotGroup`).
+const MAX_DISKS: usize = 16;
+const RECREATE: &str = "delete it and create another";
+const TOO_MANY: &str = "they are more than 16; create smaller groups";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NewGroup {
-    /// The CSI name; the same name is the same group.
+pub struct NewGroupSnapshot {
+    /// The CSI name, which identifies the group.
     pub name: String,
     pub sources: BTreeSet<DiskId>,
-    /// Resource group to bill it to; none is the account's default.
+    /// `None` for the account's default.
     pub resource_group: Option<String>,
-    /// Tags of the group and of its snapshots, beside the driver's own.
+    /// Tags of the group and of its snapshots, in addition to the driver's tags.
     pub tags: Tags,
 }
 
-impl NewGroup {
+impl NewGroupSnapshot {
     fn request(&self, owner: &Owner, token: ClientToken) -> CreateSnapshotGroup {
         let mut tags = self.tags.clone();
-        tags.extend(owner.tags_of(&self.name));
+        tags.extend(owner.name_tags(&self.name));
         CreateSnapshotGroup {
             disks: self.sources.iter().cloned().collect(),
             name: display_name(&self.name),
@@ -50,108 +50,114 @@ impl NewGroup {
     }
 }
 
-/// A group whose point in time is cut.
+/// A snapshot group whose snapshots are all cut (CSI `VolumeGroupSnapshot`).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Group {
+pub struct GroupSnapshot {
     pub id: SnapshotGroupId,
-    /// When it was cut: the latest of its snapshots' times.
+    /// The latest creation time of its snapshots.
     pub created: Timestamp,
     pub snapshots: Vec<Snapshot>,
 }
 
-impl Group {
-    /// Whether disks can be made from every one of its snapshots.
+impl GroupSnapshot {
+    /// Whether disks can be created from all of its snapshots.
     pub fn is_ready(&self) -> bool {
         self.snapshots.iter().all(|row| row.available)
     }
 }
 
 impl Snapshotter {
-    /// The group of this name, created unless it exists. Returns once all its snapshots are cut.
+    /// Creates the group of this name unless it exists. Returns once all its snapshots are cut.
     ///
     /// # Errors
-    /// [`Error::Exists`] if the name belongs to a group of other disks; [`Error::Refused`],
+    /// [`Error::AlreadyExists`] if the name belongs to a group of other disks; [`Error::Rejected`],
     /// [`Error::NeverAttached`]; [`Error::CreationUnresolved`] while an earlier call may have taken effect;
-    /// `GROUP_FAILED`: if such a group was reported to nobody, it is replaced, and the next call returns the other.
-    pub async fn create_group(&self, deadline: Deadline, new: &NewGroup) -> Result<Group> {
-        if new.sources.len() > MOST {
-            return Err(apart(new, TOO_MANY, None));
+    /// `GROUP_FAILED`: a group that no caller received is replaced, and the next call returns the replacement.
+    pub async fn create_group(
+        &self,
+        deadline: Deadline,
+        new: &NewGroupSnapshot,
+    ) -> Result<GroupSnapshot> {
+        if new.sources.len() > MAX_DISKS {
+            return Err(not_groupable(new, TOO_MANY, None));
         }
-        let mut call = self.groups.call(&new.name, self.owner.tags_of(&new.name));
+        let mut call = self
+            .groups
+            .start_call(&new.name, self.owner.name_tags(&new.name));
         let outcome = self.find_or_create_group(deadline, new, &mut call).await;
         self.groups
-            .conclude(deadline, &call, |group| &group.id, outcome)
+            .finish(deadline, &call, |group| &group.id, outcome)
             .await
     }
 
     async fn find_or_create_group(
         &self,
         deadline: Deadline,
-        new: &NewGroup,
-        call: &mut Call,
-    ) -> Result<Group> {
+        new: &NewGroupSnapshot,
+        call: &mut CreateCall,
+    ) -> Result<GroupSnapshot> {
         let row = loop {
             let request = |token| new.request(&self.owner, token);
-            let id = match self.groups.find_or_order(deadline, call, request).await? {
+            let id = match self.groups.find_or_create(deadline, call, request).await? {
                 Ok(id) => id,
-                Err(refusal) => return Err(self.refuse_group(deadline, new, refusal).await),
+                Err(rejection) => return Err(self.group_error(deadline, new, rejection).await),
             };
-            if let Some(row) = self.until_joined(deadline, new, call, &id).await? {
+            if let Some(row) = self.wait_members(deadline, new, call, &id).await? {
                 break row;
             }
         };
         let snapshots = self.members(deadline, &row).await?.unwrap_or_default();
-        // A snapshot that was cut may have been reported already, and the others of its group with it.
+        // If a snapshot was cut, a caller may already have received the group.
         let uncut = |row: &Snapshot| row.status == SnapshotStatus::Failed && row.created.is_none();
         if snapshots.iter().any(uncut) {
             return Err(self.replace_group(deadline, new, call, &row).await);
         }
-        let Some(group) = whole(&row, snapshots) else {
+        let Some(group) = complete_group(&row, snapshots) else {
             self.groups.attempts.resolve(&call.key, None, false);
-            return Err(broken(&row, AGAIN));
+            return Err(group_failed(&row, RECREATE));
         };
-        self.label_members(deadline, new, &group).await?;
+        self.tag_members(deadline, new, &group).await?;
         for row in &group.snapshots {
-            self.journal.snapshots.created(&row.id, row);
+            self.journal.snapshots.record_created(&row.id, row);
         }
         Ok(group)
     }
 
-    /// The refusal in words that name the disk where the cloud does not.
-    async fn refuse_group(
+    /// The error for a rejection, with the missing disk if the cloud does not name it.
+    async fn group_error(
         &self,
         deadline: Deadline,
-        new: &NewGroup,
-        refusal: cloud::Error,
+        new: &NewGroupSnapshot,
+        rejection: cloud::Error,
     ) -> Error {
-        if let Condition::NoSuchDisk | Condition::NeverAttached = refusal.condition() {
-            let looks = new.sources.iter().map(|id| read(&self.disks, deadline, id));
-            for (disk, row) in new.sources.iter().zip(join_all(looks).await) {
+        if let Condition::NoSuchDisk | Condition::NeverAttached = rejection.condition() {
+            let reads = new.sources.iter().map(|id| read(&self.disks, deadline, id));
+            for (disk, row) in new.sources.iter().zip(join_all(reads).await) {
                 if matches!(row, Ok(None)) {
                     return Error::NoSuchDisk { disk: disk.clone() };
                 }
             }
         }
-        match why_apart(refusal.condition()) {
-            Some(why) => apart(new, why, Some(refusal)),
-            None => cloud(step(new))(refusal),
+        match not_groupable_reason(rejection.condition()) {
+            Some(why) => not_groupable(new, why, Some(rejection)),
+            None => cloud(step(new))(rejection),
         }
     }
 
-    /// Waits until the group has all its members; none if it certainly does not exist any more.
-    async fn until_joined(
+    /// Waits until the group has all its members; `None` if it certainly no longer exists.
+    async fn wait_members(
         &self,
         deadline: Deadline,
-        new: &NewGroup,
-        call: &mut Call,
+        new: &NewGroupSnapshot,
+        call: &mut CreateCall,
         id: &SnapshotGroupId,
     ) -> Result<Option<SnapshotGroup>> {
         let mut incomplete = StaleReadGuard::default();
         let joined = |row: &SnapshotGroup| match compare::group(row, &new.sources) {
             None => Some(Ok(row.clone())),
-            // A response may have the group before its members.
-            Some(differences) => incomplete.holds(READ_LAG).then(|| {
-                Err(Error::Exists {
+            // A response may contain the group before its members.
+            Some(differences) => incomplete.is_confirmed_after(READ_LAG).then(|| {
+                Err(Error::AlreadyExists {
                     name: new.name.clone(),
                     existing: format!("snapshot group {id}"),
                     differences,
@@ -159,11 +165,11 @@ impl Snapshotter {
             }),
         };
         let groups = &self.groups;
-        let waited = groups.until_created(deadline, call, id, None, joined).await;
+        let waited = groups.wait_created(deadline, call, id, None, joined).await;
         waited.map_err(wait(step(new)))?.transpose()
     }
 
-    /// The snapshots of the group, each cut or failed; none if one of them certainly does not exist any more.
+    /// The snapshots of the group once each is cut or failed; `None` if one of them certainly no longer exists.
     async fn members(
         &self,
         deadline: Deadline,
@@ -171,135 +177,139 @@ impl Snapshotter {
     ) -> Result<Option<Vec<Snapshot>>> {
         let waits = row.members.iter().map(async |member| {
             let (id, operation) = (&member.snapshot, Some(Operation::Snapshot.into()));
-            let decided = |row: &Snapshot| is_decided(row).then(|| row.clone());
-            let waited = self.creator.decided(deadline, id, operation, decided);
+            let decided = |row: &Snapshot| is_cut_or_failed(row).then(|| row.clone());
+            let waited = self.creator.wait_decided(deadline, id, operation, decided);
             waited.await
         });
         let rows: std::result::Result<Option<Vec<_>>, _> =
             join_all(waits).await.into_iter().collect();
-        rows.map_err(wait(format!("see the snapshots of group {} cut", row.id)))
+        rows.map_err(wait(format!("cut the snapshots of group {}", row.id)))
     }
 
-    /// Replaces a group that failed before a caller knew of it. The replacement is ordered before the deletion: no call
-    /// names a missing group, so that after a restart only another group can prove that the failed one was deleted.
+    /// Replaces a failed group that no caller has received. The replacement is created before the deletion, because no call
+    /// proves the absence of a group: after a restart, only another group in the list proves that the failed one is deleted.
     async fn replace_group(
         &self,
         deadline: Deadline,
-        new: &NewGroup,
-        call: &mut Call,
+        new: &NewGroupSnapshot,
+        call: &mut CreateCall,
         row: &SnapshotGroup,
     ) -> Error {
         let attempts = &self.groups.attempts;
-        call.past = attempts.of(&call.key);
-        call.past.gone = Some(row.id.to_string());
+        call.prior = attempts.get(&call.key);
+        call.prior.deleted = Some(row.id.to_string());
         let request = |token| new.request(&self.owner, token);
-        let replaced = self.groups.find_or_order(deadline, call, request).await;
-        // Until the failed one is deleted, the next call must find it.
-        attempts.note(&call.key, |past| past.created = Some(row.id.to_string()));
-        let (replacement, refusal) = match replaced {
+        let replaced = self.groups.find_or_create(deadline, call, request).await;
+        // Until the failed group is deleted, the next call must find it.
+        attempts.update(&call.key, |prior| prior.created = Some(row.id.to_string()));
+        let (replacement, rejection) = match replaced {
             Ok(Ok(id)) => (Some(id), None),
-            Ok(Err(refusal))
-                if attempts.of(&call.key).unresolved.is_none()
-                    && refusal.failure().kind().is_final() =>
+            Ok(Err(rejection))
+                if attempts.get(&call.key).unresolved.is_none()
+                    && rejection.failure().kind().is_final() =>
             {
-                (None, Some(refusal))
+                (None, Some(rejection))
             }
-            Ok(Err(refusal)) => return self.refuse_group(deadline, new, refusal).await,
+            Ok(Err(rejection)) => return self.group_error(deadline, new, rejection).await,
             Err(error) => return error,
         };
         let next = match self.ecs.delete_snapshot_group(deadline, &row.id).await {
             Ok(kept) if kept.is_empty() => {
-                self.group_is_deleted(row);
+                self.record_group_deleted(row);
                 attempts.forget(&call.key, row.id.as_str());
                 if let Some(id) = replacement {
                     attempts.resolve(&call.key, Some(id.as_str()), false);
                 }
-                "it is deleted, and another one is being taken"
+                "it is deleted, and another is being created"
             }
-            Ok(_) | Err(_) => "it is deleted with the next call",
+            Ok(_) | Err(_) => "the next call deletes it",
         };
-        match refusal {
-            Some(refusal) => self.refuse_group(deadline, new, refusal).await,
-            None => broken(row, next),
+        match rejection {
+            Some(rejection) => self.group_error(deadline, new, rejection).await,
+            None => group_failed(row, next),
         }
     }
 
-    /// Gives the snapshots the tags by which they are listed as ours, and as members, where they do not carry them yet.
-    async fn label_members(&self, deadline: Deadline, new: &NewGroup, group: &Group) -> Result<()> {
+    /// Adds missing tags to the snapshots, which identify the cluster and the group.
+    async fn tag_members(
+        &self,
+        deadline: Deadline,
+        new: &NewGroupSnapshot,
+        group: &GroupSnapshot,
+    ) -> Result<()> {
         let mut tags = new.tags.clone();
         tags.extend(self.owner.tags());
         tags.insert(tag::GROUP.to_owned(), group.id.to_string());
-        let is_bare = |row: &&Snapshot| tags.keys().any(|key| !row.tags.contains_key(key));
-        let bare = group.snapshots.iter().filter(is_bare);
-        let bare: Vec<SnapshotId> = bare.map(|row| row.id.clone()).collect();
-        if bare.is_empty() {
+        let is_untagged = |row: &&Snapshot| tags.keys().any(|key| !row.tags.contains_key(key));
+        let untagged = group.snapshots.iter().filter(is_untagged);
+        let untagged: Vec<SnapshotId> = untagged.map(|row| row.id.clone()).collect();
+        if untagged.is_empty() {
             return Ok(());
         }
         let request = TagResources {
-            targets: TagTarget::Snapshots(bare),
+            targets: TagTarget::Snapshots(untagged),
             tags,
         };
         let tagged = self.ecs.tag_resources(deadline, &request).await;
         tagged.map_err(cloud(format!("tag the snapshots of group {}", group.id)))
     }
 
-    /// The group as it stands, which must have these snapshots where any are given.
+    /// Reads the group, which must have the members, if any are given.
     ///
     /// # Errors
-    /// [`Error::Refused`] if there certainly is none, for other members, before its point in time
-    /// is cut, and if it failed.
-    pub async fn group(
+    /// [`Error::Rejected`] if the group certainly does not exist, has other members, is not cut yet, or failed.
+    pub async fn get_group(
         &self,
         deadline: Deadline,
         id: &SnapshotGroupId,
         members: &BTreeSet<SnapshotId>,
-    ) -> Result<Group> {
+    ) -> Result<GroupSnapshot> {
         let row = read(&self.groups.rows, deadline, id).await?;
         let row = row.ok_or_else(|| {
             let text = format!(
                 "snapshot group {id} does not exist in this region, or this account may not see it"
             );
-            refused(Failure::NoSuchGroup, text, None)
+            rejected(Failure::NoSuchGroup, text, None)
         })?;
-        self.refuse_other_members(deadline, &row, members).await?;
-        let looks = row.members.iter();
-        let looks = looks.map(|member| read(&self.creator.rows, deadline, &member.snapshot));
+        self.check_members(deadline, &row, members).await?;
+        let reads = row.members.iter();
+        let reads = reads.map(|member| read(&self.creator.rows, deadline, &member.snapshot));
         let mut snapshots = Vec::new();
-        for look in join_all(looks).await {
-            snapshots.push(look?.ok_or_else(|| broken(&row, AGAIN))?);
+        for snapshot in join_all(reads).await {
+            snapshots.push(snapshot?.ok_or_else(|| group_failed(&row, RECREATE))?);
         }
         let failed = snapshots
             .iter()
             .any(|row| row.status == SnapshotStatus::Failed);
-        if !failed && (snapshots.is_empty() || !snapshots.iter().all(is_decided)) {
-            return Err(not_captured(&format!("snapshot group {id}")));
+        if !failed && (snapshots.is_empty() || !snapshots.iter().all(is_cut_or_failed)) {
+            return Err(not_cut(&format!("snapshot group {id}")));
         }
-        whole(&row, snapshots).ok_or_else(|| broken(&row, AGAIN))
+        complete_group(&row, snapshots).ok_or_else(|| group_failed(&row, RECREATE))
     }
 }
 
-fn apart(new: &NewGroup, why: &str, source: Option<cloud::Error>) -> Error {
+fn not_groupable(new: &NewGroupSnapshot, why: &str, source: Option<cloud::Error>) -> Error {
     let name = &new.name;
     let text = format!("the volumes of {name:?} cannot be snapshotted together: {why}");
-    refused(Failure::NotGroupable, text, source)
+    rejected(Failure::NotGroupable, text, source)
 }
 
-/// Why disks cannot be cut at one instant.
-fn why_apart(condition: Condition) -> Option<&'static str> {
+/// Why a group snapshot of the disks is not possible.
+fn not_groupable_reason(condition: Condition) -> Option<&'static str> {
     Some(match condition {
         Condition::NotInSameZone => "they are in several zones",
         Condition::TooManyGroupDisks => TOO_MANY,
-        Condition::GroupTooLarge => "they have more than 32 TiB together; make smaller groups",
+        Condition::GroupTooLarge => "they have more than 32 TiB together; create smaller groups",
         Condition::SharedDisk => {
-            "one of them can be attached to several nodes; take its snapshot alone"
+            "one of them can be attached to several nodes; create its snapshot separately"
         }
         Condition::MixedCategories | Condition::CategoryNotSnapshottable => {
             "all must be of the ESSD family (cloud_essd, cloud_auto, cloud_essd_entry), and if one is \
              regional, all must be"
         }
         Condition::NeverAttached => {
-            "one of them was never attached, and the cloud supported snapshots only of disks that once \
-             were; start a pod that uses the volume, then try again"
+            "one of them was never attached, and the cloud creates snapshots only of disks that once were; start a pod that \
+             uses the volume, then try again"
         }
         Condition::RegionUnsupported | Condition::FeatureNotEnabled => {
             "the cloud has no snapshot groups in this region, or not for this account"
@@ -308,8 +318,8 @@ fn why_apart(condition: Condition) -> Option<&'static str> {
     })
 }
 
-/// The error for a group that is not whole, or not any more.
-fn broken(row: &SnapshotGroup, next: &str) -> Error {
+/// The error for a group with a failed or missing snapshot.
+fn group_failed(row: &SnapshotGroup, next: &str) -> Error {
     let member = |member: &GroupMember| match &member.source {
         Some(disk) => format!("snapshot {} of disk {disk}", member.snapshot),
         None => format!("snapshot {}", member.snapshot),
@@ -317,28 +327,28 @@ fn broken(row: &SnapshotGroup, next: &str) -> Error {
     let members: Vec<_> = row.members.iter().map(member).collect();
     let (group, members) = (&row.id, members.join(", "));
     let text = format!("snapshot group {group} failed in the cloud: {members}; {next}");
-    refused(Failure::GroupFailed, text, None)
+    rejected(Failure::GroupFailed, text, None)
 }
 
 /// The group, if none of its snapshots has failed.
-fn whole(row: &SnapshotGroup, mut snapshots: Vec<Snapshot>) -> Option<Group> {
-    let well = |row: &Snapshot| row.status != SnapshotStatus::Failed;
-    if !snapshots.iter().all(well) {
+fn complete_group(row: &SnapshotGroup, mut snapshots: Vec<Snapshot>) -> Option<GroupSnapshot> {
+    let is_ok = |row: &Snapshot| row.status != SnapshotStatus::Failed;
+    if !snapshots.iter().all(is_ok) {
         return None;
     }
     for snapshot in &mut snapshots {
         snapshot.group = Some(row.id.clone());
     }
     let created = snapshots.iter().filter_map(|row| row.created).max()?;
-    Some(Group {
+    Some(GroupSnapshot {
         id: row.id.clone(),
         created,
         snapshots,
     })
 }
 
-fn step(new: &NewGroup) -> String {
+fn step(new: &NewGroupSnapshot) -> String {
     let sources: Vec<_> = new.sources.iter().map(DiskId::as_str).collect();
     let sources = sources.join(", ");
-    format!("take snapshot group {:?} of disks {sources}", new.name)
+    format!("create snapshot group {:?} of disks {sources}", new.name)
 }

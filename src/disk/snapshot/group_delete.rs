@@ -1,4 +1,4 @@
-//! Deleting snapshot groups.
+//! Deletes snapshot groups.
 
 use super::Snapshotter;
 use std::collections::BTreeSet;
@@ -8,17 +8,17 @@ use crate::base::{Deadline, join_all};
 use crate::cloud::view::ConfirmedAbsent;
 use crate::cloud::{Kind, UndeletedSnapshot};
 use crate::disk::Result;
-use crate::disk::error::{cloud, refused};
+use crate::disk::error::{cloud, rejected};
 use crate::disk::read::read;
 use crate::model::{Failure, SnapshotGroup, SnapshotGroupId, SnapshotId};
 
 impl Snapshotter {
-    /// Deletes the group with its snapshots, however far they are. One that is not there is success.
-    /// Where `members` are given, they must be the group's.
+    /// Deletes the group with its snapshots, complete or not; succeeds if it does not exist. `members`, if given, must be
+    /// those of the group.
     ///
     /// # Errors
-    /// [`Error::Refused`](super::super::Error::Refused) for one that is not ours and for other members, when nothing was
-    /// done, and when some snapshots had to stay: the group stays with them.
+    /// [`Error::Rejected`](super::super::Error::Rejected) if this cluster does not own the group, if it has other members,
+    /// or if the cloud keeps some snapshots, and the group with them.
     pub async fn delete_group(
         &self,
         deadline: Deadline,
@@ -30,24 +30,24 @@ impl Snapshotter {
             let row = match read(&self.groups.rows, deadline, id).await {
                 Ok(Some(row)) => row,
                 Ok(None) => return Ok(()),
-                Err(error) if self.are_gone(deadline, members).await => {
+                Err(error) if self.are_deleted(deadline, members).await => {
                     tracing::info!(group.id = %id, %error, "all snapshots of the group are deleted");
                     return Ok(());
                 }
                 Err(error) => return Err(error),
             };
             self.owner
-                .require(&format!("snapshot group {id}"), &row.tags)?;
-            self.refuse_other_members(deadline, &row, members).await?;
+                .check_owned(&format!("snapshot group {id}"), &row.tags)?;
+            self.check_members(deadline, &row, members).await?;
             match self.ecs.delete_snapshot_group(deadline, id).await {
                 Ok(kept) if kept.is_empty() => {
-                    self.group_is_deleted(&row);
+                    self.record_group_deleted(&row);
                     return Ok(());
                 }
                 Ok(kept) => {
-                    let kept = words(&kept);
-                    let text = format!("snapshot group {id} is not deleted whole: {kept}");
-                    return Err(refused(Failure::GroupInUse, text, None));
+                    let kept = kept_reasons(&kept);
+                    let text = format!("snapshot group {id} is not deleted completely: {kept}");
+                    return Err(rejected(Failure::GroupInUse, text, None));
                 }
                 Err(error) if ConfirmedAbsent::from_error(&error).is_some() => return Ok(()),
                 Err(error) if error.kind() == Kind::Conflict => {
@@ -63,18 +63,17 @@ impl Snapshotter {
         }
     }
 
-    /// The cloud has deleted the group with all its snapshots.
-    pub(super) fn group_is_deleted(&self, row: &SnapshotGroup) {
-        let _ = self.groups.deleted(&row.id, Ok(()));
+    pub(super) fn record_group_deleted(&self, row: &SnapshotGroup) {
+        let _ = self.groups.record_deleted(&row.id, Ok(()));
         for member in &row.members {
-            let _ = self.creator.deleted(&member.snapshot, Ok(()));
-            self.journal.snapshots.deleted(&member.snapshot);
+            let _ = self.creator.record_deleted(&member.snapshot, Ok(()));
+            self.journal.snapshots.record_deleted(&member.snapshot);
         }
     }
 
-    /// Whether these snapshots, at least one, certainly do not exist: then neither does their group, also where no other
-    /// group could show that it does not.
-    async fn are_gone(&self, deadline: Deadline, members: &BTreeSet<SnapshotId>) -> bool {
+    /// Whether all of these snapshots certainly do not exist. Then the group does not either, even if no other group proves
+    /// its absence. False without snapshots.
+    async fn are_deleted(&self, deadline: Deadline, members: &BTreeSet<SnapshotId>) -> bool {
         let members = members
             .iter()
             .map(|id| read(&self.creator.rows, deadline, id));
@@ -82,9 +81,9 @@ impl Snapshotter {
         !rows.is_empty() && rows.iter().all(|row| matches!(row, Ok(None)))
     }
 
-    /// Compares the group's snapshots with those that the caller names. Some of its own may be gone by
-    /// now; a caller that names none is not compared.
-    pub(super) async fn refuse_other_members(
+    /// Compares the group's snapshots with those in the request, some of which may already be deleted. An empty request
+    /// matches any group.
+    pub(super) async fn check_members(
         &self,
         deadline: Deadline,
         row: &SnapshotGroup,
@@ -100,11 +99,11 @@ impl Snapshotter {
             differences.push(format!("{id} is in the group and not in snapshot_ids"));
         }
         let others: Vec<_> = members.difference(&own).collect();
-        let looks = others
+        let reads = others
             .iter()
             .map(|id| read(&self.creator.rows, deadline, id));
-        for (id, look) in others.iter().zip(join_all(looks).await) {
-            if look?.is_some_and(|other| other.group.as_ref() != Some(&row.id)) {
+        for (id, found) in others.iter().zip(join_all(reads).await) {
+            if found?.is_some_and(|other| other.group.as_ref() != Some(&row.id)) {
                 differences.push(format!("{id} is in snapshot_ids and not in the group"));
             }
         }
@@ -112,22 +111,22 @@ impl Snapshotter {
             return Ok(());
         }
         let text = format!(
-            "snapshot_ids do not fit snapshot group {}: {}",
+            "snapshot_ids do not match snapshot group {}: {}",
             row.id,
             differences.join("; ")
         );
-        Err(refused(Failure::GroupMembersMismatch, text, None))
+        Err(rejected(Failure::GroupMembersMismatch, text, None))
     }
 }
 
-fn words(kept: &[UndeletedSnapshot]) -> String {
-    let word = |kept: &UndeletedSnapshot| {
+fn kept_reasons(kept: &[UndeletedSnapshot]) -> String {
+    let reason = |kept: &UndeletedSnapshot| {
         let why = match hold_reason(kept.condition()) {
             Some(why) => why,
-            None if kept.message.is_empty() => "the cloud does not say why",
+            None if kept.message.is_empty() => "the cloud reports no reason",
             None => &kept.message,
         };
-        format!("snapshot {} stays ({}): {why}", kept.snapshot, kept.code)
+        format!("snapshot {} is kept ({}): {why}", kept.snapshot, kept.code)
     };
-    kept.iter().map(word).collect::<Vec<_>>().join("; ")
+    kept.iter().map(reason).collect::<Vec<_>>().join("; ")
 }

@@ -1,4 +1,4 @@
-//! Snapshots, and groups of snapshots taken at one instant.
+//! Snapshots and snapshot groups.
 
 use std::sync::Arc;
 
@@ -17,8 +17,8 @@ mod group;
 mod group_delete;
 
 pub(super) use create::failed;
-pub use create::{NewSnapshot, Purpose};
-pub use group::{Group, NewGroup};
+pub use create::{NewSnapshot, SnapshotPurpose};
+pub use group::{GroupSnapshot, NewGroupSnapshot};
 
 #[derive(Debug)]
 pub struct Snapshotter {

@@ -92,7 +92,7 @@ async fn ten_retries_of_an_out_of_stock_claim_cost_few_calls() {
                     .take(categories)
                     .cloned()
                     .collect(),
-                places: places.iter().map(|letter| zone(letter).into()).collect(),
+                zones: places.iter().map(|letter| zone(letter).into()).collect(),
                 ..new_disk("pvc-1")
             };
             setup.cloud.clear_calls();

@@ -45,7 +45,7 @@ async fn create_returns_no_final_code_while_the_disk_exists_and_ends_with_one_di
                 new_disk("pvc-1")
             } else {
                 NewDisk {
-                    places: vec![zone("a").into(), zone("b").into()],
+                    zones: vec![zone("a").into(), zone("b").into()],
                     ..new_disk("pvc-1")
                 }
             };

@@ -14,7 +14,7 @@ fn second() -> Deadline {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_instance_has_one_permit_for_each_operation_and_another_instance_its_own() {
+async fn each_instance_has_one_permit_per_operation() {
     let queues = AttachQueues::default();
     let held = queues
         .acquire(&node("i-1"), Operation::Attach, second())
@@ -49,17 +49,17 @@ async fn an_unused_queue_is_removed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn parallelism_is_used_while_it_is_known_and_read_again_after_a_while() {
+async fn parallelism_is_cached_and_refreshed() {
     let (queues, n) = (AttachQueues::default(), node("i-1"));
-    assert_eq!(queues.read_due(&n), Instant::now());
-    queues.learn(&n, 2, 1);
-    assert_eq!(queues.read_due(&n), Instant::now() + REFRESH);
+    assert_eq!(queues.next_read(&n), Instant::now());
+    queues.set_parallelism(&n, 2, 1);
+    assert_eq!(queues.next_read(&n), Instant::now() + REFRESH);
     let free = || try_acquire(&queues, &n, Operation::Attach);
     let held = [free(), free()];
     assert!(held.iter().all(Option::is_some) && free().is_none());
     tokio::time::advance(REFRESH).await;
     // Until another response, the parallelism is two.
-    assert_eq!(queues.read_due(&n), Instant::now());
+    assert_eq!(queues.next_read(&n), Instant::now());
     let [one, other] = held;
     drop(one);
     assert!(free().is_some());
@@ -68,41 +68,40 @@ async fn parallelism_is_used_while_it_is_known_and_read_again_after_a_while() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failed_read_teaches_nothing_and_is_repeated_after_growing_pauses() {
+async fn failed_read_keeps_the_parallelism_and_is_retried_with_backoff() {
     let (queues, n) = (AttachQueues::default(), node("i-1"));
     let (held, mut pauses) = (try_acquire(&queues, &n, Operation::Attach), Vec::new());
     for _ in 0..4 {
         let start = Instant::now();
-        // All who waited for the response report it.
-        queues.read_failed(&n);
-        queues.read_failed(&n);
-        let due = queues.read_due(&n);
+        // All waiters for the response report the failure.
+        queues.record_read_failure(&n);
+        queues.record_read_failure(&n);
+        let due = queues.next_read(&n);
         pauses.push((due - start).as_secs());
         tokio::time::advance(due - start).await;
     }
     assert_eq!(pauses, [1, 2, 4, 8]);
-    queues.learn(&n, 9, 5);
+    queues.set_parallelism(&n, 9, 5);
     tokio::time::advance(REFRESH).await;
-    queues.read_failed(&n);
+    queues.record_read_failure(&n);
     assert!(try_acquire(&queues, &n, Operation::Attach).is_some());
     drop(held);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_conflict_with_our_own_operation_reduces_parallelism_and_one_with_another_teaches_nothing()
- {
+async fn only_conflicts_with_own_operations_reduce_the_parallelism() {
     let (queues, n) = (AttachQueues::default(), node("i-1"));
-    queues.learn(&n, 5, 5);
+    queues.set_parallelism(&n, 5, 5);
     let alone = try_acquire(&queues, &n, Operation::Attach).unwrap();
-    assert!(!alone.learn_conflict());
+    assert!(!alone.record_conflict());
     let second = try_acquire(&queues, &n, Operation::Attach).unwrap();
     assert!(
-        !second.learn_conflict(),
-        "somebody else may have been at it"
+        !second.record_conflict(),
+        "an external operation is possible"
     );
-    second.accepted();
-    assert!(!second.learn_conflict());
-    assert!(second.learn_conflict(), "two in a row");
+    second.record_accepted();
+    assert!(!second.record_conflict());
+    assert!(second.record_conflict(), "two in a row");
     drop(second);
     assert!(try_acquire(&queues, &n, Operation::Attach).is_none());
     drop(alone);
@@ -110,11 +109,11 @@ async fn a_conflict_with_our_own_operation_reduces_parallelism_and_one_with_anot
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_attach_and_detach_exclude_each_other_a_waiting_detach_precedes_every_attach() {
+async fn queued_detach_precedes_attach_if_they_exclude_each_other() {
     let (queues, n) = (AttachQueues::default(), node("i-1"));
     let attach = try_acquire(&queues, &n, Operation::Attach).unwrap();
     let detach = try_acquire(&queues, &n, Operation::Detach);
-    assert!(attach.learn_conflict());
+    assert!(attach.record_conflict());
     drop(detach);
     let order = Mutex::new(Vec::new());
     let acquire = async |operation| {
@@ -133,16 +132,16 @@ async fn where_attach_and_detach_exclude_each_other_a_waiting_detach_precedes_ev
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_waiter_that_leaves_holds_up_no_other() {
+async fn cancelled_request_does_not_block_others() {
     let (queues, n) = (AttachQueues::default(), node("i-1"));
     let attach = try_acquire(&queues, &n, Operation::Attach).unwrap();
     let detach = try_acquire(&queues, &n, Operation::Detach).unwrap();
-    assert!(attach.learn_conflict());
+    assert!(attach.record_conflict());
     drop(attach);
     let (mut waiting, _) = queues.enqueue(&n, Operation::Attach);
     let (mut leaving, _) = queues.enqueue(&n, Operation::Detach);
     drop(detach);
-    // The detach, which goes first, is cancelled before it starts, and so is one that has just started.
+    // The detach, which has priority, is cancelled before it starts; another is cancelled just after its start.
     assert!(!waiting.start());
     drop(leaving);
     (leaving, _) = queues.enqueue(&n, Operation::Detach);

@@ -1,4 +1,4 @@
-//! Which category at which level in which zone to try, in what order, at what size.
+//! Selects the candidates for a new disk: zone, category, performance level and size, in the order of attempts.
 
 use std::fmt;
 
@@ -6,20 +6,20 @@ use crate::disk::error::Error;
 use crate::disk::{NewDisk, Result};
 use crate::model::{Category, Gib, PerformanceLevel, ZoneId};
 
-mod order;
-mod refusal;
+mod attempt_order;
+mod rejection;
 mod stock;
 mod stockouts;
 
-pub(super) use order::StockView;
+pub(super) use attempt_order::StockView;
 
-/// One pair of zone and category (with its level) that may hold the disk.
+/// A zone, category, level and size in which the disk can be created.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
-    /// None for a regional category.
+    /// `None` for a regional category.
     pub(super) zone: Option<ZoneId>,
     pub(super) category: Category,
-    /// None is the cloud's default, where there are levels at all.
+    /// `None` for the cloud's default, or a category without levels.
     pub(super) level: Option<PerformanceLevel>,
     pub(super) size: Gib,
 }
@@ -38,79 +38,79 @@ impl fmt::Display for Candidate {
     }
 }
 
-/// What can be tried, and what cannot.
+/// The candidates of a request, and why other combinations are excluded.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Choice {
-    /// The pairs to try, in order; not empty.
-    pub(super) pairs: Vec<Candidate>,
-    pub(super) left_out: Vec<String>,
+pub struct Selection {
+    /// In the order of attempts; not empty.
+    pub(super) candidates: Vec<Candidate>,
+    pub(super) excluded: Vec<String>,
 }
 
-/// The pairs to try: the first place with each category in order (and each of its levels), then the
-/// next place, each at the smallest size that is stockouts and that the request admits.
+/// Selects the candidates: the first zone with each category (and each of its levels) in order of preference, then the
+/// next zone. Each has the smallest size that the category and the request allow.
 ///
 /// # Errors
-/// [`Error::OutOfRange`] when no category has the size; [`Error::OutOfStock`] when those that have it
-/// are taken by no node that the volume may be used on.
-pub fn choose(new: &NewDisk) -> Result<Choice> {
-    let mut choice = Choice::default();
+/// [`Error::OutOfRange`] if no category supports the size; [`Error::OutOfStock`] if no node in the allowed zones supports
+/// those that do.
+pub fn select_candidates(new: &NewDisk) -> Result<Selection> {
+    let mut selection = Selection::default();
     let mut sized = Vec::new();
     for category in &new.categories {
         match fits(new, category) {
             Ok(fitting) => sized.push((category, fitting)),
-            Err(reason) => choice.left_out.push(format!("{category}: {reason}")),
+            Err(reason) => selection.excluded.push(format!("{category}: {reason}")),
         }
     }
     if sized.is_empty() {
         return Err(Error::OutOfRange {
             name: new.name.clone(),
-            reasons: choice.left_out.join("; "),
+            reasons: selection.excluded.join("; "),
         });
     }
-    let mut pairs: Vec<Candidate> = Vec::new();
+    let mut candidates: Vec<Candidate> = Vec::new();
     let mut add = |zone: Option<&ZoneId>, category: &Category, fitting: &[Fit]| {
         for (level, size) in fitting {
-            let pair = Candidate {
+            let candidate = Candidate {
                 zone: zone.cloned(),
                 category: category.clone(),
                 level: *level,
                 size: *size,
             };
-            if !pairs.contains(&pair) {
-                pairs.push(pair);
+            if !candidates.contains(&candidate) {
+                candidates.push(candidate);
             }
         }
     };
-    for place in &new.places {
+    for allowed in &new.zones {
         for (category, fitting) in &sized {
             let is_regional = category.is_regional();
-            if place.admits(category) {
-                let zone = Some(&place.zone).filter(|_| !is_regional);
+            if allowed.supports(category) {
+                let zone = Some(&allowed.zone).filter(|_| !is_regional);
                 add(zone, category, fitting);
             } else {
-                let reason = format!("{category}: not taken by the nodes of {place}");
-                choice.left_out.push(reason);
+                let reason = format!("{category}: not supported by the nodes of {allowed}");
+                selection.excluded.push(reason);
             }
         }
     }
-    if new.places.is_empty() {
+    if new.zones.is_empty() {
         let regional = sized.iter().filter(|(category, _)| category.is_regional());
         regional.for_each(|(category, fitting)| add(None, category, fitting));
     }
-    choice.pairs = pairs;
-    if choice.pairs.is_empty() {
+    selection.candidates = candidates;
+    if selection.candidates.is_empty() {
         return Err(Error::OutOfStock {
             name: new.name.clone(),
-            reasons: choice.left_out.join("; "),
+            reasons: selection.excluded.join("; "),
         });
     }
-    Ok(choice)
+    Ok(selection)
 }
 
 /// A level and a size in which a category can serve a request.
 type Fit = (Option<PerformanceLevel>, Gib);
 
-/// How this category can serve the request, or why it cannot.
+/// The levels and sizes in which the category satisfies the request, or why it does not.
 fn fits(new: &NewDisk, category: &Category) -> std::result::Result<Vec<Fit>, String> {
     let sizes = category.sizes().ok_or("not created by this driver")?;
     if new.multi_attach && !category.is_shareable() {
@@ -125,7 +125,7 @@ fn fits(new: &NewDisk, category: &Category) -> std::result::Result<Vec<Fit>, Str
     let size = new
         .size
         .resolve(sizes)
-        .map_err(|refused| refused.to_string())?;
+        .map_err(|rejected| rejected.to_string())?;
     if category.has_burst() {
         let most = category.most_provisioned_iops(size);
         if new.provisioned_iops > most {
@@ -143,19 +143,19 @@ fn fits(new: &NewDisk, category: &Category) -> std::result::Result<Vec<Fit>, Str
     Ok(vec![(None, size)])
 }
 
-/// The wanted levels that sell the size as it is; with none, those that sell a larger one that the request admits, the
-/// least enlargement first. A level is never the reason to buy more as long as another one will do.
+/// The requested levels that support the requested size; otherwise those that support a larger size within the limit,
+/// smallest first. So a disk is not larger than requested because of its level if another level is allowed.
 fn levels(new: &NewDisk) -> std::result::Result<Vec<Fit>, String> {
-    let mut refusals = Vec::new();
+    let mut rejections = Vec::new();
     let mut fitting = Vec::new();
     for level in &new.levels {
         match new.size.resolve(level.sizes()) {
             Ok(size) => fitting.push((Some(*level), size)),
-            Err(refused) => refusals.push(format!("{level}: {refused}")),
+            Err(rejected) => rejections.push(format!("{level}: {rejected}")),
         }
     }
     let Some(least) = fitting.iter().map(|(_, size)| *size).min() else {
-        return Err(refusals.join(", "));
+        return Err(rejections.join(", "));
     };
     let wanted = new.size.required.unwrap_or_default().gib_ceil();
     if wanted.is_some_and(|wanted| least <= wanted.max(Gib(1))) {

@@ -1,7 +1,7 @@
-//! Which pairs are tried.
+//! Selection of candidates.
 
 use super::*;
-use crate::disk::Place;
+use crate::disk::AllowedZone;
 use crate::model::{Bytes, SizeRange, Tags};
 
 fn new_disk(categories: &[Category], required: u64, limit: Option<u64>) -> NewDisk {
@@ -13,7 +13,7 @@ fn new_disk(categories: &[Category], required: u64, limit: Option<u64>) -> NewDi
         },
         categories: categories.to_vec(),
         levels: Vec::new(),
-        places: ["cn-a", "cn-b"].map(place).to_vec(),
+        zones: ["cn-a", "cn-b"].map(allowed).to_vec(),
         snapshot: None,
         clone_of: None,
         encrypted: false,
@@ -23,25 +23,27 @@ fn new_disk(categories: &[Category], required: u64, limit: Option<u64>) -> NewDi
         multi_attach: false,
         resource_group: None,
         tags: Tags::new(),
-        origin: Tags::new(),
+        created_for: Tags::new(),
     }
 }
 
-fn place(zone: &str) -> Place {
+fn allowed(zone: &str) -> AllowedZone {
     zone.parse::<ZoneId>().unwrap().into()
 }
 
-fn pairs(new: &NewDisk) -> Vec<String> {
-    let choice = choose(new).unwrap();
-    let pairs = choice.pairs.iter();
-    pairs.map(|pair| format!("{pair}, {}", pair.size)).collect()
+fn candidates(new: &NewDisk) -> Vec<String> {
+    let selection = select_candidates(new).unwrap();
+    let candidates = selection.candidates.iter();
+    candidates
+        .map(|candidate| format!("{candidate}, {}", candidate.size))
+        .collect()
 }
 
 #[test]
 fn all_categories_of_the_first_zone_come_before_the_next_zone() {
     let new = new_disk(&[Category::CloudSsd, Category::CloudAuto], 1, None);
     assert_eq!(
-        pairs(&new),
+        candidates(&new),
         [
             "cloud_ssd in cn-a, 20 GiB",
             "cloud_auto in cn-a, 1 GiB",
@@ -52,23 +54,23 @@ fn all_categories_of_the_first_zone_come_before_the_next_zone() {
 }
 
 #[test]
-fn a_category_that_has_no_such_size_is_left_out_with_its_reason() {
+fn category_without_the_size_is_excluded_with_its_reason() {
     let new = new_disk(
         &[Category::CloudSsd, Category::Cloud],
         10 << 30,
         Some(10 << 30),
     );
-    assert_eq!(pairs(&new).len(), 2);
-    let left_out = choose(&new).unwrap().left_out;
+    assert_eq!(candidates(&new).len(), 2);
+    let excluded = select_candidates(&new).unwrap().excluded;
     assert!(
-        left_out[0].starts_with("cloud_ssd: no size from 20 GiB"),
-        "{left_out:?}"
+        excluded[0].starts_with("cloud_ssd: no size from 20 GiB"),
+        "{excluded:?}"
     );
 }
 
 #[test]
-fn no_category_with_such_a_size_is_out_of_range_with_every_reason() {
-    let error = choose(&new_disk(&[Category::CloudSsd], 1, Some(5 << 30))).unwrap_err();
+fn size_of_no_category_is_out_of_range_with_every_reason() {
+    let error = select_candidates(&new_disk(&[Category::CloudSsd], 1, Some(5 << 30))).unwrap_err();
     assert_eq!(
         error.to_string(),
         "no size satisfies the request for \"pvc-1\": cloud_ssd: no size from 20 GiB \
@@ -79,7 +81,7 @@ fn no_category_with_such_a_size_is_out_of_range_with_every_reason() {
 fn essd(levels: &[PerformanceLevel], gib: u64, limit: Option<u64>) -> NewDisk {
     NewDisk {
         levels: levels.to_vec(),
-        places: vec![place("cn-a")],
+        zones: vec![allowed("cn-a")],
         ..new_disk(
             &[Category::CloudEssd],
             gib << 30,
@@ -89,7 +91,7 @@ fn essd(levels: &[PerformanceLevel], gib: u64, limit: Option<u64>) -> NewDisk {
 }
 
 #[test]
-fn the_size_chooses_among_the_levels_and_no_level_enlarges_what_another_one_sells() {
+fn levels_are_selected_by_size_with_the_smallest_enlargement() {
     use PerformanceLevel::{Pl0, Pl1, Pl2, Pl3};
     for (levels, gib, wanted) in [
         (
@@ -117,56 +119,64 @@ fn the_size_chooses_among_the_levels_and_no_level_enlarges_what_another_one_sell
         ),
         (&[], 5, &["cloud_essd in cn-a, 20 GiB"]),
     ] {
-        assert_eq!(pairs(&essd(levels, gib, None)), wanted, "{levels:?} {gib}");
+        assert_eq!(
+            candidates(&essd(levels, gib, None)),
+            wanted,
+            "{levels:?} {gib}"
+        );
     }
 }
 
 #[test]
-fn a_limit_below_every_level_is_out_of_range_with_the_range_of_each() {
+fn limit_below_every_level_is_out_of_range_with_each_range() {
     let levels = [PerformanceLevel::Pl2, PerformanceLevel::Pl3];
-    let refused = choose(&essd(&levels, 100, Some(200)))
+    let rejected = select_candidates(&essd(&levels, 100, Some(200)))
         .unwrap_err()
         .to_string();
     for range in ["PL2: no size from 461 GiB", "PL3: no size from 1261 GiB"] {
-        assert!(refused.contains(range), "{refused}");
+        assert!(rejected.contains(range), "{rejected}");
     }
 }
 
 #[test]
-fn iops_and_bursting_are_bounded_by_the_size() {
+fn iops_and_bursting_are_limited_by_the_size() {
     let auto = |gib: u64, iops, bursting| NewDisk {
         provisioned_iops: iops,
         bursting,
-        places: vec![place("cn-a")],
+        zones: vec![allowed("cn-a")],
         ..new_disk(&[Category::CloudAuto], gib << 30, None)
     };
-    assert_eq!(pairs(&auto(10, 7000, true)).len(), 1);
-    let refused = choose(&auto(10, 7001, false)).unwrap_err().to_string();
+    assert_eq!(candidates(&auto(10, 7000, true)).len(), 1);
+    let rejected = select_candidates(&auto(10, 7001, false))
+        .unwrap_err()
+        .to_string();
     assert!(
-        refused.contains("a disk of 10 GiB supports 0 to 7000 provisionedIops"),
-        "{refused}"
+        rejected.contains("a disk of 10 GiB supports 0 to 7000 provisionedIops"),
+        "{rejected}"
     );
-    let refused = choose(&auto(3, 0, true)).unwrap_err().to_string();
-    assert!(refused.contains("cannot burst"), "{refused}");
+    let rejected = select_candidates(&auto(3, 0, true))
+        .unwrap_err()
+        .to_string();
+    assert!(rejected.contains("cannot burst"), "{rejected}");
 }
 
 #[test]
-fn only_what_the_nodes_of_a_place_take_is_tried_there_in_the_order_of_the_places() {
-    let supported = |zone, category: Category| Place {
+fn zone_excludes_categories_that_its_nodes_do_not_support() {
+    let supported = |zone, category: Category| AllowedZone {
         supported: Some([category].into()),
-        ..place(zone)
+        ..allowed(zone)
     };
     let new = NewDisk {
-        places: vec![
+        zones: vec![
             supported("cn-b", Category::CloudEssd),
             supported("cn-b", Category::CloudSsd),
-            place("cn-a"),
+            allowed("cn-a"),
         ],
         ..new_disk(&[Category::CloudSsd, Category::CloudEssd], 1, None)
     };
-    let tried: Vec<_> = choose(&new)
+    let tried: Vec<_> = select_candidates(&new)
         .unwrap()
-        .pairs
+        .candidates
         .iter()
         .map(ToString::to_string)
         .collect();
@@ -180,16 +190,16 @@ fn only_what_the_nodes_of_a_place_take_is_tried_there_in_the_order_of_the_places
         ]
     );
     let none = NewDisk {
-        places: vec![supported("cn-b", Category::CloudAuto)],
+        zones: vec![supported("cn-b", Category::CloudAuto)],
         ..new
     };
-    let refused = choose(&none).unwrap_err();
-    assert!(matches!(refused, Error::OutOfStock { .. }), "{refused}");
-    assert!(refused.to_string().contains("cloud_auto"), "{refused}");
+    let rejected = select_candidates(&none).unwrap_err();
+    assert!(matches!(rejected, Error::OutOfStock { .. }), "{rejected}");
+    assert!(rejected.to_string().contains("cloud_auto"), "{rejected}");
 }
 
 #[test]
-fn a_regional_category_is_tried_once_and_without_a_zone() {
+fn regional_category_is_attempted_once_without_a_zone() {
     let regional = Category::CloudRegionalDiskAuto;
     let new = new_disk(&[regional.clone(), Category::CloudSsd], 1, None);
     let wanted = [
@@ -197,20 +207,20 @@ fn a_regional_category_is_tried_once_and_without_a_zone() {
         "cloud_ssd in cn-a, 20 GiB",
         "cloud_ssd in cn-b, 20 GiB",
     ];
-    assert_eq!(pairs(&new), wanted);
+    assert_eq!(candidates(&new), wanted);
     let nowhere = NewDisk {
-        places: Vec::new(),
+        zones: Vec::new(),
         ..new_disk(&[regional], 1, None)
     };
-    assert_eq!(pairs(&nowhere), wanted[..1]);
+    assert_eq!(candidates(&nowhere), wanted[..1]);
 }
 
 #[test]
-fn a_disk_for_several_nodes_is_only_of_a_category_that_can_be_shared() {
+fn multi_attach_disk_requires_a_shareable_category() {
     let new = NewDisk {
         multi_attach: true,
-        places: vec![place("cn-a")],
+        zones: vec![allowed("cn-a")],
         ..new_disk(&[Category::CloudSsd, Category::CloudEssd], 1, None)
     };
-    assert_eq!(pairs(&new), ["cloud_essd in cn-a, 20 GiB"]);
+    assert_eq!(candidates(&new), ["cloud_essd in cn-a, 20 GiB"]);
 }

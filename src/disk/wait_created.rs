@@ -1,48 +1,41 @@
-//! Waiting for a resource whose creation the cloud has accepted.
+//! Waits for a resource whose create request the cloud has accepted.
 
-use super::create_once::{Call, Creator};
-use super::owned::Owned;
+use super::create_once::{CreateCall, Creator};
+use super::owned::OwnedResource;
 use super::stale_read::{READ_LAG, StaleReadGuard};
 use crate::base::Deadline;
 use crate::cloud::view::{Observation, OperationKind, Presence, WaitError};
 
-impl<V: Owned> Creator<V> {
-    /// Waits until `decide` accepts a row; none if the resource certainly does not exist any more:
-    /// it was deleted since, or its creation failed in the cloud. The name is free again then.
-    /// Without an operation, the row is expected at once.
+impl<V: OwnedResource> Creator<V> {
+    /// Waits until `decide` returns a value for a row. `None` if the resource certainly no longer exists, because it was
+    /// deleted or its creation failed: then the name is free again. Without an operation, the row is expected at once.
     ///
     /// # Errors
-    /// [`WaitError::Unproven`] if at the deadline neither is certain; when the cloud rejects the
-    /// call, or the deadline passes.
-    pub(super) async fn until_created<T>(
+    /// [`WaitError::Unproven`] if neither is certain at the deadline; if the cloud rejects the call or the deadline passes.
+    pub(super) async fn wait_created<T>(
         &self,
         deadline: Deadline,
-        call: &mut Call,
+        call: &mut CreateCall,
         id: &V::Id,
         operation: Option<OperationKind>,
         decide: impl FnMut(&V) -> Option<T>,
     ) -> Result<Option<T>, WaitError> {
         let decided = match self.rows.known_absent(id) {
-            // The token still names what was deleted a moment ago, and an old read shows it.
+            // The token still returns the deleted resource, and stale reads show it.
             Some(_) => None,
-            None => self.decided(deadline, id, operation, decide).await?,
+            None => self.wait_decided(deadline, id, operation, decide).await?,
         };
         if decided.is_none() {
             let (name, id) = (&call.name, id.to_string());
-            tracing::warn!(
-                name,
-                id,
-                "the {} of this name does not exist any more",
-                V::KIND
-            );
+            tracing::warn!(name, id, "the {} of this name no longer exists", V::KIND);
             self.attempts.forget(&call.key, &id);
-            call.past = self.attempts.of(&call.key);
+            call.prior = self.attempts.get(&call.key);
         }
         Ok(decided)
     }
 
-    /// Waits until `decide` accepts a row; none if the resource certainly does not exist.
-    pub(super) async fn decided<T>(
+    /// Waits until `decide` returns a value for a row; `None` if the resource certainly does not exist.
+    pub(super) async fn wait_decided<T>(
         &self,
         deadline: Deadline,
         id: &V::Id,
@@ -51,28 +44,28 @@ impl<V: Owned> Creator<V> {
     ) -> Result<Option<T>, WaitError> {
         let (rows, mut unproven) = (&self.rows, None);
         loop {
-            // Nothing was read between two calls, so that an early response alone proves nothing.
+            // Reset for each wait, because nothing is read between two waits.
             let mut missing = StaleReadGuard::default();
             let observe = |observation| match observation {
                 Observation::Row(row) => {
                     unproven = None;
-                    missing.ends();
+                    missing.reset();
                     decide(&row).map(Some)
                 }
-                Observation::Missing { .. } => missing.holds(READ_LAG).then_some(None),
+                Observation::Missing { .. } => missing.is_confirmed_after(READ_LAG).then_some(None),
             };
             let waited = match operation.take() {
                 Some(operation) => rows.wait_until_done(id, deadline, operation, observe).await,
                 None => rows.wait_until(id, deadline, observe).await,
             };
-            let settled = match waited {
+            let confirmed = match waited {
                 Ok(Some(decided)) => return Ok(Some(decided)),
                 Ok(None) => rows.confirm(id, deadline).await,
                 Err(error) => Err(error),
             };
-            match settled {
+            match confirmed {
                 Ok(Presence::Row(_)) => {}
-                Ok(Presence::Absent(_)) if V::IS_NAMED => return Ok(None),
+                Ok(Presence::Absent(_)) if V::ABSENCE_IS_PROVABLE => return Ok(None),
                 Ok(Presence::Absent(_)) => {
                     unproven = Some(WaitError::Unproven {
                         action: V::DESCRIBE,

@@ -1,0 +1,91 @@
+//! Decides on a force attach (`AttachDisk` with `Force`) of a regional disk whose detach from another node does not
+//! complete. A disk in use is never force-attached.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::call::Call;
+use crate::cloud::view::Observation;
+use crate::cloud::{self, Condition};
+use crate::model::{Disk, DiskStatus, InstanceId, InstanceStatus};
+
+/// How long a detach may last before the disk is force-attached. It lasts a minute at most (ECS, `DetachDisk`).
+const DETACH_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Whether and when a disk may be force-attached.
+#[derive(Debug, Default)]
+pub(super) struct ForceAttach {
+    /// The other nodes from which the disk is detaching, and since when.
+    detaching: Option<(Vec<InstanceId>, Instant)>,
+    /// The next attempt uses force if the detach is still stuck.
+    pub(super) due: bool,
+    /// The last attempt used force.
+    pub(super) forced: bool,
+    /// The cloud does not support force for this disk and node.
+    pub(super) unsupported: bool,
+}
+
+impl ForceAttach {
+    /// Records a row. True while the disk is detaching from other nodes.
+    pub(super) fn observe(&mut self, row: &Disk, node: &InstanceId) -> bool {
+        let is_detaching_elsewhere = row.category.is_regional()
+            && !row.multi_attach
+            && row.status == DiskStatus::Detaching
+            && !row.attachments.is_empty()
+            && !row.is_attached_to(node);
+        if self.unsupported || !is_detaching_elsewhere {
+            self.detaching = None;
+            return false;
+        }
+        let same = self
+            .detaching
+            .take_if(|(holders, _)| *holders == row.attachments);
+        self.detaching = same.or_else(|| Some((row.attachments.clone(), Instant::now())));
+        true
+    }
+
+    /// Whether the detach from the same nodes exceeds [`DETACH_TIMEOUT`].
+    pub(super) fn is_stuck(&self) -> bool {
+        let detaching = self.detaching.as_ref();
+        detaching.is_some_and(|(_, since)| since.elapsed() >= DETACH_TIMEOUT)
+    }
+}
+
+impl Call<'_> {
+    /// Whether the next attempt may use force. The disk is read again, because the wait for a permit took time.
+    pub(super) async fn may_force(self, force: &mut ForceAttach) -> bool {
+        let due = std::mem::take(&mut force.due);
+        let Some(before) = force.detaching.take_if(|_| due) else {
+            return false;
+        };
+        match self.observe().await {
+            Ok(Observation::Row(row)) if row.attachments == before.0 => {
+                force.detaching = Some(before);
+                force.observe(&row, self.node)
+            }
+            Ok(_) | Err(_) => false,
+        }
+    }
+
+    /// Whether these instances are certainly stopped. A missing row proves nothing: without permission, the list is empty.
+    pub(super) async fn are_stopped(self, instances: &[InstanceId]) -> bool {
+        for instance in instances {
+            let result = self
+                .attacher
+                .instances
+                .observe(instance, self.deadline)
+                .await;
+            let row = result.ok().and_then(Observation::row);
+            if row.is_none_or(|row| row.status != InstanceStatus::Stopped) {
+                return false;
+            }
+        }
+        true
+    }
+}
+
+/// Whether the cloud rejects the force attach, and not the attach: within one zone, or for this kind of disk.
+pub(super) fn is_force_unsupported(rejection: &cloud::Error) -> bool {
+    [Condition::ForceInSameZone, Condition::ForceUnsupported].contains(&rejection.condition())
+}
