@@ -124,7 +124,7 @@ impl AttemptHistory {
         match &outcome {
             Ok(id) => self.resolve(name, Some(&id.to_string()), false),
             Err(error) if error.may_have_taken_effect() => {
-                self.note(name, PriorAttempts::may_take_effect)
+                self.note(name, PriorAttempts::may_take_effect);
             }
             Err(_) => self.note(name, |past| past.unresolved = earlier),
         }

@@ -82,7 +82,7 @@ impl Call<'_> {
             delete_with_instance: is_ephemeral,
         };
         let lost = scopeguard::guard((), |()| {
-            journal.attached.record_unresolved(self.disk, self.node)
+            journal.attached.record_unresolved(self.disk, self.node);
         });
         let outcome = self.attacher.ecs.attach_disk(self.deadline, &request).await;
         match &outcome {
