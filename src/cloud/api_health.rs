@@ -67,7 +67,7 @@ impl ApiHealth {
         ScopeGuard::into_inner(canceled);
         match &outcome {
             Err(error) if error.status().is_none() => {
-                self.record_failure(begun, &error_chain(error))
+                self.record_failure(begun, &error_chain(error));
             }
             _ => self.record_response(),
         }

@@ -229,7 +229,7 @@ impl Listening {
                 match registration.listen().await {
                     Ok(listening) => break listening,
                     Err(error) => {
-                        tracing::warn!("cannot listen for registration: {}", error_chain(&error))
+                        tracing::warn!("cannot listen for registration: {}", error_chain(&error));
                     }
                 }
             };

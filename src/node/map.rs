@@ -256,7 +256,7 @@ pub(super) async fn all(
             Ok(Some(mapping)) => mappings.push((disk, mapping)),
             Ok(None) => {}
             Err(source @ HostError::UnexpectedFormat { .. }) => {
-                unreadable.push(UnreadableMapping { disk, source })
+                unreadable.push(UnreadableMapping { disk, source });
             }
             Err(error) => return Err(error),
         }

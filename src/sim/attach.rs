@@ -42,7 +42,7 @@ pub(crate) fn attach_disk(world: &mut World, params: &Params, fails_later: bool)
     let disk = params.required("DiskId")?;
     let delete_with_instance = params.flag("DeleteWithInstance")?;
     let force = params.flag("Force")?;
-    if world.instances.get(instance).is_none() {
+    if !world.instances.contains_key(instance) {
         return Err(ApiError::new(404, "InvalidInstanceId.NotFound"));
     }
     let missing = || ApiError::new(404, "InvalidDiskId.NotFound");

@@ -194,7 +194,7 @@ fn disks_of_group(world: &World, params: &Params) -> Result<BTreeSet<String>, Ap
     let Some(instance) = params.get("InstanceId") else {
         return Err(ApiError::new(400, "MissingParamter.InstanceId"));
     };
-    if world.instances.get(instance).is_none() {
+    if !world.instances.contains_key(instance) {
         return Err(ApiError::new(404, "InvalidInstanceId.NotFound"));
     }
     let held: BTreeSet<String> = world.disks.ids_on(instance).cloned().collect();

@@ -147,7 +147,7 @@ pub(crate) fn launch(world: &mut World, spec: NodeSpec) -> String {
 
 /// Starts or stops an instance. False if it does not exist.
 pub(crate) fn set_instance_power(world: &mut World, id: &str, on: bool) -> bool {
-    if world.instances.get(id).is_none() {
+    if !world.instances.contains_key(id) {
         return false;
     }
     let (now, then) = if on {

@@ -148,14 +148,14 @@ impl World {
                     .change(self.retention(), &disk, |row| row.loading = false);
             }
             Event::Attached { disk, instance } => {
-                attach::attach_finished(self, &disk, &instance, success)
+                attach::attach_finished(self, &disk, &instance, success);
             }
             Event::AttachFailed { disk, instance } => {
-                attach::attach_finished(self, &disk, &instance, false)
+                attach::attach_finished(self, &disk, &instance, false);
             }
             Event::Detached { disk, instance } => detach::detach_finished(self, &disk, &instance),
             Event::Resized { disk, size, .. } => {
-                resize::resize_finished(self, &disk, size, success)
+                resize::resize_finished(self, &disk, size, success);
             }
             Event::Modified { task, success } => task::modify_finished(self, &task, success),
             Event::Deleted { disk, .. } => self.disks.remove(self.retention(), &disk),

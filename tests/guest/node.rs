@@ -281,6 +281,9 @@ impl Volume {
         request.set_timeout(time);
         let mut client = self.node.client.clone();
         let response = client.node_get_volume_health(request).await?.into_inner();
-        Ok(response.volume_health.unwrap().health_statuses)
+        Ok(response
+            .volume_health
+            .expect("the response has the health")
+            .health_statuses)
     }
 }

@@ -109,7 +109,7 @@ impl Disk {
             Kind::Foreign(ForeignContent::Head) => file.write_all_at(&[0xA5; 512], 0).unwrap(),
             Kind::Foreign(ForeignContent::Text) => file.write_all_at(b"foreign data", MIB).unwrap(),
             Kind::Foreign(ForeignContent::Swap) => {
-                drop(sh(&format!("mkswap {}", image.display())).await)
+                drop(sh(&format!("mkswap {}", image.display())).await);
             }
             Kind::Foreign(ForeignContent::OtherFilesystem) => {
                 drop(sh(&format!("mkfs.ext2 -q {}", image.display())).await);

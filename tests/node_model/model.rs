@@ -201,10 +201,10 @@ impl ReferenceStateMachine for Model {
                 }
             }
             Event::ReplaceEntry { mount_point, entry } => {
-                world.mount_points[mount_point].entry = entry
+                world.mount_points[mount_point].entry = entry;
             }
             Event::MountForeign { mount_point } => {
-                world.mount_points[mount_point].stack.push(Mount::Foreign)
+                world.mount_points[mount_point].stack.push(Mount::Foreign);
             }
             Event::Unmount { mount_point } => {
                 world.mount_points[mount_point].stack.pop();
@@ -237,7 +237,7 @@ impl ReferenceStateMachine for Model {
                 }
             }
             Event::MisdirectLink { volume } => {
-                world.volumes[volume].device = Device::StaleLink(1 - volume)
+                world.volumes[volume].device = Device::StaleLink(1 - volume);
             }
             Event::ResizeDisk { volume } => {
                 let volume = &mut world.volumes[volume];

@@ -155,7 +155,7 @@ fn stage_unmounted(
         }
         // A read-only request neither checks nor grows the filesystem.
         Some(Content::Filesystem { .. }) if read_only => {
-            steps.extend(remove_format_record(observed))
+            steps.extend(remove_format_record(observed));
         }
         Some(Content::Filesystem { size, .. }) => {
             // The mkfs completed before its record was removed.

@@ -134,7 +134,7 @@ fn instances(world: &mut World, body: &[u8]) -> Response {
     };
     let id = order.id.map(String::from);
     let done = match (order.op, &id) {
-        (InstanceOp::Add, Some(id)) if world.instances.get(id).is_some() => {
+        (InstanceOp::Add, Some(id)) if world.instances.contains_key(id) => {
             return failure(409, "the instance already exists");
         }
         (InstanceOp::Add, _) => {

@@ -63,7 +63,7 @@ impl FrontEnd {
             .is_some_and(|rate| sessions.is_over(instance, rate, now));
         let response = if busy {
             response::text(429, "too many requests")
-        } else if world.instances.get(instance).is_none() {
+        } else if !world.instances.contains_key(instance) {
             response::text(404, "unknown instance")
         } else if path == "api/token" && config.no_tokens {
             response::text(404, "not found")
